@@ -1,0 +1,153 @@
+//! What describes one direction of a link. The scenario format reads straight into these types, and both the simulator
+//! and the emulator build their links from them.
+
+use pathcast_base::{Bytes, Nanos, Rate};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One direction of a link. The default is an ideal wire: infinitely fast, no delay, no loss.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Params {
+    /// Rate of the serialiser in IP bits per second plus `overhead`; none: infinitely fast.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// Propagation delay, one way.
+    pub delay: Nanos,
+    /// Where packets wait for the serialiser.
+    pub queue: Queue,
+    /// Probability that a packet is lost on the wire, after it has used its line time, 0..=1.
+    pub loss: f64,
+    /// Added to every IP packet's bytes for the time it takes, as a link layer's headers are.
+    pub overhead: Bytes,
+    /// Extra delay that varies in time; none: constant delay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<Jitter>,
+    /// A token bucket in front of the serialiser; none: no shaping.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bucket: Option<Bucket>,
+    /// How much line time leaves at once in the emulator: more saves CPU, less keeps the ACK clock finer. The
+    /// simulator releases every packet by itself.
+    pub chunk: Nanos,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Params {
+            rate: None,
+            delay: Nanos::ZERO,
+            queue: Queue::default(),
+            loss: 0.0,
+            overhead: Bytes(0),
+            jitter: None,
+            bucket: None,
+            chunk: Nanos::micros(48),
+        }
+    }
+}
+
+/// Where packets wait. `n` packets or bytes wait PLUS the one in transmission.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Queue {
+    /// Drop-tail, at most so many packets waiting.
+    Packets(u32),
+    /// Drop-tail, at most so many bytes waiting.
+    Bytes(Bytes),
+    /// Random early detection.
+    Red(Red),
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        Queue::Packets(1000)
+    }
+}
+
+/// Random early detection (Floyd and Jacobson, ToN 1993), in packets, with the "gentle" ramp above `max`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Red {
+    /// Average queue below which nothing is dropped [packets].
+    pub min: f64,
+    /// Average queue at which `probability` is reached [packets].
+    pub max: f64,
+    /// Hard limit of waiting packets.
+    pub limit: u32,
+    /// Drop probability at `max`, 0..=1.
+    #[serde(default = "Red::default_probability")]
+    pub probability: f64,
+    /// Weight of the newest sample in the average, 0..=1.
+    #[serde(default = "Red::default_weight")]
+    pub weight: f64,
+}
+
+impl Red {
+    fn default_probability() -> f64 {
+        0.1
+    }
+    fn default_weight() -> f64 {
+        0.002
+    }
+}
+
+/// Delay on top of the propagation delay, piecewise linear in time between knots drawn uniformly from `0..=amplitude`
+/// every `step`: correlated, so that keeping packets in order does not bias it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Jitter {
+    /// Largest extra delay.
+    pub amplitude: Nanos,
+    /// Time between two knots.
+    #[serde(default = "Jitter::default_step")]
+    pub step: Nanos,
+}
+
+impl Jitter {
+    fn default_step() -> Nanos {
+        Nanos::millis(20)
+    }
+}
+
+/// A token bucket: on average `rate`, after a rest up to `burst` at the link's own rate.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Bucket {
+    /// Rate at which tokens come.
+    pub rate: Rate,
+    /// Tokens that the bucket holds; at least one packet of 1500 B plus the link's overhead.
+    pub burst: Bytes,
+}
+
+/// Virtual cross traffic: packets that take queue places and line time, but carry nothing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Cross {
+    /// One packet every `packet / rate`.
+    Constant {
+        /// Mean rate.
+        rate: Rate,
+        /// IP bytes of every packet.
+        packet: Bytes,
+    },
+    /// Exponential gaps.
+    Poisson {
+        /// Mean rate.
+        rate: Rate,
+        /// IP bytes of every packet.
+        packet: Bytes,
+    },
+    /// Pareto on and off times, constant at `peak` while on.
+    ParetoOnoff {
+        /// Mean rate over on and off times.
+        rate: Rate,
+        /// Rate while on, above `rate`.
+        peak: Rate,
+        /// Mean on time.
+        on: Nanos,
+        /// Shape of both Pareto distributions, above 1 (1.5 in most of the literature).
+        shape: f64,
+        /// IP bytes of every packet.
+        packet: Bytes,
+    },
+}
