@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Params {
-    /// Rate of the serialiser in IP bits per second plus `overhead`; none: infinitely fast.
+    /// Rate of the serialiser in IP bits per second plus `overhead`, at least 1 bit/s; none: infinitely fast.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
     /// Propagation delay, one way.
@@ -18,7 +18,7 @@ pub struct Params {
     pub queue: Queue,
     /// Probability that a packet is lost on the wire, after it has used its line time, 0..=1.
     pub loss: f64,
-    /// Added to every IP packet's bytes for the time it takes, as a link layer's headers are.
+    /// Added to every IP packet's bytes for the time it takes, as a link layer's headers are; at most 65535 B.
     pub overhead: Bytes,
     /// Extra delay that varies in time; none: constant delay.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -26,8 +26,8 @@ pub struct Params {
     /// A token bucket in front of the serialiser; none: no shaping.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bucket: Option<Bucket>,
-    /// How much line time leaves at once in the emulator: more saves CPU, less keeps the ACK clock finer. The
-    /// simulator releases every packet by itself.
+    /// How much line time leaves at once in the emulator: more saves CPU, less keeps the ACK clock finer;
+    /// at most 10 ms. The simulator releases every packet by itself.
     pub chunk: Nanos,
 }
 
@@ -68,16 +68,16 @@ impl Default for Queue {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Red {
-    /// Average queue below which nothing is dropped [packets].
+    /// Average queue below which nothing is dropped, in packets.
     pub min: f64,
-    /// Average queue at which `probability` is reached [packets].
+    /// Average queue at which `probability` is reached, above `min` and at most `limit`, in packets.
     pub max: f64,
     /// Hard limit of waiting packets.
     pub limit: u32,
-    /// Drop probability at `max`, 0..=1.
+    /// Drop probability at `max`, above 0 and at most 1.
     #[serde(default = "Red::default_probability")]
     pub probability: f64,
-    /// Weight of the newest sample in the average, 0..=1.
+    /// Weight of the newest sample in the average, above 0 and at most 1.
     #[serde(default = "Red::default_weight")]
     pub weight: f64,
 }
@@ -98,7 +98,7 @@ impl Red {
 pub struct Jitter {
     /// Largest extra delay.
     pub amplitude: Nanos,
-    /// Time between two knots.
+    /// Time between two knots, at least 1 ms.
     #[serde(default = "Jitter::default_step")]
     pub step: Nanos,
 }
@@ -115,7 +115,7 @@ impl Jitter {
 pub struct Bucket {
     /// Rate at which tokens come.
     pub rate: Rate,
-    /// Tokens that the bucket holds; at least one packet of 1500 B plus the link's overhead.
+    /// Tokens that the bucket holds; at least one packet of 1500 B plus the link's overhead, at most 2 GB.
     pub burst: Bytes,
 }
 
@@ -127,14 +127,14 @@ pub enum Cross {
     Constant {
         /// Mean rate.
         rate: Rate,
-        /// IP bytes of every packet.
+        /// IP bytes of every packet, 1 to 65535.
         packet: Bytes,
     },
     /// Exponential gaps.
     Poisson {
         /// Mean rate.
         rate: Rate,
-        /// IP bytes of every packet.
+        /// IP bytes of every packet, 1 to 65535.
         packet: Bytes,
     },
     /// Pareto on and off times, constant at `peak` while on.
@@ -143,11 +143,11 @@ pub enum Cross {
         rate: Rate,
         /// Rate while on, above `rate`.
         peak: Rate,
-        /// Mean on time.
+        /// Mean on time, at least that of one packet at `peak`.
         on: Nanos,
-        /// Shape of both Pareto distributions, above 1 (1.5 in most of the literature).
+        /// Shape of both Pareto distributions, at least 1.01 (1.5 in most of the literature).
         shape: f64,
-        /// IP bytes of every packet.
+        /// IP bytes of every packet, 1 to 65535.
         packet: Bytes,
     },
 }

@@ -1,0 +1,51 @@
+# pathcast: `make demo` and `make test` do their whole set-up. What they install is said by scripts/setup.
+.DEFAULT_GOAL := help
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+RUST := $(shell git ls-files 'crates/*' Cargo.toml Cargo.lock 2>/dev/null)
+export PYTHONDONTWRITEBYTECODE ?=
+
+help:
+	@echo 'make demo       the main job, end to end, on emulated paths with the real kernel (root; else in a later release the simulator)'
+	@echo 'make test       lint, unit, property, privileged and command-line tests'
+	@echo 'make evidence   the slow experiments whose numbers stand in docs/'
+	@echo 'make bench      speed, in ratios, against named peers'
+	@echo 'make build      the Rust extension and the `pathcast` command into $(VENV)'
+	@echo 'make fmt        format Rust and Python'
+
+$(STAMP): requirements.lock scripts/setup
+	@scripts/setup $(VENV)
+	@touch $@
+
+build: $(STAMP) $(VENV)/.built
+$(VENV)/.built: $(STAMP) $(RUST) pyproject.toml
+	@echo 'building the extension (release)'
+	@env -u CONDA_PREFIX VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked --quiet
+	@touch $@
+
+demo: build
+	@$(BIN)/pathcast demo $(ARGS)
+
+test: build
+	@scripts/test $(BIN)
+
+evidence: build
+	@scripts/evidence $(BIN)
+
+bench: build
+	@scripts/bench $(BIN)
+
+fmt: $(STAMP)
+	cargo fmt --all
+	$(BIN)/ruff format python tests benches
+	$(BIN)/ruff check --fix python tests benches
+
+lock:
+	$(BIN)/pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --extra dev --generate-hashes --no-header --no-emit-index-url --no-emit-find-links --no-annotate --python-version 3.11 pyproject.toml -o requirements.lock
+
+clean:
+	rm -rf target $(VENV) out
+
+.PHONY: help build demo test evidence bench fmt lock clean

@@ -1,0 +1,196 @@
+//! Which devices, addresses and routes a scenario needs on its two hosts, and which links belong to one thread. Pure.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use pathcast_link::{LinkId, RouteId};
+use pathcast_scenario::{Direction, End, Hop, PathAddresses, Scenario};
+
+use crate::packet::Pair;
+
+/// A device to make on one host.
+#[derive(Debug, Clone)]
+pub struct Device {
+    /// Client or server.
+    pub host: End,
+    /// Its name there.
+    pub name: String,
+    /// Paths whose packets use it.
+    pub paths: Vec<usize>,
+}
+
+/// What one thread looks after.
+#[derive(Debug, Default)]
+pub struct GroupLayout {
+    /// Directional links, as indices and direction in the scenario.
+    pub links: Vec<(usize, Direction)>,
+    /// Directional routes: links of this group, and the device (index in `devices`) that packets leave by.
+    pub routes: Vec<(Vec<LinkId>, usize)>,
+    /// Route of each address pair.
+    pub lookup: HashMap<Pair, RouteId>,
+    /// Devices, as indices into the layout's.
+    pub devices: Vec<usize>,
+}
+
+/// Devices and groups of a scenario.
+#[derive(Debug)]
+pub struct Layout {
+    /// On both hosts.
+    pub devices: Vec<Device>,
+    /// One for each thread.
+    pub groups: Vec<GroupLayout>,
+    /// Addresses of each path.
+    pub addresses: Vec<PathAddresses>,
+}
+
+impl Layout {
+    /// Of a checked scenario with its paths' addresses.
+    pub fn new(scenario: &Scenario, addresses: Vec<PathAddresses>) -> Layout {
+        let devices = devices(scenario);
+        let groups = split(scenario, &devices)
+            .into_iter()
+            .map(|paths| group(scenario, &addresses, &devices, &paths))
+            .collect();
+        Layout { devices, groups, addresses }
+    }
+
+    /// Where a directional link is looked after: its group and its index there.
+    pub fn find(&self, link: usize, direction: Direction) -> Option<(usize, LinkId)> {
+        self.groups.iter().enumerate().find_map(|(g, group)| {
+            let at = group.links.iter().position(|l| *l == (link, direction))?;
+            Some((g, LinkId(at as u32)))
+        })
+    }
+
+    /// Commands for `ip -4 -batch` and `ip -6 -batch` on one host, after its devices were made.
+    pub fn commands(&self, host: End) -> [Vec<String>; 2] {
+        let mut by_version = [Vec::new(), Vec::new()];
+        for (n, device) in self.devices.iter().filter(|d| d.host == host).enumerate() {
+            let (dev, table) = (&device.name, 100 + n);
+            let own = self.own_addresses(host, device);
+            let source = own[0].0;
+            let commands = &mut by_version[usize::from(source.is_ipv6())];
+            commands.push(format!("link set {dev} up mtu 1500 txqueuelen 20000"));
+            for (address, prefix) in &own {
+                let nodad = if address.is_ipv6() { " nodad" } else { "" };
+                commands.push(format!("address add {address}/{prefix} dev {dev}{nodad}"));
+                commands.push(format!("rule add from {address} lookup {table}"));
+            }
+            for &p in &device.paths {
+                for far in self.far_addresses(host, p) {
+                    commands.push(format!("route add {far} dev {dev} table {table}"));
+                    // programs that bind no address take the first path
+                    commands.push(format!("route add {far} dev {dev} src {source} metric {}", 10 + n));
+                }
+            }
+            // an address pair that is no path fails at once, not after a time-out
+            let any = if source.is_ipv6() { "::/0" } else { "0.0.0.0/0" };
+            commands.push(format!("route add unreachable {any} table {table} metric 4096"));
+        }
+        by_version
+    }
+
+    /// MPTCP limits and endpoints for programs that leave the choice of subflows to the kernel.
+    pub fn mptcp_commands(&self, scenario: &Scenario, host: End) -> Vec<String> {
+        let mut commands = vec!["mptcp limits set subflows 8 add_addr_accepted 8".to_owned()];
+        for (n, device) in self.devices.iter().filter(|d| d.host == host).enumerate().skip(1) {
+            let first = device.paths[0];
+            match host {
+                End::Server => {
+                    let address = self.addresses[first].remote;
+                    commands.push(format!("mptcp endpoint add {address} dev {} id {} signal", device.name, n + 1));
+                }
+                // a server that has no second address to announce: the client offers its own
+                End::Client if scenario.paths[first].server == scenario.paths[0].server => {
+                    let address = self.addresses[first].local[0];
+                    commands.push(format!("mptcp endpoint add {address} dev {} id {} subflow", device.name, n + 1));
+                }
+                End::Client => {}
+            }
+        }
+        commands
+    }
+
+    fn own_addresses(&self, host: End, device: &Device) -> Vec<(IpAddr, u8)> {
+        let first = &self.addresses[device.paths[0]];
+        match host {
+            End::Client => first.local.iter().map(|a| (*a, first.prefix)).collect(),
+            End::Server => vec![(first.remote, first.prefix)],
+        }
+    }
+
+    fn far_addresses(&self, host: End, path: usize) -> Vec<IpAddr> {
+        let path = &self.addresses[path];
+        match host {
+            End::Client => vec![path.remote],
+            End::Server => path.local.clone(),
+        }
+    }
+}
+
+/// One device a path on the client, one a server address on the server.
+fn devices(scenario: &Scenario) -> Vec<Device> {
+    let mut devices: Vec<Device> = (0..scenario.paths.len())
+        .map(|p| Device { host: End::Client, name: format!("p{}", p + 1), paths: vec![p] })
+        .collect();
+    for (p, path) in scenario.paths.iter().enumerate() {
+        match devices.iter_mut().find(|d| d.host == End::Server && d.paths[0] == path.server) {
+            Some(device) => device.paths.push(p),
+            None => {
+                devices.push(Device { host: End::Server, name: format!("p{}", p + 1), paths: vec![p] });
+            }
+        }
+    }
+    devices
+}
+
+/// Paths that share a link or a device belong to one thread.
+fn split(scenario: &Scenario, devices: &[Device]) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for p in 0..scenario.paths.len() {
+        let shares = |q: &usize| {
+            let links = scenario.paths[*q].hops.iter().any(|a| scenario.paths[p].hops.iter().any(|b| a.link == b.link));
+            links || devices.iter().any(|d| d.paths.contains(q) && d.paths.contains(&p))
+        };
+        let (joined, apart): (Vec<_>, Vec<_>) = groups.into_iter().partition(|g| g.iter().any(shares));
+        groups = apart;
+        let mut one: Vec<usize> = joined.into_iter().flatten().collect();
+        one.push(p);
+        one.sort_unstable();
+        groups.push(one);
+    }
+    groups.sort();
+    groups
+}
+
+fn group(scenario: &Scenario, addresses: &[PathAddresses], devices: &[Device], paths: &[usize]) -> GroupLayout {
+    let mut layout = GroupLayout::default();
+    layout.devices = (0..devices.len()).filter(|d| devices[*d].paths.iter().any(|p| paths.contains(p))).collect();
+    for &p in paths {
+        for to in [End::Server, End::Client] {
+            let links = scenario.paths[p].hops_to(to).iter().map(|hop| link_id(&mut layout.links, hop)).collect();
+            let out = layout
+                .devices
+                .iter()
+                .position(|d| devices[*d].host == to && devices[*d].paths.contains(&p))
+                .expect("every path has a device on both hosts");
+            let route = RouteId(layout.routes.len() as u32);
+            layout.routes.push((links, out));
+            for &local in &addresses[p].local {
+                let remote = addresses[p].remote;
+                let pair = if to == End::Server { (local, remote) } else { (remote, local) };
+                layout.lookup.insert(pair, route);
+            }
+        }
+    }
+    layout
+}
+
+fn link_id(links: &mut Vec<(usize, Direction)>, hop: &Hop) -> LinkId {
+    let key = (hop.link, hop.direction);
+    let at = links.iter().position(|l| *l == key).unwrap_or_else(|| {
+        links.push(key);
+        links.len() - 1
+    });
+    LinkId(at as u32)
+}

@@ -1,0 +1,62 @@
+//! What an emulated network carried, dropped and released late.
+
+use pathcast_link::{Counters, Params, Tally};
+use serde::Serialize;
+
+use crate::histogram::Summary;
+
+/// One direction of a link.
+#[derive(Clone, Debug, Serialize)]
+pub struct LinkLedger {
+    /// `wan1/ab`.
+    pub name: String,
+    /// As they are now.
+    pub params: Params,
+    /// Since the start.
+    pub counters: Counters,
+    /// What waits now.
+    pub backlog: Tally,
+}
+
+/// One thread and its links.
+#[derive(Clone, Debug, Serialize)]
+pub struct GroupLedger {
+    /// Every direction of every link.
+    pub links: Vec<LinkLedger>,
+    /// Age of the network [s].
+    pub since_start_s: f64,
+    /// Whether the thread has real-time priority; without it the release errors are far larger.
+    pub realtime: bool,
+    /// |real - modelled| release time per packet, since the last reset.
+    pub release_error: Summary,
+    /// CPU time of the thread [s].
+    pub cpu_s: f64,
+    /// Frames read from the devices.
+    pub reads: u64,
+    /// Frames written to the devices.
+    pub writes: u64,
+    /// Frames that a device refused.
+    pub write_failures: u64,
+    /// Packets of address pairs that are no path, multicast included.
+    pub unroutable: u64,
+}
+
+/// A device inside a namespace.
+#[derive(Clone, Debug, Serialize)]
+pub struct DeviceLedger {
+    /// `client` or `server`.
+    pub host: String,
+    /// Its name there.
+    pub name: String,
+    /// Packets that the kernel dropped before the emulator could read them; the model knows nothing of them.
+    pub dropped: u64,
+}
+
+/// A whole network.
+#[derive(Clone, Debug, Serialize)]
+pub struct Ledger {
+    /// One for each thread.
+    pub groups: Vec<GroupLedger>,
+    /// One for each device.
+    pub devices: Vec<DeviceLedger>,
+}

@@ -1,0 +1,21 @@
+//! Emulated networks with the real kernel: two namespaces, TUN devices with segmentation offload between them, and
+//! real-time threads that let `pathcast-link` decide about every packet.
+//!
+//! Design and measured pitfalls: per-packet decisions inside super-packets, departures chained in virtual time,
+//! release errors counted per packet. Nothing else is needed of the kernel than TUN and namespaces.
+
+mod error;
+mod group;
+mod histogram;
+mod layout;
+mod ledger;
+mod namespace;
+mod network;
+mod packet;
+mod tun;
+
+pub use error::EmuError;
+pub use histogram::Summary;
+pub use ledger::{DeviceLedger, GroupLedger, Ledger, LinkLedger};
+pub use namespace::{Namespace, inside, remove};
+pub use network::{Description, Network, PathDescription};

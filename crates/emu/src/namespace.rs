@@ -1,0 +1,134 @@
+//! Named network namespaces, as `ip netns` makes them, and threads that work inside.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::thread;
+
+use crate::error::EmuError;
+
+/// A named network namespace that this value owns: dropped, it is removed.
+pub struct Namespace {
+    name: String,
+}
+
+/// Where `ip netns` keeps them.
+pub fn file(name: &str) -> PathBuf {
+    PathBuf::from("/run/netns").join(name)
+}
+
+/// Runs `work` in a thread of its own inside the namespace `name`, and waits for it.
+pub fn inside<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    let target = File::open(file(name))?;
+    thread::scope(|scope| {
+        let worker = scope.spawn(move || {
+            // SAFETY: the descriptor is open; setns changes only the calling thread, which ends below.
+            if unsafe { libc::setns(target.as_raw_fd(), libc::CLONE_NEWNET) } != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            Ok(work())
+        });
+        worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Removes the namespace `name`; one that is gone is no error.
+pub fn remove(name: &str) -> io::Result<()> {
+    let path = file(name);
+    if !path.exists() {
+        return Ok(());
+    }
+    let bytes = std::ffi::CString::new(path.as_os_str().as_encoded_bytes())?;
+    // SAFETY: a valid C string; a lazy unmount is what `ip netns delete` does.
+    unsafe { libc::umount2(bytes.as_ptr(), libc::MNT_DETACH) };
+    fs::remove_file(path)
+}
+
+/// Runs `ip FAMILY -n NAMESPACE -batch -` on `commands`, one a line; the family is `-4`, `-6` or, for neither, `-0`.
+pub fn ip(name: &str, family: &str, commands: &[String]) -> Result<(), EmuError> {
+    if commands.is_empty() {
+        return Ok(());
+    }
+    let failed = |why: String| EmuError::Setup { what: format!("ip in namespace {name}"), why };
+    let mut child = Command::new("ip")
+        .args([family, "-n", name, "-batch", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|e| match e.kind() {
+            io::ErrorKind::NotFound => EmuError::Missing {
+                what: "the program `ip`".into(),
+                mend: "install the Debian package iproute2".into(),
+            },
+            _ => failed(e.to_string()),
+        })?;
+    let input = commands.join("\n") + "\n";
+    child.stdin.take().expect("stdin was asked for").write_all(input.as_bytes()).map_err(|e| failed(e.to_string()))?;
+    let output = child.wait_with_output().map_err(|e| failed(e.to_string()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(failed(format!("{}; commands: {}", String::from_utf8_lossy(&output.stderr).trim(), commands.join("; "))))
+}
+
+impl Namespace {
+    /// Makes the namespace `name`, which must not exist, with its loopback up.
+    pub fn create(name: &str) -> Result<Namespace, EmuError> {
+        let output = Command::new("ip").args(["netns", "add", name]).output();
+        let failed = |why: String| EmuError::Setup { what: format!("the network namespace {name}"), why };
+        match output {
+            Ok(o) if o.status.success() => {}
+            Ok(o) => {
+                let why = String::from_utf8_lossy(&o.stderr).trim().to_owned();
+                return Err(if why.contains("not permitted") || why.contains("Permission denied") {
+                    EmuError::Missing {
+                        what: format!("the privilege to make network namespaces ({why})"),
+                        mend: "run as root, or use --world sim".into(),
+                    }
+                } else {
+                    failed(why)
+                });
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                return Err(EmuError::Missing {
+                    what: "the program `ip`".into(),
+                    mend: "install the Debian package iproute2".into(),
+                });
+            }
+            Err(e) => return Err(failed(e.to_string())),
+        }
+        let made = Namespace { name: name.into() };
+        ip(name, "-4", &["link set lo up".into()])?;
+        Ok(made)
+    }
+
+    /// Its name, as in `ip netns`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Writes settings below `/proc/sys`; those that this kernel does not have are left out where `optional`.
+    pub fn sysctl(&self, settings: &[(&str, &str, bool)]) -> Result<(), EmuError> {
+        let failed = |what: &str, e: io::Error| EmuError::Setup { what: what.to_owned(), why: e.to_string() };
+        inside(&self.name, || {
+            for (key, value, optional) in settings {
+                let path = format!("/proc/sys/{}", key.replace('.', "/"));
+                match fs::write(&path, value) {
+                    Err(e) if *optional && e.kind() == io::ErrorKind::NotFound => {}
+                    result => result.map_err(|e| failed(&format!("{key}={value} in {}", self.name), e))?,
+                }
+            }
+            Ok(())
+        })
+        .map_err(|e| failed(&self.name, e))?
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        let _ = remove(&self.name); // nothing better can be done here; the next start removes what is stale
+    }
+}

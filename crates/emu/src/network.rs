@@ -1,0 +1,336 @@
+//! An emulated network: made from a scenario, changed while it runs, removed when dropped.
+
+use std::fs;
+use std::net::IpAddr;
+
+use pathcast_base::{Fault, Nanos};
+use pathcast_link::Params;
+use pathcast_scenario::{Changed, Direction, End, Scenario, Source, Traffic, addresses};
+use serde::Serialize;
+
+use crate::error::EmuError;
+use crate::group::{Change, CrossPlan, Group, Plan, clock};
+use crate::layout::Layout;
+use crate::ledger::{DeviceLedger, Ledger};
+use crate::namespace::{Namespace, inside, ip};
+use crate::tun::Tun;
+
+/// Second octet of generated addresses; namespaces keep networks apart, so that all may use the same.
+const NET: u8 = 77;
+
+/// Settings of both namespaces: key, value, whether a kernel may lack it.
+const SETTINGS: [(&str, &str, bool); 10] = [
+    // two times the sum of the bandwidth-delay products of two 1 Gbit/s paths and what is out of order
+    ("net.ipv4.tcp_rmem", "4096 131072 134217728", false),
+    ("net.ipv4.tcp_wmem", "4096 65536 134217728", false),
+    ("net.ipv4.tcp_no_metrics_save", "1", false),
+    ("net.ipv4.tcp_slow_start_after_idle", "0", false),
+    ("net.ipv4.conf.all.rp_filter", "0", false),
+    ("net.ipv4.conf.default.rp_filter", "0", false),
+    ("net.ipv6.conf.default.accept_ra", "0", true),
+    ("net.ipv6.conf.default.addr_gen_mode", "1", true), // no link-local addresses, no router solicitations
+    ("net.mptcp.enabled", "1", true),
+    // an MPTCP handshake that a dead path swallowed must not switch MPTCP off for an hour
+    ("net.mptcp.blackhole_timeout", "0", true),
+];
+
+/// A running emulated network.
+pub struct Network {
+    // the threads, and with them the devices, go before the namespaces
+    groups: Vec<Group>,
+    client: Namespace,
+    server: Namespace,
+    layout: Layout,
+    scenario: Scenario,
+    text: String,
+    sets: Vec<(String, String)>,
+    start: Nanos,
+}
+
+/// What a network is made of.
+#[derive(Debug, Serialize)]
+pub struct Description {
+    /// The scenario's name.
+    pub scenario: String,
+    /// Namespaces of the two hosts.
+    pub client: String,
+    /// As above.
+    pub server: String,
+    /// The paths.
+    pub paths: Vec<PathDescription>,
+}
+
+/// One path.
+#[derive(Debug, Serialize)]
+pub struct PathDescription {
+    /// Its name.
+    pub name: String,
+    /// The client's addresses on it: its own, then those of further subflows.
+    pub local: Vec<IpAddr>,
+    /// The server's.
+    pub remote: IpAddr,
+    /// Names of its links, from client to server.
+    pub links: Vec<String>,
+}
+
+impl Network {
+    /// Builds what the scenario `text` (with `sets` over it) describes, between namespaces `pc-ID-client` and
+    /// `pc-ID-server`, which must not exist.
+    ///
+    /// # Errors
+    /// A scenario error (usage), a missing privilege or device (missing), or what the set-up met.
+    pub fn up(text: &str, sets: &[(String, String)], id: &str) -> Result<Network, Box<dyn Fault + Send + Sync>> {
+        let scenario = Scenario::parse(text, sets).map_err(boxed)?;
+        real_only(&scenario).map_err(boxed)?;
+        let layout = Layout::new(&scenario, addresses(&scenario, NET));
+        let client = Namespace::create(&format!("pc-{id}-client")).map_err(boxed)?;
+        let server = Namespace::create(&format!("pc-{id}-server")).map_err(boxed)?;
+        let groups = build(&scenario, &layout, &client, &server).map_err(boxed)?;
+        let (text, sets) = (text.to_owned(), sets.to_vec());
+        Ok(Network { groups, client, server, layout, scenario, text, sets, start: clock() })
+    }
+
+    /// Names and addresses.
+    pub fn describe(&self) -> Description {
+        let paths = self.scenario.paths.iter().zip(&self.layout.addresses);
+        Description {
+            scenario: self.scenario.name.clone(),
+            client: self.client.name().into(),
+            server: self.server.name().into(),
+            paths: paths
+                .map(|(path, addresses)| PathDescription {
+                    name: path.name.clone(),
+                    local: addresses.local.clone(),
+                    remote: addresses.remote,
+                    links: path.hops.iter().map(|h| self.scenario.links[h.link].name.clone()).collect(),
+                })
+                .collect(),
+        }
+    }
+
+    /// Changes keys of a link from now on, in one direction or in both; the values are written as in the scenario, and
+    /// meet the same checks. Returns the link's new parameters by direction.
+    ///
+    /// # Errors
+    /// Usage: an unknown link or key, a value out of range. Nothing is changed then.
+    pub fn set(
+        &mut self,
+        link: &str,
+        direction: Option<Direction>,
+        changes: &[(String, String)],
+    ) -> Result<Vec<(Direction, Params)>, Box<dyn Fault + Send + Sync>> {
+        let names = || self.scenario.links.iter().map(|l| l.name.as_str()).collect::<Vec<_>>().join(", ");
+        let Some(index) = self.scenario.links.iter().position(|l| l.name == link) else {
+            return Err(boxed(EmuError::Unknown { key: "link", value: link.into(), allowed: names() }));
+        };
+        for (key, _) in changes {
+            if !KEYS.contains(&key.as_str()) {
+                let allowed = KEYS.join(", ");
+                return Err(boxed(EmuError::Unknown { key: "link key", value: key.clone(), allowed }));
+            }
+        }
+        let directions: Vec<Direction> = direction.map_or(Direction::BOTH.into(), |d| vec![d]);
+        let mut sets = self.sets.clone();
+        sets.extend(changes.iter().map(|(key, value)| (format!("link.{link}.{key}"), value.clone())));
+        let wanted = Scenario::parse(&self.text, &sets).map_err(boxed)?;
+        self.catch_up();
+        let mut new = Vec::new();
+        for direction in directions {
+            let mut params = self.scenario.links[index].params(direction).clone();
+            for (key, _) in changes {
+                copy(key, wanted.links[index].params(direction), &mut params);
+            }
+            params.check().map_err(boxed)?;
+            new.push((direction, params));
+        }
+        for (direction, params) in &new {
+            if let Some((group, id)) = self.layout.find(index, *direction) {
+                self.groups[group].set(id, params.clone()).map_err(boxed)?;
+            }
+            *self.params(index, *direction) = params.clone();
+        }
+        Ok(new)
+    }
+
+    /// Brings our copy of the links to where the scenario's own changes have brought them.
+    fn catch_up(&mut self) {
+        let age = clock() - self.start;
+        let due = self.scenario.changes.iter().take_while(|c| c.at <= age).count();
+        for change in self.scenario.changes.drain(..due).collect::<Vec<_>>() {
+            if let Changed::Link { link, direction, params } = change.what {
+                *self.params(link, direction) = params;
+            }
+        }
+    }
+
+    fn params(&mut self, link: usize, direction: Direction) -> &mut Params {
+        match direction {
+            Direction::Ab => &mut self.scenario.links[link].ab,
+            Direction::Ba => &mut self.scenario.links[link].ba,
+        }
+    }
+
+    /// What every link carried and dropped, and how late packets left; `reset` starts the release errors afresh.
+    ///
+    /// # Errors
+    /// A thread that has ended.
+    pub fn ledger(&self, reset: bool) -> Result<Ledger, EmuError> {
+        let groups = self.groups.iter().map(|g| g.ledger(reset)).collect::<Result<_, _>>()?;
+        let mut devices = Vec::new();
+        for (host, namespace) in [(End::Client, &self.client), (End::Server, &self.server)] {
+            let counted = inside(namespace.name(), || fs::read_to_string("/proc/thread-self/net/dev"))
+                .and_then(|r| r)
+                .map_err(|e| EmuError::Setup { what: "reading the devices' counters".into(), why: e.to_string() })?;
+            for device in self.layout.devices.iter().filter(|d| d.host == host) {
+                let host = if host == End::Client { "client" } else { "server" }.to_owned();
+                devices.push(DeviceLedger {
+                    host,
+                    dropped: transmit_drops(&counted, &device.name),
+                    name: device.name.clone(),
+                });
+            }
+        }
+        Ok(Ledger { groups, devices })
+    }
+}
+
+/// Keys of a link that may change while it runs.
+const KEYS: [&str; 8] = ["rate", "delay", "queue", "loss", "overhead", "jitter", "bucket", "chunk"];
+
+fn copy(key: &str, from: &Params, to: &mut Params) {
+    match key {
+        "rate" => to.rate = from.rate,
+        "delay" => to.delay = from.delay,
+        "queue" => to.queue = from.queue.clone(),
+        "loss" => to.loss = from.loss,
+        "overhead" => to.overhead = from.overhead,
+        "jitter" => to.jitter = from.jitter,
+        "bucket" => to.bucket = from.bucket,
+        "chunk" => to.chunk = from.chunk,
+        _ => unreachable!("checked against KEYS"),
+    }
+}
+
+/// Packets that a device could not hand to the emulator, from the text of `/proc/net/dev`.
+fn transmit_drops(text: &str, device: &str) -> u64 {
+    let line = text.lines().find_map(|l| l.trim_start().strip_prefix(device)?.strip_prefix(':'));
+    // eight columns received, then transmitted: bytes, packets, errors, drops
+    line.and_then(|l| l.split_whitespace().nth(11)?.parse().ok()).unwrap_or(0)
+}
+
+fn boxed<E: Fault + Send + Sync + 'static>(error: E) -> Box<dyn Fault + Send + Sync> {
+    Box::new(error)
+}
+
+/// Refuses traffic that only the simulator can make.
+fn real_only(scenario: &Scenario) -> Result<(), EmuError> {
+    match scenario.traffic.iter().find(|t| !matches!(t.source, Source::Virtual { .. })) {
+        None => Ok(()),
+        Some(t) => Err(EmuError::Refused(format!(
+            "traffic `{}` is made of TCP connections, which an emulated network does not start by itself; allowed \
+             kinds here: constant, poisson, pareto-onoff",
+            t.name
+        ))),
+    }
+}
+
+fn build(
+    scenario: &Scenario,
+    layout: &Layout,
+    client: &Namespace,
+    server: &Namespace,
+) -> Result<Vec<Group>, EmuError> {
+    let mptcp = fs::exists("/proc/sys/net/mptcp").unwrap_or(false);
+    let mut tuns: Vec<Option<Tun>> = Vec::new();
+    for device in &layout.devices {
+        let namespace = if device.host == End::Client { client } else { server };
+        let made = inside(namespace.name(), || Tun::create(&device.name)).and_then(|t| t).map_err(tun_error)?;
+        tuns.push(Some(made));
+    }
+    for (host, namespace) in [(End::Client, client), (End::Server, server)] {
+        namespace.sysctl(&SETTINGS)?;
+        for (version, commands) in ["-4", "-6"].into_iter().zip(layout.commands(host)) {
+            ip(namespace.name(), version, &commands)?;
+        }
+        if mptcp {
+            ip(namespace.name(), "-0", &layout.mptcp_commands(scenario, host))?;
+        }
+    }
+    let start = |group: &crate::layout::GroupLayout| {
+        let of_group = |link: usize, direction| {
+            let at = group.links.iter().position(|l| *l == (link, direction))?;
+            Some(pathcast_link::LinkId(at as u32))
+        };
+        Group::start(Plan {
+            links: group.links.iter().map(|(link, direction)| plan_link(scenario, *link, *direction)).collect(),
+            routes: group.routes.clone(),
+            lookup: group.lookup.clone(),
+            devices: group.devices.iter().map(|d| tuns[*d].take().expect("each belongs to one group")).collect(),
+            changes: scenario
+                .changes
+                .iter()
+                .filter_map(|change| match &change.what {
+                    Changed::Link { link, direction, params } => {
+                        Some((change.at, of_group(*link, *direction)?, Change::Params(params.clone())))
+                    }
+                    Changed::Traffic { traffic, cross } => {
+                        let Traffic { name, source: Source::Virtual { link, direction, .. }, .. } =
+                            &scenario.traffic[*traffic]
+                        else {
+                            return None; // the scenario lets only virtual traffic change
+                        };
+                        Some((change.at, of_group(*link, *direction)?, Change::Cross(name.clone(), cross.clone())))
+                    }
+                })
+                .collect(),
+            seed: scenario.seed,
+        })
+    };
+    layout.groups.iter().map(start).collect()
+}
+
+fn plan_link(scenario: &Scenario, link: usize, direction: Direction) -> (Params, String, Vec<CrossPlan>) {
+    let end = if direction == Direction::Ab { "ab" } else { "ba" };
+    let crosses = scenario
+        .traffic
+        .iter()
+        .filter_map(|traffic| match &traffic.source {
+            Source::Virtual { link: l, direction: d, cross } if (*l, *d) == (link, direction) => Some(CrossPlan {
+                name: traffic.name.clone(),
+                cross: cross.clone(),
+                start: traffic.start,
+                stop: traffic.stop,
+            }),
+            _ => None,
+        })
+        .collect();
+    let of = &scenario.links[link];
+    (of.params(direction).clone(), format!("{}/{end}", of.name), crosses)
+}
+
+fn tun_error(error: std::io::Error) -> EmuError {
+    use std::io::ErrorKind::{NotFound, PermissionDenied};
+    match error.kind() {
+        NotFound => EmuError::Missing {
+            what: "/dev/net/tun".into(),
+            mend: "load the module: modprobe tun; in a container, pass the device in".into(),
+        },
+        PermissionDenied => EmuError::Missing {
+            what: format!("the privilege to make TUN devices ({error})"),
+            mend: "run as root, or use --world sim".into(),
+        },
+        _ => EmuError::Setup { what: "a TUN device".into(), why: error.to_string() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drops_of_a_device() {
+        let text = "Inter-|   Receive\n face |bytes\n    lo: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n   p1: 0 0 0 0 0 0 0 0 9 9 9 42 0 0 0 0\n";
+        assert_eq!(transmit_drops(text, "p1"), 42);
+        assert_eq!(transmit_drops(text, "p2"), 0);
+    }
+}

@@ -1,0 +1,356 @@
+//! IP packets as a TUN device with offload hands them over: up to 64 KB that stand for many segments (TSO). A link
+//! decides per segment; what it lets through together is written back as one shorter super-packet, a *run*.
+//!
+//! Layout of what is read and written: the 10-byte virtio-net header, then the IP packet.
+
+use std::cell::{Ref, RefCell};
+use std::net::IpAddr;
+use std::rc::Rc;
+
+/// Bytes of the virtio-net header in front of every packet.
+pub const VNET: usize = 10;
+/// The largest packet that a device hands over, with its header.
+pub const LARGEST: usize = 65536 + VNET;
+
+const NEEDS_CSUM: u8 = 1;
+const GSO_NONE: u8 = 0;
+const GSO_TCPV4: u8 = 1;
+const GSO_TCPV6: u8 = 4;
+const GSO_ECN: u8 = 0x80;
+const TCP: u8 = 6;
+const FIN_PSH: u8 = 0x09;
+const CWR: u8 = 0x80;
+
+/// One packet read from a device, shared by its segments.
+pub struct Packet {
+    data: RefCell<Box<[u8]>>,
+    /// Bytes of IP and TCP headers that every segment repeats; 0 where the packet is not segmented.
+    headers: u16,
+    /// Offset of the TCP header in the IP packet.
+    l4: u16,
+    /// Payload bytes of a full segment.
+    gso_size: u16,
+    segments: u16,
+    /// IP bytes.
+    len: u32,
+}
+
+/// One segment of a packet: what a link queues, drops and delays.
+#[derive(Clone)]
+pub struct Segment {
+    packet: Rc<Packet>,
+    index: u16,
+}
+
+/// Source and destination of an IP packet.
+pub type Pair = (IpAddr, IpAddr);
+
+/// The addresses of the IP packet behind the virtio-net header; `None` for what is not IP.
+pub fn pair(frame: &[u8]) -> Option<Pair> {
+    let ip = frame.get(VNET..)?;
+    let v4 = |at: usize| -> Option<IpAddr> { Some(<[u8; 4]>::try_from(ip.get(at..at + 4)?).ok()?.into()) };
+    let v6 = |at: usize| -> Option<IpAddr> { Some(<[u8; 16]>::try_from(ip.get(at..at + 16)?).ok()?.into()) };
+    match ip.first()? >> 4 {
+        4 => Some((v4(12)?, v4(16)?)),
+        6 => Some((v6(8)?, v6(24)?)),
+        _ => None,
+    }
+}
+
+impl Packet {
+    /// Takes the first `bytes` of a frame (virtio-net header and IP packet). A super-packet whose headers make no sense
+    /// passes as one packet.
+    pub fn new(frame: Box<[u8]>, bytes: usize) -> Rc<Packet> {
+        let len = bytes - VNET;
+        let (headers, l4, gso_size) = cut(&frame[..bytes]).unwrap_or((0, 0, 0));
+        let segments = if headers == 0 { 1 } else { (len - headers).div_ceil(gso_size) };
+        Rc::new(Packet {
+            data: RefCell::new(frame),
+            headers: headers as u16,
+            l4: l4 as u16,
+            gso_size: gso_size as u16,
+            segments: segments as u16,
+            len: len as u32,
+        })
+    }
+
+    /// How many packets of at most one MTU this stands for.
+    pub fn segments(&self) -> u16 {
+        self.segments
+    }
+
+    /// The segment `index` of `packet` and its IP bytes.
+    pub fn segment(packet: &Rc<Packet>, index: u16) -> (Segment, u32) {
+        let bytes = u32::from(packet.headers) + packet.payload(index, index);
+        (Segment { packet: packet.clone(), index }, bytes)
+    }
+
+    /// Payload bytes of segments `first..=last` (of an unsegmented packet: all of it).
+    fn payload(&self, first: u16, last: u16) -> u32 {
+        if self.headers == 0 {
+            return self.len;
+        }
+        let gso = u32::from(self.gso_size);
+        let whole = self.len - u32::from(self.headers);
+        whole.min((u32::from(last) + 1) * gso) - u32::from(first) * gso
+    }
+
+    /// Gives back the memory behind segment `last`, when that is most of the packet: a queue then holds little more
+    /// than what it counts, although its segments share the buffers that they were read into.
+    pub fn keep_up_to(&self, last: u16) {
+        let keep = VNET + usize::from(self.headers) + self.payload(0, last) as usize;
+        let mut data = self.data.borrow_mut();
+        if keep * 2 <= data.len() {
+            let kept = data[..keep].into();
+            pool::put(std::mem::replace(&mut *data, kept));
+        }
+    }
+}
+
+impl Drop for Packet {
+    fn drop(&mut self) {
+        pool::put(std::mem::take(self.data.get_mut()));
+    }
+}
+
+/// Header bytes, TCP offset and segment size of a TCP super-packet.
+fn cut(frame: &[u8]) -> Option<(usize, usize, usize)> {
+    let gso_type = frame[1] & !GSO_ECN;
+    let gso_size = usize::from(u16::from_ne_bytes([frame[4], frame[5]]));
+    let l4 = usize::from(u16::from_ne_bytes([frame[6], frame[7]]));
+    if !(gso_type == GSO_TCPV4 || gso_type == GSO_TCPV6) || gso_size == 0 || frame[0] & NEEDS_CSUM == 0 {
+        return None;
+    }
+    let ip = &frame[VNET..];
+    let tcp = usize::from(ip.get(l4 + 12)? >> 4) * 4;
+    let headers = l4 + tcp;
+    let plausible = l4 >= 20 && tcp >= 20 && headers < ip.len() && headers + gso_size <= 65535;
+    (plausible && ip.len() > headers + gso_size).then_some((headers, l4, gso_size))
+}
+
+impl Segment {
+    /// Whether `next` is the segment right behind this one in the same packet.
+    pub fn joins(&self, next: &Segment) -> bool {
+        self.index.wrapping_add(1) == next.index && Rc::ptr_eq(&self.packet, &next.packet)
+    }
+
+    /// The frame for the segments from this one up to `last` of the same packet: `head` receives what has to be
+    /// rewritten, the result is what follows it. Together they are one write to a device.
+    pub fn run<'a>(&'a self, last: &Segment, head: &mut Vec<u8>) -> Ref<'a, [u8]> {
+        let (packet, first, last) = (&*self.packet, self.index, last.index);
+        let data = packet.data.borrow();
+        head.clear();
+        if first == 0 && last + 1 == packet.segments {
+            head.extend_from_slice(&data[..VNET]);
+            head[0] &= NEEDS_CSUM; // other flags are the receive side's
+            return Ref::map(data, |d| &d[VNET..VNET + packet.len as usize]);
+        }
+        let (headers, l4) = (usize::from(packet.headers), usize::from(packet.l4));
+        head.extend_from_slice(&data[..VNET + headers]);
+        let payload = packet.payload(first, last) as usize;
+        rewrite(head, l4, first, last + 1 == packet.segments, packet.gso_size, payload);
+        if first == last {
+            head[1] = GSO_NONE;
+            head[4..6].fill(0);
+        }
+        let from = VNET + headers + usize::from(first) * usize::from(packet.gso_size);
+        Ref::map(data, |d| &d[from..from + payload])
+    }
+}
+
+/// Makes the copied headers those of a run that starts at segment `first` and carries `payload` bytes.
+fn rewrite(head: &mut [u8], l4: usize, first: u16, is_end: bool, gso_size: u16, payload: usize) {
+    let (vnet, ip) = head.split_at_mut(VNET);
+    let length = ip.len() + payload;
+    let tcp_length = length - l4;
+    let addresses = if ip[0] >> 4 == 4 {
+        ip[2..4].copy_from_slice(&(length as u16).to_be_bytes());
+        let id = u16::from_be_bytes([ip[4], ip[5]]).wrapping_add(first);
+        ip[4..6].copy_from_slice(&id.to_be_bytes());
+        ip[10..12].fill(0);
+        let header = usize::from(ip[0] & 15) * 4;
+        let sum = !fold(add(0, &ip[..header]));
+        ip[10..12].copy_from_slice(&sum.to_be_bytes());
+        12..20
+    } else {
+        ip[4..6].copy_from_slice(&((length - 40) as u16).to_be_bytes());
+        8..40
+    };
+    let pseudo = fold(add(u32::from(TCP) + tcp_length as u32, &ip[addresses]));
+    let tcp = &mut ip[l4..];
+    let skipped = u32::from(first) * u32::from(gso_size);
+    let seq = u32::from_be_bytes([tcp[4], tcp[5], tcp[6], tcp[7]]).wrapping_add(skipped);
+    tcp[4..8].copy_from_slice(&seq.to_be_bytes());
+    if !is_end {
+        tcp[13] &= !FIN_PSH;
+    }
+    if first != 0 {
+        tcp[13] &= !CWR;
+        vnet[1] &= !GSO_ECN;
+    }
+    tcp[16..18].copy_from_slice(&pseudo.to_be_bytes()); // the rest of the sum is left to the device, as it was
+    vnet[0] = NEEDS_CSUM;
+}
+
+/// Adds 16-bit big-endian words (RFC 1071).
+fn add(mut sum: u32, bytes: &[u8]) -> u32 {
+    for word in bytes.chunks(2) {
+        sum += u32::from(u16::from_be_bytes([word[0], word.get(1).copied().unwrap_or(0)]));
+    }
+    sum
+}
+
+fn fold(mut sum: u32) -> u16 {
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
+}
+
+/// Buffers of the largest packet, used again by the thread that freed them.
+pub mod pool {
+    use super::LARGEST;
+    use std::cell::RefCell;
+
+    const KEPT: usize = 64;
+    thread_local!(static FREE: RefCell<Vec<Box<[u8]>>> = const { RefCell::new(Vec::new()) });
+
+    /// A buffer of `LARGEST` bytes with any content.
+    pub fn take() -> Box<[u8]> {
+        FREE.with_borrow_mut(Vec::pop).unwrap_or_else(|| vec![0; LARGEST].into())
+    }
+
+    /// Gives a buffer back; one of another size is simply freed.
+    pub fn put(buffer: Box<[u8]>) {
+        if buffer.len() == LARGEST {
+            // at the thread's end the list may be gone already
+            let _ = FREE.try_with(|free| {
+                let mut free = free.borrow_mut();
+                if free.len() < KEPT {
+                    free.push(buffer);
+                }
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A TCP super-packet of `payload` bytes over IPv4 or IPv6 whose payload counts up.
+    fn frame(v6: bool, payload: usize, gso: u16) -> Box<[u8]> {
+        let (l4, tcp) = (if v6 { 40 } else { 20 }, 32);
+        let mut f = vec![0; VNET + l4 + tcp];
+        f[0] = NEEDS_CSUM;
+        f[1] = if v6 { GSO_TCPV6 } else { GSO_TCPV4 } | GSO_ECN;
+        f[4..6].copy_from_slice(&gso.to_ne_bytes());
+        f[6..8].copy_from_slice(&(l4 as u16).to_ne_bytes());
+        f[8..10].copy_from_slice(&16u16.to_ne_bytes());
+        let ip = &mut f[VNET..];
+        let length = l4 + tcp + payload;
+        if v6 {
+            ip[0] = 0x60;
+            ip[4..6].copy_from_slice(&((length - 40) as u16).to_be_bytes());
+            ip[6] = TCP;
+            ip[8..40].copy_from_slice(&[0x20; 32]);
+        } else {
+            ip[0] = 0x45;
+            ip[2..4].copy_from_slice(&(length as u16).to_be_bytes());
+            ip[4..6].copy_from_slice(&100u16.to_be_bytes());
+            ip[9] = TCP;
+            ip[12..20].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
+        }
+        ip[l4 + 4..l4 + 8].copy_from_slice(&0xffff_fff0u32.to_be_bytes());
+        ip[l4 + 12] = 8 << 4;
+        ip[l4 + 13] = 0x10 | FIN_PSH | CWR;
+        f.extend((0..payload).map(|i| (i % 251) as u8));
+        f.into()
+    }
+
+    fn written(first: &Segment, last: &Segment) -> Vec<u8> {
+        let mut head = Vec::new();
+        let rest = first.run(last, &mut head).to_vec();
+        head.extend(rest);
+        head
+    }
+
+    #[test]
+    fn what_is_not_segmented_passes_unchanged() {
+        let mut plain = frame(false, 100, 1448);
+        plain[1] = GSO_NONE;
+        let packet = Packet::new(plain.clone(), plain.len());
+        assert_eq!(packet.segments(), 1);
+        let (segment, bytes) = Packet::segment(&packet, 0);
+        assert_eq!(bytes as usize, plain.len() - VNET);
+        assert_eq!(written(&segment, &segment), plain.to_vec());
+    }
+
+    #[test]
+    fn nonsense_headers_pass_as_one_packet() {
+        let mut short = frame(false, 3000, 1448);
+        short[VNET + 20 + 12] = 2 << 4; // a TCP header of 8 bytes
+        let n = short.len();
+        assert_eq!(Packet::new(short, n).segments(), 1);
+        assert!(pair(&[0; 4]).is_none() && pair(&[0; 60]).is_none());
+    }
+
+    #[test]
+    fn most_of_a_mostly_dropped_packet_is_given_back() {
+        let mut buffer = pool::take();
+        let whole = frame(false, 60_000, 1448);
+        buffer[..whole.len()].copy_from_slice(&whole);
+        let packet = Packet::new(buffer, whole.len());
+        let before = written(&Packet::segment(&packet, 0).0, &Packet::segment(&packet, 1).0);
+        packet.keep_up_to(1);
+        assert!(packet.data.borrow().len() < 3100);
+        assert_eq!(written(&Packet::segment(&packet, 0).0, &Packet::segment(&packet, 1).0), before);
+    }
+
+    proptest! {
+        /// Any cut of a super-packet into runs carries the same bytes at the same sequence numbers, with right headers.
+        #[test]
+        fn runs_carry_the_stream(v6: bool, payload in 2u32..60_000, gso in 500u16..1461, cuts in prop::collection::vec(1u16..12, 1..40)) {
+            let original = frame(v6, payload as usize, gso);
+            let packet = Packet::new(original.clone(), original.len());
+            let n = packet.segments();
+            prop_assert_eq!(u32::from(n), payload.div_ceil(u32::from(gso)));
+            let (l4, mut stream, mut total, mut at) = (if v6 { 40 } else { 20 }, Vec::new(), 0, 0u16);
+            for cut in cuts.iter().cycle() {
+                if at >= n { break }
+                let last = (at + cut - 1).min(n - 1);
+                let (a, _) = Packet::segment(&packet, at);
+                let (b, _) = Packet::segment(&packet, last);
+                for i in at..=last {
+                    total += Packet::segment(&packet, i).1 - if n > 1 { l4 + 32 } else { 0 };
+                }
+                let out = written(&a, &b);
+                let ip = &out[VNET..];
+                let (src, dst) = pair(&out).unwrap();
+                prop_assert_eq!((src, dst), pair(&original).unwrap());
+                let seq = u32::from_be_bytes(ip[l4 as usize + 4..l4 as usize + 8].try_into().unwrap());
+                prop_assert_eq!(seq, 0xffff_fff0u32.wrapping_add(u32::from(at) * u32::from(gso)));
+                let flags = ip[l4 as usize + 13];
+                prop_assert_eq!(flags & FIN_PSH != 0, last + 1 == n);
+                prop_assert_eq!(flags & CWR != 0, at == 0);
+                if n > 1 {
+                    prop_assert_eq!(out[1] == GSO_NONE, at == last);
+                    if v6 {
+                        prop_assert_eq!(usize::from(u16::from_be_bytes([ip[4], ip[5]])) + 40, ip.len());
+                    } else {
+                        prop_assert_eq!(usize::from(u16::from_be_bytes([ip[2], ip[3]])), ip.len());
+                        if !(at == 0 && last + 1 == n) {
+                            prop_assert_eq!(fold(add(0, &ip[..20])), 0xffff);
+                            prop_assert_eq!(u16::from_be_bytes([ip[4], ip[5]]), 100 + at);
+                        }
+                    }
+                }
+                stream.extend_from_slice(&ip[l4 as usize + 32..]);
+                at = last + 1;
+            }
+            prop_assert_eq!(&stream[..], &original[VNET + l4 as usize + 32..]);
+            if n > 1 { prop_assert_eq!(total, payload); }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Privileged: emulated networks with the real kernel's TCP and UDP in them.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use pathcast_emu::{Ledger, Network, inside};
+use pathcast_scenario::Direction;
+
+/// A network, or the reason why this machine cannot have one, printed.
+fn network(text: &str) -> Option<Network> {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let id = format!("t{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    match Network::up(text, &[], &id) {
+        Ok(network) => Some(network),
+        Err(error) if error.exit() == pathcast_base::Exit::Missing => {
+            println!("SKIPPED: emulated network: {error}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn one_link(rest: &str) -> String {
+    format!(
+        "name = \"one\"\n[[link]]\nname = \"wan\"\na = \"client\"\nb = \"server\"\n{rest}\n\
+         [[path]]\nname = \"path1\"\nlinks = [\"wan\"]\n"
+    )
+}
+
+/// Seconds from connect() until the server has read `bytes` and the client has its answer.
+fn transfer(network: &Network, path: usize, bytes: usize) -> f64 {
+    let d = network.describe();
+    let (local, remote) = (d.paths[path].local[0], d.paths[path].remote);
+    let listener = inside(&d.server, || TcpListener::bind(SocketAddr::new(remote, 0)).unwrap()).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = std::thread::spawn(move || {
+        let (mut s, peer) = listener.accept().unwrap();
+        assert_eq!(peer.ip(), local);
+        let mut buffer = vec![0; 1 << 20];
+        let (mut got, mut sum) = (0, 0u64);
+        while got < bytes {
+            let n = s.read(&mut buffer).unwrap();
+            assert!(n > 0, "closed after {got}");
+            sum += buffer[..n].iter().map(|b| u64::from(*b)).sum::<u64>();
+            got += n;
+        }
+        s.write_all(&sum.to_le_bytes()).unwrap();
+    });
+    let data: Vec<u8> = (0..bytes).map(|i| (i * 31 % 251) as u8).collect();
+    let sum: u64 = data.iter().map(|b| u64::from(*b)).sum();
+    let start = Instant::now();
+    let mut s = inside(&d.client, || TcpStream::connect(SocketAddr::new(remote, port)).unwrap()).unwrap();
+    s.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    s.write_all(&data).unwrap();
+    let mut answer = [0; 8];
+    s.read_exact(&mut answer).unwrap();
+    assert_eq!(u64::from_le_bytes(answer), sum, "the bytes arrived changed");
+    server.join().unwrap();
+    start.elapsed().as_secs_f64()
+}
+
+fn conserved(ledger: &Ledger) {
+    for link in ledger.groups.iter().flat_map(|g| &g.links) {
+        let c = &link.counters;
+        let dropped = c.dropped.queue.packets + c.dropped.red.packets + c.dropped.loss.packets;
+        assert!(c.offered.packets >= c.carried.packets + dropped, "{link:?}");
+    }
+    assert!(ledger.groups.iter().all(|g| g.write_failures == 0), "{ledger:?}");
+    assert!(ledger.devices.iter().all(|d| d.dropped == 0), "{ledger:?}");
+}
+
+#[test]
+fn tcp_fills_the_link_and_nothing_is_lost_outside_the_model() {
+    let Some(n) = network(&one_link("rate = \"50Mbit\"\ndelay = \"10ms\"\nqueue = \"400 packets\"")) else { return };
+    let seconds = transfer(&n, 0, 10_000_000);
+    let best = 10_000_000.0 * 8.0 * 1500.0 / 1448.0 / 50e6;
+    assert!(seconds > best && seconds < best + 0.5, "{seconds} s against {best} s at line rate");
+    let ledger = n.ledger(false).unwrap();
+    conserved(&ledger);
+    let ab = &ledger.groups[0].links.iter().find(|l| l.name == "wan/ab").unwrap();
+    assert!(ab.counters.carried.bytes > 10_000_000, "{ab:?}");
+}
+
+#[test]
+fn datagrams_are_delayed_dropped_and_in_order() {
+    for ip in [4, 6] {
+        let text = one_link("rate = \"8Mbit\"\ndelay = \"20ms\"\nqueue = \"9 packets\"") + &format!("ip = {ip}\n");
+        let Some(n) = network(&text) else { return };
+        let d = n.describe();
+        let (local, remote) = (d.paths[0].local[0], d.paths[0].remote);
+        let server = inside(&d.server, || UdpSocket::bind(SocketAddr::new(remote, 0)).unwrap()).unwrap();
+        let client = inside(&d.client, || UdpSocket::bind(SocketAddr::new(local, 0)).unwrap()).unwrap();
+        server.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+        client.connect(server.local_addr().unwrap()).unwrap();
+        let headers = if ip == 4 { 28 } else { 48 };
+        let sent = Instant::now();
+        for i in 0..30u8 {
+            client.send(&vec![i; 1000 - headers]).unwrap(); // 1 ms each at 8 Mbit/s; ten fit
+        }
+        let mut arrivals = Vec::new();
+        let mut buffer = [0; 2000];
+        while let Ok(n) = server.recv(&mut buffer) {
+            assert_eq!(n, 1000 - headers);
+            arrivals.push((buffer[0], sent.elapsed().as_secs_f64()));
+        }
+        assert!(arrivals.len() >= 10 && arrivals.len() <= 13, "{arrivals:?}");
+        assert!(arrivals.windows(2).all(|w| w[0].0 < w[1].0), "{arrivals:?}");
+        assert!(arrivals[0].1 > 0.021 && arrivals[0].1 < 0.040, "{arrivals:?}");
+        assert!(arrivals[9].1 - arrivals[0].1 > 0.007, "{arrivals:?}");
+        let ledger = n.ledger(false).unwrap();
+        conserved(&ledger);
+        let ab = &ledger.groups[0].links.iter().find(|l| l.name == "wan/ab").unwrap().counters;
+        assert_eq!(ab.offered.packets, 30);
+        assert_eq!(ab.dropped.queue.packets, 30 - arrivals.len() as u64);
+    }
+}
+
+#[test]
+fn super_packets_lose_single_segments_and_tcp_recovers() {
+    let Some(n) = network(&one_link("rate = \"200Mbit\"\ndelay = \"2ms\"\nloss = 0.01")) else { return };
+    transfer(&n, 0, 4_000_000);
+    let ledger = n.ledger(false).unwrap();
+    conserved(&ledger);
+    let ab = &ledger.groups[0].links.iter().find(|l| l.name == "wan/ab").unwrap().counters;
+    let share = ab.dropped.loss.packets as f64 / ab.offered.packets as f64;
+    assert!(share > 0.004 && share < 0.02, "{ab:?}");
+}
+
+#[test]
+fn a_link_changes_while_it_runs() {
+    let Some(mut n) = network(&one_link("rate = \"10Mbit\"\ndelay = \"5ms\"")) else { return };
+    let slow = transfer(&n, 0, 1_000_000);
+    assert!(slow > 0.8, "{slow}");
+    let new = n.set("wan", None, &[("rate".into(), "100Mbit".into())]).unwrap();
+    assert_eq!(new.len(), 2);
+    assert_eq!(new[0].1.delay, pathcast_base::Nanos::millis(5));
+    let fast = transfer(&n, 0, 1_000_000);
+    assert!(fast < slow / 2.0, "{fast} after {slow}");
+    n.set("wan", Some(Direction::Ba), &[("delay".into(), "50ms".into())]).unwrap();
+    assert!(transfer(&n, 0, 1000) > 0.11);
+
+    for (link, key, value, says) in [
+        ("lan", "rate", "1Mbit", "wan"),
+        ("wan", "speed", "1Mbit", "rate"),
+        ("wan", "rate", "fast", "Mbit"),
+        ("wan", "loss", "1.5", "1"),
+    ] {
+        let error = n.set(link, None, &[(key.into(), value.into())]).unwrap_err();
+        assert_eq!(error.exit(), pathcast_base::Exit::Usage);
+        let text = error.to_string();
+        assert!(text.contains(says) && (text.contains(value) || text.contains(key) || text.contains(link)), "{text}");
+    }
+}
+
+#[test]
+fn two_paths_share_a_server_address_and_other_pairs_fail_at_once() {
+    let text = "name = \"wan\"
+        [[link]]\nname = \"a\"\na = \"client\"\nb = \"server\"\nrate = \"20Mbit\"\ndelay = \"5ms\"
+        [[link]]\nname = \"b\"\na = \"client\"\nb = \"server\"\nrate = \"5Mbit\"\ndelay = \"30ms\"
+        [[path]]\nname = \"path1\"\nlinks = [\"a\"]
+        [[path]]\nname = \"path2\"\nlinks = [\"b\"]\nremote = \"path1\"\n";
+    let Some(n) = network(text) else { return };
+    let d = n.describe();
+    assert_eq!(d.paths[0].remote, d.paths[1].remote);
+    transfer(&n, 0, 500_000);
+    let ledger = n.ledger(false).unwrap();
+    assert_eq!(ledger.groups.len(), 1, "they share a device, so one thread");
+    let carried = |name: &str| {
+        let links = ledger.groups[0].links.iter();
+        links.filter(|l| l.name.starts_with(name)).map(|l| l.counters.carried.bytes).sum::<u64>()
+    };
+    assert!(carried("a/") > 500_000);
+    assert_eq!(carried("b/"), 0);
+}
+
+#[test]
+fn a_scenario_that_cannot_run_leaves_nothing_behind() {
+    let before = std::fs::read_dir("/run/netns").map(|d| d.count()).unwrap_or(0);
+    let text = one_link("rate = \"5Mbit\"") + "[[traffic]]\nkind = \"tcp\"\npath = \"path1\"\n";
+    let error = Network::up(&text, &[], "never").err().expect("tcp traffic is not for emu");
+    assert_eq!(error.exit(), pathcast_base::Exit::Usage);
+    assert!(error.to_string().contains("poisson"), "{error}");
+    assert!(!std::path::Path::new("/run/netns/pc-never-client").exists());
+    let _ = before;
+}

@@ -1,0 +1,175 @@
+//! Which values of the parameters make a link.
+
+use std::fmt::Display;
+
+use pathcast_base::{Bytes, Exit, Fault, Nanos, Rate};
+
+use crate::{Cross, Params, Queue};
+
+/// A parameter outside its range.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{key}` is {value}; allowed: {allowed}")]
+pub struct ParamError {
+    /// The key, dotted from the link or the cross traffic on: `queue.red.min`.
+    pub key: &'static str,
+    /// The wrong value as it would be written.
+    pub value: String,
+    /// The allowed range.
+    pub allowed: String,
+}
+
+impl Fault for ParamError {
+    fn code(&self) -> &'static str {
+        "link-parameter"
+    }
+    fn exit(&self) -> Exit {
+        Exit::Usage
+    }
+}
+
+fn ensure(holds: bool, key: &'static str, value: impl Display, allowed: impl Display) -> Result<(), ParamError> {
+    if holds { Ok(()) } else { Err(ParamError { key, value: value.to_string(), allowed: allowed.to_string() }) }
+}
+
+/// In `(0, 1]`; false for NaN.
+fn positive_share(p: f64) -> bool {
+    p > 0.0 && p <= 1.0
+}
+
+impl Params {
+    /// Refuses values that make no link.
+    ///
+    /// # Errors
+    /// The first parameter outside its range.
+    pub fn check(&self) -> Result<(), ParamError> {
+        if let Some(rate) = self.rate {
+            ensure(rate.0 >= 1, "rate", rate, "at least 1bit; leave it out for an infinitely fast link")?;
+        }
+        ensure((0.0..=1.0).contains(&self.loss), "loss", self.loss, "0 to 1")?;
+        ensure(self.overhead.0 <= 65_535, "overhead", self.overhead, "at most 65535B")?;
+        ensure(self.chunk <= Nanos::millis(10), "chunk", self.chunk, "at most 10ms")?;
+        if let Queue::Red(red) = &self.queue {
+            ensure(red.min >= 0.0 && red.min.is_finite(), "queue.red.min", red.min, "at least 0 packets")?;
+            let above = format!("above queue.red.min ({}), at most queue.red.limit ({})", red.min, red.limit);
+            ensure(red.max > red.min && red.max <= f64::from(red.limit), "queue.red.max", red.max, above)?;
+            ensure(positive_share(red.probability), "queue.red.probability", red.probability, "above 0, at most 1")?;
+            ensure(positive_share(red.weight), "queue.red.weight", red.weight, "above 0, at most 1")?;
+        }
+        if let Some(jitter) = &self.jitter {
+            ensure(jitter.step >= Nanos::millis(1), "jitter.step", jitter.step, "at least 1ms")?;
+        }
+        if let Some(bucket) = &self.bucket {
+            ensure(bucket.rate.0 >= 1, "bucket.rate", bucket.rate, "at least 1bit")?;
+            let least = Bytes(1500 + self.overhead.0);
+            let allowed = format!("{least} (1500B and the overhead) to 2GB");
+            ensure((least..=Bytes(2_000_000_000)).contains(&bucket.burst), "bucket.burst", bucket.burst, allowed)?;
+        }
+        Ok(())
+    }
+}
+
+impl Cross {
+    /// Refuses values that make no traffic.
+    ///
+    /// # Errors
+    /// The first parameter outside its range.
+    pub fn check(&self) -> Result<(), ParamError> {
+        let (Cross::Constant { rate, packet }
+        | Cross::Poisson { rate, packet }
+        | Cross::ParetoOnoff { rate, packet, .. }) = self;
+        ensure((1..=65_535).contains(&packet.0), "packet", packet, "1B to 65535B")?;
+        // more than a packet a nanosecond would not advance the clock
+        let most = Rate(packet.0 * 8_000_000_000);
+        ensure(rate.0 >= 1 && *rate <= most, "rate", rate, format!("1bit to {most} for packets of {packet}"))?;
+        if let Cross::ParetoOnoff { peak, on, shape, .. } = self {
+            ensure(
+                peak > rate && *peak <= most,
+                "peak",
+                peak,
+                format!("above the mean rate ({rate}), at most {most}"),
+            )?;
+            // nearer to 1 nearly all of the mean lies in bursts too rare to come
+            ensure(*shape >= 1.01 && shape.is_finite(), "shape", shape, "at least 1.01")?;
+            let one = peak.time_for(packet.0);
+            ensure(*on >= one, "on", on, format!("at least the time of one packet at the peak rate ({one})"))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Bucket, Jitter, Red};
+
+    fn red(change: impl Fn(&mut Red)) -> Params {
+        let mut red = Red { min: 5.0, max: 15.0, limit: 60, probability: 0.1, weight: 0.002 };
+        change(&mut red);
+        Params { queue: Queue::Red(red), ..Params::default() }
+    }
+
+    #[test]
+    fn good_values_pass() {
+        assert_eq!(Params::default().check(), Ok(()));
+        assert_eq!(red(|_| ()).check(), Ok(()));
+        assert_eq!(red(|r| (r.max, r.probability, r.weight) = (60.0, 1.0, 1.0)).check(), Ok(()));
+    }
+
+    #[test]
+    fn wrong_links_are_refused_by_key() {
+        let default = Params::default;
+        let bucket = |rate, burst| Some(Bucket { rate: Rate(rate), burst: Bytes(burst) });
+        for (key, params) in [
+            ("rate", Params { rate: Some(Rate(0)), ..default() }),
+            ("loss", Params { loss: f64::NAN, ..default() }),
+            ("loss", Params { loss: 1.01, ..default() }),
+            ("loss", Params { loss: -0.1, ..default() }),
+            ("loss", Params { loss: f64::INFINITY, ..default() }),
+            ("overhead", Params { overhead: Bytes(70_000), ..default() }),
+            ("chunk", Params { chunk: Nanos::millis(11), ..default() }),
+            ("queue.red.min", red(|r| r.min = -1.0)),
+            ("queue.red.max", red(|r| r.max = 5.0)),
+            ("queue.red.max", red(|r| r.max = 61.0)),
+            ("queue.red.max", red(|r| r.max = f64::NAN)),
+            ("queue.red.probability", red(|r| r.probability = 0.0)),
+            ("queue.red.weight", red(|r| r.weight = 1.1)),
+            ("jitter.step", {
+                let jitter = Jitter { amplitude: Nanos::millis(1), step: Nanos::micros(999) };
+                Params { jitter: Some(jitter), ..default() }
+            }),
+            ("bucket.rate", Params { bucket: bucket(0, 1500), ..default() }),
+            ("bucket.burst", Params { bucket: bucket(1, 1499), ..default() }),
+            ("bucket.burst", Params { bucket: bucket(1, 1537), overhead: Bytes(38), ..default() }),
+        ] {
+            let error = params.check().unwrap_err();
+            assert_eq!(error.key, key);
+            assert_eq!(error.exit(), Exit::Usage);
+        }
+        let text = Params { loss: 2.0, ..default() }.check().unwrap_err().to_string();
+        assert_eq!(text, "`loss` is 2; allowed: 0 to 1");
+    }
+
+    #[test]
+    fn wrong_cross_traffic_is_refused_by_key() {
+        let onoff = |rate, peak, on, shape, packet| Cross::ParetoOnoff {
+            rate: Rate(rate),
+            peak: Rate(peak),
+            on: Nanos(on),
+            shape,
+            packet: Bytes(packet),
+        };
+        assert_eq!(onoff(1_000_000, 2_000_000, 6_000_000, 1.5, 1500).check(), Ok(()));
+        for (key, cross) in [
+            ("rate", Cross::Constant { rate: Rate(0), packet: Bytes(1500) }),
+            ("rate", Cross::Poisson { rate: Rate(9_000_000_000), packet: Bytes(1) }),
+            ("packet", Cross::Poisson { rate: Rate(1), packet: Bytes(0) }),
+            ("packet", Cross::Poisson { rate: Rate(1), packet: Bytes(65_536) }),
+            ("peak", onoff(1_000_000, 1_000_000, 6_000_000, 1.5, 1500)),
+            ("shape", onoff(1_000_000, 2_000_000, 6_000_000, 1.0, 1500)),
+            ("shape", onoff(1_000_000, 2_000_000, 6_000_000, f64::NAN, 1500)),
+            ("on", onoff(1_000_000, 2_000_000, 5_999_999, 1.5, 1500)),
+        ] {
+            assert_eq!(cross.check().unwrap_err().key, key);
+        }
+    }
+}

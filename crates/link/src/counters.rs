@@ -1,0 +1,78 @@
+//! What a link has done so far.
+
+use pathcast_base::Nanos;
+use serde::{Serialize, Serializer};
+
+/// A number of packets and their IP bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    /// Packets.
+    pub packets: u64,
+    /// IP bytes.
+    pub bytes: u64,
+}
+
+impl Tally {
+    pub(crate) fn add(&mut self, bytes: u32) {
+        self.packets += 1;
+        self.bytes += u64::from(bytes);
+    }
+}
+
+/// Real packets that did not reach the far end, by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Drops {
+    /// The queue was full.
+    pub queue: Tally,
+    /// Random early detection.
+    pub red: Tally,
+    /// Lost on the wire; counted when they would have arrived.
+    pub loss: Tally,
+}
+
+/// Virtual cross traffic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CrossCounters {
+    /// Generated.
+    pub offered: Tally,
+    /// Entered the queue or the line.
+    pub entered: Tally,
+    /// Dropped at the queue, by whatever cause.
+    pub dropped: Tally,
+}
+
+/// What a link has done so far. At any instant offered = carried + dropped + inside, for real packets;
+/// offered = entered + dropped for cross traffic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counters {
+    /// Real packets that were offered.
+    pub offered: Tally,
+    /// Real packets that reached the far end.
+    pub carried: Tally,
+    /// Real packets that did not.
+    pub dropped: Drops,
+    /// Virtual cross traffic.
+    pub cross: CrossCounters,
+    /// The most packets, and the most bytes, that have waited at once, cross traffic included.
+    pub queue_max: Tally,
+    /// Line time used, by real packets and cross traffic; over the time elapsed it is the utilisation.
+    #[serde(rename = "busy_s", serialize_with = "seconds")]
+    pub busy: Nanos,
+}
+
+fn seconds<S: Serializer>(time: &Nanos, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(time.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn written_with_units_in_the_names() {
+        let counters = Counters { busy: Nanos::millis(1500), ..Counters::default() };
+        let json = serde_json::to_value(counters).unwrap();
+        assert_eq!(json["busy_s"], 1.5);
+        assert_eq!(json["dropped"]["loss"]["bytes"], 0);
+    }
+}

@@ -1,0 +1,220 @@
+//! The serialiser and the queue in front of it, fused: a packet's start and departure are known when it is admitted
+//! (first come, first served), so that a hop needs one event and not two.
+//!
+//! departure = max(arrival, departure of the packet before, tokens there) + (bytes + overhead) * 8 / rate, rounded up
+//! to the nanosecond and chained in virtual time: a late caller does not make a packet late.
+
+use std::collections::VecDeque;
+
+use pathcast_base::{Rate, Stream};
+
+use crate::bucket::Tokens;
+use crate::link::Cause;
+use crate::red::Early;
+use crate::{Counters, Params, Queue};
+
+/// A packet that waits for the serialiser.
+#[derive(Clone, Debug)]
+struct Waiting {
+    start: u64,
+    departure: u64,
+    bytes: u32,
+    real: bool,
+}
+
+/// The serialiser and its queue; times in ns.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    rate: Option<Rate>,
+    overhead: u64,
+    queue: Queue,
+    tokens: Option<Tokens>,
+    early: Early,
+    waiting: VecDeque<Waiting>,
+    waiting_bytes: u64,
+    /// Departure of the packet that started last, and whether it is a real one.
+    serving_until: u64,
+    serving_real: bool,
+    /// Departure of the packet admitted last.
+    busy_until: u64,
+    /// Line time of all packets that have started.
+    started: u64,
+    /// The last size and its line time: most packets in a row are equally long, and a division is dear.
+    memo: (u64, u64),
+}
+
+impl Line {
+    pub(crate) fn new(params: &Params, red: Stream) -> Self {
+        Line {
+            rate: params.rate,
+            overhead: params.overhead.0,
+            queue: params.queue.clone(),
+            tokens: params.bucket.map(Tokens::new),
+            early: Early::new(red),
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            serving_until: 0,
+            serving_real: false,
+            busy_until: 0,
+            started: 0,
+            memo: (0, 0),
+        }
+    }
+
+    /// Packets waiting.
+    pub(crate) fn packets(&self) -> u32 {
+        self.waiting.len() as u32
+    }
+
+    /// IP bytes waiting.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.waiting_bytes
+    }
+
+    /// Line time used up to `now`.
+    pub(crate) fn busy(&self, now: u64) -> u64 {
+        self.started - self.serving_until.saturating_sub(now)
+    }
+
+    fn line_time(&mut self, bytes: u64) -> u64 {
+        if self.memo.0 != bytes {
+            self.memo = (bytes, self.rate.map_or(0, |rate| rate.time_for(bytes).0));
+        }
+        self.memo.1
+    }
+
+    /// Makes all starts up to `now`, `now` included: departures come before arrivals of the same instant.
+    #[inline]
+    pub(crate) fn depart(&mut self, now: u64) {
+        while let Some(head) = self.waiting.front() {
+            if head.start > now {
+                break;
+            }
+            self.waiting_bytes -= u64::from(head.bytes);
+            if let Some(tokens) = &mut self.tokens {
+                tokens.start(head.start, u64::from(head.bytes) + self.overhead);
+            }
+            self.serving_until = head.departure;
+            self.serving_real = head.real;
+            self.started += head.departure - head.start;
+            self.waiting.pop_front();
+        }
+    }
+
+    /// Admits a packet that arrives at `now`, or says why not; returns its departure. `depart(now)` came before.
+    #[inline]
+    pub(crate) fn admit(&mut self, now: u64, bytes: u32, real: bool, counters: &mut Counters) -> Result<u64, Cause> {
+        let size = u64::from(bytes) + self.overhead;
+        let mut start = now.max(self.busy_until);
+        if let Some(tokens) = &self.tokens {
+            start = tokens.earliest(start, size);
+        }
+        self.pass_queue(now, start, bytes)?;
+        if let Some(tokens) = &mut self.tokens {
+            tokens.schedule(start, size);
+        }
+        let departure = start.saturating_add(self.line_time(size));
+        self.busy_until = departure;
+        if start > now {
+            self.waiting.push_back(Waiting { start, departure, bytes, real });
+            self.waiting_bytes += u64::from(bytes);
+            counters.queue_max.packets = counters.queue_max.packets.max(self.waiting.len() as u64);
+            counters.queue_max.bytes = counters.queue_max.bytes.max(self.waiting_bytes);
+        } else {
+            if let Some(tokens) = &mut self.tokens {
+                tokens.start(start, size);
+            }
+            self.serving_until = departure;
+            self.serving_real = real;
+            self.started += departure - start;
+        }
+        Ok(departure)
+    }
+
+    #[inline]
+    fn pass_queue(&mut self, now: u64, start: u64, bytes: u32) -> Result<(), Cause> {
+        let full = match &self.queue {
+            Queue::Packets(limit) => self.waiting.len() as u64 >= u64::from(*limit),
+            Queue::Bytes(limit) => self.waiting_bytes + u64::from(bytes) > limit.0,
+            Queue::Red(red) => {
+                let red = *red;
+                if self.early_drop(&red, now) {
+                    return Err(Cause::Red);
+                }
+                let full = self.packets() >= red.limit;
+                if full {
+                    self.early.overflowed();
+                }
+                full
+            }
+        };
+        // a packet that need not wait needs no place
+        if full && start > now { Err(Cause::Queue) } else { Ok(()) }
+    }
+
+    fn early_drop(&mut self, red: &crate::Red, now: u64) -> bool {
+        let typical = 1500 + self.overhead;
+        let typical = match (self.rate, &self.tokens) {
+            (Some(rate), _) => rate.time_for(typical),
+            (None, Some(tokens)) => tokens.time_for(typical),
+            (None, None) => return false, // infinitely fast: there is no queue
+        };
+        let idle_since = (self.busy_until <= now).then_some(self.busy_until);
+        self.early.drops(red, now, self.packets(), idle_since, typical.0)
+    }
+
+    /// Real packets that have not departed at `now`.
+    pub(crate) fn unsent(&self, now: u64) -> usize {
+        let serving = self.serving_real && self.serving_until > now;
+        self.waiting.iter().filter(|w| w.real).count() + usize::from(serving)
+    }
+
+    /// Changes the parameters at `now` and reschedules all that has not departed: the packet in service keeps the share
+    /// already served, the others start anew in their order. Hands out the new departures of the real ones. Packets
+    /// beyond a smaller queue stay.
+    pub(crate) fn change(&mut self, now: u64, params: &Params, mut departs: impl FnMut(u64)) {
+        let old = std::mem::replace(&mut self.rate, params.rate);
+        self.overhead = params.overhead.0;
+        self.queue = params.queue.clone();
+        self.memo = (0, 0);
+        match (&mut self.tokens, params.bucket) {
+            (Some(tokens), Some(bucket)) => tokens.change(now, bucket),
+            (tokens, bucket) => *tokens = bucket.map(Tokens::new),
+        }
+        let left = self.serving_until.saturating_sub(now);
+        if left > 0 {
+            self.serving_until = now.saturating_add(rescaled(left, old, params.rate));
+            self.started = self.started - left + (self.serving_until - now);
+            if self.serving_real {
+                departs(self.serving_until);
+            }
+        }
+        self.busy_until = self.serving_until;
+        for i in 0..self.waiting.len() {
+            let size = u64::from(self.waiting[i].bytes) + self.overhead;
+            let mut start = now.max(self.busy_until);
+            if let Some(tokens) = &mut self.tokens {
+                start = tokens.schedule(start, size);
+            }
+            let departure = start.saturating_add(self.line_time(size));
+            self.busy_until = departure;
+            let waiting = &mut self.waiting[i];
+            (waiting.start, waiting.departure) = (start, departure);
+            if waiting.real {
+                departs(departure);
+            }
+        }
+        self.depart(now);
+    }
+}
+
+/// What takes `left` ns at the old rate takes so long at the new one, rounded up.
+fn rescaled(left: u64, old: Option<Rate>, new: Option<Rate>) -> u64 {
+    match (old, new) {
+        (Some(old), Some(new)) => {
+            let time = (u128::from(left) * u128::from(old.0)).div_ceil(u128::from(new.0));
+            u64::try_from(time).unwrap_or(u64::MAX)
+        }
+        _ => 0,
+    }
+}

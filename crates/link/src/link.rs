@@ -1,0 +1,287 @@
+//! One direction of one link, with the packets that travel on it.
+
+use std::collections::VecDeque;
+
+use pathcast_base::{Nanos, Stream};
+
+use crate::cross::{CrossId, Sources};
+use crate::jitter::Wander;
+use crate::line::Line;
+use crate::{Counters, Cross, Params, Tally};
+
+/// Why a packet did not reach the far end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// The queue was full.
+    Queue,
+    /// Random early detection.
+    Red,
+    /// Lost on the wire.
+    Loss,
+}
+
+/// A packet that the link did not take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused<T> {
+    /// Why; never `Loss`.
+    pub cause: Cause,
+    /// The packet, given back.
+    pub packet: T,
+}
+
+/// A packet that has reached the far end, or would have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Released<T> {
+    /// When it was due, by the model; not when it was asked for.
+    pub at: Nanos,
+    /// Its IP bytes.
+    pub bytes: u32,
+    /// Lost on the wire: it used its place and its line time, and comes out only to be freed.
+    pub lost: bool,
+    /// The packet.
+    pub packet: T,
+}
+
+/// A packet between its admission and the far end.
+#[derive(Clone, Debug)]
+pub(crate) struct Inside<T> {
+    pub(crate) due: u64,
+    pub(crate) bytes: u32,
+    pub(crate) lost: bool,
+    pub(crate) packet: T,
+}
+
+/// One direction of one link. Every call that takes `now` brings the link up to that time; `now` never decreases
+/// (in a release build an earlier one counts as the latest seen).
+///
+/// A packet waits for the serialiser (and for tokens, if there is a bucket), takes `(bytes + overhead) * 8 / rate` of
+/// line time, and is due `delay` plus jitter after its departure. `n` packets or bytes wait PLUS one packet in
+/// transmission. An infinitely fast link has no queue unless a bucket makes packets wait.
+#[derive(Clone, Debug)]
+pub struct Link<T> {
+    params: Params,
+    line: Line,
+    sources: Sources,
+    wander: Option<Wander>,
+    /// Loss as a threshold of 53 random bits.
+    loss: u64,
+    loss_stream: Stream,
+    inside: VecDeque<Inside<T>>,
+    last_due: u64,
+    clock: u64,
+    counters: Counters,
+    seed: u64,
+    name: String,
+}
+
+fn threshold(loss: f64) -> u64 {
+    (loss * (1u64 << 53) as f64).ceil() as u64
+}
+
+impl<T> Link<T> {
+    /// An idle link with a full bucket. `params` must pass [`Params::check`]. Its random streams depend on the seed,
+    /// its name and their purpose only (`<name>/loss`, `<name>/red`, …), so give every direction a name of its own.
+    pub fn new(params: Params, seed: u64, name: &str) -> Self {
+        debug_assert_eq!(params.check(), Ok(()));
+        let stream = |purpose: &str| Stream::new(seed, &format!("{name}/{purpose}"));
+        Link {
+            line: Line::new(&params, stream("red")),
+            sources: Sources::default(),
+            wander: params.jitter.map(|jitter| Wander::new(stream("jitter"), jitter)),
+            loss: threshold(params.loss),
+            loss_stream: stream("loss"),
+            inside: VecDeque::new(),
+            last_due: 0,
+            clock: 0,
+            counters: Counters::default(),
+            seed,
+            name: name.into(),
+            params,
+        }
+    }
+
+    /// The parameters in force.
+    pub fn params(&self) -> &Params {
+        &self.params
+    }
+
+    /// The name that it was made with.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Offers a packet of `bytes` IP bytes at `now`.
+    ///
+    /// # Errors
+    /// The packet, if the queue does not take it.
+    #[inline]
+    pub fn offer(&mut self, now: Nanos, bytes: u32, packet: T) -> Result<(), Refused<T>> {
+        self.advance(now);
+        self.counters.offered.add(bytes);
+        match self.line.admit(self.clock, bytes, true, &mut self.counters) {
+            Ok(departure) => {
+                let due = self.arrival(departure).max(self.last_due);
+                self.last_due = due;
+                let lost = self.loss != 0 && self.loss_stream.bits() >> 11 < self.loss;
+                self.inside.push_back(Inside { due, bytes, lost, packet });
+                Ok(())
+            }
+            Err(cause) => {
+                match cause {
+                    Cause::Red => self.counters.dropped.red.add(bytes),
+                    _ => self.counters.dropped.queue.add(bytes),
+                }
+                Err(Refused { cause, packet })
+            }
+        }
+    }
+
+    fn arrival(&mut self, departure: u64) -> u64 {
+        let extra = self.wander.as_mut().map_or(0, |wander| wander.at(departure));
+        departure.saturating_add(self.params.delay.0).saturating_add(extra)
+    }
+
+    /// When the next packet reaches the far end, or its loss becomes final.
+    #[inline]
+    pub fn next_due(&self) -> Option<Nanos> {
+        self.inside.front().map(|head| Nanos(head.due))
+    }
+
+    /// Takes the next packet that is due at or before `now`, or before the latest time seen, if that is later.
+    #[inline]
+    pub fn pop(&mut self, now: Nanos) -> Option<Released<T>> {
+        self.advance(now.max(Nanos(self.clock)));
+        if self.inside.front()?.due > self.clock {
+            return None;
+        }
+        self.take()
+    }
+
+    /// Takes the next packet that is due by `latest`, without bringing the link there.
+    pub(crate) fn pop_early(&mut self, latest: Nanos) -> Option<Released<T>> {
+        if self.inside.front()?.due > latest.0 {
+            return None;
+        }
+        self.take()
+    }
+
+    fn take(&mut self) -> Option<Released<T>> {
+        let Inside { due, bytes, lost, packet } = self.inside.pop_front()?;
+        if lost {
+            self.counters.dropped.loss.add(bytes);
+        } else {
+            self.counters.carried.add(bytes);
+        }
+        Some(Released { at: Nanos(due), bytes, lost, packet })
+    }
+
+    /// The packets inside with their due times, in due order; lost ones too.
+    pub fn upcoming(&self) -> impl DoubleEndedIterator<Item = (Nanos, &T)> + ExactSizeIterator {
+        self.inside.iter().map(|p| (Nanos(p.due), &p.packet))
+    }
+
+    /// In due order, with all that the link knows of a packet.
+    pub(crate) fn inside(&self) -> impl Iterator<Item = &Inside<T>> {
+        self.inside.iter()
+    }
+
+    /// Real packets inside, waiting or on the wire.
+    pub fn len(&self) -> usize {
+        self.inside.len()
+    }
+
+    /// Whether no real packet is inside.
+    pub fn is_empty(&self) -> bool {
+        self.inside.is_empty()
+    }
+
+    /// Brings departures, cross traffic and counters up to `now`. The work grows with the virtual packets since the
+    /// last call.
+    #[inline]
+    pub fn advance(&mut self, now: Nanos) {
+        debug_assert!(now.0 >= self.clock, "{}: {now} is before {}", self.name, Nanos(self.clock));
+        let now = now.0.max(self.clock);
+        if self.sources.next() <= now {
+            self.cross_until(now);
+        }
+        self.line.depart(now);
+        self.clock = now;
+        self.counters.busy = Nanos(self.line.busy(now));
+    }
+
+    #[cold]
+    fn cross_until(&mut self, now: u64) {
+        while self.sources.next() <= now {
+            let Some((at, bytes)) = self.sources.pop() else { return };
+            self.line.depart(at);
+            let cross = match self.line.admit(at, bytes, false, &mut self.counters) {
+                Ok(_) => &mut self.counters.cross.entered,
+                Err(_) => &mut self.counters.cross.dropped,
+            };
+            cross.add(bytes);
+            self.counters.cross.offered.add(bytes);
+        }
+    }
+
+    /// Changes the parameters at `now`. Packets that wait, and the rest of the one in transmission, go on under the new
+    /// rate, overhead, bucket, delay and jitter; packets on the wire keep their due times, and no packet overtakes.
+    /// Loss and queue apply to packets offered from now on; tokens and the average of RED survive.
+    pub fn set(&mut self, now: Nanos, params: Params) {
+        debug_assert_eq!(params.check(), Ok(()));
+        self.advance(now);
+        let now = self.clock;
+        self.loss = threshold(params.loss);
+        match (&mut self.wander, params.jitter) {
+            (Some(wander), Some(jitter)) => wander.change(jitter),
+            (wander, jitter) => {
+                let stream = Stream::new(self.seed, &format!("{}/jitter", self.name));
+                *wander = jitter.map(|jitter| Wander::new(stream, jitter));
+            }
+        }
+        let first = self.inside.len() - self.line.unsent(now);
+        let mut due = first.checked_sub(1).map_or(0, |i| self.inside[i].due);
+        let (delay, wander) = (params.delay.0, &mut self.wander);
+        let mut unsent = self.inside.range_mut(first..);
+        self.line.change(now, &params, |departure| {
+            let extra = wander.as_mut().map_or(0, |wander| wander.at(departure));
+            due = due.max(departure.saturating_add(delay).saturating_add(extra));
+            unsent.next().expect("as many as are unsent").due = due;
+        });
+        self.last_due = due;
+        self.params = params;
+        self.counters.busy = Nanos(self.line.busy(now));
+    }
+
+    /// Adds cross traffic between `start` and before `stop`; a `start` in the past counts as now. Its random stream is
+    /// `<link>/cross/<name>`. `cross` must pass [`Cross::check`].
+    pub fn add_cross(&mut self, name: &str, cross: &Cross, start: Nanos, stop: Option<Nanos>) -> CrossId {
+        debug_assert_eq!(cross.check(), Ok(()));
+        let stream = Stream::new(self.seed, &format!("{}/cross/{name}", self.name));
+        self.sources.add(stream, cross, start.0.max(self.clock), stop)
+    }
+
+    /// Changes cross traffic at `now`: it starts anew then (or at its start, if that is later), with the same stop.
+    /// Nothing happens to traffic that was removed.
+    pub fn set_cross(&mut self, now: Nanos, id: CrossId, cross: &Cross) {
+        debug_assert_eq!(cross.check(), Ok(()));
+        self.advance(now);
+        self.sources.set(self.clock, id, cross);
+    }
+
+    /// Ends cross traffic at `now`; its packets inside go on.
+    pub fn remove_cross(&mut self, now: Nanos, id: CrossId) {
+        self.advance(now);
+        self.sources.remove(id);
+    }
+
+    /// Packets and IP bytes that wait at `now`, cross traffic included, the packet in transmission not.
+    pub fn backlog(&mut self, now: Nanos) -> Tally {
+        self.advance(now);
+        Tally { packets: u64::from(self.line.packets()), bytes: self.line.bytes() }
+    }
+
+    /// What the link has done up to the latest `now`.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+}

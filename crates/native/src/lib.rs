@@ -1,0 +1,45 @@
+//! The Python extension: conversions, errors and the release of the GIL; no logic. Structured values cross as JSON.
+
+mod client;
+mod error;
+mod network;
+mod server;
+mod sockets;
+
+use pyo3::prelude::*;
+
+use crate::error::{Failed, json};
+
+/// A checked scenario as JSON; `source` names it in errors.
+#[pyfunction]
+fn scenario(py: Python<'_>, text: String, sets: Vec<(String, String)>) -> PyResult<String> {
+    py.detach(|| {
+        let scenario = pathcast_scenario::Scenario::parse(&text, &sets).map_err(Failed::new)?;
+        Ok(json(&scenario))
+    })
+    .map_err(|e: Failed| e.into_py(py))
+}
+
+/// The JSON schema of the scenario format.
+#[pyfunction]
+fn scenario_schema() -> String {
+    json(&pathcast_scenario::schema())
+}
+
+/// Bytes of a written size, such as `256MB`.
+#[pyfunction]
+fn parse_bytes(py: Python<'_>, text: &str) -> PyResult<u64> {
+    text.parse::<pathcast_base::Bytes>().map(|b| b.0).map_err(|e| Failed::usage(e.to_string()).into_py(py))
+}
+
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(scenario, module)?)?;
+    module.add_function(wrap_pyfunction!(scenario_schema, module)?)?;
+    module.add_function(wrap_pyfunction!(parse_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(network::remove_namespace, module)?)?;
+    module.add_class::<network::Network>()?;
+    module.add_class::<server::Server>()?;
+    module.add_class::<client::Client>()?;
+    module.add_class::<client::Job>()
+}

@@ -1,0 +1,69 @@
+//! `Network`: an emulated network.
+
+use pathcast_scenario::Direction;
+use pyo3::prelude::*;
+
+use crate::error::{Failed, json};
+
+/// An emulated network that stands until `close`.
+#[pyclass]
+pub struct Network(Option<pathcast_emu::Network>);
+
+impl Network {
+    fn open(&mut self) -> Result<&mut pathcast_emu::Network, Failed> {
+        self.0.as_mut().ok_or_else(|| Failed::runtime("closed", "the network is closed".into()))
+    }
+}
+
+#[pymethods]
+impl Network {
+    #[new]
+    fn new(py: Python<'_>, text: String, sets: Vec<(String, String)>, id: String) -> PyResult<Self> {
+        py.detach(|| pathcast_emu::Network::up(&text, &sets, &id).map_err(|e| Failed::of(&*e)))
+            .map(|network| Network(Some(network)))
+            .map_err(|e| e.into_py(py))
+    }
+
+    fn describe(&mut self, py: Python<'_>) -> PyResult<String> {
+        self.open().map(|n| json(&n.describe())).map_err(|e| e.into_py(py))
+    }
+
+    /// New parameters by direction.
+    fn set(
+        &mut self,
+        py: Python<'_>,
+        link: String,
+        direction: Option<String>,
+        changes: Vec<(String, String)>,
+    ) -> PyResult<String> {
+        py.detach(|| {
+            let direction = match direction.as_deref() {
+                None => None,
+                Some("ab") => Some(Direction::Ab),
+                Some("ba") => Some(Direction::Ba),
+                Some(other) => return Err(Failed::usage(format!("direction `{other}`: allowed are ab, ba"))),
+            };
+            let new = self.open()?.set(&link, direction, &changes).map_err(|e| Failed::of(&*e))?;
+            let new: std::collections::BTreeMap<_, _> =
+                new.into_iter().map(|(d, p)| (if d == Direction::Ab { "ab" } else { "ba" }, p)).collect();
+            Ok(json(&serde_json::json!({ "link": link, "params": new })))
+        })
+        .map_err(|e| e.into_py(py))
+    }
+
+    fn ledger(&mut self, py: Python<'_>, reset: bool) -> PyResult<String> {
+        py.detach(|| self.open()?.ledger(reset).map(|l| json(&l)).map_err(Failed::new)).map_err(|e| e.into_py(py))
+    }
+
+    fn close(&mut self, py: Python<'_>) {
+        let network = self.0.take();
+        py.detach(|| drop(network));
+    }
+}
+
+/// Removes a namespace that an earlier process left behind.
+#[pyfunction]
+pub fn remove_namespace(py: Python<'_>, name: String) -> PyResult<()> {
+    pathcast_emu::remove(&name)
+        .map_err(|e| Failed::runtime("undo", format!("cannot remove the namespace {name}: {e}")).into_py(py))
+}

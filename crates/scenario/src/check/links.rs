@@ -1,0 +1,137 @@
+//! `[[link]]`: values per direction, and a graph in which everything can be reached.
+
+use std::collections::BTreeSet;
+
+use pathcast_base::{Bytes, Nanos, Rate};
+use pathcast_link::{Bucket, Jitter, Params};
+
+use super::params;
+use super::place::{self, Spot};
+use crate::error::Problem;
+use crate::forms::{Each, QueueForm};
+use crate::model::{Direction, Link};
+use crate::raw;
+
+pub(super) fn links(spot: &Spot, raw: &[raw::Link]) -> Result<Vec<Link>, Problem> {
+    if raw.is_empty() {
+        return Err(spot.refuse("there is no [[link]]").allowed("at least one"));
+    }
+    let mut links = Vec::new();
+    for (i, raw) in raw.iter().enumerate() {
+        links.push(link(&spot.index(i), raw)?);
+    }
+    place::distinct(spot, "link", &links.iter().map(|link| link.name.as_str()).collect::<Vec<_>>())?;
+    connected(spot, &links)?;
+    Ok(links)
+}
+
+fn link(spot: &Spot, raw: &raw::Link) -> Result<Link, Problem> {
+    let name = place::name(&spot.key("name"), &raw.name)?;
+    let a = place::name(&spot.key("a"), &raw.a)?;
+    let b = place::name(&spot.key("b"), &raw.b)?;
+    if a == b {
+        return Err(spot.key("b").refuse("both ends are the same node").allowed(format!("any node but `{a}`")));
+    }
+    let mut link = Link { name, a, b, ab: Params::default(), ba: Params::default() };
+    let values = Values {
+        rate: &raw.rate,
+        delay: &raw.delay,
+        queue: &raw.queue,
+        loss: &raw.loss,
+        overhead: &raw.overhead,
+        jitter: &raw.jitter,
+        bucket: &raw.bucket,
+        chunk: &raw.chunk,
+    };
+    for direction in Direction::BOTH {
+        values.apply(spot, direction, link.params_mut(direction))?;
+    }
+    Ok(link)
+}
+
+/// The values of a link as a `[[link]]` or a `[[change]]` gives them.
+pub(super) struct Values<'a> {
+    pub rate: &'a Option<Each<Rate>>,
+    pub delay: &'a Option<Each<Nanos>>,
+    pub queue: &'a Option<Each<QueueForm>>,
+    pub loss: &'a Option<Each<f64>>,
+    pub overhead: &'a Option<Each<Bytes>>,
+    pub jitter: &'a Option<Each<Jitter>>,
+    pub bucket: &'a Option<Each<Bucket>>,
+    pub chunk: &'a Option<Each<Nanos>>,
+}
+
+impl Values<'_> {
+    /// Puts the values for `direction` over `params` and checks the result. Whether anything was given.
+    pub fn apply(&self, spot: &Spot, direction: Direction, params: &mut Params) -> Result<bool, Problem> {
+        fn give<T>(each: &Option<Each<T>>, direction: Direction, put: impl FnOnce(&T)) -> bool {
+            each.as_ref().and_then(|each| each.get(direction)).map(put).is_some()
+        }
+        let mut given = give(self.rate, direction, |rate| params.rate = Some(*rate));
+        given |= give(self.delay, direction, |delay| params.delay = *delay);
+        given |= give(self.queue, direction, |queue| params.queue = queue.0.clone());
+        given |= give(self.loss, direction, |loss| params.loss = *loss);
+        given |= give(self.overhead, direction, |overhead| params.overhead = *overhead);
+        given |= give(self.jitter, direction, |jitter| params.jitter = Some(*jitter));
+        given |= give(self.bucket, direction, |bucket| params.bucket = Some(*bucket));
+        given |= give(self.chunk, direction, |chunk| params.chunk = *chunk);
+        params::link(params, |dotted| {
+            let mut at = spot.clone();
+            for (i, key) in dotted.split('.').enumerate() {
+                at = at.key(key);
+                if i == 0 && self.is_split(key) {
+                    at = at.key(direction.name());
+                }
+            }
+            at
+        })?;
+        Ok(given)
+    }
+
+    pub fn is_split(&self, key: &str) -> bool {
+        fn split<T>(each: &Option<Each<T>>) -> bool {
+            matches!(each, Some(Each::Split(_)))
+        }
+        match key {
+            "rate" => split(self.rate),
+            "delay" => split(self.delay),
+            "queue" => split(self.queue),
+            "loss" => split(self.loss),
+            "overhead" => split(self.overhead),
+            "jitter" => split(self.jitter),
+            "bucket" => split(self.bucket),
+            _ => split(self.chunk),
+        }
+    }
+}
+
+/// Both hosts exist and every node can be reached from the client.
+fn connected(spot: &Spot, links: &[Link]) -> Result<(), Problem> {
+    let nodes: BTreeSet<&str> = links.iter().flat_map(|link| [link.a.as_str(), link.b.as_str()]).collect();
+    for host in ["client", "server"] {
+        if !nodes.contains(host) {
+            let text = format!("no link ends at the node `{host}`");
+            return Err(spot.index(0).refuse(text).allowed("links from `client` to `server`"));
+        }
+    }
+    let mut reached = BTreeSet::from(["client"]);
+    loop {
+        let before = reached.len();
+        for link in links {
+            if reached.contains(link.a.as_str()) || reached.contains(link.b.as_str()) {
+                reached.extend([link.a.as_str(), link.b.as_str()]);
+            }
+        }
+        if reached.len() == before {
+            break;
+        }
+    }
+    for (i, link) in links.iter().enumerate() {
+        if !reached.contains(link.a.as_str()) {
+            let names: Vec<&str> = reached.iter().copied().collect();
+            let problem = spot.index(i).key("a").refuse(format!("`{}` cannot be reached from `client`", link.a));
+            return Err(problem.choices(&link.a, &names).allowed(format!("a node reached: {}", names.join(", "))));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,137 @@
+//! The forms of the format that are not plain TOML types: a value for one or both directions, a queue, and a
+//! controller's parameter.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use pathcast_base::Bytes;
+use pathcast_link::{Queue, Red};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{self, Deserialize, Deserializer, EnumAccess, VariantAccess, Visitor};
+
+use crate::model::{Direction, Value};
+
+/// One value for both directions, or one for each.
+#[derive(Clone, Debug, serde::Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(untagged)]
+pub(crate) enum Each<T> {
+    /// For both directions.
+    Same(T),
+    /// Per direction.
+    Split(Split<T>),
+}
+
+/// A value per direction; a direction left out keeps what it had (in a link: the default).
+#[derive(Clone, Debug, serde::Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Split<T> {
+    /// From `a` to `b`.
+    ab: Option<T>,
+    /// From `b` to `a`.
+    ba: Option<T>,
+}
+
+impl<T> Each<T> {
+    /// The value for `direction`, if there is one.
+    pub fn get(&self, direction: Direction) -> Option<&T> {
+        match (self, direction) {
+            (Each::Same(value), _) => Some(value),
+            (Each::Split(split), Direction::Ab) => split.ab.as_ref(),
+            (Each::Split(split), Direction::Ba) => split.ba.as_ref(),
+        }
+    }
+}
+
+/// `"50 packets"`, `"150KB"` or `{ kind = "red", … }`.
+#[derive(Clone, Debug)]
+pub(crate) struct QueueForm(pub Queue);
+
+const FORMS: &str = "\"50 packets\", \"150KB\" or { kind = \"red\", min = 5, max = 15, limit = 50 }";
+
+fn drop_tail(text: &str) -> Option<Queue> {
+    let text = text.trim();
+    let count = text.strip_suffix("packets").or_else(|| text.strip_suffix("packet"));
+    match count {
+        Some(count) => count.trim().parse().ok().map(Queue::Packets),
+        // a bare 0 is a size for `Bytes`, but here it would be 0 of what?
+        None if text == "0" => None,
+        None => text.parse::<Bytes>().ok().map(Queue::Bytes),
+    }
+}
+
+impl<'de> Deserialize<'de> for QueueForm {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Form;
+        #[derive(serde::Deserialize)]
+        #[serde(rename_all = "lowercase")]
+        enum Kind {
+            Red,
+        }
+        impl<'de> Visitor<'de> for Form {
+            type Value = QueueForm;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(FORMS)
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<QueueForm, E> {
+                drop_tail(text).map(QueueForm).ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
+            }
+            fn visit_enum<A: EnumAccess<'de>>(self, data: A) -> Result<QueueForm, A::Error> {
+                let (Kind::Red, red) = data.variant()?;
+                red.newtype_variant().map(|red| QueueForm(Queue::Red(red)))
+            }
+        }
+        deserializer.deserialize_enum("Queue", &["red"], Form)
+    }
+}
+
+impl JsonSchema for QueueForm {
+    fn schema_name() -> Cow<'static, str> {
+        "Queue".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        #[derive(JsonSchema)]
+        #[schemars(tag = "kind", rename_all = "lowercase")]
+        #[allow(dead_code)]
+        enum Table {
+            /// Random early detection.
+            Red(Red),
+        }
+        json_schema!({
+            "description": format!("where packets wait, in addition to the one in transmission: {FORMS}"),
+            "anyOf": [
+                { "type": "string", "pattern": r"^\d+(\.\d+)?\s*(packets?|B|kB|KB|KiB|MB|MiB|GB|GiB|TB|TiB)$" },
+                Table::json_schema(generator),
+            ]
+        })
+    }
+}
+
+// by hand, because serde's own for untagged enums does not say what it expected
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Form;
+        impl Visitor<'_> for Form {
+            type Value = Value;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number, true, false or a text in double quotes")
+            }
+            fn visit_bool<E: de::Error>(self, b: bool) -> Result<Value, E> {
+                Ok(Value::Bool(b))
+            }
+            fn visit_i64<E: de::Error>(self, n: i64) -> Result<Value, E> {
+                Ok(Value::Integer(n))
+            }
+            fn visit_u64<E: de::Error>(self, n: u64) -> Result<Value, E> {
+                i64::try_from(n).map(Value::Integer).map_err(|_| E::invalid_value(de::Unexpected::Unsigned(n), &self))
+            }
+            fn visit_f64<E: de::Error>(self, x: f64) -> Result<Value, E> {
+                Ok(Value::Float(x))
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Value, E> {
+                Ok(Value::Text(text.to_owned()))
+            }
+        }
+        deserializer.deserialize_any(Form)
+    }
+}

@@ -1,0 +1,110 @@
+//! Scenarios: the TOML format in which networks, the traffic in them and the transfers over them are written once, for
+//! the simulator and for the emulator. The manual of the format is `docs/scenario.md`.
+//!
+//! [`Scenario::parse`] gives the checked form: whatever has one of these in hand need not check again. A refusal names
+//! the line (or the `--set`), the key, the value, and what would be allowed.
+
+mod addresses;
+mod check;
+mod error;
+mod forms;
+mod model;
+mod raw;
+mod read;
+mod sets;
+mod tcp;
+mod tree;
+
+use std::collections::BTreeSet;
+use std::path::Path as FilePath;
+
+pub use addresses::{MAX_PATHS, MAX_SUBFLOWS, PathAddresses, addresses};
+pub use error::{Place, Refusal, ScenarioError};
+pub use model::{
+    Change, Changed, Direction, End, Flow, Hop, Link, Path, Preset, Recovery, Scenario, Source, Tcp, Traffic, Value,
+    Web, Workload,
+};
+use serde::Serialize;
+
+/// What the first key of [`Scenario::to_json`] says.
+pub const JSON_SCHEMA: &str = "pathcast.scenario/1";
+
+impl Scenario {
+    /// Reads and checks a scenario. `sets` are the keys and values of `--set`, applied in their order before the checks.
+    /// A scenario that does not say its name is called `scenario`.
+    pub fn parse(text: &str, sets: &[(String, String)]) -> Result<Scenario, ScenarioError> {
+        Scenario::build(text, sets, "scenario")
+    }
+
+    /// The same from a file. A scenario that does not say its name is called as the file is.
+    pub fn load(path: impl AsRef<FilePath>, sets: &[(String, String)]) -> Result<Scenario, ScenarioError> {
+        let path = path.as_ref();
+        let unreadable = |reason: String| ScenarioError::Unreadable { path: path.to_owned(), reason };
+        let text = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
+        let stem = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+        Scenario::build(&text, sets, &stem).map_err(|error| error.in_file(path))
+    }
+
+    fn build(text: &str, sets: &[(String, String)], name: &str) -> Result<Scenario, ScenarioError> {
+        let mut root = tree::Node::parse(text)?;
+        sets::apply(&mut root, sets)?;
+        let file = read::read(&root).map_err(|problem| problem.finish(&root))?;
+        check::check(&file, name).map_err(|problem| problem.finish(&root))
+    }
+
+    /// The checked form as one JSON document, `"schema"` first. Quantities are texts with their units, as in the file;
+    /// [`Scenario::from_json`] reads it back to an equal value.
+    pub fn to_json(&self) -> String {
+        #[derive(Serialize)]
+        struct Document<'a> {
+            schema: &'a str,
+            #[serde(flatten)]
+            scenario: &'a Scenario,
+        }
+        serde_json::to_string(&Document { schema: JSON_SCHEMA, scenario: self })
+            .expect("the checked form has only finite numbers and textual keys")
+    }
+
+    /// Reads back what [`Scenario::to_json`] wrote, for handing a scenario to another process of pathcast. It trusts
+    /// its input; files of users go through [`Scenario::load`].
+    pub fn from_json(text: &str) -> Result<Scenario, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+
+    /// The congestion controllers that flows and traffic name, and those that have parameters.
+    pub fn controls(&self) -> BTreeSet<&str> {
+        let of_traffic = self.traffic.iter().filter_map(|traffic| match &traffic.source {
+            Source::Tcp { control, .. } | Source::Web { control, .. } => Some(control.as_str()),
+            Source::Virtual { .. } => None,
+        });
+        let of_flows = self.flows.iter().map(|flow| flow.control.as_str());
+        of_flows.chain(of_traffic).chain(self.control.keys().map(String::as_str)).collect()
+    }
+
+    /// The index of the link called `name`.
+    pub fn link(&self, name: &str) -> Option<usize> {
+        self.links.iter().position(|link| link.name == name)
+    }
+
+    /// The index of the path called `name`.
+    pub fn path(&self, name: &str) -> Option<usize> {
+        self.paths.iter().position(|path| path.name == name)
+    }
+
+    /// The index of the flow called `name`.
+    pub fn flow(&self, name: &str) -> Option<usize> {
+        self.flows.iter().position(|flow| flow.name == name)
+    }
+}
+
+/// The JSON schema of the file format.
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(raw::File).to_value()
+}
+
+/// The line (from 1) on which `key` stands in a file, as `--set` writes it (`flow.bulk.control`); for the checks of
+/// other rooms, such as whether a controller exists.
+pub fn line_of(text: &str, key: &str) -> Option<usize> {
+    let root = tree::Node::parse(text).ok()?;
+    sets::line_of(&root, key)
+}

@@ -1,0 +1,77 @@
+//! `[tcp]`: how TCP behaves in the simulator. What a preset means is decided there; here is what can be said.
+
+use pathcast_base::{Bytes, Nanos};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A preset, and single values that override it; none: as the preset has it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Tcp {
+    /// Whose TCP; default linux.
+    pub preset: Preset,
+    /// Window at the start of a connection, in packets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial_window: Option<u32>,
+    /// Largest payload of a segment, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mss: Option<Bytes>,
+    /// Slow start threshold of a new subflow, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial_ssthresh: Option<Bytes>,
+    /// Selective acknowledgements.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sack: Option<bool>,
+    /// Packets per acknowledgement: 1 or 2.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delayed_ack: Option<u32>,
+    /// Longest time that an acknowledgement is held back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delayed_ack_timeout: Option<Nanos>,
+    /// Smallest retransmission timeout.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_rto: Option<Nanos>,
+    /// Retransmission timeout before the first RTT sample.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial_rto: Option<Nanos>,
+    /// Largest receive buffer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receive_buffer: Option<Bytes>,
+    /// Largest send buffer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub send_buffer: Option<Bytes>,
+    /// Whether packets are spread over the RTT even where the controller does not ask for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pacing: Option<bool>,
+    /// New data on the first two duplicate acknowledgements (RFC 3042).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limited_transmit: Option<bool>,
+    /// How the window moves during recovery.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<Recovery>,
+}
+
+/// Whose TCP the values are taken from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Preset {
+    /// The Linux kernel's.
+    #[default]
+    Linux,
+    /// That of ns-3.
+    Ns3,
+    /// That of ns-2, as papers of its time used it.
+    Ns2,
+    /// The RFCs' own values.
+    Rfc,
+}
+
+/// How the window moves during recovery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Recovery {
+    /// Proportional rate reduction (RFC 6937).
+    Prr,
+    /// Window inflation by duplicate acknowledgements (RFC 5681, RFC 6582).
+    Classic,
+}

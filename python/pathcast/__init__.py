@@ -1,0 +1,1 @@
+"""pathcast: measures paths, predicts Multipath TCP throughput, chooses the paths, and sends."""

@@ -1,0 +1,43 @@
+"""The commands by name."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pathcast.cli import demo, doctor, net, paths, serve, undo
+
+app = typer.Typer(
+    name="pathcast",
+    help="Measure the paths between two hosts, predict how fast Multipath TCP will go over them, choose, send.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"pathcast {version('pathcast')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+app.command("demo")(demo.demo)
+app.command("doctor")(doctor.doctor)
+app.command("paths")(paths.paths)
+app.command("serve")(serve.serve)
+app.command("undo")(undo.undo)
+app.add_typer(net.app, name="net")

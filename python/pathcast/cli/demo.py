@@ -1,0 +1,3 @@
+"""placeholder"""
+def demo() -> None:
+    """Later."""

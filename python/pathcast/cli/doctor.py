@@ -1,0 +1,33 @@
+"""`pathcast doctor`: what this machine can do, what is missing and its mend, what pathcast has changed here."""
+
+from __future__ import annotations
+
+from pathcast.cli.output import Json, console, print_json
+
+
+def doctor(json: Json = False) -> None:
+    """Show what this machine can do, what is missing and its mend, and what pathcast has changed here."""
+    from pathcast import doctor as examine
+
+    checks, changed = examine.run(), examine.changed()
+    if json:
+        print_json("doctor", {"checks": [vars(c) for c in checks], "changed": changed})
+        return
+    from rich.table import Table
+
+    colours = {"ok": "green", "degraded": "yellow", "missing": "red"}
+    table = Table(show_header=False, box=None)
+    for check in checks:
+        table.add_row(f"[{colours[check.status]}]{check.status}[/]", check.name, check.detail)
+    console().print(table)
+    for check in checks:
+        if check.status != "ok":
+            print(f"\n{check.name} is {check.status}; it is needed for {check.needed_for}")
+            print(f"mend: {check.mend}")
+    print()
+    if not changed:
+        print("pathcast has changed nothing on this host")
+    for part in changed:
+        made = ", ".join(name for names in part["made"].values() for name in names) or "nothing else"
+        state = f"process {part['pid']}" if part["alive"] else "left behind; `pathcast undo` removes it"
+        print(f"{part['kind']} {part['id']} ({state}): {made}")

@@ -1,0 +1,153 @@
+"""`pathcast net`: emulated networks between two namespaces, from a topology file."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pathcast.cli.output import Json, console, print_json, seconds
+from pathcast.errors import PathcastError, usage
+
+app = typer.Typer(help="Emulated networks between two namespaces, with the real kernel.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(help="The network, as `net list` shows it.")]
+
+
+@app.command()
+def up(
+    file: Annotated[Path, typer.Argument(help="A topology, for example topologies/two-path.toml.")],
+    name: Annotated[str | None, typer.Option(help="Its name [default: the topology's].")] = None,
+    set: Annotated[
+        list[str] | None, typer.Option("--set", help="KEY=VALUE over the file's, for example link.wan1.rate=5Mbit.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Build the network; it stays until `net down`."""
+    from pathcast.worlds.emu import Topology
+
+    topology = Topology.load(file, set or [])
+    network = topology.start(name, detached=True)
+    about = network.ask("describe")
+    if json:
+        print_json("net", {"name": network.record.id, **about})
+        return
+    console().print(_table(network.record.id, about))
+    print(f"try: pathcast net exec {network.record.id} client -- ip addr")
+
+
+@app.command("list")
+def list_(json: Json = False) -> None:
+    """Show the networks that are up, and what their links carried, dropped and released late."""
+    from pathcast import daemon, state
+
+    state.clean()
+    networks = []
+    for record in state.records("net"):
+        try:
+            part = daemon.Daemon(record)
+            networks.append({"name": record.id, "pid": record.pid, **part.ask("describe"), **part.ask("ledger")})
+        except PathcastError as error:
+            networks.append({"name": record.id, "pid": record.pid, "error": error.message})
+    if json:
+        print_json("net-list", {"networks": networks})
+        return
+    if not networks:
+        print("no network is up")
+    for network in networks:
+        if "error" in network:
+            print(f"{network['name']}: {network['error']}")
+        else:
+            console().print(_table(network["name"], network))
+            console().print(_ledger(network))
+
+
+@app.command()
+def down(name: Name, json: Json = False) -> None:
+    """Remove the network and everything that it made."""
+    from pathcast import daemon
+
+    daemon.find("net", name).down()
+    if json:
+        print_json("net-down", {"name": name})
+    else:
+        print(f"{name} is down")
+
+
+@app.command("set")
+def set_(
+    name: Name,
+    link: Annotated[str, typer.Argument(help="A link of the topology.")],
+    changes: Annotated[list[str], typer.Argument(help="KEY=VALUE, for example rate=2Mbit delay=40ms loss=0.01.")],
+    direction: Annotated[str | None, typer.Option(help="ab or ba [default: both].")] = None,
+    json: Json = False,
+) -> None:
+    """Change a link while it runs."""
+    from pathcast import daemon
+
+    if direction not in (None, "ab", "ba"):
+        raise usage(f"--direction `{direction}`: allowed are ab and ba")
+    pairs = []
+    for change in changes:
+        key, equals, value = change.partition("=")
+        if not equals:
+            raise usage(f"`{change}` is not KEY=VALUE, for example rate=2Mbit")
+        pairs.append([key, value])
+    result = daemon.find("net", name).ask("set", link=link, direction=direction, changes=pairs)
+    if json:
+        print_json("net-set", {"name": name, **result})
+    else:
+        print(f"{link} changed in {name}: {', '.join(changes)}")
+
+
+@app.command(context_settings={"ignore_unknown_options": True})
+def exec(
+    name: Name,
+    host: Annotated[str, typer.Argument(help="client or server.")],
+    command: Annotated[list[str], typer.Argument(help="The command, after `--`.")],
+) -> None:
+    """Run a command on a host of the network; its output and exit status are the command's own."""
+    from pathcast import daemon
+
+    hosts = daemon.find("net", name).record.about["hosts"]
+    if host not in hosts:
+        raise usage(f"host `{host}` is not in {name}; allowed: {', '.join(hosts)}")
+    if shutil.which(command[0]) is None:
+        raise usage(f"there is no command `{command[0]}` here")
+    os.execvp("ip", ["ip", "netns", "exec", hosts[host], *command])
+
+
+def _table(name: str, about: dict):
+    from rich.table import Table
+
+    table = Table("path", "client", "server", "links", title=f"network {name}", title_justify="left")
+    for path in about["paths"]:
+        table.add_row(path["name"], ", ".join(path["local"]), path["remote"], " > ".join(path["links"]))
+    return table
+
+
+def _ledger(network: dict):
+    from rich.table import Table
+
+    table = Table("link", "rate", "delay", "loss", "carried", "dropped", "waiting", "release error p50, p99")
+    for group in network["groups"]:
+        error = group["release_error"]
+        for link in group["links"]:
+            c, p = link["counters"], link["params"]
+            dropped = sum(cause["packets"] for cause in c["dropped"].values())
+            table.add_row(
+                link["name"],
+                p.get("rate", "no limit"),
+                p["delay"],
+                f"{p['loss']:g}",
+                f"{c['carried']['packets']}",
+                f"{dropped}",
+                f"{link['backlog']['packets']}",
+                f"{seconds(error['p50_s'])}, {seconds(error['p99_s'])}" if error["n"] else "-",
+            )
+    return table
+
+

@@ -1,0 +1,35 @@
+"""`pathcast paths HOST`: the address pairs that Multipath TCP could use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pathcast.cli.output import Json, console, print_json
+
+KeyFile = Annotated[
+    Path | None, typer.Option("--key-file", help="The far end's key file [default: the open key].", show_default=False)
+]
+
+
+def paths(
+    host: Annotated[str, typer.Argument(help="HOST or HOST:PORT of a `pathcast serve`.")],
+    key_file: KeyFile = None,
+    json: Json = False,
+) -> None:
+    """Show the address pairs that Multipath TCP could use to HOST."""
+    from pathcast.worlds.host import Host
+
+    with Host(host, key_file) as world:
+        found = world.candidates
+    if json:
+        print_json("paths", {"host": host, "paths": found})
+        return
+    from rich.table import Table
+
+    table = Table("path", "local", "remote", "interface")
+    for path in found:
+        table.add_row(path["name"], path["local"], path["remote"], path.get("interface") or "")
+    console().print(table)

@@ -1,0 +1,77 @@
+"""`pathcast serve`: the far end."""
+
+from __future__ import annotations
+
+import json as json_module
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pathcast.cli.output import Json, print_json
+from pathcast.errors import usage
+
+
+def serve(
+    key_file: Annotated[
+        Path | None, typer.Option(help="0600 file of lines `ID SECRET`; see --new-key.", show_default=False)
+    ] = None,
+    new_key: Annotated[
+        Path | None, typer.Option(help="Make a key file with one fresh key, and end.", show_default=False)
+    ] = None,
+    open: Annotated[
+        bool, typer.Option("--open", help="Serve everyone without a key, on every address.")
+    ] = False,
+    bind: Annotated[
+        list[str] | None,
+        typer.Option(help="An address to listen on; may be repeated [default: all with a key or --open, else loopback]."),
+    ] = None,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="TCP port.")] = 5270,
+    announce: Annotated[
+        list[str] | None,
+        typer.Option(help="An address of this host to tell clients; may be repeated [default: all that are up]."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Answer probes and receive transfers, until interrupted."""
+    from pathcast import _native
+    from pathcast.keys import OPEN_ID, OPEN_SECRET, Key, read_keys, write_key
+
+    if new_key is not None:
+        key = write_key(new_key)
+        if json:
+            print_json("key", {"file": str(new_key), "id": key.id})
+        else:
+            print(f"wrote the key `{key.id}` to {new_key}; copy the file to the clients over a safe channel")
+        return
+    if key_file is not None and open:
+        raise usage("--key-file and --open exclude each other: with a key file only its keys are served")
+    keys = read_keys(key_file) if key_file else [Key(OPEN_ID, OPEN_SECRET)]
+    loopback = key_file is None and not open
+    config = {
+        "bind": bind or (["127.0.0.1", "::1"] if loopback else []),
+        "port": port,
+        "keys": [vars(k) for k in keys],
+        "addresses": announce or [],
+    }
+    if loopback and any(a not in ("127.0.0.1", "::1", "localhost") and not a.startswith("127.") for a in bind or []):
+        raise usage("without a key the far end listens on loopback only", "give --key-file FILE, or --open")
+    server = _native.Server(None, json_module.dumps(config))
+    about = json_module.loads(server.describe())
+    if json:
+        print_json("serve", about)
+        sys.stdout.flush()
+    else:
+        print("listening on " + ", ".join(about["listening"]))
+        for note in about.get("notes", []):
+            print(f"note: {note}", file=sys.stderr)
+        if loopback:
+            print("only on loopback; give --key-file FILE or --open to serve others", file=sys.stderr)
+        sys.stdout.flush()
+    try:
+        while True:
+            signal.pause()
+    finally:
+        server.stop()

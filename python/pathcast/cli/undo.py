@@ -1,0 +1,32 @@
+"""`pathcast undo`: removes what pathcast has left on this host."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pathcast.cli.output import Json, print_json
+
+
+def undo(
+    json: Json = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also end the networks and far ends that are still running.")
+    ] = False,
+) -> None:
+    """Remove what dead pathcast processes left behind (with --all: also end the living ones)."""
+    from pathcast import daemon, state
+
+    removed = state.clean()
+    if everything:
+        for record in state.records():
+            daemon.Daemon(record).down()
+            removed.append(f"{record.kind} {record.id}")
+    left = [f"{r.kind} {r.id} (process {r.pid})" for r in state.records()]
+    if json:
+        print_json("undo", {"removed": removed, "running": left})
+        return
+    print("\n".join(f"removed {what}" for what in removed) or "nothing was left behind")
+    for what in left:
+        print(f"running, left alone: {what}")

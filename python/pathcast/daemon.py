@@ -1,0 +1,322 @@
+"""The long-lived parts: an emulated network, a far end. Each is a process of its own, started afresh.
+
+`python -m pathcast.daemon KIND` reads one JSON line of configuration, answers with one JSON line when it stands (or
+with an error document), then answers requests on its socket, a JSON line each. It ends at the request `down`, at a
+SIGTERM, and, unless `detached`, when whoever started it closes its standard input, be it by dying.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import traceback
+from pathlib import Path
+from typing import Any
+
+from pathcast.errors import Exit, PathcastError
+from pathcast.state import Record, records
+
+# --- the side that asks ------------------------------------------------------------------------------------------
+
+
+class Daemon:
+    """A handle on a running part, by its socket."""
+
+    def __init__(self, record: Record, process: subprocess.Popen | None = None) -> None:
+        self.record = record
+        self._process = process
+
+    def ask(self, verb: str, timeout: float = 30.0, **arguments: Any) -> Any:
+        """Sends a request and returns its result; raises what the part raised."""
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(timeout)
+            try:
+                s.connect(str(self.record.socket))
+                s.sendall(json.dumps({"verb": verb, **arguments}).encode() + b"\n")
+                with s.makefile() as lines:
+                    line = lines.readline()
+            except OSError as error:
+                line, reason = "", error
+            else:
+                reason = "it closed the connection"
+        if not line:
+            name = f"{self.record.kind} `{self.record.id}`"
+            raise PathcastError("gone", f"{name} does not answer: {reason}", "see `pathcast net list`")
+        return _unwrap(json.loads(line))
+
+    def down(self) -> None:
+        """Ends the part and waits until it has removed what it made."""
+        with contextlib.suppress(PathcastError):
+            self.ask("down")
+        self._wait()
+
+    def _wait(self) -> None:
+        if self._process is not None:
+            with contextlib.suppress(OSError):
+                self._process.stdin.close()
+            try:
+                self._process.wait(10)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            self._process.stdout.close()
+            return
+        pidfd = None
+        with contextlib.suppress(OSError), selectors.DefaultSelector() as selector:
+            pidfd = os.pidfd_open(self.record.pid)
+            selector.register(pidfd, selectors.EVENT_READ)
+            if self.record.alive and not selector.select(10):
+                raise PathcastError("gone", f"process {self.record.pid} of {self.record.id} does not end")
+        if pidfd is not None:
+            os.close(pidfd)
+
+    def __enter__(self) -> Daemon:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.down()
+
+
+def _unwrap(answer: dict) -> Any:
+    if "error" in answer:
+        e = answer["error"]
+        raise PathcastError(e["code"], e["message"], e["hint"], e["exit"])
+    return answer["result"]
+
+
+def start(kind: str, config: dict, detached: bool = False) -> Daemon:
+    """Starts a part and waits until it stands. Not `detached`, it ends with the process that started it."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pathcast.daemon", kind],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL if detached else None,
+        start_new_session=True,  # a Ctrl-C at the terminal goes to the command, which then ends its parts
+        text=True,
+        bufsize=1,
+    )
+    try:
+        process.stdin.write(json.dumps({**config, "detached": detached}) + "\n")
+        process.stdin.flush()
+        line = process.stdout.readline()
+    except BaseException:
+        process.stdin.close()
+        process.wait()
+        raise
+    if not line:
+        process.wait()
+        raise PathcastError("daemon", f"the {kind} process ended at its start with status {process.returncode}")
+    try:
+        record = Record(**_unwrap(json.loads(line)))
+    except PathcastError:
+        process.stdin.close()
+        process.wait()
+        raise
+    return Daemon(record, None if detached else process)
+
+
+def find(kind: str, id: str) -> Daemon:
+    """The living part of that name; refuses others with the names that exist."""
+    living = [r for r in records(kind) if r.alive]
+    for record in living:
+        if record.id == id:
+            return Daemon(record)
+    names = ", ".join(r.id for r in living) or "none"
+    raise PathcastError("unknown", f"there is no {kind} `{id}`; running: {names}", None, Exit.USAGE)
+
+
+# --- the side that answers ---------------------------------------------------------------------------------------
+
+
+class Part:
+    """What a kind of part must offer: a record before it makes anything, then `up`, verbs, and `close`."""
+
+    kind: str
+
+    def __init__(self, config: dict) -> None:
+        self.config = config
+
+    def record(self) -> Record:
+        raise NotImplementedError  # every part names what it is about to make
+
+    def up(self) -> None:
+        """Makes what the record names."""
+
+    def close(self) -> None:
+        """Removes it."""
+
+
+class Net(Part):
+    """An emulated network."""
+
+    kind = "net"
+
+    def record(self) -> Record:
+        name = self.config["name"]
+        hosts = {host: f"pc-{name}-{host}" for host in ("client", "server")}
+        about = {"scenario": self.config.get("source"), "hosts": hosts}
+        return Record.of_this_process(self.kind, name, {"namespaces": list(hosts.values())}, about)
+
+    def up(self) -> None:
+        from pathcast import _native
+
+        self._network = _native.Network(self.config["text"], self.config["sets"], self.config["name"])
+
+    def describe(self) -> dict:
+        return json.loads(self._network.describe())
+
+    def set(self, link: str, direction: str | None, changes: list[list[str]]) -> dict:
+        return json.loads(self._network.set(link, direction, [tuple(c) for c in changes]))
+
+    def ledger(self, reset: bool = False) -> dict:
+        return json.loads(self._network.ledger(reset))
+
+    def close(self) -> None:
+        self._network.close()
+
+
+class Serve(Part):
+    """A far end that answers probes and receives transfers."""
+
+    kind = "serve"
+
+    def record(self) -> Record:
+        return Record.of_this_process(self.kind, self.config["name"], {}, {"namespace": self.config.get("namespace")})
+
+    def up(self) -> None:
+        from pathcast import _native
+
+        self._server = _native.Server(self.config.get("namespace"), json.dumps(self.config["server"]))
+
+    def describe(self) -> dict:
+        return json.loads(self._server.describe())
+
+    def close(self) -> None:
+        self._server.stop()
+
+
+PARTS = {part.kind: part for part in (Net, Serve)}
+# what a client may ask of a part; anything else is refused
+VERBS = {"describe", "set", "ledger"}
+
+
+class End:
+    """An event that a signal handler may set: a pipe, since a handler may interrupt a lock's holder."""
+
+    def __init__(self) -> None:
+        self._read, self._write = os.pipe()
+        self.is_set = False
+
+    def set(self) -> None:
+        self.is_set = True
+        os.write(self._write, b"x")
+
+    def wait(self) -> None:
+        os.read(self._read, 1)
+
+
+def _document(error: Exception) -> dict:
+    if isinstance(error, PathcastError):
+        return error.document()
+    return PathcastError("internal", "".join(traceback.format_exception_only(error)).strip()).document()
+
+
+def _answer(part: Part, connection: socket.socket, lock: threading.Lock, end: End) -> None:
+    with connection, contextlib.suppress(OSError), connection.makefile("rw") as stream:
+        connection.settimeout(10)
+        for line in stream:
+            try:
+                request = json.loads(line)
+                verb = request.pop("verb")
+                if verb == "down":
+                    end.set()
+                    answer = {"result": None}
+                elif verb in VERBS and hasattr(part, verb):
+                    with lock:
+                        answer = {"result": getattr(part, verb)(**request)}
+                else:
+                    raise PathcastError("unknown", f"{part.kind} has no verb `{verb}`", None, Exit.USAGE)
+            except Exception as error:  # one bad request must not end the part
+                answer = _document(error)
+            stream.write(json.dumps(answer) + "\n")
+            stream.flush()
+
+
+def _listen(path: Path) -> socket.socket:
+    listener = socket.socket(socket.AF_UNIX)
+    mask = os.umask(0o177)
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()
+        listener.bind(str(path))
+    finally:
+        os.umask(mask)
+    listener.listen(16)
+    return listener
+
+
+def _accept(part: Part, listener: socket.socket, end: End) -> None:
+    lock = threading.Lock()
+    while not end.is_set:
+        try:
+            connection, _ = listener.accept()
+        except OSError:
+            return
+        threading.Thread(target=_answer, args=(part, connection, lock, end), daemon=True).start()
+
+
+def _watch_stdin(end: End) -> None:
+    while sys.stdin.readline():
+        pass
+    end.set()
+
+
+def main(kind: str) -> int:
+    """Runs one part until it is told to end."""
+    end = End()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: end.set())
+    config = json.loads(sys.stdin.readline())
+    out = sys.stdout
+    part = PARTS[kind](config)
+    record = part.record()
+    try:
+        record.claim()
+    except Exception as error:
+        print(json.dumps(_document(error)), file=out, flush=True)
+        return 1
+    try:
+        part.up()
+        listener = _listen(record.socket)
+    except Exception as error:
+        record.remove()
+        print(json.dumps(_document(error)), file=out, flush=True)
+        return 1
+    try:
+        threading.Thread(target=_accept, args=(part, listener, end), daemon=True).start()
+        print(json.dumps({"result": vars(record)}), file=out, flush=True)
+        if config["detached"]:
+            null = os.open(os.devnull, os.O_RDWR)
+            for fd in (0, 1):
+                os.dup2(null, fd)
+        else:
+            threading.Thread(target=_watch_stdin, args=(end,), daemon=True).start()
+        end.wait()
+    finally:
+        listener.close()
+        part.close()
+        record.remove()
+    return 0
+
+
+if __name__ == "__main__":
+    status = main(sys.argv[1])
+    sys.stdout.flush()
+    os._exit(status)  # daemon threads may sit in a read of standard input

@@ -1,0 +1,55 @@
+"""The one exception of pathcast, and the exit codes that it maps to."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """Exit status of the `pathcast` command."""
+
+    OK = 0
+    RUNTIME = 1
+    USAGE = 2
+    UNTRUSTWORTHY = 3
+    REFUSED = 4
+    MISSING = 5
+    INTERRUPTED = 130
+
+
+class PathcastError(Exception):
+    """Something that a user can act on.
+
+    `code` is a stable word for programs, `hint` says what to do, `exit` is the exit status of a command that ends
+    with it. The native extension raises this class too.
+    """
+
+    def __init__(
+        self, code: str, message: str, hint: str | None = None, exit: int = Exit.RUNTIME
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.hint = hint
+        self.exit = Exit(exit)
+
+    def document(self) -> dict:
+        """The error as `--json` prints it."""
+        return {
+            "error": {
+                "code": self.code,
+                "message": self.message,
+                "hint": self.hint,
+                "exit": int(self.exit),
+            }
+        }
+
+
+def usage(message: str, hint: str | None = None) -> PathcastError:
+    """A wrong argument or file: exit 2."""
+    return PathcastError("usage", message, hint, Exit.USAGE)
+
+
+def missing(message: str, hint: str | None = None) -> PathcastError:
+    """A privilege or a feature that this machine lacks: exit 5."""
+    return PathcastError("missing", message, hint, Exit.MISSING)

@@ -1,0 +1,1 @@
+"""Runs, resumes, tabulates and plots experiments."""

@@ -1,0 +1,98 @@
+"""The demo's result as one self-contained HTML page."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from pathcast.cli.output import bits, size
+from pathcast.lab.style import LABELS
+
+_CSS = """
+:root { color-scheme: light dark; --ink: #1a1a1a; --soft: #666; --line: #ddd; --ground: #fff; --mark: #eef5fa }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e8e8e8; --soft: #a0a0a0; --line: #3a3a3a; --ground: #161616; --mark: #1d2b36 }
+  img { background: #fff; border-radius: 4px }
+}
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--ground); max-width: 62rem;
+  margin: 2rem auto; padding: 0 1.2rem }
+h1 { font-size: 1.6rem; margin-bottom: .2rem } h2 { font-size: 1.15rem; margin-top: 2.2rem }
+p.lead { color: var(--soft); margin-top: 0 }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .92rem }
+th, td { padding: .28rem .8rem .28rem 0; text-align: right; border-bottom: 1px solid var(--line) }
+th:first-child, td:first-child { text-align: left } tr.mark td { background: var(--mark); font-weight: 600 }
+img { max-width: 100% } .scroll { overflow-x: auto } code { font-size: .9em } small { color: var(--soft) }
+"""
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[Any]], marked: int | None = None) -> str:
+    head = "".join(f"<th>{escape(h)}</th>" for h in header)
+    body = "".join(
+        f"<tr{' class=mark' if i == marked else ''}>" + "".join(f"<td>{escape(str(c))}</td>" for c in row) + "</tr>"
+        for i, row in enumerate(rows)
+    )
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _image(file: Path, text: str) -> str:
+    data = base64.b64encode(file.read_bytes()).decode()
+    return f'<p><img alt="{escape(text)}" src="data:image/svg+xml;base64,{data}"></p>'
+
+
+def page(document: dict[str, Any], figures: dict[str, Path]) -> str:
+    """The page of a demo's document; `figures` holds the SVG files `predictions`, `surface`, `shares`."""
+    plan, errors, choice = document["plan"], document["errors"], document["choice"]
+    names = [n for n in ("multi", "single", "cdf", "placebo") if n in errors]
+    error_rows = [
+        (LABELS[n], bits(errors[n]["rmse_bps"]), f"{100 * errors[n]['fraction_within_10pct']:.0f} %") for n in names
+    ]
+    option_rows = [
+        (" + ".join(o["paths"]), bits(o["predicted_bps"]), bits(o["actual_bps"])) for o in choice["options"]
+    ]
+    chosen = next((i for i, o in enumerate(choice["options"]) if o["paths"] == choice["chosen"]), None)
+    round_rows = [_round_row(r) for r in document["rounds"]]
+    counted = document["counted"]
+    lead = (
+        f"World <code>{escape(document['world'])}</code>, seed {plan['seed']}, controller {escape(plan['control'])}, "
+        f"{size(plan['transfer_bytes'])} transfers, probes of {size(plan['probe_bytes'])} a path; "
+        f"{counted['training']} training and {counted['unseen']} unseen rounds counted, {counted['left_out']} left out."
+    )
+    rtts = " and ".join(f"{r * 1e3:.0f} ms" for r in choice["rtt_s"])
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>pathcast demo</title><style>{_CSS}</style></head><body>
+<h1>How fast will a Multipath TCP transfer be, before it is sent?</h1>
+<p class="lead">{lead}</p>
+<h2>Errors on unseen rounds</h2>
+{_table(("predictor", "RMSE", "within 10 %"), error_rows, 0)}
+<p><small>“Wrong probes” is the multi-probe predictor fed with another round's probes: it must be worse.</small></p>
+{_image(figures["predictions"], "predicted against measured throughput of the unseen rounds")}
+<h2>The choice of paths, round trip times {rtts}</h2>
+{_table(("paths", "predicted", "measured"), option_rows, chosen)}
+<p>Chosen: <b>{escape(" + ".join(choice["chosen"]))}</b>; regret {100 * choice["regret"]:.1f} % of the best.</p>
+<h2>What the probes saw</h2>
+{_image(figures["surface"], "probe throughputs of both paths and the transfer's throughput")}
+<h2>Where the bytes went, by transfer size</h2>
+{_image(figures["shares"], "share of bytes on subflow 1 by transfer size")}
+<h2>Rounds</h2>
+{_table(("round", "RTT 1, 2", "probes", "MPTCP probe", "measured", "multi", "single", "CDF", "on path 1"), round_rows)}
+</body></html>
+"""
+
+
+def _round_row(r: dict[str, Any]) -> tuple[str, ...]:
+    name = f"{r['index'] + 1}{' unseen' if r['unseen'] else ''}{' left out' if r['left_out'] else ''}"
+    predicted = r["predicted_bps"] or {}
+    total = sum(r["subflow_bytes"]) or 1
+    return (
+        name,
+        ", ".join(f"{x * 1e3:.0f} ms" for x in r["rtt_s"]),
+        ", ".join(bits(x) for x in r["probes_bps"]),
+        bits(r["mptcp_probe_bps"]),
+        bits(r["actual_bps"]),
+        *(bits(predicted.get(n)) for n in ("multi", "single", "cdf")),
+        f"{100 * r['subflow_bytes'][0] / total:.0f} %" if r["subflow_bytes"] else "-",
+    )

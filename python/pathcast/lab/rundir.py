@@ -1,0 +1,127 @@
+"""The directory that a run writes: `run.json`, samples as Parquet, tables as CSV, plots as SVG and PNG, one HTML page."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from pathcast.errors import usage
+
+
+def versions() -> dict[str, str]:
+    """Versions of pathcast and of what its numbers depend on."""
+    found = {"python": platform.python_version()}
+    for name in ("pathcast", "numpy", "scikit-learn", "skops", "pyarrow", "matplotlib"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def machine() -> dict[str, Any]:
+    """Kernel, processors, and whether the kernel believes its clock to be synchronised."""
+    return {
+        "kernel": platform.release(),
+        "machine": platform.machine(),
+        "processors": os.cpu_count(),
+        "load": [round(x, 2) for x in os.getloadavg()],
+        "clock": clock_state(),
+    }
+
+
+def clock_state() -> dict[str, Any]:
+    """From adjtimex(2), read only."""
+    import ctypes
+
+    class Timex(ctypes.Structure):
+        _fields_ = (
+            ("modes", ctypes.c_uint),
+            ("offset", ctypes.c_long),
+            ("freq", ctypes.c_long),
+            ("maxerror", ctypes.c_long),
+            ("esterror", ctypes.c_long),
+            ("status", ctypes.c_int),
+            ("rest", ctypes.c_char * 256),
+        )
+
+    timex = Timex()
+    state = ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.byref(timex))
+    if state < 0:
+        return {"synchronised": None}
+    synchronised = not timex.status & 0x40  # STA_UNSYNC
+    return {"synchronised": synchronised, "maximum_error_s": timex.maxerror / 1e6}
+
+
+class RunDir:
+    """One run's directory. Files are written whole, or not at all."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise usage(f"--out `{path}`: cannot make the directory: {error.strerror}") from None
+        if not os.access(path, os.W_OK):
+            raise usage(f"--out `{path}`: it cannot be written to")
+        self._started = time.time()
+
+    def text(self, name: str, text: str) -> Path:
+        """Writes a text file."""
+        target, temporary = self.path / name, self.path / f".{name}.part"
+        temporary.write_text(text)
+        temporary.replace(target)
+        return target
+
+    def run(self, about: Mapping[str, Any]) -> Path:
+        """Writes `run.json`: the command, versions, machine, and what the caller adds."""
+        document = {
+            "schema": "pathcast.run/1",
+            "command": sys.argv,
+            "started_unix_s": round(self._started, 3),
+            "wall_s": round(time.time() - self._started, 3),
+            "versions": versions(),
+            "host": machine(),
+            **about,
+        }
+        return self.text("run.json", json.dumps(document, indent=1, allow_nan=False) + "\n")
+
+    def table(self, name: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Path:
+        """Writes a CSV table."""
+        target, temporary = self.path / f"{name}.csv", self.path / f".{name}.part"
+        with temporary.open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(header)
+            writer.writerows(rows)
+        temporary.replace(target)
+        return target
+
+    def samples(self, name: str, rows: Sequence[Mapping[str, Any]]) -> Path:
+        """Writes samples as Parquet, a column a key; lists and mappings inside stay nested."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        target, temporary = self.path / f"{name}.parquet", self.path / f".{name}.part"
+        pq.write_table(pa.Table.from_pylist([dict(r) for r in rows]), temporary, compression="zstd")
+        temporary.replace(target)
+        return target
+
+    def figure(self, name: str, figure: Any) -> list[Path]:
+        """Writes a matplotlib figure as SVG and PNG."""
+        import matplotlib.pyplot as plt
+
+        written = []
+        for ending in ("svg", "png"):
+            target = self.path / f"{name}.{ending}"
+            figure.savefig(target, dpi=144, metadata={"Date": None} if ending == "svg" else None)
+            written.append(target)
+        plt.close(figure)
+        return written

@@ -1,0 +1,4 @@
+"""Worlds: where a verb is carried out. The verbs and their result types are the same in every world.
+
+`emu` is an emulated network with the real kernel, `host` the user's own network.
+"""

@@ -1,0 +1,123 @@
+"""World `emu`: an emulated network between two namespaces, with the real kernel's TCP and Multipath TCP."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+from typing import Any
+
+from pathcast import daemon
+from pathcast.errors import usage
+from pathcast.state import check_id
+from pathcast.worlds.results import Path, Verdict
+from pathcast.worlds.verbs import Verbs
+
+PORT = 5270
+
+
+@dataclass(frozen=True)
+class Topology:
+    """A checked scenario file with its `--set`s."""
+
+    text: str
+    sets: tuple[tuple[str, str], ...]
+    source: str
+    scenario: dict[str, Any]
+
+    @classmethod
+    def parse(cls, text: str, sets: Sequence[str] = (), source: str = "<text>") -> Topology:
+        """Checks `text`; raises with the line, the value and the allowed ones."""
+        from pathcast import _native
+
+        pairs = []
+        for item in sets:
+            key, equals, value = item.partition("=")
+            if not equals:
+                raise usage(f"--set `{item}` is not KEY=VALUE, for example link.wan1.rate=5Mbit")
+            pairs.append((key.strip(), value.strip()))
+        scenario = json.loads(_native.scenario(text, pairs))
+        return cls(text, tuple(pairs), source, scenario)
+
+    @classmethod
+    def load(cls, file: FilePath | str, sets: Sequence[str] = ()) -> Topology:
+        """Reads and checks a file."""
+        try:
+            text = FilePath(file).read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+            raise usage(f"cannot read the scenario `{file}`: {reason}") from None
+        return cls.parse(text, sets, str(file))
+
+    def start(self, name: str | None = None, detached: bool = False) -> daemon.Daemon:
+        """Builds the network in a process of its own."""
+        name = check_id(name or self.scenario["name"])
+        config = {"name": name, "text": self.text, "sets": self.sets, "source": self.source}
+        return daemon.start("net", config, detached)
+
+
+class Emu(Verbs):
+    """An emulated network and a far end on its server, both ended with this object. Use it in a `with`."""
+
+    world = "emu"
+
+    def __init__(self, topology: Topology, name: str | None = None) -> None:
+        self._stack = ExitStack()
+        self._name = name or f"{topology.scenario['name'][:12].strip('-')}-{secrets.token_hex(3)}"
+        self._topology = topology
+
+    def __enter__(self) -> Emu:
+        from pathcast import _native
+
+        with ExitStack() as stack:
+            self._net = stack.enter_context(self._topology.start(self._name))
+            about = self._net.ask("describe")
+            self.paths = tuple(Path(p["name"], tuple(p["local"]), p["remote"]) for p in about["paths"])
+            hosts = self._net.record.about["hosts"]
+            key = {"id": "emu", "secret": secrets.token_hex(32)}  # both ends are ours; it never leaves this host
+            remotes = list(dict.fromkeys(p.remote for p in self.paths))
+            server = {"bind": [], "port": PORT, "keys": [key], "addresses": remotes}
+            stack.enter_context(
+                daemon.start("serve", {"name": self._name, "namespace": hosts["server"], "server": server})
+            )
+            self._client = _native.Client(hosts["client"], self.paths[0].remote, PORT, key["id"], key["secret"])
+            stack.callback(self._client.close)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @property
+    def name(self) -> str:
+        """The network's name, as `pathcast net list` shows it."""
+        return self._net.record.id
+
+    def set(self, link: str, direction: str | None = None, **changes: str) -> None:
+        """Changes a link from now on: `set("wan1", delay="10ms")`."""
+        self._net.ask("set", link=link, direction=direction, changes=list(changes.items()))
+
+    def ledger(self, reset: bool = False) -> dict[str, Any]:
+        """What every link carried, dropped and released late; `reset` starts the release errors afresh."""
+        return self._net.ask("ledger", reset=reset)
+
+    @contextmanager
+    def judged(self) -> Iterator[Verdict]:
+        """Judges whether the emulator kept its time during the block."""
+        verdict = Verdict()
+        before = _unmodelled(self.ledger(reset=True))
+        yield verdict
+        after = self.ledger()
+        errors = [g["release_error"] for g in after["groups"] if g["release_error"]["n"]]
+        verdict.release_error = {k: max((e[k] for e in errors), default=0.0) for k in ("p50_s", "p99_s", "max_s")}
+        verdict.dropped_unmodelled = _unmodelled(after) - before
+        verdict.realtime = all(g["realtime"] for g in after["groups"])
+
+
+def _unmodelled(ledger: dict[str, Any]) -> int:
+    """Packets lost outside of the model."""
+    dropped = sum(d["dropped"] for d in ledger["devices"])
+    return dropped + sum(g["write_failures"] for g in ledger["groups"])

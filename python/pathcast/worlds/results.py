@@ -1,0 +1,94 @@
+"""What the verbs of every world return. Written as JSON with `"schema": "pathcast.<verb>/1"` first."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+
+def _known(cls: type, document: dict[str, Any]) -> dict[str, Any]:
+    names = {f.name for f in fields(cls)}
+    return {k: v for k, v in document.items() if k in names}
+
+
+@dataclass(frozen=True)
+class Path:
+    """An address pair. `local` holds the path's own client address first, then further ones for repeated subflows."""
+
+    name: str
+    local: tuple[str, ...]
+    remote: str
+
+    def pair(self, repetition: int = 0) -> dict[str, str]:
+        """One address pair of it."""
+        return {"name": self.name, "local": self.local[repetition], "remote": self.remote}
+
+
+@dataclass(frozen=True)
+class Subflow:
+    """One subflow at the end of a transfer; of a plain TCP transfer the only one."""
+
+    path: str | None
+    local: str
+    remote: str
+    bytes_sent: int
+    bytes_acked: int
+    bytes_retransmitted: int
+    retransmits: int
+    rtt_s: float
+    min_rtt_s: float
+    cwnd_packets: int
+    alive: bool
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """A transfer or a probe. Throughput is application bytes over the time from connect() to the receiver's receipt."""
+
+    paths: tuple[str, ...]
+    bytes: int
+    elapsed_s: float
+    throughput_bps: float
+    connect_s: float
+    protocol: str
+    control: str
+    fallback: str | None
+    path_manager: str | None
+    notes: tuple[str, ...]
+    subflows: tuple[Subflow, ...]
+
+    @classmethod
+    def read(cls, paths: list[str], document: dict[str, Any]) -> Transfer:
+        """From the native report."""
+        subflows = tuple(Subflow(**_known(Subflow, s)) for s in document["subflows"])
+        rest = _known(cls, document)
+        rest |= {"paths": tuple(dict.fromkeys(paths)), "subflows": subflows}
+        rest["notes"] = tuple(document.get("notes") or ())
+        rest.setdefault("path_manager", None)
+        return cls(**rest)
+
+    def bytes_by_path(self, paths: list[str]) -> list[int]:
+        """Bytes that each path carried (sent less sent again), in the order of `paths`."""
+        return [
+            sum(s.bytes_sent - s.bytes_retransmitted for s in self.subflows if s.path == path) for path in paths
+        ]
+
+    def document(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+@dataclass
+class Verdict:
+    """Whether the emulator kept its own time during some work. Filled when the work is done."""
+
+    release_error: dict[str, float] = field(default_factory=dict)
+    dropped_unmodelled: int = 0
+    realtime: bool = True
+
+    LIMIT_S = 1e-3
+
+    @property
+    def valid(self) -> bool:
+        """The 99th percentile of the release error is at most 1 ms, and no packet was lost outside of the model."""
+        return self.release_error.get("p99_s", 0.0) <= self.LIMIT_S and self.dropped_unmodelled == 0

@@ -1,0 +1,103 @@
+"""The transfer verbs over real sockets, shared by `emu` and `host`: one far end, its paths, a client to it."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pathcast.errors import usage
+from pathcast.worlds.results import Path, Transfer
+
+if TYPE_CHECKING:
+    from pathcast import _native
+
+# what a report of progress is called with: bytes acknowledged so far
+Progress = Callable[[int], None]
+
+
+class Verbs:
+    """`tcp_probe`, `mptcp_probe`, `transfer` over the paths of `self.paths`, through the session of `self._client`."""
+
+    paths: tuple[Path, ...]
+    _client: _native.Client
+    _cancelled = False
+
+    def cancel(self) -> None:
+        """Ends the transfers that other threads are in, and refuses further ones: for an interrupted command."""
+        self._cancelled = True
+
+    def path(self, name: str) -> Path:
+        """The path of that name; refuses others with the names that exist."""
+        for path in self.paths:
+            if path.name == name:
+                return path
+        raise usage(f"there is no path `{name}`; allowed: {', '.join(p.name for p in self.paths)}")
+
+    def tcp_probe(
+        self, path: str, bytes: int, control: str | None = None, progress: Progress | None = None
+    ) -> Transfer:
+        """A plain TCP transfer bound to one path, small or large."""
+        pair = self.path(path).pair()
+        return self._run(lambda job: self._client.tcp(job, json.dumps(pair), bytes, control), [path], progress)
+
+    def mptcp_probe(
+        self, paths: Sequence[str], bytes: int, control: str | None = None, progress: Progress | None = None
+    ) -> Transfer:
+        """A small Multipath TCP transfer; the same as `transfer`."""
+        return self.transfer(paths, bytes, control, progress)
+
+    def transfer(
+        self, paths: Sequence[str], bytes: int, control: str | None = None, progress: Progress | None = None
+    ) -> Transfer:
+        """A Multipath TCP transfer over all of `paths`, the first of which carries the first subflow.
+
+        A path that is named again gets a further subflow from another of its client addresses.
+        """
+        if not paths:
+            raise usage("no path was named")
+        seen: dict[str, int] = {}
+        pairs = []
+        for name in paths:
+            path, n = self.path(name), seen.get(name, 0)
+            if n >= len(path.local):
+                raise usage(f"path `{name}` has {len(path.local)} client addresses, {n + 1} were asked for")
+            seen[name] = n + 1
+            pairs.append(path.pair(n))
+        return self._run(
+            lambda job: self._client.mptcp(job, json.dumps(pairs), bytes, control), list(paths), progress
+        )
+
+    def _run(self, call: Callable[[Any], str], paths: list[str], progress: Progress | None) -> Transfer:
+        """Runs a native transfer in a thread, so that this one can report progress and be interrupted."""
+        from pathcast import _native
+
+        job = _native.Job()
+        result: list[Any] = []
+
+        def work() -> None:
+            try:
+                result.append(call(job))
+            except BaseException as error:
+                result.append(error)
+
+        worker = threading.Thread(target=work, daemon=True)
+        worker.start()
+        try:
+            while worker.is_alive():
+                worker.join(0.1)
+                if self._cancelled:
+                    job.cancel()
+                if progress is not None:
+                    progress(job.acked())
+        except BaseException:
+            job.cancel()
+            deadline = time.monotonic() + 2
+            while worker.is_alive() and time.monotonic() < deadline:
+                worker.join(0.1)
+            raise
+        if isinstance(result[0], BaseException):
+            raise result[0]
+        return Transfer.read(paths, json.loads(result[0]))
