@@ -67,7 +67,9 @@ pub struct Link<T> {
     loss: u64,
     loss_stream: Stream,
     inside: VecDeque<Inside<T>>,
+    /// Due times of the packets that came in last and went out last.
     last_due: u64,
+    last_out: u64,
     clock: u64,
     counters: Counters,
     seed: u64,
@@ -92,6 +94,7 @@ impl<T> Link<T> {
             loss_stream: stream("loss"),
             inside: VecDeque::new(),
             last_due: 0,
+            last_out: 0,
             clock: 0,
             counters: Counters::default(),
             seed,
@@ -167,6 +170,7 @@ impl<T> Link<T> {
 
     fn take(&mut self) -> Option<Released<T>> {
         let Inside { due, bytes, lost, packet } = self.inside.pop_front()?;
+        self.last_out = due;
         if lost {
             self.counters.dropped.loss.add(bytes);
         } else {
@@ -239,7 +243,7 @@ impl<T> Link<T> {
             }
         }
         let first = self.inside.len() - self.line.unsent(now);
-        let mut due = first.checked_sub(1).map_or(0, |i| self.inside[i].due);
+        let mut due = first.checked_sub(1).map_or(self.last_out, |i| self.inside[i].due);
         let (delay, wander) = (params.delay.0, &mut self.wander);
         let mut unsent = self.inside.range_mut(first..);
         self.line.change(now, &params, |departure| {

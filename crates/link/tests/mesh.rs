@@ -147,6 +147,34 @@ fn a_lost_packet_ends_a_run() {
     assert_eq!(mesh.next_wake(|_, _| true), Some(Nanos(MS + 36_000)), "a lost head is a run of its own");
 }
 
+fn early(mesh: &mut Mesh<u32>, now: u64) -> Vec<(u64, u32)> {
+    let mut out = Vec::new();
+    mesh.release_early(Nanos(now), Nanos(20_000), |_, _| true, &mut |at, _, packet| out.push((at.0, packet)));
+    out
+}
+
+#[test]
+fn whole_runs_leave_early_once_they_are_on_the_wire() {
+    let mut on_wire = mesh(vec![link("a", 1000, 100, 1)], &[&[0]]);
+    for packet in 0..3 {
+        on_wire.offer(Nanos(0), RouteId(0), 1500, packet).unwrap();
+    }
+    stepped(&mut on_wire, MS + 10_000);
+    assert_eq!(early(&mut on_wire, MS + 10_000), [], "the run ends at 36 us");
+    stepped(&mut on_wire, MS + 13_000);
+    assert_eq!(on_wire.upcoming(LinkId(0), RouteId(0)), Some((Nanos(MS + 24_000), &1)));
+    stepped(&mut on_wire, MS + 20_000);
+    assert_eq!(early(&mut on_wire, MS + 20_000), [(MS + 24_000, 1), (MS + 36_000, 2)]);
+    // what comes after it is not due before it, however short the link becomes
+    on_wire.link_mut(LinkId(0)).set(Nanos(MS + 20_000), Params::default());
+    on_wire.offer(Nanos(MS + 20_000), RouteId(0), 1500, 3).unwrap();
+    assert_eq!(on_wire.upcoming(LinkId(0), RouteId(0)), Some((Nanos(MS + 36_000), &3)));
+
+    let mut in_service = mesh(vec![link("a", 1000, 100, 0)], &[&[0]]);
+    in_service.offer(Nanos(0), RouteId(0), 1500, 0).unwrap();
+    assert_eq!(early(&mut in_service, 0), [], "it may still be rescheduled");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 

@@ -1,3 +1,212 @@
-"""placeholder"""
-def demo() -> None:
-    """Later."""
+"""`pathcast demo`: the main job, end to end, on an emulated two-path WAN with the real kernel."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pathcast.cli.output import Json, bits, console, print_json, size
+from pathcast.errors import usage
+
+
+def demo(
+    rounds: Annotated[int, typer.Option(help="Training rounds.")] = 24,
+    seed: Annotated[int, typer.Option(help="Seed of everything that is drawn.")] = 1,
+    out: Annotated[Path | None, typer.Option(help="Directory of the results [default: out/demo-SEED].")] = None,
+    vary_rate: Annotated[
+        bool, typer.Option("--vary-rate", help="Draw the line rates too (10 to 200 Mbit/s): much harder to predict.")
+    ] = False,
+    control: Annotated[str, typer.Option(help="Congestion controller of every transfer.")] = "cubic",
+    world: Annotated[str, typer.Option(help="emu: emulated links and the real kernel.")] = "emu",
+    lanes: Annotated[int, typer.Option(help="Emulated networks side by side.")] = 3,
+    json: Json = False,
+) -> None:
+    """Probe two paths, learn, predict Multipath TCP transfers before they are sent, send them, compare."""
+    from pathcast.lab.demo.plan import Plan
+    from pathcast.lab.demo.run import run
+    from pathcast.lab.rundir import RunDir
+
+    if world != "emu":
+        raise usage(f"--world `{world}`: allowed is emu")
+    if not 1 <= lanes <= 8:
+        raise usage(f"--lanes {lanes}: allowed are 1 to 8")
+    plan = Plan(seed=seed, rounds=rounds, vary_rate=vary_rate, control=control)
+    directory = RunDir(out or Path("out") / f"demo-{seed}{'-vary-rate' if vary_rate else ''}")
+    with _listener(json) as listener:
+        document = run(plan, _emu(plan), lanes, listener)
+        listener.phase("writing results", 1)
+        page = write(document, directory)
+        listener.step(None)
+    document["directory"] = str(directory.path)
+    if json:
+        print_json("demo", document)
+    else:
+        _summary(document)
+        print(f"results: {directory.path}, the page: {page}")
+
+
+def _emu(plan: Any) -> Callable[[], Any]:
+    from pathcast.worlds.emu import Emu, Topology
+
+    topology = Topology.parse(plan.topology(), source="the demo's topology")
+    return lambda: Emu(topology)
+
+
+def write(document: dict[str, Any], directory: Any) -> Path:
+    """Writes everything a run owes: samples, tables, plots, the page, `run.json`; returns the page."""
+    from pathcast.lab.demo import plots
+    from pathcast.lab.demo.page import page
+    from pathcast.lab.style import style
+
+    directory.samples("rounds", document["rounds"])
+    directory.samples("shares", document["shares"])
+    errors = document["errors"]
+    directory.table(
+        "errors",
+        ("predictor", "rmse_bps", "fraction_within_10pct", "n"),
+        [(n, e["rmse_bps"], e["fraction_within_10pct"], e["n"]) for n, e in errors.items()],
+    )
+    options = document["choice"]["options"]
+    rows = [("+".join(o["paths"]), o["predicted_bps"], o["actual_bps"]) for o in options]
+    directory.table("choice", ("paths", "predicted_bps", "actual_bps"), rows)
+    with style():
+        figures = {
+            "predictions": plots.predictions(document["rounds"]),
+            "surface": plots.surface(document["rounds"]),
+            "shares": plots.shares(document["shares"]),
+        }
+        files = {name: directory.figure(name, figure)[0] for name, figure in figures.items()}
+    directory.run({"world": document["world"], "seed": document["plan"]["seed"], "result": document})
+    return directory.text("index.html", page(document, files))
+
+
+def _summary(document: dict[str, Any]) -> None:
+    from rich.table import Table
+
+    from pathcast.lab.style import LABELS
+
+    out = console()
+    counted = document["counted"]
+    table = Table("predictor", "RMSE", "within 10 %", title=f"errors on {counted['unseen']} unseen rounds")
+    for name in ("multi", "single", "cdf", "placebo"):
+        if name in document["errors"]:
+            e = document["errors"][name]
+            table.add_row(LABELS[name], bits(e["rmse_bps"]), f"{100 * e['fraction_within_10pct']:.0f} %")
+    out.print(table)
+
+    sizes = sorted({p["bytes"] for p in document["shares"]})
+    table = Table("RTT 1 / 2", *(size(b) for b in sizes), title="bytes on subflow 1, by transfer size")
+    for rtts in dict.fromkeys(tuple(p["rtt_s"]) for p in document["shares"]):
+        row = {p["bytes"]: p["share"] for p in document["shares"] if tuple(p["rtt_s"]) == rtts}
+        name = " / ".join(f"{r * 1e3:.0f}" for r in rtts) + " ms"
+        table.add_row(name, *(f"{100 * row[b]:.0f} %" for b in sizes))
+    out.print(table)
+
+    choice = document["choice"]
+    rtts = " and ".join(f"{r * 1e3:.0f} ms" for r in choice["rtt_s"])
+    table = Table("paths", "predicted", "measured", title=f"which paths to take, at round trip times {rtts}")
+    for o in choice["options"]:
+        name = " + ".join(o["paths"])
+        chosen = o["paths"] == choice["chosen"]
+        table.add_row(f"[bold]{name}[/] (chosen)" if chosen else name, bits(o["predicted_bps"]), bits(o["actual_bps"]))
+    out.print(table)
+    out.print(
+        f"regret of the choice: {100 * choice['regret']:.1f} % of the best; rounds left out: {counted['left_out']}, "
+        f"repeated: {counted['repeated']}; {document['elapsed_s']:.0f} s"
+    )
+
+
+class _Silent:
+    """Nobody watches."""
+
+    def __enter__(self) -> _Silent:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def phase(self, name: str, steps: int) -> None:
+        pass
+
+    def step(self, done: Any) -> None:
+        pass
+
+
+class _Plain(_Silent):
+    """One line a phase and a round, for logs."""
+
+    def phase(self, name: str, steps: int) -> None:
+        print(f"{name} ({steps})" if steps > 1 else name, file=sys.stderr, flush=True)
+
+    def step(self, done: Any) -> None:
+        from pathcast.lab.demo.rounds import Round
+
+        if isinstance(done, Round):
+            print("  " + ", ".join(c for c in _cells(done) if c), file=sys.stderr, flush=True)
+
+
+def _cells(r: Any) -> tuple[str, ...]:
+    predicted = (r.predicted_bps or {}).get("multi")
+    return (
+        str(r.index + 1),
+        " / ".join(f"{x * 1e3:.0f}" for x in r.setting.rtt_s) + " ms",
+        " / ".join(bits(p) for p in r.probes_bps),
+        bits(predicted) if predicted else "",
+        bits(r.actual_bps),
+        f"{(predicted / r.actual_bps - 1) * 100:+.0f} %" if predicted else "",
+        r.left_out or "",
+    )
+
+
+class _Live:
+    """A Rich table of the last rounds above a progress bar."""
+
+    ROWS = 12
+
+    def __init__(self) -> None:
+        from rich.live import Live
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        self._progress = Progress(
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+        )
+        self._task = self._progress.add_task("", total=1)
+        self._rows: list[tuple[str, ...]] = []
+        self._live = Live(console=console(stderr=True), get_renderable=self._render, refresh_per_second=8)
+
+    def _render(self) -> Any:
+        from rich.console import Group
+        from rich.table import Table
+
+        table = Table("round", "RTT 1 / 2", "probes", "predicted", "measured", "error", "")
+        for row in self._rows[-self.ROWS :]:
+            table.add_row(*row)
+        return Group(*([table] if self._rows else []), self._progress)
+
+    def __enter__(self) -> _Live:
+        self._live.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._live.__exit__(*error)
+
+    def phase(self, name: str, steps: int) -> None:
+        self._progress.remove_task(self._task)
+        self._task = self._progress.add_task(name, total=steps)
+
+    def step(self, done: Any) -> None:
+        from pathcast.lab.demo.rounds import Round
+
+        if isinstance(done, Round):
+            self._rows.append(_cells(done))
+        self._progress.advance(self._task)
+
+
+def _listener(json: bool) -> Any:
+    if sys.stderr.isatty():
+        return _Live()
+    return _Silent() if json else _Plain()

@@ -121,6 +121,11 @@ class Lanes:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
+    @property
+    def world(self) -> str:
+        """What the worlds are called."""
+        return self._worlds[0].world
+
     def run(self, jobs: Iterable[Callable[[Any], T]], done: Callable[[T], None] | None = None) -> list[T]:
         """Results in the order of the jobs; `done` hears of each as it ends, in the calling thread."""
         futures = [self._pool.submit(self._on_a_lane, job) for job in jobs]
@@ -162,12 +167,13 @@ def shares(lanes: Lanes, plan: Plan, done: Callable[[Any], None] | None = None) 
     return lanes.run(jobs, done)
 
 
-def truth(world: Any, plan: Plan) -> tuple[Sequence[float], dict[tuple[str, ...], float]]:
-    """The last round: probes, then what every choice really gives, one after the other."""
+def truth(world: Any, plan: Plan, predict: Callable[[Sequence[float]], T]) -> tuple[Sequence[float], tuple[T, dict]]:
+    """The last round: probes, `predict` of them, and only then what every choice really gives, one after the other."""
     apply(world, plan.fixed(plan.choice_rtts_s))
     probes = [t.throughput_bps for t in single_paths(world, plan.probe_bytes, plan.control)]
+    predicted = predict(probes)
     options: dict[tuple[str, ...], float] = {}
     for path in PATHS:
         options[(path,)] = world.tcp_probe(path, plan.transfer_bytes, plan.control).throughput_bps
     options[PATHS] = world.transfer(PATHS, plan.transfer_bytes, plan.control).throughput_bps
-    return probes, options
+    return probes, (predicted, options)
