@@ -109,6 +109,11 @@ def path_manager() -> Check:
     managers = _read("/proc/sys/net/mptcp/available_path_managers")
     old = _read("/proc/sys/net/mptcp/pm_type")
     need = "choosing subflows by address pair"
+    if _read("/proc/sys/net/mptcp/path_manager") == "userspace":
+        detail = (
+            "net.mptcp.path_manager is `userspace`: other programs get no further subflows (left by a killed process?)"
+        )
+        return Check("path manager", DEGRADED, detail, need, "sysctl -w net.mptcp.path_manager=kernel")
     if (managers and "userspace" in managers) or old is not None:
         return Check("path manager", OK, managers or f"pm_type={old}", need)
     return Check("path manager", MISSING, "no user-space path manager", need, "a kernel from 5.19 on")
@@ -227,5 +232,3 @@ def changed() -> list[dict]:
 def missing(*names: str) -> list[Check]:
     """Those of the named checks that are missing: for tests that skip, and errors that explain."""
     return [c for c in run() if c.name in names and c.status == MISSING]
-
-

@@ -24,9 +24,7 @@ class PathcastError(Exception):
     with it. The native extension raises this class too.
     """
 
-    def __init__(
-        self, code: str, message: str, hint: str | None = None, exit: int = Exit.RUNTIME
-    ) -> None:
+    def __init__(self, code: str, message: str, hint: str | None = None, exit: int = Exit.RUNTIME) -> None:
         super().__init__(message)
         self.code = code
         self.message = message

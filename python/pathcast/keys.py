@@ -36,9 +36,7 @@ def read_keys(path: Path) -> list[Key]:
             f"cannot read the key file `{path}`: {reason}", f"make one with `pathcast serve --new-key {path}`"
         ) from None
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise PathcastError(
-            "key-file", f"the key file `{path}` can be read by others", f"chmod 600 {path}", exit=4
-        )
+        raise PathcastError("key-file", f"the key file `{path}` can be read by others", f"chmod 600 {path}", exit=4)
     keys = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):

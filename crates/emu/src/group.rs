@@ -22,7 +22,7 @@ use crate::tun::Tun;
 /// A packet may leave this much before its time, when sleeping until then would only make it late.
 const EARLY: Nanos = Nanos::micros(20);
 /// Frames read from one device before the others get their turn.
-const READS: usize = 64;
+const READS: usize = 8;
 /// Packets up to this size are copied out of the large buffer that they were read into.
 const SMALL: usize = 4096;
 /// Priority among real-time threads; any is above all ordinary ones.

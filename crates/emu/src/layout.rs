@@ -47,10 +47,8 @@ impl Layout {
     /// Of a checked scenario with its paths' addresses.
     pub fn new(scenario: &Scenario, addresses: Vec<PathAddresses>) -> Layout {
         let devices = devices(scenario);
-        let groups = split(scenario, &devices)
-            .into_iter()
-            .map(|paths| group(scenario, &addresses, &devices, &paths))
-            .collect();
+        let groups =
+            split(scenario, &devices).into_iter().map(|paths| group(scenario, &addresses, &devices, &paths)).collect();
         Layout { devices, groups, addresses }
     }
 

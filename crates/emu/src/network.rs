@@ -234,12 +234,7 @@ fn real_only(scenario: &Scenario) -> Result<(), EmuError> {
     }
 }
 
-fn build(
-    scenario: &Scenario,
-    layout: &Layout,
-    client: &Namespace,
-    server: &Namespace,
-) -> Result<Vec<Group>, EmuError> {
+fn build(scenario: &Scenario, layout: &Layout, client: &Namespace, server: &Namespace) -> Result<Vec<Group>, EmuError> {
     let mptcp = fs::exists("/proc/sys/net/mptcp").unwrap_or(false);
     let mut tuns: Vec<Option<Tun>> = Vec::new();
     for device in &layout.devices {

@@ -22,8 +22,7 @@ pub struct Tun {
 impl Tun {
     /// Makes the device `name` in the network namespace of the calling thread.
     pub fn create(name: &str) -> io::Result<Tun> {
-        let file =
-            OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?;
+        let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?;
         if name.len() >= libc::IFNAMSIZ {
             return Err(io::Error::new(ErrorKind::InvalidInput, format!("device name `{name}` is too long")));
         }

@@ -52,7 +52,12 @@ impl Client {
     ) -> Result<String, Failed> {
         let client = self.open()?;
         let mut sample = |p: &Progress<'_>| job.acked.store(p.bytes_acked, Ordering::Relaxed);
-        let mut options = TransferOptions { control, on_sample: Some(&mut sample), cancel: Some(&job.cancelled), ..Default::default() };
+        let mut options = TransferOptions {
+            control,
+            on_sample: Some(&mut sample),
+            cancel: Some(&job.cancelled),
+            ..Default::default()
+        };
         run(&client, &mut options).map(|report| json(&report)).map_err(Failed::new)
     }
 }
@@ -89,14 +94,7 @@ impl Client {
 
     /// A TCP transfer over one path.
     #[pyo3(signature = (job, path, bytes, control=None))]
-    fn tcp(
-        &self,
-        py: Python<'_>,
-        job: Py<Job>,
-        path: String,
-        bytes: u64,
-        control: Option<String>,
-    ) -> PyResult<String> {
+    fn tcp(&self, py: Python<'_>, job: Py<Job>, path: String, bytes: u64, control: Option<String>) -> PyResult<String> {
         let job = job.get();
         py.detach(|| {
             let path: PathAddr = read(&path)?;

@@ -29,9 +29,9 @@ impl Failed {
     }
 
     pub fn into_py(self, py: Python<'_>) -> PyErr {
-        let raised = py.import("pathcast.errors").and_then(|m| {
-            m.getattr("PathcastError")?.call1((self.code, self.message, self.hint, self.exit as i32))
-        });
+        let raised = py
+            .import("pathcast.errors")
+            .and_then(|m| m.getattr("PathcastError")?.call1((self.code, self.message, self.hint, self.exit as i32)));
         raised.map_or_else(|e| e, PyErr::from_value)
     }
 }

@@ -149,5 +149,3 @@ def _ledger(network: dict):
                 f"{seconds(error['p50_s'])}, {seconds(error['p99_s'])}" if error["n"] else "-",
             )
     return table
-
-

@@ -23,9 +23,9 @@ def paths(
     from pathcast.worlds.host import Host
 
     with Host(host, key_file) as world:
-        found = world.candidates
+        found, unusable = world.candidates, world.unusable
     if json:
-        print_json("paths", {"host": host, "paths": found})
+        print_json("paths", {"host": host, "paths": found, "unusable": unusable})
         return
     from rich.table import Table
 
@@ -33,3 +33,5 @@ def paths(
     for path in found:
         table.add_row(path["name"], path["local"], path["remote"], path.get("interface") or "")
     console().print(table)
+    for pair in unusable:
+        print(f"not usable: {pair['local']} to {pair['remote']}: {pair['reason']}")

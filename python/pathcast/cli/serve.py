@@ -21,14 +21,14 @@ def serve(
     new_key: Annotated[
         Path | None, typer.Option(help="Make a key file with one fresh key, and end.", show_default=False)
     ] = None,
-    open: Annotated[
-        bool, typer.Option("--open", help="Serve everyone without a key, on every address.")
-    ] = False,
+    open: Annotated[bool, typer.Option("--open", help="Serve everyone without a key, on every address.")] = False,
     bind: Annotated[
         list[str] | None,
-        typer.Option(help="An address to listen on; may be repeated [default: all with a key or --open, else loopback]."),
+        typer.Option(
+            help="An address to listen on; may be repeated [default: all with a key or --open, else loopback]."
+        ),
     ] = None,
-    port: Annotated[int, typer.Option(min=1, max=65535, help="TCP port.")] = 5270,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="TCP port.")] = 5275,
     announce: Annotated[
         list[str] | None,
         typer.Option(help="An address of this host to tell clients; may be repeated [default: all that are up]."),

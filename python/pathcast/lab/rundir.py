@@ -1,4 +1,4 @@
-"""The directory that a run writes: `run.json`, samples as Parquet, tables as CSV, plots as SVG and PNG, one HTML page."""
+"""The directory that a run writes: run.json, samples as Parquet, tables as CSV, plots as SVG and PNG, one HTML page."""
 
 from __future__ import annotations
 

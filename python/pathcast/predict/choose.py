@@ -1,8 +1,6 @@
-"""Which paths to take: the choices of paths in order of their predicted throughput, and what a wrong choice
-cost.
+"""Which paths to take: choices in the order of their predicted throughput, and what a wrong choice cost.
 
-The purpose that Hamazaki, Abe, Kato name in sections 1 and 7 (after Maeda et al.); ranking and regret are
-ours.
+Hamazaki, Abe, Kato name this purpose in sections 1 and 7 (after Maeda et al.); ranking and regret are ours.
 """
 
 from __future__ import annotations
@@ -13,8 +11,7 @@ from typing import Any
 
 
 def rank(predictions: Iterable[Mapping[str, Any]], by: str = "predicted_bps") -> list[dict[str, Any]]:
-    """The choices, best first: greatest `by` [bit/s]; at a tie the one with fewer paths, then the one given
-    first.
+    """The choices, best first: greatest `by` [bit/s]; at a tie the one with fewer paths, then the first.
 
     A choice is `{"paths": [...], "predicted_bps": ...}`; other keys are kept. Raises ValueError if there is
     none, if one lacks paths or value, or has a value that is not positive and finite, or if two are over the
@@ -38,9 +35,7 @@ def regret(chosen: Sequence[str], measured: Iterable[Mapping[str, Any]]) -> floa
     """
     values = _by_paths([dict(item) for item in measured], "actual_bps")
     if tuple(chosen) not in values:
-        raise ValueError(
-            f"no measurement of the chosen paths {list(chosen)}; measured are {[list(k) for k in values]}"
-        )
+        raise ValueError(f"no measurement of the chosen paths {list(chosen)}; measured are {[list(k) for k in values]}")
     top = max(values.values())
     return (top - values[tuple(chosen)]) / top
 
@@ -57,8 +52,6 @@ def _by_paths(choices: list[dict[str, Any]], by: str) -> dict[tuple[str, ...], f
         if paths in values:
             raise ValueError(f"the choice of paths {list(paths)} is given twice")
         if not math.isfinite(item[by]) or item[by] <= 0:
-            raise ValueError(
-                f"{by} of paths {list(paths)} is {item[by]!r}, not a positive finite throughput in bit/s"
-            )
+            raise ValueError(f"{by} of paths {list(paths)} is {item[by]!r}, not a positive finite throughput in bit/s")
         values[paths] = float(item[by])
     return values

@@ -1,5 +1,4 @@
-"""How good a prediction was: the paper's metrics, and a check that the predictor has learnt anything from its
-probes.
+"""How good a prediction was: the paper's metrics, and a check that the predictor looks at its probes at all.
 
 Hamazaki, Abe, Kato, section 5.3; R^ is `predicted_bps`, R is `actual_bps`, both of shape (n,) in bit/s:
 
@@ -130,15 +129,11 @@ def _checked(predicted_bps: Any, actual_bps: Any) -> tuple[np.ndarray, np.ndarra
     predicted = np.asarray(predicted_bps, dtype=float)
     actual = np.asarray(actual_bps, dtype=float)
     if predicted.shape != actual.shape or actual.ndim != 1:
-        raise ValueError(
-            f"predicted has shape {predicted.shape}, actual {actual.shape}; give two of shape (n,)"
-        )
+        raise ValueError(f"predicted has shape {predicted.shape}, actual {actual.shape}; give two of shape (n,)")
     if actual.size == 0:
         raise ValueError("there is no prediction to evaluate")
     for name, values in (("predicted", predicted), ("actual", actual)):
         bad = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
         if bad.size:
-            raise ValueError(
-                f"{name}[{bad[0]}] is {values[bad[0]]}, not a positive finite throughput in bit/s"
-            )
+            raise ValueError(f"{name}[{bad[0]}] is {values[bad[0]]}, not a positive finite throughput in bit/s")
     return predicted, actual

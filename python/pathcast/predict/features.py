@@ -1,7 +1,6 @@
 """Rounds of measurements, and the matrices that predictors eat.
 
-Hamazaki, Abe, Kato, "Linux MPTCP kernel no network throughput yosoku ni kansuru kenkyu", section 6.1; in its
-symbols:
+Hamazaki, Abe, Kato, "A study on prediction of network throughput by Linux MPTCP kernel", section 6.1:
 
     x_j  probes_bps[j]     throughput of one TCP probe on path j = 1..m
     x    mptcp_probe_bps   throughput of one small MPTCP probe (the older method of Lee et al., section 2)
@@ -89,8 +88,7 @@ def as_rounds(values: Iterable[Round | Mapping[str, Any]]) -> list[Round]:
     for index, item in enumerate(result):
         if len(item.probes_bps) != len(result[0].probes_bps):
             raise RoundError(
-                f"round {index}: probes_bps has {len(item.probes_bps)} paths,"
-                f" round 0 has {len(result[0].probes_bps)}",
+                f"round {index}: probes_bps has {len(item.probes_bps)} paths, round 0 has {len(result[0].probes_bps)}",
                 "all rounds of a training set must probe the same paths",
             )
     return result
@@ -140,9 +138,7 @@ def _subsets(value: Any, where: str) -> dict[tuple[str, ...], float]:
         try:
             pairs = [(item["paths"], item["actual_bps"]) for item in value]
         except (TypeError, KeyError) as error:
-            raise RoundError(
-                f"{where} is {value!r}", 'give a list of {"paths": [...], "actual_bps": ...}'
-            ) from error
+            raise RoundError(f"{where} is {value!r}", 'give a list of {"paths": [...], "actual_bps": ...}') from error
     result: dict[tuple[str, ...], float] = {}
     for paths, bps in pairs:
         if isinstance(paths, str) or not all(isinstance(name, str) for name in paths) or not paths:

@@ -45,9 +45,7 @@ def pack(predictor: Packable) -> tuple[Spec, list[Any]]:
             "best_rmse_bps_": predictor.best_rmse_bps_,
             "range_bps_": predictor.range_bps_.tolist(),
         }
-        return {"class": name, "params": _plain(predictor.get_params()), "learned": learned}, [
-            predictor.model_
-        ]
+        return {"class": name, "params": _plain(predictor.get_params()), "learned": learned}, [predictor.model_]
     raise TypeError(f"{name} is no predictor of pathcast.predict; give CdfMatching, an SVR or a PathChoice")
 
 
@@ -63,9 +61,7 @@ def unpack(spec: Spec, estimators: list[Any]) -> Packable:
     if spec["class"] == "CdfMatching":
         predictor: Any = CdfMatching(**spec["params"])
         arrays = estimators[0]
-        predictor.x_, predictor.quantile_, predictor.y_ = (
-            _vector(arrays[key]) for key in ("x", "quantile", "y")
-        )
+        predictor.x_, predictor.quantile_, predictor.y_ = (_vector(arrays[key]) for key in ("x", "quantile", "y"))
     elif spec["class"] in _SVRS:
         predictor = _SVRS[spec["class"]](**spec["params"])
         predictor.model_ = _machine(estimators[0])

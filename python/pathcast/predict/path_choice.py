@@ -152,8 +152,7 @@ class PathChoice:
         for index, item in enumerate(rounds):
             if len(item.probes_bps) != len(self.paths):
                 raise RoundError(
-                    f"round {index}: probes_bps has {len(item.probes_bps)} values for the paths"
-                    f" {'+'.join(self.paths)}",
+                    f"round {index}: probes_bps has {len(item.probes_bps)} values for the paths {'+'.join(self.paths)}",
                     "give one probe per path, in the order of the paths",
                 )
             for paths in item.subset_bps:

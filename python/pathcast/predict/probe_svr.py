@@ -2,8 +2,9 @@
 
 SingleProbeSVR: Lee, Abe, Hirotsu, Umemura, "Analytical modeling of network throughput prediction on the
 internet" (IEICE Trans. Inf. & Syst. E95-D(12), 2012), as used by Hamazaki, Abe, Kato, section 2: f: x -> y,
-one small probe over the same kind of connection. MultiProbeSVR: Hamazaki, Abe, Kato, section 6.1: f: (x_1 ..
-x_m) -> y, an independent TCP probe on every path.
+one small probe over the same kind of connection.
+
+MultiProbeSVR: Hamazaki, Abe, Kato, section 6.1: f: (x_1 .. x_m) -> y, an independent TCP probe on every path.
 
 Both are one machine with one search (`search.py`); they differ in the columns that they look at, and in
 nothing else, so that a difference in their errors is a difference of what the probes know.
@@ -24,8 +25,7 @@ FLOOR_BPS = 1.0  # no prediction is lower: a relative error of a throughput of z
 
 
 class _ProbeSVR(RegressorMixin, BaseEstimator):
-    """What both predictors share. X is (n, columns) of probe throughputs, y is (n,) of transfer throughputs
-    [bit/s]."""
+    """What both predictors share. X: (n, columns) of probes, y: (n,) of transfers, throughputs in bit/s."""
 
     def fit(self, X: Any, y: Any) -> _ProbeSVR:
         """Search the hyperparameters, then fit on all rounds.

@@ -27,7 +27,7 @@ from sklearn.svm import SVR
 GRID: Mapping[str, Sequence[float]] = {
     "C": (1.0, 10.0, 100.0, 1000.0),
     "gamma": (0.01, 0.03, 0.1, 0.3),
-    "epsilon": (0.05,),
+    "epsilon": (0.1,),
 }
 """Features and target are standardised: gamma is per squared standard deviation, epsilon in standard
 deviations."""
@@ -48,7 +48,7 @@ def machine(params: Mapping[str, float]) -> TransformedTargetRegressor:
     """An unfitted RBF SVR on standardised features and a standardised target.
 
     The target is standardised as well because epsilon, the width of the tube in which errors cost nothing, is
-    on the target's scale: a tube of 0.05 bit/s around throughputs of 1e8 bit/s would be no tube, and C would
+    on the target's scale: a tube of 0.1 bit/s around throughputs of 1e8 bit/s would be no tube, and C would
     bound nothing.
     """
     return TransformedTargetRegressor(

@@ -81,9 +81,7 @@ def save(
     model = skops.io.dumps(estimators)
     foreign = foreign_types(model)
     if foreign:
-        raise ValueError(
-            f"{type(predictor).__name__} holds types that would not be loaded again: {', '.join(foreign)}"
-        )
+        raise ValueError(f"{type(predictor).__name__} holds types that would not be loaded again: {', '.join(foreign)}")
     document = {
         "schema": SCHEMA,
         "predictor": spec,
@@ -130,9 +128,7 @@ def load(path: str | os.PathLike[str]) -> StoredModel:
             estimators = skops.io.loads(model, trusted=[])
             predictor = unpack(document["predictor"], estimators)
     except Exception as error:  # whatever a foreign state makes of the libraries, the answer is the same
-        raise ModelFileError(
-            path, f"cannot be rebuilt ({type(error).__name__}: {error})", LEARN_AGAIN
-        ) from error
+        raise ModelFileError(path, f"cannot be rebuilt ({type(error).__name__}: {error})", LEARN_AGAIN) from error
     return StoredModel(
         predictor=predictor,
         meta=document["meta"],
@@ -159,16 +155,12 @@ def _decode(path: Path, data: bytes) -> tuple[bytes, bytes]:
     if data[-_TAIL:-64] != _MARK:
         raise ModelFileError(path, "is no pathcast model, or is cut off", f"check the path, or {LEARN_AGAIN}")
     if hashlib.sha256(data[:-64]).hexdigest().encode() != data[-64:]:
-        raise ModelFileError(
-            path, "is damaged: its SHA-256 does not match", f"copy it again, or {LEARN_AGAIN}"
-        )
+        raise ModelFileError(path, "is damaged: its SHA-256 does not match", f"copy it again, or {LEARN_AGAIN}")
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = sorted((item.filename, item.compress_type) for item in archive.infolist())
             if members != [("meta.json", zipfile.ZIP_STORED), ("model.skops", zipfile.ZIP_STORED)]:
-                raise ModelFileError(
-                    path, f"holds {[name for name, _ in members]}, not a stored model", LEARN_AGAIN
-                )
+                raise ModelFileError(path, f"holds {[name for name, _ in members]}, not a stored model", LEARN_AGAIN)
             return archive.read("meta.json"), archive.read("model.skops")
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
         raise ModelFileError(path, f"is no readable archive ({error})", LEARN_AGAIN) from error

@@ -1,8 +1,6 @@
-"""Rounds from a closed-form model of TCP and MPTCP transfers: what a predictor is tried on before there is a
-network.
+"""Rounds from a simple model of TCP and MPTCP transfers, to try a predictor on before there is a network.
 
-The model has just the physics that the prediction method lives by (Hamazaki, Abe, Kato, sections 3.2 and
-5.1):
+The model has the physics that the prediction method lives by (Hamazaki, Abe, Kato, sections 3.2 and 5.1):
 
 * a small TCP probe is a handshake and a few round trips of slow start, so its throughput tells the round-trip
   time;
@@ -99,15 +97,11 @@ def rounds(
     def mptcp(base_s: np.ndarray, size: float) -> float:
         rtt, rate = see(base_s)
         starts = [rtt[0]] + [2 * rtt[0] + 2 * later for later in rtt[1:]]
-        return throughput_bps(
-            [Subflow(*values, window_bytes) for values in zip(starts, rtt, rate, strict=True)], size
-        )
+        return throughput_bps([Subflow(*values, window_bytes) for values in zip(starts, rtt, rate, strict=True)], size)
 
     def tcp(base_s: np.ndarray, size: float) -> list[float]:
         rtt, rate = see(base_s)
-        return [
-            throughput_bps([Subflow(r, r, c, window_bytes)], size) for r, c in zip(rtt, rate, strict=True)
-        ]
+        return [throughput_bps([Subflow(r, r, c, window_bytes)], size) for r, c in zip(rtt, rate, strict=True)]
 
     result = []
     for _ in range(n):

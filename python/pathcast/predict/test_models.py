@@ -42,13 +42,13 @@ def errors_of(predictor, features, training, test):
     return summarise(predictor.predict(features(test)), target(test))
 
 
-def test_multi_beats_single_beats_cdf_at_equal_bytes(few, test_rounds):
+def test_multi_beats_single_and_cdf_at_equal_bytes(few, test_rounds):
     by_multi = errors_of(MultiProbeSVR(), multi, few, test_rounds)
     by_single = errors_of(SingleProbeSVR(), single, few, test_rounds)
     by_cdf = errors_of(CdfMatching(), single, few, test_rounds)
     assert by_multi["rmse_bps"] < 0.5 * by_single["rmse_bps"]
     assert by_multi["fraction_within_10pct"] > by_single["fraction_within_10pct"] + 0.2
-    assert by_single["rmse_bps"] < by_cdf["rmse_bps"]
+    assert by_multi["rmse_bps"] < 0.5 * by_cdf["rmse_bps"]
 
 
 def test_placebo_is_worse(few, test_rounds):
@@ -67,12 +67,11 @@ def test_placebo_fails_where_the_probes_know_nothing(few, test_rounds):
 def test_learning_curve_falls(test_rounds):
     def mean_rmse(n):
         found = [
-            errors_of(MultiProbeSVR(), multi, synthetic.rounds(n, seed=200 + seed), test_rounds)
-            for seed in range(6)
+            errors_of(MultiProbeSVR(), multi, synthetic.rounds(n, seed=200 + seed), test_rounds) for seed in range(4)
         ]
         return np.mean([errors["rmse_bps"] for errors in found])
 
-    few, some, many = mean_rmse(8), mean_rmse(24), mean_rmse(200)
+    few, some, many = mean_rmse(8), mean_rmse(24), mean_rmse(100)
     assert few > 1.5 * some
     assert some > many
 

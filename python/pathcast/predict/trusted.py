@@ -1,6 +1,6 @@
 """The types that a model file may hold, and no others.
 
-skops trusts every estimator of scikit-learn by default. A stored predictor needs a dozen types, so the file's
+skops trusts every estimator of scikit-learn by default. A stored predictor needs ten types, so the file's
 own list of types is held against this one before anything is built from it.
 """
 
@@ -25,9 +25,7 @@ TYPES = frozenset(
         "sklearn.svm._classes.SVR",
     }
 )
-LOADERS = frozenset(
-    {"DictNode", "JsonNode", "ListNode", "NdArrayNode", "ObjectNode", "TupleNode", "TypeNode"}
-)
+LOADERS = frozenset({"DictNode", "JsonNode", "ListNode", "NdArrayNode", "ObjectNode", "TupleNode", "TypeNode"})
 """How skops may build them: the loader stands in the file beside the type, so it is checked as well."""
 
 

@@ -16,7 +16,7 @@ from pathcast.state import check_id
 from pathcast.worlds.results import Path, Verdict
 from pathcast.worlds.verbs import Verbs
 
-PORT = 5270
+PORT = 5275
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ class Host(Verbs):
 
     world = "host"
 
-    def __init__(self, host: str, key_file: FilePath | None = None, port: int = 5270) -> None:
+    def __init__(self, host: str, key_file: FilePath | None = None, port: int = 5275) -> None:
         import socket
 
         from pathcast import _native
@@ -54,7 +54,8 @@ class Host(Verbs):
         else:
             raise errors[-1]
         self.address = where[0]
-        self.candidates = json.loads(self._client.paths())
+        survey = json.loads(self._client.paths())
+        self.candidates, self.unusable = survey["usable"], survey["unusable"]
         self.paths = tuple(Path(p["name"], (p["local"],), p["remote"]) for p in self.candidates)
 
     def __enter__(self) -> Host:

@@ -35,10 +35,12 @@ class Subflow:
     bytes_acked: int
     bytes_retransmitted: int
     retransmits: int
-    rtt_s: float
-    min_rtt_s: float
+    rtt_s: float | None
+    min_rtt_s: float | None
     cwnd_packets: int
+    joined_s: float | None
     alive: bool
+    note: str | None
 
 
 @dataclass(frozen=True)
@@ -63,15 +65,13 @@ class Transfer:
         subflows = tuple(Subflow(**_known(Subflow, s)) for s in document["subflows"])
         rest = _known(cls, document)
         rest |= {"paths": tuple(dict.fromkeys(paths)), "subflows": subflows}
-        rest["notes"] = tuple(document.get("notes") or ())
-        rest.setdefault("path_manager", None)
+        rest["notes"] = tuple(document["notes"])
+        rest["fallback"] = (document["fallback_reason"] or "reason unknown") if document["fallback"] else None
         return cls(**rest)
 
     def bytes_by_path(self, paths: list[str]) -> list[int]:
         """Bytes that each path carried (sent less sent again), in the order of `paths`."""
-        return [
-            sum(s.bytes_sent - s.bytes_retransmitted for s in self.subflows if s.path == path) for path in paths
-        ]
+        return [sum(s.bytes_sent - s.bytes_retransmitted for s in self.subflows if s.path == path) for path in paths]
 
     def document(self) -> dict[str, Any]:
         """For JSON."""

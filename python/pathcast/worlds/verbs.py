@@ -66,9 +66,7 @@ class Verbs:
                 raise usage(f"path `{name}` has {len(path.local)} client addresses, {n + 1} were asked for")
             seen[name] = n + 1
             pairs.append(path.pair(n))
-        return self._run(
-            lambda job: self._client.mptcp(job, json.dumps(pairs), bytes, control), list(paths), progress
-        )
+        return self._run(lambda job: self._client.mptcp(job, json.dumps(pairs), bytes, control), list(paths), progress)
 
     def _run(self, call: Callable[[Any], str], paths: list[str], progress: Progress | None) -> Transfer:
         """Runs a native transfer in a thread, so that this one can report progress and be interrupted."""

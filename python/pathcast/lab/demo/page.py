@@ -49,9 +49,7 @@ def page(document: dict[str, Any], figures: dict[str, Path]) -> str:
     error_rows = [
         (LABELS[n], bits(errors[n]["rmse_bps"]), f"{100 * errors[n]['fraction_within_10pct']:.0f} %") for n in names
     ]
-    option_rows = [
-        (" + ".join(o["paths"]), bits(o["predicted_bps"]), bits(o["actual_bps"])) for o in choice["options"]
-    ]
+    option_rows = [(" + ".join(o["paths"]), bits(o["predicted_bps"]), bits(o["actual_bps"])) for o in choice["options"]]
     chosen = next((i for i, o in enumerate(choice["options"]) if o["paths"] == choice["chosen"]), None)
     round_rows = [_round_row(r) for r in document["rounds"]]
     counted = document["counted"]

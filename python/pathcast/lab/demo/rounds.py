@@ -161,9 +161,7 @@ def shares(lanes: Lanes, plan: Plan, done: Callable[[Any], None] | None = None) 
         share = by_path[0] / max(1, sum(by_path))
         return {"rtt_s": list(rtts), "bytes": size, "share": share, "throughput_bps": transfer.throughput_bps}
 
-    jobs = [
-        lambda world, r=rtts, b=size: job(world, r, b) for rtts in plan.share_rtts_s for size in plan.share_bytes
-    ]
+    jobs = [lambda world, r=rtts, b=size: job(world, r, b) for rtts in plan.share_rtts_s for size in plan.share_bytes]
     return lanes.run(jobs, done)
 
 

@@ -1,0 +1,207 @@
+//! The further subflows of one MPTCP connection: asked for when the kernel is ready, and watched.
+//!
+//! A subflow whose path has died is left alone: the kernel sends its data over the others within seconds, and uses it
+//! again should the path come back.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use crate::error::NetError;
+use crate::events::{Event, EventKind, reset_reason};
+use crate::maker::SocketMaker;
+use crate::path_manager::{Commands, Events};
+use crate::paths::PathAddr;
+use crate::subflows::Subflows;
+
+/// Older kernels refuse address id 0, that of the first subflow's address; then it goes by this one.
+const SPARE_ID: u8 = 250;
+
+#[derive(Clone, Debug, PartialEq)]
+enum State {
+    Waiting,
+    Asked,
+    Failed(String),
+}
+
+struct Join {
+    id: u8,
+    local: IpAddr,
+    remote: SocketAddr,
+    state: State,
+}
+
+/// The user-space path manager of one connection.
+pub(crate) struct Joins {
+    commands: Commands,
+    events: Events,
+    token: u32,
+    established: bool,
+    /// One for every path; that of the first is never asked for.
+    joins: Vec<Join>,
+}
+
+impl Joins {
+    /// To be called before connect(), so that no event is missed.
+    ///
+    /// # Errors
+    /// PermissionDenied without CAP_NET_ADMIN.
+    pub fn new(maker: &dyn SocketMaker, paths: &[PathAddr], port: u16) -> io::Result<Joins> {
+        let commands = Commands::open(maker)?;
+        let events = commands.subscribe(maker)?;
+        let joins = paths
+            .iter()
+            .map(|path| Join {
+                id: address_id(paths, path.local),
+                local: path.local,
+                remote: SocketAddr::new(path.remote, port),
+                state: State::Waiting,
+            })
+            .collect();
+        Ok(Joins { commands, events, token: 0, established: false, joins })
+    }
+
+    /// The connection's token is known now.
+    pub fn set_token(&mut self, token: u32) {
+        self.token = token;
+    }
+
+    /// Where events come from, to be waited for.
+    pub fn events(&self) -> &Events {
+        &self.events
+    }
+
+    /// Takes in what the kernel has told. True when subflows have come or gone.
+    pub fn handle(&mut self, subflows: &mut Subflows<'_>) -> bool {
+        let mut changed = false;
+        for event in self.events.take() {
+            if event.token != self.token || self.token == 0 {
+                continue; // another connection on this host
+            }
+            match event.kind {
+                EventKind::Established if !self.established => {
+                    self.established = true;
+                    self.ask();
+                }
+                EventKind::SubflowEstablished => changed = true,
+                EventKind::SubflowClosed => {
+                    changed = true;
+                    self.closed(&event, subflows);
+                }
+                _ => {}
+            }
+        }
+        changed
+    }
+
+    fn ask(&mut self) {
+        for join in self.joins.iter_mut().skip(1) {
+            let mut done = self.commands.create(self.token, join.id, join.local, join.remote);
+            if join.id == 0 && done.as_ref().is_err_and(|e| e.raw_os_error() == Some(libc::EINVAL)) {
+                join.id = SPARE_ID;
+                done = self.commands.create(self.token, join.id, join.local, join.remote);
+            }
+            join.state = match done {
+                Ok(()) => State::Asked,
+                Err(e) => State::Failed(format!("could not be created: {}", explain(&e, join.local))),
+            };
+        }
+    }
+
+    fn closed(&mut self, event: &Event, subflows: &mut Subflows<'_>) {
+        let (Some(local), Some(remote)) = (event.local, event.remote) else { return };
+        let error = event.error.map(io::Error::from_raw_os_error);
+        let why = match (event.reset, error) {
+            (Some(code), _) if code != 0 => reset_reason(code).to_owned(),
+            (_, Some(e)) => e.to_string(),
+            // a server over its limit lets the handshake end, then closes without giving a reason
+            _ => "closed by the far end; perhaps it allows too few subflows (`ip mptcp limits set subflows 8`)"
+                .to_owned(),
+        };
+        if !subflows.closed(local, remote, &why) {
+            let of = |j: &&mut Join| j.local == local.ip() && j.remote == remote && j.state == State::Asked;
+            if let Some(join) = self.joins.iter_mut().skip(1).find(of) {
+                join.state = State::Failed(format!("join failed: {why}"));
+            }
+        }
+    }
+
+    /// Why the path number `i` has no subflow.
+    pub fn why_missing(&self, i: usize) -> String {
+        match self.joins.get(i).map(|j| &j.state) {
+            Some(State::Failed(why)) => why.clone(),
+            Some(State::Asked) => "the far end did not answer the join in time".into(),
+            _ if self.established => "not asked for".into(),
+            _ => "the transfer ended before the connection could take further subflows".into(),
+        }
+    }
+}
+
+/// One id for each local address; the first subflow's address has 0.
+fn address_id(paths: &[PathAddr], local: IpAddr) -> u8 {
+    let mut distinct: Vec<IpAddr> = Vec::new();
+    for path in paths {
+        if !distinct.contains(&path.local) {
+            distinct.push(path.local);
+        }
+    }
+    distinct.iter().position(|&a| a == local).map_or(0, |i| if i == 0 { 0 } else { i as u8 + 1 })
+}
+
+fn explain(error: &io::Error, local: IpAddr) -> String {
+    match error.raw_os_error() {
+        Some(libc::EADDRNOTAVAIL) => format!("{local} is not an address of this host"),
+        _ => error.to_string(),
+    }
+}
+
+/// Are these paths that one connection can have?
+///
+/// # Errors
+/// `Argument`, naming the path.
+pub(crate) fn check_paths(paths: &[PathAddr]) -> Result<(), NetError> {
+    let wrong = |text: String| Err(NetError::Argument(text));
+    let Some(first) = paths.first() else { return wrong("no path given".into()) };
+    if paths.len() > 9 {
+        return wrong(format!("{} paths: MPTCP in Linux takes 9 subflows at most", paths.len()));
+    }
+    for (i, path) in paths.iter().enumerate() {
+        if path.local.is_ipv4() != path.remote.is_ipv4() {
+            return wrong(format!("path `{}` goes from {} to {}: two IP versions", path.name, path.local, path.remote));
+        }
+        if path.local.is_ipv4() != first.local.is_ipv4() {
+            return wrong(format!("paths `{}` and `{}` are of different IP versions", first.name, path.name));
+        }
+        if let Some(twin) = paths[..i].iter().find(|p| (p.local, p.remote) == (path.local, path.remote)) {
+            return wrong(format!(
+                "paths `{}` and `{}` are the same pair of addresses: a second subflow needs another local address",
+                twin.name, path.name
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(l: u8, r: u8) -> PathAddr {
+        PathAddr::new(format!("{l}-{r}"), [10, 0, 0, l].into(), [10, 9, 0, r].into())
+    }
+
+    #[test]
+    fn an_address_has_one_id() {
+        let paths = [path(1, 1), path(2, 1), path(1, 2), path(3, 1)];
+        assert_eq!(paths.each_ref().map(|p| address_id(&paths, p.local)), [0, 2, 0, 3]);
+    }
+
+    #[test]
+    fn impossible_paths_are_named() {
+        assert!(check_paths(&[]).is_err());
+        assert!(check_paths(&[path(1, 1), path(1, 2), path(2, 1)]).is_ok());
+        let twice = check_paths(&[path(1, 1), path(1, 1)]).unwrap_err().to_string();
+        assert!(twice.contains("`1-1`"), "{twice}");
+        let mixed = PathAddr::new("x", "::1".parse().unwrap(), [10, 0, 0, 1].into());
+        assert!(check_paths(&[mixed]).unwrap_err().to_string().contains("two IP versions"));
+    }
+}

@@ -1,0 +1,37 @@
+//! The far end and the three verbs of the main job on real sockets: a TCP transfer over one path, a small MPTCP probe, an
+//! MPTCP transfer over all or chosen paths; with bytes, RTT, window and retransmissions of every subflow.
+//!
+//! Every socket comes from a [`SocketMaker`], so that the same code runs on a host and inside network namespaces. Blocking
+//! calls with deadlines, no runtime. The protocol itself is `pathcast_probe::session`.
+
+mod client;
+mod connect;
+mod error;
+mod events;
+mod info;
+mod interfaces;
+mod joins;
+mod maker;
+mod netlink;
+mod path_manager;
+mod paths;
+mod payload;
+mod poll;
+mod report;
+mod route;
+mod server;
+mod subflows;
+mod switch;
+mod transfer;
+
+pub use client::Client;
+pub use error::NetError;
+pub use interfaces::InterfaceAddress;
+pub use maker::{Family, HostSockets, Protocol, SocketMaker};
+pub use path_manager::{PathManagerLimits, limits, set_limits};
+pub use paths::{PathAddr, PathSurvey, Unusable, paths};
+pub use report::{PathManagerKind, Progress, SubflowReport, TransferReport};
+pub use server::{EventCallback, Server, ServerConfig, ServerEvent};
+pub use transfer::TransferOptions;
+
+pub use pathcast_probe::session::{Counters, DEFAULT_PORT, Key, KeyError, Limits, Note};

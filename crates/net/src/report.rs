@@ -1,0 +1,96 @@
+//! What a transfer reports, at its end and on the way.
+
+use std::net::IpAddr;
+
+use serde::Serialize;
+
+use crate::maker::Protocol;
+
+/// Who chose the subflows of an MPTCP connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PathManagerKind {
+    /// This program: exactly the paths that were asked for.
+    Userspace,
+    /// The kernel, from its configured endpoints (`ip mptcp endpoint`).
+    Kernel,
+}
+
+/// One TCP flow of a transfer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SubflowReport {
+    /// The name of the path that has these two addresses, if one has.
+    pub path: Option<String>,
+    /// Address at this end.
+    pub local: IpAddr,
+    /// Port at this end; 0 for a subflow that never was.
+    pub local_port: u16,
+    /// Address at the far end.
+    pub remote: IpAddr,
+    /// Port at the far end.
+    pub remote_port: u16,
+    /// Payload sent, repetitions included [byte].
+    pub bytes_sent: u64,
+    /// Payload acknowledged on this flow [byte].
+    pub bytes_acked: u64,
+    /// Payload sent again on this flow [byte].
+    pub bytes_retransmitted: u64,
+    /// Segments sent again [segment].
+    pub retransmits: u32,
+    /// Smoothed round-trip time [s]; absent until measured.
+    pub rtt_s: Option<f64>,
+    /// Smallest round-trip time [s]; absent until measured.
+    pub min_rtt_s: Option<f64>,
+    /// Congestion window [segment].
+    pub cwnd_packets: u32,
+    /// Maximum segment size [byte].
+    pub mss_bytes: u32,
+    /// When it was first seen established, after connect() [s]; absent if it never was.
+    pub joined_s: Option<f64>,
+    /// Was it there at the end, and did it acknowledge what it was given?
+    pub alive: bool,
+    /// Why it never was, or why it ended early.
+    pub note: Option<String>,
+}
+
+/// A finished transfer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TransferReport {
+    /// Application bytes that the receiver has confirmed.
+    pub bytes: u64,
+    /// From connect() to the arrival of the receiver's receipt, on this host's clock [s].
+    pub elapsed_s: f64,
+    /// `bytes` over `elapsed_s` [bit/s].
+    pub throughput_bps: f64,
+    /// From connect() to the established connection [s].
+    pub connect_s: f64,
+    /// From the first byte to the last at the receiver, on its clock [s].
+    pub receiver_s: f64,
+    /// The congestion controller, as the kernel calls it.
+    pub control: String,
+    /// What was asked for.
+    pub protocol: Protocol,
+    /// MPTCP was asked for, but the connection was plain TCP.
+    pub fallback: bool,
+    /// Why, as far as it can be told from here.
+    pub fallback_reason: Option<String>,
+    /// Who chose the subflows; absent for TCP.
+    pub path_manager: Option<PathManagerKind>,
+    /// What the reader of the numbers should know.
+    pub notes: Vec<String>,
+    /// All flows that were, or should have been.
+    pub subflows: Vec<SubflowReport>,
+}
+
+/// A transfer on its way, every 100 ms and whenever a subflow comes or goes.
+#[derive(Clone, Debug)]
+pub struct Progress<'a> {
+    /// Since connect() [s].
+    pub elapsed_s: f64,
+    /// Application bytes that the far end has acknowledged.
+    pub bytes_acked: u64,
+    /// Application bytes altogether.
+    pub bytes: u64,
+    /// The flows so far.
+    pub subflows: &'a [SubflowReport],
+}

@@ -1,0 +1,80 @@
+//! MPTCP sockets whose subflows user space chooses.
+//!
+//! The kernel has no socket option for it: a socket takes the path manager that the sysctl names at its creation. So the
+//! sysctl is changed for the instant of socket(2) and put back, one thread and one process at a time.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use socket2::Socket;
+
+use crate::maker::{Family, Protocol, SocketMaker, make_tcp, within};
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+const RUN: &str = "/run/pathcast";
+
+/// (setting, its value for user space): new kernels by name, those before 6.15 by number.
+const SETTINGS: [(&str, &str); 2] = [("path_manager", "userspace"), ("pm_type", "1")];
+
+/// An MPTCP socket, and why it is managed by the kernel if it is.
+pub(crate) struct Made {
+    pub socket: Socket,
+    pub kernel_managed: Option<String>,
+}
+
+/// Makes an MPTCP socket with the user-space path manager, or with the kernel's where that may not be chosen.
+///
+/// # Errors
+/// Only when there is no MPTCP socket at all.
+pub(crate) fn make(maker: &dyn SocketMaker, family: Family) -> io::Result<Made> {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let _across = lock_file();
+    within(maker, || {
+        let read = |name: &str| std::fs::read_to_string(setting(name)).map(|v| v.trim_end().to_owned());
+        let found = SETTINGS.iter().find_map(|&(name, user)| read(name).ok().map(|old| (name, user, old)));
+        let Some((name, user, old)) = found else {
+            let socket = make_tcp(family, Protocol::Mptcp)?;
+            return Ok(Made { socket, kernel_managed: Some("this kernel has no user-space path manager".into()) });
+        };
+        if old == user {
+            return Ok(Made { socket: make_tcp(family, Protocol::Mptcp)?, kernel_managed: None });
+        }
+        if let Err(e) = std::fs::write(setting(name), user) {
+            let socket = make_tcp(family, Protocol::Mptcp)?;
+            return Ok(Made { socket, kernel_managed: Some(format!("net.mptcp.{name} cannot be set: {e}")) });
+        }
+        let restore = Restore { name, old };
+        let socket = make_tcp(family, Protocol::Mptcp);
+        drop(restore);
+        Ok(Made { socket: socket?, kernel_managed: None })
+    })
+}
+
+fn setting(name: &str) -> std::path::PathBuf {
+    Path::new("/proc/sys/net/mptcp").join(name)
+}
+
+/// Puts the setting back, on a panic too.
+struct Restore {
+    name: &'static str,
+    old: String,
+}
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        // cannot be reported better: a moment ago the same write succeeded
+        let _ = std::fs::write(setting(self.name), &self.old);
+    }
+}
+
+/// Held until dropped. `None` where pathcast has no run directory: then no other process of it changes this host.
+fn lock_file() -> Option<File> {
+    let path = Path::new(RUN).join("mptcp-path-manager.lock");
+    let file = OpenOptions::new().create(true).truncate(false).write(true).open(path).ok()?;
+    // SAFETY: a valid descriptor; the lock goes with it
+    let locked = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) };
+    (locked == 0).then_some(file)
+}

@@ -1,0 +1,358 @@
+//! One transfer, from connect() to the receiver's receipt, over TCP or MPTCP.
+
+use std::io::{self, IoSlice, Read};
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use pathcast_probe::session::{ClientTransfer, Receipt, TransferStatus};
+use socket2::Socket;
+
+use crate::client::Client;
+use crate::connect::{TICK, check, connect};
+use crate::error::NetError;
+use crate::info::{self, SubflowInfo};
+use crate::joins::{Joins, check_paths};
+use crate::maker::{Family, Protocol, SocketMaker};
+use crate::paths::PathAddr;
+use crate::payload;
+use crate::poll;
+use crate::report::{PathManagerKind, Progress, SubflowReport, TransferReport};
+use crate::subflows::Subflows;
+use crate::switch;
+
+/// How long nothing may be acknowledged unless the caller says otherwise.
+const STALL: Duration = Duration::from_secs(45);
+
+/// What a transfer may be told beside its paths and its size.
+#[derive(Default)]
+pub struct TransferOptions<'a> {
+    /// The congestion controller by the kernel's name; the system's own when absent.
+    pub control: Option<&'a str>,
+    /// Called every 100 ms.
+    pub on_sample: Option<&'a mut dyn FnMut(&Progress<'_>)>,
+    /// Looked at every 100 ms at least; when raised, the transfer is broken off.
+    pub cancel: Option<&'a AtomicBool>,
+    /// How long nothing may be acknowledged before the transfer counts as stalled; 45 s when absent.
+    pub patience: Option<Duration>,
+}
+
+pub(crate) fn run(
+    client: &Client,
+    paths: &[PathAddr],
+    bytes: u64,
+    protocol: Protocol,
+    options: &mut TransferOptions<'_>,
+) -> Result<TransferReport, NetError> {
+    check_paths(paths)?;
+    if bytes == 0 {
+        return Err(NetError::Argument("a transfer of 0 bytes measures nothing".into()));
+    }
+    let (session, far_end_mptcp) = client.next_transfer(bytes, options)?;
+    let port = client.server().port();
+    let mut flow = Flow::open(client.maker(), paths, port, protocol, options)?;
+    flow.bytes = bytes;
+    flow.preface = session.attach().len() as u64;
+    match flow.carry(session, client.server(), options) {
+        Ok(receipt) => flow.report(receipt, far_end_mptcp),
+        Err(e) => {
+            // or the kernel would go on sending what is in its buffer
+            let _ = flow.socket.set_linger(Some(Duration::ZERO));
+            Err(e)
+        }
+    }
+}
+
+/// One connection on its way.
+struct Flow<'a> {
+    socket: Socket,
+    paths: &'a [PathAddr],
+    port: u16,
+    protocol: Protocol,
+    joins: Option<Joins>,
+    subflows: Subflows<'a>,
+    notes: Vec<String>,
+    started: Instant,
+    connect_s: f64,
+    finished: Instant,
+    fallback: bool,
+    bytes: u64,
+    /// Bytes on the stream before the payload.
+    preface: u64,
+    acked: u64,
+    last_progress: Instant,
+}
+
+impl<'a> Flow<'a> {
+    /// Makes the socket and connects it over the first path.
+    fn open(
+        maker: &dyn SocketMaker,
+        paths: &'a [PathAddr],
+        port: u16,
+        protocol: Protocol,
+        options: &TransferOptions<'_>,
+    ) -> Result<Flow<'a>, NetError> {
+        let first = &paths[0];
+        let family = Family::of(first.local);
+        let mut notes = Vec::new();
+        let (socket, mut joins) = match protocol {
+            Protocol::Tcp => (maker.tcp(family, protocol).map_err(NetError::system("making a TCP socket"))?, None),
+            Protocol::Mptcp => mptcp_socket(maker, paths, port, &mut notes)?,
+        };
+        if let Some(name) = options.control {
+            info::set_control(&socket, name).map_err(|e| control_error(maker, name, e))?;
+        }
+        // the last segment must not wait for an acknowledgement (Nagle)
+        socket.set_tcp_nodelay(true).map_err(NetError::system("setting TCP_NODELAY"))?;
+        let started = Instant::now();
+        connect(&socket, Some(first.local), SocketAddr::new(first.remote, port), options.cancel)?;
+        let connected = Instant::now();
+        let mut fallback = false;
+        if protocol == Protocol::Mptcp {
+            match info::mptcp(&socket).map_err(NetError::system("reading MPTCP_INFO"))? {
+                Some(info) if !info.fallback => joins.iter_mut().for_each(|j| j.set_token(info.token)),
+                _ => fallback = true,
+            }
+        }
+        Ok(Flow {
+            socket,
+            paths,
+            port,
+            protocol,
+            joins,
+            subflows: Subflows::new(paths),
+            notes,
+            started,
+            connect_s: connected.duration_since(started).as_secs_f64(),
+            finished: connected,
+            fallback,
+            bytes: 0,
+            preface: 0,
+            acked: 0,
+            last_progress: connected,
+        })
+    }
+
+    /// Sends everything and waits for the receipt.
+    fn carry(
+        &mut self,
+        mut session: ClientTransfer,
+        server: SocketAddr,
+        options: &mut TransferOptions<'_>,
+    ) -> Result<Receipt, NetError> {
+        let attach = session.attach().to_vec();
+        let mut sent = 0;
+        let mut next_sample = Instant::now();
+        let mut buffer = [0; 4096];
+        loop {
+            check(options.cancel)?;
+            let now = Instant::now();
+            if now >= next_sample {
+                self.sample(now)?;
+                self.show(now, options);
+                next_sample = now + TICK;
+                let waited = now.duration_since(self.last_progress);
+                if waited >= options.patience.unwrap_or(STALL) {
+                    return Err(self.stalled(waited));
+                }
+            }
+            let more = sent < self.preface + self.bytes;
+            let events = if more { libc::POLLIN | libc::POLLOUT } else { libc::POLLIN };
+            let mut fds = vec![poll::want(self.socket.as_fd(), events)];
+            fds.extend(self.joins.as_ref().map(|j| poll::want(j.events().as_fd(), libc::POLLIN)));
+            poll::wait(&mut fds, next_sample).map_err(|e| self.broken(e))?;
+            let ready = fds[0].revents;
+            if fds.get(1).is_some_and(|f| f.revents != 0)
+                && let Some(joins) = &mut self.joins
+                && joins.handle(&mut self.subflows)
+            {
+                next_sample = Instant::now(); // so that the times of joining are exact
+            }
+            if more && ready & libc::POLLOUT != 0 {
+                match send(&self.socket, &attach, sent, self.preface + self.bytes) {
+                    Ok(n) => sent += n,
+                    Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                    // the far end's reason may be waiting to be read
+                    Err(e) => return self.read(&mut session, &mut buffer, server)?.ok_or_else(|| self.broken(e)),
+                }
+            }
+            if ready & !libc::POLLOUT != 0
+                && let Some(receipt) = self.read(&mut session, &mut buffer, server)?
+            {
+                return Ok(receipt);
+            }
+        }
+    }
+
+    fn read(
+        &mut self,
+        session: &mut ClientTransfer,
+        buffer: &mut [u8],
+        server: SocketAddr,
+    ) -> Result<Option<Receipt>, NetError> {
+        match self.socket.read(buffer) {
+            Ok(0) => Err(self.broken(io::Error::new(io::ErrorKind::UnexpectedEof, "closed by the far end"))),
+            Ok(n) => {
+                self.finished = Instant::now();
+                match session.receive(&buffer[..n]).map_err(|e| NetError::session(server, e))? {
+                    TransferStatus::Done(receipt) => Ok(Some(receipt)),
+                    TransferStatus::Pending => Ok(None),
+                }
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(e) => Err(self.broken(e)),
+        }
+    }
+
+    /// Looks at the connection, and at every subflow of it.
+    fn sample(&mut self, now: Instant) -> Result<(), NetError> {
+        let reading = NetError::system("reading the socket's statistics");
+        let at_s = now.duration_since(self.started).as_secs_f64();
+        let info = if self.protocol == Protocol::Mptcp && !self.fallback {
+            info::mptcp(&self.socket).map_err(reading)?
+        } else {
+            None
+        };
+        let acked = match info {
+            Some(info) if !info.fallback => {
+                self.subflows.update(at_s, &info.subflows);
+                info.bytes_acked.unwrap_or_else(|| info.subflows.iter().map(|s| s.tcp.bytes_acked).sum())
+            }
+            _ => {
+                self.fallback = self.protocol == Protocol::Mptcp;
+                let tcp = info::tcp(&self.socket).map_err(NetError::system("reading TCP_INFO"))?;
+                // an ended socket has no addresses any more, but its last values are known
+                if let Some((local, remote)) = ends(&self.socket) {
+                    self.subflows.update(at_s, &[SubflowInfo { id: 0, local, remote, tcp }]);
+                }
+                tcp.bytes_acked
+            }
+        };
+        if acked > self.acked {
+            (self.acked, self.last_progress) = (acked, now);
+        }
+        Ok(())
+    }
+
+    fn payload_acked(&self) -> u64 {
+        self.acked.saturating_sub(self.preface).min(self.bytes)
+    }
+
+    fn show(&mut self, now: Instant, options: &mut TransferOptions<'_>) {
+        let bytes_acked = self.payload_acked();
+        if let Some(on_sample) = &mut options.on_sample {
+            let elapsed_s = now.duration_since(self.started).as_secs_f64();
+            let subflows = self.subflows.reports(self.port, |_| "not joined yet".into());
+            on_sample(&Progress { elapsed_s, bytes_acked, bytes: self.bytes, subflows });
+        }
+    }
+
+    fn report(mut self, receipt: Receipt, far_end_mptcp: bool) -> Result<TransferReport, NetError> {
+        let control = info::control(&self.socket).map_err(NetError::system("reading TCP_CONGESTION"))?;
+        self.sample(self.finished)?;
+        if let Some(joins) = &mut self.joins {
+            joins.handle(&mut self.subflows);
+        }
+        let fallback_reason = self.fallback.then(|| fallback_reason(far_end_mptcp));
+        let path_manager = (self.protocol == Protocol::Mptcp).then_some(match self.joins {
+            Some(_) => PathManagerKind::Userspace,
+            None => PathManagerKind::Kernel,
+        });
+        let subflows = self.finish_subflows(fallback_reason.as_deref());
+        let elapsed_s = self.finished.duration_since(self.started).as_secs_f64();
+        Ok(TransferReport {
+            bytes: receipt.bytes,
+            elapsed_s,
+            throughput_bps: receipt.bytes as f64 * 8.0 / elapsed_s,
+            connect_s: self.connect_s,
+            receiver_s: receipt.duration_ns as f64 / 1e9,
+            control,
+            protocol: self.protocol,
+            fallback: self.fallback,
+            fallback_reason,
+            path_manager,
+            notes: self.notes,
+            subflows,
+        })
+    }
+
+    fn finish_subflows(&mut self, fallback: Option<&str>) -> Vec<SubflowReport> {
+        let joins = &self.joins;
+        let why = |i: usize| match (fallback, joins) {
+            (Some(reason), _) => reason.to_owned(),
+            (None, Some(joins)) => joins.why_missing(i),
+            (None, None) => "the kernel's path manager did not make it: no endpoint is configured for it".into(),
+        };
+        self.subflows.reports(self.port, why).to_vec()
+    }
+
+    fn names(&self) -> String {
+        self.paths.iter().map(|p| p.name.as_str()).collect::<Vec<_>>().join(", ")
+    }
+
+    fn broken(&self, source: io::Error) -> NetError {
+        NetError::Broken { paths: self.names(), bytes_acked: self.payload_acked(), source }
+    }
+
+    fn stalled(&self, waited: Duration) -> NetError {
+        NetError::Stalled { paths: self.names(), bytes_acked: self.payload_acked(), waited_s: waited.as_secs() }
+    }
+}
+
+fn ends(socket: &Socket) -> Option<(SocketAddr, SocketAddr)> {
+    Some((socket.local_addr().ok()?.as_socket()?, socket.peer_addr().ok()?.as_socket()?))
+}
+
+fn mptcp_socket(
+    maker: &dyn SocketMaker,
+    paths: &[PathAddr],
+    port: u16,
+    notes: &mut Vec<String>,
+) -> Result<(Socket, Option<Joins>), NetError> {
+    let joins = Joins::new(maker, paths, port);
+    let family = Family::of(paths[0].local);
+    let made = match &joins {
+        Ok(_) => switch::make(maker, family),
+        Err(_) => maker.tcp(family, Protocol::Mptcp).map(|socket| switch::Made { socket, kernel_managed: None }),
+    }
+    .map_err(NetError::NoMptcp)?;
+    let why = match (&joins, made.kernel_managed) {
+        (Err(e), _) => Some(format!("no access to MPTCP events: {e}")),
+        (Ok(_), why) => why,
+    };
+    let Some(why) = why else { return Ok((made.socket, joins.ok())) };
+    notes.push(format!(
+        "the kernel chose the subflows, from `ip mptcp endpoint` ({why}); choosing them needs CAP_NET_ADMIN"
+    ));
+    Ok((made.socket, None))
+}
+
+/// Sends from place `from` of the stream: the preface, then filling up to `end`.
+fn send(socket: &Socket, preface: &[u8], from: u64, end: u64) -> io::Result<u64> {
+    let before = preface.get(from as usize..).unwrap_or_default();
+    let filling = (end - from - before.len() as u64).min(payload::CHUNK as u64) as usize;
+    let parts = [IoSlice::new(before), IoSlice::new(&payload::chunk()[..filling])];
+    socket.send_vectored_with_flags(&parts, libc::MSG_NOSIGNAL).map(|n| n as u64)
+}
+
+fn control_error(maker: &dyn SocketMaker, name: &str, error: io::Error) -> NetError {
+    match error.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => NetError::ControlNotPermitted { name: name.into() },
+        Some(libc::ENOENT | libc::EINVAL) => {
+            let available = maker.sysctl("ipv4/tcp_available_congestion_control").unwrap_or_default();
+            NetError::UnknownControl { name: name.into(), available }
+        }
+        _ => NetError::System { what: "setting TCP_CONGESTION", source: error },
+    }
+}
+
+fn fallback_reason(far_end_mptcp: bool) -> String {
+    if far_end_mptcp {
+        "the handshake came back without MPTCP: something on the way removes it, or a recent failure made this kernel \
+         avoid it (net.mptcp.blackhole_timeout)"
+    } else {
+        "the far end has no MPTCP"
+    }
+    .into()
+}

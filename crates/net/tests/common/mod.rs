@@ -1,0 +1,62 @@
+//! A far end to test against, and network namespaces to put it in.
+#![allow(dead_code)]
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use pathcast_net::{Client, Key, Limits, PathAddr, Server, ServerConfig, SocketMaker, TransferOptions, TransferReport};
+
+pub mod netns;
+
+pub fn key() -> Key {
+    Key::new("test", [7; 32]).unwrap()
+}
+
+pub fn config(listen: &[&str]) -> ServerConfig {
+    ServerConfig {
+        listen: listen.iter().map(|a| a.parse().unwrap()).collect(),
+        keys: vec![key()],
+        limits: Limits::default(),
+        announce: Vec::new(),
+        on_event: None,
+    }
+}
+
+pub fn path(name: &str, local: &str, remote: &str) -> PathAddr {
+    PathAddr::new(name, local.parse().unwrap(), remote.parse().unwrap())
+}
+
+pub fn client(maker: &Arc<dyn SocketMaker>, server: &Server, ip: &str) -> Client {
+    let to = SocketAddr::new(ip.parse::<IpAddr>().unwrap(), server.local_addrs()[0].port());
+    Client::connect(maker.clone(), to, key()).unwrap()
+}
+
+pub fn plain<'a>() -> TransferOptions<'a> {
+    TransferOptions::default()
+}
+
+/// The subflow over the path called `name`.
+pub fn over<'a>(report: &'a TransferReport, name: &str) -> &'a pathcast_net::SubflowReport {
+    report.subflows.iter().find(|s| s.path.as_deref() == Some(name)).unwrap_or_else(|| panic!("no {name}: {report:#?}"))
+}
+
+/// Runs `work` on a thread that has given up CAP_NET_ADMIN.
+pub fn without_net_admin<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    const VERSION_3: u32 = 0x2008_0522;
+    const NET_ADMIN: u32 = 12;
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            let header = [VERSION_3, 0];
+            let mut sets = [[0u32; 3]; 2]; // effective, permitted, inheritable; low and high words
+            // SAFETY: raw system calls on this thread, with the structures that version 3 asks for
+            unsafe {
+                assert_eq!(libc::syscall(libc::SYS_capget, &header, &mut sets), 0);
+                sets[0][0] &= !(1 << NET_ADMIN);
+                sets[0][1] &= !(1 << NET_ADMIN);
+                assert_eq!(libc::syscall(libc::SYS_capset, &header, &sets), 0);
+            }
+            work()
+        });
+        thread.join().unwrap()
+    })
+}

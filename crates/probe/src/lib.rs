@@ -1,0 +1,4 @@
+//! Measurement without a network: state machines, wire format, authentication and estimators. No clock, no sockets, no
+//! random numbers inside; all three are arguments, so that the simulator, namespaces and real sockets drive the same code.
+
+pub mod session;

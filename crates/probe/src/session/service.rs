@@ -1,0 +1,166 @@
+//! What all connections of one far end share: keys, sessions, limits, counters.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+
+use pathcast_base::Nanos;
+
+use super::connection::{Connection, Entropy};
+use super::keys::{KeyRing, SessionKeys};
+use super::limits::{Counters, Limits};
+use super::message::{Denial, SessionId};
+use super::window::ReplayWindow;
+
+/// What a far end tells those who hold a key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Announcement {
+    /// Where it can be reached, the best address first; at most 64 are told.
+    pub addresses: Vec<IpAddr>,
+    /// Does it listen with MPTCP?
+    pub mptcp: bool,
+}
+
+/// Something worth a line in a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// A client has proved that it holds a key.
+    SessionOpened {
+        /// Which key.
+        key_id: String,
+        /// From where.
+        source: IpAddr,
+    },
+    /// A session has ended.
+    SessionClosed {
+        /// Which key.
+        key_id: String,
+    },
+    /// A transfer was admitted.
+    TransferStarted {
+        /// Its number in the session.
+        transfer: u64,
+        /// Its announced payload [byte].
+        bytes: u64,
+        /// The sender's congestion controller as the sender calls it; may be empty.
+        control: String,
+        /// Which key.
+        key_id: String,
+    },
+    /// All bytes of a transfer have arrived.
+    TransferDone {
+        /// Its number in the session.
+        transfer: u64,
+        /// Payload [byte].
+        bytes: u64,
+        /// First byte to last [ns].
+        duration_ns: u64,
+    },
+    /// A transfer ended early.
+    TransferBroken {
+        /// Its number in the session.
+        transfer: u64,
+        /// Payload that came [byte].
+        received: u64,
+        /// Payload that was announced [byte].
+        bytes: u64,
+    },
+    /// A connection was refused.
+    Refused {
+        /// From where.
+        source: IpAddr,
+        /// For the server's own log; the client is not told.
+        why: &'static str,
+    },
+    /// A limit denied something to a client that holds a key.
+    Denied {
+        /// Which limit.
+        denial: Denial,
+        /// From where.
+        source: IpAddr,
+    },
+    /// A deadline passed.
+    TimedOut {
+        /// From where.
+        source: IpAddr,
+    },
+}
+
+pub(super) struct Session {
+    pub keys: SessionKeys,
+    pub key_id: String,
+    pub window: ReplayWindow,
+    pub active: u16,
+    pub last_active: Nanos,
+}
+
+/// The shared half of a far end; [`Connection`] is the half of one connection.
+pub struct Service {
+    pub(super) keys: KeyRing,
+    pub(super) limits: Limits,
+    pub(super) announcement: Announcement,
+    pub(super) sessions: HashMap<SessionId, Session>,
+    pub(super) counters: Counters,
+    pub(super) notes: Vec<Note>,
+    pending: BTreeMap<u64, IpAddr>,
+    next_connection: u64,
+}
+
+impl Service {
+    /// A far end that honours `keys`.
+    pub fn new(keys: KeyRing, limits: Limits, announcement: Announcement) -> Service {
+        Service {
+            keys,
+            limits,
+            announcement,
+            sessions: HashMap::new(),
+            counters: Counters::default(),
+            notes: Vec::new(),
+            pending: BTreeMap::new(),
+            next_connection: 1,
+        }
+    }
+
+    /// A connection has come in from `source`. With it comes the number of a connection that must be closed to make room:
+    /// one that has proved nothing yet, the oldest of the source that has most of them, so that one noisy source
+    /// displaces only itself.
+    pub fn accept(&mut self, now: Nanos, source: IpAddr, entropy: Entropy) -> (Connection, Option<u64>) {
+        let evicted = (self.pending.len() >= self.limits.max_unauthenticated).then(|| self.busiest()).flatten();
+        if let Some(id) = evicted {
+            self.pending.remove(&id);
+            self.counters.evicted += 1;
+        }
+        let id = self.next_connection;
+        self.next_connection += 1;
+        self.pending.insert(id, source);
+        self.counters.connections += 1;
+        (Connection::new(id, source, now, entropy), evicted)
+    }
+
+    fn busiest(&self) -> Option<u64> {
+        let mut by_source: HashMap<IpAddr, (usize, u64)> = HashMap::new();
+        for (&id, &source) in &self.pending {
+            by_source.entry(source).or_insert((0, id)).0 += 1;
+        }
+        by_source.values().max_by_key(|&&(count, oldest)| (count, u64::MAX - oldest)).map(|&(_, oldest)| oldest)
+    }
+
+    /// `id` has proved itself or is gone; false when it had been evicted before.
+    pub(super) fn settle(&mut self, id: u64) -> bool {
+        self.pending.remove(&id).is_some()
+    }
+
+    /// What has been done so far.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Sessions that are open.
+    pub fn sessions(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// What has happened since the last call.
+    pub fn take_notes(&mut self) -> Vec<Note> {
+        std::mem::take(&mut self.notes)
+    }
+}

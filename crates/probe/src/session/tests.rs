@@ -1,0 +1,356 @@
+//! Both ends against each other over an in-memory stream, in virtual time.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use pathcast_base::Nanos;
+use proptest::prelude::*;
+
+use super::*;
+
+const SOURCE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+
+fn key(id: &str, byte: u8) -> Key {
+    Key::new(id, vec![byte; 32]).unwrap()
+}
+
+fn service_with(limits: Limits) -> Service {
+    let addresses = vec![SOURCE, "2001:db8::1".parse().unwrap()];
+    Service::new(KeyRing::new([key("site", 7), key("other", 9)]), limits, Announcement { addresses, mptcp: true })
+}
+
+fn entropy(n: u8) -> Entropy {
+    Entropy { nonce: [n; 32], session: [n; 16] }
+}
+
+fn connect(service: &mut Service, n: u8) -> Connection {
+    service.accept(Nanos::ZERO, SOURCE, entropy(n)).0
+}
+
+/// Lets both control ends talk until neither has anything to say, in pieces of `piece` bytes.
+fn talk(
+    client: &mut ClientControl,
+    server: &mut Connection,
+    service: &mut Service,
+    now: Nanos,
+    piece: usize,
+) -> Result<(), SessionError> {
+    loop {
+        let (up, down) = (client.output(), server.output());
+        if up.is_empty() && down.is_empty() {
+            return Ok(());
+        }
+        up.chunks(piece).for_each(|c| server.receive(now, c, service));
+        for c in down.chunks(piece) {
+            client.receive(c)?;
+        }
+    }
+}
+
+fn open(service: &mut Service, n: u8) -> (ClientControl, Connection) {
+    let (mut client, mut server) = (ClientControl::new(&key("site", 7), [n; 32]), connect(service, n));
+    talk(&mut client, &mut server, service, Nanos::ZERO, 4096).unwrap();
+    assert!(client.session().is_some());
+    (client, server)
+}
+
+fn transfer(client: &ClientControl, number: u64, bytes: u64) -> ClientTransfer {
+    let (welcome, keys) = client.session().unwrap();
+    ClientTransfer::new(welcome, keys, number, bytes, "cubic")
+}
+
+/// Sends a whole transfer; the client's view of the answer.
+fn run(service: &mut Service, data: &mut ClientTransfer, payload: usize) -> Result<TransferStatus, SessionError> {
+    let mut server = connect(service, 0);
+    let stream = [data.attach(), &vec![0xa5; payload]].concat();
+    server.receive(Nanos::millis(1), &stream, service);
+    let out = server.output();
+    server.end(service);
+    data.receive(&out)
+}
+
+fn rejection(result: Result<impl std::fmt::Debug, SessionError>) -> Rejection {
+    match result.unwrap_err() {
+        SessionError::Rejected(r) => r,
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_session_tells_what_is_granted_and_where() {
+    let mut service = service_with(Limits::default());
+    let (client, server) = open(&mut service, 1);
+    let (welcome, keys) = client.session().unwrap();
+    assert_eq!(welcome.addresses.len(), 2);
+    assert!(welcome.mptcp && welcome.max_transfers == 16 && welcome.session == [1; 16]);
+    assert_eq!(keys.subkey("x"), service.sessions[&[1; 16]].keys.subkey("x"), "both ends hold the same keys");
+    assert!(!server.closing());
+    assert_eq!(service.counters().sessions, 1);
+}
+
+#[test]
+fn wrong_key_and_unknown_id_look_alike() {
+    let mut service = service_with(Limits::default());
+    let mut answers = Vec::new();
+    for wrong in [key("site", 8), key("nobody", 7), key("nobody", 0)] {
+        let mut server = connect(&mut service, 1);
+        let mut client = ClientControl::new(&wrong, [1; 32]);
+        server.receive(Nanos::ZERO, &client.output(), &mut service);
+        assert!(server.closing());
+        let out = server.output();
+        assert_eq!(rejection(client.receive(&out)), Rejection::Refused);
+        answers.push(out);
+    }
+    assert!(answers.iter().all(|a| *a == answers[0]));
+    assert_eq!((service.counters().refused_key, service.sessions()), (3, 0));
+}
+
+#[test]
+fn a_replayed_hello_opens_nothing() {
+    let mut service = service_with(Limits::default());
+    let (mut client, mut first, mut second) =
+        (ClientControl::new(&key("site", 7), [1; 32]), connect(&mut service, 1), connect(&mut service, 2));
+    let hello = client.output();
+    first.receive(Nanos::ZERO, &hello, &mut service);
+    client.receive(&first.output()).unwrap();
+    let confirm = client.output();
+    second.receive(Nanos::ZERO, &hello, &mut service);
+    second.output();
+    second.receive(Nanos::ZERO, &confirm, &mut service);
+    assert!(second.closing() && service.sessions() == 0, "the confirmation is bound to the other nonce");
+}
+
+#[test]
+fn an_impostor_is_found_out() {
+    let mut other = Service::new(KeyRing::new([key("site", 8)]), Limits::default(), Announcement::default());
+    // an impostor may skip the check of Hello, but cannot sign Welcome
+    let mut client = ClientControl::new(&key("site", 7), [1; 32]);
+    let mut lookalike = ClientControl::new(&key("site", 8), [1; 32]);
+    let mut server = connect(&mut other, 1);
+    server.receive(Nanos::ZERO, &lookalike.output(), &mut other);
+    client.output();
+    assert_eq!(client.receive(&server.output()).unwrap_err(), SessionError::Forged);
+}
+
+#[test]
+fn another_version_is_answered_with_ours() {
+    let mut service = service_with(Limits::default());
+    let mut server = connect(&mut service, 1);
+    let mut client = ClientControl::new(&key("site", 7), [1; 32]);
+    let mut hello = client.output();
+    hello[4] = 9;
+    server.receive(Nanos::ZERO, &hello, &mut service);
+    assert_eq!(rejection(client.receive(&server.output())), Rejection::Version { theirs: VERSION });
+    assert_eq!(service.counters().refused_version, 1);
+}
+
+#[test]
+fn a_transfer_is_measured_at_the_receiver() {
+    let mut service = service_with(Limits::default());
+    let (client, _server) = open(&mut service, 1);
+    let mut data = transfer(&client, 1, 1000);
+    let mut server = connect(&mut service, 2);
+    server.receive(Nanos::millis(5), data.attach(), &mut service);
+    server.receive(Nanos::millis(10), &[0; 400], &mut service);
+    assert!(server.receiving() && server.output().is_empty());
+    server.receive(Nanos::millis(30), &[0; 600], &mut service);
+    let receipt = Receipt { transfer: 1, bytes: 1000, duration_ns: 20_000_000 };
+    assert_eq!(data.receive(&server.output()), Ok(TransferStatus::Done(receipt)));
+    assert_eq!((service.counters().transfers, service.counters().payload_bytes), (1, 1000));
+}
+
+#[test]
+fn what_is_not_granted_is_denied_with_its_reason() {
+    let mut service = service_with(Limits { max_transfer_bytes: 10, max_transfers: 1, ..Limits::default() });
+    let (client, _server) = open(&mut service, 1);
+    let denied = |r| match rejection(r) {
+        Rejection::Denied(d) => d,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(denied(run(&mut service, &mut transfer(&client, 1, 11), 0)), Denial::Size);
+    let mut busy = connect(&mut service, 3);
+    busy.receive(Nanos::ZERO, transfer(&client, 2, 10).attach(), &mut service);
+    assert_eq!(denied(run(&mut service, &mut transfer(&client, 3, 10), 10)), Denial::Transfers);
+    busy.end(&mut service);
+    assert!(run(&mut service, &mut transfer(&client, 4, 10), 10).is_ok());
+    assert_eq!(denied(run(&mut service, &mut transfer(&client, 4, 10), 10)), Denial::Replay);
+    assert_eq!(service.counters().broken, 1);
+}
+
+#[test]
+fn sessions_are_limited_and_end_with_their_connection() {
+    let mut service = service_with(Limits { max_sessions: 1, ..Limits::default() });
+    let (mut client, mut server) = open(&mut service, 1);
+    let (mut late, mut refused) = (ClientControl::new(&key("other", 9), [2; 32]), connect(&mut service, 2));
+    let said = talk(&mut late, &mut refused, &mut service, Nanos::ZERO, 9);
+    assert_eq!(rejection(said), Rejection::Denied(Denial::Sessions));
+    let mut data = transfer(&client, 1, 1);
+    client.bye();
+    talk(&mut client, &mut server, &mut service, Nanos::ZERO, 9).unwrap();
+    assert!(server.closing() && service.sessions() == 0);
+    assert_eq!(rejection(run(&mut service, &mut data, 1)), Rejection::Refused);
+}
+
+#[test]
+fn bytes_after_the_end_void_a_transfer() {
+    let mut service = service_with(Limits::default());
+    let (client, _server) = open(&mut service, 1);
+    assert_eq!(run(&mut service, &mut transfer(&client, 1, 10), 11), Ok(TransferStatus::Pending));
+    assert_eq!((service.counters().transfers, service.counters().broken), (0, 1));
+}
+
+#[test]
+fn every_wait_ends() {
+    let limits = Limits::default();
+    let mut service = service_with(limits);
+    let mut mute = connect(&mut service, 9);
+    assert_eq!(mute.deadline(&service), limits.handshake);
+    mute.expire(limits.handshake, &mut service);
+    assert!(mute.closing());
+
+    let (mut client, mut server) = open(&mut service, 1);
+    assert_eq!(server.deadline(&service), limits.session_idle);
+    client.ping();
+    talk(&mut client, &mut server, &mut service, Nanos::secs(100), 1).unwrap();
+    assert_eq!(client.status(), ControlStatus::Open { answered: 1, sent: 1 });
+    assert_eq!(server.deadline(&service), limits.session_idle + Nanos::secs(100));
+
+    let mut stalled = connect(&mut service, 2);
+    stalled.receive(Nanos::secs(690), transfer(&client, 1, 10).attach(), &mut service);
+    server.expire(Nanos::secs(700), &mut service);
+    assert!(!server.closing(), "a session with a transfer is not idle");
+    stalled.receive(Nanos::secs(700), b"x", &mut service);
+    assert_eq!(stalled.deadline(&service), Nanos::secs(730));
+    stalled.expire(Nanos::secs(730), &mut service);
+    assert!(stalled.closing());
+    server.expire(Nanos::secs(1500), &mut service);
+    assert!(server.closing());
+    assert_eq!((service.sessions(), service.counters().timed_out), (0, 3));
+}
+
+#[test]
+fn a_noisy_source_displaces_only_itself() {
+    let mut service = service_with(Limits { max_unauthenticated: 4, ..Limits::default() });
+    let quiet: IpAddr = "192.0.2.99".parse().unwrap();
+    let (mut served, _) = service.accept(Nanos::ZERO, quiet, entropy(1));
+    let noisy: Vec<u64> = (0..3).map(|_| service.accept(Nanos::ZERO, SOURCE, entropy(0)).0.id()).collect();
+    assert_eq!(service.accept(Nanos::ZERO, SOURCE, entropy(0)).1, Some(noisy[0]));
+    assert_eq!(service.accept(Nanos::ZERO, quiet, entropy(0)).1, Some(noisy[1]));
+    let mut client = ClientControl::new(&key("site", 7), [1; 32]);
+    talk(&mut client, &mut served, &mut service, Nanos::ZERO, 4096).unwrap();
+    assert!(client.session().is_some());
+    assert_eq!(service.counters().evicted, 2);
+}
+
+/// Every message of a session and a transfer, with a bit flipped: nothing is opened, nothing is received.
+#[test]
+fn every_flipped_bit_is_refused() {
+    let mut service = service_with(Limits::default());
+    let mut client = ClientControl::new(&key("site", 7), [1; 32]);
+    let hello = client.output();
+    let mut server = connect(&mut service, 1);
+    server.receive(Nanos::ZERO, &hello, &mut service);
+    let welcome = server.output();
+    client.receive(&welcome).unwrap();
+    let confirm = client.output();
+    let flips = |message: &[u8]| {
+        let message = message.to_vec();
+        (0..message.len() * 8).map(move |i| {
+            let mut m = message.clone();
+            m[i / 8] ^= 1 << (i % 8);
+            m
+        })
+    };
+    for m in flips(&hello) {
+        let mut s = service_with(Limits::default());
+        let mut server = connect(&mut s, 1);
+        server.receive(Nanos::ZERO, &m, &mut s);
+        let answer = server.output();
+        assert!(!answer.windows(2).any(|w| w == [VERSION, Kind::Welcome as u8]), "no Welcome");
+    }
+    for m in flips(&welcome) {
+        let mut c = ClientControl::new(&key("site", 7), [1; 32]);
+        assert!(!matches!(c.receive(&m), Ok(ControlStatus::Confirming)));
+    }
+    for m in flips(&confirm) {
+        let mut s = service_with(Limits::default());
+        let mut server = connect(&mut s, 1);
+        server.receive(Nanos::ZERO, &hello, &mut s);
+        server.receive(Nanos::ZERO, &m, &mut s);
+        assert_eq!(s.sessions(), 0);
+    }
+    let mut s = service_with(Limits::default());
+    let (client, _server) = open(&mut s, 1);
+    for m in flips(transfer(&client, 1, 0).attach()) {
+        let mut server = connect(&mut s, 2);
+        server.receive(Nanos::ZERO, &m, &mut s);
+        assert!(!server.receiving() && s.counters().transfers == 0);
+    }
+    let mut data = transfer(&client, 1, 0);
+    let mut server = connect(&mut s, 2);
+    server.receive(Nanos::ZERO, data.attach(), &mut s);
+    let receipt = server.output();
+    for m in flips(&receipt) {
+        assert!(!matches!(transfer(&client, 1, 0).receive(&m), Ok(TransferStatus::Done(_))));
+    }
+    assert!(matches!(data.receive(&receipt), Ok(TransferStatus::Done(_))));
+}
+
+#[test]
+fn replayed_control_messages_are_refused() {
+    let mut service = service_with(Limits::default());
+    let (mut client, mut server) = open(&mut service, 1);
+    client.ping();
+    let ping = client.output();
+    server.receive(Nanos::ZERO, &ping, &mut service);
+    let pong = server.output();
+    client.receive(&pong).unwrap();
+    assert_eq!(client.receive(&pong).unwrap_err(), SessionError::Forged);
+    server.receive(Nanos::ZERO, &ping, &mut service);
+    assert!(server.closing());
+}
+
+proptest! {
+    #[test]
+    fn noise_never_panics_and_opens_nothing(chunks in proptest::collection::vec(
+        proptest::collection::vec(any::<u8>(), 0..200), 0..8), header in any::<bool>(), kind in 0u8..20) {
+        let mut service = service_with(Limits::default());
+        let (good, _control) = open(&mut service, 1);
+        let mut server = connect(&mut service, 2);
+        let mut client = ClientControl::new(&key("site", 7), [3; 32]);
+        let mut data = transfer(&good, 1, 5);
+        let mut stream = if header { [b"PCST".as_slice(), &[VERSION, kind, 0, 60]].concat() } else { vec![] };
+        for chunk in chunks {
+            stream.extend(chunk);
+            server.receive(Nanos::ZERO, &stream, &mut service);
+            let _ = client.receive(&stream);
+            let _ = data.receive(&stream);
+            stream.clear();
+        }
+        prop_assert!(service.sessions() == 1 && client.session().is_none() && !server.receiving());
+    }
+
+    #[test]
+    fn bodies_never_panic(body in proptest::collection::vec(any::<u8>(), 0..120)) {
+        let _ = (message::Hello::decode(&body), message::Attach::decode(&body), Receipt::decode(&body));
+        let _ = (Refusal::decode(&body), Denial::decode(&body), message::sequence(&body));
+        if let Ok(w) = Welcome::decode(&body) {
+            prop_assert_eq!(w.encode(), body, "one body, one meaning");
+        }
+    }
+
+    #[test]
+    fn fragmentation_does_not_matter(piece in 1usize..300, cuts in 1usize..90, bytes in 0usize..5000) {
+        let mut service = service_with(Limits::default());
+        let (mut client, mut control) = (ClientControl::new(&key("site", 7), [1; 32]), connect(&mut service, 1));
+        talk(&mut client, &mut control, &mut service, Nanos::ZERO, piece).unwrap();
+        let mut data = transfer(&client, 1, bytes as u64);
+        let mut server = connect(&mut service, 2);
+        let stream = [data.attach(), &vec![1; bytes]].concat();
+        stream.chunks(cuts).for_each(|c| server.receive(Nanos::ZERO, c, &mut service));
+        let mut status = TransferStatus::Pending;
+        for c in server.output().chunks(cuts) {
+            status = data.receive(c).unwrap();
+        }
+        prop_assert!(matches!(status, TransferStatus::Done(r) if r.bytes == bytes as u64));
+    }
+}
