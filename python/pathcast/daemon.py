@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from pathcast.errors import Exit, PathcastError
-from pathcast.state import Record, records
+from pathcast.state import Record, clean, records
 
 # --- the side that asks ------------------------------------------------------------------------------------------
 
@@ -67,6 +67,7 @@ class Daemon:
                 self._process.kill()
                 self._process.wait()
             self._process.stdout.close()
+            clean()  # of one that was killed
             return
         pidfd = None
         with contextlib.suppress(OSError), selectors.DefaultSelector() as selector:
@@ -76,6 +77,7 @@ class Daemon:
                 raise PathcastError("gone", f"process {self.record.pid} of {self.record.id} does not end")
         if pidfd is not None:
             os.close(pidfd)
+        clean()
 
     def __enter__(self) -> Daemon:
         return self
@@ -293,10 +295,14 @@ def main(kind: str) -> int:
         print(json.dumps(_document(error)), file=out, flush=True)
         return 1
     try:
-        part.up()
-        listener = _listen(record.socket)
+        part.up()  # one that fails has removed what it had made
+        try:
+            listener = _listen(record.socket)
+        except BaseException:
+            part.close()
+            raise
     except Exception as error:
-        record.remove()
+        record.forget()
         print(json.dumps(_document(error)), file=out, flush=True)
         return 1
     try:

@@ -7,16 +7,20 @@ beside it lies its 0600 socket. A record is stale when that pid with that start 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import re
 import tempfile
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from pathcast.errors import PathcastError, usage
+from pathcast.errors import PathcastError, missing, usage
 
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,23}")
+# what the kernel takes as the path of a socket, without the zero at its end
+_SOCKET_PATH = 107
 
 
 def run_dir() -> Path:
@@ -28,8 +32,25 @@ def run_dir() -> Path:
         path = Path("/run/pathcast")
     else:
         path = Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()) / f"pathcast-{os.geteuid()}"
-    path.mkdir(mode=0o755, parents=True, exist_ok=True)
+    try:
+        path.mkdir(mode=0o755, parents=True, exist_ok=True)
+    except OSError as error:
+        raise missing(
+            f"cannot make the run directory `{path}`: {error.strerror}",
+            "set PATHCAST_RUN_DIR to a directory that you may write to",
+        ) from None
     return path
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """One start at a time: between finding a record stale and removing it, nobody else may take its name."""
+    fd = os.open(run_dir(), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
 
 
 def check_id(text: str) -> str:
@@ -78,10 +99,37 @@ class Record:
         return start_time(self.pid) == self.started
 
     def claim(self) -> None:
-        """Writes the record, refusing a name that a living process has."""
-        clean()
+        """Writes the record, refusing a name that a living process has, or a namespace that is none of ours."""
+        if len(os.fsencode(self.socket)) > _SOCKET_PATH:
+            raise usage(
+                f"the path of the socket `{self.socket}` is longer than {_SOCKET_PATH} bytes",
+                "set PATHCAST_RUN_DIR to a shorter one",
+            )
+        with _alone():
+            _clean()
+            if not self.path.exists():  # of a living process now
+                self._refuse_foreign()
+            self._write()
+
+    def _refuse_foreign(self) -> None:
+        """What is there already is not ours to remove, now or later."""
+        for name in self.made.get("namespaces", []):
+            if _namespace(name).exists():
+                raise PathcastError(
+                    "exists",
+                    f"the network namespace {name} is there already, and no record in {run_dir()} names it",
+                    f"choose another --name, or remove it with `ip netns delete {name}`",
+                )
+
+    def _write(self) -> None:
         text = json.dumps(asdict(self), indent=1)
-        fd, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=".claim-")
+        try:
+            fd, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=".claim-")
+        except OSError as error:
+            raise missing(
+                f"cannot write to the run directory `{run_dir()}`: {error.strerror}",
+                "run as the user who owns it, or set PATHCAST_RUN_DIR to a directory of your own",
+            ) from None
         with os.fdopen(fd, "w") as file:
             file.write(text)
         try:
@@ -99,11 +147,16 @@ class Record:
         """Removes everything that is named, then the record; returns what was removed."""
         removed = []
         for name in self.made.get("namespaces", []):
-            if Path("/run/netns", name).exists():
+            if _namespace(name).exists():
                 from pathcast import _native
 
                 _native.remove_namespace(name)
                 removed.append(f"namespace {name}")
+        return removed + self.forget()
+
+    def forget(self) -> list[str]:
+        """Removes the record and its socket, nothing of what it names; returns their paths."""
+        removed = []
         for path in (self.socket, self.path):
             with contextlib.suppress(FileNotFoundError):
                 path.unlink()
@@ -111,26 +164,40 @@ class Record:
         return removed
 
 
+def _namespace(name: str) -> Path:
+    return Path("/run/netns", name)
+
+
+def _read(path: Path) -> Record | None:
+    """The record in a file; None where it holds something else."""
+    try:
+        record = Record(**json.loads(path.read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+    texts = isinstance(record.kind, str) and isinstance(record.id, str)
+    numbers = isinstance(record.pid, int) and isinstance(record.started, int)
+    tables = isinstance(record.made, dict) and isinstance(record.about, dict)
+    return record if texts and numbers and tables and record.path == path else None
+
+
 def records(kind: str | None = None) -> list[Record]:
-    """Every record, oldest first; files that are no records are passed over."""
-    found = []
-    for path in sorted(run_dir().glob("*.json"), key=lambda p: p.name):
-        try:
-            record = Record(**json.loads(path.read_text()))
-        except (OSError, ValueError, TypeError):
-            continue
-        if record.path == path and (kind is None or record.kind == kind):
-            found.append(record)
-    return found
+    """Every record, by name; files that are no records are passed over."""
+    found = [_read(path) for path in sorted(run_dir().glob("*.json"), key=lambda p: p.name)]
+    return [r for r in found if r is not None and kind in (None, r.kind)]
 
 
 def clean() -> list[str]:
     """Removes what dead processes left behind; called at every start."""
+    with _alone():
+        return _clean()
+
+
+def _clean() -> list[str]:
     removed = []
     for record in records():
         if not record.alive:
             try:
                 removed += record.remove()
-            except (PathcastError, OSError) as error:  # another start may be at it, or we may lack the privilege
+            except (PathcastError, OSError) as error:  # we may lack the privilege
                 removed.append(f"not removed: {record.kind} {record.id}: {error}")
     return removed

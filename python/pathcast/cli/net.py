@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from pathlib import Path
 from typing import Annotated
 
@@ -117,6 +118,8 @@ def exec(
         raise usage(f"host `{host}` is not in {name}; allowed: {', '.join(hosts)}")
     if shutil.which(command[0]) is None:
         raise usage(f"there is no command `{command[0]}` here")
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and what is ignored stays so in the command
+        signal.signal(number, signal.SIG_DFL)
     os.execvp("ip", ["ip", "netns", "exec", hosts[host], *command])
 
 

@@ -11,6 +11,10 @@ import typer
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
+# whether the one document of this command is out: an error after it goes to standard error only
+printed = False
+
+
 def console(stderr: bool = False):
     """A Rich console; colours only on a terminal, none with NO_COLOR."""
     from rich.console import Console
@@ -21,7 +25,10 @@ def console(stderr: bool = False):
 
 def print_json(schema: str, document: dict[str, Any]) -> None:
     """Prints `{"schema": "pathcast.<schema>/1", …}`."""
-    print(json.dumps({"schema": f"pathcast.{schema}/1", **document}, indent=1, allow_nan=False))
+    global printed
+    text = json.dumps({"schema": f"pathcast.{schema}/1", **document}, indent=1, allow_nan=False)
+    printed = True
+    print(text)
 
 
 def bits(value: float | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ import threading
 import typer
 from typer.main import get_command
 
+from pathcast.cli import output
 from pathcast.errors import Exit, PathcastError, usage
 
 
@@ -29,6 +31,7 @@ def run(arguments: list[str]) -> int:
     """The exit status of `pathcast ARGUMENTS`."""
     from pathcast.cli.app import app
 
+    output.printed = False
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, _terminate)
@@ -44,8 +47,9 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         return _report(_known(error), arguments)
     except Terminated as end:
-        _report(PathcastError("terminated", f"ended by signal {end.number}"), arguments)
-        return 128 + end.number
+        error = PathcastError("terminated", f"ended by signal {end.number}")
+        error.exit = 128 + end.number  # as a shell has it; no code of ours
+        return _report(error, arguments)
 
 
 def _known(error: Exception) -> PathcastError:
@@ -58,8 +62,11 @@ def _known(error: Exception) -> PathcastError:
             return usage(f"`{where}` needs a command", f"try `{where} --help`")
         return usage(error.format_message().strip(), f"try `{where} --help`")
     if isinstance(error, BrokenPipeError):  # the reader of our output has gone: nobody is left to tell
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return PathcastError("broken-pipe", "the output was closed")
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        _discard_output()  # else what is still buffered fails again at the end
+        return PathcastError("no-space", "no space left to write to", "make room, or write elsewhere")
     if os.environ.get("PATHCAST_DEBUG"):
         raise error
     return PathcastError(
@@ -69,10 +76,17 @@ def _known(error: Exception) -> PathcastError:
     )
 
 
+def _discard_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _report(error: PathcastError, arguments: list[str]) -> int:
     before_rest = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    if "--json" in before_rest and error.code != "broken-pipe":
-        print(json.dumps(error.document(), indent=1), flush=True)
+    if "--json" in before_rest and error.code != "broken-pipe" and not output.printed:
+        try:
+            print(json.dumps(error.document(), indent=1), flush=True)
+        except OSError:  # nobody can read it: a full disc, a reader that has gone
+            _discard_output()
     print(f"pathcast: {error.message}", file=sys.stderr)
     if error.hint:
         print(f"hint: {error.hint}", file=sys.stderr)

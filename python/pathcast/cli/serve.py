@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json as json_module
 import signal
 import sys
@@ -48,6 +49,9 @@ def serve(
         return
     if key_file is not None and open:
         raise usage("--key-file and --open exclude each other: with a key file only its keys are served")
+    for option, given in (("--bind", bind), ("--announce", announce)):
+        for text in given or []:
+            _check_address(option, text)
     keys = read_keys(key_file) if key_file else [Key(OPEN_ID, OPEN_SECRET)]
     loopback = key_file is None and not open
     config = {
@@ -56,7 +60,7 @@ def serve(
         "keys": [vars(k) for k in keys],
         "addresses": announce or [],
     }
-    if loopback and any(a not in ("127.0.0.1", "::1", "localhost") and not a.startswith("127.") for a in bind or []):
+    if loopback and any(not ipaddress.ip_address(a).is_loopback for a in bind or []):
         raise usage("without a key the far end listens on loopback only", "give --key-file FILE, or --open")
     server = _native.Server(None, json_module.dumps(config))
     about = json_module.loads(server.describe())
@@ -75,3 +79,10 @@ def serve(
             signal.pause()
     finally:
         server.stop()
+
+
+def _check_address(option: str, text: str) -> None:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        raise usage(f"{option} `{text}` is not an IP address, such as 192.0.2.1 or 2001:db8::1") from None

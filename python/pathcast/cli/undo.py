@@ -8,6 +8,8 @@ import typer
 
 from pathcast.cli.output import Json, print_json
 
+_NOTHING = "nothing was left behind"
+
 
 def undo(
     json: Json = False,
@@ -27,6 +29,6 @@ def undo(
     if json:
         print_json("undo", {"removed": removed, "running": left})
         return
-    print("\n".join(f"removed {what}" for what in removed) or "nothing was left behind")
+    print("\n".join(what if what.startswith("not removed") else f"removed {what}" for what in removed) or _NOTHING)
     for what in left:
         print(f"running, left alone: {what}")

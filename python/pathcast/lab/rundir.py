@@ -120,8 +120,9 @@ class RunDir:
 
         written = []
         for ending in ("svg", "png"):
-            target = self.path / f"{name}.{ending}"
-            figure.savefig(target, dpi=144, metadata={"Date": None} if ending == "svg" else None)
+            target, temporary = self.path / f"{name}.{ending}", self.path / f".{name}.part"
+            figure.savefig(temporary, format=ending, dpi=144, metadata={"Date": None} if ending == "svg" else None)
+            temporary.replace(target)
             written.append(target)
         plt.close(figure)
         return written

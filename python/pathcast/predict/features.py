@@ -95,8 +95,7 @@ def as_rounds(values: Iterable[Round | Mapping[str, Any]]) -> list[Round]:
 
 
 def single(values: Iterable[Round | Mapping[str, Any]]) -> np.ndarray:
-    """X of the single-probe methods: shape (n, 1) [bit/s], the MPTCP probe. Raises RoundError if one is
-    missing."""
+    """X of the single-probe methods: shape (n, 1) [bit/s], the MPTCP probe. Raises RoundError."""
     return np.array([[_present(item, "mptcp_probe_bps", i)] for i, item in enumerate(as_rounds(values))])
 
 

@@ -126,8 +126,7 @@ def _vector(value: Any) -> np.ndarray:
 
 
 def _plain(params: dict[str, Any]) -> dict[str, Any]:
-    """Parameters as JSON holds them: a grid's sequences become lists of numbers, numpy integers become
-    integers."""
+    """Parameters as JSON holds them: a grid becomes lists of numbers, a numpy integer an integer."""
     result = {}
     for key, value in params.items():
         if key == "grid" and value is not None:

@@ -92,22 +92,24 @@ class _ProbeSVR(RegressorMixin, BaseEstimator):
 
 
 class MultiProbeSVR(_ProbeSVR):
-    """The paper's predictor: SVR on the throughputs of one TCP probe a path (Hamazaki, Abe, Kato, section
-    6.1).
+    """The paper's predictor: SVR on one TCP probe's throughput a path (Hamazaki, Abe, Kato, section 6.1).
 
-    Parameters ---------- scale: "log" (default) lets throughputs in and out by their logarithm, "linear" as
-    they are (the paper's way). Applies to features and target alike. log is log(1 + x/(1 bit/s)), so that a
-    probe of zero has a place.
+    Parameters
+    ----------
+    scale: "log" (default) lets throughputs in and out by their logarithm, "linear" as they are (the paper's way).
+        Applies to features and target alike. log is log(1 + x/(1 bit/s)), so that a probe of zero has a place.
     grid: candidates for C, gamma and epsilon as lists, on standardised data; None takes `search.GRID`.
     n_iter: how many points of the grid to draw; None takes all.
-    cv, repeats: folds, and how often they are drawn.
+    cv, repeats: the number of folds, and how often they are drawn.
     random_state: seed of the folds and of the drawing; the same seed gives the same model.
     n_jobs: processes for the folds, as in joblib; None is one.
 
     Attributes
     ----------
-    model_: the fitted machine (standardise, SVR, standardised target). best_params_: its C, gamma, epsilon.
-    best_rmse_bps_: its cross-validated RMSE. range_bps_: (2, columns), least and greatest probe trained on.
+    model_: the fitted machine (standardised features and target, SVR).
+    best_params_: its C, gamma, epsilon.
+    best_rmse_bps_: its cross-validated RMSE [bit/s].
+    range_bps_: shape (2, columns), the least and the greatest probe trained on [bit/s].
     n_features_in_: the number of paths.
     """
 

@@ -35,8 +35,7 @@ deviations."""
 
 @dataclass(frozen=True)
 class Found:
-    """params: the best candidate. rmse_bps: its mean RMSE over the folds [bit/s]. scores: of all candidates,
-    in order."""
+    """The best candidate, its mean RMSE over the folds [bit/s], and the scores of all candidates in order."""
 
     params: dict[str, float]
     rmse_bps: float
@@ -60,8 +59,7 @@ def machine(params: Mapping[str, float]) -> TransformedTargetRegressor:
 def candidates(
     grid: Mapping[str, Sequence[float]] | None, n_iter: int | None, random_state: int | None
 ) -> list[dict[str, float]]:
-    """All points of the grid, or `n_iter` of them drawn without replacement. Raises ValueError on an unknown
-    name."""
+    """All points of the grid, or `n_iter` of them drawn from it without replacement. Raises ValueError."""
     grid = GRID if grid is None else grid
     unknown = sorted(set(grid) - set(GRID))
     if unknown:

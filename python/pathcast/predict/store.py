@@ -59,8 +59,7 @@ class StoredModel:
 
 
 def training_hash(rounds: Iterable[Round | Mapping[str, Any]]) -> str:
-    """SHA-256, in hex, of the checked rounds in order, as JSON with sorted keys and shortest floats. Raises
-    RoundError."""
+    """SHA-256, in hex, of the checked rounds in order, as JSON with sorted keys. Raises RoundError."""
     return _hash_rounds(as_rounds(rounds))
 
 
@@ -97,8 +96,7 @@ def save(
 
 
 def load(path: str | os.PathLike[str]) -> StoredModel:
-    """Read what `save` wrote; predictions are equal bit for bit. Raises ModelFileError, and nothing else, on
-    a bad file."""
+    """Read what `save` wrote; predictions are equal bit for bit. Raises ModelFileError only."""
     path = Path(path)
     try:
         with path.open("rb") as file:

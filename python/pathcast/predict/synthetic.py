@@ -80,8 +80,7 @@ def rounds(
     jitter: float = 0.02,
     load: float = 0.10,
 ) -> list[Round]:
-    """`n` rounds over `n_paths` disjoint paths whose RTTs are drawn anew for every round, uniformly in
-    `rtt_s`.
+    """`n` rounds over `n_paths` disjoint paths whose RTTs are drawn for every round, uniform in `rtt_s`.
 
     Every transfer of a round sees its own RTT (relative standard deviation `jitter`) and its own free share
     of the line (a share uniform in [0, `load`] is taken by others). The MPTCP probe carries as many bytes as

@@ -30,8 +30,7 @@ LOADERS = frozenset({"DictNode", "JsonNode", "ListNode", "NdArrayNode", "ObjectN
 
 
 def foreign_types(model: bytes) -> list[str]:
-    """What a skops file names beyond `TYPES` and `LOADERS`, sorted. Raises ValueError if it is no skops
-    file."""
+    """What a skops file names beyond `TYPES` and `LOADERS`, sorted. Raises ValueError on another file."""
     try:
         with zipfile.ZipFile(io.BytesIO(model)) as archive:
             schema = json.loads(archive.read("schema.json"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -66,7 +67,7 @@ class Emu(Verbs):
 
     def __init__(self, topology: Topology, name: str | None = None) -> None:
         self._stack = ExitStack()
-        self._name = name or f"{topology.scenario['name'][:12].strip('-')}-{secrets.token_hex(3)}"
+        self._name = name or f"{_stem(topology.scenario['name'])}-{secrets.token_hex(3)}"
         self._topology = topology
 
     def __enter__(self) -> Emu:
@@ -115,6 +116,11 @@ class Emu(Verbs):
         verdict.release_error = {k: max((e[k] for e in errors), default=0.0) for k in ("p50_s", "p99_s", "max_s")}
         verdict.dropped_unmodelled = _unmodelled(after) - before
         verdict.realtime = all(g["realtime"] for g in after["groups"])
+
+
+def _stem(name: str) -> str:
+    """A scenario's name as the start of a network's: those may hold less."""
+    return re.sub("[^a-z0-9]+", "-", name.lower())[:12].strip("-")
 
 
 def _unmodelled(ledger: dict[str, Any]) -> int:

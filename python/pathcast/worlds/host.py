@@ -21,7 +21,7 @@ def address(text: str, default_port: int) -> tuple[str, int]:
         port = rest[1:]
     elif text.count(":") == 1:
         host, _, port = text.partition(":")
-    if port and not (port.isdigit() and 0 < int(port) < 65536):
+    if port and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
         raise usage(f"`{port}` is not a port; allowed: 1 to 65535")
     if not host:
         raise usage(f"`{text}` names no host")

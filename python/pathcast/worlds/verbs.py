@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pathcast.errors import usage
+from pathcast.errors import Exit, PathcastError, usage
 from pathcast.worlds.results import Path, Transfer
 
 if TYPE_CHECKING:
@@ -23,11 +23,11 @@ class Verbs:
 
     paths: tuple[Path, ...]
     _client: _native.Client
-    _cancelled = False
+    cancelled = False
 
     def cancel(self) -> None:
         """Ends the transfers that other threads are in, and refuses further ones: for an interrupted command."""
-        self._cancelled = True
+        self.cancelled = True
 
     def path(self, name: str) -> Path:
         """The path of that name; refuses others with the names that exist."""
@@ -72,6 +72,8 @@ class Verbs:
         """Runs a native transfer in a thread, so that this one can report progress and be interrupted."""
         from pathcast import _native
 
+        if self.cancelled:
+            raise PathcastError("interrupted", "interrupted", None, Exit.INTERRUPTED)
         job = _native.Job()
         result: list[Any] = []
 
@@ -86,7 +88,7 @@ class Verbs:
         try:
             while worker.is_alive():
                 worker.join(0.1)
-                if self._cancelled:
+                if self.cancelled:
                     job.cancel()
                 if progress is not None:
                     progress(job.acked())

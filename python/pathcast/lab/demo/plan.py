@@ -29,10 +29,13 @@ class Plan:
     rate_range_bps: tuple[int, int] = (10_000_000, 200_000_000)
     rtt_range_s: tuple[float, float] = (0.020, 0.180)
     queue_packets: int = 1000
+    chunk: str = (
+        "250us"  # two packets at 100 Mbit/s leave at once: half the wake-ups, and round trips are 20 ms and more
+    )
     probe_bytes: int = 64_000
-    transfer_bytes: int = 25_600_000
+    transfer_bytes: int = 16_000_000
     share_rtts_s: tuple[tuple[float, float], ...] = ((0.150, 0.150), (0.150, 0.120), (0.120, 0.150))
-    share_bytes: tuple[int, ...] = (64_000, 256_000, 1_000_000, 4_000_000, 25_600_000)
+    share_bytes: tuple[int, ...] = (64_000, 256_000, 1_000_000, 4_000_000, 16_000_000)
     choice_rtts_s: tuple[float, float] = (0.180, 0.020)
 
     def __post_init__(self) -> None:
@@ -63,7 +66,7 @@ class Plan:
         """The two-path WAN as a scenario."""
         links = "".join(
             f'[[link]]\nname = "{link}"\na = "client"\nb = "server"\nrate = "{self.rate_bps}bit"\ndelay = "50ms"\n'
-            f'queue = "{self.queue_packets} packets"\n\n[[path]]\nname = "{path}"\nlinks = ["{link}"]\n\n'
+            f'chunk = "{self.chunk}"\nqueue = "{self.queue_packets} packets"\n\n[[path]]\nname = "{path}"\nlinks = ["{link}"]\n\n'
             for link, path in zip(LINKS, PATHS, strict=True)
         )
         return f'name = "demo"\nseed = {self.seed}\n\n{links}'

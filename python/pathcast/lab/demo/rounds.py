@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from pathcast.lab.demo.plan import PATHS, Plan, Setting
+from pathcast.lab.turns import turn
 from pathcast.worlds.results import Transfer
 
 ATTEMPTS = 3
@@ -66,26 +67,32 @@ def measure(world: Any, plan: Plan, index: int, predict: Predict | None) -> Roun
     With `predict`, the round is an unseen one: it is called with the probes before the transfer starts.
     """
     for attempt in range(1, ATTEMPTS + 1):
-        round = Round(index, predict is not None, plan.drawn(index), attempt)
-        apply(world, round.setting)
-        with world.judged() as verdict:
-            round.probes_bps = [t.throughput_bps for t in single_paths(world, plan.probe_bytes, plan.control)]
-            probe = world.mptcp_probe(PATHS, plan.probe_total_bytes, plan.control)
-            round.mptcp_probe_bps = probe.throughput_bps
-            if predict is not None:
-                probes = {"probes_bps": round.probes_bps, "mptcp_probe_bps": round.mptcp_probe_bps}
-                round.predicted_bps = predict(probes)
-            transfer = world.transfer(PATHS, plan.transfer_bytes, plan.control)
-            round.actual_bps = transfer.throughput_bps
-            if predict is None:
-                sent = single_paths(world, plan.transfer_bytes, plan.control)
-                round.tcp_bps = [t.throughput_bps for t in sent]
-        round.subflow_bytes = transfer.bytes_by_path(PATHS)
-        round.fallback = transfer.fallback
-        round.emulator = {**verdict.release_error, "realtime": verdict.realtime}
-        round.left_out = _fault(round, verdict)
+        with turn(alone=attempt > 1, cancelled=lambda: world.cancelled):
+            round = _attempt(world, plan, index, attempt, predict)
         if round.left_out is None:
             break
+    return round
+
+
+def _attempt(world: Any, plan: Plan, index: int, attempt: int, predict: Predict | None) -> Round:
+    round = Round(index, predict is not None, plan.drawn(index), attempt)
+    apply(world, round.setting)
+    with world.judged() as verdict:
+        round.probes_bps = [t.throughput_bps for t in single_paths(world, plan.probe_bytes, plan.control)]
+        probe = world.mptcp_probe(PATHS, plan.probe_total_bytes, plan.control)
+        round.mptcp_probe_bps = probe.throughput_bps
+        if predict is not None:
+            probes = {"probes_bps": round.probes_bps, "mptcp_probe_bps": round.mptcp_probe_bps}
+            round.predicted_bps = predict(probes)
+        transfer = world.transfer(PATHS, plan.transfer_bytes, plan.control)
+        round.actual_bps = transfer.throughput_bps
+        if predict is None:
+            sent = single_paths(world, plan.transfer_bytes, plan.control)
+            round.tcp_bps = [t.throughput_bps for t in sent]
+    round.subflow_bytes = transfer.bytes_by_path(PATHS)
+    round.fallback = transfer.fallback
+    round.emulator = {**verdict.release_error, "realtime": verdict.realtime}
+    round.left_out = _fault(round, verdict)
     return round
 
 
@@ -155,8 +162,9 @@ def shares(lanes: Lanes, plan: Plan, done: Callable[[Any], None] | None = None) 
     """The share of bytes on subflow 1 by size and round trip times (the paper's figure 4)."""
 
     def job(world: Any, rtts: tuple[float, float], size: int) -> dict[str, Any]:
-        apply(world, plan.fixed(rtts))
-        transfer = world.transfer(PATHS, size, plan.control)
+        with turn(cancelled=lambda: world.cancelled):
+            apply(world, plan.fixed(rtts))
+            transfer = world.transfer(PATHS, size, plan.control)
         by_path = transfer.bytes_by_path(PATHS)
         share = by_path[0] / max(1, sum(by_path))
         return {"rtt_s": list(rtts), "bytes": size, "share": share, "throughput_bps": transfer.throughput_bps}

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from pathcast.errors import Exit, PathcastError
 from pathcast.lab.demo.plan import PATHS, Plan
 from pathcast.lab.demo.rounds import Lanes, Round, measure, shares, truth
+from pathcast.lab.turns import turn
 
 # more than one round in so many left out: the machine was too busy for any result to be trusted
 LEFT_OUT_LIMIT = 0.1
@@ -70,7 +71,8 @@ def choose(predictors: Predictors, plan: Plan, world: Any) -> dict[str, Any]:
     """The last round: the choice among path 1, path 2 and both, by the probes, and its regret by the truth."""
     from pathcast.predict import regret
 
-    probes, (ranked, actual) = truth(world, plan, predictors.choice.predict)
+    with turn(alone=True, cancelled=lambda: world.cancelled):
+        probes, (ranked, actual) = truth(world, plan, predictors.choice.predict)
     options = [{**o, "actual_bps": actual[tuple(o["paths"])]} for o in ranked]
     return {
         "rtt_s": list(plan.choice_rtts_s),

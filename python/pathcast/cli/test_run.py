@@ -1,0 +1,175 @@
+"""Whatever a command raises becomes one message, one JSON document and one exit status."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+from typing import Annotated
+
+import pytest
+import typer
+
+from pathcast.cli import app as app_module
+from pathcast.cli import output
+from pathcast.cli.output import Json, print_json
+from pathcast.cli.run import run
+from pathcast.errors import Exit, PathcastError, missing, usage
+
+
+@pytest.fixture
+def command(monkeypatch):
+    """Runs `pathcast do …`, whose body is given."""
+    kept = {n: signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)}
+
+    def with_body(body, *arguments):
+        app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
+
+        @app.command("do")
+        def do(number: Annotated[int, typer.Option(min=1)] = 1, json: Json = False) -> None:
+            body()
+
+        @app.command("other")
+        def other() -> None:
+            pass
+
+        monkeypatch.setattr(app_module, "app", app)
+        return run(list(arguments or ["do"]))
+
+    yield with_body
+    for number, handler in kept.items():
+        signal.signal(number, handler)
+
+
+def failing(error):
+    def body():
+        raise error
+
+    return body
+
+
+ERRORS = [
+    (PathcastError("no-connection", "no connection to x", "is it running?"), 1),
+    (usage("`9` is not a port"), 2),
+    (PathcastError("untrustworthy", "too late", "wait", Exit.UNTRUSTWORTHY), 3),
+    (PathcastError("refused", "no", None, Exit.REFUSED), 4),
+    (missing("/dev/net/tun is missing", "modprobe tun"), 5),
+    (PathcastError("interrupted", "interrupted", None, Exit.INTERRUPTED), 130),
+]
+
+
+@pytest.mark.parametrize(("error", "status"), ERRORS, ids=[e.code for e, _ in ERRORS])
+def test_every_exit_status(command, capsys, error, status):
+    assert command(failing(error)) == status
+    caught = capsys.readouterr()
+    assert caught.out == ""
+    assert caught.err.startswith(f"pathcast: {error.message}\n")
+    assert ("hint: " in caught.err) == (error.hint is not None)
+
+
+@pytest.mark.parametrize(("error", "status"), ERRORS, ids=[e.code for e, _ in ERRORS])
+def test_every_exit_status_as_json(command, capsys, error, status):
+    assert command(failing(error), "do", "--json") == status
+    caught = capsys.readouterr()
+    told = {"code": error.code, "message": error.message, "hint": error.hint, "exit": status}
+    assert json.loads(caught.out) == {"error": told}
+    assert error.message in caught.err
+
+
+def test_success_is_0(command, capsys):
+    assert command(lambda: print("data")) == 0
+    assert capsys.readouterr().out == "data\n"
+
+
+def test_typer_exit_keeps_its_status(command):
+    assert command(failing(typer.Exit(3))) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nosuch"], "nosuch"),
+        (["do", "--nosuch"], "--nosuch"),
+        (["do", "--number", "x"], "--number"),
+        (["do", "--number", "0"], "--number"),
+        (["do", "extra"], "extra"),
+        ([""], "command"),
+    ],
+)
+def test_a_wrong_command_line_is_2_and_says_where_to_look(command, capsys, arguments, words):
+    assert command(lambda: None, *arguments) == 2
+    caught = capsys.readouterr()
+    assert words in caught.err
+    assert "--help`" in caught.err
+    assert caught.out == ""
+    assert command(lambda: None, *arguments, "--json") == 2
+    assert json.loads(capsys.readouterr().out)["error"]["exit"] == 2
+
+
+def test_a_fault_of_ours_is_1_and_says_how_to_report_it(command, capsys, monkeypatch):
+    monkeypatch.delenv("PATHCAST_DEBUG", raising=False)
+    assert command(failing(KeyError("x")), "do", "--json") == 1
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert error["code"] == "internal"
+    assert "KeyError" in error["message"]
+    assert "PATHCAST_DEBUG=1" in error["hint"]
+    monkeypatch.setenv("PATHCAST_DEBUG", "1")
+    with pytest.raises(KeyError):
+        command(failing(KeyError("x")))
+
+
+def test_ctrl_c_is_130(command, capsys):
+    assert command(failing(KeyboardInterrupt()), "do", "--json") == 130
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "interrupted"
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    assert command(lambda: os.kill(os.getpid(), signal.SIGINT)) == 130
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_other_signals_unwind_and_are_128_and_their_number(command, capsys, number):
+    unwound = []
+
+    def body():
+        try:
+            os.kill(os.getpid(), number)
+            signal.pause()
+        finally:
+            unwound.append(True)
+
+    assert command(body, "do", "--json") == 128 + number
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert (error["code"], error["exit"]) == ("terminated", 128 + number)
+    assert unwound == [True]
+
+
+def test_one_document_even_if_something_fails_after_it(command, capsys):
+    def body():
+        print_json("x", {})
+        raise KeyboardInterrupt
+
+    assert command(body, "do", "--json") == 130
+    caught = capsys.readouterr()
+    assert json.loads(caught.out) == {"schema": "pathcast.x/1"}
+    assert "interrupted" in caught.err
+    assert command(failing(usage("next time it is told again")), "do", "--json") == 2
+    assert json.loads(capsys.readouterr().out)["error"]["exit"] == 2
+
+
+def test_json_after_the_double_dash_is_somebody_elses(command, capsys):
+    assert command(failing(usage("no")), "do", "--", "--json") == 2
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(BrokenPipeError(), "broken-pipe"), (OSError(errno.ENOSPC, "full"), "no-space")]
+)
+def test_output_that_cannot_be_written_is_no_fault_of_ours(command, capfd, error, code):
+    discarded = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pathcast.cli.run._discard_output", lambda: discarded.append(True))
+        assert command(failing(error)) == 1
+    assert discarded == [True]
+    assert "fault" not in capfd.readouterr().err
+    assert not output.printed

@@ -1,0 +1,92 @@
+"""The directory of a run: what is written, whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+
+from pathcast.errors import Exit, PathcastError
+from pathcast.lab.rundir import RunDir, clock_state, machine, versions
+
+
+@pytest.fixture
+def directory(tmp_path):
+    return RunDir(tmp_path / "a" / "b")
+
+
+def names(directory):
+    return sorted(p.name for p in directory.path.iterdir())
+
+
+def test_run_json_says_where_it_comes_from(directory):
+    document = json.loads(directory.run({"world": "emu", "seed": 7}).read_text())
+    assert list(document)[0] == "schema"
+    assert document["schema"] == "pathcast.run/1"
+    assert {"command", "started_unix_s", "wall_s", "versions", "host", "world", "seed"} <= set(document)
+    assert document["wall_s"] >= 0
+    assert {"kernel", "machine", "processors", "load", "clock"} <= set(document["host"])
+    assert {"python", "pathcast", "numpy"} <= set(document["versions"]) == set(versions())
+
+
+def test_what_is_no_json_leaves_the_old_file(directory):
+    directory.run({"value": 1})
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        directory.run({"value": float("nan")})
+    assert json.loads((directory.path / "run.json").read_text())["value"] == 1
+    assert names(directory) == ["run.json"]
+
+
+def test_a_table(directory):
+    path = directory.table("errors", ("name", "value"), [("a,b", 1.5), ("c", None)])
+    assert list(csv.reader(path.open())) == [["name", "value"], ["a,b", "1.5"], ["c", ""]]
+
+
+def test_samples_keep_nested_values(directory):
+    import pyarrow.parquet as pq
+
+    rows = [{"i": 1, "probes": [1.0, 2.0], "predicted": None}, {"i": 2, "probes": [], "predicted": {"multi": 3.0}}]
+    path = directory.samples("rounds", rows)
+    assert pq.read_table(path).to_pylist() == rows
+
+
+def test_a_figure_as_svg_and_png_the_same_every_time(directory):
+    from pathcast.lab.style import style
+
+    def draw():
+        import matplotlib.pyplot as plt
+
+        figure, ax = plt.subplots()
+        ax.plot([1, 2], [3, 4])
+        return directory.figure("plot", figure)
+
+    with style():
+        svg, png = draw()
+        first = svg.read_bytes()
+        draw()
+    assert first == svg.read_bytes()
+    assert first.startswith(b"<?xml")
+    assert png.read_bytes().startswith(b"\x89PNG")
+    assert names(directory) == ["plot.png", "plot.svg"]
+
+
+def test_a_place_that_is_a_file_is_refused(tmp_path):
+    (tmp_path / "f").touch()
+    for path in (tmp_path / "f", tmp_path / "f" / "below"):
+        with pytest.raises(PathcastError, match="cannot make the directory") as error:
+            RunDir(path)
+        assert error.value.exit == Exit.USAGE
+
+
+def test_an_old_directory_is_used_again(tmp_path):
+    RunDir(tmp_path).text("x", "old")
+    RunDir(tmp_path).text("x", "new")
+    assert (tmp_path / "x").read_text() == "new"
+
+
+def test_the_clock_is_only_read():
+    state = clock_state()
+    assert state["synchronised"] in (True, False)
+    assert state["maximum_error_s"] >= 0
+    assert machine()["clock"].keys() == state.keys()

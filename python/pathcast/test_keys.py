@@ -1,0 +1,128 @@
+"""Key files: who may read them, what they may hold, that they are never overwritten."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+import pytest
+
+from pathcast.errors import Exit, PathcastError
+from pathcast.keys import OPEN_ID, OPEN_SECRET, Key, read_key, read_keys, write_key
+
+A, B = "a1" * 32, "b2" * 32
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "keys"
+
+    def write(text, mode=0o600):
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        path.chmod(mode)
+        return path
+
+    return write
+
+
+def test_a_fresh_key_is_private_random_and_readable(tmp_path):
+    old = os.umask(0)
+    try:
+        keys = [write_key(tmp_path / f"k{i}") for i in range(2)]
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE((tmp_path / "k0").stat().st_mode) == 0o600
+    assert keys[0].secret != keys[1].secret
+    assert read_keys(tmp_path / "k0") == [keys[0]] == [Key("key1", keys[0].secret)]
+    assert len(keys[0].secret) == 64
+
+
+def test_a_key_file_is_never_overwritten(file):
+    path = file(f"mine {A}\n")
+    with pytest.raises(PathcastError, match="never overwritten") as error:
+        write_key(path)
+    assert error.value.exit == Exit.USAGE
+    assert path.read_text() == f"mine {A}\n"
+
+
+def test_nor_what_a_link_points_to(file, tmp_path):
+    path = file("precious")
+    (tmp_path / "link").symlink_to(path)
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    for name in ("link", "dangling"):
+        with pytest.raises(PathcastError, match="never overwritten"):
+            write_key(tmp_path / name)
+    assert path.read_text() == "precious"
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_place_that_cannot_be_written_is_said(tmp_path):
+    with pytest.raises(PathcastError, match="cannot write the key file .*: No such file or directory"):
+        write_key(tmp_path / "no" / "keys")
+
+
+def test_lines_comments_and_order(file):
+    path = file(f"# two sites\n\n  first\t{A}\n   # more\nse.co-n_d {B.upper()}  \n")
+    assert read_keys(path) == [Key("first", A), Key("se.co-n_d", B)]
+    assert read_key(path) == Key("first", A)
+
+
+def test_without_a_file_the_open_key():
+    assert read_key(None) == Key(OPEN_ID, OPEN_SECRET)
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o644, 0o601, 0o610, 0o777])
+def test_a_file_that_others_may_use_is_refused_by_policy(file, mode):
+    path = file(f"k {A}\n", mode)
+    with pytest.raises(PathcastError, match="can be read by others") as error:
+        read_keys(path)
+    assert error.value.exit == Exit.REFUSED
+    assert error.value.hint == f"chmod 600 {path}"
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o400])
+def test_a_private_file_is_taken(file, mode):
+    assert read_keys(file(f"k {A}\n", mode)) == [Key("k", A)]
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        (1, "k\n"),
+        (1, f"{A}\n"),
+        (1, f"k {A[:-1]}\n"),
+        (1, f"k {A}0\n"),
+        (1, f"k {'g' * 64}\n"),
+        (1, f"k {A} more\n"),
+        (1, f"{'x' * 33} {A}\n"),
+        (1, f"k/e {A}\n"),
+        (1, f"k={A}\n"),
+        (3, f"# fine\nk {A}\nl {A} # not a place for words\n"),
+    ],
+)
+def test_a_malformed_line_is_named_by_its_number_and_not_shown(file, line, text):
+    with pytest.raises(PathcastError, match=rf"line {line} of the key file") as error:
+        read_keys(file(text))
+    assert error.value.exit == Exit.USAGE
+    assert A[:16] not in str(error.value)
+
+
+def test_an_id_twice_is_refused(file):
+    with pytest.raises(PathcastError, match="names an id twice"):
+        read_keys(file(f"k {A}\nk {B}\n"))
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "# nothing\n"])
+def test_a_file_without_a_key_is_refused(file, text):
+    with pytest.raises(PathcastError, match="holds no key"):
+        read_keys(file(text))
+
+
+def test_what_cannot_be_read_is_said_with_how_to_make_one(tmp_path, file):
+    with pytest.raises(PathcastError, match="No such file") as error:
+        read_keys(tmp_path / "none")
+    assert "--new-key" in error.value.hint
+    with pytest.raises(PathcastError, match="Is a directory"):
+        read_keys(tmp_path)
+    with pytest.raises(PathcastError, match="it is not text"):
+        read_keys(file(b"k \xff\xfe\n"))

@@ -1,0 +1,61 @@
+"""Scenario files on their way into a world: what is refused, and how it is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pathcast.errors import Exit, PathcastError
+from pathcast.state import check_id
+from pathcast.worlds.emu import Topology, _stem
+
+SHIPPED = sorted((Path(__file__).parents[3] / "topologies").glob("*.toml"))
+SMALL = '[[link]]\nname = "wire"\na = "client"\nb = "server"\n\n[[path]]\nname = "p1"\nlinks = ["wire"]\n'
+
+
+@pytest.mark.parametrize("file", SHIPPED, ids=lambda f: f.stem)
+def test_the_shipped_ones_are_taken(file):
+    topology = Topology.load(file)
+    assert topology.scenario["name"] == file.stem
+    assert topology.source == str(file)
+
+
+def test_a_set_is_laid_over_the_file():
+    topology = Topology.parse(SMALL, [" link.wire.rate = 5Mbit "])
+    assert topology.sets == (("link.wire.rate", "5Mbit"),)
+    assert "5" in str(topology.scenario["links"][0]["ab"]["rate"])
+
+
+@pytest.mark.parametrize(
+    ("text", "sets", "words"),
+    [
+        ("rte = 3\n" + SMALL, [], ["line 1", "rte = 3", "unknown key", "allowed: name"]),
+        (SMALL.replace('"server"', '"client"', 1), [], ["line 4"]),
+        (SMALL + 'local = "x"\n', [], ["line 9", '"x"']),
+        (SMALL, ["link.wire.rate=5"], ["--set link.wire.rate=5", "unit is missing"]),
+        (SMALL, ["link.wirr.rate=5Mbit"], ["wirr", "allowed: wire"]),
+        (SMALL, ["rate"], ["`rate` is not KEY=VALUE"]),
+        ("[[", [], ["line 1", "not TOML"]),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place_value_and_the_allowed(text, sets, words):
+    with pytest.raises(PathcastError) as error:
+        Topology.parse(text, sets)
+    assert error.value.exit == Exit.USAGE
+    for word in words:
+        assert word in str(error.value)
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    for name, reason in (("none", "No such file"), ("", "Is a directory"), ("binary", "not UTF-8")):
+        with pytest.raises(PathcastError, match=reason) as error:
+            Topology.load(tmp_path / name)
+        assert error.value.exit == Exit.USAGE
+
+
+@pytest.mark.parametrize("name", ["two-path", "My_Net", "x" * 64, "a-_-b", "0", "A--------------B"])
+def test_every_scenarios_name_can_begin_a_networks(name):
+    assert Topology.parse(f'name = "{name}"\n' + SMALL).scenario["name"] == name
+    assert len(check_id(f"{_stem(name)}-0a1b2c")) <= 24
