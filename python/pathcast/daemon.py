@@ -23,6 +23,9 @@ from typing import Any
 from pathcast.errors import Exit, PathcastError
 from pathcast.state import Record, clean, records
 
+# how long a part may take to hear that it shall end, and again to end
+PATIENCE_S = 10.0
+
 # --- the side that asks ------------------------------------------------------------------------------------------
 
 
@@ -54,7 +57,7 @@ class Daemon:
     def down(self) -> None:
         """Ends the part and waits until it has removed what it made."""
         with contextlib.suppress(PathcastError):
-            self.ask("down")
+            self.ask("down", PATIENCE_S)
         self._wait()
 
     def _wait(self) -> None:
@@ -62,7 +65,7 @@ class Daemon:
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
             try:
-                self._process.wait(10)
+                self._process.wait(PATIENCE_S)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
@@ -73,8 +76,13 @@ class Daemon:
         with contextlib.suppress(OSError), selectors.DefaultSelector() as selector:
             pidfd = os.pidfd_open(self.record.pid)
             selector.register(pidfd, selectors.EVENT_READ)
-            if self.record.alive and not selector.select(10):
-                raise PathcastError("gone", f"process {self.record.pid} of {self.record.id} does not end")
+            if self.record.alive and not selector.select(PATIENCE_S):
+                pid = self.record.pid
+                raise PathcastError(
+                    "gone",
+                    f"process {pid} of {self.record.kind} `{self.record.id}` does not end",
+                    f"`kill -9 {pid}`, then `pathcast undo`",
+                )
         if pidfd is not None:
             os.close(pidfd)
         clean()
@@ -169,7 +177,8 @@ class Net(Part):
     def up(self) -> None:
         from pathcast import _native
 
-        self._network = _native.Network(self.config["text"], self.config["sets"], self.config["name"])
+        sets = [tuple(pair) for pair in self.config["sets"]]  # JSON knows lists only
+        self._network = _native.Network(self.config["text"], sets, self.config["name"])
 
     def describe(self) -> dict:
         return json.loads(self._network.describe())

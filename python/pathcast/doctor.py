@@ -146,6 +146,19 @@ def realtime() -> Check:
     return Check("real-time threads", DEGRADED, "SCHED_FIFO is refused", need, mend)
 
 
+def wakeups() -> Check:
+    """Whether real-time threads wake up in time now."""
+    from pathcast.lab.calm import late_share
+
+    late = late_share(500)
+    need = "an emulator that keeps its time"
+    if late <= 0.01:
+        return Check("wake-ups", OK, f"{100 * late:.1f} % of real-time wake-ups more than 1 ms late", need)
+    detail = f"{100 * late:.1f} % of real-time wake-ups are more than 1 ms late"
+    mend = "leave the machine alone; on a virtual machine, ask for processors of its own"
+    return Check("wake-ups", DEGRADED, detail, need, mend)
+
+
 def bpf() -> Check:
     """Type information of the kernel, and the privilege to load programs."""
     need = "the papers' controllers in the kernel"
@@ -206,6 +219,7 @@ CHECKS: tuple[Callable[[], Check], ...] = (
     path_manager,
     controllers,
     realtime,
+    wakeups,
     processors,
     bpf,
     cgroup,

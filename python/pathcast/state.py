@@ -182,7 +182,7 @@ def _read(path: Path) -> Record | None:
 
 def records(kind: str | None = None) -> list[Record]:
     """Every record, by name; files that are no records are passed over."""
-    found = [_read(path) for path in sorted(run_dir().glob("*.json"), key=lambda p: p.name)]
+    found = [_read(path) for path in sorted(run_dir().glob("*.json"), key=lambda p: p.stem)]
     return [r for r in found if r is not None and kind in (None, r.kind)]
 
 

@@ -57,7 +57,7 @@ def test_nor_what_a_link_points_to(file, tmp_path):
 
 
 def test_a_place_that_cannot_be_written_is_said(tmp_path):
-    with pytest.raises(PathcastError, match="cannot write the key file .*: No such file or directory"):
+    with pytest.raises(PathcastError, match=r"cannot write the key file .*: No such file or directory"):
         write_key(tmp_path / "no" / "keys")
 
 

@@ -189,9 +189,9 @@ impl<T> Mesh<T> {
         last.due
     }
 
-    /// Hands out, up to `slack` early, what leaves at the end of routes: runs (see [`Mesh::next_wake`]) whose last packet
-    /// is due by `now + slack` and has left the serialiser by `now`. For a driver that could only be late otherwise.
-    /// The mesh must have been stepped to `now`.
+    /// Hands out, up to `slack` or half of the link's `chunk` early, what leaves at the end of routes: runs (see
+    /// [`Mesh::next_wake`]) whose last packet is due by then and has left the serialiser by `now`. For a driver to which
+    /// every waking is dear, and that could only be late otherwise. The mesh must have been stepped to `now`.
     pub fn release_early(
         &mut self,
         now: Nanos,
@@ -199,11 +199,11 @@ impl<T> Mesh<T> {
         joins: impl Fn(&T, &T) -> bool,
         out: &mut impl FnMut(Nanos, RouteId, T),
     ) {
-        let latest = now.0.saturating_add(slack.0);
         for index in 0..self.links.len() {
             loop {
                 let link = &self.links[index];
                 let (chunk, delay) = (link.params().chunk.0, link.params().delay.0);
+                let latest = now.0.saturating_add(slack.0.max(chunk / 2));
                 let mut inside = link.inside();
                 let Some(head) = inside.next() else { break };
                 let last_hop = head.packet.hop as usize + 1 == self.routes[head.packet.route.0 as usize].len();

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from pathcast.cli import demo, doctor, net, paths, serve, undo
+from pathcast.cli import demo, doctor, learn, net, paths, predict, serve, undo
 
 app = typer.Typer(
     name="pathcast",
@@ -37,7 +37,9 @@ def _root(
 
 app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)
+app.command("learn")(learn.learn)
 app.command("paths")(paths.paths)
+app.command("predict")(predict.predict)
 app.command("serve")(serve.serve)
 app.command("undo")(undo.undo)
 app.add_typer(net.app, name="net")

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from pathcast.cli.output import Json, bits, console, print_json, size
-from pathcast.errors import usage
+from pathcast.errors import Exit, usage
 
 
 def demo(
@@ -37,7 +37,7 @@ def demo(
     plan = Plan(seed=seed, rounds=rounds, vary_rate=vary_rate, control=control)
     directory = RunDir(out or Path("out") / f"demo-{seed}{'-vary-rate' if vary_rate else ''}")
     with _listener(json) as listener:
-        document = run(plan, _emu(plan), lanes, listener)
+        document = run(plan, make_emu(plan), lanes, listener)
         listener.phase("writing results", 1)
         page = write(document, directory)
         listener.step(None)
@@ -47,9 +47,13 @@ def demo(
     else:
         _summary(document)
         print(f"results: {directory.path}, the page: {page}")
+    if document["untrustworthy"]:
+        print(f"not to be trusted: {document['untrustworthy']}", file=sys.stderr)
+        print("hint: leave the machine alone while it measures; `pathcast doctor` shows its wake-ups", file=sys.stderr)
+        raise typer.Exit(Exit.UNTRUSTWORTHY)
 
 
-def _emu(plan: Any) -> Callable[[], Any]:
+def make_emu(plan: Any) -> Callable[[], Any]:
     from pathcast.worlds.emu import Emu, Topology
 
     topology = Topology.parse(plan.topology(), source="the demo's topology")

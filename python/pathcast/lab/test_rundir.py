@@ -22,7 +22,7 @@ def names(directory):
 
 def test_run_json_says_where_it_comes_from(directory):
     document = json.loads(directory.run({"world": "emu", "seed": 7}).read_text())
-    assert list(document)[0] == "schema"
+    assert next(iter(document)) == "schema"
     assert document["schema"] == "pathcast.run/1"
     assert {"command", "started_unix_s", "wall_s", "versions", "host", "world", "seed"} <= set(document)
     assert document["wall_s"] >= 0

@@ -16,13 +16,10 @@ meta.json, schema "pathcast.model/1":
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import platform
-import tempfile
 import warnings
-import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -37,13 +34,10 @@ import skops.io
 from pathcast.predict.errors import ModelFileError
 from pathcast.predict.features import Round, as_rounds
 from pathcast.predict.packing import Packable, pack, unpack
+from pathcast.predict.sealed import LEARN_AGAIN, read, seal, unseal, write
 from pathcast.predict.trusted import foreign_types
 
 SCHEMA = "pathcast.model/1"
-LARGEST_BYTES = 64 * 1024 * 1024
-LEARN_AGAIN = "make it again with `pathcast learn`"
-_MARK = b"pathcast.model sha256="
-_TAIL = len(_MARK) + 64
 
 
 @dataclass(frozen=True)
@@ -72,8 +66,18 @@ def save(
 ) -> None:
     """Write a fitted predictor or PathChoice to `path`, whole or not at all.
 
+    Raises what `dumps` raises, and OSError when the place cannot be written.
+    """
+    write(Path(path), dumps(predictor, meta, rounds=rounds))
+
+
+def dumps(
+    predictor: Packable, meta: Mapping[str, Any] | None = None, *, rounds: Iterable[Round | Mapping[str, Any]]
+) -> bytes:
+    """The bytes that `save` writes.
+
     meta: whatever JSON can hold. rounds: those that it was trained on, for their hash. Raises ValueError when
-    `meta` is no JSON, sklearn's NotFittedError, RoundError, and OSError when the place cannot be written.
+    `meta` is no JSON, sklearn's NotFittedError, and RoundError.
     """
     checked = as_rounds(rounds)
     spec, estimators = pack(predictor)
@@ -92,24 +96,17 @@ def save(
         text = json.dumps(document, indent=1, sort_keys=True, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise ValueError(f"meta or parameters cannot be written as JSON: {error}") from error
-    _write(Path(path), _encode(text.encode(), model))
+    return _encode(text.encode(), model)
 
 
 def load(path: str | os.PathLike[str]) -> StoredModel:
     """Read what `save` wrote; predictions are equal bit for bit. Raises ModelFileError only."""
-    path = Path(path)
-    try:
-        with path.open("rb") as file:
-            data = file.read(LARGEST_BYTES + 1)
-    except FileNotFoundError as error:
-        raise ModelFileError(path, "there is no such file", "make one with `pathcast learn`") from error
-    except OSError as error:
-        raise ModelFileError(
-            path, f"cannot be read ({error.strerror})", "check the path and its permissions"
-        ) from error
-    if len(data) > LARGEST_BYTES:
-        raise ModelFileError(path, f"is larger than {LARGEST_BYTES} bytes, no model is", "check the path")
+    return loads(read(Path(path)), path)
 
+
+def loads(data: bytes, path: str | os.PathLike[str]) -> StoredModel:
+    """Read what `dumps` made; `path` names it in errors. Raises ModelFileError only."""
+    path = Path(path)
     text, model = _decode(path, data)
     document = _document(path, text)
     try:
@@ -138,30 +135,15 @@ def load(path: str | os.PathLike[str]) -> StoredModel:
 
 
 def _encode(text: bytes, model: bytes) -> bytes:
-    """The archive; its comment is the mark and the digest of all bytes before the digest."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr(zipfile.ZipInfo("meta.json"), text)
-        archive.writestr(zipfile.ZipInfo("model.skops"), model)
-        archive.comment = _MARK + b"0" * 64
-    body = buffer.getvalue()[:-64]
-    return body + hashlib.sha256(body).hexdigest().encode()
+    return seal({"meta.json": text, "model.skops": model}, "model")
 
 
 def _decode(path: Path, data: bytes) -> tuple[bytes, bytes]:
     """meta.json and model.skops of a file whose digest is right."""
-    if data[-_TAIL:-64] != _MARK:
-        raise ModelFileError(path, "is no pathcast model, or is cut off", f"check the path, or {LEARN_AGAIN}")
-    if hashlib.sha256(data[:-64]).hexdigest().encode() != data[-64:]:
-        raise ModelFileError(path, "is damaged: its SHA-256 does not match", f"copy it again, or {LEARN_AGAIN}")
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            members = sorted((item.filename, item.compress_type) for item in archive.infolist())
-            if members != [("meta.json", zipfile.ZIP_STORED), ("model.skops", zipfile.ZIP_STORED)]:
-                raise ModelFileError(path, f"holds {[name for name, _ in members]}, not a stored model", LEARN_AGAIN)
-            return archive.read("meta.json"), archive.read("model.skops")
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
-        raise ModelFileError(path, f"is no readable archive ({error})", LEARN_AGAIN) from error
+    members = unseal(path, data, "model")
+    if set(members) != {"meta.json", "model.skops"}:
+        raise ModelFileError(path, f"holds {sorted(members)}, not a stored model", LEARN_AGAIN)
+    return members["meta.json"], members["model.skops"]
 
 
 def _document(path: Path, text: bytes) -> dict[str, Any]:
@@ -185,20 +167,6 @@ def _document(path: Path, text: bytes) -> dict[str, Any]:
     if not whole:
         raise ModelFileError(path, "meta.json lacks a part that the schema asks for", LEARN_AGAIN)
     return document
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Beside the target, then renamed over it: a reader sees the old file or the new one."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def _hash_rounds(rounds: list[Round]) -> str:

@@ -140,7 +140,9 @@ def test_hosts_and_ports(text, expected):
     assert address(text, 5275) == expected
 
 
-@pytest.mark.parametrize("text", ["", ":80", "h:0", "h:65536", "h:x", "h:-1", "[::1", "[::1]80", "[]:80", "h:²", "h: 1"])
+@pytest.mark.parametrize(
+    "text", ["", ":80", "h:0", "h:65536", "h:x", "h:-1", "[::1", "[::1]80", "[]:80", "h:²", "h: 1"]
+)
 def test_what_is_no_host_is_refused(text):
     with pytest.raises(PathcastError) as error:
         address(text, 5275)

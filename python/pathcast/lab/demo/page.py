@@ -24,6 +24,7 @@ p.lead { color: var(--soft); margin-top: 0 }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .92rem }
 th, td { padding: .28rem .8rem .28rem 0; text-align: right; border-bottom: 1px solid var(--line) }
 th:first-child, td:first-child { text-align: left } tr.mark td { background: var(--mark); font-weight: 600 }
+.warning { border-left: 4px solid #d55e00; padding-left: .8rem }
 img { max-width: 100% } .scroll { overflow-x: auto } code { font-size: .9em } small { color: var(--soft) }
 """
 
@@ -58,12 +59,16 @@ def page(document: dict[str, Any], figures: dict[str, Path]) -> str:
         f"{size(plan['transfer_bytes'])} transfers, probes of {size(plan['probe_bytes'])} a path; "
         f"{counted['training']} training and {counted['unseen']} unseen rounds counted, {counted['left_out']} left out."
     )
+    warning = ""
+    if document["untrustworthy"]:
+        warning = f'<p class="warning">Not to be trusted: {escape(document["untrustworthy"])}.</p>'
     rtts = " and ".join(f"{r * 1e3:.0f} ms" for r in choice["rtt_s"])
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>pathcast demo</title><style>{_CSS}</style></head><body>
 <h1>How fast will a Multipath TCP transfer be, before it is sent?</h1>
 <p class="lead">{lead}</p>
+{warning}
 <h2>Errors on unseen rounds</h2>
 {_table(("predictor", "RMSE", "within 10 %"), error_rows, 0)}
 <p><small>“Wrong probes” is the multi-probe predictor fed with another round's probes: it must be worse.</small></p>

@@ -66,7 +66,8 @@ class Plan:
         """The two-path WAN as a scenario."""
         links = "".join(
             f'[[link]]\nname = "{link}"\na = "client"\nb = "server"\nrate = "{self.rate_bps}bit"\ndelay = "50ms"\n'
-            f'chunk = "{self.chunk}"\nqueue = "{self.queue_packets} packets"\n\n[[path]]\nname = "{path}"\nlinks = ["{link}"]\n\n'
+            f'chunk = "{self.chunk}"\nqueue = "{self.queue_packets} packets"\n\n'
+            f'[[path]]\nname = "{path}"\nlinks = ["{link}"]\n\n'
             for link, path in zip(LINKS, PATHS, strict=True)
         )
         return f'name = "demo"\nseed = {self.seed}\n\n{links}'

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from pathcast.lab.calm import late_share
 from pathcast.lab.demo.plan import PATHS, Plan, Setting
 from pathcast.lab.turns import turn
 from pathcast.worlds.results import Transfer
@@ -34,6 +35,7 @@ class Round:
     actual_bps: float | None = None
     tcp_bps: list[float] | None = None
     predicted_bps: dict[str, float] | None = None
+    placebo_bps: float | None = None  # the multi-probe predictor's word on another round's probes
     subflow_bytes: list[int] = field(default_factory=list)
     fallback: str | None = None
     emulator: dict[str, Any] = field(default_factory=dict)
@@ -61,16 +63,21 @@ def single_paths(world: Any, bytes: int, control: str) -> list[Transfer]:
     return together(*(lambda p=p: world.tcp_probe(p, bytes, control) for p in PATHS))
 
 
-def measure(world: Any, plan: Plan, index: int, predict: Predict | None) -> Round:
+def measure(
+    world: Any, plan: Plan, index: int, predict: Predict | None, worth_repeating: Callable[[], bool] = lambda: True
+) -> Round:
     """One round, repeated up to twice when the emulator was late or Multipath TCP did not use both paths.
 
     With `predict`, the round is an unseen one: it is called with the probes before the transfer starts.
     """
+    alone = False
     for attempt in range(1, ATTEMPTS + 1):
-        with turn(alone=attempt > 1, cancelled=lambda: world.cancelled):
+        with turn(alone=alone, cancelled=lambda: world.cancelled):
             round = _attempt(world, plan, index, attempt, predict)
-        if round.left_out is None:
+        if round.left_out is None or not worth_repeating():
             break
+        # the machine for itself helps if it was our own load that made the emulator late
+        alone = late_share() <= 0.01
     return round
 
 
@@ -138,8 +145,9 @@ class Lanes:
         futures = [self._pool.submit(self._on_a_lane, job) for job in jobs]
         try:
             for future in as_completed(futures):
+                result = future.result()
                 if done is not None:
-                    done(future.result())
+                    done(result)
         except BaseException:
             for future in futures:
                 future.cancel()

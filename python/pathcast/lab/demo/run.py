@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from pathcast.errors import Exit, PathcastError
 from pathcast.lab.demo.plan import PATHS, Plan
 from pathcast.lab.demo.rounds import Lanes, Round, measure, shares, truth
 from pathcast.lab.turns import turn
 
 # more than one round in so many left out: the machine was too busy for any result to be trusted
 LEFT_OUT_LIMIT = 0.1
+MINIMUM_TRAINING, MINIMUM_UNSEEN = 10, 2
 
 
 class Listener(Protocol):
@@ -36,16 +36,16 @@ class Predictors:
             "cdf": CdfMatching().fit(single(rounds), y),
             "single": SingleProbeSVR(random_state=seed).fit(single(rounds), y),
         }
-        self.multi = MultiProbeSVR(random_state=seed).fit(multi(rounds), y)
+        self._multi = MultiProbeSVR(random_state=seed).fit(multi(rounds), y)
         self.choice = PathChoice(PATHS, random_state=seed).fit(rounds)
 
     def __call__(self, probes: dict[str, Any]) -> dict[str, float]:
         predicted = {n: float(p.predict([[probes["mptcp_probe_bps"]]])[0]) for n, p in self._single.items()}
-        return {**predicted, "multi": self.placebo(probes["probes_bps"])}
+        return {**predicted, "multi": self.multi_bps(probes["probes_bps"])}
 
-    def placebo(self, probes_bps: Sequence[float]) -> float:
+    def multi_bps(self, probes_bps: Sequence[float]) -> float:
         """The multi-probe predictor's word on any probes."""
-        return float(self.multi.predict([list(probes_bps)])[0])
+        return float(self._multi.predict([list(probes_bps)])[0])
 
 
 def usable(round: Round) -> dict[str, Any]:
@@ -54,16 +54,23 @@ def usable(round: Round) -> dict[str, Any]:
     return {k: getattr(round, k) for k in keys}
 
 
-def errors(rounds: Sequence[Round], predictors: Predictors, seed: int) -> dict[str, dict[str, Any]]:
+def feed_wrong_probes(rounds: Sequence[Round], predictors: Predictors, seed: int) -> None:
+    """Lets the multi-probe predictor predict every round from another one's probes."""
+    if len(rounds) < 2:
+        return
+    shift = random.Random(seed).randrange(1, len(rounds))
+    for i, round in enumerate(rounds):
+        round.placebo_bps = predictors.multi_bps(rounds[(i + shift) % len(rounds)].probes_bps)
+
+
+def errors(rounds: Sequence[Round]) -> dict[str, dict[str, Any]]:
     """The errors of each predictor on unseen rounds, and of the multi-probe one fed with another round's probes."""
     from pathcast.predict import summarise
 
     actual = [r.actual_bps for r in rounds]
     result = {n: dict(summarise([r.predicted_bps[n] for r in rounds], actual)) for n in ("multi", "single", "cdf")}
-    if len(rounds) >= 2:
-        shift = random.Random(seed).randrange(1, len(rounds))
-        others = [rounds[(i + shift) % len(rounds)] for i in range(len(rounds))]
-        result["placebo"] = dict(summarise([predictors.placebo(r.probes_bps) for r in others], actual))
+    if all(r.placebo_bps for r in rounds):
+        result["placebo"] = dict(summarise([r.placebo_bps for r in rounds], actual))
     return result
 
 
@@ -83,30 +90,54 @@ def choose(predictors: Predictors, plan: Plan, world: Any) -> dict[str, Any]:
     }
 
 
+class Tally:
+    """Counts the rounds that had to be left out: more than one in ten, and the result is not to be trusted."""
+
+    def __init__(self, plan: Plan, listener: Listener) -> None:
+        self._allowed = LEFT_OUT_LIMIT * (plan.rounds + plan.unseen)
+        self._listener = listener
+        self.left_out: list[Round] = []
+
+    def __call__(self, done: Round) -> None:
+        if done.left_out is not None:
+            self.left_out.append(done)
+        self._listener.step(done)
+
+    def trustworthy(self) -> bool:
+        """Whether few enough were left out so far. Once it is False no repetition can mend it."""
+        return len(self.left_out) <= self._allowed
+
+
+def counted(rounds: Sequence[Round], at_least: int) -> list[Round]:
+    """The rounds that were not left out; all of them where too few remain to say anything (the result says so)."""
+    kept = [r for r in rounds if r.left_out is None]
+    return kept if len(kept) >= at_least else list(rounds)
+
+
 def run(plan: Plan, make_world: Callable[[], Any], lanes: int, listener: Listener) -> dict[str, Any]:
-    """The document of a whole demo. Raises PathcastError (exit 3) if too many rounds had to be left out."""
+    """The document of a whole demo; `untrustworthy` in it says why, or is None."""
     started = time.monotonic()
     threading.Thread(target=_import_early, daemon=True).start()
+    tally = Tally(plan, listener)
     listener.phase("building the networks", 1)
     with Lanes(make_world, lanes) as worlds:
         world_name = worlds.world
         listener.step(None)
         listener.phase("training rounds", plan.rounds)
-        jobs = [lambda w, i=i: measure(w, plan, i, None) for i in range(plan.rounds)]
-        training = worlds.run(jobs, listener.step)
-        counted = [r for r in training if r.left_out is None]
-        _check_left_out(training)
+        jobs = [lambda w, i=i: measure(w, plan, i, None, tally.trustworthy) for i in range(plan.rounds)]
+        training = worlds.run(jobs, tally)
 
         listener.phase("learning", 1)
-        predictors = Predictors([usable(r) for r in counted], plan.seed)
+        learnt = counted(training, MINIMUM_TRAINING)
+        predictors = Predictors([usable(r) for r in learnt], plan.seed)
         listener.step(None)
 
         listener.phase("unseen rounds: predict, then send", plan.unseen)
         indices = range(plan.rounds, plan.rounds + plan.unseen)
-        jobs = [lambda w, i=i: measure(w, plan, i, predictors) for i in indices]
-        unseen = worlds.run(jobs, listener.step)
-        _check_left_out([*training, *unseen])
-        judged = [r for r in unseen if r.left_out is None]
+        jobs = [lambda w, i=i: measure(w, plan, i, predictors, tally.trustworthy) for i in indices]
+        unseen = worlds.run(jobs, tally)
+        judged = counted(unseen, MINIMUM_UNSEEN)
+        feed_wrong_probes(judged, predictors, plan.seed)
 
         listener.phase("where the bytes go, by size", len(plan.share_rtts_s) * len(plan.share_bytes))
         points = shares(worlds, plan, listener.step)
@@ -119,32 +150,29 @@ def run(plan: Plan, make_world: Callable[[], Any], lanes: int, listener: Listene
         "world": world_name,
         "paths": list(PATHS),
         "plan": vars(plan),
+        "untrustworthy": _reason(tally, len(rounds)),
         "rounds": [r.document() for r in rounds],
         "counted": {
-            "training": len(counted),
+            "training": len(learnt),
             "unseen": len(judged),
-            "left_out": len(rounds) - len(counted) - len(judged),
+            "left_out": len(tally.left_out),
             "repeated": sum(r.attempts - 1 for r in rounds),
         },
-        "errors": errors(judged, predictors, plan.seed),
+        "errors": errors(judged),
         "shares": points,
         "choice": choice,
         "elapsed_s": time.monotonic() - started,
     }
 
 
+def _reason(tally: Tally, rounds: int) -> str | None:
+    if tally.trustworthy():
+        return None
+    out = tally.left_out
+    return f"{len(out)} of {rounds} rounds had to be left out; the last because {out[-1].left_out}"
+
+
 def _import_early() -> None:
     """scikit-learn takes seconds to import: meanwhile the first rounds run."""
     import pathcast.predict.path_choice
     import pathcast.predict.probe_svr  # noqa: F401
-
-
-def _check_left_out(rounds: Sequence[Round]) -> None:
-    out = [r for r in rounds if r.left_out is not None]
-    if len(out) > LEFT_OUT_LIMIT * len(rounds):
-        raise PathcastError(
-            "untrustworthy",
-            f"{len(out)} of {len(rounds)} rounds had to be left out; the last because {out[-1].left_out}",
-            "leave the machine alone while it measures, or use fewer --lanes",
-            Exit.UNTRUSTWORTHY,
-        )

@@ -1,0 +1,100 @@
+"""What a command measures: HOST, or an emulated network in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pathcast.cli.paths import KeyFile
+from pathcast.errors import usage
+
+__all__ = ["Host", "KeyFile", "Paths", "Set", "Target", "TopologyFile", "World", "names", "target"]
+
+Host = Annotated[
+    str | None, typer.Argument(help="HOST or HOST:PORT of a `pathcast serve`.", show_default=False, metavar="[HOST]")
+]
+World = Annotated[str, typer.Option(help="host: your own network; emu: emulated links and the real kernel.")]
+TopologyFile = Annotated[
+    Path | None, typer.Option("--topology", help="With --world emu: the network, in place of HOST.", show_default=False)
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="With --world emu: KEY=VALUE over the file's; may be repeated.", show_default=False),
+]
+Paths = Annotated[
+    str | None, typer.Option("--paths", help="Names with commas between (default: all).", show_default=False)
+]
+
+
+@dataclass(frozen=True)
+class Target:
+    """A world and what is at its other end. `command`: the arguments that name it, for hints."""
+
+    world: str
+    name: str
+    command: str
+    about: dict[str, Any]
+    _open: Callable[[], AbstractContextManager[Callable[[], AbstractContextManager[Any]]]]
+
+    def open(self) -> AbstractContextManager[Callable[[], AbstractContextManager[Any]]]:
+        """Gives a maker of worlds: of a host a new session each time, of an emulated network the same one."""
+        return self._open()
+
+
+def target(host: str | None, world: str, topology: Path | None, set: list[str] | None, key_file: Path | None) -> Target:
+    """The target of these options; refuses those that do not go together."""
+    if world == "host":
+        if host is None:
+            raise usage(
+                "no HOST was given", "name a host that runs `pathcast serve`, or give --world emu --topology FILE"
+            )
+        if topology is not None or set:
+            raise usage("--topology and --set go with --world emu")
+        return _host(host, key_file)
+    if world != "emu":
+        raise usage(f"--world `{world}`: allowed are host and emu")
+    if topology is None:
+        raise usage("--world emu needs --topology FILE", "for example topologies/two-path.toml")
+    if host is not None or key_file is not None:
+        raise usage("HOST and --key-file do not go with --world emu: both ends are in the emulated network")
+    return _emu(topology, set or [])
+
+
+def names(option: str, text: str) -> tuple[str, ...]:
+    """`a,b` as names."""
+    found = tuple(part.strip() for part in text.split(","))
+    if not all(found):
+        raise usage(f"{option} `{text}`: give names with commas between, for example path1,path2")
+    return found
+
+
+def _host(host: str, key_file: Path | None) -> Target:
+    from pathcast.worlds.host import Host, address
+
+    name, port = address(host, 5275)
+
+    def open() -> AbstractContextManager[Any]:
+        return nullcontext(lambda: Host(host, key_file))
+
+    key = f" --key-file {key_file}" if key_file else ""
+    return Target("host", name.lower() if port == 5275 else f"{name.lower()}:{port}", f"{host}{key}", {}, open)
+
+
+def _emu(file: Path, sets: list[str]) -> Target:
+    from pathcast.worlds.emu import Emu, Topology
+
+    topology = Topology.load(file, sets)
+
+    @contextmanager
+    def open() -> Iterator[Callable[[], AbstractContextManager[Any]]]:
+        with Emu(topology) as world:
+            yield lambda: nullcontext(world)
+
+    words = "".join(f" --set {item}" for item in sets)
+    about = {"set": dict(topology.sets)}
+    return Target("emu", topology.scenario["name"], f"--world emu --topology {file}{words}", about, open)

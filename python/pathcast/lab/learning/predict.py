@@ -1,0 +1,129 @@
+"""Predictions out of a model: one probe a path, then the throughput and duration of every choice of paths."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from pathcast.errors import Exit, PathcastError, usage
+from pathcast.lab.learning.learn import OpenWorld, of, of_control
+from pathcast.lab.learning.model import MINIMUM_ROUNDS, Learnt, present, written
+
+# a transfer of another size than learnt has another share of slow start: further away than this is a guess
+LARGEST_FACTOR = 2
+
+
+def predict(
+    file: Path,
+    world_name: str,
+    target: str,
+    open: Callable[[], AbstractContextManager[OpenWorld]],
+    bytes: int,
+    only: tuple[str, ...] | None = None,
+    control: str | None = None,
+) -> dict[str, Any]:
+    """The document of one prediction; `only` names the paths to choose among.
+
+    `chosen` is None when no choice can be trusted, since every one has a probe outside of what was trained on. Raises
+    PathcastError (exit 2) when the model is of something else, has too few rounds, or no size near `bytes`.
+    """
+    model = Learnt.load(file)
+    of(model, file, world_name, target)
+    of_control(model, file, control)
+    size = learnt_size(model, bytes)
+    choice, warnings = model.fit(size)
+    ranges = dict(zip(model.names, model.trained_on(size), strict=True))
+
+    with open() as open_world, open_world() as world:
+        names, notes = present(model, world, only)
+        wanted = [p for p in model.paths if p.name in names]
+        probes = {p.name: world.tcp_probe(names[p.name], model.probe_bytes, model.control) for p in wanted}
+    found = {name: probe.throughput_bps for name, probe in probes.items()}
+    if size != bytes:
+        notes.append(f"learnt with transfers of {written(size)}, asked for is {written(bytes)}: taken to be as fast")
+    outside = [name for name, bps in found.items() if not ranges[name][0] <= bps <= ranges[name][1]]
+    for name in outside:
+        low, high = ranges[name]
+        notes.append(
+            f"the probe of {names[name]}, {found[name] / 1e6:.3g} Mbit/s, lies outside of what was trained on, "
+            f"{low / 1e6:.3g} to {high / 1e6:.3g} Mbit/s"
+        )
+    options = _options(choice, found, names, outside, bytes)
+    if not options:
+        raise usage(f"the model has no choice among {','.join(found)}", "learn more rounds")
+    trusted = [o for o in options if o["within_training_range"]]
+    if trusted and trusted[0] is not options[0]:
+        notes.append(f"{'+'.join(options[0]['paths'])} is not chosen: its probes lie outside of what was trained on")
+    return {
+        "world": model.world,
+        "target": target,
+        "size_bytes": bytes,
+        "paths": [{"name": names[p.name], "local": p.local, "remote": p.remote} for p in wanted],
+        "probes_bps": list(found.values()),
+        "options": options,
+        "chosen": trusted[0]["paths"] if trusted else None,
+        "probe_bytes": sum(probe.bytes for probe in probes.values()),
+        "model": {
+            "file": str(file),
+            "rounds": len(model.training(size)),
+            "size_bytes": size,
+            "control": model.control,
+            "training_range_bps": [list(ranges[p.name]) for p in wanted],
+            "warnings": warnings,
+        },
+        "notes": notes,
+    }
+
+
+def untrustworthy(document: dict[str, Any]) -> PathcastError | None:
+    """The error (exit 3) that a prediction without any choice to trust ends with."""
+    if document["chosen"] is not None:
+        return None
+    return PathcastError(
+        "untrustworthy",
+        "no choice of paths can be predicted: each has a probe outside of what the model was trained on",
+        "add rounds under the conditions of now: `pathcast learn`",
+        Exit.UNTRUSTWORTHY,
+    )
+
+
+def learnt_size(model: Learnt, bytes: int) -> int:
+    """The learnt size nearest to `bytes`, by ratio, within a factor of 2. Raises PathcastError (exit 2)."""
+    sizes = model.sizes()
+    ready = [size for size, rounds in sizes.items() if rounds >= MINIMUM_ROUNDS]
+    if bytes < 1:
+        raise usage("--size: a transfer has at least one byte")
+    near = [s for s in ready if max(s, bytes) <= LARGEST_FACTOR * min(s, bytes)]
+    if near:
+        return min(near, key=lambda s: abs(math.log(s / bytes)))
+    learnt = ", ".join(f"{written(s)} ({n} rounds)" for s, n in sizes.items()) or "none"
+    raise usage(
+        f"no size within a factor of {LARGEST_FACTOR} of {written(bytes)} is learnt; learnt are: {learnt}; "
+        f"{MINIMUM_ROUNDS} rounds are needed",
+        f"learn it: `pathcast learn` with --size {written(bytes)}",
+    )
+
+
+def _options(
+    choice: Any, probes: dict[str, float], names: dict[str, str], outside: list[str], bytes: int
+) -> list[dict[str, Any]]:
+    """Every choice among the probed paths, best first, by the names of now."""
+    from pathcast.predict import rank
+
+    found = []
+    for paths, predictor in choice.predictors_.items():
+        if set(paths) <= set(probes):
+            bps = float(predictor.predict([[probes[name] for name in paths]])[0])
+            found.append(
+                {
+                    "paths": [names[name] for name in paths],
+                    "predicted_bps": bps,
+                    "duration_s": 8 * bytes / bps,
+                    "rmse_bps": float(predictor.best_rmse_bps_),
+                    "within_training_range": not set(paths) & set(outside),
+                }
+            )
+    return rank(found) if found else []

@@ -1,0 +1,79 @@
+"""`pathcast demo`: refusals, and one short run end to end."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+from conftest import COMMAND
+
+from pathcast.lab.demo.test_run import check_directory, check_document
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--rounds", "9"], "allowed are 10 to 1000"),
+        (["--rounds", "x"], "--rounds"),
+        (["--seed", "-1"], "--seed"),
+        (["--lanes", "0"], "allowed are 1 to 8"),
+        (["--lanes", "9"], "allowed are 1 to 8"),
+        (["--world", "mars"], "`mars`"),
+        (["--vary-rat"], "--vary-rat"),
+    ],
+)
+def test_options_that_cannot_be_meant_are_2(pathcast, site, tmp_path, arguments, words):
+    done = pathcast("demo", *arguments, "--out", tmp_path / "out", "--json")
+    assert done.returncode == 2
+    assert words in done.error["message"]
+    assert site.empty()
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_place_that_cannot_be_written_is_2_before_anything_runs(pathcast, site, tmp_path):
+    (tmp_path / "file").touch()
+    done = pathcast("demo", "--out", tmp_path / "file", "--json")
+    assert done.returncode == 2
+    assert "--out" in done.error["message"]
+    assert site.empty()
+
+
+@pytest.mark.privileged
+def test_an_unknown_controller_is_2_names_the_known_and_leaves_nothing(pathcast, site, tmp_path):
+    done = pathcast("demo", "--rounds", "10", "--control", "nosuch", "--out", tmp_path / "out", "--json")
+    assert done.returncode == 2
+    assert done.error["code"] == "unknown-control"
+    assert "cubic" in done.error["message"]
+    assert site.empty()
+
+
+@pytest.mark.privileged
+def test_a_short_demo_end_to_end(site, tmp_path):
+    """On a machine that is too busy the demo must say so (3); then it gets one more chance, alone on its lane."""
+    for lanes in (3, 1):
+        out = tmp_path / f"out{lanes}"
+        command = [COMMAND, "demo", "--rounds", "10", "--seed", "7", "--lanes", str(lanes), "--json", "--out", out]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+        document = json.loads(done.stdout)
+        if done.returncode != 3:
+            break
+        assert document["error"]["code"] == "untrustworthy"
+        assert document["error"]["exit"] == 3
+        assert site.empty()
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert next(iter(document)) == "schema"
+    assert document["schema"] == "pathcast.demo/1"
+    assert document["world"] == "emu"
+    assert document["plan"]["seed"] == 7
+    assert document["directory"] == str(out)
+    check_document(document, 10, 8)
+    for r in document["rounds"]:
+        if r["left_out"] is None:
+            assert r["emulator"]["p99_s"] <= 1e-3
+            assert min(r["subflow_bytes"]) > 0
+            assert sum(r["subflow_bytes"]) >= document["plan"]["transfer_bytes"]
+    check_directory(out)
+    assert json.loads((out / "run.json").read_text())["result"]["errors"] == document["errors"]
+    assert site.empty()

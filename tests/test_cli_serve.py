@@ -1,0 +1,221 @@
+"""`pathcast serve` and `pathcast paths` on loopback: keys, addresses, refusals."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import stat
+
+import pytest
+from conftest import COMMAND, NOBODY
+
+SECRET = "5e" * 32
+
+
+@pytest.fixture
+def port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+@pytest.fixture
+def key_file(tmp_path):
+    path = tmp_path / "keys"
+    path.write_text(f"site {SECRET}\n")
+    path.chmod(0o600)
+    return path
+
+
+@pytest.fixture
+def far_end(start):
+    """Starts `serve --json` with these options and reads its document."""
+
+    def far_end(*arguments, command=(str(COMMAND),)):
+        process = start("serve", "--json", *arguments, command=command)
+        text = ""
+        for line in process.stdout:
+            text += line
+            with contextlib.suppress(ValueError):
+                return process, json.loads(text)
+        raise AssertionError(f"no document; {process.stderr.read()}")
+
+    return far_end
+
+
+def test_a_new_key_is_private_and_never_overwritten(pathcast, tmp_path):
+    file = tmp_path / "new"
+    done = pathcast("serve", "--new-key", file, "--json")
+    assert done.json == {"schema": "pathcast.key/1", "file": str(file), "id": "key1"}
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    text = file.read_text()
+    assert text.split()[1] not in done.stdout + done.stderr
+    again = pathcast("serve", "--new-key", file, "--json")
+    assert again.returncode == 2
+    assert "never overwritten" in again.error["message"]
+    assert file.read_text() == text
+    assert "key1" in pathcast("serve", "--new-key", tmp_path / "second").stdout
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604])
+def test_a_key_file_that_others_may_read_is_refused(pathcast, key_file, port, mode):
+    key_file.chmod(mode)
+    for command in (["serve", "--port", port], ["paths", f"127.0.0.1:{port}"]):
+        done = pathcast(*command, "--key-file", key_file, "--json")
+        assert done.returncode == 4
+        assert done.error["code"] == "key-file"
+        assert done.error["hint"] == f"chmod 600 {key_file}"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"), [("", "holds no key"), ("a b\n", "line 1"), (f"k {SECRET}\nk {SECRET}\n", "an id twice")]
+)
+def test_malformed_key_files_are_2(pathcast, key_file, text, words):
+    key_file.write_text(text)
+    done = pathcast("serve", "--key-file", key_file, "--json")
+    assert done.returncode == 2
+    assert words in done.error["message"]
+
+
+def test_a_missing_key_file_is_2_and_says_how_to_make_one(pathcast, tmp_path):
+    done = pathcast("serve", "--key-file", tmp_path / "none")
+    assert done.returncode == 2
+    assert "--new-key" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--open", "--key-file"], "exclude each other"),
+        (["--bind", "192.0.2.1"], "on loopback only"),
+        (["--bind", "0.0.0.0"], "on loopback only"),
+        (["--bind", "::"], "on loopback only"),
+        (["--key-file", "--bind", "nonsense"], "--bind `nonsense` is not an IP address"),
+        (["--bind", "localhost"], "--bind `localhost` is not an IP address"),
+        (["--key-file", "--announce", "300.1.1.1"], "--announce `300.1.1.1` is not an IP address"),
+        (["--port", "0"], "--port"),
+        (["--port", "65536"], "--port"),
+        (["--port", "x"], "--port"),
+    ],
+)
+def test_options_that_cannot_be_meant_are_2_and_show_no_secret(pathcast, key_file, arguments, words):
+    spelled = [w for a in arguments for w in ([a, key_file] if a == "--key-file" else [a])]
+    done = pathcast("serve", *spelled, "--json")
+    assert done.returncode == 2
+    assert words in done.error["message"]
+    assert SECRET not in done.stdout + done.stderr
+
+
+def test_a_port_in_use_is_1(pathcast, port):
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", port))
+        s.listen()
+        done = pathcast("serve", "--bind", "127.0.0.1", "--port", port, "--json")
+    assert done.returncode == 1
+    assert done.error["code"] == "cannot-listen"
+    assert str(port) in done.error["message"]
+
+
+def test_paths_to_a_far_end_with_a_key(pathcast, far_end, key_file, port):
+    _, about = far_end("--key-file", key_file, "--bind", "127.0.0.1", "--port", port)
+    assert about["schema"] == "pathcast.serve/1"
+    assert about["listening"] == [f"127.0.0.1:{port}"]
+    done = pathcast("paths", f"127.0.0.1:{port}", "--key-file", key_file, "--json")
+    assert done.returncode == 0
+    assert list(done.json) == ["schema", "host", "paths", "unusable"]
+    assert done.json["schema"] == "pathcast.paths/1"
+    table = pathcast("paths", f"127.0.0.1:{port}", "--key-file", key_file)
+    assert table.returncode == 0
+    assert "remote" in table.stdout
+
+
+def test_a_wrong_key_is_4(pathcast, far_end, key_file, port, tmp_path):
+    far_end("--key-file", key_file, "--bind", "127.0.0.1", "--port", port)
+    other = tmp_path / "other"
+    for text in (f"site {'00' * 32}\n", f"stranger {SECRET}\n"):
+        other.write_text(text)
+        other.chmod(0o600)
+        done = pathcast("paths", f"127.0.0.1:{port}", "--key-file", other, "--json")
+        assert done.returncode == 4
+        assert done.error["code"] == "refused"
+        assert "same key" in done.error["hint"]
+    assert pathcast("paths", f"127.0.0.1:{port}").returncode == 4  # the open key opens nothing here
+
+
+def test_without_a_key_only_loopback_is_served(pathcast, far_end, port):
+    _, about = far_end("--port", port)
+    assert set(about["listening"]) <= {f"127.0.0.1:{port}", f"[::1]:{port}"}
+    assert pathcast("paths", f"localhost:{port}", "--json").returncode == 0
+
+
+def test_nobody_there_is_1(pathcast, port):
+    done = pathcast("paths", f"127.0.0.1:{port}", "--json")
+    assert done.returncode == 1
+    assert done.error["code"] == "no-connection"
+    assert "pathcast serve" in done.error["hint"]
+    plain = pathcast("paths", f"127.0.0.1:{port}")
+    assert (plain.returncode, plain.stdout) == (1, "")
+
+
+def test_somebody_else_there_is_1(pathcast, start, port):
+    program = (
+        "import socket, sys\ns = socket.create_server(('127.0.0.1', int(sys.argv[1])))\nprint('up', flush=True)\n"
+        "while True:\n    c, _ = s.accept()\n    c.sendall(b'SSH-2.0-something else entirely' * 9)\n    c.close()\n"
+    )
+    import sys
+
+    other = start("-c", program, port, command=(sys.executable,))
+    assert other.stdout.readline() == "up\n"
+    done = pathcast("paths", f"127.0.0.1:{port}", "--json")
+    assert done.returncode == 1
+    assert done.error["code"] in ("protocol", "control-lost")
+
+
+@pytest.mark.parametrize("host", ["[::1", "h:0", "h:x", ":80", ""])
+def test_what_is_no_host_is_2(pathcast, host):
+    done = pathcast("paths", host, "--json")
+    assert done.returncode == 2
+    assert done.error["code"] == "usage"
+
+
+def test_a_host_that_nobody_knows_is_1(pathcast):
+    done = pathcast("paths", "nowhere.invalid", "--json")
+    assert done.returncode == 1
+    assert "nowhere.invalid" in done.error["message"]
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_signal_ends_it_with_one_document_in_all(far_end, port, number, status):
+    process, _ = far_end("--bind", "127.0.0.1", "--port", port)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == status
+    assert out == ""  # the document was read before
+    assert "Traceback" not in err
+    with socket.socket() as s:  # and the port is free again
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        s.bind(("127.0.0.1", port))
+
+
+@pytest.mark.privileged
+def test_a_user_without_rights_can_serve_and_ask(pathcast, far_end, open_site, nobody, port):
+    home = open_site.path
+    file = home / "keys"
+    assert pathcast("serve", "--new-key", file, prefix=nobody).returncode == 0
+    if os.geteuid() == 0:
+        assert file.stat().st_uid == NOBODY
+    far_end("--key-file", file, "--bind", "127.0.0.1", "--port", port, command=(*nobody, str(COMMAND)))
+    done = pathcast("paths", f"127.0.0.1:{port}", "--key-file", file, "--json", prefix=nobody)
+    assert done.returncode == 0
+
+
+@pytest.mark.privileged
+def test_a_port_below_1024_needs_rights(pathcast, open_site, nobody):
+    done = pathcast("serve", "--bind", "127.0.0.1", "--port", "77", "--json", prefix=nobody)
+    with open("/proc/sys/net/ipv4/ip_unprivileged_port_start") as file:
+        if int(file.read()) > 77:
+            assert done.returncode == 5
+            assert done.error["hint"] == "choose a port above 1023"
