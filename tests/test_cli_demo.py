@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import warnings
 
 import pytest
 from conftest import COMMAND
@@ -50,19 +51,18 @@ def test_an_unknown_controller_is_2_names_the_known_and_leaves_nothing(pathcast,
 
 @pytest.mark.privileged
 def test_a_short_demo_end_to_end(site, tmp_path):
-    """On a machine that is too busy the demo must say so (3); then it gets one more chance, alone on its lane."""
-    for lanes in (3, 1):
-        out = tmp_path / f"out{lanes}"
-        command = [COMMAND, "demo", "--rounds", "10", "--seed", "7", "--lanes", str(lanes), "--json", "--out", out]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-        document = json.loads(done.stdout)
-        if done.returncode != 3:
-            break
-        assert document["error"]["code"] == "untrustworthy"
-        assert document["error"]["exit"] == 3
-        assert site.empty()
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+    """On a machine that is too busy the demo says so by its exit status, and shows what it measured all the same."""
+    out = tmp_path / "out"
+    command = [COMMAND, "demo", "--rounds", "10", "--seed", "7", "--json", "--out", out]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900)
+    document = json.loads(done.stdout)
+    assert "error" not in document, done.stderr
+    assert done.returncode == (3 if document["untrustworthy"] else 0), done.stderr
+    if document["untrustworthy"]:
+        assert document["untrustworthy"] in done.stderr
+        warnings.warn(f"the demo found the machine too busy: {document['untrustworthy']}", stacklevel=1)
+    else:
+        assert done.stderr == ""
     assert next(iter(document)) == "schema"
     assert document["schema"] == "pathcast.demo/1"
     assert document["world"] == "emu"

@@ -16,7 +16,7 @@ from pathcast.errors import Exit, usage
 def demo(
     rounds: Annotated[int, typer.Option(help="Training rounds.")] = 24,
     seed: Annotated[int, typer.Option(help="Seed of everything that is drawn.")] = 1,
-    out: Annotated[Path | None, typer.Option(help="Directory of the results [default: out/demo-SEED].")] = None,
+    out: Annotated[Path | None, typer.Option(help="Directory of the results (default: out/demo-SEED).")] = None,
     vary_rate: Annotated[
         bool, typer.Option("--vary-rate", help="Draw the line rates too (10 to 200 Mbit/s): much harder to predict.")
     ] = False,

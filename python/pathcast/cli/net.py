@@ -21,7 +21,7 @@ Name = Annotated[str, typer.Argument(help="The network, as `net list` shows it."
 @app.command()
 def up(
     file: Annotated[Path, typer.Argument(help="A topology, for example topologies/two-path.toml.")],
-    name: Annotated[str | None, typer.Option(help="Its name [default: the topology's].")] = None,
+    name: Annotated[str | None, typer.Option(help="Its name (default: the topology's).")] = None,
     set: Annotated[
         list[str] | None, typer.Option("--set", help="KEY=VALUE over the file's, for example link.wan1.rate=5Mbit.")
     ] = None,
@@ -83,7 +83,7 @@ def set_(
     name: Name,
     link: Annotated[str, typer.Argument(help="A link of the topology.")],
     changes: Annotated[list[str], typer.Argument(help="KEY=VALUE, for example rate=2Mbit delay=40ms loss=0.01.")],
-    direction: Annotated[str | None, typer.Option(help="ab or ba [default: both].")] = None,
+    direction: Annotated[str | None, typer.Option(help="ab or ba (default: both).")] = None,
     json: Json = False,
 ) -> None:
     """Change a link while it runs."""

@@ -10,7 +10,7 @@ import typer
 from pathcast.cli.output import Json, console, print_json
 
 KeyFile = Annotated[
-    Path | None, typer.Option("--key-file", help="The far end's key file [default: the open key].", show_default=False)
+    Path | None, typer.Option("--key-file", help="The far end's key file (default: the open key).", show_default=False)
 ]
 
 

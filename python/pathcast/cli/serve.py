@@ -26,13 +26,13 @@ def serve(
     bind: Annotated[
         list[str] | None,
         typer.Option(
-            help="An address to listen on; may be repeated [default: all with a key or --open, else loopback]."
+            help="An address to listen on; may be repeated (default: all with a key or --open, else loopback)."
         ),
     ] = None,
     port: Annotated[int, typer.Option(min=1, max=65535, help="TCP port.")] = 5275,
     announce: Annotated[
         list[str] | None,
-        typer.Option(help="An address of this host to tell clients; may be repeated [default: all that are up]."),
+        typer.Option(help="An address of this host to tell clients; may be repeated (default: all that are up)."),
     ] = None,
     json: Json = False,
 ) -> None:

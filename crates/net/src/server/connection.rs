@@ -1,7 +1,7 @@
 //! The thread of one connection: carries bytes and time to its machine and back.
 
 use std::io::{self, Read};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::time::{Duration, Instant};
 
 use pathcast_base::Nanos;
@@ -13,6 +13,10 @@ use crate::poll;
 
 /// How much is read at once [byte].
 const CHUNK: usize = 256 << 10;
+/// Payload is waited for in pieces of about so much time, up to so many bytes: a waking a segment would cost more than all
+/// else that is done here.
+const PIECE_TIME: Nanos = Nanos::millis(2);
+const LARGEST_PIECE: u64 = CHUNK as u64;
 /// Enough for every message.
 const SMALL: usize = 4 << 10;
 
@@ -27,7 +31,9 @@ pub(super) fn serve(shared: &Shared, socket: &Socket, mut connection: Connection
 fn talk(shared: &Shared, socket: &Socket, connection: &mut Connection) -> io::Result<()> {
     let mut buffer = vec![0; SMALL];
     let mut unsent = Vec::new();
+    let mut pieces = Pieces { size: 1, since: None, received: 0 };
     loop {
+        pieces.adapt(socket, connection.awaited(), shared.now());
         unsent.append(&mut connection.output());
         let closing = connection.closing();
         let deadline = connection.deadline(&shared.service());
@@ -67,6 +73,7 @@ fn talk(shared: &Shared, socket: &Socket, connection: &mut Connection) -> io::Re
         }
         let now = shared.now();
         if connection.receiving() {
+            pieces.received += n as u64;
             if connection.absorb(now, n as u64) {
                 connection.settle(now, &mut shared.service());
                 shared.tell_notes();
@@ -76,6 +83,41 @@ fn talk(shared: &Shared, socket: &Socket, connection: &mut Connection) -> io::Re
             shared.tell_notes();
         }
     }
+}
+
+/// How much payload has to be there before we are woken.
+struct Pieces {
+    size: u64,
+    since: Option<Nanos>,
+    received: u64,
+}
+
+impl Pieces {
+    fn adapt(&mut self, socket: &Socket, awaited: u64, now: Nanos) {
+        let elapsed = now.saturating_sub(*self.since.get_or_insert(now)).0.max(1);
+        let at_this_rate = (u128::from(self.received) * u128::from(PIECE_TIME.0) / u128::from(elapsed)) as u64;
+        let wanted = at_this_rate.min(LARGEST_PIECE).min(awaited).max(1);
+        let changed = wanted < self.size || wanted >= 2 * self.size;
+        // a kernel that does not know it for MPTCP wakes us more often
+        if changed && await_pieces(socket, wanted as libc::c_int).is_ok() {
+            self.size = wanted;
+        }
+    }
+}
+
+/// Makes the socket readable only when so many bytes are there.
+fn await_pieces(socket: &Socket, bytes: libc::c_int) -> io::Result<()> {
+    // SAFETY: the option reads one int, which outlives the call.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_RCVLOWAT,
+            (&raw const bytes).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 fn at(shared: &Shared, deadline: Nanos) -> Instant {

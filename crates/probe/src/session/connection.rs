@@ -110,6 +110,14 @@ impl Connection {
         matches!(self.state, State::Receiving { .. })
     }
 
+    /// Payload that a transfer still awaits [byte]; 0 where this is none.
+    pub fn awaited(&self) -> u64 {
+        match self.state {
+            State::Receiving { bytes, received, .. } => bytes.saturating_sub(received),
+            _ => 0,
+        }
+    }
+
     /// When [`Connection::expire`] is to be called.
     pub fn deadline(&self, service: &Service) -> Nanos {
         let limits = &service.limits;

@@ -149,7 +149,8 @@ class _Run:
         """What the file holds, for people."""
         if not self._model.sizes():
             return "no round is kept"
-        return f"{len(self._model.rounds)} rounds are kept in {self._file}"
+        count = len(self._model.rounds)
+        return f"{count} {'rounds are' if count > 1 else 'round is'} kept in {self._file}"
 
     def fit(self) -> None:
         """Fits the predictor of this size, if there are rounds enough."""

@@ -157,7 +157,7 @@ class Learnt:
         try:
             header = json.loads(members.pop("model.json"))
             schema = header.pop("schema")
-        except (KeyError, ValueError, AttributeError) as error:
+        except (KeyError, ValueError, TypeError, AttributeError) as error:
             raise ModelFileError(file, f"has no readable model.json ({error!r})", LEARN_AGAIN) from None
         if schema != SCHEMA:
             raise ModelFileError(

@@ -11,6 +11,7 @@ from typing import Any
 from pathcast.errors import Exit, PathcastError, usage
 from pathcast.lab.learning.learn import OpenWorld, of, of_control
 from pathcast.lab.learning.model import MINIMUM_ROUNDS, Learnt, present, written
+from pathcast.lab.learning.rounds import probe
 
 # a transfer of another size than learnt has another share of slow start: further away than this is a guess
 LARGEST_FACTOR = 2
@@ -27,8 +28,9 @@ def predict(
 ) -> dict[str, Any]:
     """The document of one prediction; `only` names the paths to choose among.
 
-    `chosen` is None when no choice can be trusted, since every one has a probe outside of what was trained on. Raises
-    PathcastError (exit 2) when the model is of something else, has too few rounds, or no size near `bytes`.
+    `chosen` is None when no choice can be trusted: every one has a probe outside of what was trained on, or the
+    emulator was late. Raises PathcastError (exit 2) when the model is of something else, has too few rounds, or no
+    size near `bytes`.
     """
     model = Learnt.load(file)
     of(model, file, world_name, target)
@@ -40,8 +42,10 @@ def predict(
     with open() as open_world, open_world() as world:
         names, notes = present(model, world, only)
         wanted = [p for p in model.paths if p.name in names]
-        probes = {p.name: world.tcp_probe(names[p.name], model.probe_bytes, model.control) for p in wanted}
-    found = {name: probe.throughput_bps for name, probe in probes.items()}
+        probes, fault = probe(world, [names[p.name] for p in wanted], model.probe_bytes, model.control)
+    found = {p.name: sent.throughput_bps for p, sent in zip(wanted, probes, strict=True)}
+    if fault:
+        notes.append(f"the probes are not to be trusted: {fault}")
     if size != bytes:
         notes.append(f"learnt with transfers of {written(size)}, asked for is {written(bytes)}: taken to be as fast")
     outside = [name for name, bps in found.items() if not ranges[name][0] <= bps <= ranges[name][1]]
@@ -54,7 +58,7 @@ def predict(
     options = _options(choice, found, names, outside, bytes)
     if not options:
         raise usage(f"the model has no choice among {','.join(found)}", "learn more rounds")
-    trusted = [o for o in options if o["within_training_range"]]
+    trusted = [o for o in options if o["within_training_range"] and not fault]
     if trusted and trusted[0] is not options[0]:
         notes.append(f"{'+'.join(options[0]['paths'])} is not chosen: its probes lie outside of what was trained on")
     return {
@@ -65,7 +69,7 @@ def predict(
         "probes_bps": list(found.values()),
         "options": options,
         "chosen": trusted[0]["paths"] if trusted else None,
-        "probe_bytes": sum(probe.bytes for probe in probes.values()),
+        "probe_bytes": sum(sent.bytes for sent in probes),
         "model": {
             "file": str(file),
             "rounds": len(model.training(size)),
@@ -84,8 +88,8 @@ def untrustworthy(document: dict[str, Any]) -> PathcastError | None:
         return None
     return PathcastError(
         "untrustworthy",
-        "no choice of paths can be predicted: each has a probe outside of what the model was trained on",
-        "add rounds under the conditions of now: `pathcast learn`",
+        f"no choice of paths can be predicted: {'; '.join(document['notes'])}",
+        "add rounds under the conditions of now: `pathcast learn`; an emulator needs the machine for itself",
         Exit.UNTRUSTWORTHY,
     )
 

@@ -7,13 +7,14 @@ paths of a real host may share a bottleneck, so that nothing is sent at the same
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 from pathcast.errors import Exit, PathcastError
 from pathcast.lab.turns import turn
+from pathcast.worlds.results import Transfer, Verdict
 
 ATTEMPTS = 3
 
@@ -60,6 +61,18 @@ def measure(world: Any, names: Mapping[str, str], task: Task, heard: Heard = lam
     return round
 
 
+def probe(world: Any, paths: Sequence[str], bytes: int, control: str | None) -> tuple[list[Transfer], str | None]:
+    """A TCP probe on each path, by the names of now, and what was wrong with them; repeated as a round is."""
+    if not hasattr(world, "judged"):
+        return [world.tcp_probe(path, bytes, control) for path in paths], None
+    for attempt in range(1, ATTEMPTS + 1):
+        with turn(alone=attempt > 1, cancelled=lambda: world.cancelled), world.judged() as verdict:
+            found = [world.tcp_probe(path, bytes, control) for path in paths]
+        if verdict.valid:
+            return found, None
+    return found, _late(verdict)
+
+
 def empty(task: Task) -> dict[str, Any]:
     """A round before anything is measured."""
     return {
@@ -96,10 +109,14 @@ def _attempt(world: Any, names: Mapping[str, str], task: Task, heard: Heard) -> 
     if verdict is not None:
         result["emulator"] = {**verdict.release_error, "realtime": verdict.realtime}
         if not verdict.valid:
-            late, lost = verdict.release_error.get("p99_s", 0.0), verdict.dropped_unmodelled
-            faults.append(f"the emulator was late (p99 {late * 1e3:.2f} ms) or lost {lost} packets")
+            faults.append(_late(verdict))
     result["left_out"] = faults[0] if faults else None
     return result
+
+
+def _late(verdict: Verdict) -> str:
+    late, lost = verdict.release_error.get("p99_s", 0.0), verdict.dropped_unmodelled
+    return f"the emulator was late (p99 {late * 1e3:.2f} ms) or lost {lost} packets"
 
 
 def _transfers(

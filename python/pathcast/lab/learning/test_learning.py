@@ -11,6 +11,7 @@ from pathcast.errors import Exit, PathcastError
 from pathcast.lab.learning.learn import Wish, learn, untrustworthy
 from pathcast.lab.learning.model import Learnt, default_file, present, written
 from pathcast.lab.learning.predict import predict
+from pathcast.lab.learning.predict import untrustworthy as outcome
 from pathcast.lab.learning.rounds import Task, measure
 from pathcast.predict.errors import ModelFileError
 from pathcast.worlds.results import Path, Transfer, Verdict
@@ -228,7 +229,7 @@ def test_an_interruption_loses_nothing_that_was_measured(file, at):
     error = refused(lambda: go(file, world), "interrupted", Exit.INTERRUPTED)
     kept = (at - 1) // 6
     if kept:
-        assert f"{kept} rounds are kept in {file}" in error.message
+        assert f"{kept} round{'s are' if kept > 1 else ' is'} kept in {file}" in error.message
         assert len(Learnt.load(file).rounds) == kept
     else:
         assert "no round is kept" in error.message
@@ -286,7 +287,7 @@ def test_what_fails_again_and_again_stops_early(file):
 def test_an_error_that_is_no_failure_of_a_transfer_ends_the_run_and_keeps_the_rounds(file):
     world = World()
     world.fail = {8: PathcastError("missing", "no MPTCP", "a kernel", Exit.MISSING)}
-    refused(lambda: go(file, world), "no MPTCP; 1 rounds are kept", Exit.MISSING)
+    refused(lambda: go(file, world), "no MPTCP; 1 round is kept", Exit.MISSING)
     assert len(Learnt.load(file).rounds) == 1
 
 
@@ -457,6 +458,7 @@ def test_outside_of_the_training_range_nothing_is_chosen(learnt):
     far = World(rtts=(0.9, 1.0))
     document = foretell(file, far)
     assert document["chosen"] is None
+    assert outcome(document).exit == Exit.UNTRUSTWORTHY
     assert not any(o["within_training_range"] for o in document["options"])
     assert sum("lies outside of what was trained on" in n for n in document["notes"]) == 2
 
@@ -476,6 +478,21 @@ def test_a_choice_with_a_probe_outside_is_not_chosen(learnt):
         ("path2",): True,
         ("path1", "path2"): False,
     }
+
+
+def test_late_probes_are_sent_again_and_then_not_trusted(file):
+    world = Emulated(rtts=(0.05, 0.05))
+    go(file, world, target="small")
+    sent = len(world.sent)
+    world.late = [0.002]
+    assert foretell(file, world, target="small")["chosen"] is not None
+    assert len(world.sent) == sent + 4
+    world.late = [0.002] * 3
+    document = foretell(file, world, target="small")
+    assert document["chosen"] is None
+    assert len(world.sent) == sent + 10
+    assert "the probes are not to be trusted: the emulator was late (p99 2.00 ms)" in document["notes"][0]
+    assert "the emulator was late" in outcome(document).message
 
 
 def test_the_range_is_widened_by_the_distance_of_neighbours(learnt):
@@ -534,7 +551,7 @@ def test_every_damage_is_found(learnt, tmp_path):
         changed = bytearray(data)
         changed[offset] ^= 0x10
         file.write_bytes(changed)
-        with pytest.raises(ModelFileError, match="damaged|no pathcast model"):
+        with pytest.raises(ModelFileError, match=r"damaged|no pathcast model"):
             Learnt.load(file)
     for length in (0, 100, len(data) - 1):
         file.write_bytes(data[:length])
