@@ -1,4 +1,4 @@
-"""How fast and how exact the emulated network is. Run by `make bench`; prints a table and writes out/bench-emulator.json.
+"""How fast and how exact the emulated network is: `make bench` prints a table and writes out/bench-emulator.json.
 
 Bars (one run on a quiet machine with two processors):
   one 1 Gbit/s path, 75 ms each way: over 950 Mbit/s TCP goodput; 0.2 core with chunk 250 us, 0.4 with the default;

@@ -111,7 +111,6 @@ def test_unknown_names_are_refused_with_the_known_ones(world):
     check(world.tcp_probe("path1", 10_000), 10_000, ["path1"])  # nothing was harmed
 
 
-@pytest.mark.xfail(strict=True, reason="the kernel takes any name on an MPTCP socket that is not connected yet")
 def test_an_unknown_controller_over_mptcp_is_refused_too(world):
     with pytest.raises(PathcastError, match="nosuch"):
         world.transfer(BOTH, 10_000, "nosuch")

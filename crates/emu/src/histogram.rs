@@ -46,7 +46,7 @@ fn upper(bucket: usize) -> u64 {
         return bucket as u64 + 1;
     }
     let (octave, quarter) = ((bucket - LINEAR) / 4, (bucket - LINEAR) % 4);
-    (LINEAR as u64) * (5 + quarter as u64) << octave >> 2
+    ((LINEAR as u64 * (5 + quarter as u64)) << octave) >> 2
 }
 
 impl Histogram {

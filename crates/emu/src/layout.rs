@@ -162,8 +162,8 @@ fn split(scenario: &Scenario, devices: &[Device]) -> Vec<Vec<usize>> {
 }
 
 fn group(scenario: &Scenario, addresses: &[PathAddresses], devices: &[Device], paths: &[usize]) -> GroupLayout {
-    let mut layout = GroupLayout::default();
-    layout.devices = (0..devices.len()).filter(|d| devices[*d].paths.iter().any(|p| paths.contains(p))).collect();
+    let own = (0..devices.len()).filter(|d| devices[*d].paths.iter().any(|p| paths.contains(p))).collect();
+    let mut layout = GroupLayout { devices: own, ..GroupLayout::default() };
     for &p in paths {
         for to in [End::Server, End::Client] {
             let links = scenario.paths[p].hops_to(to).iter().map(|hop| link_id(&mut layout.links, hop)).collect();

@@ -12,7 +12,10 @@ mod ledger;
 mod namespace;
 mod network;
 mod packet;
+mod release;
+mod time;
 mod tun;
+mod worker;
 
 pub use error::EmuError;
 pub use histogram::Summary;

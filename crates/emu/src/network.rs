@@ -9,10 +9,11 @@ use pathcast_scenario::{Changed, Direction, End, Scenario, Source, Traffic, addr
 use serde::Serialize;
 
 use crate::error::EmuError;
-use crate::group::{Change, CrossPlan, Group, Plan, clock};
+use crate::group::{Change, CrossPlan, Group, Plan};
 use crate::layout::Layout;
 use crate::ledger::{DeviceLedger, Ledger};
 use crate::namespace::{Namespace, inside, ip};
+use crate::time::clock;
 use crate::tun::Tun;
 
 /// Second octet of generated addresses; namespaces keep networks apart, so that all may use the same.
@@ -306,6 +307,8 @@ fn plan_link(scenario: &Scenario, link: usize, direction: Direction) -> (Params,
 fn tun_error(error: std::io::Error) -> EmuError {
     use std::io::ErrorKind::{NotFound, PermissionDenied};
     match error.kind() {
+        // a node without its driver says ENODEV or ENXIO
+        _ if matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ENXIO)) => tun_error(NotFound.into()),
         NotFound => EmuError::Missing {
             what: "/dev/net/tun".into(),
             mend: "load the module: modprobe tun; in a container, pass the device in".into(),

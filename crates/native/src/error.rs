@@ -41,7 +41,7 @@ pub fn json(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).expect("results are plain data")
 }
 
-/// Reads a document that the Python side made.
+/// Reads a document that the Python side made; an error shows none of it, since there may be secrets in it.
 pub fn read<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Failed> {
-    serde_json::from_str(text).map_err(|e| Failed::usage(format!("not what the extension takes: {e}: {text}")))
+    serde_json::from_str(text).map_err(|e| Failed::usage(format!("not what the extension takes: {e}")))
 }

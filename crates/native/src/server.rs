@@ -32,7 +32,7 @@ impl KeyText {
     pub fn key(&self) -> Result<Key, Failed> {
         let bad = |e: &dyn std::fmt::Display| Failed::usage(format!("key `{}`: {e}", self.id));
         let digits = &self.secret;
-        if !digits.is_ascii() || digits.len() % 2 != 0 {
+        if !digits.is_ascii() || !digits.len().is_multiple_of(2) {
             return Err(bad(&"the secret is not hexadecimal"));
         }
         let bytes: Result<Vec<u8>, _> =

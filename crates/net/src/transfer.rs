@@ -101,6 +101,11 @@ impl<'a> Flow<'a> {
             Protocol::Mptcp => mptcp_socket(maker, paths, port, &mut notes)?,
         };
         if let Some(name) = options.control {
+            if protocol == Protocol::Mptcp {
+                // MPTCP takes any name before connect() and forgets those that it does not find: TCP refuses them
+                let trial = maker.tcp(family, Protocol::Tcp).map_err(NetError::system("making a TCP socket"))?;
+                info::set_control(&trial, name).map_err(|e| control_error(maker, name, e))?;
+            }
             info::set_control(&socket, name).map_err(|e| control_error(maker, name, e))?;
         }
         // the last segment must not wait for an acknowledgement (Nagle)

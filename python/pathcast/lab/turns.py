@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from pathcast.errors import PathcastError
+from pathcast.errors import Exit, PathcastError
 from pathcast.state import run_dir
 
 # emulated paths of 100 Mbit/s cost a third of a processor a lane
@@ -58,5 +58,5 @@ def _try(fd: int, mode: int) -> bool:
 def _wait(attempt: Callable[[], bool], cancelled: Callable[[], bool]) -> None:
     while not attempt():
         if cancelled():
-            raise PathcastError("interrupted", "interrupted while waiting for a turn")
+            raise PathcastError("interrupted", "interrupted while waiting for a turn", None, Exit.INTERRUPTED)
         time.sleep(_POLL_S)

@@ -31,9 +31,13 @@ pub(super) fn serve(shared: &Shared, socket: &Socket, mut connection: Connection
 fn talk(shared: &Shared, socket: &Socket, connection: &mut Connection) -> io::Result<()> {
     let mut buffer = vec![0; SMALL];
     let mut unsent = Vec::new();
+    // over MPTCP a socket that waited for a piece was seen to sleep for ever on this kernel (6.18)
+    let plain = socket.protocol().is_ok_and(|p| p == Some(socket2::Protocol::TCP));
     let mut pieces = Pieces { size: 1, since: None, received: 0 };
     loop {
-        pieces.adapt(socket, connection.awaited(), shared.now());
+        if plain {
+            pieces.adapt(socket, connection.awaited(), shared.now());
+        }
         unsent.append(&mut connection.output());
         let closing = connection.closing();
         let deadline = connection.deadline(&shared.service());
@@ -98,7 +102,6 @@ impl Pieces {
         let at_this_rate = (u128::from(self.received) * u128::from(PIECE_TIME.0) / u128::from(elapsed)) as u64;
         let wanted = at_this_rate.min(LARGEST_PIECE).min(awaited).max(1);
         let changed = wanted < self.size || wanted >= 2 * self.size;
-        // a kernel that does not know it for MPTCP wakes us more often
         if changed && await_pieces(socket, wanted as libc::c_int).is_ok() {
             self.size = wanted;
         }

@@ -96,9 +96,10 @@ def main() -> int:
     errors, bars = pooled(documents)
     print("\npooled over the unseen rounds:")
     for name, e in errors.items():
+        within, median = 100 * e["fraction_within_10pct"], 100 * e["median_abs_rpe"]
         print(
-            f"  {LABELS[name]:26} RMSE {bits(e['rmse_bps']):>12}, within 10 %: {100 * e['fraction_within_10pct']:3.0f} %, "
-            f"median |RPE| {100 * e['median_abs_rpe']:.1f} %, n {e['n']}"
+            f"  {LABELS[name]:26} RMSE {bits(e['rmse_bps']):>12}, within 10 %: {within:3.0f} %, "
+            f"median |RPE| {median:.1f} %, n {e['n']}"
         )
     for holds, text in bars.rows:
         print(f"  {'ok    ' if holds else 'FAILED'} {text}")

@@ -14,7 +14,7 @@ from pathcast.lab.turns import turn
 
 # more than one round in so many left out: the machine was too busy for any result to be trusted
 LEFT_OUT_LIMIT = 0.1
-MINIMUM_TRAINING, MINIMUM_UNSEEN = 10, 2
+MINIMUM_TRAINING, MINIMUM_UNSEEN = 8, 2
 
 
 class Listener(Protocol):

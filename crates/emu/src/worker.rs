@@ -1,0 +1,254 @@
+//! The loop of a group's thread: read, let the links decide, release, sleep.
+
+use std::collections::HashMap;
+use std::os::fd::RawFd;
+use std::sync::mpsc::Receiver;
+
+use pathcast_base::Nanos;
+use pathcast_link::{CrossId, Link, LinkId, Mesh, Outcome, RouteId};
+
+use crate::group::{Change, Order, Plan};
+use crate::histogram::Histogram;
+use crate::ledger::{GroupLedger, LinkLedger};
+use crate::packet::{LARGEST, Packet, Pair, Segment, VNET, pair, pool};
+use crate::release::Release;
+use crate::time::{become_urgent, clock, cpu_time};
+use crate::tun::Tun;
+
+/// A packet may leave this much before its time, when sleeping until then would only make it late.
+const EARLY: Nanos = Nanos::micros(20);
+/// Frames read from one device before anything else gets its turn: each can hold 45 packets that others wait behind.
+const READS: usize = 8;
+/// Packets up to this size are copied out of the large buffer that they were read into.
+const SMALL: usize = 4096;
+
+/// What the thread of a group works on.
+pub struct Worker {
+    mesh: Mesh<Segment>,
+    release: Release,
+    lookup: HashMap<Pair, RouteId>,
+    changes: std::vec::IntoIter<(Nanos, LinkId, Change)>,
+    next_change: Option<(Nanos, LinkId, Change)>,
+    crosses: HashMap<String, CrossId>,
+    names: Vec<String>,
+    unroutable: u64,
+    reads: u64,
+    urgent: bool,
+    start: Nanos,
+}
+
+impl Worker {
+    /// Starts the links' time.
+    pub fn new(plan: Plan) -> Worker {
+        let start = clock();
+        let mut cross_ids = HashMap::new();
+        let names = plan.links.iter().map(|l| l.1.clone()).collect();
+        let links = plan
+            .links
+            .into_iter()
+            .map(|(params, name, crosses)| {
+                let mut link = Link::new(params, plan.seed, &name);
+                link.advance(start);
+                for c in crosses {
+                    let id = link.add_cross(&c.name, &c.cross, start + c.start, c.stop.map(|s| start + s));
+                    cross_ids.insert(c.name, id);
+                }
+                link
+            })
+            .collect();
+        let ends = plan.routes.iter().map(|(links, device)| (*device, *links.last().expect("a path has a link")));
+        let release = Release::new(plan.devices, ends);
+        let mesh = Mesh::new(links, plan.routes.into_iter().map(|r| r.0).collect()).expect("checked by the scenario");
+        let mut changes = plan.changes.into_iter();
+        Worker {
+            mesh,
+            release,
+            lookup: plan.lookup,
+            next_change: changes.next(),
+            changes,
+            crosses: cross_ids,
+            names,
+            unroutable: 0,
+            reads: 0,
+            urgent: false,
+            start,
+        }
+    }
+
+    /// Works until it is told to stop.
+    pub fn run(mut self, inbox: &Receiver<Order>, bell: RawFd) {
+        self.urgent = become_urgent();
+        self.refresh_chunks();
+        let mut polled: Vec<libc::pollfd> = self
+            .release
+            .devices
+            .iter()
+            .map(Tun::fd)
+            .chain([bell])
+            .map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 })
+            .collect();
+        let bell_at = polled.len() - 1;
+        loop {
+            let now = clock();
+            self.apply_changes(now);
+            self.step(now);
+            self.mesh.release_early(now, EARLY, Segment::joins, &mut |at, route, segment| {
+                self.release.arrived(at, route, segment);
+            });
+            let incomplete = self.release.flush_complete(&self.mesh);
+            let ahead = self.mesh.next_wake(Segment::joins);
+            let wake = ahead.into_iter().chain(incomplete).chain(self.change_time()).min();
+            if !wait(&mut polled, wake) {
+                continue;
+            }
+            for (device, slot) in polled[..bell_at].iter().enumerate() {
+                if slot.revents & libc::POLLIN != 0 {
+                    self.read(device);
+                }
+            }
+            if polled[bell_at].revents & libc::POLLIN != 0 && !self.obey(inbox, bell) {
+                return;
+            }
+        }
+    }
+
+    fn step(&mut self, now: Nanos) {
+        let Worker { mesh, release, .. } = self;
+        mesh.step(now, &mut |outcome| {
+            if let Outcome::Arrived { at, route, packet } = outcome {
+                release.arrived(at, route, packet);
+            }
+        });
+    }
+
+    fn read(&mut self, device: usize) {
+        for _ in 0..READS {
+            let mut buffer = pool::take();
+            debug_assert_eq!(buffer.len(), LARGEST);
+            let Ok(Some(n)) = self.release.devices[device].read(&mut buffer) else {
+                return pool::put(buffer);
+            };
+            if n <= VNET {
+                pool::put(buffer);
+                continue;
+            }
+            self.reads += 1;
+            let Some(&route) = pair(&buffer[..n]).as_ref().and_then(|p| self.lookup.get(p)) else {
+                self.unroutable += 1;
+                pool::put(buffer);
+                continue;
+            };
+            let packet = if n <= SMALL {
+                let small = buffer[..n].into();
+                pool::put(buffer);
+                Packet::new(small, n)
+            } else {
+                Packet::new(buffer, n)
+            };
+            self.offer(route, &packet);
+        }
+    }
+
+    fn offer(&mut self, route: RouteId, packet: &std::rc::Rc<Packet>) {
+        let now = clock();
+        self.step(now);
+        let mut last = None;
+        for index in 0..packet.segments() {
+            let (segment, bytes) = Packet::segment(packet, index);
+            if self.mesh.offer(now, route, bytes, segment).is_ok() {
+                last = Some(index);
+            }
+        }
+        if let Some(last) = last {
+            packet.keep_up_to(last);
+        }
+    }
+
+    fn change_time(&self) -> Option<Nanos> {
+        self.next_change.as_ref().map(|c| self.start + c.0)
+    }
+
+    /// Applies the scenario's own changes exactly at their time, however late this thread is.
+    fn apply_changes(&mut self, now: Nanos) {
+        while let Some(at) = self.change_time().filter(|at| *at <= now) {
+            self.step(at);
+            let (_, link, change) = self.next_change.take().expect("it has a time");
+            let link = self.mesh.link_mut(link);
+            match change {
+                Change::Params(params) => link.set(at, params),
+                Change::Cross(name, cross) => link.set_cross(at, self.crosses[&name], &cross),
+            }
+            self.refresh_chunks();
+            self.next_change = self.changes.next();
+        }
+    }
+
+    fn refresh_chunks(&mut self) {
+        for exit in &mut self.release.exits {
+            exit.chunk = self.mesh.link(exit.last_link).params().chunk;
+        }
+    }
+
+    /// Carries out what was asked for; false to stop.
+    fn obey(&mut self, inbox: &Receiver<Order>, bell: RawFd) -> bool {
+        let mut count = [0u8; 8];
+        // SAFETY: reads at most eight bytes into a live array.
+        unsafe { libc::read(bell, count.as_mut_ptr().cast(), 8) };
+        while let Ok(order) = inbox.try_recv() {
+            let now = clock();
+            self.step(now);
+            match order {
+                Order::Stop => return false,
+                Order::Set(link, params) => {
+                    self.mesh.link_mut(link).set(now, params);
+                    self.refresh_chunks();
+                }
+                Order::Ledger { reset, reply } => {
+                    let ledger = self.ledger(now);
+                    if reset {
+                        self.release.errors = Histogram::default();
+                    }
+                    let _ = reply.send(ledger); // whoever asked may have given up
+                }
+            }
+        }
+        true
+    }
+
+    fn ledger(&mut self, now: Nanos) -> GroupLedger {
+        let mut links = Vec::new();
+        for (i, name) in self.names.iter().enumerate() {
+            let link = self.mesh.link_mut(LinkId(i as u32));
+            link.advance(now);
+            links.push(LinkLedger {
+                name: name.clone(),
+                params: link.params().clone(),
+                counters: *link.counters(),
+                backlog: link.backlog(now),
+            });
+        }
+        GroupLedger {
+            links,
+            since_start_s: (now - self.start).as_secs_f64(),
+            realtime: self.urgent,
+            release_error: self.release.errors.summary(),
+            cpu_s: cpu_time().as_secs_f64(),
+            reads: self.reads,
+            writes: self.release.writes,
+            write_failures: self.release.failures,
+            unroutable: self.unroutable,
+        }
+    }
+}
+
+/// Sleeps until `wake` or until a descriptor is ready; true for the latter.
+fn wait(polled: &mut [libc::pollfd], wake: Option<Nanos>) -> bool {
+    let timeout = wake.map(|w| {
+        let left = w.saturating_sub(clock());
+        let left = if left <= EARLY { Nanos::ZERO } else { left };
+        libc::timespec { tv_sec: (left.0 / 1_000_000_000) as _, tv_nsec: (left.0 % 1_000_000_000) as _ }
+    });
+    let pointer = timeout.as_ref().map_or(std::ptr::null(), |t| t as *const _);
+    // SAFETY: the slice and the timespec outlive the call.
+    unsafe { libc::ppoll(polled.as_mut_ptr(), polled.len() as _, pointer, std::ptr::null()) > 0 }
+}
