@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import threading
 
 import pytest
@@ -255,3 +256,41 @@ def test_nor_one_whose_body_fails(site):
     with pytest.raises(RuntimeError), Emu(Topology.parse(SMALL)):
         raise RuntimeError
     assert site.empty()
+
+
+UNEQUAL = """
+name = "unequal"
+[[link]]
+name = "long"
+a = "client"
+b = "server"
+rate = "100Mbit"
+delay = "150ms"
+[[link]]
+name = "short"
+a = "client"
+b = "server"
+rate = "100Mbit"
+delay = "5ms"
+[[path]]
+name = "path1"
+links = ["long"]
+[[path]]
+name = "path2"
+links = ["short"]
+"""
+
+
+def test_what_comes_early_over_a_short_path_leaves_room_for_the_rest():
+    """Linux 6.18 stands still when early data fills the receive buffer, which then takes not even what is missing."""
+    with Emu(Topology.parse(UNEQUAL)) as world:
+        server = world._net.record.about["hosts"]["server"]
+        buffers = []
+
+        def look(_acked):
+            shown = subprocess.run(["ip", "netns", "exec", server, "ss", "-MnmO"], capture_output=True, text=True)
+            buffers.extend(int(b) for b in re.findall(r"ESTAB.*?:\(r\d+,rb(\d+)", shown.stdout))
+
+        for _ in range(4):
+            check(world.transfer(BOTH, 8 * MB, "cubic", progress=look), 8 * MB, BOTH)
+        assert max(buffers) > 16 * MB  # automatic tuning starts at 128 KB

@@ -147,7 +147,7 @@ def realtime() -> Check:
 
 
 def wakeups() -> Check:
-    """Whether real-time threads wake up in time now."""
+    """Whether real-time threads wake up in time now, with the processors kept awake as the emulator keeps them."""
     from pathcast.lab.calm import late_share
 
     late = late_share(500)

@@ -27,6 +27,8 @@ pub struct GroupLedger {
     pub since_start_s: f64,
     /// Whether the thread has real-time priority; without it the release errors are far larger.
     pub realtime: bool,
+    /// Whether the processors are kept from sleeping deeply while there is traffic; else wake-ups come late.
+    pub processors_kept_awake: bool,
     /// |real - modelled| release time per packet, since the last reset.
     pub release_error: Summary,
     /// CPU time of the thread [s].

@@ -1,5 +1,8 @@
 //! Clocks of this machine, and the urgency of a thread.
 
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+
 use pathcast_base::Nanos;
 
 /// Priority among real-time threads; any is above all ordinary ones.
@@ -36,5 +39,50 @@ pub fn become_urgent() -> bool {
         }
         libc::setpriority(libc::PRIO_PROCESS, 0, -19);
         false
+    }
+}
+
+/// Keeps the processors from sleeping deeply while there is traffic: a sleeping one wakes late, above all a virtual one,
+/// which its host then gives away. Measured on a virtual machine: 99th percentile of the release error 46 us in place of
+/// 700 to 1500, and a quarter less CPU time. The kernel ends it with the file, however this process ends.
+pub struct Awake {
+    held: Option<File>,
+    refused: bool,
+    last_traffic: Nanos,
+}
+
+impl Awake {
+    const LINGER: Nanos = Nanos::secs(2);
+
+    /// Not held.
+    pub fn new() -> Awake {
+        Awake { held: None, refused: false, last_traffic: Nanos::ZERO }
+    }
+
+    /// There is traffic: hold.
+    pub fn traffic(&mut self, now: Nanos) {
+        self.last_traffic = now;
+        if self.held.is_none() && !self.refused {
+            let file = OpenOptions::new().write(true).open("/dev/cpu_dma_latency");
+            let held = file.and_then(|mut f| f.write_all(&0i32.to_ne_bytes()).map(|()| f));
+            self.refused = held.is_err();
+            self.held = held.ok();
+        }
+    }
+
+    /// Lets go after a while without traffic; when to look again.
+    pub fn rest(&mut self, now: Nanos) -> Option<Nanos> {
+        self.held.as_ref()?;
+        let until = self.last_traffic + Self::LINGER;
+        if now >= until {
+            self.held = None;
+            return None;
+        }
+        Some(until)
+    }
+
+    /// Whether this machine lets us.
+    pub fn allowed(&self) -> bool {
+        !self.refused
     }
 }

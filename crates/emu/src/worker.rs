@@ -12,7 +12,7 @@ use crate::histogram::Histogram;
 use crate::ledger::{GroupLedger, LinkLedger};
 use crate::packet::{LARGEST, Packet, Pair, Segment, VNET, pair, pool};
 use crate::release::Release;
-use crate::time::{become_urgent, clock, cpu_time};
+use crate::time::{Awake, become_urgent, clock, cpu_time};
 use crate::tun::Tun;
 
 /// A packet may leave this much before its time, when sleeping until then would only make it late.
@@ -34,6 +34,7 @@ pub struct Worker {
     unroutable: u64,
     reads: u64,
     urgent: bool,
+    awake: Awake,
     start: Nanos,
 }
 
@@ -71,6 +72,7 @@ impl Worker {
             unroutable: 0,
             reads: 0,
             urgent: false,
+            awake: Awake::new(),
             start,
         }
     }
@@ -97,7 +99,7 @@ impl Worker {
             });
             let incomplete = self.release.flush_complete(&self.mesh);
             let ahead = self.mesh.next_wake(Segment::joins);
-            let wake = ahead.into_iter().chain(incomplete).chain(self.change_time()).min();
+            let wake = ahead.into_iter().chain(incomplete).chain(self.change_time()).chain(self.awake.rest(now)).min();
             if !wait(&mut polled, wake) {
                 continue;
             }
@@ -133,6 +135,7 @@ impl Worker {
                 continue;
             }
             self.reads += 1;
+            self.awake.traffic(clock());
             let Some(&route) = pair(&buffer[..n]).as_ref().and_then(|p| self.lookup.get(p)) else {
                 self.unroutable += 1;
                 pool::put(buffer);
@@ -231,6 +234,7 @@ impl Worker {
             links,
             since_start_s: (now - self.start).as_secs_f64(),
             realtime: self.urgent,
+            processors_kept_awake: self.awake.allowed(),
             release_error: self.release.errors.summary(),
             cpu_s: cpu_time().as_secs_f64(),
             reads: self.reads,
