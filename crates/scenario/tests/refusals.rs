@@ -245,7 +245,7 @@ fn traffic() {
     );
     let bursts = |keys: &str| format!("kind = \"pareto-onoff\"\nrate = \"1Mbit\"\n{keys}\n{on}");
     traffic(&bursts("peak = \"1Mbit\"\non = \"1s\""), 16, "1.peak", "1Mbit", "above the mean rate");
-    traffic(&bursts("shape = 1\npeak = \"2Mbit\"\non = \"1s\""), 16, "1.shape", "1", "above 1");
+    traffic(&bursts("shape = 1\npeak = \"2Mbit\"\non = \"1s\""), 16, "1.shape", "1", "at least 1.01");
     traffic(&bursts("on = \"0s\"\npeak = \"2Mbit\""), 16, "1.on", "0s", "at least");
     traffic(
         "kind = \"poisson\"\nlink = \"x\"\ndirection = \"ab\"\nrate = \"1Mbit\"",
