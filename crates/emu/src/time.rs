@@ -43,8 +43,7 @@ pub fn become_urgent() -> bool {
 }
 
 /// Keeps the processors from sleeping deeply while there is traffic: a sleeping one wakes late, above all a virtual one,
-/// which its host then gives away. Measured on a virtual machine: 99th percentile of the release error 46 us in place of
-/// 700 to 1500, and a quarter less CPU time. The kernel ends it with the file, however this process ends.
+/// which its host then gives away. The kernel ends it with the file, however this process ends.
 pub struct Awake {
     held: Option<File>,
     refused: bool,
