@@ -5,6 +5,7 @@
 //! release errors counted per packet. Nothing else is needed of the kernel than TUN and namespaces.
 
 mod error;
+mod fit;
 mod group;
 mod histogram;
 mod layout;

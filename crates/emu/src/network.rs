@@ -9,6 +9,7 @@ use pathcast_scenario::{Changed, Direction, End, Scenario, Source, Traffic, addr
 use serde::Serialize;
 
 use crate::error::EmuError;
+use crate::fit::fits;
 use crate::group::{Change, CrossPlan, Group, Plan};
 use crate::layout::Layout;
 use crate::ledger::{DeviceLedger, Ledger};
@@ -79,10 +80,11 @@ impl Network {
     /// `pc-ID-server`, which must not exist.
     ///
     /// # Errors
-    /// A scenario error (usage), a missing privilege or device (missing), or what the set-up met.
+    /// A scenario error or what only the simulator can do (usage), a missing privilege or device (missing), or what the
+    /// set-up met.
     pub fn up(text: &str, sets: &[(String, String)], id: &str) -> Result<Network, Box<dyn Fault + Send + Sync>> {
         let scenario = Scenario::parse(text, sets).map_err(boxed)?;
-        real_only(&scenario).map_err(boxed)?;
+        fits(&scenario).map_err(boxed)?;
         let layout = Layout::new(&scenario, addresses(&scenario, NET));
         let client = Namespace::create(&format!("pc-{id}-client")).map_err(boxed)?;
         let server = Namespace::create(&format!("pc-{id}-server")).map_err(boxed)?;
@@ -113,7 +115,7 @@ impl Network {
     /// meet the same checks. Returns the link's new parameters by direction.
     ///
     /// # Errors
-    /// Usage: an unknown link or key, a value out of range. Nothing is changed then.
+    /// Usage: an unknown link or key, a value out of range or a fair queue. Nothing is changed then.
     pub fn set(
         &mut self,
         link: &str,
@@ -134,6 +136,7 @@ impl Network {
         let mut sets = self.sets.clone();
         sets.extend(changes.iter().map(|(key, value)| (format!("link.{link}.{key}"), value.clone())));
         let wanted = Scenario::parse(&self.text, &sets).map_err(boxed)?;
+        fits(&wanted).map_err(boxed)?;
         self.catch_up();
         let mut new = Vec::new();
         for direction in directions {
@@ -221,18 +224,6 @@ fn transmit_drops(text: &str, device: &str) -> u64 {
 
 fn boxed<E: Fault + Send + Sync + 'static>(error: E) -> Box<dyn Fault + Send + Sync> {
     Box::new(error)
-}
-
-/// Refuses traffic that only the simulator can make.
-fn real_only(scenario: &Scenario) -> Result<(), EmuError> {
-    match scenario.traffic.iter().find(|t| !matches!(t.source, Source::Virtual { .. })) {
-        None => Ok(()),
-        Some(t) => Err(EmuError::Refused(format!(
-            "traffic `{}` is made of TCP connections, which an emulated network does not start by itself; allowed \
-             kinds here: constant, poisson, pareto-onoff",
-            t.name
-        ))),
-    }
 }
 
 fn build(scenario: &Scenario, layout: &Layout, client: &Namespace, server: &Namespace) -> Result<Vec<Group>, EmuError> {

@@ -55,6 +55,11 @@ impl Params {
             ensure(positive_share(red.probability), "queue.red.probability", red.probability, "above 0, at most 1")?;
             ensure(positive_share(red.weight), "queue.red.weight", red.weight, "above 0, at most 1")?;
         }
+        if let Queue::Fair(fair) = &self.queue {
+            let quantum = (64..=65_535).contains(&fair.quantum.0);
+            ensure(quantum, "queue.fair.quantum", fair.quantum, "64B to 65535B")?;
+            ensure(self.bucket.is_none(), "bucket", "a token bucket", "none beside a fair queue")?;
+        }
         if let Some(jitter) = &self.jitter {
             ensure(jitter.step >= Nanos::millis(1), "jitter.step", jitter.step, "at least 1ms")?;
         }
@@ -100,7 +105,7 @@ impl Cross {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Bucket, Jitter, Red};
+    use crate::{Bucket, Fair, Jitter, Red};
 
     fn red(change: impl Fn(&mut Red)) -> Params {
         let mut red = Red { min: 5.0, max: 15.0, limit: 60, probability: 0.1, weight: 0.002 };
@@ -112,6 +117,8 @@ mod tests {
     fn good_values_pass() {
         assert_eq!(Params::default().check(), Ok(()));
         assert_eq!(red(|_| ()).check(), Ok(()));
+        let fair = Fair { packets: 0, quantum: Bytes(64) };
+        assert_eq!(Params { queue: Queue::Fair(fair), ..Params::default() }.check(), Ok(()));
         assert_eq!(red(|r| (r.max, r.probability, r.weight) = (60.0, 1.0, 1.0)).check(), Ok(()));
     }
 
@@ -119,7 +126,11 @@ mod tests {
     fn wrong_links_are_refused_by_key() {
         let default = Params::default;
         let bucket = |rate, burst| Some(Bucket { rate: Rate(rate), burst: Bytes(burst) });
+        let fair = |quantum| Queue::Fair(Fair { packets: 100, quantum: Bytes(quantum) });
         for (key, params) in [
+            ("queue.fair.quantum", Params { queue: fair(63), ..default() }),
+            ("queue.fair.quantum", Params { queue: fair(65_536), ..default() }),
+            ("bucket", Params { queue: fair(1514), bucket: bucket(1, 1500), ..default() }),
             ("rate", Params { rate: Some(Rate(0)), ..default() }),
             ("loss", Params { loss: f64::NAN, ..default() }),
             ("loss", Params { loss: 1.01, ..default() }),

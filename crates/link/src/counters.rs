@@ -17,12 +17,17 @@ impl Tally {
         self.packets += 1;
         self.bytes += u64::from(bytes);
     }
+
+    pub(crate) fn take_back(&mut self, bytes: u32) {
+        self.packets -= 1;
+        self.bytes -= u64::from(bytes);
+    }
 }
 
 /// Real packets that did not reach the far end, by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Drops {
-    /// The queue was full.
+    /// The queue was full; of a fair queue also those that were pushed out.
     pub queue: Tally,
     /// Random early detection.
     pub red: Tally,
@@ -35,7 +40,7 @@ pub struct Drops {
 pub struct CrossCounters {
     /// Generated.
     pub offered: Tally,
-    /// Entered the queue or the line.
+    /// Entered the queue or the line, and were not pushed out of a fair queue again.
     pub entered: Tally,
     /// Dropped at the queue, by whatever cause.
     pub dropped: Tally,

@@ -6,7 +6,7 @@ use crate::Cross;
 
 /// A source of cross traffic on one link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct CrossId(u32);
+pub struct CrossId(pub(crate) u32);
 
 /// Later than every event.
 const NEVER: u64 = u64::MAX;
@@ -150,13 +150,18 @@ impl Sources {
 
     /// Takes the next virtual packet: its arrival [ns] and its bytes.
     pub(crate) fn pop(&mut self) -> Option<(u64, u32)> {
+        self.pop_from().map(|(at, bytes, _)| (at, bytes))
+    }
+
+    /// The same, with its source.
+    pub(crate) fn pop_from(&mut self) -> Option<(u64, u32, CrossId)> {
         let (at, index) = self.head?;
         let source = self.list[index].as_mut()?;
         let next = source.pattern.after(at, &mut source.stream);
         source.wait(next);
         let bytes = source.bytes;
         self.find_head();
-        Some((at, bytes))
+        Some((at, bytes, CrossId(index as u32)))
     }
 
     pub(crate) fn add(&mut self, stream: Stream, cross: &Cross, start: u64, stop: Option<Nanos>) -> CrossId {

@@ -1,27 +1,30 @@
 //! When a packet leaves a link and whether it is dropped. Pure: no clock, no I/O; time is an argument.
 //!
-//! A [`Link`] is one direction of one link and owns the packets that travel on it; a [`Mesh`] is a group of links with
-//! the routes over them. The simulator drives links in virtual time, the emulator in real time.
+//! A [`Link`] is one direction of one link and owns the packets that travel on it, a [`FairLink`] is one with a queue per
+//! flow; a [`Mesh`] is a group of links with the routes over them. The simulator drives links in virtual time, the emulator in real time.
 //!
 //! Rules that every driver may rely on:
 //! - at equal times departures come before arrivals, and arrivals of cross traffic before real ones;
-//! - a link never reorders;
+//! - a link never reorders, a fair one not within a flow;
 //! - the same seed, names and calls give the same results on every machine.
 
 mod bucket;
 mod check;
 mod counters;
 mod cross;
+mod fair;
 mod jitter;
 mod line;
 mod link;
 mod mesh;
 mod params;
 mod red;
+mod round;
 
 pub use check::ParamError;
 pub use counters::{Counters, CrossCounters, Drops, Tally};
 pub use cross::CrossId;
+pub use fair::{FairLink, Offered};
 pub use link::{Cause, Link, Refused, Released};
 pub use mesh::{LinkId, Mesh, MeshError, Outcome, RouteId, Transit};
-pub use params::{Bucket, Cross, Jitter, Params, Queue, Red};
+pub use params::{Bucket, Cross, Fair, Jitter, Params, Queue, Red};

@@ -147,6 +147,8 @@ impl Line {
                 }
                 full
             }
+            // `Link` does not let it in
+            Queue::Fair(_) => false,
         };
         // a packet that need not wait needs no place
         if full && start > now { Err(Cause::Queue) } else { Ok(()) }
@@ -209,7 +211,7 @@ impl Line {
 }
 
 /// What takes `left` ns at the old rate takes so long at the new one, rounded up.
-fn rescaled(left: u64, old: Option<Rate>, new: Option<Rate>) -> u64 {
+pub(crate) fn rescaled(left: u64, old: Option<Rate>, new: Option<Rate>) -> u64 {
     match (old, new) {
         (Some(old), Some(new)) => {
             let time = (u128::from(left) * u128::from(old.0)).div_ceil(u128::from(new.0));

@@ -7,7 +7,7 @@ use pathcast_base::{Nanos, Stream};
 use crate::cross::{CrossId, Sources};
 use crate::jitter::Wander;
 use crate::line::Line;
-use crate::{Counters, Cross, Params, Tally};
+use crate::{Counters, Cross, Params, Queue, Tally};
 
 /// Why a packet did not reach the far end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -76,15 +76,25 @@ pub struct Link<T> {
     name: String,
 }
 
-fn threshold(loss: f64) -> u64 {
+pub(crate) fn threshold(loss: f64) -> u64 {
     (loss * (1u64 << 53) as f64).ceil() as u64
 }
 
+/// Who is next in a fair queue is not known at admission.
+fn not_fair(params: &Params, name: &str) {
+    assert!(!matches!(params.queue, Queue::Fair(_)), "{name}: a fair queue needs a FairLink, not a Link");
+}
+
 impl<T> Link<T> {
-    /// An idle link with a full bucket. `params` must pass [`Params::check`]. Its random streams depend on the seed,
-    /// its name and their purpose only (`<name>/loss`, `<name>/red`, …), so give every direction a name of its own.
+    /// An idle link with a full bucket. `params` must pass [`Params::check`]; a fair queue needs a
+    /// [`FairLink`](crate::FairLink). Its random streams depend on the seed, its name and their purpose only
+    /// (`<name>/loss`, `<name>/red`, …), so give every direction a name of its own.
+    ///
+    /// # Panics
+    /// If the queue is [`Queue::Fair`].
     pub fn new(params: Params, seed: u64, name: &str) -> Self {
         debug_assert_eq!(params.check(), Ok(()));
+        not_fair(&params, name);
         let stream = |purpose: &str| Stream::new(seed, &format!("{name}/{purpose}"));
         Link {
             line: Line::new(&params, stream("red")),
@@ -230,8 +240,12 @@ impl<T> Link<T> {
     /// Changes the parameters at `now`. Packets that wait, and the rest of the one in transmission, go on under the new
     /// rate, overhead, bucket, delay and jitter; packets on the wire keep their due times, and no packet overtakes.
     /// Loss and queue apply to packets offered from now on; tokens and the average of RED survive.
+    ///
+    /// # Panics
+    /// If the queue is [`Queue::Fair`].
     pub fn set(&mut self, now: Nanos, params: Params) {
         debug_assert_eq!(params.check(), Ok(()));
+        not_fair(&params, &self.name);
         self.advance(now);
         let now = self.clock;
         self.loss = threshold(params.loss);

@@ -56,6 +56,8 @@ pub enum Queue {
     Bytes(Bytes),
     /// Random early detection.
     Red(Red),
+    /// A queue per flow; only a [`FairLink`](crate::FairLink) has it, and no bucket beside it.
+    Fair(Fair),
 }
 
 impl Default for Queue {
@@ -88,6 +90,23 @@ impl Red {
     }
     fn default_weight() -> f64 {
         0.002
+    }
+}
+
+/// Fair queueing: every flow has a queue of its own, served by deficit round robin (Shreedhar and Varghese, ToN 1996).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Fair {
+    /// Most packets that wait, of all flows together; when full, the longest queue loses its last packet.
+    pub packets: u32,
+    /// Bytes, overhead included, that a flow may send in a round, 64 to 65535.
+    #[serde(default = "Fair::default_quantum")]
+    pub quantum: Bytes,
+}
+
+impl Fair {
+    fn default_quantum() -> Bytes {
+        Bytes(1514)
     }
 }
 

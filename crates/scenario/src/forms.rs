@@ -1,11 +1,11 @@
-//! The forms of the format that are not plain TOML types: a value for one or both directions, a queue, and a
-//! controller's parameter.
+//! The forms of the format that are not plain TOML types: a value for one or both directions, a queue, a duration with
+//! a sign, and a controller's parameter.
 
 use std::borrow::Cow;
 use std::fmt;
 
-use pathcast_base::Bytes;
-use pathcast_link::{Queue, Red};
+use pathcast_base::{Bytes, Nanos};
+use pathcast_link::{Fair, Queue, Red};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserialize, Deserializer, EnumAccess, VariantAccess, Visitor};
 
@@ -43,11 +43,12 @@ impl<T> Each<T> {
     }
 }
 
-/// `"50 packets"`, `"150KB"` or `{ kind = "red", … }`.
+/// `"50 packets"`, `"150KB"`, `{ kind = "red", … }` or `{ kind = "fair", … }`.
 #[derive(Clone, Debug)]
 pub(crate) struct QueueForm(pub Queue);
 
-const FORMS: &str = "\"50 packets\", \"150KB\" or { kind = \"red\", min = 5, max = 15, limit = 50 }";
+const FORMS: &str = "\"50 packets\", \"150KB\", { kind = \"red\", min = 5, max = 15, limit = 50 } or \
+                     { kind = \"fair\", packets = 100 }";
 
 fn drop_tail(text: &str) -> Option<Queue> {
     let text = text.trim();
@@ -67,6 +68,7 @@ impl<'de> Deserialize<'de> for QueueForm {
         #[serde(rename_all = "lowercase")]
         enum Kind {
             Red,
+            Fair,
         }
         impl<'de> Visitor<'de> for Form {
             type Value = QueueForm;
@@ -77,11 +79,15 @@ impl<'de> Deserialize<'de> for QueueForm {
                 drop_tail(text).map(QueueForm).ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
             }
             fn visit_enum<A: EnumAccess<'de>>(self, data: A) -> Result<QueueForm, A::Error> {
-                let (Kind::Red, red) = data.variant()?;
-                red.newtype_variant().map(|red| QueueForm(Queue::Red(red)))
+                let (kind, table) = data.variant()?;
+                let queue = match kind {
+                    Kind::Red => Queue::Red(table.newtype_variant()?),
+                    Kind::Fair => Queue::Fair(table.newtype_variant()?),
+                };
+                Ok(QueueForm(queue))
             }
         }
-        deserializer.deserialize_enum("Queue", &["red"], Form)
+        deserializer.deserialize_enum("Queue", &["red", "fair"], Form)
     }
 }
 
@@ -96,6 +102,8 @@ impl JsonSchema for QueueForm {
         enum Table {
             /// Random early detection.
             Red(Red),
+            /// A queue per flow, in turns; not in the emulator.
+            Fair(Fair),
         }
         json_schema!({
             "description": format!("where packets wait, in addition to the one in transmission: {FORMS}"),
@@ -104,6 +112,42 @@ impl JsonSchema for QueueForm {
                 Table::json_schema(generator),
             ]
         })
+    }
+}
+
+/// A duration that may be negative [ns].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Offset(pub i64);
+
+const OFFSET: &str = "a duration such as `-3ms`, `250us` or `1.5s`";
+
+impl<'de> Deserialize<'de> for Offset {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Form;
+        impl Visitor<'_> for Form {
+            type Value = Offset;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(OFFSET)
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Offset, E> {
+                let text = text.trim();
+                let (size, sign) = text.strip_prefix('-').map_or((text, 1), |size| (size, -1));
+                let size: Nanos = size.parse().map_err(E::custom)?;
+                // what does not fit is out of range anyway
+                Ok(Offset(sign * i64::try_from(size.0).unwrap_or(i64::MAX)))
+            }
+        }
+        deserializer.deserialize_str(Form)
+    }
+}
+
+impl JsonSchema for Offset {
+    fn schema_name() -> Cow<'static, str> {
+        "Offset".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let pattern = r"^-?\s*(0|(\d+(\.\d+)?\s*(ns|us|µs|ms|s|m|h))+)$";
+        json_schema!({ "type": "string", "pattern": pattern, "description": OFFSET })
     }
 }
 

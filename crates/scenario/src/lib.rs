@@ -8,6 +8,7 @@ mod addresses;
 mod check;
 mod error;
 mod forms;
+mod host;
 mod model;
 mod raw;
 mod read;
@@ -20,11 +21,12 @@ use std::path::Path as FilePath;
 
 pub use addresses::{MAX_PATHS, MAX_SUBFLOWS, PathAddresses, addresses};
 pub use error::{Place, Refusal, ScenarioError};
+pub use host::{Host, Hosts};
 pub use model::{
-    Change, Changed, Direction, End, Flow, Hop, Link, Path, Preset, Recovery, Scenario, Source, Tcp, Traffic, Value,
-    Web, Workload,
+    Change, Changed, Direction, End, Flow, Hop, Link, Path, Scenario, Source, Traffic, Value, Web, Workload,
 };
 use serde::Serialize;
+pub use tcp::{Join, Preset, Recovery, Scheduler, Tcp};
 
 /// What the first key of [`Scenario::to_json`] says.
 pub const JSON_SCHEMA: &str = "pathcast.scenario/1";
@@ -52,8 +54,8 @@ impl Scenario {
         check::check(&file, name).map_err(|problem| problem.finish(&root))
     }
 
-    /// The checked form as one JSON document, `"schema"` first. Quantities are texts with their units, as in the file;
-    /// [`Scenario::from_json`] reads it back to an equal value.
+    /// The checked form as one JSON document, `"schema"` first. Quantities are texts with their units, as in the file,
+    /// or have the unit in their names; [`Scenario::from_json`] reads it back to an equal value.
     pub fn to_json(&self) -> String {
         #[derive(Serialize)]
         struct Document<'a> {

@@ -8,7 +8,8 @@ use pathcast_link::{Cross, Params};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use crate::tcp::{Preset, Recovery, Tcp};
+use crate::host::Hosts;
+use crate::tcp::Tcp;
 
 /// A whole scenario. Indices (`link`, `path`, `traffic`) point into its lists.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,6 +30,9 @@ pub struct Scenario {
     pub flows: Vec<Flow>,
     /// How TCP behaves in the simulator.
     pub tcp: Tcp,
+    /// The end hosts in the simulator.
+    #[serde(default)]
+    pub hosts: Hosts,
     /// Parameters by controller and name. The controllers' register knows which exist and their ranges.
     pub control: BTreeMap<String, BTreeMap<String, Value>>,
     /// What changes, in order of time.

@@ -7,8 +7,9 @@ use pathcast_link::{Bucket, Jitter};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::forms::{Each, QueueForm};
-use crate::model::{Direction, End, Tcp, Value};
+use crate::forms::{Each, Offset, QueueForm};
+use crate::model::{Direction, End, Value};
+use crate::tcp::Tcp;
 
 /// A network, what else runs in it, and the transfers over it.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -35,6 +36,9 @@ pub(crate) struct File {
     /// How TCP behaves in the simulator.
     #[serde(default)]
     pub tcp: Tcp,
+    /// The end hosts in the simulator.
+    #[serde(default)]
+    pub host: Hosts,
     /// Parameters of congestion controllers, one table a controller.
     #[serde(default)]
     pub control: BTreeMap<String, BTreeMap<String, Value>>,
@@ -230,6 +234,30 @@ pub(crate) struct WebTable {
     pub shape: Option<f64>,
     /// Mean of the exponential think time; default 15s.
     pub think: Option<Nanos>,
+}
+
+/// The end hosts.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Hosts {
+    /// The node `client`.
+    pub client: Host,
+    /// The node `server`.
+    pub server: Host,
+}
+
+/// Clock and network card of an end host in the simulator.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Host {
+    /// What its clock shows more than the true time at the start; default 0s.
+    pub clock_offset: Option<Offset>,
+    /// How much faster its clock goes, in millionths; default 0.
+    pub clock_skew_ppm: Option<f64>,
+    /// Packets that arrive within this time of the first are handed over together; default 0s: each at once.
+    pub receive_batch: Option<Nanos>,
+    /// A batch is handed over early when it has so many packets; default 64.
+    pub receive_batch_packets: Option<u32>,
 }
 
 /// New values for a link or for virtual traffic, from a time on.

@@ -59,16 +59,25 @@ fn target<'a, 'k>(root: &'a mut Node, steps: &'k [&'k str]) -> Result<(&'a mut N
             Some(Value::List(items)) => Ok((&mut items[index], rest)),
             _ => unreachable!("`names` found it in a list"),
         }
-    } else if section == "tcp" && steps.len() == 2 || section == "control" && steps.len() == 3 {
+    } else if Some(steps.len()) == depth(section) {
         Ok((root, steps))
-    } else if section == "tcp" || section == "control" {
+    } else if depth(section).is_some() {
         Err(Problem::new(format!("`{}` is not a key that can be set", steps.join("."))).allowed(forms(root)))
     } else if PLAIN.contains(&section) && steps.len() == 1 {
         Ok((root, steps))
     } else {
-        let known: Vec<&str> = LISTS.into_iter().chain(["tcp", "control"]).chain(PLAIN).collect();
+        let known: Vec<&str> = LISTS.into_iter().chain(["tcp", "host", "control"]).chain(PLAIN).collect();
         let problem = Problem::new(format!("there is no key `{}`", steps.join("."))).choices(section, &known);
         Err(problem.allowed(forms(root)))
+    }
+}
+
+/// How many steps lead to a value in a section of tables that are not a list.
+fn depth(section: &str) -> Option<usize> {
+    match section {
+        "tcp" => Some(2),
+        "host" | "control" => Some(3),
+        _ => None,
     }
 }
 
@@ -141,7 +150,7 @@ fn forms(root: &Node) -> String {
     for section in LISTS {
         forms.extend(names(root, section).iter().map(|name| format!("{section}.{name}.KEY")));
     }
-    forms.extend(["tcp.KEY".to_owned(), "control.NAME.KEY".to_owned()]);
+    forms.extend(["tcp.KEY", "host.client.KEY", "host.server.KEY", "control.NAME.KEY"].map(str::to_owned));
     forms.join(", ")
 }
 

@@ -49,6 +49,30 @@ pub struct Tcp {
     /// How the window moves during recovery.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Recovery>,
+    /// RACK-TLP in place of counting duplicate acknowledgements (RFC 8985); with SACK only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rack: Option<bool>,
+    /// Whether a reduction that turns out to be spurious is undone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undo: Option<bool>,
+    /// Whether the first packets of a connection are acknowledged at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quick_ack: Option<bool>,
+    /// Whether a window that the application does not use does not grow, and shrinks when idle (RFC 7661, RFC 2861).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_validation: Option<bool>,
+    /// Packets counted per acknowledgement in window growth, 1 to 65535: L of RFC 3465.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub abc_limit: Option<u32>,
+    /// MPTCP: which subflow sends next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<Scheduler>,
+    /// MPTCP: when the later subflows join.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub join: Option<Join>,
+    /// MPTCP: whether data of a subflow that timed out is sent again over the others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reinjection: Option<bool>,
 }
 
 /// Whose TCP the values are taken from.
@@ -74,4 +98,24 @@ pub enum Recovery {
     Prr,
     /// Window inflation by duplicate acknowledgements (RFC 5681, RFC 6582).
     Classic,
+}
+
+/// Which subflow of an MPTCP connection sends next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Scheduler {
+    /// Of those with room in their windows the one with the smallest RTT.
+    MinRtt,
+    /// Those with room in their windows in turn.
+    RoundRobin,
+}
+
+/// When the later subflows of an MPTCP connection join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Join {
+    /// After the first subflow's handshake.
+    Handshake,
+    /// All at once with the first.
+    Together,
 }

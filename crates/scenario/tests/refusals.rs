@@ -70,10 +70,16 @@ fn wrong_types() {
     check(&instead("rate", "rate = { ab = 5 }"), 6, "link.wire.rate.ab", "5", "a rate such as");
     check(&after("rate", "delay = \"-1ms\""), 7, "link.wire.delay", "-1ms", "it is negative");
     check(&after("rate", "loss = \"0.1\""), 7, "link.wire.loss", "0.1", "allowed: a number");
-    check(&after("rate", "queue = \"50\""), 7, "link.wire.queue", "50", "\"50 packets\", \"150KB\" or { kind");
+    check(&after("rate", "queue = \"50\""), 7, "link.wire.queue", "50", "\"50 packets\", \"150KB\", { kind");
     check(&after("rate", "queue = 50"), 7, "link.wire.queue", "50", "\"50 packets\"");
-    check(&after("rate", "queue = { min = 1 }"), 7, "link.wire.queue", "", "the key `kind` is missing; allowed: red");
-    check(&after("rate", "queue = { kind = \"codel\" }"), 7, "link.wire.queue.kind", "codel", "allowed: red");
+    check(
+        &after("rate", "queue = { min = 1 }"),
+        7,
+        "link.wire.queue",
+        "",
+        "the key `kind` is missing; allowed: red, fair",
+    );
+    check(&after("rate", "queue = { kind = \"codel\" }"), 7, "link.wire.queue.kind", "codel", "allowed: red, fair");
     check(
         &after("rate", "queue = { kind = \"red\", min = 1, max = 2 }"),
         7,
@@ -81,6 +87,9 @@ fn wrong_types() {
         "",
         "`limit` is missing",
     );
+    check(&after("rate", "queue = { kind = \"fair\" }"), 7, "link.wire.queue", "", "`packets` is missing");
+    let limit = "queue = { kind = \"fair\", limit = 5 }";
+    check(&after("rate", limit), 7, "link.wire.queue.limit", "5", "allowed: packets, quantum");
     check(&instead("links", "links = \"wire\""), 9, "path.path1.links", "wire", "allowed: a list");
     check(&instead("links", "links = [1]"), 9, "path.path1.links.1", "1", "a text in double quotes");
     check(&after("end", "seed = -1"), 2, "seed", "-1", "a whole number, 0 or more");
@@ -89,6 +98,9 @@ fn wrong_types() {
     check(&after("paths", "[tcp]\nsack = 1"), 14, "tcp.sack", "1", "true or false");
     check(&after("paths", "[tcp]\npreset = \"bsd\""), 14, "tcp.preset", "bsd", "allowed: linux, ns3, ns2, rfc");
     check(&after("paths", "[tcp]\nrecovery = \"rack\""), 14, "tcp.recovery", "rack", "allowed: prr, classic");
+    check(&after("paths", "[tcp]\nscheduler = \"blest\""), 14, "tcp.scheduler", "blest", "minrtt, roundrobin");
+    check(&after("paths", "[tcp]\njoin = \"late\""), 14, "tcp.join", "late", "allowed: handshake, together");
+    check(&after("paths", "[tcp]\nrack = 1"), 14, "tcp.rack", "1", "true or false");
     check(&after("paths", "[control.gsam]\nx = [1]"), 14, "control.gsam.x", "[1]", "");
     check("link = 5", 1, "link", "5", "a list");
 }
@@ -107,6 +119,10 @@ fn values_out_of_range() {
     link("bucket = { rate = \"1Mbit\", burst = \"100B\" }", "link.wire.bucket.burst", "100B", "1500B");
     link("bucket = { ab = { rate = \"1Mbit\", burst = \"100B\" } }", "link.wire.bucket.ab.burst", "100B", "1500B");
     link("queue = { kind = \"red\", min = 9, max = 2, limit = 50 }", "link.wire.queue.max", "2", "above min (9)");
+    let queue = "queue = { kind = \"fair\", packets = 9, quantum = \"63B\" }";
+    link(queue, "link.wire.queue.quantum", "63B", "63B is out of range; allowed: 64B to 65535B");
+    let bucket = "bucket = { rate = \"1Mbit\", burst = \"10KB\" }\nqueue = { kind = \"fair\", packets = 9 }";
+    link(bucket, "link.wire.bucket", "", "does not go together with the queue; allowed: none beside a fair queue");
     check(&instead("end", "end = \"0s\""), 1, "end", "0s", "above 0");
     check(&instead("end", "end = \"1001h\""), 1, "end", "1001h", "0s..=1000h");
     let flow =
@@ -122,6 +138,9 @@ fn values_out_of_range() {
     tcp("mss = \"10B\"", "tcp.mss", "64B..=65495B");
     tcp("delayed_ack = 3", "tcp.delayed_ack", "1..=2");
     tcp("min_rto = \"0s\"", "tcp.min_rto", "at most 120s");
+    tcp("abc_limit = 0", "tcp.abc_limit", "1..=65535");
+    tcp("abc_limit = 65536", "tcp.abc_limit", "1..=65535");
+    tcp("rack = true\nsack = false", "tcp.rack", "with SACK only; allowed: false, or sack = true");
     tcp("receive_buffer = \"0B\"", "tcp.receive_buffer", "1B..=");
     check(&after("paths", "[control.gsam]\nx = inf"), 14, "control.gsam.x", "inf", "finite");
 }
@@ -288,6 +307,22 @@ fn changes() {
     change("link = \"wire\"\nloss = { ba = 2 }", 19, ".loss.ba", "2", "0 to 1");
     change("link = \"wire\"\nchunk = \"1ms\"", 19, ".chunk", "1ms", "unknown key");
     change("link = \"wire\"\nloss = { ba = 1 }\ndirection = \"ab\"", 19, ".loss", "", "no `direction`");
+    let fair = "{ kind = \"fair\", packets = 9 }";
+    change(
+        &format!("link = \"wire\"\nqueue = {fair}"),
+        19,
+        ".queue",
+        "",
+        "becomes a fair one; allowed: packets, bytes",
+    );
+    change(&format!("link = \"wire\"\nqueue = {{ ba = {fair} }}"), 19, ".queue.ba", "", "becomes a fair one");
+    let fixed = |keys: &str, key: &str, value: &str, message: &str| {
+        let text =
+            after("rate", &format!("queue = {fair}")) + &format!("[[change]]\nat = \"1s\"\nlink = \"wire\"\n{keys}\n");
+        check(&text, 17, &format!("change.1{key}"), value, message);
+    };
+    fixed("queue = \"9 packets\"", ".queue", "9 packets", "a fair queue stays one; allowed: a queue of kind fair");
+    fixed("bucket = { rate = \"1Mbit\", burst = \"9KB\" }", ".bucket", "", "none beside a fair queue");
     let poisson = |keys: &str, line: usize, key: &str, value: &str, message: &str| {
         let source = "kind = \"poisson\"\nlink = \"wire\"\ndirection = \"ab\"\nrate = \"1Mbit\"";
         let text = format!("{SMALL}[[traffic]]\n{source}\n[[change]]\nat = \"1s\"\ntraffic = \"traffic1\"\n{keys}\n");

@@ -54,6 +54,14 @@ fn mutated() -> impl Strategy<Value = String> {
         "ip = 6",
         "web = {}",
         "preset = \"ns2\"",
+        "join = \"together\"",
+        "abc_limit = 65535",
+        "queue = { kind = \"fair\", packets = 0 }",
+        "[host.client]",
+        "clock_offset = \"-1ns\"",
+        "clock_offset = \"-5124095h\"",
+        "clock_skew_ppm = -0.1",
+        "receive_batch = \"1s\"",
         "mss = \"64B\"",
         "",
     ]);
@@ -81,7 +89,7 @@ proptest! {
     }
 
     #[test]
-    fn no_set_panics(key in "[a-z.]{0,20}|(link\\.wire|flow\\.bulk|tcp|control\\.x)(\\.[a-z]{1,10}){0,3}", value in ".{0,20}") {
+    fn no_set_panics(key in "[a-z.]{0,20}|(link\\.wire|flow\\.bulk|tcp|host\\.client|control\\.x)(\\.[a-z]{1,10}){0,3}", value in ".{0,20}") {
         let _ = Scenario::parse(SMALL, &[(key, value)]);
     }
 

@@ -6,10 +6,10 @@ use std::net::IpAddr;
 
 use common::{SMALL, after, good, instead};
 use pathcast_base::{Bytes, Nanos, Rate};
-use pathcast_link::{Bucket, Cross, Jitter, Params, Queue};
+use pathcast_link::{Bucket, Cross, Fair, Jitter, Params, Queue};
 use pathcast_scenario::{
-    Changed, Direction, End, Hop, PathAddresses, Preset, Recovery, Source, Tcp, Value, Web, Workload, addresses,
-    line_of,
+    Changed, Direction, End, Hop, Join, PathAddresses, Preset, Recovery, Scheduler, Source, Tcp, Value, Web, Workload,
+    addresses, line_of,
 };
 
 #[test]
@@ -45,6 +45,10 @@ fn every_link_key_in_both_forms() {
         assert_eq!((red.min, red.max, red.limit, red.probability, red.weight), (5.0, 15.0, 50, 0.1, 0.002));
         assert_eq!(matches!(link.ba.queue, Queue::Red(_)), ba);
     }
+    let fair = |packets, quantum| Queue::Fair(Fair { packets, quantum: Bytes(quantum) });
+    assert_eq!(link("queue = { kind = \"fair\", packets = 100 }").ba.queue, fair(100, 1514));
+    let one = link("queue = { ba = { kind = \"fair\", packets = 9, quantum = \"3KB\" } }");
+    assert_eq!((one.ab.queue, one.ba.queue), (Queue::default(), fair(9, 3000)));
     assert_eq!(link("loss = 1").ab.loss, 1.0);
     assert_eq!(link("loss = { ab = 0.5, ba = 0.25 }").ba.loss, 0.25);
     assert_eq!(link("overhead = \"38B\"").ab.overhead, Bytes(38));
@@ -157,6 +161,8 @@ fn tcp_and_control() {
         "[tcp]\npreset = \"ns3\"\ninitial_window = 1\nmss = \"1400B\"\ninitial_ssthresh = \"65535B\"\nsack = false\n\
          delayed_ack = 1\ndelayed_ack_timeout = \"40ms\"\nmin_rto = \"1s\"\ninitial_rto = \"3s\"\n\
          receive_buffer = \"4MiB\"\nsend_buffer = \"4MiB\"\npacing = true\nlimited_transmit = true\nrecovery = \"classic\"\n\
+         rack = false\nundo = false\nquick_ack = false\nwindow_validation = true\nabc_limit = 2\n\
+         scheduler = \"roundrobin\"\njoin = \"together\"\nreinjection = true\n\
          [control.gsam]\ntheta = 3\ngain = 0.5\nresume = true\nhold = \"100ms\"\n",
     ));
     let all = Tcp {
@@ -174,14 +180,41 @@ fn tcp_and_control() {
         pacing: Some(true),
         limited_transmit: Some(true),
         recovery: Some(Recovery::Classic),
+        rack: Some(false),
+        undo: Some(false),
+        quick_ack: Some(false),
+        window_validation: Some(true),
+        abc_limit: Some(2),
+        scheduler: Some(Scheduler::RoundRobin),
+        join: Some(Join::Together),
+        reinjection: Some(true),
     };
     assert_eq!(s.tcp, all);
+    let one = |line: &str| good(&after("paths", &format!("[tcp]\n{line}"))).tcp;
+    assert_eq!(one("scheduler = \"minrtt\"").scheduler, Some(Scheduler::MinRtt));
+    assert_eq!(one("join = \"handshake\"").join, Some(Join::Handshake));
+    assert_eq!(one("abc_limit = 65535").abc_limit, Some(65_535));
+    assert_eq!((one("rack = true").rack, one("sack = false").rack), (Some(true), None));
     let gsam = &s.control["gsam"];
     assert_eq!(gsam["theta"], Value::Integer(3));
     assert_eq!(gsam["gain"], Value::Float(0.5));
     assert_eq!(gsam["resume"], Value::Bool(true));
     assert_eq!(gsam["hold"], Value::Text("100ms".into()));
     assert!(s.controls().contains("gsam"));
+}
+
+#[test]
+fn a_fair_queue_can_change_its_limit() {
+    let text = after("rate", "queue = { ab = { kind = \"fair\", packets = 9 } }")
+        + "[[change]]\nat = \"1s\"\nlink = \"wire\"\ndirection = \"ab\"\nqueue = { kind = \"fair\", packets = 5 }\n\
+           [[change]]\nat = \"2s\"\nlink = \"wire\"\nqueue = { ba = \"3 packets\" }\n";
+    let s = good(&text);
+    let queue = |i: usize| match &s.changes[i].what {
+        Changed::Link { params, .. } => params.queue.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(queue(0), Queue::Fair(Fair { packets: 5, quantum: Bytes(1514) }));
+    assert_eq!(queue(1), Queue::Packets(3));
 }
 
 #[test]
@@ -276,5 +309,6 @@ fn lines_for_other_rooms() {
     assert_eq!(line_of(SMALL, "end"), Some(1));
     assert_eq!(line_of(SMALL, "flow.bulk"), Some(10));
     assert_eq!(line_of(SMALL, "flow.bulk.control"), None);
+    assert_eq!(line_of(&after("paths", "[host.client]\nclock_skew_ppm = 1"), "host.client.clock_skew_ppm"), Some(14));
     assert_eq!(line_of(&after("paths", "[control.gsam]\nx = 1"), "control.gsam.x"), Some(14));
 }

@@ -4,8 +4,8 @@ mod common;
 
 use common::{SMALL, refusal, sets};
 use pathcast_base::{Bytes, Nanos, Rate};
-use pathcast_link::Queue;
-use pathcast_scenario::{Place, Preset, Scenario, Source, Value, Workload};
+use pathcast_link::{Fair, Queue};
+use pathcast_scenario::{Place, Preset, Scenario, Scheduler, Source, Value, Workload};
 
 fn with(text: &str, set: &[(&str, &str)]) -> Scenario {
     Scenario::parse(text, &sets(set)).unwrap_or_else(|error| panic!("{error}"))
@@ -31,6 +31,14 @@ fn every_part_can_be_set() {
     assert_eq!(one("link.wire.queue", "20 packets").links[0].ab.queue, Queue::Packets(20));
     let red = one("link.wire.queue", "{ kind = \"red\", min = 5, max = 15, limit = 50 }");
     assert!(matches!(red.links[0].ab.queue, Queue::Red(_)));
+    let fair = one("link.wire.queue", "{ kind = \"fair\", packets = 5, quantum = \"64B\" }");
+    assert_eq!(fair.links[0].ba.queue, Queue::Fair(Fair { packets: 5, quantum: Bytes(64) }));
+    assert_eq!(one("host.client.receive_batch", "50us").hosts.client.receive_batch, Nanos::micros(50));
+    assert_eq!(one("host.server.receive_batch_packets", "9").hosts.server.receive_batch_packets, 9);
+    assert_eq!(one("host.server.clock_offset", "-1m").hosts.server.clock_offset_ns, -60_000_000_000);
+    assert_eq!(one("host.client.clock_skew_ppm", "-20").hosts.client.clock_skew_ppm, -20.0);
+    assert_eq!(one("tcp.rack", "true").tcp.rack, Some(true));
+    assert_eq!(one("tcp.scheduler", "roundrobin").tcp.scheduler, Some(Scheduler::RoundRobin));
     assert_eq!(one("tcp.preset", "rfc").tcp.preset, Preset::Rfc);
     assert_eq!(one("tcp.sack", "false").tcp.sack, Some(false));
     assert_eq!(one("tcp.mss", "1400B").tcp.mss, Some(Bytes(1400)));
@@ -100,6 +108,11 @@ fn refusals_name_the_set() {
         (SMALL, "tcp.preset", "bsd", "allowed: linux, ns3, ns2, rfc"),
         (SMALL, "tcp.sack", "maybe", "true or false"),
         (SMALL, "control.gsam", "3", "control.NAME.KEY"),
+        (SMALL, "host.client", "3", "`host.client` is not a key that can be set"),
+        (SMALL, "host.clock_skew_ppm", "3", "host.client.KEY, host.server.KEY"),
+        (SMALL, "host.router.clock_skew_ppm", "3", "allowed: client, server"),
+        (SMALL, "host.client.clock", "3", "allowed: clock_offset, clock_skew_ppm, receive_batch"),
+        (SMALL, "host.client.receive_batch", "2s", "0s..=1s"),
         (&two, "control", "lia", "allowed: flow.bulk.control, flow.other.control"),
     ] {
         let refusal = refusal(text, &[(key, value)]);

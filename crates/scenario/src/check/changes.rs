@@ -1,7 +1,7 @@
 //! `[[change]]`: in order of time, each on top of those before it.
 
 use pathcast_base::{Bytes, Rate};
-use pathcast_link::Cross;
+use pathcast_link::{Cross, Params, Queue};
 
 use super::links::Values;
 use super::params;
@@ -98,12 +98,31 @@ fn change_link(
             continue;
         }
         let params = links[link].params_mut(direction);
+        let was_fair = is_fair(params);
         if values.apply(spot, direction, params)? {
+            if is_fair(params) != was_fair {
+                return Err(other_queue(spot, values.is_split("queue").then_some(direction), was_fair));
+            }
             let what = Changed::Link { link, direction, params: params.clone() };
             changes.push(Change { at: raw.at, what });
         }
     }
     Ok(())
+}
+
+fn is_fair(params: &Params) -> bool {
+    matches!(params.queue, Queue::Fair(_))
+}
+
+/// What waits cannot move between one queue and a queue per flow. `direction`: the queue is given per direction.
+fn other_queue(spot: &Spot, direction: Option<Direction>, was_fair: bool) -> Problem {
+    let spot = spot.key("queue");
+    let spot = direction.map_or(spot.clone(), |direction| spot.key(direction.name()));
+    if was_fair {
+        spot.refuse("a fair queue stays one").allowed("a queue of kind fair, such as { kind = \"fair\", packets = 50 }")
+    } else {
+        spot.refuse("no queue becomes a fair one").allowed("packets, bytes or a queue of kind red")
+    }
 }
 
 fn change_traffic(spot: &Spot, raw: &raw::Change, name: &str, traffic: &mut [Traffic]) -> Result<Change, Problem> {

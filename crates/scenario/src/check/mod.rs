@@ -2,6 +2,7 @@
 
 mod changes;
 mod flows;
+mod hosts;
 mod links;
 mod params;
 mod paths;
@@ -28,6 +29,7 @@ pub(crate) fn check(file: &File, default_name: &str) -> Result<Scenario, Problem
     }
     flows::all_end(&root.key("flow"), &flows, end)?;
     tcp::tcp(&root.key("tcp"), &file.tcp)?;
+    let hosts = hosts::hosts(&root.key("host"), &file.host)?;
     tcp::control(&root.key("control"), &file.control)?;
     let changes = changes::changes(&root.key("change"), &file.change, &links, &traffic)?;
     let name = match &file.name {
@@ -39,7 +41,7 @@ pub(crate) fn check(file: &File, default_name: &str) -> Result<Scenario, Problem
         // TOML has no larger number, and a scenario must be writable as TOML
         return Err(root.key("seed").refuse("too large").allowed(format!("0..={}", i64::MAX)));
     }
-    let scenario = Scenario { name, seed, end, links, paths, traffic, flows, tcp, control, changes };
+    let scenario = Scenario { name, seed, end, links, paths, traffic, flows, tcp, hosts, control, changes };
     paths::repetitions_fit(&root.key("path"), &scenario)?;
     Ok(scenario)
 }

@@ -61,6 +61,10 @@ pub(super) fn cross(cross: &Cross, spot: &Spot) -> Result<(), Problem> {
 
 fn wrong(at: &dyn Fn(&str) -> Spot, error: &ParamError) -> Problem {
     // in the file the kind of the queue is a key of its own
-    let key = error.key.replace("queue.red.", "queue.");
-    at(&key).refuse(format!("{} is out of range", error.value)).allowed(error.allowed.replace("queue.red.", ""))
+    let key = error.key.replace("queue.red.", "queue.").replace("queue.fair.", "queue.");
+    let text = match error.key {
+        "bucket" => format!("{} does not go together with the queue", error.value),
+        _ => format!("{} is out of range", error.value),
+    };
+    at(&key).refuse(text).allowed(error.allowed.replace("queue.red.", ""))
 }

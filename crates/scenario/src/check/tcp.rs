@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use super::params;
 use super::place::{self, Spot};
 use crate::error::Problem;
-use crate::model::{Tcp, Value};
+use crate::model::Value;
+use crate::tcp::Tcp;
 
 pub(super) fn tcp(spot: &Spot, tcp: &Tcp) -> Result<(), Problem> {
     let mss = tcp.mss.map(|mss| mss.0);
@@ -14,6 +15,7 @@ pub(super) fn tcp(spot: &Spot, tcp: &Tcp) -> Result<(), Problem> {
         ("mss", mss, 64, 65_495, "B"),
         ("initial_ssthresh", tcp.initial_ssthresh.map(|bytes| bytes.0), 1, 1 << 40, "B"),
         ("delayed_ack", tcp.delayed_ack.map(u64::from), 1, 2, ""),
+        ("abc_limit", tcp.abc_limit.map(u64::from), 1, 65_535, ""),
         ("receive_buffer", tcp.receive_buffer.map(|bytes| bytes.0), mss.unwrap_or(1), 1 << 40, "B"),
         ("send_buffer", tcp.send_buffer.map(|bytes| bytes.0), mss.unwrap_or(1), 1 << 40, "B"),
     ];
@@ -28,6 +30,10 @@ pub(super) fn tcp(spot: &Spot, tcp: &Tcp) -> Result<(), Problem> {
         if time.is_some_and(|time| !(1..=120_000_000_000).contains(&time.0)) {
             return Err(spot.key(key).refuse("out of range").allowed("above 0s, at most 120s"));
         }
+    }
+    if tcp.rack == Some(true) && tcp.sack == Some(false) {
+        // RFC 8985, section 4
+        return Err(spot.key("rack").refuse("works with SACK only").allowed("false, or sack = true"));
     }
     Ok(())
 }
