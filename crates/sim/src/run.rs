@@ -1,0 +1,216 @@
+//! Running: a scenario to its end, or a world that stands and does one transfer after another.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use pathcast_base::Nanos;
+use pathcast_link::Params;
+use pathcast_scenario::{Direction, End, Scenario};
+
+use crate::conn::Owner;
+use crate::error::SimError;
+use crate::handshake::Wanted;
+use crate::network::wire;
+use crate::observe::{Nobody, Observer};
+use crate::report::{FlowReport, Report};
+use crate::sim::{Sim, Stopped};
+use crate::trace::Trace;
+
+/// Events between two looks at the caller's wish to stop.
+const SLICE: u64 = 1 << 16;
+
+/// How a simulation runs.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Most events; default 100 thousand million, some hours of work.
+    pub events: u64,
+    /// Most simulated time; default 1000 h. A scenario's own `end` may come before.
+    pub time: Nanos,
+    /// Traces rows at most so often; zero: at every ACK. None: no trace.
+    pub trace: Option<Nanos>,
+    /// Set by the caller to end the run early.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            events: 100_000_000_000,
+            time: Nanos(3_600_000_000_000_000),
+            trace: None,
+            stop: Arc::new(AtomicBool::new(false)),
+        }
+    }
+}
+
+/// What a run gives.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The results.
+    pub report: Report,
+    /// If one was asked for.
+    pub trace: Option<Trace>,
+}
+
+/// Runs a scenario. A run that meets a limit gives its results so far and says so in the report.
+///
+/// # Errors
+/// A scenario that only the simulator can refuse: an unknown controller or parameter, nothing that ends.
+pub fn simulate(scenario: Scenario, options: &Options) -> Result<Outcome, SimError> {
+    match options.trace {
+        None => Ok(Outcome { report: finish(scenario, options, Nobody)?.0, trace: None }),
+        Some(every) => {
+            let (report, trace) = finish(scenario, options, Trace::new(every))?;
+            Ok(Outcome { report, trace: Some(trace) })
+        }
+    }
+}
+
+/// CPU time of this thread [s].
+fn cpu() -> f64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is valid for writing
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+fn finish<O: Observer>(scenario: Scenario, options: &Options, observer: O) -> Result<(Report, O), SimError> {
+    let end = scenario.end.map(|end| end.0);
+    let mut sim = Sim::new(scenario, observer)?;
+    sim.make_flows();
+    if end.is_none() && sim.unfinished == 0 {
+        return Err(SimError::Endless);
+    }
+    let until = end.unwrap_or(u64::MAX - 1).min(options.time.0);
+    let (wall, work) = (Instant::now(), cpu());
+    let mut stopped;
+    loop {
+        let left = options.events.saturating_sub(sim.events);
+        stopped = sim.run(until, left.min(SLICE), |sim| end.is_none() && sim.unfinished == 0);
+        if stopped != Stopped::Events {
+            break;
+        }
+        if options.stop.load(Ordering::Relaxed) {
+            stopped = Stopped::Interrupted;
+            break;
+        }
+        if left <= SLICE {
+            break;
+        }
+    }
+    let complete = match end {
+        Some(end) => end <= options.time.0,
+        None => sim.unfinished == 0,
+    };
+    if stopped == Stopped::Complete && !complete {
+        stopped = Stopped::Time;
+    }
+    sim.observe();
+    let (cpu_s, wall_s) = (cpu() - work, wall.elapsed().as_secs_f64());
+    let report = sim.report(stopped, cpu_s, wall_s);
+    sim.check().map_err(SimError::Unbalanced)?;
+    Ok((report, sim.observer))
+}
+
+/// A network that stands: its cross traffic goes on from one transfer to the next. The scenario's own flows are not run.
+pub struct World {
+    sim: Sim<Nobody>,
+}
+
+impl World {
+    /// The network of a scenario at time zero.
+    ///
+    /// # Errors
+    /// As [`simulate`].
+    pub fn new(scenario: Scenario) -> Result<World, SimError> {
+        Ok(World { sim: Sim::new(scenario, Nobody)? })
+    }
+
+    /// The scenario.
+    pub fn scenario(&self) -> &Scenario {
+        &self.sim.scenario
+    }
+
+    /// Its clock.
+    pub fn now(&self) -> Nanos {
+        Nanos(self.sim.now)
+    }
+
+    /// Lets time pass.
+    pub fn wait(&mut self, time: Nanos) {
+        let until = self.sim.now.saturating_add(time.0);
+        self.sim.run(until, u64::MAX, |_| false);
+    }
+
+    /// New parameters of one direction of a link from now on; they must have passed the scenario's checks.
+    ///
+    /// # Panics
+    /// If there is no such link.
+    pub fn set(&mut self, link: usize, direction: Direction, params: Params) {
+        let l = &mut self.sim.scenario.links[link];
+        *(if direction == Direction::Ab { &mut l.ab } else { &mut l.ba }) = params.clone();
+        self.sim.network.set(self.sim.now, wire(link, direction), params);
+    }
+
+    /// Sends `bytes` from the client to the server over paths by their indices, one subflow each, and waits until the
+    /// sender knows that everything has arrived. `multipath` says whether one path means Multipath TCP too.
+    /// None for `control`: cubic. The answer is none if `stop` was set, or `options` ran out.
+    ///
+    /// # Errors
+    /// An unknown controller.
+    pub fn transfer(
+        &mut self,
+        paths: &[usize],
+        bytes: u64,
+        control: Option<&str>,
+        multipath: bool,
+        options: &Options,
+        mut progress: impl FnMut(u64),
+    ) -> Result<Option<FlowReport>, SimError> {
+        let scenario = self.sim.scenario.clone();
+        let control = self.sim.setup.control(&scenario, control.unwrap_or("cubic"), "control")?;
+        let wanted = Wanted {
+            owner: Owner::Nobody,
+            paths: paths.to_vec(),
+            multipath,
+            to: End::Server,
+            control,
+            bytes: Some(bytes),
+        };
+        let now = self.sim.now;
+        let flow = self.sim.add_flow("transfer".into(), wanted, None, now, None);
+        let over = |sim: &Sim<Nobody>| {
+            let flow = &sim.flows[flow as usize];
+            flow.completed.is_some() || flow.failed
+        };
+        let until = now.saturating_add(options.time.0);
+        let mut events = options.events;
+        while !over(&self.sim) {
+            let stopped = self.sim.run(until, events.min(SLICE), over);
+            events = events.saturating_sub(SLICE);
+            progress(self.sim.delivered(flow));
+            if options.stop.load(Ordering::Relaxed) || (stopped == Stopped::Complete && !over(&self.sim)) || events == 0
+            {
+                break;
+            }
+        }
+        let report = self.sim.flow_report(&self.sim.flows[flow as usize]);
+        if !over(&self.sim) {
+            if let Some(conn) = self.sim.flows[flow as usize].conn {
+                self.sim.close(conn);
+                self.sim.flows[flow as usize].conn = None;
+            }
+            return Ok(None);
+        }
+        Ok(Some(report))
+    }
+
+    /// Checks that no packet was made or lost by the engine itself.
+    ///
+    /// # Errors
+    /// What does not add up.
+    pub fn check(&mut self) -> Result<(), SimError> {
+        self.sim.check().map_err(SimError::Unbalanced)
+    }
+}

@@ -1,0 +1,88 @@
+//! The controllers that a scenario names, with its values for their parameters.
+
+use pathcast_base::{Bytes, Nanos};
+use pathcast_congestion::{CongestionError, Params, controller, controllers};
+use pathcast_scenario::{Scenario, Source, Value};
+
+use crate::error::SimError;
+
+/// Controllers with their parameters, one for each name that the scenario uses.
+#[derive(Clone, Debug)]
+pub(crate) struct Setup {
+    pub controls: Vec<Params>,
+    pub flow_control: Vec<usize>,
+    /// By traffic; of virtual traffic it says nothing.
+    pub traffic_control: Vec<usize>,
+}
+
+impl Setup {
+    pub(crate) fn new(scenario: &Scenario) -> Result<Self, SimError> {
+        let mut setup = Setup { controls: Vec::new(), flow_control: Vec::new(), traffic_control: Vec::new() };
+        for flow in &scenario.flows {
+            let control = setup.control(scenario, &flow.control, &format!("flow.{}.control", flow.name))?;
+            setup.flow_control.push(control);
+        }
+        for traffic in &scenario.traffic {
+            let index = match &traffic.source {
+                Source::Tcp { control, .. } | Source::Web { control, .. } => {
+                    setup.control(scenario, control, &format!("traffic.{}.control", traffic.name))?
+                }
+                Source::Virtual { .. } => 0,
+            };
+            setup.traffic_control.push(index);
+        }
+        for name in scenario.control.keys() {
+            setup.control(scenario, name, &format!("control.{name}"))?;
+        }
+        Ok(setup)
+    }
+
+    /// The index of the controller called `name`, which `key` of the scenario asks for.
+    pub(crate) fn control(&mut self, scenario: &Scenario, name: &str, key: &str) -> Result<usize, SimError> {
+        if let Some(index) = self.controls.iter().position(|params| params.info().name == name) {
+            return Ok(index);
+        }
+        let info = controller(name).map_err(|_| SimError::Refused {
+            key: key.into(),
+            problem: format!("there is no controller `{name}`"),
+            allowed: controllers().iter().map(|info| info.name).collect::<Vec<_>>().join(", "),
+        })?;
+        let mut params = Params::new(info);
+        for (parameter, value) in scenario.control.get(name).into_iter().flatten() {
+            set(&mut params, parameter, value).map_err(|(problem, allowed)| SimError::Refused {
+                key: format!("control.{name}.{parameter}"),
+                problem,
+                allowed,
+            })?;
+        }
+        self.controls.push(params);
+        Ok(self.controls.len() - 1)
+    }
+}
+
+/// Parameters are whole numbers in their own units; a text with a unit is converted where the name says the unit.
+fn set(params: &mut Params, name: &str, value: &Value) -> Result<(), (String, String)> {
+    let whole = "a whole number".to_string();
+    let number = match value {
+        Value::Bool(on) => u64::from(*on),
+        Value::Integer(n) => u64::try_from(*n).map_err(|_| (format!("{n} is negative"), whole))?,
+        Value::Float(x) => return Err((format!("{x} is not a whole number"), whole)),
+        Value::Text(text) => {
+            let parsed = if name.ends_with("_us") {
+                text.parse::<Nanos>().map(|time| time.0 / 1000).map_err(|e| e.to_string())
+            } else if name.ends_with("_bytes") {
+                text.parse::<Bytes>().map(|bytes| bytes.0).map_err(|e| e.to_string())
+            } else {
+                text.parse::<u64>().map_err(|e| e.to_string())
+            };
+            parsed.map_err(|reason| (format!("`{text}`: {reason}"), whole))?
+        }
+    };
+    params.set(name, number).map_err(|error| match error {
+        CongestionError::UnknownParameter { name, allowed, .. } => (format!("there is no parameter `{name}`"), allowed),
+        CongestionError::OutOfRange { value, least, most, .. } => {
+            (format!("{value} is out of range"), format!("{least} to {most}"))
+        }
+        other => (other.to_string(), String::new()),
+    })
+}

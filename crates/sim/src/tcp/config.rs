@@ -1,0 +1,199 @@
+//! What the presets mean, and the values of `[tcp]` over them.
+//!
+//! `linux`: the kernel's defaults (6.18). `ns3`: the documented defaults of ns-3.37, with its usual segment of 1448 B in
+//! place of 536 B, which nobody keeps. `ns2`: Agent/TCP/Newreno as papers of its time set it: 1000 B, no delayed ACK, no
+//! SACK. `rfc`: RFC 5681, 6298, 6675, 6928.
+
+use pathcast_base::Nanos;
+use pathcast_scenario::{Join, Preset, Recovery, Scheduler, Tcp};
+
+/// IPv4 and TCP headers with the timestamps option [byte].
+const HEADER: u32 = 20 + 20 + 12;
+/// The data sequence signal of MPTCP with 8-byte numbers, padded (RFC 8684, section 3.3) [byte].
+const DSS: u32 = 24;
+/// A SYN with its options [byte].
+const SYN: u32 = 60;
+
+/// How a TCP behaves.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Config {
+    /// Payload of a full segment [byte], by kind: 1 for a subflow of MPTCP, plus 2 for IPv6.
+    pub mss: [u32; 4],
+    /// IP bytes around it; also those of an ACK without SACK blocks.
+    pub header: [u32; 4],
+    pub syn_bytes: u32,
+    pub initial_window: u32,
+    pub initial_ssthresh: Option<u64>,
+    pub sack: bool,
+    /// Segments per ACK.
+    pub delayed_ack: u32,
+    pub delayed_ack_timeout: u64,
+    /// ACKs that are sent at once at the start of a connection.
+    pub quick_acks: u32,
+    pub min_rto: u64,
+    pub initial_rto: u64,
+    pub max_rto: u64,
+    /// The least RTO bounds the variation (Linux), not the sum (RFC 6298).
+    pub rto_linux: bool,
+    pub receive_buffer: u64,
+    pub send_buffer: u64,
+    pub pacing: bool,
+    pub limited_transmit: bool,
+    /// Only the first partial ACK of a recovery restarts the timer (RFC 6582, section 4: impatient).
+    pub impatient: bool,
+    /// Proportional rate reduction; else the window is ssthresh at once (RFC 5681, RFC 6675).
+    pub prr: bool,
+    /// Its slow start part grows with ACKs of segments sent again (ns-3), not with all that show progress.
+    pub prr_again: bool,
+    pub rack: bool,
+    pub undo: bool,
+    pub window_validation: bool,
+    /// Packets counted per ACK in growth.
+    pub abc_limit: u32,
+    /// A reduction starts from what is in flight (RFC 5681), not from the window (Linux).
+    pub reduce_flight: bool,
+    pub scheduler: Scheduler,
+    pub join: Join,
+    pub reinjection: bool,
+}
+
+/// Consecutive timeouts after which Linux gives a connection up (tcp_retries2, tcp_syn_retries).
+pub(crate) const MAX_RETRIES: u32 = 15;
+
+const MS: u64 = 1_000_000;
+const MIB: u64 = 1 << 20;
+
+impl Config {
+    fn preset(preset: Preset) -> Config {
+        let linux = Config {
+            mss: [1448, 1448 - DSS, 1428, 1428 - DSS],
+            header: [HEADER, HEADER + DSS, HEADER + 20, HEADER + 20 + DSS],
+            syn_bytes: SYN,
+            initial_window: 10,
+            initial_ssthresh: None,
+            sack: true,
+            delayed_ack: 2,
+            delayed_ack_timeout: 40 * MS,
+            quick_acks: 16,
+            min_rto: 200 * MS,
+            initial_rto: 1000 * MS,
+            max_rto: 120_000 * MS,
+            rto_linux: true,
+            receive_buffer: 6 * MIB,
+            send_buffer: 4 * MIB,
+            pacing: false,
+            limited_transmit: true,
+            impatient: false,
+            prr: true,
+            prr_again: false,
+            rack: true,
+            undo: true,
+            window_validation: true,
+            abc_limit: 65_535,
+            reduce_flight: false,
+            scheduler: Scheduler::MinRtt,
+            join: Join::Handshake,
+            reinjection: true,
+        };
+        let rfc = Config {
+            delayed_ack_timeout: 200 * MS,
+            quick_acks: 0,
+            min_rto: 1000 * MS,
+            rto_linux: false,
+            receive_buffer: 64 * MIB,
+            send_buffer: 64 * MIB,
+            impatient: true,
+            prr: false,
+            rack: false,
+            undo: false,
+            window_validation: false,
+            abc_limit: 1,
+            reduce_flight: true,
+            ..linux.clone()
+        };
+        match preset {
+            Preset::Linux => linux,
+            Preset::Rfc => rfc,
+            Preset::Ns3 => Config {
+                syn_bytes: 56,
+                quick_acks: 1,
+                initial_rto: 3000 * MS,
+                max_rto: 60_000 * MS,
+                prr: true,
+                prr_again: true,
+                ..rfc
+            },
+            Preset::Ns2 => Config {
+                mss: [1000; 4],
+                header: [40, 40 + DSS, 60, 60 + DSS],
+                syn_bytes: 40,
+                initial_window: 2,
+                sack: false,
+                delayed_ack: 1,
+                min_rto: 200 * MS,
+                initial_rto: 3000 * MS,
+                limited_transmit: false,
+                ..rfc
+            },
+        }
+    }
+
+    /// The preset of `tcp` with its single values.
+    pub(crate) fn new(tcp: &Tcp) -> Config {
+        let mut c = Config::preset(tcp.preset);
+        fn put<T: Copy, U>(to: &mut U, value: Option<T>, from: impl FnOnce(T) -> U) {
+            if let Some(value) = value {
+                *to = from(value);
+            }
+        }
+        let ns = |time: Nanos| time.0;
+        put(&mut c.mss, tcp.mss, |mss| [mss.0 as u32; 4]);
+        put(&mut c.initial_window, tcp.initial_window, |n| n);
+        put(&mut c.initial_ssthresh, tcp.initial_ssthresh, |bytes| Some(bytes.0));
+        put(&mut c.sack, tcp.sack, |on| on);
+        put(&mut c.delayed_ack, tcp.delayed_ack, |n| n);
+        put(&mut c.delayed_ack_timeout, tcp.delayed_ack_timeout, ns);
+        put(&mut c.quick_acks, tcp.quick_ack, |on| if on { 16 } else { 0 });
+        put(&mut c.min_rto, tcp.min_rto, ns);
+        put(&mut c.initial_rto, tcp.initial_rto, ns);
+        put(&mut c.receive_buffer, tcp.receive_buffer, |bytes| bytes.0);
+        put(&mut c.send_buffer, tcp.send_buffer, |bytes| bytes.0);
+        put(&mut c.pacing, tcp.pacing, |on| on);
+        put(&mut c.limited_transmit, tcp.limited_transmit, |on| on);
+        put(&mut c.prr, tcp.recovery, |recovery| recovery == Recovery::Prr);
+        put(&mut c.rack, tcp.rack, |on| on);
+        put(&mut c.undo, tcp.undo, |on| on);
+        put(&mut c.window_validation, tcp.window_validation, |on| on);
+        put(&mut c.abc_limit, tcp.abc_limit, |n| n);
+        put(&mut c.scheduler, tcp.scheduler, |scheduler| scheduler);
+        put(&mut c.join, tcp.join, |join| join);
+        put(&mut c.reinjection, tcp.reinjection, |on| on);
+        c.rack &= c.sack;
+        c
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pathcast_base::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn a_value_goes_over_its_preset() {
+        let tcp =
+            Tcp { preset: Preset::Ns3, mss: Some(Bytes(1400)), sack: Some(false), rack: Some(true), ..Tcp::default() };
+        let config = Config::new(&tcp);
+        assert_eq!(config.mss, [1400; 4]);
+        assert!(config.prr && !config.sack && !config.rack, "RACK needs SACK");
+        assert_eq!(config.min_rto, 1000 * MS);
+    }
+
+    #[test]
+    fn a_full_packet_is_1500_bytes() {
+        for preset in [Preset::Linux, Preset::Ns3, Preset::Rfc] {
+            let config = Config::preset(preset);
+            assert_eq!([0, 1, 2, 3].map(|kind| config.mss[kind] + config.header[kind]), [1500; 4]);
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Which segments are lost: by the blocks above them (RFC 6675), or by time (RACK, RFC 8985).
+
+use std::collections::VecDeque;
+
+use super::board::{EVER, LOST, RETRANS};
+use super::config::Config;
+use super::sender::Sender;
+
+/// Segments that must be selectively acknowledged above a hole.
+const DUP_THRESH: u32 = 3;
+
+/// What RACK knows: the segment sent last of those delivered.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rack {
+    sent: u64,
+    seq: u64,
+    rtt: u64,
+    advanced: bool,
+    /// A segment was overtaken and still arrived.
+    pub reordered: bool,
+    /// Segments below, sent once, have been judged by time.
+    front: u64,
+    /// Retransmissions in the order of their sending, with their time.
+    resent: VecDeque<(u64, u64)>,
+}
+
+impl Rack {
+    pub(super) fn clear(&mut self) {
+        let mut resent = std::mem::take(&mut self.resent);
+        resent.clear();
+        *self = Rack { resent, ..Rack::default() };
+    }
+
+    pub(super) fn resent(&mut self, seq: u64, now: u64) {
+        self.resent.push_back((seq, now));
+    }
+
+    /// A segment sent at `sent` was delivered; `min_rtt` in ns.
+    #[inline]
+    pub(super) fn delivered(&mut self, now: u64, seq: u64, sent: u64, again: bool, min_rtt: u64) {
+        let rtt = now - sent;
+        if again && rtt < min_rtt {
+            return; // it was the first copy that arrived
+        }
+        self.advanced = true;
+        self.rtt = rtt;
+        if (sent, seq) > (self.sent, self.seq) {
+            (self.sent, self.seq) = (sent, seq);
+        }
+    }
+}
+
+impl Sender {
+    /// Marks segments as lost by what the last ACK told.
+    pub(super) fn detect(&mut self, now: u64, config: &Config) {
+        if config.rack {
+            if self.sacked > 0 || self.lost > 0 || self.retrans > 0 {
+                self.detect_by_time(now, config);
+            }
+            self.rack.advanced = false;
+        } else if config.sack {
+            self.detect_by_blocks();
+        }
+    }
+
+    fn detect_by_blocks(&mut self) {
+        if self.sacked < DUP_THRESH {
+            return;
+        }
+        if let Some(third) = self.board.nth_highest_sacked(self.una, self.high_sacked, DUP_THRESH) {
+            for seq in self.judged.max(self.una)..third {
+                if !self.is_sacked(seq) && self.board.get(seq).flags & EVER == 0 {
+                    self.mark_lost(seq);
+                }
+            }
+            self.judged = self.judged.max(third);
+        }
+    }
+
+    /// How long a segment may come behind one sent after it [ns].
+    fn reordering_window(&self, recovering: bool) -> u64 {
+        if !self.rack.reordered && (recovering || self.sacked >= DUP_THRESH) {
+            return 0;
+        }
+        u64::from(self.rtt.min_us.min(4 * self.rtt.srtt_us()) / 4) * 1000
+    }
+
+    /// RACK. A segment that is not yet judged arms the timer for when it will be.
+    pub(super) fn detect_by_time(&mut self, now: u64, config: &Config) {
+        if self.rack.sent == 0 {
+            return;
+        }
+        let recovering = self.state as u32 >= pathcast_congestion::State::Recovery as u32;
+        let allowance = self.rack.rtt + self.reordering_window(recovering);
+        let mut wait = None;
+        let mut seq = self.rack.front.max(self.una);
+        while seq < self.nxt {
+            let segment = *self.board.get(seq);
+            if segment.flags & (LOST | EVER) == 0 && !self.is_sacked(seq) {
+                if (self.rack.sent, self.rack.seq) <= (segment.sent, seq) {
+                    break;
+                }
+                if segment.sent + allowance > now {
+                    wait = Some(segment.sent + allowance - now);
+                    break;
+                }
+                self.mark_lost(seq);
+            }
+            seq += 1;
+        }
+        self.rack.front = seq;
+        while let Some(&(seq, sent)) = self.rack.resent.front() {
+            let alive = seq >= self.una && !self.is_sacked(seq) && {
+                let segment = self.board.get(seq);
+                segment.sent == sent && segment.flags & RETRANS != 0
+            };
+            if alive {
+                if (self.rack.sent, self.rack.seq) <= (sent, seq) {
+                    break;
+                }
+                if sent + allowance > now {
+                    let left = sent + allowance - now;
+                    wait = Some(wait.map_or(left, |wait| wait.min(left)));
+                    break;
+                }
+                self.mark_lost(seq);
+            }
+            self.rack.resent.pop_front();
+        }
+        if let Some(wait) = wait {
+            self.arm_reordering(now, wait, config);
+        }
+    }
+
+    /// Marks one segment, sent once or again, as lost.
+    pub(super) fn mark_lost(&mut self, seq: u64) {
+        let segment = self.board.get_mut(seq);
+        if segment.flags & LOST == 0 {
+            segment.flags |= LOST;
+            self.lost += 1;
+            if segment.flags & RETRANS != 0 {
+                segment.flags &= !RETRANS;
+                self.retrans -= 1;
+            }
+            self.to_resend += 1;
+        } else if segment.flags & RETRANS != 0 {
+            segment.flags &= !RETRANS;
+            self.retrans -= 1;
+            self.to_resend += 1;
+        }
+        self.resend_from = self.resend_from.min(seq);
+    }
+
+    /// After a timeout everything not selectively acknowledged is lost.
+    pub(super) fn mark_all_lost(&mut self, config: &Config) {
+        for seq in self.una..self.nxt {
+            if !self.is_sacked(seq) {
+                self.mark_lost(seq);
+            }
+        }
+        if !config.sack {
+            self.sacked = 0;
+        }
+        self.rack.front = self.nxt;
+        self.judged = self.nxt;
+    }
+
+    /// Takes all marks of loss off again: nothing was lost.
+    pub(super) fn unmark(&mut self) {
+        for seq in self.una..self.nxt {
+            let segment = self.board.get_mut(seq);
+            if segment.flags & LOST != 0 && segment.flags & RETRANS == 0 {
+                self.to_resend -= 1;
+            }
+            segment.flags &= !LOST;
+        }
+        self.lost = 0;
+        self.resend_from = self.una;
+        debug_assert_eq!(self.to_resend, 0);
+    }
+}

@@ -1,0 +1,18 @@
+//! One TCP flow, or one subflow of Multipath TCP: a sending half that asks its congestion controller as Linux does, and a
+//! receiving half. Positions are counted in segments; time is an argument.
+
+mod ack;
+mod board;
+mod config;
+mod loss;
+mod pace;
+mod receiver;
+mod recovery;
+mod rtt;
+mod sender;
+mod timer;
+
+pub(crate) use config::{Config, MAX_RETRIES};
+pub(crate) use receiver::{Answer, Receiver};
+pub(crate) use sender::Sender;
+pub(crate) use timer::Expired;

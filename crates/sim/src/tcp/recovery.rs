@@ -1,0 +1,258 @@
+//! Open, Disorder, Recovery, Loss: when a reduction begins and ends, how the window moves in it (PRR, RFC 6937, or
+//! ssthresh at once), and when it is undone (Eifel, RFC 4015; DSACK, RFC 3708; F-RTO, RFC 5682).
+
+use pathcast_congestion::{Connection, Event, State};
+
+use super::ack::Heard;
+use super::board::{LOST, RETRANS};
+use super::config::Config;
+use super::sender::Sender;
+
+/// Duplicate ACKs that mean a loss without SACK.
+const DUP_THRESH: u32 = 3;
+
+/// Proportional rate reduction.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Reduction {
+    pub active: bool,
+    prior_cwnd: u32,
+    delivered: u32,
+    pub sent: u32,
+    /// A partial ACK has come.
+    pub partial: bool,
+}
+
+/// What undoing the last reduction needs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Undo {
+    /// A reduction may be undone.
+    armed: bool,
+    prior_ssthresh: u32,
+    /// When the first segment was sent again [ns]; 0: none was.
+    first_resent: u64,
+    /// Retransmissions, less those that the receiver called duplicates.
+    outstanding: i64,
+}
+
+impl Undo {
+    pub(super) fn resent(&mut self, now: u64) {
+        if self.first_resent == 0 {
+            self.first_resent = now;
+        }
+        self.outstanding += 1;
+    }
+
+    pub(super) fn duplicate(&mut self) {
+        if self.first_resent > 0 {
+            self.outstanding -= 1;
+        }
+    }
+
+    fn all_duplicates(&self) -> bool {
+        self.first_resent > 0 && self.outstanding <= 0
+    }
+
+    /// The ACK echoes a stamp from before the first retransmission.
+    fn was_delayed(&self, echo: u64) -> bool {
+        self.first_resent > 0 && echo > 0 && echo < self.first_resent
+    }
+}
+
+impl Sender {
+    /// Moves between the states by what an ACK told.
+    #[inline]
+    pub(super) fn respond(&mut self, now: u64, heard: &Heard, config: &Config, mut group: Option<&mut Connection>) {
+        match self.state {
+            State::Open if self.sacked == 0 && self.lost == 0 => return,
+            State::Recovery => {
+                if self.una >= self.high_seq {
+                    self.end_recovery(now, heard, config, group.as_deref_mut());
+                } else {
+                    self.partial(heard, config);
+                    return;
+                }
+            }
+            State::Loss => {
+                self.in_loss(heard, config);
+                if self.state == State::Loss {
+                    return;
+                }
+            }
+            _ => {}
+        }
+        if !config.sack && heard.moved {
+            self.sacked = 0;
+        }
+        if config.undo && self.undo.armed && heard.duplicate && self.undo.all_duplicates() {
+            self.take_back(config);
+        }
+        if self.must_recover(config) {
+            self.enter_recovery(now, config, group);
+        } else {
+            self.state = if self.sacked > 0 { State::Disorder } else { State::Open };
+        }
+    }
+
+    fn must_recover(&self, config: &Config) -> bool {
+        if config.sack {
+            return self.lost > 0;
+        }
+        self.sacked >= DUP_THRESH && self.recover.is_none_or(|recover| self.una > recover)
+    }
+
+    /// The controller's new threshold for a reduction that begins now.
+    fn ask_ssthresh(&mut self, now: u64, config: &Config, group: Option<&mut Connection>) -> u32 {
+        self.refresh(now, config);
+        if let (true, Some(group)) = (self.grouped, group) {
+            group.meet(&mut self.flow, false);
+        }
+        let cwnd = self.flow.cwnd;
+        if config.reduce_flight {
+            self.flow.cwnd = cwnd.min(self.flow.in_flight).max(1);
+        }
+        let ssthresh = self.control.ssthresh(&mut self.flow);
+        self.flow.cwnd = cwnd;
+        ssthresh.max(1)
+    }
+
+    fn begin(&mut self, now: u64, config: &Config, group: Option<&mut Connection>) {
+        let prior_ssthresh = self.flow.ssthresh;
+        let ssthresh = self.ask_ssthresh(now, config, group);
+        self.flow.prior_cwnd = self.flow.cwnd;
+        self.undo = Undo { armed: true, prior_ssthresh, first_resent: 0, outstanding: 0 };
+        self.flow.ssthresh = ssthresh;
+        self.high_seq = self.nxt;
+    }
+
+    fn enter_recovery(&mut self, now: u64, config: &Config, group: Option<&mut Connection>) {
+        self.begin(now, config, group);
+        self.stats.recoveries += 1;
+        self.state = State::Recovery;
+        if !config.sack {
+            self.mark_head();
+        }
+        self.flow.cwnd_cnt = 0;
+        self.reduction = Reduction { active: true, prior_cwnd: self.flow.cwnd, ..Reduction::default() };
+        if !config.prr {
+            self.flow.cwnd = self.flow.ssthresh;
+        }
+    }
+
+    fn mark_head(&mut self) {
+        if self.una < self.nxt && self.board.get(self.una).flags & (LOST | RETRANS) == 0 {
+            self.mark_lost(self.una);
+        }
+    }
+
+    /// The window during recovery.
+    pub(super) fn reduce(&mut self, heard: &Heard, config: &Config) {
+        if !config.prr {
+            return;
+        }
+        let r = &mut self.reduction;
+        r.delivered += heard.delivered;
+        if heard.delivered == 0 && r.sent > 0 && !heard.moved {
+            return;
+        }
+        let in_flight = self.out() + self.retrans - self.sacked - self.lost;
+        let r = &self.reduction;
+        let ssthresh = self.flow.ssthresh;
+        let mut send = if in_flight > ssthresh {
+            let due = u64::from(ssthresh) * u64::from(r.delivered) + u64::from(r.prior_cwnd.max(1)) - 1;
+            ((due / u64::from(r.prior_cwnd.max(1))) as u32).saturating_sub(r.sent)
+        } else {
+            let mut send = r.delivered.saturating_sub(r.sent).max(heard.delivered);
+            let grows = if config.prr_again { heard.again } else { heard.moved && self.lost <= heard.lost_before };
+            send += u32::from(grows); // no new loss: slow start towards ssthresh
+            send.min(ssthresh - in_flight)
+        };
+        send = send.max(u32::from(r.sent == 0)); // the first retransmission always leaves
+        self.flow.cwnd = (in_flight + send).max(1);
+    }
+
+    fn end_recovery(&mut self, now: u64, heard: &Heard, config: &Config, group: Option<&mut Connection>) {
+        self.recover = Some(self.high_seq);
+        self.reduction.active = false;
+        self.state = State::Open;
+        if self.may_undo(heard, config) {
+            self.take_back(config);
+        } else {
+            self.flow.cwnd = self.flow.ssthresh.max(1);
+        }
+        self.refresh(now, config);
+        self.control.event(&mut self.flow, Event::Recovered);
+        if let (true, Some(group)) = (self.grouped, group) {
+            group.meet(&mut self.flow, false);
+        }
+    }
+
+    fn may_undo(&self, heard: &Heard, config: &Config) -> bool {
+        config.undo && self.undo.armed && (self.undo.was_delayed(heard.echo) || self.undo.all_duplicates())
+    }
+
+    /// An ACK within recovery.
+    fn partial(&mut self, heard: &Heard, config: &Config) {
+        if !heard.moved {
+            return;
+        }
+        if config.undo && self.undo.armed && self.undo.was_delayed(heard.echo) && self.retrans == 0 {
+            self.reduction.active = false;
+            self.unmark();
+            self.take_back(config);
+            self.state = State::Open;
+        } else if !config.sack {
+            self.mark_head(); // the next hole (RFC 6582)
+        }
+    }
+
+    fn in_loss(&mut self, heard: &Heard, config: &Config) {
+        let original = config.sack && heard.original;
+        if config.undo && self.undo.armed && (original || (heard.moved && self.undo.was_delayed(heard.echo))) {
+            self.unmark();
+            self.take_back(config);
+            self.state = State::Open;
+        } else if self.una >= self.high_seq {
+            self.state = State::Open;
+            self.recover = Some(self.high_seq);
+        }
+    }
+
+    /// The reduction was for nothing.
+    fn take_back(&mut self, config: &Config) {
+        debug_assert!(config.undo);
+        let cwnd = self.control.undo(&mut self.flow);
+        self.flow.cwnd = cwnd.max(1);
+        self.flow.ssthresh = self.flow.ssthresh.max(self.undo.prior_ssthresh);
+        self.undo = Undo::default();
+        self.stats.undos += 1;
+    }
+
+    /// The retransmission timer has run out.
+    pub(super) fn enter_loss(&mut self, now: u64, config: &Config, mut group: Option<&mut Connection>) {
+        self.stats.timeouts += 1;
+        if self.state != State::Loss || self.una > self.loss_una {
+            self.begin(now, config, group.as_deref_mut());
+        }
+        self.loss_una = self.una;
+        self.refresh(now, config);
+        self.control.event(&mut self.flow, Event::Timeout);
+        if let (true, Some(group)) = (self.grouped, group) {
+            group.meet(&mut self.flow, false);
+        }
+        self.reduction.active = false;
+        self.mark_all_lost(config);
+        self.flow.cwnd = self.in_flight() + 1;
+        self.flow.cwnd_cnt = 0;
+        self.state = State::Loss;
+        self.high_seq = self.nxt;
+    }
+
+    /// A tail loss probe repaired a loss: one reduction, at once (RFC 8985, section 7.4).
+    pub(super) fn reduce_once(&mut self, now: u64, config: &Config, group: Option<&mut Connection>) {
+        self.begin(now, config, group);
+        self.flow.cwnd = self.flow.ssthresh;
+        self.flow.cwnd_cnt = 0;
+        self.refresh(now, config);
+        self.control.event(&mut self.flow, Event::Recovered);
+    }
+}

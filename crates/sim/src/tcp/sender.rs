@@ -1,0 +1,381 @@
+//! The sending half of a subflow: what is in flight, and what may be sent now.
+
+use pathcast_congestion::{Connection, Event, Flow, INFINITE, Instance, Params, State};
+
+use super::board::{Board, EVER, LOST, RETRANS, Segment};
+use super::config::Config;
+use super::loss::Rack;
+use super::pace::Pace;
+use super::recovery::{Reduction, Undo};
+use super::rtt::Rtt;
+use super::timer::Timer;
+
+/// What a sender has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stats {
+    /// Segments sent, retransmissions included.
+    pub sent: u64,
+    pub retransmits: u64,
+    pub timeouts: u64,
+    pub recoveries: u64,
+    pub undos: u64,
+    /// Segments that a link dropped.
+    pub drops: u64,
+    /// Payload bytes acknowledged, and sent again.
+    pub acked_bytes: u64,
+    pub again_bytes: u64,
+}
+
+/// The sending half of a subflow.
+#[derive(Clone, Debug)]
+pub(crate) struct Sender {
+    pub flow: Flow,
+    pub control: Instance,
+    pub asks_send: bool,
+    /// The flow is in its connection's group.
+    pub grouped: bool,
+    /// Which sizes of [`Config`] hold.
+    pub kind: usize,
+    /// First segment not acknowledged, next to be sent.
+    pub una: u64,
+    pub nxt: u64,
+    pub una_bytes: u64,
+    pub nxt_bytes: u64,
+    pub(super) board: Board,
+    /// Of the segments between them: selectively acknowledged (without SACK: duplicate ACKs), thought to be lost, sent
+    /// again; and lost but not yet sent again.
+    pub(super) sacked: u32,
+    pub(super) lost: u32,
+    pub(super) retrans: u32,
+    pub(super) to_resend: u32,
+    /// Nothing below is to be resent.
+    pub(super) resend_from: u64,
+    /// Behind the highest segment selectively acknowledged.
+    pub(super) high_sacked: u64,
+    /// Segments below, sent once, have been judged by the blocks above them.
+    pub(super) judged: u64,
+    pub(super) rack: Rack,
+    pub state: State,
+    /// Recovery ends when this segment is the next to be acknowledged.
+    pub(super) high_seq: u64,
+    /// `una` at the last timeout.
+    pub(super) loss_una: u64,
+    /// Duplicate ACKs below say nothing of a new loss (RFC 6582).
+    pub(super) recover: Option<u64>,
+    pub(super) reduction: Reduction,
+    pub(super) undo: Undo,
+    pub rtt: Rtt,
+    pub(super) timer: Timer,
+    pub(super) pace: Pace,
+    /// The window held the sender back in this window of data; most segments in flight in it; where it ends.
+    limited: bool,
+    most_out: u32,
+    limited_until: u64,
+    last_sent: u64,
+    /// When the window was last seen in use [ns].
+    in_use_at: u64,
+    pub stats: Stats,
+}
+
+impl Sender {
+    /// A sender that has not been told of its connection yet.
+    pub(crate) fn new(params: &Params) -> Self {
+        Sender {
+            flow: Flow::new(1, 1),
+            asks_send: params.info().hooks.send(),
+            control: Instance::new(params),
+            grouped: false,
+            kind: 0,
+            una: 0,
+            nxt: 0,
+            una_bytes: 0,
+            nxt_bytes: 0,
+            board: Board::new(),
+            sacked: 0,
+            lost: 0,
+            retrans: 0,
+            to_resend: 0,
+            resend_from: 0,
+            high_sacked: 0,
+            judged: 0,
+            rack: Rack::default(),
+            state: State::Open,
+            high_seq: 0,
+            loss_una: 0,
+            recover: None,
+            reduction: Reduction::default(),
+            undo: Undo::default(),
+            rtt: Rtt::default(),
+            timer: Timer::default(),
+            pace: Pace::default(),
+            limited: false,
+            most_out: 0,
+            limited_until: 0,
+            last_sent: 0,
+            in_use_at: 0,
+            stats: Stats::default(),
+        }
+    }
+
+    /// Begins anew for another connection, and keeps its room.
+    pub(crate) fn reset(&mut self, params: &Params) {
+        let mut board = std::mem::replace(&mut self.board, Board::new());
+        board.clear();
+        let mut rack = std::mem::take(&mut self.rack);
+        rack.clear();
+        *self = Sender { board, rack, ..Sender::new(params) };
+    }
+
+    /// The handshake is over: the controller gets its first window. `rtt_us` is the handshake's; 0: it has none.
+    pub(crate) fn establish(
+        &mut self,
+        now: u64,
+        kind: usize,
+        rtt_us: u32,
+        config: &Config,
+        group: Option<&mut Connection>,
+    ) {
+        let mss = config.mss[kind];
+        self.kind = kind;
+        if rtt_us > 0 {
+            self.rtt.sample(rtt_us, 0, 0, config);
+        }
+        self.flow = Flow::new(mss, config.initial_window);
+        if let Some(bytes) = config.initial_ssthresh {
+            self.flow.ssthresh = (bytes / u64::from(mss)).clamp(2, u64::from(INFINITE)) as u32;
+        }
+        self.flow.set_multipath(kind & 1 == 1);
+        self.refresh(now, config);
+        self.grouped = false;
+        self.in_use_at = now;
+        match group {
+            Some(group) => {
+                self.grouped = group.join(&mut self.flow).is_some();
+                self.control.init(&mut self.flow);
+                if self.grouped {
+                    group.deliver(&self.flow);
+                    group.meet(&mut self.flow, false);
+                }
+            }
+            None => self.control.init(&mut self.flow),
+        }
+    }
+
+    /// Segments between `una` and `nxt`.
+    #[inline]
+    pub(crate) fn out(&self) -> u32 {
+        (self.nxt - self.una) as u32
+    }
+
+    /// Segments thought to be in the network.
+    #[inline]
+    pub(crate) fn in_flight(&self) -> u32 {
+        self.out() + self.retrans - self.sacked - self.lost
+    }
+
+    /// Brings the controller's view up to date.
+    #[inline]
+    pub(super) fn refresh(&mut self, now: u64, config: &Config) {
+        let in_flight = self.in_flight();
+        let limited = self.is_limited(config);
+        let flow = &mut self.flow;
+        flow.now_us = now / 1000;
+        flow.una = self.una_bytes;
+        flow.nxt = self.nxt_bytes;
+        flow.in_flight = in_flight;
+        flow.srtt_us = self.rtt.srtt_us();
+        flow.rttvar_us = self.rtt.var_us(config);
+        flow.set_state(self.state);
+        flow.set_limited(limited);
+    }
+
+    /// Whether the window, not the application, holds the sender back (Linux: `tcp_is_cwnd_limited`).
+    #[inline]
+    fn is_limited(&self, config: &Config) -> bool {
+        !config.window_validation
+            || self.limited
+            || (self.flow.cwnd < self.flow.ssthresh && self.flow.cwnd < 2 * self.most_out)
+    }
+
+    /// Whether a lost segment waits to be sent again.
+    #[inline]
+    pub(crate) fn must_resend(&self) -> bool {
+        self.to_resend > 0
+    }
+
+    /// Segments that the window lets go now.
+    #[inline]
+    pub(crate) fn room(&self, config: &Config) -> u32 {
+        let mut in_flight = self.in_flight();
+        if !config.limited_transmit && self.state == State::Disorder {
+            in_flight += self.sacked; // duplicate ACKs let nothing go
+        }
+        self.flow.cwnd.saturating_sub(in_flight)
+    }
+
+    /// The controller is asked before a transmit opportunity.
+    pub(crate) fn ask_send(&mut self, now: u64, config: &Config) {
+        if self.asks_send {
+            self.refresh(now, config);
+            self.control.send(&mut self.flow);
+        }
+    }
+
+    /// A new segment leaves now; its number.
+    #[inline]
+    pub(crate) fn send_new(&mut self, now: u64, dsn: u64, bytes: u16, config: &Config) -> u64 {
+        if self.out() == 0 {
+            self.start_after_idle(now, config);
+        }
+        let seq = self.nxt;
+        self.board.push(self.una, seq, Segment { sent: now, dsn, bytes, flags: 0 });
+        self.nxt += 1;
+        self.nxt_bytes += u64::from(bytes);
+        self.sent(now, bytes, config);
+        seq
+    }
+
+    fn sent(&mut self, now: u64, bytes: u16, config: &Config) {
+        self.stats.sent += 1;
+        self.last_sent = now;
+        if self.reduction.active {
+            self.reduction.sent += 1;
+        }
+        self.pace_after(now, u32::from(bytes), config);
+        if self.timer.is_idle() {
+            self.arm_rto(now, config);
+        }
+    }
+
+    /// The next lost segment leaves again; its number.
+    pub(crate) fn resend(&mut self, now: u64, config: &Config) -> Option<u64> {
+        if self.to_resend == 0 {
+            return None;
+        }
+        let mut seq = self.resend_from.max(self.una);
+        while seq < self.nxt {
+            let flags = self.board.get(seq).flags;
+            if flags & LOST != 0 && flags & RETRANS == 0 && !self.is_sacked(seq) {
+                self.to_resend -= 1;
+                self.resend_from = seq + 1;
+                self.resend_segment(now, seq, config);
+                return Some(seq);
+            }
+            seq += 1;
+        }
+        debug_assert!(false, "{} to resend, none found", self.to_resend);
+        self.to_resend = 0;
+        None
+    }
+
+    /// A tail loss probe: the last segment leaves again whatever the window says; its number.
+    pub(crate) fn resend_last(&mut self, now: u64, config: &Config) -> Option<u64> {
+        let seq = self.nxt.checked_sub(1).filter(|&seq| seq >= self.una)?;
+        let flags = self.board.get(seq).flags;
+        if self.is_sacked(seq) || flags & RETRANS != 0 {
+            return None;
+        }
+        if flags & LOST != 0 {
+            self.to_resend -= 1;
+        }
+        self.resend_segment(now, seq, config);
+        Some(seq)
+    }
+
+    fn resend_segment(&mut self, now: u64, seq: u64, config: &Config) {
+        let segment = self.board.get_mut(seq);
+        segment.sent = now;
+        segment.flags |= RETRANS | EVER;
+        let bytes = segment.bytes;
+        self.retrans += 1;
+        self.undo.resent(now);
+        if config.rack {
+            self.rack.resent(seq, now);
+        }
+        self.stats.retransmits += 1;
+        self.stats.again_bytes += u64::from(bytes);
+        self.sent(now, bytes, config);
+    }
+
+    /// The segment's place in the connection's stream and its bytes.
+    #[inline]
+    pub(crate) fn content(&self, seq: u64) -> (u64, u16) {
+        let segment = self.board.get(seq);
+        (segment.dsn, segment.bytes)
+    }
+
+    #[inline]
+    pub(super) fn is_sacked(&self, seq: u64) -> bool {
+        self.board.is_sacked(seq)
+    }
+
+    /// Hands out the places in the stream of all that is not acknowledged, each once in the sender's life.
+    pub(crate) fn give_away(&mut self, mut to: impl FnMut(u64)) {
+        for seq in self.una..self.nxt {
+            let segment = self.board.get_mut(seq);
+            if segment.flags & super::board::REINJECTED == 0 {
+                segment.flags |= super::board::REINJECTED;
+                to(segment.dsn);
+            }
+        }
+    }
+
+    /// A round of sending is over: notes whether the window ended it (Linux: `tcp_cwnd_validate`), and watches the tail.
+    #[inline]
+    pub(crate) fn after_sending(&mut self, now: u64, sent: bool, config: &Config) {
+        let full = self.in_flight() >= self.flow.cwnd;
+        let out = self.out();
+        if self.una >= self.limited_until || full || (!self.limited && out > self.most_out) {
+            self.limited = full;
+            self.most_out = out;
+            self.limited_until = self.nxt;
+        }
+        if config.window_validation {
+            if self.is_limited(config) {
+                self.in_use_at = now;
+            } else if now - self.in_use_at >= self.rtt.rto(config) && self.state == State::Open {
+                self.shrink_unused(now, config);
+            }
+        }
+        if sent && config.rack {
+            self.watch_tail(now, config);
+        }
+    }
+
+    /// A window that has not been used for an RTO falls half way to what is used (RFC 2861).
+    #[cold]
+    fn shrink_unused(&mut self, now: u64, config: &Config) {
+        let used = self.most_out.max(config.initial_window.min(self.flow.cwnd));
+        if used < self.flow.cwnd {
+            self.flow.ssthresh = self.flow.ssthresh.max(self.flow.cwnd / 2 + self.flow.cwnd / 4);
+            self.flow.cwnd = (self.flow.cwnd + used) / 2;
+        }
+        self.most_out = 0;
+        self.in_use_at = now;
+    }
+
+    /// Nothing was in flight: after an RTO of silence the window is halved once for each (RFC 2861).
+    fn start_after_idle(&mut self, now: u64, config: &Config) {
+        let rto = self.rtt.rto(config);
+        let idle = now.saturating_sub(self.last_sent);
+        self.refresh(now, config);
+        if config.window_validation && self.nxt > 0 && idle > rto {
+            self.control.event(&mut self.flow, Event::Idle);
+            let restart = config.initial_window.min(self.flow.cwnd);
+            self.flow.ssthresh = self.flow.ssthresh.max(self.flow.cwnd / 2 + self.flow.cwnd / 4);
+            let halvings = (idle / rto).min(31) as u32;
+            self.flow.cwnd = (self.flow.cwnd >> halvings).max(restart);
+            self.in_use_at = now;
+            self.most_out = 0;
+        }
+        self.control.event(&mut self.flow, Event::TxStart);
+    }
+
+    /// The subflow ends.
+    pub(crate) fn release(&mut self, group: Option<&mut Connection>) {
+        if let (true, Some(group)) = (self.grouped, group) {
+            group.leave(&self.flow);
+        }
+        self.control.release(&mut self.flow);
+    }
+}

@@ -1,0 +1,319 @@
+//! Segments and ACKs between the two halves of a subflow, and whose turn it is to send.
+
+use pathcast_base::Nanos;
+use pathcast_scenario::{Join, Scheduler};
+
+use crate::observe::Observer;
+use crate::packet::{AGAIN, DUPLICATE, Kind, LAST, NONE, Packet};
+use crate::sim::{Alarm, Sim};
+use crate::tcp::{Answer, Config, Expired, MAX_RETRIES, Sender};
+
+/// Whether the subflow may send a new segment now.
+#[inline]
+fn has_room(sender: &Sender, now: u64, config: &Config) -> bool {
+    sender.paced_until() <= now && sender.room(config) > 0
+}
+
+impl<O: Observer> Sim<O> {
+    #[inline]
+    pub(crate) fn receive_data(&mut self, packet: Packet) {
+        let sub = &self.subs[packet.flow as usize];
+        let conn = &mut self.conns[sub.conn as usize];
+        let receiver = &mut self.receivers[packet.flow as usize];
+        let before = receiver.nxt;
+        let last = packet.flags & LAST != 0;
+        let answer = receiver.receive(self.now, packet.seq, packet.stamp, last, &self.config);
+        let after = receiver.nxt;
+        if !conn.multipath {
+            conn.receive.nxt = after;
+        } else if after == before + 1 {
+            conn.receive.accept(packet.dsn);
+        } else {
+            // what was behind the hole is handed up with it; the sender's board still has its places in the stream
+            let sender = &self.senders[packet.flow as usize];
+            for seq in before..after {
+                let dsn = if seq == packet.seq { packet.dsn } else { sender.content(seq).0 };
+                conn.receive.accept(dsn);
+            }
+        }
+        if after != before && conn.receive.nxt >= conn.send.end {
+            self.stream_complete(packet.flow);
+        }
+        match answer {
+            Answer::Later => {
+                let due = self.receivers[packet.flow as usize].due;
+                self.alarm(packet.flow, Alarm::Receiver, due);
+            }
+            Answer::Now => self.send_ack(packet.flow, false),
+            Answer::Duplicate => self.send_ack(packet.flow, true),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn send_ack(&mut self, flow: u32, duplicate: bool) {
+        let sub = &self.subs[flow as usize];
+        let conn = &self.conns[sub.conn as usize];
+        let receiver = &mut self.receivers[flow as usize];
+        let mut bytes = self.config.header[conn.kind];
+        let mut extra = NONE;
+        if let Some(blocks) = receiver.acknowledge(duplicate).filter(|_| self.config.sack) {
+            bytes += 4 + 8 * u32::from(blocks.len);
+            extra = self.blocks.put(blocks);
+        }
+        let packet = Packet {
+            seq: receiver.nxt,
+            dsn: conn.receive.nxt,
+            stamp: receiver.echo,
+            hop: sub.back,
+            flow,
+            extra,
+            bytes: bytes as u16,
+            generation: sub.generation,
+            kind: Kind::Ack,
+            flags: if duplicate { DUPLICATE } else { 0 },
+        };
+        self.send(packet);
+    }
+
+    /// The receiver's timer: a held ACK, or the handshake of one who opens.
+    pub(crate) fn receiver_timer(&mut self, flow: u32) {
+        let sub = &self.subs[flow as usize];
+        if !sub.sender_opens && self.receivers[flow as usize].arrived == 0 {
+            self.handshake_timer(flow);
+            return;
+        }
+        let receiver = &self.receivers[flow as usize];
+        if receiver.due == 0 || !receiver.is_holding() {
+            return;
+        }
+        if receiver.due > self.now {
+            let due = receiver.due;
+            self.alarm(flow, Alarm::Receiver, due);
+        } else {
+            self.send_ack(flow, false);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn receive_ack(&mut self, packet: Packet) {
+        let blocks = self.blocks.take(packet.extra);
+        let index = self.subs[packet.flow as usize].conn;
+        let conn = &mut self.conns[index as usize];
+        let sender = &mut self.senders[packet.flow as usize];
+        let group = if conn.multipath { Some(&mut conn.group) } else { None };
+        sender.acknowledge(self.now, &packet, blocks.as_slice(), &self.config, group);
+        if O::ON {
+            self.observer.acked(Nanos(self.now), packet.flow, sender);
+        }
+        let una = if conn.multipath { packet.dsn } else { sender.una };
+        conn.send.una = conn.send.una.max(una);
+        if conn.send.is_done() {
+            self.finish(index);
+            return;
+        }
+        if conn.multipath && !conn.joined && conn.send.una > 0 && self.config.join == Join::Handshake {
+            self.join(index);
+        }
+        self.push(index);
+    }
+
+    /// Sends whatever a connection may send now.
+    #[inline]
+    pub(crate) fn push(&mut self, index: u32) {
+        let conn = &self.conns[index as usize];
+        if !conn.multipath {
+            let sub = conn.subs()[0];
+            self.push_plain(index, sub);
+        } else {
+            self.push_subflows(index);
+        }
+    }
+
+    fn push_plain(&mut self, index: u32, flow: u32) {
+        if !self.subs[flow as usize].open {
+            return;
+        }
+        let now = self.now;
+        let mut sent = false;
+        self.senders[flow as usize].ask_send(now, &self.config);
+        loop {
+            let sender = &mut self.senders[flow as usize];
+            if !has_room(sender, now, &self.config) {
+                break;
+            }
+            if sender.must_resend() {
+                let Some(seq) = sender.resend(now, &self.config) else { break };
+                self.send_segment(index, flow, seq, AGAIN);
+            } else {
+                let out = &mut self.conns[index as usize].send;
+                let Some(next) = out.peek(flow) else { break };
+                let (dsn, bytes) = out.take(next);
+                let seq = sender.send_new(now, dsn, bytes, &self.config);
+                self.send_segment(index, flow, seq, 0);
+            }
+            sent = true;
+            self.senders[flow as usize].ask_send(now, &self.config);
+        }
+        self.after_sending(index, flow, sent);
+    }
+
+    fn push_subflows(&mut self, index: u32) {
+        let now = self.now;
+        let mut sent = [false; 8];
+        let count = self.conns[index as usize].subs().len();
+        for (i, sent) in sent[..count].iter_mut().enumerate() {
+            let flow = self.conns[index as usize].subs()[i];
+            if !self.subs[flow as usize].open {
+                continue;
+            }
+            self.senders[flow as usize].ask_send(now, &self.config);
+            loop {
+                let sender = &mut self.senders[flow as usize];
+                if !sender.must_resend() || !has_room(sender, now, &self.config) {
+                    break;
+                }
+                let Some(seq) = sender.resend(now, &self.config) else { break };
+                self.send_segment(index, flow, seq, AGAIN);
+                *sent = true;
+                self.senders[flow as usize].ask_send(now, &self.config);
+            }
+        }
+        loop {
+            let Sim { conns, subs, senders, config, .. } = self;
+            let conn = &mut conns[index as usize];
+            // whoever has nothing to take but what was its own is passed over
+            let stream = conn.send.next < conn.send.end && conn.send.next < conn.send.una + conn.send.window;
+            let again = conn.send.again.front().map(|&(_, of)| of);
+            if !stream && again.is_none() {
+                break;
+            }
+            let scheduler: Scheduler = config.scheduler;
+            let chosen = conn.choose(scheduler, |flow| {
+                let sender = &senders[flow as usize];
+                let able = subs[flow as usize].open
+                    && (stream || again.is_some_and(|of| of != flow))
+                    && !sender.must_resend()
+                    && has_room(sender, now, config);
+                able.then(|| sender.rtt.srtt_us())
+            });
+            let Some(flow) = chosen else { break };
+            let Some(next) = conn.send.peek(flow) else {
+                // what was to be sent again has arrived meanwhile
+                if conn.send.again.is_empty() { break } else { continue }
+            };
+            let (dsn, bytes) = conn.send.take(next);
+            let seq = senders[flow as usize].send_new(now, dsn, bytes, config);
+            self.send_segment(index, flow, seq, 0);
+            let i = self.conns[index as usize].subs().iter().position(|&sub| sub == flow);
+            sent[i.unwrap_or(0)] = true;
+            self.senders[flow as usize].ask_send(now, &self.config);
+        }
+        for (i, &sent) in sent[..count].iter().enumerate() {
+            let flow = self.conns[index as usize].subs()[i];
+            if self.subs[flow as usize].open {
+                self.after_sending(index, flow, sent);
+            }
+        }
+    }
+
+    #[inline]
+    fn send_segment(&mut self, index: u32, flow: u32, seq: u64, flags: u8) {
+        let sub = &self.subs[flow as usize];
+        let conn = &self.conns[index as usize];
+        let (dsn, bytes) = self.senders[flow as usize].content(seq);
+        let last = if dsn + 1 == conn.send.end { LAST } else { 0 };
+        let packet = Packet {
+            seq,
+            dsn,
+            stamp: self.now,
+            hop: sub.forward,
+            flow,
+            extra: NONE,
+            bytes: (u32::from(bytes) + self.config.header[conn.kind]) as u16,
+            generation: sub.generation,
+            kind: Kind::Data,
+            flags: flags | last,
+        };
+        self.send(packet);
+    }
+
+    #[inline]
+    fn after_sending(&mut self, index: u32, flow: u32, sent: bool) {
+        let now = self.now;
+        let sender = &mut self.senders[flow as usize];
+        sender.after_sending(now, sent, &self.config);
+        let (deadline, paced) = (sender.deadline(), sender.paced_until());
+        let waits = paced > now && (sender.must_resend() || sender.room(&self.config) > 0);
+        if deadline != u64::MAX {
+            self.alarm(flow, Alarm::Sender, deadline);
+        }
+        if waits {
+            let send = &self.conns[index as usize].send;
+            if send.next < send.end || self.senders[flow as usize].must_resend() || !send.again.is_empty() {
+                self.alarm(flow, Alarm::Pace, paced);
+            }
+        }
+    }
+
+    pub(crate) fn sender_timer(&mut self, flow: u32) {
+        let now = self.now;
+        let sub = &self.subs[flow as usize];
+        if !sub.open {
+            if sub.sender_opens {
+                self.handshake_timer(flow);
+            }
+            return;
+        }
+        let index = sub.conn;
+        let conn = &mut self.conns[index as usize];
+        let group = if conn.multipath { Some(&mut conn.group) } else { None };
+        match self.senders[flow as usize].expire(now, &self.config, group) {
+            Expired::No => {
+                let deadline = self.senders[flow as usize].deadline();
+                if deadline != u64::MAX {
+                    self.alarm(flow, Alarm::Sender, deadline);
+                }
+            }
+            Expired::Lost => self.push(index),
+            Expired::Probe => self.probe_tail(index, flow),
+            Expired::Timeout(times) => {
+                if times > MAX_RETRIES {
+                    self.give_up(index, flow);
+                    return;
+                }
+                let conn = &mut self.conns[index as usize];
+                if conn.multipath && self.config.reinjection {
+                    let (una, again) = (conn.send.una, &mut conn.send.again);
+                    self.senders[flow as usize].give_away(|dsn| {
+                        if dsn >= una {
+                            again.push_back((dsn, flow));
+                        }
+                    });
+                }
+                self.push(index);
+            }
+        }
+    }
+
+    /// RFC 8985, section 7: a new segment if there is one, else the last again.
+    fn probe_tail(&mut self, index: u32, flow: u32) {
+        let now = self.now;
+        let out = &mut self.conns[index as usize].send;
+        let sender = &mut self.senders[flow as usize];
+        let (mut again, mut sent) = (false, true);
+        if let Some(next) = out.peek(flow) {
+            let (dsn, bytes) = out.take(next);
+            let seq = sender.send_new(now, dsn, bytes, &self.config);
+            self.send_segment(index, flow, seq, 0);
+        } else if let Some(seq) = sender.resend_last(now, &self.config) {
+            again = true;
+            self.send_segment(index, flow, seq, AGAIN);
+        } else {
+            sent = false;
+        }
+        let sender = &mut self.senders[flow as usize];
+        sender.probed(now, again, sent, &self.config);
+        let deadline = sender.deadline();
+        self.alarm(flow, Alarm::Sender, deadline);
+    }
+}
