@@ -146,10 +146,15 @@ impl<O: Observer> Sim<O> {
                 self.send_segment(index, flow, seq, AGAIN);
             } else {
                 let out = &mut self.conns[index as usize].send;
-                let Some(next) = out.peek(flow) else { break };
-                let (dsn, bytes) = out.take(next);
-                let seq = sender.send_new(now, dsn, bytes, &self.config);
-                self.send_segment(index, flow, seq, 0);
+                if let Some(next) = out.peek(flow) {
+                    let (dsn, bytes) = out.take(next);
+                    let seq = sender.send_new(now, dsn, bytes, &self.config);
+                    self.send_segment(index, flow, seq, 0);
+                } else if let Some(seq) = sender.resend_doubtful(now, &self.config) {
+                    self.send_segment(index, flow, seq, AGAIN);
+                } else {
+                    break;
+                }
             }
             sent = true;
             self.senders[flow as usize].ask_send(now, &self.config);
@@ -169,10 +174,17 @@ impl<O: Observer> Sim<O> {
             self.senders[flow as usize].ask_send(now, &self.config);
             loop {
                 let sender = &mut self.senders[flow as usize];
-                if !sender.must_resend() || !has_room(sender, now, &self.config) {
+                if !has_room(sender, now, &self.config) {
                     break;
                 }
-                let Some(seq) = sender.resend(now, &self.config) else { break };
+                let seq = if sender.must_resend() {
+                    sender.resend(now, &self.config)
+                } else if self.conns[index as usize].send.peek(flow).is_none() {
+                    sender.resend_doubtful(now, &self.config)
+                } else {
+                    None
+                };
+                let Some(seq) = seq else { break };
                 self.send_segment(index, flow, seq, AGAIN);
                 *sent = true;
                 self.senders[flow as usize].ask_send(now, &self.config);

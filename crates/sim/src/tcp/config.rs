@@ -45,6 +45,10 @@ pub(crate) struct Config {
     pub prr: bool,
     /// Its slow start part grows with ACKs of segments sent again (ns-3), not with all that show progress.
     pub prr_again: bool,
+    /// A partial ACK lets one segment go again whatever the window says: without SACK (RFC 6582), with it (ns-3).
+    pub partial_resend: [bool; 2],
+    /// One segment more at the end of a recovery (RFC 6675, NextSeg rule 4).
+    pub rescue: bool,
     pub rack: bool,
     pub undo: bool,
     pub window_validation: bool,
@@ -86,6 +90,8 @@ impl Config {
             impatient: false,
             prr: true,
             prr_again: false,
+            partial_resend: [false, false],
+            rescue: true,
             rack: true,
             undo: true,
             window_validation: true,
@@ -103,6 +109,7 @@ impl Config {
             receive_buffer: 64 * MIB,
             send_buffer: 64 * MIB,
             impatient: true,
+            partial_resend: [true, false],
             prr: false,
             rack: false,
             undo: false,
@@ -121,6 +128,8 @@ impl Config {
                 max_rto: 60_000 * MS,
                 prr: true,
                 prr_again: true,
+                partial_resend: [true, true],
+                rescue: false,
                 ..rfc
             },
             Preset::Ns2 => Config {

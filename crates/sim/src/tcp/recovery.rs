@@ -132,6 +132,8 @@ impl Sender {
             self.mark_head();
         }
         self.flow.cwnd_cnt = 0;
+        self.high_resent = self.una;
+        self.rescued = false;
         self.reduction = Reduction { active: true, prior_cwnd: self.flow.cwnd, ..Reduction::default() };
         if !config.prr {
             self.flow.cwnd = self.flow.ssthresh;
@@ -200,8 +202,12 @@ impl Sender {
             self.unmark();
             self.take_back(config);
             self.state = State::Open;
-        } else if !config.sack {
-            self.mark_head(); // the next hole (RFC 6582)
+        } else {
+            let head_again = self.board.get(self.una).flags & RETRANS != 0;
+            self.forced = config.partial_resend[usize::from(config.sack)] && !head_again;
+            if !config.sack {
+                self.mark_head(); // the next hole (RFC 6582)
+            }
         }
     }
 

@@ -50,6 +50,11 @@ pub(crate) struct Sender {
     pub(super) to_resend: u32,
     /// Nothing below is to be resent.
     pub(super) resend_from: u64,
+    /// Behind the highest segment sent again in this recovery; the rescue has been used.
+    pub(super) high_resent: u64,
+    pub(super) rescued: bool,
+    /// One segment may leave whatever the window says.
+    pub(super) forced: bool,
     /// Behind the highest segment selectively acknowledged.
     pub(super) high_sacked: u64,
     /// Segments below, sent once, have been judged by the blocks above them.
@@ -96,6 +101,9 @@ impl Sender {
             retrans: 0,
             to_resend: 0,
             resend_from: 0,
+            high_resent: 0,
+            rescued: false,
+            forced: false,
             high_sacked: 0,
             judged: 0,
             rack: Rack::default(),
@@ -142,7 +150,7 @@ impl Sender {
         }
         self.flow = Flow::new(mss, config.initial_window);
         if let Some(bytes) = config.initial_ssthresh {
-            self.flow.ssthresh = (bytes / u64::from(mss)).clamp(2, u64::from(INFINITE)) as u32;
+            self.flow.ssthresh = bytes.div_ceil(u64::from(mss)).clamp(2, u64::from(INFINITE)) as u32;
         }
         self.flow.set_multipath(kind & 1 == 1);
         self.refresh(now, config);
@@ -210,7 +218,7 @@ impl Sender {
         if !config.limited_transmit && self.state == State::Disorder {
             in_flight += self.sacked; // duplicate ACKs let nothing go
         }
-        self.flow.cwnd.saturating_sub(in_flight)
+        self.flow.cwnd.saturating_sub(in_flight).max(u32::from(self.forced))
     }
 
     /// The controller is asked before a transmit opportunity.
@@ -237,6 +245,7 @@ impl Sender {
 
     fn sent(&mut self, now: u64, bytes: u16, config: &Config) {
         self.stats.sent += 1;
+        self.forced = false;
         self.last_sent = now;
         if self.reduction.active {
             self.reduction.sent += 1;
@@ -268,6 +277,32 @@ impl Sender {
         None
     }
 
+    /// With nothing lost and nothing new to send, recovery goes on with what may be lost (RFC 6675, section 4, NextSeg
+    /// rule 3: holes below the highest block), and once with the last segment (rule 4). Its number.
+    #[cold]
+    pub(crate) fn resend_doubtful(&mut self, now: u64, config: &Config) -> Option<u64> {
+        if self.state != State::Recovery || !config.sack || config.rack {
+            return None;
+        }
+        let doubtful = |sender: &Sender, seq: u64| {
+            !sender.is_sacked(seq) && sender.board.get(seq).flags & (LOST | RETRANS) == 0
+        };
+        if self.forced && doubtful(self, self.una) {
+            self.resend_segment(now, self.una, config);
+            return Some(self.una);
+        }
+        self.forced = false;
+        let holes = self.una.max(self.high_resent)..self.high_sacked;
+        let mut found = holes.into_iter().find(|&seq| doubtful(self, seq));
+        if found.is_none() && config.rescue && !self.rescued {
+            self.rescued = true;
+            found = self.nxt.checked_sub(1).filter(|&seq| seq >= self.una && doubtful(self, seq));
+        }
+        let seq = found?;
+        self.resend_segment(now, seq, config);
+        Some(seq)
+    }
+
     /// A tail loss probe: the last segment leaves again whatever the window says; its number.
     pub(crate) fn resend_last(&mut self, now: u64, config: &Config) -> Option<u64> {
         let seq = self.nxt.checked_sub(1).filter(|&seq| seq >= self.una)?;
@@ -288,6 +323,7 @@ impl Sender {
         segment.flags |= RETRANS | EVER;
         let bytes = segment.bytes;
         self.retrans += 1;
+        self.high_resent = self.high_resent.max(seq + 1);
         self.undo.resent(now);
         if config.rack {
             self.rack.resent(seq, now);
