@@ -169,6 +169,19 @@ def bpf() -> Check:
     return Check("bpf", OK, "BTF and CAP_BPF", need)
 
 
+def compiler() -> Check:
+    """Compiles an empty program for the kernel."""
+    need = "building pathcast with the papers' controllers for the kernel"
+    command = ["clang", "-target", "bpf", "-x", "c", "-c", "-o", os.devnull, "-"]
+    try:
+        done = subprocess.run(command, input="", capture_output=True, text=True)
+    except OSError:
+        return Check("clang", DEGRADED, "no program `clang`", need, "apt-get install clang")
+    if done.returncode == 0:
+        return Check("clang", OK, "compiles for the kernel", need)
+    return Check("clang", DEGRADED, done.stderr.strip(), need, "a clang with the target bpf (Debian's has it)")
+
+
 def cgroup() -> Check:
     """A cgroup-v2 mount."""
     need = "`run`: a program under a controller"
@@ -222,6 +235,7 @@ CHECKS: tuple[Callable[[], Check], ...] = (
     wakeups,
     processors,
     bpf,
+    compiler,
     cgroup,
     clock,
     packages,

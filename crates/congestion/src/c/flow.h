@@ -10,12 +10,19 @@
  *
  *   void NAME_init    (flow, state, params)        established, first window given; state is zeroed before
  *   void NAME_ack     (flow, ack, state, params)   every ACK while data is outstanding; measures only
- *   void NAME_grow    (flow, ack, state, params)   the ACK acked data and no reduction is in progress
+ *   void NAME_grow    (flow, ack, state, params)   the ACK acked data and no reduction (CWR, Recovery) is in progress
  *   u32  NAME_ssthresh(flow, state, params)        a reduction begins: loss, ECN, timeout (before FLOW_TIMEOUT)
  *   u32  NAME_undo    (flow, state, params)        the reduction was spurious; the new window
  *   void NAME_event   (flow, event, state, params)
- *   void NAME_send    (flow, state, params)        before each transmit opportunity, retransmissions included
- *   void NAME_release (flow, state, params)
+ *   void NAME_send    (flow, state, params)        before each transmit opportunity, retransmissions included (but for
+ *                                                  the single packet that a timeout or a probe of the tail repeats)
+ *   void NAME_release (flow, state, params)        the last call
+ *
+ * Order, as Linux was seen to have it (docs/kernel-hooks.md). Nothing comes before init: drivers keep to themselves that
+ * the kernel reports the ACK of a client's SYN. One ACK: ack; if it changes a reduction, ssthresh, undo or RECOVERED; grow;
+ * send. Timers and a full device queue begin reductions too, without an ack. A timeout within CWR, within Recovery, or
+ * repeated before new data was acked brings neither ssthresh nor TIMEOUT: cwnd and state show it at the next call. With
+ * undo, ssthresh goes back to what it was or to 3/4 of the window of then, whichever is larger.
  *
  * cwnd, cwnd_cnt and ssthresh may be set in init and grow only; drivers undo it elsewhere. Time passes only where a hook
  * is called; `send` may be called many times without a packet leaving: compare `nxt`, never count calls.
@@ -59,9 +66,9 @@ typedef unsigned long long u64;
 
 enum flow_state { FLOW_OPEN, FLOW_DISORDER, FLOW_CWR, FLOW_RECOVERY, FLOW_LOSS };
 enum flow_event {
-	FLOW_TX_START,  /* first packet after nothing was in flight */
-	FLOW_IDLE,      /* idle for longer than the RTO; TCP lowers cwnd after this call */
-	FLOW_RECOVERED, /* recovery over, cwnd == ssthresh */
+	FLOW_TX_START,  /* a packet leaves and nothing is in flight; also a repeated one, if all that is out is lost */
+	FLOW_IDLE,      /* idle for longer than the RTO; TCP lowers cwnd after this call; then TX_START */
+	FLOW_RECOVERED, /* CWR or Recovery over, cwnd == ssthresh; not after Loss; after Recovery state is Open already */
 	FLOW_TIMEOUT,   /* RTO: ssthresh is set, TCP sets cwnd to in_flight + 1 after this call */
 };
 enum {
@@ -92,7 +99,7 @@ struct flow {
 	u64 word[FLOW_WORDS]; /* published to the siblings after the call */
 	u32 post_to, post;    /* ask peer[post_to] to give up `post` packets; FLOW_NOBODY: none */
 	/* may only be read */
-	u64 now_us;             /* monotonic */
+	u64 now_us;             /* monotonic; drivers read a clock at IDLE, where the socket's own stands still */
 	u64 una, nxt;           /* first byte not acked, next byte to send; do not wrap, origin arbitrary */
 	u32 mss, in_flight;
 	u32 srtt_us, rttvar_us; /* RFC 6298 with the gains applied per sample; 0 before the first */
