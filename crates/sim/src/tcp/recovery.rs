@@ -116,7 +116,8 @@ impl Sender {
     }
 
     fn begin(&mut self, now: u64, config: &Config, group: Option<&mut Connection>) {
-        let prior_ssthresh = self.flow.ssthresh;
+        // Linux remembers three quarters of the window at least (tcp_current_ssthresh)
+        let prior_ssthresh = self.flow.ssthresh.max(self.flow.cwnd / 2 + self.flow.cwnd / 4);
         let ssthresh = self.ask_ssthresh(now, config, group);
         self.flow.prior_cwnd = self.flow.cwnd;
         self.undo = Undo { armed: true, prior_ssthresh, first_resent: 0, outstanding: 0 };
@@ -236,17 +237,28 @@ impl Sender {
     /// The retransmission timer has run out.
     pub(super) fn enter_loss(&mut self, now: u64, config: &Config, mut group: Option<&mut Connection>) {
         self.stats.timeouts += 1;
-        if self.state != State::Loss || self.una > self.loss_una {
-            self.begin(now, config, group.as_deref_mut());
+        if !config.reduce_flight {
+            self.mark_all_lost(config);
         }
+        let reduces = match self.state {
+            State::Loss => self.una > self.loss_una,
+            // Linux has reduced the window for these losses already
+            State::Recovery | State::Cwr => config.reduce_flight || self.una >= self.high_seq,
+            _ => true,
+        };
         self.loss_una = self.una;
-        self.refresh(now, config);
-        self.control.event(&mut self.flow, Event::Timeout);
-        if let (true, Some(group)) = (self.grouped, group) {
-            group.meet(&mut self.flow, false);
+        if reduces {
+            self.begin(now, config, group.as_deref_mut());
+            self.refresh(now, config);
+            self.control.event(&mut self.flow, Event::Timeout);
+            if let (true, Some(group)) = (self.grouped, group) {
+                group.meet(&mut self.flow, false);
+            }
         }
         self.reduction.active = false;
-        self.mark_all_lost(config);
+        if config.reduce_flight {
+            self.mark_all_lost(config);
+        }
         self.flow.cwnd = self.in_flight() + 1;
         self.flow.cwnd_cnt = 0;
         self.state = State::Loss;

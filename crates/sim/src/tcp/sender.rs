@@ -233,8 +233,9 @@ impl Sender {
     #[inline]
     pub(crate) fn send_new(&mut self, now: u64, dsn: u64, bytes: u16, config: &Config) -> u64 {
         if self.out() == 0 {
-            self.start_after_idle(now, config);
+            self.restart_after_idle(now, config);
         }
+        self.start(now, config);
         let seq = self.nxt;
         self.board.push(self.una, seq, Segment { sent: now, dsn, bytes, flags: 0 });
         self.nxt += 1;
@@ -284,9 +285,8 @@ impl Sender {
         if self.state != State::Recovery || !config.sack || config.rack {
             return None;
         }
-        let doubtful = |sender: &Sender, seq: u64| {
-            !sender.is_sacked(seq) && sender.board.get(seq).flags & (LOST | RETRANS) == 0
-        };
+        let doubtful =
+            |sender: &Sender, seq: u64| !sender.is_sacked(seq) && sender.board.get(seq).flags & (LOST | RETRANS) == 0;
         if self.forced && doubtful(self, self.una) {
             self.resend_segment(now, self.una, config);
             return Some(self.una);
@@ -318,6 +318,7 @@ impl Sender {
     }
 
     fn resend_segment(&mut self, now: u64, seq: u64, config: &Config) {
+        self.start(now, config);
         let segment = self.board.get_mut(seq);
         segment.sent = now;
         segment.flags |= RETRANS | EVER;
@@ -391,11 +392,11 @@ impl Sender {
     }
 
     /// Nothing was in flight: after an RTO of silence the window is halved once for each (RFC 2861).
-    fn start_after_idle(&mut self, now: u64, config: &Config) {
+    fn restart_after_idle(&mut self, now: u64, config: &Config) {
         let rto = self.rtt.rto(config);
         let idle = now.saturating_sub(self.last_sent);
-        self.refresh(now, config);
         if config.window_validation && self.nxt > 0 && idle > rto {
+            self.refresh(now, config);
             self.control.event(&mut self.flow, Event::Idle);
             let restart = config.initial_window.min(self.flow.cwnd);
             self.flow.ssthresh = self.flow.ssthresh.max(self.flow.cwnd / 2 + self.flow.cwnd / 4);
@@ -404,7 +405,15 @@ impl Sender {
             self.in_use_at = now;
             self.most_out = 0;
         }
-        self.control.event(&mut self.flow, Event::TxStart);
+    }
+
+    /// A packet leaves while nothing is in flight, though lost segments may be out.
+    #[inline]
+    fn start(&mut self, now: u64, config: &Config) {
+        if self.in_flight() == 0 {
+            self.refresh(now, config);
+            self.control.event(&mut self.flow, Event::TxStart);
+        }
     }
 
     /// The subflow ends.
