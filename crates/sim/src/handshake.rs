@@ -7,7 +7,7 @@ use crate::conn::{Conn, ENDLESS, Owner};
 use crate::observe::Observer;
 use crate::packet::{Kind, NONE, Packet};
 use crate::sim::{Alarm, Sim, Sub};
-use crate::tcp::{MAX_RETRIES, Receiver, Sender};
+use crate::tcp::{MAX_RETRIES, Receiver, SYN_RETRIES, Sender};
 
 /// What a new connection is to be.
 #[derive(Clone, Debug)]
@@ -152,8 +152,13 @@ impl<O: Observer> Sim<O> {
             self.alarm(flow, alarm, sub.asked + wait);
             return;
         }
-        if sub.tries > MAX_RETRIES {
-            return; // the path is dead; another subflow may carry the connection
+        if sub.tries > SYN_RETRIES {
+            // the path is dead; another subflow may carry the connection
+            let conn = sub.conn;
+            if !self.conns[conn as usize].subs().iter().any(|&sub| self.subs[sub as usize].open) {
+                self.fail(conn);
+            }
+            return;
         }
         let kind = if sub.answered { Kind::Request } else { Kind::Syn };
         self.ask(flow, kind, 0);

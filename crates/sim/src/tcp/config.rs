@@ -61,7 +61,9 @@ pub(crate) struct Config {
     pub reinjection: bool,
 }
 
-/// Consecutive timeouts after which Linux gives a connection up (tcp_retries2, tcp_syn_retries).
+/// Times that the first packet of a handshake is sent again (Linux: tcp_syn_retries).
+pub(crate) const SYN_RETRIES: u32 = 6;
+/// Consecutive timeouts after which a connection is given up (Linux: tcp_retries2).
 pub(crate) const MAX_RETRIES: u32 = 15;
 
 const MS: u64 = 1_000_000;

@@ -176,6 +176,8 @@ impl Sender {
         }
         self.lost = 0;
         self.resend_from = self.una;
+        self.rack.front = self.una;
+        self.judged = self.una;
         debug_assert_eq!(self.to_resend, 0);
     }
 }

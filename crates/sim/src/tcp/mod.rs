@@ -12,7 +12,7 @@ mod rtt;
 mod sender;
 mod timer;
 
-pub(crate) use config::{Config, MAX_RETRIES};
+pub(crate) use config::{Config, MAX_RETRIES, SYN_RETRIES};
 pub(crate) use receiver::{Answer, Receiver};
 pub(crate) use sender::Sender;
 pub(crate) use timer::Expired;
