@@ -1,4 +1,8 @@
 //! Measurement without a network: state machines, wire format, authentication and estimators. No clock, no sockets, no
 //! random numbers inside; all three are arguments, so that the simulator, namespaces and real sockets drive the same code.
+//!
+//! [`machine`] is the contract between a measurement and whoever carries it; [`session`] the authenticated session of
+//! transfers.
 
+pub mod machine;
 pub mod session;

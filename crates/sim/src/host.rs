@@ -1,7 +1,8 @@
-//! An end host: how packets are handed over to it.
+//! An end host: how packets are handed over to it, and its clock.
 
 use pathcast_scenario::Scenario;
 
+use crate::clock::Clock;
 use crate::packet::Packet;
 
 /// An end host's network interface. With interrupt coalescing packets that come within some time of the first are handed
@@ -12,6 +13,7 @@ pub(crate) struct Host {
     wait: u64,
     most: usize,
     held: Vec<Packet>,
+    pub clock: Clock,
 }
 
 impl Host {
@@ -21,6 +23,7 @@ impl Host {
             wait: host.receive_batch.0,
             most: host.receive_batch_packets as usize,
             held: Vec::new(),
+            clock: Clock::from(host),
         })
     }
 
@@ -42,6 +45,11 @@ impl Host {
     /// The batch. Its room is to be given back.
     pub(crate) fn take(&mut self) -> Vec<Packet> {
         std::mem::take(&mut self.held)
+    }
+
+    /// Packets that wait for others.
+    pub(crate) fn held(&self) -> usize {
+        self.held.len()
     }
 
     pub(crate) fn give_back(&mut self, room: Vec<Packet>) {

@@ -15,7 +15,7 @@ pub(crate) enum Kind {
     Data,
     /// An acknowledgement.
     Ack,
-    /// A packet of a machine that a host carries; `extra` is its place in the store of payloads.
+    /// A packet of a machine that a host carries; all about it is in the store of payloads.
     Probe,
 }
 
@@ -39,9 +39,9 @@ pub(crate) struct Packet {
     pub stamp: u64,
     /// Place in the table of hops: the link it is on.
     pub hop: u32,
-    /// Its subflow.
+    /// Its subflow; of machines, a number of its own for fair queues.
     pub flow: u32,
-    /// ACK: its SACK blocks in the store.
+    /// ACK: its SACK blocks in the store; of machines, its payload in theirs.
     pub extra: u32,
     /// IP bytes.
     pub bytes: u16,

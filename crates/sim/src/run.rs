@@ -8,6 +8,7 @@ use pathcast_base::Nanos;
 use pathcast_link::Params;
 use pathcast_scenario::{Direction, End, Scenario};
 
+use crate::amend::Source;
 use crate::conn::Owner;
 use crate::error::SimError;
 use crate::handshake::Wanted;
@@ -18,7 +19,7 @@ use crate::sim::{Sim, Stopped};
 use crate::trace::Trace;
 
 /// Events between two looks at the caller's wish to stop.
-const SLICE: u64 = 1 << 16;
+pub(crate) const SLICE: u64 = 1 << 16;
 
 /// How a simulation runs.
 #[derive(Clone, Debug)]
@@ -99,6 +100,9 @@ fn finish<O: Observer>(scenario: Scenario, options: &Options, observer: O) -> Re
             break;
         }
     }
+    if end.is_some() && stopped == Stopped::Complete {
+        sim.now = sim.now.max(until); // also where nothing happens any more
+    }
     let complete = match end {
         Some(end) => end <= options.time.0,
         None => sim.unfinished == 0,
@@ -115,7 +119,9 @@ fn finish<O: Observer>(scenario: Scenario, options: &Options, observer: O) -> Re
 
 /// A network that stands: its cross traffic goes on from one transfer to the next. The scenario's own flows are not run.
 pub struct World {
-    sim: Sim<Nobody>,
+    pub(crate) sim: Sim<Nobody>,
+    /// If it was made by [`World::open`].
+    pub(crate) source: Option<Source>,
 }
 
 impl World {
@@ -124,7 +130,7 @@ impl World {
     /// # Errors
     /// As [`simulate`].
     pub fn new(scenario: Scenario) -> Result<World, SimError> {
-        Ok(World { sim: Sim::new(scenario, Nobody)? })
+        Ok(World { sim: Sim::new(scenario, Nobody)?, source: None })
     }
 
     /// The scenario.
@@ -137,10 +143,17 @@ impl World {
         Nanos(self.sim.now)
     }
 
+    /// Payload bytes of a full segment of TCP, or of Multipath TCP, over a path by its index.
+    pub fn mss(&self, path: usize, multipath: bool) -> u32 {
+        let v6 = self.sim.scenario.paths[path].ip == 6;
+        self.sim.config.mss[usize::from(multipath) + 2 * usize::from(v6)]
+    }
+
     /// Lets time pass.
     pub fn wait(&mut self, time: Nanos) {
         let until = self.sim.now.saturating_add(time.0);
         self.sim.run(until, u64::MAX, |_| false);
+        self.sim.now = until; // also where nothing happens any more
     }
 
     /// New parameters of one direction of a link from now on; they must have passed the scenario's checks.
@@ -211,6 +224,6 @@ impl World {
     /// # Errors
     /// What does not add up.
     pub fn check(&mut self) -> Result<(), SimError> {
-        self.sim.check().map_err(SimError::Unbalanced)
+        self.sim.check().and_then(|()| self.sim.check_payloads()).map_err(SimError::Unbalanced)
     }
 }

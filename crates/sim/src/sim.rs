@@ -1,8 +1,9 @@
 //! The engine: what happens next, and who is told.
 //!
 //! The rule for equal times: packets that reach the end of a link come first, in the order of the links in the file
-//! (`ab` before `ba`); then what was planned (starts, changes, thinking clients), in the order of planning; then the
-//! hosts' batches; then timers, in the order of the subflows' slots: the sender's timer, its pacing, the receiver's.
+//! (`ab` before `ba`); then what was planned (starts, changes, thinking clients, machines), in the order of planning;
+//! then the hosts' batches; then timers, in the order of the subflows' slots: the sender's timer, its pacing, the
+//! receiver's.
 //! Within a link, departures come before arrivals of cross traffic and those before real ones.
 
 use std::cmp::Reverse;
@@ -16,6 +17,7 @@ use crate::apps::{Client, Flow, Source};
 use crate::conn::Conn;
 use crate::error::SimError;
 use crate::host::Host;
+use crate::machines::Machines;
 use crate::network::{Network, Step, wire};
 use crate::observe::Observer;
 use crate::packet::{Kind, Packet, Store};
@@ -38,6 +40,12 @@ pub(crate) enum Plan {
     Fetch(u32),
     /// A sample for the observer.
     Sample,
+    /// A session of machines begins, by its slot.
+    Begin(u32),
+    /// A machine's timer: twice the session's slot, and one more on the server.
+    Wake(u32),
+    /// The next packet of a machine's train.
+    Train(u32),
 }
 
 /// Slots of the agenda of the rest: plans, two hosts, then three a subflow.
@@ -102,6 +110,7 @@ pub(crate) struct Sim<O> {
     planned: u64,
     pub hosts: [Host; 2],
     pub blocks: Store,
+    pub machines: Machines,
     pub subs: Vec<Sub>,
     pub senders: Vec<Sender>,
     pub receivers: Vec<Receiver>,
@@ -135,6 +144,7 @@ impl<O: Observer> Sim<O> {
             planned: 0,
             hosts: Host::pair(&scenario),
             blocks: Store::default(),
+            machines: Machines::default(),
             subs: Vec::new(),
             senders: Vec::new(),
             receivers: Vec::new(),
@@ -185,7 +195,9 @@ impl<O: Observer> Sim<O> {
             let (far, slot) = self.later.first();
             let at = near.min(far);
             if at > until || at == u64::MAX {
-                self.now = self.now.max(until.min(if at == u64::MAX { self.now } else { until }));
+                if at != u64::MAX {
+                    self.now = self.now.max(until);
+                }
                 return Stopped::Complete;
             }
             if self.events >= last {
@@ -243,6 +255,9 @@ impl<O: Observer> Sim<O> {
                 Plan::Quiet(source) => self.quiet_source(source),
                 Plan::Fetch(client) => self.fetch(client),
                 Plan::Sample => self.sample(),
+                Plan::Begin(session) => self.begin_session(session),
+                Plan::Wake(machine) => self.wake_machine(machine),
+                Plan::Train(train) => self.send_train(train),
             }
         }
     }
@@ -285,6 +300,7 @@ impl<O: Observer> Sim<O> {
 
     fn hand_over(&mut self, host: usize) {
         let mut batch = self.hosts[host].take();
+        self.count_batch(&batch);
         for packet in batch.drain(..) {
             self.receive(packet);
         }
@@ -293,6 +309,9 @@ impl<O: Observer> Sim<O> {
 
     #[inline]
     fn receive(&mut self, packet: Packet) {
+        if packet.kind == Kind::Probe {
+            return self.receive_probe(packet);
+        }
         let sub = &self.subs[packet.flow as usize];
         if sub.generation != packet.generation || !sub.live {
             self.stale += 1;
@@ -309,8 +328,11 @@ impl<O: Observer> Sim<O> {
     /// A link has dropped a packet.
     #[cold]
     pub(crate) fn drop(&mut self, wire: usize, packet: Packet) {
-        self.blocks.take(packet.extra);
         self.first_drop[wire].get_or_insert(self.now);
+        if packet.kind == Kind::Probe {
+            return self.machines.payloads.release(packet.extra);
+        }
+        self.blocks.take(packet.extra);
         let sub = &self.subs[packet.flow as usize];
         if packet.kind == Kind::Data && sub.generation == packet.generation && sub.live {
             self.senders[packet.flow as usize].stats.drops += 1;

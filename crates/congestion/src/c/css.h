@@ -73,7 +73,7 @@ FLOW_FN void css_grow(struct flow *f, const struct flow_ack *a, struct css_state
 			grows = flow_forget(f, mine || q->cwnd < q->ssthresh);
 			all = flow_forget(f, all + w);
 			slow = flow_forget(f, slow + w * grows);
-			most = flow_forget(f, w > most ? w : most);
+			most = flow_forget(f, w * grows > most ? w * grows : most);
 			high = flow_forget(f, high | (mine ? f->word[1] : q->word[1]));
 			rtt = flow_forget(f, srtt && srtt < rtt ? srtt : rtt);
 		}

@@ -3,7 +3,7 @@
  *
  *   W_cubic(t) = C (t - K)^3 + W_max,  K = cbrt((W_max - cwnd_epoch) / C)                           section 4.2
  *   target = W_cubic(t + RTT), held in [cwnd, 1.5 cwnd]; cwnd += (target - cwnd) / cwnd per packet     sections 4.2, 4.4, 4.5
- *   W_est += alpha acked / cwnd, alpha = 3 (1 - beta) / (1 + beta), 1 from cwnd_prior on; cwnd = max(cwnd, W_est)   4.3
+ *   W_est += alpha acked / cwnd, alpha = 3 (1 - beta) / (1 + beta), 1 once W_est >= cwnd_prior; cwnd = max(cwnd, W_est)  4.3
  *   loss: ssthresh = beta cwnd; W_max = cwnd, or cwnd (1 + beta) / 2 if below the last W_max           sections 4.6, 4.7
  *   timeout: the next epoch has K = 0 and W_max = cwnd                                                 section 4.8
  * t in ms; windows with fractions are packets * 2^20 (…_q20). Certain, from memory of the RFC; ours: ssthresh from cwnd
@@ -75,7 +75,7 @@ FLOW_FN void cubic_grow(struct flow *f, const struct flow_ack *a, struct cubic_s
 		s->k_ms = cubic_root(f, flow_min64(s->origin - cwnd, 1u << 20) * 1000000000000ull / flow_max(p->c, 1));
 	}
 	t = (f->now_us - s->epoch_us) / 1000;
-	alpha = cwnd >= s->prior ? 1u << 20 : ((3ull * (1000 - flow_min(p->beta, 999))) << 20) / (1000 + p->beta);
+	alpha = s->est_q20 >= (u64)s->prior << 20 ? 1u << 20 : ((3ull * (1000 - flow_min(p->beta, 999))) << 20) / (1000 + p->beta);
 	s->est_q20 += alpha * acked / flow_max64(cwnd, 1);
 	window = (cwnd << 20) + s->frac_q20;
 	most = window + (window >> 1);

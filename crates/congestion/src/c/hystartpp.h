@@ -66,8 +66,8 @@ FLOW_FN void hystartpp_grow(struct flow *f, const struct flow_ack *a, struct hys
 	if (s->phase != HYSTART_DONE && !flow_slow(f))
 		s->phase = HYSTART_DONE;
 	if (s->phase == HYSTART_SS && s->samples >= p->samples && s->last_us) {
-		u32 rise = flow_max(s->last_us / flow_max(p->rtt_divisor, 1), p->rtt_thresh_min_us);
-		if (s->current_us >= (u64)s->last_us + flow_min(rise, p->rtt_thresh_max_us)) {
+		u32 rise = flow_min(s->last_us / flow_max(p->rtt_divisor, 1), p->rtt_thresh_max_us);
+		if (s->current_us >= (u64)s->last_us + flow_max(rise, p->rtt_thresh_min_us)) {
 			s->phase = HYSTART_CSS;
 			s->baseline_us = s->current_us;
 			s->rounds = s->cnt = 0;

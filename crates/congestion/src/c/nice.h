@@ -74,7 +74,7 @@ FLOW_FN void nice_ack(struct flow *f, const struct flow_ack *a, struct nice_stat
 }
 FLOW_FN void nice_grow(struct flow *f, const struct flow_ack *a, struct nice_state *s, const struct nice_params *p)
 {
-	u64 queued;
+	u64 queued; /* packets * done_us */
 	if (s->ended) {
 		s->ended = 0;
 		if ((u64)s->done_cong * 1000 > (u64)s->done_seen * p->fraction) {
@@ -90,14 +90,14 @@ FLOW_FN void nice_grow(struct flow *f, const struct flow_ack *a, struct nice_sta
 			s->parts >>= 1;
 			return;
 		}
-		queued = s->done_us ? (u64)f->cwnd * (s->done_us - s->min_us) / s->done_us : 0;
+		queued = s->done_us ? (u64)f->cwnd * (s->done_us - s->min_us) : 0; /* < 2^62 */
 		if (flow_slow(f)) {
-			if (queued > p->gamma)
+			if (queued > (u64)p->gamma * s->done_us)
 				f->ssthresh = flow_max(f->cwnd, 2);
-		} else if (s->done_us && queued > p->beta) {
+		} else if (s->done_us && queued > (u64)p->beta * s->done_us) {
 			f->cwnd = flow_max(f->cwnd - 1, 1);
 			f->ssthresh = flow_min(f->ssthresh, f->cwnd);
-		} else if (s->done_us && queued < p->alpha && flow_limited(f)) {
+		} else if (s->done_us && queued < (u64)p->alpha * s->done_us && flow_limited(f)) {
 			f->cwnd = flow_min(f->cwnd + 1, f->cwnd_max);
 		}
 	}

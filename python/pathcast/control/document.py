@@ -1,0 +1,52 @@
+"""Writes what the register says of each controller into the marked blocks of docs/controllers.md.
+
+python -m pathcast.control.document
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from pathcast import _native
+
+DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "controllers.md"
+BLOCK = re.compile(r"(<!-- register: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+HOOKS = ("init", "ack", "grow", "ssthresh", "event", "send", "undo", "release")
+
+
+def block(row: dict) -> str:
+    """One controller's rows of the register."""
+    hooks = [name for bit, name in enumerate(HOOKS) if row["hooks"] >> bit & 1]
+    lines = [
+        f"Kernel name `{row['kernel_name']}`; hooks {', '.join(hooks)}; {row['state_bytes']} bytes of state a flow.",
+        f"Paper: {row['paper']}.",
+        f"Basis: {row['basis']}.",
+        "",
+        "| parameter | default | range | meaning | source |",
+        "|---|---|---|---|---|",
+    ]
+    for p in row["params"]:
+        lines.append(f"| `{p['name']}` | {p['default']} | {p['least']} to {p['most']} | {p['text']} | {p['source']} |")
+    return "\n".join(lines) + "\n"
+
+
+def renewed(text: str) -> str:
+    """The document with its blocks as the register has them."""
+    register = {row["name"]: row for row in json.loads(_native.controllers())}
+    seen = [match[2] for match in BLOCK.finditer(text)]
+    if sorted(seen) != sorted(register):
+        raise SystemExit(f"docs/controllers.md has blocks of {seen}, the register {list(register)}")
+    return BLOCK.sub(lambda match: match[1] + block(register[match[2]]) + match[3], text)
+
+
+def main() -> None:
+    text = DOCUMENT.read_text()
+    new = renewed(text)
+    DOCUMENT.write_text(new)
+    print("renewed" if new != text else "nothing to do")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""CUBIC. RFC 9438 section 4.
+
+W_cubic(t) = C (t - K)^3 + W_max, K = cbrt((W_max - cwnd_epoch) / C)                                     4.2
+target = W_cubic(t + RTT) in [cwnd, 1.5 cwnd]; cwnd += (target - cwnd) / cwnd for each packet acked      4.2, 4.4, 4.5
+W_est += alpha acked / cwnd, alpha = 3 (1 - beta) / (1 + beta), 1 once W_est >= cwnd_prior; cwnd = max(cwnd, W_est)
+where W_cubic(t) < W_est                                                                                 4.3
+loss: ssthresh = beta cwnd; W_max = cwnd, or cwnd (1 + beta) / 2 if below the last W_max                 4.6, 4.7
+timeout: the next epoch has K = 0 and W_max = cwnd                                                       4.8
+t without idle time, as in Linux: time from the last growth to the first packet after silence is taken out.
+"""
+
+import math
+
+from pathcast.control.oracle.tcp import TIMEOUT, TX_START, Control, Event, whole
+
+
+class Cubic(Control):
+    epoch = None  # start of the epoch, us; None: none has begun
+    w_max = 0.0  # of the loss; 0: none, or a timeout
+    origin = w_est = k = prior = 0.0
+    seen = 0  # time of the last growth, us
+
+    def grow(self, e: Event) -> None:
+        if self.flow.limited:
+            self.seen = self.flow.now
+        super().grow(e)
+
+    def avoid(self, acked: float) -> None:
+        f, c, beta = self.flow, self.p["c"] / 1000, self.p["beta"] / 1000
+        if self.epoch is None:
+            f.cwnd = f.w
+            self.epoch, self.w_est, self.origin = f.now, f.w, max(self.w_max, f.w)
+            self.k = math.cbrt((self.origin - f.w) / c)
+        t = (f.now - self.epoch) / 1e6
+        alpha = 1.0 if self.w_est >= self.prior else 3 * (1 - beta) / (1 + beta)
+        self.w_est += alpha * acked / f.w
+        target = c * (t + f.srtt / 1e6 - self.k) ** 3 + self.origin
+        target = min(max(target, f.cwnd), 1.5 * f.cwnd)
+        f.cwnd += acked * (target - f.cwnd) / f.w
+        if self.ties.above(self.w_est, c * (t - self.k) ** 3 + self.origin, 0):
+            f.cwnd = max(f.cwnd, self.w_est)
+        near = float(
+            round(f.cwnd)
+        )  # the header has 2^-20 packets: within rounding of a whole one it may be on either side
+        if abs(f.cwnd - near) < self.ties.SHARE and self.ties.flipped():
+            f.cwnd = near - self.ties.SHARE if f.cwnd >= near else near
+
+    def ssthresh(self) -> float:
+        w, beta = self.flow.w, self.p["beta"] / 1000
+        self.prior, self.epoch = w, None
+        self.w_max = whole(w * (1 + beta) / 2) if self.p["fast_convergence"] and w < self.w_max else w
+        return max(whole(w * beta), 2.0)
+
+    def event(self, kind: int) -> None:
+        if kind == TIMEOUT:
+            self.w_max, self.epoch = 0.0, None
+        elif kind == TX_START and self.epoch is not None:
+            self.epoch += self.flow.now - self.seen
+            self.seen = self.flow.now

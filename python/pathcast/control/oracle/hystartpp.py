@@ -1,0 +1,70 @@
+"""HyStart++. RFC 9406 section 4.2; congestion avoidance is LIA.
+
+A round ends when the data sent up to its start is acked. SS: after N_RTT_SAMPLE samples, if currentRoundMinRTT >=
+lastRoundMinRTT + clamp(lastRoundMinRTT / 8, 4 ms, 16 ms): cssBaselineMinRtt = currentRoundMinRTT, CSS begins.
+CSS: growth / 4; SS again if the round's RTT falls below the baseline; after CSS_ROUNDS rounds ssthresh = cwnd.
+An ACK counts for at most L packets. Only in the first slow start.
+"""
+
+import math
+
+from pathcast.control.oracle.lia import Lia
+from pathcast.control.oracle.tcp import RECOVERED, TIMEOUT, Event, whole
+
+
+class HyStartPP(Lia):
+    css = False
+    first = True  # still in the first slow start
+    samples = rounds = 0
+    counted = 0.0  # packets acked in CSS towards the next of window
+    last = current = baseline = math.inf
+
+    def init(self) -> None:
+        self.start()
+        self.end = self.flow.nxt
+
+    def ack(self, e: Event) -> None:
+        if self.flow.una > self.end:
+            self.end, self.last, self.current, self.samples = self.flow.nxt, self.current, math.inf, 0
+            self.rounds += self.css
+        if e.rtt_us:
+            self.current = min(self.current, e.rtt_us)
+            self.samples += 1
+
+    def judge(self) -> None:
+        if self.samples < self.p["samples"]:
+            return
+        if not self.css and not math.isinf(self.last):
+            low, high = self.p["rtt_thresh_min_us"], self.p["rtt_thresh_max_us"]
+            rise = max(low, min(self.last / self.p["rtt_divisor"], high))
+            if self.ties.reached(self.current, self.last + rise):
+                self.css, self.rounds, self.counted, self.baseline = True, 0, 0.0, self.current
+        elif self.css and self.current < self.baseline:
+            self.css, self.baseline = False, math.inf
+
+    def grow(self, e: Event) -> None:
+        f = self.flow
+        if not f.limited:
+            return
+        self.first = self.first and f.slow
+        if not self.first:
+            super().grow(e)
+            return
+        self.judge()
+        if self.css and self.rounds >= self.p["rounds"]:
+            f.cwnd = f.ssthresh = max(f.w, 2.0)
+            self.avoid(e.acked)
+            return
+        counted = min(e.acked, self.p["limit"])
+        if self.css:
+            packets = whole((self.counted + counted) / self.p["growth_divisor"])
+            self.counted += counted - packets * self.p["growth_divisor"]
+            f.cwnd = min(f.cwnd + packets, f.ssthresh)
+        else:
+            left = f.slow_start(counted)
+            if left > 0:
+                self.avoid(left)
+
+    def event(self, kind: int) -> None:
+        if kind in (TIMEOUT, RECOVERED):  # a reduction that is undone changes nothing
+            self.first = False

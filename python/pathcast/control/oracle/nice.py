@@ -1,0 +1,83 @@
+"""TCP Nice. Venkataramani, Kokku, Dahlin, OSDI 2002, section 4.
+
+numCong: packets of a round with rtt > (1 - t) minRTT + t maxRTT. numCong > f W: W /= 2. Else Vegas:
+diff = W (rtt - minRTT) / rtt: below alpha W += 1, above beta W -= 1; in slow start above gamma: ssthresh = W.
+W below 1: one packet each `parts` RTTs, by the pace that is set when packets are sent. Loss: Reno.
+Ours: W in f W is the packets acked in the round, rtt in diff the round's smallest; no signal while maxRTT - minRTT <
+floor; maxRTT is of the last one to two windows of max_age; a signal ends slow start; below one packet W doubles after a
+round without a signal.
+"""
+
+import math
+
+from pathcast.control.oracle.tcp import Control, Event, whole
+
+
+class Nice(Control):
+    round_min = math.inf
+    max_before = 0.0  # largest RTT of the window of time before this one
+    acked = congested = 0  # packets of this round
+    done: tuple[float, int, int] | None = None  # the last round until it is judged: smallest RTT, acked, congested
+    parts = paced = 1.0  # now, and when a packet was sent last
+
+    def init(self) -> None:
+        self.start()
+        self.end, self.turned = self.flow.nxt, self.flow.now
+        self.rtt_min = self.max_now = float(self.flow.srtt)
+
+    def ack(self, e: Event) -> None:
+        f, p = self.flow, self.p
+        if f.una > self.end:
+            self.done = (self.round_min, self.acked, self.congested)
+            self.end, self.round_min, self.acked, self.congested = f.nxt, math.inf, 0, 0
+        if f.now - self.turned > p["max_age_s"] * 1e6:
+            self.max_before, self.max_now, self.turned = self.max_now, 0.0, f.now
+        self.acked += e.acked
+        if not e.rtt_us:
+            return
+        self.rtt_min, self.max_now = min(self.rtt_min, e.rtt_us), max(self.max_now, e.rtt_us)
+        self.round_min = min(self.round_min, e.rtt_us)
+        most, t = max(self.max_now, self.max_before), p["threshold"] / 1000
+        high = self.ties.above(e.rtt_us, (1 - t) * self.rtt_min + t * most, 0)
+        if most - self.rtt_min >= max(p["floor_us"], 1) and high:
+            self.congested += e.acked
+
+    def grow(self, e: Event) -> None:
+        f = self.flow
+        done, self.done = self.done, None
+        if done and self.judge(*done):
+            return
+        if self.parts == 1 and f.slow and f.limited:
+            f.slow_start(e.acked)
+
+    def judge(self, rtt: float, acked: int, congested: int) -> bool:
+        """The end of a round; whether this ACK may not grow the window any more."""
+        f, p = self.flow, self.p
+        if congested > p["fraction"] / 1000 * acked:
+            if f.cwnd > 1:
+                f.cwnd = whole(f.cwnd / 2)
+            else:
+                self.parts = min(self.parts * 2, p["parts_most"])
+            f.ssthresh = min(f.ssthresh, f.cwnd)
+            return True
+        if self.parts > 1:
+            self.parts = whole(self.parts / 2)
+            return True
+        if math.isinf(rtt):
+            return False
+        diff = f.cwnd * (rtt - self.rtt_min) / rtt
+        if f.slow:
+            if self.ties.above(diff, p["gamma"], 0):
+                f.ssthresh = max(f.cwnd, 2.0)
+        elif self.ties.above(diff, p["beta"], 0):
+            f.cwnd = max(f.cwnd - 1, 1.0)
+            f.ssthresh = min(f.ssthresh, f.cwnd)
+        elif self.ties.above(p["alpha"], diff, 0) and f.limited:
+            f.cwnd += 1
+        return False
+
+    def send(self) -> None:
+        self.paced = self.parts
+
+    def window(self) -> float:
+        return 1 / self.paced if self.paced > 1 else self.flow.w
