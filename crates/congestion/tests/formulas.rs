@@ -521,6 +521,24 @@ fn nice_halves_only_when_more_than_half_of_the_packets_see_a_queue() {
 }
 
 #[test]
+fn a_receiver_that_waits_for_a_second_packet_does_not_look_like_a_queue() {
+    for control in ["nice", "lp"] {
+        let mut w = World::new(control, &[], &[(2, 40 * MS)]);
+        w.ack_and_grow(0, Ack::new(2, 40 * MS)); // it acknowledges pairs
+        w.ack_and_grow(0, Ack::new(2, 90 * MS)); // the full queue
+        w.flow_mut(0).cwnd = 1;
+        w.flow_mut(0).ssthresh = 2;
+        w.set_rtt(0, 40 * MS);
+        for _ in 0..40 {
+            w.wait(0, u64::from(80 * MS));
+            w.ack_and_grow(0, Ack::new(1, 80 * MS)); // 40 ms of waiting
+            assert_eq!(w.pace(0), 0, "{control}");
+        }
+        assert!(w.flow(0).cwnd >= 2, "{control}: {}", w.flow(0).cwnd);
+    }
+}
+
+#[test]
 fn nice_is_vegas_while_there_is_no_signal() {
     let mut w = World::new("nice", &[], &[(100, 40 * MS)]);
     w.acked_with(0, 1, 140 * MS); // the full queue is 100 ms long, a signal begins at 10 ms
@@ -541,7 +559,7 @@ fn nice_is_vegas_while_there_is_no_signal() {
 #[test]
 fn nice_forgets_the_full_queue_slowly() {
     for (threshold, pauses, halved) in [(100, 1, false), (100, 2, true), (900, 2, true)] {
-        let mut w = World::new("nice", &[("threshold", threshold)], &[(100, 40 * MS)]);
+        let mut w = World::new("nice", &[("threshold", threshold), ("least_us", 0)], &[(100, 40 * MS)]);
         w.acked_with(0, 1, 140 * MS);
         w.flow_mut(0).ssthresh = 50;
         w.acked(0, 200);

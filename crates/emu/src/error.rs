@@ -21,16 +21,6 @@ pub enum EmuError {
         /// What the system said.
         why: String,
     },
-    /// A value that names nothing in this network, or is out of range.
-    #[error("{key} `{value}` is not in this network; allowed: {allowed}")]
-    Unknown {
-        /// What was named.
-        key: &'static str,
-        /// The name given.
-        value: String,
-        /// The names that exist.
-        allowed: String,
-    },
     /// A link parameter was refused.
     #[error("{0}")]
     Refused(String),
@@ -49,7 +39,6 @@ impl Fault for EmuError {
         match self {
             EmuError::Missing { .. } => "missing",
             EmuError::Setup { .. } => "setup",
-            EmuError::Unknown { .. } => "unknown",
             EmuError::Refused(_) => "refused",
             EmuError::Thread { .. } => "emulator",
         }
@@ -65,7 +54,7 @@ impl Fault for EmuError {
         match self {
             EmuError::Missing { .. } => Exit::Missing,
             EmuError::Setup { .. } | EmuError::Thread { .. } => Exit::Runtime,
-            EmuError::Unknown { .. } | EmuError::Refused(_) => Exit::Usage,
+            EmuError::Refused(_) => Exit::Usage,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use pathcast_base::{Fault, Nanos};
 use pathcast_link::Params;
-use pathcast_scenario::{Changed, Direction, End, Scenario, Source, Traffic, addresses};
+use pathcast_scenario::{Amendment, Changed, Direction, End, Scenario, Source, Traffic, addresses};
 use serde::Serialize;
 
 use crate::error::EmuError;
@@ -122,31 +122,11 @@ impl Network {
         direction: Option<Direction>,
         changes: &[(String, String)],
     ) -> Result<Vec<(Direction, Params)>, Box<dyn Fault + Send + Sync>> {
-        let names = || self.scenario.links.iter().map(|l| l.name.as_str()).collect::<Vec<_>>().join(", ");
-        let Some(index) = self.scenario.links.iter().position(|l| l.name == link) else {
-            return Err(boxed(EmuError::Unknown { key: "link", value: link.into(), allowed: names() }));
-        };
-        for (key, _) in changes {
-            if !KEYS.contains(&key.as_str()) {
-                let allowed = KEYS.join(", ");
-                return Err(boxed(EmuError::Unknown { key: "link key", value: key.clone(), allowed }));
-            }
-        }
-        let directions: Vec<Direction> = direction.map_or(Direction::BOTH.into(), |d| vec![d]);
-        let mut sets = self.sets.clone();
-        sets.extend(changes.iter().map(|(key, value)| (format!("link.{link}.{key}"), value.clone())));
-        let wanted = Scenario::parse(&self.text, &sets).map_err(boxed)?;
-        fits(&wanted).map_err(boxed)?;
+        let amendment = Amendment::read(&self.text, &self.sets, link, direction, changes).map_err(boxed)?;
+        fits(amendment.wanted()).map_err(boxed)?;
         self.catch_up();
-        let mut new = Vec::new();
-        for direction in directions {
-            let mut params = self.scenario.links[index].params(direction).clone();
-            for (key, _) in changes {
-                copy(key, wanted.links[index].params(direction), &mut params);
-            }
-            params.check().map_err(boxed)?;
-            new.push((direction, params));
-        }
+        let index = amendment.link();
+        let new = amendment.over(&self.scenario.links[index]).map_err(boxed)?;
         for (direction, params) in &new {
             if let Some((group, id)) = self.layout.find(index, *direction) {
                 self.groups[group].set(id, params.clone()).map_err(boxed)?;
@@ -195,23 +175,6 @@ impl Network {
             }
         }
         Ok(Ledger { groups, devices })
-    }
-}
-
-/// Keys of a link that may change while it runs.
-const KEYS: [&str; 8] = ["rate", "delay", "queue", "loss", "overhead", "jitter", "bucket", "chunk"];
-
-fn copy(key: &str, from: &Params, to: &mut Params) {
-    match key {
-        "rate" => to.rate = from.rate,
-        "delay" => to.delay = from.delay,
-        "queue" => to.queue = from.queue.clone(),
-        "loss" => to.loss = from.loss,
-        "overhead" => to.overhead = from.overhead,
-        "jitter" => to.jitter = from.jitter,
-        "bucket" => to.bucket = from.bucket,
-        "chunk" => to.chunk = from.chunk,
-        _ => unreachable!("checked against KEYS"),
     }
 }
 

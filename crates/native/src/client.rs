@@ -15,8 +15,8 @@ use crate::sockets::sockets;
 #[pyclass(frozen)]
 #[derive(Default)]
 pub struct Job {
-    acked: AtomicU64,
-    cancelled: AtomicBool,
+    pub(crate) acked: AtomicU64,
+    pub(crate) cancelled: AtomicBool,
 }
 
 #[pymethods]

@@ -1,10 +1,13 @@
 //! The Python extension: conversions, errors and the release of the GIL; no logic. Structured values cross as JSON.
 
 mod client;
+mod controller;
 mod error;
 mod network;
 mod server;
+mod simulator;
 mod sockets;
+mod world;
 
 use pyo3::prelude::*;
 
@@ -32,14 +35,26 @@ fn parse_bytes(py: Python<'_>, text: &str) -> PyResult<u64> {
     text.parse::<pathcast_base::Bytes>().map(|b| b.0).map_err(|e| Failed::usage(e.to_string()).into_py(py))
 }
 
+/// Nanoseconds of a written duration, such as `150ms`.
+#[pyfunction]
+fn parse_duration(py: Python<'_>, text: &str) -> PyResult<u64> {
+    text.parse::<pathcast_base::Nanos>().map(|t| t.0).map_err(|e| Failed::usage(e.to_string()).into_py(py))
+}
+
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(scenario, module)?)?;
     module.add_function(wrap_pyfunction!(scenario_schema, module)?)?;
     module.add_function(wrap_pyfunction!(parse_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(parse_duration, module)?)?;
+    module.add_function(wrap_pyfunction!(controller::controllers, module)?)?;
+    module.add_function(wrap_pyfunction!(controller::replay, module)?)?;
+    module.add_function(wrap_pyfunction!(simulator::simulate, module)?)?;
     module.add_function(wrap_pyfunction!(network::remove_namespace, module)?)?;
     module.add_class::<network::Network>()?;
     module.add_class::<server::Server>()?;
+    module.add_class::<simulator::Stop>()?;
     module.add_class::<client::Client>()?;
-    module.add_class::<client::Job>()
+    module.add_class::<client::Job>()?;
+    module.add_class::<world::World>()
 }

@@ -1,9 +1,28 @@
 //! `Network`: an emulated network.
 
+use std::collections::BTreeMap;
+
 use pathcast_scenario::Direction;
 use pyo3::prelude::*;
+use serde::Serialize;
 
 use crate::error::{Failed, json};
+
+/// A direction as it is written; none: both.
+pub fn direction(text: Option<&str>) -> Result<Option<Direction>, Failed> {
+    match text {
+        None => Ok(None),
+        Some("ab") => Ok(Some(Direction::Ab)),
+        Some("ba") => Ok(Some(Direction::Ba)),
+        Some(other) => Err(Failed::usage(format!("direction `{other}`: allowed are ab, ba"))),
+    }
+}
+
+/// A link's new parameters as a document.
+pub fn of_direction(link: &str, new: Vec<(Direction, impl Serialize)>) -> String {
+    let new: BTreeMap<_, _> = new.into_iter().map(|(direction, params)| (direction.name(), params)).collect();
+    json(&serde_json::json!({ "link": link, "params": new }))
+}
 
 /// An emulated network that stands until `close`.
 #[pyclass]
@@ -37,18 +56,11 @@ impl Network {
         changes: Vec<(String, String)>,
     ) -> PyResult<String> {
         py.detach(|| {
-            let direction = match direction.as_deref() {
-                None => None,
-                Some("ab") => Some(Direction::Ab),
-                Some("ba") => Some(Direction::Ba),
-                Some(other) => return Err(Failed::usage(format!("direction `{other}`: allowed are ab, ba"))),
-            };
+            let direction = self::direction(direction.as_deref())?;
             let new = self.open()?.set(&link, direction, &changes).map_err(|e| Failed::of(&*e))?;
-            let new: std::collections::BTreeMap<_, _> =
-                new.into_iter().map(|(d, p)| (if d == Direction::Ab { "ab" } else { "ba" }, p)).collect();
-            Ok(json(&serde_json::json!({ "link": link, "params": new })))
+            Ok(of_direction(&link, new))
         })
-        .map_err(|e| e.into_py(py))
+        .map_err(|e: Failed| e.into_py(py))
     }
 
     fn ledger(&mut self, py: Python<'_>, reset: bool) -> PyResult<String> {

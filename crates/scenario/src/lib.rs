@@ -5,6 +5,7 @@
 //! the line (or the `--set`), the key, the value, and what would be allowed.
 
 mod addresses;
+mod amend;
 mod check;
 mod error;
 mod forms;
@@ -20,6 +21,7 @@ use std::collections::BTreeSet;
 use std::path::Path as FilePath;
 
 pub use addresses::{MAX_PATHS, MAX_SUBFLOWS, PathAddresses, addresses};
+pub use amend::{AmendError, Amendment, LINK_KEYS};
 pub use error::{Place, Refusal, ScenarioError};
 pub use host::{Host, Hosts};
 pub use model::{

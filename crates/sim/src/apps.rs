@@ -105,6 +105,18 @@ enum Of {
     Source(u32),
 }
 
+impl Client {
+    /// Its flow, if it is one of a flow.
+    pub(crate) fn flow(&self) -> Option<u32> {
+        if let Of::Flow(index) = self.of { Some(index) } else { None }
+    }
+
+    /// Its source, if it is one of a source.
+    pub(crate) fn source(&self) -> Option<u32> {
+        if let Of::Source(index) = self.of { Some(index) } else { None }
+    }
+}
+
 impl<O: Observer> Sim<O> {
     /// Plans the scenario's flows.
     pub(crate) fn make_flows(&mut self) {
@@ -448,7 +460,7 @@ impl<O: Observer> Sim<O> {
 }
 
 /// Adds up the subflows of one page after another, in their order.
-fn merge(into: &mut Vec<SubReport>, subs: Vec<SubReport>) {
+pub(crate) fn merge(into: &mut Vec<SubReport>, subs: Vec<SubReport>) {
     if into.is_empty() {
         *into = subs;
         return;

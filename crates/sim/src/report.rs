@@ -5,7 +5,8 @@ use pathcast_congestion::INFINITE;
 use pathcast_scenario::Direction;
 use serde::Serialize;
 
-use crate::apps::{Carried, Flow, Pages, SubReport};
+use crate::apps::{Carried, Flow, Pages, Source, SubReport, merge};
+use crate::conn::Owner;
 use crate::network::Step;
 use crate::observe::Observer;
 use crate::sim::{Sim, Stopped};
@@ -216,10 +217,10 @@ impl<O: Observer> Sim<O> {
     pub(crate) fn flow_report(&self, flow: &Flow) -> FlowReport {
         let mut carried: Carried = flow.carried;
         let mut subs = flow.subs.clone();
-        if let Some(conn) = flow.conn {
+        for conn in self.live(|owner| self.is_of_flow(owner, flow)) {
             let (live, reports) = self.gather(conn);
             carried.add(&live);
-            subs = reports;
+            merge(&mut subs, reports);
         }
         let (bytes, until) = match (flow.stopped, flow.completed) {
             (Some((at, delivered)), _) => (delivered, at),
@@ -245,6 +246,31 @@ impl<O: Observer> Sim<O> {
             subflows: subs.iter().map(|sub| self.sub_report(sub)).collect(),
             pages: flow.web.map(|_| pages(&flow.pages)),
         }
+    }
+
+    /// Connections that stand now, by whose they are.
+    fn live(&self, wanted: impl Fn(Owner) -> bool) -> impl Iterator<Item = u32> {
+        let conns = self.conns.iter().enumerate();
+        let live = conns.filter(|(_, conn)| conn.live && wanted(conn.owner)).map(|(index, _)| index as u32);
+        live.collect::<Vec<_>>().into_iter()
+    }
+
+    fn is_of_flow(&self, owner: Owner, flow: &Flow) -> bool {
+        let index = match owner {
+            Owner::Flow(index) => Some(index),
+            Owner::Page(client) => self.clients[client as usize].flow(),
+            _ => None,
+        };
+        index.is_some_and(|index| std::ptr::eq(&self.flows[index as usize], flow))
+    }
+
+    fn is_of_source(&self, owner: Owner, source: &Source) -> bool {
+        let index = match owner {
+            Owner::Traffic(index) => Some(index),
+            Owner::Page(client) => self.clients[client as usize].source(),
+            _ => None,
+        };
+        index.is_some_and(|index| std::ptr::eq(&self.sources[index as usize], source))
     }
 
     fn sub_report(&self, sub: &SubReport) -> SubflowReport {
@@ -279,7 +305,7 @@ impl<O: Observer> Sim<O> {
         let mut traffic = Vec::new();
         for source in &self.sources {
             let mut carried = source.carried;
-            for &conn in &source.conns {
+            for conn in self.live(|owner| self.is_of_source(owner, source)) {
                 carried.add(&self.gather(conn).0);
             }
             let start = self.scenario.traffic.iter().find(|t| t.name == source.name).map_or(0, |t| t.start.0);

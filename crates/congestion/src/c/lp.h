@@ -8,7 +8,8 @@
  * Certain, from memory of the paper: the above. OURS: the delay is the RTT (the one-way delay of timestamps if `owd` is 1
  * and the ACK has it); a further indication counts from ACKs of packets sent after the cut, because earlier ones cannot know
  * of it; it starts the phase anew; slow start ends at an indication; d_min is kept, d_max is that of the last one to two
- * windows of 10 s; no indication while d_max - d_min is below floor_us. */
+ * windows of 10 s; no indication while d_max - d_min is below floor_us, nor from a delay of less than least_us, which a flow
+ * makes by itself; from a receiver that acknowledges pairs an ACK of one packet gives d_min only, since it was held back. */
 #ifndef LP_H
 #define LP_H
 #include "flow.h"
@@ -22,6 +23,7 @@
 	P(inference, 3, 1, 64, "inference phase [RTT]", "INFOCOM 2003, Linux: 3") \
 	P(owd, 0, 0, 1, "one-way delay instead of the RTT, where known", "ours: 0; the paper has 1") \
 	P(floor_us, 1000, 0, 1000000, "least d_max - d_min that says anything [us]", "ours") \
+	P(least_us, 5000, 0, 1000000, "a smaller queueing delay is no indication [us]", "ours") \
 	P(max_age_s, 10, 1, 3600, "d_max is forgotten after one to two times this [s]", "ours")
 struct lp_params { lp_PARAMS(FLOW_PARAM_FIELD) };
 struct lp_state {
@@ -29,6 +31,7 @@ struct lp_state {
 	u64 smooth;                          /* delay * 8; 0: none */
 	u32 min_us, max_us, old_max_us;
 	u32 owd_origin, owd_known, early;    /* early: an indication that grow has not seen */
+	u32 pairs, pad;                      /* the receiver acknowledges pairs */
 };
 
 FLOW_FN void lp_init(struct flow *f, struct lp_state *s, const struct lp_params *p)
@@ -50,6 +53,12 @@ FLOW_FN void lp_ack(struct flow *f, const struct flow_ack *a, struct lp_state *s
 	}
 	if (!delay)
 		return;
+	s->pairs |= a->acked > 1;
+	if (s->pairs && a->acked == 1) {
+		if (s->min_us)
+			s->min_us = flow_min(s->min_us, delay);
+		return; /* the receiver may have waited for another packet */
+	}
 	if (!s->min_us) {
 		s->min_us = s->max_us = s->old_max_us = delay;
 		s->smooth = (u64)delay << 3;
@@ -63,7 +72,7 @@ FLOW_FN void lp_ack(struct flow *f, const struct flow_ack *a, struct lp_state *s
 	s->max_us = flow_max(s->max_us, delay);
 	s->smooth = s->smooth - (s->smooth >> 3) + delay;
 	most = flow_max(s->max_us, s->old_max_us);
-	s->early = most - s->min_us >= flow_max(p->floor_us, 1) &&
+	s->early = most - s->min_us >= flow_max(p->floor_us, 1) && (s->smooth >> 3) > (u64)s->min_us + p->least_us &&
 		   (s->smooth >> 3) * 1000 > (u64)s->min_us * 1000 + (u64)(most - s->min_us) * p->delta;
 }
 FLOW_FN void lp_grow(struct flow *f, const struct flow_ack *a, struct lp_state *s, const struct lp_params *p)

@@ -7,8 +7,10 @@
  *   W below 1: one packet every `parts` RTTs, by pacing; loss: Reno
  * Certain: the detector, the reaction, windows below one. From memory, medium confidence: t = 0.1, f = 0.5, least window
  * 1/48. OURS: W in f W is the packets acked in the round; the round's smallest RTT in Vegas; no signal while
- * maxRTT - minRTT is below floor_us; maxRTT is that of the last one to two windows of 30 s; a signal ends slow start;
- * below one packet the window doubles after a round without a signal. */
+ * maxRTT - minRTT is below floor_us, nor from a queue below least_us, which a flow makes by itself; maxRTT is that of the
+ * last one to two windows of 30 s; a signal ends slow start; below one packet the window doubles after a round without a
+ * signal. A receiver that acknowledges pairs holds the ACK of a lone packet back: from such a receiver an ACK of one
+ * packet gives minRTT only, and a window of one grows by one after a round of them; so it does not fall below one there. */
 #ifndef NICE_H
 #define NICE_H
 #include "flow.h"
@@ -25,6 +27,7 @@
 	P(beta, 3, 0, 100, "Vegas: shrink above so many packets queued", "Vegas: 3") \
 	P(gamma, 1, 0, 100, "Vegas: slow start ends above so many packets queued", "Vegas: 1") \
 	P(floor_us, 1000, 0, 1000000, "least maxRTT - minRTT that says anything [us]", "ours") \
+	P(least_us, 5000, 0, 1000000, "a smaller queue is no signal [us]", "ours") \
 	P(max_age_s, 30, 1, 3600, "maxRTT is forgotten after one to two times this [s]", "ours")
 struct nice_params { nice_PARAMS(FLOW_PARAM_FIELD) };
 struct nice_state {
@@ -32,7 +35,7 @@ struct nice_state {
 	u32 min_us, max_us, old_max_us; /* maxRTT of this window of time and of the last */
 	u32 round_us, seen, cong;       /* this round: smallest RTT, packets, packets with a signal */
 	u32 done_us, done_seen, done_cong, ended; /* the last round, until grow has judged it */
-	u32 parts, pad;                 /* window below one packet: 1 / parts; else 1 */
+	u32 parts, pairs;               /* window below one packet: 1 / parts; else 1. The receiver acknowledges pairs */
 };
 
 FLOW_FN void nice_init(struct flow *f, struct nice_state *s, const struct nice_params *p)
@@ -59,16 +62,19 @@ FLOW_FN void nice_ack(struct flow *f, const struct flow_ack *a, struct nice_stat
 		s->old_max_us = s->max_us;
 		s->max_us = rtt;
 	}
+	s->pairs |= a->acked > 1;
+	if (rtt && (!s->min_us || rtt < s->min_us))
+		s->min_us = rtt;
+	if (s->pairs && a->acked == 1)
+		return; /* the receiver may have waited for another packet */
 	s->seen += a->acked;
 	if (!rtt)
 		return;
-	if (!s->min_us || rtt < s->min_us)
-		s->min_us = rtt;
 	s->max_us = flow_max(s->max_us, rtt);
 	if (!s->round_us || rtt < s->round_us)
 		s->round_us = rtt;
 	most = flow_max(s->max_us, s->old_max_us);
-	if (most - s->min_us >= flow_max(p->floor_us, 1) &&
+	if (most - s->min_us >= flow_max(p->floor_us, 1) && rtt - s->min_us > p->least_us &&
 	    (u64)(rtt - s->min_us) * 1000 > (u64)(most - s->min_us) * p->threshold)
 		s->cong += a->acked;
 }
@@ -91,7 +97,9 @@ FLOW_FN void nice_grow(struct flow *f, const struct flow_ack *a, struct nice_sta
 			return;
 		}
 		queued = s->done_us ? (u64)f->cwnd * (s->done_us - s->min_us) : 0; /* < 2^62 */
-		if (flow_slow(f)) {
+		if (s->pairs && f->cwnd == 1) {
+			f->cwnd = 2;
+		} else if (flow_slow(f)) {
 			if (queued > (u64)p->gamma * s->done_us)
 				f->ssthresh = flow_max(f->cwnd, 2);
 		} else if (s->done_us && queued > (u64)p->beta * s->done_us) {

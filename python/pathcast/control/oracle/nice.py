@@ -4,7 +4,8 @@ numCong: packets of a round with rtt > (1 - t) minRTT + t maxRTT. numCong > f W:
 diff = W (rtt - minRTT) / rtt: below alpha W += 1, above beta W -= 1; in slow start above gamma: ssthresh = W.
 W below 1: one packet each `parts` RTTs, by the pace that is set when packets are sent. Loss: Reno.
 Ours: W in f W is the packets acked in the round, rtt in diff the round's smallest; no signal while maxRTT - minRTT <
-floor; maxRTT is of the last one to two windows of max_age; a signal ends slow start; below one packet W doubles after a
+floor, nor with rtt - minRTT <= least; from a receiver that has acknowledged two packets at once an ACK of one gives minRTT
+only, and with it a window of one grows by one after a round without a signal; maxRTT is of the last one to two windows of max_age; a signal ends slow start; below one packet W doubles after a
 round without a signal.
 """
 
@@ -18,6 +19,7 @@ class Nice(Control):
     max_before = 0.0  # largest RTT of the window of time before this one
     acked = congested = 0  # packets of this round
     done: tuple[float, int, int] | None = None  # the last round until it is judged: smallest RTT, acked, congested
+    pairs = False
     parts = paced = 1.0  # now, and when a packet was sent last
 
     def init(self) -> None:
@@ -32,14 +34,20 @@ class Nice(Control):
             self.end, self.round_min, self.acked, self.congested = f.nxt, math.inf, 0, 0
         if f.now - self.turned > p["max_age_s"] * 1e6:
             self.max_before, self.max_now, self.turned = self.max_now, 0.0, f.now
+        self.pairs |= e.acked > 1
+        if e.rtt_us:
+            self.rtt_min = min(self.rtt_min, e.rtt_us)
+        if self.pairs and e.acked == 1:
+            return
         self.acked += e.acked
         if not e.rtt_us:
             return
-        self.rtt_min, self.max_now = min(self.rtt_min, e.rtt_us), max(self.max_now, e.rtt_us)
+        self.max_now = max(self.max_now, e.rtt_us)
         self.round_min = min(self.round_min, e.rtt_us)
         most, t = max(self.max_now, self.max_before), p["threshold"] / 1000
         high = self.ties.above(e.rtt_us, (1 - t) * self.rtt_min + t * most, 0)
-        if most - self.rtt_min >= max(p["floor_us"], 1) and high:
+        large = e.rtt_us - self.rtt_min > p["least_us"]
+        if most - self.rtt_min >= max(p["floor_us"], 1) and large and high:
             self.congested += e.acked
 
     def grow(self, e: Event) -> None:
@@ -63,6 +71,9 @@ class Nice(Control):
         if self.parts > 1:
             self.parts = whole(self.parts / 2)
             return True
+        if self.pairs and f.cwnd == 1:
+            f.cwnd = 2.0
+            return False
         if math.isinf(rtt):
             return False
         diff = f.cwnd * (rtt - self.rtt_min) / rtt

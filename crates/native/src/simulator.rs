@@ -1,0 +1,127 @@
+//! `simulate`: a scenario in the simulator, from its text to its report and its traces.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pathcast_base::Nanos;
+use pathcast_scenario::{Place, Refusal, Scenario, ScenarioError, line_of};
+use pathcast_sim::{Column, Options, SimError, Table};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::error::{Failed, json};
+
+/// A handle on one simulation, for another thread: the wish to break it off.
+#[pyclass(frozen)]
+#[derive(Default)]
+pub struct Stop(Arc<AtomicBool>);
+
+#[pymethods]
+impl Stop {
+    #[new]
+    fn new() -> Stop {
+        Stop::default()
+    }
+    fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Table, column, type (`u64` or `f64`) and little-endian values of one traced column.
+type Traced<'py> = (&'static str, &'static str, &'static str, Bound<'py, PyBytes>);
+
+/// Runs a scenario. `source` is its file, for errors and for the name of one that does not say it; `events` and `time_ns`
+/// end a run early; traces have a row at most every `trace_ns`, zero: at every ACK. The answer is the report as JSON and
+/// the traced columns.
+#[pyfunction]
+#[pyo3(signature = (text, sets, source, job, events, time_ns, trace_ns=None))]
+#[expect(clippy::too_many_arguments, reason = "Python names them")]
+pub fn simulate<'py>(
+    py: Python<'py>,
+    text: String,
+    sets: Vec<(String, String)>,
+    source: Option<PathBuf>,
+    job: Py<Stop>,
+    events: u64,
+    time_ns: u64,
+    trace_ns: Option<u64>,
+) -> PyResult<(String, Vec<Traced<'py>>)> {
+    let options = Options { events, time: Nanos(time_ns), trace: trace_ns.map(Nanos), stop: job.get().0.clone() };
+    let run = || {
+        let scenario = read(&text, &sets, source.as_deref()).map_err(Failed::new)?;
+        let outcome = pathcast_sim::simulate(scenario, &options).map_err(|error| match error {
+            SimError::Refused { key, problem, allowed } => {
+                Failed::new(refused(&text, &sets, source.as_deref(), key, problem, allowed))
+            }
+            other => Failed::new(other),
+        })?;
+        let traces = outcome.trace.map_or_else(Vec::new, |trace| {
+            let named = [("windows", trace.windows()), ("queues", trace.queues()), ("drops", trace.drops())];
+            named.into_iter().flat_map(columns).collect()
+        });
+        Ok((json(&outcome.report), traces))
+    };
+    let (report, traces) = py.detach(run).map_err(|e: Failed| e.into_py(py))?;
+    let traces = traces.into_iter().map(|(table, name, kind, data)| (table, name, kind, PyBytes::new(py, &data)));
+    Ok((report, traces.collect()))
+}
+
+/// The checked scenario; its errors name the file, and where it has no name of its own it is called as the file is.
+fn read(text: &str, sets: &[(String, String)], source: Option<&Path>) -> Result<Scenario, ScenarioError> {
+    let mut scenario = Scenario::parse(text, sets).map_err(|mut error| {
+        match &mut error {
+            ScenarioError::Refused(refusal) => refusal.file = source.map(Path::to_owned),
+            ScenarioError::Syntax { file, .. } => *file = source.map(Path::to_owned),
+            ScenarioError::Unreadable { .. } => {}
+        }
+        error
+    })?;
+    let named = line_of(text, "name").is_some() || sets.iter().any(|(key, _)| key == "name");
+    if let (false, Some(stem)) = (named, source.and_then(Path::file_stem)) {
+        scenario.name = stem.to_string_lossy().into_owned();
+    }
+    Ok(scenario)
+}
+
+/// What only the simulator can refuse, as the scenario's own checks would say it: with the `--set` or the line.
+fn refused(
+    text: &str,
+    sets: &[(String, String)],
+    source: Option<&Path>,
+    key: String,
+    problem: String,
+    allowed: String,
+) -> ScenarioError {
+    let line = line_of(text, &key);
+    // with a single flow `control` is short for `flow.NAME.control`; with more of them it has been refused
+    let means = |set: &str| {
+        set == key
+            || (set == "control" && key.starts_with("flow.") && key.ends_with(".control"))
+            || (line.is_none() && set.starts_with(&format!("{key}.")))
+    };
+    let of_set = sets.iter().rev().find(|(set, _)| means(set.trim()));
+    let place = match of_set {
+        Some((set, value)) => Place::Set(format!("{set}={value}")),
+        None => Place::Line(line.unwrap_or(1)),
+    };
+    let key = if of_set.is_some() { String::new() } else { key };
+    ScenarioError::Refused(Box::new(Refusal {
+        file: source.map(Path::to_owned),
+        place,
+        key,
+        value: None,
+        problem,
+        allowed: (!allowed.is_empty()).then_some(allowed),
+        hint: None,
+    }))
+}
+
+type Raw = (&'static str, &'static str, &'static str, Vec<u8>);
+
+fn columns((table, columns): (&'static str, Table)) -> impl Iterator<Item = Raw> {
+    columns.into_iter().map(move |(name, column)| match column {
+        Column::Whole(values) => (table, name, "u64", values.iter().flat_map(|v| v.to_le_bytes()).collect()),
+        Column::Real(values) => (table, name, "f64", values.iter().flat_map(|v| v.to_le_bytes()).collect()),
+    })
+}

@@ -1,0 +1,238 @@
+//! A textual change of a link in a network that stands: `link set wan rate=2Mbit`. The new values are laid over the text
+//! that the network was made from, as `--set` lays them, so that they are read and checked as if they stood there.
+
+use pathcast_base::{Exit, Fault};
+use pathcast_link::{ParamError, Params, Queue};
+
+use crate::error::ScenarioError;
+use crate::model::{Direction, Link, Scenario};
+
+/// Keys of a link that may change while it runs.
+pub const LINK_KEYS: [&str; 8] = ["rate", "delay", "queue", "loss", "overhead", "jitter", "bucket", "chunk"];
+
+/// Why a change of a link was not taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AmendError {
+    /// A name that is not in this network, or no key of a link.
+    #[error("{key} `{value}` is not in this network; allowed: {allowed}")]
+    Unknown {
+        /// What was named.
+        key: &'static str,
+        /// The name given.
+        value: String,
+        /// The names that exist.
+        allowed: String,
+    },
+    /// A value that the scenario's checks refuse.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// Values that make no link together with those that it has by now.
+    #[error("link {link}: {source}")]
+    Together {
+        /// The link.
+        link: String,
+        /// What is wrong.
+        source: ParamError,
+    },
+    /// What waits cannot move between one queue and a queue per flow.
+    #[error("link {link}: `queue` cannot become {wanted}; allowed: {allowed}")]
+    OtherQueue {
+        /// The link.
+        link: String,
+        /// What it would have become.
+        wanted: &'static str,
+        /// What it may become.
+        allowed: &'static str,
+    },
+}
+
+impl Fault for AmendError {
+    fn code(&self) -> &'static str {
+        match self {
+            AmendError::Unknown { .. } => "unknown",
+            AmendError::Scenario(error) => error.code(),
+            AmendError::Together { source, .. } => source.code(),
+            AmendError::OtherQueue { .. } => "refused",
+        }
+    }
+    fn hint(&self) -> Option<String> {
+        if let AmendError::Scenario(error) = self { error.hint() } else { None }
+    }
+    fn exit(&self) -> Exit {
+        Exit::Usage
+    }
+}
+
+/// A change of one link whose names and values have been checked, to be laid over what the link has by now.
+#[derive(Clone, Debug)]
+pub struct Amendment {
+    link: usize,
+    keys: Vec<String>,
+    directions: Vec<Direction>,
+    wanted: Scenario,
+}
+
+impl Amendment {
+    /// Reads `changes` of `link` as if they stood in the scenario `text` with `sets` over it; without `direction` they
+    /// are of both, and a value may be given per direction.
+    ///
+    /// # Errors
+    /// An unknown link or key with those that exist, or a value that the scenario's checks refuse.
+    pub fn read(
+        text: &str,
+        sets: &[(String, String)],
+        link: &str,
+        direction: Option<Direction>,
+        changes: &[(String, String)],
+    ) -> Result<Amendment, AmendError> {
+        let scenario = Scenario::parse(text, sets)?;
+        let Some(index) = scenario.link(link) else {
+            let names: Vec<&str> = scenario.links.iter().map(|link| link.name.as_str()).collect();
+            return Err(AmendError::Unknown { key: "link", value: link.into(), allowed: names.join(", ") });
+        };
+        if let Some((key, _)) = changes.iter().find(|(key, _)| !LINK_KEYS.contains(&key.as_str())) {
+            return Err(AmendError::Unknown { key: "link key", value: key.clone(), allowed: LINK_KEYS.join(", ") });
+        }
+        let mut sets = sets.to_vec();
+        sets.extend(changes.iter().map(|(key, value)| (format!("link.{link}.{key}"), value.clone())));
+        Ok(Amendment {
+            link: index,
+            keys: changes.iter().map(|(key, _)| key.clone()).collect(),
+            directions: direction.map_or(Direction::BOTH.into(), |direction| vec![direction]),
+            wanted: Scenario::parse(text, &sets)?,
+        })
+    }
+
+    /// Index of the link.
+    pub fn link(&self) -> usize {
+        self.link
+    }
+
+    /// The scenario with the change in it, for what only a world itself can refuse.
+    pub fn wanted(&self) -> &Scenario {
+        &self.wanted
+    }
+
+    /// The link's new parameters by direction: the changed keys over what it has `now`.
+    ///
+    /// # Errors
+    /// Values that make no link with the others, or another kind of queue that what waits cannot move to.
+    pub fn over(&self, now: &Link) -> Result<Vec<(Direction, Params)>, AmendError> {
+        let new = |direction: &Direction| {
+            let mut params = now.params(*direction).clone();
+            let was_fair = is_fair(&params);
+            for key in &self.keys {
+                copy(key, self.wanted.links[self.link].params(*direction), &mut params);
+            }
+            let link = || now.name.clone();
+            match (was_fair, is_fair(&params)) {
+                (true, false) => {
+                    let allowed = "a queue of kind fair, such as { kind = \"fair\", packets = 50 }";
+                    return Err(AmendError::OtherQueue { link: link(), wanted: "one that is not fair", allowed });
+                }
+                (false, true) => {
+                    let allowed = "packets, bytes or a queue of kind red";
+                    return Err(AmendError::OtherQueue { link: link(), wanted: "a fair one", allowed });
+                }
+                _ => {}
+            }
+            params.check().map_err(|source| AmendError::Together { link: link(), source })?;
+            Ok((*direction, params))
+        };
+        self.directions.iter().map(new).collect()
+    }
+}
+
+fn is_fair(params: &Params) -> bool {
+    matches!(params.queue, Queue::Fair(_))
+}
+
+fn copy(key: &str, from: &Params, to: &mut Params) {
+    match key {
+        "rate" => to.rate = from.rate,
+        "delay" => to.delay = from.delay,
+        "queue" => to.queue = from.queue.clone(),
+        "loss" => to.loss = from.loss,
+        "overhead" => to.overhead = from.overhead,
+        "jitter" => to.jitter = from.jitter,
+        "bucket" => to.bucket = from.bucket,
+        "chunk" => to.chunk = from.chunk,
+        _ => unreachable!("checked against LINK_KEYS"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pathcast_base::{Nanos, Rate};
+
+    use super::*;
+
+    const TEXT: &str = "[[link]]\nname = \"wan\"\na = \"client\"\nb = \"server\"\nrate = \"5Mbit\"\ndelay = \"10ms\"\n\
+                        [[path]]\nname = \"p1\"\nlinks = [\"wan\"]\n";
+
+    fn read(direction: Option<Direction>, changes: &[(&str, &str)]) -> Result<Amendment, AmendError> {
+        let changes: Vec<_> = changes.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
+        Amendment::read(TEXT, &[("link.wan.loss".into(), "0.01".into())], "wan", direction, &changes)
+    }
+
+    fn link() -> Link {
+        // what it has by now differs from the text
+        let mut link = Scenario::parse(TEXT, &[]).unwrap().links.remove(0);
+        link.ab.delay = Nanos::millis(33);
+        link.ba.loss = 0.5;
+        link
+    }
+
+    #[test]
+    fn only_the_named_keys_change_and_only_in_the_named_direction() {
+        let both = read(None, &[("rate", "2Mbit")]).unwrap();
+        assert_eq!((both.link(), both.wanted().links[0].ab.loss), (0, 0.01), "the sets of the beginning hold");
+        let new = both.over(&link()).unwrap();
+        assert_eq!(new.iter().map(|(direction, _)| *direction).collect::<Vec<_>>(), Direction::BOTH);
+        assert!(new.iter().all(|(_, params)| params.rate == Some(Rate(2_000_000))));
+        assert_eq!((new[0].1.delay, new[1].1.loss), (Nanos::millis(33), 0.5));
+
+        let back = read(Some(Direction::Ba), &[("rate", "{ ab = \"1Mbit\", ba = \"3Mbit\" }"), ("loss", "")]).unwrap();
+        let [(Direction::Ba, params)] = &back.over(&link()).unwrap()[..] else { panic!("one direction") };
+        assert_eq!((params.rate, params.loss), (Some(Rate(3_000_000)), 0.0), "an empty value is the default");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_what_is_allowed() {
+        for (key, value, code, says) in [
+            ("speed", "1Mbit", "unknown", "link key `speed` is not in this network; allowed: rate, delay, queue"),
+            ("rate", "fast", "scenario", "--set link.wan.rate=fast"),
+            ("loss", "1.5", "scenario", "0 to 1"),
+        ] {
+            let error = read(None, &[(key, value)]).unwrap_err();
+            assert_eq!((error.code(), error.exit()), (code, Exit::Usage));
+            assert!(error.to_string().contains(says), "{error}");
+        }
+        let error = Amendment::read(TEXT, &[], "lan", None, &[]).unwrap_err();
+        assert_eq!(error.to_string(), "link `lan` is not in this network; allowed: wan");
+    }
+
+    #[test]
+    fn values_are_checked_together_with_those_of_now() {
+        let bucket = read(None, &[("bucket", "{ rate = \"1Mbit\", burst = \"1500B\" }")]).unwrap();
+        assert!(bucket.over(&link()).is_ok());
+        let mut wide = link();
+        wide.ab.overhead = pathcast_base::Bytes(100);
+        let error = bucket.over(&wide).unwrap_err();
+        assert!(error.to_string().starts_with("link wan: `bucket"), "{error}");
+        assert_eq!(error.exit(), Exit::Usage);
+    }
+
+    #[test]
+    fn a_queue_does_not_become_fair_nor_a_fair_one_another() {
+        let fair = read(None, &[("queue", "{ kind = \"fair\", packets = 9 }")]).unwrap();
+        let error = fair.over(&link()).unwrap_err();
+        assert!(error.to_string().contains("cannot become a fair one; allowed: packets, bytes"), "{error}");
+        let mut fairly = link();
+        (fairly.ab.queue, fairly.ba.queue) = (fair.wanted().links[0].ab.queue.clone(), fairly.ab.queue);
+        let one = Amendment { directions: vec![Direction::Ab], ..fair };
+        assert!(one.over(&fairly).is_ok());
+        let plain = Amendment { directions: vec![Direction::Ab], ..read(None, &[("queue", "9 packets")]).unwrap() };
+        assert!(plain.over(&fairly).unwrap_err().to_string().contains("allowed: a queue of kind fair"));
+    }
+}

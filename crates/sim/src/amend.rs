@@ -1,0 +1,140 @@
+//! A standing network made from a text, and changes of its links in the words of that text.
+
+use pathcast_base::Fault;
+use pathcast_link::Params;
+use pathcast_scenario::{Amendment, Changed, Direction, Scenario};
+
+use crate::run::World;
+
+/// The text that a world was made from, with what was set over it.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    text: String,
+    sets: Vec<(String, String)>,
+    /// Changes of the scenario that our copy of the links has seen.
+    seen: usize,
+}
+
+impl World {
+    /// The network that a scenario's text describes, with `sets` over it, at time zero.
+    ///
+    /// # Errors
+    /// A scenario error, or as [`World::new`].
+    pub fn open(text: &str, sets: &[(String, String)]) -> Result<World, Box<dyn Fault + Send + Sync>> {
+        let scenario = Scenario::parse(text, sets).map_err(boxed)?;
+        let mut world = World::new(scenario).map_err(boxed)?;
+        world.source = Some(Source { text: text.into(), sets: sets.to_vec(), seen: 0 });
+        Ok(world)
+    }
+
+    /// Changes keys of a link from now on, in one direction or in both; the values are written as in the scenario, and
+    /// meet the same checks. Gives the link's new parameters by direction.
+    ///
+    /// # Errors
+    /// Usage: an unknown link or key, or a value out of range. Nothing is changed then.
+    ///
+    /// # Panics
+    /// If the world was not made by [`World::open`]: the text is not known then.
+    pub fn amend(
+        &mut self,
+        link: &str,
+        direction: Option<Direction>,
+        changes: &[(String, String)],
+    ) -> Result<Vec<(Direction, Params)>, Box<dyn Fault + Send + Sync>> {
+        let source = self.source.as_ref().expect("a world that `World::open` made");
+        let amendment = Amendment::read(&source.text, &source.sets, link, direction, changes).map_err(boxed)?;
+        self.catch_up();
+        let new = amendment.over(&self.scenario().links[amendment.link()]).map_err(boxed)?;
+        for (direction, params) in &new {
+            self.set(amendment.link(), *direction, params.clone());
+        }
+        Ok(new)
+    }
+
+    /// Brings the copy of the links to where the scenario's own changes have brought the network.
+    fn catch_up(&mut self) {
+        let Some(source) = &mut self.source else { return };
+        let (now, scenario) = (self.sim.now, &mut self.sim.scenario);
+        let due = scenario.changes.iter().take_while(|change| change.at.0 <= now).count();
+        for change in &scenario.changes[source.seen..due] {
+            if let Changed::Link { link, direction, params } = &change.what {
+                let link = &mut scenario.links[*link];
+                *(if *direction == Direction::Ab { &mut link.ab } else { &mut link.ba }) = params.clone();
+            }
+        }
+        source.seen = due;
+    }
+}
+
+fn boxed<E: Fault + Send + Sync + 'static>(error: E) -> Box<dyn Fault + Send + Sync> {
+    Box::new(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use pathcast_base::{Exit, Nanos, Rate};
+
+    use super::*;
+    use crate::Options;
+
+    const TEXT: &str = "[[link]]\nname = \"wan\"\na = \"client\"\nb = \"server\"\nrate = \"10Mbit\"\ndelay = \"10ms\"\n\
+                        [[path]]\nname = \"p1\"\nlinks = [\"wan\"]\n\
+                        [[change]]\nat = \"100s\"\nlink = \"wan\"\ndelay = \"40ms\"\n";
+
+    fn pair(key: &str, value: &str) -> Vec<(String, String)> {
+        vec![(key.into(), value.into())]
+    }
+
+    fn seconds(world: &mut World) -> f64 {
+        let report = world.transfer(&[0], 1_000_000, None, false, &Options::default(), |_| {}).unwrap().unwrap();
+        report.completion_s.unwrap()
+    }
+
+    #[test]
+    fn a_change_holds_from_now_on_and_on_top_of_the_scenarios_own() {
+        let mut world = World::open(TEXT, &pair("link.wan.loss", "0")).unwrap();
+        let before = seconds(&mut world);
+        world.amend("wan", None, &pair("rate", "2Mbit")).unwrap();
+        let slow = seconds(&mut world);
+        assert!(slow > 3.0 * before, "{slow} after {before}");
+
+        world.wait(Nanos::secs(100));
+        let new = world.amend("wan", Some(Direction::Ab), &pair("rate", "100Mbit")).unwrap();
+        // the scenario's change is whole: it was drawn up before anybody changed the rate
+        assert_eq!((new.len(), new[0].1.delay, new[0].1.rate), (1, Nanos::millis(40), Some(Rate(100_000_000))));
+        assert_eq!(world.scenario().links[0].ba.delay, Nanos::millis(40));
+        assert!(seconds(&mut world) < before);
+        world.check().unwrap();
+    }
+
+    #[test]
+    fn a_refused_change_changes_nothing() {
+        let mut world = World::open(TEXT, &[]).unwrap();
+        let before = world.scenario().clone();
+        for (link, key, value, says) in [
+            ("lan", "rate", "1Mbit", "wan"),
+            ("wan", "speed", "1Mbit", "allowed: rate, delay"),
+            ("wan", "loss", "1.5", "0 to 1"),
+            ("wan", "queue", "{ kind = \"fair\", packets = 9 }", "cannot become a fair one"),
+        ] {
+            let error = world.amend(link, None, &pair(key, value)).unwrap_err();
+            assert_eq!(error.exit(), Exit::Usage);
+            assert!(error.to_string().contains(says), "{error}");
+        }
+        assert_eq!(*world.scenario(), before);
+    }
+
+    #[test]
+    fn a_fair_queue_may_change_as_one() {
+        let mut world = World::open(TEXT, &pair("link.wan.queue", "{ kind = \"fair\", packets = 50 }")).unwrap();
+        world.amend("wan", None, &pair("queue", "{ kind = \"fair\", packets = 20 }")).unwrap();
+        assert!(seconds(&mut world) > 0.8);
+    }
+
+    #[test]
+    fn what_is_no_scenario_and_what_the_simulator_refuses() {
+        assert_eq!(World::open("x = 1", &[]).err().unwrap().code(), "scenario");
+        let flow = format!("{TEXT}[[flow]]\nname = \"f\"\npaths = [\"p1\"]\nbytes = \"1MB\"\ncontrol = \"nosuch\"\n");
+        assert!(World::open(&flow, &[]).err().unwrap().to_string().contains("nosuch"));
+    }
+}
