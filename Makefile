@@ -7,7 +7,7 @@ RUST := $(shell git ls-files 'crates/*' Cargo.toml Cargo.lock 2>/dev/null)
 export PYTHONDONTWRITEBYTECODE ?=
 
 help:
-	@echo 'make demo       the main job, end to end, on emulated paths with the real kernel (root; else in a later release the simulator)'
+	@echo 'make demo       the main job, end to end, on emulated paths with the real kernel (root), else on simulated ones'
 	@echo 'make test       lint, unit, property, privileged and command-line tests'
 	@echo 'make evidence   the slow experiments whose numbers stand in docs/'
 	@echo 'make bench      speed, in ratios, against named peers'
@@ -24,8 +24,12 @@ $(VENV)/.built: $(STAMP) $(RUST) pyproject.toml
 	@env -u CONDA_PREFIX VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked --quiet
 	@touch $@
 
+# emulated links need root; whoever names a world in ARGS gets that one
 demo: build
-	@$(BIN)/pathcast demo $(ARGS)
+	@world=; if [ -z '$(findstring --world,$(ARGS))' ] && [ "$$(id -u)" -ne 0 ]; then \
+	  echo 'make demo: not root, so in the simulator; on emulated paths with the real kernel: sudo make demo' >&2; \
+	  world='--world sim'; \
+	fi; exec $(BIN)/pathcast demo $$world $(ARGS)
 
 test: build
 	@scripts/test $(BIN)

@@ -20,7 +20,7 @@ from pathcast.lab.demo.test_run import check_directory, check_document
         (["--seed", "-1"], "--seed"),
         (["--lanes", "0"], "allowed are 1 to 8"),
         (["--lanes", "9"], "allowed are 1 to 8"),
-        (["--world", "mars"], "`mars`"),
+        (["--world", "mars"], "`mars`: allowed are emu, sim"),
         (["--vary-rat"], "--vary-rat"),
     ],
 )
@@ -77,3 +77,34 @@ def test_a_short_demo_end_to_end(site, tmp_path):
     check_directory(out)
     assert json.loads((out / "run.json").read_text())["result"]["errors"] == document["errors"]
     assert site.empty()
+
+
+def test_a_user_without_rights_is_pointed_to_the_simulator(pathcast, open_site, nobody):
+    done = pathcast("demo", "--out", open_site.path / "out", "--json", prefix=nobody)
+    assert done.returncode == 5
+    assert "--world sim" in done.error["hint"]
+    assert open_site.empty()
+
+
+def test_a_short_demo_in_the_simulator_by_a_user_without_rights(pathcast, open_site, nobody):
+    out = open_site.path / "out"
+    done = pathcast("demo", "--world", "sim", "--rounds", "10", "--seed", "7", "--json", "--out", out, prefix=nobody)
+    assert done.returncode == 0, done.stderr
+    assert (done.json["schema"], done.json["world"], done.json["plan"]["seed"]) == ("pathcast.demo/1", "sim", 7)
+    check_document(done.json, 10, 8)
+    check_directory(out)
+    assert [p.name for p in open_site.path.iterdir()] == ["out"]  # no turns were taken, nothing was recorded
+
+
+def test_learn_and_predict_in_the_simulator_by_a_user_without_rights(pathcast, open_site, nobody, small):
+    file = open_site.path / "small.toml"
+    file.write_text(small.read_text())
+    file.chmod(0o644)
+    model = open_site.path / "m.model"
+    common = ["--world", "sim", "--topology", file, "--size", "1MB", "--model", model, "--json"]
+    done = pathcast("learn", *common, "--rounds", "8", prefix=nobody)
+    assert (done.returncode, done.json["world"]) == (0, "sim"), done.stderr
+    done = pathcast("predict", *common, prefix=nobody)
+    assert done.returncode == 0, done.stderr
+    assert done.json["chosen"] == ["path1", "path2"]
+    assert open_site.empty()

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from pathcast.cli import demo, doctor, learn, net, paths, predict, serve, undo
+from pathcast.cli import demo, doctor, learn, net, paths, predict, serve, sim, undo
 
 app = typer.Typer(
     name="pathcast",
@@ -41,5 +41,6 @@ app.command("learn")(learn.learn)
 app.command("paths")(paths.paths)
 app.command("predict")(predict.predict)
 app.command("serve")(serve.serve)
+app.command("sim")(sim.sim)
 app.command("undo")(undo.undo)
 app.add_typer(net.app, name="net")

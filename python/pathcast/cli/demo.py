@@ -1,4 +1,4 @@
-"""`pathcast demo`: the main job, end to end, on an emulated two-path WAN with the real kernel."""
+"""`pathcast demo`: the main job, end to end, on a two-path WAN: emulated with the real kernel, or simulated."""
 
 from __future__ import annotations
 
@@ -12,17 +12,21 @@ import typer
 from pathcast.cli.output import Json, bits, console, print_json, size
 from pathcast.errors import Exit, usage
 
+WORLDS = ("emu", "sim")
+
 
 def demo(
     rounds: Annotated[int, typer.Option(help="Training rounds.")] = 24,
     seed: Annotated[int, typer.Option(help="Seed of everything that is drawn.")] = 1,
-    out: Annotated[Path | None, typer.Option(help="Directory of the results (default: out/demo-SEED).")] = None,
+    out: Annotated[Path | None, typer.Option(help="Directory of the results (default: out/demo-SEED…).")] = None,
     vary_rate: Annotated[
         bool, typer.Option("--vary-rate", help="Draw the line rates too (10 to 200 Mbit/s): much harder to predict.")
     ] = False,
     control: Annotated[str, typer.Option(help="Congestion controller of every transfer.")] = "cubic",
-    world: Annotated[str, typer.Option(help="emu: emulated links and the real kernel.")] = "emu",
-    lanes: Annotated[int, typer.Option(help="Emulated networks side by side.")] = 3,
+    world: Annotated[
+        str, typer.Option(help="emu: emulated links and the real kernel (root); sim: a simulation, for any user.")
+    ] = "emu",
+    lanes: Annotated[int, typer.Option(help="Networks side by side.")] = 3,
     json: Json = False,
 ) -> None:
     """Probe two paths, learn, predict Multipath TCP transfers before they are sent, send them, compare."""
@@ -30,14 +34,15 @@ def demo(
     from pathcast.lab.demo.run import run
     from pathcast.lab.rundir import RunDir
 
-    if world != "emu":
-        raise usage(f"--world `{world}`: allowed is emu")
+    if world not in WORLDS:
+        raise usage(f"--world `{world}`: allowed are {', '.join(WORLDS)}")
     if not 1 <= lanes <= 8:
         raise usage(f"--lanes {lanes}: allowed are 1 to 8")
     plan = Plan(seed=seed, rounds=rounds, vary_rate=vary_rate, control=control)
-    directory = RunDir(out or Path("out") / f"demo-{seed}{'-vary-rate' if vary_rate else ''}")
+    name = f"demo-{seed}{'-vary-rate' if vary_rate else ''}{'-sim' if world == 'sim' else ''}"
+    directory = RunDir(out or Path("out") / name)
     with _listener(json) as listener:
-        document = run(plan, make_emu(plan), lanes, listener)
+        document = run(plan, make_world(plan, world), lanes, listener)
         listener.phase("writing results", 1)
         page = write(document, directory)
         listener.step(None)
@@ -49,14 +54,23 @@ def demo(
         print(f"results: {directory.path}, the page: {page}")
     if document["untrustworthy"]:
         print(f"not to be trusted: {document['untrustworthy']}", file=sys.stderr)
-        print("hint: leave the machine alone while it measures; `pathcast doctor` shows its wake-ups", file=sys.stderr)
+        if world == "emu":
+            hint = "leave the machine alone while it measures; `pathcast doctor` shows its wake-ups"
+            print(f"hint: {hint}", file=sys.stderr)
         raise typer.Exit(Exit.UNTRUSTWORTHY)
 
 
-def make_emu(plan: Any) -> Callable[[], Any]:
-    from pathcast.worlds.emu import Emu, Topology
+def make_world(plan: Any, world: str) -> Callable[[], Any]:
+    """What makes worlds of that name with the plan's network."""
+    from pathcast.worlds.topology import Topology
 
     topology = Topology.parse(plan.topology(), source="the demo's topology")
+    if world == "sim":
+        from pathcast.worlds.sim import Sim
+
+        return lambda: Sim(topology)
+    from pathcast.worlds.emu import Emu
+
     return lambda: Emu(topology)
 
 
@@ -79,9 +93,9 @@ def write(document: dict[str, Any], directory: Any) -> Path:
     directory.table("choice", ("paths", "predicted_bps", "actual_bps"), rows)
     with style():
         figures = {
-            "predictions": plots.predictions(document["rounds"]),
-            "surface": plots.surface(document["rounds"]),
-            "shares": plots.shares(document["shares"]),
+            "predictions": plots.predictions(document["rounds"], document["world"]),
+            "surface": plots.surface(document["rounds"], document["world"]),
+            "shares": plots.shares(document["shares"], document["world"]),
         }
         files = {name: directory.figure(name, figure)[0] for name, figure in figures.items()}
     directory.run({"world": document["world"], "seed": document["plan"]["seed"], "result": document})
@@ -95,7 +109,9 @@ def _summary(document: dict[str, Any]) -> None:
 
     out = console()
     counted = document["counted"]
-    table = Table("predictor", "RMSE", "within 10 %", title=f"errors on {counted['unseen']} unseen rounds")
+    table = Table(
+        "predictor", "RMSE", "within 10 %", title=f"errors on {counted['unseen']} unseen rounds in {document['world']}"
+    )
     for name in ("multi", "single", "cdf", "placebo"):
         if name in document["errors"]:
             e = document["errors"][name]

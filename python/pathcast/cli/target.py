@@ -1,4 +1,4 @@
-"""What a command measures: HOST, or an emulated network in its place."""
+"""What a command measures: HOST, or an emulated or simulated network in its place."""
 
 from __future__ import annotations
 
@@ -18,17 +18,24 @@ __all__ = ["Host", "KeyFile", "Paths", "Set", "Target", "TopologyFile", "World",
 Host = Annotated[
     str | None, typer.Argument(help="HOST or HOST:PORT of a `pathcast serve`.", show_default=False, metavar="[HOST]")
 ]
-World = Annotated[str, typer.Option(help="host: your own network; emu: emulated links and the real kernel.")]
+World = Annotated[
+    str, typer.Option(help="host: your own network; emu: emulated links and the real kernel; sim: a simulation.")
+]
 TopologyFile = Annotated[
-    Path | None, typer.Option("--topology", help="With --world emu: the network, in place of HOST.", show_default=False)
+    Path | None,
+    typer.Option("--topology", help="With --world emu or sim: the network, in place of HOST.", show_default=False),
 ]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", help="With --world emu: KEY=VALUE over the file's; may be repeated.", show_default=False),
+    typer.Option(
+        "--set", help="With --world emu or sim: KEY=VALUE over the file's; may be repeated.", show_default=False
+    ),
 ]
 Paths = Annotated[
     str | None, typer.Option("--paths", help="Names with commas between (default: all).", show_default=False)
 ]
+
+NETWORKS = {"emu": "emulated", "sim": "simulated"}
 
 
 @dataclass(frozen=True)
@@ -42,7 +49,7 @@ class Target:
     _open: Callable[[], AbstractContextManager[Callable[[], AbstractContextManager[Any]]]]
 
     def open(self) -> AbstractContextManager[Callable[[], AbstractContextManager[Any]]]:
-        """Gives a maker of worlds: of a host a new session each time, of an emulated network the same one."""
+        """Gives a maker of worlds: of a host a new session each time, of a network from a file the same one."""
         return self._open()
 
 
@@ -51,18 +58,21 @@ def target(host: str | None, world: str, topology: Path | None, set: list[str] |
     if world == "host":
         if host is None:
             raise usage(
-                "no HOST was given", "name a host that runs `pathcast serve`, or give --world emu --topology FILE"
+                "no HOST was given",
+                "name a host that runs `pathcast serve`, or give --world emu (or sim) --topology FILE",
             )
         if topology is not None or set:
-            raise usage("--topology and --set go with --world emu")
+            raise usage("--topology and --set go with --world emu or sim")
         return _host(host, key_file)
-    if world != "emu":
-        raise usage(f"--world `{world}`: allowed are host and emu")
+    if world not in NETWORKS:
+        raise usage(f"--world `{world}`: allowed are host, {', '.join(NETWORKS)}")
     if topology is None:
-        raise usage("--world emu needs --topology FILE", "for example topologies/two-path.toml")
+        raise usage(f"--world {world} needs --topology FILE", "for example topologies/two-path.toml")
     if host is not None or key_file is not None:
-        raise usage("HOST and --key-file do not go with --world emu: both ends are in the emulated network")
-    return _emu(topology, set or [])
+        raise usage(
+            f"HOST and --key-file do not go with --world {world}: both ends are in the {NETWORKS[world]} network"
+        )
+    return _network(world, topology, set or [])
 
 
 def names(option: str, text: str) -> tuple[str, ...]:
@@ -85,16 +95,21 @@ def _host(host: str, key_file: Path | None) -> Target:
     return Target("host", name.lower() if port == 5275 else f"{name.lower()}:{port}", f"{host}{key}", {}, open)
 
 
-def _emu(file: Path, sets: list[str]) -> Target:
-    from pathcast.worlds.emu import Emu, Topology
+def _network(world: str, file: Path, sets: list[str]) -> Target:
+    from pathcast.worlds.topology import Topology
 
     topology = Topology.load(file, sets)
 
     @contextmanager
     def open() -> Iterator[Callable[[], AbstractContextManager[Any]]]:
-        with Emu(topology) as world:
-            yield lambda: nullcontext(world)
+        if world == "sim":
+            from pathcast.worlds.sim import Sim as World
+        else:
+            from pathcast.worlds.emu import Emu as World
+
+        with World(topology) as network:
+            yield lambda: nullcontext(network)
 
     words = "".join(f" --set {item}" for item in sets)
     about = {"set": dict(topology.sets)}
-    return Target("emu", topology.scenario["name"], f"--world emu --topology {file}{words}", about, open)
+    return Target(world, topology.scenario["name"], f"--world {world} --topology {file}{words}", about, open)

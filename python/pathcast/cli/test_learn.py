@@ -117,8 +117,9 @@ def check_prediction(status, document, size):
         (["--size", "1MB"], "no HOST was given"),
         (["far", "--size", "1MB", "--topology", "x.toml"], "go with --world emu"),
         (["far", "--size", "1MB", "--set", "a=b"], "go with --world emu"),
-        (["--size", "1MB", "--world", "emu"], "needs --topology FILE"),
-        (["--size", "1MB", "--world", "moon"], "allowed are host and emu"),
+        (["--size", "1MB", "--world", "emu"], "--world emu needs --topology FILE"),
+        (["--size", "1MB", "--world", "sim"], "--world sim needs --topology FILE"),
+        (["--size", "1MB", "--world", "moon"], "allowed are host, emu, sim"),
         (["--size", "1MB", "--world", "emu", "--topology", "/absent.toml"], "cannot read the scenario"),
         (["far", "--size", "1MB", "--paths", "a,,b"], "give names with commas between"),
         (["far:x", "--size", "1MB"], "`x` is not a port"),
@@ -145,10 +146,11 @@ def test_learn_refuses(pathcast, arguments, words):
     assert words in document["error"]["message"]
 
 
-def test_both_ends_are_in_an_emulated_network(pathcast, topology):
-    status, _, err = pathcast("learn", "far", "--size", "1MB", "--world", "emu", "--topology", topology)
+@pytest.mark.parametrize(("world", "kind"), [("emu", "emulated"), ("sim", "simulated")])
+def test_both_ends_are_in_a_network_from_a_file(pathcast, topology, world, kind):
+    status, _, err = pathcast("learn", "far", "--size", "1MB", "--world", world, "--topology", topology)
     assert status == Exit.USAGE
-    assert "do not go with --world emu" in err
+    assert f"do not go with --world {world}: both ends are in the {kind} network" in err
 
 
 def test_without_a_model_predict_names_the_command_that_learns_it(pathcast, topology, tmp_path):
@@ -265,3 +267,39 @@ def test_over_an_emulated_network(pathcast, topology, monkeypatch):
     status, _, err = pathcast("predict", *emu[:-1], "2MB")
     assert status == Exit.USAGE
     assert "learnt are: 500KB (8 rounds)" in err
+
+
+# --- over a simulated network ------------------------------------------------------------------------------------
+
+
+def test_over_a_simulated_network(pathcast, topology, tmp_path):
+    sim = ["--world", "sim", "--topology", topology, "--size", "500KB"]
+    status, document, _ = pathcast("learn", *sim, "--rounds", "2", "--json")
+    assert (status, document["world"]) == (Exit.OK, "sim")
+    assert document["model"]["file"].endswith("/pathcast/models/sim-small.model")
+    assert all(r["emulator"] is None and r["set"] == {} for r in document["rounds"])
+
+    # nothing is drawn in this network, so that what varies is set
+    for delay in ("15ms", "20ms", "30ms", "45ms", "60ms", "80ms"):
+        status, out, _ = pathcast("learn", *sim, "--rounds", "1", "--set", f"link.wan1.delay={delay}")
+        assert status == Exit.OK
+    assert f"try: pathcast predict --world sim --topology {topology} --set link.wan1.delay=80ms --size 500KB" in out
+
+    status, document, _ = pathcast("predict", *sim, "--set", "link.wan1.delay=25ms", "--json")
+    check_prediction(status, document, 500_000)
+    assert document["chosen"] is not None
+    assert document["probe_bytes"] == 128_000
+    again = pathcast("predict", *sim, "--set", "link.wan1.delay=25ms", "--json")
+    assert again[1] == document
+
+    status, document, _ = pathcast("predict", "--world", "emu", *sim[2:], "--json")
+    assert status == Exit.USAGE  # the models of two worlds are two files
+
+
+def test_a_path_that_loses_everything_leaves_rounds_out_and_ends_with_1(pathcast, topology):
+    sim = ["--world", "sim", "--topology", topology, "--size", "500KB", "--set", "link.wan2.loss=1"]
+    status, document, _ = pathcast("learn", *sim, "--json")
+    assert status == document["error"]["exit"] == Exit.RUNTIME
+    assert document["error"]["code"] == "given-up"
+    assert "3 of 3 rounds failed" in document["error"]["message"]
+    assert "the transfer over path2 was given up after" in document["error"]["message"]

@@ -64,14 +64,15 @@ def clock_state() -> dict[str, Any]:
 class RunDir:
     """One run's directory. Files are written whole, or not at all."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, option: str = "--out") -> None:
+        """`option`: what names the directory on the command line, for errors."""
         self.path = path
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise usage(f"--out `{path}`: cannot make the directory: {error.strerror}") from None
+            raise usage(f"{option} `{path}`: cannot make the directory: {error.strerror}") from None
         if not os.access(path, os.W_OK):
-            raise usage(f"--out `{path}`: it cannot be written to")
+            raise usage(f"{option} `{path}`: it cannot be written to")
         self._started = time.time()
 
     def text(self, name: str, text: str) -> Path:
@@ -107,10 +108,15 @@ class RunDir:
     def samples(self, name: str, rows: Sequence[Mapping[str, Any]]) -> Path:
         """Writes samples as Parquet, a column a key; lists and mappings inside stay nested."""
         import pyarrow as pa
+
+        return self.columns(name, pa.Table.from_pylist([dict(r) for r in rows]))
+
+    def columns(self, name: str, table: Any) -> Path:
+        """Writes an Arrow table as Parquet."""
         import pyarrow.parquet as pq
 
         target, temporary = self.path / f"{name}.parquet", self.path / f".{name}.part"
-        pq.write_table(pa.Table.from_pylist([dict(r) for r in rows]), temporary, compression="zstd")
+        pq.write_table(table, temporary, compression="zstd")
         temporary.replace(target)
         return target
 

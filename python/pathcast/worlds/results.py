@@ -45,7 +45,10 @@ class Subflow:
 
 @dataclass(frozen=True)
 class Transfer:
-    """A transfer or a probe. Throughput is application bytes over the time from connect() to the receiver's receipt."""
+    """A transfer or a probe. Throughput is application bytes over the time from connect() to the receiver's receipt.
+
+    elapsed_s: that time on the world's clock. wall_s: how long the verb took on the machine's.
+    """
 
     paths: tuple[str, ...]
     bytes: int
@@ -58,6 +61,7 @@ class Transfer:
     path_manager: str | None
     notes: tuple[str, ...]
     subflows: tuple[Subflow, ...]
+    wall_s: float | None = None
 
     @classmethod
     def read(cls, paths: list[str], document: dict[str, Any]) -> Transfer:

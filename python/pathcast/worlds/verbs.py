@@ -1,4 +1,4 @@
-"""The transfer verbs over real sockets, shared by `emu` and `host`: one far end, its paths, a client to it."""
+"""The transfer verbs that all worlds share: one far end, its paths, a client to it, over real sockets or simulated."""
 
 from __future__ import annotations
 
@@ -19,11 +19,22 @@ Progress = Callable[[int], None]
 
 
 class Verbs:
-    """`tcp_probe`, `mptcp_probe`, `transfer` over the paths of `self.paths`, through the session of `self._client`."""
+    """`tcp_probe`, `mptcp_probe`, `transfer` over the paths of `self.paths`, through the session of `self._client`.
+
+    real_time: whether the world's clock is the machine's, so that others' load on the machine can be felt in it.
+    """
 
     paths: tuple[Path, ...]
-    _client: _native.Client
+    _client: _native.Client | _native.World
     cancelled = False
+    real_time = True
+
+    def fresh(self, index: int) -> None:
+        """Begins again with a network for the work of that index, where worlds can. A real one stays as it is."""
+
+    def wait(self, time_s: float) -> None:
+        """Lets the world's time pass."""
+        time.sleep(time_s)
 
     def cancel(self) -> None:
         """Ends the transfers that other threads are in, and refuses further ones: for an interrupted command."""
@@ -79,7 +90,9 @@ class Verbs:
 
         def work() -> None:
             try:
-                result.append(call(job))
+                started = time.monotonic()
+                document = json.loads(call(job))
+                result.append(Transfer.read(paths, {**document, "wall_s": time.monotonic() - started}))
             except BaseException as error:
                 result.append(error)
 
@@ -100,4 +113,4 @@ class Verbs:
             raise
         if isinstance(result[0], BaseException):
             raise result[0]
-        return Transfer.read(paths, json.loads(result[0]))
+        return result[0]

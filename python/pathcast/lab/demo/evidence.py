@@ -1,6 +1,6 @@
 """The demo's experiment for several seeds, pooled over the unseen rounds, with the bars that it must reach.
 
-python -m pathcast.lab.demo.evidence [--seeds 1-5] [--out DIR] [--vary-rate]
+python -m pathcast.lab.demo.evidence [--world emu] [--seeds 1-5] [--out DIR] [--vary-rate]
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pathcast.cli.demo import make_emu, write
+from pathcast.cli.demo import WORLDS, make_world, write
 from pathcast.cli.output import bits
 from pathcast.lab.demo.plan import Plan
 from pathcast.lab.demo.rounds import MINIMUM_SHARE
@@ -74,16 +74,18 @@ def pooled(documents: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], Bars]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", default="1-5", help="for example 1-5 or 7")
-    parser.add_argument("--out", type=Path, default=Path("out/evidence-demo"))
+    parser.add_argument("--world", choices=WORLDS, default="emu")
+    parser.add_argument("--out", type=Path, help="default: out/evidence-demo, with -sim in a simulation")
     parser.add_argument("--lanes", type=int, default=3)
     parser.add_argument("--vary-rate", action="store_true")
     given = parser.parse_args()
+    out = given.out or Path("out") / ("evidence-demo-sim" if given.world == "sim" else "evidence-demo")
     first, _, last = given.seeds.partition("-")
     documents = []
     for seed in range(int(first), int(last or first) + 1):
         plan = Plan(seed=seed, vary_rate=given.vary_rate)
-        document = run(plan, make_emu(plan), given.lanes, _Quiet())
-        write(document, RunDir(given.out / f"seed-{seed}"))
+        document = run(plan, make_world(plan, given.world), given.lanes, _Quiet())
+        write(document, RunDir(out / f"seed-{seed}"))
         documents.append(document)
         e, c = document["errors"], document["counted"]
         print(
@@ -103,8 +105,8 @@ def main() -> int:
         )
     for holds, text in bars.rows:
         print(f"  {'ok    ' if holds else 'FAILED'} {text}")
-    summary = {"schema": "pathcast.evidence-demo/1", "errors": errors, "bars": bars.rows}
-    RunDir(given.out).text("summary.json", json.dumps(summary, indent=1) + "\n")
+    summary = {"schema": "pathcast.evidence-demo/1", "world": given.world, "errors": errors, "bars": bars.rows}
+    RunDir(out).text("summary.json", json.dumps(summary, indent=1) + "\n")
     return 0 if bars.all_hold else 1
 
 

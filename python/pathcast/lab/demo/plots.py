@@ -8,7 +8,7 @@ from typing import Any
 from pathcast.lab.style import BLUE, COLOURS, GREEN, LABELS, ORANGE, SKY
 
 
-def predictions(rounds: Sequence[Mapping[str, Any]]) -> Any:
+def predictions(rounds: Sequence[Mapping[str, Any]], world: str) -> Any:
     """Predicted against measured throughput of the unseen rounds, one panel a predictor, with the 10 % band."""
     import matplotlib.pyplot as plt
     import numpy as np
@@ -27,12 +27,12 @@ def predictions(rounds: Sequence[Mapping[str, Any]]) -> Any:
         ax.plot(actual, predicted[name], "o", color=COLOURS[name], ms=5)
         ax.set(title=LABELS[name], xlim=(low, high), ylim=(low, high), aspect="equal")
     axes[0].set_ylabel("predicted [Mbit/s]")
-    axes[1].set_xlabel("measured [Mbit/s]")
+    axes[1].set_xlabel(f"measured in {world} [Mbit/s]")
     axes[0].legend(loc="upper left")
     return figure
 
 
-def shares(points: Sequence[Mapping[str, Any]]) -> Any:
+def shares(points: Sequence[Mapping[str, Any]], world: str) -> Any:
     """The share of bytes on subflow 1 by transfer size (the paper's figure 4)."""
     import matplotlib.pyplot as plt
 
@@ -43,12 +43,12 @@ def shares(points: Sequence[Mapping[str, Any]]) -> Any:
         label = "RTT " + " / ".join(f"{r * 1e3:.0f}" for r in rtts) + " ms"
         ax.plot([p["bytes"] for p in own], [100 * p["share"] for p in own], marker=marker, color=colour, label=label)
     ax.axhline(50, color="#000000", lw=0.6)
-    ax.set(xscale="log", xlabel="transfer size [bytes]", ylabel="bytes on subflow 1 [%]", ylim=(0, 104))
+    ax.set(xscale="log", xlabel=f"transfer size in {world} [bytes]", ylabel="bytes on subflow 1 [%]", ylim=(0, 104))
     ax.legend()
     return figure
 
 
-def surface(rounds: Sequence[Mapping[str, Any]]) -> Any:
+def surface(rounds: Sequence[Mapping[str, Any]], world: str) -> Any:
     """Probe throughputs of both paths and the transfer's (the paper's figure 7, seen from above)."""
     import matplotlib.pyplot as plt
 
@@ -70,7 +70,7 @@ def surface(rounds: Sequence[Mapping[str, Any]]) -> Any:
                 linewidths=0.4,
             )
     if counted:
-        figure.colorbar(points, label="MPTCP transfer [Mbit/s]")
+        figure.colorbar(points, label=f"MPTCP transfer in {world} [Mbit/s]")
         ax.legend()
     ax.set(xlabel="probe on path 1 [Mbit/s]", ylabel="probe on path 2 [Mbit/s]", xscale="log", yscale="log")
     return figure

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from pathcast.lab.calm import late_share
 from pathcast.lab.demo.plan import PATHS, Plan, Setting
-from pathcast.lab.turns import turn
+from pathcast.lab.turns import turn_of
 from pathcast.worlds.results import Transfer
 
 ATTEMPTS = 3
@@ -38,7 +38,7 @@ class Round:
     placebo_bps: float | None = None  # the multi-probe predictor's word on another round's probes
     subflow_bytes: list[int] = field(default_factory=list)
     fallback: str | None = None
-    emulator: dict[str, Any] = field(default_factory=dict)
+    emulator: dict[str, Any] | None = None  # None in a world that is never late
 
     def document(self) -> dict[str, Any]:
         """For JSON and Parquet."""
@@ -46,8 +46,9 @@ class Round:
         return {**own, "rtt_s": list(self.setting.rtt_s), "rate_bps": list(self.setting.rate_bps)}
 
 
-def apply(world: Any, setting: Setting) -> None:
-    """Sets the links of a world."""
+def apply(world: Any, setting: Setting, index: int) -> None:
+    """Sets the links of a world for the work of that index: a simulated one begins afresh, whatever it did before."""
+    world.fresh(index)
     for link, changes in setting.changes():
         world.set(link, **changes)
 
@@ -59,8 +60,9 @@ def together(*calls: Callable[[], T]) -> list[T]:
 
 
 def single_paths(world: Any, bytes: int, control: str) -> list[Transfer]:
-    """A TCP transfer on each path at the same time."""
-    return together(*(lambda p=p: world.tcp_probe(p, bytes, control) for p in PATHS))
+    """A TCP transfer on each path at the same time; in a simulation in turn, since threads come in any order."""
+    calls = [lambda p=p: world.tcp_probe(p, bytes, control) for p in PATHS]
+    return together(*calls) if world.real_time else [call() for call in calls]
 
 
 def measure(
@@ -68,13 +70,14 @@ def measure(
 ) -> Round:
     """One round, repeated up to twice when the emulator was late or Multipath TCP did not use both paths.
 
+    A simulated round is not repeated: it would come out the same.
     With `predict`, the round is an unseen one: it is called with the probes before the transfer starts.
     """
     alone = False
     for attempt in range(1, ATTEMPTS + 1):
-        with turn(alone=alone, cancelled=lambda: world.cancelled):
+        with turn_of(world, alone):
             round = _attempt(world, plan, index, attempt, predict)
-        if round.left_out is None or not worth_repeating():
+        if round.left_out is None or not world.real_time or not worth_repeating():
             break
         # the machine for itself helps if it was our own load that made the emulator late
         alone = late_share() <= 0.01
@@ -83,7 +86,7 @@ def measure(
 
 def _attempt(world: Any, plan: Plan, index: int, attempt: int, predict: Predict | None) -> Round:
     round = Round(index, predict is not None, plan.drawn(index), attempt)
-    apply(world, round.setting)
+    apply(world, round.setting, index)
     with world.judged() as verdict:
         round.probes_bps = [t.throughput_bps for t in single_paths(world, plan.probe_bytes, plan.control)]
         probe = world.mptcp_probe(PATHS, plan.probe_total_bytes, plan.control)
@@ -98,7 +101,8 @@ def _attempt(world: Any, plan: Plan, index: int, attempt: int, predict: Predict 
             round.tcp_bps = [t.throughput_bps for t in sent]
     round.subflow_bytes = transfer.bytes_by_path(PATHS)
     round.fallback = transfer.fallback
-    round.emulator = {**verdict.release_error, "realtime": verdict.realtime}
+    if world.real_time:
+        round.emulator = {**verdict.release_error, "realtime": verdict.realtime}
     round.left_out = _fault(round, verdict)
     return round
 
@@ -169,21 +173,22 @@ class Lanes:
 def shares(lanes: Lanes, plan: Plan, done: Callable[[Any], None] | None = None) -> list[dict[str, Any]]:
     """The share of bytes on subflow 1 by size and round trip times (the paper's figure 4)."""
 
-    def job(world: Any, rtts: tuple[float, float], size: int) -> dict[str, Any]:
-        with turn(cancelled=lambda: world.cancelled):
-            apply(world, plan.fixed(rtts))
+    def job(world: Any, index: int, rtts: tuple[float, float], size: int) -> dict[str, Any]:
+        with turn_of(world):
+            apply(world, plan.fixed(rtts), plan.rounds + plan.unseen + index)
             transfer = world.transfer(PATHS, size, plan.control)
         by_path = transfer.bytes_by_path(PATHS)
         share = by_path[0] / max(1, sum(by_path))
         return {"rtt_s": list(rtts), "bytes": size, "share": share, "throughput_bps": transfer.throughput_bps}
 
-    jobs = [lambda world, r=rtts, b=size: job(world, r, b) for rtts in plan.share_rtts_s for size in plan.share_bytes]
-    return lanes.run(jobs, done)
+    points = enumerate((rtts, size) for rtts in plan.share_rtts_s for size in plan.share_bytes)
+    return lanes.run([lambda world, i=i, p=point: job(world, i, *p) for i, point in points], done)
 
 
 def truth(world: Any, plan: Plan, predict: Callable[[Sequence[float]], T]) -> tuple[Sequence[float], tuple[T, dict]]:
     """The last round: probes, `predict` of them, and only then what every choice really gives, one after the other."""
-    apply(world, plan.fixed(plan.choice_rtts_s))
+    before = plan.rounds + plan.unseen + len(plan.share_rtts_s) * len(plan.share_bytes)
+    apply(world, plan.fixed(plan.choice_rtts_s), before)
     probes = [t.throughput_bps for t in single_paths(world, plan.probe_bytes, plan.control)]
     predicted = predict(probes)
     options: dict[tuple[str, ...], float] = {}

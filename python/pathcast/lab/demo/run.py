@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from pathcast.lab.demo.plan import PATHS, Plan
 from pathcast.lab.demo.rounds import Lanes, Round, measure, shares, truth
-from pathcast.lab.turns import turn
+from pathcast.lab.turns import turn_of
 
 # more than one round in so many left out: the machine was too busy for any result to be trusted
 LEFT_OUT_LIMIT = 0.1
@@ -78,7 +78,7 @@ def choose(predictors: Predictors, plan: Plan, world: Any) -> dict[str, Any]:
     """The last round: the choice among path 1, path 2 and both, by the probes, and its regret by the truth."""
     from pathcast.predict import regret
 
-    with turn(alone=True, cancelled=lambda: world.cancelled):
+    with turn_of(world, alone=True):
         probes, (ranked, actual) = truth(world, plan, predictors.choice.predict)
     options = [{**o, "actual_bps": actual[tuple(o["paths"])]} for o in ranked]
     return {
@@ -168,7 +168,7 @@ def run(plan: Plan, make_world: Callable[[], Any], lanes: int, listener: Listene
 def _reason(tally: Tally, rounds: int) -> str | None:
     if tally.trustworthy():
         return None
-    out = tally.left_out
+    out = sorted(tally.left_out, key=lambda r: r.index)  # not by which lane was done first
     return f"{len(out)} of {rounds} rounds had to be left out; the last because {out[-1].left_out}"
 
 

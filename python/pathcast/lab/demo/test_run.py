@@ -18,11 +18,12 @@ from pathcast.lab.demo.run import run
 from pathcast.lab.rundir import RunDir
 from pathcast.worlds.results import Transfer, Verdict
 from pathcast.worlds.test_results import report, subflow
+from pathcast.worlds.verbs import Verbs
 
 OPTIONS = [["path1"], ["path2"], ["path1", "path2"]]
 
 
-class World:
+class World(Verbs):
     """Transfers take their bytes over the rate, and ten round trips."""
 
     world = "made-up"

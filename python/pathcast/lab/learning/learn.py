@@ -71,7 +71,10 @@ def learn(file: Path, world_name: str, target: str, open_world: OpenWorld, wish:
                 model = _new(world_name, target, world, wish)
             else:
                 of(model, file, world_name, target)
+            # where draws are repeatable, these rounds must not be those that the model has
+            world.fresh(len(model.rounds))
             names, notes = present(model, world)
+            wait = time.sleep if world.real_time else world.wait
             extra = [p.name for p in world.paths if p.name not in names.values()]
         if wish.paths is None and extra:
             notes.append(f"not in the model: {', '.join(extra)}; to learn them too, give another --model FILE")
@@ -82,7 +85,7 @@ def learn(file: Path, world_name: str, target: str, open_world: OpenWorld, wish:
                 f"--size {written(wish.bytes)} is not larger than a probe of {written(model.probe_bytes)}",
                 "give a larger --size, or a smaller --probe to a new model",
             )
-        run = _Run(file, model, open_world, wish, listener)
+        run = _Run(file, model, open_world, wish, listener, wait)
         try:
             run.rounds_()
             run.fit()
@@ -97,9 +100,17 @@ def learn(file: Path, world_name: str, target: str, open_world: OpenWorld, wish:
 class _Run:
     """One run over a model."""
 
-    def __init__(self, file: Path, model: Learnt, open_world: OpenWorld, wish: Wish, listener: Listener) -> None:
+    def __init__(
+        self,
+        file: Path,
+        model: Learnt,
+        open_world: OpenWorld,
+        wish: Wish,
+        listener: Listener,
+        wait: Callable[[float], object],
+    ) -> None:
         self._file, self._model, self._open = file, model, open_world
-        self._wish, self._listener = wish, listener
+        self._wish, self._listener, self._wait = wish, listener, wait
         self._done: list[dict[str, Any]] = []
         self._dirty = False
 
@@ -109,7 +120,7 @@ class _Run:
         self._listener.begin(self._task(), wish.rounds)
         for number in range(1, wish.rounds + 1):
             if number > 1 and wish.pause_s:
-                time.sleep(wish.pause_s)
+                self._wait(wish.pause_s)
             round = self._round()
             self._model.rounds.append(round)
             self._dirty = True
@@ -254,7 +265,7 @@ def of_control(model: Learnt, file: Path, control: str | None) -> None:
 
 
 def of(model: Learnt, file: Path, world_name: str, target: str) -> None:
-    """Refuses a model of another world or, in `emu`, of another topology; hosts are told apart by their addresses."""
+    """Refuses a model of another world or, but in `host`, of another topology; hosts are told apart by addresses."""
     if model.world != world_name or (world_name != "host" and model.target != target):
         raise usage(
             f"the model `{file}` was learnt of {model.target} in world {model.world}, asked for is {target} in world "

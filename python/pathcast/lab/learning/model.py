@@ -33,7 +33,7 @@ _FEATURES = ("probes_bps", "mptcp_probe_bps", "actual_bps", "tcp_bps", "subset_b
 
 
 def default_file(world: str, target: str) -> Path:
-    """`$XDG_DATA_HOME/pathcast/models/<host>.model`; of an emulated network `emu-<topology>.model`."""
+    """`$XDG_DATA_HOME/pathcast/models/<host>.model`; of a network from a file `<world>-<topology>.model`."""
     home = os.environ.get("XDG_DATA_HOME", "")
     base = Path(home) if os.path.isabs(home) else Path.home() / ".local" / "share"
     name = re.sub(r"[^A-Za-z0-9._-]", "_", target).lstrip(".") or "_"

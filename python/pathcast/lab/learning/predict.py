@@ -40,6 +40,7 @@ def predict(
     ranges = dict(zip(model.names, model.trained_on(size), strict=True))
 
     with open() as open_world, open_world() as world:
+        world.fresh(len(model.rounds))  # where draws are repeatable: not those that were learnt
         names, notes = present(model, world, only)
         wanted = [p for p in model.paths if p.name in names]
         probes, fault = probe(world, [names[p.name] for p in wanted], model.probe_bytes, model.control)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pathcast.errors import Exit, PathcastError
-from pathcast.lab.turns import turn
+from pathcast.lab.turns import turn_of
 from pathcast.worlds.results import Transfer, Verdict
 
 ATTEMPTS = 3
@@ -50,9 +50,9 @@ def measure(world: Any, names: Mapping[str, str], task: Task, heard: Heard = lam
     In a world that judges its own time keeping, a late round is measured again, up to twice. names: what the task's
     paths are called in this world. A failed transfer (exit 1) leaves the round out, any other error is raised.
     """
-    judges, sent = hasattr(world, "judged"), 0
+    judges, sent = _judges(world), 0
     for attempt in range(1, (ATTEMPTS if judges else 1) + 1):
-        with turn(alone=attempt > 1, cancelled=lambda: world.cancelled) if judges else nullcontext():
+        with turn_of(world, alone=attempt > 1) if judges else nullcontext():
             round = _attempt(world, names, task, heard)
         sent += round["sent_bytes"]
         round |= {"attempts": attempt, "sent_bytes": sent}
@@ -63,10 +63,10 @@ def measure(world: Any, names: Mapping[str, str], task: Task, heard: Heard = lam
 
 def probe(world: Any, paths: Sequence[str], bytes: int, control: str | None) -> tuple[list[Transfer], str | None]:
     """A TCP probe on each path, by the names of now, and what was wrong with them; repeated as a round is."""
-    if not hasattr(world, "judged"):
+    if not _judges(world):
         return [world.tcp_probe(path, bytes, control) for path in paths], None
     for attempt in range(1, ATTEMPTS + 1):
-        with turn(alone=attempt > 1, cancelled=lambda: world.cancelled), world.judged() as verdict:
+        with turn_of(world, alone=attempt > 1), world.judged() as verdict:
             found = [world.tcp_probe(path, bytes, control) for path in paths]
         if verdict.valid:
             return found, None
@@ -100,7 +100,7 @@ def _attempt(world: Any, names: Mapping[str, str], task: Task, heard: Heard) -> 
     result = empty(task)
     faults: list[str] = []
     try:
-        with world.judged() if hasattr(world, "judged") else nullcontext() as verdict:
+        with world.judged() if _judges(world) else nullcontext() as verdict:
             _transfers(world, names, task, result, faults, heard)
     except PathcastError as error:
         if error.exit != Exit.RUNTIME:
@@ -112,6 +112,11 @@ def _attempt(world: Any, names: Mapping[str, str], task: Task, heard: Heard) -> 
             faults.append(_late(verdict))
     result["left_out"] = faults[0] if faults else None
     return result
+
+
+def _judges(world: Any) -> bool:
+    """Whether it may be late and says so: an emulated network. A simulated one never is, a real one cannot tell."""
+    return world.real_time and hasattr(world, "judged")
 
 
 def _late(verdict: Verdict) -> str:

@@ -1,0 +1,68 @@
+"""World `sim`: a simulated network with simulated TCP and Multipath TCP, for any user, on a clock of its own."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pathcast.worlds.results import Path, Verdict
+from pathcast.worlds.topology import Topology
+from pathcast.worlds.verbs import Verbs
+
+
+class Sim(Verbs):
+    """A simulated network that stands: its time passes during transfers and in `wait`, and only then.
+
+    Threads may share it, but transfers follow each other. Use it in a `with`. A transfer may take an hour of simulated
+    time, or ten times what its bytes need on the slowest link if that is longer: exit 1 beyond that.
+    """
+
+    world = "sim"
+    real_time = False
+
+    def __init__(self, topology: Topology, name: str | None = None) -> None:
+        self._topology = topology
+        self.name = name or topology.scenario["name"]
+
+    def __enter__(self) -> Sim:
+        self._begin(list(self._topology.sets))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._client.close()
+
+    def fresh(self, index: int) -> None:
+        """Begins again at time zero: `set`s are gone, random draws are those of the scenario's seed and `index`.
+
+        0: the scenario's own seed.
+        """
+        self._client.close()
+        seed = self._topology.scenario["seed"]
+        if index:
+            seed = random.Random(f"pathcast sim {seed} {index}").getrandbits(62)  # a str seeds by SHA-512
+        self._begin([*self._topology.sets, ("seed", str(seed))])
+
+    def _begin(self, sets: list[tuple[str, str]]) -> None:
+        from pathcast import _native
+
+        self._client = _native.World(self._topology.text, sets)
+        self.paths = tuple(Path(p["name"], tuple(p["local"]), p["remote"]) for p in json.loads(self._client.paths()))
+
+    def set(self, link: str, direction: str | None = None, **changes: str) -> None:
+        """Changes a link from now on: `set("wan1", delay="10ms")`."""
+        self._client.set(link, direction, list(changes.items()))
+
+    def now(self) -> float:
+        """The simulated time since the network stands [s]."""
+        return self._client.now()
+
+    def wait(self, time_s: float) -> None:
+        """Lets simulated time pass."""
+        self._client.wait(time_s)
+
+    @contextmanager
+    def judged(self) -> Iterator[Verdict]:
+        """A verdict that is always valid: what keeps no real time is never late."""
+        yield Verdict()
