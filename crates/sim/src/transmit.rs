@@ -57,7 +57,7 @@ impl<O: Observer> Sim<O> {
         let mut bytes = self.config.header[conn.kind];
         let mut extra = NONE;
         if let Some(blocks) = receiver.acknowledge(duplicate).filter(|_| self.config.sack) {
-            bytes += 4 + 8 * u32::from(blocks.len);
+            bytes += self.config.sack_header + 8 * u32::from(blocks.len);
             extra = self.blocks.put(blocks);
         }
         let packet = Packet {
@@ -139,7 +139,12 @@ impl<O: Observer> Sim<O> {
         loop {
             let sender = &mut self.senders[flow as usize];
             if !has_room(sender, now, &self.config) {
-                break;
+                let send = &self.conns[index as usize].send; // ns-3: part of a window does for a short last segment
+                let short = send.next + 1 == send.end
+                    && sender.fits_in_part(send.bytes_until(send.end) - send.bytes_until(send.next), &self.config);
+                if !short {
+                    break;
+                }
             }
             if sender.must_resend() {
                 let Some(seq) = sender.resend(now, &self.config) else { break };

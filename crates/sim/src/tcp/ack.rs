@@ -29,6 +29,11 @@ pub(super) struct Heard {
     oldest_sacked: Option<u64>,
     /// Lost segments before the ACK.
     pub lost_before: u32,
+    /// A block told of something new; what it moved past had been sent again, and no block had told of it.
+    pub told: bool,
+    pub again_acked: bool,
+    /// In flight before a duplicate was counted or a new head marked, where duplicates are flagged.
+    pub in_flight: u32,
 }
 
 impl Heard {
@@ -63,10 +68,16 @@ impl Sender {
             ..Heard::default()
         };
         if !blocks.is_empty() && config.sack {
-            self.take_blocks(now, ack.seq, blocks, &mut heard);
+            self.take_blocks(now, ack.seq, blocks, config, &mut heard);
+            heard.told = heard.delivered > 0;
         }
         if heard.moved {
             self.take_cumulative(now, ack.seq, config, &mut heard);
+        } else if !config.sack && config.flagged_duplicates {
+            heard.in_flight = self.in_flight();
+            if self.state != State::Loss {
+                self.flag_duplicate();
+            }
         } else if !config.sack && self.sacked + self.lost < self.out() {
             self.sacked += 1; // a duplicate ACK: something has left the network
             heard.delivered += 1;
@@ -84,10 +95,13 @@ impl Sender {
         }
         self.end_probe(now, &heard, config, group.as_deref_mut());
         self.detect(now, config);
+        let lost = self.state == State::Loss;
         self.respond(now, &heard, config, group.as_deref_mut());
 
         if self.state == State::Recovery {
             self.reduce(&heard, config);
+        } else if config.counted_duplicates && (self.state == State::Disorder || (lost && self.una == self.high_seq)) {
+            // ns-3 grows the window neither in disorder nor for what had been sent before the timeout
         } else if heard.delivered > 0 && (heard.moved || self.rack.reordered) {
             self.refresh(now, config);
             let acked = Ack::new(heard.delivered.min(config.abc_limit), rtt_us);
@@ -97,16 +111,36 @@ impl Sender {
                     self.control.grow(&mut self.flow, &acked);
                     group.deliver(&self.flow);
                 }
+                _ if self.counts_bytes(config) => self.grow_bytes(heard.delivered),
                 _ => self.control.grow(&mut self.flow, &acked),
             }
         }
     }
 
+    /// Whether `cwnd_cnt` is the part of a segment in the window [byte].
+    pub(super) fn counts_bytes(&self, config: &Config) -> bool {
+        config.window_bytes && self.control.info().name == "reno"
+    }
+
+    /// NewReno as ns-3 has it, with the part of a segment in `cwnd_cnt` [byte].
+    fn grow_bytes(&mut self, acked: u32) {
+        let slow = self.flow.cwnd < self.flow.ssthresh;
+        self.flow.cwnd += u32::from(slow);
+        if self.flow.cwnd >= self.flow.ssthresh && acked > u32::from(slow) {
+            let mss = u64::from(self.flow.mss);
+            let part = u64::from(self.flow.cwnd_cnt);
+            let part = part + (mss * mss / (u64::from(self.flow.cwnd) * mss + part)).max(1);
+            self.flow.cwnd += u32::from(part >= mss);
+            self.flow.cwnd_cnt = (part % mss) as u32;
+        }
+    }
+
     #[cold]
-    fn take_blocks(&mut self, now: u64, cumulative: u64, blocks: &[Range], heard: &mut Heard) {
+    fn take_blocks(&mut self, now: u64, cumulative: u64, blocks: &[Range], config: &Config, heard: &mut Heard) {
         let (floor, nxt) = (cumulative.max(self.una), self.nxt);
         let (fack, high_seq) = (self.high_sacked, self.high_seq);
         let min_rtt = u64::from(self.rtt.min_us) * 1000;
+        let off = if config.again_stays { LOST } else { LOST | RETRANS };
         for &(start, end) in blocks {
             let Sender { board, lost, retrans, to_resend, sacked, rack, high_sacked, .. } = self;
             board.sack_range((start.max(floor), end.min(nxt)), |segment, seq| {
@@ -116,7 +150,7 @@ impl Sender {
                     *lost -= 1;
                     *to_resend -= u32::from(segment.flags & RETRANS == 0);
                 }
-                *retrans -= u32::from(segment.flags & RETRANS != 0);
+                *retrans -= u32::from(segment.flags & RETRANS & off != 0);
                 let again = segment.flags & EVER != 0;
                 if !again {
                     heard.once(segment.sent);
@@ -125,7 +159,7 @@ impl Sender {
                     heard.original |= seq < high_seq;
                     rack.reordered |= seq < fack;
                 }
-                segment.flags &= !(LOST | RETRANS);
+                segment.flags &= !off;
                 rack.delivered(now, seq, segment.sent, again, min_rtt);
                 *high_sacked = (*high_sacked).max(seq + 1);
             });
@@ -144,12 +178,14 @@ impl Sender {
             if self.board.is_sacked(seq) {
                 self.board.unsack(seq);
                 self.sacked -= 1;
+                self.retrans -= u32::from(segment.flags & RETRANS != 0);
                 if !again {
                     heard.oldest = heard.oldest.or(Some(segment.sent));
                 }
                 continue;
             }
             heard.delivered += 1;
+            heard.again_acked |= segment.flags & RETRANS != 0;
             if segment.flags & LOST != 0 {
                 self.lost -= 1;
                 self.to_resend -= u32::from(segment.flags & RETRANS == 0);
@@ -169,11 +205,31 @@ impl Sender {
         self.una = to;
         self.una_bytes += bytes;
         self.stats.acked_bytes += bytes;
-        if !config.sack {
+        if !config.sack && config.flagged_duplicates {
+            heard.delivered = heard.acked;
+            if self.una < self.nxt && self.board.is_sacked(self.una) {
+                // the flag was a guess: it moves on, and the new head counts as lost
+                self.board.unsack(self.una);
+                self.sacked -= 1;
+                self.flag_duplicate();
+                self.mark_lost(self.una);
+            }
+            heard.in_flight = self.in_flight();
+        } else if !config.sack {
             // duplicate ACKs stood for segments that this one covers, all but the hole itself
             heard.delivered = (heard.acked - heard.acked.min(self.sacked)).max(1);
             self.sacked -= self.sacked.min(heard.acked - 1);
             self.sacked = self.sacked.min(self.out() - self.lost.min(self.out()));
+        }
+    }
+
+    /// A duplicate ACK stands for the first segment behind the head that none stands for yet.
+    #[cold]
+    fn flag_duplicate(&mut self) {
+        let behind = (self.una + 1..self.nxt).find(|&seq| !self.board.is_sacked(seq));
+        if let Some(seq) = behind.filter(|&seq| self.board.get(seq).flags & LOST == 0) {
+            self.board.sack_range((seq, seq + 1), |_, _| {});
+            self.sacked += 1;
         }
     }
 

@@ -25,11 +25,15 @@ pub(crate) struct Config {
     pub initial_window: u32,
     pub initial_ssthresh: Option<u64>,
     pub sack: bool,
+    /// What the option takes beside its blocks; ns-3 pads all options together [byte].
+    pub sack_header: u32,
     /// Segments per ACK.
     pub delayed_ack: u32,
     pub delayed_ack_timeout: u64,
     /// ACKs that are sent at once at the start of a connection.
     pub quick_acks: u32,
+    /// So many again after a segment out of order (Linux), or none (ns-3).
+    pub quick_again: bool,
     pub min_rto: u64,
     pub initial_rto: u64,
     pub max_rto: u64,
@@ -43,8 +47,16 @@ pub(crate) struct Config {
     pub impatient: bool,
     /// Proportional rate reduction; else the window is ssthresh at once (RFC 5681, RFC 6675).
     pub prr: bool,
-    /// Its slow start part grows with ACKs of segments sent again (ns-3), not with all that show progress.
-    pub prr_again: bool,
+    /// Reno's window, ssthresh (of the flight alone) and PRR (from all that is out) count bytes, not packets (ns-3).
+    pub window_bytes: bool,
+    /// A recovery begins at a third duplicate or at one behind a known loss, never as another ends (ns-3).
+    pub counted_duplicates: bool,
+    /// Without SACK a duplicate flags the first segment behind the head, and none in the loss state (ns-3).
+    pub flagged_duplicates: bool,
+    /// A segment sent again counts as such until `una` has passed it, though a block tells of it (ns-3).
+    pub again_stays: bool,
+    /// Rule 3 of NextSeg takes whatever was sent once, also above the highest block (ns-3).
+    pub doubt_all: bool,
     /// A partial ACK lets one segment go again whatever the window says: without SACK (RFC 6582), with it (ns-3).
     pub partial_resend: [bool; 2],
     /// One segment more at the end of a recovery (RFC 6675, NextSeg rule 4).
@@ -78,9 +90,11 @@ impl Config {
             initial_window: 10,
             initial_ssthresh: None,
             sack: true,
+            sack_header: 4,
             delayed_ack: 2,
             delayed_ack_timeout: 40 * MS,
             quick_acks: 16,
+            quick_again: true,
             min_rto: 200 * MS,
             initial_rto: 1000 * MS,
             max_rto: 120_000 * MS,
@@ -91,7 +105,11 @@ impl Config {
             limited_transmit: true,
             impatient: false,
             prr: true,
-            prr_again: false,
+            window_bytes: false,
+            counted_duplicates: false,
+            flagged_duplicates: false,
+            again_stays: false,
+            doubt_all: false,
             partial_resend: [false, false],
             rescue: true,
             rack: true,
@@ -125,11 +143,17 @@ impl Config {
             Preset::Rfc => rfc,
             Preset::Ns3 => Config {
                 syn_bytes: 56,
+                sack_header: 0,
                 quick_acks: 1,
+                quick_again: false,
                 initial_rto: 3000 * MS,
                 max_rto: 60_000 * MS,
                 prr: true,
-                prr_again: true,
+                window_bytes: true,
+                counted_duplicates: true,
+                flagged_duplicates: true,
+                again_stays: true,
+                doubt_all: true,
                 partial_resend: [true, true],
                 rescue: false,
                 ..rfc
@@ -180,6 +204,8 @@ impl Config {
         put(&mut c.join, tcp.join, |join| join);
         put(&mut c.reinjection, tcp.reinjection, |on| on);
         c.rack &= c.sack;
+        c.counted_duplicates &= !c.rack;
+        c.again_stays &= !c.rack;
         c
     }
 }

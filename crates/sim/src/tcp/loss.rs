@@ -59,18 +59,25 @@ impl Sender {
             }
             self.rack.advanced = false;
         } else if config.sack {
-            self.detect_by_blocks();
+            self.detect_by_blocks(config);
         }
     }
 
-    fn detect_by_blocks(&mut self) {
+    fn detect_by_blocks(&mut self, config: &Config) {
         if self.sacked < DUP_THRESH {
             return;
         }
         if let Some(third) = self.board.nth_highest_sacked(self.una, self.high_sacked, DUP_THRESH) {
             for seq in self.judged.max(self.una)..third {
-                if !self.is_sacked(seq) && self.board.get(seq).flags & EVER == 0 {
+                if self.is_sacked(seq) {
+                    continue;
+                }
+                let flags = self.board.get(seq).flags;
+                if flags & EVER == 0 {
                     self.mark_lost(seq);
+                } else if config.doubt_all && flags & (LOST | RETRANS) == RETRANS {
+                    self.board.get_mut(seq).flags |= LOST;
+                    self.lost += 1;
                 }
             }
             self.judged = self.judged.max(third);
@@ -154,8 +161,14 @@ impl Sender {
     /// After a timeout everything not selectively acknowledged is lost.
     pub(super) fn mark_all_lost(&mut self, config: &Config) {
         for seq in self.una..self.nxt {
+            if config.flagged_duplicates && !config.sack {
+                self.board.unsack(seq);
+            }
             if !self.is_sacked(seq) {
                 self.mark_lost(seq);
+            } else if config.again_stays && self.board.get(seq).flags & RETRANS != 0 {
+                self.board.get_mut(seq).flags &= !RETRANS;
+                self.retrans -= 1;
             }
         }
         if !config.sack {

@@ -97,7 +97,7 @@ impl Receiver {
 
     #[cold]
     fn out_of_order(&mut self, seq: u64, config: &Config) -> Answer {
-        self.quick = config.quick_acks;
+        self.quick = if config.quick_again { config.quick_acks } else { 0 };
         if seq < self.nxt {
             self.duplicates += 1;
             return Answer::Duplicate;

@@ -16,6 +16,8 @@ const DUP_THRESH: u32 = 3;
 pub(super) struct Reduction {
     pub active: bool,
     prior_cwnd: u32,
+    /// The threshold to half a segment [byte].
+    ssthresh_bytes: u32,
     delivered: u32,
     pub sent: u32,
     /// A partial ACK has come.
@@ -62,6 +64,9 @@ impl Sender {
     /// Moves between the states by what an ACK told.
     #[inline]
     pub(super) fn respond(&mut self, now: u64, heard: &Heard, config: &Config, mut group: Option<&mut Connection>) {
+        if config.counted_duplicates {
+            return self.respond_to_duplicates(now, heard, config, group);
+        }
         match self.state {
             State::Open if self.sacked == 0 && self.lost == 0 => return,
             State::Recovery => {
@@ -93,6 +98,34 @@ impl Sender {
         }
     }
 
+    /// As [`Sender::respond`], but a recovery needs a duplicate ACK: the third, or one behind a known loss.
+    fn respond_to_duplicates(&mut self, now: u64, heard: &Heard, config: &Config, group: Option<&mut Connection>) {
+        match self.state {
+            State::Recovery if self.una < self.high_seq => self.partial(heard, config),
+            State::Recovery => {
+                self.duplicates = 0;
+                self.end_recovery(now, heard, config, group);
+            }
+            State::Loss => self.in_loss(heard, config),
+            _ if if config.sack { heard.told } else { !heard.moved } => {
+                self.duplicates += 1;
+                self.state = State::Disorder;
+                let mut behind = self.una + 1..self.nxt.min(self.high_sacked.max(self.una + 2) - 1);
+                let known = |seq| self.is_sacked(seq) || self.board.get(seq).flags & LOST != 0;
+                if self.duplicates == DUP_THRESH
+                    || behind.find(|&seq| known(seq)).is_some_and(|seq| !self.is_sacked(seq))
+                {
+                    self.enter_recovery(now, config, group);
+                }
+            }
+            _ if heard.moved => {
+                self.duplicates = 0;
+                self.state = State::Open;
+            }
+            _ => {}
+        }
+    }
+
     fn must_recover(&self, config: &Config) -> bool {
         if config.sack {
             return self.lost > 0;
@@ -108,7 +141,8 @@ impl Sender {
         }
         let cwnd = self.flow.cwnd;
         if config.reduce_flight {
-            self.flow.cwnd = cwnd.min(self.flow.in_flight).max(1);
+            let most = if config.window_bytes { u32::MAX } else { cwnd };
+            self.flow.cwnd = self.flow.in_flight.min(most).max(1);
         }
         let ssthresh = self.control.ssthresh(&mut self.flow);
         self.flow.cwnd = cwnd;
@@ -126,23 +160,31 @@ impl Sender {
     }
 
     fn enter_recovery(&mut self, now: u64, config: &Config, group: Option<&mut Connection>) {
+        let flight = self.in_flight();
         self.begin(now, config, group);
         self.stats.recoveries += 1;
         self.state = State::Recovery;
-        if !config.sack {
-            self.mark_head();
+        if !config.sack || config.counted_duplicates {
+            self.mark_head(config);
         }
         self.flow.cwnd_cnt = 0;
         self.high_resent = self.una;
         self.rescued = false;
+        self.forced |= config.counted_duplicates; // whatever the window says
         self.reduction = Reduction { active: true, prior_cwnd: self.flow.cwnd, ..Reduction::default() };
+        if config.window_bytes {
+            self.reduction.prior_cwnd = self.out();
+            let odd = u32::from(2 * self.flow.ssthresh + 1 == flight);
+            self.reduction.ssthresh_bytes = (2 * self.flow.ssthresh + odd) * self.flow.mss / 2;
+        }
         if !config.prr {
             self.flow.cwnd = self.flow.ssthresh;
         }
     }
 
-    fn mark_head(&mut self) {
-        if self.una < self.nxt && self.board.get(self.una).flags & (LOST | RETRANS) == 0 {
+    fn mark_head(&mut self, config: &Config) {
+        let but = if config.flagged_duplicates && !config.sack { 0 } else { LOST | RETRANS };
+        if self.una < self.nxt && self.board.get(self.una).flags & but == 0 {
             self.mark_lost(self.una);
         }
     }
@@ -151,6 +193,9 @@ impl Sender {
     pub(super) fn reduce(&mut self, heard: &Heard, config: &Config) {
         if !config.prr {
             return;
+        }
+        if config.window_bytes {
+            return self.reduce_bytes(heard, config);
         }
         let r = &mut self.reduction;
         r.delivered += heard.delivered;
@@ -165,12 +210,39 @@ impl Sender {
             ((due / u64::from(r.prior_cwnd.max(1))) as u32).saturating_sub(r.sent)
         } else {
             let mut send = r.delivered.saturating_sub(r.sent).max(heard.delivered);
-            let grows = if config.prr_again { heard.again } else { heard.moved && self.lost <= heard.lost_before };
+            let grows = heard.moved && self.lost <= heard.lost_before;
             send += u32::from(grows); // no new loss: slow start towards ssthresh
             send.min(ssthresh - in_flight)
         };
         send = send.max(u32::from(r.sent == 0)); // the first retransmission always leaves
         self.flow.cwnd = (in_flight + send).max(1);
+    }
+
+    /// The same in bytes and in 32 bits. An ACK that moves on and tells of a block counts twice, a part of a segment waits,
+    /// and what was sent beyond what is delivered takes from the segment of slow start.
+    fn reduce_bytes(&mut self, heard: &Heard, config: &Config) {
+        if config.sack && heard.delivered == 0 && !heard.moved {
+            return;
+        }
+        let first = self.reduction.sent == 0;
+        let in_flight = if first || config.sack { self.in_flight() } else { heard.in_flight };
+        let r = &mut self.reduction;
+        r.delivered += heard.delivered * (1 + u32::from(heard.moved && heard.told));
+        let mss = i64::from(self.flow.mss);
+        let bytes = |segments: u32| i64::from(segments) * mss;
+        let (delivered, told) = (bytes(r.delivered), bytes(heard.delivered));
+        let (left, room) = (delivered - bytes(r.sent), i64::from(r.ssthresh_bytes) - bytes(in_flight));
+        let send = if room < 0 {
+            let due = (delivered as u32).wrapping_mul(r.ssthresh_bytes);
+            u64::from(due).div_ceil(bytes(r.prior_cwnd.max(1)) as u64) as i64 - bytes(r.sent)
+        } else if heard.again_acked {
+            room.min(mss + if left < 0 { left } else { left.max(told) })
+        } else {
+            room.min(told)
+        };
+        let send = send.max(if first { mss } else { 0 });
+        self.flow.cwnd = (in_flight + (send / mss) as u32).max(1);
+        self.flow.cwnd_cnt = if self.counts_bytes(config) { (send % mss) as u32 } else { 0 };
     }
 
     fn end_recovery(&mut self, now: u64, heard: &Heard, config: &Config, group: Option<&mut Connection>) {
@@ -181,6 +253,10 @@ impl Sender {
             self.take_back(config);
         } else {
             self.flow.cwnd = self.flow.ssthresh.max(1);
+            if config.window_bytes {
+                let part = self.reduction.ssthresh_bytes % self.flow.mss;
+                self.flow.cwnd_cnt = if self.counts_bytes(config) { part } else { 0 };
+            }
         }
         self.refresh(now, config);
         self.control.event(&mut self.flow, Event::Recovered);
@@ -204,11 +280,11 @@ impl Sender {
             self.take_back(config);
             self.state = State::Open;
         } else {
+            if !config.sack {
+                self.mark_head(config); // the next hole (RFC 6582)
+            }
             let head_again = self.board.get(self.una).flags & RETRANS != 0;
             self.forced = config.partial_resend[usize::from(config.sack)] && !head_again;
-            if !config.sack {
-                self.mark_head(); // the next hole (RFC 6582)
-            }
         }
     }
 
@@ -237,11 +313,13 @@ impl Sender {
     /// The retransmission timer has run out.
     pub(super) fn enter_loss(&mut self, now: u64, config: &Config, mut group: Option<&mut Connection>) {
         self.stats.timeouts += 1;
+        self.duplicates = 0;
+        let flight = self.in_flight();
         if !config.reduce_flight {
             self.mark_all_lost(config);
         }
         let reduces = match self.state {
-            State::Loss => self.una > self.loss_una,
+            State::Loss => self.una > self.loss_una || config.counted_duplicates,
             // Linux has reduced the window for these losses already
             State::Recovery | State::Cwr => config.reduce_flight || self.una >= self.high_seq,
             _ => true,
@@ -249,6 +327,7 @@ impl Sender {
         self.loss_una = self.una;
         if reduces {
             self.begin(now, config, group.as_deref_mut());
+            self.flow.ssthresh += u32::from(config.window_bytes && 2 * self.flow.ssthresh + 1 == flight);
             self.refresh(now, config);
             self.control.event(&mut self.flow, Event::Timeout);
             if let (true, Some(group)) = (self.grouped, group) {

@@ -67,6 +67,8 @@ pub(crate) struct Sender {
     pub(super) loss_una: u64,
     /// Duplicate ACKs below say nothing of a new loss (RFC 6582).
     pub(super) recover: Option<u64>,
+    /// Duplicate ACKs in a row, where they are counted.
+    pub(super) duplicates: u32,
     pub(super) reduction: Reduction,
     pub(super) undo: Undo,
     pub rtt: Rtt,
@@ -111,6 +113,7 @@ impl Sender {
             high_seq: 0,
             loss_una: 0,
             recover: None,
+            duplicates: 0,
             reduction: Reduction::default(),
             undo: Undo::default(),
             rtt: Rtt::default(),
@@ -221,6 +224,14 @@ impl Sender {
         self.flow.cwnd.saturating_sub(in_flight).max(u32::from(self.forced))
     }
 
+    /// Whether a short last segment fits into what the window leaves of one.
+    pub(crate) fn fits_in_part(&self, bytes: u64, config: &Config) -> bool {
+        self.counts_bytes(config)
+            && self.to_resend == 0
+            && self.in_flight() == self.flow.cwnd
+            && bytes <= u64::from(self.flow.cwnd_cnt)
+    }
+
     /// The controller is asked before a transmit opportunity.
     pub(crate) fn ask_send(&mut self, now: u64, config: &Config) {
         if self.asks_send {
@@ -292,7 +303,8 @@ impl Sender {
             return Some(self.una);
         }
         self.forced = false;
-        let holes = self.una.max(self.high_resent)..self.high_sacked;
+        let holes =
+            if config.doubt_all { self.una..self.nxt } else { self.una.max(self.high_resent)..self.high_sacked };
         let mut found = holes.into_iter().find(|&seq| doubtful(self, seq));
         if found.is_none() && config.rescue && !self.rescued {
             self.rescued = true;
