@@ -108,6 +108,8 @@ pub enum Scheduler {
     MinRtt,
     /// Those with room in their windows in turn.
     RoundRobin,
+    /// As the kernel does: data is queued at the subflow whose queue drains first, ahead of its window.
+    Linux,
 }
 
 /// When the later subflows of an MPTCP connection join.

@@ -98,7 +98,7 @@ fn wrong_types() {
     check(&after("paths", "[tcp]\nsack = 1"), 14, "tcp.sack", "1", "true or false");
     check(&after("paths", "[tcp]\npreset = \"bsd\""), 14, "tcp.preset", "bsd", "allowed: linux, ns3, ns2, rfc");
     check(&after("paths", "[tcp]\nrecovery = \"rack\""), 14, "tcp.recovery", "rack", "allowed: prr, classic");
-    check(&after("paths", "[tcp]\nscheduler = \"blest\""), 14, "tcp.scheduler", "blest", "minrtt, roundrobin");
+    check(&after("paths", "[tcp]\nscheduler = \"blest\""), 14, "tcp.scheduler", "blest", "minrtt, roundrobin, linux");
     check(&after("paths", "[tcp]\njoin = \"late\""), 14, "tcp.join", "late", "allowed: handshake, together");
     check(&after("paths", "[tcp]\nrack = 1"), 14, "tcp.rack", "1", "true or false");
     check(&after("paths", "[control.gsam]\nx = [1]"), 14, "control.gsam.x", "[1]", "");

@@ -88,7 +88,7 @@ impl Outgoing {
     }
 
     #[inline]
-    fn bytes(&self, dsn: u64) -> u16 {
+    pub(crate) fn bytes(&self, dsn: u64) -> u16 {
         if dsn + 1 == self.end { self.last } else { self.mss }
     }
 
@@ -230,6 +230,8 @@ impl Conn {
                 }
                 best.map(|(_, sub)| sub)
             }
+            // what is queued ahead is decided elsewhere
+            Scheduler::Linux => None,
             Scheduler::RoundRobin => {
                 for i in 1..=n {
                     let at = (self.send.turn + i) % n;

@@ -67,6 +67,7 @@
 //! ```
 
 mod agenda;
+mod ahead;
 mod amend;
 mod apps;
 mod clock;

@@ -184,7 +184,7 @@ impl<O: Observer> Sim<O> {
                 }
                 let seq = if sender.must_resend() {
                     sender.resend(now, &self.config)
-                } else if self.conns[index as usize].send.peek(flow).is_none() {
+                } else if sender.queue.is_empty() && self.conns[index as usize].send.peek(flow).is_none() {
                     sender.resend_doubtful(now, &self.config)
                 } else {
                     None
@@ -195,7 +195,11 @@ impl<O: Observer> Sim<O> {
                 self.senders[flow as usize].ask_send(now, &self.config);
             }
         }
-        loop {
+        if self.config.scheduler == Scheduler::Linux {
+            self.queue_ahead(index);
+            self.push_queues(index, &mut sent);
+        }
+        while self.config.scheduler != Scheduler::Linux {
             let Sim { conns, subs, senders, config, .. } = self;
             let conn = &mut conns[index as usize];
             // whoever has nothing to take but what was its own is passed over
@@ -234,7 +238,7 @@ impl<O: Observer> Sim<O> {
     }
 
     #[inline]
-    fn send_segment(&mut self, index: u32, flow: u32, seq: u64, flags: u8) {
+    pub(crate) fn send_segment(&mut self, index: u32, flow: u32, seq: u64, flags: u8) {
         let sub = &self.subs[flow as usize];
         let conn = &self.conns[index as usize];
         let (dsn, bytes) = self.senders[flow as usize].content(seq);
@@ -266,7 +270,8 @@ impl<O: Observer> Sim<O> {
         }
         if waits {
             let send = &self.conns[index as usize].send;
-            if send.next < send.end || self.senders[flow as usize].must_resend() || !send.again.is_empty() {
+            let sender = &self.senders[flow as usize];
+            if send.next < send.end || sender.must_resend() || !send.again.is_empty() || !sender.queue.is_empty() {
                 self.alarm(flow, Alarm::Pace, paced);
             }
         }
@@ -318,8 +323,11 @@ impl<O: Observer> Sim<O> {
         let out = &mut self.conns[index as usize].send;
         let sender = &mut self.senders[flow as usize];
         let (mut again, mut sent) = (false, true);
-        if let Some(next) = out.peek(flow) {
-            let (dsn, bytes) = out.take(next);
+        let queued = sender.queue.pop_front().map(|dsn| (dsn, out.bytes(dsn)));
+        let ahead = self.config.scheduler == Scheduler::Linux && self.conns[index as usize].multipath;
+        let out = &mut self.conns[index as usize].send;
+        let next = queued.or_else(|| if ahead { None } else { out.peek(flow).map(|next| out.take(next)) });
+        if let Some((dsn, bytes)) = next {
             let seq = sender.send_new(now, dsn, bytes, &self.config);
             self.send_segment(index, flow, seq, 0);
         } else if let Some(seq) = sender.resend_last(now, &self.config) {

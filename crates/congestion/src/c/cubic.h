@@ -6,12 +6,14 @@
  *   W_est += alpha acked / cwnd, alpha = 3 (1 - beta) / (1 + beta), 1 once W_est >= cwnd_prior; cwnd = max(cwnd, W_est)  4.3
  *   loss: ssthresh = beta cwnd; W_max = cwnd, or cwnd (1 + beta) / 2 if below the last W_max           sections 4.6, 4.7
  *   timeout: the next epoch has K = 0 and W_max = cwnd                                                 section 4.8
+ *   slow start ends (HyStart: Ha, Rhee: Taming the elephants, 2011, as Linux has it) when ACKs at most 2 ms apart have come
+ *   for half of the least RTT, or when the round's least RTT of 8 samples is above it by an eighth, held in 4..16 ms
  * t in ms; windows with fractions are packets * 2^20 (…_q20). Certain, from memory of the RFC; ours: ssthresh from cwnd
  * instead of FlightSize and idle time taken out of t, as in Linux; t - K held to 131 s. */
 #ifndef CUBIC_H
 #define CUBIC_H
 #include "flow.h"
-#define cubic_hooks (FLOW_INIT | FLOW_GROW | FLOW_SSTHRESH | FLOW_EVENT)
+#define cubic_hooks (FLOW_INIT | FLOW_ACK | FLOW_GROW | FLOW_SSTHRESH | FLOW_EVENT)
 #define cubic_KERNEL "pc_cubic"
 #define cubic_PAPER "RFC 9438: CUBIC for Fast and Long-Distance Networks, section 4"
 #define cubic_BASIS "certain"
@@ -19,14 +21,18 @@
 	FLOW_START_PARAM(P) \
 	P(c, 400, 1, 4000, "C [1/1000 packet per s^3]", "RFC 9438 section 5: 0.4") \
 	P(beta, 700, 100, 950, "window kept at a loss [1/1000]", "RFC 9438 section 4.6: 0.7") \
-	P(fast_convergence, 1, 0, 1, "lower W_max further when it falls", "RFC 9438 section 4.7")
+	P(fast_convergence, 1, 0, 1, "lower W_max further when it falls", "RFC 9438 section 4.7") \
+	P(hystart, 1, 0, 1, "leave slow start before the queue is full", "Linux: on; RFC 9438 section 4.10 leaves the choice")
 struct cubic_params { cubic_PARAMS(FLOW_PARAM_FIELD) };
 struct cubic_state {
 	u64 epoch_us, last_us; /* start of t, 0: none; last growth */
 	u64 est_q20;           /* W_est */
 	u32 w_max, prior;      /* W_max of the loss, 0: none; cwnd_prior */
 	u32 k_ms, origin;      /* K; the W_max in force */
-	u32 frac_q20, pad;     /* of cwnd */
+	u64 round_end, round_us, train_us; /* HyStart: the round's end, when it began, the last ACK of the train */
+	u32 round_rtt_us, least_us;        /* least RTT of the round, of all */
+	u32 samples, found;                /* of the round; 1: slow start is to end, 2: it has */
+	u32 frac_q20, pad;                 /* of cwnd */
 };
 
 FLOW_FN u32 cubic_root(struct flow *f, u64 x) /* floor of the cube root; x < 2^63 */
@@ -45,6 +51,34 @@ FLOW_FN void cubic_init(struct flow *f, struct cubic_state *s, const struct cubi
 	(void)s;
 	flow_start(f, p->initial_ssthresh_bytes);
 }
+FLOW_FN void cubic_ack(struct flow *f, const struct flow_ack *a, struct cubic_state *s, const struct cubic_params *p)
+{
+	u32 rtt = a->rtt_us;
+	if (!p->hystart || !rtt || (s->epoch_us && f->now_us - s->epoch_us < 1000000))
+		return; /* right after a recovery delays say nothing */
+	if (!s->least_us || rtt < s->least_us)
+		s->least_us = rtt;
+	if (s->found || !flow_slow(f))
+		return;
+	if (f->una > s->round_end) {
+		s->round_end = f->nxt;
+		s->round_us = s->train_us = f->now_us;
+		s->round_rtt_us = 0xffffffff;
+		s->samples = 0;
+	}
+	if (f->cwnd < 16)
+		return;
+	if (f->now_us - s->train_us <= 2000) {
+		s->train_us = f->now_us;
+		if ((f->now_us - s->round_us) * 2 > (u64)s->least_us + 1000)
+			s->found = 1;
+	}
+	s->round_rtt_us = flow_min(s->round_rtt_us, rtt);
+	if (s->samples < 8)
+		s->samples++;
+	else if (s->round_rtt_us > (u64)s->least_us + flow_min(flow_max(s->least_us / 8, 4000), 16000))
+		s->found = 1;
+}
 /* W_cubic [q20] at t ms after the start of the epoch */
 FLOW_FN u64 cubic_at(const struct cubic_state *s, const struct cubic_params *p, u64 t)
 {
@@ -61,6 +95,11 @@ FLOW_FN void cubic_grow(struct flow *f, const struct flow_ack *a, struct cubic_s
 	if (!flow_limited(f))
 		return;
 	s->last_us = f->now_us;
+	if (s->found == 1) {
+		if (flow_slow(f))
+			f->ssthresh = f->cwnd;
+		s->found = 2;
+	}
 	if (flow_slow(f)) {
 		acked = flow_slow_start(f, acked);
 		if (!acked)
@@ -106,6 +145,8 @@ FLOW_FN void cubic_event(struct flow *f, u32 event, struct cubic_state *s, const
 	if (event == FLOW_TIMEOUT) {
 		s->epoch_us = 0;
 		s->w_max = 0;
+		s->found = s->least_us = 0;
+		s->round_end = f->una; /* a new round */
 	} else if (event == FLOW_TX_START && s->epoch_us && f->now_us > s->last_us) {
 		s->epoch_us += f->now_us - s->last_us;
 		s->last_us = f->now_us;

@@ -97,6 +97,9 @@ impl Sender {
         self.detect(now, config);
         let lost = self.state == State::Loss;
         self.respond(now, &heard, config, group.as_deref_mut());
+        if heard.moved && config.rack {
+            self.watch_tail(now, config); // also where nothing more is to be sent
+        }
 
         if self.state == State::Recovery {
             self.reduce(&heard, config);

@@ -117,7 +117,7 @@ impl Config {
             window_validation: true,
             abc_limit: 65_535,
             reduce_flight: false,
-            scheduler: Scheduler::MinRtt,
+            scheduler: Scheduler::Linux,
             join: Join::Handshake,
             reinjection: true,
         };
@@ -135,6 +135,7 @@ impl Config {
             undo: false,
             window_validation: false,
             abc_limit: 1,
+            scheduler: Scheduler::MinRtt,
             reduce_flight: true,
             ..linux.clone()
         };

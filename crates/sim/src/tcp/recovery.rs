@@ -186,6 +186,10 @@ impl Sender {
         let but = if config.flagged_duplicates && !config.sack { 0 } else { LOST | RETRANS };
         if self.una < self.nxt && self.board.get(self.una).flags & but == 0 {
             self.mark_lost(self.una);
+            if !config.sack && !config.flagged_duplicates {
+                // what is lost has not arrived, however many duplicate ACKs there were
+                self.sacked = self.sacked.min(self.out() - self.lost);
+            }
         }
     }
 

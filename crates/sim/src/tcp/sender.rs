@@ -1,5 +1,7 @@
 //! The sending half of a subflow: what is in flight, and what may be sent now.
 
+use std::collections::VecDeque;
+
 use pathcast_congestion::{Connection, Event, Flow, INFINITE, Instance, Params, State};
 
 use super::board::{Board, EVER, LOST, RETRANS, Segment};
@@ -72,6 +74,10 @@ pub(crate) struct Sender {
     pub(super) reduction: Reduction,
     pub(super) undo: Undo,
     pub rtt: Rtt,
+    /// Given to this subflow ahead of its window: places in the stream.
+    pub queue: VecDeque<u64>,
+    /// Segments that it may have queued and in flight; it grows with the window and never shrinks, as Linux's buffer.
+    pub queue_most: u32,
     pub(super) timer: Timer,
     pub(super) pace: Pace,
     /// The window held the sender back in this window of data; most segments in flight in it; where it ends.
@@ -117,6 +123,8 @@ impl Sender {
             reduction: Reduction::default(),
             undo: Undo::default(),
             rtt: Rtt::default(),
+            queue: VecDeque::new(),
+            queue_most: 0,
             timer: Timer::default(),
             pace: Pace::default(),
             limited: false,
@@ -134,7 +142,9 @@ impl Sender {
         board.clear();
         let mut rack = std::mem::take(&mut self.rack);
         rack.clear();
-        *self = Sender { board, rack, ..Sender::new(params) };
+        let mut queue = std::mem::take(&mut self.queue);
+        queue.clear();
+        *self = Sender { board, rack, queue, ..Sender::new(params) };
     }
 
     /// The handshake is over: the controller gets its first window. `rtt_us` is the handshake's; 0: it has none.
@@ -366,6 +376,9 @@ impl Sender {
                 segment.flags |= super::board::REINJECTED;
                 to(segment.dsn);
             }
+        }
+        while let Some(dsn) = self.queue.pop_front() {
+            to(dsn);
         }
     }
 

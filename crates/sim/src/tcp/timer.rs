@@ -90,6 +90,9 @@ impl Sender {
     /// Arms the probe of the tail in place of the timeout: everything was sent once, and nothing is known to be missing.
     #[inline]
     pub(super) fn watch_tail(&mut self, now: u64, config: &Config) {
+        if self.timer.purpose == Purpose::Reordering {
+            return;
+        }
         if self.state != State::Open || self.sacked > 0 || self.out() == 0 || self.timer.probe.is_some() {
             return;
         }

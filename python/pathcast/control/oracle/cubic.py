@@ -6,6 +6,9 @@ W_est += alpha acked / cwnd, alpha = 3 (1 - beta) / (1 + beta), 1 once W_est >= 
 where W_cubic(t) < W_est                                                                                 4.3
 loss: ssthresh = beta cwnd; W_max = cwnd, or cwnd (1 + beta) / 2 if below the last W_max                 4.6, 4.7
 timeout: the next epoch has K = 0 and W_max = cwnd                                                       4.8
+slow start ends as in Linux's HyStart (Ha, Rhee, 2011), at windows of 16 and more: when ACKs at most 2 ms apart have come for
+half of (least RTT + 1 ms), or when the round's least RTT, of 8 samples before the last, is above the least of all by an
+eighth of it, held in 4..16 ms. ACKs in the first second of an epoch say nothing
 t without idle time, as in Linux: time from the last growth to the first packet after silence is taken out.
 """
 
@@ -19,10 +22,38 @@ class Cubic(Control):
     w_max = 0.0  # of the loss; 0: none, or a timeout
     origin = w_est = k = prior = 0.0
     seen = 0  # time of the last growth, us
+    round_end, begun, train = 0, 0, 0  # HyStart's round: its end, when it began; the last ACK of the train, us
+    round_rtt = least = math.inf
+    samples = 0
+    found: bool | None = False  # None: slow start was left
+
+    def ack(self, e: Event) -> None:
+        f = self.flow
+        if not self.p["hystart"] or not e.rtt_us or (self.epoch is not None and f.now - self.epoch < 1e6):
+            return
+        self.least = min(self.least, e.rtt_us)
+        if self.found is not False or not f.slow:
+            return
+        if f.una > self.round_end:
+            self.round_end, self.begun, self.train, self.round_rtt, self.samples = f.nxt, f.now, f.now, math.inf, 0
+        if f.w < 16:
+            return
+        if f.now - self.train <= 2000:
+            self.train = f.now
+            self.found = self.ties.above(f.now - self.begun, (self.least + 1000) / 2)
+        self.round_rtt = min(self.round_rtt, e.rtt_us)
+        if self.samples < 8:
+            self.samples += 1
+        elif self.ties.above(self.round_rtt, self.least + min(max(self.least / 8, 4000), 16000)):
+            self.found = True
 
     def grow(self, e: Event) -> None:
-        if self.flow.limited:
-            self.seen = self.flow.now
+        f = self.flow
+        if f.limited:
+            self.seen = f.now
+            if self.found:
+                f.ssthresh = min(f.ssthresh, f.w) if f.slow else f.ssthresh
+                self.found = None
         super().grow(e)
 
     def avoid(self, acked: float) -> None:
@@ -54,6 +85,7 @@ class Cubic(Control):
     def event(self, kind: int) -> None:
         if kind == TIMEOUT:
             self.w_max, self.epoch = 0.0, None
+            self.found, self.least, self.round_end = False, math.inf, self.flow.una
         elif kind == TX_START and self.epoch is not None:
             self.epoch += self.flow.now - self.seen
             self.seen = self.flow.now
