@@ -2,7 +2,7 @@
 
 use pathcast_base::{Bytes, Nanos};
 use pathcast_congestion::{CongestionError, Params, controller, controllers};
-use pathcast_scenario::{Scenario, Source, Value};
+use pathcast_scenario::{Direction, Hop, Scenario, Source, Value, Workload};
 
 use crate::error::SimError;
 
@@ -31,6 +31,16 @@ impl Setup {
             };
             setup.traffic_control.push(index);
         }
+        for flow in scenario.flows.iter().filter(|flow| flow.workload == Workload::Greedy) {
+            for &path in &flow.paths {
+                takes_time(scenario, path)?;
+            }
+        }
+        for traffic in &scenario.traffic {
+            if let Source::Tcp { path, .. } = traffic.source {
+                takes_time(scenario, path)?;
+            }
+        }
         for name in scenario.control.keys() {
             setup.control(scenario, name, &format!("control.{name}"))?;
         }
@@ -58,6 +68,23 @@ impl Setup {
         self.controls.push(params);
         Ok(self.controls.len() - 1)
     }
+}
+
+/// A greedy connection over a round trip of no time would send for ever at one instant.
+fn takes_time(scenario: &Scenario, path: usize) -> Result<(), SimError> {
+    let path = &scenario.paths[path];
+    let timed = |hop: &Hop| {
+        let params = [Direction::Ab, Direction::Ba].map(|direction| scenario.links[hop.link].params(direction));
+        params.iter().any(|params| params.rate.is_some() || params.delay.0 > 0 || params.bucket.is_some())
+    };
+    if path.hops.iter().any(timed) {
+        return Ok(());
+    }
+    Err(SimError::Refused {
+        key: format!("path.{}.links", path.name),
+        problem: "a round trip over it takes no time, and something sends over it without an end".into(),
+        allowed: "a path with a rate or a delay on some link".into(),
+    })
 }
 
 /// Parameters are whole numbers in their own units; a text with a unit is converted where the name says the unit.

@@ -59,8 +59,9 @@ FLOW_FN void lisa_grow(struct flow *f, const struct flow_ack *a, struct lisa_sta
 		u32 give = flow_min(f->mail, f->cwnd - p->first_least);
 		f->cwnd -= give;
 		s->given += give;
-		if (f->in_flight > f->cwnd)
-			s->ignore = f->in_flight - f->cwnd;
+		/* this ACK's packets were in flight too */
+		if ((u64)f->in_flight + acked > f->cwnd)
+			s->ignore = f->in_flight + acked - f->cwnd;
 	}
 	if (s->ignore) {
 		u32 skip = flow_min(acked, s->ignore);

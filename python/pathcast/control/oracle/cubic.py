@@ -6,9 +6,9 @@ W_est += alpha acked / cwnd, alpha = 3 (1 - beta) / (1 + beta), 1 once W_est >= 
 where W_cubic(t) < W_est                                                                                 4.3
 loss: ssthresh = beta cwnd; W_max = cwnd, or cwnd (1 + beta) / 2 if below the last W_max                 4.6, 4.7
 timeout: the next epoch has K = 0 and W_max = cwnd                                                       4.8
-slow start ends as in Linux's HyStart (Ha, Rhee, 2011), at windows of 16 and more: when ACKs at most 2 ms apart have come for
-half of (least RTT + 1 ms), or when the round's least RTT, of 8 samples before the last, is above the least of all by an
-eighth of it, held in 4..16 ms. ACKs in the first second of an epoch say nothing
+slow start ends as in Linux's HyStart (Ha, Rhee, 2011), at windows of 16 and more: when ACKs at most 2 ms apart have
+come for half of (least RTT + 1 ms), or when the round's least RTT, of 8 samples before the last, is above the least of
+all by an eighth of it, held in 4..16 ms. ACKs in the first second of an epoch say nothing
 t without idle time, as in Linux: time from the last growth to the first packet after silence is taken out.
 """
 

@@ -38,7 +38,7 @@ class Lisa(Lia):
         f = self.flow
         if f.mail and f.slow:
             f.cwnd = max(f.cwnd - f.mail, min(f.cwnd, self.p["first_least"]))
-            self.ignore = max(f.in_flight - f.cwnd, 0.0)
+            self.ignore = max(f.in_flight + e.acked - f.cwnd, 0.0)  # what this ACK acknowledges was in flight too
         skipped = min(self.ignore, e.acked)
         self.ignore -= skipped
         if e.acked > skipped:

@@ -4,8 +4,8 @@ sowd: delay smoothed with gamma = 1/8; indication: sowd > d_min + delta (d_max -
 First indication: cwnd /= 2, and no growth for an inference phase of 3 RTT; another inside it: cwnd = 1. Else Reno.
 Ours: the delay is the RTT (with `owd` the one-way delay, and ACKs without it say nothing); a further indication
 counts from ACKs of packets sent after the cut, and starts the phase anew; slow start ends at an indication; d_max is
-of the last one to two windows of max_age; no indication while d_max - d_min < floor, nor while sowd - d_min <= least; from
-a receiver that has acknowledged two packets at once an ACK of one packet gives d_min only.
+of the last one to two windows of max_age; no indication while d_max - d_min < floor, nor while sowd - d_min <= least;
+from a receiver that has acknowledged two packets at once an ACK of one packet gives d_min only.
 """
 
 import math

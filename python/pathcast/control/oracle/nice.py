@@ -4,9 +4,9 @@ numCong: packets of a round with rtt > (1 - t) minRTT + t maxRTT. numCong > f W:
 diff = W (rtt - minRTT) / rtt: below alpha W += 1, above beta W -= 1; in slow start above gamma: ssthresh = W.
 W below 1: one packet each `parts` RTTs, by the pace that is set when packets are sent. Loss: Reno.
 Ours: W in f W is the packets acked in the round, rtt in diff the round's smallest; no signal while maxRTT - minRTT <
-floor, nor with rtt - minRTT <= least; from a receiver that has acknowledged two packets at once an ACK of one gives minRTT
-only, and with it a window of one grows by one after a round without a signal; maxRTT is of the last one to two windows of max_age; a signal ends slow start; below one packet W doubles after a
-round without a signal.
+floor, nor with rtt - minRTT <= least; from a receiver that has acknowledged two packets at once an ACK of one gives
+minRTT only, and with it a window of one grows by one after a round without a signal; maxRTT is of the last one to two
+windows of max_age; a signal ends slow start; below one packet W doubles after a round without a signal.
 """
 
 import math

@@ -1,0 +1,85 @@
+//! The same scenario gives the same report, bit for bit: in debug and release, on every machine, whatever runs beside
+//! it.
+//!
+//! The values of `PINNED` change whenever TCP, a link or a controller changes what it does. A failing test prints the
+//! new table: put it in the place of the old one, and say in the commit's message which change moved which row, and
+//! why.
+
+mod common;
+
+use common::{Text, controllers, json};
+
+/// Scenario by name, and the hash of its reports over all controllers.
+const PINNED: [(&str, u64); 5] = [
+    ("plain", 0x25e7fe40b19696e7),
+    ("lossy-subflows", 0x4c48777c483b9557),
+    ("shared-bottleneck", 0x9a3a1805ef42ac2a),
+    ("changing", 0x116202c1334e94b5),
+    ("busy", 0x5418e9523768c273),
+];
+
+fn fnv(hash: u64, text: &str) -> u64 {
+    text.bytes().fold(hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+fn scenario(name: &str, control: &str) -> Text {
+    match name {
+        "plain" => Text::new(1, "").path("p", "rate = \"5Mbit\"; delay = \"20ms\"; queue = \"30 packets\"").flow(
+            "f",
+            &["p"],
+            control,
+            "bytes = \"1MB\"",
+        ),
+        "lossy-subflows" => Text::new(2, "")
+            .path("a", "rate = \"4Mbit\"; delay = \"10ms\"; loss = 0.01")
+            .path("b", "rate = \"2Mbit\"; delay = \"60ms\"; loss = 0.02; jitter = { amplitude = \"5ms\" }")
+            .flow("f", &["a", "b"], control, "bytes = \"1MB\"; subflows = 4")
+            .table("[tcp]", "preset = \"rfc\"; scheduler = \"roundrobin\""),
+        "shared-bottleneck" => Text::new(3, "")
+            .path("p", "rate = \"5Mbit\"; delay = \"75ms\"; queue = \"50 packets\"")
+            .flow("f", &["p"], control, "bytes = \"750KB\"; subflows = 8")
+            .table("[tcp]", "preset = \"ns3\"; join = \"together\""),
+        "changing" => Text::new(4, "12s")
+            .path("p", "rate = \"4Mbit\"; delay = \"15ms\"; queue = { kind = \"red\", min = 5, max = 25, limit = 40 }")
+            .flow("f", &["p"], control, "")
+            .flow("late", &["p"], "reno", "start = \"3s\"; stop = \"8s\"")
+            .table("[tcp]", "preset = \"ns2\"")
+            .table("[[change]]", "at = \"4s\"; link = \"p\"; rate = \"1Mbit\"; delay = \"40ms\"")
+            .table("[[change]]", "at = \"6s\"; link = \"p\"; loss = 1.0")
+            .table("[[change]]", "at = \"7s\"; link = \"p\"; loss = 0.001; rate = \"8Mbit\""),
+        "busy" => Text::new(5, "10s")
+            .path("p", "rate = \"6Mbit\"; delay = \"25ms\"; queue = { kind = \"fair\", packets = 60 }")
+            .flow("f", &["p"], control, "")
+            .flow("pages", &["p"], "cubic", "web = { page = \"30KB\", think = \"100ms\" }")
+            .table("[[traffic]]", "kind = \"web\"; path = \"p\"; to = \"client\"; clients = 3; think = \"300ms\"")
+            .table("[[traffic]]", "kind = \"poisson\"; link = \"p\"; direction = \"ab\"; rate = \"500kbit\"")
+            .table(
+                "[[traffic]]",
+                "kind = \"pareto-onoff\"; link = \"p\"; direction = \"ab\"; rate = \"500kbit\"; peak = \"2Mbit\"; \
+                 on = \"200ms\"",
+            )
+            .table("[host.server]", "receive_batch = \"1ms\"; receive_batch_packets = 8"),
+        _ => unreachable!("{name}"),
+    }
+}
+
+fn hashes() -> Vec<(&'static str, u64)> {
+    let all = |name| {
+        controllers()
+            .iter()
+            .fold(0xcbf2_9ce4_8422_2325, |hash, control| fnv(hash, &json(&scenario(name, control).run())))
+    };
+    PINNED.iter().map(|&(name, _)| (name, all(name))).collect()
+}
+
+#[test]
+fn reports_are_what_they_were_on_any_number_of_threads() {
+    let threads: Vec<_> = (0..4).map(|_| std::thread::spawn(hashes)).collect();
+    let seen: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+    assert!(seen.iter().all(|one| *one == seen[0]), "threads disagree: {seen:#x?}");
+    let table: String = seen[0].iter().map(|(name, hash)| format!("    (\"{name}\", {hash:#018x}),\n")).collect();
+    assert!(
+        seen[0] == PINNED,
+        "reports have changed. If that is meant, PINNED becomes\n{table}and the commit says why."
+    );
+}

@@ -1,0 +1,101 @@
+//! Timers of the presets, as they show outside: held ACKs, quick ACKs, retransmission timeouts, giving up.
+
+mod common;
+
+use common::{Text, near, real, run, shows};
+use pathcast_base::Nanos;
+use pathcast_sim::Options;
+
+/// One segment a round over an RTT of 100 ms: seconds for `n` segments. Every ACK that is held adds its timeout, but
+/// the last segment is acknowledged at once.
+fn stop_and_wait(tcp: &str, n: u64, mss: u64) -> f64 {
+    let text = Text::new(1, "")
+        .path("p", "delay = \"50ms\"")
+        .flow("f", &["p"], "reno", &format!("bytes = \"{}B\"", n * mss))
+        .table("[tcp]", &format!("{tcp}; receive_buffer = \"{mss}B\"; initial_window = 1"));
+    text.run().flows[0].completion_s.unwrap()
+}
+
+#[test]
+fn held_acks_and_quick_acks() {
+    for (tcp, mss, held, quick) in [
+        ("preset = \"linux\"", 1448, 0.040, 16),
+        ("preset = \"linux\"; quick_ack = false", 1448, 0.040, 0),
+        ("preset = \"linux\"; delayed_ack = 1", 1448, 0.0, 0),
+        ("preset = \"rfc\"", 1448, 0.200, 0),
+        ("preset = \"rfc\"; quick_ack = true", 1448, 0.200, 16),
+        ("preset = \"rfc\"; delayed_ack_timeout = \"70ms\"", 1448, 0.070, 0),
+        ("preset = \"ns3\"", 1448, 0.200, 1),
+        ("preset = \"ns2\"", 1000, 0.0, 0),
+    ] {
+        for n in [1u64, 2, 16, 17, 18, 30] {
+            let waits = (n - 1).saturating_sub(quick) as f64;
+            let expected = 0.1 * (n + 1) as f64 + waits * held;
+            near(stop_and_wait(tcp, n, mss), expected, 1e-9, &format!("{tcp}, {n} segments"));
+        }
+    }
+}
+
+/// The path swallows everything from 1 s on: the times at which the lone retransmissions are lost, 50 ms after they
+/// left.
+fn silence(tcp: &str) -> (Vec<f64>, bool, u64, f64) {
+    let text = Text::new(1, "")
+        .path("p", "rate = \"100Mbit\"; delay = \"50ms\"")
+        .flow("f", &["p"], "reno", "bytes = \"100MB\"")
+        .table("[tcp]", &format!("{tcp}; receive_buffer = \"14480B\""))
+        .table("[[change]]", "at = \"1s\"; link = \"p\"; loss = { ab = 1.0 }");
+    let outcome = run(&text.0, &Options { trace: Some(Nanos(0)), ..Options::default() });
+    let drops = real(&outcome.trace.unwrap().drops(), "time_s");
+    let flow = &outcome.report.flows[0];
+    assert_eq!(outcome.report.stopped, None, "the connection is given up, and the run ends");
+    // what was sent in a burst is one time
+    let mut times: Vec<f64> = Vec::new();
+    for time in drops {
+        if times.last().is_none_or(|last| time - last > 0.02) {
+            times.push(time);
+        }
+    }
+    (times, flow.failed, flow.timeouts, outcome.report.simulated_s)
+}
+
+#[test]
+fn timeouts_double_up_to_their_largest_and_the_connection_is_given_up() {
+    for (tcp, first, most) in [
+        ("preset = \"rfc\"; delayed_ack = 1", 1.0, 120.0),
+        ("preset = \"rfc\"; delayed_ack = 1; min_rto = \"3s\"", 3.0, 120.0),
+        // Linux adds the least timeout to the RTT; RACK's probe of the tail comes before the first one
+        ("preset = \"linux\"; delayed_ack = 1", 0.3, 120.0),
+        ("preset = \"ns3\"; delayed_ack = 1", 1.0, 60.0),
+        ("preset = \"ns2\"", 0.2, 120.0),
+    ] {
+        let (times, failed, timeouts, end) = silence(tcp);
+        let gaps: Vec<f64> = times.windows(2).map(|w| w[1] - w[0]).collect();
+        let told: Vec<String> = gaps.iter().map(|gap| format!("{gap:.2}")).collect();
+        shows(&format!("silence from 1 s on ({tcp}): time between retransmissions [s]"), told.join(" "));
+        assert!(failed);
+        assert_eq!(timeouts, 16, "15 retries, and the one that gives up");
+        // the last gaps are those of timeouts alone: gap k is 2^k times the first timeout
+        let gaps = &gaps[gaps.len() - 14..];
+        for (k, gap) in gaps.iter().enumerate() {
+            near(*gap, (first * f64::from(2 << k)).min(most), 0.01, &format!("{tcp}, timeout {}", k + 2));
+        }
+        shows(&format!("silence from 1 s on ({tcp}): given up after [s]"), format!("{end:.0}"));
+    }
+}
+
+#[test]
+fn a_handshake_is_repeated_with_doubled_waits() {
+    for (tcp, first) in
+        [("preset = \"linux\"", 1.0), ("preset = \"ns3\"", 3.0), ("preset = \"rfc\"; initial_rto = \"500ms\"", 0.5)]
+    {
+        // the path comes up after the third SYN was lost: at 1 + 2 waits
+        let up = 1000.0 * first * 3.0 + 100.0;
+        let text = Text::new(1, "")
+            .path("p", "delay = \"50ms\"; loss = 1.0")
+            .flow("f", &["p"], "reno", "bytes = \"1KB\"")
+            .table("[tcp]", tcp)
+            .table("[[change]]", &format!("at = \"{up}ms\"; link = \"p\"; loss = 0.0"));
+        let flow = &text.run().flows[0];
+        near(flow.subflows[0].joined_s.unwrap(), first * 7.0 + 0.1, 1e-9, tcp);
+    }
+}
