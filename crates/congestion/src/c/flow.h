@@ -132,6 +132,7 @@ FLOW_FN u64 flow_forget(struct flow *f, u64 x)
 {
 #ifdef __BPF__
 	*(volatile u64 *)&f->forget = x;
+	__asm__ volatile("" ::: "memory"); /* nor the ranges of what was read of the view before */
 	return *(volatile u64 *)&f->forget;
 #else
 	(void)f;

@@ -25,12 +25,15 @@ FLOW_FN void lisa_init(struct flow *f, struct lisa_state *s, const struct lisa_p
 {
 	u64 best_cwnd = 0, best_srtt = 1, best = FLOW_NOBODY, least = p->first_least, most = flow_max(p->first_most, p->first_least);
 	flow_start(f, p->initial_ssthresh_bytes);
+	least = flow_forget(f, least) & 0xffffffff;
+	most = flow_forget(f, most) & 0xffffffff;
 	if (f->group.n <= 1)
 		return; /* the first subflow starts as TCP does */
 	for (u32 i = 0; i < FLOW_PEERS; i++) {
 		const struct flow_peer *q = &f->group.peer[i];
-		u64 cwnd = q->cwnd > q->mail ? q->cwnd - q->mail : 0, srtt = q->srtt_us, take;
-		take = flow_forget(f, i != f->self && q->used && srtt && q->cwnd < q->ssthresh);
+		u64 cwnd = flow_forget(f, q->cwnd > q->mail ? q->cwnd - q->mail : 0) & 0xffffffff, srtt, take;
+		take = flow_forget(f, i != f->self && q->used && q->srtt_us && q->cwnd < q->ssthresh);
+		srtt = flow_forget(f, q->srtt_us) & 0xffffffff;
 		take = flow_forget(f, take && cwnd * best_srtt > best_cwnd * srtt); /* both below 2^64 */
 		best = flow_forget(f, take ? i : best);
 		best_cwnd = flow_forget(f, take ? cwnd : best_cwnd) & 0xffffffff;

@@ -38,43 +38,53 @@ FLOW_FN void olia_ack(struct flow *f, const struct flow_ack *a, struct olia_stat
 	olia_publish(f, s);
 }
 /* l_p x_p^2, to compare paths with: l < 2^32, x < 2^16 */
-FLOW_FN u64 olia_quality(const struct flow *f, u32 i)
+FLOW_FN u64 olia_quality(struct flow *f, u32 i, u64 ratio)
 {
-	u64 l = i == f->self ? f->word[0] : f->group.peer[i].word[0];
-	u64 x = flow_min64(flow_peer_ratio(f, i) >> 2, 65535);
-	return flow_min64(l, 0xffffffff) * x * x;
+	u64 l = flow_forget(f, i == f->self ? f->word[0] : f->group.peer[i].word[0]);
+	u64 x = flow_forget(f, flow_min64(ratio >> 2, 65535));
+	return flow_forget(f, flow_min64(l, 0xffffffff)) * x * x;
 }
 FLOW_FN void olia_avoid(struct flow *f, u32 acked, struct olia_state *s)
 {
 	u64 sum = 0, best = 0, most = 0, n = 0, maxw = 0, collected = 0, own_best, own_max, w, plus, minus = 0, total;
 	u64 cwnd = flow_max(f->cwnd, 1);
+	u32 i;
 	if (f->group.n <= 1 || !f->srtt_us) {
 		flow_add(f, f->cwnd, acked);
 		return;
 	}
-	for (u32 i = 0; i < FLOW_PEERS; i++) {
-		u64 x = flow_peer_ratio(f, i), q;
+	cwnd = flow_forget(f, cwnd) & 0xffffffff;
+	acked = (u32)flow_forget(f, acked);
+	sum = flow_forget(f, sum);
+	best = flow_forget(f, best);
+	most = flow_forget(f, most);
+	n = flow_forget(f, n);
+	for (i = 0; i < FLOW_PEERS; i++) {
+		u64 x = flow_forget(f, flow_peer_ratio(f, i)), q;
 		if (!x)
 			continue;
-		w = flow_min(flow_peer_cwnd(f, i), 1u << 19);
-		q = olia_quality(f, i);
+		w = flow_forget(f, flow_min(flow_peer_cwnd(f, i), 1u << 19));
+		q = flow_forget(f, olia_quality(f, i, x));
 		sum = flow_forget(f, sum + w * x); /* < 2^43 */
 		best = flow_forget(f, q > best ? q : best);
 		most = flow_forget(f, w > most ? w : most);
 		n = flow_forget(f, n + 1);
 	}
-	for (u32 i = 0; i < FLOW_PEERS; i++) {
-		u64 x = flow_peer_ratio(f, i), is_best, is_max;
+	maxw = flow_forget(f, maxw);
+	collected = flow_forget(f, collected);
+	for (i = 0; i < FLOW_PEERS; i++) {
+		u64 x = flow_forget(f, flow_peer_ratio(f, i)), is_best, is_max;
 		if (!x)
 			continue;
-		is_best = flow_forget(f, olia_quality(f, i) == best);
+		is_best = flow_forget(f, olia_quality(f, i, x) == best);
 		is_max = flow_forget(f, flow_min(flow_peer_cwnd(f, i), 1u << 19) == most);
 		maxw = flow_forget(f, maxw + is_max);
 		collected = flow_forget(f, collected + (is_best & (is_max ^ 1)));
 	}
 	w = flow_min(f->cwnd, 1u << 19);
 	own_max = w == most;
-	own_best = olia_quality(f, f->self & (FLOW_PEERS - 1)) == best;
+	i = f->self & (FLOW_PEERS - 1);
+	own_best = olia_quality(f, i, flow_peer_ratio(f, i)) == best;
 	acked = flow_min(acked, 65535);
 	sum = flow_min64(sum >> 6, 0x7fffffff);   /* * 2^6; at least w * 2^6, so plus <= 2^32 / w */
 	plus = flow_div(w << 44, sum * sum);      /* packets * 2^32 per packet acked */
