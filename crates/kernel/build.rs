@@ -2,51 +2,96 @@
 //! says what is missing.
 
 use std::env;
+use std::fmt::Write;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 
 fn main() {
     let out = PathBuf::from(set("OUT_DIR"));
     let source = PathBuf::from(set("CARGO_MANIFEST_DIR")).join("bpf");
-    println!("cargo::rerun-if-changed={}", source.display());
+    let headers = set("DEP_PATHCAST_CONGESTION_INCLUDE");
+    for watched in [source.display().to_string(), headers.clone()] {
+        println!("cargo::rerun-if-changed={watched}");
+    }
     println!("cargo::rerun-if-env-changed=CLANG");
     let clang = env::var("CLANG").unwrap_or_else(|_| "clang".into());
-    let object = out.join("hook_log.bpf.o");
-    let text = if compile(&clang, &source.join("hook_log.bpf.c"), &object) {
-        format!("Some(&Aligned(*include_bytes!({object:?})))")
-    } else {
+    let flags = flags(&headers, &source);
+    // the tests build recording ones themselves
+    println!("cargo::rustc-env=PATHCAST_CLANG={clang}");
+    println!("cargo::rustc-env=PATHCAST_CLANG_FLAGS={}", flags.join("\t"));
+
+    let mut names: Vec<String> = fs::read_dir(&source)
+        .expect("bpf/ is here")
+        .filter_map(|entry| {
+            entry.expect("bpf/ can be read").file_name().to_str()?.strip_suffix(".bpf.c").map(str::to_owned)
+        })
+        .collect();
+    names.sort();
+    let build = |name: &String| {
+        let object = object(&out, name);
+        let compiled = compile(&clang, &flags, &source.join(format!("{name}.bpf.c")), &object);
+        if compiled {
+            strip(&object);
+        }
+        compiled
+    };
+    let (first, second) = names.split_at(names.len() / 2);
+    let built = thread::scope(|scope| {
+        let other = scope.spawn(|| first.iter().all(build));
+        second.iter().all(build) & other.join().expect("a refused program ends the build")
+    });
+    let mut text = String::from("&[\n");
+    for name in &names {
+        let object = match built {
+            true => format!("Some(&Aligned(*include_bytes!({:?})))", object(&out, name)),
+            false => "None".into(),
+        };
+        writeln!(text, "    ({name:?}, {object}),").expect("a String");
+    }
+    if !built {
         // this file never exists, so that the next build looks for clang again
         println!("cargo::rerun-if-changed={}", out.join("no-clang").display());
         println!("cargo::warning=`{clang}` is missing: built without eBPF programs (Debian package clang)");
-        "None".into()
-    };
-    fs::write(out.join("hook_log.in"), text).expect("OUT_DIR is ours");
+    }
+    fs::write(out.join("objects.in"), text + "]\n").expect("OUT_DIR is ours");
 }
 
-/// Whether there is a clang; ends the build if it refuses the program.
-fn compile(clang: &str, source: &Path, object: &Path) -> bool {
+fn object(out: &Path, name: &str) -> PathBuf {
+    out.join(format!("{name}.bpf.o"))
+}
+
+fn flags(headers: &str, source: &Path) -> Vec<String> {
     let target = match set("CARGO_CFG_TARGET_ENDIAN").as_str() {
         "big" => "bpfeb",
         _ => "bpfel",
     };
-    let result = Command::new(clang)
-        .args(["-target", target, "-mcpu=v3", "-O2", "-g"]) // -g makes the type information that loading needs
-        .args(["-Wall", "-Wextra", "-Werror", "-Wno-missing-braces", "-Wno-unused-parameter"])
-        .args(["-I", &set("DEP_PATHCAST_CONGESTION_INCLUDE"), "-isystem", &set("DEP_BPF_INCLUDE")])
-        .args(["-fno-ident", "-fdebug-compilation-dir=."]) // the same bytes wherever the checkout lies
-        .arg("-c")
-        .arg(source)
-        .arg("-o")
-        .arg(object)
-        .output();
+    let fixed = ["-target", target, "-mcpu=v3", "-O2", "-g"] // -g makes the type information that loading needs
+        .into_iter()
+        .chain(["-Wall", "-Wextra", "-Werror", "-Wno-missing-braces", "-Wno-unused-parameter"])
+        .chain(["-fno-ident", "-fdebug-compilation-dir=."]) // the same bytes wherever the checkout lies
+        .map(str::to_owned);
+    let include = set("DEP_BPF_INCLUDE");
+    let source = source.to_str().expect("cargo refuses other paths");
+    fixed.chain(["-I", headers, "-I", source, "-isystem", &include].map(str::to_owned)).collect()
+}
+
+/// Whether there is a clang; ends the build if it refuses the program.
+fn compile(clang: &str, flags: &[String], source: &Path, object: &Path) -> bool {
+    let result = Command::new(clang).args(flags).arg("-c").arg(source).arg("-o").arg(object).output();
     match result {
         Ok(o) if o.status.success() => true,
         Ok(o) => panic!("{clang} refuses {}:\n{}", source.display(), String::from_utf8_lossy(&o.stderr)),
         Err(e) if e.kind() == ErrorKind::NotFound => false,
         Err(e) => panic!("{clang}: {e}"),
     }
+}
+
+/// Leaves out what only a debugger reads, a third of an object; where there is no such tool it stays in.
+fn strip(object: &Path) {
+    let _ = Command::new("llvm-strip").arg("-g").arg(object).status();
 }
 
 fn set(name: &str) -> String {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use libbpf_rs::{Link, MapCore, Object, RingBuffer, RingBufferBuilder};
 
 use crate::error::KernelError;
-use crate::object::{attach, globals, hook_log, load, ready};
+use crate::object::{attach, globals, load, object, ready};
 use crate::record::Record;
 
 /// A controller in the kernel that behaves as Reno and writes down every call of its hooks. Dropped, it is unregistered;
@@ -27,8 +27,8 @@ impl HookLog {
     /// take. Runtime: what the kernel refused, such as a name in use.
     pub fn start(name: &str) -> Result<HookLog, KernelError> {
         ready()?;
-        let bytes = hook_log().expect("ready() has seen it");
-        let mut object = load(bytes, "pc_hook_log", name)?;
+        let bytes = object("hook_log").expect("ready() has seen that the objects are there");
+        let mut object = load(bytes, "pc_hook_log", name, |_| Ok(()))?;
         let read = Arc::new(Mutex::new(Vec::new()));
         let ring = {
             let sink = read.clone();

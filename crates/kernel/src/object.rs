@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use libbpf_rs::btf::{Btf, types::Struct};
-use libbpf_rs::{Link, MapCore, MapType, Object, ObjectBuilder};
+use libbpf_rs::{ErrorKind, Link, MapCore, MapType, Object, ObjectBuilder, OpenObject};
 
 use crate::error::KernelError;
 
@@ -12,11 +12,17 @@ use crate::error::KernelError;
 #[repr(C, align(8))]
 struct Aligned<T: ?Sized>(T);
 
-/// The object of `hook_log.bpf.c`, if clang was there when this crate was built.
-static HOOK_LOG: Option<&Aligned<[u8]>> = include!(concat!(env!("OUT_DIR"), "/hook_log.in"));
+/// The objects of `bpf/*.bpf.c` by name; without them if clang was not there when this crate was built.
+static OBJECTS: &[(&str, Option<&Aligned<[u8]>>)] = include!(concat!(env!("OUT_DIR"), "/objects.in"));
 
-pub(crate) fn hook_log() -> Option<&'static [u8]> {
-    HOOK_LOG.map(|object| &object.0)
+/// The object of `bpf/NAME.bpf.c`.
+pub(crate) fn object(name: &str) -> Option<&'static [u8]> {
+    OBJECTS.iter().find(|(of, _)| *of == name)?.1.map(|object| &object.0)
+}
+
+/// Whether there is a `bpf/NAME.bpf.c`.
+pub(crate) fn has_source(name: &str) -> bool {
+    OBJECTS.iter().any(|(of, _)| *of == name)
 }
 
 /// TCP_CA_NAME_MAX: a controller's name and the 0 behind it.
@@ -29,7 +35,7 @@ const CAP_BPF: u32 = 39;
 /// # Errors
 /// [`KernelError::Missing`] names the first thing that is not there.
 pub fn ready() -> Result<(), KernelError> {
-    if hook_log().is_none() {
+    if OBJECTS.iter().any(|(_, object)| object.is_none()) {
         return Err(KernelError::missing(
             "clang (this build has no eBPF programs)",
             "install the Debian package clang and build again",
@@ -57,11 +63,32 @@ pub fn ready() -> Result<(), KernelError> {
     Ok(())
 }
 
-/// Loads an object with one controller in it, of which `placeholder` is the name in its source, as `name`.
-pub(crate) fn load(bytes: &[u8], placeholder: &str, name: &str) -> Result<Object, KernelError> {
+/// Refuses what the kernel cannot take for a controller's name.
+pub(crate) fn check_name(name: &str) -> Result<(), KernelError> {
     let allowed = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'_' || c == b'-';
     if name.is_empty() || name.len() >= NAME_BYTES || !name.bytes().all(allowed) {
         return Err(KernelError::Name { name: name.into() });
+    }
+    Ok(())
+}
+
+/// The names of the controllers that this kernel has now; all network namespaces share them.
+pub fn registered() -> Vec<String> {
+    let text = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Loads an object with one controller in it, of which `placeholder` is the name in its source, as `name`; `prepare`
+/// sees it before.
+pub(crate) fn load(
+    bytes: &[u8],
+    placeholder: &str,
+    name: &str,
+    prepare: impl FnOnce(&mut OpenObject) -> Result<(), KernelError>,
+) -> Result<Object, KernelError> {
+    check_name(name)?;
+    if registered().iter().any(|taken| taken == name) {
+        return Err(KernelError::InUse { name: name.into() });
     }
     let mut open = ObjectBuilder::default()
         .open_memory(bytes)
@@ -74,6 +101,7 @@ pub(crate) fn load(bytes: &[u8], placeholder: &str, name: &str) -> Result<Object
             ops[at..at + name.len()].copy_from_slice(name.as_bytes());
         }
     }
+    prepare(&mut open)?;
     open.load().map_err(|e| KernelError::refused(format!("loading the programs of `{name}`"), e))
 }
 
@@ -83,7 +111,15 @@ pub(crate) fn attach(object: &mut Object, name: &str) -> Result<Link, KernelErro
         .maps_mut()
         .find(|map| map.map_type() == MapType::StructOps)
         .ok_or_else(|| KernelError::refused(format!("registering `{name}`"), "the object has no controller"))?;
-    map.attach_struct_ops().map_err(|e| KernelError::refused(format!("registering `{name}`"), e))
+    map.attach_struct_ops().map_err(|e| match e.kind() {
+        ErrorKind::AlreadyExists => KernelError::InUse { name: name.into() },
+        _ => KernelError::refused(format!("registering `{name}`"), e),
+    })
+}
+
+/// Whether a map's name ends so; that of a section has the object's name before it.
+pub(crate) fn names(map: &str, end: &str) -> bool {
+    if end.starts_with('.') { map.ends_with(end) } else { map == end }
 }
 
 /// The bytes of a global variable section of a loaded object.

@@ -120,7 +120,12 @@ const HOOKS: [Hook; 9] = [
     Hook::Send,
     Hook::Release,
 ];
-const STATES: [CaState; 5] = [CaState::Open, CaState::Disorder, CaState::Cwr, CaState::Recovery, CaState::Loss];
+
+impl CaState {
+    pub(crate) const ALL: [CaState; 5] =
+        [CaState::Open, CaState::Disorder, CaState::Cwr, CaState::Recovery, CaState::Loss];
+}
+
 const EVENTS: [CaEvent; 6] =
     [CaEvent::TxStart, CaEvent::CwndRestart, CaEvent::CompleteCwr, CaEvent::Loss, CaEvent::EcnNoCe, CaEvent::EcnIsCe];
 
@@ -130,7 +135,7 @@ impl Record {
         let bytes: &[u8; 96] = bytes.try_into().ok()?;
         // SAFETY: 96 bytes of integers, and every bit pattern of integers is valid
         let record: Record = unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) };
-        ((record.hook as usize) < HOOKS.len() && (record.state as usize) < STATES.len()).then_some(record)
+        ((record.hook as usize) < HOOKS.len() && (record.state as usize) < CaState::ALL.len()).then_some(record)
     }
     /// The hook that was called.
     pub fn hook(&self) -> Hook {
@@ -138,7 +143,7 @@ impl Record {
     }
     /// Where loss recovery stood; within `set_state` that is still the old state.
     pub fn state(&self) -> CaState {
-        STATES[self.state as usize]
+        CaState::ALL[self.state as usize]
     }
     /// `cwnd_event`: which event, if it is one that we know.
     pub fn event(&self) -> Option<CaEvent> {
@@ -146,7 +151,7 @@ impl Record {
     }
     /// `set_state`: the state that follows.
     pub fn new_state(&self) -> Option<CaState> {
-        (self.hook() == Hook::State).then(|| STATES.get(self.arg as usize).copied()).flatten()
+        (self.hook() == Hook::State).then(|| CaState::ALL.get(self.arg as usize).copied()).flatten()
     }
 }
 

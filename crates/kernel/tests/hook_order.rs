@@ -1,5 +1,6 @@
 //! Privileged: the order of the kernel's congestion-control hooks on flows that meet everything, against `flow.h`.
 
+mod live;
 mod order;
 
 use std::fs;
@@ -10,12 +11,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
+use live::{skip, socket};
 use order::Order;
-use pathcast_base::{Exit, Fault};
 use pathcast_emu::{Network, inside};
 use pathcast_kernel::{Hook, HookLog, Record};
 use pathcast_scenario::Direction;
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::Protocol;
 
 const SCENARIO: &str = "name = \"hooks\"
 [[link]]
@@ -40,11 +41,7 @@ name = \"path2\"
 links = [\"lan\"]
 ";
 
-/// Unless `error` says that this machine lacks something, it is a failure.
-fn skip(error: &(dyn Fault + 'static)) {
-    assert!(error.exit() == Exit::Missing, "{error}");
-    println!("SKIPPED: order of the kernel's hooks: {error}");
-}
+const WHAT: &str = "order of the kernel's hooks";
 
 fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
@@ -141,15 +138,6 @@ fn short_device_queue(namespace: &str, verb: &str) -> bool {
     let shape: &[&str] = if verb == "del" { &[] } else { &["tbf", "rate", "15mbit", "burst", "3000", "limit", "6000"] };
     let done = Command::new("tc").args(["-n", namespace, "qdisc", verb, "dev", "p1", "root"]).args(shape).output();
     done.is_ok_and(|o| o.status.success())
-}
-
-/// A socket in a namespace's thread, under `control` if that is given.
-fn socket(protocol: Protocol, control: Option<&str>) -> Socket {
-    let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(protocol)).unwrap();
-    if let Some(name) = control {
-        socket.set_tcp_congestion(name.as_bytes()).unwrap();
-    }
-    socket
 }
 
 fn swallow(mut stream: TcpStream) -> u64 {
@@ -251,11 +239,11 @@ fn the_kernels_hooks_come_in_the_order_that_flow_h_promises() {
     let id = format!("k{}", std::process::id());
     let log = match HookLog::start(&format!("pc_h{}", std::process::id())) {
         Ok(log) => log,
-        Err(error) => return skip(&error),
+        Err(error) => return skip(WHAT, &error),
     };
     let mut network = match Network::up(SCENARIO, &[], &id) {
         Ok(network) => network,
-        Err(error) => return skip(&*error),
+        Err(error) => return skip(WHAT, &*error),
     };
     for namespace in [network.describe().client, network.describe().server] {
         // the emulator switches it off

@@ -230,6 +230,8 @@ impl Order {
                 self.see(format!("RECOVERED in {:?}", r.state()));
                 if reduction.undone {
                     self.see("RECOVERED after an undo");
+                } else if r.ssthresh >= pathcast_congestion::INFINITE {
+                    self.see("RECOVERED with no finite ssthresh: cwnd is left alone");
                 } else {
                     self.rule("RECOVERED: cwnd = ssthresh", r.cwnd == r.ssthresh, log, at);
                 }

@@ -1,0 +1,140 @@
+//! Flows between the two hosts of an emulated network, for tests.
+#![allow(dead_code)] // every test binary uses its part
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use pathcast_base::{Exit, Fault};
+use pathcast_emu::{Network, inside};
+use pathcast_scenario::Direction;
+use socket2::{Domain, Protocol, Socket, Type};
+
+/// Unless `error` says that this machine lacks something, it is a failure.
+pub fn skip(what: &str, error: &(dyn Fault + 'static)) {
+    assert!(error.exit() == Exit::Missing, "{error}");
+    println!("SKIPPED: {what}: {error}");
+}
+
+/// Disjoint paths: rate and one-way delay of each.
+pub fn scenario(paths: &[(&str, &str)], queue: &str) -> String {
+    let mut text = String::from("name = \"live\"\n");
+    for (n, (rate, delay)) in paths.iter().enumerate() {
+        text += &format!(
+            "[[link]]\nname = \"l{n}\"\na = \"client\"\nb = \"server\"\nrate = \"{rate}\"\ndelay = \"{delay}\"\n\
+             queue = \"{queue}\"\n"
+        );
+    }
+    for n in 0..paths.len() {
+        text += &format!("[[path]]\nname = \"path{n}\"\nlinks = [\"l{n}\"]\n");
+    }
+    text
+}
+
+/// A network, or the reason why this machine cannot have one, printed.
+pub fn network(what: &str, id: &str, text: &str) -> Option<Network> {
+    match Network::up(text, &[], id) {
+        Ok(network) => Some(network),
+        Err(error) => {
+            skip(what, &*error);
+            None
+        }
+    }
+}
+
+/// Sets a key of all links.
+pub fn set(network: &mut Network, links: usize, key: &str, value: &str) {
+    for n in 0..links {
+        network.set(&format!("l{n}"), None, &[(key.into(), value.into())]).unwrap();
+    }
+}
+
+pub fn multipath() -> bool {
+    std::fs::exists("/proc/sys/net/mptcp").unwrap_or(false)
+}
+
+/// A socket of the calling thread's namespace, under `control` if that is given.
+pub fn socket(protocol: Protocol, control: Option<&str>) -> Socket {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(protocol)).unwrap();
+    if let Some(name) = control {
+        socket.set_tcp_congestion(name.as_bytes()).unwrap();
+    }
+    socket
+}
+
+/// A connection from the client to the server, and the listener, which further subflows need; `control` is the sender's.
+fn connect(network: &Network, protocol: Protocol, up: Direction, control: &str) -> (Socket, Socket, Socket) {
+    let active = up == Direction::Ab;
+    let d = network.describe();
+    let listener = inside(&d.server, || {
+        let socket = socket(protocol, (!active).then_some(control));
+        // of any address: further subflows go to other ones
+        socket.bind(&SocketAddr::from(([0; 4], 0)).into()).unwrap();
+        socket.listen(1).unwrap();
+        socket
+    })
+    .unwrap();
+    let near = inside(&d.client, || {
+        let socket = socket(protocol, active.then_some(control));
+        let port = listener.local_addr().unwrap().as_socket().unwrap().port();
+        socket.connect(&SocketAddr::new(d.paths[0].remote, port).into()).unwrap();
+        socket
+    })
+    .unwrap();
+    let far = listener.accept().unwrap().0;
+    let (sends, reads) = if active { (near, far) } else { (far, near) };
+    sends.set_send_buffer_size(256 << 10).unwrap();
+    sends.set_write_timeout(Some(Duration::from_secs(60))).unwrap();
+    (sends, reads, listener)
+}
+
+/// A host that sends without pause until it is stopped, to one that reads all.
+pub struct Bulk {
+    running: Arc<AtomicBool>,
+    writer: JoinHandle<u64>,
+    reader: JoinHandle<u64>,
+    _listener: Socket,
+}
+
+impl Bulk {
+    /// From the client.
+    pub fn start(network: &Network, protocol: Protocol, control: &str) -> Bulk {
+        Bulk::of(network, protocol, Direction::Ab, control)
+    }
+    /// From the client (`Ab`) or the server.
+    pub fn of(network: &Network, protocol: Protocol, up: Direction, control: &str) -> Bulk {
+        let (sends, reads, listener) = connect(network, protocol, up, control);
+        let running = Arc::new(AtomicBool::new(true));
+        let going = running.clone();
+        let writer = thread::spawn(move || {
+            let (data, mut sent) = ([7u8; 16 << 10], 0);
+            let mut stream = TcpStream::from(sends);
+            while going.load(Ordering::SeqCst) {
+                stream.write_all(&data).expect("the peer reads until the end");
+                sent += data.len() as u64;
+            }
+            sent
+        });
+        let reader = thread::spawn(move || {
+            let (mut buffer, mut read) = (vec![0; 1 << 18], 0);
+            let mut stream = TcpStream::from(reads);
+            loop {
+                match stream.read(&mut buffer).unwrap() {
+                    0 => return read,
+                    n => read += n as u64,
+                }
+            }
+        });
+        Bulk { running, writer, reader, _listener: listener }
+    }
+    /// Stops it; the bytes that were written, which are those that arrived.
+    pub fn stop(self) -> u64 {
+        self.running.store(false, Ordering::SeqCst);
+        let sent = self.writer.join().unwrap();
+        assert_eq!(self.reader.join().unwrap(), sent, "all that is written arrives");
+        sent
+    }
+}

@@ -1,0 +1,41 @@
+//! Privileged: every controller passes the kernel's verifier, and cheaply.
+
+use std::time::Instant;
+
+use pathcast_base::{Exit, Fault};
+use pathcast_congestion::Params;
+use pathcast_kernel::{Loaded, controllers_in_kernel, ready};
+
+/// The most steps that a program may cost the verifier, so that other kernels take it too; the kernel's limit is a million.
+const STEPS: u32 = 20_000;
+
+#[test]
+fn every_controller_passes_the_verifier() {
+    if let Err(error) = ready() {
+        assert_eq!(error.exit(), Exit::Missing, "{error}");
+        return println!("SKIPPED: controllers in the kernel: {error}");
+    }
+    let mut above = Vec::new();
+    for (i, info) in controllers_in_kernel().enumerate() {
+        let name = format!("pct{}_{i}", std::process::id());
+        let start = Instant::now();
+        let loaded = match Loaded::load(&name, &Params::new(info), None) {
+            Ok(loaded) => loaded,
+            Err(error) => {
+                above.push(format!("{}: {error}", info.name));
+                continue;
+            }
+        };
+        println!("{} loaded in {} ms", info.name, start.elapsed().as_millis());
+        for cost in loaded.costs() {
+            println!(
+                "  {:<12} {:>7} steps {:>5} instructions {:>6} bytes",
+                cost.name, cost.steps, cost.instructions, cost.machine_bytes
+            );
+            if cost.steps >= STEPS {
+                above.push(format!("{}.{}: {} steps", info.name, cost.name, cost.steps));
+            }
+        }
+    }
+    assert!(above.is_empty(), "{above:#?}");
+}

@@ -1,0 +1,336 @@
+//! Privileged: controllers loaded, read, changed and unloaded, with live flows under them.
+
+mod live;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::AsRawFd;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use live::{Bulk, multipath, network, scenario, skip, socket};
+use pathcast_base::{Exit, Fault};
+use pathcast_congestion::{Params, controller};
+use pathcast_emu::{Namespace, inside};
+use pathcast_kernel::{FlowView, Loaded, Request, controllers_in_kernel, free_name, ready, registered};
+use socket2::{Domain, Protocol, Socket, Type};
+
+const TWO: [(&str, &str); 2] = [("20Mbit", "10ms"), ("10Mbit", "20ms")];
+
+/// A name that nobody else in this kernel has.
+fn name() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    format!("pcl{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+fn able(what: &str) -> bool {
+    ready().map_err(|error| skip(what, &error)).is_ok()
+}
+
+fn defaults(control: &str) -> Params {
+    Params::new(controller(control).unwrap())
+}
+
+/// Waits for what comes late: sockets are released some time after they were closed.
+fn until(what: &str, done: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < Duration::from_secs(30), "never: {what}");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn flows_are_shown_and_their_bytes_are_counted() {
+    let what = "the list of live flows";
+    if !able(what) {
+        return;
+    }
+    let Some(network) = network(what, &name(), &scenario(&TWO, "50 packets")) else { return };
+    let d = network.describe();
+    let addresses: Vec<_> = d.paths.iter().map(|path| (path.local[0], path.remote)).collect();
+    let protocols: &[Protocol] = if multipath() { &[Protocol::TCP, Protocol::MPTCP] } else { &[Protocol::TCP] };
+    for &protocol in protocols {
+        for control in ["lia", "imtcp_bg", "gsam"] {
+            let loaded = Loaded::load(&name(), &defaults(control), None).unwrap();
+            let bulk = Bulk::start(&network, protocol, loaded.name());
+            sleep(Duration::from_millis(2500));
+            let flows = loaded.flows().unwrap();
+            let live = flows.len();
+            assert_eq!(live, if protocol == Protocol::TCP { 1 } else { 2 }, "{flows:?}");
+            for flow in &flows {
+                let FlowView { local, remote, cwnd, srtt_us, bytes_acked, token, subflow, mss, .. } = flow;
+                assert!(addresses.iter().any(|(l, r)| (*l, *r) == (local.ip(), remote.ip()) || live > 1), "{flow:?}");
+                assert!(
+                    *cwnd > 0 && *srtt_us > 15_000 && *bytes_acked > 10_000 && (1300..1461).contains(mss),
+                    "{flow:?}"
+                );
+                assert_eq!((token.is_some(), *subflow > 0), (live > 1, live > 1), "{flow:?}");
+                assert_eq!(flow.state.len(), controller(control).unwrap().state_bytes);
+                assert!(flow.available_bps.is_none() || control == "imtcp_bg", "{flow:?}");
+                let coupled = if control == "imtcp_bg" { 1 } else { live as u32 };
+                assert_eq!(flow.subflows, coupled, "{flow:?}");
+            }
+            assert!(flows.windows(2).all(|f| f[0].token == f[1].token && f[0].subflow != f[1].subflow), "{flows:?}");
+            assert_eq!(loaded.connections(), usize::from(live > 1 && control != "imtcp_bg"));
+            println!(
+                "{control} {protocol:?}: {:?}",
+                flows.iter().map(|f| (f.cwnd, f.phase, f.available_bps)).collect::<Vec<_>>()
+            );
+            let bytes = bulk.stop();
+            until("the release of all flows", || loaded.counts().unwrap().closed == loaded.counts().unwrap().opened);
+            let counts = loaded.counts().unwrap();
+            assert_eq!((counts.opened, counts.unstored, counts.ungrouped, counts.unlisted), (live as u64, 0, 0, 0));
+            assert_eq!((loaded.flows().unwrap().len(), loaded.connections()), (0, 0));
+            let paths = loaded.paths().unwrap();
+            let acked: u64 = paths.iter().map(|path| path.bytes_acked).sum();
+            assert_eq!((paths.len(), acked), (live, counts.bytes_acked), "{paths:?}");
+            // MPTCP may send over the second path again what it has over the first
+            assert!(acked >= bytes && acked <= bytes + bytes / 5 + 4, "{acked} acked of {bytes}");
+            assert!(counts.bytes_sent + 4 >= counts.bytes_acked, "{counts:?}");
+            loaded.unload().unwrap();
+        }
+    }
+}
+
+#[test]
+fn parameters_change_while_flows_live() {
+    let what = "live parameters";
+    if !able(what) {
+        return;
+    }
+    let Some(network) = network(what, &name(), &scenario(&TWO[..1], "200 packets")) else { return };
+    let mut params = defaults("ledbatpp");
+    params.set("target_us", 30_000).unwrap();
+    let loaded = Loaded::load(&name(), &params, None).unwrap();
+    assert_eq!(loaded.params().unwrap().values(), params.values());
+    for (key, value) in [("target", 1), ("target_us", 999), ("target_us", 1 << 40)] {
+        assert_eq!(loaded.set(&[("gain_most", 3), (key, value)]).unwrap_err().exit(), Exit::Usage);
+    }
+    assert_eq!(loaded.params().unwrap().values(), params.values(), "a refused change changes nothing");
+    let bulk = Bulk::start(&network, Protocol::TCP, loaded.name());
+    sleep(Duration::from_millis(1500));
+    let before = loaded.flows().unwrap()[0].cwnd;
+    loaded.set(&[("target_us", 1000), ("slowdown", 0)]).unwrap();
+    assert_eq!(loaded.params().unwrap().value("target_us").unwrap(), 1000);
+    sleep(Duration::from_millis(2500));
+    let after = loaded.flows().unwrap()[0].cwnd;
+    println!("target 30 ms: {before} packets; 1 ms: {after}");
+    assert!(after < before, "a smaller target makes a smaller window: {before}, {after}");
+    bulk.stop();
+}
+
+#[test]
+fn a_controller_that_is_unloaded_serves_its_flows_to_the_end() {
+    let what = "unloading a controller in use";
+    if !able(what) {
+        return;
+    }
+    let Some(network) = network(what, &name(), &scenario(&TWO, "50 packets")) else { return };
+    let protocol = if multipath() { Protocol::MPTCP } else { Protocol::TCP };
+    for control in ["lia", "nice"] {
+        let loaded = Loaded::load(&name(), &defaults(control), None).unwrap();
+        let kernel = loaded.name().to_owned();
+        let bulk = Bulk::start(&network, protocol, &kernel);
+        sleep(Duration::from_millis(300));
+        loaded.unload().unwrap();
+        assert!(!registered().contains(&kernel));
+        sleep(Duration::from_millis(500));
+        assert!(bulk.stop() > 100_000);
+    }
+}
+
+/// Not a test of its own: the process that the next one kills.
+#[test]
+fn holds_a_controller_until_it_is_killed() {
+    let Ok(name) = std::env::var("PATHCAST_TEST_HOLD") else { return };
+    let _loaded = Loaded::load(&name, &defaults("imtcp_bg"), None).unwrap();
+    println!("held");
+    sleep(Duration::from_secs(60));
+}
+
+#[test]
+fn a_controller_whose_loader_is_killed_serves_its_flows_to_the_end() {
+    let what = "a killed loader";
+    if !able(what) {
+        return;
+    }
+    let Some(network) = network(what, &name(), &scenario(&TWO, "50 packets")) else { return };
+    let kernel = name();
+    let mut loader = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "holds_a_controller_until_it_is_killed", "--nocapture"])
+        .env("PATHCAST_TEST_HOLD", &kernel)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    until("the controller", || registered().contains(&kernel));
+    let bulk = Bulk::start(&network, Protocol::TCP, &kernel);
+    sleep(Duration::from_millis(300));
+    loader.kill().unwrap();
+    loader.wait().unwrap();
+    until("the end of the registration", || !registered().contains(&kernel));
+    sleep(Duration::from_millis(500));
+    assert!(bulk.stop() > 100_000);
+}
+
+#[test]
+fn a_socket_may_be_connected_twice_and_over_ipv6() {
+    let what = "a socket that is connected twice";
+    if !able(what) {
+        return;
+    }
+    let namespace = match Namespace::create(&format!("pc-{}", name())) {
+        Ok(namespace) => namespace,
+        Err(error) => return skip(what, &error),
+    };
+    let loaded = Loaded::load(&name(), &defaults("lia"), None).unwrap();
+    inside(namespace.name(), || {
+        let Ok(listener) = TcpListener::bind("[::1]:0") else { return println!("  not over IPv6 here") };
+        let to = listener.local_addr().unwrap();
+        let near = Socket::new(Domain::IPV6, Type::STREAM, Some(Protocol::TCP)).unwrap();
+        near.set_tcp_congestion(loaded.name().as_bytes()).unwrap();
+        for round in 1..=2u64 {
+            near.connect(&to.into()).unwrap();
+            let mut far = listener.accept().unwrap().0;
+            (&near).write_all(&[7; 5000]).unwrap();
+            far.read_exact(&mut [0; 5000]).unwrap();
+            let flows = loaded.flows().unwrap();
+            assert_eq!((flows.len(), flows[0].id), (1, round));
+            assert_eq!((flows[0].remote, flows[0].local.ip()), (to, to.ip()));
+            let none = libc::sockaddr { sa_family: libc::AF_UNSPEC as u16, sa_data: [0; 14] };
+            // SAFETY: an open descriptor and an address of the size given
+            let failed = unsafe { libc::connect(near.as_raw_fd(), &raw const none, size_of_val(&none) as u32) };
+            assert_eq!(failed, 0, "disconnecting");
+            let counts = loaded.counts().unwrap();
+            assert_eq!((counts.opened, counts.closed, loaded.flows().unwrap().len()), (round, round, 0));
+        }
+        let counts = loaded.counts().unwrap();
+        // what was not acked when it was cut off may be missing, and what came after the last row was written
+        println!("  {counts:?}");
+        assert!(counts.bytes_acked <= 10_004, "{counts:?}");
+    })
+    .unwrap();
+}
+
+#[test]
+fn names_are_refused_with_the_reason() {
+    if !able("names of controllers") {
+        return;
+    }
+    let params = defaults("reno");
+    let loaded = Loaded::load(&name(), &params, None).unwrap();
+    for (name, code) in [
+        (loaded.name(), "controller-in-use"),
+        ("cubic", "controller-in-use"),
+        ("sixteen_letters_", "controller-name"),
+        ("", "controller-name"),
+    ] {
+        let error = Loaded::load(name, &params, None).unwrap_err();
+        assert_eq!((error.code(), error.exit()), (code, Exit::Usage), "{error}");
+    }
+    let error = Loaded::load(&name(), &defaults("css"), None).unwrap_err();
+    assert_eq!((error.code(), error.exit()), ("controller-not-in-kernel", Exit::Usage), "{error}");
+    assert!(error.to_string().contains("imtcp_bg"), "{error}");
+    for info in controllers_in_kernel() {
+        let free = free_name(info);
+        assert!(free.is_err() || free.is_ok_and(|name| name.starts_with(info.kernel_name) && name.len() < 16));
+    }
+}
+
+#[test]
+fn full_maps_stop_nobody() {
+    let what = "full maps";
+    if !able(what) {
+        return;
+    }
+    if !multipath() {
+        return println!("SKIPPED: {what}: this kernel has no MPTCP; mend: a kernel with CONFIG_MPTCP");
+    }
+    let Some(network) = network(what, &name(), &scenario(&TWO, "50 packets")) else { return };
+    let loaded = Request::new(&name(), &defaults("lia")).entries(1).load().unwrap();
+    let bulks: Vec<_> = (0..3).map(|_| Bulk::start(&network, Protocol::MPTCP, loaded.name())).collect();
+    sleep(Duration::from_millis(1500));
+    println!("{:?}", loaded.counts().unwrap());
+    assert!(loaded.connections() <= 1 && loaded.flows().unwrap().len() <= 1);
+    for bulk in bulks {
+        assert!(bulk.stop() > 100_000);
+    }
+    until("the release of all flows", || loaded.counts().unwrap().closed == loaded.counts().unwrap().opened);
+    let counts = loaded.counts().unwrap();
+    assert!(counts.ungrouped >= 3 && counts.unlisted >= 3 && counts.unstored == 0, "{counts:?}");
+    assert_eq!((loaded.connections(), loaded.flows().unwrap().len()), (0, 0));
+}
+
+/// Opens and closes connections over the loopback.
+fn churn(protocol: Protocol, control: &str, n: usize) {
+    let listener = socket(protocol, Some(control)); // its children have the controller too
+    listener.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    listener.listen(16).unwrap();
+    let listener = TcpListener::from(listener);
+    let to = listener.local_addr().unwrap();
+    for _ in 0..n {
+        let near = socket(protocol, Some(control));
+        near.set_linger(Some(Duration::ZERO)).unwrap(); // a reset: no port waits
+        near.connect(&to.into()).unwrap();
+        let mut far = listener.accept().unwrap().0;
+        (&near).write_all(b"x").unwrap();
+        far.read_exact(&mut [0]).unwrap();
+    }
+}
+
+#[test]
+fn ten_thousand_connections_leave_nothing_behind() {
+    let what = "leftovers of many connections";
+    if !able(what) {
+        return;
+    }
+    let namespace = match Namespace::create(&format!("pc-{}", name())) {
+        Ok(namespace) => namespace,
+        Err(error) => return skip(what, &error),
+    };
+    for (control, protocol, n) in
+        [("imtcp_bg", Protocol::TCP, 4500), ("lisa", Protocol::MPTCP, 500), ("lia", Protocol::TCP, 5000)]
+    {
+        if protocol == Protocol::MPTCP && !multipath() {
+            continue;
+        }
+        let loaded = Loaded::load(&name(), &defaults(control), None).unwrap();
+        inside(namespace.name(), || churn(protocol, loaded.name(), n)).unwrap();
+        until("the release of all flows", || loaded.counts().unwrap().closed == loaded.counts().unwrap().opened);
+        let counts = loaded.counts().unwrap();
+        println!("{control} {protocol:?}: {counts:?}");
+        assert_eq!(counts.opened, 2 * n as u64, "both ends");
+        assert_eq!((loaded.flows().unwrap().len(), loaded.connections(), counts.unstored), (0, 0, 0));
+    }
+}
+
+#[test]
+fn a_connection_that_falls_back_to_tcp_goes_on() {
+    let what = "MPTCP to a peer without it";
+    if !able(what) || !multipath() {
+        return;
+    }
+    let Some(network) = network(what, &name(), &scenario(&TWO[..1], "50 packets")) else { return };
+    let server = network.describe().server;
+    inside(&server, || fs::write("/proc/sys/net/mptcp/enabled", "0")).unwrap().unwrap();
+    let loaded = Loaded::load(&name(), &defaults("lia"), None).unwrap();
+    let d = network.describe();
+    let listener = inside(&server, || TcpListener::bind(SocketAddr::new(d.paths[0].remote, 0)).unwrap()).unwrap();
+    let near = inside(&d.client, || {
+        let near = socket(Protocol::MPTCP, Some(loaded.name()));
+        near.connect(&listener.local_addr().unwrap().into()).unwrap();
+        near
+    })
+    .unwrap();
+    let mut far = listener.accept().unwrap().0;
+    (&near).write_all(&[7; 100_000]).unwrap();
+    far.read_exact(&mut vec![0; 100_000]).unwrap();
+    let flows = loaded.flows().unwrap();
+    assert_eq!((flows.len(), flows[0].subflows), (1, 1), "{flows:?}");
+    drop((near, far));
+    until("the release of all flows", || loaded.counts().unwrap().closed == loaded.counts().unwrap().opened);
+    assert_eq!(loaded.connections(), 0);
+}

@@ -1,0 +1,102 @@
+//! Privileged: controllers that are pinned outlive their loader, are found, changed and removed.
+
+use std::ffi::CString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use pathcast_base::{Exit, Fault};
+use pathcast_congestion::{Params, controller};
+use pathcast_kernel::{Loaded, pin_root, pinned, ready, registered, remove};
+
+/// A name that nobody else in this kernel has.
+fn name() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    format!("pcp{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+fn defaults(control: &str) -> Params {
+    Params::new(controller(control).unwrap())
+}
+
+/// A bpffs of the test's own.
+struct Mount(PathBuf);
+
+impl Mount {
+    fn new() -> Option<Mount> {
+        let at = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name());
+        fs::create_dir_all(&at).unwrap();
+        let target = CString::new(at.to_str().unwrap()).unwrap();
+        // SAFETY: valid C strings
+        let failed = unsafe { libc::mount(c"bpf".as_ptr(), target.as_ptr(), c"bpf".as_ptr(), 0, std::ptr::null()) };
+        (failed == 0).then_some(Mount(at))
+    }
+}
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let target = CString::new(self.0.to_str().unwrap()).unwrap();
+        // SAFETY: a valid C string
+        unsafe { libc::umount2(target.as_ptr(), libc::MNT_DETACH) };
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+fn pin_and_remove(root: &Path) {
+    let kernel = name();
+    let at = root.join(&kernel);
+    let mut params = defaults("gsam");
+    params.set("st_div", 9).unwrap();
+    let error = Loaded::load(&kernel, &params, Some(&root.join("other"))).unwrap_err();
+    assert_eq!((error.code(), error.exit()), ("pin-path", Exit::Usage), "{error}");
+    drop(Loaded::load(&kernel, &params, Some(&at)).unwrap());
+    assert!(registered().contains(&kernel), "a pinned one stays");
+    let of = pinned(root).unwrap().into_iter().find(|pin| pin.name == kernel).unwrap();
+    assert_eq!((of.path.as_path(), of.of), (at.as_path(), Some(("gsam".into(), env!("CARGO_PKG_VERSION").into()))));
+    let again = Loaded::load(&kernel, &params, Some(&at)).unwrap_err();
+    assert_eq!(again.code(), "controller-in-use", "{again}");
+    assert!(at.join("link").exists(), "the refusal has touched nothing");
+    let opened = Loaded::open(&at).unwrap();
+    assert_eq!((opened.name(), opened.controller()), (kernel.as_str(), "gsam"));
+    assert_eq!(opened.params().unwrap().value("st_div").unwrap(), 9);
+    opened.set(&[("st_div", 10)]).unwrap();
+    drop(opened);
+    let opened = Loaded::open(&at).unwrap();
+    assert_eq!(opened.params().unwrap().value("st_div").unwrap(), 10);
+    assert_eq!(opened.flows().unwrap(), []);
+    opened.unload().unwrap();
+    assert!(!registered().contains(&kernel) && !at.exists(), "unloaded, nothing is left");
+    assert_eq!(Loaded::open(&at).unwrap_err().code(), "not-pinned");
+}
+
+#[test]
+fn a_pinned_controller_outlives_its_loader() {
+    let what = "pinned controllers";
+    if let Err(error) = ready() {
+        assert_eq!(error.exit(), Exit::Missing, "{error}");
+        return println!("SKIPPED: {what}: {error}");
+    }
+    let Some(mount) = Mount::new() else {
+        return println!("SKIPPED: {what}: a bpffs cannot be mounted here; mend: run as root");
+    };
+    pin_and_remove(&mount.0);
+    // what a loader leaves that dies half way: no link
+    let kernel = name();
+    let at = mount.0.join(&kernel);
+    drop(Loaded::load(&kernel, &defaults("lp"), Some(&at)).unwrap());
+    fs::remove_file(at.join("link")).unwrap();
+    let start = Instant::now();
+    while registered().contains(&kernel) {
+        assert!(start.elapsed() < Duration::from_secs(10), "without its link it is not registered");
+        sleep(Duration::from_millis(10));
+    }
+    assert_eq!(pinned(&mount.0).unwrap()[0].of, None, "it is stale");
+    drop(Loaded::load(&kernel, &defaults("lp"), Some(&at)).unwrap());
+    assert!(pinned(&mount.0).unwrap()[0].of.is_some(), "and the next load replaces it");
+    remove(&at).unwrap();
+    assert_eq!(pinned(&mount.0).unwrap(), []);
+    assert_eq!(remove(&at).unwrap_err().exit(), Exit::Usage);
+    // where pathcast itself pins
+    pin_and_remove(&pin_root().unwrap());
+}

@@ -1,0 +1,254 @@
+//! Privileged: every call of a live flow's controller in the kernel, replayed natively, gives the same to the byte. Over
+//! emulated paths with random loss and a stop of a second; TCP, and MPTCP with two and with four subflows.
+
+mod bits;
+mod live;
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use bits::{ACK, Call, EVENT, GROW, INIT, RELEASE, SEND, SSTHRESH, TestBuild, UNDO, native};
+use libbpf_rs::{Link, MapCore, RingBuffer};
+use live::{Bulk, multipath, network, scenario, set, skip};
+use pathcast_congestion::{Event, Info, Instance, Params};
+use pathcast_emu::Network;
+use pathcast_kernel::{controllers_in_kernel, ready};
+use pathcast_scenario::Direction;
+use socket2::Protocol;
+
+/// Place of `lost` in the counts of `bpf/socket.h`.
+const LOST: usize = 8;
+
+/// A controller's test build in the kernel, and what its flows have recorded.
+struct Recorder {
+    // the ring and the link go before the object
+    ring: RingBuffer<'static>,
+    _link: Link,
+    build: TestBuild,
+    calls: Rc<RefCell<Vec<Call>>>,
+    info: &'static Info,
+    name: String,
+}
+
+impl Recorder {
+    fn start(info: &'static Info, name: String) -> Recorder {
+        let mut build = TestBuild::load(&Params::new(info), &name);
+        let calls = Rc::new(RefCell::new(Vec::new()));
+        let sink = calls.clone();
+        let ring = build.ring(move |call| sink.borrow_mut().push(call));
+        let link = build.attach();
+        Recorder { ring, _link: link, build, calls, info, name }
+    }
+
+    fn count(&self, hook: u32) -> usize {
+        self.calls.borrow().iter().filter(|call| call.hook == hook).count()
+    }
+
+    /// Calls that the native controller answers otherwise; each socket has a controller of its own, from its `init` on.
+    fn replay(&self, params: &Params) -> (usize, Option<String>) {
+        let mut instances = BTreeMap::new();
+        let (mut differences, mut first) = (0, None);
+        for (at, call) in self.calls.borrow().iter().enumerate() {
+            if call.hook == INIT {
+                instances.insert(call.socket, Instance::new(params));
+            }
+            let instance = instances.get_mut(&call.socket).expect("nothing comes before init");
+            let mut flow = call.before;
+            let ours = native(instance, call.hook, call.event, &mut flow, &call.ack);
+            if ours != call.after {
+                differences += 1;
+                first.get_or_insert_with(|| format!("call {at}: {call:?}\n natively {ours:?}"));
+            }
+        }
+        (differences, first)
+    }
+
+    /// How often a sibling was seen in a view, each time as it had reported itself once; else what was not.
+    fn siblings(&self) -> Result<usize, String> {
+        let calls = self.calls.borrow();
+        let mut reports: BTreeMap<u32, BTreeSet<[u32; 4]>> = BTreeMap::new();
+        for call in calls.iter() {
+            let flow = &call.before;
+            let id = flow.group.peer[flow.slot as usize].id;
+            let reported = reports.entry(id).or_default();
+            reported.insert([flow.cwnd, flow.ssthresh, flow.srtt_us, flow.in_flight]);
+            if let (INIT, Some([cwnd, _, ssthresh, ..])) = (call.hook, call.after.window) {
+                reported.insert([cwnd, ssthresh, flow.srtt_us, flow.in_flight]);
+            }
+        }
+        let mut seen = 0;
+        for call in calls.iter() {
+            let flow = &call.before;
+            let used = flow.group.peer.iter().enumerate().filter(|(_, peer)| peer.used == 1);
+            for (slot, peer) in used.clone() {
+                let report = [peer.cwnd, peer.ssthresh, peer.srtt_us, peer.in_flight];
+                let own = slot == flow.slot as usize;
+                let now = [flow.cwnd, flow.ssthresh, flow.srtt_us, flow.in_flight];
+                let fresh = !own || !matches!(call.hook, INIT | GROW | SSTHRESH) || report == now;
+                if !fresh || !reports.get(&peer.id).is_some_and(|reports| reports.contains(&report)) {
+                    return Err(format!("slot {slot} was never {peer:?}: {call:?}"));
+                }
+                seen += usize::from(!own);
+            }
+            if used.count() != flow.group.n as usize || flow.group.joins < flow.group.n {
+                return Err(format!("the group does not add up: {call:?}"));
+            }
+        }
+        Ok(seen)
+    }
+
+    /// Entries that are left in a map.
+    fn left(&self, map: &str) -> usize {
+        self.build.object.maps().find(|m| m.name() == map).map_or(0, |map| map.keys().count())
+    }
+}
+
+/// Reads the rings for a while.
+fn during(recorders: &[Recorder], ms: u64) {
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_millis(ms) {
+        for recorder in recorders {
+            recorder.ring.consume().unwrap();
+        }
+        sleep(Duration::from_millis(5));
+    }
+}
+
+/// What the recordings were of.
+#[derive(Default)]
+struct Seen(BTreeMap<String, usize>);
+
+impl Seen {
+    fn see(&mut self, what: impl Into<String>, n: usize) {
+        *self.0.entry(what.into()).or_default() += n;
+    }
+}
+
+/// Flows of these controllers together, over all paths, and their replay.
+fn record(network: &mut Network, paths: usize, kind: (Protocol, Direction), infos: &[&'static Info], seen: &mut Seen) {
+    static BATCH: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    let batch = BATCH.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+    let name = |i: usize| format!("pcr{}_{batch}{i}", std::process::id());
+    let recorders: Vec<_> = infos.iter().enumerate().map(|(i, info)| Recorder::start(info, name(i))).collect();
+    set(network, paths, "loss", "0");
+    let flows: Vec<_> = recorders.iter().map(|r| Bulk::of(network, kind.0, kind.1, &r.name)).collect();
+    during(&recorders, 800);
+    set(network, paths, "loss", "0.01");
+    during(&recorders, 700);
+    set(network, paths, "loss", "1");
+    during(&recorders, 1000);
+    set(network, paths, "loss", "0");
+    during(&recorders, 800);
+    let stops: Vec<_> = flows.into_iter().map(|flow| std::thread::spawn(|| flow.stop())).collect();
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(30) && recorders.iter().any(|r| r.count(RELEASE) < r.count(INIT)) {
+        during(&recorders, 50);
+    }
+    let bytes: Vec<u64> = stops.into_iter().map(|stop| stop.join().unwrap()).collect();
+    for (recorder, bytes) in recorders.iter().zip(bytes) {
+        let (differences, first) = recorder.replay(&Params::new(recorder.info));
+        let calls = recorder.calls.borrow();
+        let sockets = recorder.count(INIT);
+        println!(
+            "{:<15} {:>3} subflows {:>6} calls {:>2} differences {:>8} bytes; ack {} grow {} send {} ssthresh {} undo {} event {}",
+            recorder.info.name,
+            sockets,
+            calls.len(),
+            differences,
+            bytes,
+            recorder.count(ACK),
+            recorder.count(GROW),
+            recorder.count(SEND),
+            recorder.count(SSTHRESH),
+            recorder.count(UNDO),
+            recorder.count(EVENT),
+        );
+        assert_eq!(differences, 0, "{}: {}", recorder.info.name, first.unwrap_or_default());
+        let siblings = recorder.siblings().unwrap_or_else(|what| panic!("{}: {what}", recorder.info.name));
+        seen.see("views of siblings", siblings);
+        assert_eq!(recorder.build.count(LOST), 0, "{}: the recording has holes", recorder.info.name);
+        assert_eq!(sockets, recorder.count(RELEASE), "{}: every socket is released", recorder.info.name);
+        assert_eq!((recorder.left("groups"), recorder.left("flows")), (0, 0), "{}: left behind", recorder.info.name);
+        seen.see(format!("{} subflows", calls.iter().map(|c| c.before.group.n).max().unwrap_or(0)), 1);
+        let timeouts = calls.iter().filter(|c| c.hook == EVENT && c.event == Event::Timeout as u32).count();
+        seen.see("timeouts", timeouts);
+        seen.see("reductions", recorder.count(SSTHRESH));
+        seen.see("undone reductions", recorder.count(UNDO));
+        seen.see("mails posted", calls.iter().filter(|c| c.after.window.is_some_and(|w| w[4] > 0)).count());
+        seen.see("mails read", calls.iter().filter(|c| c.before.mail > 0).count());
+        seen.see("paced transmit opportunities", calls.iter().filter(|c| c.hook == SEND && c.after.pace > 0).count());
+        seen.see("one-way delays", calls.iter().filter(|c| c.hook == ACK && c.delay).count());
+        let results = calls.iter().filter(|c| c.hook == ACK && c.after.word[1] != c.before.word[1]).count();
+        if recorder.info.name.starts_with("imtcp") {
+            seen.see("results of the inline measurement", results);
+        }
+        // the replay can fail: it does with another initial threshold
+        let mut other = Params::new(recorder.info);
+        other.set("initial_ssthresh_bytes", 9000).unwrap();
+        assert!(recorder.replay(&other).0 > 0, "{}: other parameters give the same", recorder.info.name);
+    }
+}
+
+#[test]
+fn recordings_of_live_flows_replay_to_the_byte() {
+    let what = "replay of live flows' controllers";
+    if let Err(error) = ready() {
+        return skip(what, &error);
+    }
+    // all of them, and four subflows, take a minute and a half: behind `make evidence`
+    let whole = std::env::var_os("PATHCAST_EVIDENCE").is_some();
+    let infos: Vec<&'static Info> =
+        controllers_in_kernel().filter(|info| whole || ["lia", "lisa", "nice"].contains(&info.name)).collect();
+    let mut seen = Seen::default();
+    let id = |n: usize| format!("r{n}-{}", std::process::id());
+    let two = scenario(&[("30Mbit", "10ms"), ("20Mbit", "20ms")], "80 packets");
+    {
+        let Some(mut network) = network(what, &id(2), &two) else { return };
+        let uncoupled = ["imtcp", "imtcp_bg", "nice", "lp", "ledbatpp"];
+        for of in uncoupled.chunks(3) {
+            let batch: Vec<_> = infos.iter().copied().filter(|info| of.contains(&info.name)).collect();
+            record(&mut network, 2, (Protocol::TCP, Direction::Ab), &batch, &mut seen);
+        }
+        if multipath() {
+            for batch in infos.chunks(5) {
+                record(&mut network, 2, (Protocol::MPTCP, Direction::Ab), batch, &mut seen);
+            }
+        }
+    }
+    if whole && multipath() {
+        let four =
+            scenario(&[("8Mbit", "10ms"), ("6Mbit", "20ms"), ("8Mbit", "15ms"), ("4Mbit", "30ms")], "30 packets");
+        let Some(mut network) = network(what, &id(4), &four) else { return };
+        for batch in infos.chunks(5) {
+            record(&mut network, 4, (Protocol::MPTCP, Direction::Ab), batch, &mut seen);
+        }
+        println!("the server sends");
+        let coupled: Vec<_> = infos.iter().copied().filter(|i| ["lia", "olia", "lisa"].contains(&i.name)).collect();
+        record(&mut network, 4, (Protocol::MPTCP, Direction::Ba), &coupled, &mut seen);
+    } else if !multipath() {
+        println!("SKIPPED: {what} over MPTCP: this kernel has none; mend: a kernel with CONFIG_MPTCP");
+    }
+    for (what, n) in &seen.0 {
+        println!("{n:>8}  {what}");
+    }
+    if !whole {
+        return;
+    }
+    for what in [
+        "timeouts",
+        "reductions",
+        "one-way delays",
+        "paced transmit opportunities",
+        "results of the inline measurement",
+    ] {
+        assert!(seen.0.get(what).is_some_and(|n| *n > 0), "never seen: {what}");
+    }
+    if multipath() {
+        for what in ["2 subflows", "4 subflows", "views of siblings"] {
+            assert!(seen.0.get(what).is_some_and(|n| *n > 0), "never seen: {what}");
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What the eBPF program counts, read from the bytes of its maps (the structs of `launch.bpf.c`).
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv6Addr};
+
+use crate::program::Program;
+
+const KEY_BYTES: usize = 52;
+const USE_BYTES: usize = 48;
+const FLOW_BYTES: usize = 120;
+pub(crate) const FAULT_BYTES: usize = 16;
+
+fn word(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..at + 8)?.try_into().ok().map(u64::from_ne_bytes)
+}
+
+/// What connections have in common that are counted together.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key {
+    pub local: IpAddr,
+    pub remote: IpAddr,
+    pub mptcp: bool,
+    pub control: String,
+}
+
+impl Key {
+    pub fn read(bytes: &[u8]) -> Option<Key> {
+        let bytes = bytes.get(..KEY_BYTES)?;
+        let address = |at: usize| {
+            let octets: [u8; 16] = bytes[at..at + 16].try_into().ok()?;
+            Some(Ipv6Addr::from(octets).to_canonical())
+        };
+        let control = bytes[36..].split(|&b| b == 0).next().unwrap_or_default();
+        Some(Key {
+            local: address(0)?,
+            remote: address(16)?,
+            mptcp: bytes[32] != 0 || bytes[35] != 0,
+            control: String::from_utf8_lossy(control).into_owned(),
+        })
+    }
+}
+
+/// Sums, in bytes but for the first two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Use {
+    pub flows: u64,
+    /// Of `flows`, those that joined a connection of Multipath TCP as a further subflow.
+    pub joins: u64,
+    pub acked: u64,
+    pub received: u64,
+    pub sent: u64,
+    pub resent: u64,
+}
+
+impl Use {
+    pub fn read(bytes: &[u8]) -> Option<Use> {
+        let at = |i: usize| word(bytes.get(..USE_BYTES)?, 8 * i);
+        Some(Use { flows: at(0)?, joins: at(1)?, acked: at(2)?, received: at(3)?, sent: at(4)?, resent: at(5)? })
+    }
+
+    pub fn add(&mut self, other: &Use) {
+        self.flows += other.flows;
+        self.joins += other.joins;
+        self.acked += other.acked;
+        self.received += other.received;
+        self.sent += other.sent;
+        self.resent += other.resent;
+    }
+}
+
+/// An open connection.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Flow {
+    pub key: Key,
+    /// Written by the program, not yet acknowledged [byte].
+    pub pending: u64,
+    pub counts: Use,
+}
+
+impl Flow {
+    pub fn read(bytes: &[u8]) -> Option<Flow> {
+        let bytes = bytes.get(..FLOW_BYTES)?;
+        Some(Flow { key: Key::read(bytes)?, pending: word(bytes, 64)?, counts: Use::read(&bytes[72..])? })
+    }
+}
+
+/// Connections that could not be controlled, or not be counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Faults {
+    pub uncontrolled: u64,
+    pub uncounted: u64,
+}
+
+impl Faults {
+    pub fn read(bytes: &[u8]) -> Option<Faults> {
+        Some(Faults { uncontrolled: word(bytes, 0)?, uncounted: word(bytes, 8)? })
+    }
+}
+
+/// The sums of everything, open or closed, and how many are open.
+pub(crate) fn sums(program: &Program) -> (BTreeMap<Key, Use>, u64) {
+    let open = program.flows();
+    let mut sums: BTreeMap<Key, Use> = program.closed().into_iter().collect();
+    for flow in &open {
+        sums.entry(flow.key.clone()).or_default().add(&flow.counts);
+    }
+    (sums, open.len() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bytes_are_where_the_program_puts_them() {
+        let mut bytes = [0u8; FLOW_BYTES];
+        bytes[10..16].copy_from_slice(&[0xff, 0xff, 10, 0, 0, 1]);
+        bytes[16..32].copy_from_slice(&"fd00::2".parse::<Ipv6Addr>().unwrap().octets());
+        bytes[32..36].copy_from_slice(&1u32.to_ne_bytes());
+        bytes[36..40].copy_from_slice(b"reno");
+        bytes[64..72].copy_from_slice(&7u64.to_ne_bytes());
+        for i in 0..6u64 {
+            bytes[72 + 8 * i as usize..][..8].copy_from_slice(&(i + 1).to_ne_bytes());
+        }
+        let flow = Flow::read(&bytes).unwrap();
+        let ends = ("10.0.0.1".parse().unwrap(), "fd00::2".parse().unwrap());
+        assert_eq!((flow.key.local, flow.key.remote, flow.key.mptcp, flow.pending), (ends.0, ends.1, true, 7));
+        assert_eq!(flow.key.control, "reno");
+        assert_eq!(flow.counts, Use { flows: 1, joins: 2, acked: 3, received: 4, sent: 5, resent: 6 });
+        assert!(Flow::read(&bytes[1..]).is_none());
+    }
+}

@@ -1,0 +1,185 @@
+//! The local addresses that further subflows may use.
+//!
+//! They are endpoints of the kernel's path manager, which belong to the network namespace and not to a program: while a
+//! run has them, connections of other programs over Multipath TCP in the same namespace may get subflows from them too.
+//! The alternative, the user-space path manager, would change a setting of the whole namespace at every socket(2) of the
+//! program. Endpoints that exist are used and left alone; what was added is removed, by the last of the runs that use
+//! it. Limits are never changed.
+//!
+//! The first subflow leaves from where the routes send it. An endpoint with its address adds nothing.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use pathcast_net::{HostSockets, SocketMaker};
+
+use crate::error::LaunchError;
+
+/// Endpoints for which a run holds a lock; its file says that pathcast made the endpoint.
+pub(crate) struct Endpoints {
+    held: Vec<(IpAddr, PathBuf, File)>,
+}
+
+/// Refuses addresses that cannot serve, and more than this host allows.
+///
+/// # Errors
+/// `LocalAddress`, `Limits`, `Argument`.
+pub(crate) fn check(paths: &[IpAddr]) -> Result<(), LaunchError> {
+    let interfaces = HostSockets.interfaces().map_err(LaunchError::system("listing this host's addresses"))?;
+    for (i, &address) in paths.iter().enumerate() {
+        if paths[..i].contains(&address) {
+            return Err(LaunchError::Argument(format!("--paths names {address} twice")));
+        }
+        if !interfaces.iter().any(|i| i.address == address) {
+            let mut available: Vec<_> =
+                interfaces.iter().filter(|i| i.up && !i.loopback).map(|i| i.address.to_string()).collect();
+            available.dedup();
+            return Err(LaunchError::LocalAddress { address, available: available.join(" ") });
+        }
+    }
+    // the address of the first subflow is most often one of them
+    let need = (paths.len() as u32).saturating_sub(1);
+    let have = pathcast_net::limits(&HostSockets).map_err(|e| {
+        LaunchError::missing(format!("the kernel's MPTCP path manager ({e})"), "a kernel with CONFIG_MPTCP")
+    })?;
+    if need > have.subflows { Err(LaunchError::Limits { need, have: have.subflows }) } else { Ok(()) }
+}
+
+fn ip(arguments: &[&str]) -> Result<Vec<u8>, LaunchError> {
+    let what = || format!("`ip {}`", arguments.join(" "));
+    match Command::new("ip").args(arguments).output() {
+        Ok(o) if o.status.success() => Ok(o.stdout),
+        Ok(o) => {
+            let text = String::from_utf8_lossy(&o.stderr).trim().to_owned();
+            if text.contains("not permitted") {
+                return Err(LaunchError::missing(format!("the privilege for {}", what()), "run as root"));
+            }
+            Err(LaunchError::System { what: what(), source: io::Error::other(text) })
+        }
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            Err(LaunchError::missing("the program `ip`", "install the Debian package iproute2"))
+        }
+        Err(source) => Err(LaunchError::System { what: what(), source }),
+    }
+}
+
+/// (id, address) of every endpoint for subflows from any port.
+fn present() -> Result<Vec<(u64, IpAddr)>, LaunchError> {
+    let text = ip(&["-j", "mptcp", "endpoint", "show"])?;
+    let all: Vec<serde_json::Value> = serde_json::from_slice(&text).unwrap_or_default();
+    // a flag is a key, or a word in a list, depending on the version of `ip`
+    let subflow = |e: &serde_json::Value| {
+        e["subflow"] == true || e["flags"].as_array().is_some_and(|f| f.iter().any(|f| f == "subflow"))
+    };
+    let read = |e: &serde_json::Value| Some((e["id"].as_u64()?, e["address"].as_str()?.parse().ok()?));
+    Ok(all.iter().filter(|e| subflow(e) && e["port"].is_null()).filter_map(read).collect())
+}
+
+fn add(address: IpAddr) -> Result<(), LaunchError> {
+    let interfaces = HostSockets.interfaces().map_err(LaunchError::system("listing this host's addresses"))?;
+    let device = interfaces.iter().find(|i| i.address == address).map(|i| i.name.as_str());
+    let text = address.to_string();
+    let mut arguments = vec!["mptcp", "endpoint", "add", &text, "subflow"];
+    arguments.extend(device.iter().flat_map(|name| ["dev", name]));
+    ip(&arguments).map(drop)
+}
+
+fn delete(address: IpAddr) -> Result<bool, LaunchError> {
+    let Some((id, _)) = present()?.into_iter().find(|(_, a)| *a == address) else { return Ok(false) };
+    ip(&["mptcp", "endpoint", "delete", "id", &id.to_string()]).map(|_| true)
+}
+
+/// One file an address and network namespace.
+fn lock_path(directory: &Path, address: IpAddr) -> io::Result<PathBuf> {
+    let namespace = fs::metadata("/proc/thread-self/ns/net")?.ino();
+    Ok(directory.join(format!("endpoint-{}-{namespace}", address.to_string().replace(':', "_"))))
+}
+
+/// Locks the file, which may be removed by another just before; waits only if `wait`.
+fn lock(path: &Path, kind: i32) -> io::Result<File> {
+    loop {
+        let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path)?;
+        flock(&file, kind)?;
+        if fs::metadata(path).is_ok_and(|now| file.metadata().is_ok_and(|ours| now.ino() == ours.ino())) {
+            return Ok(file);
+        }
+    }
+}
+
+fn flock(file: &File, kind: i32) -> io::Result<()> {
+    // SAFETY: an open descriptor
+    if unsafe { libc::flock(file.as_raw_fd(), kind) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+impl Endpoints {
+    /// Adds those of `paths` that are not there. The files that say what pathcast made are in `directory`.
+    ///
+    /// # Errors
+    /// What `ip` says; nothing is left added then.
+    pub fn add(paths: &[IpAddr], directory: &Path) -> Result<Endpoints, LaunchError> {
+        let mut endpoints = Endpoints { held: Vec::new() };
+        let failed = |e| LaunchError::system(format!("locking a file in {}", directory.display()))(e);
+        fs::create_dir_all(directory).map_err(failed)?;
+        for &address in paths {
+            let path = lock_path(directory, address).map_err(failed)?;
+            // alone while it is decided whether the endpoint is there
+            let file = lock_alone(&path).map_err(failed)?;
+            endpoints.held.push((address, path.clone(), file)); // from here on a failure undoes it
+            if !present()?.iter().any(|(_, a)| *a == address) {
+                fs::write(&path, "made by pathcast\n").map_err(failed)?;
+                add(address)?;
+            }
+            // before the next address is locked, or two runs could wait for each other
+            let (.., file) = endpoints.held.last().expect("just pushed");
+            flock(file, libc::LOCK_SH).map_err(failed)?;
+        }
+        Ok(endpoints)
+    }
+}
+
+/// Alone, or, where another run has it, together with that one, which keeps the endpoint there.
+fn lock_alone(path: &Path) -> io::Result<File> {
+    match lock(path, libc::LOCK_EX | libc::LOCK_NB) {
+        Err(e) if e.kind() == io::ErrorKind::WouldBlock => lock(path, libc::LOCK_SH),
+        other => other,
+    }
+}
+
+impl Drop for Endpoints {
+    fn drop(&mut self) {
+        for (address, path, file) in self.held.drain(..) {
+            let _ = release(address, &path, &file); // a later `remove_endpoint` says what is in the way
+        }
+    }
+}
+
+/// Deletes the endpoint if it is pathcast's and no other run holds it.
+fn release(address: IpAddr, path: &Path, file: &File) -> Result<bool, LaunchError> {
+    if flock(file, libc::LOCK_EX | libc::LOCK_NB).is_err() {
+        return Ok(false); // the last one does it
+    }
+    let ours = file.metadata().is_ok_and(|m| m.len() > 0);
+    let removed = if ours { delete(address)? } else { false };
+    let _ = fs::remove_file(path);
+    Ok(removed)
+}
+
+/// Removes the endpoint that a killed run has added in this network namespace, unless another run uses it; says whether
+/// it was removed. `directory` is that of the run ([`crate::Launch::directory`]).
+///
+/// # Errors
+/// What `ip` says; the system's.
+pub fn remove_endpoint(address: IpAddr, directory: &Path) -> Result<bool, LaunchError> {
+    let failed = || LaunchError::system(format!("removing the endpoint {address}"));
+    let path = lock_path(directory, address).map_err(failed())?;
+    if !path.exists() {
+        return Ok(false);
+    }
+    let file = lock(&path, libc::LOCK_SH).map_err(failed())?;
+    release(address, &path, &file)
+}

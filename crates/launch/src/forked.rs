@@ -1,0 +1,228 @@
+//! The socket maker's own side: what runs in its process. Only system calls.
+
+use std::ffi::CString;
+use std::mem::zeroed;
+use std::os::fd::RawFd;
+use std::ptr::null;
+use std::sync::atomic::Ordering;
+
+use crate::maker::{Counts, take_over};
+
+/// Everything that it needs, made before the fork. Absent descriptors are -1; the others are above 2.
+pub(crate) struct Forked {
+    /// Where the listener comes from.
+    pub channel: RawFd,
+    /// Takes the error number of the start; closed by our end.
+    pub life: RawFd,
+    /// The cgroup's list of processes.
+    pub processes: RawFd,
+    /// The network namespace that we are in.
+    pub network: RawFd,
+    /// Controller for the sockets; empty: none.
+    pub control: CString,
+    pub counts: *const Counts,
+}
+
+/// Room for `/proc/<number>/ns/net` and its 0.
+struct Path {
+    bytes: [u8; 48],
+    /// Length of `/proc/<number>`.
+    stem: usize,
+}
+
+impl Path {
+    fn of(task: u32) -> Path {
+        let mut digits = [0u8; 10];
+        let (mut n, mut rest) = (0, task);
+        loop {
+            digits[n] = b'0' + (rest % 10) as u8;
+            n += 1;
+            rest /= 10;
+            if rest == 0 {
+                break;
+            }
+        }
+        let mut path = Path { bytes: [0; 48], stem: 6 + n };
+        for (to, from) in path.bytes.iter_mut().zip(b"/proc/".iter().chain(digits[..n].iter().rev())) {
+            *to = *from;
+        }
+        path
+    }
+
+    fn below(mut self, tail: &[u8]) -> Path {
+        for (to, from) in self.bytes[self.stem..47].iter_mut().zip(tail) {
+            *to = *from;
+        }
+        self
+    }
+
+    fn stat(&self) -> Option<libc::stat> {
+        // SAFETY: a string with a final zero, and a place for the answer
+        unsafe {
+            let mut answer: libc::stat = zeroed();
+            (libc::stat(self.bytes.as_ptr().cast(), &mut answer) == 0).then_some(answer)
+        }
+    }
+}
+
+impl Forked {
+    /// Lives here until nothing is under the filter any more.
+    pub fn run(&self) -> ! {
+        // SAFETY: system calls on descriptors that are ours alone since the fork
+        unsafe {
+            libc::setsid(); // no terminal's signals; all others were blocked before the fork
+            libc::prctl(libc::PR_SET_NAME, c"pathcast-mptcp".as_ptr(), 0, 0, 0);
+            libc::setpriority(libc::PRIO_PROCESS, 0, -5); // somebody always waits for it; as root
+            let null_device = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
+            for stream in 0..3 {
+                libc::dup2(null_device, stream); // the program's pipes must not stay open because of us
+            }
+            self.close_others();
+            libc::chdir(c"/".as_ptr());
+            let mut error = 0;
+            if self.processes >= 0 && libc::write(self.processes, c"0".as_ptr().cast(), 1) != 1 {
+                error = *libc::__errno_location();
+            }
+            libc::send(self.life, (&raw const error).cast(), size_of_val(&error), libc::MSG_NOSIGNAL);
+            if error != 0 {
+                libc::_exit(1);
+            }
+            libc::close(self.processes);
+            let listener = take_over(self.channel);
+            libc::close(self.channel);
+            if listener >= 0 {
+                self.serve(listener);
+            }
+            libc::_exit(0)
+        }
+    }
+
+    /// Closes every descriptor from 3 on that is not in `self`.
+    fn close_others(&self) {
+        let mut from = 3;
+        loop {
+            let kept = [self.channel, self.life, self.processes, self.network];
+            let next = kept.iter().copied().filter(|&fd| fd >= from).min();
+            let last = next.map_or(libc::c_uint::MAX, |fd| fd as libc::c_uint - 1);
+            if last >= from as libc::c_uint {
+                // SAFETY: nothing in this process uses them
+                unsafe { libc::syscall(libc::SYS_close_range, from as libc::c_uint, last, 0) };
+            }
+            match next {
+                Some(fd) => from = fd + 1,
+                None => return,
+            }
+        }
+    }
+
+    fn serve(&self, listener: RawFd) {
+        // wakes us where the caller runs, which waits anyway (Linux 6.6, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
+        // SAFETY: a plain number
+        unsafe { libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS as _, 1u64) };
+        loop {
+            // SAFETY: all pointers are to locals of the types that the calls want; the descriptors are ours
+            unsafe {
+                let mut poll = libc::pollfd { fd: listener, events: libc::POLLIN, revents: 0 };
+                if libc::poll(&mut poll, 1, -1) < 0 && *libc::__errno_location() != libc::EINTR {
+                    return;
+                }
+                if poll.revents & libc::POLLIN == 0 {
+                    if poll.revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0 {
+                        return; // nobody is under the filter any more
+                    }
+                    continue;
+                }
+                let mut call: libc::seccomp_notif = zeroed();
+                if libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_RECV as _, &mut call) != 0 {
+                    match *libc::__errno_location() {
+                        libc::EINTR | libc::ENOENT => continue, // the caller died meanwhile
+                        _ => return,
+                    }
+                }
+                if self.answer(listener, &call) {
+                    (*self.counts).made.fetch_add(1, Ordering::Relaxed);
+                    continue;
+                }
+                (*self.counts).left.fetch_add(1, Ordering::Relaxed);
+                let mut reply: libc::seccomp_notif_resp = zeroed();
+                reply.id = call.id;
+                reply.flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as _;
+                libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_SEND as _, &mut reply);
+            }
+        }
+    }
+
+    /// Gives the caller a socket; false when the kernel shall do what was asked for itself.
+    unsafe fn answer(&self, listener: RawFd, call: &libc::seccomp_notif) -> bool {
+        let kind = call.data.args[1] as libc::c_int;
+        // SAFETY: as in `serve`
+        unsafe {
+            let fd = self.socket(call.pid, call.data.args[0] as libc::c_int, kind);
+            if fd < 0 {
+                return false;
+            }
+            let mut add: libc::seccomp_notif_addfd = zeroed();
+            add.id = call.id;
+            add.flags = libc::SECCOMP_ADDFD_FLAG_SEND as _;
+            add.srcfd = fd as _;
+            add.newfd_flags = (kind & libc::SOCK_CLOEXEC) as _; // the same bit as O_CLOEXEC
+            let done = libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_ADDFD as _, &mut add);
+            let gone = done < 0 && *libc::__errno_location() == libc::ENOENT;
+            libc::close(fd);
+            // a caller without room for descriptors gets the kernel's own error from the kernel
+            done >= 0 || gone
+        }
+    }
+
+    /// The socket, in the network namespace of the task and owned by its user.
+    unsafe fn socket(&self, task: u32, domain: libc::c_int, kind: libc::c_int) -> RawFd {
+        let there = Path::of(task).below(b"/ns/net");
+        // SAFETY: as in `serve`; a thread of a process that has no other
+        unsafe {
+            let mut away = false;
+            let mut here: libc::stat = zeroed();
+            if self.network >= 0 && libc::fstat(self.network, &mut here) == 0 {
+                let Some(theirs) = there.stat() else { return -1 };
+                if (theirs.st_dev, theirs.st_ino) != (here.st_dev, here.st_ino) {
+                    let namespace = libc::open(there.bytes.as_ptr().cast(), libc::O_RDONLY | libc::O_CLOEXEC);
+                    away = namespace >= 0 && libc::setns(namespace, libc::CLONE_NEWNET) == 0;
+                    libc::close(namespace);
+                    if !away {
+                        return -1;
+                    }
+                }
+            }
+            if let Some(owner) = Path::of(task).stat() {
+                libc::syscall(libc::SYS_setfsgid, owner.st_gid);
+                libc::syscall(libc::SYS_setfsuid, owner.st_uid);
+            }
+            let fd = libc::socket(domain, kind | libc::SOCK_CLOEXEC, libc::IPPROTO_MPTCP);
+            libc::syscall(libc::SYS_setfsuid, libc::geteuid());
+            libc::syscall(libc::SYS_setfsgid, libc::getegid());
+            if away && libc::setns(self.network, libc::CLONE_NEWNET) != 0 {
+                libc::_exit(1); // never to make a socket in the wrong place
+            }
+            let name = self.control.as_bytes();
+            if fd >= 0 && !name.is_empty() {
+                let value = if name.is_empty() { null() } else { name.as_ptr() };
+                // the cgroup's program sets it on every subflow; this makes it the connection's own too
+                libc::setsockopt(fd, libc::IPPROTO_TCP, libc::TCP_CONGESTION, value.cast(), name.len() as _);
+            }
+            fd
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_tasks_are_written_without_allocation() {
+        for (task, text) in [(0, "/proc/0/ns/net"), (7, "/proc/7/ns/net"), (u32::MAX, "/proc/4294967295/ns/net")] {
+            let path = Path::of(task).below(b"/ns/net");
+            assert_eq!(std::ffi::CStr::from_bytes_until_nul(&path.bytes).unwrap().to_str(), Ok(text));
+        }
+        assert!(Path::of(std::process::id()).stat().is_some());
+    }
+}

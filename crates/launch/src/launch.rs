@@ -1,0 +1,275 @@
+//! A run from its beginning to its end.
+
+use std::ffi::OsString;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use pathcast_net::{Family, HostSockets, Protocol, SocketMaker};
+
+use crate::account::{self, Account};
+use crate::cgroup::{self, Cgroup};
+use crate::control;
+use crate::counters::sums;
+use crate::endpoints::{self, Endpoints};
+use crate::error::LaunchError;
+use crate::filter;
+use crate::maker::Maker;
+use crate::program::{self, Program};
+use crate::report::Report;
+use crate::signals::Passing;
+use crate::spawn::spawn;
+use crate::terminal::Terminal;
+use crate::wait::wait;
+
+/// How long a program's last bytes may go on being acknowledged after its end before the report is written …
+const LAST_BYTES: Duration = Duration::from_secs(2);
+/// … while so long does not pass without any.
+const SILENCE: Duration = Duration::from_millis(250);
+/// How long the socket maker has to see that nobody needs it any more.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// A program, and how its TCP is to be run.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// Names the run, and its cgroup `pathcast-<id>`: lower-case letters, digits and `-`, at most 24.
+    pub id: String,
+    /// The program and its arguments.
+    pub command: Vec<OsString>,
+    /// A controller as the kernel calls it; none: the system's.
+    pub control: Option<String>,
+    /// Multipath TCP in the place of TCP.
+    pub mptcp: bool,
+    /// Local addresses for further subflows. Needs `mptcp`.
+    pub paths: Vec<IpAddr>,
+    /// A name or a number; none: who called sudo, else who we are.
+    pub user: Option<String>,
+    /// Where it is written which endpoints pathcast has made: pathcast's run directory.
+    pub directory: PathBuf,
+}
+
+/// What a run makes on this host: the `made` of a state record, to be written before the run begins.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Made {
+    /// For [`crate::remove`].
+    pub cgroups: Vec<String>,
+    /// For [`crate::remove_endpoint`].
+    pub endpoints: Vec<String>,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The program's exit status, 128 + n after signal n.
+    pub status: i32,
+    /// What its TCP did.
+    pub report: Report,
+}
+
+impl Launch {
+    /// A run of `command` with everything as the system has it, under an id of its own.
+    pub fn new(command: impl IntoIterator<Item = impl Into<OsString>>) -> Launch {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        Launch {
+            id: format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)),
+            command: command.into_iter().map(Into::into).collect(),
+            control: None,
+            mptcp: false,
+            paths: Vec::new(),
+            user: None,
+            directory: "/run/pathcast".into(),
+        }
+    }
+
+    /// What [`Launch::run`] will make. Call it in the process, and on the thread, that calls that.
+    pub fn made(&self) -> Made {
+        let endpoints = self.paths.iter().map(IpAddr::to_string).collect();
+        Made { cgroups: vec![cgroup::path_of(&self.id)], endpoints }
+    }
+
+    /// Runs the program and waits for its end; standard streams, environment, working directory and process group are
+    /// ours. Signals that this process gets are passed on to it.
+    ///
+    /// Its end ends the run. What it leaves running in the background goes on: open connections keep controller and
+    /// subflows, sockets are still of Multipath TCP, but new connections are under the system's controller, and
+    /// endpoints that were added are gone.
+    ///
+    /// # Errors
+    /// `Missing` privileges and features (exit 5); `Command` with status 127 or 126; wrong arguments (exit 2). What was
+    /// made until then is removed.
+    pub fn run(&self) -> Result<Outcome, LaunchError> {
+        self.check()?;
+        let account = account::choose(self.user.as_deref())?;
+        if let Some(name) = &self.control {
+            program::ready()?;
+            control::check(name)?;
+        }
+        let _endpoints = self.endpoints()?;
+        let mut notes = notes(&account);
+        let place = match Place::make(self) {
+            Ok(place) => Some(place),
+            // without a controller to set, the run only counts less
+            Err(error @ LaunchError::Missing { .. }) if self.control.is_none() => {
+                notes.push(format!("connections are not counted: {error}"));
+                None
+            }
+            Err(error) => return Err(error),
+        };
+        let processes = place.as_ref().map(|p| p.cgroup.processes()).transpose()?;
+        let no_new_privs = self.mptcp && !program::may_filter();
+        if no_new_privs {
+            notes.push(
+                "without root, programs that it runs with more rights than its own (sudo) do not get them".into(),
+            );
+        }
+        let maker = if self.mptcp { Some(self.maker(processes.as_ref())?) } else { None };
+        let terminal = Terminal::remember();
+        let passing = Passing::begin()
+            .ok_or_else(|| LaunchError::Argument("64 programs are being run by this process already".into()))?;
+        let start = Instant::now();
+        let pid = spawn(&self.command, &account, processes, maker.as_ref(), no_new_privs)?;
+        passing.started(pid);
+        let waited = wait(pid, &passing, &terminal);
+        let elapsed_s = start.elapsed().as_secs_f64();
+        let status = waited.map_err(LaunchError::system("waiting for the program"))?;
+        terminal.restore(status > 128);
+        let mut report = self.report(account.name, status, elapsed_s, notes);
+        self.finish(&mut report, place.as_ref(), maker);
+        Ok(Outcome { status, report })
+    }
+
+    fn check(&self) -> Result<(), LaunchError> {
+        let wrong = |text: String| Err(LaunchError::Argument(text));
+        let allowed = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-';
+        if self.id.is_empty() || self.id.len() > 24 || !self.id.bytes().all(allowed) {
+            return wrong(format!("`{}` is not a name: lower-case letters, digits and `-`, at most 24", self.id));
+        }
+        if self.command.first().is_none_or(|c| c.is_empty()) {
+            return wrong("no command given".into());
+        }
+        if !self.paths.is_empty() && !self.mptcp {
+            return wrong("--paths needs --mptcp".into());
+        }
+        if let Some((what, mend)) = filter::missing().filter(|_| self.mptcp) {
+            return Err(LaunchError::missing(what, mend));
+        }
+        if self.mptcp
+            && let Err(error) = HostSockets.tcp(Family::V4, Protocol::Mptcp)
+        {
+            let what = format!("Multipath TCP ({error})");
+            return Err(LaunchError::missing(what, "a kernel with CONFIG_MPTCP, and `sysctl net.mptcp.enabled=1`"));
+        }
+        if self.paths.is_empty() { Ok(()) } else { endpoints::check(&self.paths) }
+    }
+
+    fn endpoints(&self) -> Result<Option<Endpoints>, LaunchError> {
+        if self.paths.is_empty() {
+            return Ok(None);
+        }
+        Endpoints::add(&self.paths, &self.directory).map(Some)
+    }
+
+    fn maker(&self, processes: Option<&std::fs::File>) -> Result<Maker, LaunchError> {
+        let control = self.control.as_deref().unwrap_or_default();
+        Maker::start(control, processes).map_err(LaunchError::system("starting the socket maker"))
+    }
+
+    fn report(&self, user: String, status: i32, elapsed_s: f64, notes: Vec<String>) -> Report {
+        Report {
+            schema: "pathcast.run/1",
+            command: self.command.iter().map(|c| c.to_string_lossy().into_owned()).collect(),
+            user,
+            control: self.control.clone(),
+            mptcp: self.mptcp,
+            status,
+            elapsed_s,
+            counted: false,
+            connections: 0,
+            mptcp_connections: 0,
+            open: 0,
+            bytes_sent: 0,
+            bytes_received: 0,
+            sent_bps: 0.0,
+            received_bps: 0.0,
+            paths: Vec::new(),
+            uncontrolled: 0,
+            uncounted: 0,
+            mptcp_sockets: 0,
+            plain_sockets: 0,
+            notes,
+        }
+    }
+
+    fn finish(&self, report: &mut Report, place: Option<&Place>, maker: Option<Maker>) {
+        if let Some(place) = place {
+            place.last_bytes();
+            let (sums, open) = sums(&place.program);
+            report.fill(&sums, open, place.program.faults());
+        }
+        let own = usize::from(maker.is_some());
+        let mut background = place.map_or(0, |p| p.left_behind(own));
+        if let Some(maker) = maker {
+            // one that has ended says that nobody is left, though the cgroup may still list those that are just ending
+            background = match maker.ends_within(if background > own { Duration::ZERO } else { PATIENCE }) {
+                true => 0,
+                false => background.saturating_sub(own), // without the maker itself
+            };
+            (report.mptcp_sockets, report.plain_sockets) = maker.counts(); // it counts after it has answered
+        }
+        if background > 0 {
+            let text = "processes that it left in the background go on; their new connections are not controlled";
+            report.notes.push(format!("{background} {text}"));
+        }
+    }
+}
+
+fn notes(account: &Account) -> Vec<String> {
+    let root = account.uid == 0;
+    root.then(|| "it ran as root; with --user NAME it runs as somebody else".to_owned()).into_iter().collect()
+}
+
+/// The cgroup with its program.
+struct Place {
+    cgroup: Cgroup,
+    program: Program,
+}
+
+impl Place {
+    fn make(launch: &Launch) -> Result<Place, LaunchError> {
+        program::ready()?;
+        let cgroup = Cgroup::create(&cgroup::path_of(&launch.id))?;
+        let program = Program::attach(launch.control.as_deref().unwrap_or_default(), &cgroup.open()?)?;
+        Ok(Place { cgroup, program })
+    }
+
+    /// Processes in the cgroup; those that are just ending have a moment to leave it to `own` of ours.
+    fn left_behind(&self, own: usize) -> usize {
+        for _ in 0..5 {
+            if self.cgroup.members() <= own {
+                break;
+            }
+            sleep(Duration::from_millis(10));
+        }
+        self.cgroup.members()
+    }
+
+    /// Waits while bytes that the program has written before its end are still being acknowledged.
+    fn last_bytes(&self) {
+        let start = Instant::now();
+        let (mut moved, mut before) = (start, None);
+        while start.elapsed() < LAST_BYTES && moved.elapsed() < SILENCE {
+            let flows = self.program.flows();
+            let pending: u64 = flows.iter().map(|f| f.pending).sum();
+            if pending == 0 {
+                return;
+            }
+            let acked: u64 = flows.iter().map(|f| f.counts.acked).sum();
+            if before.replace((flows.len(), acked)) != Some((flows.len(), acked)) {
+                moved = Instant::now();
+            }
+            sleep(Duration::from_millis(10));
+        }
+    }
+}

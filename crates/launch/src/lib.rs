@@ -1,0 +1,42 @@
+//! Runs any program, unchanged, with its TCP under a congestion controller and, where asked, over Multipath TCP.
+//!
+//! [`Launch::run`] does all of it:
+//! - The program runs in a version-2 cgroup of its own, to which an eBPF program is attached that puts every connection
+//!   of the program and its children under the controller, and counts their bytes.
+//! - For Multipath TCP a seccomp filter stops each socket(2) for TCP, and a socket maker answers it with a socket of
+//!   Multipath TCP: for static programs and bare system calls too. Calls for anything else never stop.
+//! - The program runs as the user who called sudo, in our process group, with our streams; its exit status is the run's.
+//!
+//! What a run makes is named by [`Launch::made`] before it begins, so that [`remove`] and [`remove_endpoint`] can take
+//! away what a killed one has left.
+//!
+//! # Limits
+//! - The controller acts where bytes are sent. A program that downloads is under the control of the far end.
+//! - Programs that ask for socket options which Multipath TCP does not have (TCP_ULP, TCP_MD5SIG, TCP_REPAIR) get an
+//!   error from them under `mptcp`. Programs that use seccomp user notification themselves cannot have a second listener.
+//! - Under `mptcp` socket(2) can be interrupted (EINTR) by a signal whose handler was installed without SA_RESTART.
+//! - In a run inside of a run the outer controller prevails, and Multipath TCP can be asked for only once.
+//! - A program without room for another descriptor gets the kernel's own EMFILE. 32-bit programs stay with plain TCP.
+
+mod account;
+mod cgroup;
+mod control;
+mod counters;
+mod endpoints;
+mod error;
+mod filter;
+mod forked;
+mod launch;
+mod maker;
+mod program;
+mod report;
+mod signals;
+mod spawn;
+mod terminal;
+mod wait;
+
+pub use cgroup::remove;
+pub use endpoints::remove_endpoint;
+pub use error::LaunchError;
+pub use launch::{Launch, Made, Outcome};
+pub use report::{PathUse, Report};

@@ -1,0 +1,193 @@
+//! The socket maker: a process that answers a program's calls of socket(2) with sockets of Multipath TCP.
+//!
+//! It is a process, not a thread, for two reasons. A socket belongs to the cgroup of whoever makes it, so the maker must
+//! live in the cgroup of the run. And what the program leaves running in the background needs an answer for as long as
+//! it runs, also when pathcast has ended: a filter cannot be taken off, and without a listener socket(2) would fail. The
+//! maker ends by itself with the last process that is under the filter.
+//!
+//! It is forked from a process that may have threads, and never executes anything: after the fork there are only system
+//! calls, no allocation, no lock, no panic.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::forked::Forked;
+
+/// Sockets asked for: made with Multipath TCP, and left to the kernel because that failed.
+pub(crate) struct Counts {
+    pub made: AtomicU64,
+    pub left: AtomicU64,
+}
+
+/// A page that the maker shares with us.
+struct Shared(*mut Counts);
+
+// SAFETY: the page holds atomics only
+unsafe impl Send for Shared {}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // SAFETY: mapped with this size, and no reference outlives `self`
+        unsafe { libc::munmap(self.0.cast(), size_of::<Counts>()) };
+    }
+}
+
+/// Our handle on it.
+pub(crate) struct Maker {
+    /// For the program's listener; goes to [`hand_over`].
+    pub channel: OwnedFd,
+    /// Ends when the maker does.
+    alive: OwnedFd,
+    counts: Shared,
+}
+
+/// Two connected ends, closed on exec. The numbers are above those of the standard streams, also where these are closed.
+fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut ends = [0; 2];
+    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
+    // SAFETY: room for two descriptors
+    if unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: just made, belong to nobody else
+    let ends = ends.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
+    let [a, b] = ends.each_ref().map(OwnedFd::try_clone); // which takes numbers from 3 on
+    Ok((a?, b?))
+}
+
+impl Maker {
+    /// Starts it, in the cgroup of which `processes` is the list, if there is one. `control` is set on its sockets.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn start(control: &str, processes: Option<&File>) -> io::Result<Maker> {
+        let (channel, theirs) = pair()?;
+        let (alive, life) = pair()?;
+        let size = size_of::<Counts>();
+        let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+        // SAFETY: a new mapping; its zeros are valid counts
+        let page = unsafe { libc::mmap(std::ptr::null_mut(), size, access, kind, -1, 0) };
+        if page == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let counts = Shared(page.cast());
+        let processes = processes.map(|file| file.try_clone()).transpose()?; // a number from 3 on
+        let network = File::open("/proc/thread-self/ns/net").and_then(|f| OwnedFd::from(f).try_clone()).ok();
+        let forked = Forked {
+            channel: theirs.as_raw_fd(),
+            life: life.as_raw_fd(),
+            processes: processes.as_ref().map_or(-1, AsRawFd::as_raw_fd),
+            network: network.as_ref().map_or(-1, AsRawFd::as_raw_fd),
+            control: CString::new(control)?,
+            counts: counts.0,
+        };
+        fork(&forked)?;
+        drop((theirs, life));
+        let mut ready = 0i32;
+        // SAFETY: room for the error number that it sends when it stands
+        let n = unsafe { libc::recv(alive.as_raw_fd(), (&raw mut ready).cast(), size_of_val(&ready), 0) };
+        match (n, ready) {
+            (4, 0) => Ok(Maker { channel, alive, counts }),
+            (4, error) => Err(io::Error::from_raw_os_error(error)),
+            _ => Err(io::Error::other("the socket maker ended at its start")),
+        }
+    }
+
+    /// Whether it ends within `patience`, as it does when nothing is under the filter any more.
+    pub fn ends_within(&self, patience: Duration) -> bool {
+        let mut poll = libc::pollfd { fd: self.alive.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one valid pollfd
+        unsafe { libc::poll(&mut poll, 1, patience.as_millis() as libc::c_int) == 1 }
+    }
+
+    /// Sockets made, and left to the kernel.
+    pub fn counts(&self) -> (u64, u64) {
+        // SAFETY: mapped for as long as `self` lives
+        let counts = unsafe { &*self.counts.0 };
+        (counts.made.load(Ordering::Relaxed), counts.left.load(Ordering::Relaxed))
+    }
+}
+
+/// Twice, so that it is nobody's child that would have to wait for it. No signal gets in between.
+fn fork(forked: &Forked) -> io::Result<()> {
+    // SAFETY: the sets are valid places; the children only make system calls
+    unsafe {
+        let mut all: libc::sigset_t = std::mem::zeroed();
+        let mut before: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        let child = libc::fork();
+        if child == 0 {
+            if libc::fork() == 0 {
+                forked.run();
+            }
+            libc::_exit(0);
+        }
+        let error = io::Error::last_os_error();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
+        if child < 0 {
+            return Err(error);
+        }
+        while libc::waitpid(child, std::ptr::null_mut(), 0) < 0
+            && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
+        {}
+    }
+    Ok(())
+}
+
+/// Space for one descriptor in a control message.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct OneDescriptor {
+    head: libc::cmsghdr,
+    fd: RawFd,
+    pad: i32,
+}
+
+/// Sends the listener to the maker. Only system calls, for use between fork and exec.
+///
+/// # Errors
+/// The system's.
+pub(crate) fn hand_over(channel: RawFd, listener: RawFd) -> io::Result<()> {
+    // SAFETY: zeros are valid for both
+    let (mut message, mut control): (libc::msghdr, OneDescriptor) = unsafe { std::mem::zeroed() };
+    let mut byte = 0u8;
+    let mut text = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
+    control.head.cmsg_len = (size_of::<libc::cmsghdr>() + size_of::<RawFd>()) as _;
+    control.head.cmsg_level = libc::SOL_SOCKET;
+    control.head.cmsg_type = libc::SCM_RIGHTS;
+    control.fd = listener;
+    message.msg_iov = &mut text;
+    message.msg_iovlen = 1;
+    message.msg_control = (&raw mut control).cast();
+    message.msg_controllen = size_of::<OneDescriptor>() as _;
+    // SAFETY: every pointer is to a local that outlives the call
+    let sent = unsafe { libc::sendmsg(channel, &message, libc::MSG_NOSIGNAL) };
+    if sent == 1 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The other side of [`hand_over`]; -1 when nothing comes any more.
+pub(crate) fn take_over(channel: RawFd) -> RawFd {
+    loop {
+        // SAFETY: zeros are valid for both
+        let (mut message, mut control): (libc::msghdr, OneDescriptor) = unsafe { std::mem::zeroed() };
+        let mut byte = 0u8;
+        let mut text = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
+        message.msg_iov = &mut text;
+        message.msg_iovlen = 1;
+        message.msg_control = (&raw mut control).cast();
+        message.msg_controllen = size_of::<OneDescriptor>() as _;
+        // SAFETY: every pointer is to a local that outlives the call
+        let n = unsafe { libc::recvmsg(channel, &mut message, libc::MSG_CMSG_CLOEXEC) };
+        // SAFETY: errno of this thread
+        if n < 0 && unsafe { *libc::__errno_location() } == libc::EINTR {
+            continue;
+        }
+        let came = n == 1 && control.head.cmsg_type == libc::SCM_RIGHTS && control.head.cmsg_level == libc::SOL_SOCKET;
+        return if came { control.fd } else { -1 };
+    }
+}

@@ -1,0 +1,121 @@
+//! The eBPF program of a run, loaded and attached to its cgroup.
+
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::Path;
+
+use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder};
+
+use crate::counters::{FAULT_BYTES, Faults, Flow, Key, Use};
+use crate::error::LaunchError;
+
+/// libbpf reads the object's 64-bit fields where they lie.
+#[repr(C, align(8))]
+struct Aligned<T: ?Sized>(T);
+
+/// The object of `launch.bpf.c`, if clang was there when this crate was built.
+static OBJECT: Option<&Aligned<[u8]>> = include!(concat!(env!("OUT_DIR"), "/launch.in"));
+
+/// TCP_CA_NAME_MAX: a controller's name and the 0 behind it.
+const NAME_BYTES: usize = 16;
+const CAP_NET_ADMIN: u32 = 12;
+const CAP_SYS_ADMIN: u32 = 21;
+const CAP_BPF: u32 = 39;
+
+/// Whether this thread may use a capability.
+fn has(capability: u32) -> bool {
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("CapEff:")?.trim(), 16).ok());
+    effective.unwrap_or(0) >> capability & 1 == 1
+}
+
+/// CAP_SYS_ADMIN: a seccomp filter then needs no `no_new_privs`.
+pub(crate) fn may_filter() -> bool {
+    has(CAP_SYS_ADMIN)
+}
+
+/// Whether the program can be loaded here.
+///
+/// # Errors
+/// `Missing` names the first thing that is not there.
+pub(crate) fn ready() -> Result<(), LaunchError> {
+    if OBJECT.is_none() {
+        return Err(LaunchError::missing(
+            "clang (this build has no eBPF programs)",
+            "install the Debian package clang and build again",
+        ));
+    }
+    if !(has(CAP_NET_ADMIN) && (has(CAP_BPF) || has(CAP_SYS_ADMIN))) {
+        let what = "the privilege to attach a program to a cgroup (CAP_BPF, CAP_NET_ADMIN)";
+        return Err(LaunchError::missing(what, "run with sudo; the program itself will run as you"));
+    }
+    if !Path::new("/sys/kernel/btf/vmlinux").exists() {
+        return Err(LaunchError::missing("/sys/kernel/btf/vmlinux", "a kernel built with CONFIG_DEBUG_INFO_BTF"));
+    }
+    Ok(())
+}
+
+/// The loaded program. It stays attached until the cgroup is removed, whatever becomes of this process.
+pub(crate) struct Program {
+    object: Object,
+}
+
+impl Program {
+    /// Loads it with the controller `control` (empty: none) and attaches it to `cgroup`.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub fn attach(control: &str, cgroup: &File) -> Result<Program, LaunchError> {
+        ready()?;
+        let bytes = &OBJECT.expect("ready() has seen it").0;
+        let refused = |what: &str| {
+            let what = what.to_owned();
+            move |e: libbpf_rs::Error| LaunchError::System { what, source: std::io::Error::other(e.to_string()) }
+        };
+        let mut open = ObjectBuilder::default().open_memory(bytes).map_err(refused("opening the eBPF program"))?;
+        for mut map in open.maps_mut().filter(|map| map.name().to_string_lossy().ends_with(".rodata")) {
+            let name = map.initial_value_mut().and_then(|value| value.get_mut(..NAME_BYTES)).expect("`control`");
+            name.fill(0);
+            name[..control.len()].copy_from_slice(control.as_bytes()); // the kernel has a controller of this name
+        }
+        let object = open.load().map_err(refused("loading the eBPF program"))?;
+        let program = object.progs().find(|p| p.name() == "launch").expect("launch.bpf.c has it");
+        // SAFETY: two open descriptors; programs of cgroups above ours run too (BPF_F_ALLOW_MULTI)
+        let done = unsafe {
+            libbpf_sys::bpf_prog_attach(
+                program.as_fd().as_raw_fd(),
+                cgroup.as_raw_fd(),
+                libbpf_sys::BPF_CGROUP_SOCK_OPS,
+                libbpf_sys::BPF_F_ALLOW_MULTI,
+            )
+        };
+        if done != 0 {
+            let error = std::io::Error::from_raw_os_error(-done);
+            return Err(LaunchError::system("attaching the eBPF program to a cgroup")(error));
+        }
+        Ok(Program { object })
+    }
+
+    fn each<K, V>(&self, name: &str, key: fn(&[u8]) -> Option<K>, value: fn(&[u8]) -> Option<V>) -> Vec<(K, V)> {
+        let Some(map) = self.object.maps().find(|map| map.name() == name) else { return Vec::new() };
+        let of = |k: Vec<u8>| Some((key(&k)?, value(&map.lookup(&k, MapFlags::ANY).ok()??)?));
+        map.keys().filter_map(of).collect()
+    }
+
+    /// Connections that are open.
+    pub fn flows(&self) -> Vec<Flow> {
+        self.each("flows", |_| Some(()), Flow::read).into_iter().map(|(_, flow)| flow).collect()
+    }
+
+    /// Sums over those that are closed.
+    pub fn closed(&self) -> Vec<(Key, Use)> {
+        self.each("paths", Key::read, Use::read)
+    }
+
+    /// What could not be controlled or counted.
+    pub fn faults(&self) -> Faults {
+        let map = self.object.maps().find(|map| map.name().to_string_lossy().ends_with(".bss"));
+        let bytes = map.and_then(|map| map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()?);
+        bytes.and_then(|b| Faults::read(b.get(..FAULT_BYTES)?)).unwrap_or_default()
+    }
+}

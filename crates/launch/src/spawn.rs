@@ -1,0 +1,113 @@
+//! Starts the program: in its cgroup, under the filter, as its user, and otherwise as if the shell had started it.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use crate::account::Account;
+use crate::error::LaunchError;
+use crate::filter;
+use crate::maker::{Maker, hand_over};
+
+/// Steps between fork and exec; one that fails is told in the upper half of the error number.
+const STEPS: [&str; 4] =
+    ["joining the cgroup", "filtering system calls", "handing the filter to the socket maker", "changing the user"];
+
+fn at_step<T>(step: i32, result: io::Result<T>) -> io::Result<T> {
+    result.map_err(|e| io::Error::from_raw_os_error((step + 1) << 16 | e.raw_os_error().unwrap_or(libc::EIO)))
+}
+
+fn check(result: libc::c_long) -> io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// What happens between fork and exec. Only system calls.
+struct Preparation {
+    processes: Option<File>,
+    channel: Option<RawFd>,
+    no_new_privs: bool,
+    account: Option<Account>,
+}
+
+impl Preparation {
+    fn run(&self) -> io::Result<()> {
+        if let Some(file) = &self.processes {
+            let mut file = file;
+            at_step(0, io::Write::write_all(&mut file, b"0"))?;
+        }
+        // SAFETY: plain numbers; an interpreter that holds us may ignore it, and programs expect it
+        unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_DFL) };
+        if let Some(channel) = self.channel {
+            let listener = at_step(1, filter::install(self.no_new_privs))?;
+            at_step(2, hand_over(channel, listener))?;
+            // SAFETY: ours, and the maker has its own by now
+            unsafe { libc::close(listener) };
+        }
+        if let Some(account) = &self.account {
+            let (uid, gid) = (account.uid, account.gid);
+            // the bare system calls: this thread is the only one
+            // SAFETY: the list is as long as is said
+            at_step(3, unsafe {
+                check(libc::syscall(libc::SYS_setgroups, account.groups.len(), account.groups.as_ptr()))
+                    .and_then(|()| check(libc::syscall(libc::SYS_setresgid, gid, gid, gid)))
+                    .and_then(|()| check(libc::syscall(libc::SYS_setresuid, uid, uid, uid)))
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Starts `command`; its process id.
+///
+/// # Errors
+/// `Command` when there is no such program; what kept it from being prepared.
+pub(crate) fn spawn(
+    command: &[OsString],
+    account: &Account,
+    processes: Option<File>,
+    maker: Option<&Maker>,
+    no_new_privs: bool,
+) -> Result<libc::pid_t, LaunchError> {
+    let mut child = Command::new(&command[0]);
+    child.args(&command[1..]);
+    let preparation = Preparation {
+        processes,
+        channel: maker.map(|m| m.channel.as_raw_fd()),
+        no_new_privs,
+        account: account.changes.then(|| account.clone()),
+    };
+    if account.changes {
+        child.envs(account.environment.iter().map(|(k, v)| (k, v)));
+    }
+    // SAFETY: only system calls are made after the fork
+    unsafe { child.pre_exec(move || preparation.run()) };
+    match child.spawn() {
+        Ok(process) => Ok(process.id() as libc::pid_t),
+        Err(error) => {
+            let number = error.raw_os_error().unwrap_or(libc::EIO);
+            let source = io::Error::from_raw_os_error(number & 0xffff);
+            Err(match STEPS.get(((number >> 16) as usize).wrapping_sub(1)) {
+                Some(step) => refused(step, source),
+                None if error.raw_os_error().is_none() => LaunchError::Argument(format!("the command: {error}")),
+                None => LaunchError::Command {
+                    command: command[0].to_string_lossy().into_owned(),
+                    status: if number == libc::ENOENT { 127 } else { 126 },
+                    source,
+                },
+            })
+        }
+    }
+}
+
+fn refused(step: &str, source: io::Error) -> LaunchError {
+    if source.raw_os_error() == Some(libc::EBUSY) && step == STEPS[1] {
+        return LaunchError::missing(
+            "a place for the filter: this process is already under one with a listener (a sandbox, or another `run`)",
+            "run outside of it, or without --mptcp",
+        );
+    }
+    LaunchError::system(step)(source)
+}

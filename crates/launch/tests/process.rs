@@ -1,0 +1,304 @@
+//! Privileged: a program under `run` is a process like any other: status, signals, user, and nothing left of it.
+
+mod common;
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use common::World;
+use pathcast_base::{Exit, Fault};
+use pathcast_launch::{Launch, LaunchError, remove, remove_endpoint};
+
+/// Not a test: what [`Supervisor::start`] runs, this program a second time.
+#[test]
+fn supervisor() {
+    let Ok(words) = std::env::var("PATHCAST_LAUNCH_TEST") else { return };
+    let mut words = words.split('\u{1f}');
+    let (id, options, directory) = (words.next().unwrap(), words.next().unwrap(), words.next().unwrap());
+    let launch = Launch {
+        id: id.into(),
+        mptcp: options.contains('m'),
+        control: options.contains('c').then(|| "reno".into()),
+        paths: if options.contains('p') { vec!["10.8.2.1".parse().unwrap()] } else { vec![] },
+        user: (!options.contains('s')).then(|| "root".into()),
+        directory: directory.into(),
+        ..Launch::new(words)
+    };
+    let code = launch.run().map_or_else(|e| e.status(), |outcome| outcome.status);
+    std::process::exit(code);
+}
+
+/// Not what a killed earlier test has left.
+fn own_id(id: &str) -> String {
+    format!("{id}-{}", std::process::id())
+}
+
+struct Supervisor(Child, String);
+
+impl Drop for Supervisor {
+    fn drop(&mut self) {
+        let _ = self.0.kill(); // where a test failed
+        let _ = self.0.wait();
+        let _ = remove(&self.1);
+    }
+}
+
+impl Supervisor {
+    /// Another process in the client's namespace that runs `sh -c script`. Options: `m` Multipath TCP, `p` a path, `c`
+    /// controller, `s` the user who called sudo.
+    fn start(world: &World, id: &str, options: &str, script: &str) -> Supervisor {
+        let cgroup = Launch { id: own_id(id), ..Launch::new(["true"]) }.made().cgroups.remove(0);
+        Supervisor(Supervisor::command(world, id, options, script).spawn().unwrap(), cgroup)
+    }
+
+    fn command(world: &World, id: &str, options: &str, script: &str) -> Command {
+        let directory = world.directory.display().to_string();
+        let words = [&own_id(id), options, &directory, "sh", "-c", script].join("\u{1f}");
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &format!("{}c", world.name)]).arg(std::env::current_exe().unwrap());
+        command.args(["--exact", "supervisor", "--nocapture", "--test-threads=1"]);
+        // a group of its own, whose parent is in another, can be stopped
+        command.env("PATHCAST_LAUNCH_TEST", words).stdout(Stdio::null()).process_group(0);
+        command
+    }
+
+    fn kill(&self, signal: i32) {
+        // SAFETY: a child of ours that was not waited for
+        unsafe { libc::kill(self.0.id() as i32, signal) };
+    }
+
+    fn status(&mut self) -> i32 {
+        self.0.wait().unwrap().code().unwrap_or(-1)
+    }
+}
+
+/// Waits until `found` gives something.
+fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(value) = found() {
+            return value;
+        }
+        assert!(start.elapsed() < Duration::from_secs(20), "no {what}");
+        sleep(Duration::from_millis(10));
+    }
+}
+
+fn written(path: &Path) -> Option<String> {
+    fs::read_to_string(path).ok().filter(|text| text.ends_with('\n'))
+}
+
+fn alive(pid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with(['Z', 'X']))
+}
+
+/// Where a cgroup of ours is, if it is there.
+fn cgroup(path: &str) -> Option<PathBuf> {
+    let text = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let mount = text.lines().find(|line| line.contains(" - cgroup2 ")).and_then(|l| l.split(' ').nth(4));
+    mount.map(|m| PathBuf::from(format!("{m}{path}"))).filter(|d| d.exists())
+}
+
+#[test]
+fn exit_statuses_are_those_of_the_program() {
+    let Some(world) = World::new("exit status") else { return };
+    for (script, status) in
+        [("exit 0", 0), ("exit 7", 7), ("exit 255", 255), ("kill -TERM $$", 143), ("kill -9 $$", 137)]
+    {
+        for mptcp in [false, true] {
+            let launch = Launch { mptcp, user: Some("root".into()), ..Launch::new(["sh", "-c", script]) };
+            let made = launch.made();
+            let outcome = world.run(launch).unwrap();
+            assert_eq!((outcome.status, outcome.report.status), (status, status), "{script}");
+            assert_eq!(cgroup(&made.cgroups[0]), None, "{script}");
+            assert!(!remove(&made.cgroups[0]).unwrap(), "{script}: it is gone already");
+        }
+    }
+}
+
+#[test]
+fn programs_that_cannot_be_run() {
+    let Some(world) = World::new("no such program") else { return };
+    let text = world.directory.join("text");
+    fs::write(&text, "no program").unwrap();
+    for (command, status) in
+        [("/no/such/program", 127), ("no-such-program", 127), (text.to_str().unwrap(), 126), ("/", 126)]
+    {
+        let launch = Launch { mptcp: true, user: Some("root".into()), ..Launch::new([command]) };
+        let made = launch.made();
+        let error = world.run(launch).unwrap_err();
+        assert_eq!(error.status(), status, "{error}");
+        assert!(matches!(error, LaunchError::Command { .. }) && error.to_string().starts_with(command), "{error}");
+        assert_eq!(cgroup(&made.cgroups[0]), None, "{command}");
+    }
+    let error = Launch { control: Some("nosuch".into()), ..Launch::new(["true"]) }.run().unwrap_err();
+    assert_eq!((error.exit(), error.status(), error.code()), (Exit::Usage, 2, "unknown-control"), "{error}");
+    let error = Launch { user: Some("nosuchuser".into()), ..Launch::new(["true"]) }.run().unwrap_err();
+    assert_eq!(error.exit(), Exit::Usage, "{error}");
+    let error = Launch { paths: vec!["10.8.1.1".parse().unwrap()], ..Launch::new(["true"]) }.run().unwrap_err();
+    assert_eq!(error.exit(), Exit::Usage, "{error}");
+    assert_eq!(Launch::new([""]).run().unwrap_err().exit(), Exit::Usage);
+    assert_eq!(Launch { id: "a/../b".into(), ..Launch::new(["true"]) }.run().unwrap_err().exit(), Exit::Usage);
+}
+
+#[test]
+fn the_program_is_not_root() {
+    let Some(world) = World::new("user") else { return };
+    let Some(client) = world.client("user") else { return };
+    // whatever the umask
+    let open = Command::new("chmod").args(["-R", "a+rwX"]).arg(&world.directory).status().unwrap();
+    assert!(open.success());
+    let launch = Launch { user: Some("nobody".into()), mptcp: true, ..world.launch("ids", &[&client, "ids"]) };
+    let outcome = world.run(launch).unwrap();
+    let of = |flag: &str| {
+        let out = Command::new("id").args([flag, "nobody"]).output().unwrap();
+        String::from_utf8_lossy(&out.stdout).trim().to_owned()
+    };
+    let (uid, gid) = (of("-u"), of("-g"));
+    let groups = of("-G").split_whitespace().count();
+    assert_eq!(world.output("ids"), format!("{uid} {uid} {gid} {groups}\n"));
+    assert_eq!((outcome.status, outcome.report.user.as_str()), (0, "nobody"));
+    assert!(outcome.report.notes.is_empty(), "{:?}", outcome.report.notes);
+    let launch = Launch { user: Some("nobody".into()), ..world.launch("env", &["sh", "-c", "echo $USER $HOME"]) };
+    world.run(launch).unwrap();
+    assert!(world.output("env").starts_with("nobody /"), "{}", world.output("env"));
+    // no_new_privs stays off, so that sudo and ping go on working
+    let launch = Launch { mptcp: true, ..world.launch("nnp", &["grep", "NoNewPrivs", "/proc/self/status"]) };
+    let outcome = world.run(launch).unwrap();
+    assert_eq!(world.output("nnp"), "NoNewPrivs:\t0\n");
+    assert!(outcome.report.notes.iter().any(|n| n.contains("as root")), "{:?}", outcome.report.notes);
+    // who called sudo
+    let out = world.directory.join("sudo");
+    let mut command = Supervisor::command(&world, "sudo", "s", &format!("id -u > {}", out.display()));
+    command.env("SUDO_UID", &uid).env("SUDO_GID", &gid);
+    assert_eq!(Supervisor(command.spawn().unwrap(), String::new()).status(), 0);
+    assert_eq!(fs::read_to_string(out).unwrap().trim(), uid);
+}
+
+#[test]
+fn signals_reach_the_program() {
+    let Some(world) = World::new("signals") else { return };
+    let out = world.directory.join("signals");
+    for (name, number) in [
+        ("HUP", libc::SIGHUP),
+        ("INT", libc::SIGINT),
+        ("TERM", libc::SIGTERM),
+        ("WINCH", libc::SIGWINCH),
+        ("USR1", libc::SIGUSR1),
+    ] {
+        let _ = fs::remove_file(&out);
+        let script = format!(
+            "trap 'echo {name} >> {o}; exit 40' {name}; echo ready >> {o}; while :; do sleep 0.05; done",
+            o = out.display()
+        );
+        let mut supervisor = Supervisor::start(&world, "signals", "cm", &script);
+        until("start", || written(&out));
+        supervisor.kill(number);
+        assert_eq!(supervisor.status(), 40, "{name}");
+        assert_eq!(fs::read_to_string(&out).unwrap(), format!("ready\n{name}\n"));
+    }
+    let _ = fs::remove_file(&out);
+    let script = format!("echo ready > {}; exec sleep 30", out.display());
+    let mut supervisor = Supervisor::start(&world, "signals", "", &script);
+    until("start", || written(&out));
+    supervisor.kill(libc::SIGTERM);
+    assert_eq!(supervisor.status(), 143);
+}
+
+#[test]
+fn stopped_and_continued_with_the_program() {
+    let Some(world) = World::new("job control") else { return };
+    let out = world.directory.join("pid");
+    let mut supervisor =
+        Supervisor::start(&world, "stop", "m", &format!("echo $$ > {}; sleep 1; exit 3", out.display()));
+    let pid: i32 = until("program", || written(&out)).trim().parse().unwrap();
+    let state = |pid: i32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit(')').next().and_then(|rest| rest.trim_start().chars().next())
+    };
+    let ours = supervisor.0.id() as i32;
+    supervisor.kill(libc::SIGTSTP);
+    until("stop of the program", || (state(pid) == Some('T')).then_some(()));
+    until("stop of the supervisor", || (state(ours) == Some('T')).then_some(()));
+    sleep(Duration::from_millis(200));
+    supervisor.kill(libc::SIGCONT);
+    until("going on", || (state(pid) != Some('T')).then_some(()));
+    assert_eq!(supervisor.status(), 3);
+}
+
+#[test]
+fn a_killed_supervisor_leaves_what_remove_removes() {
+    let Some(world) = World::new("kill -9") else { return };
+    let Some(client) = world.client("kill -9") else { return };
+    let (pids, late) = (world.directory.join("pids"), world.directory.join("late"));
+    let script = format!(
+        "sleep 0.3 & echo $$ > {}; while [ ! -e {}.go ]; do sleep 0.05; done; {client} listener > {}",
+        pids.display(),
+        late.display(),
+        late.display()
+    );
+    let mut supervisor = Supervisor::start(&world, "killed", "cmp", &script);
+    let pid: i32 = until("program", || written(&pids)).trim().parse().unwrap();
+    supervisor.kill(libc::SIGKILL);
+    supervisor.0.wait().unwrap();
+    assert!(alive(pid), "the program goes on");
+    let own = Launch { id: own_id("killed"), ..Launch::new(["true"]) }.made();
+    let directory = cgroup(&own.cgroups[0]).expect("it is left");
+    let members = fs::read_to_string(directory.join("cgroup.procs")).unwrap();
+    assert!(world.ip("mptcp endpoint show").contains("10.8.2.1"));
+    assert!(remove(&own.cgroups[0]).unwrap());
+    assert!(!directory.exists() && !remove(&own.cgroups[0]).unwrap());
+    let files = world.directory.clone();
+    let removed = world.inside("c", move || remove_endpoint("10.8.2.1".parse().unwrap(), &files).unwrap());
+    assert!(removed.join().unwrap());
+    assert_eq!(world.ip("mptcp endpoint show"), "");
+    assert!(alive(pid), "the program still goes on");
+    fs::write(world.directory.join("late.go"), "").unwrap();
+    assert_eq!(until("late socket", || written(&late)), "262 0 0\n", "the socket maker lives as long as the program");
+    for member in members.lines() {
+        let member = member.parse().unwrap();
+        until("end of the program and of the socket maker", || (!alive(member)).then_some(()));
+    }
+}
+
+#[test]
+fn what_is_left_in_the_background_goes_on() {
+    let Some(world) = World::new("background") else { return };
+    let Some(client) = world.client("background") else { return };
+    let late = world.directory.join("late");
+    let script = format!("(sleep 4; {client} listener > {}) >/dev/null 2>&1 & exit 5", late.display());
+    let launch = Launch {
+        mptcp: true,
+        control: Some("reno".into()),
+        user: Some("root".into()),
+        ..Launch::new(["sh", "-c", &script])
+    };
+    let made = launch.made();
+    let start = Instant::now();
+    let outcome = world.run(launch).unwrap();
+    assert!(outcome.status == 5 && start.elapsed() < Duration::from_millis(3500), "the program's end is the run's");
+    assert_eq!(cgroup(&made.cgroups[0]), None);
+    assert!(outcome.report.notes.iter().any(|n| n.contains("in the background")), "{:?}", outcome.report.notes);
+    assert_eq!(until("late socket", || written(&late)), "262 0 0\n");
+}
+
+#[test]
+fn streams_are_ours_and_pipes_end() {
+    let Some(world) = World::new("streams") else { return };
+    let mut command = Supervisor::command(&world, "streams", "m", "cat; echo bad >&2; (sleep 8 >/dev/null 2>&1 &)");
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"good\n").unwrap();
+    let start = Instant::now();
+    let (mut out, mut err) = (String::new(), String::new());
+    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+    assert!(out.ends_with("good\n") && err.ends_with("bad\n"), "{out:?} {err:?}");
+    assert!(start.elapsed() < Duration::from_secs(7), "the socket maker must not hold the pipes open");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
