@@ -20,7 +20,9 @@ def test_help_imports_nothing_heavy():
     assert done.stdout.splitlines()[-1] == "[] 0"
 
 
-@pytest.mark.parametrize("command", ["demo", "doctor", "paths", "serve", "undo", "net", "net up", "net exec"])
+@pytest.mark.parametrize(
+    "command", ["demo", "doctor", "paths", "serve", "sim", "undo", "control list", "net", "net up", "net exec"]
+)
 def test_every_command_has_help(pathcast, command):
     done = pathcast(*command.split(), "--help")
     assert done.returncode == 0

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from pathcast.cli import demo, doctor, learn, net, paths, predict, serve, sim, undo
+from pathcast.cli import control, demo, doctor, learn, net, paths, predict, serve, sim, undo
 
 app = typer.Typer(
     name="pathcast",
@@ -43,4 +43,5 @@ app.command("predict")(predict.predict)
 app.command("serve")(serve.serve)
 app.command("sim")(sim.sim)
 app.command("undo")(undo.undo)
+app.add_typer(control.app, name="control")
 app.add_typer(net.app, name="net")
