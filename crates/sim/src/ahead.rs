@@ -23,8 +23,13 @@ impl<O: Observer> Sim<O> {
         let mss = u64::from(conn.send.mss);
         loop {
             let mut best: Option<(u64, u32)> = None;
+            let stream = conn.send.next < conn.send.end && conn.send.next < conn.send.una + conn.send.window;
+            while conn.send.again.front().is_some_and(|&(dsn, _)| dsn < conn.send.una) {
+                conn.send.again.pop_front();
+            }
+            let again = conn.send.again.front().map(|&(_, of)| of);
             for &flow in conn.subs() {
-                if !subs[flow as usize].open {
+                if !subs[flow as usize].open || !(stream || again.is_some_and(|of| of != flow)) {
                     continue;
                 }
                 let sender = &mut senders[flow as usize];

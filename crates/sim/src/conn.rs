@@ -8,6 +8,9 @@ use pathcast_scenario::{MAX_SUBFLOWS, Scheduler};
 /// Stands for a stream without an end.
 pub(crate) const ENDLESS: u64 = u64::MAX;
 
+/// Stands for no subflow: what had only been queued may be sent by any.
+pub(crate) const ANY: u32 = u32::MAX;
+
 /// The subflows and the stream of one connection. Of plain TCP, which has one subflow, the stream is the subflow's own.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Conn {

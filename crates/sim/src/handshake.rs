@@ -3,7 +3,7 @@
 use pathcast_base::Nanos;
 use pathcast_scenario::{End, Join};
 
-use crate::conn::{Conn, ENDLESS, Owner};
+use crate::conn::{ANY, Conn, ENDLESS, Owner};
 use crate::observe::Observer;
 use crate::packet::{Kind, NONE, Packet};
 use crate::sim::{Alarm, Sim, Sub};
@@ -232,14 +232,12 @@ impl<O: Observer> Sim<O> {
     /// A subflow has not been heard of for too long: it ends, and with the last one the connection.
     pub(crate) fn give_up(&mut self, index: u32, flow: u32) {
         let conn = &mut self.conns[index as usize];
-        if self.config.reinjection {
-            let (una, again) = (conn.send.una, &mut conn.send.again);
-            self.senders[flow as usize].give_away(|dsn| {
-                if dsn >= una {
-                    again.push_back((dsn, flow));
-                }
-            });
-        }
+        let (una, again, reinjects) = (conn.send.una, &mut conn.send.again, self.config.reinjection);
+        self.senders[flow as usize].give_away(|dsn, sent| {
+            if dsn >= una && (reinjects || !sent) {
+                again.push_back((dsn, if sent { flow } else { ANY }));
+            }
+        });
         self.subs[flow as usize].open = false;
         self.subs[flow as usize].tries = MAX_RETRIES + 1;
         let group = if conn.multipath { Some(&mut conn.group) } else { None };

@@ -3,6 +3,7 @@
 use pathcast_base::Nanos;
 use pathcast_scenario::{Join, Scheduler};
 
+use crate::conn::ANY;
 use crate::observe::Observer;
 use crate::packet::{AGAIN, DUPLICATE, Kind, LAST, NONE, Packet};
 use crate::sim::{Alarm, Sim};
@@ -306,9 +307,9 @@ impl<O: Observer> Sim<O> {
                 let conn = &mut self.conns[index as usize];
                 if conn.multipath && self.config.reinjection {
                     let (una, again) = (conn.send.una, &mut conn.send.again);
-                    self.senders[flow as usize].give_away(|dsn| {
+                    self.senders[flow as usize].give_away(|dsn, sent| {
                         if dsn >= una {
-                            again.push_back((dsn, flow));
+                            again.push_back((dsn, if sent { flow } else { ANY }));
                         }
                     });
                 }

@@ -6,7 +6,7 @@ use common::{Text, near, run, shows};
 use pathcast_base::Nanos;
 use pathcast_sim::{Options, Report};
 
-const SCHEDULERS: [&str; 2] = ["minrtt", "roundrobin"];
+const SCHEDULERS: [&str; 3] = ["minrtt", "roundrobin", "linux"];
 
 /// Two paths of 10 Mbit/s, the second slower by `ms`; both lose `loss` of the packets towards the server.
 fn two_paths(ms: u32, loss: f64, bytes: u64, tcp: &str) -> Text {
@@ -39,7 +39,8 @@ fn every_byte_arrives_once_under_loss_and_reordering() {
                 if loss == 0.0 {
                     assert_eq!((flow.duplicates, first), (0, stream), "{tcp}, {ms} ms");
                 }
-                if ms > 0 {
+                // the kernel's scheduler may queue so little all at one subflow
+                if ms > 0 && scheduler != "linux" {
                     assert!(flow.reordered_most > 0, "unequal paths reorder the stream");
                 }
             }

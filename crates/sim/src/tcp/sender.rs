@@ -368,17 +368,18 @@ impl Sender {
         self.board.is_sacked(seq)
     }
 
-    /// Hands out the places in the stream of all that is not acknowledged, each once in the sender's life.
-    pub(crate) fn give_away(&mut self, mut to: impl FnMut(u64)) {
+    /// Hands out the places in the stream of all that is not acknowledged, each once in the sender's life, and of what is
+    /// only queued; `to` is told whether it was sent.
+    pub(crate) fn give_away(&mut self, mut to: impl FnMut(u64, bool)) {
         for seq in self.una..self.nxt {
             let segment = self.board.get_mut(seq);
             if segment.flags & super::board::REINJECTED == 0 {
                 segment.flags |= super::board::REINJECTED;
-                to(segment.dsn);
+                to(segment.dsn, true);
             }
         }
         while let Some(dsn) = self.queue.pop_front() {
-            to(dsn);
+            to(dsn, false);
         }
     }
 
