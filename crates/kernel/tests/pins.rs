@@ -66,6 +66,11 @@ fn pin_and_remove(root: &Path) {
     assert_eq!(opened.params().unwrap().value("st_div").unwrap(), 10);
     assert_eq!(opened.flows().unwrap(), []);
     opened.unload().unwrap();
+    // the kernel takes the name back when the last reference is gone
+    let start = Instant::now();
+    while registered().contains(&kernel) && start.elapsed() < Duration::from_secs(10) {
+        sleep(Duration::from_millis(10));
+    }
     assert!(!registered().contains(&kernel) && !at.exists(), "unloaded, nothing is left");
     assert_eq!(Loaded::open(&at).unwrap_err().code(), "not-pinned");
 }

@@ -37,8 +37,11 @@ class Lisa(Lia):
     def grow(self, e: Event) -> None:
         f = self.flow
         if f.mail and f.slow:
+            before = f.cwnd
             f.cwnd = max(f.cwnd - f.mail, min(f.cwnd, self.p["first_least"]))
-            self.ignore = max(f.in_flight + e.acked - f.cwnd, 0.0)  # what this ACK acknowledges was in flight too
+            # what this ACK acknowledges was in flight too
+            if f.cwnd < before and f.in_flight + e.acked > f.cwnd:
+                self.ignore = f.in_flight + e.acked - f.cwnd
         skipped = min(self.ignore, e.acked)
         self.ignore -= skipped
         if e.acked > skipped:

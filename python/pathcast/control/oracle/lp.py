@@ -28,12 +28,12 @@ class Lp(Control):
     def ack(self, e: Event) -> None:
         f, p = self.flow, self.p
         delay = max(e.owd - 1, 0) if p["owd"] else e.rtt_us
-        if f.now - self.turned >= p["max_age_s"] * 1e6:
-            self.max_before, self.max_now, self.turned = self.max_now, 0.0, f.now
         self.pairs |= bool(delay) and e.acked > 1
         if delay and self.pairs and e.acked == 1:
             self.d_min = min(self.d_min, delay) if self.sowd is not None else self.d_min
         elif delay:
+            if f.now - self.turned > p["max_age_s"] * 1e6:
+                self.max_before, self.max_now, self.turned = self.max_now, 0.0, f.now
             self.sowd = delay if self.sowd is None else self.sowd + (delay - self.sowd) / 8
             self.d_min, self.max_now = min(self.d_min, delay), max(self.max_now, delay)
             most = max(self.max_now, self.max_before)
