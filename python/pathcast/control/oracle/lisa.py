@@ -40,8 +40,8 @@ class Lisa(Lia):
             before = f.cwnd
             f.cwnd = max(f.cwnd - f.mail, min(f.cwnd, self.p["first_least"]))
             # what this ACK acknowledges was in flight too
-            if f.cwnd < before and f.in_flight + e.acked > f.cwnd:
-                self.ignore = f.in_flight + e.acked - f.cwnd
+            if f.cwnd < before and f.in_flight + e.acked > f.w:
+                self.ignore = f.in_flight + e.acked - f.w
         skipped = min(self.ignore, e.acked)
         self.ignore -= skipped
         if e.acked > skipped:
