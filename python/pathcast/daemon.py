@@ -1,4 +1,4 @@
-"""The long-lived parts: an emulated network, a far end. Each is a process of its own, started afresh.
+"""The long-lived parts: an emulated network, a far end, a controller in the kernel. Each is a process of its own, started afresh.
 
 `python -m pathcast.daemon KIND` reads one JSON line of configuration, answers with one JSON line when it stands (or
 with an error document), then answers requests on its socket, a JSON line each. It ends at the request `down`, at a
@@ -55,9 +55,13 @@ class Daemon:
         return _unwrap(json.loads(line))
 
     def down(self) -> None:
-        """Ends the part and waits until it has removed what it made."""
-        with contextlib.suppress(PathcastError):
-            self.ask("down", PATIENCE_S)
+        """Ends the part and waits until it has removed what it made. A command, which has no socket, gets a SIGTERM."""
+        if self.record.socket.exists():
+            with contextlib.suppress(PathcastError):
+                self.ask("down", PATIENCE_S)
+        elif self.record.alive:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.record.pid, signal.SIGTERM)
         self._wait()
 
     def _wait(self) -> None:
@@ -213,9 +217,43 @@ class Serve(Part):
         self._server.stop()
 
 
-PARTS = {part.kind: part for part in (Net, Serve)}
+class Control(Part):
+    """A controller in the kernel."""
+
+    kind = "control"
+
+    def record(self) -> Record:
+        from pathcast import _native
+
+        _native.kernel_ready()
+        control = self.config["control"]
+        self._name = _native.free_controller_name(control)
+        about = {"control": control, "kernel_name": self._name, "version": _native.VERSION}
+        id = f"{control.replace('_', '-')}-{os.getpid()}"
+        return Record.of_this_process(self.kind, id, {"controllers": [self._name]}, about)
+
+    def up(self) -> None:
+        from pathcast import _native
+
+        params = list(self.config["params"].items())
+        self._loaded = _native.Controller.load(self.config["control"], params, self._name)
+
+    def describe(self) -> dict:
+        return json.loads(self._loaded.describe())
+
+    def flows(self) -> dict:
+        return json.loads(self._loaded.flows())
+
+    def set(self, params: dict[str, int]) -> dict:
+        return json.loads(self._loaded.set(list(params.items())))
+
+    def close(self) -> None:
+        self._loaded.unload()
+
+
+PARTS = {part.kind: part for part in (Net, Serve, Control)}
 # what a client may ask of a part; anything else is refused
-VERBS = {"describe", "set", "ledger"}
+VERBS = {"describe", "set", "ledger", "flows"}
 
 
 class End:
@@ -297,8 +335,8 @@ def main(kind: str) -> int:
     config = json.loads(sys.stdin.readline())
     out = sys.stdout
     part = PARTS[kind](config)
-    record = part.record()
     try:
+        record = part.record()
         record.claim()
     except Exception as error:
         print(json.dumps(_document(error)), file=out, flush=True)

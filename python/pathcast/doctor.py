@@ -14,7 +14,7 @@ from pathlib import Path
 
 OK, DEGRADED, MISSING = "ok", "degraded", "missing"
 _MPTCP = 262
-_CAP_NET_ADMIN, _CAP_BPF = 12, 39
+_CAP_NET_ADMIN = 12
 
 
 @dataclass(frozen=True)
@@ -164,9 +164,14 @@ def bpf() -> Check:
     need = "the papers' controllers in the kernel"
     if not Path("/sys/kernel/btf/vmlinux").exists():
         return Check("bpf", MISSING, "no /sys/kernel/btf/vmlinux", need, "a kernel built with CONFIG_DEBUG_INFO_BTF")
-    if not (_capable(_CAP_BPF) and _capable(_CAP_NET_ADMIN)):
-        return Check("bpf", MISSING, "no CAP_BPF", need, "run as root")
-    return Check("bpf", OK, "BTF and CAP_BPF", need)
+    from pathcast import _native
+    from pathcast.errors import PathcastError
+
+    try:
+        _native.kernel_ready()
+    except PathcastError as error:
+        return Check("bpf", MISSING, error.message, need, error.hint)
+    return Check("bpf", OK, "BTF, CAP_BPF and struct_ops for controllers", need)
 
 
 def compiler() -> Check:
@@ -250,11 +255,25 @@ def run() -> list[Check]:
 def changed() -> list[dict]:
     """What pathcast has changed on this host, living or left behind."""
     from pathcast import state
+    from pathcast.control import kernel
 
-    return [
+    parts = [
         {"kind": r.kind, "id": r.id, "pid": r.pid, "alive": r.alive, "made": r.made, "about": r.about}
         for r in state.records()
     ]
+    pins = [
+        {
+            "kind": "controller",
+            "id": i.kernel_name,
+            "pid": None,
+            "alive": not i.stale,
+            "made": {"pins": [i.path]},
+            "about": {"control": i.name, "version": i.version},
+        }
+        for i in kernel.instances()
+        if i.path is not None
+    ]
+    return parts + pins
 
 
 def missing(*names: str) -> list[Check]:

@@ -152,7 +152,26 @@ class Record:
 
                 _native.remove_namespace(name)
                 removed.append(f"namespace {name}")
-        return removed + self.forget()
+        return removed + self._remove_of_run() + self.forget()
+
+    def _remove_of_run(self) -> list[str]:
+        """What a `pathcast run` that was killed has left: cgroups, and endpoints of its network namespace."""
+        cgroups, endpoints = self.made.get("cgroups", []), self.made.get("endpoints", [])
+        if not cgroups and not endpoints:
+            return []
+        from pathcast import _native
+
+        removed = [f"cgroup {path}" for path in cgroups if _native.remove_cgroup(path)]
+        if not endpoints:
+            return removed
+        where = self.about.get("namespace")
+        if where == network_namespace():
+            name = None
+        elif (name := _named(where)) is None:
+            return removed  # the namespace is gone, and its endpoints with it
+        return removed + [
+            f"endpoint {address}" for address in endpoints if _native.remove_endpoint(address, run_dir(), name)
+        ]
 
     def forget(self) -> list[str]:
         """Removes the record and its socket, nothing of what it names; returns their paths."""
@@ -166,6 +185,20 @@ class Record:
 
 def _namespace(name: str) -> Path:
     return Path("/run/netns", name)
+
+
+def network_namespace() -> int:
+    """The number of the network namespace that this process is in."""
+    return os.stat("/proc/self/ns/net").st_ino
+
+
+def _named(number: int | None) -> str | None:
+    """The name of a network namespace; None for one without."""
+    with contextlib.suppress(OSError):
+        for path in Path("/run/netns").iterdir():
+            if path.stat().st_ino == number:
+                return path.name
+    return None
 
 
 def _read(path: Path) -> Record | None:

@@ -35,15 +35,14 @@ pub fn controllers_in_kernel() -> impl Iterator<Item = &'static Info> {
     pathcast_congestion::controllers().iter().filter(|info| has_source(info.name))
 }
 
-/// A name under which the controller can be registered now: its own, or with `_2` behind it if that is taken.
+/// A name under which the controller can be registered now: its own, or with `_2` to `_99` behind it if that is taken.
 ///
 /// # Errors
-/// Usage: both are taken.
+/// Usage: all are taken.
 pub fn free_name(info: &Info) -> Result<String, KernelError> {
     let taken = registered();
-    let second = format!("{}_2", info.kernel_name);
-    [info.kernel_name.to_owned(), second]
-        .into_iter()
+    std::iter::once(info.kernel_name.to_owned())
+        .chain((2..100).map(|n| format!("{}_{n}", info.kernel_name)))
         .find(|name| !taken.contains(name))
         .ok_or_else(|| KernelError::InUse { name: info.kernel_name.into() })
 }

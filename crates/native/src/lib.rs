@@ -3,6 +3,8 @@
 mod client;
 mod controller;
 mod error;
+mod kernel;
+mod launch;
 mod network;
 mod server;
 mod simulator;
@@ -43,6 +45,7 @@ fn parse_duration(py: Python<'_>, text: &str) -> PyResult<u64> {
 
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(scenario, module)?)?;
     module.add_function(wrap_pyfunction!(scenario_schema, module)?)?;
     module.add_function(wrap_pyfunction!(parse_bytes, module)?)?;
@@ -51,6 +54,17 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(controller::replay, module)?)?;
     module.add_function(wrap_pyfunction!(simulator::simulate, module)?)?;
     module.add_function(wrap_pyfunction!(network::remove_namespace, module)?)?;
+    module.add_function(wrap_pyfunction!(kernel::controllers_in_kernel, module)?)?;
+    module.add_function(wrap_pyfunction!(kernel::kernel_ready, module)?)?;
+    module.add_function(wrap_pyfunction!(kernel::controllers_registered, module)?)?;
+    module.add_function(wrap_pyfunction!(kernel::free_controller_name, module)?)?;
+    module.add_function(wrap_pyfunction!(kernel::pin_root, module)?)?;
+    module.add_function(wrap_pyfunction!(kernel::pinned, module)?)?;
+    module.add_function(wrap_pyfunction!(kernel::unpin, module)?)?;
+    module.add_function(wrap_pyfunction!(launch::remove_cgroup, module)?)?;
+    module.add_function(wrap_pyfunction!(launch::remove_endpoint, module)?)?;
+    module.add_class::<kernel::Controller>()?;
+    module.add_class::<launch::Launch>()?;
     module.add_class::<network::Network>()?;
     module.add_class::<server::Server>()?;
     module.add_class::<simulator::Stop>()?;

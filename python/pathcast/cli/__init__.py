@@ -7,6 +7,6 @@ import sys
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command line; returns the exit status (and exits with it as a console script)."""
-    from pathcast.cli.run import run
+    from pathcast.cli.runner import run
 
     return run(sys.argv[1:] if arguments is None else arguments)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from pathcast.cli import control, demo, doctor, learn, net, paths, predict, serve, sim, undo
+from pathcast.cli import control, demo, doctor, learn, net, paths, predict, run, serve, sim, undo
 
 app = typer.Typer(
     name="pathcast",
@@ -40,6 +40,7 @@ app.command("doctor")(doctor.doctor)
 app.command("learn")(learn.learn)
 app.command("paths")(paths.paths)
 app.command("predict")(predict.predict)
+app.command("run", context_settings={"ignore_unknown_options": True})(run.run)
 app.command("serve")(serve.serve)
 app.command("sim")(sim.sim)
 app.command("undo")(undo.undo)

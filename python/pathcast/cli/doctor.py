@@ -29,5 +29,6 @@ def doctor(json: Json = False) -> None:
         print("pathcast has changed nothing on this host")
     for part in changed:
         made = ", ".join(name for names in part["made"].values() for name in names) or "nothing else"
-        state = f"process {part['pid']}" if part["alive"] else "left behind; `pathcast undo` removes it"
+        owner = "pinned" if part["pid"] is None else f"process {part['pid']}"
+        state = owner if part["alive"] else "left behind; `pathcast undo` removes it"
         print(f"{part['kind']} {part['id']} ({state}): {made}")

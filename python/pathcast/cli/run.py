@@ -1,93 +1,94 @@
-"""Runs a command and maps whatever it raises to one message, one JSON document and one exit status."""
+"""`pathcast run`: any program's sending under a controller, over Multipath TCP where asked."""
 
 from __future__ import annotations
 
-import errno
+import ipaddress
 import json
-import os
 import signal
 import sys
-import threading
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
-from typer.main import get_command
 
-from pathcast.cli import output
-from pathcast.errors import Exit, PathcastError, usage
+from pathcast.cli.output import bits, size
+from pathcast.errors import usage
 
-
-class Terminated(BaseException):
-    """A SIGTERM or SIGHUP, raised in the main thread so that everything made is removed."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
+_BACKGROUND = "imtcp_bg"
 
 
-def _terminate(number: int, _frame: object) -> None:
-    raise Terminated(number)
+def run(
+    command: Annotated[list[str], typer.Argument(help="The program and its arguments, after `--`.")],
+    control: Annotated[
+        str | None,
+        typer.Option(help="A controller (`pathcast control list`), or one that the kernel has.", show_default=False),
+    ] = None,
+    background: Annotated[
+        bool, typer.Option("--background", help=f"Yield to everybody else: --control {_BACKGROUND}.")
+    ] = False,
+    set: Annotated[
+        list[str] | None, typer.Option("--set", help="PARAMETER=VALUE of the controller; may be repeated.")
+    ] = None,
+    mptcp: Annotated[bool, typer.Option("--mptcp", help="Multipath TCP in the place of TCP.")] = False,
+    paths: Annotated[
+        str | None,
+        typer.Option(help="Local addresses for subflows, separated by commas; with --mptcp.", show_default=False),
+    ] = None,
+    user: Annotated[
+        str | None, typer.Option(help="Run it as this user (default: who called sudo).", show_default=False)
+    ] = None,
+    report: Annotated[Path | None, typer.Option(help="Write what its TCP did to this file, as JSON.")] = None,
+) -> None:
+    """Run any program with its TCP under a controller. Output and exit status are the program's own."""
+    from pathcast.control.launch import launch
+
+    if background:
+        if control not in (None, _BACKGROUND):
+            raise usage(f"--background means --control {_BACKGROUND}, and --control {control} is given: choose one")
+        control = _BACKGROUND
+    addresses = [_address(text) for text in paths.split(",")] if paths is not None else []
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and what is ignored stays so in the program
+        signal.signal(number, signal.SIG_DFL)
+    if report is not None:
+        _touch(report)  # now, rather than after an hour of copying
+    status, document = launch(command, control, set or [], mptcp=mptcp, paths=addresses, user=user)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # a reader that has gone must not cost the report
+    if report is not None:
+        report.write_text(json.dumps(document, indent=1) + "\n")
+    for line in summary(document):
+        print(f"pathcast: {line}", file=sys.stderr)
+    raise typer.Exit(status)
 
 
-def run(arguments: list[str]) -> int:
-    """The exit status of `pathcast ARGUMENTS`."""
-    from pathcast.cli.app import app
-
-    output.printed = False
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, _terminate)
+def _address(text: str) -> str:
     try:
-        status = get_command(app).main(args=arguments, prog_name="pathcast", standalone_mode=False)
-        sys.stdout.flush()
-        if status == Exit.INTERRUPTED:  # Typer turns a KeyboardInterrupt into this status
-            raise KeyboardInterrupt
-        return int(status or 0)
-    except (KeyboardInterrupt, typer.Abort):
-        error = PathcastError("interrupted", "interrupted", None, Exit.INTERRUPTED)
-        return _report(error, arguments)
-    except Exception as error:
-        return _report(_known(error), arguments)
-    except Terminated as end:
-        error = PathcastError("terminated", f"ended by signal {end.number}")
-        error.exit = 128 + end.number  # as a shell has it; no code of ours
-        return _report(error, arguments)
+        return str(ipaddress.ip_address(text.strip()))
+    except ValueError:
+        raise usage(f"--paths `{text.strip()}` is not an address of this host, such as 192.0.2.1") from None
 
 
-def _known(error: Exception) -> PathcastError:
-    if isinstance(error, PathcastError):
-        return error
-    if isinstance(error, typer.TyperException):
-        context = getattr(error, "ctx", None)
-        where = context.command_path if context else "pathcast"
-        if type(error).__name__ == "NoArgsIsHelpError":
-            return usage(f"`{where}` needs a command", f"try `{where} --help`")
-        return usage(error.format_message().strip(), f"try `{where} --help`")
-    if isinstance(error, BrokenPipeError):  # the reader of our output has gone: nobody is left to tell
-        _discard_output()
-        return PathcastError("broken-pipe", "the output was closed")
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-        _discard_output()  # else what is still buffered fails again at the end
-        return PathcastError("no-space", "no space left to write to", "make room, or write elsewhere")
-    if os.environ.get("PATHCAST_DEBUG"):
-        raise error
-    return PathcastError(
-        "internal",
-        f"{type(error).__name__}: {error}",
-        "a fault of pathcast: run it again with PATHCAST_DEBUG=1 and report what it prints",
-    )
+def _touch(report: Path) -> None:
+    try:
+        report.touch()
+    except OSError as error:
+        raise usage(f"cannot write the report to `{report}`: {error.strerror}") from None
 
 
-def _discard_output() -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _report(error: PathcastError, arguments: list[str]) -> int:
-    before_rest = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    if "--json" in before_rest and error.code != "broken-pipe" and not output.printed:
-        try:
-            print(json.dumps(error.document(), indent=1), flush=True)
-        except OSError:  # nobody can read it: a full disc, a reader that has gone
-            _discard_output()
-    print(f"pathcast: {error.message}", file=sys.stderr)
-    if error.hint:
-        print(f"hint: {error.hint}", file=sys.stderr)
-    return int(error.exit)
+def summary(document: dict[str, Any]) -> list[str]:
+    """A run's report in lines for people."""
+    lines = []
+    if document["counted"]:
+        under = document["control"] or "the system's controller"
+        lines.append(
+            f"sent {size(document['bytes_sent'])} at {bits(document['sent_bps'])} under {under}, "
+            f"received {size(document['bytes_received'])} at {bits(document['received_bps'])}, "
+            f"in {document['elapsed_s']:.3g} s over {document['connections']} connections"
+        )
+        paths = document["paths"]
+        for path in paths if len(paths) > 1 or any(p["available_bps"] for p in paths) else []:
+            measured = f", measured available bandwidth {bits(path['available_bps'])}" if path["available_bps"] else ""
+            lines.append(
+                f"{path['local']} > {path['remote']}: {100 * path['share']:.1f} % "
+                f"({size(path['bytes_sent'])} sent, {size(path['bytes_received'])} received){measured}"
+            )
+    return lines + document["notes"]

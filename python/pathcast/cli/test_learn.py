@@ -10,7 +10,7 @@ import pytest
 
 from pathcast import doctor
 from pathcast.cli.learn import duration
-from pathcast.cli.run import run
+from pathcast.cli.runner import run
 from pathcast.errors import Exit, PathcastError
 from pathcast.keys import OPEN_ID, OPEN_SECRET
 

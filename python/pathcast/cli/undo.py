@@ -14,13 +14,14 @@ _NOTHING = "nothing was left behind"
 def undo(
     json: Json = False,
     everything: Annotated[
-        bool, typer.Option("--all", help="Also end the networks and far ends that are still running.")
+        bool, typer.Option("--all", help="Also end the networks, far ends and controllers that are still running.")
     ] = False,
 ) -> None:
-    """Remove what dead pathcast processes left behind (with --all: also end the living ones)."""
+    """Remove what dead pathcast processes left behind, and pinned controllers (with --all: also end the living ones)."""
     from pathcast import daemon, state
+    from pathcast.control import kernel
 
-    removed = state.clean()
+    removed = state.clean() + kernel.unpin_all()
     if everything:
         for record in state.records():
             daemon.Daemon(record).down()

@@ -1,1 +1,1 @@
-"""The congestion controllers from Python: floating-point oracles, their comparison with the C headers, the document."""
+"""The congestion controllers from Python: those in the kernel, their floating-point oracles, the document of all."""

@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from pathcast import daemon
+from pathcast.control.kernel import Controls
 from pathcast.worlds.results import Path, Verdict
 from pathcast.worlds.topology import Topology
 from pathcast.worlds.verbs import Verbs
@@ -32,6 +33,8 @@ class Emu(Verbs):
         from pathcast import _native
 
         with ExitStack() as stack:
+            self._controls = Controls(self._topology.scenario.get("control") or {})
+            stack.callback(self._controls.close)
             self._net = stack.enter_context(self._topology.start(self._name))
             about = self._net.ask("describe")
             self.paths = tuple(Path(p["name"], tuple(p["local"]), p["remote"]) for p in about["paths"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path as FilePath
 
+from pathcast.control.kernel import Controls
 from pathcast.errors import PathcastError, usage
 from pathcast.keys import read_key
 from pathcast.worlds.results import Path
@@ -53,6 +54,7 @@ class Host(Verbs):
                 errors.append(error)
         else:
             raise errors[-1]
+        self._controls = Controls()
         self.address = where[0]
         survey = json.loads(self._client.paths())
         self.candidates, self.unusable = survey["usable"], survey["unusable"]
@@ -62,4 +64,5 @@ class Host(Verbs):
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._controls.close()
         self._client.close()

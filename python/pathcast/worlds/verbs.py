@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pathcast.errors import Exit, PathcastError, usage
@@ -13,6 +14,7 @@ from pathcast.worlds.results import Path, Transfer
 
 if TYPE_CHECKING:
     from pathcast import _native
+    from pathcast.control.kernel import Controls
 
 # what a report of progress is called with: bytes acknowledged so far
 Progress = Callable[[int], None]
@@ -22,10 +24,12 @@ class Verbs:
     """`tcp_probe`, `mptcp_probe`, `transfer` over the paths of `self.paths`, through the session of `self._client`.
 
     real_time: whether the world's clock is the machine's, so that others' load on the machine can be felt in it.
+    _controls: of worlds with a real kernel, what brings controllers into it.
     """
 
     paths: tuple[Path, ...]
     _client: _native.Client | _native.World
+    _controls: Controls | None = None
     cancelled = False
     real_time = True
 
@@ -52,7 +56,8 @@ class Verbs:
     ) -> Transfer:
         """A plain TCP transfer bound to one path, small or large."""
         pair = self.path(path).pair()
-        return self._run(lambda job: self._client.tcp(job, json.dumps(pair), bytes, control), [path], progress)
+        name = self._kernel_name(control)
+        return self._run(lambda job: self._client.tcp(job, json.dumps(pair), bytes, name), [path], progress)
 
     def mptcp_probe(
         self, paths: Sequence[str], bytes: int, control: str | None = None, progress: Progress | None = None
@@ -77,7 +82,13 @@ class Verbs:
                 raise usage(f"path `{name}` has {len(path.local)} client addresses, {n + 1} were asked for")
             seen[name] = n + 1
             pairs.append(path.pair(n))
-        return self._run(lambda job: self._client.mptcp(job, json.dumps(pairs), bytes, control), list(paths), progress)
+        kernel_name = self._kernel_name(control)
+        call = lambda job: self._client.mptcp(job, json.dumps(pairs), bytes, kernel_name)  # noqa: E731
+        return self._run(call, list(paths), progress)
+
+    def _kernel_name(self, control: str | None) -> str | None:
+        """What the world's TCP calls a controller."""
+        return control if self._controls is None else self._controls.kernel_name(control)
 
     def _run(self, call: Callable[[Any], str], paths: list[str], progress: Progress | None) -> Transfer:
         """Runs a native transfer in a thread, so that this one can report progress and be interrupted."""
@@ -113,4 +124,6 @@ class Verbs:
             raise
         if isinstance(result[0], BaseException):
             raise result[0]
+        if self._controls is not None:
+            return replace(result[0], control=self._controls.name(result[0].control))
         return result[0]

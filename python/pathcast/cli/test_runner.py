@@ -14,7 +14,7 @@ import typer
 from pathcast.cli import app as app_module
 from pathcast.cli import output
 from pathcast.cli.output import Json, print_json
-from pathcast.cli.run import run
+from pathcast.cli.runner import run
 from pathcast.errors import Exit, PathcastError, missing, usage
 
 
@@ -168,7 +168,7 @@ def test_json_after_the_double_dash_is_somebody_elses(command, capsys):
 def test_output_that_cannot_be_written_is_no_fault_of_ours(command, capfd, error, code):
     discarded = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pathcast.cli.run._discard_output", lambda: discarded.append(True))
+        patch.setattr("pathcast.cli.runner._discard_output", lambda: discarded.append(True))
         assert command(failing(error)) == 1
     assert discarded == [True]
     assert "fault" not in capfd.readouterr().err

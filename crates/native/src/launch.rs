@@ -1,0 +1,79 @@
+//! `Launch`: a program run under a controller, over Multipath TCP where asked.
+
+use std::ffi::OsString;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use pathcast_launch::{Launch as Run, LaunchError};
+use pyo3::prelude::*;
+
+use crate::error::{Failed, json};
+
+/// A program, and how its TCP is to be run.
+#[pyclass(frozen)]
+pub struct Launch(Run);
+
+#[pymethods]
+impl Launch {
+    #[new]
+    #[pyo3(signature = (id, command, directory, control=None, mptcp=false, paths=vec![], user=None))]
+    fn new(
+        id: String,
+        command: Vec<OsString>,
+        directory: PathBuf,
+        control: Option<String>,
+        mptcp: bool,
+        paths: Vec<IpAddr>,
+        user: Option<String>,
+    ) -> Self {
+        Launch(Run { id, command, control, mptcp, paths, user, directory })
+    }
+
+    /// What `run` will make, for a state record. Called on the thread that calls `run`.
+    fn made(&self) -> String {
+        json(&self.0.made())
+    }
+
+    /// Runs the program to its end: its exit status and the report.
+    fn run(&self, py: Python<'_>) -> PyResult<(i32, String)> {
+        let done = py.detach(|| self.0.run().map(|outcome| (outcome.status, json(&outcome.report))));
+        done.map_err(|e| fail(py, e))
+    }
+}
+
+/// The exit status of a command that cannot be run (126, 127) is carried beside the error, as shells have it.
+fn fail(py: Python<'_>, error: LaunchError) -> PyErr {
+    let status = error.status();
+    let raised = Failed::new(error).into_py(py);
+    // a number on an exception object cannot fail
+    let _ = raised.value(py).setattr("status", status);
+    raised
+}
+
+/// Removes a cgroup that an earlier run has left behind; says whether there was one.
+#[pyfunction]
+pub fn remove_cgroup(py: Python<'_>, path: String) -> PyResult<bool> {
+    py.detach(|| pathcast_launch::remove(&path)).map_err(|e| Failed::new(e).into_py(py))
+}
+
+/// Removes the endpoint that an earlier run has left behind, in a named network namespace or in this one; says whether
+/// there was one.
+#[pyfunction]
+pub fn remove_endpoint(
+    py: Python<'_>,
+    address: IpAddr,
+    directory: PathBuf,
+    namespace: Option<String>,
+) -> PyResult<bool> {
+    py.detach(|| {
+        let mut done = Ok(false);
+        let mut work = || done = pathcast_launch::remove_endpoint(address, &directory);
+        match &namespace {
+            Some(name) => pathcast_emu::inside(name, &mut work)
+                .map_err(|e| Failed::runtime("undo", format!("cannot enter the namespace {name}: {e}")))?,
+            None => work(),
+        }
+        done.map_err(Failed::new)
+    })
+    .map_err(|e| e.into_py(py))
+}

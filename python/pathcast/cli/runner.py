@@ -1,0 +1,93 @@
+"""Runs a command and maps whatever it raises to one message, one JSON document and one exit status."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import sys
+import threading
+
+import typer
+from typer.main import get_command
+
+from pathcast.cli import output
+from pathcast.errors import Exit, PathcastError, usage
+
+
+class Terminated(BaseException):
+    """A SIGTERM or SIGHUP, raised in the main thread so that everything made is removed."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+def _terminate(number: int, _frame: object) -> None:
+    raise Terminated(number)
+
+
+def run(arguments: list[str]) -> int:
+    """The exit status of `pathcast ARGUMENTS`."""
+    from pathcast.cli.app import app
+
+    output.printed = False
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, _terminate)
+    try:
+        status = get_command(app).main(args=arguments, prog_name="pathcast", standalone_mode=False)
+        sys.stdout.flush()
+        if status == Exit.INTERRUPTED:  # Typer turns a KeyboardInterrupt into this status
+            raise KeyboardInterrupt
+        return int(status or 0)
+    except (KeyboardInterrupt, typer.Abort):
+        error = PathcastError("interrupted", "interrupted", None, Exit.INTERRUPTED)
+        return _report(error, arguments)
+    except Exception as error:
+        return _report(_known(error), arguments)
+    except Terminated as end:
+        error = PathcastError("terminated", f"ended by signal {end.number}")
+        error.exit = 128 + end.number  # as a shell has it; no code of ours
+        return _report(error, arguments)
+
+
+def _known(error: Exception) -> PathcastError:
+    if isinstance(error, PathcastError):
+        return error
+    if isinstance(error, typer.TyperException):
+        context = getattr(error, "ctx", None)
+        where = context.command_path if context else "pathcast"
+        if type(error).__name__ == "NoArgsIsHelpError":
+            return usage(f"`{where}` needs a command", f"try `{where} --help`")
+        return usage(error.format_message().strip(), f"try `{where} --help`")
+    if isinstance(error, BrokenPipeError):  # the reader of our output has gone: nobody is left to tell
+        _discard_output()
+        return PathcastError("broken-pipe", "the output was closed")
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        _discard_output()  # else what is still buffered fails again at the end
+        return PathcastError("no-space", "no space left to write to", "make room, or write elsewhere")
+    if os.environ.get("PATHCAST_DEBUG"):
+        raise error
+    return PathcastError(
+        "internal",
+        f"{type(error).__name__}: {error}",
+        "a fault of pathcast: run it again with PATHCAST_DEBUG=1 and report what it prints",
+    )
+
+
+def _discard_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _report(error: PathcastError, arguments: list[str]) -> int:
+    before_rest = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    if "--json" in before_rest and error.code != "broken-pipe" and not output.printed:
+        try:
+            print(json.dumps(error.document(), indent=1), flush=True)
+        except OSError:  # nobody can read it: a full disc, a reader that has gone
+            _discard_output()
+    print(f"pathcast: {error.message}", file=sys.stderr)
+    if error.hint:
+        print(f"hint: {error.hint}", file=sys.stderr)
+    return int(error.exit)

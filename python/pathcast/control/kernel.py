@@ -1,0 +1,231 @@
+"""The controllers in this kernel: held by processes of their own, or pinned so that they outlive whoever loaded them.
+
+A controller is called by the name of its header (`imtcp_bg`). The kernel has it under another (`pc_imtcpbg`, or
+`pc_imtcpbg_2` for a second one), for the socket option TCP_CONGESTION. `reno`, `cubic`, `bbr` are the kernel's own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from pathcast.errors import PathcastError, usage
+
+if TYPE_CHECKING:
+    from pathcast.daemon import Daemon
+
+KERNELS_OWN = ("reno", "cubic", "bbr")
+# how often another process may take the name that we were about to register
+_RACES = 5
+
+Params = Mapping[str, int]
+
+
+def register() -> list[dict[str, Any]]:
+    """Every controller with its parameters, as the headers have them."""
+    from pathcast import _native
+
+    return json.loads(_native.controllers())
+
+
+def loadable() -> list[str]:
+    """The controllers that can be loaded into a kernel."""
+    from pathcast import _native
+
+    return _native.controllers_in_kernel()
+
+
+def parse_sets(control: str, sets: Sequence[str]) -> dict[str, int]:
+    """Parameters from `delta=1300` or `imtcp_bg.delta=1300`; refuses what is no number and other controllers' keys.
+
+    Whether the controller has them, and in which range, is for the loader to say.
+    """
+    params = {}
+    for item in sets:
+        key, equals, text = item.partition("=")
+        owner, dot, name = key.strip().rpartition(".")
+        if not equals or not name:
+            raise usage(f"--set `{item}` is not PARAMETER=VALUE, for example {control}.PARAMETER=1")
+        if dot and owner not in (control, f"control.{control}"):
+            raise usage(f"--set `{item}` is of `{owner}`, and the controller is `{control}`")
+        if not (text.strip().isascii() and text.strip().isdigit()):
+            raise usage(f"--set `{item}`: `{text.strip()}` is not a whole number")
+        params[name] = int(text)
+    return params
+
+
+def check(control: str) -> None:
+    """Refuses a controller that cannot be loaded, with those that can."""
+    names = loadable()
+    if control in names:
+        return
+    known = control in {c["name"] for c in register()}
+    what = f"`{control}` is for the simulator only" if known else f"there is no controller `{control}`"
+    raise usage(f"{what}; allowed: {', '.join(names)}")
+
+
+def hold(control: str, params: Params | None = None) -> Daemon:
+    """Loads a controller into the kernel, in a process of its own that ends with ours; use it in a `with`.
+
+    Its record's `about["kernel_name"]` is its name there. Raises `missing` (exit 5) without privilege or feature.
+    """
+    from pathcast import daemon
+
+    check(control)
+    for left in reversed(range(_RACES)):
+        try:
+            return daemon.start("control", {"control": control, "params": dict(params or {})})
+        except PathcastError as error:
+            if error.code not in ("controller-in-use", "exists") or not left:
+                raise
+    raise AssertionError("unreachable")
+
+
+def pin(control: str, params: Params | None = None) -> dict[str, Any]:
+    """Loads a controller that stays until it is unloaded, or the machine starts anew; returns what it is."""
+    from pathcast import _native
+
+    check(control)
+    _native.kernel_ready()
+    root = _native.pin_root()
+    for left in reversed(range(_RACES)):
+        name = _native.free_controller_name(control)
+        try:
+            loaded = _native.Controller.load(control, list((params or {}).items()), name, root)
+        except PathcastError as error:
+            if error.code != "controller-in-use" or not left:
+                raise
+            continue
+        try:
+            return json.loads(loaded.describe())
+        finally:
+            loaded.close()
+    raise AssertionError("unreachable")
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One controller of ours in this kernel. `path` where it is pinned, `pid` where a process holds it.
+
+    name, version: None for what is stale: pinned, but without a controller in force.
+    """
+
+    kernel_name: str
+    name: str | None
+    version: str | None
+    path: str | None = None
+    pid: int | None = None
+
+    @property
+    def stale(self) -> bool:
+        """Nothing is in force; only its pins are left."""
+        return self.name is None
+
+    def ask(self, verb: str, **arguments: Any) -> dict[str, Any]:
+        """`describe` or `flows`, of the process that holds it or from its pinned maps."""
+        from pathcast import _native, daemon
+
+        if self.path is None:
+            return daemon.Daemon(self._record()).ask(verb, **arguments)
+        loaded = _native.Controller.open(Path(self.path))
+        try:
+            return json.loads(getattr(loaded, verb)(*([list(a.items()) for a in arguments.values()])))
+        finally:
+            loaded.close()
+
+    def unload(self) -> None:
+        """Takes it out of the kernel. Sockets that use it keep it until they end."""
+        from pathcast import _native, daemon
+
+        if self.path is not None:
+            _native.unpin(Path(self.path))
+        else:
+            daemon.Daemon(self._record()).down()
+
+    def _record(self) -> Any:
+        from pathcast import state
+
+        for record in state.records("control"):
+            if record.alive and record.about.get("kernel_name") == self.kernel_name:
+                return record
+        raise PathcastError("gone", f"nothing holds `{self.kernel_name}` any more", "see `pathcast control list`")
+
+
+def instances() -> list[Instance]:
+    """What is held or pinned in this kernel, by kernel name. Without root, what other users hold is not seen."""
+    from pathcast import _native, state
+
+    held = [
+        Instance(r.about["kernel_name"], r.about["control"], r.about["version"], pid=r.pid)
+        for r in state.records("control")
+        if r.alive
+    ]
+    pinned = [Instance(p["kernel_name"], p["name"], p["version"], path=p["path"]) for p in json.loads(_native.pinned())]
+    return sorted(held + pinned, key=lambda i: i.kernel_name)
+
+
+def unpin_all() -> list[str]:
+    """Unloads every pinned controller and removes what is left of others; returns what was removed."""
+    removed = []
+    for instance in instances():
+        if instance.path is not None:
+            try:
+                instance.unload()
+                removed.append(f"controller {instance.kernel_name} ({instance.path})")
+            except PathcastError as error:  # we may lack the privilege
+                removed.append(f"not removed: controller {instance.kernel_name}: {error}")
+    return removed
+
+
+def find(name: str) -> Instance:
+    """The one of that kernel name, or the only one of that controller; refuses others with what there is."""
+    here = instances()
+    by_kernel = [i for i in here if i.kernel_name == name]
+    found = by_kernel or [i for i in here if i.name == name]
+    if len(found) == 1:
+        return found[0]
+    names = ", ".join(i.kernel_name for i in (found or here)) or "none"
+    if found:
+        raise usage(f"`{name}` is loaded {len(found)} times; choose one: {names}")
+    raise usage(f"`{name}` is not loaded by pathcast; loaded: {names}")
+
+
+class Controls:
+    """The names under which the kernel has the controllers that are asked for.
+
+    What it lacks is loaded at the first question, and held until `close`.
+    """
+
+    def __init__(self, params: Mapping[str, Params] | None = None) -> None:
+        self._params = params or {}
+        self._stack = ExitStack()
+        self._names: dict[str, str] = {}
+        self._lock = Lock()
+
+    def kernel_name(self, control: str | None) -> str | None:
+        """For the socket option; None stays None, the system's own. Raises as `hold` does."""
+        if control is None or control in KERNELS_OWN:
+            return control
+        with self._lock:
+            if control not in self._names:
+                from pathcast import _native
+
+                if control not in loadable() and control in _native.controllers_registered():
+                    return control  # one that somebody else brought
+                part = self._stack.enter_context(hold(control, self._params.get(control)))
+                self._names[control] = part.record.about["kernel_name"]
+            return self._names[control]
+
+    def name(self, kernel_name: str) -> str:
+        """Back from a kernel's name to the header's."""
+        return next((name for name, kernel in self._names.items() if kernel == kernel_name), kernel_name)
+
+    def close(self) -> None:
+        """Unloads what was loaded. Sockets that use it keep it until they end."""
+        self._stack.close()
+        self._names.clear()

@@ -1,0 +1,118 @@
+"""A program run under a controller: loads it, runs the program, joins what both have counted."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from pathcast.control import kernel
+from pathcast.errors import PathcastError, usage
+from pathcast.state import Record, clean, network_namespace, run_dir
+
+if TYPE_CHECKING:
+    from pathcast.daemon import Daemon
+
+# how often the measured available bandwidth is looked at: connections may be short
+_LOOK_S = 0.25
+
+Ends = tuple[str, str]
+
+
+def launch(
+    command: Sequence[str],
+    control: str | None = None,
+    sets: Sequence[str] = (),
+    *,
+    mptcp: bool = False,
+    paths: Sequence[str] = (),
+    user: str | None = None,
+) -> tuple[int, dict[str, Any]]:
+    """Runs `command` to its end: its exit status, 128 + n after signal n, and the report ("pathcast.run/1").
+
+    control: a controller of the register, which is loaded for this run with `sets` over its defaults, or any that the
+    kernel has by its name there (`pathcast control load --pin` brings one). Standard streams are ours. Must be called on
+    the main thread. Raises what `Launch::run` of crates/launch names; a command that cannot be run has `status` 127 or 126.
+    """
+    from pathcast import _native
+
+    clean()
+    with ExitStack() as stack:
+        part, name = None, control
+        if control in kernel.loadable() and control not in kernel.KERNELS_OWN:
+            part = stack.enter_context(kernel.hold(control, kernel.parse_sets(control, sets)))
+            name = part.record.about["kernel_name"]
+        elif sets:
+            raise usage("--set needs a --control that pathcast loads: " + ", ".join(kernel.loadable()))
+        elif control in {c["name"] for c in kernel.register()} - set(kernel.KERNELS_OWN):
+            kernel.check(control)
+        id = f"run-{os.getpid()}"
+        run = _native.Launch(id, list(command), run_dir(), name, mptcp, list(paths), user)
+        about = {"command": list(command), "control": control, "namespace": network_namespace()}
+        record = Record.of_this_process("run", id, json.loads(run.made()), about)
+        record.claim()
+        stack.callback(record.forget)
+        watch = stack.enter_context(_Watch(part)) if part else None
+        try:
+            status, text = run.run()
+        except PathcastError as error:
+            error.exit = getattr(error, "status", error.exit)  # 127, 126: as shells have them
+            raise
+        document = json.loads(text)
+        document["control"], document["kernel_name"] = control, name
+        for path in document["paths"]:
+            path["available_bps"] = watch.available(path["local"], path["remote"]) if watch else None
+        document["controller"] = watch.counted() if watch else None
+        return status, document
+
+
+class _Watch:
+    """Remembers what a controller measures on each path, in a thread, until the run ends. Use it in a `with`."""
+
+    def __init__(self, part: Daemon) -> None:
+        self._part = part
+        self._end = threading.Event()
+        self._available: dict[Ends, dict[int, int]] = {}
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> _Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._end.wait(_LOOK_S):
+            try:
+                flows = self._part.ask("flows")["flows"]
+            except PathcastError:
+                return  # unloaded by somebody else
+            for flow in flows:
+                if flow["available_bps"]:
+                    ends = (_host(flow["local"]), _host(flow["remote"]))
+                    self._available.setdefault(ends, {})[flow["id"]] = flow["available_bps"]
+
+    def available(self, local: str, remote: str) -> int | None:
+        """What the connection that measured last on that path has found [bit/s]; None if none did."""
+        found = self._available.get((local, remote))
+        return found[max(found)] if found else None
+
+    def counted(self) -> dict[str, Any] | None:
+        """The controller's own counts: bytes of ended and of live flows, and what it could not do."""
+        try:
+            described, seen = self._part.ask("describe"), self._part.ask("flows")
+        except PathcastError:
+            return None
+        flows = [*seen["ended"], *seen["flows"]]
+        sums = {k: sum(f[k] for f in flows) for k in ("bytes_acked", "bytes_sent", "bytes_received")}
+        return {"parameters": described["parameters"], "counts": described["counts"], **sums}
+
+
+def _host(socket_address: str) -> str:
+    """The address of `ADDRESS:PORT` or `[ADDRESS]:PORT`."""
+    return socket_address.rpartition(":")[0].strip("[]")
