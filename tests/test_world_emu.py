@@ -92,7 +92,7 @@ def test_the_chosen_paths_in_the_chosen_order(world, first):
     assert transfer.subflows[0].local == world.path(first[0]).local[0]
 
 
-@pytest.mark.parametrize("control", ["reno", "cubic"])
+@pytest.mark.parametrize("control", ["reno", "cubic", "lia", "imtcp_bg"])
 def test_the_controller_is_the_one_that_was_named(world, control):
     assert world.tcp_probe("path1", 10_000, control).control == control
     assert world.mptcp_probe(BOTH, 10_000, control).control == control

@@ -1,4 +1,4 @@
-"""The long-lived parts: an emulated network, a far end, a controller in the kernel. Each is a process of its own, started afresh.
+"""The long-lived parts: an emulated network, a far end, a controller. Each is a process of its own, started afresh.
 
 `python -m pathcast.daemon KIND` reads one JSON line of configuration, answers with one JSON line when it stands (or
 with an error document), then answers requests on its socket, a JSON line each. It ends at the request `down`, at a

@@ -30,18 +30,18 @@ pub struct Pinned {
     pub of: Option<(String, String)>,
 }
 
-/// The directory for pins below a mounted bpffs: of those in `/proc/self/mountinfo` the first that can be written; if
-/// there is none, one of our own is mounted at `/run/pathcast/bpf`.
+/// The directory `name` for pins below a mounted bpffs: of those in `/proc/self/mountinfo` the first that can be written;
+/// if there is none, one of our own is mounted at `/run/pathcast/bpf`.
 ///
 /// # Errors
 /// Missing: the privilege, or a kernel with bpffs. Runtime: the directory cannot be made.
-pub fn pin_root() -> Result<PathBuf, KernelError> {
+pub fn pin_root(name: &str) -> Result<PathBuf, KernelError> {
     ready()?;
     let mount = match mounted() {
         Some(mount) => mount,
         None => mount_ours()?,
     };
-    let root = mount.join("pathcast");
+    let root = mount.join(name);
     match fs::create_dir(&root) {
         Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(KernelError::refused(at("making", &root), e)),
         _ => Ok(root),
@@ -71,9 +71,9 @@ pub fn pinned(root: &Path) -> Result<Vec<Pinned>, KernelError> {
     Ok(found)
 }
 
-/// Where a bpffs is mounted that pathcast may use, without mounting one.
-pub fn pin_root_if_any() -> Option<PathBuf> {
-    Some(mounted()?.join("pathcast")).filter(|root| root.is_dir())
+/// The directory of [`pin_root`] if it is there already.
+pub fn pin_root_if_any(name: &str) -> Option<PathBuf> {
+    Some(mounted()?.join(name)).filter(|root| root.is_dir())
 }
 
 /// Unregisters what is pinned at `path`, whatever pinned it, and removes the directory; also a stale one.
@@ -87,8 +87,8 @@ pub fn remove(path: &Path) -> Result<(), KernelError> {
         clear(path)?;
     }
     if root.starts_with(OURS) {
-        // the last one out
-        if fs::remove_dir(root).is_ok() {
+        // the last one out of the last directory
+        if fs::remove_dir(root).is_ok() && fs::read_dir(OURS).is_ok_and(|mut entries| entries.next().is_none()) {
             let ours = CString::new(OURS).expect("no zeros in it");
             // SAFETY: a valid C string
             unsafe { libc::umount2(ours.as_ptr(), 0) };

@@ -103,5 +103,5 @@ fn a_pinned_controller_outlives_its_loader() {
     assert_eq!(pinned(&mount.0).unwrap(), []);
     assert_eq!(remove(&at).unwrap_err().exit(), Exit::Usage);
     // where pathcast itself pins
-    pin_and_remove(&pin_root().unwrap());
+    pin_and_remove(&pin_root("pathcast-test").unwrap());
 }

@@ -168,17 +168,17 @@ pub fn free_controller_name(py: Python<'_>, control: &str) -> PyResult<String> {
     pathcast_kernel::free_name(info).map_err(|e| Failed::new(e).into_py(py))
 }
 
-/// The directory for pins; a bpffs is mounted if there is none.
+/// The directory of that name for pins; a bpffs is mounted if there is none.
 #[pyfunction]
-pub fn pin_root(py: Python<'_>) -> PyResult<PathBuf> {
-    py.detach(pathcast_kernel::pin_root).map_err(|e| Failed::new(e).into_py(py))
+pub fn pin_root(py: Python<'_>, name: &str) -> PyResult<PathBuf> {
+    py.detach(|| pathcast_kernel::pin_root(name)).map_err(|e| Failed::new(e).into_py(py))
 }
 
-/// What is pinned: kernel name, path, and the controller and version, or neither where it is stale.
+/// What is pinned in the directory of that name: kernel name, path, and the controller and version, or neither where it is stale.
 #[pyfunction]
-pub fn pinned(py: Python<'_>) -> PyResult<String> {
+pub fn pinned(py: Python<'_>, name: &str) -> PyResult<String> {
     py.detach(|| {
-        let Some(root) = pathcast_kernel::pin_root_if_any() else { return Ok("[]".to_owned()) };
+        let Some(root) = pathcast_kernel::pin_root_if_any(name) else { return Ok("[]".to_owned()) };
         let rows = pathcast_kernel::pinned(&root).map_err(Failed::new)?;
         let rows = rows.iter().map(|pin| {
             let (name, version) = pin.of.clone().unzip();

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from typing import Annotated, Any
 
 import typer
@@ -128,7 +129,7 @@ def show(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show what the controllers in this kernel do: every live connection and subflow with the controller's own state."""
+    """Show every live connection and subflow of the controllers in this kernel, with the controller's own state."""
     if json:
         if watch is not None:
             raise usage("--watch and --json exclude each other")
@@ -231,7 +232,7 @@ def _view(shown: list[dict[str, Any]]):
         counts = control["counts"]
         title = (
             f"{control['kernel_name']} ({control['name']} of pathcast {control['version']}): "
-            f"{len(control['flows'])} live, {counts['closed']} ended, {size(counts['bytes_acked'])} acknowledged to those"
+            f"{len(control['flows'])} live, {counts['closed']} ended with {size(counts['bytes_acked'])} acknowledged"
         )
         for field, text in (
             ("unstored", "ran as the kernel's Reno for want of memory"),
@@ -242,10 +243,11 @@ def _view(shown: list[dict[str, Any]]):
         table = Table(title=title, title_justify="left")
         for column in ("connection", "subflow", "phase", "window", "threshold", "RTT", "pace", "available", "acked"):
             table.add_column(column, justify="left" if column in ("connection", "phase") else "right")
+        live = Counter(flow["token"] for flow in control["flows"])
         for flow in control["flows"]:
             table.add_row(
                 f"{flow['local']} > {flow['remote']}",
-                f"{flow['subflow']} of {flow['subflows']}" if flow["token"] else "-",
+                f"{flow['subflow']} of {live[flow['token']]}" if flow["token"] else "-",
                 flow["phase"],
                 f"{flow['cwnd_packets']}",
                 "-" if flow["ssthresh_packets"] is None else f"{flow['ssthresh_packets']}",

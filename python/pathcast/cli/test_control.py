@@ -26,7 +26,9 @@ def test_as_json(capsys):
     document = json.loads(capsys.readouterr().out)
     assert document["schema"] == "pathcast.control-list/1"
     [nice] = document["controllers"]
-    assert {p["name"] for p in nice["params"]} >= {"threshold", "fraction", "parts_most"}
+    assert {p["name"] for p in nice["parameters"]} >= {"threshold", "fraction", "parts_most"}
+    assert all(low <= p["default"] <= high for p in nice["parameters"] for low, high in [p["range"]])
+    assert set(nice) >= {"name", "kernel_name", "parameters", "paper", "loaded", "pinned", "version"}
 
 
 @pytest.mark.parametrize("more", [[], ["--json"]])

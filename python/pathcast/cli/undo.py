@@ -17,7 +17,7 @@ def undo(
         bool, typer.Option("--all", help="Also end the networks, far ends and controllers that are still running.")
     ] = False,
 ) -> None:
-    """Remove what dead pathcast processes left behind, and pinned controllers (with --all: also end the living ones)."""
+    """Remove what dead processes of pathcast left, and pinned controllers (with --all: also end the living ones)."""
     from pathcast import daemon, state
     from pathcast.control import kernel
 

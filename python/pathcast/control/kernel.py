@@ -6,6 +6,7 @@ A controller is called by the name of its header (`imtcp_bg`). The kernel has it
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -14,6 +15,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from pathcast import state
 from pathcast.errors import PathcastError, usage
 
 if TYPE_CHECKING:
@@ -92,7 +94,7 @@ def pin(control: str, params: Params | None = None) -> dict[str, Any]:
 
     check(control)
     _native.kernel_ready()
-    root = _native.pin_root()
+    root = _native.pin_root(pins_name())
     for left in reversed(range(_RACES)):
         name = _native.free_controller_name(control)
         try:
@@ -106,6 +108,13 @@ def pin(control: str, params: Params | None = None) -> dict[str, Any]:
         finally:
             loaded.close()
     raise AssertionError("unreachable")
+
+
+def pins_name() -> str:
+    """The directory below the bpffs for what is pinned: one of its own for each run directory, as for records."""
+    path = str(state.run_dir())
+    own = "" if path == "/run/pathcast" else "-" + hashlib.sha256(path.encode()).hexdigest()[:12]
+    return f"pathcast{own}"
 
 
 @dataclass(frozen=True)
@@ -148,8 +157,6 @@ class Instance:
             daemon.Daemon(self._record()).down()
 
     def _record(self) -> Any:
-        from pathcast import state
-
         for record in state.records("control"):
             if record.alive and record.about.get("kernel_name") == self.kernel_name:
                 return record
@@ -158,14 +165,15 @@ class Instance:
 
 def instances() -> list[Instance]:
     """What is held or pinned in this kernel, by kernel name. Without root, what other users hold is not seen."""
-    from pathcast import _native, state
+    from pathcast import _native
 
     held = [
         Instance(r.about["kernel_name"], r.about["control"], r.about["version"], pid=r.pid)
         for r in state.records("control")
         if r.alive
     ]
-    pinned = [Instance(p["kernel_name"], p["name"], p["version"], path=p["path"]) for p in json.loads(_native.pinned())]
+    pins = json.loads(_native.pinned(pins_name()))
+    pinned = [Instance(p["kernel_name"], p["name"], p["version"], path=p["path"]) for p in pins]
     return sorted(held + pinned, key=lambda i: i.kernel_name)
 
 
@@ -213,10 +221,8 @@ class Controls:
             return control
         with self._lock:
             if control not in self._names:
-                from pathcast import _native
-
-                if control not in loadable() and control in _native.controllers_registered():
-                    return control  # one that somebody else brought
+                if control not in {c["name"] for c in register()}:
+                    return control  # one that somebody else brought, or the kernel refuses it
                 part = self._stack.enter_context(hold(control, self._params.get(control)))
                 self._names[control] = part.record.about["kernel_name"]
             return self._names[control]

@@ -34,8 +34,9 @@ def launch(
     """Runs `command` to its end: its exit status, 128 + n after signal n, and the report ("pathcast.run/1").
 
     control: a controller of the register, which is loaded for this run with `sets` over its defaults, or any that the
-    kernel has by its name there (`pathcast control load --pin` brings one). Standard streams are ours. Must be called on
-    the main thread. Raises what `Launch::run` of crates/launch names; a command that cannot be run has `status` 127 or 126.
+    kernel has by its name there (`pathcast control load --pin` brings one). Standard streams are ours. To be called on
+    the main thread. Raises what `Launch::run` of crates/launch names; the exit of a command that cannot be run is 127
+    or 126.
     """
     from pathcast import _native
 
@@ -49,7 +50,7 @@ def launch(
             raise usage("--set needs a --control that pathcast loads: " + ", ".join(kernel.loadable()))
         elif control in {c["name"] for c in kernel.register()} - set(kernel.KERNELS_OWN):
             kernel.check(control)
-        id = f"run-{os.getpid()}"
+        id = str(os.getpid())
         run = _native.Launch(id, list(command), run_dir(), name, mptcp, list(paths), user)
         about = {"command": list(command), "control": control, "namespace": network_namespace()}
         record = Record.of_this_process("run", id, json.loads(run.made()), about)

@@ -1,0 +1,216 @@
+"""`pathcast run`: a program's own output and exit status, its TCP under a controller, and nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import COMMAND
+
+privileged = pytest.mark.privileged
+
+SINK = """
+import socket, sys
+s = socket.socket(proto=int(sys.argv[1])); s.bind(("", 0)); s.listen(8)
+print(s.getsockname()[1], flush=True)
+while True:
+    c, _ = s.accept()
+    if sys.argv[2] == "send":
+        try:
+            c.sendall(bytes(1 << 20))
+        except OSError:
+            pass
+    else:
+        while c.recv(1 << 16):
+            pass
+    c.close()
+"""
+
+SEND = """
+import socket, sys
+s = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+s.sendall(bytes(int(sys.argv[3])))
+s.shutdown(socket.SHUT_WR)
+s.recv(1)
+"""
+
+RECEIVE = """
+import socket, sys
+s = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+while s.recv(1 << 16):
+    pass
+"""
+
+
+class Hosts:
+    """The two hosts of a network that is up."""
+
+    def __init__(self, name, start):
+        self.client, self.server = (("ip", "netns", "exec", f"pc-{name}-{h}") for h in ("client", "server"))
+        self._start = start
+
+    def sink(self, protocol=6, what="receive"):
+        """A far end on the server that takes all bytes, or sends a MiB; its port."""
+        process = self._start("-c", SINK, protocol, what, command=(*self.server, sys.executable))
+        return int(process.stdout.readline())
+
+    def run(self, *arguments):
+        """`pathcast run …` on the client."""
+        command = [*self.client, str(COMMAND), "run", *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+    def endpoints(self):
+        """Addresses that the client's path manager may make subflows from."""
+        done = subprocess.run([*self.client, "ip", "mptcp", "endpoint"], capture_output=True, text=True)
+        return sorted(line.split()[0] for line in done.stdout.splitlines())
+
+
+@pytest.fixture
+def hosts(net, start):
+    return Hosts(net, start)
+
+
+def left_behind(site):
+    cgroups = [p for mount in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified") for p in Path(mount).glob("pathcast-*")]
+    records = [r for r in site.records() if not r.startswith("net-")]
+    mine = [c for c in cgroups if c.name.removeprefix("pathcast-").isdigit()]
+    return [c.name for c in mine if not Path("/proc", c.name.removeprefix("pathcast-")).exists()] + records
+
+
+@privileged
+def test_in_the_background(hosts, site, tmp_path):
+    port, report = hosts.sink(), tmp_path / "report.json"
+    done = hosts.run("--background", "--report", report, "--", sys.executable, "-c", SEND, "10.77.1.1", port, 8_000_000)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    assert "pathcast: sent 8 MB at " in done.stderr
+    document = json.loads(report.read_text())
+    assert document["schema"] == "pathcast.run/1"
+    assert (document["control"], document["status"], document["connections"]) == ("imtcp_bg", 0, 1)
+    assert abs(document["bytes_sent"] - 8_000_000) < 3  # SYN and FIN count as bytes
+    counted = document["controller"]
+    assert counted["bytes_acked"] >= 0.99 * document["bytes_sent"]
+    assert (counted["counts"]["opened"], counted["counts"]["unstored"]) == (1, 0)
+    [path] = document["paths"]
+    assert (path["local"], path["remote"], path["control"]) == ("10.77.1.2", "10.77.1.1", document["kernel_name"])
+    assert left_behind(site) == []
+
+
+@privileged
+def test_over_multipath_tcp(hosts, site, tmp_path):
+    port, report = hosts.sink(protocol=262), tmp_path / "report.json"
+    paths, before = "10.77.1.2,10.77.2.2", hosts.endpoints()
+    command = [sys.executable, "-c", SEND, "10.77.1.1", port, 16_000_000]
+    done = hosts.run("--control", "lia", "--mptcp", "--paths", paths, "--report", report, "--", *command)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(report.read_text())
+    assert (document["mptcp_connections"], document["mptcp_sockets"]) == (1, 1)
+    assert {p["local"] for p in document["paths"]} == {"10.77.1.2", "10.77.2.2"}
+    assert min(p["share"] for p in document["paths"]) > 0.05
+    assert abs(sum(p["share"] for p in document["paths"]) - 1) < 1e-9
+    assert document["controller"]["counts"]["opened"] == 2
+    assert hosts.endpoints() == before
+    assert left_behind(site) == []
+
+
+@privileged
+def test_one_that_receives_is_told_so(hosts):
+    port = hosts.sink(what="send")
+    done = hosts.run("--control", "nice", "--", sys.executable, "-c", RECEIVE, "10.77.1.1", port)
+    assert done.returncode == 0
+    assert "received 1.0 MB, sent 0 B: the far end decides; run it there" in done.stderr
+
+
+@privileged
+def test_a_pinned_controller_is_used_by_its_name_in_the_kernel(hosts, pathcast, site, tmp_path):
+    try:
+        name = pathcast("control", "load", "ledbatpp", "--pin", "--json").json["kernel_name"]
+        report = tmp_path / "report.json"
+        send = [sys.executable, "-c", SEND, "10.77.1.1", hosts.sink(), 300_000]
+        done = hosts.run("--control", name, "--report", report, "--", *send)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(report.read_text())["paths"][0]["control"] == name
+        [shown] = pathcast("control", "show", name, "--json").json["controllers"]
+        assert sum(e["bytes_acked"] for e in shown["ended"]) >= 299_000
+    finally:
+        pathcast("undo")
+
+
+@privileged
+@pytest.mark.parametrize(
+    ("script", "status"), [("exit 7", 7), ("kill -TERM $$", 143), ("kill -SEGV $$", 139), ("exit 0", 0)]
+)
+def test_the_exit_status_is_the_programs(pathcast, site, script, status):
+    done = pathcast("run", "--control", "reno", "--", "sh", "-c", f"echo out; echo err >&2; {script}")
+    assert done.returncode == status
+    assert done.stdout == "out\n"
+    assert done.stderr.startswith("err\n")
+    assert left_behind(site) == []
+
+
+@privileged
+def test_signals_pass_through(start, site, wait_for):
+    process = start(
+        "run", "--background", "--", "sh", "-c", "trap 'echo caught; exit 9' USR1; echo ready; sleep 60 & wait"
+    )
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGUSR1)
+    assert process.wait(20) == 9
+    assert process.stdout.readline() == "caught\n"
+    assert wait_for(lambda: left_behind(site) == [])
+
+
+@privileged
+def test_a_killed_run_is_undone(start, pathcast, site, wait_for, hosts):
+    run = ("run", "--mptcp", "--paths", "10.77.2.2", "--control", "lia", "--", "sh", "-c", "echo $$; exec sleep 60")
+    process = start(*run, command=(*hosts.client, str(COMMAND)))
+    program = int(process.stdout.readline())
+    [record] = [json.loads(p.read_text()) for p in site.path.glob("run-*.json")]
+    os.kill(record["pid"], signal.SIGKILL)
+    process.wait()
+    assert "10.77.2.2" in hosts.endpoints()
+    removed = pathcast("undo", "--json").json["removed"]
+    assert f"cgroup {record['made']['cgroups'][0]}" in removed
+    assert ("endpoint 10.77.2.2" in removed) == ("10.77.2.2" not in hosts.endpoints())
+    os.kill(program, signal.SIGKILL)  # it outlives the run that was killed
+    assert wait_for(lambda: left_behind(site) == [])
+
+
+@privileged
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (["--control", "vegas_x", "--", "true"], 2, "this kernel has no congestion controller `vegas_x`; it has: "),
+        (["--control", "css", "--", "true"], 2, "`css` is for the simulator only; allowed: "),
+        (["--control", "lp", "--background", "--", "true"], 2, "--background means --control imtcp_bg"),
+        (["--background", "--set", "delta=3", "--", "true"], 2, "`imtcp_bg.delta` is 3; allowed: 1001 to 10000"),
+        (["--control", "reno", "--set", "x=1", "--", "true"], 2, "--set needs a --control that pathcast loads"),
+        (["--mptcp", "--paths", "10.1.2", "--", "true"], 2, "--paths `10.1.2` is not an address of this host"),
+        (["--mptcp", "--paths", "192.0.2.7", "--", "true"], 2, "192.0.2.7"),
+        (["--paths", "127.0.0.1", "--", "true"], 2, "--paths needs --mptcp"),
+        (["--background", "--user", "no-such-user", "--", "true"], 2, "no-such-user"),
+        (["--background", "--report", "/no/such/file", "--", "true"], 2, "cannot write the report to `/no/such/file`"),
+        (["--background", "--", "/no/such/program"], 127, "/no/such/program"),
+        (["--background", "--", "/etc/passwd"], 126, "/etc/passwd"),
+        (["--background"], 2, "Missing argument 'command'"),
+    ],
+)
+def test_refused_before_anything_runs(pathcast, site, arguments, status, words):
+    done = pathcast("run", *arguments)
+    assert done.returncode == status
+    assert words in done.stderr
+    assert done.stdout == ""
+    assert left_behind(site) == []
+
+
+def test_without_rights_what_is_missing_is_named(pathcast, nobody):
+    if not nobody:
+        pytest.skip("not root: cannot become a user without rights")
+    done = pathcast("run", "--background", "--", "true", prefix=nobody, env={"PATHCAST_RUN_DIR": "/tmp/pc-nobody-run"})
+    assert done.returncode == 5
+    assert "hint: " in done.stderr
