@@ -155,12 +155,6 @@ pub fn kernel_ready(py: Python<'_>) -> PyResult<()> {
     py.detach(pathcast_kernel::ready).map_err(|e| Failed::new(e).into_py(py))
 }
 
-/// The names of all controllers that this kernel has now.
-#[pyfunction]
-pub fn controllers_registered() -> Vec<String> {
-    pathcast_kernel::registered()
-}
-
 /// A name under which `control` can be registered now.
 #[pyfunction]
 pub fn free_controller_name(py: Python<'_>, control: &str) -> PyResult<String> {

@@ -56,7 +56,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(network::remove_namespace, module)?)?;
     module.add_function(wrap_pyfunction!(kernel::controllers_in_kernel, module)?)?;
     module.add_function(wrap_pyfunction!(kernel::kernel_ready, module)?)?;
-    module.add_function(wrap_pyfunction!(kernel::controllers_registered, module)?)?;
     module.add_function(wrap_pyfunction!(kernel::free_controller_name, module)?)?;
     module.add_function(wrap_pyfunction!(kernel::pin_root, module)?)?;
     module.add_function(wrap_pyfunction!(kernel::pinned, module)?)?;
