@@ -1,4 +1,4 @@
-"""Programs that nobody changed, in the background over an emulated path: what they send arrives and is accounted for."""
+"""Unchanged programs in the background over an emulated path: what they send arrives, and is accounted for."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 # how often the measured available bandwidth is looked at: connections may be short
 _LOOK_S = 0.25
+# how long connections may take to be gone from the kernel after the program's end
+_LAST_S = 0.5
 
 Ends = tuple[str, str]
 
@@ -105,8 +108,11 @@ class _Watch:
 
     def counted(self) -> dict[str, Any] | None:
         """The controller's own counts: bytes of ended and of live flows, and what it could not do."""
+        end = time.monotonic() + _LAST_S
         try:
-            described, seen = self._part.ask("describe"), self._part.ask("flows")
+            while (seen := self._part.ask("flows"))["flows"] and time.monotonic() < end:
+                time.sleep(0.02)  # a live flow is shown as it was at an ACK before
+            described = self._part.ask("describe")
         except PathcastError:
             return None
         flows = [*seen["ended"], *seen["flows"]]
