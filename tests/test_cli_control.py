@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+
+from pathcast.control import kernel
 
 privileged = pytest.mark.privileged
 
@@ -83,6 +87,15 @@ def test_unloaded_by_another(loaded, pathcast, site, wait_for):
     assert process.wait(20) == 1
     assert "unloaded by somebody else" in process.stderr.read()
     assert wait_for(site.empty)
+
+
+@privileged
+def test_many_at_once_have_names_of_their_own(site):
+    with ThreadPoolExecutor(6) as pool, ExitStack() as stack:
+        parts = [stack.enter_context(part) for part in pool.map(kernel.hold, ["nice"] * 6)]
+        assert len({part.record.about["kernel_name"] for part in parts}) == 6
+        assert len(kernel.instances()) == 6
+    assert kernel.instances() == []
 
 
 @privileged

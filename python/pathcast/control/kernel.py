@@ -6,14 +6,15 @@ A controller is called by the name of its header (`imtcp_bg`). The kernel has it
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pathcast import state
 from pathcast.errors import PathcastError, usage
@@ -22,10 +23,11 @@ if TYPE_CHECKING:
     from pathcast.daemon import Daemon
 
 KERNELS_OWN = ("reno", "cubic", "bbr")
-# how often another process may take the name that we were about to register
+# how often one with another run directory may take the name that we were about to register
 _RACES = 5
 
 Params = Mapping[str, int]
+T = TypeVar("T")
 
 
 def register() -> list[dict[str, Any]]:
@@ -79,13 +81,9 @@ def hold(control: str, params: Params | None = None) -> Daemon:
     from pathcast import daemon
 
     check(control)
-    for left in reversed(range(_RACES)):
-        try:
-            return daemon.start("control", {"control": control, "params": dict(params or {})})
-        except PathcastError as error:
-            if error.code not in ("controller-in-use", "exists") or not left:
-                raise
-    raise AssertionError("unreachable")
+    config = {"control": control, "params": dict(params or {})}
+    with _naming():
+        return _unless_taken(lambda: daemon.start("control", config))
 
 
 def pin(control: str, params: Params | None = None) -> dict[str, Any]:
@@ -95,19 +93,34 @@ def pin(control: str, params: Params | None = None) -> dict[str, Any]:
     check(control)
     _native.kernel_ready()
     root = _native.pin_root(pins_name())
-    for left in reversed(range(_RACES)):
-        name = _native.free_controller_name(control)
+    values = list((params or {}).items())
+    with _naming():
+        loaded = _unless_taken(
+            lambda: _native.Controller.load(control, values, _native.free_controller_name(control), root)
+        )
+    try:
+        return json.loads(loaded.describe())
+    finally:
+        loaded.close()
+
+
+@contextmanager
+def _naming() -> Iterator[None]:
+    """One load at a time: a name that is free now must be so when it is registered."""
+    with open(state.run_dir() / "control.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _unless_taken(load: Callable[[], T]) -> T:
+    """Tries again where one with another run directory took the name."""
+    for _ in range(_RACES):
         try:
-            loaded = _native.Controller.load(control, list((params or {}).items()), name, root)
+            return load()
         except PathcastError as error:
-            if error.code != "controller-in-use" or not left:
+            if error.code != "controller-in-use":
                 raise
-            continue
-        try:
-            return json.loads(loaded.describe())
-        finally:
-            loaded.close()
-    raise AssertionError("unreachable")
+    return load()
 
 
 def pins_name() -> str:
