@@ -225,26 +225,30 @@ class Controls:
     def __init__(self, params: Mapping[str, Params] | None = None) -> None:
         self._params = params or {}
         self._stack = ExitStack()
-        self._names: dict[str, str] = {}
+        self._parts: dict[str, Daemon] = {}
         self._lock = Lock()
 
     def kernel_name(self, control: str | None) -> str | None:
         """For the socket option; None stays None, the system's own. Raises as `hold` does."""
         if control is None or control in KERNELS_OWN:
             return control
+        if control not in {c["name"] for c in register()}:
+            return control  # one that somebody else brought, or the kernel refuses it
+        return self.part(control).record.about["kernel_name"]
+
+    def part(self, control: str) -> Daemon:
+        """The process that holds a controller of the register, for what it has to tell; loaded if it is not yet."""
         with self._lock:
-            if control not in self._names:
-                if control not in {c["name"] for c in register()}:
-                    return control  # one that somebody else brought, or the kernel refuses it
-                part = self._stack.enter_context(hold(control, self._params.get(control)))
-                self._names[control] = part.record.about["kernel_name"]
-            return self._names[control]
+            if control not in self._parts:
+                self._parts[control] = self._stack.enter_context(hold(control, self._params.get(control)))
+            return self._parts[control]
 
     def name(self, kernel_name: str) -> str:
         """Back from a kernel's name to the header's."""
-        return next((name for name, kernel in self._names.items() if kernel == kernel_name), kernel_name)
+        parts = self._parts.items()
+        return next((name for name, part in parts if part.record.about["kernel_name"] == kernel_name), kernel_name)
 
     def close(self) -> None:
         """Unloads what was loaded. Sockets that use it keep it until they end."""
         self._stack.close()
-        self._names.clear()
+        self._parts.clear()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from pathcast.control import kernel
+from pathcast.control.watch import Watch
 from pathcast.errors import PathcastError, usage
 from pathcast.state import Record, clean, network_namespace, run_dir
 
@@ -59,50 +59,37 @@ def launch(
         record = Record.of_this_process("run", id, json.loads(run.made()), about)
         record.claim()
         stack.callback(record.forget)
-        watch = stack.enter_context(_Watch(part)) if part else None
+        measured = _Measured(part) if part else None
         try:
-            status, text = run.run()
+            with Watch(part, _LOOK_S, measured.see) if measured else nullcontext():
+                status, text = run.run()
         except PathcastError as error:
             error.exit = getattr(error, "status", error.exit)  # 127, 126: as shells have them
             raise
         document = json.loads(text)
         document["control"], document["kernel_name"] = control, name
         for path in document["paths"]:
-            path["available_bps"] = watch.available(path["local"], path["remote"]) if watch else None
-        document["controller"] = watch.counted() if watch else None
+            path["available_bps"] = measured.available(path["local"], path["remote"]) if measured else None
+        document["controller"] = measured.counted() if measured else None
         return status, document
 
 
-class _Watch:
-    """Remembers what a controller measures on each path, in a thread, until the run ends. Use it in a `with`."""
+class _Measured:
+    """What a controller measures on each path, and what it has counted."""
 
     def __init__(self, part: Daemon) -> None:
         self._part = part
-        self._end = threading.Event()
         self._available: dict[Ends, dict[int, int]] = {}
-        self._thread = threading.Thread(target=self._look, daemon=True)
 
-    def __enter__(self) -> _Watch:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end.set()
-        self._thread.join()
-
-    def _look(self) -> None:
-        while not self._end.wait(_LOOK_S):
-            try:
-                flows = self._part.ask("flows")["flows"]
-            except PathcastError:
-                return  # unloaded by somebody else
-            for flow in flows:
-                if flow["available_bps"]:
-                    ends = (_host(flow["local"]), _host(flow["remote"]))
-                    self._available.setdefault(ends, {})[flow["id"]] = flow["available_bps"]
+    def see(self, _time: float, flows: list[dict[str, Any]]) -> None:
+        """Remembers the last result of each connection."""
+        for flow in flows:
+            if flow["available_bps"]:
+                ends = (_host(flow["local"]), _host(flow["remote"]))
+                self._available.setdefault(ends, {})[flow["id"]] = flow["available_bps"]
 
     def available(self, local: str, remote: str) -> int | None:
-        """What the connection that measured last on that path has found [bit/s]; None if none did."""
+        """What the latest connection that measured on that path has found [bit/s]; None if none did."""
         found = self._available.get((local, remote))
         return found[max(found)] if found else None
 
