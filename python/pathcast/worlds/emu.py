@@ -58,6 +58,10 @@ class Emu(Verbs):
         """The network's name, as `pathcast net list` shows it."""
         return self._net.record.id
 
+    def controller(self, name: str) -> daemon.Daemon:
+        """The process that holds a controller of the register in the kernel; loads it if it is not there yet."""
+        return self._controls.part(name)
+
     def set(self, link: str, direction: str | None = None, **changes: str) -> None:
         """Changes a link from now on: `set("wan1", delay="10ms")`."""
         self._net.ask("set", link=link, direction=direction, changes=list(changes.items()))
