@@ -19,7 +19,7 @@ use crate::paths::{self, PathAddr, PathSurvey};
 use crate::payload;
 use crate::poll;
 use crate::report::TransferReport;
-use crate::transfer::{self, TransferOptions};
+use crate::transfer::{self, TransferOptions, check_control};
 
 /// How long the far end may take to answer a control message.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -105,6 +105,14 @@ impl Client {
         transfer::run(self, paths, bytes, Protocol::Mptcp, options)
     }
 
+    /// Can a transfer have this congestion controller?
+    ///
+    /// # Errors
+    /// Usage for one that the kernel does not have, Missing for one that this user may not choose.
+    pub fn check_control(&self, name: &str) -> Result<(), NetError> {
+        check_control(self.maker(), Family::of(self.server.ip()), name)
+    }
+
     pub(crate) fn maker(&self) -> &dyn SocketMaker {
         &*self.maker
     }
@@ -143,7 +151,7 @@ impl Drop for Client {
 fn open(maker: &dyn SocketMaker, server: SocketAddr, key: &Key) -> Result<Control, NetError> {
     let failed = |source| NetError::Connect { from: None, to: server, source };
     let socket = maker.tcp(Family::of(server.ip()), Protocol::Tcp).map_err(failed)?;
-    connect(&socket, None, server, None)?;
+    connect(&socket, None, server, None, None)?;
     let local = socket.local_addr().map_err(failed)?.as_socket().map(|a| a.ip());
     let local = local.ok_or_else(|| failed(io::ErrorKind::AddrNotAvailable.into()))?;
     let nonce = payload::random().map_err(NetError::system("drawing a nonce"))?;

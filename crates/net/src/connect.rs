@@ -17,12 +17,13 @@ pub(crate) const CONNECT_DEADLINE: Duration = Duration::from_secs(15);
 /// How often a flag is looked at while waiting.
 pub(crate) const TICK: Duration = Duration::from_millis(100);
 
-/// Makes `socket` non-blocking and connects it, from `local` if given.
+/// Makes `socket` non-blocking and connects it, from `local` if given; within 15 s, and before `until`.
 pub(crate) fn connect(
     socket: &Socket,
     local: Option<IpAddr>,
     to: SocketAddr,
     cancel: Option<&AtomicBool>,
+    until: Option<Instant>,
 ) -> Result<(), NetError> {
     let failed = |source| NetError::Connect { from: local, to, source };
     socket.set_nonblocking(true).map_err(failed)?;
@@ -32,7 +33,8 @@ pub(crate) fn connect(
             _ => failed(e),
         })?;
     }
-    let deadline = Instant::now() + CONNECT_DEADLINE;
+    let began = Instant::now();
+    let deadline = until.map_or(began + CONNECT_DEADLINE, |until| until.min(began + CONNECT_DEADLINE));
     match socket.connect(&to.into()) {
         Err(e) if e.raw_os_error() != Some(libc::EINPROGRESS) => return Err(failed(e)),
         _ => {}
@@ -41,7 +43,8 @@ pub(crate) fn connect(
         check(cancel)?;
         let now = Instant::now();
         if now >= deadline {
-            return Err(failed(io::Error::new(io::ErrorKind::TimedOut, "no answer within 15 s")));
+            let waited = format!("no answer within {:.3} s", now.duration_since(began).as_secs_f64());
+            return Err(failed(io::Error::new(io::ErrorKind::TimedOut, waited)));
         }
         let mut fds = [poll::want(socket.as_fd(), libc::POLLOUT)];
         if poll::wait(&mut fds, deadline.min(now + TICK)).map_err(failed)? {

@@ -53,19 +53,23 @@ pub struct SubflowReport {
     pub note: Option<String>,
 }
 
-/// A finished transfer.
+/// A transfer that has finished, or was stopped at its time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TransferReport {
-    /// Application bytes that the receiver has confirmed.
+    /// Application bytes that the receiver has confirmed; of a stopped transfer, that were acknowledged.
     pub bytes: u64,
-    /// From connect() to the arrival of the receiver's receipt, on this host's clock [s].
+    /// It was broken off at the time that was given for it; no receipt came.
+    pub stopped: bool,
+    /// From the call to connect() [s].
+    pub waited_s: f64,
+    /// From connect() to the arrival of the receiver's receipt, or to the stop, on this host's clock [s].
     pub elapsed_s: f64,
     /// `bytes` over `elapsed_s` [bit/s].
     pub throughput_bps: f64,
     /// From connect() to the established connection [s].
     pub connect_s: f64,
-    /// From the first byte to the last at the receiver, on its clock [s].
-    pub receiver_s: f64,
+    /// From the first byte to the last at the receiver, on its clock [s]; absent without its receipt.
+    pub receiver_s: Option<f64>,
     /// The congestion controller, as the kernel calls it.
     pub control: String,
     /// What was asked for.
@@ -82,7 +86,7 @@ pub struct TransferReport {
     pub subflows: Vec<SubflowReport>,
 }
 
-/// A transfer on its way, every 100 ms and whenever a subflow comes or goes.
+/// A transfer on its way, at every sample and whenever a subflow comes or goes.
 #[derive(Clone, Debug)]
 pub struct Progress<'a> {
     /// Since connect() [s].

@@ -1,9 +1,10 @@
-//! One transfer, from connect() to the receiver's receipt, over TCP or MPTCP.
+//! One transfer, from connect() to the receiver's receipt or to the time at which it is to stop, over TCP or MPTCP.
 
 use std::io::{self, IoSlice, Read};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::atomic::AtomicBool;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use pathcast_probe::session::{ClientTransfer, Receipt, TransferStatus};
@@ -30,11 +31,18 @@ const STALL: Duration = Duration::from_secs(45);
 pub struct TransferOptions<'a> {
     /// The congestion controller by the kernel's name; the system's own when absent.
     pub control: Option<&'a str>,
-    /// Called every 100 ms.
+    /// Called at every sample, and at the end.
     pub on_sample: Option<&'a mut dyn FnMut(&Progress<'_>)>,
+    /// Time between two samples; 100 ms when absent.
+    pub every: Option<Duration>,
+    /// Not to connect before; at once when absent. The session is made sure of before that.
+    pub start: Option<Instant>,
+    /// When to break off: what is still in this host's buffers is thrown away, and the report says what was acknowledged.
+    pub until: Option<Instant>,
     /// Looked at every 100 ms at least; when raised, the transfer is broken off.
     pub cancel: Option<&'a AtomicBool>,
-    /// How long nothing may be acknowledged before the transfer counts as stalled; 45 s when absent.
+    /// How long nothing may be acknowledged before the transfer counts as stalled; when absent 45 s, or any time where
+    /// `until` is an end.
     pub patience: Option<Duration>,
 }
 
@@ -49,19 +57,37 @@ pub(crate) fn run(
     if bytes == 0 {
         return Err(NetError::Argument("a transfer of 0 bytes measures nothing".into()));
     }
+    let called = Instant::now();
     let (session, far_end_mptcp) = client.next_transfer(bytes, options)?;
     let port = client.server().port();
+    wait_for(options.start, options.cancel)?;
     let mut flow = Flow::open(client.maker(), paths, port, protocol, options)?;
     flow.bytes = bytes;
     flow.preface = session.attach().len() as u64;
-    match flow.carry(session, client.server(), options) {
-        Ok(receipt) => flow.report(receipt, far_end_mptcp),
-        Err(e) => {
-            // or the kernel would go on sending what is in its buffer
-            let _ = flow.socket.set_linger(Some(Duration::ZERO));
-            Err(e)
-        }
+    let end = flow.carry(session, client.server(), options);
+    if !matches!(end, Ok(End::Received(_))) {
+        // or the kernel would go on sending what is in its buffer
+        flow.abort();
     }
+    let waited_s = flow.started.duration_since(called).as_secs_f64();
+    flow.report(end?, waited_s, far_end_mptcp)
+}
+
+fn wait_for(start: Option<Instant>, cancel: Option<&AtomicBool>) -> Result<(), NetError> {
+    loop {
+        check(cancel)?;
+        let left = start.map_or(Duration::ZERO, |start| start.saturating_duration_since(Instant::now()));
+        if left.is_zero() {
+            return Ok(());
+        }
+        thread::sleep(left.min(TICK));
+    }
+}
+
+/// How a transfer came to its end.
+enum End {
+    Received(Receipt),
+    Stopped,
 }
 
 /// One connection on its way.
@@ -103,15 +129,14 @@ impl<'a> Flow<'a> {
         if let Some(name) = options.control {
             if protocol == Protocol::Mptcp {
                 // MPTCP takes any name before connect() and forgets those that it does not find: TCP refuses them
-                let trial = maker.tcp(family, Protocol::Tcp).map_err(NetError::system("making a TCP socket"))?;
-                info::set_control(&trial, name).map_err(|e| control_error(maker, name, e))?;
+                check_control(maker, family, name)?;
             }
             info::set_control(&socket, name).map_err(|e| control_error(maker, name, e))?;
         }
         // the last segment must not wait for an acknowledgement (Nagle)
         socket.set_tcp_nodelay(true).map_err(NetError::system("setting TCP_NODELAY"))?;
         let started = Instant::now();
-        connect(&socket, Some(first.local), SocketAddr::new(first.remote, port), options.cancel)?;
+        connect(&socket, Some(first.local), SocketAddr::new(first.remote, port), options.cancel, options.until)?;
         let connected = Instant::now();
         let mut fallback = false;
         if protocol == Protocol::Mptcp {
@@ -139,13 +164,15 @@ impl<'a> Flow<'a> {
         })
     }
 
-    /// Sends everything and waits for the receipt.
+    /// Sends everything and waits for the receipt, or until it is time to stop.
     fn carry(
         &mut self,
         mut session: ClientTransfer,
         server: SocketAddr,
         options: &mut TransferOptions<'_>,
-    ) -> Result<Receipt, NetError> {
+    ) -> Result<End, NetError> {
+        let patience = options.patience.unwrap_or(if options.until.is_some() { Duration::MAX } else { STALL });
+        let every = options.every.unwrap_or(TICK);
         let attach = session.attach().to_vec();
         let mut sent = 0;
         let mut next_sample = Instant::now();
@@ -153,20 +180,29 @@ impl<'a> Flow<'a> {
         loop {
             check(options.cancel)?;
             let now = Instant::now();
-            if now >= next_sample {
+            let over = options.until.is_some_and(|until| now >= until);
+            if now >= next_sample || over {
                 self.sample(now)?;
                 self.show(now, options);
-                next_sample = now + TICK;
+                next_sample += every;
+                if next_sample <= now {
+                    next_sample = now + every;
+                }
                 let waited = now.duration_since(self.last_progress);
-                if waited >= options.patience.unwrap_or(STALL) {
+                if waited >= patience {
                     return Err(self.stalled(waited));
                 }
+            }
+            if over {
+                self.finished = now;
+                return Ok(End::Stopped);
             }
             let more = sent < self.preface + self.bytes;
             let events = if more { libc::POLLIN | libc::POLLOUT } else { libc::POLLIN };
             let mut fds = vec![poll::want(self.socket.as_fd(), events)];
             fds.extend(self.joins.as_ref().map(|j| poll::want(j.events().as_fd(), libc::POLLIN)));
-            poll::wait(&mut fds, next_sample).map_err(|e| self.broken(e))?;
+            let wake = next_sample.min(now + TICK);
+            poll::wait(&mut fds, options.until.map_or(wake, |until| wake.min(until))).map_err(|e| self.broken(e))?;
             let ready = fds[0].revents;
             if fds.get(1).is_some_and(|f| f.revents != 0)
                 && let Some(joins) = &mut self.joins
@@ -179,15 +215,30 @@ impl<'a> Flow<'a> {
                     Ok(n) => sent += n,
                     Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
                     // the far end's reason may be waiting to be read
-                    Err(e) => return self.read(&mut session, &mut buffer, server)?.ok_or_else(|| self.broken(e)),
+                    Err(e) => {
+                        let receipt = self.read(&mut session, &mut buffer, server)?.ok_or_else(|| self.broken(e))?;
+                        return self.received(receipt, options);
+                    }
                 }
             }
             if ready & !libc::POLLOUT != 0
                 && let Some(receipt) = self.read(&mut session, &mut buffer, server)?
             {
-                return Ok(receipt);
+                return self.received(receipt, options);
             }
         }
+    }
+
+    fn received(&mut self, receipt: Receipt, options: &mut TransferOptions<'_>) -> Result<End, NetError> {
+        self.sample(self.finished)?;
+        self.acked = self.preface + self.bytes; // the receipt says so, whatever the socket has heard of it
+        self.show(self.finished, options);
+        Ok(End::Received(receipt))
+    }
+
+    /// Ends the connection at once: what is in this host's buffers is not sent any more.
+    fn abort(&self) {
+        let _ = self.socket.set_linger(Some(Duration::ZERO));
     }
 
     fn read(
@@ -253,9 +304,8 @@ impl<'a> Flow<'a> {
         }
     }
 
-    fn report(mut self, receipt: Receipt, far_end_mptcp: bool) -> Result<TransferReport, NetError> {
+    fn report(mut self, end: End, waited_s: f64, far_end_mptcp: bool) -> Result<TransferReport, NetError> {
         let control = info::control(&self.socket).map_err(NetError::system("reading TCP_CONGESTION"))?;
-        self.sample(self.finished)?;
         if let Some(joins) = &mut self.joins {
             joins.handle(&mut self.subflows);
         }
@@ -266,12 +316,18 @@ impl<'a> Flow<'a> {
         });
         let subflows = self.finish_subflows(fallback_reason.as_deref());
         let elapsed_s = self.finished.duration_since(self.started).as_secs_f64();
+        let (bytes, receiver_s) = match end {
+            End::Received(receipt) => (receipt.bytes, Some(receipt.duration_ns as f64 / 1e9)),
+            End::Stopped => (self.payload_acked(), None),
+        };
         Ok(TransferReport {
-            bytes: receipt.bytes,
+            bytes,
+            stopped: receiver_s.is_none(),
+            waited_s,
             elapsed_s,
-            throughput_bps: receipt.bytes as f64 * 8.0 / elapsed_s,
+            throughput_bps: bytes as f64 * 8.0 / elapsed_s,
             connect_s: self.connect_s,
-            receiver_s: receipt.duration_ns as f64 / 1e9,
+            receiver_s,
             control,
             protocol: self.protocol,
             fallback: self.fallback,
@@ -339,6 +395,12 @@ fn send(socket: &Socket, preface: &[u8], from: u64, end: u64) -> io::Result<u64>
     let filling = (end - from - before.len() as u64).min(payload::CHUNK as u64) as usize;
     let parts = [IoSlice::new(before), IoSlice::new(&payload::chunk()[..filling])];
     socket.send_vectored_with_flags(&parts, libc::MSG_NOSIGNAL).map(|n| n as u64)
+}
+
+/// Tries a congestion controller on a TCP socket.
+pub(crate) fn check_control(maker: &dyn SocketMaker, family: Family, name: &str) -> Result<(), NetError> {
+    let trial = maker.tcp(family, Protocol::Tcp).map_err(NetError::system("making a TCP socket"))?;
+    info::set_control(&trial, name).map_err(|e| control_error(maker, name, e))
 }
 
 fn control_error(maker: &dyn SocketMaker, name: &str, error: io::Error) -> NetError {

@@ -31,7 +31,7 @@ fn tcp_over_ipv4_and_ipv6() {
         assert_eq!(client.server_addresses().len(), 2);
         let report = client.tcp_transfer(&path("lo", ip, ip), 20_000_000, &mut plain()).unwrap();
         assert_eq!((report.bytes, report.fallback, report.protocol), (20_000_000, false, Protocol::Tcp));
-        assert!(report.connect_s < report.elapsed_s && report.receiver_s <= report.elapsed_s);
+        assert!(report.connect_s < report.elapsed_s && report.receiver_s.is_some_and(|s| s <= report.elapsed_s));
         let flow = over(&report, "lo");
         assert!(flow.alive && flow.bytes_acked >= report.bytes && flow.bytes_sent >= report.bytes, "{report:#?}");
         assert!(flow.rtt_s.unwrap() > 0.0 && flow.cwnd_packets > 0 && flow.mss_bytes > 0);
@@ -99,6 +99,8 @@ fn arguments_that_cannot_be_meant() {
         assert_eq!(error.exit(), Exit::Usage, "{error}");
         error.to_string()
     };
+    assert_eq!(client.check_control("vegemite").unwrap_err().exit(), Exit::Usage);
+    client.check_control("reno").unwrap();
     let mut unknown = TransferOptions { control: Some("vegemite"), ..plain() };
     let text = usage(client.tcp_transfer(&lo, 1000, &mut unknown));
     assert!(text.contains("vegemite") && text.contains("reno"), "{text}");
@@ -191,6 +193,37 @@ fn progress_is_shown_and_the_flag_is_heard() {
     assert_eq!(error.exit(), Exit::Interrupted);
     assert!(seen.len() == 3 && seen[2].1 > seen[0].1 && seen[0].2 == 1, "{seen:?}");
     assert_eq!(client.tcp_transfer(&lo, 1000, &mut plain()).unwrap().bytes, 1000, "the session lives on");
+}
+
+#[test]
+fn a_transfer_begins_and_stops_at_its_times() {
+    let server = serve(&["127.0.0.1:0"]);
+    let client = client(&host(), &server, "127.0.0.1");
+    let lo = path("lo", "127.0.0.1", "127.0.0.1");
+    let mut seen = Vec::new();
+    let mut show = |p: &pathcast_net::Progress<'_>| seen.push((p.elapsed_s, p.bytes_acked));
+    let now = Instant::now();
+    let mut options = TransferOptions {
+        on_sample: Some(&mut show),
+        every: Some(Duration::from_millis(20)),
+        start: Some(now + Duration::from_millis(300)),
+        until: Some(now + Duration::from_millis(1300)),
+        ..plain()
+    };
+    let report = client.tcp_transfer(&lo, 900_000_000_000, &mut options).unwrap();
+    assert!(report.stopped && report.receiver_s.is_none() && report.bytes > 0, "{report:?}");
+    assert!(report.waited_s >= 0.3 && report.waited_s < 1.3, "{report:?}");
+    assert!(report.elapsed_s > 0.0 && report.waited_s + report.elapsed_s >= 1.29, "{report:?}");
+    assert!(seen.len() > 2 && seen.is_sorted(), "{seen:?}");
+    assert_eq!(seen.last(), Some(&(report.elapsed_s, report.bytes)), "the last sample is of the stop");
+    let done = Instant::now() + Duration::from_secs(5);
+    while server.counters().broken == 0 && Instant::now() < done {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(server.counters().broken, 1, "the far end has noticed");
+    let whole = TransferOptions { until: Some(Instant::now() + Duration::from_secs(20)), ..plain() };
+    let report = client.tcp_transfer(&lo, 1000, &mut { whole }).unwrap();
+    assert_eq!((report.stopped, report.bytes), (false, 1000), "what ends before its time is whole");
 }
 
 #[test]
