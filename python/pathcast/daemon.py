@@ -190,6 +190,9 @@ class Net(Part):
     def set(self, link: str, direction: str | None, changes: list[list[str]]) -> dict:
         return json.loads(self._network.set(link, direction, [tuple(c) for c in changes]))
 
+    def restart(self, lead_ns: int) -> int:
+        return self._network.restart(lead_ns)
+
     def ledger(self, reset: bool = False) -> dict:
         return json.loads(self._network.ledger(reset))
 
@@ -253,7 +256,7 @@ class Control(Part):
 
 PARTS = {part.kind: part for part in (Net, Serve, Control)}
 # what a client may ask of a part; anything else is refused
-VERBS = {"describe", "set", "ledger", "flows"}
+VERBS = {"describe", "set", "restart", "ledger", "flows"}
 
 
 class End:

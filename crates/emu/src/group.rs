@@ -19,10 +19,13 @@ use crate::packet::Pair;
 use crate::tun::Tun;
 use crate::worker::Worker;
 
+/// Parameters of a directional link, its name (`wan1/ab`), and its cross traffic.
+pub type LinkPlan = (Params, String, Vec<CrossPlan>);
+
 /// What a group is made of.
 pub struct Plan {
-    /// Directional links: parameters, name (`wan1/ab`), cross traffic with its start and stop.
-    pub links: Vec<(Params, String, Vec<CrossPlan>)>,
+    /// Directional links.
+    pub links: Vec<LinkPlan>,
     /// Directional routes: the links in order, and the device that packets leave by.
     pub routes: Vec<(Vec<LinkId>, usize)>,
     /// The route of each address pair.
@@ -59,10 +62,22 @@ pub enum Change {
 pub enum Order {
     /// Change a link from now on.
     Set(LinkId, Params),
+    /// Begin the scenario's time anew.
+    Restart(Restart),
     /// Report; `reset` starts the release errors afresh.
     Ledger { reset: bool, reply: Sender<GroupLedger> },
     /// End.
     Stop,
+}
+
+/// The scenario's time, begun anew.
+pub struct Restart {
+    /// Its zero.
+    pub at: Nanos,
+    /// The links as [`Plan::links`] has them.
+    pub links: Vec<LinkPlan>,
+    /// Changes with their time since `at`, in that order.
+    pub changes: Vec<(Nanos, LinkId, Change)>,
 }
 
 /// A running group; dropped, its thread ends and its devices disappear.
@@ -109,6 +124,11 @@ impl Group {
     /// Changes a link from now on.
     pub fn set(&self, link: LinkId, params: Params) -> Result<(), EmuError> {
         self.send(Order::Set(link, params))
+    }
+
+    /// Begins the scenario's time anew; what is on its way stays on its way, and counters go on.
+    pub fn restart(&self, restart: Restart) -> Result<(), EmuError> {
+        self.send(Order::Restart(restart))
     }
 
     /// What the links did so far; `reset` starts the release errors afresh.

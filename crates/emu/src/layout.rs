@@ -61,7 +61,7 @@ impl Layout {
     }
 
     /// Commands for `ip -4 -batch` and `ip -6 -batch` on one host, after its devices were made.
-    pub fn commands(&self, host: End) -> [Vec<String>; 2] {
+    pub fn commands(&self, scenario: &Scenario, host: End) -> [Vec<String>; 2] {
         let mut by_version = [Vec::new(), Vec::new()];
         for (n, device) in self.devices.iter().filter(|d| d.host == host).enumerate() {
             let (dev, table) = (&device.name, 100 + n);
@@ -69,6 +69,9 @@ impl Layout {
             let source = own[0].0;
             let commands = &mut by_version[usize::from(source.is_ipv6())];
             commands.push(format!("link set {dev} up mtu 1500 txqueuelen 20000"));
+            if let Some(segments) = scenario.hosts.get(host).send_segments {
+                commands.push(format!("link set {dev} gso_max_segs {segments}"));
+            }
             for (address, prefix) in &own {
                 let nodad = if address.is_ipv6() { " nodad" } else { "" };
                 commands.push(format!("address add {address}/{prefix} dev {dev}{nodad}"));

@@ -4,14 +4,14 @@ use std::fs;
 use std::net::IpAddr;
 
 use pathcast_base::{Fault, Nanos};
-use pathcast_link::Params;
+use pathcast_link::{LinkId, Params};
 use pathcast_scenario::{Amendment, Changed, Direction, End, Scenario, Source, Traffic, addresses};
 use serde::Serialize;
 
 use crate::error::EmuError;
 use crate::fit::fits;
-use crate::group::{Change, CrossPlan, Group, Plan};
-use crate::layout::Layout;
+use crate::group::{Change, CrossPlan, Group, LinkPlan, Plan, Restart};
+use crate::layout::{GroupLayout, Layout};
 use crate::ledger::{DeviceLedger, Ledger};
 use crate::namespace::{Namespace, inside, ip};
 use crate::time::clock;
@@ -46,6 +46,8 @@ pub struct Network {
     scenario: Scenario,
     text: String,
     sets: Vec<(String, String)>,
+    /// What was set since, in the form of `sets`.
+    asked: Vec<(String, String)>,
     start: Nanos,
 }
 
@@ -90,7 +92,7 @@ impl Network {
         let server = Namespace::create(&format!("pc-{id}-server")).map_err(boxed)?;
         let groups = build(&scenario, &layout, &client, &server).map_err(boxed)?;
         let (text, sets) = (text.to_owned(), sets.to_vec());
-        Ok(Network { groups, client, server, layout, scenario, text, sets, start: clock() })
+        Ok(Network { groups, client, server, layout, scenario, text, sets, asked: Vec::new(), start: clock() })
     }
 
     /// Names and addresses.
@@ -133,12 +135,32 @@ impl Network {
             }
             *self.params(index, *direction) = params.clone();
         }
+        let end = direction.map_or_else(String::new, |direction| format!(".{}", direction.name()));
+        self.asked.extend(changes.iter().map(|(key, value)| (format!("link.{link}.{key}{end}"), value.clone())));
         Ok(new)
+    }
+
+    /// Begins the scenario's time anew `lead` from now: its changes come again, cross traffic starts and stops again, and
+    /// what was `set` holds from the beginning. Packets on their way go on. Returns the new zero on this machine's
+    /// monotonic clock.
+    ///
+    /// # Errors
+    /// Values set one by one that the scenario's checks refuse together; nothing is changed then. A thread that has ended.
+    pub fn restart(&mut self, lead: Nanos) -> Result<Nanos, Box<dyn Fault + Send + Sync>> {
+        let sets: Vec<_> = self.sets.iter().chain(&self.asked).cloned().collect();
+        let scenario = Scenario::parse(&self.text, &sets).map_err(boxed)?;
+        let at = Nanos(clock().0.saturating_add(lead.0));
+        for (group, layout) in self.groups.iter().zip(&self.layout.groups) {
+            let (links, changes) = (plan_links(&scenario, layout), plan_changes(&scenario, layout));
+            group.restart(Restart { at, links, changes }).map_err(boxed)?;
+        }
+        (self.scenario, self.start) = (scenario, at);
+        Ok(at)
     }
 
     /// Brings our copy of the links to where the scenario's own changes have brought them.
     fn catch_up(&mut self) {
-        let age = clock() - self.start;
+        let age = clock().saturating_sub(self.start);
         let due = self.scenario.changes.iter().take_while(|c| c.at <= age).count();
         for change in self.scenario.changes.drain(..due).collect::<Vec<_>>() {
             if let Changed::Link { link, direction, params } = change.what {
@@ -199,47 +221,52 @@ fn build(scenario: &Scenario, layout: &Layout, client: &Namespace, server: &Name
     }
     for (host, namespace) in [(End::Client, client), (End::Server, server)] {
         namespace.sysctl(&SETTINGS)?;
-        for (version, commands) in ["-4", "-6"].into_iter().zip(layout.commands(host)) {
+        for (version, commands) in ["-4", "-6"].into_iter().zip(layout.commands(scenario, host)) {
             ip(namespace.name(), version, &commands)?;
         }
         if mptcp {
             ip(namespace.name(), "-0", &layout.mptcp_commands(scenario, host))?;
         }
     }
-    let start = |group: &crate::layout::GroupLayout| {
-        let of_group = |link: usize, direction| {
-            let at = group.links.iter().position(|l| *l == (link, direction))?;
-            Some(pathcast_link::LinkId(at as u32))
-        };
+    let start = |group: &GroupLayout| {
         Group::start(Plan {
-            links: group.links.iter().map(|(link, direction)| plan_link(scenario, *link, *direction)).collect(),
+            links: plan_links(scenario, group),
             routes: group.routes.clone(),
             lookup: group.lookup.clone(),
             devices: group.devices.iter().map(|d| tuns[*d].take().expect("each belongs to one group")).collect(),
-            changes: scenario
-                .changes
-                .iter()
-                .filter_map(|change| match &change.what {
-                    Changed::Link { link, direction, params } => {
-                        Some((change.at, of_group(*link, *direction)?, Change::Params(params.clone())))
-                    }
-                    Changed::Traffic { traffic, cross } => {
-                        let Traffic { name, source: Source::Virtual { link, direction, .. }, .. } =
-                            &scenario.traffic[*traffic]
-                        else {
-                            return None; // the scenario lets only virtual traffic change
-                        };
-                        Some((change.at, of_group(*link, *direction)?, Change::Cross(name.clone(), cross.clone())))
-                    }
-                })
-                .collect(),
+            changes: plan_changes(scenario, group),
             seed: scenario.seed,
         })
     };
     layout.groups.iter().map(start).collect()
 }
 
-fn plan_link(scenario: &Scenario, link: usize, direction: Direction) -> (Params, String, Vec<CrossPlan>) {
+fn plan_links(scenario: &Scenario, group: &GroupLayout) -> Vec<LinkPlan> {
+    group.links.iter().map(|(link, direction)| plan_link(scenario, *link, *direction)).collect()
+}
+
+/// The scenario's own changes of links of `group` and of cross traffic on them.
+fn plan_changes(scenario: &Scenario, group: &GroupLayout) -> Vec<(Nanos, LinkId, Change)> {
+    let of_group = |link: usize, direction| {
+        let at = group.links.iter().position(|l| *l == (link, direction))?;
+        Some(LinkId(at as u32))
+    };
+    let of_change = |change: &pathcast_scenario::Change| match &change.what {
+        Changed::Link { link, direction, params } => {
+            Some((change.at, of_group(*link, *direction)?, Change::Params(params.clone())))
+        }
+        Changed::Traffic { traffic, cross } => {
+            let Traffic { name, source: Source::Virtual { link, direction, .. }, .. } = &scenario.traffic[*traffic]
+            else {
+                return None; // the scenario lets only virtual traffic change
+            };
+            Some((change.at, of_group(*link, *direction)?, Change::Cross(name.clone(), cross.clone())))
+        }
+    };
+    scenario.changes.iter().filter_map(of_change).collect()
+}
+
+fn plan_link(scenario: &Scenario, link: usize, direction: Direction) -> LinkPlan {
     let end = if direction == Direction::Ab { "ab" } else { "ba" };
     let crosses = scenario
         .traffic

@@ -7,7 +7,7 @@ use std::sync::mpsc::Receiver;
 use pathcast_base::Nanos;
 use pathcast_link::{CrossId, Link, LinkId, Mesh, Outcome, RouteId};
 
-use crate::group::{Change, Order, Plan};
+use crate::group::{Change, Order, Plan, Restart};
 use crate::histogram::Histogram;
 use crate::ledger::{GroupLedger, LinkLedger};
 use crate::packet::{LARGEST, Packet, Pair, Segment, VNET, pair, pool};
@@ -29,7 +29,7 @@ pub struct Worker {
     lookup: HashMap<Pair, RouteId>,
     changes: std::vec::IntoIter<(Nanos, LinkId, Change)>,
     next_change: Option<(Nanos, LinkId, Change)>,
-    crosses: HashMap<String, CrossId>,
+    crosses: HashMap<String, (LinkId, CrossId)>,
     names: Vec<String>,
     unroutable: u64,
     reads: u64,
@@ -47,12 +47,13 @@ impl Worker {
         let links = plan
             .links
             .into_iter()
-            .map(|(params, name, crosses)| {
+            .enumerate()
+            .map(|(at, (params, name, crosses))| {
                 let mut link = Link::new(params, plan.seed, &name);
                 link.advance(start);
                 for c in crosses {
                     let id = link.add_cross(&c.name, &c.cross, start + c.start, c.stop.map(|s| start + s));
-                    cross_ids.insert(c.name, id);
+                    cross_ids.insert(c.name, (LinkId(at as u32), id));
                 }
                 link
             })
@@ -179,7 +180,7 @@ impl Worker {
             let link = self.mesh.link_mut(link);
             match change {
                 Change::Params(params) => link.set(at, params),
-                Change::Cross(name, cross) => link.set_cross(at, self.crosses[&name], &cross),
+                Change::Cross(name, cross) => link.set_cross(at, self.crosses[&name].1, &cross),
             }
             self.refresh_chunks();
             self.next_change = self.changes.next();
@@ -206,6 +207,7 @@ impl Worker {
                     self.mesh.link_mut(link).set(now, params);
                     self.refresh_chunks();
                 }
+                Order::Restart(restart) => self.restart(now, restart),
                 Order::Ledger { reset, reply } => {
                     let ledger = self.ledger(now);
                     if reset {
@@ -216,6 +218,26 @@ impl Worker {
             }
         }
         true
+    }
+
+    /// Cross traffic draws from the beginning of its streams again; losses go on in theirs.
+    fn restart(&mut self, now: Nanos, restart: Restart) {
+        for (_, (link, id)) in self.crosses.drain() {
+            self.mesh.link_mut(link).remove_cross(now, id);
+        }
+        self.start = restart.at;
+        for (at, (params, _, crosses)) in restart.links.into_iter().enumerate() {
+            let id = LinkId(at as u32);
+            let link = self.mesh.link_mut(id);
+            link.set(now, params);
+            for c in crosses {
+                let cross = link.add_cross(&c.name, &c.cross, self.start + c.start, c.stop.map(|s| self.start + s));
+                self.crosses.insert(c.name, (id, cross));
+            }
+        }
+        self.changes = restart.changes.into_iter();
+        self.next_change = self.changes.next();
+        self.refresh_chunks();
     }
 
     fn ledger(&mut self, now: Nanos) -> GroupLedger {
@@ -232,7 +254,7 @@ impl Worker {
         }
         GroupLedger {
             links,
-            since_start_s: (now - self.start).as_secs_f64(),
+            since_start_s: now.saturating_sub(self.start).as_secs_f64(),
             realtime: self.urgent,
             processors_kept_awake: self.awake.allowed(),
             release_error: self.release.errors.summary(),

@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use pathcast_base::Nanos;
 use pathcast_emu::{Ledger, Network, inside};
 use pathcast_scenario::Direction;
 
@@ -153,6 +154,46 @@ fn a_link_changes_while_it_runs() {
         assert_eq!(error.exit(), pathcast_base::Exit::Usage);
         let text = error.to_string();
         assert!(text.contains(says) && (text.contains(value) || text.contains(key) || text.contains(link)), "{text}");
+    }
+}
+
+#[test]
+fn the_scenarios_time_begins_anew() {
+    let rest = "rate = \"100Mbit\"\n[[traffic]]\nkind = \"constant\"\nlink = \"wan\"\ndirection = \"ab\"\n\
+                rate = \"12Mbit\"\nstop = \"500ms\"\n[[change]]\nat = \"1ms\"\nlink = \"wan\"\nloss = 0.5";
+    let Some(mut n) = network(&one_link(rest)) else { return };
+    let look = |n: &Network| {
+        let link = n.ledger(false).unwrap().groups[0].links.iter().find(|l| l.name == "wan/ab").unwrap().clone();
+        (link.params.loss, link.counters.cross.offered.packets)
+    };
+    std::thread::sleep(Duration::from_millis(800));
+    // a packet a millisecond until the stop
+    assert_eq!(look(&n), (0.5, 500));
+    n.set("wan", Some(Direction::Ab), &[("rate".into(), "200Mbit".into())]).unwrap();
+    n.restart(Nanos::secs(3)).unwrap();
+    assert_eq!(look(&n), (0.0, 500), "before its zero nothing of it has happened");
+    let now = n.restart(Nanos::ZERO).unwrap();
+    let later = n.restart(Nanos::millis(10)).unwrap();
+    assert!(later > now + Nanos::millis(10));
+    std::thread::sleep(Duration::from_millis(800));
+    let (loss, packets) = look(&n);
+    assert_eq!(loss, 0.5);
+    assert!((1000..1100).contains(&packets), "{packets}: the traffic came again from its beginning");
+    let rate = n.ledger(false).unwrap().groups[0].links[0].params.rate.unwrap();
+    assert_eq!(rate, "200Mbit".parse().unwrap(), "what was set holds from the beginning");
+}
+
+#[test]
+fn a_host_may_hand_over_its_segments_one_by_one() {
+    for (segments, whole) in [("", false), ("[host.client]\nsend_segments = 1", true)] {
+        let Some(n) = network(&format!("{}{segments}", one_link("rate = \"200Mbit\"\ndelay = \"10ms\""))) else {
+            return;
+        };
+        transfer(&n, 0, 4_000_000);
+        let ledger = n.ledger(false).unwrap();
+        let group = &ledger.groups[0];
+        let packets: u64 = group.links.iter().map(|l| l.counters.offered.packets).sum();
+        assert_eq!(group.reads == packets + group.unroutable, whole, "{} frames, {packets} packets", group.reads);
     }
 }
 

@@ -1,8 +1,9 @@
 //! `Client`: a session with a far end, and transfers to it.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use pathcast_net::{PathAddr, Progress, TransferOptions, TransferReport};
 use pyo3::prelude::*;
@@ -17,6 +18,7 @@ use crate::sockets::sockets;
 pub struct Job {
     pub(crate) acked: AtomicU64,
     pub(crate) cancelled: AtomicBool,
+    samples: Mutex<Vec<serde_json::Value>>,
 }
 
 #[pymethods]
@@ -29,6 +31,10 @@ impl Job {
     fn acked(&self) -> u64 {
         self.acked.load(Ordering::Relaxed)
     }
+    /// The samples of a flow so far, as JSON; their times are since connect().
+    fn samples(&self, py: Python<'_>) -> String {
+        py.detach(|| json(&*self.samples.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
     fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
@@ -36,11 +42,11 @@ impl Job {
 
 /// A session with a far end.
 #[pyclass(frozen)]
-pub struct Client(std::sync::Mutex<Option<Arc<pathcast_net::Client>>>);
+pub struct Client(Mutex<Option<Arc<pathcast_net::Client>>>);
 
 impl Client {
     fn open(&self) -> Result<Arc<pathcast_net::Client>, Failed> {
-        let client = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let client = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         client.clone().ok_or_else(|| Failed::runtime("closed", "the session is closed".into()))
     }
 
@@ -78,9 +84,7 @@ impl Client {
             let key = KeyText { id: key_id, secret }.key()?;
             pathcast_net::Client::connect(sockets(namespace), SocketAddr::new(ip, port), key).map_err(Failed::new)
         };
-        py.detach(connect)
-            .map(|client| Client(std::sync::Mutex::new(Some(Arc::new(client)))))
-            .map_err(|e| e.into_py(py))
+        py.detach(connect).map(|client| Client(Mutex::new(Some(Arc::new(client))))).map_err(|e| e.into_py(py))
     }
 
     /// The address pairs to the far end, usable ones and the others with the reason.
@@ -121,8 +125,62 @@ impl Client {
         .map_err(|e| e.into_py(py))
     }
 
+    /// Refuses a congestion controller that transfers here cannot have.
+    fn check_control(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        py.detach(|| self.open()?.check_control(name).map_err(Failed::new)).map_err(|e: Failed| e.into_py(py))
+    }
+
+    /// A flow that connects in `start_ns` and is broken off in `stop_ns` if it is not done; without `bytes` it has no end
+    /// of its own. The job keeps a sample every `every_ns`.
+    #[pyo3(signature = (job, paths, multipath, bytes, control, start_ns, stop_ns, every_ns))]
+    #[expect(clippy::too_many_arguments, reason = "Python names them")]
+    fn flow(
+        &self,
+        py: Python<'_>,
+        job: Py<Job>,
+        paths: String,
+        multipath: bool,
+        bytes: Option<u64>,
+        control: Option<String>,
+        start_ns: u64,
+        stop_ns: Option<u64>,
+        every_ns: u64,
+    ) -> PyResult<String> {
+        let now = Instant::now();
+        let job = job.get();
+        py.detach(|| {
+            let paths: Vec<PathAddr> = read(&paths)?;
+            let client = self.open()?;
+            let bytes = bytes.unwrap_or_else(|| client.session().0.max_transfer_bytes);
+            let mut sample = |p: &Progress<'_>| {
+                let sample = serde_json::json!({
+                    "at_s": p.elapsed_s, "bytes_acked": p.bytes_acked, "subflows": p.subflows,
+                });
+                job.samples.lock().unwrap_or_else(PoisonError::into_inner).push(sample);
+                job.acked.store(p.bytes_acked, Ordering::Relaxed);
+            };
+            let mut options = TransferOptions {
+                control: control.as_deref(),
+                on_sample: Some(&mut sample),
+                every: Some(Duration::from_nanos(every_ns)),
+                start: Some(now + Duration::from_nanos(start_ns)),
+                until: stop_ns.map(|ns| now + Duration::from_nanos(ns)),
+                cancel: Some(&job.cancelled),
+                ..Default::default()
+            };
+            let report = if multipath {
+                client.mptcp_transfer(&paths, bytes, &mut options)
+            } else {
+                let [path] = &paths[..] else { return Err(Failed::usage("TCP has one path".into())) };
+                client.tcp_transfer(path, bytes, &mut options)
+            };
+            report.map(|report| json(&report)).map_err(Failed::new)
+        })
+        .map_err(|e: Failed| e.into_py(py))
+    }
+
     fn close(&self, py: Python<'_>) {
-        let client = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        let client = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         py.detach(|| drop(client));
     }
 }

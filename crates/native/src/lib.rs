@@ -53,6 +53,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(controller::controllers, module)?)?;
     module.add_function(wrap_pyfunction!(controller::replay, module)?)?;
     module.add_function(wrap_pyfunction!(simulator::simulate, module)?)?;
+    module.add_function(wrap_pyfunction!(simulator::simulate_flows, module)?)?;
     module.add_function(wrap_pyfunction!(network::remove_namespace, module)?)?;
     module.add_function(wrap_pyfunction!(kernel::controllers_in_kernel, module)?)?;
     module.add_function(wrap_pyfunction!(kernel::kernel_ready, module)?)?;

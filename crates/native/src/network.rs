@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use pathcast_base::Nanos;
 use pathcast_scenario::Direction;
 use pyo3::prelude::*;
 use serde::Serialize;
@@ -61,6 +62,12 @@ impl Network {
             Ok(of_direction(&link, new))
         })
         .map_err(|e: Failed| e.into_py(py))
+    }
+
+    /// Begins the scenario's time anew in `lead_ns`; its zero on the monotonic clock [ns].
+    fn restart(&mut self, py: Python<'_>, lead_ns: u64) -> PyResult<u64> {
+        py.detach(|| self.open()?.restart(Nanos(lead_ns)).map(|at| at.0).map_err(|e| Failed::of(&*e)))
+            .map_err(|e: Failed| e.into_py(py))
     }
 
     fn ledger(&mut self, py: Python<'_>, reset: bool) -> PyResult<String> {

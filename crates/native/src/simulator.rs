@@ -1,4 +1,5 @@
-//! `simulate`: a scenario in the simulator, from its text to its report and its traces.
+//! `simulate`: a scenario in the simulator, from its text to its report and its traces; `simulate_flows`: to its report
+//! and the progress of its flows.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -50,12 +51,8 @@ pub fn simulate<'py>(
     let options = Options { events, time: Nanos(time_ns), trace: trace_ns.map(Nanos), stop: job.get().0.clone() };
     let run = || {
         let scenario = read(&text, &sets, source.as_deref()).map_err(Failed::new)?;
-        let outcome = pathcast_sim::simulate(scenario, &options).map_err(|error| match error {
-            SimError::Refused { key, problem, allowed } => {
-                Failed::new(refused(&text, &sets, source.as_deref(), key, problem, allowed))
-            }
-            other => Failed::new(other),
-        })?;
+        let outcome = pathcast_sim::simulate(scenario, &options)
+            .map_err(|error| failed(&text, &sets, source.as_deref(), error))?;
         let traces = outcome.trace.map_or_else(Vec::new, |trace| {
             let named = [("windows", trace.windows()), ("queues", trace.queues()), ("drops", trace.drops())];
             named.into_iter().flat_map(columns).collect()
@@ -65,6 +62,36 @@ pub fn simulate<'py>(
     let (report, traces) = py.detach(run).map_err(|e: Failed| e.into_py(py))?;
     let traces = traces.into_iter().map(|(table, name, kind, data)| (table, name, kind, PyBytes::new(py, &data)));
     Ok((report, traces.collect()))
+}
+
+/// Runs only the named flows of a scenario. The answer is the report, and of every flow a list of samples, one every
+/// `every_ns`, both as JSON.
+#[pyfunction]
+pub fn simulate_flows(
+    py: Python<'_>,
+    text: String,
+    sets: Vec<(String, String)>,
+    source: Option<PathBuf>,
+    job: Py<Stop>,
+    names: Vec<String>,
+    every_ns: u64,
+) -> PyResult<(String, String)> {
+    let options = Options { stop: job.get().0.clone(), ..Options::default() };
+    let run = || {
+        let mut scenario = read(&text, &sets, source.as_deref()).map_err(Failed::new)?;
+        scenario.keep_flows(&names);
+        let (report, series) = pathcast_sim::sampled(scenario, &options, Nanos(every_ns))
+            .map_err(|error| failed(&text, &sets, source.as_deref(), error))?;
+        Ok((json(&report), json(&series)))
+    };
+    py.detach(run).map_err(|e: Failed| e.into_py(py))
+}
+
+fn failed(text: &str, sets: &[(String, String)], source: Option<&Path>, error: SimError) -> Failed {
+    match error {
+        SimError::Refused { key, problem, allowed } => Failed::new(refused(text, sets, source, key, problem, allowed)),
+        other => Failed::new(other),
+    }
 }
 
 /// The checked scenario; its errors name the file, and where it has no name of its own it is called as the file is.

@@ -60,7 +60,6 @@ pub(crate) fn run(
     let called = Instant::now();
     let (session, far_end_mptcp) = client.next_transfer(bytes, options)?;
     let port = client.server().port();
-    wait_for(options.start, options.cancel)?;
     let mut flow = Flow::open(client.maker(), paths, port, protocol, options)?;
     flow.bytes = bytes;
     flow.preface = session.attach().len() as u64;
@@ -111,7 +110,7 @@ struct Flow<'a> {
 }
 
 impl<'a> Flow<'a> {
-    /// Makes the socket and connects it over the first path.
+    /// Makes the socket and, when it is time, connects it over the first path.
     fn open(
         maker: &dyn SocketMaker,
         paths: &'a [PathAddr],
@@ -135,6 +134,7 @@ impl<'a> Flow<'a> {
         }
         // the last segment must not wait for an acknowledgement (Nagle)
         socket.set_tcp_nodelay(true).map_err(NetError::system("setting TCP_NODELAY"))?;
+        wait_for(options.start, options.cancel)?;
         let started = Instant::now();
         connect(&socket, Some(first.local), SocketAddr::new(first.remote, port), options.cancel, options.until)?;
         let connected = Instant::now();

@@ -1,4 +1,4 @@
-//! `[host.client]` and `[host.server]`: the clocks and network cards of the simulator's end hosts.
+//! `[host.client]` and `[host.server]`: clocks and network cards of the end hosts.
 
 use pathcast_base::Nanos;
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,8 @@ impl Hosts {
     }
 }
 
-/// An end host in the simulator. The default has a right clock and hands every packet over at once.
+/// An end host. The default has a right clock, hands every packet over at once, and offloads as the kernel likes.
+/// Clocks and batches are the simulator's, `send_segments` is the emulator's.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Host {
@@ -37,10 +38,18 @@ pub struct Host {
     pub receive_batch: Nanos,
     /// A batch is handed over early when it has so many packets, 1 to 65535.
     pub receive_batch_packets: u32,
+    /// Most segments that TCP hands to a device at once (segmentation offload), 1 to 65535; none: the kernel's own.
+    pub send_segments: Option<u32>,
 }
 
 impl Default for Host {
     fn default() -> Self {
-        Host { clock_offset_ns: 0, clock_skew_ppm: 0.0, receive_batch: Nanos::ZERO, receive_batch_packets: 64 }
+        Host {
+            clock_offset_ns: 0,
+            clock_skew_ppm: 0.0,
+            receive_batch: Nanos::ZERO,
+            receive_batch_packets: 64,
+            send_segments: None,
+        }
     }
 }

@@ -85,6 +85,11 @@ impl Scenario {
         of_flows.chain(of_traffic).chain(self.control.keys().map(String::as_str)).collect()
     }
 
+    /// Keeps only the flows with these names.
+    pub fn keep_flows(&mut self, names: &[String]) {
+        self.flows.retain(|flow| names.contains(&flow.name));
+    }
+
     /// The index of the link called `name`.
     pub fn link(&self, name: &str) -> Option<usize> {
         self.links.iter().position(|link| link.name == name)

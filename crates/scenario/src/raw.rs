@@ -246,7 +246,7 @@ pub(crate) struct Hosts {
     pub server: Host,
 }
 
-/// Clock and network card of an end host in the simulator.
+/// Clock and network card of an end host.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Host {
@@ -258,6 +258,8 @@ pub(crate) struct Host {
     pub receive_batch: Option<Nanos>,
     /// A batch is handed over early when it has so many packets; default 64.
     pub receive_batch_packets: Option<u32>,
+    /// In the emulator: most segments that TCP hands to a device at once; default: as many as the kernel likes.
+    pub send_segments: Option<u32>,
 }
 
 /// New values for a link or for virtual traffic, from a time on.

@@ -19,13 +19,14 @@ fn values_and_defaults() {
     let s = good(&after(
         "paths",
         "[host.client]\nclock_offset = \"-3ms\"\nclock_skew_ppm = -12.5\nreceive_batch = \"50us\"\n\
-         receive_batch_packets = 8\n[host.server]\nclock_offset = \"1000h\"\n",
+         receive_batch_packets = 8\nsend_segments = 1\n[host.server]\nclock_offset = \"1000h\"\n",
     ));
     let client = Host {
         clock_offset_ns: -3_000_000,
         clock_skew_ppm: -12.5,
         receive_batch: Nanos::micros(50),
         receive_batch_packets: 8,
+        send_segments: Some(1),
     };
     let server = Host { clock_offset_ns: 3_600_000_000_000_000, ..Host::default() };
     assert_eq!(s.hosts, Hosts { client, server });
@@ -58,6 +59,7 @@ fn refusals() {
     host("receive_batch = \"1001ms\"", "receive_batch", "1001ms", "allowed: 0s..=1s");
     host("receive_batch_packets = 0", "receive_batch_packets", "0", "1..=65535");
     host("receive_batch_packets = 65536", "receive_batch_packets", "65536", "1..=65535");
+    host("send_segments = 0", "send_segments", "0", "1..=65535");
     host("receive = 1", "receive", "1", "allowed: clock_offset, clock_skew_ppm, receive_batch, receive_batch_packets");
     check(&after("paths", "[host.router]"), 13, "host.router", "", "allowed: client, server");
     check(&after("paths", "host = 3"), 13, "flow.bulk.host", "3", "unknown key");

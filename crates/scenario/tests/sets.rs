@@ -34,6 +34,7 @@ fn every_part_can_be_set() {
     let fair = one("link.wire.queue", "{ kind = \"fair\", packets = 5, quantum = \"64B\" }");
     assert_eq!(fair.links[0].ba.queue, Queue::Fair(Fair { packets: 5, quantum: Bytes(64) }));
     assert_eq!(one("host.client.receive_batch", "50us").hosts.client.receive_batch, Nanos::micros(50));
+    assert_eq!(one("host.client.send_segments", "1").hosts.client.send_segments, Some(1));
     assert_eq!(one("host.server.receive_batch_packets", "9").hosts.server.receive_batch_packets, 9);
     assert_eq!(one("host.server.clock_offset", "-1m").hosts.server.clock_offset_ns, -60_000_000_000);
     assert_eq!(one("host.client.clock_skew_ppm", "-20").hosts.client.clock_skew_ppm, -20.0);

@@ -251,6 +251,9 @@ impl<O: Observer> Sim<O> {
         if self.flows[index as usize].completed.is_some() || self.flows[index as usize].failed {
             return;
         }
+        if O::FLOWS {
+            self.observe_flow(index as usize);
+        }
         let delivered = self.delivered(index);
         self.flows[index as usize].stopped = Some((now, delivered));
         self.unfinished -= 1;
@@ -456,6 +459,24 @@ impl<O: Observer> Sim<O> {
             });
         }
         (carried, subs)
+    }
+}
+
+impl<O: Observer> Sim<O> {
+    /// What a flow has had acknowledged, of pages what has arrived, and its subflows; none when it has no connection now,
+    /// or was stopped and only waits for what is on its way.
+    pub(crate) fn standing(&self, index: usize) -> Option<(u64, Vec<SubReport>)> {
+        let flow = &self.flows[index];
+        if flow.stopped.is_some() || flow.start > self.now {
+            return None;
+        }
+        if flow.web.is_some() {
+            let (carried, subs) = self.carried_by(flow);
+            return Some((carried.delivered, subs));
+        }
+        let conn = flow.conn?;
+        let send = &self.conns[conn as usize].send;
+        Some((send.bytes_until(send.una), self.gather(conn).1))
     }
 }
 

@@ -3,13 +3,16 @@
 use pathcast_base::Nanos;
 use pathcast_link::{Counters, Tally};
 
+use crate::apps::SubReport;
 use crate::tcp::Sender;
 
 /// Whoever watches.
 pub(crate) trait Observer {
     /// Whether `acked` is to be called at all.
     const ON: bool;
-    /// How often `link` is called.
+    /// Whether `flow` is to be called.
+    const FLOWS: bool = false;
+    /// How often `link` and `flow` are called.
     fn interval(&self) -> Option<Nanos> {
         None
     }
@@ -19,6 +22,8 @@ pub(crate) trait Observer {
     fn acked(&mut self, _now: Nanos, _sub: u32, _sender: &Sender) {}
     /// A link dropped a packet.
     fn dropped(&mut self, _now: Nanos, _wire: usize, _sub: u32) {}
+    /// Where a flow stands: what was acknowledged at the level of its connection, and its subflows.
+    fn flow(&mut self, _now: Nanos, _index: usize, _bytes_acked: u64, _subs: &[SubReport]) {}
     /// Where a direction of a link stands.
     fn link(&mut self, _now: Nanos, _wire: usize, _backlog: Tally, _counters: &Counters) {}
 }

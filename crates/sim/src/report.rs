@@ -215,13 +215,7 @@ fn pages(pages: &Pages) -> PageReport {
 impl<O: Observer> Sim<O> {
     /// Where a flow stands.
     pub(crate) fn flow_report(&self, flow: &Flow) -> FlowReport {
-        let mut carried: Carried = flow.carried;
-        let mut subs = flow.subs.clone();
-        for conn in self.live(|owner| self.is_of_flow(owner, flow)) {
-            let (live, reports) = self.gather(conn);
-            carried.add(&live);
-            merge(&mut subs, reports);
-        }
+        let (carried, subs) = self.carried_by(flow);
         let (bytes, until) = match (flow.stopped, flow.completed) {
             (Some((at, delivered)), _) => (delivered, at),
             (None, Some(at)) => (carried.delivered, at),
@@ -246,6 +240,17 @@ impl<O: Observer> Sim<O> {
             subflows: subs.iter().map(|sub| self.sub_report(sub)).collect(),
             pages: flow.web.map(|_| pages(&flow.pages)),
         }
+    }
+
+    /// What the connections of a flow have carried, those that stand now included, and its subflows.
+    pub(crate) fn carried_by(&self, flow: &Flow) -> (Carried, Vec<SubReport>) {
+        let (mut carried, mut subs) = (flow.carried, flow.subs.clone());
+        for conn in self.live(|owner| self.is_of_flow(owner, flow)) {
+            let (live, reports) = self.gather(conn);
+            carried.add(&live);
+            merge(&mut subs, reports);
+        }
+        (carried, subs)
     }
 
     /// Connections that stand now, by whose they are.

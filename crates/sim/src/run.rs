@@ -15,6 +15,7 @@ use crate::handshake::Wanted;
 use crate::network::wire;
 use crate::observe::{Nobody, Observer};
 use crate::report::{FlowReport, Report};
+use crate::series::Series;
 use crate::sim::{Sim, Stopped};
 use crate::trace::Trace;
 
@@ -66,6 +67,14 @@ pub fn simulate(scenario: Scenario, options: &Options) -> Result<Outcome, SimErr
             Ok(Outcome { report, trace: Some(trace) })
         }
     }
+}
+
+/// Runs a scenario as [`simulate`] does, and samples its flows `every` so often, which must be above zero.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn sampled(scenario: Scenario, options: &Options, every: Nanos) -> Result<(Report, Series), SimError> {
+    finish(scenario, options, Series::new(every.max(Nanos(1))))
 }
 
 /// CPU time of this thread [s].

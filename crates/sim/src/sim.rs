@@ -284,6 +284,16 @@ impl<O: Observer> Sim<O> {
             let backlog = wire.backlog(now);
             self.observer.link(now, index, backlog, wire.counters());
         }
+        if O::FLOWS {
+            (0..self.flows.len()).for_each(|index| self.observe_flow(index));
+        }
+    }
+
+    /// Shows the observer where a flow stands.
+    pub(crate) fn observe_flow(&mut self, index: usize) {
+        if let Some((acked, subs)) = self.standing(index) {
+            self.observer.flow(Nanos(self.now), index, acked, &subs);
+        }
     }
 
     /// A packet has reached a host, which may gather several before it looks at them.

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from pathcast import daemon
 from pathcast.control.kernel import Controls
+from pathcast.worlds import flows_emu
+from pathcast.worlds.flows import FlowsResult, check_every, plans
 from pathcast.worlds.results import Path, Verdict
 from pathcast.worlds.topology import Topology
 from pathcast.worlds.verbs import Verbs
@@ -45,7 +48,8 @@ class Emu(Verbs):
             stack.enter_context(
                 daemon.start("serve", {"name": self._name, "namespace": hosts["server"], "server": server})
             )
-            self._client = _native.Client(hosts["client"], self.paths[0].remote, PORT, key["id"], key["secret"])
+            self._session = (hosts["client"], self.paths[0].remote, PORT, key["id"], key["secret"])
+            self._client = _native.Client(*self._session)
             stack.callback(self._client.close)
             self._stack = stack.pop_all()
         return self
@@ -69,6 +73,49 @@ class Emu(Verbs):
     def ledger(self, reset: bool = False) -> dict[str, Any]:
         """What every link carried, dropped and released late; `reset` starts the release errors afresh."""
         return self._net.ask("ledger", reset=reset)
+
+    def flows(
+        self,
+        names: Sequence[str] | None = None,
+        until: float | None = None,
+        every_s: float = 0.1,
+        controls: Mapping[str, str] | None = None,
+    ) -> FlowsResult:
+        """Runs the scenario's `[[flow]]`s at once, all or the named ones, as real TCP and MPTCP connections.
+
+        The scenario's time begins anew: changes and cross traffic are those of time zero, with every `set` in them.
+        Nothing else may go on in this world meanwhile; what earlier transfers left in the links is waited for.
+
+        until: the end of the run [s] in place of the scenario's. every_s: time between two samples.
+        controls: what the kernel is to be asked for in place of a controller of the scenario; those of the register are
+        loaded into it anyway.
+        """
+        from pathcast import _native
+
+        began = time.monotonic()
+        check_every(every_s)
+        wanted = plans(self._topology.scenario, names, until)
+
+        def kernel_name(control: str) -> str:
+            return (controls or {}).get(control) or self._controls.kernel_name(control)
+
+        flows_emu.await_empty(self.ledger)
+        opening = time.monotonic()
+        made = flows_emu.runners(wanted, self.path, lambda: _native.Client(*self._session), kernel_name)
+        # each session took three round trips and a little work, and needs one more before its flow can connect
+        lead_s = 0.2 + (time.monotonic() - opening) / len(made)
+        try:
+            with self.judged() as verdict:
+                before = self.ledger()
+                zero_ns = self._net.ask("restart", lead_ns=round(lead_s * 1e9))
+                flows_emu.carry(made, zero_ns, every_s, lambda: self.cancelled)
+                ended_s = flows_emu.since(zero_ns)
+                links = flows_emu.link_uses(before, self.ledger())
+        finally:
+            flows_emu.close(made)
+        scenario, wall_s = self._topology.scenario, time.monotonic() - began
+        head = (self.world, scenario["name"], scenario["seed"], every_s, ended_s)
+        return FlowsResult(*head, tuple(runner.flow() for runner in made), links, verdict, wall_s)
 
     @contextmanager
     def judged(self) -> Iterator[Verdict]:

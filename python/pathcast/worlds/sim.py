@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from pathcast.worlds import flows_sim
+from pathcast.worlds.flows import FlowsResult, check_every
 from pathcast.worlds.results import Path, Verdict
 from pathcast.worlds.topology import Topology
 from pathcast.worlds.verbs import Verbs
@@ -47,12 +49,15 @@ class Sim(Verbs):
     def _begin(self, sets: list[tuple[str, str]]) -> None:
         from pathcast import _native
 
+        self._sets = sets
         self._client = _native.World(self._topology.text, sets)
         self.paths = tuple(Path(p["name"], tuple(p["local"]), p["remote"]) for p in json.loads(self._client.paths()))
 
     def set(self, link: str, direction: str | None = None, **changes: str) -> None:
         """Changes a link from now on: `set("wan1", delay="10ms")`."""
         self._client.set(link, direction, list(changes.items()))
+        end = "" if direction is None else f".{direction}"
+        self._sets += [(f"link.{link}.{key}{end}", value) for key, value in changes.items()]
 
     def now(self) -> float:
         """The simulated time since the network stands [s]."""
@@ -61,6 +66,19 @@ class Sim(Verbs):
     def wait(self, time_s: float) -> None:
         """Lets simulated time pass."""
         self._client.wait(time_s)
+
+    def flows(
+        self, names: Sequence[str] | None = None, until: float | None = None, every_s: float = 0.1
+    ) -> FlowsResult:
+        """Runs the scenario's `[[flow]]`s at once, all or the named ones, and the cross traffic beside them.
+
+        It happens in a network of its own that begins at time zero with every `set` of this one in it; this one stays
+        as it is.
+
+        until: the end of the run [s] in place of the scenario's. every_s: time between two samples.
+        """
+        check_every(every_s)
+        return flows_sim.run(self._topology, self._sets, names, until, every_s)
 
     @contextmanager
     def judged(self) -> Iterator[Verdict]:

@@ -22,6 +22,7 @@ fn host(spot: &Spot, raw: &raw::Host) -> Result<Host, Problem> {
         clock_skew_ppm: raw.clock_skew_ppm.unwrap_or(default.clock_skew_ppm),
         receive_batch: raw.receive_batch.unwrap_or(default.receive_batch),
         receive_batch_packets: raw.receive_batch_packets.unwrap_or(default.receive_batch_packets),
+        send_segments: raw.send_segments,
     };
     if host.clock_offset_ns.unsigned_abs() > MOST_OFFSET_NS {
         return Err(spot.key("clock_offset").refuse("out of range").allowed("-1000h..=1000h"));
@@ -35,5 +36,8 @@ fn host(spot: &Spot, raw: &raw::Host) -> Result<Host, Problem> {
         return Err(spot.key("receive_batch").refuse("too long").allowed("0s..=1s"));
     }
     params::within(&spot.key("receive_batch_packets"), host.receive_batch_packets.into(), 1, 65_535, "")?;
+    if let Some(segments) = host.send_segments {
+        params::within(&spot.key("send_segments"), segments.into(), 1, 65_535, "")?;
+    }
     Ok(host)
 }

@@ -1,0 +1,191 @@
+"""Several flows at once in the emulated network, with the real kernel."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from pathcast.errors import Exit, PathcastError
+from pathcast.worlds.emu import Emu, Topology
+from pathcast.worlds.sim import Sim
+
+pytestmark = pytest.mark.privileged
+
+TEXT = """
+name = "compete"
+end = "3s"
+[[link]]
+name = "wan1"
+a = "client"
+b = "server"
+rate = "10Mbit"
+delay = "10ms"
+queue = "50 packets"
+[[link]]
+name = "wan2"
+a = "client"
+b = "server"
+rate = "10Mbit"
+delay = "15ms"
+queue = "50 packets"
+[[path]]
+name = "path1"
+links = ["wan1"]
+[[path]]
+name = "path2"
+links = ["wan2"]
+[[flow]]
+name = "first"
+paths = ["path1"]
+control = "reno"
+[[flow]]
+name = "second"
+paths = ["path1"]
+control = "cubic"
+start = "500ms"
+stop = "2500ms"
+[[flow]]
+name = "both"
+paths = ["path1", "path2"]
+control = "reno"
+[[flow]]
+name = "short"
+paths = ["path2"]
+bytes = "200KB"
+start = "1s"
+[[flow]]
+name = "pages"
+paths = ["path2"]
+web = {}
+"""
+
+
+@pytest.fixture(scope="module")
+def world():
+    with Emu(Topology.parse(TEXT)) as world:
+        yield world
+
+
+def counters(world):
+    links = [link for group in world.ledger()["groups"] for link in group["links"]]
+    return {link["name"]: link["counters"] for link in links}
+
+
+def test_flows_share_a_link_between_their_times(world):
+    result = world.flows(["first", "second", "short"])
+    first, second, short = result.flows
+    assert result.world == "emu"
+    # loads of this machine may make them late
+    assert first.started_s == pytest.approx(0, abs=0.3)
+    assert second.started_s == pytest.approx(0.5, abs=0.3)
+    assert first.stopped_s == pytest.approx(3, abs=0.3)
+    assert second.stopped_s == pytest.approx(2.5, abs=0.3)
+    assert (first.finished_s, second.completion_s) == (None, None)
+    assert (first.protocol, first.kernel_control, second.kernel_control) == ("tcp", "reno", "cubic")
+    # the payload's share of a full packet is 0.965
+    assert first.goodput(1, 2.4) + second.goodput(1, 2.4) == pytest.approx(9.6e6, rel=0.1)
+    assert min(first.bytes_acked, second.bytes_acked) > 100_000
+    assert first.samples[-1].bytes_acked == first.bytes_acked
+    assert [s.bytes_acked for s in first.samples] == sorted(s.bytes_acked for s in first.samples)
+    assert 15 <= len(first.samples) <= 33
+    [subflow] = first.samples[-1].subflows
+    assert subflow.path == "path1"
+    assert subflow.cwnd_packets > 0
+    assert subflow.rtt_s > 0.02
+    assert (short.bytes_acked, short.stopped_s, short.error) == (200_000, None, None)
+    assert short.finished_s == pytest.approx(short.started_s + short.completion_s)
+    assert short.started_s == pytest.approx(1, abs=0.3)
+    assert 0.03 <= short.connect_s < short.completion_s
+    carried = result.link("wan1")
+    assert carried.bytes >= first.bytes_acked + second.bytes_acked
+    assert carried.drops > 0
+    assert result.verdict.release_error["p50_s"] > 0
+
+
+def test_a_multipath_flow_fills_both_paths(world):
+    [both] = world.flows(["both"], every_s=0.05).flows
+    assert (both.protocol, both.paths, both.notes) == ("mptcp", ("path1", "path2"), ())
+    assert both.goodput(1, 2.9) > 1.3 * 9.6e6
+    last = both.samples[-1]
+    assert [s.path for s in last.subflows] == ["path1", "path2"]
+    assert min(s.bytes_acked for s in last.subflows) > 300_000
+    assert len(both.samples) > 30
+
+
+def test_what_is_broken_off_is_not_sent_any_more():
+    with Emu(Topology.parse(TEXT, ["link.wan1.rate=2Mbit", "link.wan2.rate=2Mbit"])) as world:
+        for name in ("first", "both"):
+            world.flows([name])
+            time.sleep(1)  # more than a full queue of 50 packets needs
+            before = counters(world)
+            time.sleep(1)
+            for link, after in counters(world).items():
+                assert after["carried"]["bytes"] - before[link]["carried"]["bytes"] < 5000, (name, link)
+        assert world.tcp_probe("path1", 1000).bytes == 1000
+
+
+def test_refusals(world):
+    for names, words in ((["third"], "no flow `third`; allowed: first, "), (["pages"], "`pages` is made of pages")):
+        with pytest.raises(PathcastError, match=words) as error:
+            world.flows(names)
+        assert error.value.exit == Exit.USAGE
+    with pytest.raises(PathcastError, match="no congestion controller `nosuch`") as error:
+        world.flows(["first", "second"], controls={"reno": "nosuch"})
+    assert error.value.code == "unknown-control"
+
+
+def test_the_kernel_may_have_another_name_for_a_controller(world):
+    [first] = world.flows(["first"], until=0.5, controls={"reno": "cubic"}).flows
+    assert (first.control, first.kernel_control) == ("reno", "cubic")
+    assert first.stopped_s == pytest.approx(0.5, abs=0.3)
+
+
+def test_changes_come_again_with_every_run():
+    change = '\n[[change]]\nat = "1s"\nlink = "wan1"\nrate = "2Mbit"\n'
+    with Emu(Topology.parse(TEXT + change)) as world:
+        time.sleep(1.2)
+        for _ in range(2):
+            [first] = world.flows(["first"], until=2.5).flows
+            assert first.goodput(0.3, 1.0) > 6e6
+            assert first.goodput(1.5, 2.5) < 2.5e6
+
+
+def test_a_flow_whose_way_is_dead_has_an_error_and_the_others_go_on():
+    with Emu(Topology.parse(TEXT, ["link.wan2.loss=1"])) as world:
+        first, short = world.flows(["first", "short"]).flows
+        assert first.error is None
+        assert first.bytes_acked > 1_000_000
+        assert "no answer" in short.error
+        assert (short.bytes_acked, short.finished_s) == (0, None)
+
+
+def test_many_flows_at_once():
+    flows = "".join(f'[[flow]]\nname = "f{n}"\npaths = ["path{1 + n % 2}"]\ncontrol = "reno"\n' for n in range(16))
+    with Emu(Topology.parse(TEXT.split("[[flow]]")[0] + flows)) as world:
+        result = world.flows()
+        assert [flow.error for flow in result.flows] == [None] * 16
+        total = sum(flow.goodput(1, 2.9) for flow in result.flows)
+        assert total == pytest.approx(2 * 9.6e6, rel=0.15)
+
+
+def test_cancel_ends_a_run():
+    with Emu(Topology.parse(TEXT)) as world:
+        threading.Timer(1.0, world.cancel).start()
+        began = time.monotonic()
+        with pytest.raises(PathcastError) as error:
+            world.flows(["first", "second"], until=60)
+        assert error.value.exit == Exit.INTERRUPTED
+        assert time.monotonic() - began < 20
+
+
+def test_the_simulator_gives_the_same_document(world):
+    def keys(value):
+        if isinstance(value, dict):
+            return {key: keys(of) for key, of in value.items() if key != "release_error"}
+        return [keys(value[0])] if isinstance(value, list | tuple) and value else None
+
+    names = ["first", "both"]
+    with Sim(Topology.parse(TEXT)) as sim:
+        assert keys(sim.flows(names).document()) == keys(world.flows(names).document())
