@@ -509,15 +509,59 @@ fn nice_reaches_one_48th_and_comes_back() {
 fn nice_halves_only_when_more_than_half_of_the_packets_see_a_queue() {
     for (share, halved) in [(40, false), (70, true)] {
         let mut w = World::new("nice", &[], &[(100, 40 * MS)]);
+        w.flow_mut(0).ssthresh = 50;
         w.acked_with(0, 1, 80 * MS); // the full queue is known
         w.round(0);
         w.round(0);
         let before = w.flow(0).cwnd;
-        w.flow_mut(0).ssthresh = before;
         w.round_of(0, |packet| if packet * 100 < before * share { 60 * MS } else { 40 * MS });
         w.acked(0, 1); // the round is judged by the first ACK of the next
         assert_eq!(w.flow(0).cwnd < before * 3 / 4, halved, "{share} %: {before} {}", w.flow(0).cwnd);
     }
+}
+
+#[test]
+fn nice_leaves_slow_start_when_the_first_packets_of_a_round_wait() {
+    let mut w = World::new("nice", &[], &[(10, 40 * MS)]);
+    let bursts = |packet| if packet < 8 { 40 * MS } else { 80 * MS };
+    let mut windows = Vec::new();
+    for _ in 0..7 {
+        w.round_of(0, bursts); // its own bursts wait
+        windows.push(w.flow(0).cwnd);
+    }
+    let before = *windows.last().unwrap();
+    assert!(windows.windows(2).filter(|pair| pair[0] == pair[1]).count() >= 3, "every other round: {windows:?}");
+    assert!(before >= 80 && w.flow(0).ssthresh == INFINITE, "{windows:?}");
+    w.set_rtt(0, 50 * MS);
+    w.round(0); // 8 packets of a round that began before
+    w.acked(0, 9);
+    let after = w.flow(0).cwnd;
+    assert_eq!(w.flow(0).ssthresh, after);
+    assert!((before * 3 / 4..=(before + 20) * 4 / 5).contains(&after), "W minRTT / rtt: {before} {after}");
+    w.round(0); // sent before
+    assert_eq!(w.flow(0).cwnd, after);
+}
+
+#[test]
+fn lp_leaves_slow_start_with_a_quarter_and_counts_a_window_of_trouble_once() {
+    let mut w = World::new("lp", &[], &[(64, 40 * MS)]);
+    w.round_of(0, |packet| if packet < 8 { 40 * MS } else { 80 * MS });
+    w.acked_with(0, 8, 40 * MS);
+    let before = w.flow(0).cwnd;
+    assert!(before >= 128, "its own bursts wait: {before}");
+    w.set_rtt(0, 80 * MS);
+    w.round(0);
+    w.acked(0, 9); // the first 8 packets of a round wait
+    let cut = w.flow(0).cwnd;
+    assert!((before / 4..=before / 2).contains(&cut), "{before} {cut}");
+    assert_eq!(w.flow(0).ssthresh, cut);
+    assert_eq!(w.ssthresh(0), cut, "a loss in the same window");
+    for _ in 0..100 {
+        w.acked(0, cut); // what was sent before the cut
+        w.set_rtt(0, 40 * MS);
+    }
+    assert!(w.flow(0).cwnd >= cut, "what was smoothed before the cut is no second indication: {}", w.flow(0).cwnd);
+    assert_eq!(w.ssthresh(0), w.flow(0).cwnd / 2);
 }
 
 #[test]

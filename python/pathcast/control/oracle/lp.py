@@ -3,9 +3,11 @@
 sowd: delay smoothed with gamma = 1/8; indication: sowd > d_min + delta (d_max - d_min).
 First indication: cwnd /= 2, and no growth for an inference phase of 3 RTT; another inside it: cwnd = 1. Else Reno.
 Ours: the delay is the RTT (with `owd` the one-way delay, and ACKs without it say nothing); a further indication
-counts from ACKs of packets sent after the cut, and starts the phase anew; slow start ends at an indication; d_max is
-of the last one to two windows of max_age; no indication while d_max - d_min < floor, nor while sowd - d_min <= least;
-from a receiver that has acknowledged two packets at once an ACK of one packet gives d_min only.
+counts from ACKs of packets sent after the cut, with which sowd begins anew, and starts the phase anew; a loss before
+such an ACK does not halve again; d_max is of the last one to two windows of max_age; no indication while d_max -
+d_min < floor, nor while sowd - d_min <= least or least_share of the smallest RTT; in slow start only with the
+smallest delay of the round so far, of 8 packets or the window, above the same bound, and then cwnd /= 4; from a
+receiver that has acknowledged two packets at once an ACK of one packet gives d_min only.
 """
 
 import math
@@ -20,13 +22,18 @@ class Lp(Control):
     high = pairs = False
     cut = -1  # byte that was next when the window was cut last
     until = -1  # end of the inference phase, us
+    fresh = True  # a packet sent after the cut was acked
+    round_min, acked = math.inf, 0  # of this round; packets
 
     def init(self) -> None:
         self.start()
-        self.turned = self.flow.now
+        self.turned, self.end = self.flow.now, self.flow.nxt
 
     def ack(self, e: Event) -> None:
         f, p = self.flow, self.p
+        self.high = False
+        if f.una > self.end:
+            self.end, self.round_min, self.acked = f.nxt, math.inf, 0
         delay = max(e.owd - 1, 0) if p["owd"] else e.rtt_us
         self.pairs |= bool(delay) and e.acked > 1
         if delay and self.pairs and e.acked == 1:
@@ -35,19 +42,28 @@ class Lp(Control):
             if f.now - self.turned > p["max_age_s"] * 1e6:
                 self.max_before, self.max_now, self.turned = self.max_now, 0.0, f.now
             self.sowd = delay if self.sowd is None else self.sowd + (delay - self.sowd) / 8
+            if not self.fresh and f.una > self.cut:
+                self.fresh, self.sowd = True, delay
             self.d_min, self.max_now = min(self.d_min, delay), max(self.max_now, delay)
-            most = max(self.max_now, self.max_before)
-            bound = self.d_min + p["delta"] / 1000 * (most - self.d_min)
-            large = self.ties.above(self.sowd, self.d_min + p["least_us"])
-            self.high = most - self.d_min >= p["floor_us"] and large and self.ties.above(self.sowd, bound)
+            self.round_min, self.acked = min(self.round_min, delay), self.acked + e.acked
+            most = max(self.max_now, self.max_before) - self.d_min
+            share = 0 if p["owd"] else p["least_share"] / 1000 * self.d_min
+            queue = max(p["least_us"], share, p["delta"] / 1000 * most)
+            self.high = most >= p["floor_us"] and self.ties.above(self.sowd, self.d_min + queue)
+            if self.high and f.slow:
+                self.high = self.acked >= min(f.w, 8) and self.ties.above(self.round_min, self.d_min + queue)
 
     def grow(self, e: Event) -> None:
         f, p = self.flow, self.p
         inside = f.now < self.until
         if self.high and (not inside or f.una > self.cut):
-            f.cwnd, f.count = 1.0 if inside else max(whole(f.cwnd / 2), 1.0), 0.0
+            f.cwnd, f.count = 1.0 if inside else max(whole(f.cwnd / (4 if f.slow else 2)), 1.0), 0.0
             f.ssthresh = min(f.ssthresh, max(f.cwnd, 2.0))
             self.high = False  # until the next sample
+            self.fresh = False
             self.until, self.cut = f.now + p["inference"] * f.srtt, f.nxt
         elif not inside:
             super().grow(e)
+
+    def ssthresh(self) -> float:
+        return super().ssthresh() if self.fresh else max(self.flow.w, 2.0)

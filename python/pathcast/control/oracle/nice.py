@@ -1,12 +1,14 @@
 """TCP Nice. Venkataramani, Kokku, Dahlin, OSDI 2002, section 4.
 
 numCong: packets of a round with rtt > (1 - t) minRTT + t maxRTT. numCong > f W: W /= 2. Else Vegas:
-diff = W (rtt - minRTT) / rtt: below alpha W += 1, above beta W -= 1; in slow start above gamma: ssthresh = W.
-W below 1: one packet each `parts` RTTs, by the pace that is set when packets are sent. Loss: Reno.
+diff = W (rtt - minRTT) / rtt: below alpha W += 1, above beta W -= 1; slow start doubles W in every other round and
+ends above gamma. W below 1: one packet each `parts` RTTs, by the pace that is set when packets are sent. Loss: Reno.
 Ours: W in f W is the packets acked in the round, rtt in diff the round's smallest; no signal while maxRTT - minRTT <
 floor, nor with rtt - minRTT <= least; from a receiver that has acknowledged two packets at once an ACK of one gives
 minRTT only, and with it a window of one grows by one after a round without a signal; maxRTT is of the last one to two
-windows of max_age; a signal ends slow start; below one packet W doubles after a round without a signal.
+windows of max_age; below one packet W doubles after a round without a signal. In slow start no signals: it ends when
+the smallest RTT of the round so far, of 8 packets or the window, is more than least above minRTT and diff above
+gamma; W is then W minRTT / rtt, and the round whose packets were sent before is not judged.
 """
 
 import math
@@ -19,7 +21,7 @@ class Nice(Control):
     max_before = 0.0  # largest RTT of the window of time before this one
     acked = congested = 0  # packets of this round
     done: tuple[float, int, int] | None = None  # the last round until it is judged: smallest RTT, acked, congested
-    pairs = False
+    pairs = hold = False  # hold: the round neither doubles W nor is judged
     parts = paced = 1.0  # now, and when a packet was sent last
 
     def init(self) -> None:
@@ -53,13 +55,30 @@ class Nice(Control):
     def grow(self, e: Event) -> None:
         f = self.flow
         done, self.done = self.done, None
-        if done and self.judge(*done):
-            return
-        if self.parts == 1 and f.slow and f.limited:
-            f.slow_start(e.acked)
+        if self.parts == 1 and f.slow:
+            self.hold ^= done is not None
+            if self.full():
+                f.cwnd = f.ssthresh = max(whole(f.w * self.rtt_min / self.round_min), 2.0)
+                self.end, self.round_min, self.acked, self.congested = f.nxt, math.inf, 0, 0
+                f.count, self.hold = 0.0, True
+            elif not self.hold and f.limited:
+                f.slow_start(e.acked)
+        elif done and self.hold:
+            self.hold = False
+        elif done:
+            self.judge(*done)
 
-    def judge(self, rtt: float, acked: int, congested: int) -> bool:
-        """The end of a round; whether this ACK may not grow the window any more."""
+    def full(self) -> bool:
+        """In slow start: whether the path is full."""
+        if self.acked < min(self.flow.w, 8) or math.isinf(self.round_min):
+            return False
+        waited = self.round_min - self.rtt_min
+        return waited > self.p["least_us"] and self.ties.above(
+            self.flow.w * waited / self.round_min, self.p["gamma"], 0
+        )
+
+    def judge(self, rtt: float, acked: int, congested: int) -> None:
+        """The end of a round."""
         f, p = self.flow, self.p
         if congested > p["fraction"] / 1000 * acked:
             if f.cwnd > 1:
@@ -67,25 +86,17 @@ class Nice(Control):
             else:
                 self.parts = min(self.parts * 2, p["parts_most"])
             f.ssthresh = min(f.ssthresh, f.cwnd)
-            return True
-        if self.parts > 1:
+        elif self.parts > 1:
             self.parts = whole(self.parts / 2)
-            return True
-        if self.pairs and f.cwnd == 1:
+        elif self.pairs and f.cwnd == 1:
             f.cwnd = 2.0
-            return False
-        if math.isinf(rtt):
-            return False
-        diff = f.cwnd * (rtt - self.rtt_min) / rtt
-        if f.slow:
-            if self.ties.above(diff, p["gamma"], 0):
-                f.ssthresh = max(f.cwnd, 2.0)
-        elif self.ties.above(diff, p["beta"], 0):
-            f.cwnd = max(f.cwnd - 1, 1.0)
-            f.ssthresh = min(f.ssthresh, f.cwnd)
-        elif self.ties.above(p["alpha"], diff, 0) and f.limited:
-            f.cwnd += 1
-        return False
+        elif not math.isinf(rtt):
+            diff = f.cwnd * (rtt - self.rtt_min) / rtt
+            if self.ties.above(diff, p["beta"], 0):
+                f.cwnd = max(f.cwnd - 1, 1.0)
+                f.ssthresh = min(f.ssthresh, f.cwnd)
+            elif self.ties.above(p["alpha"], diff, 0) and f.limited:
+                f.cwnd += 1
 
     def send(self) -> None:
         self.paced = self.parts
