@@ -117,7 +117,9 @@ def table(lines: list[dict[str, Any]]) -> list[list[str]]:
         unit = f"{key['bytes'] // 1000} KB" if key["bytes"] else f"{key['buffer']:g} BDP"
         head = [key["what"], str(key["rate_mbit"]), "+".join(map(str, key["rtt_ms"])), unit]
         for n, control in enumerate(key["controls"]):
-            rows.append([*head, control, f"{len(valid)} of {len(own)}", *_compared(valid, n)])
+            others = " and ".join(c for m, c in enumerate(key["controls"]) if m != n)
+            flow = f"{control} beside {others}" if others else control
+            rows.append([*head, flow, f"{len(valid)} of {len(own)}", *_compared(valid, n)])
     return rows
 
 
