@@ -166,9 +166,17 @@ SEC("struct_ops") u32 BPF_PROG(cc_send, struct sock *sk)
 	rate = m->f.pace_Bps;
 	burst = m->f.burst;
 	if (rate) { /* what counts is the value at the moment of sending; TCP sets its own after each ACK */
-		if (sk->sk_pacing_status == SK_PACING_NONE)
+		if (sk->sk_pacing_status == SK_PACING_NONE) {
 			sk->sk_pacing_status = SK_PACING_NEEDED;
+			m->paced = 1;
+		}
 		sk->sk_pacing_rate = flow_min64(rate, sk->sk_max_pacing_rate);
+	} else if (m->paced && tp->tcp_wstamp_ns <= tp->tcp_clock_cache) {
+		/* TCP would go on to pace, with a timer for each packet. Not before the last gap is over: packets that leave
+		 * within it are stamped with its end, and their RTT would be too short */
+		m->paced = 0;
+		if (sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0ul) /* the application may ask too */
+			sk->sk_pacing_status = SK_PACING_NONE;
 	}
 	if (!burst)
 		return 2;
