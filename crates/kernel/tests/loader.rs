@@ -264,49 +264,6 @@ fn full_maps_stop_nobody() {
     assert_eq!((loaded.connections(), loaded.flows().unwrap().len()), (0, 0));
 }
 
-/// Opens and closes connections over the loopback.
-fn churn(protocol: Protocol, control: &str, n: usize) {
-    let listener = socket(protocol, Some(control)); // its children have the controller too
-    listener.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
-    listener.listen(16).unwrap();
-    let listener = TcpListener::from(listener);
-    let to = listener.local_addr().unwrap();
-    for _ in 0..n {
-        let near = socket(protocol, Some(control));
-        near.set_linger(Some(Duration::ZERO)).unwrap(); // a reset: no port waits
-        near.connect(&to.into()).unwrap();
-        let mut far = listener.accept().unwrap().0;
-        (&near).write_all(b"x").unwrap();
-        far.read_exact(&mut [0]).unwrap();
-    }
-}
-
-#[test]
-fn ten_thousand_connections_leave_nothing_behind() {
-    let what = "leftovers of many connections";
-    if !able(what) {
-        return;
-    }
-    let namespace = match Namespace::create(&format!("pc-{}", name())) {
-        Ok(namespace) => namespace,
-        Err(error) => return skip(what, &error),
-    };
-    for (control, protocol, n) in
-        [("imtcp_bg", Protocol::TCP, 4500), ("lisa", Protocol::MPTCP, 500), ("lia", Protocol::TCP, 5000)]
-    {
-        if protocol == Protocol::MPTCP && !multipath() {
-            continue;
-        }
-        let loaded = Loaded::load(&name(), &defaults(control), None).unwrap();
-        inside(namespace.name(), || churn(protocol, loaded.name(), n)).unwrap();
-        until("the release of all flows", || loaded.counts().unwrap().closed == loaded.counts().unwrap().opened);
-        let counts = loaded.counts().unwrap();
-        println!("{control} {protocol:?}: {counts:?}");
-        assert_eq!(counts.opened, 2 * n as u64, "both ends");
-        assert_eq!((loaded.flows().unwrap().len(), loaded.connections(), counts.unstored), (0, 0, 0));
-    }
-}
-
 #[test]
 fn a_connection_that_falls_back_to_tcp_goes_on() {
     let what = "MPTCP to a peer without it";
