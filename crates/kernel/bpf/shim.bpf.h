@@ -124,6 +124,8 @@ SEC("struct_ops") void BPF_PROG(cc_event, struct sock *sk, enum tcp_ca_event eve
 	u32 lowered = 0;
 	if (event > CA_EVENT_LOSS)
 		return;
+	if (event == CA_EVENT_TX_START && !HAS(FLOW_EVENT)) /* of a small window as often as an ACK, and nobody listens */
+		return;
 	m = get(sk);
 	if (!m)
 		return;

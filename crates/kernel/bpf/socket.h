@@ -16,7 +16,7 @@ struct mem { /* too large for the stack, and the view must lie in memory of whic
 	u32 tick_val, peer_tick_us;   /* what it showed; its unit, 0: not known yet */
 	u32 live, token, subflow, slot;
 	u32 window, clamped, prior;   /* the window before it was lowered for a burst; what it was lowered to, 0: nothing */
-	u32 paced;                    /* TCP paces because of us */
+	u32 paced, shown;             /* TCP paces because of us; the slots that the flow was last shown, a bit each */
 	STATE s;
 };
 

@@ -8,6 +8,8 @@ use libbpf_rs::Object;
 /// One program of a loaded object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramCost {
+    /// Its number in the kernel.
+    pub id: u32,
     /// Its name.
     pub name: String,
     /// Instructions that the verifier went through; it gives up at a million.
@@ -31,6 +33,7 @@ impl ProgramCost {
             // SAFETY: the kernel ends the name with a 0 within its 16 bytes
             let name = || unsafe { CStr::from_ptr(info.name.as_ptr()) }.to_string_lossy().into_owned();
             (failed == 0).then(|| ProgramCost {
+                id: info.id,
                 name: name(),
                 steps: info.verified_insns,
                 instructions: info.xlated_prog_len / 8,
