@@ -88,7 +88,7 @@ pub fn remove(path: &Path) -> Result<(), KernelError> {
     }
     if root.starts_with(OURS) {
         // the last one out of the last directory
-        if fs::remove_dir(root).is_ok() && fs::read_dir(OURS).is_ok_and(|mut entries| entries.next().is_none()) {
+        if fs::remove_dir(root).is_ok() && no_directories(Path::new(OURS)) {
             let ours = CString::new(OURS).expect("no zeros in it");
             // SAFETY: a valid C string
             unsafe { libc::umount2(ours.as_ptr(), 0) };
@@ -96,6 +96,11 @@ pub fn remove(path: &Path) -> Result<(), KernelError> {
         }
     }
     Ok(())
+}
+
+/// Whether nobody has pins there; the kernel may put files of its own into a new bpffs.
+fn no_directories(path: &Path) -> bool {
+    fs::read_dir(path).is_ok_and(|entries| !entries.flatten().any(|entry| entry.path().is_dir()))
 }
 
 fn clear(path: &Path) -> Result<(), KernelError> {
@@ -254,6 +259,17 @@ fn mount_ours() -> Result<PathBuf, KernelError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_of_the_kernel_keep_no_mount() {
+        let at = std::env::temp_dir().join(format!("pathcast-pins-{}", std::process::id()));
+        fs::create_dir_all(at.join("pathcast")).unwrap();
+        fs::write(at.join("maps.debug"), "").unwrap();
+        assert!(!no_directories(&at));
+        fs::remove_dir(at.join("pathcast")).unwrap();
+        assert!(no_directories(&at));
+        fs::remove_dir_all(&at).unwrap();
+    }
 
     #[test]
     fn mounts_are_found_in_mountinfo() {
