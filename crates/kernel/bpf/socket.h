@@ -93,14 +93,14 @@ static __always_inline void set_window(struct sock *sk, const struct flow *f)
 		tp->snd_ssthresh = f->ssthresh;
 }
 
-/* The delay to the receiver, from the timestamps: its clock when it sent the ACK less ours when the packet left. Ours counts
- * in microseconds if the route says so, else in milliseconds; the peer's unit is told by how fast its clock runs. */
+/* The delay to the receiver, from the timestamps: its clock when it sent the ACK less ours when the packet left. Only where
+ * both count in microseconds: ours if the route says so; the peer's unit is told by how fast its clock runs. */
 static __always_inline void one_way_delay(struct sock *sk, struct mem *m)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	u32 val = tp->rx_opt.rcv_tsval, echo = tp->rx_opt.rcv_tsecr, own = 1000;
+	u32 val = tp->rx_opt.rcv_tsval, echo = tp->rx_opt.rcv_tsecr;
 	u64 passed;
-	if (!echo)
+	if (!echo || !bpf_core_field_exists(tp->tcp_usec_ts) || !BPF_CORE_READ_BITFIELD(tp, tcp_usec_ts))
 		return;
 	if (!m->tick_at_us) {
 		m->tick_at_us = m->f.now_us;
@@ -112,9 +112,9 @@ static __always_inline void one_way_delay(struct sock *sk, struct mem *m)
 			return;
 		m->peer_tick_us = val - m->tick_val > passed / 10 ? 1 : 1000;
 	}
-	if (bpf_core_field_exists(tp->tcp_usec_ts) && BPF_CORE_READ_BITFIELD(tp, tcp_usec_ts))
-		own = 1;
-	m->a.owd_us = val * m->peer_tick_us - echo * own;
+	if (m->peer_tick_us != 1)
+		return;
+	m->a.owd_us = val - echo;
 	m->a.flags = FLOW_ACK_OWD;
 }
 #endif

@@ -61,6 +61,9 @@ pub struct Tcp {
     /// Whether a window that the application does not use does not grow, and shrinks when idle (RFC 7661, RFC 2861).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window_validation: Option<bool>,
+    /// Whether timestamps count in microseconds at both ends, and so tell one-way delays.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usec_timestamps: Option<bool>,
     /// Packets counted per acknowledgement in window growth, 1 to 65535: L of RFC 3465.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub abc_limit: Option<u32>,

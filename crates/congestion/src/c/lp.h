@@ -5,8 +5,8 @@
  *   sowd: delay smoothed with gamma = 1/8; indication: sowd > d_min + delta (d_max - d_min), delta = 0.15
  *   first indication: cwnd /= 2 and an inference phase of itt = 3 RTT without growth; another inside it: cwnd = 1
  *   otherwise Reno
- * Certain, from memory of the paper: the above. OURS: the delay is the RTT (the one-way delay of timestamps if `owd` is
- * 1 and the ACK has it); a further indication counts from ACKs of packets sent after the cut, because earlier ones
+ * Certain, from memory of the paper: the above. OURS: the delay is the RTT where timestamps do not give the one-way delay
+ * to the microsecond (or `owd` is 0); a further indication counts from ACKs of packets sent after the cut, because earlier ones
  * cannot know of it, sowd begins anew with them, and it starts the phase anew; a loss before them is of the same window
  * and does not halve again; d_min is kept, d_max is that of the last one to two windows of 10 minutes; no indication
  * while d_max - d_min is below floor_us, nor from a delay of less than least_us (or least_share of the smallest RTT),
@@ -26,10 +26,10 @@
 	FLOW_START_PARAM(P) \
 	P(delta, 150, 1, 900, "queue that counts as congestion [1/1000 of the full one]", "INFOCOM 2003: 0.15") \
 	P(inference, 3, 1, 64, "inference phase [RTT]", "INFOCOM 2003, Linux: 3") \
-	P(owd, 0, 0, 1, "one-way delay instead of the RTT, where known", "ours: 0; the paper has 1") \
+	P(owd, 1, 0, 1, "one-way delay, where known to the microsecond, in place of the RTT", "INFOCOM 2003: one-way") \
 	P(floor_us, 1000, 0, 1000000, "least d_max - d_min that says anything [us]", "ours") \
 	P(least_us, 5000, 0, 1000000, "a smaller queueing delay is no indication [us]", "ours") \
-	P(least_share, 0, 0, 1000, "nor is one of less than this share of the smallest RTT; not with `owd` [1/1000]", "ours: 0; the paper has none") \
+	P(least_share, 0, 0, 1000, "nor is one of less than this share of the smallest RTT; not of a one-way delay [1/1000]", "ours: 0; the paper has none") \
 	P(max_age_s, 600, 1, 3600, "d_max is forgotten after one to two times this [s]", "ours")
 struct lp_params { lp_PARAMS(FLOW_PARAM_FIELD) };
 struct lp_state {
@@ -56,14 +56,15 @@ FLOW_FN void lp_ack(struct flow *f, const struct flow_ack *a, struct lp_state *s
 		s->round_end = f->nxt;
 		s->round_us = s->seen = 0;
 	}
-	if (p->owd) {
-		if (!(a->flags & FLOW_ACK_OWD))
-			return;
+	if (p->owd && (a->flags & FLOW_ACK_OWD)) {
 		if (!s->owd_known) {
 			s->owd_known = 1;
 			s->owd_origin = a->owd_us - 0x40000000u; /* only differences count; 2^30 keeps smaller ones above 0 */
+			s->min_us = s->round_us = 0;             /* those were RTTs */
 		}
 		delay = a->owd_us - s->owd_origin;
+	} else if (s->owd_known) {
+		return;
 	}
 	if (!delay)
 		return;
@@ -93,7 +94,7 @@ FLOW_FN void lp_ack(struct flow *f, const struct flow_ack *a, struct lp_state *s
 		s->smooth = (u64)delay << 3;
 	}
 	most = flow_max(s->max_us, s->old_max_us);
-	queue = flow_max64(p->least_us, p->owd ? 0 : (u64)s->min_us * p->least_share / 1000);
+	queue = flow_max64(p->least_us, s->owd_known ? 0 : (u64)s->min_us * p->least_share / 1000);
 	queue = flow_max64(queue, (u64)(most - s->min_us) * p->delta / 1000);
 	s->early = most - s->min_us >= flow_max(p->floor_us, 1) && (s->smooth >> 3) > s->min_us + queue &&
 		   (!flow_slow(f) || (s->seen >= flow_min(f->cwnd, 8) && s->round_us > s->min_us + queue));

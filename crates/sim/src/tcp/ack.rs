@@ -88,7 +88,11 @@ impl Sender {
 
         let rtt_us = self.measure(now, &heard, config);
         self.refresh(now, config);
-        self.control.ack(&mut self.flow, &Ack::new(heard.acked, rtt_us).with_one_way_delay((heard.echo / 1000) as u32));
+        let mut ack = Ack::new(heard.acked, rtt_us);
+        if config.usec_timestamps {
+            ack = ack.with_one_way_delay((heard.echo / 1000) as u32);
+        }
+        self.control.ack(&mut self.flow, &ack);
 
         if heard.moved {
             self.progress(now, config);

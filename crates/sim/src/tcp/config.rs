@@ -64,6 +64,8 @@ pub(crate) struct Config {
     pub rack: bool,
     pub undo: bool,
     pub window_validation: bool,
+    /// Timestamps tell one-way delays to the microsecond.
+    pub usec_timestamps: bool,
     /// Packets counted per ACK in growth.
     pub abc_limit: u32,
     /// A reduction starts from what is in flight (RFC 5681), not from the window (Linux).
@@ -115,6 +117,7 @@ impl Config {
             rack: true,
             undo: true,
             window_validation: true,
+            usec_timestamps: false,
             abc_limit: 65_535,
             reduce_flight: false,
             scheduler: Scheduler::Linux,
@@ -200,6 +203,7 @@ impl Config {
         put(&mut c.rack, tcp.rack, |on| on);
         put(&mut c.undo, tcp.undo, |on| on);
         put(&mut c.window_validation, tcp.window_validation, |on| on);
+        put(&mut c.usec_timestamps, tcp.usec_timestamps, |on| on);
         put(&mut c.abc_limit, tcp.abc_limit, |n| n);
         put(&mut c.scheduler, tcp.scheduler, |scheduler| scheduler);
         put(&mut c.join, tcp.join, |join| join);

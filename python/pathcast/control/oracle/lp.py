@@ -2,8 +2,8 @@
 
 sowd: delay smoothed with gamma = 1/8; indication: sowd > d_min + delta (d_max - d_min).
 First indication: cwnd /= 2, and no growth for an inference phase of 3 RTT; another inside it: cwnd = 1. Else Reno.
-Ours: the delay is the RTT (with `owd` the one-way delay, and ACKs without it say nothing); a further indication
-counts from ACKs of packets sent after the cut, with which sowd begins anew, and starts the phase anew; a loss before
+Ours: the delay is the RTT until an ACK has the one-way delay, with which all begins anew (not with `owd` 0), and ACKs
+without it say nothing from then on; a further indication counts from ACKs of packets sent after the cut, with which sowd begins anew, and starts the phase anew; a loss before
 such an ACK does not halve again; d_max is of the last one to two windows of max_age; no indication while d_max -
 d_min < floor, nor while sowd - d_min <= least or least_share of the smallest RTT; in slow start only with the
 smallest delay of the round so far, of 8 packets or the window, above the same bound, and then cwnd /= 4; from a
@@ -19,7 +19,7 @@ class Lp(Control):
     d_min = math.inf
     max_now = max_before = 0.0
     sowd = None
-    high = pairs = False
+    high = pairs = one_way = False
     cut = -1  # byte that was next when the window was cut last
     until = -1  # end of the inference phase, us
     fresh = True  # a packet sent after the cut was acked
@@ -34,11 +34,17 @@ class Lp(Control):
         self.high = False
         if f.una > self.end:
             self.end, self.round_min, self.acked = f.nxt, math.inf, 0
-        delay = max(e.owd - 1, 0) if p["owd"] else e.rtt_us
+        one_way = bool(p["owd"] and e.owd)
+        if one_way and not self.one_way:
+            self.one_way, self.d_min, self.round_min, self.sowd = True, math.inf, math.inf, None
+        # the origin of one-way delays means nothing; RTTs say nothing any more once they are known
+        delay = e.owd + 2**30 if one_way else 0 if self.one_way else e.rtt_us
         self.pairs |= bool(delay) and e.acked > 1
         if delay and self.pairs and e.acked == 1:
             self.d_min = min(self.d_min, delay) if self.sowd is not None else self.d_min
         elif delay:
+            if self.sowd is None:
+                self.max_now = self.max_before = 0.0
             if f.now - self.turned > p["max_age_s"] * 1e6:
                 self.max_before, self.max_now, self.turned = self.max_now, 0.0, f.now
             self.sowd = delay if self.sowd is None else self.sowd + (delay - self.sowd) / 8
@@ -47,7 +53,7 @@ class Lp(Control):
             self.d_min, self.max_now = min(self.d_min, delay), max(self.max_now, delay)
             self.round_min, self.acked = min(self.round_min, delay), self.acked + e.acked
             most = max(self.max_now, self.max_before) - self.d_min
-            share = 0 if p["owd"] else p["least_share"] / 1000 * self.d_min
+            share = 0 if self.one_way else p["least_share"] / 1000 * self.d_min
             queue = max(p["least_us"], share, p["delta"] / 1000 * most)
             self.high = most >= p["floor_us"] and self.ties.above(self.sowd, self.d_min + queue)
             if self.high and f.slow:
