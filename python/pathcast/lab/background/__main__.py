@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="directory")
     parser.add_argument("--quick", action="store_true", help="20 Mbit/s, RTT 20 ms, at most 2 pairs a cell")
     parser.add_argument("--times", choices=("sim", "emu"), help="durations as in this world; default: the world's own")
-    parser.add_argument("--jobs", type=int, default=1, help="processes; more than one only in the simulator")
+    parser.add_argument("--jobs", type=int, default=1, help="processes; in the emulator, networks at once")
     options = parser.parse_args(arguments)
     try:
         _run(options)
@@ -65,22 +65,17 @@ def _list(kind: type):
 
 
 def _run(options: argparse.Namespace) -> None:
-    if options.jobs > 1 and options.world != "sim":
-        raise usage("--jobs above 1: a network that keeps real time is not shared")
     count = min(options.pairs, 2) if options.quick else options.pairs
     rates, rtts = ((20,), (20,)) if options.quick else (options.rates, options.rtts)
     grid = cells(_known(options.controllers), rates, rtts, options.buffers, options.foregrounds)
     pairs = [(cell, seed) for cell in grid for seed in range(1, count + 1)]
     clock = options.times or options.world
     directory = RunDir(options.out)
-    left = len(pairs)
 
-    def done(ready: int) -> None:
-        nonlocal left
-        left -= ready
-        print(f"\r{left} pairs left ", end="", file=sys.stderr, flush=True)
+    def done(left: int) -> None:
+        print(f"\r{left} runs left ", end="", file=sys.stderr, flush=True)
 
-    found = rows(run(pairs, options.world, clock, directory.path / "pairs.jsonl", options.jobs, done))
+    found = rows(run(pairs, options.world, clock, directory.path / "runs.jsonl", options.jobs, done))
     print(file=sys.stderr)
     directory.table("cells", HEADER, csv_rows(found))
     text = markdown(found)

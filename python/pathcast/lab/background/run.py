@@ -1,61 +1,67 @@
-"""Runs pairs and keeps each as a line of `pairs.jsonl` as soon as it is there; what is there is not run again.
+"""Runs what the pairs need and keeps each run as a line of `runs.jsonl` as soon as it is there, once and for all.
 
-A line's key is the hash of the pair's scenarios and of the world's version. Pairs over one path with one seed are run
-together, one after the other, and share the runs that are the same: the foreground alone, the background alone.
+A run's key is the hash of its scenario, of the interval that is measured and of the world's version. Pairs share the
+runs that are the same: the foreground alone over one path with one seed, the background alone.
 """
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from pathcast.errors import PathcastError
 from pathcast.lab.background.cells import ROLES, Cell, scenario, times
 from pathcast.lab.background.runners import RUNNERS, Runner
 
-SCHEMA = "pathcast.background-pair/1"
+SCHEMA = "pathcast.background-run/1"
 Pair = tuple[Cell, int]
 
 
-def key(pair: Pair, runner: Runner, clock: str) -> str:
-    """What a pair's result depends on; `clock`: the world whose durations hold."""
+@dataclass(frozen=True)
+class Run:
+    """One scenario, and the interval of it that is measured [s]."""
+
+    text: str
+    from_s: float
+    to_s: float
+
+    def key(self, version: str) -> str:
+        """What its result depends on; `version`: of the world."""
+        return hashlib.sha256(json.dumps([version, self.text, self.from_s, self.to_s]).encode()).hexdigest()
+
+
+def runs(pair: Pair, clock: str) -> dict[str, Run]:
+    """What a pair needs, by role; `clock`: the world whose durations hold."""
     cell, seed = pair
-    texts = [scenario(cell, roles, seed, clock) for roles in ROLES.values()]
     at = times(cell, seed, clock)
-    return hashlib.sha256(json.dumps([runner.version(), texts, at.from_s, at.to_s]).encode()).hexdigest()
+    return {name: Run(scenario(cell, roles, seed, clock), at.from_s, at.to_s) for name, roles in ROLES.items()}
 
 
-def measure(pairs: Iterable[Pair], runner: Runner, clock: str) -> Iterator[dict[str, Any]]:
-    """The line of each pair; equal scenarios run once."""
-    once = functools.cache(runner.run)
+def pair_lines(pairs: Iterable[Pair], clock: str, found: Callable[[Run], Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What each pair's flows had acknowledged, by role; `error` in its place where a run failed."""
+    lines = []
     for cell, seed in pairs:
-        at = times(cell, seed, clock)
-        got = {name: once(scenario(cell, roles, seed, clock), at.from_s, at.to_s) for name, roles in ROLES.items()}
-        yield {
-            "schema": SCHEMA,
-            "key": key((cell, seed), runner, clock),
-            "world": runner.world,
-            "cell": asdict(cell),
-            "seed": seed,
-            "times": asdict(at),
-            "bytes": got,
-        }
+        got = {name: found(run) for name, run in runs((cell, seed), clock).items()}
+        errors = [one["error"] for one in got.values() if "error" in one]
+        line = {"cell": asdict(cell), "seed": seed, "times": asdict(times(cell, seed, clock))}
+        lines.append(line | ({"error": errors[0]} if errors else {"bytes": {n: o["bytes"] for n, o in got.items()}}))
+    return lines
 
 
 def stored(path: Path) -> dict[str, dict[str, Any]]:
-    """The lines of a file by key; one that was not written to its end is left out."""
+    """The lines of a file by key; one that was not written to its end is left out, and so are failures."""
     found = {}
     for text in path.read_bytes().splitlines() if path.exists() else ():
         try:
             line = json.loads(text)
         except ValueError:
             continue
-        if isinstance(line, dict) and line.get("schema") == SCHEMA:
+        if isinstance(line, dict) and line.get("schema") == SCHEMA and "bytes" in line:
             found[line["key"]] = line
     return found
 
@@ -66,44 +72,43 @@ def run(
     clock: str,
     path: Path,
     jobs: int = 1,
-    done: Callable[[int], object] = lambda count: None,
+    done: Callable[[int], object] = lambda left: None,
 ) -> list[dict[str, Any]]:
     """Runs what `path` does not have yet, in `jobs` processes; returns the lines of all pairs, in their order.
 
-    `clock` is the world whose durations hold; `done` is told how many pairs became ready.
+    `clock` is the world whose durations hold; `done` is told how many runs are left.
     """
     from joblib import Parallel, delayed
 
-    runner = RUNNERS[world]()
-    lines, keys = stored(path), [key(pair, runner, clock) for pair in pairs]
-    units: dict[tuple, list[Pair]] = {}
-    for pair, name in zip(pairs, keys, strict=True):
-        if name not in lines:
-            cell, seed = pair
-            units.setdefault((cell.rate_mbit, cell.rtt_ms, cell.buffer_bdp, seed), []).append(pair)
-    work = (delayed(_unit)(unit, world, clock) for unit in units.values())
-    # one process: pair after pair, so that little is lost when it is broken off
-    ready = (
-        ([line] for unit in units.values() for line in measure(unit, runner, clock))
-        if jobs == 1
-        else Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)(work)
-    )
+    version = RUNNERS[world]().version()
+    by_seed = sorted(pairs, key=lambda pair: pair[1])  # a grid that is broken off has few seeds everywhere
+    wanted = {one.key(version): one for pair in by_seed for one in runs(pair, clock).values()}
+    lines = stored(path)
+    missing = {key: one for key, one in wanted.items() if key not in lines}
+    done(left := len(missing))
+    work = (delayed(_line)(key, one, world) for key, one in missing.items())
+    ready = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs")(work)
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
     try:
         if path.stat().st_size and not path.read_bytes().endswith(b"\n"):
             os.write(file, b"\n")
-        for some in ready:
-            for line in some:
-                text = json.dumps(line, separators=(",", ":"))
-                os.write(file, text.encode() + b"\n")
-                lines[line["key"]] = json.loads(text)
+        for line in ready:
+            os.write(file, json.dumps(line, separators=(",", ":")).encode() + b"\n")
             os.fsync(file)
-            done(len(some))
+            lines[line["key"]] = line
+            done(left := left - 1)
     finally:
         os.close(file)
-    return [lines[name] for name in keys]
+    return pair_lines(pairs, clock, lambda one: lines[one.key(version)])
 
 
-def _unit(pairs: list[Pair], world: str, clock: str) -> list[dict[str, Any]]:
-    """One unit, in whatever process."""
-    return list(measure(pairs, RUNNERS[world](), clock))
+def _line(key: str, one: Run, world: str) -> dict[str, Any]:
+    """One run, in whatever process. What fails for want of time or by a fault of its own is a result too."""
+    line = {"schema": SCHEMA, "key": key, "world": world}
+    runner: Runner = RUNNERS[world]()
+    try:
+        return {**line, "bytes": runner.run(one.text, one.from_s, one.to_s)}
+    except PathcastError as error:
+        if error.code not in ("late", "transfer"):
+            raise
+        return {**line, "error": str(error)}

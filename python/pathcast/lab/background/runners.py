@@ -66,18 +66,17 @@ class EmuRunner:
 
     def run(self, text: str, from_s: float, to_s: float) -> dict[str, int]:
         """As the protocol says; linear between samples 0.1 s apart. Repeated, then refused, if it is late."""
-        from pathcast.lab.turns import turn
         from pathcast.worlds.emu import Emu, Topology
 
-        for attempt in range(_ATTEMPTS):
-            with turn(alone=attempt > 0), Emu(Topology.parse(text)) as world:
+        for _ in range(_ATTEMPTS):
+            with Emu(Topology.parse(text)) as world:
                 result = world.flows()
             failed = [f"{flow.name}: {flow.error}" for flow in result.flows if flow.error]
             if failed:
                 raise PathcastError("transfer", "; ".join(failed))
             if result.verdict.valid:
                 return {flow.name: round(flow.acked(to_s) - flow.acked(from_s)) for flow in result.flows}
-        hint = "give it a calmer machine; the same command continues"
+        hint = "give it a calmer machine, or fewer --jobs; the same command continues"
         raise PathcastError("late", f"the emulator was late in {_ATTEMPTS} runs", hint, Exit.UNTRUSTWORTHY)
 
 

@@ -82,9 +82,11 @@ class Row:
 
 
 def rows(lines: Iterable[Mapping[str, Any]]) -> list[Row]:
-    """A row for each cell of the lines, in their order."""
+    """A row for each cell of the lines, in their order; pairs that failed are left out."""
     groups: dict[Cell, list[Mapping[str, Any]]] = {}
     for line in lines:
+        if "error" in line:
+            continue
         fields = dict(line["cell"])
         fields["settings"] = tuple((key, value) for key, value in fields["settings"])
         groups.setdefault(Cell(**fields), []).append(line)

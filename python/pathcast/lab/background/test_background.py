@@ -4,10 +4,11 @@ import json
 
 import pytest
 
+from pathcast.errors import PathcastError
 from pathcast.lab.background import run as running
 from pathcast.lab.background.__main__ import main
 from pathcast.lab.background.cells import BACKGROUND, FOREGROUND, HALF, ROLES, Cell, cells, scenario, times
-from pathcast.lab.background.run import measure, stored
+from pathcast.lab.background.run import pair_lines, stored
 from pathcast.lab.background.runners import SimRunner
 from pathcast.lab.background.table import markdown, rows
 
@@ -61,10 +62,15 @@ def test_times_are_drawn_from_seed_and_path_alone():
     assert orders == {True, False}
 
 
-def test_equal_scenarios_run_once_and_shares_are_of_the_path():
+def rows_of(known, pairs):
+    return rows(pair_lines(pairs, "sim", lambda run: {"bytes": known.run(run.text, run.from_s, run.to_s)}))
+
+
+def test_equal_scenarios_run_once_and_shares_are_of_the_path(tmp_path, monkeypatch):
     known = Known()
+    monkeypatch.setitem(running.RUNNERS, "sim", lambda: known)
     pairs = [(Cell("nice", 20, 100, 1.0, fore), seed) for seed in (1, 2) for fore in ("reno", "cubic")]
-    found = rows(measure(pairs, known, "sim"))
+    found = rows(running.run(pairs, "sim", "sim", tmp_path / "runs.jsonl"))
     assert len(known.runs) == 2 * (2 + 2 + 1 + 1)  # the background alone and at the rest do not know the foreground
     for row in found:
         assert row.pairs == 2
@@ -72,22 +78,38 @@ def test_equal_scenarios_run_once_and_shares_are_of_the_path():
         assert row.alone.median == pytest.approx(0.5, rel=1e-4)
         assert row.rest.median == pytest.approx(0.5, rel=1e-4)
         assert row.misses() == ["alone", "rest"]  # by a rounded byte
-    assert "told only" in markdown(rows(measure([(Cell("nice", 20, 100, 0.25, "reno"), 1)], known, "sim")))
+    assert "told only" in markdown(rows_of(known, [(Cell("nice", 20, 100, 0.25, "reno"), 1)]))
 
 
 def test_what_is_stored_is_not_run_again(tmp_path, monkeypatch):
     known = Known()
     monkeypatch.setitem(running.RUNNERS, "sim", lambda: known)
-    path = tmp_path / "pairs.jsonl"
+    path = tmp_path / "runs.jsonl"
     pairs = [(CELL, 1), (CELL, 2)]
     first = running.run(pairs, "sim", "sim", path)
     runs = len(known.runs)
     path.write_text(path.read_text() + '{"schema": "broken off')
     assert running.run([*pairs, (CELL, 3)], "sim", "sim", path)[:2] == first
     assert len(known.runs) == runs + len(ROLES)
-    assert len(stored(path)) == 3
-    running.run(pairs, "sim", "emu", path)  # other durations are another pair
-    assert len(stored(path)) == 5
+    assert len(stored(path)) == 3 * len(ROLES)
+    running.run(pairs, "sim", "emu", path)  # other durations are another run
+    assert len(stored(path)) == 5 * len(ROLES)
+
+
+def test_a_pair_that_failed_is_left_out_and_run_again_by_the_next_command(tmp_path, monkeypatch):
+    class Late(Known):
+        def run(self, text, from_s, to_s):
+            if "seed = 2" in text:
+                raise PathcastError("late", "too late")
+            return super().run(text, from_s, to_s)
+
+    path, pairs = tmp_path / "runs.jsonl", [(CELL, 1), (CELL, 2)]
+    monkeypatch.setitem(running.RUNNERS, "sim", Late)
+    lines = running.run(pairs, "sim", "sim", path)
+    assert [line.get("error") for line in lines] == [None, "too late"]
+    assert [row.pairs for row in rows(lines)] == [1]
+    monkeypatch.setitem(running.RUNNERS, "sim", Known)
+    assert [row.pairs for row in rows(running.run(pairs, "sim", "sim", path))] == [2]
 
 
 def test_the_simulator_counts_an_interval():
@@ -103,7 +125,7 @@ def test_the_simulator_counts_an_interval():
 def test_the_command_writes_its_tables(tmp_path, capsys):
     arguments = ["--quick", "--controllers", "lp", "--buffers", "1", "--foregrounds", "reno", "--times", "emu"]
     assert main([*arguments, "--out", str(tmp_path)]) == 0
-    assert len(stored(tmp_path / "pairs.jsonl")) == 2
+    assert len(stored(tmp_path / "runs.jsonl")) == 2 * len(ROLES)
     assert (tmp_path / "cells.csv").read_text().count("\n") == 2
     assert json.loads((tmp_path / "run.json").read_text())["pairs"] == 2
     assert "| lp | 20 | 20 | 1 | reno |" in capsys.readouterr().out
