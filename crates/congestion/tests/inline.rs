@@ -83,19 +83,19 @@ fn imtcp_finds_what_cross_traffic_leaves() {
         let free = capacity - cross;
         let window = (free * RTT_US / 1e6 / MSS as f64 * 0.8) as u32;
         let run = run("imtcp", &[], capacity, cross, window, 30.0);
-        assert!(run.results.len() >= 20, "{} results", run.results.len());
+        assert!(run.results.len() >= 30_000_000 / (4 * RTT_US as usize), "{} results", run.results.len());
         let settled = &run.results[8..];
         let mean = settled.iter().sum::<f64>() / settled.len() as f64;
-        assert!((mean / free - 1.0).abs() < 0.08, "free {free}: mean {mean}, {:?}", run.results);
+        assert!((mean / free - 1.0).abs() < 0.05, "free {free}: mean {mean}, {:?}", run.results);
     }
 }
 
 #[test]
 fn imtcp_bg_takes_what_is_free_and_leaves_the_queue_empty() {
     let run = run("imtcp_bg", &[], 2.5e6, 1.0e6, 1000, 30.0);
-    let fair = 1.5e6 * RTT_US / 1e6 / MSS as f64;
+    let fair = 1.5e6 * RTT_US / 1e6 / MSS as f64 + 8.0; // and what a train needs beyond its share
     assert!((f64::from(run.cwnd) / fair - 1.0).abs() < 0.08, "{}, free {fair}, {:?}", run.cwnd, run.results);
-    assert!(run.queued < 0.2, "{}", run.queued);
+    assert!(run.queued < 0.3, "{}", run.queued); // behind its trains
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn imtcp_bg_weighs_new_results_by_gamma() {
 
 #[test]
 fn a_small_window_measures_nothing() {
-    let run = run("imtcp", &[], 2.5e6, 1.0, 20, 10.0);
+    let run = run("imtcp", &[], 2.5e6, 1.0, 11, 10.0);
     assert!(run.results.is_empty());
 }
 
@@ -135,10 +135,9 @@ fn a_loss_ends_a_train() {
     assert!(flow.pace_bytes_per_s > 0);
     flow.set_state(State::Recovery);
     instance.ack(&mut flow, &Ack::new(1, RTT_US as u32));
-    flow.set_state(State::Open);
     instance.send(&mut flow);
     assert_eq!((flow.burst, flow.pace_bytes_per_s), (0, 0));
-    flow.now_us += RTT_US as u64;
+    flow.set_state(State::Open);
     instance.send(&mut flow);
-    assert_eq!(flow.burst, 1, "the next one an RTT later");
+    assert_eq!(flow.burst, 1, "the next one when it is repaired");
 }

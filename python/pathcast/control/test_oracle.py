@@ -28,7 +28,7 @@ PERTURBED = {
     "lp": ("delta", 400),
     "ledbatpp": ("target_us", 20_000),
     "imtcp": ("train", 12),
-    "imtcp_bg": ("delta", 1_050),
+    "imtcp_bg": ("delta", 1_200),
 }
 
 
