@@ -21,7 +21,7 @@ $(STAMP): requirements.lock scripts/setup
 build: $(STAMP) $(VENV)/.built
 $(VENV)/.built: $(STAMP) $(RUST) pyproject.toml
 	@echo 'building the extension (release)'
-	@env -u CONDA_PREFIX VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked --quiet
+	@env -u CONDA_PREFIX VIRTUAL_ENV=$(CURDIR)/$(VENV) PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin develop --release --locked --quiet
 	@touch $@
 
 # emulated links need root; whoever names a world in ARGS gets that one
