@@ -140,6 +140,7 @@ fn flow(view: &FlowView) -> Value {
         "mss_bytes": view.mss, "recovery": view.recovery.map(|state| format!("{state:?}").to_lowercase()),
         "pace_bps": (view.pace_bytes_per_s > 0).then(|| view.pace_bytes_per_s.saturating_mul(8)), "phase": view.phase,
         "available_bps": view.available_bps, "words": view.words,
+        "state": view.state.iter().map(|byte| format!("{byte:02x}")).collect::<String>(),
     })
 }
 

@@ -18,7 +18,9 @@ from pathcast.lab.kernel.runs import command
 
 SINGLE, PAIR, MULTIPATH, SHORT = "single", "pair", "multipath", "short"
 RATES, RTTS_MS, BUFFERS = (5, 20, 100), (20, 50, 100), (0.25, 1.0, 4.0)
-END_S = 15.0
+# two flows take turns for longer than one takes to settle
+END_S = {PAIR: 60.0}
+OTHER_END_S = 15.0
 # a ratio farther from 1 than this is marked
 BOUND = 0.15
 
@@ -53,7 +55,10 @@ CELLS = _cells()
 
 def scenario(cell: Cell, seed: int) -> str:
     """A link and a path for every round trip; a flow for every controller."""
-    text = f'name = "beside"\nseed = {seed}\n' + ("" if cell.bytes else f'end = "{END_S}s"\n')
+    end_s = END_S.get(cell.what, OTHER_END_S)
+    text = f'name = "beside"\nseed = {seed}\n' + ("" if cell.bytes else f'end = "{end_s}s"\n')
+    # the emulator's hosts have room for every window here, the simulated ones have it only so
+    text += '[tcp]\nreceive_buffer = "64MiB"\nsend_buffer = "64MiB"\n'
     for n, rtt_ms in enumerate(cell.rtt_ms, 1):
         packets = max(4, round(cell.buffer * cell.rate_mbit * 1e3 * rtt_ms / 8 / 1500))
         text += f'[[link]]\nname = "wan{n}"\na = "client"\nb = "server"\nrate = "{cell.rate_mbit}Mbit"\n'

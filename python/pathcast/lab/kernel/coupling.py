@@ -3,8 +3,9 @@
 - shared: two subflows and one plain Reno flow over one bottleneck that drops at random; throughput of the first over
   that of the second. RFC 6356's goal is 1; uncoupled subflows take nearly 2.
 - disjoint: two paths of its own; how much of each is used.
-- transition: GSAM over 1, 2 and 4 subflows of one bottleneck: the smoothed RTT when the smooth transition begins, over
-  the threshold that `gsam.h` computes from the empty path's RTT.
+- transition: GSAM over 1, 2 and 4 subflows of one bottleneck: the smoothed RTT of a subflow where its transition was
+  first seen, over the threshold of `gsam.h` from its own smallest RTT. It is looked every 5 ms at what the kernel shows
+  every 20 ms, while the queue grows.
 """
 
 from __future__ import annotations
@@ -107,15 +108,17 @@ def measure(cell: Cell, seed: int) -> dict[str, Any]:
         "goodput_bps": {f.name: f.goodput(from_s, to_s) for f in done.flows},
         "subflows": [n / max(1, sum(subflows)) for n in subflows],
         "transitions": [
-            {k: f[k] for k in ("subflow", "rtt_s", "cwnd_packets", "ssthresh_packets")} for f in began.values()
+            {"subflow": f["subflow"], "rtt_s": f["rtt_s"], "threshold_s": threshold_s(f["state"])}
+            for f in began.values()
         ],
         "notes": [note for f in done.flows for note in f.notes],
     }
 
 
-def threshold_s(rtt_s: float = RTT_S) -> float:
-    """`gsam.h`: RTT_min + max(RTT_min / 8, 4 ms)."""
-    return rtt_s + max(rtt_s / 8, 0.004)
+def threshold_s(state: str) -> float:
+    """`gsam.h`: RTT_min + max(RTT_min / 8, 4 ms); RTT_min is the second word of the state."""
+    rtt_us = int.from_bytes(bytes.fromhex(state)[4:8], sys.byteorder)
+    return (rtt_us + max(rtt_us // 8, 4000)) / 1e6
 
 
 def table(lines: list[dict[str, Any]]) -> list[list[str]]:
@@ -146,7 +149,7 @@ def _values(what: str, control: str, lines: list[dict[str, Any]]) -> tuple[list[
     if what == DISJOINT:
         least = [min(line["subflows"]) for line in lines]
         return least, (0.3, 0.5) if control == "lia" else (None, None), "disjoint paths: the smaller path's part"
-    found = [t["rtt_s"] / threshold_s() for line in lines for t in line["transitions"]]
+    found = [t["rtt_s"] / t["threshold_s"] for line in lines for t in line["transitions"]]
     return found, (1.0, 1.25), "smooth transition: RTT at its begin over the threshold"
 
 
