@@ -4,5 +4,6 @@
 //! [`machine`] is the contract between a measurement and whoever carries it; [`session`] the authenticated session of
 //! transfers.
 
+pub mod estimate;
 pub mod machine;
 pub mod session;

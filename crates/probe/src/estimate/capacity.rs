@@ -1,0 +1,218 @@
+//! Bottleneck capacity from short trains, robust to cross traffic and to small token buckets.
+//!
+//! Packets that leave the bottleneck back to back are L/C apart. What lies between them when they have been in the queue
+//! with cross traffic is filtered as in CapProbe (Kapoor, Chen, Lao, Gerla, Sanadidi, "CapProbe: a simple and accurate
+//! capacity estimation technique", SIGCOMM 2004): of all pairs the one with the smallest sum of delays has waited for
+//! nobody. A token bucket lets a pair's first packets pass on saved tokens, so trains of five are sent instead of pairs, the
+//! first gap of each is dropped, every other gap's position is filtered on its own, and the positions' median counts.
+//!
+//! Symbols: L = packet size, C = capacity, k = position of a gap in its train.
+
+use pathcast_base::{Nanos, Stream};
+
+use super::stat::{median, quantile};
+use super::{Budget, Estimate, LARGE, Method, Plan, Step, TrainSeen, WhyNot};
+
+/// Packets of a train.
+pub const TRAIN: usize = 5;
+
+/// One train's gap at one position.
+#[derive(Clone, Copy, Debug)]
+struct Gap {
+    /// Sum of the two packets' delays [ns], offset of the clocks included.
+    delays: i64,
+    /// Between the two arrivals [ns].
+    dispersion: i64,
+    /// IP bytes of the second packet, and of those that came in its batch.
+    bytes: u64,
+}
+
+/// C from what was seen so far.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// By position; the first gap is not kept.
+    positions: Vec<Vec<Gap>>,
+}
+
+impl Filter {
+    /// Adds a train that was sent back to back.
+    pub fn add(&mut self, train: &TrainSeen) {
+        // of the packets of one batch only the last stamp is right: a gap is from one such packet to the next
+        let mut last: Option<(usize, i64, i64)> = None;
+        let mut bytes = 0;
+        for (k, packet) in train.packets.iter().enumerate() {
+            bytes += u64::from(packet.size);
+            let (Some(delay), Some(at)) = (packet.delay(), packet.received) else {
+                last = None;
+                continue;
+            };
+            if !packet.batch.is_last() {
+                continue;
+            }
+            let at = at.0 as i64;
+            if let Some((from, delay_before, at_before)) = last.filter(|&(from, ..)| from > 0) {
+                if self.positions.len() < from {
+                    self.positions.resize(from, Vec::new());
+                }
+                let gap = Gap { delays: delay_before + delay, dispersion: at - at_before, bytes };
+                self.positions[from - 1].push(gap);
+            }
+            (last, bytes) = (Some((k, delay, at)), 0);
+        }
+    }
+
+    /// Each position's capacity [bit/s].
+    pub fn by_position(&self) -> Vec<f64> {
+        let rate = |gaps: &Vec<Gap>| {
+            let best = gaps.iter().min_by_key(|gap| gap.delays).filter(|gap| gap.dispersion > 0)?;
+            Some(best.bytes as f64 * 8e9 / best.dispersion as f64)
+        };
+        self.positions.iter().filter_map(rate).collect()
+    }
+
+    /// The median of the positions [bit/s].
+    pub fn capacity(&self) -> Option<f64> {
+        median(&self.by_position())
+    }
+
+    /// Gaps seen.
+    pub fn gaps(&self) -> usize {
+        self.positions.iter().map(Vec::len).sum()
+    }
+}
+
+/// Packets of a train at a rate [bit/s]: five, and at high rates so many that they last several times as long as the
+/// receiving host may gather packets before it stamps them.
+pub fn train_length(capacity: f64) -> usize {
+    let gather = 1.5e-3;
+    ((gather * capacity / (f64::from(LARGE) * 8.0)) as usize).clamp(TRAIN, 125)
+}
+
+/// The trains: one alone, to learn the rate; then the others as closely as the queue they make allows.
+#[derive(Clone, Debug)]
+pub struct MiniTrains {
+    budget: Budget,
+    trains: usize,
+    stream: Stream,
+    filter: Filter,
+    started: Option<Nanos>,
+    /// When the next train may be sent.
+    free_at: Nanos,
+    sent: usize,
+    seen: usize,
+    /// Trains that were answered or given up before the rate was known.
+    lost: usize,
+    last_end: Nanos,
+    /// From a train's last packet to its report, the longest so far [ns].
+    lag: Nanos,
+    bytes: u64,
+    pub(super) next_id: u64,
+}
+
+impl MiniTrains {
+    /// At most `trains` trains within the budget.
+    pub fn new(budget: Budget, trains: usize, seed: u64) -> Self {
+        MiniTrains {
+            budget,
+            trains,
+            stream: Stream::new(seed, "estimate/capacity"),
+            filter: Filter::default(),
+            started: None,
+            free_at: Nanos::ZERO,
+            sent: 0,
+            seen: 0,
+            lost: 0,
+            last_end: Nanos::ZERO,
+            lag: Nanos::ZERO,
+            bytes: 0,
+            next_id: 0,
+        }
+    }
+
+    /// What was seen so far.
+    pub fn filter(&self) -> &Filter {
+        &self.filter
+    }
+
+    /// From a train's last packet to its report, the longest so far [ns].
+    pub fn lag(&self) -> Nanos {
+        self.lag
+    }
+
+    /// How long to wait for a report that does not come.
+    fn patience(&self) -> Nanos {
+        if self.seen == 0 { Nanos::millis(2000) } else { Nanos(self.lag.0 * 2) + Nanos::millis(50) }
+    }
+
+    fn send(&mut self, now: Nanos) -> Step {
+        let capacity = self.filter.capacity();
+        let count = capacity.map_or(TRAIN, train_length);
+        let gap = capacity.map_or(0.0, |c| count as f64 * f64::from(LARGE) * 8.0 / c);
+        let at = now.max(self.free_at);
+        // half again its own time on the line, with a random part so that no period of the cross traffic is met in step
+        self.free_at = at + Nanos::from_secs_f64(gap * self.stream.between(1.2, 1.8));
+        let plan = Plan { id: self.next_id, at, gaps: vec![Nanos::ZERO; count - 1], size: LARGE };
+        self.last_end = at;
+        self.next_id += 1;
+        self.sent += 1;
+        self.bytes += plan.bytes();
+        Step::Send(plan)
+    }
+}
+
+impl Method for MiniTrains {
+    fn next(&mut self, now: Nanos) -> Step {
+        let started = *self.started.get_or_insert(now);
+        let patience = self.last_end + self.patience();
+        let affordable = self.bytes + (TRAIN as u64 * u64::from(LARGE)) <= self.budget.bytes.0;
+        let late = now >= started + self.budget.time;
+        if late || (self.lost >= 3 && self.seen == 0) {
+            return Step::Done;
+        }
+        if self.sent == 0 {
+            return self.send(now);
+        }
+        if self.filter.capacity().is_none() {
+            // alone until one is answered
+            if now < patience && self.seen + self.lost < self.sent {
+                return Step::Wait(patience);
+            }
+            self.lost = self.sent - self.seen;
+            if !affordable || self.sent >= self.trains {
+                return Step::Done;
+            }
+            return self.send(now);
+        }
+        if self.sent < self.trains && affordable && self.free_at < started + self.budget.time {
+            return self.send(now);
+        }
+        if self.seen < self.sent && now < patience.max(self.free_at) {
+            return Step::Wait(patience.max(self.free_at));
+        }
+        Step::Done
+    }
+
+    fn observe(&mut self, now: Nanos, train: &TrainSeen) {
+        let last = train.packets.last().map_or(now, |packet| packet.sent);
+        self.lag = self.lag.max(now.saturating_sub(last));
+        self.seen += 1;
+        self.filter.add(train);
+    }
+
+    /// The interval is that of the positions, and never less than the stamps allow.
+    fn estimate(&self) -> Estimate {
+        let rates = self.filter.by_position();
+        let Some(value) = median(&rates) else {
+            let why = if self.seen == 0 { WhyNot::NoAnswer } else { WhyNot::TooFew };
+            return Estimate::none(why, self.bytes);
+        };
+        let (low, high) = (quantile(&rates, 0.05).unwrap_or(value), quantile(&rates, 0.95).unwrap_or(value));
+        let mut estimate = Estimate::of(value, low.min(value * 0.995), high.max(value * 1.005), self.bytes);
+        if self.seen < 3 {
+            estimate.why_not = Some(WhyNot::TooFew);
+        } else if high > 1.3 * low && median(&rates).is_some_and(|m| high > 1.15 * m && low < 0.85 * m) {
+            estimate.why_not = Some(WhyNot::Inconsistent);
+        }
+        estimate
+    }
+}

@@ -1,0 +1,194 @@
+//! Estimators of a path: one-way delay, available bandwidth A and bottleneck capacity C. Pure: stamps in, plans and
+//! estimates out; no clock, no socket, no wire format.
+//!
+//! A [`Method`] is asked what to do next, and told what became of its trains when the far end's report has come. Whoever
+//! carries it (a session's machine, the bench in `tests/estimate`) sends the trains, and joins the sender's stamps with the
+//! receiver's. The two clocks need not agree in origin, and may run at different speeds.
+//!
+//! | file | estimates | source |
+//! |---|---|---|
+//! | [`capacity`] | C from short trains | CapProbe, Kapoor et al., SIGCOMM 2004 |
+//! | [`ride`] | A by keeping a short queue in front of the bottleneck; the default | this project |
+
+pub mod capacity;
+pub mod ride;
+pub mod series;
+pub mod stat;
+
+use pathcast_base::{Bytes, Nanos};
+
+use crate::machine::Batch;
+
+/// IP bytes of a probe that is to be large, and passes tunnels unfragmented: the paper's 1400 octets.
+pub const LARGE: u16 = 1400;
+
+/// What became of one packet of a train.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// IP bytes.
+    pub size: u16,
+    /// When it left, by the sender's clock [ns].
+    pub sent: Nanos,
+    /// When it arrived, by the receiver's clock [ns]; none: lost.
+    pub received: Option<Nanos>,
+    /// Its place among the packets that the receiving host handed over together.
+    pub batch: Batch,
+}
+
+impl Seen {
+    /// Arrival less departure [ns], the offset of the clocks included: only differences mean something.
+    pub fn delay(&self) -> Option<i64> {
+        self.received.map(|at| at.0 as i64 - self.sent.0 as i64)
+    }
+
+    /// The same if the stamp of the arrival is this packet's own: in a batch only the last one's is.
+    pub fn own_delay(&self) -> Option<i64> {
+        self.delay().filter(|_| self.batch.is_last())
+    }
+}
+
+/// What became of a train: all of its packets that left, in the order in which they left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrainSeen {
+    /// The plan's number.
+    pub id: u64,
+    /// At least one packet.
+    pub packets: Vec<Seen>,
+}
+
+/// A train to be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Its number, from 0.
+    pub id: u64,
+    /// Not before this time of the sender's clock [ns].
+    pub at: Nanos,
+    /// From the start of each packet to the start of the next one [ns]; zero: back to back. One less than packets.
+    pub gaps: Vec<Nanos>,
+    /// IP bytes of each packet.
+    pub size: u16,
+}
+
+impl Plan {
+    /// `count` packets (at least one), `gap` seconds apart, each at its own time rounded to the nanosecond.
+    pub fn even(id: u64, at: Nanos, count: usize, gap: f64, size: u16) -> Plan {
+        let start = |i: usize| Nanos::from_secs_f64(gap * i as f64);
+        Plan { id, at, gaps: (1..count).map(|i| start(i) - start(i - 1)).collect(), size }
+    }
+
+    /// Packets.
+    pub fn count(&self) -> usize {
+        self.gaps.len() + 1
+    }
+
+    /// From the first packet's start to the last one's [ns].
+    pub fn duration(&self) -> Nanos {
+        Nanos(self.gaps.iter().map(|gap| gap.0).sum())
+    }
+
+    /// IP bytes of all packets.
+    pub fn bytes(&self) -> u64 {
+        self.count() as u64 * u64::from(self.size)
+    }
+}
+
+/// What a method wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Send this; then ask again at once.
+    Send(Plan),
+    /// Ask again when a report has come, or at this time, whichever is first.
+    Wait(Nanos),
+    /// It has ended; the estimate is final.
+    Done,
+}
+
+/// What a method may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// IP bytes of all trains.
+    pub bytes: Bytes,
+    /// From the first question to the last report; a report that is late is not waited for.
+    pub time: Nanos,
+}
+
+/// Why there is no estimate, or none to be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhyNot {
+    /// No report has come, or every packet was lost.
+    NoAnswer,
+    /// Too few packets arrived within the budget.
+    TooFew,
+    /// The samples contradict each other: no value explains most of them.
+    Inconsistent,
+    /// The sending or the receiving host disturbed most trains.
+    HostTooSlow,
+}
+
+/// How the bottleneck treats the probes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Discipline {
+    /// No telling: too little cross traffic, or too few samples.
+    #[default]
+    Unknown,
+    /// First come, first served: all traffic shares one queue.
+    Shared,
+    /// Every flow has a queue of its own. What is measured is then the probes' fair share, which can be more than what
+    /// the other flows leave.
+    Fair,
+}
+
+/// An estimate of a rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// IP bits per second; none: see `why_not`.
+    pub value_bps: Option<f64>,
+    /// Lower end of the 90 % interval [bit/s].
+    pub low_bps: f64,
+    /// Upper end of the 90 % interval [bit/s].
+    pub high_bps: f64,
+    /// Why the value is absent or not trustworthy.
+    pub why_not: Option<WhyNot>,
+    /// How the bottleneck queues, where the method can tell.
+    pub discipline: Discipline,
+    /// IP bytes sent.
+    pub bytes: Bytes,
+}
+
+impl Estimate {
+    /// No value.
+    pub fn none(why_not: WhyNot, bytes: u64) -> Estimate {
+        Estimate {
+            value_bps: None,
+            low_bps: 0.0,
+            high_bps: f64::INFINITY,
+            why_not: Some(why_not),
+            discipline: Discipline::Unknown,
+            bytes: Bytes(bytes),
+        }
+    }
+
+    /// A value within its interval.
+    pub fn of(value: f64, low: f64, high: f64, bytes: u64) -> Estimate {
+        Estimate {
+            value_bps: Some(value),
+            low_bps: low.min(value),
+            high_bps: high.max(value),
+            why_not: None,
+            discipline: Discipline::Unknown,
+            bytes: Bytes(bytes),
+        }
+    }
+}
+
+/// A way to estimate. `now` and the stamps `sent` are the sender's clock; `now` never goes back.
+pub trait Method {
+    /// What to do next.
+    fn next(&mut self, now: Nanos) -> Step;
+
+    /// The report about a train has come. Reports may come late or in another order, or never.
+    fn observe(&mut self, now: Nanos, train: &TrainSeen);
+
+    /// What is known so far.
+    fn estimate(&self) -> Estimate;
+}
