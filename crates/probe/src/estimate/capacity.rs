@@ -25,6 +25,8 @@ struct Gap {
     dispersion: i64,
     /// IP bytes of the second packet, and of those that came in its batch.
     bytes: u64,
+    /// The second packet's place.
+    to: usize,
 }
 
 /// C from what was seen so far.
@@ -32,7 +34,13 @@ struct Gap {
 pub struct Filter {
     /// By position; the first gap is not kept.
     positions: Vec<Vec<Gap>>,
+    /// The smallest delay of each place in a train [ns].
+    least: Vec<i64>,
+    trains: usize,
 }
+
+/// How much longer than L/C the best pair may have waited to count as having waited for nobody.
+const SETTLED: f64 = 0.1;
 
 impl Filter {
     /// Adds a train that was sent back to back.
@@ -40,6 +48,10 @@ impl Filter {
         // of the packets of one batch only the last stamp is right: a gap is from one such packet to the next
         let mut last: Option<(usize, i64, i64)> = None;
         let mut bytes = 0;
+        self.trains += 1;
+        if self.least.len() < train.packets.len() {
+            self.least.resize(train.packets.len(), i64::MAX);
+        }
         for (k, packet) in train.packets.iter().enumerate() {
             bytes += u64::from(packet.size);
             let (Some(delay), Some(at)) = (packet.delay(), packet.received) else {
@@ -49,15 +61,32 @@ impl Filter {
             if !packet.batch.is_last() {
                 continue;
             }
+            self.least[k] = self.least[k].min(delay);
             let at = at.0 as i64;
             if let Some((from, delay_before, at_before)) = last.filter(|&(from, ..)| from > 0) {
                 if self.positions.len() < from {
                     self.positions.resize(from, Vec::new());
                 }
-                let gap = Gap { delays: delay_before + delay, dispersion: at - at_before, bytes };
+                let gap = Gap { delays: delay_before + delay, dispersion: at - at_before, bytes, to: k };
                 self.positions[from - 1].push(gap);
             }
             (last, bytes) = (Some((k, delay, at)), 0);
+        }
+    }
+
+    /// Adds the pairs of any train that left within `gap` ns of each other, as one more position.
+    pub fn add_bursts(&mut self, train: &TrainSeen, gap: f64) {
+        const PLACE: usize = TRAIN - 1;
+        for pair in train.packets.windows(2) {
+            let (Some(first), Some(second)) = (pair[0].own_delay(), pair[1].own_delay()) else { continue };
+            let (Some(from), Some(to)) = (pair[0].received, pair[1].received) else { continue };
+            if ((pair[1].sent - pair[0].sent).0 as f64) < gap {
+                if self.positions.len() <= PLACE {
+                    self.positions.resize(PLACE + 1, Vec::new());
+                }
+                let (delays, dispersion) = (first + second, to.0 as i64 - from.0 as i64);
+                self.positions[PLACE].push(Gap { delays, dispersion, bytes: pair[1].size.into(), to: PLACE });
+            }
         }
     }
 
@@ -75,9 +104,16 @@ impl Filter {
         median(&self.by_position())
     }
 
-    /// Gaps seen.
-    pub fn gaps(&self) -> usize {
-        self.positions.iter().map(Vec::len).sum()
+    /// Whether in most positions the best pair has waited no longer than the best packets of the two places did, each on
+    /// its own (CapProbe's check).
+    pub fn settled(&self) -> bool {
+        let settled = |(from, gaps): (usize, &Vec<Gap>)| {
+            let best = gaps.iter().min_by_key(|gap| gap.delays)?;
+            let extra = best.delays - self.least[from + 1] - self.least[best.to];
+            Some((extra as f64) < SETTLED * best.dispersion as f64)
+        };
+        let votes: Vec<bool> = self.positions.iter().enumerate().filter_map(settled).collect();
+        2 * votes.iter().filter(|&&vote| vote).count() > votes.len()
     }
 }
 
@@ -110,7 +146,7 @@ pub struct MiniTrains {
 }
 
 impl MiniTrains {
-    /// At most `trains` trains within the budget.
+    /// `trains` trains, and more if they leave it open, within the budget.
     pub fn new(budget: Budget, trains: usize, seed: u64) -> Self {
         MiniTrains {
             budget,
@@ -183,7 +219,13 @@ impl Method for MiniTrains {
             }
             return self.send(now);
         }
-        if self.sent < self.trains && affordable && self.free_at < started + self.budget.time {
+        let time_left = self.free_at + self.lag < started + self.budget.time;
+        if self.sent < self.trains && affordable && time_left {
+            return self.send(now);
+        }
+        // more only if those in flight do not settle it, as far as they can be waited for without losing time
+        let known = self.seen == self.sent || self.lag > Nanos::millis(200);
+        if known && self.seen >= self.trains && !self.filter.settled() && affordable && time_left {
             return self.send(now);
         }
         if self.seen < self.sent && now < patience.max(self.free_at) {

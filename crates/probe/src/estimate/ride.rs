@@ -20,14 +20,21 @@ use pathcast_base::{Bytes, Nanos};
 
 use super::capacity::MiniTrains;
 use super::series::{self, Segment};
-use super::stat::{deviation, student90};
-use super::{Budget, Discipline, Estimate, LARGE, Method, Plan, Step, TrainSeen, WhyNot};
+use super::stat::{deviation, median, student90};
+use super::{Budget, Discipline, Estimate, LARGE, Method, Plan, Seen, Step, TrainSeen, WhyNot};
 
 /// Bits of a probe.
 const PACKET: f64 = LARGE as f64 * 8.0;
 
 /// Packets that the ride wants in the queue: at first, at least, at most.
 const BACKLOG: (f64, f64, f64) = (6.0, 2.0, 20.0);
+
+/// A may come out above C, whose error is then the larger of the two: what the probes got is a proof. At most so far.
+const MOST: f64 = 1.1;
+
+/// The gap of packets that make the queue longer, as a share of L/C. Not zero: a narrow link before the tight one would
+/// queue them, and its queue says nothing.
+const HURRY: f64 = 0.8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -70,6 +77,8 @@ pub struct Ride {
     covered: f64,
     /// The first train that was planned since the target was raised.
     raised: u64,
+    /// How much faster than A it rides, because the queue ran empty in spite of all.
+    boost: f64,
 }
 
 /// What the ride takes A for before it has seen anything, and for how many packets' time at the rate C that counts: an
@@ -102,6 +111,7 @@ impl Ride {
             a: 0.0,
             covered: 0.0,
             raised: 0,
+            boost: 0.0,
         }
     }
 
@@ -143,6 +153,11 @@ impl Ride {
         (0.3e-3 * self.c).max(BACKLOG.1 * PACKET)
     }
 
+    /// After so much covered time A is roughly known [s].
+    fn known(&self) -> f64 {
+        50.0 * PACKET / self.c
+    }
+
     fn deadline(&self) -> Nanos {
         self.started.unwrap_or_default() + self.budget.time
     }
@@ -150,7 +165,9 @@ impl Ride {
     /// How long a train lasts [s].
     fn train_time(&self) -> f64 {
         let packets = (12.0 * PACKET / self.a).min(60.0 * PACKET / self.c).max(4.0 * PACKET / self.a);
-        packets.max(4e-3).max(0.5 * self.lag.as_secs_f64())
+        let whole = packets.max(4e-3).max(0.5 * self.lag.as_secs_f64());
+        // what the opening said may be far off
+        if self.covered < self.known() { whole.min(40.0 * PACKET / self.c).max(4e-3) } else { whole }
     }
 
     /// What waits at the bottleneck at time `at` [bit], from the last report and what was sent since.
@@ -171,7 +188,10 @@ impl Ride {
     fn ride(&mut self, now: Nanos) -> Step {
         // as long as little is known, rather too fast: a queue that is too long is seen and mended, an empty one hides
         let covered = self.covered.max(10.0 * PACKET / self.c);
-        let rate = (self.a + 1.5 * ENDS * CROSS / covered).min(self.c);
+        let known = self.known();
+        let random = ((self.c - self.a).max(0.0) * CROSS / covered).sqrt() * known / (known + covered);
+        let more = (1.5 * ENDS * CROSS / covered).max(0.7 * random);
+        let rate = ((self.a + more) * (1.0 + self.boost)).min(1.02 * self.c);
         let step = PACKET / rate;
         let start = self.follow.max(now.as_secs_f64());
         let time = self.train_time();
@@ -186,10 +206,11 @@ impl Ride {
         let mut gaps: Vec<f64> = Vec::new();
         let mut gap = step;
         if missing > 0.0 {
-            gaps.resize((missing / PACKET) as usize, 0.0);
+            let each = PACKET * (1.0 - HURRY * (self.a / self.c).min(1.0));
+            gaps.resize((missing / each) as usize, HURRY * PACKET / self.c);
         } else {
             // no slower than half, so that an error in the prediction does not leave the queue empty for long
-            gap = (step - missing / self.a / even).min(2.0 * step);
+            gap = (step - missing / self.a / even).min(step * (1.0 + covered / (known + covered)));
         }
         gaps.resize(gaps.len() + even as usize, gap);
         gaps.truncate(left as usize);
@@ -223,16 +244,52 @@ impl Ride {
         series::segments(self.trains.range(self.first..).map(|(_, train)| train), self.c, self.base)
     }
 
+    fn blur(&self) -> f64 {
+        series::blur(self.trains.values(), self.c)
+    }
+
+    /// C again, from all pairs that left back to back, and where the receiver gathers packets from whole trains.
+    fn refine(&mut self) {
+        let mut filter = self.capacity.filter().clone();
+        for train in self.trains.range(self.first..).map(|(_, train)| train) {
+            filter.add_bursts(train, PACKET / self.c * 0.5e9);
+        }
+        let c = filter.capacity().unwrap_or(self.c);
+        let blurred = self.blur() > 2.0 * PACKET / self.c;
+        let whole: Vec<f64> = self.trains.range(..self.first).filter_map(|(_, train)| self.whole(train)).collect();
+        self.c = match median(&whole) {
+            Some(c) if blurred && whole.len() > 2 => c,
+            _ => c,
+        };
+    }
+
+    /// What a whole train, sent at u and received at r, says of C when A is known: r = u C / (u + C - A).
+    fn whole(&self, train: &TrainSeen) -> Option<f64> {
+        let own: Vec<&Seen> = train.packets.iter().filter(|p| p.own_delay().is_some()).collect();
+        let (first, last) = (own.first()?, own.last()?);
+        let spoilt = train.packets.windows(2).any(|w| w[1].sent.0 - w[0].sent.0 > 300_000);
+        let lost = train.packets.iter().any(|p| p.received.is_none());
+        let count = train.packets.iter().filter(|p| p.sent > first.sent && p.sent <= last.sent).count();
+        let bits = count as f64 * PACKET;
+        let (sent, received) = (last.sent.0 - first.sent.0, last.received?.0 - first.received?.0);
+        if spoilt || lost || count < 20 || received == 0 {
+            return None;
+        }
+        let (u, r) = (bits * 1e9 / sent.max(1) as f64, bits * 1e9 / received as f64);
+        Some(if u > 1.2 * r { r * (u - self.a) / (u - r) } else { r })
+    }
+
     fn learn(&mut self, train: &TrainSeen) {
         self.base = series::base(self.trains.values()).unwrap_or(self.base);
         let segments = self.segments();
-        if let Some(balance) = Balance::of(&segments, self.c) {
+        if let Some(balance) = Balance::of(&segments, self.c, self.blur()) {
             let (share, packets) = PRIOR;
             self.covered = balance.time;
             let known = packets * PACKET / self.c;
             let a = (balance.available * balance.time + share * self.c * known) / (balance.time + known);
             self.a = a.clamp(0.02 * self.c, 1.02 * self.c);
         }
+        self.refine();
         let from = train.packets[0].sent.as_secs_f64();
         let (mut time, mut open) = (0.0, 0.0);
         let longest = segments.iter().map(|s| s.wait).fold(0.0, f64::max);
@@ -243,13 +300,22 @@ impl Ride {
                 self.limit = self.limit.min(segment.wait * self.c);
             }
         }
-        let least = self.floor();
-        if open > 0.15 * time && train.id >= self.raised {
-            self.raised = self.next_id;
-            self.target = (self.target * 1.4).min(least.max(BACKLOG.2 * PACKET));
-        }
         if self.limit.is_finite() {
             self.target = self.target.min(self.limit * 0.5).max(BACKLOG.1 * PACKET);
+        }
+        let least = self.floor();
+        if train.id < self.raised {
+            return;
+        }
+        if open > 0.3 * time {
+            self.boost = (self.boost + 0.05).min(0.3);
+            self.raised = self.next_id;
+        } else {
+            self.boost *= 0.5;
+        }
+        if open > 0.15 * time {
+            self.raised = self.next_id;
+            self.target = (self.target * 1.4).min(least.max(BACKLOG.2 * PACKET)).min(self.limit * 0.5);
         }
     }
 }
@@ -316,17 +382,17 @@ impl Method for Ride {
             return Estimate::none(self.capacity.estimate().why_not.unwrap_or(WhyNot::TooFew), self.bytes);
         }
         let segments = self.segments();
-        let Some(balance) = Balance::of(&segments, self.c) else {
+        let Some(balance) = Balance::of(&segments, self.c, self.blur()) else {
             return Estimate::none(WhyNot::TooFew, self.bytes);
         };
-        let value = balance.available.clamp(0.0, self.c);
+        let value = balance.available.clamp(0.0, MOST * self.c);
         let begun = self.started.unwrap_or_default();
         let whole = self.last_end.saturating_sub(begun).as_secs_f64();
         let half = balance.half_width(self.c, whole);
         let all = series::segments(self.trains.values(), self.c, self.base);
         Estimate {
             discipline: discipline(&all, self.c, value),
-            ..Estimate::of(value, (value - half).max(0.0), (value + half).min(self.c * 1.01), self.bytes)
+            ..Estimate::of(value, (value - half).max(0.0), (value + half).min(MOST * self.c), self.bytes)
         }
     }
 }
@@ -363,7 +429,7 @@ const ENDS: f64 = 0.41;
 const TRIM: f64 = 0.2;
 
 impl Balance {
-    fn of(segments: &[Segment], c: f64) -> Option<Balance> {
+    fn of(segments: &[Segment], c: f64, blur: f64) -> Option<Balance> {
         let total: f64 = segments.iter().map(|s| s.time).sum();
         let joined: f64 = segments.iter().filter(|s| s.joined).map(|s| s.time).sum();
         let exact: f64 = segments.iter().filter(|s| s.joined).map(|s| s.low).sum();
@@ -373,7 +439,7 @@ impl Balance {
         let rough = if joined > 0.0 { (exact / joined).clamp(0.0, 0.98 * c) } else { 0.5 * c };
         let pause = PAUSE * PACKET / (c - rough);
         let kept = |s: &Segment| s.joined || s.time < pause;
-        let bits = series::filled(segments, c);
+        let bits = series::filled(segments, c, rough, blur);
         let covered: Vec<(Segment, f64)> = segments.iter().copied().zip(bits).filter(|(s, _)| kept(s)).collect();
         let covered = trimmed(&covered, c);
         let time: f64 = covered.iter().map(|(s, _)| s.time).sum();
@@ -407,9 +473,9 @@ impl Balance {
         let spread = deviation(&rates).unwrap_or(rate).powi(2) - (packets / each).powi(2);
         let unseen = (whole / self.time - 1.0).max(0.0);
         let parts = [
-            (spread.max(0.0) * unseen / rates.len().max(1) as f64).sqrt(),
+            (1.5 * spread.max(0.0) * unseen / rates.len().max(1) as f64).sqrt(),
             packets * (self.runs as f64).sqrt() / self.time,
-            0.3 * c * self.open / self.time,
+            0.4 * c * self.open / self.time,
             0.2 * c * self.grown / self.time,
             0.4 * PACKET * f64::from(self.lost).sqrt() / self.time,
             0.001 * c,

@@ -39,25 +39,41 @@ pub struct Segment {
     pub lost: u32,
 }
 
-/// How many probes about one that is not joined say whether the line was idle before it.
+/// How many probes about one that is not joined say how often the line was busy.
 const NEAR: usize = 6;
 
-/// The cross traffic of each segment [bit]. What is not joined had a hidden time, of which the line was idle for the share
-/// of the probes nearby that found it idle.
-pub fn filled(segments: &[Segment], capacity: f64) -> Vec<f64> {
+/// The cross traffic of each segment [bit]. Where probes are not joined each samples the line for itself: the share that had
+/// to wait is the load of the cross traffic nearby, as Poisson arrivals would see it. `blur` [s] is what a stamp may be
+/// late; if it hides the wait behind a packet, the mean rate stands in.
+pub fn filled(segments: &[Segment], capacity: f64, mean: f64, blur: f64) -> Vec<f64> {
     let open: Vec<usize> = (0..segments.len()).filter(|&i| !segments[i].joined).collect();
-    let idle: Vec<bool> = open.iter().map(|&i| segments[i].wait < IDLE * segments[i].bits / capacity).collect();
+    let service = f64::from(super::LARGE) * 8.0 / capacity;
+    let busy: Vec<bool> = open.iter().map(|&i| segments[i].wait > NOTHING + 0.003 * service).collect();
     let mut bits: Vec<f64> = segments.iter().map(|s| s.low).collect();
     for (k, &i) in open.iter().enumerate() {
+        let s = &segments[i];
         let near = k.saturating_sub(NEAR)..(k + NEAR + 1).min(open.len());
-        let share = idle[near.clone()].iter().filter(|&&idle| idle).count() as f64 / near.len() as f64;
-        bits[i] = (segments[i].low + (1.0 - share) * capacity * segments[i].hidden).min(segments[i].high);
+        let share = busy[near.clone()].iter().filter(|&&busy| busy).count() as f64 / near.len() as f64;
+        let rate = if blur > service { mean } else { share * capacity };
+        let low = (s.low - capacity * blur).max(0.0);
+        bits[i] = (rate * s.time).clamp(low, s.high.max(low));
     }
     bits
 }
 
-/// A probe that waited less than this share of its service found the line idle.
-const IDLE: f64 = 0.1;
+/// A wait shorter than this is the stamps' noise [s].
+const NOTHING: f64 = 20e-6;
+
+/// How late stamps may be because the receiving host gathers packets [s]: the line time of a usual batch; none if most
+/// packets come alone.
+pub fn blur<'a>(trains: impl Iterator<Item = &'a TrainSeen>, capacity: f64) -> f64 {
+    let packets = trains.flat_map(|train| &train.packets).filter(|p| p.received.is_some());
+    let batches: Vec<f64> = packets.map(|p| f64::from(p.batch.of)).collect();
+    match super::stat::median(&batches) {
+        Some(of) if of > 1.0 => of * f64::from(super::LARGE) * 8.0 / capacity,
+        _ => 0.0,
+    }
+}
 
 /// The smallest delay [ns] among packets whose stamps are their own.
 pub fn base<'a>(trains: impl Iterator<Item = &'a TrainSeen>) -> Option<i64> {
