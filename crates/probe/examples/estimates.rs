@@ -11,7 +11,12 @@ use std::collections::BTreeMap;
 use pathcast_base::{Bytes, Nanos, Rate, Stream};
 use pathcast_link::{Cross, Fair, Queue};
 use pathcast_probe::estimate::capacity::MiniTrains;
+use pathcast_probe::estimate::clusters::Clusters;
+use pathcast_probe::estimate::pathtester::PathTester;
+use pathcast_probe::estimate::pathtester_old::OldPathTester;
+use pathcast_probe::estimate::replay::Replay;
 use pathcast_probe::estimate::ride::Ride;
+use pathcast_probe::estimate::slops::Slops;
 use pathcast_probe::estimate::{Budget, Discipline, Method};
 use world::{Outcome, Path, Receiver, run};
 
@@ -34,6 +39,11 @@ fn budget(kb: u64, ms: u64) -> Budget {
 fn method(name: &str, budget: Budget, seed: u64) -> Box<dyn Method> {
     match name {
         "ride" => Box::new(Ride::new(budget, seed)),
+        "replay" => Box::new(Replay::new(budget, 20, 30, seed)),
+        "pathtester" => Box::new(PathTester::new(budget)),
+        "pathtester-old" => Box::new(OldPathTester::new(budget, 15)),
+        "slops" => Box::new(Slops::new(budget)),
+        "clusters" => Box::new(Clusters::new(budget)),
         "capacity" => Box::new(MiniTrains::new(budget, 10, seed)),
         other => panic!("no method {other}"),
     }

@@ -258,3 +258,83 @@ impl Method for MiniTrains {
         estimate
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Fluid, train};
+    use super::*;
+    use pathcast_base::Bytes;
+
+    const GAP: u64 = 2_240_000; // 1400 bytes at 5 Mbit/s
+
+    #[test]
+    fn of_each_position_the_pair_that_waited_least_counts() {
+        let mut filter = Filter::default();
+        let at = |late: [u64; 5]| (0..5).map(|k| Some(1_000_000 + k * GAP + late[k as usize])).collect::<Vec<_>>();
+        // cross traffic before the fifth, third, second packet; and a little before the first
+        for late in [[0, 0, 0, 0, 9], [0, 0, 9, 9, 9], [0, 9, 9, 9, 9], [1, 1, 1, 1, 1]] {
+            filter.add(&train(0, 1400, &[0; 5], &at(late.map(|l| l * 100_000))));
+        }
+        assert_eq!(filter.by_position(), [5e6; 3]);
+    }
+
+    #[test]
+    fn unsettled_while_no_pair_has_met_an_idle_link() {
+        let mut filter = Filter::default();
+        // each position's first and second packet are undisturbed, but in different trains
+        for late in [[0, 9, 0, 9, 0], [9, 0, 9, 0, 9]] {
+            let at: Vec<_> = (0..5).map(|k| Some(1_000_000 + k * GAP + late[k as usize] * 100_000)).collect();
+            filter.add(&train(0, 1400, &[0; 5], &at));
+        }
+        assert!(!filter.settled());
+    }
+
+    #[test]
+    fn the_first_gap_of_a_bucket_is_not_looked_at() {
+        let mut filter = Filter::default();
+        let at = [Some(0), Some(100), Some(100 + GAP), Some(100 + 2 * GAP), Some(100 + 3 * GAP)];
+        filter.add(&train(0, 1400, &[0; 5], &at));
+        assert_eq!(filter.capacity(), Some(5e6));
+    }
+
+    #[test]
+    fn losses_and_batches_leave_the_other_gaps() {
+        let mut filter = Filter::default();
+        let mut seen = train(0, 1400, &[0; 5], &[Some(0), Some(GAP), None, Some(3 * GAP), Some(4 * GAP)]);
+        filter.add(&seen);
+        assert_eq!(filter.by_position(), [5e6]);
+        // the second, third and fourth of a train in one batch, whose stamp is the fourth's
+        seen = train(0, 1400, &[0; 6], &[0, 3, 3, 3, 4, 5].map(|k| Some(k * GAP)));
+        for (k, index) in [(1, 0), (2, 1), (3, 2)] {
+            seen.packets[k].batch = crate::machine::Batch { index, of: 3 };
+        }
+        let mut filter = Filter::default();
+        filter.add(&seen);
+        assert_eq!(filter.by_position(), [5e6; 2]);
+    }
+
+    #[test]
+    fn from_100_kbit_to_1_gbit_within_the_budget() {
+        for capacity in [100e3, 5e6, 100e6, 1e9] {
+            let budget = Budget { bytes: Bytes(80_000), time: Nanos::secs(10) };
+            let (estimate, _) = Fluid::new(capacity, 0.0, 0.01).run(&mut MiniTrains::new(budget, 8, 1));
+            assert!((estimate.value_bps.unwrap() / capacity - 1.0).abs() < 1e-3, "{capacity} {estimate:?}");
+            assert!(estimate.bytes <= Bytes(80_000 + 125 * 1400), "{estimate:?}");
+        }
+    }
+
+    #[test]
+    fn no_answer_is_said() {
+        let mut method = MiniTrains::new(Budget { bytes: Bytes(80_000), time: Nanos::secs(60) }, 8, 1);
+        let mut now = Nanos(0);
+        loop {
+            match method.next(now) {
+                Step::Send(_) => {}
+                Step::Wait(until) => now = until,
+                Step::Done => break,
+            }
+        }
+        assert_eq!(method.estimate().why_not, Some(WhyNot::NoAnswer));
+        assert!(now < Nanos::secs(10));
+    }
+}

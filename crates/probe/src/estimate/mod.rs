@@ -7,13 +7,29 @@
 //!
 //! | file | estimates | source |
 //! |---|---|---|
+//! | [`clock`] | offset and skew of two clocks | NTP's four stamps; Zhang, Liu and Xia, INFOCOM 2002 |
+//! | [`delay`] | one-way delay, RTT over size, the wait for an answer | PathTester, its open problem 2 |
 //! | [`capacity`] | C from short trains | CapProbe, Kapoor et al., SIGCOMM 2004 |
+//! | [`clusters`] | C from pairs of several sizes | PathTester, section 2 |
 //! | [`ride`] | A by keeping a short queue in front of the bottleneck; the default | this project |
+//! | [`replay`] | A by replaying a FIFO queue under each train | this project |
+//! | [`pathtester`], [`pathtester_old`] | A, as the paper improved it, and as it was before | PathTester |
+//! | [`slops`] | A as a range, by fleets of streams | Jain and Dovrolis, Pathload, PAM 2002 |
 
 pub mod capacity;
+pub mod clock;
+pub mod clusters;
+pub mod delay;
+pub mod pathtester;
+pub mod pathtester_old;
+pub mod replay;
 pub mod ride;
 pub mod series;
+pub mod slops;
 pub mod stat;
+#[cfg(test)]
+mod testing;
+mod turns;
 
 use pathcast_base::{Bytes, Nanos};
 

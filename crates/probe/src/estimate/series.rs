@@ -171,3 +171,78 @@ struct Walk {
     joined: bool,
     hidden: f64,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::train;
+    use super::*;
+    use crate::machine::Batch;
+
+    const C: f64 = 8e6; // a byte a microsecond: 1000 bytes take 1 ms
+    const MS: u64 = 1_000_000;
+
+    fn of(sent: &[u64], received: &[Option<u64>]) -> Vec<Segment> {
+        let train = train(0, 1000, sent, received);
+        segments([&train].into_iter(), C, MS as i64)
+    }
+
+    #[test]
+    fn between_joined_probes_all_else_is_cross_traffic() {
+        // sent every 0.5 ms; behind the first come 1000 bytes of others, then none
+        let s = of(&[0, MS / 2, MS], &[Some(MS), Some(3 * MS), Some(4 * MS)]);
+        assert!(s.iter().all(|s| s.joined));
+        assert!((s[0].low - 8000.0).abs() < 1e-6 && s[1].low.abs() < 1e-6);
+        assert!((s[1].wait - 2e-3).abs() < 1e-12);
+    }
+
+    #[test]
+    fn apart_they_give_bounds() {
+        // the second arrives 2 ms after the first has left and waits 0.25 ms
+        let s = of(&[0, 3 * MS], &[Some(MS), Some(4 * MS + MS / 4)])[0];
+        assert!(!s.joined);
+        assert!((s.low - 2000.0).abs() < 1e-6 && (s.high - 18_000.0).abs() < 1e-6, "{s:?}");
+        assert!((s.hidden - 2e-3).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_packet_that_found_no_place_did_not_use_the_line_and_one_lost_behind_it_did() {
+        // five at once; the fourth is dropped by the full queue
+        let full = of(&[0, 1, 2, 3, 4], &[Some(MS), Some(2 * MS), Some(3 * MS), None, Some(4 * MS)]);
+        assert!(full.iter().map(|s| s.low).sum::<f64>().abs() < 0.1);
+        // the second of four is lost although nothing waited
+        let sent: Vec<u64> = (0..8).map(|k| k * MS / 2).collect();
+        let mut received: Vec<Option<u64>> = (1..9).map(|k| Some(k * MS)).collect();
+        received[1] = None;
+        let lost = of(&sent, &received);
+        assert!(lost[0].lost == 1 && lost.iter().map(|s| s.low).sum::<f64>().abs() < 0.1, "{lost:?}");
+    }
+
+    #[test]
+    fn of_a_batch_the_last_stamp_counts_and_all_its_bytes() {
+        let mut seen = train(0, 1000, &[0, 1, 2, 3], &[Some(MS), Some(4 * MS), Some(4 * MS), Some(4 * MS)]);
+        for (index, packet) in (0..3).zip(&mut seen.packets[1..]) {
+            packet.batch = Batch { index, of: 3 };
+        }
+        let s = segments([&seen].into_iter(), C, MS as i64);
+        assert_eq!((s.len(), s[0].joined, s[0].bits), (1, true, 24_000.0));
+        assert!(s[0].low.abs() < 0.1);
+        assert!((blur([&seen].into_iter(), C) - 3.0 * 11_200.0 / C).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_train_without_report_breaks_the_series() {
+        let trains = [0, 2].map(|id| train(id, 1000, &[id * 9 * MS, id * 9 * MS + 1], &[Some(MS), Some(2 * MS)]));
+        assert_eq!(segments(trains.iter(), C, MS as i64).len(), 2);
+    }
+
+    #[test]
+    fn apart_the_share_of_probes_that_wait_is_the_load() {
+        // every fourth finds the line busy, for 0.2 ms
+        let sent: Vec<u64> = (0..41).map(|k| k * 5 * MS).collect();
+        let received: Vec<_> = (0..41).map(|k| Some(k * 5 * MS + MS + u64::from(k % 4 == 1) * MS / 5)).collect();
+        let s = of(&sent, &received);
+        let bits = filled(&s, C, 0.0, 0.0);
+        let rate = bits.iter().sum::<f64>() / 0.2;
+        assert!((rate / C - 0.25).abs() < 0.02, "{rate}");
+    }
+}

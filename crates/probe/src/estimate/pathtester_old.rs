@@ -1,0 +1,104 @@
+//! PathTester before its paper improved it: every gap from the smallest to the largest, one train each, and the largest send
+//! rate at which what was sent and what was received agree (section 1 of the paper, after Yoshida's thesis).
+//!
+//! Symbols: iunit = exponent of the gap, 2^iunit us. Phase 2 scans all gaps, phase 3 scans them again. What the paper leaves
+//! open is chosen thus: a fixed wait of 1 s for a train in phase 2 and of 2 s in phase 3, which gives table 1's times; rates
+//! agree within 5 %; seven packets. Packets that come after the wait are lost, whatever the path: above 2^15 us no gap is
+//! tried, so at and below 500 kbit/s there is no answer.
+
+use pathcast_base::Nanos;
+
+use super::turns::{Turns, rates};
+use super::{Budget, Estimate, LARGE, Method, Step, TrainSeen, WhyNot};
+
+/// Packets of a train.
+const TRAIN: usize = 7;
+/// Fixed waits, by phase.
+const WAITS: [Nanos; 2] = [Nanos::secs(1), Nanos::secs(2)];
+/// S and R agree within this share.
+const AGREE: f64 = 0.05;
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub struct OldPathTester {
+    turns: Turns,
+    /// The largest exponent: 15 in the old tool; table 1 tries more.
+    last: u32,
+    sent: u32,
+    in_flight: bool,
+    /// Each phase's largest send rate that was received.
+    agreed: [Option<f64>; 2],
+}
+
+impl OldPathTester {
+    /// iunit from 0 to `last` (at most 30).
+    pub fn new(budget: Budget, last: u32) -> Self {
+        OldPathTester { turns: Turns::new(budget), last: last.min(30), sent: 0, in_flight: false, agreed: [None; 2] }
+    }
+
+    fn phase(&self, train: u32) -> usize {
+        (train > self.last).into()
+    }
+}
+
+impl Method for OldPathTester {
+    fn next(&mut self, now: Nanos) -> Step {
+        if self.in_flight {
+            let answer = match self.turns.answer(now) {
+                Err(wait) => return wait,
+                Ok(answer) => answer,
+            };
+            self.in_flight = false;
+            let best = &mut self.agreed[usize::from(self.sent - 1 > self.last)];
+            if let Some((sent, received)) = answer.as_ref().and_then(rates)
+                && received >= (1.0 - AGREE) * sent
+            {
+                *best = Some(best.map_or(sent, |best| best.max(sent)));
+            }
+        }
+        if self.sent > 2 * self.last + 1 || !self.turns.affords(now, TRAIN as u64 * u64::from(LARGE)) {
+            return Step::Done;
+        }
+        let wait = WAITS[self.phase(self.sent)];
+        let gap = f64::from(1u32 << (self.sent % (self.last + 1))) * 1e-6;
+        self.sent += 1;
+        self.in_flight = true;
+        self.turns.send(now, TRAIN, gap, LARGE, wait)
+    }
+
+    fn observe(&mut self, now: Nanos, train: &TrainSeen) {
+        self.turns.observe(now, train);
+    }
+
+    /// Phase 3's value, else phase 2's. The tool gave no interval: the next gap on either side is one.
+    fn estimate(&self) -> Estimate {
+        match self.agreed[1].or(self.agreed[0]) {
+            Some(value) => Estimate::of(value, value / 2.0, value * 2.0, self.turns.bytes()),
+            None if self.turns.answered() == 0 => Estimate::none(WhyNot::NoAnswer, self.turns.bytes()),
+            None => Estimate::none(WhyNot::Inconsistent, self.turns.bytes()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Fluid;
+    use super::*;
+    use pathcast_base::Bytes;
+
+    #[test]
+    fn the_largest_power_of_two_that_passes() {
+        let budget = Budget { bytes: Bytes(10_000_000), time: Nanos::secs(200) };
+        let (estimate, _) = Fluid::new(5e6, 0.0, 0.01).run(&mut OldPathTester::new(budget, 15));
+        // 1400 bytes every 4096 us are 2.73 Mbit/s, every 2048 us more than the link has
+        assert!((estimate.value_bps.unwrap() - 11_200.0 / 4096e-6).abs() < 1e3, "{estimate:?}");
+        assert_eq!(estimate.bytes, Bytes(2 * 16 * 7 * 1400));
+    }
+
+    #[test]
+    fn slow_links_have_no_answer() {
+        let budget = Budget { bytes: Bytes(10_000_000), time: Nanos::secs(200) };
+        let (estimate, _) = Fluid::new(300e3, 0.0, 0.01).run(&mut OldPathTester::new(budget, 15));
+        assert_eq!((estimate.value_bps, estimate.why_not), (None, Some(WhyNot::Inconsistent)));
+    }
+}

@@ -1,0 +1,279 @@
+//! Available bandwidth as a range, by self-loading periodic streams: M. Jain and C. Dovrolis, "Pathload: a measurement tool for
+//! end-to-end available bandwidth", PAM 2002, with the constants of its version 1.3.2.
+//!
+//! Symbols: K = packets of a stream, N = streams of a fleet, L = packet size, T = period, R = L/T; D_k = median delays of
+//! groups of sqrt(K) packets; PCT = share of rises among them, PDT = (D_n - D_1) / sum |D_k - D_(k-1)|; Rmin, Rmax = the range
+//! so far, Gmin, Gmax = the grey part of it; ADR = what arrived of a first train at full speed.
+
+use pathcast_base::Nanos;
+
+use super::stat::median;
+use super::turns::{Turns, rates};
+use super::{Budget, Estimate, LARGE, Method, Step, TrainSeen, WhyNot};
+
+const K: usize = 100;
+const N: usize = 12;
+/// The shortest period [s].
+const PERIOD: f64 = 80e-6;
+/// The smallest packet [IP bytes].
+const SMALLEST: u16 = 200;
+/// Fewer packets left make no stream.
+const LEAST: usize = 36;
+/// A stream that loses more ends its fleet; one that loses more than the second is lossy, and half of the streams so are too many.
+const LOSSES: (f64, f64) = (0.15, 0.03);
+/// PCT and PDT above the first rise, below the second do not.
+const PCT: (f64, f64) = (1.1 * 0.55, 0.9 * 0.55);
+const PDT: (f64, f64) = (1.1 * 0.4, 0.9 * 0.4);
+/// This share of streams decides a fleet.
+const DECIDES: f64 = 0.6;
+/// The search ends at this share of the ADR, or when both grey borders are within the second (at most 12 Mbit/s).
+const RESOLUTION: (f64, f64) = (0.02, 0.05);
+
+/// What a stream, or a fleet, shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trend {
+    /// Delays rise: the rate is above A.
+    Rises,
+    /// They do not: it is below.
+    Flat,
+    /// Neither.
+    Unclear,
+}
+
+/// (PCT, PDT) of delays; none with fewer than two groups.
+pub fn metrics(delays: &[f64]) -> Option<(f64, f64)> {
+    let size = (delays.len() as f64).sqrt() as usize;
+    let groups: Vec<f64> = delays.chunks_exact(size.max(1)).filter_map(median).collect();
+    let steps: Vec<f64> = groups.windows(2).map(|w| w[1] - w[0]).collect();
+    let rises = steps.iter().filter(|&&step| step > 0.0).count();
+    let way: f64 = steps.iter().map(|step| step.abs()).sum();
+    let net: f64 = steps.iter().sum();
+    (!steps.is_empty()).then(|| (rises as f64 / steps.len() as f64, if way > 0.0 { net / way } else { 0.0 }))
+}
+
+/// The trend that both metrics allow.
+pub fn trend(delays: &[f64]) -> Trend {
+    let judge = |value: f64, (above, below): (f64, f64)| match value {
+        v if v > above => Trend::Rises,
+        v if v < below => Trend::Flat,
+        _ => Trend::Unclear,
+    };
+    let Some((pct, pdt)) = metrics(delays) else { return Trend::Unclear };
+    match (judge(pct, PCT), judge(pdt, PDT)) {
+        (a, b) if a == b => a,
+        (a, Trend::Unclear) => a,
+        (Trend::Unclear, b) => b,
+        _ => Trend::Unclear,
+    }
+}
+
+/// One packet of each burst of three or more shares a right stamp; context switches of the sender split a stream, of which
+/// the longest part counts. Delays [s].
+fn usable(train: &TrainSeen, period: f64) -> Vec<f64> {
+    let limit = (2.0 * period).max(period + 1e-3);
+    let (mut parts, mut last) = (vec![Vec::new()], None);
+    for packet in &train.packets {
+        let sent = packet.sent.as_secs_f64();
+        if last.is_some_and(|last: f64| sent - last > limit) {
+            parts.push(Vec::new());
+        }
+        last = Some(sent);
+        if let (Some(delay), Some(part)) = (packet.own_delay(), parts.last_mut()) {
+            part.push(delay as f64 / 1e9);
+        }
+    }
+    parts.into_iter().max_by_key(Vec::len).unwrap_or_default()
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub struct Slops {
+    turns: Turns,
+    in_flight: bool,
+    /// Full-speed trains tried.
+    tried: usize,
+    adr: Option<f64>,
+    rate: f64,
+    period: f64,
+    min: f64,
+    max: Option<f64>,
+    grey: Option<(f64, f64)>,
+    /// Of this fleet.
+    trends: Vec<Trend>,
+    lossy: usize,
+    free_at: Nanos,
+    fleets: usize,
+    ended: bool,
+}
+
+impl Slops {
+    /// As many fleets as the budget has room for; one takes 240 kB to 1.7 MB.
+    pub fn new(budget: Budget) -> Self {
+        Slops {
+            turns: Turns::new(budget),
+            in_flight: false,
+            tried: 0,
+            adr: None,
+            rate: 0.0,
+            period: PERIOD,
+            min: 0.0,
+            max: None,
+            grey: None,
+            trends: Vec::new(),
+            lossy: 0,
+            free_at: Nanos::ZERO,
+            fleets: 0,
+            ended: false,
+        }
+    }
+
+    /// L and T of the rate: L grows first.
+    fn shape(&self) -> (u16, f64) {
+        let size = (self.rate * PERIOD / 8.0).clamp(f64::from(SMALLEST), f64::from(LARGE)) as u16;
+        (size, f64::from(size) * 8.0 / self.rate)
+    }
+
+    fn stream(&mut self, train: Option<&TrainSeen>) {
+        let Some(train) = train else { return self.trends.push(Trend::Unclear) };
+        let lost = train.packets.iter().filter(|p| p.received.is_none()).count() as f64 / train.packets.len() as f64;
+        self.lossy += usize::from(lost > LOSSES.1);
+        if lost > LOSSES.0 || self.lossy * 2 >= N {
+            return self.decide(Trend::Rises);
+        }
+        let delays = usable(train, self.period);
+        self.trends.push(if delays.len() < LEAST { Trend::Unclear } else { trend(&delays) });
+        if self.trends.len() == N {
+            let share = |trend: Trend| self.trends.iter().filter(|&&t| t == trend).count() as f64 / N as f64;
+            let fleet = [Trend::Rises, Trend::Flat].into_iter().find(|&t| share(t) >= DECIDES);
+            self.decide(fleet.unwrap_or(Trend::Unclear));
+        }
+    }
+
+    fn decide(&mut self, fleet: Trend) {
+        (self.trends, self.lossy) = (Vec::new(), 0);
+        self.fleets += 1;
+        match fleet {
+            Trend::Rises => self.max = Some(self.rate),
+            Trend::Flat => self.min = self.rate,
+            Trend::Unclear => {
+                let (low, high) = self.grey.unwrap_or((self.rate, self.rate));
+                self.grey = Some((low.min(self.rate), high.max(self.rate)));
+            }
+        }
+        let adr = self.adr.unwrap_or(self.rate);
+        self.grey = self.grey.filter(|g| g.1 > self.min && self.max.is_none_or(|max| g.0 < max));
+        let near = (RESOLUTION.1 * adr).min(12e6);
+        self.rate = match (self.max, self.grey) {
+            (None, None) => 2.0 * self.rate,
+            (None, Some((_, high))) => 2.0 * high,
+            (Some(max), None) => {
+                self.ended = max - self.min <= RESOLUTION.0 * adr;
+                (self.min + max) / 2.0
+            }
+            (Some(max), Some((low, high))) => {
+                self.ended = max - high <= near && low - self.min <= near;
+                if max - high > near { (max + high) / 2.0 } else { (self.min + low) / 2.0 }
+            }
+        };
+    }
+}
+
+impl Method for Slops {
+    fn next(&mut self, now: Nanos) -> Step {
+        if self.in_flight {
+            let answer = match self.turns.answer(now) {
+                Err(wait) => return wait,
+                Ok(answer) => answer,
+            };
+            self.in_flight = false;
+            if self.adr.is_some() {
+                self.stream(answer.as_ref());
+            } else if let Some((_, rate)) = answer.as_ref().and_then(rates) {
+                (self.adr, self.rate) = (Some(rate), rate);
+            }
+        }
+        let patience = self.turns.patience();
+        if self.adr.is_none() {
+            // shorter after losses
+            let count = 50 - 15 * self.tried;
+            if self.tried == 3 || !self.turns.affords(now, count as u64 * u64::from(LARGE)) {
+                return Step::Done;
+            }
+            self.tried += 1;
+            self.in_flight = true;
+            return self.turns.send(now, count, 0.0, LARGE, patience);
+        }
+        let (size, period) = self.shape();
+        if self.ended || !self.turns.affords(now, K as u64 * u64::from(size)) {
+            return Step::Done;
+        }
+        if now < self.free_at {
+            return Step::Wait(self.free_at);
+        }
+        let stream = period * K as f64;
+        let lag = self.turns.lag().map_or(0.0, Nanos::as_secs_f64);
+        self.free_at = now + Nanos::from_secs_f64(stream + (9.0 * stream).max(lag));
+        self.period = period;
+        self.in_flight = true;
+        self.turns.send(now, K, period, size, patience)
+    }
+
+    fn observe(&mut self, now: Nanos, train: &TrainSeen) {
+        self.turns.observe(now, train);
+    }
+
+    /// The range, and its middle. Not 90 %: Pathload's range is what A was in, not an error of it.
+    fn estimate(&self) -> Estimate {
+        let Some(adr) = self.adr else {
+            return Estimate::none(WhyNot::NoAnswer, self.turns.bytes());
+        };
+        if self.fleets == 0 {
+            return Estimate::none(WhyNot::TooFew, self.turns.bytes());
+        }
+        let high = self.max.unwrap_or(adr.max(self.min));
+        let (low, high) = match self.grey {
+            Some((grey_low, grey_high)) if self.ended => (grey_low, grey_high),
+            _ => (self.min, high),
+        };
+        let mut estimate = Estimate::of((low + high) / 2.0, low, high, self.turns.bytes());
+        estimate.why_not = (!self.ended).then_some(WhyNot::TooFew);
+        estimate
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Fluid;
+    use super::*;
+    use pathcast_base::Bytes;
+
+    #[test]
+    fn metrics_of_simple_series() {
+        let rising: Vec<f64> = (0..100).map(f64::from).collect();
+        assert_eq!(metrics(&rising), Some((1.0, 1.0)));
+        assert_eq!(trend(&rising), Trend::Rises);
+        assert_eq!(trend(&[1.0; 100]), Trend::Flat);
+        // up and down by turns, as far up as down
+        let waves: Vec<f64> = (0..100).map(|k| f64::from(k / 10 % 2)).collect();
+        assert_eq!(metrics(&waves), Some((5.0 / 9.0, 1.0 / 9.0)));
+        assert_eq!(trend(&waves), Trend::Flat);
+        assert_eq!(metrics(&[1.0]), None);
+    }
+
+    #[test]
+    fn a_context_switch_splits_a_stream() {
+        let sent: Vec<u64> = (0..50).map(|k| k * 100_000 + u64::from(k >= 10) * 5_000_000).collect();
+        let received: Vec<_> = sent.iter().map(|&t| Some(t + 7)).collect();
+        let seen = super::super::testing::train(0, 200, &sent, &received);
+        assert_eq!(usable(&seen, 1e-4).len(), 40);
+    }
+
+    #[test]
+    fn a_fluid_is_bisected_to_the_resolution() {
+        let budget = Budget { bytes: Bytes(30_000_000), time: Nanos::secs(600) };
+        let (estimate, time) = Fluid::new(5e6, 1.5e6, 0.01).run(&mut Slops::new(budget));
+        assert!(estimate.low_bps <= 3.5e6 && estimate.high_bps >= 3.5e6, "{estimate:?}");
+        assert!(estimate.high_bps - estimate.low_bps <= 0.12 * 5e6 && estimate.why_not.is_none(), "{estimate:?}");
+        assert!(time > Nanos::secs(10), "it pauses: {time:?}");
+    }
+}
