@@ -29,14 +29,36 @@ struct Gap {
     to: usize,
 }
 
+/// A packet whose stamp is right.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    place: usize,
+    delay: i64,
+    at: i64,
+    /// Of the train up to it.
+    bytes: u64,
+}
+
+impl Mark {
+    fn gap(self, to: Mark) -> Gap {
+        let (delays, dispersion) = (self.delay + to.delay, to.at - self.at);
+        Gap { delays, dispersion, bytes: to.bytes - self.bytes, to: to.place }
+    }
+}
+
+/// Where L/C is so short [s] that the stamps' noise shows, three gaps count as one.
+const SHORT: f64 = 0.5e-3;
+const WIDE: usize = 3;
+
 /// C from what was seen so far.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     /// By position; the first gap is not kept.
     positions: Vec<Vec<Gap>>,
+    /// The same over three gaps.
+    wide: Vec<Vec<Gap>>,
     /// The smallest delay of each place in a train [ns].
     least: Vec<i64>,
-    trains: usize,
 }
 
 /// How much longer than L/C the best pair may have waited to count as having waited for nobody.
@@ -45,58 +67,60 @@ const SETTLED: f64 = 0.1;
 impl Filter {
     /// Adds a train that was sent back to back.
     pub fn add(&mut self, train: &TrainSeen) {
-        // of the packets of one batch only the last stamp is right: a gap is from one such packet to the next
-        let mut last: Option<(usize, i64, i64)> = None;
-        let mut bytes = 0;
-        self.trains += 1;
         if self.least.len() < train.packets.len() {
             self.least.resize(train.packets.len(), i64::MAX);
         }
+        // of the packets of one batch only the last stamp is right: a gap is from one such packet to the next
+        let mut marks: Vec<Mark> = Vec::new();
+        let mut bytes = 0;
         for (k, packet) in train.packets.iter().enumerate() {
             bytes += u64::from(packet.size);
             let (Some(delay), Some(at)) = (packet.delay(), packet.received) else {
-                last = None;
+                marks.clear();
                 continue;
             };
+            self.least[k] = self.least[k].min(delay);
             if !packet.batch.is_last() {
                 continue;
             }
-            self.least[k] = self.least[k].min(delay);
-            let at = at.0 as i64;
-            if let Some((from, delay_before, at_before)) = last.filter(|&(from, ..)| from > 0) {
-                if self.positions.len() < from {
-                    self.positions.resize(from, Vec::new());
+            let mark = Mark { place: k, delay, at: at.0 as i64, bytes };
+            for (positions, stride) in [(&mut self.positions, 1), (&mut self.wide, WIDE)] {
+                let first = marks.len().checked_sub(stride).map(|i| marks[i]).filter(|first| first.place > 0);
+                if let Some(first) = first {
+                    if positions.len() < first.place {
+                        positions.resize(first.place, Vec::new());
+                    }
+                    positions[first.place - 1].push(first.gap(mark));
                 }
-                let gap = Gap { delays: delay_before + delay, dispersion: at - at_before, bytes, to: k };
-                self.positions[from - 1].push(gap);
             }
-            (last, bytes) = (Some((k, delay, at)), 0);
+            marks.push(mark);
         }
     }
 
-    /// Adds the pairs of any train that left within `gap` ns of each other, as one more position.
-    pub fn add_bursts(&mut self, train: &TrainSeen, gap: f64) {
-        const PLACE: usize = TRAIN - 1;
-        for pair in train.packets.windows(2) {
-            let (Some(first), Some(second)) = (pair[0].own_delay(), pair[1].own_delay()) else { continue };
-            let (Some(from), Some(to)) = (pair[0].received, pair[1].received) else { continue };
-            if ((pair[1].sent - pair[0].sent).0 as f64) < gap {
-                if self.positions.len() <= PLACE {
-                    self.positions.resize(PLACE + 1, Vec::new());
-                }
-                let (delays, dispersion) = (first + second, to.0 as i64 - from.0 as i64);
-                self.positions[PLACE].push(Gap { delays, dispersion, bytes: pair[1].size.into(), to: PLACE });
-            }
-        }
-    }
-
-    /// Each position's capacity [bit/s].
+    /// Each position's capacity [bit/s]; only of those that are settled, if any is.
     pub fn by_position(&self) -> Vec<f64> {
-        let rate = |gaps: &Vec<Gap>| {
+        let fine = self.of(&self.positions);
+        match median(&fine) {
+            Some(c) if f64::from(LARGE) * 8.0 / c < SHORT && !self.wide.is_empty() => self.of(&self.wide),
+            _ => fine,
+        }
+    }
+
+    fn of(&self, positions: &[Vec<Gap>]) -> Vec<f64> {
+        let rate = |(from, gaps): (usize, &Vec<Gap>)| {
             let best = gaps.iter().min_by_key(|gap| gap.delays).filter(|gap| gap.dispersion > 0)?;
-            Some(best.bytes as f64 * 8e9 / best.dispersion as f64)
+            Some((best.bytes as f64 * 8e9 / best.dispersion as f64, self.undisturbed(from, best)))
         };
-        self.positions.iter().filter_map(rate).collect()
+        let rates: Vec<(f64, bool)> = positions.iter().enumerate().filter_map(rate).collect();
+        let any = rates.iter().any(|&(_, settled)| settled);
+        rates.into_iter().filter(|&(_, settled)| settled || !any).map(|(rate, _)| rate).collect()
+    }
+
+    /// Whether the pair has waited no longer than the best packets of its two places did, each on its own.
+    fn undisturbed(&self, position: usize, gap: &Gap) -> bool {
+        let least = |place: usize| self.least.get(place).copied().unwrap_or(i64::MAX);
+        let extra = gap.delays.saturating_sub(least(position + 1)).saturating_sub(least(gap.to));
+        (extra as f64) < SETTLED * gap.dispersion as f64
     }
 
     /// The median of the positions [bit/s].
@@ -104,15 +128,11 @@ impl Filter {
         median(&self.by_position())
     }
 
-    /// Whether in most positions the best pair has waited no longer than the best packets of the two places did, each on
-    /// its own (CapProbe's check).
+    /// Whether in most positions the best pair is undisturbed (CapProbe's check).
     pub fn settled(&self) -> bool {
-        let settled = |(from, gaps): (usize, &Vec<Gap>)| {
-            let best = gaps.iter().min_by_key(|gap| gap.delays)?;
-            let extra = best.delays - self.least[from + 1] - self.least[best.to];
-            Some((extra as f64) < SETTLED * best.dispersion as f64)
-        };
-        let votes: Vec<bool> = self.positions.iter().enumerate().filter_map(settled).collect();
+        let vote =
+            |(from, gaps): (usize, &Vec<Gap>)| Some(self.undisturbed(from, gaps.iter().min_by_key(|gap| gap.delays)?));
+        let votes: Vec<bool> = self.positions.iter().enumerate().filter_map(vote).collect();
         2 * votes.iter().filter(|&&vote| vote).count() > votes.len()
     }
 }
@@ -182,7 +202,8 @@ impl MiniTrains {
 
     fn send(&mut self, now: Nanos) -> Step {
         let capacity = self.filter.capacity();
-        let count = capacity.map_or(TRAIN, train_length);
+        // what comes in one batch has no gap: the next one is longer
+        let count = capacity.map_or(TRAIN << self.sent.min(4), train_length);
         let gap = capacity.map_or(0.0, |c| count as f64 * f64::from(LARGE) * 8.0 / c);
         let at = now.max(self.free_at);
         // half again its own time on the line, with a random part so that no period of the cross traffic is met in step

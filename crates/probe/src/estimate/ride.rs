@@ -89,7 +89,7 @@ impl Ride {
     /// Both phases within the budget.
     pub fn new(budget: Budget, seed: u64) -> Self {
         let share = Budget { bytes: Bytes(budget.bytes.0 / 3), time: Nanos(budget.time.0 / 2) };
-        let trains = (budget.bytes.0 / 5 / (5 * u64::from(LARGE))).clamp(4, 10) as usize;
+        let trains = (budget.bytes.0 / 5 / (5 * u64::from(LARGE))).clamp(4, 7) as usize;
         Ride {
             budget,
             capacity: MiniTrains::new(share, trains, seed),
@@ -250,19 +250,16 @@ impl Ride {
         series::blur(self.trains.values(), self.c)
     }
 
-    /// C again, from all pairs that left back to back, and where the receiver gathers packets from whole trains.
+    /// C again, where the receiver gathers packets: from whole trains, now that A is known.
     fn refine(&mut self) {
-        let mut filter = self.capacity.filter().clone();
-        for train in self.trains.range(self.first..).map(|(_, train)| train) {
-            filter.add_bursts(train, PACKET / self.c * 0.5e9);
+        if self.blur() <= 2.0 * PACKET / self.c {
+            return;
         }
-        let c = filter.capacity().unwrap_or(self.c);
-        let blurred = self.blur() > 2.0 * PACKET / self.c;
-        let whole: Vec<f64> = self.trains.range(..self.first).filter_map(|(_, train)| self.whole(train)).collect();
-        self.c = match median(&whole) {
-            Some(c) if blurred && whole.len() > 2 => c,
-            _ => c,
-        };
+        let trains = self.trains.range(..self.first);
+        let whole: Vec<f64> = trains.filter_map(|(_, train)| self.whole(train)).collect();
+        if let Some(c) = median(&whole).filter(|_| whole.len() > 2) {
+            self.c = c;
+        }
     }
 
     /// What a whole train, sent at u and received at r, says of C when A is known: r = u C / (u + C - A).
@@ -443,16 +440,15 @@ impl Balance {
         let kept = |s: &Segment| s.joined || s.time < pause;
         let bits = series::filled(segments, c, rough, blur);
         let covered: Vec<(Segment, f64)> = segments.iter().copied().zip(bits).filter(|(s, _)| kept(s)).collect();
-        let covered = trimmed(&covered, c);
+        let covered = trimmed(&covered);
         let time: f64 = covered.iter().map(|(s, _)| s.time).sum();
         if time <= 0.0 {
             return None;
         }
         let cross: f64 = covered.iter().map(|(_, bits)| bits).sum();
-        let probes: f64 = covered.iter().map(|(s, _)| s.bits).sum();
         let open = covered.iter().filter(|(s, _)| !s.joined).map(|(s, _)| s.hidden).sum();
         let lost = covered.iter().map(|(s, _)| s.lost).sum();
-        let grown = (cross + probes) / c - time;
+        let grown = covered.iter().map(|(s, _)| s.wait - s.before).sum();
         let runs = 1 + segments.iter().filter(|s| !kept(s)).count();
         Some(Balance { available: c - cross / time, time, open, grown, lost, runs, covered })
     }
@@ -478,7 +474,7 @@ impl Balance {
             (1.5 * spread.max(0.0) * unseen / rates.len().max(1) as f64).sqrt(),
             packets * (self.runs as f64).sqrt() / self.time,
             0.4 * c * self.open / self.time,
-            0.2 * c * self.grown / self.time,
+            (0.1 * c + 0.7 * rate) * self.grown / self.time,
             0.4 * PACKET * f64::from(self.lost).sqrt() / self.time,
             0.001 * c,
         ];
@@ -488,19 +484,19 @@ impl Balance {
 }
 
 /// Cuts the ends so that what the queue has grown, which alone of all depends on C, is least.
-fn trimmed(covered: &[(Segment, f64)], c: f64) -> Vec<(Segment, f64)> {
+fn trimmed(covered: &[(Segment, f64)]) -> Vec<(Segment, f64)> {
     let total: f64 = covered.iter().map(|(s, _)| s.time).sum();
     let mut marks = vec![(0.0, 0.0)]; // time and growth [s] up to each segment
-    for (s, cross) in covered {
+    for (s, _) in covered {
         let &(time, grown) = marks.last().expect("one at least");
-        marks.push((time + s.time, grown + (cross + s.bits) / c - s.time));
+        marks.push((time + s.time, grown + s.wait - s.before));
     }
     // one in so many places is tried
     let step = covered.len() / 200 + 1;
     let mut best = (f64::INFINITY, 0, covered.len());
     for from in (0..marks.len()).step_by(step).take_while(|&i| marks[i].0 <= TRIM * total) {
         for to in (0..marks.len()).rev().step_by(step).take_while(|&i| marks[i].0 >= (1.0 - TRIM) * total) {
-            let cost = 0.3 * (marks[to].1 - marks[from].1).abs() + 0.03 * (total - marks[to].0 + marks[from].0);
+            let cost = 0.3 * (marks[to].1 - marks[from].1).abs() + 0.05 * (total - marks[to].0 + marks[from].0);
             if cost < best.0 && from < to {
                 best = (cost, from, to);
             }
@@ -578,14 +574,17 @@ mod tests {
             joined: true,
             hidden: 0.0,
             wait: 0.0,
+            before: 0.0,
             bits: 8000.0,
             lost: 0,
         };
         // the first five of a hundred fill the queue, then it stays
-        let covered: Vec<(Segment, f64)> = (0..100).map(|k| (segment, if k < 5 { 80_000.0 } else { 0.0 })).collect();
-        let left = trimmed(&covered, 8e6);
+        let wait = |k: usize| k.min(5) as f64 * 10e-3;
+        let filling = |k: usize| Segment { before: wait(k), wait: wait(k + 1), ..segment };
+        let covered: Vec<(Segment, f64)> = (0..100).map(|k| (filling(k), 0.0)).collect();
+        let left = trimmed(&covered);
         assert_eq!(left.len(), 95);
-        assert!(left.iter().all(|(_, cross)| *cross == 0.0));
+        assert_eq!(left[0].0.before, wait(5));
     }
 
     #[test]
@@ -598,6 +597,7 @@ mod tests {
             joined: true,
             hidden: 0.0,
             wait: 0.0,
+            before: 0.0,
             bits: PACKET,
             lost: 0,
         };

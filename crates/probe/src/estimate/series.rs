@@ -33,6 +33,8 @@ pub struct Segment {
     pub hidden: f64,
     /// The second probe's time in the queue before its own service [s].
     pub wait: f64,
+    /// The first one's [s].
+    pub before: f64,
     /// Probes received in it: the second one, and those of its batch [bit].
     pub bits: f64,
     /// Packets lost in between.
@@ -55,7 +57,7 @@ pub fn filled(segments: &[Segment], capacity: f64, mean: f64, blur: f64) -> Vec<
         let near = k.saturating_sub(NEAR)..(k + NEAR + 1).min(open.len());
         let share = busy[near.clone()].iter().filter(|&&busy| busy).count() as f64 / near.len() as f64;
         let rate = if blur > service { mean } else { share * capacity };
-        let low = (s.low - capacity * blur).max(0.0);
+        let low = (s.low - capacity * (blur + NOTHING)).max(0.0);
         bits[i] = (rate * s.time).clamp(low, s.high.max(low));
     }
     bits
@@ -134,6 +136,7 @@ pub fn segments<'a>(trains: impl Iterator<Item = &'a TrainSeen> + Clone, capacit
                     joined: walk.joined,
                     hidden: walk.hidden,
                     wait,
+                    before: walk.wait,
                     bits: walk.bits,
                     lost: walk.lost,
                 });
