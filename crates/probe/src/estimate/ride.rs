@@ -1,7 +1,7 @@
 //! Available bandwidth by riding a short queue; the default method.
 //!
 //! 1. Capacity, from short trains (`capacity.rs`).
-//! 2. An opening train at the rate C: a first A.
+//! 2. Small packets, far apart: what a packet's size costs alone. An opening train at the rate C: a first A.
 //! 3. Trains without a pause between them at the rate A, which keep a few packets in the bottleneck's queue. After each
 //!    report the next train makes up for what the queue is too short, or too long. While the queue is not empty every byte
 //!    of cross traffic is counted (`series.rs`), whatever its pattern: what is estimated is not a model's parameter, but the
@@ -16,11 +16,11 @@
 
 use std::collections::BTreeMap;
 
-use pathcast_base::{Bytes, Nanos};
+use pathcast_base::{Bytes, Nanos, Stream};
 
 use super::capacity::MiniTrains;
 use super::series::{self, Segment};
-use super::stat::{deviation, median, student90};
+use super::stat::{deviation, median, quantile, student90};
 use super::{Budget, Discipline, Estimate, LARGE, Method, Plan, Seen, Step, TrainSeen, WhyNot};
 
 /// Bits of a probe.
@@ -28,6 +28,9 @@ const PACKET: f64 = LARGE as f64 * 8.0;
 
 /// Packets that the ride wants in the queue: at first, at least, at most.
 const BACKLOG: (f64, f64, f64) = (6.0, 2.0, 20.0);
+
+/// Small packets: how many, and their size [IP bytes].
+const SMALL: (usize, u16) = (12, 120);
 
 /// A may come out above C, whose error is then the larger of the two: what the probes got is a proof. At most so far.
 const MOST: f64 = 1.1;
@@ -39,6 +42,7 @@ const HURRY: f64 = 0.8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Capacity,
+    Small,
     Opening,
     Ride,
     Drain,
@@ -50,11 +54,14 @@ enum Phase {
 pub struct Ride {
     budget: Budget,
     capacity: MiniTrains,
+    stream: Stream,
     phase: Phase,
     started: Option<Nanos>,
     trains: BTreeMap<u64, TrainSeen>,
     /// The first train of the opening.
     first: u64,
+    /// The train of small packets.
+    small: Option<TrainSeen>,
     next_id: u64,
     /// Packets planned and not reported, by train: when each leaves [s].
     pending: BTreeMap<u64, Vec<f64>>,
@@ -93,10 +100,12 @@ impl Ride {
         Ride {
             budget,
             capacity: MiniTrains::new(share, trains, seed),
+            stream: Stream::new(seed, "estimate/ride"),
             phase: Phase::Capacity,
             started: None,
             trains: BTreeMap::new(),
             first: 0,
+            small: None,
             next_id: 0,
             pending: BTreeMap::new(),
             follow: 0.0,
@@ -135,16 +144,28 @@ impl Ride {
     }
 
     fn opening(&mut self, now: Nanos) -> Step {
-        self.c = self.capacity.filter().capacity().unwrap_or(0.0);
         self.base = series::base(self.trains.values()).unwrap_or(0);
         self.lag = self.capacity.lag();
-        self.first = self.capacity.next_id;
+        self.first = self.next_id;
         self.target = self.floor().max(BACKLOG.0 * PACKET);
         self.phase = Phase::Opening;
         let count = ((2e-3 * self.c / PACKET) as usize).clamp(12, 200);
         let gap = PACKET / self.c;
-        self.follow = now.as_secs_f64() + gap * count as f64;
-        let plan = Plan::even(self.first, now, count, gap, LARGE);
+        let at = Nanos::from_secs_f64(self.follow).max(now);
+        self.follow = at.as_secs_f64() + gap * count as f64;
+        let plan = Plan::even(self.first, at, count, gap, LARGE);
+        self.send(plan)
+    }
+
+    /// A packet alone takes L/C even where every flow has its own queue; back to back it takes its share.
+    fn small(&mut self, now: Nanos) -> Step {
+        self.c = self.capacity.filter().capacity().unwrap_or(0.0);
+        let gap = 1.5 * PACKET / self.c;
+        let stream = &mut self.stream;
+        let gaps: Vec<Nanos> = (1..SMALL.0).map(|_| Nanos::from_secs_f64(gap * stream.between(0.8, 1.2))).collect();
+        let plan = Plan { id: self.capacity.next_id, at: now, gaps, size: SMALL.1 };
+        self.follow = (now + plan.duration()).as_secs_f64() + gap;
+        self.phase = Phase::Small;
         self.send(plan)
     }
 
@@ -278,6 +299,16 @@ impl Ride {
         Some(if u > 1.2 * r { r * (u - self.a) / (u - r) } else { r })
     }
 
+    fn discipline(&self) -> Option<Discipline> {
+        let small = series::base(self.small.iter())?;
+        let slope = (self.base - small) as f64 / 1e9 / (f64::from(LARGE - SMALL.1) * 8.0);
+        let trains = self.trains.range(..self.first).map(|(_, train)| &train.packets);
+        let gaps = trains.filter_map(|p| Some(p.get(1)?.received?.saturating_sub(p[0].received?).as_secs_f64()));
+        // on a bucket's line nearly all of them, in a fair queue those that nobody came between
+        let first = PACKET / quantile(&gaps.collect::<Vec<f64>>(), 0.8)?.max(1e-9);
+        Some(discipline(self.c, slope, first, self.blur() + series::NOTHING))
+    }
+
     fn learn(&mut self, train: &TrainSeen) {
         self.base = series::base(self.trains.values()).unwrap_or(self.base);
         let segments = self.segments();
@@ -325,7 +356,7 @@ impl Method for Ride {
         self.started.get_or_insert(now);
         match self.phase {
             Phase::Capacity => match self.capacity.next(now) {
-                Step::Done if self.capacity.filter().capacity().is_some() => self.opening(now),
+                Step::Done if self.capacity.filter().capacity().is_some() => self.small(now),
                 Step::Done => {
                     self.phase = Phase::Done;
                     Step::Done
@@ -336,6 +367,7 @@ impl Method for Ride {
                 }
                 wait => wait,
             },
+            Phase::Small => self.opening(now),
             Phase::Opening => {
                 let until = self.last_end + Nanos(self.lag.0 * 3) + Nanos::millis(50);
                 if self.a == 0.0 && now < until {
@@ -366,6 +398,11 @@ impl Method for Ride {
         if train.packets.is_empty() {
             return;
         }
+        if train.packets[0].size == SMALL.1 {
+            self.pending.remove(&train.id);
+            self.small = Some(train.clone());
+            return;
+        }
         self.trains.insert(train.id, train.clone());
         if self.phase == Phase::Capacity {
             return self.capacity.observe(now, train);
@@ -388,9 +425,8 @@ impl Method for Ride {
         let begun = self.started.unwrap_or_default();
         let whole = self.last_end.saturating_sub(begun).as_secs_f64();
         let half = balance.half_width(self.c, whole);
-        let all = series::segments(self.trains.values(), self.c, self.base);
         Estimate {
-            discipline: discipline(&all, self.c, value),
+            discipline: self.discipline().unwrap_or_default(),
             ..Estimate::of(value, (value - half).max(0.0), (value + half).min(MOST * self.c), self.bytes)
         }
     }
@@ -505,26 +541,20 @@ fn trimmed(covered: &[(Segment, f64)]) -> Vec<(Segment, f64)> {
     covered[best.1..best.2].to_vec()
 }
 
-/// Whether packets that were sent back to back come out with cross traffic between them, which in a common queue they
-/// cannot: then every flow has its own. Of a segment shorter than half a service, a common queue explains cross traffic for
-/// its sending time only, a fair one for the time of its service, L/A.
-fn discipline(segments: &[Segment], c: f64, available: f64) -> Discipline {
-    let rate = c - available;
-    if rate < 0.4 * c || available <= 0.0 {
+/// Alone a packet takes so much less than in a row, as a share, where each flow has a queue of its own and others wait.
+const ALONE: (f64, f64) = (0.7, 0.85);
+
+/// How the bottleneck queues. `slope` [s a bit]: what a bit of a packet costs that is alone; `first` [bit/s]: the rate of a
+/// train's first two packets, usually; `least` [s]: what stamps can tell apart. In a common queue back-to-back packets leave back to
+/// back, each after L/C. In a fair one the others' packets come between, every time, and L/C cannot be seen but alone. A token
+/// bucket does the same from the second packet on; there the first gap is short.
+fn discipline(c: f64, slope: f64, first: f64, least: f64) -> Discipline {
+    if slope * PACKET < 5.0 * least || first > 1.2 * c {
         return Discipline::Unknown;
     }
-    let (mut count, mut seen, mut shared) = (0, 0.0, 0.0);
-    for s in segments.iter().filter(|s| s.joined && s.lost == 0 && s.time < 0.5 * s.bits / c) {
-        count += 1;
-        seen += s.low;
-        shared += rate * s.time;
-    }
-    let fair = count as f64 * PACKET * rate / available;
-    let place = (seen - shared) / (fair - shared);
-    match count {
-        0..15 => Discipline::Unknown,
-        _ if place > 0.6 => Discipline::Fair,
-        _ if place < 0.3 => Discipline::Shared,
+    match slope * c {
+        share if share < ALONE.0 => Discipline::Fair,
+        share if share > ALONE.1 => Discipline::Shared,
         _ => Discipline::Unknown,
     }
 }
@@ -588,24 +618,16 @@ mod tests {
     }
 
     #[test]
-    fn cross_traffic_between_packets_sent_at_once_means_a_queue_for_each_flow() {
-        let segment = |cross: f64| Segment {
-            from: 0.0,
-            time: 1e-5,
-            low: cross,
-            high: cross,
-            joined: true,
-            hidden: 0.0,
-            wait: 0.0,
-            before: 0.0,
-            bits: PACKET,
-            lost: 0,
-        };
-        assert_eq!(discipline(&[segment(0.0); 20], 5e6, 2e6), Discipline::Shared);
-        // at 2 of 5 Mbit/s one and a half times the probe's own bits pass before the next probe
-        assert_eq!(discipline(&[segment(1.5 * PACKET); 20], 5e6, 2e6), Discipline::Fair);
-        assert_eq!(discipline(&[segment(1.5 * PACKET); 10], 5e6, 2e6), Discipline::Unknown);
-        assert_eq!(discipline(&[segment(0.0); 20], 5e6, 4e6), Discipline::Unknown);
+    fn a_packet_alone_tells_a_fair_queue_from_a_slow_link() {
+        assert_eq!(discipline(5e6, 1.0 / 5e6, 5e6, 20e-6), Discipline::Shared);
+        // two flows take turns on 5 Mbit/s
+        assert_eq!(discipline(2.5e6, 1.0 / 5e6, 2.5e6, 20e-6), Discipline::Fair);
+        // a bucket of 2.5 Mbit/s on a line of 100
+        assert_eq!(discipline(2.5e6, 1.0 / 100e6, 100e6, 20e-6), Discipline::Unknown);
+        // two links, one behind the other
+        assert_eq!(discipline(3e6, 1.0 / 3e6 + 1.0 / 5e6, 3e6, 20e-6), Discipline::Shared);
+        // 1 Gbit/s: 11 us are within the noise
+        assert_eq!(discipline(1e9, 1e-9, 1e9, 20e-6), Discipline::Unknown);
     }
 
     #[test]

@@ -64,7 +64,7 @@ pub fn filled(segments: &[Segment], capacity: f64, mean: f64, blur: f64) -> Vec<
 }
 
 /// A wait shorter than this is the stamps' noise [s].
-const NOTHING: f64 = 20e-6;
+pub const NOTHING: f64 = 20e-6;
 
 /// How late stamps may be because the receiving host gathers packets [s]: the line time of a usual batch; none if most
 /// packets come alone.
