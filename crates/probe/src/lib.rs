@@ -2,7 +2,7 @@
 //! random numbers inside; all three are arguments, so that the simulator, namespaces and real sockets drive the same code.
 //!
 //! [`machine`] is the contract between a measurement and whoever carries it; [`session`] the authenticated session of
-//! transfers.
+//! transfers; [`estimate`] what a path's stamps say of delay, available bandwidth and capacity.
 
 pub mod estimate;
 pub mod machine;

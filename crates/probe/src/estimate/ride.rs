@@ -590,7 +590,9 @@ mod tests {
         ] {
             let (estimate, _) = Fluid::new(capacity, 0.3 * capacity, delay).run(&mut Ride::new(budget(kb, time), 1));
             let value = estimate.value_bps.unwrap();
-            assert!((value / capacity - 0.7).abs() < 0.02, "{capacity} {delay}: {estimate:?}");
+            // what is not joined reads idle, since a fluid makes nobody wait; far away that happens before the first report
+            let limit = if delay > 0.1 { 0.04 } else { 0.02 };
+            assert!((value / capacity - 0.7).abs() < limit, "{capacity} {delay}: {estimate:?}");
         }
     }
 

@@ -29,6 +29,9 @@ const DECIDES: f64 = 0.6;
 /// The search ends at this share of the ADR, or when both grey borders are within the second (at most 12 Mbit/s).
 const RESOLUTION: (f64, f64) = (0.02, 0.05);
 
+/// The most that two clocks' rates differ.
+const SKEW: f64 = 1e-4;
+
 /// What a stream, or a fleet, shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trend {
@@ -40,11 +43,13 @@ pub enum Trend {
     Unclear,
 }
 
-/// (PCT, PDT) of delays; none with fewer than two groups.
-pub fn metrics(delays: &[f64]) -> Option<(f64, f64)> {
+/// (PCT, PDT) of delays [s]; none with fewer than two groups. Steps smaller than `least` [s] are none: the clocks' skew alone
+/// makes them.
+pub fn metrics(delays: &[f64], least: f64) -> Option<(f64, f64)> {
     let size = (delays.len() as f64).sqrt() as usize;
     let groups: Vec<f64> = delays.chunks_exact(size.max(1)).filter_map(median).collect();
-    let steps: Vec<f64> = groups.windows(2).map(|w| w[1] - w[0]).collect();
+    let step = |w: &[f64]| Some(w[1] - w[0]).filter(|step| step.abs() >= least).unwrap_or(0.0);
+    let steps: Vec<f64> = groups.windows(2).map(step).collect();
     let rises = steps.iter().filter(|&&step| step > 0.0).count();
     let way: f64 = steps.iter().map(|step| step.abs()).sum();
     let net: f64 = steps.iter().sum();
@@ -52,13 +57,13 @@ pub fn metrics(delays: &[f64]) -> Option<(f64, f64)> {
 }
 
 /// The trend that both metrics allow.
-pub fn trend(delays: &[f64]) -> Trend {
+pub fn trend(delays: &[f64], least: f64) -> Trend {
     let judge = |value: f64, (above, below): (f64, f64)| match value {
         v if v > above => Trend::Rises,
         v if v < below => Trend::Flat,
         _ => Trend::Unclear,
     };
-    let Some((pct, pdt)) = metrics(delays) else { return Trend::Unclear };
+    let Some((pct, pdt)) = metrics(delays, least) else { return Trend::Unclear };
     match (judge(pct, PCT), judge(pdt, PDT)) {
         (a, b) if a == b => a,
         (a, Trend::Unclear) => a,
@@ -141,7 +146,8 @@ impl Slops {
             return self.decide(Trend::Rises);
         }
         let delays = usable(train, self.period);
-        self.trends.push(if delays.len() < LEAST { Trend::Unclear } else { trend(&delays) });
+        let least = SKEW * self.period * (delays.len() as f64).sqrt();
+        self.trends.push(if delays.len() < LEAST { Trend::Unclear } else { trend(&delays, least) });
         if self.trends.len() == N {
             let share = |trend: Trend| self.trends.iter().filter(|&&t| t == trend).count() as f64 / N as f64;
             let fleet = [Trend::Rises, Trend::Flat].into_iter().find(|&t| share(t) >= DECIDES);
@@ -250,14 +256,17 @@ mod tests {
     #[test]
     fn metrics_of_simple_series() {
         let rising: Vec<f64> = (0..100).map(f64::from).collect();
-        assert_eq!(metrics(&rising), Some((1.0, 1.0)));
-        assert_eq!(trend(&rising), Trend::Rises);
-        assert_eq!(trend(&[1.0; 100]), Trend::Flat);
+        assert_eq!(metrics(&rising, 0.5), Some((1.0, 1.0)));
+        assert_eq!(trend(&rising, 0.5), Trend::Rises);
+        assert_eq!(trend(&[1.0; 100], 0.0), Trend::Flat);
+        // a skewed clock over an idle path
+        let skewed: Vec<f64> = (0..100).map(|k| f64::from(k) * 50e-9).collect();
+        assert_eq!(trend(&skewed, 1e-6), Trend::Flat);
         // up and down by turns, as far up as down
         let waves: Vec<f64> = (0..100).map(|k| f64::from(k / 10 % 2)).collect();
-        assert_eq!(metrics(&waves), Some((5.0 / 9.0, 1.0 / 9.0)));
-        assert_eq!(trend(&waves), Trend::Flat);
-        assert_eq!(metrics(&[1.0]), None);
+        assert_eq!(metrics(&waves, 0.5), Some((5.0 / 9.0, 1.0 / 9.0)));
+        assert_eq!(trend(&waves, 0.5), Trend::Flat);
+        assert_eq!(metrics(&[1.0], 0.0), None);
     }
 
     #[test]

@@ -238,7 +238,7 @@ pub fn run(path: &Path, seed: u64, method: &mut dyn Method) -> Outcome {
                 let f = &flying[packet as usize];
                 let mut at = next;
                 if at >= stall {
-                    at = at + Nanos::from_secs_f64(stream.uniform() * path.stalls.1.as_secs_f64());
+                    at += Nanos::from_secs_f64(stream.uniform() * path.stalls.1.as_secs_f64());
                     stall = stall_after(path, &mut stream, at);
                     if at > next {
                         // the whole host stands still

@@ -1,0 +1,146 @@
+//! The estimators over links with queues, cross traffic and loss, in virtual time. The example `estimates` has the same paths
+//! by thousands; here are a few of each, with the bars that the default method is held to.
+
+mod world;
+
+use pathcast_base::{Bytes, Nanos, Rate};
+use pathcast_link::{Cross, Fair, Queue};
+use pathcast_probe::estimate::capacity::MiniTrains;
+use pathcast_probe::estimate::clusters::Clusters;
+use pathcast_probe::estimate::pathtester::PathTester;
+use pathcast_probe::estimate::replay::Replay;
+use pathcast_probe::estimate::ride::Ride;
+use pathcast_probe::estimate::slops::Slops;
+use pathcast_probe::estimate::{Budget, Discipline};
+use world::{Outcome, Path, run};
+
+const MBIT: u64 = 1_000_000;
+
+fn budget(kb: u64, ms: u64) -> Budget {
+    Budget { bytes: Bytes(kb * 1000), time: Nanos::millis(ms) }
+}
+
+fn constant(rate: u64) -> Vec<Cross> {
+    vec![Cross::Constant { rate: Rate(rate), packet: Bytes(1500) }]
+}
+
+fn poisson(rate: u64) -> Vec<Cross> {
+    vec![Cross::Poisson { rate: Rate(rate), packet: Bytes(1500) }]
+}
+
+/// The worst relative error of so many seeds, and that the budget was kept.
+fn worst(path: &Path, budget: Budget, seeds: u64) -> f64 {
+    let error = |seed| {
+        let outcome = run(path, seed, &mut Ride::new(budget, seed));
+        assert!(outcome.sent_bytes <= budget.bytes.0, "{outcome:?}");
+        assert_eq!(outcome.estimate.bytes, Bytes(outcome.sent_bytes));
+        assert!(outcome.elapsed.0 <= budget.time.0 * 11 / 10, "{outcome:?}");
+        (outcome.estimate.value_bps.expect("a value") / outcome.truth - 1.0).abs()
+    };
+    (1..=seeds).map(error).fold(0.0, f64::max)
+}
+
+#[test]
+fn constant_cross_traffic() {
+    for cross in [500_000, 1_500_000, 3_000_000] {
+        let path = Path::one(Rate(5 * MBIT), 50, constant(cross));
+        assert!(worst(&path, budget(1000, 3000), 5) < 0.02, "{cross}");
+        assert!(worst(&path, budget(350, 1500), 5) < 0.04, "{cross}");
+    }
+    assert!(worst(&Path::one(Rate(5 * MBIT), 50, vec![]), budget(350, 1500), 5) < 0.005);
+}
+
+#[test]
+fn slow_and_fast() {
+    assert!(worst(&Path::one(Rate(100_000), 50, constant(30_000)), budget(150, 20_000), 5) < 0.03);
+    assert!(worst(&Path::one(Rate(100 * MBIT), 50, constant(30 * MBIT)), budget(4000, 1000), 2) < 0.02);
+    let mut giga = Path::one(Rate(1000 * MBIT), 1000, constant(300 * MBIT));
+    giga.access = Rate(2500 * MBIT);
+    assert!(worst(&giga, budget(10_000, 1000), 1) < 0.05);
+}
+
+#[test]
+fn random_cross_traffic_two_links_and_a_short_queue() {
+    assert!(worst(&Path::one(Rate(5 * MBIT), 50, poisson(3 * MBIT)), budget(1000, 3000), 5) < 0.08);
+    let mut two = Path::one(Rate(3 * MBIT), 50, vec![]);
+    two.hops.push(Path::one(Rate(5 * MBIT), 50, constant(3 * MBIT)).hops[0].clone());
+    assert!(worst(&two, budget(1000, 3000), 5) < 0.07);
+    assert!(worst(&Path::one(Rate(5 * MBIT), 8, constant(3 * MBIT)), budget(1000, 3000), 5) < 0.08);
+}
+
+#[test]
+fn loss_distance_a_bucket_and_a_restless_host() {
+    let mut lossy = Path::one(Rate(5 * MBIT), 50, constant(2 * MBIT));
+    lossy.hops[0].params.loss = 0.02;
+    assert!(worst(&lossy, budget(1000, 3000), 5) < 0.04);
+    let mut far = Path::one(Rate(5 * MBIT), 100, constant(2 * MBIT));
+    far.delay = Nanos::millis(300);
+    assert!(worst(&far, budget(1000, 5000), 5) < 0.1);
+    let bucket = Path::one(Rate(5 * MBIT), 50, constant(1_500_000)).bucket(Rate(5 * MBIT), Bytes(1600));
+    assert!(worst(&bucket, budget(1000, 3000), 5) < 0.02);
+    let mut host = Path::one(Rate(5 * MBIT), 50, constant(2 * MBIT));
+    host.stalls = (20.0, Nanos::millis(5));
+    host.receiver.gather = Nanos::micros(200);
+    host.receiver.noise = Nanos::micros(20);
+    assert!(worst(&host, budget(1000, 3000), 5) < 0.03);
+}
+
+#[test]
+fn the_interval_holds_the_truth_most_of_the_time() {
+    let path = Path::one(Rate(5 * MBIT), 50, poisson(2 * MBIT));
+    let outcomes: Vec<Outcome> =
+        (1..=20).map(|seed| run(&path, seed, &mut Ride::new(budget(1000, 3000), seed))).collect();
+    let held = |o: &&Outcome| (o.estimate.low_bps..=o.estimate.high_bps).contains(&o.truth);
+    assert!(outcomes.iter().filter(held).count() >= 15);
+    assert!(outcomes.iter().all(|o| o.estimate.high_bps - o.estimate.low_bps < 0.32 * 5e6));
+}
+
+#[test]
+fn a_queue_for_each_flow_is_said() {
+    let said = |path: &Path| {
+        let of = |seed| run(path, seed, &mut Ride::new(budget(1000, 3000), seed)).estimate.discipline;
+        (1..=10).map(of).collect::<Vec<_>>()
+    };
+    let mut path = Path::one(Rate(5 * MBIT), 50, constant(3_200_000));
+    assert!(said(&path).iter().all(|&d| d != Discipline::Fair));
+    path.hops[0].params.queue = Queue::Fair(Fair { packets: 50, quantum: Bytes(1514) });
+    assert!(said(&path).iter().filter(|&&d| d == Discipline::Fair).count() >= 7);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_estimate() {
+    let path = Path::one(Rate(5 * MBIT), 50, poisson(2 * MBIT));
+    let of = |seed| run(&path, seed, &mut Ride::new(budget(350, 1500), seed)).estimate;
+    assert_eq!(of(3), of(3));
+    assert_ne!(of(3), of(4));
+}
+
+#[test]
+fn capacity_within_a_second_and_80_kb() {
+    let plain = Path::one(Rate(5 * MBIT), 50, constant(1_500_000));
+    let bucket = Path::one(Rate(5 * MBIT), 50, vec![]).bucket(Rate(5 * MBIT), Bytes(1600));
+    for path in [plain, bucket] {
+        for seed in 1..=5 {
+            let outcome = run(&path, seed, &mut MiniTrains::new(budget(80, 1000), 10, seed));
+            assert!((outcome.estimate.value_bps.unwrap() / outcome.capacity - 1.0).abs() < 0.01, "{outcome:?}");
+            assert!(outcome.sent_bytes <= 80_000 && outcome.elapsed < Nanos::secs(1));
+        }
+    }
+}
+
+/// The others are here to be compared: that they work where their papers say so.
+#[test]
+fn the_other_methods_on_an_idle_link_and_beside_steady_traffic() {
+    let idle = Path::one(Rate(5 * MBIT), 50, vec![]);
+    let busy = Path::one(Rate(5 * MBIT), 50, constant(1_500_000));
+    let large = budget(30_000, 600_000);
+    let within = |outcome: Outcome, truth: f64, share: f64| {
+        let value = outcome.estimate.value_bps.unwrap();
+        assert!((value / truth - 1.0).abs() < share, "{outcome:?}");
+    };
+    within(run(&idle, 1, &mut PathTester::new(large)), 5e6, 0.03);
+    within(run(&busy, 1, &mut Clusters::new(large)), 5e6, 0.03);
+    within(run(&busy, 1, &mut Replay::new(large, 20, 30, 1)), 3.5e6, 0.03);
+    let range = run(&busy, 1, &mut Slops::new(large)).estimate;
+    assert!(range.low_bps < 3.6e6 && range.high_bps > 3.4e6, "{range:?}");
+}
