@@ -14,7 +14,10 @@
 //! A probe that is not joined bounds its cross traffic only: at least what it waited for itself, C (d_i - base), at most what
 //! the line could have carried.
 
+use pathcast_base::Nanos;
+
 use super::TrainSeen;
+use super::clock::{self, Floor};
 
 /// Between two probes whose stamps are right; times [s], amounts [bit].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -77,9 +80,28 @@ pub fn blur<'a>(trains: impl Iterator<Item = &'a TrainSeen>, capacity: f64) -> f
     }
 }
 
-/// The smallest delay [ns] among packets whose stamps are their own.
-pub fn base<'a>(trains: impl Iterator<Item = &'a TrainSeen>) -> Option<i64> {
-    trains.flat_map(|train| train.packets.iter().filter_map(super::Seen::own_delay)).min()
+/// Two clocks differ by no more [s/s].
+const SKEW: f64 = 1e-4;
+
+/// So many packets must lie on the floor near the beginning and near the end for its slope to be the clocks'.
+const SUPPORT: usize = 4;
+
+/// What a packet's delay is without a queue, from packets whose stamps are their own: the smallest; and with the clocks' skew
+/// where packets met an idle path early and late.
+pub fn base<'a>(trains: impl Iterator<Item = &'a TrainSeen>) -> Option<Floor> {
+    let points: Vec<(u64, i64)> =
+        trains.flat_map(|train| &train.packets).filter_map(|p| Some((p.sent.0, p.own_delay()?))).collect();
+    let &(at, delay) = points.iter().min_by_key(|p| p.1)?;
+    let level = Floor { at, delay: delay as f64, skew: 0.0 };
+    let skewed = clock::floor(&points).filter(|floor| floor.skew.abs() < SKEW);
+    let (first, last) = (points[0].0, points[points.len() - 1].0);
+    let edge = last.saturating_sub(first) / 3;
+    let support = |floor: &Floor, from: u64, to: u64| {
+        let on = |p: &&(u64, i64)| (from..=to).contains(&p.0) && p.1 as f64 - floor.delay_at(p.0) < NOTHING * 1e9;
+        points.iter().filter(on).count() >= SUPPORT
+    };
+    let both = |floor: &Floor| support(floor, first, first + edge) && support(floor, last - edge, last);
+    Some(skewed.filter(both).unwrap_or(level))
 }
 
 /// How full the queue must have been, as a share of the longest wait seen, that a loss there was an overflow: a packet that
@@ -87,10 +109,13 @@ pub fn base<'a>(trains: impl Iterator<Item = &'a TrainSeen>) -> Option<i64> {
 const FULL: f64 = 0.6;
 
 /// The segments of trains in the order of their numbers; none spans a train that was not reported. `capacity` in bit/s,
-/// `base` in ns.
-pub fn segments<'a>(trains: impl Iterator<Item = &'a TrainSeen> + Clone, capacity: f64, base: i64) -> Vec<Segment> {
-    let waits = trains.clone().flat_map(|t| t.packets.iter().filter_map(super::Seen::own_delay));
-    let longest = waits.max().map_or(0.0, |d| (d - base) as f64 / 1e9);
+/// `base` as by [`base`].
+pub fn segments<'a>(trains: impl Iterator<Item = &'a TrainSeen> + Clone, capacity: f64, base: Floor) -> Vec<Segment> {
+    // above the floor [s]
+    let above = |sent: Nanos, delay: i64| (delay as f64 - base.delay_at(sent.0)) / 1e9;
+    let packets = trains.clone().flat_map(|train| &train.packets);
+    let longest = packets.filter_map(|p| Some(above(p.sent, p.own_delay()?))).fold(0.0, f64::max);
+    let origin = trains.clone().next().and_then(|train| train.packets.first()).map_or(0, |p| p.sent.0);
     let mut segments = Vec::new();
     let mut walk: Option<Walk> = None;
     let mut next_id = None;
@@ -102,10 +127,12 @@ pub fn segments<'a>(trains: impl Iterator<Item = &'a TrainSeen> + Clone, capacit
         for packet in &train.packets {
             let bits = f64::from(packet.size) * 8.0;
             let service = bits / capacity;
-            let sent = packet.sent.0 as f64 / 1e9;
-            let arrives = (packet.sent.0 as i64 + base) as f64 / 1e9 - service;
+            // both clocks' times less the floor: a packet that waits for nobody arrives when it is sent
+            let sent = (packet.sent.0 as i64 - origin as i64) as f64 / 1e9;
+            let received = packet.delay().map(|delay| sent + above(packet.sent, delay));
+            let arrives = sent - service;
             if let Some(walk) = &mut walk {
-                let Some(received) = packet.received else {
+                let Some(received) = received else {
                     walk.lost += 1;
                     walk.lost_bits += bits;
                     continue;
@@ -121,7 +148,6 @@ pub fn segments<'a>(trains: impl Iterator<Item = &'a TrainSeen> + Clone, capacit
                     walk.busy_until = walk.busy_until.max(arrives) + service;
                     continue;
                 }
-                let received = received.0 as f64 / 1e9;
                 let wait = (received - arrives - service).max(0.0);
                 let overflow = walk.lost > 0 && wait.max(walk.wait) > FULL * longest;
                 let carried = walk.bits + if overflow { 0.0 } else { walk.lost_bits };
@@ -129,7 +155,7 @@ pub fn segments<'a>(trains: impl Iterator<Item = &'a TrainSeen> + Clone, capacit
                 let exact = capacity * (received - walk.received) - carried;
                 let low = if walk.joined { exact } else { (capacity * wait).min(most) };
                 segments.push(Segment {
-                    from: walk.sent,
+                    from: walk.from,
                     time: sent - walk.sent,
                     low,
                     high: if walk.joined { exact } else { most },
@@ -141,9 +167,9 @@ pub fn segments<'a>(trains: impl Iterator<Item = &'a TrainSeen> + Clone, capacit
                     lost: walk.lost,
                 });
             }
-            if let (Some(received), true) = (packet.received, packet.batch.is_last()) {
-                let received = received.0 as f64 / 1e9;
+            if let (Some(received), true) = (received, packet.batch.is_last()) {
                 walk = Some(Walk {
+                    from: packet.sent.as_secs_f64(),
                     sent,
                     received,
                     busy_until: received,
@@ -162,6 +188,7 @@ pub fn segments<'a>(trains: impl Iterator<Item = &'a TrainSeen> + Clone, capacit
 
 /// Since the last probe whose stamp is right.
 struct Walk {
+    from: f64,
     sent: f64,
     received: f64,
     /// Until when the line is busy at least, on the receiver's clock [s].
@@ -183,10 +210,11 @@ mod tests {
 
     const C: f64 = 8e6; // a byte a microsecond: 1000 bytes take 1 ms
     const MS: u64 = 1_000_000;
+    const FLOOR: Floor = Floor { at: 0, delay: 1e6, skew: 0.0 };
 
     fn of(sent: &[u64], received: &[Option<u64>]) -> Vec<Segment> {
         let train = train(0, 1000, sent, received);
-        segments([&train].into_iter(), C, MS as i64)
+        segments([&train].into_iter(), C, FLOOR)
     }
 
     #[test]
@@ -226,7 +254,7 @@ mod tests {
         for (index, packet) in (0..3).zip(&mut seen.packets[1..]) {
             packet.batch = Batch { index, of: 3 };
         }
-        let s = segments([&seen].into_iter(), C, MS as i64);
+        let s = segments([&seen].into_iter(), C, FLOOR);
         assert_eq!((s.len(), s[0].joined, s[0].bits), (1, true, 24_000.0));
         assert!(s[0].low.abs() < 0.1);
         assert!((blur([&seen].into_iter(), C) - 3.0 * 11_200.0 / C).abs() < 1e-12);
@@ -235,7 +263,22 @@ mod tests {
     #[test]
     fn a_train_without_report_breaks_the_series() {
         let trains = [0, 2].map(|id| train(id, 1000, &[id * 9 * MS, id * 9 * MS + 1], &[Some(MS), Some(2 * MS)]));
-        assert_eq!(segments(trains.iter(), C, MS as i64).len(), 2);
+        assert_eq!(segments(trains.iter(), C, FLOOR).len(), 2);
+    }
+
+    #[test]
+    fn the_base_follows_a_skewed_clock_only_if_the_path_was_idle_early_and_late() {
+        let sent: Vec<u64> = (0..100).map(|k| k * 50 * MS).collect();
+        let skewed = |queue: u64| -> Vec<Option<u64>> {
+            sent.iter()
+                .zip(0u64..)
+                .map(|(&t, k)| Some(t + MS + t / 20_000 + if k > 20 { queue * (k % 7 + 1) } else { 0 }))
+                .collect()
+        };
+        let idle = base([&train(0, 1000, &sent, &skewed(0))].into_iter()).unwrap();
+        assert!((idle.skew - 50e-6).abs() < 1e-9, "{idle:?}");
+        let busy = base([&train(0, 1000, &sent, &skewed(MS))].into_iter()).unwrap();
+        assert_eq!((busy.skew, busy.delay), (0.0, 1e6));
     }
 
     #[test]
