@@ -26,6 +26,8 @@ pub struct OldPathTester {
     last: u32,
     sent: u32,
     in_flight: bool,
+    /// The fixed wait's end: it is waited for even when all has come.
+    until: Nanos,
     /// Each phase's largest send rate that was received.
     agreed: [Option<f64>; 2],
 }
@@ -33,7 +35,14 @@ pub struct OldPathTester {
 impl OldPathTester {
     /// iunit from 0 to `last` (at most 30).
     pub fn new(budget: Budget, last: u32) -> Self {
-        OldPathTester { turns: Turns::new(budget), last: last.min(30), sent: 0, in_flight: false, agreed: [None; 2] }
+        OldPathTester {
+            turns: Turns::new(budget),
+            last: last.min(30),
+            sent: 0,
+            in_flight: false,
+            until: Nanos::ZERO,
+            agreed: [None; 2],
+        }
     }
 
     fn phase(&self, train: u32) -> usize {
@@ -43,6 +52,9 @@ impl OldPathTester {
 
 impl Method for OldPathTester {
     fn next(&mut self, now: Nanos) -> Step {
+        if now < self.until {
+            return Step::Wait(self.until);
+        }
         if self.in_flight {
             let answer = match self.turns.answer(now) {
                 Err(wait) => return wait,
@@ -63,6 +75,7 @@ impl Method for OldPathTester {
         let gap = f64::from(1u32 << (self.sent % (self.last + 1))) * 1e-6;
         self.sent += 1;
         self.in_flight = true;
+        self.until = now + Nanos::from_secs_f64(gap * (TRAIN - 1) as f64) + wait;
         self.turns.send(now, TRAIN, gap, LARGE, wait)
     }
 
@@ -89,10 +102,12 @@ mod tests {
     #[test]
     fn the_largest_power_of_two_that_passes() {
         let budget = Budget { bytes: Bytes(10_000_000), time: Nanos::secs(200) };
-        let (estimate, _) = Fluid::new(5e6, 0.0, 0.01).run(&mut OldPathTester::new(budget, 15));
+        let (estimate, end) = Fluid::new(5e6, 0.0, 0.01).run(&mut OldPathTester::new(budget, 15));
         // 1400 bytes every 4096 us are 2.73 Mbit/s, every 2048 us more than the link has
         assert!((estimate.value_bps.unwrap() - 11_200.0 / 4096e-6).abs() < 1e3, "{estimate:?}");
         assert_eq!(estimate.bytes, Bytes(2 * 16 * 7 * 1400));
+        // 16 s and 32 s of waits, as table 1 has 16 s and 36 s, whatever the path
+        assert!((48.0..51.0).contains(&(end - Nanos::secs(1)).as_secs_f64()), "{end:?}");
     }
 
     #[test]
