@@ -129,10 +129,15 @@ links = ["bottleneck"]
 
 
 def scenario(cell: Cell, roles: Iterable[str], seed: int, world: str) -> str:
-    """The topology with what `roles` says over it. Windows are bounded by the path, not by the hosts' buffers."""
+    """The topology with what `roles` says over it.
+
+    Windows are bounded by the path, not by the hosts' buffers; a device gets packets, not bunches of them, for all
+    controllers alike, since the paced trains of ImTCP need it.
+    """
     at = times(cell, seed, world)
     parts = [f'name = "pair"\nseed = {seed}\nend = "{at.to_s}s"\n', topology(cell)]
     parts.append('[tcp]\nreceive_buffer = "64MiB"\nsend_buffer = "64MiB"\n')
+    parts.append("[host.client]\nsend_segments = 1\n")
     flows = {FOREGROUND: (cell.foreground, at.foreground_s), BACKGROUND: (cell.controller, at.background_s)}
     for role in roles:
         if role == HALF:
