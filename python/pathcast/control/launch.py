@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, nullcontext
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 _LOOK_S = 0.25
 # how long connections may take to be gone from the kernel after the program's end
 _LAST_S = 0.5
+
+# controllers of paced trains, and the rate above which TCP makes bunches of them
+_TRAINS = ("imtcp", "imtcp_bg")
+_BUNCHED_BPS = 24e6
 
 Ends = tuple[str, str]
 
@@ -71,7 +76,33 @@ def launch(
         for path in document["paths"]:
             path["available_bps"] = measured.available(path["local"], path["remote"]) if measured else None
         document["controller"] = measured.counted() if measured else None
+        document["notes"] += _bunched(control, document) if part else []
         return status, document
+
+
+def _bunched(control: str | None, document: dict[str, Any]) -> list[str]:
+    """What a user should know whose devices take bunches of packets where the controller wants them one by one."""
+    fast = {
+        path["local"]
+        for path in document["paths"]
+        if path["bytes_sent"] * 8 > _BUNCHED_BPS * document["elapsed_s"] or (path["available_bps"] or 0) > _BUNCHED_BPS
+    }
+    if control not in _TRAINS or not fast:
+        return []
+    try:
+        shown = subprocess.run(["ip", "-json", "-details", "address"], capture_output=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return []  # it is advice
+    devices = [
+        device["ifname"]
+        for device in json.loads(shown)
+        if device.get("gso_max_segs", 1) > 1 and fast & {a.get("local") for a in device.get("addr_info", [])}
+    ]
+    return [
+        f"{control} measures well above {_BUNCHED_BPS / 1e6:.0f} Mbit/s only where packets leave one by one: "
+        f"`ip link set dev {device} gso_max_segs 1`"
+        for device in devices
+    ]
 
 
 class _Measured:
