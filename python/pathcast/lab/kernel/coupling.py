@@ -5,7 +5,8 @@
 - disjoint: two paths of its own; how much of each is used.
 - transition: GSAM over 1, 2 and 4 subflows of one bottleneck: the smoothed RTT of a subflow where its transition was
   first seen, over the threshold of `gsam.h` from its own smallest RTT. It is looked every 5 ms at what the kernel shows
-  every 20 ms, while the queue grows.
+  every 20 ms, while the queue grows; the first subflow is judged, since those that join a full queue see their first
+  RTTs jump over the threshold.
 """
 
 from __future__ import annotations
@@ -149,8 +150,9 @@ def _values(what: str, control: str, lines: list[dict[str, Any]]) -> tuple[list[
     if what == DISJOINT:
         least = [min(line["subflows"]) for line in lines]
         return least, (0.3, 0.5) if control == "lia" else (None, None), "disjoint paths: the smaller path's part"
-    found = [t["rtt_s"] / t["threshold_s"] for line in lines for t in line["transitions"]]
-    return found, (1.0, 1.25), "smooth transition: RTT at its begin over the threshold"
+    first = (t for line in lines for t in line["transitions"] if t["subflow"] <= 1)
+    found = [t["rtt_s"] / t["threshold_s"] for t in first]
+    return found, (1.0, 1.25), "smooth transition: the first subflow's RTT at its begin over the threshold"
 
 
 def _cell(line: dict[str, Any]) -> tuple[str, str, int, float]:
