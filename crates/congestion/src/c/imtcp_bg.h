@@ -13,6 +13,7 @@
  * - a result that is a lower bound raises A at once.
  * - below maxcwnd one packet for `climb` acked once `quiet` rounds had neither a loss nor a high RTT: then nobody competes, and
  *   Reno would need as many RTTs as packets are missing.
+ * - a queueing delay below least_us says nothing: hosts make it, and at an RTT of microseconds delta is less than their noise.
  * - never below 2; no bound before the first result or after stale_s without one, as the bound itself may be too small to
  *   measure with; slow start ends with the first inaccurate round; RTTmin is of the flow's life; a first result is A.
  * Acur comes from imtcp.h, itself a reconstruction. Below an RTT of about 1 ms maxcwnd is less than a packet and the method
@@ -26,6 +27,7 @@
 #define imtcp_bg_BASIS "the two rules are certain; delta, gamma and the growth when quiet are ours; the measurement is a reconstruction"
 #define IMTCP_BG_OWN(P) \
 	P(delta, 1050, 1001, 10000, "RTT above which a measurement is inaccurate [1/1000 RTTmin]", "ours; the paper's value was not found") \
+	P(least_us, 1000, 0, 1000000, "a smaller queueing delay says nothing [us]", "ours") \
 	P(gamma, 500, 1, 1000, "share of a new result in A [1/1000]", "ours; the paper's value was not found") \
 	P(quiet, 64, 0, 100000, "rounds without loss and high RTT after which the window may climb", "ours") \
 	P(climb, 4, 1, 100000, "packets acked for one more while it climbs", "ours") \
@@ -85,7 +87,8 @@ FLOW_FN void imtcp_bg_result(struct flow *f, struct imtcp_bg_state *s, const str
 FLOW_FN void imtcp_bg_grow(struct flow *f, const struct flow_ack *a, struct imtcp_bg_state *s,
 			   const struct imtcp_bg_params *p)
 {
-	int inaccurate = (u64)s->done_us * 1000 > (u64)s->rtt_min_us * p->delta;
+	int inaccurate = (u64)s->done_us * 1000 > (u64)s->rtt_min_us * p->delta &&
+			 (u64)s->done_us > (u64)s->rtt_min_us + p->least_us;
 	if (s->results != s->imtcp.results) {
 		s->results = s->imtcp.results;
 		if (!inaccurate)

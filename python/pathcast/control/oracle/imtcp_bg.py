@@ -2,10 +2,10 @@
 
 Each RTT: RTTcur / RTTmin > delta: the measurement is inaccurate: cwnd *= RTTmin / RTTcur, maxcwnd stays.
 Else A = (1 - gamma) A + gamma Acur; maxcwnd = A RTTmin; Reno with cwnd <= maxcwnd.
-Ours: RTTcur is the smallest RTT of the last two rounds; never below 2; the first result is A, and so is a lower bound
-above A; maxcwnd has the last train's extra packets added, is made when a result comes, and lifted when none has come
-for stale_s; slow start ends with an inaccurate round or at maxcwnd; after `quiet` rounds without loss and high RTT the
-window climbs to maxcwnd by one packet for `climb` acked.
+Ours: RTTcur is the smallest RTT of the last two rounds, and inaccurate only if above RTTmin by more than least; never
+below 2; the first result is A, and so is a lower bound above A; maxcwnd has the last train's extra packets added, is
+made when a result comes, and lifted when none has come for stale_s; slow start ends with an inaccurate round or at
+maxcwnd; after `quiet` rounds without loss and high RTT the window climbs to maxcwnd by one packet for `climb` acked.
 """
 
 import math
@@ -40,7 +40,8 @@ class ImtcpBg(Imtcp):
 
     def grow(self, e: Event) -> None:
         f, p = self.flow, self.p
-        inaccurate = self.ties.above(self.current, self.rtt_min * p["delta"] / 1000, 0)
+        high = max(self.rtt_min * p["delta"] / 1000, self.rtt_min + p["least_us"])
+        inaccurate = self.ties.above(self.current, high, 0)
         if self.results != self.seen:
             self.seen = self.results
             if not inaccurate:
