@@ -34,6 +34,7 @@
 	P(low, 1100, 1000, 4000, "rate of a train's first half [1/1000 A]", "ours") \
 	P(high, 1600, 1100, 8000, "rate of its second half, at least 3/2 of the first's [1/1000 A]", "ours") \
 	P(hold_most_us, 100000, 1000, 1000000, "longest gap before a train [us]", "ours") \
+	P(rtt_least_us, 1000, 0, 10000000, "no trains below this RTT: gaps and delays are of the hosts' making [us]", "ours") \
 	P(pause, 0, 0, 100000, "pause between trains [1/1000 RTT]", "ours") \
 	P(flat, 150, 1, 1000, "A so close to the second half's rate is only a lower bound [1/1000]", "ours") \
 	P(late, 100, 0, 1000, "shortfall of the second half's rate above which flat delays say nothing [1/1000]", "ours") \
@@ -213,7 +214,8 @@ FLOW_FN void imtcp_send(struct flow *f, struct imtcp_state *s, const struct imtc
 	    f->now_us - s->begun_us > s->hold_us + 2 * flow_div(bytes * 1000000, s->slow) + 1000000) {
 		imtcp_over(f, s, p);
 	}
-	if (s->phase == IMTCP_PASS && f->now_us >= s->next_us && f->state == FLOW_OPEN && f->srtt_us && f->mss &&
+	if (s->phase == IMTCP_PASS && f->now_us >= s->next_us && f->state == FLOW_OPEN && f->mss &&
+	    f->srtt_us >= flow_max(p->rtt_least_us, 1) &&
 	    (flow_limited(f) || f->in_flight * 5 >= f->cwnd * 2)) {
 		n = imtcp_packets(f, p);
 		if (n)

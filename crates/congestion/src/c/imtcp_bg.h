@@ -16,8 +16,8 @@
  * - a queueing delay below least_us says nothing: hosts make it, and at an RTT of microseconds delta is less than their noise.
  * - never below 2; no bound before the first result or after stale_s without one, as the bound itself may be too small to
  *   measure with; slow start ends with the first inaccurate round; RTTmin is of the flow's life; a first result is A.
- * Acur comes from imtcp.h, itself a reconstruction. Below an RTT of about 1 ms maxcwnd is less than a packet and the method
- * says nothing. */
+ * Acur comes from imtcp.h, itself a reconstruction, which does not measure below an RTT of a millisecond: there is no maxcwnd
+ * then, and a queue of least_us is what the window yields to. */
 #ifndef IMTCP_BG_H
 #define IMTCP_BG_H
 #include "imtcp.h"

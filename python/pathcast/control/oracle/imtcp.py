@@ -59,14 +59,15 @@ class Imtcp(Control):
         self.phase, self.begun, self.begin, self.end = HOLD, f.now, f.nxt, f.nxt + n * f.mss
 
     def send(self) -> None:
-        f = self.flow
+        f, p = self.flow, self.p
         f.pace, f.burst = 0.0, 0
         size = self.end - self.begin
         train_us = size * 1e6 / (self.slow or 1)
         if self.phase in (HOLD, TRAIN) and self.ties.above(f.now - self.begun, self.hold + 2 * train_us + 1e6):
             self.over()
+        far = f.srtt >= max(p["rtt_least_us"], 1)
         full = f.limited or f.in_flight * 5 >= f.w * 2
-        if self.phase == PASS and self.ties.reached(f.now - self.start_at, 0) and f.state == OPEN and full:
+        if self.phase == PASS and self.ties.reached(f.now - self.start_at, 0) and f.state == OPEN and far and full:
             n = self.train()
             if n:
                 self.prepare(n)
