@@ -23,9 +23,19 @@ struct {
 	__type(value, struct group);
 } groups SEC(".maps");
 #endif
-/* an empty group, and an empty row of `flows`: both are too large for the stack */
+/* an empty entry of any map: some are too large for the stack */
 static const u64 nothing[128] = {};
 _Static_assert(sizeof(struct group) <= sizeof(nothing), "group");
+
+/* The entry of a map, made empty if it is not there; nothing if the map is full. */
+static __always_inline void *entry(void *map, const void *key)
+{
+	void *found = bpf_map_lookup_elem(map, key);
+	if (found)
+		return found;
+	bpf_map_update_elem(map, key, nothing, BPF_NOEXIST);
+	return bpf_map_lookup_elem(map, key);
+}
 
 /* Where the socket belongs to. */
 static __always_inline void identify(struct sock *sk, struct mem *m)
@@ -108,11 +118,7 @@ static __always_inline void join(struct mem *m)
 		alone(m);
 		return;
 	}
-	c = bpf_map_lookup_elem(&groups, &key);
-	if (!c) {
-		bpf_map_update_elem(&groups, &key, nothing, BPF_NOEXIST);
-		c = bpf_map_lookup_elem(&groups, &key);
-	}
+	c = entry(&groups, &key);
 	if (!c) {
 		count(&counts.ungrouped, 1);
 		alone(m);

@@ -27,7 +27,7 @@ struct sum {                   /* mirrored in src/flows.rs */
 	u64 flows, bytes_acked, bytes_sent, bytes_received, retransmitted;
 };
 _Static_assert(sizeof(struct row) == 416 && sizeof(struct row) <= sizeof(nothing), "row");
-_Static_assert(sizeof(STATE) <= 256, "state");
+_Static_assert(sizeof(STATE) <= sizeof(((struct row *)0)->state), "state");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -102,8 +102,7 @@ static __always_inline void enlist(struct sock *sk, struct mem *m)
 	u64 id = __sync_fetch_and_add(&counts.opened, 1) + 1;
 	struct row *r;
 	m->id = id;
-	bpf_map_update_elem(&flows, &id, nothing, BPF_NOEXIST);
-	r = bpf_map_lookup_elem(&flows, &id);
+	r = entry(&flows, &id);
 	if (!r) {
 		count(&counts.unlisted, 1);
 		return;
@@ -152,11 +151,7 @@ static __always_inline void delist(struct sock *sk, struct mem *m)
 	count(&counts.bytes_acked, acked);
 	count(&counts.bytes_sent, sent);
 	count(&counts.bytes_received, received);
-	sum = bpf_map_lookup_elem(&sums, &a);
-	if (!sum) {
-		bpf_map_update_elem(&sums, &a, nothing, BPF_NOEXIST);
-		sum = bpf_map_lookup_elem(&sums, &a);
-	}
+	sum = entry(&sums, &a);
 	if (!sum)
 		return;
 	count(&sum->flows, 1);
