@@ -8,48 +8,20 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::IpAddr;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::{self, sleep};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kernel_log::KernelLog;
-use live::{Bulk, multipath, network, scenario, set, skip};
+use live::{
+    Bulk, TWO, able, able_multipath, defaults, multipath, name, network, protocols, scenario, set, until,
+    until_released,
+};
 use pathcast_base::{Exit, Fault};
-use pathcast_congestion::{Params, controller};
+use pathcast_congestion::controller;
 use pathcast_emu::inside;
 use pathcast_kernel::{Loaded, free_name, pin_root, ready, registered};
 use pathcast_scenario::Direction;
 use socket2::Protocol;
-
-const TWO: [(&str, &str); 2] = [("20Mbit", "10ms"), ("10Mbit", "20ms")];
-
-/// A name that nobody else in this kernel has.
-fn name() -> String {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    format!("pcf{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
-}
-
-fn able(what: &str) -> bool {
-    ready().map_err(|error| skip(what, &error)).is_ok()
-}
-
-fn defaults(control: &str) -> Params {
-    Params::new(controller(control).unwrap())
-}
-
-/// Waits for what comes late: sockets are released some time after they were closed.
-fn until(what: &str, done: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !done() {
-        assert!(start.elapsed() < Duration::from_secs(60), "never: {what}");
-        sleep(Duration::from_millis(20));
-    }
-}
-
-fn until_released(loaded: &Loaded) {
-    until("the release of all flows", || loaded.counts().unwrap().closed == loaded.counts().unwrap().opened);
-    assert_eq!((loaded.connections(), loaded.flows().unwrap().len()), (0, 0), "the maps are empty");
-}
 
 /// Not a test of its own: the process that the next one kills.
 #[test]
@@ -129,11 +101,8 @@ fn the_name_of_an_unloaded_controller_is_free_while_flows_still_use_it() {
 #[test]
 fn a_path_that_dies_leaves_the_transfer_to_the_other() {
     let what = "a subflow that dies";
-    if !able(what) {
+    if !able(what) || !able_multipath(what) {
         return;
-    }
-    if !multipath() {
-        return println!("SKIPPED: {what}: this kernel has no MPTCP; mend: a kernel with CONFIG_MPTCP");
     }
     let log = KernelLog::open();
     for control in ["lia", "imtcp_bg"] {
@@ -182,8 +151,7 @@ fn the_children_of_a_listener_are_under_its_controller() {
     }
     let Some(network) = network(what, &name(), &scenario(&TWO, "50 packets")) else { return };
     let log = KernelLog::open();
-    let protocols: &[Protocol] = if multipath() { &[Protocol::TCP, Protocol::MPTCP] } else { &[Protocol::TCP] };
-    for &protocol in protocols {
+    for &protocol in protocols() {
         let loaded = Loaded::load(&name(), &defaults("lia"), None).unwrap();
         let bulks: Vec<_> = (0..3).map(|_| Bulk::of(&network, protocol, Direction::Ba, loaded.name())).collect();
         sleep(Duration::from_millis(1500));
@@ -216,8 +184,7 @@ fn flows_without_memory_run_as_reno() {
     if let Err(error) = bounded {
         return println!("SKIPPED: {what}: net.core.optmem_max of a namespace: {error}; mend: a kernel from 6.7 on");
     }
-    let protocols: &[Protocol] = if multipath() { &[Protocol::TCP, Protocol::MPTCP] } else { &[Protocol::TCP] };
-    for &protocol in protocols {
+    for &protocol in protocols() {
         for control in ["nice", "lia"] {
             let loaded = Loaded::load(&name(), &defaults(control), None).unwrap();
             let bulk = Bulk::start(&network, protocol, loaded.name());

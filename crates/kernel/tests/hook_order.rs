@@ -4,14 +4,14 @@ mod live;
 mod order;
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io::Write;
+use std::net::TcpStream;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
-use live::{skip, socket};
+use live::{connect, multipath, skip, swallow};
 use order::Order;
 use pathcast_emu::{Network, inside};
 use pathcast_kernel::{Hook, HookLog, Record};
@@ -140,17 +140,6 @@ fn short_device_queue(namespace: &str, verb: &str) -> bool {
     done.is_ok_and(|o| o.status.success())
 }
 
-fn swallow(mut stream: TcpStream) -> u64 {
-    let mut buffer = vec![0; 1 << 18];
-    let mut bytes = 0;
-    loop {
-        match stream.read(&mut buffer).unwrap() {
-            0 => return bytes,
-            n => bytes += n as u64,
-        }
-    }
-}
-
 /// A connection; `control` runs on the side that sends, the client's or the server's.
 fn flow(
     network: &mut Network,
@@ -159,27 +148,7 @@ fn flow(
     control: &str,
     script: impl FnOnce(&mut Network, &TcpStream),
 ) {
-    let active = up == Direction::Ab;
-    let d = network.describe();
-    let listener = inside(&d.server, || {
-        let socket = socket(protocol, (!active).then_some(control));
-        // of any address: further subflows go to another one
-        socket.bind(&SocketAddr::from(([0; 4], 0)).into()).unwrap();
-        socket.listen(1).unwrap();
-        socket
-    })
-    .unwrap();
-    let near = inside(&d.client, || {
-        let socket = socket(protocol, active.then_some(control));
-        let port = listener.local_addr().unwrap().as_socket().unwrap().port();
-        socket.connect(&SocketAddr::new(d.paths[0].remote, port).into()).unwrap();
-        socket
-    })
-    .unwrap();
-    let far = listener.accept().unwrap().0;
-    let (sends, reads) = if active { (near, far) } else { (far, near) };
-    sends.set_send_buffer_size(256 << 10).unwrap();
-    sends.set_write_timeout(Some(Duration::from_secs(60))).unwrap();
+    let (sends, reads, _listener) = connect(network, protocol, up, control);
     let reader = thread::spawn(move || swallow(reads.into()));
     let sends = TcpStream::from(sends);
     script(network, &sends);
@@ -266,7 +235,7 @@ fn the_kernels_hooks_come_in_the_order_that_flow_h_promises() {
             println!("  not so: `tc` cannot make it here");
         }
     });
-    if fs::exists("/proc/sys/net/mptcp").unwrap_or(false) {
+    if multipath() {
         for up in Direction::BOTH {
             println!("two subflows of an MPTCP connection, {up:?}");
             flow(&mut network, up, Protocol::MPTCP, control, |n, stream| {

@@ -7,10 +7,9 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
-use live::{network, scenario, skip, socket};
-use pathcast_congestion::{Params, controller};
+use live::{able, defaults, name, network, scenario, socket};
 use pathcast_emu::inside;
-use pathcast_kernel::{Loaded, ready};
+use pathcast_kernel::Loaded;
 use socket2::Protocol;
 
 /// Bytes of the burst that is looked at, within the window of the flow.
@@ -19,12 +18,12 @@ const BURST: usize = 30 * 1448;
 #[test]
 fn after_a_train_the_flow_is_no_longer_paced() {
     let what = "pacing after a train";
-    if let Err(error) = ready() {
-        return skip(what, &error);
+    if !able(what) {
+        return;
     }
-    let name = format!("pcw{}", std::process::id());
+    let name = name();
     let Some(network) = network(what, &name, &scenario(&[("1Gbit", "100ms")], "2000 packets")) else { return };
-    let mut params = Params::new(controller("imtcp").unwrap());
+    let mut params = defaults("imtcp");
     params.set("initial_ssthresh_bytes", 60_000).unwrap(); // so that the window stays near the burst
     let loaded = Loaded::load(&name, &params, None).unwrap();
     let d = network.describe();

@@ -1,25 +1,14 @@
 //! Privileged: controllers that are pinned outlive their loader, are found, changed and removed.
 
+mod live;
+
 use std::ffi::CString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
+use live::{able, defaults, name, until};
 use pathcast_base::{Exit, Fault};
-use pathcast_congestion::{Params, controller};
-use pathcast_kernel::{Loaded, pin_root, pinned, ready, registered, remove};
-
-/// A name that nobody else in this kernel has.
-fn name() -> String {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    format!("pcp{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
-}
-
-fn defaults(control: &str) -> Params {
-    Params::new(controller(control).unwrap())
-}
+use pathcast_kernel::{Loaded, pin_root, pinned, registered, remove};
 
 /// A bpffs of the test's own.
 struct Mount(PathBuf);
@@ -67,20 +56,16 @@ fn pin_and_remove(root: &Path) {
     assert_eq!(opened.flows().unwrap(), []);
     opened.unload().unwrap();
     // the kernel takes the name back when the last reference is gone
-    let start = Instant::now();
-    while registered().contains(&kernel) && start.elapsed() < Duration::from_secs(10) {
-        sleep(Duration::from_millis(10));
-    }
-    assert!(!registered().contains(&kernel) && !at.exists(), "unloaded, nothing is left");
+    until("the end of the registration", || !registered().contains(&kernel));
+    assert!(!at.exists(), "unloaded, nothing is left");
     assert_eq!(Loaded::open(&at).unwrap_err().code(), "not-pinned");
 }
 
 #[test]
 fn a_pinned_controller_outlives_its_loader() {
     let what = "pinned controllers";
-    if let Err(error) = ready() {
-        assert_eq!(error.exit(), Exit::Missing, "{error}");
-        return println!("SKIPPED: {what}: {error}");
+    if !able(what) {
+        return;
     }
     let Some(mount) = Mount::new() else {
         return println!("SKIPPED: {what}: a bpffs cannot be mounted here; mend: run as root");
@@ -91,11 +76,7 @@ fn a_pinned_controller_outlives_its_loader() {
     let at = mount.0.join(&kernel);
     drop(Loaded::load(&kernel, &defaults("lp"), Some(&at)).unwrap());
     fs::remove_file(at.join("link")).unwrap();
-    let start = Instant::now();
-    while registered().contains(&kernel) {
-        assert!(start.elapsed() < Duration::from_secs(10), "without its link it is not registered");
-        sleep(Duration::from_millis(10));
-    }
+    until("the end of a registration without a link", || !registered().contains(&kernel));
     assert_eq!(pinned(&mount.0).unwrap()[0].of, None, "it is stale");
     drop(Loaded::load(&kernel, &defaults("lp"), Some(&at)).unwrap());
     assert!(pinned(&mount.0).unwrap()[0].of.is_some(), "and the next load replaces it");

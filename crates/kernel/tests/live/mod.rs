@@ -1,15 +1,17 @@
-//! Flows between the two hosts of an emulated network, for tests.
+//! For tests: names and defaults of controllers, and flows under them between the two hosts of an emulated network.
 #![allow(dead_code)] // every test binary uses its part
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread::{self, JoinHandle, sleep};
+use std::time::{Duration, Instant};
 
 use pathcast_base::{Exit, Fault};
+use pathcast_congestion::{Params, controller};
 use pathcast_emu::{Network, inside};
+use pathcast_kernel::{Loaded, ready};
 use pathcast_scenario::Direction;
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -18,6 +20,60 @@ pub fn skip(what: &str, error: &(dyn Fault + 'static)) {
     assert!(error.exit() == Exit::Missing, "{error}");
     println!("SKIPPED: {what}: {error}");
 }
+
+/// Whether controllers can be loaded here; says what is missing.
+pub fn able(what: &str) -> bool {
+    ready().map_err(|error| skip(what, &error)).is_ok()
+}
+
+pub fn multipath() -> bool {
+    std::fs::exists("/proc/sys/net/mptcp").unwrap_or(false)
+}
+
+/// Whether this kernel has MPTCP; says that it is missing.
+pub fn able_multipath(what: &str) -> bool {
+    let able = multipath();
+    if !able {
+        println!("SKIPPED: {what}: this kernel has no MPTCP; mend: a kernel with CONFIG_MPTCP");
+    }
+    able
+}
+
+/// TCP, and MPTCP where this kernel has it.
+pub fn protocols() -> &'static [Protocol] {
+    if multipath() { &[Protocol::TCP, Protocol::MPTCP] } else { &[Protocol::TCP] }
+}
+
+/// A name that nobody else in this kernel has, for a controller or a network.
+pub fn name() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    format!("pck{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+pub fn defaults(control: &str) -> Params {
+    Params::new(controller(control).unwrap())
+}
+
+/// Waits for what comes late: sockets are released some time after they were closed, and the kernel frees later.
+pub fn until(what: &str, done: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < Duration::from_secs(60), "never: {what}");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+/// Waits for the release of all flows; nothing of them may be left.
+pub fn until_released(loaded: &Loaded) {
+    until("the release of all flows", || {
+        let counts = loaded.counts().unwrap();
+        counts.closed == counts.opened
+    });
+    assert_eq!((loaded.connections(), loaded.flows().unwrap().len()), (0, 0), "the maps are empty");
+}
+
+/// Two paths of unequal rates and delays, for [`scenario`].
+pub const TWO: [(&str, &str); 2] = [("20Mbit", "10ms"), ("10Mbit", "20ms")];
 
 /// Disjoint paths: rate and one-way delay of each.
 pub fn scenario(paths: &[(&str, &str)], queue: &str) -> String {
@@ -52,10 +108,6 @@ pub fn set(network: &mut Network, links: usize, key: &str, value: &str) {
     }
 }
 
-pub fn multipath() -> bool {
-    std::fs::exists("/proc/sys/net/mptcp").unwrap_or(false)
-}
-
 /// A socket of the calling thread's namespace, under `control` if that is given.
 pub fn socket(protocol: Protocol, control: Option<&str>) -> Socket {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(protocol)).unwrap();
@@ -65,8 +117,9 @@ pub fn socket(protocol: Protocol, control: Option<&str>) -> Socket {
     socket
 }
 
-/// A connection from the client to the server, and the listener, which further subflows need; `control` is the sender's.
-fn connect(network: &Network, protocol: Protocol, up: Direction, control: &str) -> (Socket, Socket, Socket) {
+/// A connection from the client to the server: the end that sends (the client for `Ab`), the one that reads, and the listener,
+/// which further subflows need. `control` is the sender's.
+pub fn connect(network: &Network, protocol: Protocol, up: Direction, control: &str) -> (Socket, Socket, Socket) {
     let active = up == Direction::Ab;
     let d = network.describe();
     let listener = inside(&d.server, || {
@@ -89,6 +142,17 @@ fn connect(network: &Network, protocol: Protocol, up: Direction, control: &str) 
     sends.set_send_buffer_size(256 << 10).unwrap();
     sends.set_write_timeout(Some(Duration::from_secs(60))).unwrap();
     (sends, reads, listener)
+}
+
+/// Reads to the end; the bytes that came.
+pub fn swallow(mut stream: TcpStream) -> u64 {
+    let (mut buffer, mut read) = (vec![0; 1 << 18], 0);
+    loop {
+        match stream.read(&mut buffer).unwrap() {
+            0 => return read,
+            n => read += n as u64,
+        }
+    }
 }
 
 /// A host that sends without pause until it is stopped, to one that reads all.
@@ -118,16 +182,7 @@ impl Bulk {
             }
             sent
         });
-        let reader = thread::spawn(move || {
-            let (mut buffer, mut read) = (vec![0; 1 << 18], 0);
-            let mut stream = TcpStream::from(reads);
-            loop {
-                match stream.read(&mut buffer).unwrap() {
-                    0 => return read,
-                    n => read += n as u64,
-                }
-            }
-        });
+        let reader = thread::spawn(|| swallow(reads.into()));
         Bulk { running, writer, reader, _listener: listener }
     }
     /// Stops it; the bytes that were written, which are those that arrived.
