@@ -11,6 +11,13 @@ pub struct World {
 }
 
 const MSS: u32 = 1448;
+/// A millisecond in RTTs [us].
+pub const MS: u32 = 1000;
+
+/// Whether two numbers differ by at most a share of the second.
+pub fn close(ours: f64, theirs: f64, share: f64) -> bool {
+    (ours - theirs).abs() <= share * theirs.abs()
+}
 
 impl World {
     /// `subflows`: first window [packet] and RTT [us]; they join one after the other.
@@ -146,5 +153,17 @@ impl World {
         let (flow, instance) = &mut self.subflows[i];
         instance.send(flow);
         flow.pace_bytes_per_s
+    }
+    /// Packets acked for one packet of window, measured.
+    pub fn need(&mut self, i: usize) -> f64 {
+        let before = self.flow(i).cwnd;
+        let mut acked = 0;
+        self.flow_mut(i).cwnd_cnt = 0;
+        while self.flow(i).cwnd == before {
+            self.acked(i, 1);
+            acked += 1;
+            assert!(acked < 10_000_000);
+        }
+        f64::from(acked)
     }
 }

@@ -1,0 +1,132 @@
+//! Reno and CUBIC against RFC 5681 and RFC 9438, and what holds for every controller.
+
+mod world;
+
+use pathcast_congestion::{Event, INFINITE};
+use world::{MS, World};
+
+#[test]
+fn reno_doubles_in_slow_start_and_adds_one_per_rtt_after_it() {
+    let mut w = World::new("reno", &[], &[(10, 40 * MS)]);
+    for expected in [20, 40, 80] {
+        w.round(0);
+        assert_eq!(w.flow(0).cwnd, expected);
+    }
+    w.lose(0);
+    assert_eq!((w.flow(0).cwnd, w.flow(0).ssthresh), (40, 40));
+    for expected in 41..60 {
+        w.round(0);
+        assert_eq!(w.flow(0).cwnd, expected);
+    }
+}
+
+#[test]
+fn an_initial_ssthresh_ends_slow_start_for_every_controller_that_grows_by_doubling() {
+    for info in pathcast_congestion::controllers() {
+        let w = World::new(info.name, &[("initial_ssthresh_bytes", 20 * 1448)], &[(2, 40 * MS)]);
+        assert_eq!(w.flow(0).ssthresh, 20, "{}", info.name);
+        let w = World::new(info.name, &[("initial_ssthresh_bytes", 1)], &[(2, 40 * MS)]);
+        assert_eq!(w.flow(0).ssthresh, 2, "{}", info.name);
+        assert_eq!(World::new(info.name, &[], &[(2, 40 * MS)]).flow(0).ssthresh, INFINITE, "{}", info.name);
+    }
+}
+
+#[test]
+fn an_idle_application_does_not_open_the_window() {
+    for info in pathcast_congestion::controllers() {
+        let mut w = World::new(info.name, &[], &[(2, 40 * MS)]);
+        w.flow_mut(0).set_limited(false);
+        let before = w.flow(0).cwnd;
+        for _ in 0..20 {
+            w.round(0);
+        }
+        assert!(w.flow(0).cwnd <= before, "{}: {}", info.name, w.flow(0).cwnd);
+    }
+}
+
+#[test]
+fn cubic_follows_the_curve_of_rfc_9438() {
+    let (c, beta, rtt) = (0.4, 0.7, 0.1);
+    let mut w = World::new("cubic", &[], &[(1000, 100 * MS)]);
+    w.lose(0);
+    assert_eq!(w.flow(0).cwnd, 700);
+    let k = f64::cbrt((1000.0 - 700.0) / c);
+    w.round(0); // the epoch begins with its first ACK
+    for round in 2..200 {
+        w.round(0);
+        let t = f64::from(round) * rtt;
+        let curve: f64 = c * (t - k).powi(3) + 1000.0;
+        let friendly = 1000.0 * beta + 9.0 / 17.0 * t / rtt;
+        let expected = curve.max(friendly);
+        // target is the curve one RTT ahead, and it is followed with a lag of about one RTT
+        let lead = 3.0 * c * (t - k).powi(2) * rtt + 2.0;
+        let ours = f64::from(w.flow(0).cwnd);
+        assert!((ours - expected).abs() <= lead, "t {t}: {ours}, curve {expected}");
+    }
+    assert!(w.flow(0).cwnd > 1500, "{}", w.flow(0).cwnd);
+}
+
+#[test]
+fn cubic_is_no_slower_than_reno_on_short_paths() {
+    let mut w = World::new("cubic", &[], &[(20, 10 * MS)]);
+    w.lose(0);
+    let start = f64::from(w.flow(0).cwnd);
+    for round in 1..=10 {
+        w.round(0);
+        let friendly = start + 9.0 / 17.0 * f64::from(round);
+        assert!(f64::from(w.flow(0).cwnd) >= (friendly - 1.0).floor(), "round {round}: {}", w.flow(0).cwnd);
+    }
+}
+
+#[test]
+fn cubic_lowers_its_maximum_further_when_it_falls() {
+    // fast convergence: the plateau of the second loss is at (1 + beta) / 2 of the window, not at the window
+    let plateau = |fast| {
+        let mut w = World::new("cubic", &[("fast_convergence", fast)], &[(1000, 100 * MS)]);
+        w.lose(0);
+        w.lose(0);
+        for _ in 0..100 {
+            w.round(0);
+        }
+        w.flow(0).cwnd
+    };
+    assert!(plateau(1) < plateau(0));
+}
+
+#[test]
+fn cubic_starts_from_its_own_window_after_a_timeout() {
+    let mut w = World::new("cubic", &[], &[(1000, 100 * MS)]);
+    w.timeout(0);
+    w.flow_mut(0).cwnd = 700;
+    for _ in 0..50 {
+        w.round(0);
+    }
+    // K = 0, W_max = 700: 0.4 * 5^3 + 700; with the old W_max it would be near 970
+    assert!((740..=760).contains(&w.flow(0).cwnd), "{}", w.flow(0).cwnd);
+}
+
+#[test]
+fn a_spurious_timeout_is_undone() {
+    for info in pathcast_congestion::controllers() {
+        let mut w = World::new(info.name, &[], &[(40, 40 * MS)]);
+        let before = w.flow(0).cwnd;
+        w.timeout(0);
+        assert_eq!(w.undo(0), before, "{}", info.name);
+    }
+}
+
+#[test]
+fn idle_time_is_no_time_for_cubic() {
+    let run = |idle| {
+        let mut w = World::new("cubic", &[], &[(1000, 100 * MS)]);
+        w.lose(0);
+        for _ in 0..20 {
+            w.round(0);
+        }
+        w.wait(0, idle);
+        w.event(0, Event::TxStart);
+        w.round(0);
+        w.flow(0).cwnd
+    };
+    assert!(run(60_000_000).abs_diff(run(0)) <= 2);
+}
