@@ -70,6 +70,7 @@ mod agenda;
 mod ahead;
 mod amend;
 mod apps;
+mod carried;
 mod clock;
 mod conn;
 mod error;

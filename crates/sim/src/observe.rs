@@ -3,7 +3,7 @@
 use pathcast_base::Nanos;
 use pathcast_link::{Counters, Tally};
 
-use crate::apps::SubReport;
+use crate::carried::SubReport;
 use crate::tcp::Sender;
 
 /// Whoever watches.

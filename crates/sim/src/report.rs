@@ -5,7 +5,8 @@ use pathcast_congestion::INFINITE;
 use pathcast_scenario::Direction;
 use serde::Serialize;
 
-use crate::apps::{Carried, Flow, Pages, Source, SubReport, merge};
+use crate::apps::{Flow, Pages, Source};
+use crate::carried::{Carried, SubReport, merge};
 use crate::conn::Owner;
 use crate::network::Step;
 use crate::observe::Observer;

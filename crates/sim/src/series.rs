@@ -3,7 +3,7 @@
 use pathcast_base::Nanos;
 use serde::Serialize;
 
-use crate::apps::SubReport;
+use crate::carried::SubReport;
 use crate::observe::Observer;
 
 /// A subflow at one time.
