@@ -9,7 +9,7 @@ import pytest
 from pathcast.lab.learning.learn import Wish, learn
 from pathcast.lab.learning.model import Learnt
 from pathcast.lab.learning.predict import predict
-from pathcast.lab.learning.test_learning import Quiet
+from pathcast.lab.learning.testing import Quiet
 from pathcast.worlds.sim import Sim
 from pathcast.worlds.test_sim import CROSS, TWO
 from pathcast.worlds.topology import Topology
