@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pathcast.errors import PathcastError, missing, usage
+from pathcast.errors import missing, usage
+from pathcast.interruptible import interruptible
 
 # table: column: values
 Traces = dict[str, dict[str, Any]]
@@ -75,29 +75,8 @@ def simulate(scenario: Scenario, limits: Limits | None = None, trace_ns: int | N
 
     limits = limits or Limits()
     stop = _native.Stop()
-    result: list[Any] = []
-
-    def work() -> None:
-        arguments = (scenario.text, list(scenario.sets), scenario.source, stop)
-        try:
-            result.append(_native.simulate(*arguments, limits.events, limits.time_ns, trace_ns))
-        except BaseException as error:
-            result.append(error)
-
-    worker = threading.Thread(target=work, daemon=True)
-    worker.start()
-    try:
-        while worker.is_alive():
-            worker.join(0.1)
-    except BaseException:
-        stop.cancel()
-        worker.join(2)
-        raise
-    if isinstance(result[0], Exception):
-        raise result[0]
-    if isinstance(result[0], BaseException):  # a panic
-        raise PathcastError("internal", f"the simulator failed: {result[0]}", "please report it with the scenario")
-    text, columns = result[0]
+    arguments = (scenario.text, list(scenario.sets), scenario.source, stop, limits.events, limits.time_ns, trace_ns)
+    text, columns = interruptible(lambda: _native.simulate(*arguments), stop.cancel)
     return json.loads(text), _arrays(columns)
 
 

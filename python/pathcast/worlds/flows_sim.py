@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Sequence
 from typing import Any
 
-from pathcast.errors import PathcastError
+from pathcast.interruptible import interruptible
 from pathcast.worlds.flows import Flow, FlowsResult, LinkUse, Plan, Sample, SubflowSample, plans, rate
 from pathcast.worlds.results import Verdict
 from pathcast.worlds.topology import Topology
@@ -40,28 +39,9 @@ def _simulate(
 ) -> tuple[dict[str, Any], list[list[dict[str, Any]]]]:
     from pathcast import _native
 
-    stop, result = _native.Stop(), []
-
-    def work() -> None:
-        try:
-            result.append(_native.simulate_flows(topology.text, sets, None, stop, names, every_ns))
-        except BaseException as error:
-            result.append(error)
-
-    worker = threading.Thread(target=work, daemon=True)
-    worker.start()
-    try:
-        while worker.is_alive():
-            worker.join(0.1)
-    except BaseException:
-        stop.cancel()
-        worker.join(2)
-        raise
-    if isinstance(result[0], Exception):
-        raise result[0]
-    if isinstance(result[0], BaseException):  # a panic
-        raise PathcastError("internal", f"the simulator failed: {result[0]}", "please report it with the scenario")
-    report, series = map(json.loads, result[0])
+    stop = _native.Stop()
+    arguments = (topology.text, sets, None, stop, names, every_ns)
+    report, series = map(json.loads, interruptible(lambda: _native.simulate_flows(*arguments), stop.cancel))
     return report, series + [[] for _ in range(len(names) - len(series))]
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pathcast.errors import Exit, PathcastError, usage
+from pathcast.interruptible import interruptible
 from pathcast.worlds.results import Path, Transfer
 
 if TYPE_CHECKING:
@@ -97,33 +97,19 @@ class Verbs:
         if self.cancelled:
             raise PathcastError("interrupted", "interrupted", None, Exit.INTERRUPTED)
         job = _native.Job()
-        result: list[Any] = []
 
-        def work() -> None:
-            try:
-                started = time.monotonic()
-                document = json.loads(call(job))
-                result.append(Transfer.read(paths, {**document, "wall_s": time.monotonic() - started}))
-            except BaseException as error:
-                result.append(error)
+        def work() -> Transfer:
+            started = time.monotonic()
+            document = json.loads(call(job))
+            return Transfer.read(paths, {**document, "wall_s": time.monotonic() - started})
 
-        worker = threading.Thread(target=work, daemon=True)
-        worker.start()
-        try:
-            while worker.is_alive():
-                worker.join(0.1)
-                if self.cancelled:
-                    job.cancel()
-                if progress is not None:
-                    progress(job.acked())
-        except BaseException:
-            job.cancel()
-            deadline = time.monotonic() + 2
-            while worker.is_alive() and time.monotonic() < deadline:
-                worker.join(0.1)
-            raise
-        if isinstance(result[0], BaseException):
-            raise result[0]
+        def meanwhile() -> None:
+            if self.cancelled:
+                job.cancel()
+            if progress is not None:
+                progress(job.acked())
+
+        result = interruptible(work, job.cancel, meanwhile)
         if self._controls is not None:
-            return replace(result[0], control=self._controls.name(result[0].control))
-        return result[0]
+            return replace(result, control=self._controls.name(result.control))
+        return result

@@ -1,0 +1,49 @@
+"""Native work that takes long, in a thread of its own, so that a signal ends it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from pathcast.errors import PathcastError
+
+T = TypeVar("T")
+_LOOK_S = 0.1
+# how long work may take to end when it is told to
+_PATIENCE_S = 2.0
+
+
+def interruptible(
+    work: Callable[[], T], cancel: Callable[[], None], meanwhile: Callable[[], object] | None = None
+) -> T:
+    """What `work` returns or raises.
+
+    `cancel` tells it to end, where anything is raised here meanwhile; `meanwhile` is called ten times a second.
+    """
+    result: list[Any] = []
+
+    def run() -> None:
+        try:
+            result.append((work(), None))
+        except BaseException as error:
+            result.append((None, error))
+
+    worker = threading.Thread(target=run, daemon=True)
+    worker.start()
+    try:
+        while worker.is_alive():
+            worker.join(_LOOK_S)
+            if meanwhile is not None:
+                meanwhile()
+    except BaseException:
+        cancel()
+        worker.join(_PATIENCE_S)
+        raise
+    [(value, error)] = result
+    if error is None:
+        return value
+    if isinstance(error, Exception):
+        raise error
+    hint = "please report it, with the scenario or the command"
+    raise PathcastError("internal", f"native code failed: {error}", hint) from error  # a panic
