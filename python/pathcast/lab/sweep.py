@@ -8,7 +8,6 @@ out.
 
 from __future__ import annotations
 
-import fcntl
 import functools
 import hashlib
 import itertools
@@ -25,6 +24,7 @@ from statistics import median
 from typing import Any
 
 from pathcast.errors import PathcastError, usage
+from pathcast.lab.lines import Lines
 from pathcast.lab.rundir import RunDir
 from pathcast.lab.simulation import Limits, Scenario, pair, simulate
 
@@ -121,26 +121,18 @@ class Sweep:
 
     def __init__(self, scenario: Scenario, grid: Grid, limits: Limits, directory: RunDir) -> None:
         self.scenario, self.grid, self.limits, self.directory = scenario, grid, limits, directory
+        self._lines = Lines(directory.path / "samples.jsonl", lambda line: line.get("schema") == SCHEMA)
         self.samples = [self._sample(sets) for sets in grid.settings()]
         if all(sample.error for sample in self.samples):
             error = self.samples[0].error
             raise PathcastError(error["code"], error["message"], error["hint"], error["exit"])
 
     def __enter__(self) -> Sweep:
-        path = self.directory.path / "samples.jsonl"
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(self._file)
-            raise PathcastError("busy", f"another sweep writes to {self.directory.path}", "wait for its end") from None
-        self.stored = _stored(path)
-        if path.stat().st_size and not path.read_bytes().endswith(b"\n"):
-            os.write(self._file, b"\n")  # a line that was not written to its end
+        self._lines.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        os.close(self._file)
+        self._lines.__exit__()
 
     def todo(self) -> list[Sample]:
         """Samples that are not finished, each key once. One that failed is tried again."""
@@ -175,7 +167,7 @@ class Sweep:
         return Sample(hashlib.sha256(f"{code()}\n{checked}".encode()).hexdigest(), sets, error)
 
     def _finished(self, key: str) -> bool:
-        line = self.stored.get(key)
+        line = self._lines.stored.get(key)
         if line is None or line["error"] is not None:
             return False
         # with other limits a run that met one may go on
@@ -203,17 +195,12 @@ class Sweep:
                 found.close()
 
     def _keep(self, key: str, outcome: dict[str, Any]) -> None:
-        line = {"schema": SCHEMA, "key": key, "code": code(), "limits": self._limits(), **outcome}
-        data = json.dumps(line, separators=(",", ":"), allow_nan=False).encode() + b"\n"
-        self.stored[key] = line
-        while data:
-            data = data[os.write(self._file, data) :]
-        os.fsync(self._file)
+        self._lines.add({"schema": SCHEMA, "key": key, "code": code(), "limits": self._limits(), **outcome})
 
     def _document(self, computed: int) -> dict[str, Any]:
         failed, stopped = [], []
         for number, sample in enumerate(self.samples):
-            line = self.stored[sample.key]
+            line = self._lines.stored[sample.key]
             about = {"sample": number, "set": dict(sample.sets)}
             if line["error"] is not None:
                 failed.append({**about, "error": line["error"]})
@@ -233,7 +220,7 @@ class Sweep:
         """A row for each setting and flow, over the seeds."""
         groups: dict[tuple, list[dict[str, Any]]] = {}
         for sample in self.samples:
-            line = self.stored[sample.key]
+            line = self._lines.stored[sample.key]
             setting = tuple((key, value) for key, value in sample.sets if key != "seed")
             for flow in line["report"]["flows"] if line["error"] is None else ():
                 groups.setdefault((setting, flow["name"]), []).append(flow)
@@ -255,7 +242,7 @@ class Sweep:
         return rows
 
     def _write(self, document: dict[str, Any]) -> None:
-        self.directory.columns("samples", _table(self.grid, self.samples, self.stored))
+        self.directory.columns("samples", _table(self.grid, self.samples, self._lines.stored))
         about = {"world": "sim", "scenario": self.scenario.source, "set": dict(self.scenario.sets)}
         swept = {key: list(values) for key, values in zip(self.grid.keys, self.grid.values, strict=True)}
         self.directory.run({**about, "sweep": swept, "code": code(), "result": document})
@@ -285,19 +272,6 @@ def _uninterrupted() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, old)
-
-
-def _stored(path: Path) -> dict[str, dict[str, Any]]:
-    """The lines of a file by their keys, the last one of each; a line that is not whole is left out."""
-    found = {}
-    for text in path.read_bytes().splitlines():
-        try:
-            line = json.loads(text)
-        except ValueError:
-            continue
-        if isinstance(line, dict) and line.get("schema") == SCHEMA:
-            found[line["key"]] = line
-    return found
 
 
 def _table(grid: Grid, samples: Sequence[Sample], stored: dict[str, dict[str, Any]]) -> Any:

@@ -187,7 +187,7 @@ def test_two_sweeps_do_not_share_a_directory(tmp_path):
     scenario, grid = Scenario.load(SHARED), Grid.parse(["subflows=1"])
     with (
         Sweep(scenario, grid, Limits(), RunDir(tmp_path)),
-        pytest.raises(PathcastError, match="another sweep"),
+        pytest.raises(PathcastError, match="another run writes to"),
         Sweep(scenario, grid, Limits(), RunDir(tmp_path)),
     ):
         pass

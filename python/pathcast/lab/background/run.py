@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 from pathcast.errors import PathcastError
 from pathcast.lab.background.cells import ROLES, Cell, scenario, times
 from pathcast.lab.background.runners import RUNNERS, Runner
+from pathcast.lab.lines import Lines
 
 SCHEMA = "pathcast.background-run/1"
 Pair = tuple[Cell, int]
@@ -53,17 +53,9 @@ def pair_lines(pairs: Iterable[Pair], clock: str, found: Callable[[Run], Mapping
     return lines
 
 
-def stored(path: Path) -> dict[str, dict[str, Any]]:
-    """The lines of a file by key; one that was not written to its end is left out, and so are failures."""
-    found = {}
-    for text in path.read_bytes().splitlines() if path.exists() else ():
-        try:
-            line = json.loads(text)
-        except ValueError:
-            continue
-        if isinstance(line, dict) and line.get("schema") == SCHEMA and "bytes" in line:
-            found[line["key"]] = line
-    return found
+def finished(line: Mapping[str, Any]) -> bool:
+    """Whether a line has a result; one that failed is run again by the next command."""
+    return line.get("schema") == SCHEMA and "bytes" in line
 
 
 def run(
@@ -83,23 +75,15 @@ def run(
     version = RUNNERS[world]().version()
     by_seed = sorted(pairs, key=lambda pair: pair[1])  # a grid that is broken off has few seeds everywhere
     wanted = {one.key(version): one for pair in by_seed for one in runs(pair, clock).values()}
-    lines = stored(path)
-    missing = {key: one for key, one in wanted.items() if key not in lines}
-    done(left := len(missing))
-    work = (delayed(_line)(key, one, world) for key, one in missing.items())
-    ready = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs")(work)
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
-    try:
-        if path.stat().st_size and not path.read_bytes().endswith(b"\n"):
-            os.write(file, b"\n")
+    with Lines(path, finished) as lines:
+        missing = {key: one for key, one in wanted.items() if key not in lines.stored}
+        done(left := len(missing))
+        work = (delayed(_line)(key, one, world) for key, one in missing.items())
+        ready = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs")(work)
         for line in ready:
-            os.write(file, json.dumps(line, separators=(",", ":")).encode() + b"\n")
-            os.fsync(file)
-            lines[line["key"]] = line
+            lines.add(line)
             done(left := left - 1)
-    finally:
-        os.close(file)
-    return pair_lines(pairs, clock, lambda one: lines[one.key(version)])
+    return pair_lines(pairs, clock, lambda one: lines.stored[one.key(version)])
 
 
 def _line(key: str, one: Run, world: str) -> dict[str, Any]:

@@ -8,9 +8,10 @@ from pathcast.errors import PathcastError
 from pathcast.lab.background import run as running
 from pathcast.lab.background.__main__ import main
 from pathcast.lab.background.cells import BACKGROUND, FOREGROUND, HALF, ROLES, Cell, cells, scenario, times
-from pathcast.lab.background.run import pair_lines, stored
+from pathcast.lab.background.run import finished, pair_lines
 from pathcast.lab.background.runners import SimRunner
 from pathcast.lab.background.table import markdown, rows
+from pathcast.lab.lines import stored
 
 CELL = Cell("nice", 20, 100, 1.0, "reno")
 
@@ -91,9 +92,9 @@ def test_what_is_stored_is_not_run_again(tmp_path, monkeypatch):
     path.write_text(path.read_text() + '{"schema": "broken off')
     assert running.run([*pairs, (CELL, 3)], "sim", "sim", path)[:2] == first
     assert len(known.runs) == runs + len(ROLES)
-    assert len(stored(path)) == 3 * len(ROLES)
+    assert len(stored(path, finished)) == 3 * len(ROLES)
     running.run(pairs, "sim", "emu", path)  # other durations are another run
-    assert len(stored(path)) == 5 * len(ROLES)
+    assert len(stored(path, finished)) == 5 * len(ROLES)
 
 
 def test_a_pair_that_failed_is_left_out_and_run_again_by_the_next_command(tmp_path, monkeypatch):
@@ -125,7 +126,7 @@ def test_the_simulator_counts_an_interval():
 def test_the_command_writes_its_tables(tmp_path, capsys):
     arguments = ["--quick", "--controllers", "lp", "--buffers", "1", "--foregrounds", "reno", "--times", "emu"]
     assert main([*arguments, "--out", str(tmp_path)]) == 0
-    assert len(stored(tmp_path / "runs.jsonl")) == 2 * len(ROLES)
+    assert len(stored(tmp_path / "runs.jsonl", finished)) == 2 * len(ROLES)
     assert (tmp_path / "cells.csv").read_text().count("\n") == 2
     assert json.loads((tmp_path / "run.json").read_text())["pairs"] == 2
     assert "| lp | 20 | 20 | 1 | reno |" in capsys.readouterr().out

@@ -8,13 +8,13 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pathcast.errors import PathcastError
+from pathcast.lab.lines import Lines
 from pathcast.lab.rundir import RunDir
 
 Cell = TypeVar("Cell")
@@ -47,34 +47,19 @@ def run(cells: Iterable[Cell], seeds: Iterable[int], measure: Measure, path: Pat
 
     wanted = [(cell, seed) for seed in seeds for cell in cells]
     keys = {pair: key(*pair, measure) for pair in wanted}
-    lines = _stored(path)
-    missing = [pair for pair in wanted if keys[pair] not in lines]
-    results = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs")(
-        delayed(_line)(keys[pair], measure, *pair) for pair in missing
-    )
-    with path.open("a") as file:
+    with Lines(path, lambda line: "valid" in line) as lines:
+        missing = [pair for pair in wanted if keys[pair] not in lines.stored]
+        results = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs")(
+            delayed(_line)(keys[pair], measure, *pair) for pair in missing
+        )
         for number, line in enumerate(results, 1):
-            file.write(json.dumps(line, separators=(",", ":")) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-            lines[line["key"]] = line
+            lines.add(line)
             print(f"\r{len(missing) - number} runs left ", end="", file=sys.stderr, flush=True)
-    return [lines[keys[pair]] for pair in wanted]
+    return [lines.stored[keys[pair]] for pair in wanted]
 
 
 def _line(name: str, measure: Measure, cell: Any, seed: int) -> dict[str, Any]:
     return {"key": name, "cell": vars(cell), "seed": seed, **tried(measure, cell, seed)}
-
-
-def _stored(path: Path) -> dict[str, dict[str, Any]]:
-    found = {}
-    for text in path.read_text().splitlines() if path.exists() else ():
-        try:
-            line = json.loads(text)
-        except ValueError:
-            continue  # one that was not written to its end
-        found[line["key"]] = line
-    return found
 
 
 def command(

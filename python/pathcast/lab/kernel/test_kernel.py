@@ -41,6 +41,8 @@ def test_what_is_stored_is_not_run_again(tmp_path):
     path.write_text(path.read_text() + '{"broken o')
     assert run([*cells, Cell(3)], [1, 2], measure, path, jobs=1)[0] == lines[0]
     assert CALLS == [(1, 1), (2, 1), (1, 2), (2, 2), (3, 1), (3, 2)]
+    run([*cells, Cell(3)], [1, 2], measure, path, jobs=1)
+    assert len(CALLS) == 6  # the first line after the broken one is a line of its own
 
 
 def test_a_late_run_is_repeated_and_counted():

@@ -1,0 +1,62 @@
+"""Results of a long experiment, each a line of JSON, so that one that was broken off continues where it was.
+
+A line is synced to the disc as soon as its result is there, and is found again by its `key`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pathcast.errors import PathcastError
+
+Line = dict[str, Any]
+
+
+class Lines:
+    """A file of results. Use it in a `with`: while it lasts nobody else can write there (`busy`)."""
+
+    def __init__(self, path: Path, counts: Callable[[Line], bool]) -> None:
+        """`counts` says of a line that was read whether it is a result; others are as if they were not there."""
+        self.path, self._counts = path, counts
+        self.stored: dict[str, Line] = {}
+
+    def __enter__(self) -> Lines:
+        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._file)
+            raise PathcastError("busy", f"another run writes to {self.path.parent}", "wait for its end") from None
+        self.stored = stored(self.path, self._counts)
+        if self.path.stat().st_size and not self.path.read_bytes().endswith(b"\n"):
+            os.write(self._file, b"\n")  # a line that was not written to its end
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._file)
+
+    def add(self, line: Line) -> None:
+        """Keeps a result; it is on the disc when this returns."""
+        data = json.dumps(line, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+        self.stored[line["key"]] = line
+        while data:
+            data = data[os.write(self._file, data) :]
+        os.fsync(self._file)
+
+
+def stored(path: Path, counts: Callable[[Line], bool]) -> dict[str, Line]:
+    """The lines of a file by their keys, the last one of each; a line that is not whole is left out."""
+    found = {}
+    for text in path.read_bytes().splitlines() if path.exists() else ():
+        try:
+            line = json.loads(text)
+        except ValueError:
+            continue
+        if isinstance(line, dict) and "key" in line and counts(line):
+            found[line["key"]] = line
+    return found
