@@ -100,7 +100,7 @@ fn lock_path(directory: &Path, address: IpAddr) -> io::Result<PathBuf> {
     Ok(directory.join(format!("endpoint-{}-{namespace}", address.to_string().replace(':', "_"))))
 }
 
-/// Locks the file, which may be removed by another just before; waits only if `wait`.
+/// Locks the file, which another may remove just before; `kind` says how, and whether to wait.
 fn lock(path: &Path, kind: i32) -> io::Result<File> {
     loop {
         let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path)?;

@@ -3,7 +3,6 @@
 use std::ffi::CString;
 use std::mem::zeroed;
 use std::os::fd::RawFd;
-use std::ptr::null;
 use std::sync::atomic::Ordering;
 
 use crate::maker::{Counts, take_over};
@@ -204,9 +203,9 @@ impl Forked {
             }
             let name = self.control.as_bytes();
             if fd >= 0 && !name.is_empty() {
-                let value = if name.is_empty() { null() } else { name.as_ptr() };
+                let value = name.as_ptr().cast();
                 // the cgroup's program sets it on every subflow; this makes it the connection's own too
-                libc::setsockopt(fd, libc::IPPROTO_TCP, libc::TCP_CONGESTION, value.cast(), name.len() as _);
+                libc::setsockopt(fd, libc::IPPROTO_TCP, libc::TCP_CONGESTION, value, name.len() as _);
             }
             fd
         }

@@ -54,9 +54,12 @@ impl World {
         let name = format!("pclaunch{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let directory = std::env::temp_dir().join(&name);
         let world = World { name, directory };
-        if let Err(why) = world.build() {
-            return skip(&format!("network namespaces cannot be made here: {why}"));
+        for host in ["c", "s"] {
+            if let Err(why) = ip(&format!("netns add {}{host}", world.name)) {
+                return skip(&format!("network namespaces cannot be made here: {why}"));
+            }
         }
+        world.build().unwrap_or_else(|why| panic!("{why}")); // what has namespaces has the rest
         Some(world)
     }
 
@@ -64,7 +67,6 @@ impl World {
         fs::create_dir_all(&self.directory).map_err(|e| e.to_string())?;
         let (c, s) = (format!("{}c", self.name), format!("{}s", self.name));
         for host in [&c, &s] {
-            ip(&format!("netns add {host}"))?;
             ip(&format!("-n {host} link set lo up"))?;
         }
         ip(&format!("-n {s} addr add {SERVER}/32 dev lo"))?;
@@ -134,7 +136,9 @@ impl World {
         match cc.output() {
             Ok(o) if o.status.success() => Some(program.display().to_string()),
             Ok(o) => {
-                println!("SKIPPED: {test}: no static programs here: {}", String::from_utf8_lossy(&o.stderr));
+                let why = String::from_utf8_lossy(&o.stderr);
+                assert!(why.contains("cannot find -l"), "{why}"); // else the program is wrong
+                println!("SKIPPED: {test}: no static libraries here: {}", why.lines().next().unwrap_or_default());
                 None
             }
             Err(e) => {
