@@ -68,7 +68,8 @@ struct Row {
     pad: u32,
     state: [u8; 256],
 }
-const _: () = assert!(size_of::<Row>() == 416);
+pub(crate) const ROW_BYTES: usize = size_of::<Row>();
+const _: () = assert!(ROW_BYTES == 416);
 // SAFETY: integers, 416 bytes without padding: the sizes of the fields add up to it
 unsafe impl Plain for Row {}
 
@@ -200,6 +201,7 @@ impl PathSum {
         Some(PathSum { local, remote, flows, bytes_acked, bytes_sent, bytes_received, retransmitted })
     }
 }
+pub(crate) const SUM_BYTES: usize = size_of::<[u64; 5]>();
 // SAFETY: integers without padding
 unsafe impl Plain for [u64; 5] {}
 

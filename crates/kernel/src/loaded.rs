@@ -9,13 +9,15 @@ use pathcast_congestion::{Info, Params, controller};
 
 use crate::cost::ProgramCost;
 use crate::error::KernelError;
-use crate::flows::{Counts, FlowView, PathSum};
+use crate::flows::{Counts, FlowView, PathSum, ROW_BYTES, SUM_BYTES};
 use crate::object::{attach, has_source, load, names, object, ready, registered};
 use crate::pins::{self, Pin};
 
 /// Goes up whenever something that is read from maps changes its form.
 const LAYOUT: u32 = 1;
 const PLACEHOLDER: &str = "pc_placeholder";
+/// The size of `struct about`: layout, controller and version.
+const ABOUT_BYTES: usize = 64;
 const FIRST: [u8; 4] = [0; 4]; // the key of maps with one element
 
 /// The maps that are pinned beside the link, and the ends of their names in the object.
@@ -110,9 +112,11 @@ impl Request {
             let name = map.name().to_string_lossy().into_owned();
             if names(&name, ".data") {
                 let values: Vec<u8> = self.params.values().iter().flat_map(|value| value.to_ne_bytes()).collect();
-                let data = map.initial_value_mut().filter(|data| data.len() == values.len());
-                data.ok_or_else(|| KernelError::refused("setting the parameters", "another number of them"))?
-                    .copy_from_slice(&values);
+                let data = map.initial_value_mut().unwrap_or_default();
+                if data.len() != values.len() {
+                    return Err(size("setting the parameters", data.len(), values.len()));
+                }
+                data.copy_from_slice(&values);
             } else if let (MapType::Hash, Some(n), true) =
                 (map.map_type(), self.entries, name == GROUPS || name == "flows")
             {
@@ -121,6 +125,12 @@ impl Request {
         }
         Ok(())
     }
+}
+
+/// A map that is not as this version has it.
+fn size(what: &str, bytes: usize, expected: usize) -> KernelError {
+    let why = format!("{bytes} bytes where {expected} are expected: another version of pathcast has loaded it");
+    KernelError::refused(what, why)
 }
 
 /// The maps of [`MAPS`] by name.
@@ -154,7 +164,7 @@ impl Maps {
     }
     /// Says to whoever finds the maps pinned what they are of.
     fn introduce(&self, controller: &str) -> Result<(), KernelError> {
-        let mut bytes = vec![0; 64];
+        let mut bytes = vec![0; ABOUT_BYTES];
         bytes[..4].copy_from_slice(&LAYOUT.to_ne_bytes());
         bytes[8..8 + controller.len()].copy_from_slice(controller.as_bytes());
         let version = env!("CARGO_PKG_VERSION").as_bytes();
@@ -164,8 +174,10 @@ impl Maps {
     }
     /// Layout, controller and version.
     pub(crate) fn about(&self) -> Result<(u32, String, String), KernelError> {
-        let bytes = self.read("about", &FIRST)?.filter(|bytes| bytes.len() == 64);
-        let bytes = bytes.ok_or_else(|| KernelError::refused("reading `about`", "another size"))?;
+        let bytes = self.read("about", &FIRST)?.unwrap_or_default();
+        if bytes.len() != ABOUT_BYTES {
+            return Err(size("reading `about`", bytes.len(), ABOUT_BYTES));
+        }
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end_matches('\0').to_owned();
         let layout = u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
         Ok((layout, text(&bytes[8..40]), text(&bytes[40..64])))
@@ -253,7 +265,7 @@ impl Loaded {
         let mut params = Params::new(info);
         let bytes = self.maps.read("params", &FIRST)?.unwrap_or_default();
         if bytes.len() != 4 * info.params.len() {
-            return Err(KernelError::refused("reading the parameters", "another version of pathcast has loaded it"));
+            return Err(size("reading the parameters", bytes.len(), 4 * info.params.len()));
         }
         for (param, value) in info.params.iter().zip(bytes.chunks_exact(4)) {
             let value = u32::from_ne_bytes(value.try_into().expect("chunks of four"));
@@ -287,7 +299,7 @@ impl Loaded {
             let id = u64::from_ne_bytes(key.as_slice().try_into().unwrap_or_default());
             if let Some(row) = self.maps.read("flows", &key)? {
                 let view = FlowView::read(&self.controller, state_bytes, id, &row);
-                views.insert(id, view.ok_or_else(|| KernelError::refused("reading `flows`", "another size"))?);
+                views.insert(id, view.ok_or_else(|| size("reading `flows`", row.len(), ROW_BYTES))?);
             }
         }
         Ok(views.into_values().collect())
@@ -302,7 +314,7 @@ impl Loaded {
         for key in self.maps.get("sums").keys() {
             if let Some(value) = self.maps.read("sums", &key)? {
                 let sum = PathSum::read(&key, &value);
-                let sum = sum.ok_or_else(|| KernelError::refused("reading `sums`", "another size"))?;
+                let sum = sum.ok_or_else(|| size("reading `sums`", value.len(), SUM_BYTES))?;
                 sums.insert((sum.local, sum.remote), sum);
             }
         }
@@ -320,7 +332,7 @@ impl Loaded {
     /// Runtime: the counts cannot be read.
     pub fn counts(&self) -> Result<Counts, KernelError> {
         let bytes = self.maps.read("counts", &FIRST)?.unwrap_or_default();
-        Counts::read(&bytes).ok_or_else(|| KernelError::refused("reading the counts", "another size"))
+        Counts::read(&bytes).ok_or_else(|| size("reading the counts", bytes.len(), size_of::<Counts>()))
     }
 
     /// Unregisters it, and removes its pins. Sockets that use it keep it until they end.

@@ -127,7 +127,7 @@ pub(crate) fn globals(object: &Object, section: &str) -> Result<Vec<u8>, KernelE
     let what = || format!("reading {section}");
     let map = object
         .maps()
-        .find(|map| map.name().to_string_lossy().ends_with(section)) // before it stands the object's name
+        .find(|map| names(&map.name().to_string_lossy(), section))
         .ok_or_else(|| KernelError::refused(what(), "there is no such section"))?;
     let value =
         map.lookup(&0u32.to_ne_bytes(), libbpf_rs::MapFlags::ANY).map_err(|e| KernelError::refused(what(), e))?;
