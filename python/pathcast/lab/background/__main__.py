@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _run(options)
     except PathcastError as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
-        return int(error.document()["error"]["exit"])
+        return int(error.exit)
     except KeyboardInterrupt:
         print("interrupted; the same command continues", file=sys.stderr)
         return 130

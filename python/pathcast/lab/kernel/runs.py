@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pathcast.errors import PathcastError
+from pathcast.errors import PathcastError, usage
 from pathcast.lab.lines import Lines
 from pathcast.lab.rundir import RunDir
 
@@ -75,6 +75,8 @@ def command(
     try:
         directory = RunDir(options.out)
         chosen = [cell for cell in cells if options.only in repr(cell)]
+        if not chosen:
+            raise usage(f"--only `{options.only}` is in the text of no cell; one of them is {cells[0]!r}")
         lines = run(chosen, range(1, options.runs + 1), measure, directory.path / "runs.jsonl", options.jobs)
         header, *rows = table(lines)
         directory.table("cells", header, rows)

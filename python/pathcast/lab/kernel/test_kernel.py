@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from pathcast.lab.kernel import beside, coupling, inline
-from pathcast.lab.kernel.runs import markdown, run, tried
+from pathcast.lab.kernel.runs import command, markdown, run, tried
 from pathcast.worlds.topology import Topology
 
 
@@ -101,6 +101,12 @@ def test_coupling_is_judged_by_its_bars():
     assert row[-1] == "holds"
     [_, row] = coupling.table([coupled(gsam, (9e6,))])
     assert row[-1] == "nothing seen"
+
+
+def test_cells_that_do_not_exist_are_refused(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["x", "--only", "nothing", "--out", str(tmp_path)])
+    assert command("x", [Cell(1)], measure, lambda lines: []) == 2
+    assert "--only `nothing` is in the text of no cell; one of them is Cell(number=1)" in capsys.readouterr().err
 
 
 def test_tables_are_markdown():
