@@ -10,32 +10,12 @@ import pytest
 from pathcast.errors import Exit, PathcastError
 from pathcast.worlds.emu import Emu, Topology
 from pathcast.worlds.sim import Sim
+from pathcast.worlds.testing import two_paths
 
 pytestmark = pytest.mark.privileged
 
-TEXT = """
-name = "compete"
-end = "3s"
-[[link]]
-name = "wan1"
-a = "client"
-b = "server"
-rate = "10Mbit"
-delay = "10ms"
-queue = "50 packets"
-[[link]]
-name = "wan2"
-a = "client"
-b = "server"
-rate = "10Mbit"
-delay = "15ms"
-queue = "50 packets"
-[[path]]
-name = "path1"
-links = ["wan1"]
-[[path]]
-name = "path2"
-links = ["wan2"]
+LINKS = 'name = "compete"\nend = "3s"\n' + two_paths("10Mbit", ("10ms", "15ms"), "50 packets")
+FLOWS = """
 [[flow]]
 name = "first"
 paths = ["path1"]
@@ -64,7 +44,7 @@ web = {}
 
 @pytest.fixture(scope="module")
 def world():
-    with Emu(Topology.parse(TEXT)) as world:
+    with Emu(Topology.parse(LINKS + FLOWS)) as world:
         yield world
 
 
@@ -116,7 +96,7 @@ def test_a_multipath_flow_fills_both_paths(world):
 
 def test_what_is_broken_off_is_not_sent_any_more():
     slow = [f"link.{link}.{value}" for link in ("wan1", "wan2") for value in ("rate=1Mbit", "queue=8 packets")]
-    with Emu(Topology.parse(TEXT, slow)) as world:
+    with Emu(Topology.parse(LINKS + FLOWS, slow)) as world:
         for name in ("first", "both"):
             world.flows([name], until=1.5)
             before = counters(world)
@@ -145,7 +125,7 @@ def test_the_kernel_may_have_another_name_for_a_controller(world):
 
 def test_changes_come_again_with_every_run():
     change = '\n[[change]]\nat = "1s"\nlink = "wan1"\nrate = "2Mbit"\n'
-    with Emu(Topology.parse(TEXT + change)) as world:
+    with Emu(Topology.parse(LINKS + FLOWS + change)) as world:
         time.sleep(1.2)
         for _ in range(2):
             [first] = world.flows(["first"], until=2.5).flows
@@ -154,7 +134,7 @@ def test_changes_come_again_with_every_run():
 
 
 def test_a_flow_whose_way_is_dead_has_an_error_and_the_others_go_on():
-    with Emu(Topology.parse(TEXT, ["link.wan2.loss=1"])) as world:
+    with Emu(Topology.parse(LINKS + FLOWS, ["link.wan2.loss=1"])) as world:
         first, short = world.flows(["first", "short"]).flows
         assert first.error is None
         assert first.bytes_acked > 1_000_000
@@ -164,7 +144,7 @@ def test_a_flow_whose_way_is_dead_has_an_error_and_the_others_go_on():
 
 def test_many_flows_at_once():
     flows = "".join(f'[[flow]]\nname = "f{n}"\npaths = ["path{1 + n % 2}"]\ncontrol = "reno"\n' for n in range(16))
-    with Emu(Topology.parse(TEXT.split("[[flow]]")[0] + flows)) as world:
+    with Emu(Topology.parse(LINKS + flows)) as world:
         result = world.flows()
         assert [flow.error for flow in result.flows] == [None] * 16
         total = sum(flow.goodput(1, 2.9) for flow in result.flows)
@@ -172,7 +152,7 @@ def test_many_flows_at_once():
 
 
 def test_cancel_ends_a_run():
-    with Emu(Topology.parse(TEXT)) as world:
+    with Emu(Topology.parse(LINKS + FLOWS)) as world:
         threading.Timer(1.0, world.cancel).start()
         began = time.monotonic()
         with pytest.raises(PathcastError) as error:
@@ -188,5 +168,5 @@ def test_the_simulator_gives_the_same_document(world):
         return [keys(value[0])] if isinstance(value, list | tuple) and value else None
 
     names = ["first", "both"]
-    with Sim(Topology.parse(TEXT)) as sim:
+    with Sim(Topology.parse(LINKS + FLOWS)) as sim:
         assert keys(sim.flows(names).document()) == keys(world.flows(names).document())

@@ -13,34 +13,9 @@ from pathcast.cli.learn import duration
 from pathcast.cli.runner import run
 from pathcast.errors import Exit, PathcastError
 from pathcast.keys import OPEN_ID, OPEN_SECRET
+from pathcast.worlds.testing import two_paths
 
-SMALL = """
-name = "small"
-
-[[link]]
-name = "wan1"
-a = "client"
-b = "server"
-rate = "20Mbit"
-delay = "10ms"
-queue = "100 packets"
-
-[[link]]
-name = "wan2"
-a = "client"
-b = "server"
-rate = "20Mbit"
-delay = "20ms"
-queue = "100 packets"
-
-[[path]]
-name = "path1"
-links = ["wan1"]
-
-[[path]]
-name = "path2"
-links = ["wan2"]
-"""
+SMALL = 'name = "small"\n' + two_paths("20Mbit", ("10ms", "20ms"), "100 packets")
 
 
 @pytest.fixture(autouse=True)

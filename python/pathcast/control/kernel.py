@@ -149,14 +149,14 @@ class Instance:
         return self.name is None
 
     def ask(self, verb: str, **arguments: Any) -> dict[str, Any]:
-        """`describe` or `flows`, of the process that holds it or from its pinned maps."""
+        """`describe`, `flows` or `set` (`params`), of the process that holds it or through its pinned maps."""
         from pathcast import _native, daemon
 
         if self.path is None:
             return daemon.Daemon(self._record()).ask(verb, **arguments)
         loaded = _native.Controller.open(Path(self.path))
         try:
-            return json.loads(getattr(loaded, verb)(*([list(a.items()) for a in arguments.values()])))
+            return json.loads(getattr(loaded, verb)(*(list(params.items()) for params in arguments.values())))
         finally:
             loaded.close()
 

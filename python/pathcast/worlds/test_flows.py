@@ -10,32 +10,11 @@ import pytest
 from pathcast.errors import Exit, PathcastError
 from pathcast.worlds.flows import Sample, plans
 from pathcast.worlds.sim import Sim
+from pathcast.worlds.testing import two_paths
 from pathcast.worlds.topology import Topology
 
-TEXT = """
-name = "compete"
-seed = 5
-end = "6s"
-[[link]]
-name = "wan1"
-a = "client"
-b = "server"
-rate = "10Mbit"
-delay = "10ms"
-queue = "50 packets"
-[[link]]
-name = "wan2"
-a = "client"
-b = "server"
-rate = "10Mbit"
-delay = "15ms"
-queue = "50 packets"
-[[path]]
-name = "path1"
-links = ["wan1"]
-[[path]]
-name = "path2"
-links = ["wan2"]
+LINKS = 'name = "compete"\nseed = 5\nend = "6s"\n' + two_paths("10Mbit", ("10ms", "15ms"), "50 packets")
+FLOWS = """
 [[flow]]
 name = "first"
 paths = ["path1"]
@@ -60,7 +39,7 @@ web = { page = "20KB", think = "100ms" }
 
 
 def topology(*sets):
-    return Topology.parse(TEXT, sets)
+    return Topology.parse(LINKS + FLOWS, sets)
 
 
 @pytest.fixture
@@ -107,7 +86,7 @@ def test_wrong_times_between_samples_and_scenarios_without_flows_are_refused(wor
     for every in (0.0, -1.0, float("nan"), 1e9):
         with pytest.raises(PathcastError, match=r"allowed are 0\.001 to 3600"):
             world.flows(every_s=every)
-    bare = Topology.parse(TEXT.split("[[flow]]")[0])
+    bare = Topology.parse(LINKS)
     with Sim(bare) as other, pytest.raises(PathcastError, match="`compete` has no"):
         other.flows()
 

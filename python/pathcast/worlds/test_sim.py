@@ -9,31 +9,10 @@ import pytest
 
 from pathcast.errors import Exit, PathcastError
 from pathcast.worlds.sim import Sim
+from pathcast.worlds.testing import two_paths
 from pathcast.worlds.topology import Topology
 
-TWO = """
-name = "two"
-[[link]]
-name = "wan1"
-a = "client"
-b = "server"
-rate = "20Mbit"
-delay = "10ms"
-queue = "100 packets"
-[[link]]
-name = "wan2"
-a = "client"
-b = "server"
-rate = "20Mbit"
-delay = "25ms"
-queue = "100 packets"
-[[path]]
-name = "path1"
-links = ["wan1"]
-[[path]]
-name = "path2"
-links = ["wan2"]
-"""
+TWO = 'name = "two"\n' + two_paths("20Mbit", ("10ms", "25ms"), "100 packets")
 CROSS = '[[traffic]]\nkind = "poisson"\nlink = "wan1"\ndirection = "ab"\nrate = "1Mbit"\npacket = "1500B"\n'
 TCP = '[[traffic]]\nkind = "tcp"\npath = "path2"\n'
 
