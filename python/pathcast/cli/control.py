@@ -60,7 +60,7 @@ def load(
     pin: Annotated[bool, typer.Option("--pin", help="Let it stay after this command, until `control unload`.")] = False,
     json: Json = False,
 ) -> None:
-    """Bring a controller into the kernel, for every program; without --pin until this command is interrupted."""
+    """Bring a controller into the kernel, for programs that may choose it; without --pin until Ctrl-C."""
     from pathcast import state
     from pathcast.control import kernel
 
