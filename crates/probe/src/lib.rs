@@ -2,8 +2,10 @@
 //! random numbers inside; all three are arguments, so that the simulator, namespaces and real sockets drive the same code.
 //!
 //! [`machine`] is the contract between a measurement and whoever carries it; [`session`] the authenticated session of
-//! transfers; [`estimate`] what a path's stamps say of delay, available bandwidth and capacity.
+//! transfers; [`estimate`] what a path's stamps say of delay, available bandwidth and capacity; [`measure`] the measurement
+//! that asks both ends of all paths, in both directions.
 
 pub mod estimate;
 pub mod machine;
+pub mod measure;
 pub mod session;

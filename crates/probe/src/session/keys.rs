@@ -10,8 +10,8 @@ use subtle::ConstantTimeEq;
 
 use super::frame::{Frame, Kind};
 
-pub(super) type Tag = [u8; 32];
-pub(super) type Nonce = [u8; 32];
+pub(crate) type Tag = [u8; 32];
+pub(crate) type Nonce = [u8; 32];
 
 const MAX_ID_BYTES: usize = 32;
 const MIN_SECRET_BYTES: usize = 16;
@@ -57,7 +57,12 @@ impl Key {
 
     /// The key of Hello, before there are nonces.
     pub(super) fn greeting(&self) -> Tag {
-        expand(b"", &self.secret, "hello")
+        self.derive(b"", "hello")
+    }
+
+    /// The key for the use called `label`, salted.
+    pub(crate) fn derive(&self, salt: &[u8], label: &str) -> Tag {
+        expand(salt, &self.secret, label)
     }
 }
 
@@ -84,9 +89,13 @@ impl KeyRing {
 
     /// The key called `id` if `hello` is signed with it. An unknown id and a wrong key cannot be told apart.
     pub(super) fn verify(&self, id: &str, hello: &Frame) -> Option<&Key> {
+        self.find(id, |key| verify(&key.greeting(), hello))
+    }
+
+    /// The key called `id` if `right` says so of it; an unknown id is asked about too, with a stand-in, and refused.
+    pub(crate) fn find(&self, id: &str, right: impl FnOnce(&Key) -> bool) -> Option<&Key> {
         let known = self.keys.get(id);
-        let key = known.unwrap_or(&self.decoy);
-        let right = verify(&key.greeting(), hello);
+        let right = right(known.unwrap_or(&self.decoy));
         known.filter(|_| right)
     }
 }
@@ -135,7 +144,7 @@ fn expand(salt: &[u8], secret: &[u8], label: &str) -> Tag {
     out
 }
 
-pub(super) fn sign(key: &Tag, parts: &[&[u8]]) -> Tag {
+pub(crate) fn sign(key: &Tag, parts: &[&[u8]]) -> Tag {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes any key length");
     for part in parts {
         mac.update(part);

@@ -92,27 +92,28 @@ pub(super) struct Hello {
     pub nonce: Nonce,
 }
 
-struct Reader<'a>(&'a [u8]);
+/// What is left of a body.
+pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Reader<'a> {
-    fn take(&mut self, n: usize) -> Option<&'a [u8]> {
+    pub(crate) fn take(&mut self, n: usize) -> Option<&'a [u8]> {
         let (head, tail) = self.0.split_at_checked(n)?;
         self.0 = tail;
         Some(head)
     }
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         self.take(N)?.try_into().ok()
     }
-    fn u8(&mut self) -> Option<u8> {
+    pub(crate) fn u8(&mut self) -> Option<u8> {
         self.array().map(u8::from_be_bytes)
     }
-    fn u16(&mut self) -> Option<u16> {
+    pub(crate) fn u16(&mut self) -> Option<u16> {
         self.array().map(u16::from_be_bytes)
     }
-    fn u64(&mut self) -> Option<u64> {
+    pub(crate) fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_be_bytes)
     }
-    fn text(&mut self, max: usize) -> Option<String> {
+    pub(crate) fn text(&mut self, max: usize) -> Option<String> {
         let n = usize::from(self.u8()?);
         let bytes = self.take(n)?;
         (n <= max && bytes.iter().all(u8::is_ascii_graphic)).then(|| bytes.iter().map(|b| char::from(*b)).collect())
@@ -129,7 +130,7 @@ fn whole<T>(
     read(&mut reader).filter(|_| reader.0.is_empty()).ok_or(MessageError(name))
 }
 
-fn push_text(out: &mut Vec<u8>, text: &str) {
+pub(crate) fn push_text(out: &mut Vec<u8>, text: &str) {
     out.push(text.len() as u8);
     out.extend_from_slice(text.as_bytes());
 }

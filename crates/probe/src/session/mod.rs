@@ -28,5 +28,8 @@ pub use message::{Attach, Denial, MessageError, Receipt, Refusal, SessionId, Wel
 pub use service::{Announcement, Note, Service};
 pub use window::ReplayWindow;
 
+pub(crate) use keys::{Nonce, Tag, sign};
+pub(crate) use message::{Reader, push_text};
+
 /// The TCP port of a far end unless another is chosen; no well-known service uses it.
 pub const DEFAULT_PORT: u16 = 5275;

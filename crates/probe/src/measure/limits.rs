@@ -1,0 +1,70 @@
+//! What a far end grants those who measure, and what it counts.
+
+use pathcast_base::{Bytes, Nanos, Rate};
+use serde::Serialize;
+
+/// What a far end grants. Everything that costs memory has a bound, and every session an end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MeasureLimits {
+    /// Sessions at once, those that wait included.
+    pub sessions: usize,
+    /// Of them with one key.
+    pub sessions_per_key: usize,
+    /// Of them from one source.
+    pub sessions_per_source: usize,
+    /// How many measure at once; the others wait in the order in which they came.
+    pub measuring: usize,
+    /// Paths of a session.
+    pub paths: u8,
+    /// Mean rate of one direction's probes over more than 50 ms [bit/s].
+    pub rate: Rate,
+    /// How long a session may measure [ns].
+    pub time: Nanos,
+    /// Probes of a session, both ways [IP bytes].
+    pub bytes: Bytes,
+    /// A session from which nothing was heard for so long is over [ns].
+    pub idle: Nanos,
+}
+
+impl Default for MeasureLimits {
+    fn default() -> Self {
+        MeasureLimits {
+            sessions: 64,
+            sessions_per_key: 32,
+            sessions_per_source: 16,
+            measuring: 1,
+            paths: 16,
+            rate: Rate(10_000_000_000),
+            time: Nanos::secs(300),
+            bytes: Bytes(1_000_000_000),
+            idle: Nanos::secs(5),
+        }
+    }
+}
+
+/// What a far end has done since it started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct MeasureCounters {
+    /// Datagrams that are none of this protocol and version, or nonsense within it.
+    pub malformed: u64,
+    /// Datagrams not signed with a key of ours: forged, changed, or of a session that is over.
+    pub bad_tag: u64,
+    /// Datagrams of a session that had been heard before, or came from an address that is not its path's.
+    pub replayed: u64,
+    /// Cookies given out.
+    pub cookies: u64,
+    /// Sessions that began to measure.
+    pub opened: u64,
+    /// Sessions that had to wait first.
+    pub queued: u64,
+    /// Denied by a limit.
+    pub denied: u64,
+    /// Sessions whose client fell silent.
+    pub timed_out: u64,
+    /// Sessions that said goodbye.
+    pub ended: u64,
+    /// IP bytes heard in sessions.
+    pub received_bytes: u64,
+    /// IP bytes of probes sent.
+    pub probe_bytes: u64,
+}
