@@ -28,7 +28,7 @@ pub mod series;
 pub mod slops;
 pub mod stat;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod turns;
 
 use pathcast_base::{Bytes, Nanos};

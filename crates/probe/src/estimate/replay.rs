@@ -94,6 +94,11 @@ impl Replay {
             free_at: Nanos::ZERO,
         }
     }
+
+    /// The capacity that it has found.
+    pub fn capacity(&self) -> Estimate {
+        self.capacity.estimate()
+    }
 }
 
 impl Method for Replay {

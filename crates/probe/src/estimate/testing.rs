@@ -17,7 +17,7 @@ pub(super) fn train(id: u64, size: u16, sent: &[u64], received: &[Option<u64>]) 
 }
 
 /// A queue that a fluid of `cross` bit/s shares; what a packet finds in it is exact.
-pub(super) struct Fluid {
+pub(crate) struct Fluid {
     pub(super) capacity: f64,
     pub(super) cross: f64,
     /// One way [s].
@@ -28,7 +28,7 @@ pub(super) struct Fluid {
 }
 
 impl Fluid {
-    pub(super) fn new(capacity: f64, cross: f64, delay: f64) -> Self {
+    pub(crate) fn new(capacity: f64, cross: f64, delay: f64) -> Self {
         Fluid { capacity, cross, delay, backlog: 0.0, time: 0.0 }
     }
 
@@ -49,7 +49,7 @@ impl Fluid {
     }
 
     /// Runs a method to its end; it never waits longer than it asked for.
-    pub(super) fn run(&mut self, method: &mut dyn Method) -> (Estimate, Nanos) {
+    pub(crate) fn run(&mut self, method: &mut dyn Method) -> (Estimate, Nanos) {
         let mut now = Nanos::secs(1);
         let mut reports: Vec<(Nanos, TrainSeen)> = Vec::new();
         for _ in 0..200_000 {

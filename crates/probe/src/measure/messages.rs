@@ -287,7 +287,7 @@ pub(super) fn encode_ask(trains: &[u32]) -> Vec<u8> {
 }
 
 pub(super) fn decode_ask(body: &[u8]) -> Option<Vec<u32>> {
-    let whole = body.len() % 4 == 0 && body.len() <= 4 * ASKED;
+    let whole = body.len().is_multiple_of(4) && body.len() <= 4 * ASKED;
     whole.then(|| body.chunks_exact(4).map(|four| u32::from_be_bytes([four[0], four[1], four[2], four[3]])).collect())
 }
 

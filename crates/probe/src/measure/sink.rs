@@ -1,0 +1,239 @@
+//! The receiving half of one direction: it keeps the stamps of a train's packets and reports them when all have come, when
+//! packets of later trains have passed those that are missing, after a wait, or when it is asked.
+//!
+//! A packet is taken once; the reports of the last trains are kept to be told again. Memory is bounded.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use pathcast_base::Nanos;
+
+use super::report::{self, Arrival};
+use super::wire::ProbeHead;
+use crate::machine::Batch;
+
+/// So many packets of later trains say that what is missing will not come (RFC 5681's duplicate ACKs).
+const PASSED: u32 = 3;
+/// While packets come something is said at least so often.
+const WORD: Nanos = Nanos::millis(250);
+/// From packet to packet, before there were two.
+const PACE: Nanos = Nanos::secs(1);
+/// What is missing is waited for at least so long.
+const PATIENCE: Nanos = Nanos::millis(20);
+/// Trains open at once, trains kept, and packets kept of either.
+const OPEN: usize = 64;
+const KEPT: usize = 512;
+const PACKETS: usize = 150_000;
+
+struct Incoming {
+    count: u16,
+    arrivals: Vec<Option<Arrival>>,
+    came: usize,
+    /// Index and stamp of the first packet, and the last stamp.
+    first: (u16, Nanos),
+    last: Nanos,
+    passed: u32,
+    due: Nanos,
+}
+
+/// See the [module](self).
+#[derive(Default)]
+pub(super) struct Sink {
+    open: BTreeMap<u32, Incoming>,
+    closed: BTreeMap<u32, Vec<Option<Arrival>>>,
+    /// Packets of both.
+    packets: usize,
+    /// Nothing is known any more of trains below.
+    forgotten: u32,
+    /// From packet to packet, lately.
+    pace: Option<Nanos>,
+    last_word: Option<Nanos>,
+    out: VecDeque<Vec<u8>>,
+}
+
+impl Sink {
+    /// A probe has come; false if it had come before, or too late.
+    pub fn probe(&mut self, now: Nanos, head: ProbeHead, at: Nanos, batch: Batch) -> bool {
+        let ProbeHead { train, index, count, rest } = head;
+        if train < self.forgotten || self.closed.contains_key(&train) {
+            return false;
+        }
+        let incoming = self.open.entry(train).or_insert_with(|| Incoming {
+            count,
+            arrivals: Vec::new(),
+            came: 0,
+            first: (index, at),
+            last: at,
+            passed: 0,
+            due: Nanos::MAX,
+        });
+        let place = usize::from(index);
+        if incoming.count != count || incoming.arrivals.get(place).is_some_and(Option::is_some) {
+            return false;
+        }
+        if incoming.arrivals.len() <= place {
+            self.packets += place + 1 - incoming.arrivals.len();
+            incoming.arrivals.resize(place + 1, None);
+        }
+        incoming.arrivals[place] = Some(Arrival { at, batch });
+        incoming.came += 1;
+        incoming.last = incoming.last.max(at);
+        let (from, since) = incoming.first;
+        let apart = u64::from(index.saturating_sub(from));
+        let pace = match at.saturating_sub(since).0.checked_div(apart) {
+            Some(mean) => Nanos(mean),
+            None => self.pace.unwrap_or(PACE),
+        };
+        let stretch = Nanos(pace.0 * 5 / 4 * u64::from(count - 1 - index));
+        incoming.due = now + stretch.max(Nanos::micros(rest.into())) + (pace * 2).max(PATIENCE);
+        let whole = incoming.came == usize::from(count);
+        let earlier: Vec<u32> = self
+            .open
+            .range_mut(..train)
+            .filter_map(|(&train, incoming)| {
+                incoming.passed += 1;
+                (incoming.passed >= PASSED).then_some(train)
+            })
+            .collect();
+        earlier.into_iter().for_each(|train| self.close(now, train));
+        if whole {
+            self.close(now, train);
+        }
+        self.bound(now);
+        if self.last_word.is_none_or(|last| now >= last + WORD) {
+            self.say(now, Vec::new());
+        }
+        true
+    }
+
+    /// The source wants to know of trains.
+    pub fn ask(&mut self, now: Nanos, trains: &[u32]) {
+        for &train in trains {
+            if self.open.contains_key(&train) {
+                self.close(now, train);
+            } else if train >= self.forgotten {
+                // it came before or after the question: what comes behind it is too late
+                let arrivals = self.closed.entry(train).or_default();
+                let reports = report::encode(train, arrivals);
+                reports.into_iter().for_each(|body| self.say(now, body));
+            }
+        }
+        self.bound(now);
+    }
+
+    fn say(&mut self, now: Nanos, body: Vec<u8>) {
+        self.last_word = Some(now);
+        self.out.push_back(body);
+    }
+
+    fn close(&mut self, now: Nanos, train: u32) {
+        let Some(mut incoming) = self.open.remove(&train) else { return };
+        let gaps = incoming.came.saturating_sub(1) as u64;
+        if let Some(mean) = incoming.last.saturating_sub(incoming.first.1).0.checked_div(gaps) {
+            self.pace = Some(Nanos(mean.max(self.pace.unwrap_or_default().0 / 2)));
+        }
+        self.packets += usize::from(incoming.count) - incoming.arrivals.len();
+        incoming.arrivals.resize(incoming.count.into(), None);
+        report::encode(train, &incoming.arrivals).into_iter().for_each(|body| self.say(now, body));
+        self.closed.insert(train, incoming.arrivals);
+    }
+
+    /// Forgets the oldest where there is too much.
+    fn bound(&mut self, now: Nanos) {
+        while self.open.len() > OPEN || (self.packets > 2 * PACKETS && !self.open.is_empty()) {
+            let oldest = self.open.keys().next().copied().unwrap_or_default();
+            self.close(now, oldest);
+            self.forget();
+        }
+        while self.closed.len() > KEPT || (self.packets > PACKETS && !self.closed.is_empty()) {
+            self.forget();
+        }
+    }
+
+    fn forget(&mut self) {
+        if let Some((train, arrivals)) = self.closed.pop_first() {
+            self.packets -= arrivals.len();
+            self.forgotten = self.forgotten.max(train + 1);
+        }
+    }
+
+    /// The body of a report that is to be sent.
+    pub fn next(&mut self, now: Nanos) -> Option<Vec<u8>> {
+        if self.out.is_empty() {
+            let due: Vec<u32> = self.open.iter().filter(|(_, i)| i.due <= now).map(|(&train, _)| train).collect();
+            due.into_iter().for_each(|train| self.close(now, train));
+        }
+        self.out.pop_front()
+    }
+
+    /// Trains that are told, for those who wait.
+    pub fn trains(&self) -> u64 {
+        u64::from(self.forgotten) + self.closed.len() as u64
+    }
+
+    /// When [`Sink::next`] is to be asked again.
+    pub fn wake(&self) -> Nanos {
+        self.open.values().map(|incoming| incoming.due).min().unwrap_or(Nanos::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(train: u32, index: u16, count: u16) -> ProbeHead {
+        ProbeHead { train, index, count, rest: 0 }
+    }
+
+    fn put(sink: &mut Sink, ms: u64, head: ProbeHead) -> bool {
+        sink.probe(Nanos::millis(ms), head, Nanos::millis(ms), Batch::SINGLE)
+    }
+
+    /// Trains reported until now, and of how many packets each says that they came.
+    fn said(sink: &mut Sink, ms: u64) -> Vec<(u32, usize)> {
+        std::iter::from_fn(|| sink.next(Nanos::millis(ms)))
+            .flat_map(|body| report::decode(&body).unwrap())
+            .map(|piece| (piece.train, piece.arrivals.iter().flatten().count()))
+            .collect()
+    }
+
+    #[test]
+    fn a_whole_train_is_told_at_once_and_again_when_asked() {
+        let mut sink = Sink::default();
+        assert!(put(&mut sink, 1, head(0, 1, 2)));
+        assert_eq!(sink.next(Nanos::millis(1)), Some(vec![]), "a sign of life");
+        assert!(put(&mut sink, 2, head(0, 0, 2)) && !put(&mut sink, 3, head(0, 0, 2)));
+        assert_eq!(said(&mut sink, 3), [(0, 2)]);
+        sink.ask(Nanos::millis(9), &[0, 1]);
+        assert_eq!(said(&mut sink, 9), [(0, 2), (1, 0)]);
+        assert!(!put(&mut sink, 10, head(1, 0, 2)), "too late");
+    }
+
+    #[test]
+    fn what_is_missing_is_given_up_when_later_packets_come_or_nothing_does() {
+        let mut sink = Sink::default();
+        put(&mut sink, 0, head(0, 0, 3));
+        put(&mut sink, 2, head(0, 2, 3));
+        for i in 0..3 {
+            assert_eq!(said(&mut sink, 2), []);
+            put(&mut sink, 3, head(1, i, 9));
+        }
+        assert_eq!(said(&mut sink, 3), [(0, 2)]);
+        let due = sink.wake();
+        assert!(due >= Nanos::millis(23) && due < Nanos::millis(60), "{due:?}");
+        assert_eq!(said(&mut sink, due.0 / 1_000_000 + 1), [(1, 3)]);
+        assert_eq!(sink.wake(), Nanos::MAX);
+    }
+
+    #[test]
+    fn memory_is_bounded_whatever_comes() {
+        let mut sink = Sink::default();
+        for train in 0..2000 {
+            put(&mut sink, train.into(), head(train, u16::MAX - 1, u16::MAX));
+            while sink.next(Nanos::millis(train.into())).is_some() {}
+            assert!(sink.packets <= 3 * PACKETS && sink.open.len() <= OPEN && sink.closed.len() <= KEPT);
+        }
+        let held: usize = sink.open.values().map(|i| i.arrivals.len()).sum::<usize>()
+            + sink.closed.values().map(Vec::len).sum::<usize>();
+        assert_eq!(held, sink.packets);
+    }
+}
