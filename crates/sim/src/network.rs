@@ -1,7 +1,7 @@
 //! The links, and how packets go from one to the next.
 
 use pathcast_base::Nanos;
-use pathcast_link::{Cross, CrossId, Params, Released};
+use pathcast_link::{Counters, Cross, CrossId, Params, Released};
 use pathcast_scenario::{Direction, End, Scenario, Source};
 
 use crate::agenda::Agenda;
@@ -144,6 +144,13 @@ impl Network {
             None => Step::Onward,
             Some((index, packet)) => Step::Dropped(index, packet),
         }
+    }
+
+    /// What one direction of a link has done so far.
+    pub(crate) fn counters(&mut self, now: u64, index: usize) -> Counters {
+        self.wires[index].advance(Nanos(now));
+        self.agenda.set(index, self.wires[index].due(now));
+        *self.wires[index].counters()
     }
 
     /// New parameters of one direction of a link.

@@ -1,8 +1,8 @@
 //! The two clocks of a measurement: exchanges of four stamps on a path, and what they say of offset, skew and delay.
 //!
 //! Exchanges come in groups, before, between and after the directions. Each group gives an offset with its bound
-//! (`estimate/clock.rs`); between groups the offset lies on the line between theirs, so that skew does no harm; outside it
-//! may drift by [`DRIFT`].
+//! (`estimate/clock.rs`), if another group's, carried over by skew, has not a better one: a group may have met a long queue.
+//! Between groups the offset lies on the line between theirs, so that skew does no harm; outside it may drift by [`DRIFT`].
 
 use std::collections::BTreeMap;
 
@@ -112,9 +112,15 @@ impl Times {
         if both && !anchors.is_empty() && anchors.iter().all(agrees) {
             return Comparison { synchronised: true, offset: Some(0.0), skew: None, anchors, fixed: Some(sum) };
         }
+        let skew = self.skew(&anchors);
         let best = anchors.iter().min_by_key(|a| a.offset.error);
         let offset = best.map(|a| a.offset.theta as f64);
-        Comparison { synchronised: false, offset, skew: self.skew(&anchors), anchors, fixed: None }
+        let carried = |to: &Anchor| {
+            let at = to.at;
+            anchors.iter().map(|from| from.carried(at, skew.unwrap_or(0.0))).min_by_key(|a| a.offset.error)
+        };
+        let anchors = anchors.iter().filter_map(carried).collect();
+        Comparison { synchronised: false, offset, skew, anchors, fixed: None }
     }
 
     /// The other clock's rate less ours, by the floors under both ways' delays: what queues add to the one and the other.
@@ -138,6 +144,16 @@ struct Anchor {
     /// By our clock [ns].
     at: u64,
     offset: Offset,
+}
+
+impl Anchor {
+    /// What it says of another time.
+    fn carried(&self, at: u64, skew: f64) -> Anchor {
+        let time = at as f64 - self.at as f64;
+        let Offset { theta, error } = self.offset;
+        let offset = Offset { theta: theta + (skew * time) as i64, error: error + (DRIFT * time.abs()) as u64 };
+        Anchor { at, offset }
+    }
 }
 
 /// The other clock less ours, over the time of a measurement.

@@ -24,6 +24,8 @@ const QUESTIONS: (usize, u16) = (8, 120);
 const SIZES: [u16; 3] = [500, 900, LARGE];
 /// Mean time between two questions: this share of the budget's time, within bounds.
 const APART: (u64, Nanos, Nanos) = (300, Nanos::millis(3), Nanos::millis(15));
+/// What a direction takes besides its trains, and a fiftieth for the reports [IP bytes].
+const OVERHEAD: u64 = 8000;
 /// So many groups of questions without an answer, and the path is dead.
 const GROUPS: u32 = 4;
 /// A far end that has said nothing for so long is gone.
@@ -193,7 +195,7 @@ impl Track {
         let (limit, rate) = self.granted;
         let used = now.saturating_sub(self.since) + if self.left.len() == 1 { self.closing() } else { Nanos::ZERO };
         let budget = Budget {
-            bytes: Bytes((limit.bytes.0 - limit.bytes.0 / 50).saturating_sub(5000).max(limit.bytes.0 * 3 / 4)),
+            bytes: Bytes((limit.bytes.0 - limit.bytes.0 / 50).saturating_sub(OVERHEAD).max(limit.bytes.0 * 3 / 4)),
             time: limit.time.saturating_sub(used).max(Nanos(limit.time.0 / 2)),
         };
         let seed = self.request.seed ^ u64::from(self.part) << 32 ^ u64::from(self.channel.path) << 40;
