@@ -106,6 +106,9 @@ pub enum NetError {
         /// Why.
         source: io::Error,
     },
+    /// A measurement's machine broke its contract.
+    #[error("a bug in a prober: it {0}")]
+    Prober(String),
     /// The caller's flag was raised.
     #[error("interrupted")]
     Interrupted,
@@ -161,6 +164,7 @@ impl Fault for NetError {
             NetError::Control { .. } => "control-lost",
             NetError::Listen { .. } => "cannot-listen",
             NetError::System { .. } => "system",
+            NetError::Prober(_) => "prober-misuse",
             NetError::Interrupted => "interrupted",
         }
     }
@@ -185,6 +189,7 @@ impl Fault for NetError {
             NetError::Rejected { rejection: Rejection::Denied(_), .. } => "ask for less, or raise the limit there",
             NetError::Protocol { .. } => "is it `pathcast serve`, with the same key?",
             NetError::Listen { source, .. } if privilege(source) => "choose a port above 1023",
+            NetError::Prober(_) => "please report it with the command",
             _ => return None,
         };
         Some(text.into())

@@ -23,6 +23,7 @@ mod server;
 mod subflows;
 mod switch;
 mod transfer;
+pub mod udp;
 
 pub use client::Client;
 pub use error::NetError;

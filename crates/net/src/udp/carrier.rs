@@ -1,0 +1,314 @@
+//! The thread's work at either end: packets leave at their times, what comes is read, and what has happened is told in order.
+//!
+//! The last [`SPIN`] before a packet is due are spent looking at the clock. While packets follow each other closely nothing
+//! else is done, except for a little reading now and then: the kernel keeps what has come, with its stamps.
+
+use std::collections::VecDeque;
+use std::io;
+
+use pathcast_base::Nanos;
+use pathcast_probe::machine::{Batch, Train};
+
+use super::clock::SessionClock;
+use super::flights::Flights;
+use super::inbox::{Datagram, Inbox};
+use super::receive::{AT_ONCE, Reader, Told};
+use super::socket::{Outgoing, Stamping, Target, UdpSocket};
+use super::stamps::{Left, Unstamped};
+use super::urgency::sleep;
+use crate::payload;
+
+/// A thread that sleeps may wake so much late.
+const SPIN: Nanos = Nanos::micros(100);
+/// Reading takes up to so long; it is put off when a packet is due before.
+const READING: Nanos = Nanos::micros(30);
+/// But not for longer than this.
+const PUT_OFF: Nanos = Nanos::millis(2);
+/// Reads of one socket before anything else gets its turn.
+const READS: usize = 8;
+/// A packet that cannot be sent is tried again this often: the error may be one that an earlier packet met on its way.
+const TRIES: usize = 2;
+/// The largest IP packet [byte].
+const LARGEST: usize = 65_535;
+
+/// What a measurement's sockets did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Packets that left.
+    pub sent: u64,
+    /// IP bytes of those.
+    pub sent_bytes: u64,
+    /// Of the packets sent, those whose stamp is the kernel's; the others' were taken just before they were handed to it.
+    pub sent_stamped: u64,
+    /// Packets that could not be sent.
+    pub unsent: u64,
+    /// Packets that came.
+    pub received: u64,
+    /// IP bytes of those.
+    pub received_bytes: u64,
+    /// Of the packets received, those whose stamp is the kernel's; the others' were taken when they were read.
+    pub received_stamped: u64,
+    /// Errors that sockets told: mostly packets that the network could not deliver.
+    pub errors: u64,
+    /// The last of them, as an error number of the system.
+    pub last_error: Option<i32>,
+}
+
+/// What has happened. `K` says whose a packet is.
+pub(crate) enum Heard<K> {
+    Sent { key: K, seq: u64, at: Nanos },
+    Unsent { key: K, seq: u64 },
+    Received { socket: usize, datagram: Datagram, batch: Batch },
+}
+
+/// One socket and what is known of its packets.
+struct Port<K> {
+    socket: UdpSocket,
+    unstamped: Unstamped<(K, u64)>,
+    inbox: Inbox,
+}
+
+pub(crate) struct Carrier<K> {
+    pub clock: SessionClock,
+    pub tally: Tally,
+    ports: Vec<Port<K>>,
+    flights: Flights<K>,
+    heard: VecDeque<Heard<K>>,
+    reader: Reader,
+    polled: Vec<libc::pollfd>,
+    /// When sockets were last read.
+    read: Nanos,
+}
+
+impl<K: Clone> Carrier<K> {
+    pub fn new(clock: SessionClock, sockets: Vec<UdpSocket>) -> Carrier<K> {
+        payload::chunk(); // made now, not when the first packet is due
+        let polled = sockets.iter().map(|s| libc::pollfd { fd: s.fd(), events: libc::POLLIN, revents: 0 }).collect();
+        let port = |socket| Port { socket, unstamped: Unstamped::new(), inbox: Inbox::default() };
+        Carrier {
+            clock,
+            tally: Tally::default(),
+            ports: sockets.into_iter().map(port).collect(),
+            flights: Flights::new(),
+            heard: VecDeque::new(),
+            reader: Reader::new(),
+            polled,
+            read: Nanos::ZERO,
+        }
+    }
+
+    /// Begins a train.
+    pub fn launch(&mut self, key: K, socket: usize, to: Option<Target>, train: Train) {
+        self.flights.add(self.clock.now(), key, socket, to, train);
+    }
+
+    /// Drops what is left of trains.
+    pub fn retain(&mut self, keep: impl Fn(&K) -> bool) {
+        self.flights.retain(keep);
+    }
+
+    /// Are there packets that have not left?
+    pub fn busy(&self) -> bool {
+        self.flights.due().is_some()
+    }
+
+    /// The next of what has happened.
+    pub fn hear(&mut self) -> Option<Heard<K>> {
+        if let Some(heard) = self.heard.pop_front() {
+            return Some(heard);
+        }
+        let ready = |port: &Port<K>| port.inbox.ready();
+        let socket = self.ports.iter().position(ready)?;
+        let (datagram, batch) = self.ports[socket].inbox.take()?;
+        Some(Heard::Received { socket, datagram, batch })
+    }
+
+    /// Takes back what was heard, for its room.
+    pub fn recycle(&mut self, socket: usize, datagram: Datagram) {
+        self.ports[socket].inbox.recycle(datagram);
+    }
+
+    /// Must something leave before anything else is done?
+    pub fn pressed(&self) -> bool {
+        self.flights.due().is_some_and(|due| due <= self.clock.now() + READING)
+    }
+
+    /// Sends what is due and reads what has come; sleeps if there is nothing, until `wake` at the latest.
+    pub fn turn(&mut self, wake: Nanos) {
+        let now = self.clock.now();
+        if let Some(due) = self.flights.due().filter(|&due| due <= now + SPIN) {
+            if due > now + READING || now > self.read + PUT_OFF {
+                self.read_all(1);
+            }
+            while self.clock.now() < due {
+                std::hint::spin_loop();
+            }
+            return self.send_due();
+        }
+        if self.read_all(READS) || !self.heard.is_empty() || self.ports.iter().any(|port| port.inbox.ready()) {
+            return;
+        }
+        let due = self.flights.due().map(|due| due - SPIN);
+        let waits = self.ports.iter().flat_map(|port| [port.unstamped.until(), port.inbox.until()]);
+        let until = waits.flatten().chain(due).fold(wake, Nanos::min);
+        let now = self.clock.now();
+        if until > now {
+            sleep(&mut self.polled, until - now);
+        }
+    }
+
+    /// Sends the packets that are due, as long as they follow each other without a pause.
+    fn send_due(&mut self) {
+        for _ in 0..AT_ONCE {
+            let now = self.clock.now();
+            let Some(index) = self.flights.next_due(now) else { return };
+            let flight = self.flights.get(index);
+            let (key, socket, to, dscp) = (flight.key.clone(), flight.socket, flight.to, flight.train.dscp);
+            let seq = flight.train.seq.wrapping_add(flight.next as u64);
+            let size = flight.train.size.into();
+            let head = flight.train.head(flight.next);
+            let port = &self.ports[socket].socket;
+            let bytes = (port.overhead() + head.len()).max(size);
+            match hand_over(port, to, head, bytes, dscp) {
+                Ok(()) => self.note_sent(socket, (key, seq), bytes, now),
+                Err(error) => {
+                    let head = head.to_vec();
+                    self.try_again(socket, (key, seq), error, |port| {
+                        hand_over(port, to, &head, bytes, dscp).map(|()| bytes)
+                    });
+                }
+            }
+            self.flights.advance(index, now);
+        }
+    }
+
+    fn note_sent(&mut self, socket: usize, what: (K, u64), bytes: usize, now: Nanos) {
+        self.tally.sent += 1;
+        self.tally.sent_bytes += bytes as u64;
+        let port = &mut self.ports[socket];
+        let left = if port.socket.stamping == Stamping::Both {
+            port.unstamped.sent(what, now)
+        } else {
+            Some(Left { what, at: now, by_kernel: false })
+        };
+        tell(&mut self.heard, &mut self.tally, left);
+    }
+
+    /// An error that is not the packet's own is over when it has been told. What the kernel counted is not known after it,
+    /// so that stamps are numbered anew.
+    fn try_again(
+        &mut self,
+        socket: usize,
+        (key, seq): (K, u64),
+        mut error: io::Error,
+        again: impl Fn(&UdpSocket) -> io::Result<usize>,
+    ) {
+        for _ in 0..TRIES {
+            self.read_stamps(socket);
+            let port = &mut self.ports[socket];
+            while let Some(left) = port.unstamped.give_up() {
+                tell(&mut self.heard, &mut self.tally, Some(left));
+            }
+            if port.socket.stamping == Stamping::Both && port.socket.number_stamps().is_ok() {
+                port.unstamped.begin_anew();
+            }
+            if matches!(error.raw_os_error(), Some(libc::ENOBUFS | libc::EAGAIN | libc::ENOMEM)) {
+                break; // no room
+            }
+            let now = self.clock.now();
+            match again(&port.socket) {
+                Ok(bytes) => return self.note_sent(socket, (key, seq), bytes, now),
+                Err(e) => error = e,
+            }
+        }
+        self.tally.unsent += 1;
+        self.heard.push_back(Heard::Unsent { key, seq });
+    }
+
+    /// Reads every socket, the stamps of what was sent first; true if there was something.
+    fn read_all(&mut self, reads: usize) -> bool {
+        self.clock.refresh();
+        self.read = self.clock.now();
+        let mut some = false;
+        for socket in 0..self.ports.len() {
+            some |= self.read_stamps(socket);
+            let Self { clock, tally, ports, reader, read, .. } = self;
+            let Port { socket, inbox, .. } = &mut ports[socket];
+            let overhead = socket.overhead();
+            for _ in 0..reads {
+                let mut own = None; // all that are read together and have no stamp get the same
+                let result = reader.packets(socket, AT_ONCE, |arrival| {
+                    tally.received += 1;
+                    tally.received_bytes += (arrival.payload.len() + overhead) as u64;
+                    let stamp = arrival.stamp.and_then(|stamp| clock.of_kernel(stamp));
+                    tally.received_stamped += u64::from(stamp.is_some());
+                    inbox.add(&arrival, overhead, stamp.unwrap_or_else(|| *own.get_or_insert_with(|| clock.now())));
+                });
+                match result {
+                    Ok(0) => {
+                        inbox.settle(*read);
+                        break;
+                    }
+                    Ok(_) => some = true,
+                    Err(error) => tally.fault(error.raw_os_error()),
+                }
+            }
+        }
+        some
+    }
+
+    fn read_stamps(&mut self, socket: usize) -> bool {
+        let Self { clock, tally, ports, reader, heard, .. } = self;
+        let Port { socket, unstamped, .. } = &mut ports[socket];
+        let mut some = false;
+        loop {
+            let read = reader.told(socket, AT_ONCE, |told| match told {
+                Told::Left { key, stamp } => {
+                    let left = unstamped.stamped(key, clock.of_kernel(stamp));
+                    tell(heard, tally, left);
+                }
+                Told::Error(number) => tally.fault(Some(number as i32)),
+            });
+            match read {
+                Ok(AT_ONCE) => some = true,
+                Ok(read) => {
+                    some |= read > 0;
+                    break;
+                }
+                Err(error) => {
+                    tally.fault(error.raw_os_error());
+                    break;
+                }
+            }
+        }
+        let now = clock.now();
+        while let Some(left) = unstamped.overdue(now) {
+            tell(heard, tally, Some(left));
+            some = true;
+        }
+        some
+    }
+}
+
+/// Sends a packet of `bytes` IP bytes that begins with `head`.
+fn hand_over(port: &UdpSocket, to: Option<Target>, head: &[u8], bytes: usize, dscp: u8) -> io::Result<()> {
+    if bytes > LARGEST {
+        return Err(io::Error::from_raw_os_error(libc::EMSGSIZE));
+    }
+    let filling = &payload::chunk()[..bytes - port.overhead() - head.len()];
+    port.send(&Outgoing { to, head, filling, dscp })
+}
+
+fn tell<K>(heard: &mut VecDeque<Heard<K>>, tally: &mut Tally, left: Option<Left<(K, u64)>>) {
+    if let Some(Left { what: (key, seq), at, by_kernel }) = left {
+        tally.sent_stamped += u64::from(by_kernel);
+        heard.push_back(Heard::Sent { key, seq, at });
+    }
+}
+
+impl Tally {
+    fn fault(&mut self, number: Option<i32>) {
+        self.errors += 1;
+        self.last_error = number.or(self.last_error);
+    }
+}

@@ -1,0 +1,203 @@
+//! The client's end on real sockets: carries a measurement's machine over its paths, by the rules of
+//! [`pathcast_probe::machine`].
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use pathcast_base::Nanos;
+use pathcast_probe::machine::{Action, Event, Machine, Progress, Reply, Train};
+
+use super::carrier::{Carrier, Heard, Tally};
+use super::clock::SessionClock;
+use super::socket::{Target, UdpSocket};
+use super::urgency::Urgency;
+use crate::error::NetError;
+use crate::maker::SocketMaker;
+use crate::paths::PathAddr;
+
+/// How soon the caller's flag is noticed.
+const TICK: Nanos = Nanos::millis(50);
+/// How long a machine may take for its goodbye.
+const GOODBYE: Nanos = Nanos::secs(1);
+/// Actions of a machine between two events.
+const ACTIONS: u32 = 1_000_000;
+
+/// How a measurement is to be carried.
+pub struct DriveOptions<'a> {
+    /// The clock that the machine is told the time of.
+    pub clock: SessionClock,
+    /// Ends the measurement when it is raised.
+    pub cancel: Option<&'a AtomicBool>,
+    /// Hears how far it has come; called from the measuring thread, must not block.
+    pub on_progress: Option<&'a mut (dyn FnMut(Progress) + Send)>,
+    /// Asks for real-time scheduling and processors that stay awake while it lasts, where that is permitted.
+    pub urgent: bool,
+}
+
+impl Default for DriveOptions<'_> {
+    /// A clock that starts now, urgent, with nobody listening.
+    fn default() -> Self {
+        DriveOptions { clock: SessionClock::start(), cancel: None, on_progress: None, urgent: true }
+    }
+}
+
+/// A measurement that has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Driven {
+    /// What the machine gave.
+    pub result: Vec<u8>,
+    /// What the sockets did.
+    pub tally: Tally,
+}
+
+/// Carries `machine` to its end; its path n is `paths[n]`, towards `port` there.
+///
+/// A path that has no route is no error: its packets are told to be unsent.
+///
+/// # Errors
+/// Usage for an address that is not this host's, Interrupted when the flag was raised and the machine gave no result within
+/// a second, Runtime for failures of the system and for a machine that breaks its contract.
+pub fn drive(
+    maker: &dyn SocketMaker,
+    paths: &[PathAddr],
+    port: u16,
+    machine: &mut dyn Machine,
+    options: DriveOptions<'_>,
+) -> Result<Driven, NetError> {
+    let mut sockets = Vec::new();
+    let mut targets = Vec::new();
+    for path in paths {
+        let remote = SocketAddr::new(path.remote, port);
+        let socket = UdpSocket::bind(maker, SocketAddr::new(path.local, 0)).map_err(|e| match e.raw_os_error() {
+            Some(libc::EADDRNOTAVAIL) => NetError::LocalAddress(path.local),
+            _ => NetError::System { what: "making a UDP socket", source: e },
+        })?;
+        // without a route each packet is tried for itself: there may be one later
+        targets.push(socket.connect(remote).err().map(|_| Target { remote, local: None }));
+        sockets.push(socket);
+    }
+    let remotes = paths.iter().map(|path| SocketAddr::new(path.remote, port)).collect();
+    let DriveOptions { clock, cancel, on_progress, urgent } = options;
+    // a thread of its own, because scheduling is a thread's
+    thread::scope(|scope| {
+        let work = move || {
+            let carrier = Carrier::new(clock, sockets);
+            let urgency = Urgency::new(urgent);
+            let wake = Nanos::MAX;
+            Session { machine, carrier, targets, remotes, wake, on_progress, cancel, urgency }.run()
+        };
+        let thread = thread::Builder::new().name("pathcast-probe".into()).spawn_scoped(scope, work);
+        let thread = thread.map_err(NetError::system("starting a thread"))?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+struct Session<'m, 'a> {
+    machine: &'m mut dyn Machine,
+    carrier: Carrier<usize>,
+    /// By path: where its socket sends, if it is not connected.
+    targets: Vec<Option<Target>>,
+    remotes: Vec<SocketAddr>,
+    /// When the machine wants to be woken.
+    wake: Nanos,
+    on_progress: Option<&'a mut (dyn FnMut(Progress) + Send)>,
+    cancel: Option<&'a AtomicBool>,
+    urgency: Urgency,
+}
+
+impl Session<'_, '_> {
+    fn run(mut self) -> Result<Driven, NetError> {
+        let mut stopped: Option<Nanos> = None;
+        let mut result = self.tell(Event::Started)?;
+        while result.is_none() {
+            let now = self.carrier.clock.now();
+            self.urgency.need(now);
+            let cancelled = self.cancel.is_some_and(|flag| flag.load(Ordering::Relaxed));
+            if self.wake <= now {
+                self.wake = Nanos::MAX;
+                result = self.tell(Event::Timer)?;
+            } else if cancelled && stopped.is_none() {
+                stopped = Some(now);
+                result = self.tell(Event::Stop)?;
+            } else if stopped.is_some_and(|stopped| now > stopped + GOODBYE) {
+                return Err(NetError::Interrupted);
+            } else {
+                self.carrier.turn(self.wake.min(now + TICK));
+                result = self.hear()?;
+            }
+        }
+        // what was said last leaves before the sockets close
+        while self.carrier.pressed() {
+            self.carrier.turn(Nanos::ZERO);
+        }
+        Ok(Driven { result: result.unwrap_or_default(), tally: self.carrier.tally })
+    }
+
+    /// Tells what has happened, as long as nothing is about to leave.
+    fn hear(&mut self) -> Result<Option<Vec<u8>>, NetError> {
+        while let Some(heard) = self.carrier.hear() {
+            let result = match heard {
+                Heard::Sent { key: path, seq, at } => self.tell(Event::Sent { path, seq, at })?,
+                Heard::Unsent { key: path, seq } => self.tell(Event::Unsent { path, seq })?,
+                Heard::Received { socket: path, datagram, batch } => {
+                    let (packet, size) = (datagram.payload.as_slice(), datagram.size);
+                    let event = Event::Received { path, packet, size, dscp: datagram.dscp, at: datagram.at, batch };
+                    let known = datagram.from == self.remotes[path];
+                    let result = if known { self.tell(event)? } else { None };
+                    self.carrier.recycle(path, datagram);
+                    result
+                }
+            };
+            if result.is_some() || self.carrier.pressed() {
+                return Ok(result);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Tells the machine something and does what it wants then; its result if that is the end.
+    fn tell(&mut self, event: Event<'_>) -> Result<Option<Vec<u8>>, NetError> {
+        self.machine.handle(self.carrier.clock.now(), event);
+        for _ in 0..ACTIONS {
+            let Some(action) = self.machine.next(self.carrier.clock.now()) else { return Ok(None) };
+            match action {
+                Action::SendTrain(train) => self.send(train)?,
+                Action::Reply(Reply { path, seq, size, dscp, payload }) => {
+                    let at = Nanos::ZERO; // at once
+                    self.send(Train { path, seq, at, gaps: Vec::new(), size, dscp, heads: payload })?;
+                }
+                Action::WakeAt(at) => self.wake = at,
+                Action::Progress(progress) => {
+                    if let Some(on_progress) = &mut self.on_progress {
+                        on_progress(progress);
+                    }
+                }
+                Action::Done(result) => return Ok(Some(result)),
+            }
+        }
+        Err(NetError::Prober(format!("wants more than {ACTIONS} things done at once")))
+    }
+
+    fn send(&mut self, train: Train) -> Result<(), NetError> {
+        let path = train.path;
+        let Some(&to) = self.targets.get(path) else {
+            return Err(NetError::Prober(format!("sends over path {path} of {}", self.targets.len())));
+        };
+        check(&train).map_err(NetError::Prober)?;
+        self.carrier.launch(path, path, to, train);
+        Ok(())
+    }
+}
+
+/// What the contract asks of a train.
+pub(super) fn check(train: &Train) -> Result<(), String> {
+    let (packets, bytes) = (train.count(), train.heads.len());
+    if train.dscp > 63 {
+        return Err(format!("sends with the code point {}, and 63 is the largest", train.dscp));
+    }
+    if !bytes.is_multiple_of(packets) {
+        return Err(format!("sends {packets} packets with heads of {bytes} bytes altogether"));
+    }
+    Ok(())
+}

@@ -1,0 +1,298 @@
+//! The far end on real sockets: one thread that listens on all addresses and carries what answers the clients.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use pathcast_base::Nanos;
+use pathcast_probe::machine::{Batch, Reply, Train};
+
+use super::carrier::{Carrier, Heard, Tally};
+use super::client::check;
+use super::clock::SessionClock;
+use super::socket::{Target, UdpSocket};
+use super::urgency::Urgency;
+use crate::error::NetError;
+use crate::maker::SocketMaker;
+
+/// How soon the thread notices that it is to stop.
+const TICK: Nanos = Nanos::millis(100);
+/// Actions between two events.
+const ACTIONS: u32 = 1_000_000;
+
+/// A client as the far end sees it, and the way back to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FarAddress {
+    /// The address of this host that it sends to, and that it is answered from.
+    pub local: IpAddr,
+    /// Where it sends from.
+    pub remote: SocketAddr,
+    /// Which of the addresses listened on has it.
+    socket: usize,
+}
+
+/// What a far end is told. The rules of [`pathcast_probe::machine`] hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FarEvent<'a> {
+    /// A packet has come.
+    Received {
+        /// From whom.
+        from: FarAddress,
+        /// The whole payload.
+        packet: &'a [u8],
+        /// IP bytes.
+        size: u16,
+        /// Code point.
+        dscp: u8,
+        /// When [ns].
+        at: Nanos,
+        /// Its place among those of this sender that were handed over together.
+        batch: Batch,
+    },
+    /// A packet has left.
+    Sent {
+        /// Whose.
+        session: u64,
+        /// Over which path of the session.
+        path: usize,
+        /// Its number.
+        seq: u64,
+        /// When [ns].
+        at: Nanos,
+    },
+    /// A packet could not be sent.
+    Unsent {
+        /// Whose.
+        session: u64,
+        /// Over which path of the session.
+        path: usize,
+        /// Its number.
+        seq: u64,
+    },
+    /// The time of the last [`FarAction::WakeAt`] has come.
+    Timer,
+}
+
+/// What a far end wants done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FarAction {
+    /// Sends packets at their times.
+    SendTrain {
+        /// Whose.
+        session: u64,
+        /// To whom.
+        to: FarAddress,
+        /// Packets.
+        train: Train,
+    },
+    /// Sends one packet at once.
+    Reply {
+        /// Whose; 0: before there is a session, and what becomes of it is not told.
+        session: u64,
+        /// To whom.
+        to: FarAddress,
+        /// The packet.
+        reply: Reply,
+    },
+    /// Drops what is left of a session's trains.
+    Stop {
+        /// Which.
+        session: u64,
+    },
+    /// Tells [`FarEvent::Timer`] once at this time [ns]; a new time replaces the old one.
+    WakeAt(Nanos),
+}
+
+/// What answers the clients. It has no clock and no sockets.
+pub trait Far: Send {
+    /// Something has happened.
+    fn handle(&mut self, now: Nanos, event: FarEvent<'_>);
+    /// What is to be done next; none: nothing until the next event.
+    fn next(&mut self, now: Nanos) -> Option<FarAction>;
+    /// Sessions that are open: while there are any, the thread is urgent.
+    fn sessions(&self) -> usize;
+}
+
+/// How a far end is to run.
+#[derive(Clone, Debug)]
+pub struct FarOptions {
+    /// Where to listen. Port 0: the system chooses one, the same for all.
+    pub listen: Vec<SocketAddr>,
+    /// The clock that it is told the time of.
+    pub clock: SessionClock,
+    /// Asks for real-time scheduling and processors that stay awake while there are sessions, where that is permitted.
+    pub urgent: bool,
+}
+
+/// A running far end; stops when dropped.
+pub struct FarServer<F> {
+    local: Vec<SocketAddr>,
+    shared: Arc<Shared<F>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared<F> {
+    far: Mutex<F>,
+    tally: Mutex<Tally>,
+    stop: AtomicBool,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<F: Far + 'static> FarServer<F> {
+    /// Listens on all addresses and lets `far` answer.
+    ///
+    /// # Errors
+    /// Usage without an address, Runtime when one cannot be listened on.
+    pub fn start(maker: &dyn SocketMaker, options: FarOptions, far: F) -> Result<FarServer<F>, NetError> {
+        let (sockets, local) = listen(maker, &options.listen)?;
+        let shared = Shared { far: Mutex::new(far), tally: Mutex::default(), stop: AtomicBool::new(false) };
+        let shared = Arc::new(shared);
+        let (with, addresses) = (shared.clone(), local.clone());
+        let work = move || {
+            let carrier = Carrier::new(options.clock, sockets);
+            let urgency = Urgency::new(options.urgent);
+            Loop { shared: with, carrier, local: addresses, wake: Nanos::MAX, urgency }.run();
+        };
+        let thread = thread::Builder::new().name("pathcast-far".into()).spawn(work);
+        let thread = Some(thread.map_err(NetError::system("starting a thread"))?);
+        Ok(FarServer { local, shared, thread })
+    }
+
+    /// Where it listens, the chosen port included.
+    pub fn local_addrs(&self) -> &[SocketAddr] {
+        &self.local
+    }
+
+    /// Looks at what answers; it does nothing meanwhile.
+    pub fn with<T>(&self, look: impl FnOnce(&F) -> T) -> T {
+        look(&locked(&self.shared.far))
+    }
+
+    /// What its sockets did.
+    pub fn tally(&self) -> Tally {
+        locked(&self.shared.tally).clone()
+    }
+
+    /// Stops listening.
+    pub fn stop(self) {}
+}
+
+impl<F> Drop for FarServer<F> {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join(); // it has said why, if it panicked
+        }
+    }
+}
+
+/// Sockets on all addresses, and what they are bound to.
+pub(super) fn listen(
+    maker: &dyn SocketMaker,
+    addresses: &[SocketAddr],
+) -> Result<(Vec<UdpSocket>, Vec<SocketAddr>), NetError> {
+    if addresses.is_empty() {
+        return Err(NetError::Argument("no address to listen on".into()));
+    }
+    let mut sockets = Vec::new();
+    let mut local: Vec<SocketAddr> = Vec::new();
+    for &address in addresses {
+        let mut address = address;
+        if let (0, Some(first)) = (address.port(), local.first()) {
+            address.set_port(first.port());
+        }
+        let failed = |source| NetError::Listen { address, source };
+        let socket = UdpSocket::bind(maker, address).map_err(failed)?;
+        local.push(socket.local_addr().map_err(failed)?);
+        sockets.push(socket);
+    }
+    Ok((sockets, local))
+}
+
+/// Whose a packet is: the session and its path.
+type Key = (u64, usize);
+
+struct Loop<F> {
+    shared: Arc<Shared<F>>,
+    carrier: Carrier<Key>,
+    local: Vec<SocketAddr>,
+    wake: Nanos,
+    urgency: Urgency,
+}
+
+impl<F: Far> Loop<F> {
+    fn run(mut self) {
+        while !self.shared.stop.load(Ordering::Relaxed) {
+            let now = self.carrier.clock.now();
+            if self.wake <= now {
+                self.wake = Nanos::MAX;
+                self.tell(FarEvent::Timer);
+            } else {
+                self.carrier.turn(self.wake.min(now + TICK));
+                self.hear();
+            }
+            self.urgency.rest(now);
+        }
+    }
+
+    fn hear(&mut self) {
+        while let Some(heard) = self.carrier.hear() {
+            match heard {
+                Heard::Sent { key: (0, _), .. } | Heard::Unsent { key: (0, _), .. } => {}
+                Heard::Sent { key: (session, path), seq, at } => self.tell(FarEvent::Sent { session, path, seq, at }),
+                Heard::Unsent { key: (session, path), seq } => self.tell(FarEvent::Unsent { session, path, seq }),
+                Heard::Received { socket, datagram, batch } => {
+                    // none: it was sent to many, and must not be answered
+                    if let Some(local) = datagram.local {
+                        let from = FarAddress { local, remote: datagram.from, socket };
+                        let (packet, size) = (datagram.payload.as_slice(), datagram.size);
+                        let (dscp, at) = (datagram.dscp, datagram.at);
+                        self.tell(FarEvent::Received { from, packet, size, dscp, at, batch });
+                    }
+                    self.carrier.recycle(socket, datagram);
+                }
+            }
+            if self.carrier.pressed() {
+                break;
+            }
+        }
+        if !self.carrier.busy() {
+            locked(&self.shared.tally).clone_from(&self.carrier.tally);
+        }
+    }
+
+    fn tell(&mut self, event: FarEvent<'_>) {
+        let shared = self.shared.clone();
+        let mut far = locked(&shared.far);
+        far.handle(self.carrier.clock.now(), event);
+        for _ in 0..ACTIONS {
+            let now = self.carrier.clock.now();
+            let Some(action) = far.next(now) else { break };
+            match action {
+                FarAction::SendTrain { session, to, train } => self.send(session, to, train),
+                FarAction::Reply { session, to, reply } => {
+                    let Reply { path, seq, size, dscp, payload } = reply;
+                    let at = Nanos::ZERO; // at once
+                    self.send(session, to, Train { path, seq, at, gaps: Vec::new(), size, dscp, heads: payload });
+                }
+                FarAction::Stop { session } => self.carrier.retain(|&(whose, _)| whose != session),
+                FarAction::WakeAt(at) => self.wake = at,
+            }
+        }
+        if far.sessions() > 0 {
+            self.urgency.need(self.carrier.clock.now());
+        }
+    }
+
+    fn send(&mut self, session: u64, to: FarAddress, train: Train) {
+        debug_assert_eq!(check(&train), Ok(()), "a bug in a far end");
+        if to.socket < self.local.len() && check(&train).is_ok() {
+            let target = Target { remote: to.remote, local: Some(to.local) };
+            self.carrier.launch((session, train.path), to.socket, Some(target), train);
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! What a socket has received, with its batches.
+//!
+//! A network device tells of several packets at once (interrupt coalescing, NAPI): the kernel stamps them one after the other
+//! as fast as it can, so that their stamps say when it got to them and not when they came. Such packets are told by stamps
+//! that follow each other closely. How many a read returned says nothing: that depends on when this process was woken.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+
+use pathcast_base::Nanos;
+use pathcast_probe::machine::Batch;
+
+use super::receive::Arrival;
+
+/// Packets whose stamps follow each other this closely were handed over together [ns]. The kernel needs one or two
+/// microseconds for a packet; 1500 bytes need 12 µs at 1 Gbit/s. Packets that really come at more than 3 Gbit/s look like
+/// a batch as well.
+pub(crate) const TOGETHER: Nanos = Nanos::micros(4);
+
+/// A packet that has come.
+#[derive(Debug)]
+pub(crate) struct Datagram {
+    pub payload: Vec<u8>,
+    pub from: SocketAddr,
+    pub local: Option<IpAddr>,
+    /// IP bytes.
+    pub size: u16,
+    pub dscp: u8,
+    pub ttl: u8,
+    pub at: Nanos,
+}
+
+/// A packet may still be on its way from its stamp to its socket: so long after the last stamp a batch is complete.
+const STRAGGLERS: Nanos = Nanos::micros(20);
+
+/// Packets in the order in which they came. Those of a batch are given out when it is known to be complete.
+#[derive(Default)]
+pub(crate) struct Inbox {
+    waiting: VecDeque<Datagram>,
+    /// How many of them, from the first on, are in complete batches.
+    complete: usize,
+    /// Those of the batch that is being given out, by sender: given so far, and all.
+    batch: Vec<((SocketAddr, Option<IpAddr>), u32, u32)>,
+    /// How many of the batch are still to be given out.
+    rest: usize,
+    spare: Vec<Vec<u8>>,
+}
+
+impl Inbox {
+    /// Adds a packet that came at `at`.
+    pub fn add(&mut self, arrival: &Arrival<'_>, overhead: usize, at: Nanos) {
+        if self.waiting.back().is_some_and(|last| !together(last.at, at)) {
+            self.complete = self.waiting.len();
+        }
+        let mut payload = self.spare.pop().unwrap_or_default();
+        payload.clear();
+        payload.extend_from_slice(arrival.payload);
+        self.waiting.push_back(Datagram {
+            size: (payload.len() + overhead).min(usize::from(u16::MAX)) as u16,
+            payload,
+            from: arrival.from,
+            local: arrival.local,
+            dscp: arrival.dscp,
+            ttl: arrival.ttl,
+            at,
+        });
+    }
+
+    /// There was nothing more to read at `looked`: a batch whose last packet is old enough is complete.
+    pub fn settle(&mut self, looked: Nanos) {
+        if self.waiting.back().is_some_and(|last| looked > last.at + STRAGGLERS) {
+            self.complete = self.waiting.len();
+        }
+    }
+
+    /// When the last batch is complete if nothing comes.
+    pub fn until(&self) -> Option<Nanos> {
+        let open = self.complete < self.waiting.len();
+        self.waiting.back().filter(|_| open).map(|last| last.at + STRAGGLERS + Nanos(1))
+    }
+
+    /// Is there something to be taken?
+    pub fn ready(&self) -> bool {
+        self.complete > 0
+    }
+
+    /// The next packet and its place in its batch, which counts the packets of one sender to one address.
+    pub fn take(&mut self) -> Option<(Datagram, Batch)> {
+        if self.complete == 0 {
+            return None;
+        }
+        if self.rest == 0 {
+            self.count_batch();
+        }
+        let datagram = self.waiting.pop_front()?;
+        self.complete -= 1;
+        self.rest -= 1;
+        let who = (datagram.from, datagram.local);
+        let (_, given, of) = self.batch.iter_mut().find(|known| known.0 == who)?;
+        let batch = Batch { index: *given, of: *of };
+        *given += 1;
+        Some((datagram, batch))
+    }
+
+    fn count_batch(&mut self) {
+        self.batch.clear();
+        let mut last: Option<Nanos> = None;
+        for datagram in self.waiting.iter().take(self.complete) {
+            if last.is_some_and(|last| !together(last, datagram.at)) {
+                break;
+            }
+            last = Some(datagram.at);
+            self.rest += 1;
+            let who = (datagram.from, datagram.local);
+            match self.batch.iter_mut().find(|known| known.0 == who) {
+                Some(known) => known.2 += 1,
+                None => self.batch.push((who, 0, 1)),
+            }
+        }
+    }
+
+    /// Takes a packet's room back.
+    pub fn recycle(&mut self, datagram: Datagram) {
+        if self.spare.len() < super::receive::AT_ONCE {
+            self.spare.push(datagram.payload);
+        }
+    }
+}
+
+fn together(earlier: Nanos, later: Nanos) -> bool {
+    later.0.abs_diff(earlier.0) <= TOGETHER.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: &str = "192.0.2.1:1";
+    const B: &str = "192.0.2.2:1";
+
+    fn add(inbox: &mut Inbox, from: &str, at: u64) {
+        let from = from.parse().unwrap();
+        let arrival = Arrival { from, local: None, payload: &[7; 72], dscp: 46, ttl: 64, stamp: None };
+        inbox.add(&arrival, 28, Nanos(at));
+    }
+
+    fn taken(inbox: &mut Inbox) -> Vec<(u64, u32, u32)> {
+        std::iter::from_fn(|| inbox.take()).map(|(d, b)| (d.at.0, b.index, b.of)).collect()
+    }
+
+    #[test]
+    fn stamps_that_follow_closely_are_a_batch() {
+        let mut inbox = Inbox::default();
+        for at in [10_000, 22_000, 34_000, 34_900, 36_000, 60_000] {
+            add(&mut inbox, A, at);
+        }
+        // the last one may have followers
+        let first = [(10_000, 0, 1), (22_000, 0, 1), (34_000, 0, 3), (34_900, 1, 3), (36_000, 2, 3)];
+        assert_eq!(taken(&mut inbox), first);
+        assert_eq!(inbox.until(), Some(Nanos(80_001)));
+        inbox.settle(Nanos(80_000));
+        assert_eq!(taken(&mut inbox), []);
+        add(&mut inbox, A, 63_000);
+        inbox.settle(Nanos(83_001));
+        assert_eq!((inbox.until(), inbox.ready()), (None, true));
+        assert_eq!(taken(&mut inbox), [(60_000, 0, 2), (63_000, 1, 2)]);
+    }
+
+    #[test]
+    fn each_sender_has_its_own_count_in_what_came_together() {
+        let mut inbox = Inbox::default();
+        for (from, at) in [(A, 0), (B, 3_000), (B, 6_000), (A, 9_000), (A, 90_000)] {
+            add(&mut inbox, from, at);
+        }
+        inbox.settle(Nanos(120_000));
+        let all = [(0, 0, 2), (3_000, 0, 2), (6_000, 1, 2), (9_000, 1, 2), (90_000, 0, 1)];
+        assert_eq!(taken(&mut inbox), all);
+    }
+
+    #[test]
+    fn a_packet_and_its_room() {
+        let mut inbox = Inbox::default();
+        add(&mut inbox, A, 5);
+        inbox.settle(Nanos(50_000));
+        let (datagram, batch) = inbox.take().unwrap();
+        assert_eq!((datagram.size, datagram.payload.len(), datagram.dscp, datagram.ttl), (100, 72, 46, 64));
+        assert_eq!((datagram.from, batch), (A.parse().unwrap(), Batch::SINGLE));
+        inbox.recycle(datagram);
+        assert_eq!(inbox.spare.len(), 1);
+    }
+}

@@ -1,0 +1,21 @@
+//! Measuring over UDP: sockets whose packets the kernel stamps, the client's end that carries a
+//! [`Machine`](pathcast_probe::machine::Machine), the far end for many clients, and STAMP.
+//!
+//! Sizes count IP bytes, stamps are of a [`SessionClock`].
+
+mod carrier;
+mod client;
+mod clock;
+mod control;
+mod far;
+mod flights;
+mod inbox;
+mod receive;
+mod socket;
+mod stamps;
+mod urgency;
+
+pub use carrier::Tally;
+pub use client::{DriveOptions, Driven, drive};
+pub use clock::{HostClock, SessionClock};
+pub use far::{Far, FarAction, FarAddress, FarEvent, FarOptions, FarServer};

@@ -1,0 +1,127 @@
+//! The far end: many addresses, strangers, rubbish.
+
+use std::net::UdpSocket;
+use std::time::Duration;
+
+use pathcast_base::{Fault, Nanos, Stream};
+use pathcast_net::udp::{FarOptions, FarServer, SessionClock};
+
+use super::machines::{Echo, SESSION, Script};
+use super::{at, echoes, host, path, port, run, serve};
+
+fn client(port: u16) -> UdpSocket {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect(at("127.0.0.1", port)).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    socket
+}
+
+/// Waits until `done`, for at most five seconds.
+fn wait(server: &FarServer<Echo>, done: impl Fn(&Echo) -> bool) {
+    for _ in 0..500 {
+        if server.with(&done) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("waited in vain");
+}
+
+#[test]
+fn a_wildcard_answers_from_the_address_that_was_asked() {
+    let server = serve(&*host(), &["0.0.0.0:0", "[::]:0"], Echo::default());
+    let paths = [path("127.0.0.1", "127.0.0.1"), path("127.0.0.2", "127.0.0.77"), path("::1", "::1")];
+    let trains = (0..3).map(|p| echoes(p, 5, Nanos::micros(100), 100)).collect();
+    let mut script = Script::new(trains, 15);
+    run(&*host(), &paths, port(&server), &mut script);
+    for (p, path) in paths.iter().enumerate() {
+        assert_eq!(script.received(p).len(), 5, "sockets are connected, so that answers from elsewhere are not seen");
+        let seen = server.with(|echo| echo.seen.iter().filter(|s| s.0.local == path.remote).count());
+        assert_eq!(seen, 5, "{path:?}");
+    }
+}
+
+#[test]
+fn its_trains_are_told_and_stopped() {
+    let server = serve(&*host(), &["127.0.0.1:0"], Echo::default());
+    let client = client(port(&server));
+    client.send(b"train").unwrap();
+    wait(&server, |echo| echo.sent.len() == 10);
+    let mut buffer = [0; 100];
+    for _ in 0..10 {
+        assert_eq!(client.recv(&mut buffer).unwrap(), 5);
+    }
+    let sent = server.with(|echo| echo.sent.clone());
+    for (i, &(session, path, seq, _)) in sent.iter().enumerate() {
+        assert_eq!((session, path, seq), (SESSION, 1, 100 + i as u64));
+    }
+    assert!(sent[9].3 >= sent[0].3 + Nanos::millis(8), "{sent:?}");
+    assert_eq!(server.with(|echo| echo.timers), 1);
+    client.send(b"train").unwrap();
+    client.send(b"stop").unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(server.with(|echo| echo.sent.len()) < 20, "the rest was dropped");
+    client.send(b"anonymous").unwrap();
+    while client.recv(&mut buffer).unwrap() != 9 {}
+    assert_eq!(&buffer[..4], b"who?");
+    std::thread::sleep(Duration::from_millis(20));
+    assert!(server.with(|echo| echo.sent.iter().all(|s| s.0 == SESSION) && echo.unsent.is_empty()));
+}
+
+#[test]
+fn rubbish_is_answered_with_nothing_and_others_go_on() {
+    let server = serve(&*host(), &["127.0.0.1:0"], Echo::default());
+    let stranger = client(port(&server));
+    let mut stream = Stream::new(7, "rubbish");
+    let mut payload = vec![0; 1500];
+    for i in 0..10_000u32 {
+        let length = (stream.bits() % 1473) as usize;
+        payload.iter_mut().for_each(|b| *b = stream.bits() as u8);
+        payload[0] |= 0x80; // none of the words that are answered
+        stranger.send(&payload[..length]).unwrap();
+        if i.is_multiple_of(64) {
+            std::thread::sleep(Duration::from_millis(1)); // a buffer without privilege holds some hundred
+        }
+    }
+    let mut script = Script::new(vec![echoes(0, 50, Nanos::micros(200), 300)], 50);
+    run(&*host(), &[path("127.0.0.1", "127.0.0.1")], port(&server), &mut script);
+    assert_eq!(script.received(0).len(), 50);
+    stranger.set_nonblocking(true).unwrap();
+    assert!(stranger.recv(&mut payload).is_err(), "answered");
+    let tally = server.tally();
+    assert!(tally.received > 9_000 && tally.sent == 50, "{tally:?}");
+}
+
+#[test]
+fn clients_that_are_gone_do_not_end_it() {
+    let server = serve(&*host(), &["127.0.0.1:0"], Echo::default());
+    for _ in 0..20 {
+        let gone = client(port(&server));
+        gone.send(b"train").unwrap();
+    }
+    let asks = client(port(&server));
+    let mut buffer = [0; 2000];
+    for _ in 0..20 {
+        std::thread::sleep(Duration::from_millis(2));
+        asks.send(b"echo........").unwrap();
+        assert_eq!(asks.recv(&mut buffer).unwrap(), 20);
+    }
+    wait(&server, |echo| echo.sent.len() + echo.unsent.len() == 220);
+    std::thread::sleep(Duration::from_millis(150));
+    let tally = server.tally();
+    assert!(tally.errors > 0 && tally.last_error == Some(libc::ECONNREFUSED), "{tally:?}");
+}
+
+#[test]
+fn the_port_is_one_for_all_and_free_after_it() {
+    let server = serve(&*host(), &["127.0.0.1:0", "[::1]:0"], Echo::default());
+    let addresses = server.local_addrs().to_vec();
+    assert_eq!(addresses[0].port(), addresses[1].port());
+    let again = FarOptions { listen: addresses.clone(), clock: SessionClock::start(), urgent: false };
+    let refused = FarServer::start(&*host(), again.clone(), Echo::default()).map(drop).unwrap_err();
+    assert_eq!(refused.code(), "cannot-listen");
+    server.stop();
+    FarServer::start(&*host(), again, Echo::default()).unwrap().stop();
+    let nowhere = FarOptions { listen: Vec::new(), clock: SessionClock::start(), urgent: false };
+    assert_eq!(FarServer::start(&*host(), nowhere, Echo::default()).map(drop).unwrap_err().code(), "bad-argument");
+}

@@ -1,0 +1,62 @@
+//! Measuring over UDP, on loopback and in namespaces. Nothing here says how exactly packets leave: that is the example
+//! `train_gaps`, by hand.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod far;
+mod machines;
+mod namespaces;
+mod trains;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use machines::{Echo, Script};
+use pathcast_base::Nanos;
+use pathcast_net::udp::{DriveOptions, Driven, Far, FarOptions, FarServer, SessionClock, drive};
+use pathcast_net::{HostSockets, PathAddr, SocketMaker};
+use pathcast_probe::machine::Train;
+
+fn host() -> Arc<dyn SocketMaker> {
+    Arc::new(HostSockets)
+}
+
+fn serve<F: Far + 'static>(maker: &dyn SocketMaker, listen: &[&str], far: F) -> FarServer<F> {
+    let listen = listen.iter().map(|a| a.parse().unwrap()).collect();
+    let options = FarOptions { listen, clock: SessionClock::start(), urgent: false };
+    FarServer::start(maker, options, far).unwrap()
+}
+
+fn port(server: &FarServer<Echo>) -> u16 {
+    server.local_addrs()[0].port()
+}
+
+fn plain<'a>() -> DriveOptions<'a> {
+    DriveOptions { urgent: false, ..DriveOptions::default() }
+}
+
+fn run(maker: &dyn SocketMaker, paths: &[PathAddr], port: u16, script: &mut Script) -> Driven {
+    drive(maker, paths, port, script, plain()).unwrap()
+}
+
+fn path(local: &str, remote: &str) -> PathAddr {
+    common::path("path", local, remote)
+}
+
+/// A train that is answered packet by packet.
+fn echoes(path: usize, count: usize, gap: Nanos, size: u16) -> Train {
+    Train::even(path, 1000 * path as u64, Nanos::millis(1), count, gap, size).with_heads(12, |seq, head| {
+        head[..4].copy_from_slice(b"echo");
+        head[4..].copy_from_slice(&seq.to_be_bytes());
+    })
+}
+
+/// The number and the far end's stamp in an answer.
+fn answer(payload: &[u8]) -> (u64, Nanos) {
+    let number = |at: usize| u64::from_be_bytes(payload[at..at + 8].try_into().unwrap());
+    (number(4), Nanos(number(12)))
+}
+
+fn at(address: &str, port: u16) -> SocketAddr {
+    SocketAddr::new(address.parse().unwrap(), port)
+}
