@@ -4,9 +4,11 @@ use std::collections::VecDeque;
 
 use pathcast_base::Nanos;
 
-/// How long a stamp is waited for. It comes when the packet leaves the host's own queue, before sendmsg returns where that
-/// is empty.
-pub(crate) const WAIT: Nanos = Nanos::millis(50);
+/// How long the first stamp is waited for: some devices give none. It comes when the packet leaves the host's own queue,
+/// before sendmsg returns where that is empty.
+const FIRST: Nanos = Nanos::millis(50);
+/// How long others are waited for: the host's own queue may be long.
+const WAIT: Nanos = Nanos::millis(500);
 /// After so many packets without a stamp none is waited for any more.
 const PATIENCE: u32 = 8;
 
@@ -34,11 +36,13 @@ pub(crate) struct Unstamped<K> {
     next: u32,
     /// Packets in a row that had no stamp in time.
     missed: u32,
+    /// How long a stamp is waited for.
+    wait: Nanos,
 }
 
 impl<K> Unstamped<K> {
     pub fn new() -> Unstamped<K> {
-        Unstamped { waiting: VecDeque::new(), next: 0, missed: 0 }
+        Unstamped { waiting: VecDeque::new(), next: 0, missed: 0, wait: FIRST }
     }
 
     /// A packet was handed to the kernel; what is known of it already.
@@ -54,7 +58,7 @@ impl<K> Unstamped<K> {
 
     /// The kernel's stamp of the packet with this number has come; `at` is none if it makes no sense.
     pub fn stamped(&mut self, number: u32, at: Option<Nanos>) -> Option<Left<K>> {
-        self.missed = 0;
+        (self.missed, self.wait) = (0, WAIT);
         let place = self.waiting.iter().position(|w| w.number == number)?;
         let Waiting { what, own, .. } = self.waiting.remove(place)?;
         // one from before the packet was sent belongs to another, whose number was the same before an error
@@ -64,7 +68,7 @@ impl<K> Unstamped<K> {
 
     /// When the first packet has waited long enough.
     pub fn until(&self) -> Option<Nanos> {
-        self.waiting.front().map(|w| w.own + WAIT)
+        self.waiting.front().map(|w| w.own + self.wait)
     }
 
     /// A packet that has waited long enough.
@@ -115,15 +119,18 @@ mod tests {
         for i in 0..PATIENCE {
             assert_eq!(unstamped.sent('x', Nanos(i.into())), None);
         }
-        assert_eq!(unstamped.overdue(WAIT - Nanos(1)), None);
+        assert_eq!(unstamped.overdue(FIRST - Nanos(1)), None);
         for i in 0..PATIENCE {
-            assert_eq!(unstamped.overdue(WAIT * 2), left('x', i.into(), false));
+            assert_eq!(unstamped.overdue(FIRST * 2), left('x', i.into(), false));
         }
         // now none is waited for, until a stamp comes all the same
         assert_eq!(unstamped.sent('y', Nanos(7)), left('y', 7, false));
         assert_eq!(unstamped.stamped(PATIENCE, Some(Nanos(8))), None);
         assert_eq!(unstamped.sent('z', Nanos(9)), None);
         assert_eq!(unstamped.stamped(PATIENCE + 1, Some(Nanos(10))), left('z', 10, true));
+        // it does give stamps, then
+        unstamped.sent('u', Nanos(11));
+        assert_eq!(unstamped.until(), Some(Nanos(11) + WAIT));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Two hosts with two paths between them. Needs root; skipped with a reason otherwise.
 
 use pathcast_base::Nanos;
+use pathcast_net::PathAddr;
 use pathcast_probe::machine::Train;
 
 use super::common::netns::{Net, sweep};
@@ -17,6 +18,12 @@ macro_rules! network {
     }};
 }
 
+/// Until neighbours know each other, which takes IPv6 a second, packets wait in the host.
+fn introduce(net: &Net, paths: &[PathAddr]) {
+    let trains = (0..paths.len()).map(|p| echoes(p, 1, Nanos::ZERO, 100)).collect();
+    run(&*net.client(), paths, 5275, &mut Script::new(trains, paths.len()));
+}
+
 #[test]
 fn every_path_between_namespaces() {
     let net = network!("every_path_between_namespaces");
@@ -27,6 +34,7 @@ fn every_path_between_namespaces() {
         path("fd07:1::1", "fd07:3::1"),
         path("fd07:2::1", "fd07:4::1"),
     ];
+    introduce(&net, &paths);
     let trains = (0..4).map(|p| echoes(p, 40, Nanos::micros(500), 1400).marked(34)).collect();
     let mut script = Script::new(trains, 160);
     let driven = run(&*net.client(), &paths, 5275, &mut script);
@@ -36,18 +44,19 @@ fn every_path_between_namespaces() {
         assert!(received.iter().all(|r| r.1 == 1400 && r.2 == 34), "path {p}");
     }
     assert!(driven.tally.sent_stamped >= 150 && driven.tally.received_stamped >= 150, "{:?}", driven.tally);
-    assert!(server.with(|echo| echo.seen.iter().all(|s| s.1 == 34) && echo.sent.len() == 160));
+    assert!(server.with(|echo| echo.seen.iter().all(|s| s.1 % 34 == 0) && echo.sent.len() == 164));
 }
 
 #[test]
 fn larger_than_the_path_or_without_a_route_is_unsent() {
     let net = network!("larger_than_the_path_or_without_a_route_is_unsent");
     let _server = serve(&*net.server(), &["0.0.0.0:5275", "[::]:5275"], Echo::default());
+    let paths = [path("10.7.1.1", "10.7.3.1"), path("fd07:1::1", "fd07:3::1")];
+    introduce(&net, &paths);
     let large = |path| Train { seq: 7000, ..echoes(path, 5, Nanos::millis(1), 1501) };
     let trains = (0..2).flat_map(|p| [echoes(p, 20, Nanos::micros(300), 1500), large(p)]).collect();
     let mut script = Script::new(trains, 40);
-    let driven =
-        run(&*net.client(), &[path("10.7.1.1", "10.7.3.1"), path("fd07:1::1", "fd07:3::1")], 5275, &mut script);
+    let driven = run(&*net.client(), &paths, 5275, &mut script);
     for p in 0..2 {
         assert_eq!(script.unsent(p), (7000..7005).collect::<Vec<_>>());
         assert_eq!((script.sent(p).len(), script.received(p).len()), (20, 20));
