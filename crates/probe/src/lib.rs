@@ -3,9 +3,10 @@
 //!
 //! [`machine`] is the contract between a measurement and whoever carries it; [`session`] the authenticated session of
 //! transfers; [`estimate`] what a path's stamps say of delay, available bandwidth and capacity; [`measure`] the measurement
-//! that asks both ends of all paths, in both directions.
+//! that asks both ends of all paths, in both directions; [`stamp`] the standard protocol for delay.
 
 pub mod estimate;
 pub mod machine;
 pub mod measure;
 pub mod session;
+pub mod stamp;
