@@ -204,7 +204,7 @@ impl<K: Clone> Carrier<K> {
         again: impl Fn(&UdpSocket) -> io::Result<usize>,
     ) {
         for _ in 0..TRIES {
-            self.read_stamps(socket);
+            self.read_stamps(socket, usize::MAX);
             let port = &mut self.ports[socket];
             while let Some(left) = port.unstamped.give_up() {
                 tell(&mut self.heard, &mut self.tally, Some(left));
@@ -231,7 +231,7 @@ impl<K: Clone> Carrier<K> {
         self.read = self.clock.now();
         let mut some = false;
         for socket in 0..self.ports.len() {
-            some |= self.read_stamps(socket);
+            some |= self.read_stamps(socket, reads);
             let Self { clock, tally, ports, reader, read, .. } = self;
             let Port { socket, inbox, .. } = &mut ports[socket];
             let overhead = socket.overhead();
@@ -257,11 +257,11 @@ impl<K: Clone> Carrier<K> {
         some
     }
 
-    fn read_stamps(&mut self, socket: usize) -> bool {
+    fn read_stamps(&mut self, socket: usize, reads: usize) -> bool {
         let Self { clock, tally, ports, reader, heard, .. } = self;
         let Port { socket, unstamped, .. } = &mut ports[socket];
         let mut some = false;
-        loop {
+        for _ in 0..reads {
             let read = reader.told(socket, AT_ONCE, |told| match told {
                 Told::Left { key, stamp } => {
                     let left = unstamped.stamped(key, clock.of_kernel(stamp));
@@ -269,12 +269,10 @@ impl<K: Clone> Carrier<K> {
                 }
                 Told::Error(number) => tally.fault(Some(number as i32)),
             });
+            some |= read.as_ref().is_ok_and(|&read| read > 0);
             match read {
-                Ok(AT_ONCE) => some = true,
-                Ok(read) => {
-                    some |= read > 0;
-                    break;
-                }
+                Ok(AT_ONCE) => {}
+                Ok(_) => break,
                 Err(error) => {
                     tally.fault(error.raw_os_error());
                     break;

@@ -54,6 +54,11 @@ impl SessionClock {
         }
     }
 
+    /// Was the system's clock stepped since the start, as of the last look?
+    pub(crate) fn is_stale(&self) -> bool {
+        self.offset.abs_diff(self.base) > SAME as u64
+    }
+
     /// A kernel's stamp [ns of CLOCK_REALTIME] on this clock; none if that makes no sense: the system's clock was stepped
     /// after it was taken.
     pub(crate) fn of_kernel(&self, stamp: i64) -> Option<Nanos> {
@@ -107,7 +112,7 @@ fn read(clock: libc::clockid_t) -> i64 {
 }
 
 pub(crate) fn nanos(time: &libc::timespec) -> i64 {
-    time.tv_sec as i64 * 1_000_000_000 + time.tv_nsec as i64
+    time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
 #[cfg(test)]
@@ -138,7 +143,9 @@ mod tests {
         // as if the system's clock had been set back by an hour since the start
         clock.offset += 3600 * 1_000_000_000;
         assert_eq!(clock.of_kernel(stamp), None);
+        assert!(clock.is_stale());
         clock.refresh();
+        assert!(!clock.is_stale());
         assert!(clock.of_kernel(stamp).unwrap().0.abs_diff(mapped.0) < 1_000_000);
     }
 

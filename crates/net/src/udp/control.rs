@@ -82,7 +82,7 @@ impl<'a> Iterator for Messages<'a> {
             let at = self.next;
             self.next = libc::CMSG_NXTHDR(self.header, at);
             let libc::cmsghdr { cmsg_len, cmsg_level, cmsg_type } = ptr::read_unaligned(at);
-            let length = (cmsg_len as usize).saturating_sub(libc::CMSG_LEN(0) as usize);
+            let length = cmsg_len.saturating_sub(libc::CMSG_LEN(0) as usize);
             let data = std::slice::from_raw_parts(libc::CMSG_DATA(at), length);
             Some(Message { level: cmsg_level, kind: cmsg_type, data })
         }

@@ -136,6 +136,7 @@ struct Shared<F> {
     far: Mutex<F>,
     tally: Mutex<Tally>,
     stop: AtomicBool,
+    stale: AtomicBool,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -149,7 +150,12 @@ impl<F: Far + 'static> FarServer<F> {
     /// Usage without an address, Runtime when one cannot be listened on.
     pub fn start(maker: &dyn SocketMaker, options: FarOptions, far: F) -> Result<FarServer<F>, NetError> {
         let (sockets, local) = listen(maker, &options.listen)?;
-        let shared = Shared { far: Mutex::new(far), tally: Mutex::default(), stop: AtomicBool::new(false) };
+        let shared = Shared {
+            far: Mutex::new(far),
+            tally: Mutex::default(),
+            stop: AtomicBool::new(false),
+            stale: AtomicBool::new(false),
+        };
         let shared = Arc::new(shared);
         let (with, addresses) = (shared.clone(), local.clone());
         let work = move || {
@@ -175,6 +181,12 @@ impl<F: Far + 'static> FarServer<F> {
     /// What its sockets did.
     pub fn tally(&self) -> Tally {
         locked(&self.shared.tally).clone()
+    }
+
+    /// Was the system's clock stepped since the start? The clock given to [`FarServer::start`] then goes on as if not, and no
+    /// longer shows the time of day; a far end that is started again, when it has no sessions, does.
+    pub fn is_stale(&self) -> bool {
+        self.shared.stale.load(Ordering::Relaxed)
     }
 
     /// Stops listening.
@@ -236,6 +248,7 @@ impl<F: Far> Loop<F> {
                 self.hear();
             }
             self.urgency.rest(now);
+            self.shared.stale.store(self.carrier.clock.is_stale(), Ordering::Relaxed);
         }
     }
 

@@ -26,7 +26,6 @@ pub(crate) struct Datagram {
     /// IP bytes.
     pub size: u16,
     pub dscp: u8,
-    pub ttl: u8,
     pub at: Nanos,
 }
 
@@ -61,7 +60,6 @@ impl Inbox {
             from: arrival.from,
             local: arrival.local,
             dscp: arrival.dscp,
-            ttl: arrival.ttl,
             at,
         });
     }
@@ -183,7 +181,7 @@ mod tests {
         add(&mut inbox, A, 5);
         inbox.settle(Nanos(50_000));
         let (datagram, batch) = inbox.take().unwrap();
-        assert_eq!((datagram.size, datagram.payload.len(), datagram.dscp, datagram.ttl), (100, 72, 46, 64));
+        assert_eq!((datagram.size, datagram.payload.len(), datagram.dscp), (100, 72, 46));
         assert_eq!((datagram.from, batch), (A.parse().unwrap(), Batch::SINGLE));
         inbox.recycle(datagram);
         assert_eq!(inbox.spare.len(), 1);

@@ -12,6 +12,7 @@ mod flights;
 mod inbox;
 mod receive;
 mod socket;
+mod stamp;
 mod stamps;
 mod urgency;
 
@@ -19,3 +20,4 @@ pub use carrier::Tally;
 pub use client::{DriveOptions, Driven, drive};
 pub use clock::{HostClock, SessionClock};
 pub use far::{Far, FarAction, FarAddress, FarEvent, FarOptions, FarServer};
+pub use stamp::{ReflectOptions, StampReflector, stamp_measure};

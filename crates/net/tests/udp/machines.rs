@@ -77,10 +77,11 @@ impl Script {
     pub fn received(&self, of: usize) -> Vec<(&[u8], u16, u8, Nanos, Batch)> {
         let mut all = Vec::new();
         for seen in &self.seen {
-            if let Seen::Received { path, payload, size, dscp, at, batch } = seen {
-                if *path == of {
+            match seen {
+                Seen::Received { path, payload, size, dscp, at, batch } if *path == of => {
                     all.push((payload.as_slice(), *size, *dscp, *at, *batch));
                 }
+                _ => {}
             }
         }
         all

@@ -6,6 +6,7 @@ mod common;
 mod far;
 mod machines;
 mod namespaces;
+mod stamp;
 mod trains;
 
 use std::net::SocketAddr;

@@ -1,0 +1,93 @@
+//! STAMP between our sender and our reflector.
+
+use std::net::UdpSocket;
+use std::time::Duration;
+
+use pathcast_base::{Fault, Nanos, Stream};
+use pathcast_net::udp::{ReflectOptions, StampReflector, stamp_measure};
+use pathcast_probe::stamp::{Mode, SenderOptions, StampKey, StampReport};
+
+use super::{at, host, plain};
+
+fn reflect(listen: &str, mode: Mode) -> StampReflector {
+    let options = ReflectOptions { listen: vec![listen.parse().unwrap()], mode, ..ReflectOptions::default() };
+    StampReflector::start(&*host(), options).unwrap()
+}
+
+fn measure(address: &str, reflector: &StampReflector, sender: SenderOptions) -> StampReport {
+    let to = at(address, reflector.local_addrs()[0].port());
+    stamp_measure(&*host(), None, to, sender, plain()).unwrap()
+}
+
+fn sender(mode: Mode) -> SenderOptions {
+    SenderOptions { count: 20, interval: Nanos::millis(2), dscp: 34, ssid: 77, mode, ..SenderOptions::default() }
+}
+
+#[test]
+fn delays_over_ipv4_and_ipv6_open_and_with_a_key() {
+    let key = Mode::Authenticated(StampKey::new(b"shared"));
+    for (listen, address) in [("0.0.0.0:0", "127.0.0.9"), ("[::]:0", "::1")] {
+        for mode in [Mode::Open, key.clone()] {
+            let reflector = reflect(listen, mode.clone());
+            let report = measure(address, &reflector, SenderOptions { payload: 300, ..sender(mode) });
+            assert_eq!((report.sent, report.received, report.lost, report.unsent), (20, 20, 0, 0), "{report:?}");
+            assert_eq!((report.dscp_in, report.ttl_out), (Some(34), Some(64)), "{report:?}");
+            let round = report.round_trip_s.unwrap();
+            assert!(round.minimum > 0.0 && round.minimum < 0.5 && round.p95 >= round.median, "{report:?}");
+            let out = report.out_s.unwrap();
+            assert_eq!(out.minimum.is_some(), out.synchronised);
+            assert_eq!((reflector.answered(), reflector.ignored()), (20, 0));
+        }
+    }
+}
+
+#[test]
+fn nobody_answers_the_wrong_key_or_rubbish() {
+    let reflector = reflect("127.0.0.1:0", Mode::Authenticated(StampKey::new(b"right")));
+    let quick = |mode| SenderOptions { wait: Nanos::millis(50), ..sender(mode) };
+    for mode in [Mode::Open, Mode::Authenticated(StampKey::new(b"wrong"))] {
+        let report = measure("127.0.0.1", &reflector, quick(mode));
+        assert_eq!((report.sent, report.received, report.lost), (20, 0, 20), "{report:?}");
+    }
+    let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
+    stranger.connect(reflector.local_addrs()[0]).unwrap();
+    let mut stream = Stream::new(7, "rubbish");
+    for _ in 0..500 {
+        let bytes: Vec<u8> = (0..stream.bits() % 300).map(|_| stream.bits() as u8).collect();
+        stranger.send(&bytes).unwrap();
+    }
+    let right = measure("127.0.0.1", &reflector, sender(Mode::Authenticated(StampKey::new(b"right"))));
+    assert_eq!(right.received, 20);
+    stranger.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+    assert!(stranger.recv(&mut [0; 1500]).is_err());
+    assert!((reflector.answered(), reflector.ignored() >= 500) == (20, true));
+}
+
+#[test]
+fn an_answer_is_never_larger_than_what_it_answers() {
+    let reflector = reflect("127.0.0.1:0", Mode::Open);
+    let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
+    stranger.connect(reflector.local_addrs()[0]).unwrap();
+    stranger.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    let mut buffer = [0; 2000];
+    for length in [0, 14, 43] {
+        stranger.send(&vec![0; length]).unwrap();
+    }
+    for length in [44, 45, 1000, 1472] {
+        stranger.send(&vec![0; length]).unwrap();
+        assert_eq!(stranger.recv(&mut buffer).unwrap(), length);
+    }
+    assert_eq!((reflector.answered(), reflector.ignored()), (4, 3));
+}
+
+#[test]
+fn more_than_the_limit_has_no_answer_and_the_wrong_address_is_an_error() {
+    let listen = vec!["127.0.0.1:0".parse().unwrap()];
+    let options = ReflectOptions { listen, most_per_second: 10, ..ReflectOptions::default() };
+    let reflector = StampReflector::start(&*host(), options).unwrap();
+    let quick = SenderOptions { wait: Nanos::millis(50), interval: Nanos::micros(100), ..sender(Mode::Open) };
+    let report = measure("127.0.0.1", &reflector, quick);
+    assert!((1..20).contains(&report.received) && report.lost == 20 - report.received, "{report:?}");
+    let taken = ReflectOptions { listen: reflector.local_addrs().to_vec(), ..ReflectOptions::default() };
+    assert_eq!(StampReflector::start(&*host(), taken).map(drop).unwrap_err().code(), "cannot-listen");
+}
