@@ -24,6 +24,8 @@ const SPIN: Nanos = Nanos::micros(100);
 const READING: Nanos = Nanos::micros(30);
 /// But not for longer than this.
 const PUT_OFF: Nanos = Nanos::millis(2);
+/// How often and how long at most a timer is put off until all that came before it has been told.
+const CATCH_UP: (u32, Nanos) = (20, Nanos::millis(5));
 /// Reads of one socket before anything else gets its turn.
 const READS: usize = 8;
 /// A packet that cannot be sent is tried again this often: the error may be one that an earlier packet met on its way.
@@ -76,8 +78,11 @@ pub(crate) struct Carrier<K> {
     heard: VecDeque<Heard<K>>,
     reader: Reader,
     polled: Vec<libc::pollfd>,
-    /// When sockets were last read.
+    /// When sockets were last read, and when last until nothing was left.
     read: Nanos,
+    drained: Nanos,
+    /// How often a timer was put off, and since when.
+    put_off: (u32, Nanos),
 }
 
 impl<K: Clone> Carrier<K> {
@@ -94,6 +99,8 @@ impl<K: Clone> Carrier<K> {
             reader: Reader::new(),
             polled,
             read: Nanos::ZERO,
+            drained: Nanos::ZERO,
+            put_off: (0, Nanos::ZERO),
         }
     }
 
@@ -126,6 +133,22 @@ impl<K: Clone> Carrier<K> {
     /// Takes back what was heard, for its room.
     pub fn recycle(&mut self, socket: usize, datagram: Datagram) {
         self.ports[socket].inbox.recycle(datagram);
+    }
+
+    /// Has all been heard that happened before `time`, which has passed? A timer that overtakes packets which wait to be read
+    /// would take them for missing.
+    pub fn caught_up(&mut self, time: Nanos) -> bool {
+        let nothing_left = self.heard.is_empty() && self.ports.iter().all(|port| port.inbox.is_empty());
+        let now = self.clock.now();
+        let (times, since) = &mut self.put_off;
+        if *times == 0 {
+            *since = now;
+        }
+        // counted too, because this thread may itself have been kept waiting
+        let long = *times > CATCH_UP.0 && now > *since + CATCH_UP.1;
+        let done = (self.drained >= time && nothing_left) || long;
+        *times = if done { 0 } else { *times + 1 };
+        done
     }
 
     /// Must something leave before anything else is done?
@@ -229,7 +252,7 @@ impl<K: Clone> Carrier<K> {
     fn read_all(&mut self, reads: usize) -> bool {
         self.clock.refresh();
         self.read = self.clock.now();
-        let mut some = false;
+        let (mut some, mut drained) = (false, 0);
         for socket in 0..self.ports.len() {
             some |= self.read_stamps(socket, reads);
             let Self { clock, tally, ports, reader, read, .. } = self;
@@ -247,12 +270,16 @@ impl<K: Clone> Carrier<K> {
                 match result {
                     Ok(0) => {
                         inbox.settle(*read);
+                        drained += 1;
                         break;
                     }
                     Ok(_) => some = true,
                     Err(error) => tally.fault(error.raw_os_error()),
                 }
             }
+        }
+        if drained == self.ports.len() {
+            self.drained = self.read;
         }
         some
     }

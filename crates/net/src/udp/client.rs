@@ -114,7 +114,7 @@ impl Session<'_, '_> {
             let now = self.carrier.clock.now();
             self.urgency.need(now);
             let cancelled = self.cancel.is_some_and(|flag| flag.load(Ordering::Relaxed));
-            if self.wake <= now {
+            if self.wake <= now && self.carrier.caught_up(self.wake) {
                 self.wake = Nanos::MAX;
                 result = self.tell(Event::Timer)?;
             } else if cancelled && stopped.is_none() {
@@ -158,9 +158,10 @@ impl Session<'_, '_> {
 
     /// Tells the machine something and does what it wants then; its result if that is the end.
     fn tell(&mut self, event: Event<'_>) -> Result<Option<Vec<u8>>, NetError> {
-        self.machine.handle(self.carrier.clock.now(), event);
+        let now = self.carrier.clock.now(); // one instant for all that follows from it
+        self.machine.handle(now, event);
         for _ in 0..ACTIONS {
-            let Some(action) = self.machine.next(self.carrier.clock.now()) else { return Ok(None) };
+            let Some(action) = self.machine.next(now) else { return Ok(None) };
             match action {
                 Action::SendTrain(train) => self.send(train)?,
                 Action::Reply(Reply { path, seq, size, dscp, payload }) => {

@@ -240,7 +240,7 @@ impl<F: Far> Loop<F> {
     fn run(mut self) {
         while !self.shared.stop.load(Ordering::Relaxed) {
             let now = self.carrier.clock.now();
-            if self.wake <= now {
+            if self.wake <= now && self.carrier.caught_up(self.wake) {
                 self.wake = Nanos::MAX;
                 self.tell(FarEvent::Timer);
             } else {
@@ -281,9 +281,9 @@ impl<F: Far> Loop<F> {
     fn tell(&mut self, event: FarEvent<'_>) {
         let shared = self.shared.clone();
         let mut far = locked(&shared.far);
-        far.handle(self.carrier.clock.now(), event);
+        let now = self.carrier.clock.now(); // one instant for all that follows from it
+        far.handle(now, event);
         for _ in 0..ACTIONS {
-            let now = self.carrier.clock.now();
             let Some(action) = far.next(now) else { break };
             match action {
                 FarAction::SendTrain { session, to, train } => self.send(session, to, train),
@@ -297,7 +297,7 @@ impl<F: Far> Loop<F> {
             }
         }
         if far.sessions() > 0 {
-            self.urgency.need(self.carrier.clock.now());
+            self.urgency.need(now);
         }
     }
 

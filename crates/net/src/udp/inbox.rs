@@ -77,6 +77,11 @@ impl Inbox {
         self.waiting.back().filter(|_| open).map(|last| last.at + STRAGGLERS + Nanos(1))
     }
 
+    /// Is there nothing, complete or not?
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     /// Is there something to be taken?
     pub fn ready(&self) -> bool {
         self.complete > 0

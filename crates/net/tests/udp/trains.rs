@@ -194,3 +194,41 @@ fn bugs_of_a_machine_and_wrong_addresses_are_errors() {
     assert_eq!(error.code(), "prober-misuse", "{error}");
     assert_eq!(fails(Wants(vec![Action::Done(Vec::new())]), "192.0.2.77").code(), "not-local");
 }
+
+/// Is busy while an answer comes and its timer's time passes.
+#[derive(Default)]
+struct Busy {
+    wake: Nanos,
+    told: Vec<(&'static str, Nanos)>,
+    wants: Vec<Action>,
+}
+
+impl Machine for Busy {
+    fn handle(&mut self, now: Nanos, event: Event<'_>) {
+        match event {
+            Event::Started => {
+                self.wake = now + Nanos::millis(15);
+                self.wants = vec![Action::SendTrain(echoes(0, 1, Nanos::ZERO, 100)), Action::WakeAt(self.wake)];
+            }
+            Event::Sent { .. } => std::thread::sleep(Duration::from_millis(40)),
+            Event::Received { at, .. } => self.told.push(("answer", at)),
+            Event::Timer => self.told.push(("timer", self.wake)),
+            _ => {}
+        }
+        if self.told.len() == 2 {
+            self.wants.push(Action::Done(Vec::new()));
+        }
+    }
+    fn next(&mut self, _now: Nanos) -> Option<Action> {
+        self.wants.pop()
+    }
+}
+
+#[test]
+fn a_timer_does_not_overtake_what_came_before_it() {
+    let server = serve(&*host(), &["127.0.0.1:0"], Echo::default());
+    let mut busy = Busy::default();
+    drive(&*host(), &[path("127.0.0.1", "127.0.0.1")], port(&server), &mut busy, plain()).unwrap();
+    // an answer that comes late on a busy machine has its place behind the timer
+    assert!(busy.told.is_sorted_by_key(|told| told.1), "{:?}", busy.told);
+}
