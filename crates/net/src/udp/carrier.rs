@@ -180,11 +180,12 @@ impl<K: Clone> Carrier<K> {
         }
     }
 
-    /// Sends the packets that are due, as long as they follow each other without a pause.
+    /// Sends the packets that are due, as long as they follow each other without a pause; but not for ever.
     fn send_due(&mut self) {
-        for _ in 0..AT_ONCE {
+        let end = self.clock.now() + PUT_OFF;
+        loop {
             let now = self.clock.now();
-            let Some(index) = self.flights.next_due(now) else { return };
+            let Some(index) = self.flights.next_due(now).filter(|_| now <= end) else { return };
             let flight = self.flights.get(index);
             let (key, socket, to, dscp) = (flight.key.clone(), flight.socket, flight.to, flight.train.dscp);
             let seq = flight.train.seq.wrapping_add(flight.next as u64);

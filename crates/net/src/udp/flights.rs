@@ -54,8 +54,10 @@ impl<K> Flights<K> {
             return;
         };
         flight.next += 1;
-        // small delays do not add up; after a long one the rest keeps its gaps rather than leave as a burst
-        let from = if now.saturating_sub(flight.due) > gap { now } else { flight.due };
+        // small delays do not add up; after a long one the rest keeps its gaps rather than leave as a burst. What has no gaps
+        // keeps its time, so that nothing that was asked for later comes in between
+        let late = gap > Nanos::ZERO && now.saturating_sub(flight.due) > gap;
+        let from = if late { now } else { flight.due };
         flight.due = Nanos(from.0.saturating_add(gap.0));
     }
 
@@ -108,5 +110,10 @@ mod tests {
         let mut flights = Flights::new();
         flights.add(Nanos(0), 'a', 0, None, Train::even(0, 0, Nanos(0), 3, Nanos(0), 0));
         assert_eq!(leave(&mut flights, &[5]).len(), 3);
+        flights.add(Nanos(9), 'a', 0, None, Train::even(0, 0, Nanos(0), 3, Nanos(0), 0));
+        let first = flights.next_due(Nanos(10)).unwrap();
+        flights.advance(first, Nanos(10));
+        flights.add(Nanos(11), 'b', 0, None, Train::even(0, 0, Nanos(0), 1, Nanos(0), 0));
+        assert_eq!(leave(&mut flights, &[12]), [(12, 'a', 1), (12, 'a', 2), (12, 'b', 0)]);
     }
 }
