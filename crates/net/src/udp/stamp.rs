@@ -205,7 +205,7 @@ impl Limit {
 /// host's clock is replaced by what the kernel says of it.
 ///
 /// # Errors
-/// As [`drive`]. That nobody answers is no error.
+/// As [`drive`], and Usage for a code point above 63. That nobody answers is no error.
 pub fn stamp_measure(
     maker: &dyn SocketMaker,
     local: Option<IpAddr>,
@@ -213,6 +213,9 @@ pub fn stamp_measure(
     sender: SenderOptions,
     options: DriveOptions<'_>,
 ) -> Result<StampReport, NetError> {
+    if sender.dscp > 63 {
+        return Err(NetError::Argument(format!("code point {}: 63 is the largest", sender.dscp)));
+    }
     let any = if to.is_ipv4() { IpAddr::from(Ipv4Addr::UNSPECIFIED) } else { Ipv6Addr::UNSPECIFIED.into() };
     let path = PathAddr::new("stamp", local.unwrap_or(any), to.ip());
     let host = options.clock.host();

@@ -81,13 +81,16 @@ fn an_answer_is_never_larger_than_what_it_answers() {
 }
 
 #[test]
-fn more_than_the_limit_has_no_answer_and_the_wrong_address_is_an_error() {
+fn more_than_the_limit_has_no_answer_and_wrong_arguments_are_errors() {
     let listen = vec!["127.0.0.1:0".parse().unwrap()];
     let options = ReflectOptions { listen, most_per_second: 10, ..ReflectOptions::default() };
     let reflector = StampReflector::start(&*host(), options).unwrap();
     let quick = SenderOptions { wait: Nanos::millis(50), interval: Nanos::micros(100), ..sender(Mode::Open) };
     let report = measure("127.0.0.1", &reflector, quick);
     assert!((1..20).contains(&report.received) && report.lost == 20 - report.received, "{report:?}");
+    let wrong = SenderOptions { dscp: 64, ..sender(Mode::Open) };
+    let error = stamp_measure(&*host(), None, reflector.local_addrs()[0], wrong, plain()).unwrap_err();
+    assert_eq!(error.code(), "bad-argument");
     let taken = ReflectOptions { listen: reflector.local_addrs().to_vec(), ..ReflectOptions::default() };
     assert_eq!(StampReflector::start(&*host(), taken).map(drop).unwrap_err().code(), "cannot-listen");
 }

@@ -195,6 +195,18 @@ fn bugs_of_a_machine_and_wrong_addresses_are_errors() {
     assert_eq!(fails(Wants(vec![Action::Done(Vec::new())]), "192.0.2.77").code(), "not-local");
 }
 
+#[test]
+fn urgency_stays_in_the_measuring_thread() {
+    // SAFETY: no arguments besides this thread
+    let policy = || unsafe { libc::sched_getscheduler(0) };
+    let before = policy();
+    let server = serve(&*host(), &["127.0.0.1:0"], Echo::default());
+    let mut script = Script::new(vec![echoes(0, 3, Nanos::micros(200), 100)], 3);
+    let options = DriveOptions { urgent: true, ..plain() };
+    drive(&*host(), &[path("127.0.0.1", "127.0.0.1")], port(&server), &mut script, options).unwrap();
+    assert_eq!((script.received(0).len(), policy()), (3, before));
+}
+
 /// Is busy while an answer comes and its timer's time passes.
 #[derive(Default)]
 struct Busy {
