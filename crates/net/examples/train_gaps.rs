@@ -12,8 +12,9 @@ mod netns;
 
 use pathcast_base::{Nanos, Rate};
 use pathcast_net::PathAddr;
-use pathcast_net::udp::{DriveOptions, Far, FarAction, FarEvent, FarOptions, FarServer, SessionClock, drive};
+use pathcast_net::udp::{DriveOptions, Far, FarAddress, FarOptions, FarServer, SessionClock, drive};
 use pathcast_probe::machine::{Action, Event, Machine, Train};
+use pathcast_probe::measure::{FarAction, FarEvent};
 
 const SIZE: u16 = 1500;
 const PORT: u16 = 5275;
@@ -63,12 +64,12 @@ impl Machine for Sender {
 struct Receiver(Vec<(u64, Nanos)>);
 
 impl Far for Receiver {
-    fn handle(&mut self, _now: Nanos, event: FarEvent<'_>) {
+    fn handle(&mut self, _now: Nanos, event: FarEvent<'_, FarAddress>) {
         if let FarEvent::Received { packet, at, .. } = event {
             self.0.extend(packet.first_chunk().map(|seq| (u64::from_be_bytes(*seq), at)));
         }
     }
-    fn next(&mut self, _now: Nanos) -> Option<FarAction> {
+    fn next(&mut self, _now: Nanos) -> Option<FarAction<FarAddress>> {
         None
     }
     fn sessions(&self) -> usize {

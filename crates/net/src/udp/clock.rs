@@ -5,6 +5,7 @@
 use std::mem::MaybeUninit;
 
 use pathcast_base::Nanos;
+use pathcast_probe::measure::ClockState;
 use sha2::{Digest, Sha256};
 
 /// Readings from which the best is taken.
@@ -21,17 +22,6 @@ pub struct SessionClock {
     base: i64,
     /// The same now: another one only after a step of the system's clock.
     offset: i64,
-}
-
-/// What is known of this host's clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HostClock {
-    /// A digest of what only sessions on this kernel and this clock know; none where the kernel does not tell.
-    pub digest: Option<[u8; 32]>,
-    /// Whether the kernel says that somebody keeps the clock right (adjtimex without STA_UNSYNC).
-    pub synchronised: bool,
-    /// The largest error that the kernel believes in [ns] (adjtimex `maxerror`).
-    pub max_error: Nanos,
 }
 
 impl SessionClock {
@@ -67,8 +57,9 @@ impl SessionClock {
         (0..OLDEST).contains(&age).then(|| Nanos((now - age + self.base) as u64))
     }
 
-    /// What is known of the host's clock as far as this session has it.
-    pub fn host(&self) -> HostClock {
+    /// What a measurement says of it to the other end: whether both have the same clock, and how right it is. The digest is
+    /// of the boot and of this clock's beginning; a clock that began before a step of the system's is another one.
+    pub fn state(&self) -> ClockState {
         let boot = std::fs::read("/proc/sys/kernel/random/boot_id").ok();
         let digest = boot.map(|id| {
             let offset = (self.base + SAME / 2).div_euclid(SAME);
@@ -79,8 +70,8 @@ impl SessionClock {
             let mut timex: libc::timex = std::mem::zeroed();
             (libc::adjtimex(&mut timex), timex)
         };
-        HostClock {
-            digest: digest.map(Into::into),
+        ClockState {
+            host: digest.map(Into::into),
             synchronised: state >= 0 && timex.status & libc::STA_UNSYNC == 0,
             max_error: Nanos::micros(timex.maxerror.max(0) as u64),
         }
@@ -152,10 +143,10 @@ mod tests {
     #[test]
     fn sessions_of_one_host_have_one_clock_and_others_do_not() {
         let clock = SessionClock::start();
-        let host = clock.host();
-        assert!(host.digest.is_some());
-        assert_eq!(clock.host().digest, host.digest);
+        let host = clock.state();
+        assert!(host.host.is_some());
+        assert_eq!(clock.state().host, host.host);
         let stepped = SessionClock { base: clock.base + 1_000_000_000, ..clock };
-        assert_ne!(stepped.host().digest, host.digest);
+        assert_ne!(stepped.state().host, host.host);
     }
 }

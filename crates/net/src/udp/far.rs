@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use pathcast_base::Nanos;
-use pathcast_probe::machine::{Batch, Reply, Train};
+use pathcast_probe::machine::{Reply, Train};
+use pathcast_probe::measure::{Address, FarAction, FarEnd, FarEvent};
 
 use super::carrier::{Carrier, Heard, Tally};
 use super::client::check;
@@ -15,6 +16,7 @@ use super::socket::{Target, UdpSocket};
 use super::urgency::Urgency;
 use crate::error::NetError;
 use crate::maker::SocketMaker;
+use crate::netlink::octets;
 
 /// How soon the thread notices that it is to stop.
 const TICK: Nanos = Nanos::millis(100);
@@ -32,86 +34,38 @@ pub struct FarAddress {
     socket: usize,
 }
 
-/// What a far end is told. The rules of [`pathcast_probe::machine`] hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FarEvent<'a> {
-    /// A packet has come.
-    Received {
-        /// From whom.
-        from: FarAddress,
-        /// The whole payload.
-        packet: &'a [u8],
-        /// IP bytes.
-        size: u16,
-        /// Code point.
-        dscp: u8,
-        /// When [ns].
-        at: Nanos,
-        /// Its place among those of this sender that were handed over together.
-        batch: Batch,
-    },
-    /// A packet has left.
-    Sent {
-        /// Whose.
-        session: u64,
-        /// Over which path of the session.
-        path: usize,
-        /// Its number.
-        seq: u64,
-        /// When [ns].
-        at: Nanos,
-    },
-    /// A packet could not be sent.
-    Unsent {
-        /// Whose.
-        session: u64,
-        /// Over which path of the session.
-        path: usize,
-        /// Its number.
-        seq: u64,
-    },
-    /// The time of the last [`FarAction::WakeAt`] has come.
-    Timer,
-}
+impl Address for FarAddress {
+    fn bytes(&self) -> Vec<u8> {
+        [octets(self.remote.ip()), self.remote.port().to_be_bytes().to_vec()].concat()
+    }
 
-/// What a far end wants done.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FarAction {
-    /// Sends packets at their times.
-    SendTrain {
-        /// Whose.
-        session: u64,
-        /// To whom.
-        to: FarAddress,
-        /// Packets.
-        train: Train,
-    },
-    /// Sends one packet at once.
-    Reply {
-        /// Whose; 0: before there is a session, and what becomes of it is not told.
-        session: u64,
-        /// To whom.
-        to: FarAddress,
-        /// The packet.
-        reply: Reply,
-    },
-    /// Drops what is left of a session's trains.
-    Stop {
-        /// Which.
-        session: u64,
-    },
-    /// Tells [`FarEvent::Timer`] once at this time [ns]; a new time replaces the old one.
-    WakeAt(Nanos),
+    fn source(&self) -> Vec<u8> {
+        let mut source = octets(self.remote.ip());
+        source.truncate(8); // whoever has one address of a /64 has all of them
+        source
+    }
 }
 
 /// What answers the clients. It has no clock and no sockets.
 pub trait Far: Send {
     /// Something has happened.
-    fn handle(&mut self, now: Nanos, event: FarEvent<'_>);
+    fn handle(&mut self, now: Nanos, event: FarEvent<'_, FarAddress>);
     /// What is to be done next; none: nothing until the next event.
-    fn next(&mut self, now: Nanos) -> Option<FarAction>;
+    fn next(&mut self, now: Nanos) -> Option<FarAction<FarAddress>>;
     /// Sessions that are open: while there are any, the thread is urgent.
     fn sessions(&self) -> usize;
+}
+
+impl Far for FarEnd<FarAddress> {
+    fn handle(&mut self, now: Nanos, event: FarEvent<'_, FarAddress>) {
+        FarEnd::handle(self, now, event);
+    }
+    fn next(&mut self, now: Nanos) -> Option<FarAction<FarAddress>> {
+        FarEnd::next(self, now)
+    }
+    fn sessions(&self) -> usize {
+        FarEnd::sessions(self)
+    }
 }
 
 /// How a far end is to run.
@@ -278,7 +232,7 @@ impl<F: Far> Loop<F> {
         }
     }
 
-    fn tell(&mut self, event: FarEvent<'_>) {
+    fn tell(&mut self, event: FarEvent<'_, FarAddress>) {
         let shared = self.shared.clone();
         let mut far = locked(&shared.far);
         let now = self.carrier.clock.now(); // one instant for all that follows from it

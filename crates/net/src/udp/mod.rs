@@ -18,6 +18,6 @@ mod urgency;
 
 pub use carrier::Tally;
 pub use client::{DriveOptions, Driven, drive};
-pub use clock::{HostClock, SessionClock};
-pub use far::{Far, FarAction, FarAddress, FarEvent, FarOptions, FarServer};
+pub use clock::SessionClock;
+pub use far::{Far, FarAddress, FarOptions, FarServer};
 pub use stamp::{ReflectOptions, StampReflector, stamp_measure};

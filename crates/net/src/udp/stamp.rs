@@ -109,7 +109,7 @@ impl Drop for StampReflector {
 }
 
 fn state(clock: &SessionClock) -> ReflectorClock {
-    let host = clock.host();
+    let host = clock.state();
     ReflectorClock { synchronised: host.synchronised, error: host.max_error }
 }
 
@@ -218,7 +218,7 @@ pub fn stamp_measure(
     }
     let any = if to.is_ipv4() { IpAddr::from(Ipv4Addr::UNSPECIFIED) } else { Ipv6Addr::UNSPECIFIED.into() };
     let path = PathAddr::new("stamp", local.unwrap_or(any), to.ip());
-    let host = options.clock.host();
+    let host = options.clock.state();
     let sender = SenderOptions { synchronised: host.synchronised, error: host.max_error, ..sender };
     let mut sender = Sender::new(sender);
     drive(maker, std::slice::from_ref(&path), to.port(), &mut sender, options)?;

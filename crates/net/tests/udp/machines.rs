@@ -1,8 +1,9 @@
 //! Machines and far ends to test with.
 
 use pathcast_base::Nanos;
-use pathcast_net::udp::{Far, FarAction, FarAddress, FarEvent};
+use pathcast_net::udp::{Far, FarAddress};
 use pathcast_probe::machine::{Action, Batch, Event, Machine, Reply, Train};
+use pathcast_probe::measure::{FarAction, FarEvent};
 
 /// What a machine was told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -136,14 +137,14 @@ pub struct Echo {
     pub unsent: Vec<(u64, usize, u64)>,
     pub timers: usize,
     answered: u64,
-    wants: Vec<FarAction>,
+    wants: Vec<FarAction<FarAddress>>,
 }
 
 /// The session that a packet of the client belongs to.
 pub const SESSION: u64 = 5;
 
 impl Far for Echo {
-    fn handle(&mut self, now: Nanos, event: FarEvent<'_>) {
+    fn handle(&mut self, now: Nanos, event: FarEvent<'_, FarAddress>) {
         match event {
             FarEvent::Received { from, packet, size, dscp, at, batch } => {
                 self.seen.push((from, dscp, batch));
@@ -169,7 +170,7 @@ impl Far for Echo {
             FarEvent::Timer => self.timers += 1,
         }
     }
-    fn next(&mut self, _now: Nanos) -> Option<FarAction> {
+    fn next(&mut self, _now: Nanos) -> Option<FarAction<FarAddress>> {
         self.wants.pop()
     }
     fn sessions(&self) -> usize {

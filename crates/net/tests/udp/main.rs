@@ -5,6 +5,7 @@
 mod common;
 mod far;
 mod machines;
+mod measure;
 mod namespaces;
 mod stamp;
 mod trains;

@@ -1,0 +1,124 @@
+//! The measurement itself on real sockets: that both ends find each other and come to an end, over every kind of path. How
+//! good its numbers are is the business of the emulator's evidence.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use pathcast_base::{Bytes, Nanos};
+use pathcast_net::udp::{DriveOptions, Driven, FarAddress, FarOptions, FarServer, SessionClock, drive};
+use pathcast_net::{PathAddr, SocketMaker};
+use pathcast_probe::estimate::Budget;
+use pathcast_probe::measure::{Client, FarEnd, MeasureLimits, Request};
+use pathcast_probe::session::{Entropy, Key, KeyRing};
+use serde_json::Value;
+
+use super::common::netns::{Net, sweep};
+use super::{common, host, path};
+
+type Server = FarServer<FarEnd<FarAddress>>;
+
+fn entropy(byte: u8) -> Entropy {
+    Entropy { nonce: [byte; 32], session: [byte; 16] }
+}
+
+fn serve(maker: &dyn SocketMaker, listen: &[&str]) -> Server {
+    let clock = SessionClock::start();
+    let far = FarEnd::new(KeyRing::new([common::key()]), MeasureLimits::default(), clock.state(), entropy(2));
+    let listen = listen.iter().map(|a| a.parse().unwrap()).collect();
+    FarServer::start(maker, FarOptions { listen, clock, urgent: false }, far).unwrap()
+}
+
+/// Measures for at most ten seconds; with the wrong key it would wait for longer.
+fn measure(maker: &dyn SocketMaker, paths: &[PathAddr], port: u16, key: Key, seed: u8) -> (Value, Driven) {
+    limited(maker, paths, port, key, seed, Duration::from_secs(10))
+}
+
+fn limited(
+    maker: &dyn SocketMaker,
+    paths: &[PathAddr],
+    port: u16,
+    key: Key,
+    seed: u8,
+    limit: Duration,
+) -> (Value, Driven) {
+    let clock = SessionClock::start();
+    let budget = Budget { bytes: Bytes(200_000), time: Nanos::secs(1) };
+    let request = Request { paths: paths.len(), budget, clock: clock.state(), dscp: 10, ..Request::new(key) };
+    let mut client = Client::new(request, entropy(seed));
+    let (cancel, ended) = (AtomicBool::new(false), AtomicBool::new(false));
+    let driven = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let until = Instant::now() + limit;
+            while Instant::now() < until && !ended.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            cancel.store(true, Ordering::Relaxed);
+        });
+        let options = DriveOptions { clock, urgent: false, cancel: Some(&cancel), ..DriveOptions::default() };
+        let driven = drive(maker, paths, port, &mut client, options);
+        ended.store(true, Ordering::Relaxed);
+        driven.unwrap()
+    });
+    (serde_json::from_slice(&driven.result).unwrap(), driven)
+}
+
+fn check(result: &Value, paths: usize) {
+    assert!(result["refused"].is_null(), "{result:#}");
+    assert_eq!(result["paths"].as_array().unwrap().len(), paths, "{result:#}");
+    for path in result["paths"].as_array().unwrap() {
+        for direction in ["out", "in"] {
+            let delay = &path["directions"][direction]["delay_s"];
+            // one host: its two clocks are one, and delays are absolute
+            let minimum = delay["minimum"].as_f64().unwrap_or_else(|| panic!("{result:#}"));
+            assert!(minimum > 0.0 && minimum < 0.1, "{direction} {result:#}");
+        }
+    }
+}
+
+#[test]
+fn both_directions_on_loopback_and_many_clients() {
+    let server = serve(&*host(), &["127.0.0.1:0", "[::1]:0"]);
+    let port = server.local_addrs()[0].port();
+    std::thread::scope(|scope| {
+        for (seed, address) in [(1, "127.0.0.1"), (3, "::1")] {
+            scope.spawn(move || {
+                let (result, driven) = measure(&*host(), &[path(address, address)], port, common::key(), seed);
+                assert_eq!(driven.tally.unsent, 0, "{:?}", driven.tally);
+                check(&result, 1);
+            });
+        }
+    });
+    for _ in 0..100 {
+        if server.with(|far| far.sessions()) > 0 {
+            std::thread::sleep(Duration::from_millis(10)); // the goodbye is on its way
+        }
+    }
+    let counters = server.with(FarEnd::counters);
+    assert_eq!((counters.opened, counters.ended, counters.malformed, counters.bad_tag), (2, 2, 0, 0), "{counters:?}");
+}
+
+#[test]
+fn without_the_key_there_is_no_answer() {
+    let server = serve(&*host(), &["127.0.0.1:0"]);
+    let key = Key::new("test", [8; 32]).unwrap();
+    let (port, paths) = (server.local_addrs()[0].port(), [path("127.0.0.1", "127.0.0.1")]);
+    let (result, driven) = limited(&*host(), &paths, port, key, 5, Duration::from_millis(500));
+    assert!(driven.tally.sent > 0 && driven.tally.received == 0, "{:?}", driven.tally);
+    assert!(result["paths"][0]["directions"]["out"]["delay_s"]["minimum"].is_null(), "{result:#}");
+    assert!(server.with(|far| far.counters().bad_tag) > 0);
+    assert_eq!(server.tally().sent, 0);
+}
+
+#[test]
+fn two_paths_between_namespaces() {
+    sweep();
+    let Some(net) = Net::new("two_paths_between_namespaces") else { return };
+    net.shape("20mbit", "50mbit");
+    let server: Arc<dyn SocketMaker> = net.server();
+    let _server = serve(&*server, &["0.0.0.0:5275"]);
+    let paths = [path("10.7.1.1", "10.7.3.1"), path("10.7.2.1", "10.7.4.1")];
+    let (result, driven) = measure(&*net.client(), &paths, 5275, common::key(), 7);
+    check(&result, 2);
+    assert_eq!(driven.tally.unsent, 0, "{:?}", driven.tally);
+}
