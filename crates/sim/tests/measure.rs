@@ -2,7 +2,7 @@
 
 use pathcast_base::{Bytes, Nanos};
 use pathcast_probe::estimate::Budget;
-use pathcast_probe::measure::{ClockState, FarEnd, Lone, MeasureLimits, MethodName, Request};
+use pathcast_probe::measure::{Client, ClockState, FarEnd, Lone, MeasureLimits, Request};
 use pathcast_probe::session::{Entropy, Key, KeyRing};
 use pathcast_scenario::Scenario;
 use pathcast_sim::{Options, SessionReport, World};
@@ -23,8 +23,8 @@ fn request(kb: u64, ms: u64) -> Request {
     Request { budget, ..Request::new(key()) }
 }
 
-fn client(request: Request) -> Box<pathcast_probe::measure::Client> {
-    Box::new(pathcast_probe::measure::Client::new(request, entropy(1)))
+fn client(request: Request) -> Box<Client> {
+    Box::new(Client::new(request, entropy(1)))
 }
 
 fn server() -> Box<Lone> {
@@ -43,44 +43,148 @@ fn measure(scenario: &str, request: Request) -> (Value, SessionReport) {
     (result, report)
 }
 
-/// 5 Mbit/s both ways with constant cross traffic on the way out, clocks seconds apart and skewed.
-fn five(cross: &str, seed: u64) -> String {
-    let traffic = if cross == "0" {
-        String::new()
-    } else {
+/// The keys of a bottleneck, and constant cross traffic there and back; clocks seconds apart that drift.
+struct Mid {
+    keys: &'static str,
+    cross: [&'static str; 2],
+    paths: usize,
+}
+
+const FIVE: &str = r#"rate = "5Mbit", delay = "10ms", queue = "50 packets""#;
+
+impl Mid {
+    fn text(&self) -> String {
+        let (mut links, mut paths, mut traffic) = (String::new(), String::new(), String::new());
+        for path in 0..self.paths {
+            let access = r#"rate = "100Mbit", delay = "1ms", queue = "1000 packets""#;
+            links += &format!(
+                r#"{{ name = "in{path}", a = "client", b = "r{path}", {access} }},
+                {{ name = "mid{path}", a = "r{path}", b = "s{path}", {} }},
+                {{ name = "out{path}", a = "s{path}", b = "server", {access} }},"#,
+                self.keys
+            );
+            paths += &format!(r#"{{ name = "p{path}", links = ["in{path}", "mid{path}", "out{path}"] }},"#);
+            for (direction, rate) in ["ab", "ba"].into_iter().zip(self.cross).filter(|(_, rate)| !rate.is_empty()) {
+                traffic += &format!(
+                    r#"{{ name = "{direction}{path}", kind = "constant", link = "mid{path}", direction = "{direction}", rate = "{rate}", packet = "1500B" }},"#
+                );
+            }
+        }
         format!(
-            r#"traffic = [{{ name = "x", kind = "constant", link = "mid", direction = "ab", rate = "{cross}", packet = "1500B" }}]"#
+            "link = [{links}]\npath = [{paths}]\ntraffic = [{traffic}]\n[host.client]\nclock_offset = \"3s\"\n\
+             clock_skew_ppm = 20\n[host.server]\nclock_offset = \"-1s\"\nclock_skew_ppm = -10\n"
         )
-    };
-    format!(
-        r#"
-seed = {seed}
-link = [
-    {{ name = "in", a = "client", b = "r1", rate = "100Mbit", delay = "1ms", queue = "1000 packets" }},
-    {{ name = "mid", a = "r1", b = "r2", rate = "5Mbit", delay = "10ms", queue = "50 packets" }},
-    {{ name = "out", a = "r2", b = "server", rate = "100Mbit", delay = "1ms", queue = "1000 packets" }},
-]
-path = [{{ name = "p", links = ["in", "mid", "out"] }}]
-{traffic}
-[host.client]
-clock_offset = "3s"
-clock_skew_ppm = 20
-[host.server]
-clock_offset = "-1s"
-clock_skew_ppm = -10
-"#
-    )
+    }
 }
 
 fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value}"))
 }
 
+fn within(value: &Value, truth: f64, share: f64) {
+    let got = number(value);
+    assert!((got / truth - 1.0).abs() <= share, "{got} is not within {share} of {truth}");
+}
+
+/// Both rates of a direction are within their shares of the truth, and a small packet's delay within its bound.
+fn judge(result: &Value, path: usize, word: &str, truth: (f64, f64), share: f64, delay: f64) {
+    let d = &result["paths"][path]["directions"][word];
+    within(&d["capacity_bps"]["value"], truth.0, 0.01);
+    within(&d["available_bps"]["value"], truth.1, share);
+    assert_eq!(d["available_bps"]["why"], Value::Null, "{d}");
+    let (minimum, error) = (number(&d["delay_s"]["minimum"]), number(&d["delay_s"]["error"]));
+    assert!((minimum - delay).abs() <= error, "{minimum} for {delay}, error {error}");
+    assert_eq!(d["delay_s"]["clock"]["synchronised"], false);
+}
+
+/// The delay of 120 bytes over the access links and a bottleneck [s].
+fn small(rate: f64, delay: f64) -> f64 {
+    2e-3 + delay + 960.0 * (2.0 / 1e8 + 1.0 / rate)
+}
+
 #[test]
-fn first() {
-    for cross in ["0", "1500kbit", "3Mbit"] {
-        let (result, report) = measure(&five(cross, 1), request(1000, 3000));
-        println!("{cross} {} {:?}", serde_json::to_string(&result).unwrap(), report);
+fn five_megabits_within_the_budget() {
+    for (cross, left) in [("", 5.0), ("500kbit", 4.5), ("1500kbit", 3.5), ("3Mbit", 2.0)] {
+        for (kb, ms, share) in [(1000, 3000, 0.02), (350, 1500, 0.04)] {
+            let mid = Mid { keys: FIVE, cross: [cross, cross], paths: 1 };
+            let (result, report) = measure(&mid.text(), request(kb, ms));
+            for word in ["out", "in"] {
+                judge(&result, 0, word, (5.0 * MBIT, left * MBIT), share, small(5e6, 0.01));
+                assert_eq!(number(&result["paths"][0]["directions"][word]["loss"]), 0.0);
+            }
+            let sent = report.client.sent_bytes + report.server.sent_bytes;
+            assert!(sent <= 2 * kb * 1000, "{sent}");
+            within(&result["probe_bytes"], sent as f64, 0.001);
+            assert!(report.elapsed <= Nanos::millis(2 * ms + 100), "{:?}", report.elapsed);
+        }
     }
-    let _ = (MethodName::Ride, MBIT, number(&Value::from(1.0)));
+}
+
+#[test]
+fn an_asymmetric_path_with_cross_traffic_both_ways() {
+    let keys = r#"rate = { ab = "1Mbit", ba = "24Mbit" }, delay = "15ms", queue = "50 packets""#;
+    let mid = Mid { keys, cross: ["300kbit", "8Mbit"], paths: 1 };
+    let (result, _) = measure(&mid.text(), request(1000, 4000));
+    judge(&result, 0, "out", (1.0 * MBIT, 0.7 * MBIT), 0.03, small(1e6, 0.015));
+    judge(&result, 0, "in", (24.0 * MBIT, 16.0 * MBIT), 0.03, small(24e6, 0.015));
+}
+
+#[test]
+fn a_slow_link() {
+    let keys = r#"rate = "100kbit", delay = "10ms", queue = "50 packets""#;
+    let (result, report) = measure(&Mid { keys, cross: ["", "30kbit"], paths: 1 }.text(), request(150, 20_000));
+    judge(&result, 0, "out", (0.1 * MBIT, 0.1 * MBIT), 0.03, small(1e5, 0.01));
+    judge(&result, 0, "in", (0.1 * MBIT, 0.07 * MBIT), 0.03, small(1e5, 0.01));
+    assert!(report.client.sent_bytes + report.server.sent_bytes <= 301_000, "{report:?}");
+}
+
+#[test]
+fn two_paths_in_turn_and_at_once() {
+    let mid = Mid { keys: FIVE, cross: ["1500kbit", "3Mbit"], paths: 2 };
+    let mut elapsed = Vec::new();
+    for at_once in [false, true] {
+        let (result, report) = measure(&mid.text(), Request { paths: 2, at_once, ..request(1000, 3000) });
+        for path in 0..2 {
+            judge(&result, path, "out", (5.0 * MBIT, 3.5 * MBIT), 0.02, small(5e6, 0.01));
+            judge(&result, path, "in", (5.0 * MBIT, 2.0 * MBIT), 0.02, small(5e6, 0.01));
+        }
+        elapsed.push(report.elapsed.as_secs_f64());
+    }
+    assert!(elapsed[0] > 1.8 * elapsed[1], "{elapsed:?}");
+}
+
+#[test]
+fn far_away() {
+    let keys = r#"rate = "5Mbit", delay = "298ms", queue = "100 packets""#;
+    let (result, report) = measure(&Mid { keys, cross: ["2Mbit", ""], paths: 1 }.text(), request(1000, 6000));
+    judge(&result, 0, "out", (5.0 * MBIT, 3.0 * MBIT), 0.1, small(5e6, 0.298));
+    judge(&result, 0, "in", (5.0 * MBIT, 5.0 * MBIT), 0.1, small(5e6, 0.298));
+    assert!(report.elapsed <= Nanos::millis(13_000), "{:?}", report.elapsed);
+}
+
+#[test]
+fn loss_both_ways() {
+    let keys = r#"rate = "5Mbit", delay = "10ms", queue = "100 packets", loss = 0.05"#;
+    let (result, _) = measure(&Mid { keys, cross: ["1500kbit", "1500kbit"], paths: 1 }.text(), request(1000, 4000));
+    for word in ["out", "in"] {
+        judge(&result, 0, word, (5.0 * MBIT, 3.5 * MBIT), 0.06, small(5e6, 0.01));
+        let loss = number(&result["paths"][0]["directions"][word]["loss"]);
+        assert!((0.02..0.09).contains(&loss), "{loss}");
+    }
+}
+
+#[test]
+fn a_host_that_gathers_packets() {
+    let mid = Mid { keys: FIVE, cross: ["1500kbit", "1500kbit"], paths: 1 };
+    let gathers = ["client", "server"].map(|host| format!("[host.{host}]\nreceive_batch = \"1ms\"\n"));
+    let text = gathers.iter().fold(mid.text(), |text, of| {
+        let (head, keys) = of.split_once('\n').unwrap();
+        text.replace(head, &format!("{head}\n{keys}"))
+    });
+    let (result, _) = measure(&text, request(1000, 3000));
+    for word in ["out", "in"] {
+        let d = &result["paths"][0]["directions"][word];
+        within(&d["capacity_bps"]["value"], 5.0 * MBIT, 0.05);
+        within(&d["available_bps"]["value"], 3.5 * MBIT, 0.1);
+    }
 }

@@ -16,8 +16,10 @@ use crate::estimate::delay::{OneWay, Waits, one_way};
 
 /// Two clocks drift apart by no more: 200 ppm.
 const DRIFT: f64 = 2e-4;
-/// Skew is told from exchanges so far apart at least [ns].
+/// Skew is told from exchanges so far apart at least [ns],
 const LEVER: u64 = 1_000_000_000;
+/// and if so many packets, early and late, were no slower than the floor and this [ns].
+const SUPPORT: (usize, f64) = (3, 50e3);
 /// Exchanges kept of a path.
 const KEPT: usize = 1000;
 
@@ -75,16 +77,14 @@ impl Times {
         }
     }
 
-    /// Ends a group; whether anything came of it.
-    pub fn end_group(&mut self) -> bool {
-        self.open.clear();
+    /// Ends a group; answers may still come.
+    pub fn end_group(&mut self) {
         self.group += 1;
-        self.done.iter().any(|done| done.0 + 1 == self.group)
     }
 
-    /// Questions without an answer.
-    pub fn pending(&self) -> usize {
-        self.open.len()
+    /// Whether a question of this group has no answer yet.
+    pub fn is_pending(&self) -> bool {
+        self.open.values().any(|asked| asked.group == self.group)
     }
 
     /// Of small packets: departures by the sender's clock, and delays with the offset in them, there and back.
@@ -132,7 +132,13 @@ impl Times {
         let slope = |delays: &[Small]| {
             let mut delays = delays.to_vec();
             delays.sort_unstable();
-            Some(clock::floor(&delays)?.skew)
+            let floor = clock::floor(&delays)?;
+            let (from, to) = (delays.first()?.0, delays.last()?.0);
+            let third = (to - from) / 3;
+            let rests = |p: &&Small| p.1 as f64 - floor.delay_at(p.0) < SUPPORT.1;
+            let early = delays.iter().take_while(|p| p.0 <= from + third).filter(rests).count();
+            let late = delays.iter().skip_while(|p| p.0 < to - third).filter(rests).count();
+            (early >= SUPPORT.0 && late >= SUPPORT.0).then_some(floor.skew)
         };
         let [there, back] = self.delays();
         Some((slope(&there)? - slope(&back)?) / 2.0)
@@ -234,7 +240,8 @@ mod tests {
                 );
                 times.left(id, Nanos(t), &mut waits);
             }
-            assert!(times.pending() == 0 && times.end_group());
+            assert!(!times.is_pending());
+            times.end_group();
         }
         (times, waits)
     }

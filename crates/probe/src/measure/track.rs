@@ -21,13 +21,14 @@ use crate::machine::{Action, Batch, Reply};
 /// Small questions of a group, and their size: that of the default method's small probes [IP bytes].
 const QUESTIONS: (usize, u16) = (8, 120);
 /// Larger ones at the beginning, for what a byte costs [IP bytes].
-const SIZES: [u16; 3] = [500, 900, LARGE];
+const SIZES: [u16; 2] = [700, LARGE];
 /// Mean time between two questions: this share of the budget's time, within bounds.
 const APART: (u64, Nanos, Nanos) = (300, Nanos::millis(3), Nanos::millis(15));
 /// What a direction takes besides its trains, and a fiftieth for the reports [IP bytes].
-const OVERHEAD: u64 = 8000;
-/// So many groups of questions without an answer, and the path is dead.
-const GROUPS: u32 = 4;
+const OVERHEAD: u64 = 10_000;
+/// Answers are not waited for longer than this share of the budget's time; where the round trip is longer, the bound on the
+/// offset is so wide that a second comparison adds nothing.
+const WAITED: u64 = 20;
 /// A far end that has said nothing for so long is gone.
 pub(super) const SILENCE: Nanos = Nanos::secs(5);
 /// A question is repeated after no more than this.
@@ -83,7 +84,7 @@ impl Mouth {
 enum Stage {
     Waiting,
     Joining { cookie: Option<Cookie>, retry: Retry },
-    Clocks { questions: VecDeque<(Nanos, u16)>, until: Nanos, tries: u32 },
+    Clocks { questions: VecDeque<(Nanos, u16)>, until: Nanos },
     Out(Box<Source>),
     In { sink: Box<Sink>, begin: Begin, retry: Retry, begun: bool, ends: Nanos },
     Finished,
@@ -139,7 +140,7 @@ impl Track {
         self.since = since;
         self.heard = now;
         if is_known {
-            self.clocks(now, 0);
+            self.clocks(now);
         } else {
             self.stage = Stage::Joining { cookie: None, retry: Retry::default() };
         }
@@ -170,7 +171,7 @@ impl Track {
         Nanos(self.granted.0.time.0 / share).clamp(least, most)
     }
 
-    fn clocks(&mut self, now: Nanos, tries: u32) {
+    fn clocks(&mut self, now: Nanos) {
         let apart = self.apart().as_secs_f64();
         let sizes = (0..QUESTIONS.0).map(|_| QUESTIONS.1);
         let larger = SIZES.into_iter().filter(|_| self.part == 0);
@@ -182,7 +183,7 @@ impl Track {
             at += Nanos::from_secs_f64(apart * stream.between(0.5, 1.5));
             (due, size)
         });
-        self.stage = Stage::Clocks { questions: questions.collect(), until: Nanos::MAX, tries };
+        self.stage = Stage::Clocks { questions: questions.collect(), until: Nanos::MAX };
     }
 
     /// Goes on to the next direction, or is finished.
@@ -219,7 +220,15 @@ impl Track {
 
     /// How long the last comparison of the clocks takes.
     fn closing(&self) -> Nanos {
-        self.apart() * QUESTIONS.0 as u64 + self.waits.wait(QUESTIONS.1)
+        match self.is_far() {
+            true => Nanos::ZERO,
+            false => self.apart() * QUESTIONS.0 as u64 + self.waits.wait(QUESTIONS.1),
+        }
+    }
+
+    /// See [`WAITED`].
+    fn is_far(&self) -> bool {
+        self.waits.line(QUESTIONS.1).is_some_and(|rtt| rtt > (self.granted.0.time.0 / WAITED) as f64)
     }
 
     /// A direction has come to this.
@@ -228,7 +237,10 @@ impl Track {
             self.outcomes.insert(direction, outcome);
         }
         self.since = now;
-        self.clocks(now, 0);
+        match self.is_far() {
+            true => self.part(now),
+            false => self.clocks(now),
+        }
     }
 
     /// The path is of no use, or the measurement is over: what is not known will not be.
@@ -272,7 +284,7 @@ impl Track {
         self.heard = now;
         let current = datagram.part == self.part;
         match (datagram.kind, &mut self.stage) {
-            (Kind::PathJoined, Stage::Joining { .. }) => self.clocks(now, 0),
+            (Kind::PathJoined, Stage::Joining { .. }) => self.clocks(now),
             (Kind::Stamp, _) => {
                 if let Some(stamp) = Stamp::decode(datagram.body) {
                     self.times.answered(stamp, at, &mut self.waits);
@@ -338,7 +350,7 @@ impl Track {
                 mouth.say(now, &mut self.channel, kind, 0, &body);
                 true
             }
-            Stage::Clocks { questions, until, tries } => {
+            Stage::Clocks { questions, until } => {
                 if let Some(&(due, size)) = questions.front() {
                     if due > now {
                         return false;
@@ -349,24 +361,16 @@ impl Track {
                     self.asked.insert(CONTROL | seq, id);
                     mouth.payload(now, path, seq, size, payload);
                     if questions.is_empty() {
-                        *until = now + self.waits.wait(size).max(self.waits.wait(LARGE));
+                        let most = Nanos(self.granted.0.time.0 / WAITED);
+                        *until = now + self.waits.wait(size).max(self.waits.wait(LARGE)).min(most);
                     }
                     return true;
                 }
-                let pending = self.times.pending() > 0;
-                if pending && now < *until {
+                if self.times.is_pending() && now < *until {
                     return false;
                 }
-                let again = *tries + 1;
-                self.asked.clear();
-                if self.times.end_group() || self.part > 0 {
-                    self.part(now);
-                } else if again < GROUPS {
-                    self.waits.in_vain();
-                    self.clocks(now, again);
-                } else {
-                    self.give_up(Why::NoAnswer);
-                }
+                self.times.end_group();
+                self.part(now);
                 true
             }
             Stage::Out(source) => {
