@@ -435,6 +435,10 @@ impl<A: Address> FarEnd<A> {
             self.actions.push_back(FarAction::Stop { session: id });
             self.admission.leave(now, id);
             self.promote(now);
+            // the others have moved up
+            let waiting = self.sessions.iter().filter(|(_, session)| session.measures.is_none());
+            let waiting: Vec<(u64, u8)> = waiting.map(|(&id, session)| (id, session.primary)).collect();
+            waiting.into_iter().for_each(|(id, path)| self.answer(id, path));
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::machine::Batch;
 /// So many packets of later trains say that what is missing will not come (RFC 5681's duplicate ACKs).
 const PASSED: u32 = 3;
 /// While packets come something is said at least so often.
-pub(super) const WORD: Nanos = Nanos::millis(500);
+const WORD: Nanos = Nanos::millis(500);
 /// From packet to packet, before there were two.
 const PACE: Nanos = Nanos::secs(1);
 /// What is missing is waited for at least so long.

@@ -12,7 +12,6 @@ use super::messages::{ASKED, encode_ask};
 use super::outcome::{Figure, Outcome, SMALLS, Why};
 use super::report::{Arrival, Piece};
 use super::request::MethodName;
-use super::sink::WORD;
 use super::wire::{PROBE, ProbeHead, Signer};
 use super::work::Work;
 use crate::estimate::delay::Waits;
@@ -305,8 +304,8 @@ impl Source {
             self.learn(now, piece);
         }
         if pieces.is_empty() {
-            // a sign of life in the middle of a train: the receiver will say more, or such a sign again
-            let later = now + WORD + self.wait();
+            // a sign of life in the middle of a train
+            let later = now + self.wait();
             self.flights.values_mut().filter(|f| f.asked == 0).for_each(|f| f.ask_at = f.ask_at.max(later));
         }
         let begins = self.flights.values().next().map(|flight| flight.begins);

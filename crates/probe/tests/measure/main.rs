@@ -92,7 +92,7 @@ fn every_method_both_ways() {
 fn loss_copies_and_disorder_do_not_stop_it() {
     for seed in 0..12 {
         let line = Line { loss: 0.15, twice: 0.1, jitter: 0.02, ..Line::default() };
-        let mut net = one(line, seed, request(200, 1500));
+        let mut net = one(line, seed, request(300, 4000));
         net.finish(Nanos::secs(60));
         let result = net.result(0);
         assert_eq!(result["refused"], Value::Null, "{seed}");
@@ -265,8 +265,9 @@ fn overheard(whole: bool) -> (Net, Vec<Packet>) {
         net.finish(Nanos::secs(20));
         net.run(Nanos::secs(1));
     } else {
-        net.run(Nanos::millis(1500)); // in the middle of it
+        net.run(Nanos::millis(900)); // in the middle of it
         net.clients[0].alive = false;
+        net.run(Nanos::millis(100)); // what is on its way arrives
     }
     let said = net.log.iter().map(|(_, packet)| packet.clone()).collect();
     net.log.clear();
