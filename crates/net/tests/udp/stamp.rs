@@ -19,6 +19,17 @@ fn measure(address: &str, reflector: &StampReflector, sender: SenderOptions) -> 
     stamp_measure(&*host(), None, to, sender, plain()).unwrap()
 }
 
+/// Answers and what had none; an answer is counted after it has left.
+fn count(reflector: &StampReflector, answered: u64, ignored: u64) {
+    for _ in 0..200 {
+        if (reflector.answered(), reflector.ignored()) == (answered, ignored) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("{} answers, {} without one", reflector.answered(), reflector.ignored());
+}
+
 fn sender(mode: Mode) -> SenderOptions {
     SenderOptions { count: 20, interval: Nanos::millis(2), dscp: 34, ssid: 77, mode, ..SenderOptions::default() }
 }
@@ -36,7 +47,7 @@ fn delays_over_ipv4_and_ipv6_open_and_with_a_key() {
             assert!(round.minimum > 0.0 && round.minimum < 0.5 && round.p95 >= round.median, "{report:?}");
             let out = report.out_s.unwrap();
             assert_eq!(out.minimum.is_some(), out.synchronised);
-            assert_eq!((reflector.answered(), reflector.ignored()), (20, 0));
+            count(&reflector, 20, 0);
         }
     }
 }
@@ -55,12 +66,13 @@ fn nobody_answers_the_wrong_key_or_rubbish() {
     for _ in 0..500 {
         let bytes: Vec<u8> = (0..stream.bits() % 300).map(|_| stream.bits() as u8).collect();
         stranger.send(&bytes).unwrap();
+        std::thread::sleep(Duration::from_micros(50)); // a buffer without privilege holds some hundred
     }
     let right = measure("127.0.0.1", &reflector, sender(Mode::Authenticated(StampKey::new(b"right"))));
     assert_eq!(right.received, 20);
     stranger.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
     assert!(stranger.recv(&mut [0; 1500]).is_err());
-    assert!((reflector.answered(), reflector.ignored() >= 500) == (20, true));
+    count(&reflector, 20, 540);
 }
 
 #[test]
@@ -77,7 +89,7 @@ fn an_answer_is_never_larger_than_what_it_answers() {
         stranger.send(&vec![0; length]).unwrap();
         assert_eq!(stranger.recv(&mut buffer).unwrap(), length);
     }
-    assert_eq!((reflector.answered(), reflector.ignored()), (4, 3));
+    count(&reflector, 4, 3);
 }
 
 #[test]
