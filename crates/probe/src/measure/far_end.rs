@@ -442,3 +442,90 @@ impl<A: Address> FarEnd<A> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::wire::{PROBE, ProbeHead};
+    use crate::session::Key;
+    use pathcast_base::Bytes;
+
+    const NOW: Nanos = Nanos::secs(50);
+
+    fn key() -> Key {
+        Key::new("one", vec![1; 32]).unwrap()
+    }
+
+    /// A far end, and the client's channel of a session with it.
+    fn opened(limits: MeasureLimits) -> (FarEnd<usize>, Channel) {
+        let entropy = Entropy { nonce: [3; 32], session: [4; 16] };
+        let mut far = FarEnd::new(KeyRing::new([key()]), limits, ClockState::default(), entropy);
+        let hello = Hello { key_id: "one".into(), nonce: [5; 32] };
+        let said = greeting(&key()).seal(Kind::Hello, 0, 0, 0, &hello.encode());
+        let answer = said_to(&mut far, NOW, &said).remove(0);
+        let cookie = Cookie::decode(Datagram::parse(&answer).unwrap().body).unwrap();
+        let keys = SessionKeys::new(&key(), &hello.nonce, &cookie.digest);
+        let total = Budget { bytes: Bytes(1_000_000), time: Nanos::secs(100) };
+        let open = Open { hello, cookie, paths: 1, dscp: 0, total, clock: ClockWord::default() };
+        let said = keys.client.seal(Kind::Open, 0, keys.session, 0, &open.encode());
+        assert_eq!(kinds(&said_to(&mut far, NOW, &said)), [Kind::Opened]);
+        (far, Channel::new(keys.session, 0, keys.client, keys.far_end))
+    }
+
+    /// Payloads of what the far end answers.
+    fn said_to(far: &mut FarEnd<usize>, now: Nanos, packet: &[u8]) -> Vec<Vec<u8>> {
+        let size = packet.len() as u16 + 28;
+        far.handle(now, FarEvent::Received { from: 0, packet, size, dscp: 0, at: now, batch: Batch::SINGLE });
+        replies(far, now)
+    }
+
+    fn replies(far: &mut FarEnd<usize>, now: Nanos) -> Vec<Vec<u8>> {
+        let actions = std::iter::from_fn(|| far.next(now));
+        actions
+            .filter_map(|a| if let FarAction::Reply { reply, .. } = a { Some(reply.payload) } else { None })
+            .collect()
+    }
+
+    fn kinds(payloads: &[Vec<u8>]) -> Vec<Kind> {
+        payloads.iter().map(|payload| Datagram::parse(payload).unwrap().kind).collect()
+    }
+
+    #[test]
+    fn a_session_ends_with_its_time_however_alive_it_is() {
+        let limits = MeasureLimits { time: Nanos::secs(9), ..MeasureLimits::default() };
+        let (mut far, mut channel) = opened(limits);
+        for second in 1..9 {
+            let now = NOW + Nanos::secs(second);
+            assert_eq!(kinds(&said_to(&mut far, now, &channel.seal(Kind::Poll, 0, &[]).1)), [Kind::Opened]);
+        }
+        let now = NOW + Nanos::secs(9);
+        far.handle(now, FarEvent::Timer);
+        assert_eq!(kinds(&replies(&mut far, now)), [Kind::Denied]);
+        assert_eq!((far.sessions(), far.counters().denied), (0, 1));
+        assert!(said_to(&mut far, now, &channel.seal(Kind::Poll, 0, &[]).1).is_empty());
+    }
+
+    #[test]
+    fn a_session_ends_with_its_bytes() {
+        let (mut far, channel) = opened(MeasureLimits { bytes: Bytes(100_000), ..MeasureLimits::default() });
+        let mut denied = None;
+        for index in 0..100 {
+            let mut packet = vec![0; 1372];
+            let head = ProbeHead { train: 0, index, count: 100, rest: 0 };
+            channel.send.probe(0, 1, channel.session, head, &mut packet[..PROBE]);
+            if kinds(&said_to(&mut far, NOW, &packet)).contains(&Kind::Denied) {
+                denied = Some(index);
+            }
+        }
+        assert_eq!((denied, far.sessions()), (Some(71), 0), "100,000 bytes are 71.4 packets");
+    }
+
+    #[test]
+    fn a_silent_session_is_over_and_its_opening_not_good_again() {
+        let (mut far, _) = opened(MeasureLimits::default());
+        let now = NOW + Nanos::secs(5);
+        far.handle(now, FarEvent::Timer);
+        assert_eq!((far.sessions(), far.counters().timed_out), (0, 1));
+        assert_eq!(std::iter::from_fn(|| far.next(now)).filter(|a| matches!(a, FarAction::Stop { .. })).count(), 1);
+    }
+}

@@ -1,8 +1,8 @@
 //! The sending half of one direction: it carries a method, puts signed heads on its trains, joins the stamps of the departures
 //! with the reports of the arrivals, and asks again for reports that do not come.
 //!
-//! It ends when the method does; when feedback is owed and has not come for a second beyond the usual time; or where the
-//! granted bytes, rate or time end.
+//! It ends when the method does; when feedback is owed and has not come for a second beyond the usual time, or on long paths
+//! for twice that time; or where the granted bytes, rate or time end.
 
 use std::collections::BTreeMap;
 
@@ -152,12 +152,14 @@ impl Source {
     }
 
     fn deaf_at(&self) -> Nanos {
-        self.owed.map_or(Nanos::MAX, |since| since + self.wait() + self.gap + DEAF)
+        // long enough for a question that is lost, and one that is not
+        let wait = self.wait();
+        self.owed.map_or(Nanos::MAX, |since| since + wait + self.gap + DEAF.max(wait * 2))
     }
 
-    /// A method that does not keep its time is cut off.
+    /// A method that does not keep its time by so much is cut off.
     fn deadline(&self) -> Nanos {
-        self.started + self.spec.budget.time * 2 + Nanos::secs(5)
+        self.started + Nanos(self.spec.budget.time.0 / 4 * 5) + self.wait()
     }
 
     /// What is to be done next; none: nothing until something is told or [`Source::wake`].
@@ -217,6 +219,13 @@ impl Source {
             return None;
         }
         let at = plan.at.max(now);
+        let left = self.deadline().saturating_sub(at);
+        let mut lasts = Nanos::ZERO;
+        let within = plan.gaps.iter().take_while(|&&gap| {
+            lasts += gap;
+            lasts <= left
+        });
+        plan.gaps.truncate(within.count());
         if !self.is_granted(at, &plan) {
             self.end = Some(Some(Why::RateLimit));
             return None;

@@ -30,6 +30,9 @@ pub struct Packet {
     pub size: u16,
 }
 
+/// Says of a packet that leaves whether it lives.
+pub type Filter = Box<dyn FnMut(Nanos, &Packet) -> bool>;
+
 /// What becomes of packets; times in seconds, rates in bit/s.
 #[derive(Clone, Copy)]
 pub struct Line {
@@ -70,7 +73,7 @@ pub struct Net {
     pub clients: Vec<Carried>,
     pub line: Line,
     /// Says whether a packet lives.
-    pub filter: Box<dyn FnMut(Nanos, &Packet) -> bool>,
+    pub filter: Filter,
     /// All that left, and when.
     pub log: Vec<(Nanos, Packet)>,
     pub now: Nanos,
