@@ -1,0 +1,341 @@
+//! Available bandwidth by riding a short queue; the default method.
+//!
+//! 1. Capacity, from short trains (`capacity.rs`).
+//! 2. Small packets, far apart: what a packet's size costs alone. An opening train at the rate C: a first A.
+//! 3. Trains without a pause between them at the rate A, which keep a few packets in the bottleneck's queue. After each
+//!    report the next train makes up for what the queue is too short, or too long. While the queue is not empty every byte
+//!    of cross traffic is counted (`series.rs`), whatever its pattern: what is estimated is not a model's parameter, but the
+//!    mean over the time of the ride.
+//!
+//! Why not trains above A with pauses, as the FIFO replay fit (`replay.rs`) and all of the older methods have them: between
+//! trains the cross traffic is not seen, and with bursty traffic that is most of the error; and a queue that grows needs C
+//! to be right and a buffer that is long.
+//!
+//! The interval's parts: cross traffic in the time not covered (from the spread between blocks of the covered time), whole
+//! packets at both ends of what was counted, the time in which the line was perhaps idle, what the queue has grown (which
+//! depends on C), and lost packets.
+
+mod balance;
+mod pace;
+mod queueing;
+
+use std::collections::BTreeMap;
+
+use pathcast_base::{Bytes, Nanos, Stream};
+
+use super::capacity::MiniTrains;
+use super::clock::Floor;
+use super::series::{self, Segment};
+use super::{Budget, Estimate, LARGE, Method, Plan, Step, TrainSeen, WhyNot};
+use balance::Balance;
+
+/// Bits of a probe.
+const PACKET: f64 = LARGE as f64 * 8.0;
+
+/// Packets that the ride wants in the queue: at first, at least, at most.
+const BACKLOG: (f64, f64, f64) = (6.0, 2.0, 20.0);
+
+/// Small packets: how many, and their size [IP bytes].
+const SMALL: (usize, u16) = (12, 120);
+
+/// A may come out above C, whose error is then the larger of the two: what the probes got is a proof. At most so far.
+const MOST: f64 = 1.1;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Capacity,
+    Small,
+    Opening,
+    Ride,
+    Drain,
+    Done,
+}
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub struct Ride {
+    budget: Budget,
+    capacity: MiniTrains,
+    stream: Stream,
+    phase: Phase,
+    started: Option<Nanos>,
+    trains: BTreeMap<u64, TrainSeen>,
+    /// The first train of the opening.
+    first: u64,
+    /// The train of small packets.
+    small: Option<TrainSeen>,
+    next_id: u64,
+    /// Packets planned and not reported, by train: when each leaves [s].
+    pending: BTreeMap<u64, Vec<f64>>,
+    /// When the next packet would follow the last one [s].
+    follow: f64,
+    last_end: Nanos,
+    bytes: u64,
+    lag: Nanos,
+    now: Nanos,
+    /// Bit/s.
+    c: f64,
+    /// A packet's delay without a queue.
+    base: Floor,
+    /// Bits that are to wait.
+    target: f64,
+    /// Bits above which the queue overflows, as far as is known.
+    limit: f64,
+    /// Available bandwidth so far, between its bounds for planning [bit/s].
+    a: f64,
+    /// How much time it is known from [s].
+    covered: f64,
+    /// The first train that was planned since the target was raised.
+    raised: u64,
+    /// How much faster than A it rides, because the queue ran empty in spite of all.
+    boost: f64,
+}
+
+/// What the ride takes A for before it has seen anything, and for how many packets' time at the rate C that counts: an
+/// opening train may meet a burst, and a ride at a tenth of A would not recover within its budget.
+const PRIOR: (f64, f64) = (0.5, 8.0);
+
+impl Ride {
+    /// Both phases within the budget.
+    pub fn new(budget: Budget, seed: u64) -> Self {
+        let share = Budget { bytes: Bytes(budget.bytes.0 / 3), time: Nanos(budget.time.0 / 2) };
+        let trains = (budget.bytes.0 / 5 / (5 * u64::from(LARGE))).clamp(4, 7) as usize;
+        Ride {
+            budget,
+            capacity: MiniTrains::new(share, trains, seed),
+            stream: Stream::new(seed, "estimate/ride"),
+            phase: Phase::Capacity,
+            started: None,
+            trains: BTreeMap::new(),
+            first: 0,
+            small: None,
+            next_id: 0,
+            pending: BTreeMap::new(),
+            follow: 0.0,
+            last_end: Nanos::ZERO,
+            bytes: 0,
+            lag: Nanos::ZERO,
+            now: Nanos::ZERO,
+            c: 0.0,
+            base: Floor { at: 0, delay: 0.0, skew: 0.0 },
+            target: 0.0,
+            limit: f64::INFINITY,
+            a: 0.0,
+            covered: 0.0,
+            raised: 0,
+            boost: 0.0,
+        }
+    }
+
+    /// The capacity that it has found.
+    pub fn capacity(&self) -> Estimate {
+        self.capacity.estimate()
+    }
+
+    fn send(&mut self, plan: Plan) -> Step {
+        let mut at = plan.at.0 as f64 / 1e9;
+        let mut times = vec![at];
+        for gap in &plan.gaps {
+            at += gap.as_secs_f64();
+            times.push(at);
+        }
+        self.pending.insert(plan.id, times);
+        self.last_end = plan.at + plan.duration();
+        self.bytes += plan.bytes();
+        self.next_id = plan.id + 1;
+        Step::Send(plan)
+    }
+
+    fn deadline(&self) -> Nanos {
+        self.started.unwrap_or_default() + self.budget.time
+    }
+
+    fn drain(&mut self, now: Nanos) -> Step {
+        let until = (self.last_end + Nanos(self.lag.0 * 2) + Nanos::millis(30))
+            .min(self.deadline().max(self.last_end + self.lag));
+        if self.pending.is_empty() || now >= until {
+            self.phase = Phase::Done;
+            return Step::Done;
+        }
+        Step::Wait(until)
+    }
+
+    fn segments(&self) -> Vec<Segment> {
+        series::segments(self.trains.range(self.first..).map(|(_, train)| train), self.c, self.base)
+    }
+
+    fn blur(&self) -> f64 {
+        series::blur(self.trains.values(), self.c)
+    }
+
+    fn learn(&mut self, train: &TrainSeen) {
+        self.base = series::base(self.trains.values()).unwrap_or(self.base);
+        let segments = self.segments();
+        if let Some(balance) = Balance::of(&segments, self.c, self.blur()) {
+            let (share, packets) = PRIOR;
+            self.covered = balance.time;
+            let known = packets * PACKET / self.c;
+            let a = (balance.available * balance.time + share * self.c * known) / (balance.time + known);
+            self.a = a.clamp(0.02 * self.c, 1.02 * self.c);
+        }
+        self.refine();
+        let from = train.packets[0].sent.as_secs_f64();
+        let (mut time, mut open) = (0.0, 0.0);
+        let longest = segments.iter().map(|s| s.wait).fold(0.0, f64::max);
+        for segment in segments.iter().filter(|s| s.from >= from) {
+            time += segment.time;
+            open += if segment.joined { 0.0 } else { segment.time };
+            if segment.lost > 0 && segment.wait > 0.5 * longest {
+                self.limit = self.limit.min(segment.wait * self.c);
+            }
+        }
+        if self.limit.is_finite() {
+            self.target = self.target.min(self.limit * 0.5).max(BACKLOG.1 * PACKET);
+        }
+        let least = self.floor();
+        if train.id < self.raised {
+            return;
+        }
+        if open > 0.3 * time {
+            self.boost = (self.boost + 0.05).min(0.3);
+            self.raised = self.next_id;
+        } else {
+            self.boost *= 0.5;
+        }
+        if open > 0.15 * time {
+            self.raised = self.next_id;
+            self.target = (self.target * 1.4).min(least.max(BACKLOG.2 * PACKET)).min(self.limit * 0.5);
+        }
+    }
+}
+
+impl Method for Ride {
+    fn next(&mut self, now: Nanos) -> Step {
+        self.now = now;
+        self.started.get_or_insert(now);
+        match self.phase {
+            Phase::Capacity => match self.capacity.next(now) {
+                Step::Done if self.capacity.filter().capacity().is_some() => self.small(now),
+                Step::Done => {
+                    self.phase = Phase::Done;
+                    Step::Done
+                }
+                Step::Send(plan) => {
+                    self.bytes += plan.bytes();
+                    Step::Send(plan)
+                }
+                wait => wait,
+            },
+            Phase::Small => self.opening(now),
+            Phase::Opening => {
+                let until = self.last_end + Nanos(self.lag.0 * 3) + Nanos::millis(50);
+                if self.a == 0.0 && now < until {
+                    return Step::Wait(until);
+                }
+                if self.a == 0.0 {
+                    self.a = 0.5 * self.c;
+                }
+                self.phase = Phase::Ride;
+                self.ride(now)
+            }
+            Phase::Ride => {
+                // planned a little ahead, with the latest report that can be had
+                let ahead = Nanos::from_secs_f64(0.25 * self.train_time());
+                let due = Nanos::from_secs_f64(self.follow).saturating_sub(ahead);
+                if now < due {
+                    return Step::Wait(due);
+                }
+                self.ride(now)
+            }
+            Phase::Drain => self.drain(now),
+            Phase::Done => Step::Done,
+        }
+    }
+
+    fn observe(&mut self, now: Nanos, train: &TrainSeen) {
+        self.now = now;
+        if train.packets.is_empty() {
+            return;
+        }
+        if train.packets[0].size == SMALL.1 {
+            self.pending.remove(&train.id);
+            self.small = Some(train.clone());
+            return;
+        }
+        self.trains.insert(train.id, train.clone());
+        if self.phase == Phase::Capacity {
+            return self.capacity.observe(now, train);
+        }
+        self.pending.remove(&train.id);
+        let last = train.packets.last().map_or(now, |packet| packet.sent);
+        self.lag = now.saturating_sub(last).max(Nanos(self.lag.0 / 2));
+        self.learn(train);
+    }
+
+    fn estimate(&self) -> Estimate {
+        if self.c == 0.0 {
+            return Estimate::none(self.capacity.estimate().why_not.unwrap_or(WhyNot::TooFew), self.bytes);
+        }
+        let segments = self.segments();
+        let Some(balance) = Balance::of(&segments, self.c, self.blur()) else {
+            return Estimate::none(WhyNot::TooFew, self.bytes);
+        };
+        let value = balance.available.clamp(0.0, MOST * self.c);
+        let begun = self.started.unwrap_or_default();
+        let whole = self.last_end.saturating_sub(begun).as_secs_f64();
+        let half = balance.half_width(self.c, whole);
+        Estimate {
+            discipline: self.discipline().unwrap_or_default(),
+            ..Estimate::of(value, (value - half).max(0.0), (value + half).min(MOST * self.c), self.bytes)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Fluid;
+    use super::*;
+
+    fn budget(kb: u64, time: Nanos) -> Budget {
+        Budget { bytes: Bytes(kb * 1000), time }
+    }
+
+    #[test]
+    fn a_fluid_is_met_at_every_load_and_the_budget_is_kept() {
+        for cross in [0.0, 0.5e6, 1.5e6, 3e6, 4.5e6] {
+            let budget = budget(350, Nanos::millis(1500));
+            let (estimate, end) = Fluid::new(5e6, cross, 0.02).run(&mut Ride::new(budget, 1));
+            let value = estimate.value_bps.unwrap();
+            assert!((value - (5e6 - cross)).abs() < 0.01 * 5e6, "{cross}: {estimate:?}");
+            assert!((estimate.low_bps..=estimate.high_bps).contains(&(5e6 - cross)), "{cross}: {estimate:?}");
+            assert!(estimate.bytes <= budget.bytes && end <= Nanos::millis(2700), "{cross}: {estimate:?} {end:?}");
+        }
+    }
+
+    #[test]
+    fn slow_and_fast() {
+        for (capacity, delay, kb, time) in [
+            (100e3, 0.01, 150, Nanos::secs(20)),
+            (100e6, 0.01, 4000, Nanos::secs(1)),
+            (1e9, 0.001, 10_000, Nanos::secs(1)),
+        ] {
+            let (estimate, _) = Fluid::new(capacity, 0.3 * capacity, delay).run(&mut Ride::new(budget(kb, time), 1));
+            let value = estimate.value_bps.unwrap();
+            assert!((value / capacity - 0.7).abs() < 0.02, "{capacity} {delay}: {estimate:?}");
+        }
+    }
+
+    #[test]
+    fn without_an_answer_it_says_so() {
+        let mut ride = Ride::new(budget(1000, Nanos::secs(3)), 1);
+        let mut now = Nanos(0);
+        loop {
+            match ride.next(now) {
+                Step::Send(_) => {}
+                Step::Wait(until) => now = until,
+                Step::Done => break,
+            }
+        }
+        assert_eq!((ride.estimate().value_bps, ride.estimate().why_not), (None, Some(WhyNot::NoAnswer)));
+    }
+}

@@ -1,0 +1,81 @@
+//! What the trains before the ride say of the bottleneck once A is known: how it queues, and C again.
+
+use super::super::stat::{median, quantile};
+use super::super::{Discipline, LARGE, Seen, TrainSeen, series};
+use super::{PACKET, Ride, SMALL};
+
+/// Alone a packet takes so much less than in a row, as a share, where each flow has a queue of its own and others wait.
+const ALONE: (f64, f64) = (0.7, 0.85);
+
+/// How the bottleneck queues. `slope` [s a bit]: what a bit of a packet costs that is alone; `first` [bit/s]: the rate of a
+/// train's first two packets, usually; `least` [s]: what stamps can tell apart. In a common queue back-to-back packets leave back to
+/// back, each after L/C. In a fair one the others' packets come between, every time, and L/C cannot be seen but alone. A token
+/// bucket does the same from the second packet on; there the first gap is short.
+fn discipline(c: f64, slope: f64, first: f64, least: f64) -> Discipline {
+    if slope * PACKET < 5.0 * least || first > 1.2 * c {
+        return Discipline::Unknown;
+    }
+    match slope * c {
+        share if share < ALONE.0 => Discipline::Fair,
+        share if share > ALONE.1 => Discipline::Shared,
+        _ => Discipline::Unknown,
+    }
+}
+
+impl Ride {
+    /// C again, where the receiver gathers packets: from whole trains, now that A is known.
+    pub(super) fn refine(&mut self) {
+        if self.blur() <= 2.0 * PACKET / self.c {
+            return;
+        }
+        let trains = self.trains.range(..self.first);
+        let whole: Vec<f64> = trains.filter_map(|(_, train)| self.whole(train)).collect();
+        if let Some(c) = median(&whole).filter(|_| whole.len() > 2) {
+            self.c = c;
+        }
+    }
+
+    /// What a whole train, sent at u and received at r, says of C when A is known: r = u C / (u + C - A).
+    pub(super) fn whole(&self, train: &TrainSeen) -> Option<f64> {
+        let own: Vec<&Seen> = train.packets.iter().filter(|p| p.own_delay().is_some()).collect();
+        let (first, last) = (own.first()?, own.last()?);
+        let spoilt = train.packets.windows(2).any(|w| w[1].sent.0 - w[0].sent.0 > 300_000);
+        let lost = train.packets.iter().any(|p| p.received.is_none());
+        let count = train.packets.iter().filter(|p| p.sent > first.sent && p.sent <= last.sent).count();
+        let bits = count as f64 * PACKET;
+        let (sent, received) = (last.sent.0 - first.sent.0, last.received?.0 - first.received?.0);
+        if spoilt || lost || count < 20 || received == 0 {
+            return None;
+        }
+        let (u, r) = (bits * 1e9 / sent.max(1) as f64, bits * 1e9 / received as f64);
+        Some(if u > 1.2 * r { r * (u - self.a) / (u - r) } else { r })
+    }
+
+    pub(super) fn discipline(&self) -> Option<Discipline> {
+        let small = series::base(self.small.iter())?;
+        let slope = (self.base.delay_at(small.at) - small.delay) / 1e9 / (f64::from(LARGE - SMALL.1) * 8.0);
+        let trains = self.trains.range(..self.first).map(|(_, train)| &train.packets);
+        let gaps = trains.filter_map(|p| Some(p.get(1)?.received?.saturating_sub(p[0].received?).as_secs_f64()));
+        // on a bucket's line nearly all of them, in a fair queue those that nobody came between
+        let first = PACKET / quantile(&gaps.collect::<Vec<f64>>(), 0.8)?.max(1e-9);
+        Some(discipline(self.c, slope, first, self.blur() + series::NOTHING))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_alone_tells_a_fair_queue_from_a_slow_link() {
+        assert_eq!(discipline(5e6, 1.0 / 5e6, 5e6, 20e-6), Discipline::Shared);
+        // two flows take turns on 5 Mbit/s
+        assert_eq!(discipline(2.5e6, 1.0 / 5e6, 2.5e6, 20e-6), Discipline::Fair);
+        // a bucket of 2.5 Mbit/s on a line of 100
+        assert_eq!(discipline(2.5e6, 1.0 / 100e6, 100e6, 20e-6), Discipline::Unknown);
+        // two links, one behind the other
+        assert_eq!(discipline(3e6, 1.0 / 3e6 + 1.0 / 5e6, 3e6, 20e-6), Discipline::Shared);
+        // 1 Gbit/s: 11 us are within the noise
+        assert_eq!(discipline(1e9, 1e-9, 1e9, 20e-6), Discipline::Unknown);
+    }
+}
