@@ -10,8 +10,8 @@
 use pathcast_base::Nanos;
 
 use super::stat::{deviation, median};
-use super::turns::Turns;
-use super::{Budget, Estimate, Method, Step, TrainSeen, WhyNot};
+use super::turns::{InTurn, Turns};
+use super::{Budget, Estimate, Step, TrainSeen, WhyNot};
 
 /// The sizes [IP bytes], and pairs of each.
 pub const SIZES: [u16; 7] = [200, 400, 600, 800, 1000, 1200, 1400];
@@ -72,48 +72,42 @@ pub fn bottleneck(pairs: &[Pair]) -> Vec<Pair> {
 pub struct Clusters {
     turns: Turns,
     sent: usize,
-    in_flight: bool,
     pairs: Vec<Pair>,
 }
 
 impl Clusters {
     /// Within the budget: all pairs take 112 kB.
     pub fn new(budget: Budget) -> Self {
-        Clusters { turns: Turns::new(budget), sent: 0, in_flight: false, pairs: Vec::new() }
+        Clusters { turns: Turns::new(budget), sent: 0, pairs: Vec::new() }
     }
 }
 
-impl Method for Clusters {
-    fn next(&mut self, now: Nanos) -> Step {
-        if self.in_flight {
-            let answer = match self.turns.answer(now) {
-                Err(wait) => return wait,
-                Ok(answer) => answer,
-            };
-            self.in_flight = false;
-            if let Some([a, b]) = answer.as_ref().map(|train| &train.packets[..])
-                && let (Some(first), Some(second)) = (a.received, b.received)
-                && second > first
-            {
-                self.pairs.push((f64::from(b.size), (second - first).as_secs_f64()));
-            }
+impl InTurn for Clusters {
+    fn turns(&mut self) -> &mut Turns {
+        &mut self.turns
+    }
+
+    fn took(&mut self, answer: Option<&TrainSeen>) {
+        if let Some([a, b]) = answer.map(|train| &train.packets[..])
+            && let (Some(first), Some(second)) = (a.received, b.received)
+            && second > first
+        {
+            self.pairs.push((f64::from(b.size), (second - first).as_secs_f64()));
         }
+    }
+
+    fn step(&mut self, now: Nanos) -> Step {
         let size = SIZES[self.sent % SIZES.len()];
         if self.sent == SIZES.len() * PAIRS || !self.turns.affords(now, 2 * u64::from(size)) {
             return Step::Done;
         }
         self.sent += 1;
-        self.in_flight = true;
         let patience = self.turns.patience();
         self.turns.send(now, 2, 0.0, size, patience)
     }
 
-    fn observe(&mut self, now: Nanos, train: &TrainSeen) {
-        self.turns.observe(now, train);
-    }
-
     /// The interval is 1.645 standard errors of the cluster's values.
-    fn estimate(&self) -> Estimate {
+    fn result(&self) -> Estimate {
         let cluster = bottleneck(&self.pairs);
         let rates: Vec<f64> = cluster.iter().map(|(s, d)| 8.0 * s / d).collect();
         let Some(value) = median(&rates) else {

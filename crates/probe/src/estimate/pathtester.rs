@@ -14,8 +14,8 @@
 use pathcast_base::Nanos;
 
 use super::stat::{deviation, mean};
-use super::turns::{Turns, rates};
-use super::{Budget, Estimate, LARGE, Method, Step, TrainSeen, WhyNot};
+use super::turns::{InTurn, Turns, rates};
+use super::{Budget, Estimate, LARGE, Step, TrainSeen, WhyNot};
 
 /// Packets of a train.
 pub const TRAIN: usize = 7;
@@ -32,7 +32,6 @@ const AGREE: f64 = 0.05;
 #[derive(Clone, Debug)]
 pub struct PathTester {
     turns: Turns,
-    in_flight: bool,
     round_trips: Vec<f64>,
     /// Round trips asked for.
     asked: usize,
@@ -48,7 +47,6 @@ impl PathTester {
     pub fn new(budget: Budget) -> Self {
         PathTester {
             turns: Turns::new(budget),
-            in_flight: false,
             round_trips: Vec::new(),
             asked: 0,
             waittime: SHORTEST,
@@ -86,32 +84,31 @@ fn normal(samples: &[f64]) -> Option<(f64, f64)> {
     Some((mean(&kept)?, deviation(&kept).unwrap_or(0.0)))
 }
 
-impl Method for PathTester {
-    fn next(&mut self, now: Nanos) -> Step {
-        if self.in_flight {
-            let answer = match self.turns.answer(now) {
-                Err(wait) => return wait,
-                Ok(answer) => answer,
-            };
-            self.in_flight = false;
-            match answer {
-                Some(train) if train.packets.len() == 1 => {
-                    self.round_trips.extend(self.turns.lag().map(Nanos::as_secs_f64));
-                }
-                Some(train) => {
-                    if let Some(rates) = rates(&train) {
-                        self.learn(rates);
-                    }
-                }
-                None => {}
+impl InTurn for PathTester {
+    fn turns(&mut self) -> &mut Turns {
+        &mut self.turns
+    }
+
+    fn took(&mut self, answer: Option<&TrainSeen>) {
+        match answer {
+            Some(train) if train.packets.len() == 1 => {
+                self.round_trips.extend(self.turns.lag().map(Nanos::as_secs_f64));
             }
+            Some(train) => {
+                if let Some(rates) = rates(train) {
+                    self.learn(rates);
+                }
+            }
+            None => {}
         }
+    }
+
+    fn step(&mut self, now: Nanos) -> Step {
         let first = self.asked < ROUND_TRIPS;
         let count = if first { 1 } else { TRAIN };
         if self.trains == TRAINS || !self.turns.affords(now, count as u64 * u64::from(LARGE)) {
             return Step::Done;
         }
-        self.in_flight = true;
         if first {
             self.asked += 1;
             return self.turns.send(now, 1, 0.0, LARGE, Nanos::secs(1));
@@ -123,11 +120,7 @@ impl Method for PathTester {
         self.turns.send(now, TRAIN, self.waittime, LARGE, patience)
     }
 
-    fn observe(&mut self, now: Nanos, train: &TrainSeen) {
-        self.turns.observe(now, train);
-    }
-
-    fn estimate(&self) -> Estimate {
+    fn result(&self) -> Estimate {
         let Some((value, s)) = normal(&self.received) else {
             let why = if self.turns.answered() == 0 { WhyNot::NoAnswer } else { WhyNot::TooFew };
             return Estimate::none(why, self.turns.bytes());

@@ -8,8 +8,8 @@
 
 use pathcast_base::Nanos;
 
-use super::turns::{Turns, rates};
-use super::{Budget, Estimate, LARGE, Method, Step, TrainSeen, WhyNot};
+use super::turns::{InTurn, Turns, rates};
+use super::{Budget, Estimate, LARGE, Step, TrainSeen, WhyNot};
 
 /// Packets of a train.
 const TRAIN: usize = 7;
@@ -25,7 +25,6 @@ pub struct OldPathTester {
     /// The largest exponent: 15 in the old tool; table 1 tries more.
     last: u32,
     sent: u32,
-    in_flight: bool,
     /// The fixed wait's end: it is waited for even when all has come.
     until: Nanos,
     /// Each phase's largest send rate that was received.
@@ -35,14 +34,7 @@ pub struct OldPathTester {
 impl OldPathTester {
     /// iunit from 0 to `last` (at most 30).
     pub fn new(budget: Budget, last: u32) -> Self {
-        OldPathTester {
-            turns: Turns::new(budget),
-            last: last.min(30),
-            sent: 0,
-            in_flight: false,
-            until: Nanos::ZERO,
-            agreed: [None; 2],
-        }
+        OldPathTester { turns: Turns::new(budget), last: last.min(30), sent: 0, until: Nanos::ZERO, agreed: [None; 2] }
     }
 
     fn phase(&self, train: u32) -> usize {
@@ -50,23 +42,23 @@ impl OldPathTester {
     }
 }
 
-impl Method for OldPathTester {
-    fn next(&mut self, now: Nanos) -> Step {
+impl InTurn for OldPathTester {
+    fn turns(&mut self) -> &mut Turns {
+        &mut self.turns
+    }
+
+    fn took(&mut self, answer: Option<&TrainSeen>) {
+        let best = &mut self.agreed[usize::from(self.sent - 1 > self.last)];
+        if let Some((sent, received)) = answer.and_then(rates)
+            && received >= (1.0 - AGREE) * sent
+        {
+            *best = Some(best.map_or(sent, |best| best.max(sent)));
+        }
+    }
+
+    fn step(&mut self, now: Nanos) -> Step {
         if now < self.until {
             return Step::Wait(self.until);
-        }
-        if self.in_flight {
-            let answer = match self.turns.answer(now) {
-                Err(wait) => return wait,
-                Ok(answer) => answer,
-            };
-            self.in_flight = false;
-            let best = &mut self.agreed[usize::from(self.sent - 1 > self.last)];
-            if let Some((sent, received)) = answer.as_ref().and_then(rates)
-                && received >= (1.0 - AGREE) * sent
-            {
-                *best = Some(best.map_or(sent, |best| best.max(sent)));
-            }
         }
         if self.sent > 2 * self.last + 1 || !self.turns.affords(now, TRAIN as u64 * u64::from(LARGE)) {
             return Step::Done;
@@ -74,17 +66,12 @@ impl Method for OldPathTester {
         let wait = WAITS[self.phase(self.sent)];
         let gap = f64::from(1u32 << (self.sent % (self.last + 1))) * 1e-6;
         self.sent += 1;
-        self.in_flight = true;
         self.until = now + Nanos::from_secs_f64(gap * (TRAIN - 1) as f64) + wait;
         self.turns.send(now, TRAIN, gap, LARGE, wait)
     }
 
-    fn observe(&mut self, now: Nanos, train: &TrainSeen) {
-        self.turns.observe(now, train);
-    }
-
     /// Phase 3's value, else phase 2's. The tool gave no interval: the next gap on either side is one.
-    fn estimate(&self) -> Estimate {
+    fn result(&self) -> Estimate {
         match self.agreed[1].or(self.agreed[0]) {
             Some(value) => Estimate::of(value, value / 2.0, value * 2.0, self.turns.bytes()),
             None if self.turns.answered() == 0 => Estimate::none(WhyNot::NoAnswer, self.turns.bytes()),

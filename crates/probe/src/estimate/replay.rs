@@ -13,7 +13,7 @@ use pathcast_base::{Bytes, Nanos, Stream};
 
 use super::capacity::{MiniTrains, train_length};
 use super::stat::{deviation, mean, median, student90};
-use super::turns::Turns;
+use super::turns::{Answer, Turns};
 use super::{Budget, Estimate, LARGE, Method, Plan, Step, TrainSeen, WhyNot};
 
 /// A may be so much above C in the fit, so that noise around A = C averages to C and not below.
@@ -73,7 +73,6 @@ pub struct Replay {
     measured: Vec<f64>,
     answered: usize,
     c: Option<f64>,
-    in_flight: bool,
     free_at: Nanos,
 }
 
@@ -90,7 +89,6 @@ impl Replay {
             measured: Vec::new(),
             answered: 0,
             c: None,
-            in_flight: false,
             free_at: Nanos::ZERO,
         }
     }
@@ -113,16 +111,13 @@ impl Method for Replay {
                 step => return step,
             },
         };
-        if self.in_flight {
-            match self.turns.answer(now) {
-                Err(wait) => return wait,
-                Ok(None) => {}
-                Ok(Some(train)) => {
-                    self.answered += 1;
-                    self.measured.extend(fit(&train, c));
-                }
+        match self.turns.answer(now) {
+            Answer::Wait(until) => return Step::Wait(until),
+            Answer::Took(Some(train)) => {
+                self.answered += 1;
+                self.measured.extend(fit(&train, c));
             }
-            self.in_flight = false;
+            Answer::Took(None) | Answer::Idle => {}
         }
         let length = self.length.max(if c >= 5e7 { train_length(c).max(100) } else { 0 });
         let done = self.answered >= self.trains;
@@ -141,7 +136,6 @@ impl Method for Replay {
         let gap = f64::from(LARGE) * 8.0 / rate;
         let pause = gap * length as f64 * self.stream.between(1.3, 1.7);
         self.free_at = now + Nanos::from_secs_f64(pause);
-        self.in_flight = true;
         let patience = self.turns.patience();
         self.turns.send(now, length, gap, LARGE, patience).with_id(|id| id + self.capacity.next_id)
     }

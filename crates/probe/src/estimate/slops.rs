@@ -8,8 +8,8 @@
 use pathcast_base::Nanos;
 
 use super::stat::median;
-use super::turns::{Turns, rates};
-use super::{Budget, Estimate, LARGE, Method, Step, TrainSeen, WhyNot};
+use super::turns::{InTurn, Turns, rates};
+use super::{Budget, Estimate, LARGE, Step, TrainSeen, WhyNot};
 
 const K: usize = 100;
 const N: usize = 12;
@@ -94,7 +94,6 @@ fn usable(train: &TrainSeen, period: f64) -> Vec<f64> {
 #[derive(Clone, Debug)]
 pub struct Slops {
     turns: Turns,
-    in_flight: bool,
     /// Full-speed trains tried.
     tried: usize,
     adr: Option<f64>,
@@ -116,7 +115,6 @@ impl Slops {
     pub fn new(budget: Budget) -> Self {
         Slops {
             turns: Turns::new(budget),
-            in_flight: false,
             tried: 0,
             adr: None,
             rate: 0.0,
@@ -184,20 +182,20 @@ impl Slops {
     }
 }
 
-impl Method for Slops {
-    fn next(&mut self, now: Nanos) -> Step {
-        if self.in_flight {
-            let answer = match self.turns.answer(now) {
-                Err(wait) => return wait,
-                Ok(answer) => answer,
-            };
-            self.in_flight = false;
-            if self.adr.is_some() {
-                self.stream(answer.as_ref());
-            } else if let Some((_, rate)) = answer.as_ref().and_then(rates) {
-                (self.adr, self.rate) = (Some(rate), rate);
-            }
+impl InTurn for Slops {
+    fn turns(&mut self) -> &mut Turns {
+        &mut self.turns
+    }
+
+    fn took(&mut self, answer: Option<&TrainSeen>) {
+        if self.adr.is_some() {
+            self.stream(answer);
+        } else if let Some((_, rate)) = answer.and_then(rates) {
+            (self.adr, self.rate) = (Some(rate), rate);
         }
+    }
+
+    fn step(&mut self, now: Nanos) -> Step {
         let patience = self.turns.patience();
         if self.adr.is_none() {
             // shorter after losses
@@ -206,7 +204,6 @@ impl Method for Slops {
                 return Step::Done;
             }
             self.tried += 1;
-            self.in_flight = true;
             return self.turns.send(now, count, 0.0, LARGE, patience);
         }
         let (size, period) = self.shape();
@@ -220,16 +217,11 @@ impl Method for Slops {
         let lag = self.turns.lag().map_or(0.0, Nanos::as_secs_f64);
         self.free_at = now + Nanos::from_secs_f64(stream + (9.0 * stream).max(lag));
         self.period = period;
-        self.in_flight = true;
         self.turns.send(now, K, period, size, patience)
     }
 
-    fn observe(&mut self, now: Nanos, train: &TrainSeen) {
-        self.turns.observe(now, train);
-    }
-
     /// The range, and its middle. Not 90 %: Pathload's range is what A was in, not an error of it.
-    fn estimate(&self) -> Estimate {
+    fn result(&self) -> Estimate {
         let Some(adr) = self.adr else {
             return Estimate::none(WhyNot::NoAnswer, self.turns.bytes());
         };

@@ -2,7 +2,52 @@
 
 use pathcast_base::{Bytes, Nanos};
 
-use super::{Budget, Plan, Step, TrainSeen};
+use super::{Budget, Estimate, Method, Plan, Step, TrainSeen};
+
+/// A method that waits for every train's report before it decides on the next one.
+pub(super) trait InTurn {
+    /// Its trains.
+    fn turns(&mut self) -> &mut Turns;
+
+    /// The train in flight has been answered, or given up.
+    fn took(&mut self, answer: Option<&TrainSeen>);
+
+    /// What to do while no train is in flight.
+    fn step(&mut self, now: Nanos) -> Step;
+
+    /// What is known so far.
+    fn result(&self) -> Estimate;
+}
+
+impl<T: InTurn> Method for T {
+    fn next(&mut self, now: Nanos) -> Step {
+        match self.turns().answer(now) {
+            Answer::Wait(until) => return Step::Wait(until),
+            Answer::Took(answer) => self.took(answer.as_ref()),
+            Answer::Idle => {}
+        }
+        self.step(now)
+    }
+
+    fn observe(&mut self, now: Nanos, train: &TrainSeen) {
+        self.turns().observe(now, train);
+    }
+
+    fn estimate(&self) -> Estimate {
+        self.result()
+    }
+}
+
+/// What became of the train in flight.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// There is none.
+    Idle,
+    /// Its report is still waited for.
+    Wait(Nanos),
+    /// Its report; none: given up.
+    Took(Option<TrainSeen>),
+}
 
 /// Trains in turn, within a budget.
 #[derive(Clone, Debug)]
@@ -56,13 +101,14 @@ impl Turns {
         Step::Send(plan)
     }
 
-    /// The last train's report, none if it was given up; or the wait for it.
-    pub(super) fn answer(&mut self, now: Nanos) -> Result<Option<TrainSeen>, Step> {
+    /// What became of the train in flight, once.
+    pub(super) fn answer(&mut self, now: Nanos) -> Answer {
         match self.open {
-            Some((_, until)) if self.report.is_none() && now < until => Err(Step::Wait(until)),
-            _ => {
+            None => Answer::Idle,
+            Some((_, until)) if self.report.is_none() && now < until => Answer::Wait(until),
+            Some(_) => {
                 self.open = None;
-                Ok(self.report.take())
+                Answer::Took(self.report.take())
             }
         }
     }
@@ -117,10 +163,10 @@ mod tests {
         let budget = Budget { bytes: Bytes(10_000), time: Nanos::secs(1) };
         let mut turns = Turns::new(budget);
         turns.send(Nanos(0), 2, 0.0, 1000, Nanos::millis(10));
-        assert_eq!(turns.answer(Nanos::millis(1)), Err(Step::Wait(Nanos::millis(10))));
-        assert_eq!(turns.answer(Nanos::millis(10)), Ok(None));
+        assert_eq!(turns.answer(Nanos::millis(1)), Answer::Wait(Nanos::millis(10)));
+        assert_eq!(turns.answer(Nanos::millis(10)), Answer::Took(None));
         turns.observe(Nanos::millis(11), &train(0, 1000, &[0, 1], &[Some(5), Some(6)]));
-        assert_eq!((turns.answered(), turns.answer(Nanos::millis(12))), (0, Ok(None)));
+        assert_eq!((turns.answered(), turns.answer(Nanos::millis(12))), (0, Answer::Idle));
         assert!(turns.affords(Nanos::millis(12), 8000) && !turns.affords(Nanos::millis(12), 8001));
     }
 }
