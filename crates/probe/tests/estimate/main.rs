@@ -1,6 +1,8 @@
 //! The estimators over links with queues, cross traffic and loss, in virtual time. The example `estimates` has the same paths
 //! by thousands; here are a few of each, with the bars that the default method is held to.
 
+mod line;
+mod tcp;
 mod world;
 
 use pathcast_base::{Bytes, Nanos, Rate};

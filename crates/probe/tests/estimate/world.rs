@@ -1,13 +1,17 @@
-//! A path in virtual time for estimators: one or several bottlenecks with queues, cross traffic and loss (`pathcast-link`),
-//! a sender that is held up now and then, a receiver with a clock of its own that gathers packets, reports one way later.
+//! A path in virtual time for estimators: one or several bottlenecks with queues, cross traffic (`pathcast-link`, and TCP) and
+//! loss, a sender that is held up now and then, a receiver with a clock of its own that gathers packets, reports one way
+//! later.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use pathcast_base::{Bytes, Nanos, Rate, Stream};
-use pathcast_link::{Bucket, Cross, FairLink, Link, Offered, Params, Queue};
+use pathcast_link::{Bucket, Cross, Params, Queue};
 use pathcast_probe::estimate::{Estimate, Method, Plan, Seen, Step, TrainSeen};
 use pathcast_probe::machine::Batch;
+
+use super::line::{Hop, Line};
+use super::tcp::{self, Flow, Tcp};
 
 /// One direction of the path.
 #[derive(Clone, Debug)]
@@ -20,12 +24,8 @@ pub struct Path {
     pub receiver: Receiver,
     /// How often the sending host is held up, a second, and for how long at most.
     pub stalls: (f64, Nanos),
-}
-
-#[derive(Clone, Debug)]
-pub struct Hop {
-    pub params: Params,
-    pub cross: Vec<Cross>,
+    /// Flows that cross the first hop.
+    pub tcp: Vec<Tcp>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,6 +47,7 @@ impl Path {
             access: Rate((rate.0 * 10).max(100_000_000)),
             receiver: Receiver { offset: 7_000_000_000, skew_ppm: 20.0, ..Receiver::default() },
             stalls: (0.0, Nanos::ZERO),
+            tcp: vec![],
         }
     }
 
@@ -69,51 +70,9 @@ pub struct Outcome {
     pub sent_bytes: u64,
 }
 
-enum Line {
-    Shared(Link<u64>),
-    Fair(FairLink<u64>),
-}
-
-impl Line {
-    fn next_due(&self) -> Option<Nanos> {
-        match self {
-            Line::Shared(link) => link.next_due(),
-            Line::Fair(link) => link.next_due(),
-        }
-    }
-    /// The number of a packet that leaves at `now`, and whether it lives.
-    fn pop(&mut self, now: Nanos) -> Option<(u64, Nanos, bool)> {
-        let released = match self {
-            Line::Shared(link) => link.pop(now),
-            Line::Fair(link) => link.pop(now),
-        }?;
-        Some((released.packet, released.at, !released.lost))
-    }
-    fn offer(&mut self, now: Nanos, bytes: u32, packet: u64) -> Option<u64> {
-        match self {
-            Line::Shared(link) => link.offer(now, bytes, packet).err().map(|refused| refused.packet),
-            Line::Fair(link) => match link.offer(now, bytes, 0, packet) {
-                Offered::Taken => None,
-                Offered::Refused(lost) | Offered::PushedOut(lost) => Some(lost),
-            },
-        }
-    }
-    /// Bytes of cross traffic that entered up to `now`.
-    fn entered(&mut self, now: Nanos) -> u64 {
-        match self {
-            Line::Shared(link) => {
-                link.advance(now);
-                link.counters().cross.entered.bytes
-            }
-            Line::Fair(link) => {
-                link.advance(now);
-                link.counters().cross.entered.bytes
-            }
-        }
-    }
-}
-
-struct Flying {
+/// A probe's train and its place there.
+#[derive(Clone, Copy)]
+struct Place {
     train: usize,
     index: usize,
     size: u16,
@@ -127,200 +86,256 @@ struct Sent {
     last: Nanos,
 }
 
+/// The number of a packet of TCP: this bit, its flow above the 40 bits of its own number.
+const TCP: u64 = 1 << 63;
+
+fn flow_of(packet: u64) -> (usize, u64) {
+    ((packet >> 40 & 0xffff) as usize, packet & ((1 << 40) - 1))
+}
+
+struct World<'a> {
+    path: &'a Path,
+    stream: Stream,
+    lines: Vec<Line>,
+    now: Nanos,
+    places: Vec<Place>,
+    trains: Vec<Sent>,
+    to_send: BinaryHeap<Reverse<(Nanos, u64)>>,
+    reports: BinaryHeap<Reverse<(Nanos, usize)>>,
+    sender_free: Nanos,
+    stall: Nanos,
+    /// What the receiving host has not yet handed over, and when it will.
+    gathered: (Nanos, Vec<u64>),
+    sent_bytes: u64,
+    flows: Vec<Flow>,
+    /// Of the flows: packets that are acknowledged, and when.
+    acks: BinaryHeap<Reverse<(Nanos, u64)>>,
+    /// Bytes of the flows that entered.
+    tcp_bytes: u64,
+}
+
 /// Runs a method to its end.
 pub fn run(path: &Path, seed: u64, method: &mut dyn Method) -> Outcome {
-    let mut stream = Stream::new(seed, "world");
-    let mut lines: Vec<Line> = Vec::new();
-    for (h, hop) in path.hops.iter().enumerate() {
-        let name = format!("hop{h}");
-        let mut line = match hop.params.queue {
-            Queue::Fair(_) => Line::Fair(FairLink::new(hop.params.clone(), seed, &name)),
-            _ => Line::Shared(Link::new(hop.params.clone(), seed, &name)),
-        };
-        for (c, cross) in hop.cross.iter().enumerate() {
-            let start = Nanos::from_secs_f64(stream.uniform() * 0.2);
-            match &mut line {
-                Line::Shared(link) => _ = link.add_cross(&format!("c{c}"), cross, start, None),
-                Line::Fair(link) => _ = link.add_cross(&format!("c{c}"), cross, start, None),
-            }
-        }
-        lines.push(line);
-    }
-    let begin = Nanos::millis(1000) + Nanos::from_secs_f64(stream.uniform());
-    let rates: Vec<f64> = path
-        .hops
-        .iter()
-        .map(|hop| {
-            let line = hop.params.rate.map_or(f64::INFINITY, |r| r.0 as f64);
-            hop.params.bucket.map_or(line, |b| line.min(b.rate.0 as f64))
-        })
-        .collect();
-    let before: Vec<u64> = lines.iter_mut().map(|line| line.entered(begin)).collect();
-
-    let mut now = begin;
-    let mut flying: Vec<Flying> = Vec::new();
-    let mut trains: Vec<Sent> = Vec::new();
-    let mut to_send: BinaryHeap<Reverse<(Nanos, u64)>> = BinaryHeap::new();
-    let mut reports: BinaryHeap<Reverse<(Nanos, usize)>> = BinaryHeap::new();
-    let mut sender_free = Nanos::ZERO;
-    let mut stall = stall_after(path, &mut stream, begin);
-    let mut gathered: (Nanos, Vec<u64>) = (Nanos::MAX, Vec::new());
-    let mut sent_bytes = 0;
-    let mut wake;
-    let stamp = |at: Nanos, stream: &mut Stream| {
-        let r = path.receiver;
-        let local = at.0 as f64 * (1.0 + r.skew_ppm * 1e-6) + stream.uniform() * r.noise.0 as f64;
-        Nanos(local as u64 + r.offset)
-    };
+    let mut world = World::new(path, seed);
+    // flows need time to find their share
+    let warm = Nanos::millis(if path.tcp.is_empty() { 1000 } else { 4000 });
+    let begin = warm + Nanos::from_secs_f64(world.stream.uniform());
+    while world.step(begin).is_some() {}
+    world.now = begin;
+    world.stall = world.stall_after(begin);
+    let before = world.entered();
     let mut idle = 0;
-    'world: loop {
-        loop {
-            match method.next(now) {
-                Step::Send(plan) => {
-                    idle = 0;
-                    let mut at = plan.at.max(now);
-                    let seen = vec![
-                        Seen { size: plan.size, sent: Nanos::ZERO, received: None, batch: Batch::SINGLE };
-                        plan.count()
-                    ];
-                    for i in 0..plan.count() {
-                        if i > 0 {
-                            at += plan.gaps[i - 1];
-                        }
-                        to_send.push(Reverse((at, flying.len() as u64)));
-                        flying.push(Flying { train: trains.len(), index: i, size: plan.size });
-                    }
-                    sent_bytes += plan.bytes();
-                    trains.push(Sent { open: plan.count(), plan, seen, last: Nanos::ZERO });
-                }
-                Step::Wait(until) => {
-                    idle += usize::from(until <= now);
-                    assert!(idle < 1000, "it waits for the past: {until:?} at {now:?}");
-                    wake = until;
-                    break;
-                }
-                Step::Done => break 'world,
+    loop {
+        match method.next(world.now) {
+            Step::Send(plan) => {
+                idle = 0;
+                world.plan(plan);
             }
-        }
-        // until something is told to the method
-        loop {
-            let hop = lines.iter().enumerate().filter_map(|(i, l)| Some((l.next_due()?, i))).min();
-            let next_send = to_send.peek().map_or(Nanos::MAX, |r| r.0.0.max(sender_free));
-            let next_report = reports.peek().map_or(Nanos::MAX, |r| r.0.0);
-            let next_hop = hop.map_or(Nanos::MAX, |h| h.0);
-            let next = next_send.min(next_report).min(next_hop).min(gathered.0).min(wake.max(now));
-            now = now.max(next);
-            if next_hop <= next {
-                let (due, h) = hop.unwrap();
-                let Some((packet, at, lives)) = lines[h].pop(due) else { continue };
-                if !lives {
-                    lost(packet, at, path, &flying, &mut trains, &mut reports);
-                } else if h + 1 < lines.len() {
-                    let size = u32::from(flying[packet as usize].size);
-                    if let Some(refused) = lines[h + 1].offer(at, size, packet) {
-                        lost(refused, at, path, &flying, &mut trains, &mut reports);
+            Step::Wait(until) => {
+                idle += usize::from(until <= world.now);
+                assert!(idle < 1000, "it waits for the past: {until:?} at {:?}", world.now);
+                let report = loop {
+                    match world.step(until.max(world.now)) {
+                        Some(Some(train)) => break Some(train),
+                        Some(None) => {}
+                        None => break None,
                     }
-                } else if path.receiver.gather == Nanos::ZERO {
-                    let at = stamp(at, &mut stream);
-                    hand_over(&[packet], now, at, path, &flying, &mut trains, &mut reports);
-                } else {
-                    if gathered.1.is_empty() {
-                        gathered.0 = at + path.receiver.gather;
+                };
+                match report {
+                    Some(train) => {
+                        let sent = &world.trains[train];
+                        method.observe(world.now, &TrainSeen { id: sent.plan.id, packets: sent.seen.clone() });
                     }
-                    gathered.1.push(packet);
+                    None => world.now = world.now.max(until),
                 }
-            } else if gathered.0 <= next {
-                let at = stamp(gathered.0, &mut stream);
-                hand_over(&gathered.1, gathered.0, at, path, &flying, &mut trains, &mut reports);
-                gathered = (Nanos::MAX, Vec::new());
-            } else if next_send <= next {
-                let Reverse((_, packet)) = to_send.pop().unwrap();
-                let f = &flying[packet as usize];
-                let mut at = next;
-                if at >= stall {
-                    at += Nanos::from_secs_f64(stream.uniform() * path.stalls.1.as_secs_f64());
-                    stall = stall_after(path, &mut stream, at);
-                    if at > next {
-                        // the whole host stands still
-                        sender_free = at;
-                        to_send.push(Reverse((at, packet)));
-                        continue;
-                    }
-                }
-                sender_free = at + path.access.time_for(u64::from(f.size));
-                trains[f.train].seen[f.index].sent = at;
-                trains[f.train].last = trains[f.train].last.max(at);
-                let size = u32::from(f.size);
-                if let Some(refused) = lines[0].offer(at, size, packet) {
-                    lost(refused, at, path, &flying, &mut trains, &mut reports);
-                }
-            } else if next_report <= next {
-                let Reverse((_, train)) = reports.pop().unwrap();
-                let sent = &trains[train];
-                method.observe(now, &TrainSeen { id: sent.plan.id, packets: sent.seen.clone() });
-                break;
-            } else {
-                break; // the wait is over
             }
+            Step::Done => break,
         }
     }
-    let elapsed = now - begin;
-    let mut truth = f64::INFINITY;
-    for (h, line) in lines.iter_mut().enumerate() {
-        let entered = line.entered(now) - before[h];
-        truth = truth.min(rates[h] - entered as f64 * 8.0 / elapsed.as_secs_f64().max(1e-9));
-    }
+    let elapsed = world.now - begin;
+    let rates: Vec<f64> = path.hops.iter().map(Hop::rate).collect();
+    let cross = world.entered().into_iter().zip(before).map(|(after, before)| (after - before) as f64 * 8.0);
+    let left = rates.iter().zip(cross).map(|(rate, bits)| rate - bits / elapsed.as_secs_f64().max(1e-9));
+    let truth = left.fold(f64::INFINITY, f64::min);
     let capacity = rates.iter().copied().fold(f64::INFINITY, f64::min);
-    Outcome { estimate: method.estimate(), truth, capacity, elapsed, sent_bytes }
+    Outcome { estimate: method.estimate(), truth, capacity, elapsed, sent_bytes: world.sent_bytes }
 }
 
-fn stall_after(path: &Path, stream: &mut Stream, at: Nanos) -> Nanos {
-    if path.stalls.0 == 0.0 {
-        return Nanos::MAX;
+impl<'a> World<'a> {
+    fn new(path: &'a Path, seed: u64) -> Self {
+        let mut stream = Stream::new(seed, "world");
+        let lines = path.hops.iter().enumerate().map(|(h, hop)| Line::new(hop, h, seed, &mut stream)).collect();
+        let mut flow = |(f, &tcp): (usize, &Tcp)| {
+            let begins = Nanos::from_secs_f64(stream.uniform() * 0.2);
+            Flow::new(tcp, begins, Stream::new(seed, &format!("tcp{f}")))
+        };
+        World {
+            flows: path.tcp.iter().enumerate().map(&mut flow).collect(),
+            path,
+            stream,
+            lines,
+            now: Nanos::ZERO,
+            places: Vec::new(),
+            trains: Vec::new(),
+            to_send: BinaryHeap::new(),
+            reports: BinaryHeap::new(),
+            sender_free: Nanos::ZERO,
+            stall: Nanos::MAX,
+            gathered: (Nanos::MAX, Vec::new()),
+            sent_bytes: 0,
+            acks: BinaryHeap::new(),
+            tcp_bytes: 0,
+        }
     }
-    at + Nanos::from_secs_f64(stream.exponential(1.0 / path.stalls.0))
-}
 
-fn decided(
-    train: usize,
-    at: Nanos,
-    path: &Path,
-    trains: &mut [Sent],
-    reports: &mut BinaryHeap<Reverse<(Nanos, usize)>>,
-) {
-    let sent = &mut trains[train];
-    sent.open -= 1;
-    sent.last = sent.last.max(at);
-    if sent.open == 0 {
-        reports.push(Reverse((sent.last + path.delay * 2, train)));
+    /// Bytes of cross traffic that entered each hop so far.
+    fn entered(&mut self) -> Vec<u64> {
+        let mut entered: Vec<u64> = self.lines.iter_mut().map(|line| line.entered(self.now)).collect();
+        entered[0] += self.tcp_bytes;
+        entered
     }
-}
 
-fn lost(
-    packet: u64,
-    at: Nanos,
-    path: &Path,
-    flying: &[Flying],
-    trains: &mut [Sent],
-    reports: &mut BinaryHeap<Reverse<(Nanos, usize)>>,
-) {
-    decided(flying[packet as usize].train, at, path, trains, reports);
-}
+    fn plan(&mut self, plan: Plan) {
+        let mut at = plan.at.max(self.now);
+        for index in 0..plan.count() {
+            if index > 0 {
+                at += plan.gaps[index - 1];
+            }
+            self.to_send.push(Reverse((at, self.places.len() as u64)));
+            self.places.push(Place { train: self.trains.len(), index, size: plan.size });
+        }
+        self.sent_bytes += plan.bytes();
+        let unsent = Seen { size: plan.size, sent: Nanos::ZERO, received: None, batch: Batch::SINGLE };
+        self.trains.push(Sent { open: plan.count(), seen: vec![unsent; plan.count()], plan, last: Nanos::ZERO });
+    }
 
-fn hand_over(
-    packets: &[u64],
-    at: Nanos,
-    stamp: Nanos,
-    path: &Path,
-    flying: &[Flying],
-    trains: &mut [Sent],
-    reports: &mut BinaryHeap<Reverse<(Nanos, usize)>>,
-) {
-    for (i, &packet) in packets.iter().enumerate() {
-        let f = &flying[packet as usize];
-        let seen = &mut trains[f.train].seen[f.index];
-        seen.received = Some(stamp + path.delay);
-        seen.batch = Batch { index: i as u32, of: packets.len() as u32 };
-        decided(f.train, at, path, trains, reports);
+    /// The next event not after `until`; none: there is none. A train, if it was its report.
+    fn step(&mut self, until: Nanos) -> Option<Option<usize>> {
+        let hop = self.lines.iter().enumerate().filter_map(|(i, line)| Some((line.next_due()?, i))).min();
+        let next_hop = hop.map_or(Nanos::MAX, |hop| hop.0);
+        let next_send = self.to_send.peek().map_or(Nanos::MAX, |r| r.0.0.max(self.sender_free));
+        let next_report = self.reports.peek().map_or(Nanos::MAX, |r| r.0.0);
+        let next_ack = self.acks.peek().map_or(Nanos::MAX, |r| r.0.0);
+        let flow = self.flows.iter().enumerate().map(|(f, flow)| (flow.wake(), f)).min();
+        let next_flow = flow.map_or(Nanos::MAX, |flow| flow.0);
+        let next = next_hop.min(self.gathered.0).min(next_send).min(next_report).min(next_ack).min(next_flow);
+        if next > until || next == Nanos::MAX {
+            return None;
+        }
+        self.now = self.now.max(next);
+        if let Some((due, h)) = hop.filter(|hop| hop.0 <= next) {
+            self.passes(h, due);
+        } else if self.gathered.0 <= next {
+            let (at, packets) = std::mem::replace(&mut self.gathered, (Nanos::MAX, Vec::new()));
+            self.hand_over(&packets, at);
+        } else if next_send <= next {
+            self.leaves(next);
+        } else if next_ack <= next {
+            let Reverse((_, packet)) = self.acks.pop()?;
+            let (f, number) = flow_of(packet);
+            self.flows[f].acknowledged(number, next);
+            self.flow_sends(f);
+        } else if let Some((_, f)) = flow.filter(|flow| flow.0 <= next) {
+            self.flow_sends(f);
+        } else {
+            let Reverse((_, train)) = self.reports.pop()?;
+            return Some(Some(train));
+        }
+        Some(None)
+    }
+
+    /// A packet leaves hop `h`.
+    fn passes(&mut self, h: usize, due: Nanos) {
+        let Some((packet, at, lives)) = self.lines[h].pop(due) else { return };
+        if packet & TCP != 0 {
+            if lives {
+                self.acks.push(Reverse((at + self.path.tcp[flow_of(packet).0].rtt, packet)));
+            }
+        } else if !lives {
+            self.decided(packet, at);
+        } else if h + 1 < self.lines.len() {
+            self.enters(h + 1, at, packet);
+        } else if self.path.receiver.gather == Nanos::ZERO {
+            self.hand_over(&[packet], at);
+        } else {
+            if self.gathered.1.is_empty() {
+                self.gathered.0 = at + self.path.receiver.gather;
+            }
+            self.gathered.1.push(packet);
+        }
+    }
+
+    /// A packet is offered to hop `h`.
+    fn enters(&mut self, h: usize, at: Nanos, packet: u64) {
+        let (size, flow) = if packet & TCP == 0 {
+            (u32::from(self.places[packet as usize].size), 0)
+        } else {
+            self.tcp_bytes += u64::from(tcp::PACKET);
+            (tcp::PACKET, flow_of(packet).0 as u32 + 1)
+        };
+        match self.lines[h].offer(at, size, flow, packet) {
+            Some(refused) if refused & TCP != 0 => self.tcp_bytes -= u64::from(tcp::PACKET),
+            Some(refused) => self.decided(refused, at),
+            None => {}
+        }
+    }
+
+    fn flow_sends(&mut self, f: usize) {
+        for number in self.flows[f].send(self.now) {
+            self.enters(0, self.now, TCP | (f as u64) << 40 | number);
+        }
+    }
+
+    /// The sending host sends its next packet, unless it stands still.
+    fn leaves(&mut self, mut at: Nanos) {
+        let Some(&Reverse((_, packet))) = self.to_send.peek() else { return };
+        if at >= self.stall {
+            at += Nanos::from_secs_f64(self.stream.uniform() * self.path.stalls.1.as_secs_f64());
+            self.stall = self.stall_after(at);
+            self.sender_free = at;
+            return;
+        }
+        self.to_send.pop();
+        let Place { train, index, size } = self.places[packet as usize];
+        self.sender_free = at + self.path.access.time_for(u64::from(size));
+        self.trains[train].seen[index].sent = at;
+        self.trains[train].last = self.trains[train].last.max(at);
+        self.enters(0, at, packet);
+    }
+
+    fn stall_after(&mut self, at: Nanos) -> Nanos {
+        match self.path.stalls.0 {
+            0.0 => Nanos::MAX,
+            often => at + Nanos::from_secs_f64(self.stream.exponential(1.0 / often)),
+        }
+    }
+
+    /// By the receiver's clock.
+    fn stamp(&mut self, at: Nanos) -> Nanos {
+        let receiver = self.path.receiver;
+        let local = at.0 as f64 * (1.0 + receiver.skew_ppm * 1e-6) + self.stream.uniform() * receiver.noise.0 as f64;
+        Nanos(local as u64 + receiver.offset)
+    }
+
+    fn hand_over(&mut self, packets: &[u64], at: Nanos) {
+        let received = Some(self.stamp(at) + self.path.delay);
+        for (index, &packet) in (0..).zip(packets) {
+            let place = self.places[packet as usize];
+            let seen = &mut self.trains[place.train].seen[place.index];
+            seen.received = received;
+            seen.batch = Batch { index, of: packets.len() as u32 };
+            self.decided(packet, at);
+        }
+    }
+
+    /// It is known what became of a packet; with a train's last one its report goes back.
+    fn decided(&mut self, packet: u64, at: Nanos) {
+        let train = self.places[packet as usize].train;
+        let sent = &mut self.trains[train];
+        sent.open -= 1;
+        sent.last = sent.last.max(at);
+        if sent.open == 0 {
+            self.reports.push(Reverse((sent.last + self.path.delay * 2, train)));
+        }
     }
 }
