@@ -25,6 +25,8 @@ struct Gap {
     dispersion: i64,
     /// IP bytes of the second packet, and of those that came in its batch.
     bytes: u64,
+    /// No packet was lost in between.
+    whole: bool,
     /// The second packet's place.
     to: usize,
 }
@@ -35,14 +37,21 @@ struct Mark {
     place: usize,
     delay: i64,
     at: i64,
-    /// Of the train up to it.
+    /// Of the train up to it, without those that the queue had no room for.
     bytes: u64,
+    /// Packets lost up to it.
+    lost: usize,
 }
 
 impl Mark {
     fn gap(self, to: Mark) -> Gap {
-        let (delays, dispersion) = (self.delay + to.delay, to.at - self.at);
-        Gap { delays, dispersion, bytes: to.bytes - self.bytes, to: to.place }
+        Gap {
+            delays: self.delay + to.delay,
+            dispersion: to.at - self.at,
+            bytes: to.bytes - self.bytes,
+            whole: self.lost == to.lost,
+            to: to.place,
+        }
     }
 }
 
@@ -70,20 +79,25 @@ impl Filter {
         if self.least.len() < train.packets.len() {
             self.least.resize(train.packets.len(), i64::MAX);
         }
+        let missing = train.packets.iter().filter(|p| p.received.is_none()).count();
+        // a full queue's losses did not use the line, a wire's did
+        let full = missing > 2 && missing as f64 > OVERFLOW * train.packets.len() as f64;
+        let end = whole_batches(train);
         // of the packets of one batch only the last stamp is right: a gap is from one such packet to the next
         let mut marks: Vec<Mark> = Vec::new();
-        let mut bytes = 0;
-        for (k, packet) in train.packets.iter().enumerate() {
-            bytes += u64::from(packet.size);
+        let (mut bytes, mut lost) = (0, 0);
+        for (k, packet) in train.packets[..end].iter().enumerate() {
             let (Some(delay), Some(at)) = (packet.delay(), packet.received) else {
-                marks.clear();
+                bytes += if full { 0 } else { u64::from(packet.size) };
+                lost += 1;
                 continue;
             };
+            bytes += u64::from(packet.size);
             self.least[k] = self.least[k].min(delay);
             if !packet.batch.is_last() {
                 continue;
             }
-            let mark = Mark { place: k, delay, at: at.0 as i64, bytes };
+            let mark = Mark { place: k, delay, at: at.0 as i64, bytes, lost };
             for (positions, stride) in [(&mut self.positions, 1), (&mut self.wide, WIDE)] {
                 let first = marks.len().checked_sub(stride).map(|i| marks[i]).filter(|first| first.place > 0);
                 if let Some(first) = first {
@@ -107,11 +121,13 @@ impl Filter {
     }
 
     fn of(&self, positions: &[Vec<Gap>]) -> Vec<f64> {
-        let rate = |(from, gaps): (usize, &Vec<Gap>)| {
-            let best = gaps.iter().min_by_key(|gap| gap.delays).filter(|gap| gap.dispersion > 0)?;
-            Some((best.bytes as f64 * 8e9 / best.dispersion as f64, self.undisturbed(from, best)))
-        };
-        let rates: Vec<(f64, bool)> = positions.iter().enumerate().filter_map(rate).collect();
+        let best: Vec<(usize, &Gap)> =
+            positions.iter().enumerate().filter_map(|(k, gaps)| Some((k, least(gaps)?))).collect();
+        let any = best.iter().any(|(_, gap)| gap.whole);
+        let usable = best.into_iter().filter(|(_, gap)| (gap.whole || !any) && gap.dispersion > 0);
+        let rate =
+            |(from, gap): (usize, &Gap)| (gap.bytes as f64 * 8e9 / gap.dispersion as f64, self.undisturbed(from, gap));
+        let rates: Vec<(f64, bool)> = usable.map(rate).collect();
         let any = rates.iter().any(|&(_, settled)| settled);
         rates.into_iter().filter(|&(_, settled)| settled || !any).map(|(rate, _)| rate).collect()
     }
@@ -130,11 +146,31 @@ impl Filter {
 
     /// Whether in most positions the best pair is undisturbed (CapProbe's check).
     pub fn settled(&self) -> bool {
-        let vote =
-            |(from, gaps): (usize, &Vec<Gap>)| Some(self.undisturbed(from, gaps.iter().min_by_key(|gap| gap.delays)?));
+        let vote = |(from, gaps): (usize, &Vec<Gap>)| Some(self.undisturbed(from, least(gaps)?));
         let votes: Vec<bool> = self.positions.iter().enumerate().filter_map(vote).collect();
         2 * votes.iter().filter(|&&vote| vote).count() > votes.len()
     }
+}
+
+/// The gap that waited least, if possible one without losses.
+fn least(gaps: &[Gap]) -> Option<&Gap> {
+    gaps.iter().min_by_key(|gap| (!gap.whole, gap.delays))
+}
+
+/// Above this share of a train its losses are the queue's.
+const OVERFLOW: f64 = 0.1;
+
+/// So many packets of a train have stamps of use. Where the receiving host gathers packets, the train's last batch is not: it
+/// waited for a packet that did not come, or was handed over early.
+pub(super) fn whole_batches(train: &TrainSeen) -> usize {
+    let packets = &train.packets;
+    if packets.iter().all(|p| p.received.is_none() || p.batch.of == 1) {
+        return packets.len();
+    }
+    let arrived = |p: &super::Seen| p.received.is_some();
+    let last = packets.iter().rposition(arrived).unwrap_or(0);
+    let before = |p: &super::Seen| arrived(p) && p.received < packets[last].received;
+    packets.iter().rposition(before).map_or(0, |k| k + 1)
 }
 
 /// Packets of a train at a rate [bit/s]: five, and at high rates so many that they last several times as long as the
@@ -325,13 +361,41 @@ mod tests {
         filter.add(&seen);
         assert_eq!(filter.by_position(), [5e6]);
         // the second, third and fourth of a train in one batch, whose stamp is the fourth's
-        seen = train(0, 1400, &[0; 6], &[0, 3, 3, 3, 4, 5].map(|k| Some(k * GAP)));
+        seen = train(0, 1400, &[0; 7], &[0, 3, 3, 3, 4, 5, 6].map(|k| Some(k * GAP)));
         for (k, index) in [(1, 0), (2, 1), (3, 2)] {
             seen.packets[k].batch = crate::machine::Batch { index, of: 3 };
         }
         let mut filter = Filter::default();
         filter.add(&seen);
         assert_eq!(filter.by_position(), [5e6; 2]);
+    }
+
+    #[test]
+    fn a_trains_last_batch_is_not_looked_at() {
+        // handed over every ten packets' time; the last batch has three
+        let mut seen = train(0, 1400, &[0; 23], &[Some(0); 23]);
+        for (k, packet) in (0u64..).zip(&mut seen.packets) {
+            let of = if k < 20 { 10 } else { 3 };
+            packet.received = Some(Nanos((k / 10 + 1) * 10 * GAP));
+            packet.batch = crate::machine::Batch { index: (k % 10) as u32, of };
+        }
+        let mut filter = Filter::default();
+        filter.add(&seen);
+        assert_eq!(filter.by_position(), [5e6]);
+    }
+
+    #[test]
+    fn a_train_that_overflows_a_queue_still_has_gaps() {
+        // behind the eighth packet every third one is dropped, and what comes shares batches of four
+        let mut seen = train(0, 1400, &[0; 40], &[None; 40]);
+        let kept = seen.packets.iter_mut().enumerate().filter(|(k, _)| *k < 8 || k % 3 != 0);
+        for ((_, packet), came) in kept.zip(0u32..) {
+            packet.received = Some(Nanos((u64::from(came) / 4 + 1) * 4 * GAP));
+            packet.batch = crate::machine::Batch { index: came % 4, of: 4 };
+        }
+        let mut filter = Filter::default();
+        filter.add(&seen);
+        assert_eq!(filter.capacity(), Some(5e6));
     }
 
     #[test]

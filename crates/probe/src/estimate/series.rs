@@ -42,6 +42,8 @@ pub struct Segment {
     pub bits: f64,
     /// Packets lost in between.
     pub lost: u32,
+    /// A wait shorter than this may be none [s].
+    pub unsure: f64,
 }
 
 /// How many probes about one that is not joined say how often the line was busy.
@@ -53,14 +55,14 @@ const NEAR: usize = 6;
 pub fn filled(segments: &[Segment], capacity: f64, mean: f64, blur: f64) -> Vec<f64> {
     let open: Vec<usize> = (0..segments.len()).filter(|&i| !segments[i].joined).collect();
     let service = f64::from(super::LARGE) * 8.0 / capacity;
-    let busy: Vec<bool> = open.iter().map(|&i| segments[i].wait > NOTHING + 0.003 * service).collect();
+    let busy: Vec<bool> = open.iter().map(|&i| segments[i].wait > segments[i].unsure + 0.003 * service).collect();
     let mut bits: Vec<f64> = segments.iter().map(|s| s.low).collect();
     for (k, &i) in open.iter().enumerate() {
         let s = &segments[i];
         let near = k.saturating_sub(NEAR)..(k + NEAR + 1).min(open.len());
         let share = busy[near.clone()].iter().filter(|&&busy| busy).count() as f64 / near.len() as f64;
         let rate = if blur > service { mean } else { share * capacity };
-        let low = (s.low - capacity * (blur + NOTHING)).max(0.0);
+        let low = (s.low - capacity * (blur + s.unsure)).max(0.0);
         bits[i] = (rate * s.time).clamp(low, s.high.max(low));
     }
     bits
@@ -86,9 +88,25 @@ const SKEW: f64 = 1e-4;
 /// So many packets must lie on the floor near the beginning and near the end for its slope to be the clocks'.
 const SUPPORT: usize = 4;
 
-/// What a packet's delay is without a queue, from packets whose stamps are their own: the smallest; and with the clocks' skew
-/// where packets met an idle path early and late.
-pub fn base<'a>(trains: impl Iterator<Item = &'a TrainSeen>) -> Option<Floor> {
+/// What a packet's delay is without a queue, and how far that is known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Base {
+    /// The delay.
+    pub floor: Floor,
+    /// By how much it may drift away [s/s].
+    pub drift: f64,
+}
+
+impl Base {
+    /// A wait shorter than this at a time of the sender's clock [ns] may be none [s].
+    pub fn unsure(&self, sent: u64) -> f64 {
+        NOTHING + self.drift * self.floor.at.abs_diff(sent) as f64 / 1e9
+    }
+}
+
+/// From packets whose stamps are their own: the smallest delay; and with the clocks' skew where packets met an idle path early
+/// and late.
+pub fn base<'a>(trains: impl Iterator<Item = &'a TrainSeen>) -> Option<Base> {
     let points: Vec<(u64, i64)> =
         trains.flat_map(|train| &train.packets).filter_map(|p| Some((p.sent.0, p.own_delay()?))).collect();
     let &(at, delay) = points.iter().min_by_key(|p| p.1)?;
@@ -101,7 +119,8 @@ pub fn base<'a>(trains: impl Iterator<Item = &'a TrainSeen>) -> Option<Floor> {
         points.iter().filter(on).count() >= SUPPORT
     };
     let both = |floor: &Floor| support(floor, first, first + edge) && support(floor, last - edge, last);
-    Some(skewed.filter(both).unwrap_or(level))
+    let known = skewed.filter(both).map(|floor| Base { floor, drift: 0.0 });
+    Some(known.unwrap_or(Base { floor: level, drift: SKEW }))
 }
 
 /// How full the queue must have been, as a share of the longest wait seen, that a loss there was an overflow: a packet that
@@ -110,9 +129,9 @@ const FULL: f64 = 0.6;
 
 /// The segments of trains in the order of their numbers; none spans a train that was not reported. `capacity` in bit/s,
 /// `base` as by [`base`].
-pub fn segments<'a>(trains: impl Iterator<Item = &'a TrainSeen> + Clone, capacity: f64, base: Floor) -> Vec<Segment> {
+pub fn segments<'a>(trains: impl Iterator<Item = &'a TrainSeen> + Clone, capacity: f64, base: Base) -> Vec<Segment> {
     // above the floor [s]
-    let above = |sent: Nanos, delay: i64| (delay as f64 - base.delay_at(sent.0)) / 1e9;
+    let above = |sent: Nanos, delay: i64| (delay as f64 - base.floor.delay_at(sent.0)) / 1e9;
     let packets = trains.clone().flat_map(|train| &train.packets);
     let longest = packets.filter_map(|p| Some(above(p.sent, p.own_delay()?))).fold(0.0, f64::max);
     let origin = trains.clone().next().and_then(|train| train.packets.first()).map_or(0, |p| p.sent.0);
@@ -165,15 +184,18 @@ pub fn segments<'a>(trains: impl Iterator<Item = &'a TrainSeen> + Clone, capacit
                     before: walk.wait,
                     bits: walk.bits,
                     lost: walk.lost,
+                    unsure: base.unsure(packet.sent.0),
                 });
             }
             if let (Some(received), true) = (received, packet.batch.is_last()) {
+                let wait = (received - arrives - service).max(0.0);
                 walk = Some(Walk {
                     from: packet.sent.as_secs_f64(),
                     sent,
                     received,
-                    busy_until: received,
-                    wait: (received - arrives - service).max(0.0),
+                    // what may be the stamps' noise is no proof of a queue
+                    busy_until: if wait > base.unsure(packet.sent.0) { received } else { received.min(sent) },
+                    wait,
                     bits: 0.0,
                     lost: 0,
                     lost_bits: 0.0,
@@ -210,7 +232,7 @@ mod tests {
 
     const C: f64 = 8e6; // a byte a microsecond: 1000 bytes take 1 ms
     const MS: u64 = 1_000_000;
-    const FLOOR: Floor = Floor { at: 0, delay: 1e6, skew: 0.0 };
+    const FLOOR: Base = Base { floor: Floor { at: 0, delay: 1e6, skew: 0.0 }, drift: 0.0 };
 
     fn of(sent: &[u64], received: &[Option<u64>]) -> Vec<Segment> {
         let train = train(0, 1000, sent, received);
@@ -261,6 +283,21 @@ mod tests {
     }
 
     #[test]
+    fn noise_is_no_queue() {
+        // twice the service time apart; the first one's stamp is 15 us late
+        let apart = [0, 50_000];
+        let train = train(0, 25, &apart, &[Some(MS + 15_000), Some(MS + 50_000)]);
+        let fast = segments([&train].into_iter(), C, FLOOR)[0];
+        assert!(!fast.joined && filled(&[fast], C, 0.0, 0.0)[0] < 0.1, "{fast:?}");
+        // nor is what two clocks may drift apart within 10 s
+        let late = [10_000 * MS, 10_003 * MS].map(|t| (t, Some(t + MS + MS / 2)));
+        let train = super::super::testing::train(0, 1000, &late.map(|l| l.0), &late.map(|l| l.1));
+        let of = |drift| segments([&train].into_iter(), C, Base { drift, ..FLOOR });
+        let bits = |drift| filled(&of(drift), C, 0.0, 0.0)[0];
+        assert!(bits(0.0) > 10_000.0 && bits(SKEW) < 0.1);
+    }
+
+    #[test]
     fn a_train_without_report_breaks_the_series() {
         let trains = [0, 2].map(|id| train(id, 1000, &[id * 9 * MS, id * 9 * MS + 1], &[Some(MS), Some(2 * MS)]));
         assert_eq!(segments(trains.iter(), C, FLOOR).len(), 2);
@@ -276,9 +313,9 @@ mod tests {
                 .collect()
         };
         let idle = base([&train(0, 1000, &sent, &skewed(0))].into_iter()).unwrap();
-        assert!((idle.skew - 50e-6).abs() < 1e-9, "{idle:?}");
+        assert!((idle.floor.skew - 50e-6).abs() < 1e-9 && idle.drift == 0.0, "{idle:?}");
         let busy = base([&train(0, 1000, &sent, &skewed(MS))].into_iter()).unwrap();
-        assert_eq!((busy.skew, busy.delay), (0.0, 1e6));
+        assert_eq!((busy.floor.skew, busy.floor.delay, busy.drift), (0.0, 1e6, SKEW));
     }
 
     #[test]

@@ -130,6 +130,7 @@ mod tests {
             before: 0.0,
             bits: 8000.0,
             lost: 0,
+            unsure: 0.0,
         };
         // the first five of a hundred fill the queue, then it stays
         let wait = |k: usize| k.min(5) as f64 * 10e-3;

@@ -25,7 +25,7 @@ use pathcast_base::{Bytes, Nanos, Stream};
 
 use super::capacity::MiniTrains;
 use super::clock::Floor;
-use super::series::{self, Segment};
+use super::series::{self, Base, Segment};
 use super::{Budget, Estimate, LARGE, Method, Plan, Step, TrainSeen, WhyNot};
 use balance::Balance;
 
@@ -76,7 +76,7 @@ pub struct Ride {
     /// Bit/s.
     c: f64,
     /// A packet's delay without a queue.
-    base: Floor,
+    base: Base,
     /// Bits that are to wait.
     target: f64,
     /// Bits above which the queue overflows, as far as is known.
@@ -117,7 +117,7 @@ impl Ride {
             lag: Nanos::ZERO,
             now: Nanos::ZERO,
             c: 0.0,
-            base: Floor { at: 0, delay: 0.0, skew: 0.0 },
+            base: Base { floor: Floor { at: 0, delay: 0.0, skew: 0.0 }, drift: 0.0 },
             target: 0.0,
             limit: f64::INFINITY,
             a: 0.0,

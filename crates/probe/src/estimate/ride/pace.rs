@@ -61,7 +61,7 @@ impl Ride {
         let Some((sent, delay)) = last.filter_map(|p| Some((p.sent, p.own_delay()?))).next() else {
             return 0.0;
         };
-        let mut bits = (delay as f64 - self.base.delay_at(sent.0)) / 1e9 * self.c + PACKET;
+        let mut bits = (delay as f64 - self.base.floor.delay_at(sent.0)) / 1e9 * self.c + PACKET;
         let sent = sent.as_secs_f64();
         let mut time = sent;
         for &next in self.pending.values().flatten().filter(|&&next| next > sent && next < at) {

@@ -1,5 +1,6 @@
 //! What the trains before the ride say of the bottleneck once A is known: how it queues, and C again.
 
+use super::super::capacity::whole_batches;
 use super::super::stat::{median, quantile};
 use super::super::{Discipline, LARGE, Seen, TrainSeen, series};
 use super::{PACKET, Ride, SMALL};
@@ -37,7 +38,8 @@ impl Ride {
 
     /// What a whole train, sent at u and received at r, says of C when A is known: r = u C / (u + C - A).
     pub(super) fn whole(&self, train: &TrainSeen) -> Option<f64> {
-        let own: Vec<&Seen> = train.packets.iter().filter(|p| p.own_delay().is_some()).collect();
+        let usable = &train.packets[..whole_batches(train)];
+        let own: Vec<&Seen> = usable.iter().filter(|p| p.own_delay().is_some()).collect();
         let (first, last) = (own.first()?, own.last()?);
         let spoilt = train.packets.windows(2).any(|w| w[1].sent.0 - w[0].sent.0 > 300_000);
         let lost = train.packets.iter().any(|p| p.received.is_none());
@@ -52,8 +54,8 @@ impl Ride {
     }
 
     pub(super) fn discipline(&self) -> Option<Discipline> {
-        let small = series::base(self.small.iter())?;
-        let slope = (self.base.delay_at(small.at) - small.delay) / 1e9 / (f64::from(LARGE - SMALL.1) * 8.0);
+        let small = series::base(self.small.iter())?.floor;
+        let slope = (self.base.floor.delay_at(small.at) - small.delay) / 1e9 / (f64::from(LARGE - SMALL.1) * 8.0);
         let trains = self.trains.range(..self.first).map(|(_, train)| &train.packets);
         let gaps = trains.filter_map(|p| Some(p.get(1)?.received?.saturating_sub(p[0].received?).as_secs_f64()));
         // on a bucket's line nearly all of them, in a fair queue those that nobody came between
