@@ -15,7 +15,7 @@ fn budget(kb: u64, ms: u64) -> Budget {
 }
 
 /// What the method estimates is the truth.
-fn judged(name: &str, outcome: Outcome) -> Outcome {
+pub fn judged(name: &str, outcome: Outcome) -> Outcome {
     let capacity = matches!(name, "capacity" | "clusters");
     Outcome { truth: if capacity { outcome.capacity } else { outcome.truth }, ..outcome }
 }

@@ -55,7 +55,8 @@ fn main() {
     let rows: Vec<table::Row> = (first..first + count)
         .map(|seed| {
             let case = cases::Case::random(seed);
-            table::Row::new(seed, &case, run(&case.path, seed, method(name, case.budget, seed).as_mut()))
+            let outcome = run(&case.path, seed, method(name, case.budget, seed).as_mut());
+            table::Row::new(seed, &case, bars::judged(name, outcome))
         })
         .collect();
     let table = table::markdown(&rows);

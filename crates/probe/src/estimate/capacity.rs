@@ -10,6 +10,7 @@
 
 use pathcast_base::{Nanos, Stream};
 
+use super::series::NOTHING;
 use super::stat::{median, quantile};
 use super::{Budget, Estimate, LARGE, Method, Plan, Step, TrainSeen, WhyNot};
 
@@ -23,8 +24,10 @@ struct Gap {
     delays: i64,
     /// Between the two arrivals [ns].
     dispersion: i64,
-    /// IP bytes of the second packet, and of those that came in its batch.
-    bytes: u64,
+    /// IP bytes of the second packet; of batches, see [`Mark::gap`].
+    bytes: f64,
+    /// Both batches are as large.
+    even: bool,
     /// No packet was lost in between.
     whole: bool,
     /// The second packet's place.
@@ -41,22 +44,31 @@ struct Mark {
     bytes: u64,
     /// Packets lost up to it.
     lost: usize,
+    /// Of its batch.
+    batch: u64,
 }
 
 impl Mark {
+    /// A batch is handed over so long after its first packet, or soon after its last one: a gap is the first batch's line time or the
+    /// second's.
     fn gap(self, to: Mark) -> Gap {
         Gap {
             delays: self.delay + to.delay,
             dispersion: to.at - self.at,
-            bytes: to.bytes - self.bytes,
+            bytes: (to.bytes - self.bytes) as f64 + (self.batch as f64 - to.batch as f64) / 2.0,
+            even: self.batch == to.batch,
             whole: self.lost == to.lost,
             to: to.place,
         }
     }
 }
 
-/// Where L/C is so short [s] that the stamps' noise shows, three gaps count as one.
-const SHORT: f64 = 0.5e-3;
+/// Where L/C is so short [s] that the stamps' noise shows, three gaps count as one; where it is shorter than the second one
+/// gap says nothing.
+const SHORT: (f64, f64) = (0.5e-3, 40e-6);
+
+/// Three gaps that say less than this share of what one says had others between them.
+const INTRUDED: f64 = 0.93;
 const WIDE: usize = 3;
 
 /// C from what was seen so far.
@@ -82,10 +94,10 @@ impl Filter {
         let missing = train.packets.iter().filter(|p| p.received.is_none()).count();
         // a full queue's losses did not use the line, a wire's did
         let full = missing > 2 && missing as f64 > OVERFLOW * train.packets.len() as f64;
-        let end = whole_batches(train);
+        let end = whole_batches(train).min(until_stall(train));
         // of the packets of one batch only the last stamp is right: a gap is from one such packet to the next
         let mut marks: Vec<Mark> = Vec::new();
-        let (mut bytes, mut lost) = (0, 0);
+        let (mut bytes, mut lost, mut batch) = (0, 0, 0);
         for (k, packet) in train.packets[..end].iter().enumerate() {
             let (Some(delay), Some(at)) = (packet.delay(), packet.received) else {
                 bytes += if full { 0 } else { u64::from(packet.size) };
@@ -93,11 +105,12 @@ impl Filter {
                 continue;
             };
             bytes += u64::from(packet.size);
+            batch = if packet.batch.index == 0 { 0 } else { batch } + u64::from(packet.size);
             self.least[k] = self.least[k].min(delay);
             if !packet.batch.is_last() {
                 continue;
             }
-            let mark = Mark { place: k, delay, at: at.0 as i64, bytes, lost };
+            let mark = Mark { place: k, delay, at: at.0 as i64, bytes, lost, batch };
             for (positions, stride) in [(&mut self.positions, 1), (&mut self.wide, WIDE)] {
                 let first = marks.len().checked_sub(stride).map(|i| marks[i]).filter(|first| first.place > 0);
                 if let Some(first) = first {
@@ -114,8 +127,15 @@ impl Filter {
     /// Each position's capacity [bit/s]; only of those that are settled, if any is.
     pub fn by_position(&self) -> Vec<f64> {
         let fine = self.of(&self.positions);
-        match median(&fine) {
-            Some(c) if f64::from(LARGE) * 8.0 / c < SHORT && !self.wide.is_empty() => self.of(&self.wide),
+        let Some(c) = median(&fine) else { return fine };
+        let service = f64::from(LARGE) * 8.0 / c;
+        if service > SHORT.0 {
+            return fine;
+        }
+        let wide = self.of(&self.wide);
+        match median(&wide) {
+            // less than one gap says: others came in between, each time
+            Some(three) if service < SHORT.1 || three > INTRUDED * c => wide,
             _ => fine,
         }
     }
@@ -125,8 +145,7 @@ impl Filter {
             positions.iter().enumerate().filter_map(|(k, gaps)| Some((k, least(gaps)?))).collect();
         let any = best.iter().any(|(_, gap)| gap.whole);
         let usable = best.into_iter().filter(|(_, gap)| (gap.whole || !any) && gap.dispersion > 0);
-        let rate =
-            |(from, gap): (usize, &Gap)| (gap.bytes as f64 * 8e9 / gap.dispersion as f64, self.undisturbed(from, gap));
+        let rate = |(from, gap): (usize, &Gap)| (gap.bytes * 8e9 / gap.dispersion as f64, self.undisturbed(from, gap));
         let rates: Vec<(f64, bool)> = usable.map(rate).collect();
         let any = rates.iter().any(|&(_, settled)| settled);
         rates.into_iter().filter(|&(_, settled)| settled || !any).map(|(rate, _)| rate).collect()
@@ -152,9 +171,9 @@ impl Filter {
     }
 }
 
-/// The gap that waited least, if possible one without losses.
+/// The gap that waited least, if possible one without losses and between batches as large.
 fn least(gaps: &[Gap]) -> Option<&Gap> {
-    gaps.iter().min_by_key(|gap| (!gap.whole, gap.delays))
+    gaps.iter().min_by_key(|gap| (!gap.whole, !gap.even, gap.delays))
 }
 
 /// Above this share of a train its losses are the queue's.
@@ -172,6 +191,20 @@ pub(super) fn whole_batches(train: &TrainSeen) -> usize {
     let before = |p: &super::Seen| arrived(p) && p.received < packets[last].received;
     packets.iter().rposition(before).map_or(0, |k| k + 1)
 }
+
+/// The sending host was held up [ns].
+const STALL: u64 = 300_000;
+
+/// So many packets of a train left without the sending host being held up: those behind have met an emptier queue.
+fn until_stall(train: &TrainSeen) -> usize {
+    let gaps: Vec<u64> = train.packets.windows(2).map(|w| w[1].sent.0.saturating_sub(w[0].sent.0)).collect();
+    let usual = median(&gaps.iter().map(|&gap| gap as f64).collect::<Vec<f64>>()).unwrap_or(0.0);
+    gaps.iter().position(|&gap| gap > STALL && gap as f64 > 5.0 * usual).map_or(train.packets.len(), |k| k + 1)
+}
+
+/// What two clocks' rates may differ, and the share of the stamps' noise that is left in a median of positions.
+const CLOCKS: f64 = 1e-4;
+const STAMPS: f64 = 0.4;
 
 /// Packets of a train at a rate [bit/s]: five, and at high rates so many that they last several times as long as the
 /// receiving host may gather packets before it stamps them.
@@ -298,7 +331,7 @@ impl Method for MiniTrains {
         self.filter.add(train);
     }
 
-    /// The interval is that of the positions, and never less than the stamps allow.
+    /// The interval is that of the positions, and never less than the stamps and the clocks allow.
     fn estimate(&self) -> Estimate {
         let rates = self.filter.by_position();
         let Some(value) = median(&rates) else {
@@ -306,7 +339,10 @@ impl Method for MiniTrains {
             return Estimate::none(why, self.bytes);
         };
         let (low, high) = (quantile(&rates, 0.05).unwrap_or(value), quantile(&rates, 0.95).unwrap_or(value));
-        let mut estimate = Estimate::of(value, low.min(value * 0.995), high.max(value * 1.005), self.bytes);
+        let service = f64::from(LARGE) * 8.0 / value;
+        let least = (CLOCKS + STAMPS * NOTHING / service).min(0.005);
+        let mut estimate =
+            Estimate::of(value, low.min(value * (1.0 - least)), high.max(value * (1.0 + least)), self.bytes);
         if self.seen < 3 {
             estimate.why_not = Some(WhyNot::TooFew);
         } else if high > 1.3 * low && median(&rates).is_some_and(|m| high > 1.15 * m && low < 0.85 * m) {
@@ -367,7 +403,18 @@ mod tests {
         }
         let mut filter = Filter::default();
         filter.add(&seen);
-        assert_eq!(filter.by_position(), [5e6; 2]);
+        // the gap between a batch and a packet alone is the one's line time or the other's
+        assert_eq!(filter.by_position(), [1e7, 5e6]);
+    }
+
+    #[test]
+    fn what_follows_a_stall_of_the_sender_is_not_looked_at() {
+        // the third packet leaves 6 ms late, when the queue is empty again
+        let mut filter = Filter::default();
+        let late = [0, 0, 6_000_000, 6_000_000, 6_000_000];
+        filter.add(&train(0, 1400, &late, &[1, 2, 6, 7, 8].map(|k| Some(k * GAP))));
+        filter.add(&train(1, 1400, &[0; 5], &[1, 2, 3, 4, 5].map(|k| Some(k * GAP))));
+        assert_eq!(filter.by_position(), [5e6; 3]);
     }
 
     #[test]
@@ -396,6 +443,17 @@ mod tests {
         let mut filter = Filter::default();
         filter.add(&seen);
         assert_eq!(filter.capacity(), Some(5e6));
+    }
+
+    #[test]
+    fn three_gaps_with_others_between_do_not_count() {
+        // 56 Mbit/s; each train has one foreign packet in the middle of every three gaps, at another place each time
+        let mut filter = Filter::default();
+        for id in 0..3u64 {
+            let at = (0..10).map(|k| Some(1_000_000 + k * 200_000 + (k + id) / 3 * 200_000));
+            filter.add(&train(id, 1400, &[0; 10], &at.collect::<Vec<_>>()));
+        }
+        assert!((filter.capacity().unwrap() / 56e6 - 1.0).abs() < 1e-9);
     }
 
     #[test]

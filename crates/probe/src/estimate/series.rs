@@ -62,7 +62,7 @@ pub fn filled(segments: &[Segment], capacity: f64, mean: f64, blur: f64) -> Vec<
         let near = k.saturating_sub(NEAR)..(k + NEAR + 1).min(open.len());
         let share = busy[near.clone()].iter().filter(|&&busy| busy).count() as f64 / near.len() as f64;
         let rate = if blur > service { mean } else { share * capacity };
-        let low = (s.low - capacity * (blur + s.unsure)).max(0.0);
+        let low = (s.low - capacity * s.unsure).max(0.0);
         bits[i] = (rate * s.time).clamp(low, s.high.max(low));
     }
     bits
@@ -71,12 +71,11 @@ pub fn filled(segments: &[Segment], capacity: f64, mean: f64, blur: f64) -> Vec<
 /// A wait shorter than this is the stamps' noise [s].
 pub const NOTHING: f64 = 20e-6;
 
-/// How late stamps may be because the receiving host gathers packets [s]: the line time of a usual batch; none if most
-/// packets come alone.
+/// How late stamps may be because the receiving host gathers packets [s]: the line time of the largest usual batch.
 pub fn blur<'a>(trains: impl Iterator<Item = &'a TrainSeen>, capacity: f64) -> f64 {
     let packets = trains.flat_map(|train| &train.packets).filter(|p| p.received.is_some());
     let batches: Vec<f64> = packets.map(|p| f64::from(p.batch.of)).collect();
-    match super::stat::median(&batches) {
+    match super::stat::quantile(&batches, 0.9) {
         Some(of) if of > 1.0 => of * f64::from(super::LARGE) * 8.0 / capacity,
         _ => 0.0,
     }
@@ -95,12 +94,14 @@ pub struct Base {
     pub floor: Floor,
     /// By how much it may drift away [s/s].
     pub drift: f64,
+    /// What a stamp may be late [s].
+    pub late: f64,
 }
 
 impl Base {
     /// A wait shorter than this at a time of the sender's clock [ns] may be none [s].
     pub fn unsure(&self, sent: u64) -> f64 {
-        NOTHING + self.drift * self.floor.at.abs_diff(sent) as f64 / 1e9
+        NOTHING + self.late + self.drift * self.floor.at.abs_diff(sent) as f64 / 1e9
     }
 }
 
@@ -119,21 +120,71 @@ pub fn base<'a>(trains: impl Iterator<Item = &'a TrainSeen>) -> Option<Base> {
         points.iter().filter(on).count() >= SUPPORT
     };
     let both = |floor: &Floor| support(floor, first, first + edge) && support(floor, last - edge, last);
-    let known = skewed.filter(both).map(|floor| Base { floor, drift: 0.0 });
-    Some(known.unwrap_or(Base { floor: level, drift: SKEW }))
+    let known = skewed.filter(both).map(|floor| Base { floor, drift: 0.0, late: 0.0 });
+    Some(known.unwrap_or(Base { floor: level, drift: SKEW, late: 0.0 }))
 }
 
-/// How full the queue must have been, as a share of the longest wait seen, that a loss there was an overflow: a packet that
-/// found no place did not use the line, one lost elsewhere did.
-const FULL: f64 = 0.6;
+/// Waits up to this share of the longest ones are short: a loss there is the wire's.
+const SHORT: f64 = 0.5;
 
-/// The segments of trains in the order of their numbers; none spans a train that was not reported. `capacity` in bit/s,
+/// The loss of a wire is at most so much, and is known from so many packets [packets].
+const WIRE: (f64, f64) = (0.06, 20.0);
+
+/// What the losses among probes say.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Losses {
+    /// Packets.
+    pub lost: u32,
+    /// So many of them, as far as can be told, found the queue full and did not use the line; the others were lost on the wire.
+    pub overflow: f64,
+    /// And so many more or less.
+    pub unsure: f64,
+    /// How long the wait is that the queue has room for [s]; none: it did not overflow.
+    pub room: Option<f64>,
+}
+
+/// Takes what the lost probes used of the line from each segment's cross traffic. A packet that found no place did not use the
+/// line, one lost elsewhere did: where the waits are short losses are the wire's, which loses as many at any wait.
+pub fn settle_losses(segments: &mut [Segment]) -> Losses {
+    let size = f64::from(super::LARGE) * 8.0;
+    let longer = |s: &Segment| s.wait.max(s.before);
+    let longest = super::stat::quantile(&segments.iter().map(longer).collect::<Vec<f64>>(), 0.98).unwrap_or(0.0);
+    let is_short = |s: &Segment| longer(s) < SHORT * longest;
+    // packets and losses at short and at long waits
+    let (mut packets, mut lost) = ([0.0; 2], [0.0; 2]);
+    for s in segments.iter() {
+        let k = usize::from(!is_short(s));
+        packets[k] += s.bits / size + f64::from(s.lost);
+        lost[k] += f64::from(s.lost);
+    }
+    let known = packets[0] >= WIRE.1;
+    let wire = if known { (lost[0] / packets[0]).min(WIRE.0) } else { 0.0 };
+    let carried = [0, 1].map(|k| if lost[k] > 0.0 { (wire * packets[k] / lost[k]).min(1.0) } else { 0.0 });
+    let mut waits = Vec::new();
+    for s in segments.iter_mut().filter(|s| s.lost > 0) {
+        let k = usize::from(!is_short(s));
+        let bits = f64::from(s.lost) * size * carried[k];
+        s.high = (s.high - bits).max(if s.joined { f64::NEG_INFINITY } else { 0.0 });
+        s.low = if s.joined { s.high } else { s.low.min(s.high) };
+        if k == 1 {
+            waits.push(longer(s));
+        }
+    }
+    let overflow: f64 = (0..2).map(|k| lost[k] * (1.0 - carried[k])).sum();
+    let all = lost[0] + lost[1];
+    // a few more than expected are chance
+    let full = overflow > 1.0 + all.sqrt();
+    let unsure =
+        if known { (lost[0].sqrt() / packets[0] * packets[1]).min(lost[1]) } else { lost[1].min(WIRE.0 * packets[1]) };
+    Losses { lost: all as u32, overflow, unsure, room: super::stat::median(&waits).filter(|_| full) }
+}
+
+/// The segments of trains in the order of their numbers; none spans a train that was not reported. What lost probes used of
+/// the line counts as cross traffic until [`settle_losses`]. `capacity` in bit/s,
 /// `base` as by [`base`].
 pub fn segments<'a>(trains: impl Iterator<Item = &'a TrainSeen> + Clone, capacity: f64, base: Base) -> Vec<Segment> {
     // above the floor [s]
     let above = |sent: Nanos, delay: i64| (delay as f64 - base.floor.delay_at(sent.0)) / 1e9;
-    let packets = trains.clone().flat_map(|train| &train.packets);
-    let longest = packets.filter_map(|p| Some(above(p.sent, p.own_delay()?))).fold(0.0, f64::max);
     let origin = trains.clone().next().and_then(|train| train.packets.first()).map_or(0, |p| p.sent.0);
     let mut segments = Vec::new();
     let mut walk: Option<Walk> = None;
@@ -153,7 +204,6 @@ pub fn segments<'a>(trains: impl Iterator<Item = &'a TrainSeen> + Clone, capacit
             if let Some(walk) = &mut walk {
                 let Some(received) = received else {
                     walk.lost += 1;
-                    walk.lost_bits += bits;
                     continue;
                 };
                 // a twentieth of a service time that was perhaps idle is less than the stamps' own error
@@ -168,10 +218,8 @@ pub fn segments<'a>(trains: impl Iterator<Item = &'a TrainSeen> + Clone, capacit
                     continue;
                 }
                 let wait = (received - arrives - service).max(0.0);
-                let overflow = walk.lost > 0 && wait.max(walk.wait) > FULL * longest;
-                let carried = walk.bits + if overflow { 0.0 } else { walk.lost_bits };
-                let most = (capacity * (received - walk.received) - carried).max(0.0);
-                let exact = capacity * (received - walk.received) - carried;
+                let most = (capacity * (received - walk.received) - walk.bits).max(0.0);
+                let exact = capacity * (received - walk.received) - walk.bits;
                 let low = if walk.joined { exact } else { (capacity * wait).min(most) };
                 segments.push(Segment {
                     from: walk.from,
@@ -198,7 +246,6 @@ pub fn segments<'a>(trains: impl Iterator<Item = &'a TrainSeen> + Clone, capacit
                     wait,
                     bits: 0.0,
                     lost: 0,
-                    lost_bits: 0.0,
                     joined: true,
                     hidden: 0.0,
                 });
@@ -219,7 +266,6 @@ struct Walk {
     /// Received since.
     bits: f64,
     lost: u32,
-    lost_bits: f64,
     joined: bool,
     hidden: f64,
 }
@@ -232,7 +278,7 @@ mod tests {
 
     const C: f64 = 8e6; // a byte a microsecond: 1000 bytes take 1 ms
     const MS: u64 = 1_000_000;
-    const FLOOR: Base = Base { floor: Floor { at: 0, delay: 1e6, skew: 0.0 }, drift: 0.0 };
+    const FLOOR: Base = Base { floor: Floor { at: 0, delay: 1e6, skew: 0.0 }, drift: 0.0, late: 0.0 };
 
     fn of(sent: &[u64], received: &[Option<u64>]) -> Vec<Segment> {
         let train = train(0, 1000, sent, received);
@@ -257,17 +303,36 @@ mod tests {
         assert!((s.hidden - 2e-3).abs() < 1e-12);
     }
 
+    /// Segments of probes of 1400 bytes on a busy line: each with its wait [ms] and whether a probe before it was lost.
+    fn waits(waits: impl Iterator<Item = (f64, bool)>) -> Vec<Segment> {
+        let segment = |(wait, lost): (f64, bool)| Segment {
+            from: 0.0,
+            time: 2.8e-3,
+            low: if lost { 11_200.0 } else { 0.0 },
+            high: if lost { 11_200.0 } else { 0.0 },
+            joined: true,
+            hidden: 0.0,
+            wait: wait * 1e-3,
+            before: wait * 1e-3,
+            bits: 11_200.0,
+            lost: u32::from(lost),
+            unsure: 0.0,
+        };
+        waits.map(segment).collect()
+    }
+
     #[test]
-    fn a_packet_that_found_no_place_did_not_use_the_line_and_one_lost_behind_it_did() {
-        // five at once; the fourth is dropped by the full queue
-        let full = of(&[0, 1, 2, 3, 4], &[Some(MS), Some(2 * MS), Some(3 * MS), None, Some(4 * MS)]);
-        assert!(full.iter().map(|s| s.low).sum::<f64>().abs() < 0.1);
-        // the second of four is lost although nothing waited
-        let sent: Vec<u64> = (0..8).map(|k| k * MS / 2).collect();
-        let mut received: Vec<Option<u64>> = (1..9).map(|k| Some(k * MS)).collect();
-        received[1] = None;
-        let lost = of(&sent, &received);
-        assert!(lost[0].lost == 1 && lost.iter().map(|s| s.low).sum::<f64>().abs() < 0.1, "{lost:?}");
+    fn a_packet_that_found_no_place_did_not_use_the_line_and_one_lost_on_the_wire_did() {
+        let left = |segments: &[Segment]| segments.iter().map(|s| s.low).sum::<f64>() / 11_200.0;
+        // one in twenty, whatever the wait: all of them have used the line
+        let mut wire = waits((0..300).map(|k| (f64::from(k % 30), k % 20 == k / 30)));
+        let losses = settle_losses(&mut wire);
+        assert!(losses.overflow < 3.0 && losses.room.is_none() && left(&wire).abs() < 3.0, "{losses:?}");
+        // one in three at the longest waits alone: none of them has
+        let mut full = waits((0..300).map(|k| (f64::from(k % 30), k % 30 > 19 && k % 3 == 0)));
+        let losses = settle_losses(&mut full);
+        assert!((losses.overflow - f64::from(losses.lost)).abs() < 1e-9 && left(&full) > 29.0, "{losses:?}");
+        assert!((0.02..0.03).contains(&losses.room.unwrap()));
     }
 
     #[test]

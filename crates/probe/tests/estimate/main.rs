@@ -13,7 +13,8 @@ use pathcast_probe::estimate::pathtester::PathTester;
 use pathcast_probe::estimate::replay::Replay;
 use pathcast_probe::estimate::ride::Ride;
 use pathcast_probe::estimate::slops::Slops;
-use pathcast_probe::estimate::{Budget, Discipline};
+use pathcast_probe::estimate::{Budget, Discipline, Estimate, Method, Step, TrainSeen, WhyNot};
+use tcp::Tcp;
 use world::{Outcome, Path, run};
 
 const MBIT: u64 = 1_000_000;
@@ -95,6 +96,56 @@ fn the_interval_holds_the_truth_most_of_the_time() {
     let held = |o: &&Outcome| (o.estimate.low_bps..=o.estimate.high_bps).contains(&o.truth);
     assert!(outcomes.iter().filter(held).count() >= 15);
     assert!(outcomes.iter().all(|o| o.estimate.high_bps - o.estimate.low_bps < 0.32 * 5e6));
+}
+
+/// TCP leaves what it is pushed out of, so that the truth itself depends on the probes: what entered besides them counts.
+#[test]
+fn flows_that_respond() {
+    let transfers = Some((40.0, Nanos::millis(400)));
+    for (transfers, limit) in [(transfers, 0.15), (None, 0.25)] {
+        let mut path = Path::one(Rate(5 * MBIT), 50, vec![]);
+        path.tcp = vec![Tcp { rtt: Nanos::millis(40), transfers }; 2];
+        let outcomes: Vec<Outcome> =
+            (1..=10).map(|seed| run(&path, seed, &mut Ride::new(budget(1000, 3000), seed))).collect();
+        let error = |o: &Outcome| (o.estimate.value_bps.expect("a value") - o.truth).abs() / o.capacity;
+        assert!(outcomes.iter().map(error).fold(0.0, f64::max) < limit, "{outcomes:?}");
+        let held = |o: &&Outcome| (o.estimate.low_bps..=o.estimate.high_bps).contains(&o.truth);
+        assert!(outcomes.iter().filter(held).count() >= 7, "{outcomes:?}");
+    }
+}
+
+/// Alone, two flows without end share the link and keep it busy; the rest of the bench stands on that.
+#[test]
+fn tcp_fills_a_link_fairly() {
+    let mut path = Path::one(Rate(5 * MBIT), 50, vec![]);
+    path.tcp = vec![Tcp { rtt: Nanos::millis(40), transfers: None }; 2];
+    struct Rest(Option<Nanos>);
+    impl Method for Rest {
+        fn next(&mut self, now: Nanos) -> Step {
+            let until = *self.0.get_or_insert(now + Nanos::secs(10));
+            if now < until { Step::Wait(until) } else { Step::Done }
+        }
+        fn observe(&mut self, _: Nanos, _: &TrainSeen) {}
+        fn estimate(&self) -> Estimate {
+            Estimate::none(WhyNot::TooFew, 0)
+        }
+    }
+    let outcome = run(&path, 1, &mut Rest(None));
+    assert!(outcome.truth.abs() < 0.03 * outcome.capacity, "{outcome:?}");
+}
+
+#[test]
+fn narrow_and_tight_links_that_differ_and_a_host_that_stalls_are_within_the_interval() {
+    let mut two = Path::one(Rate(3 * MBIT), 50, vec![]);
+    two.hops.push(Path::one(Rate(5 * MBIT), 50, constant(3 * MBIT)).hops[0].clone());
+    let mut host = Path::one(Rate(100 * MBIT), 200, constant(30 * MBIT));
+    host.stalls = (30.0, Nanos::millis(5));
+    host.receiver.gather = Nanos::micros(200);
+    for (path, budget) in [(two, budget(1000, 3000)), (host, budget(4000, 1000))] {
+        let outcomes: Vec<Outcome> = (1..=10).map(|seed| run(&path, seed, &mut Ride::new(budget, seed))).collect();
+        let held = |o: &&Outcome| (o.estimate.low_bps..=o.estimate.high_bps).contains(&o.truth);
+        assert!(outcomes.iter().filter(held).count() >= 8, "{outcomes:?}");
+    }
 }
 
 #[test]

@@ -11,9 +11,8 @@
 //! trains the cross traffic is not seen, and with bursty traffic that is most of the error; and a queue that grows needs C
 //! to be right and a buffer that is long.
 //!
-//! The interval's parts: cross traffic in the time not covered (from the spread between blocks of the covered time), whole
-//! packets at both ends of what was counted, the time in which the line was perhaps idle, what the queue has grown (which
-//! depends on C), and lost packets.
+//! Where probes overflow the queue they take places from the cross traffic, which before and after is not short of them: the
+//! mean over the whole measurement counts what was displaced (`balance.rs`, which has the interval too).
 
 mod balance;
 mod pace;
@@ -25,7 +24,7 @@ use pathcast_base::{Bytes, Nanos, Stream};
 
 use super::capacity::MiniTrains;
 use super::clock::Floor;
-use super::series::{self, Base, Segment};
+use super::series::{self, Base, Losses, Segment};
 use super::{Budget, Estimate, LARGE, Method, Plan, Step, TrainSeen, WhyNot};
 use balance::Balance;
 
@@ -117,7 +116,7 @@ impl Ride {
             lag: Nanos::ZERO,
             now: Nanos::ZERO,
             c: 0.0,
-            base: Base { floor: Floor { at: 0, delay: 0.0, skew: 0.0 }, drift: 0.0 },
+            base: Base { floor: Floor { at: 0, delay: 0.0, skew: 0.0 }, drift: 0.0, late: 0.0 },
             target: 0.0,
             limit: f64::INFINITY,
             a: 0.0,
@@ -160,8 +159,17 @@ impl Ride {
         Step::Wait(until)
     }
 
-    fn segments(&self) -> Vec<Segment> {
-        series::segments(self.trains.range(self.first..).map(|(_, train)| train), self.c, self.base)
+    fn segments(&self) -> (Vec<Segment>, Losses) {
+        let trains = self.trains.range(self.first..).map(|(_, train)| train);
+        let mut segments = series::segments(trains, self.c, self.base);
+        let losses = series::settle_losses(&mut segments);
+        (segments, losses)
+    }
+
+    fn find_base(&mut self) {
+        if let Some(base) = series::base(self.trains.values()) {
+            self.base = Base { late: self.blur(), ..base };
+        }
     }
 
     fn blur(&self) -> f64 {
@@ -169,9 +177,9 @@ impl Ride {
     }
 
     fn learn(&mut self, train: &TrainSeen) {
-        self.base = series::base(self.trains.values()).unwrap_or(self.base);
-        let segments = self.segments();
-        if let Some(balance) = Balance::of(&segments, self.c, self.blur()) {
+        self.find_base();
+        let (segments, losses) = self.segments();
+        if let Some(balance) = Balance::of(&segments, losses, self.c, self.blur()) {
             let (share, packets) = PRIOR;
             self.covered = balance.time;
             let known = packets * PACKET / self.c;
@@ -181,14 +189,11 @@ impl Ride {
         self.refine();
         let from = train.packets[0].sent.as_secs_f64();
         let (mut time, mut open) = (0.0, 0.0);
-        let longest = segments.iter().map(|s| s.wait).fold(0.0, f64::max);
         for segment in segments.iter().filter(|s| s.from >= from) {
             time += segment.time;
             open += if segment.joined { 0.0 } else { segment.time };
-            if segment.lost > 0 && segment.wait > 0.5 * longest {
-                self.limit = self.limit.min(segment.wait * self.c);
-            }
         }
+        self.limit = losses.room.map_or(f64::INFINITY, |room| room * self.c);
         if self.limit.is_finite() {
             self.target = self.target.min(self.limit * 0.5).max(BACKLOG.1 * PACKET);
         }
@@ -276,13 +281,13 @@ impl Method for Ride {
         if self.c == 0.0 {
             return Estimate::none(self.capacity.estimate().why_not.unwrap_or(WhyNot::TooFew), self.bytes);
         }
-        let segments = self.segments();
-        let Some(balance) = Balance::of(&segments, self.c, self.blur()) else {
+        let (segments, losses) = self.segments();
+        let Some(balance) = Balance::of(&segments, losses, self.c, self.blur()) else {
             return Estimate::none(WhyNot::TooFew, self.bytes);
         };
-        let value = balance.available.clamp(0.0, MOST * self.c);
         let begun = self.started.unwrap_or_default();
-        let whole = self.last_end.saturating_sub(begun).as_secs_f64();
+        let whole = self.last_end.saturating_sub(begun).as_secs_f64().max(balance.time);
+        let value = balance.over(whole).clamp(0.0, MOST * self.c);
         let half = balance.half_width(self.c, whole);
         Estimate {
             discipline: self.discipline().unwrap_or_default(),
@@ -306,7 +311,8 @@ mod tests {
             let budget = budget(350, Nanos::millis(1500));
             let (estimate, end) = Fluid::new(5e6, cross, 0.02).run(&mut Ride::new(budget, 1));
             let value = estimate.value_bps.unwrap();
-            assert!((value - (5e6 - cross)).abs() < 0.01 * 5e6, "{cross}: {estimate:?}");
+            // a fluid shows no packet that is waited for: as long as the queue is empty it looks like no traffic
+            assert!((value - (5e6 - cross)).abs() < 0.015 * 5e6, "{cross}: {estimate:?}");
             assert!((estimate.low_bps..=estimate.high_bps).contains(&(5e6 - cross)), "{cross}: {estimate:?}");
             assert!(estimate.bytes <= budget.bytes && end <= Nanos::millis(2700), "{cross}: {estimate:?} {end:?}");
         }

@@ -2,7 +2,7 @@
 
 use pathcast_base::Nanos;
 
-use super::super::{LARGE, Plan, Step, series};
+use super::super::{LARGE, Plan, Step};
 use super::balance::{CROSS, ENDS};
 use super::{BACKLOG, PACKET, Phase, Ride, SMALL};
 
@@ -12,7 +12,7 @@ const HURRY: f64 = 0.8;
 
 impl Ride {
     pub(super) fn opening(&mut self, now: Nanos) -> Step {
-        self.base = series::base(self.trains.values()).unwrap_or(self.base);
+        self.find_base();
         self.lag = self.capacity.lag();
         self.first = self.next_id;
         self.target = self.floor().max(BACKLOG.0 * PACKET);
