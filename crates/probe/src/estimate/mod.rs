@@ -20,6 +20,7 @@ pub mod capacity;
 pub mod clock;
 pub mod clusters;
 pub mod delay;
+mod dispersion;
 pub mod pathtester;
 pub mod pathtester_old;
 pub mod replay;

@@ -1,6 +1,6 @@
 //! What the trains before the ride say of the bottleneck once A is known: how it queues, and C again.
 
-use super::super::capacity::whole_batches;
+use super::super::dispersion::whole_batches;
 use super::super::stat::{median, quantile};
 use super::super::{Discipline, LARGE, Seen, TrainSeen, series};
 use super::{PACKET, Ride, SMALL};
