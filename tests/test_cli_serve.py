@@ -96,7 +96,7 @@ def test_a_missing_key_file_is_2_and_says_how_to_make_one(pathcast, tmp_path):
         (["--key-file", "--bind", "nonsense"], "--bind `nonsense` is not an IP address"),
         (["--bind", "localhost"], "--bind `localhost` is not an IP address"),
         (["--key-file", "--announce", "300.1.1.1"], "--announce `300.1.1.1` is not an IP address"),
-        (["--port", "0"], "--port"),
+        (["--port", "-1"], "--port"),
         (["--port", "65536"], "--port"),
         (["--port", "x"], "--port"),
     ],

@@ -37,18 +37,23 @@ def read_keys(path: Path) -> list[Key]:
         ) from None
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise PathcastError("key-file", f"the key file `{path}` can be read by others", f"chmod 600 {path}", exit=4)
+    return parse_keys(text, f"the key file `{path}`")
+
+
+def parse_keys(text: str, source: str) -> list[Key]:
+    """Every key of lines `ID SECRET`; refuses malformed ones with their number."""
     keys = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         match = re.fullmatch(r"([A-Za-z0-9._-]{1,32})\s+([0-9a-fA-F]{64})", line.strip())
         if not match:
-            raise usage(f"line {number} of the key file `{path}` is not `ID SECRET` with 64 hexadecimal digits")
+            raise usage(f"line {number} of {source} is not `ID SECRET` with 64 hexadecimal digits")
         keys.append(Key(match[1], match[2].lower()))
     if not keys:
-        raise usage(f"the key file `{path}` holds no key")
+        raise usage(f"{source} holds no key")
     if len({k.id for k in keys}) < len(keys):
-        raise usage(f"the key file `{path}` names an id twice")
+        raise usage(f"{source} names an id twice")
     return keys
 
 

@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use pathcast_net::{PathAddr, Progress, TransferOptions, TransferReport};
+use pathcast_net::udp::{DriveOptions, SessionClock, Tally, drive};
+use pathcast_net::{Key, PathAddr, Progress, SocketMaker, TransferOptions, TransferReport, entropy};
 use pyo3::prelude::*;
 
 use crate::error::{Failed, json, read};
+use crate::measure;
 use crate::server::KeyText;
 use crate::sockets::sockets;
 
@@ -19,6 +21,13 @@ pub struct Job {
     pub(crate) acked: AtomicU64,
     pub(crate) cancelled: AtomicBool,
     samples: Mutex<Vec<serde_json::Value>>,
+    phase: Mutex<Option<(String, u64, u64)>>,
+}
+
+impl Job {
+    pub(crate) fn set_phase(&self, phase: &str, done: u64, of: u64) {
+        *self.phase.lock().unwrap_or_else(PoisonError::into_inner) = Some((phase.into(), done, of));
+    }
 }
 
 #[pymethods]
@@ -35,6 +44,10 @@ impl Job {
     fn samples(&self, py: Python<'_>) -> String {
         py.detach(|| json(&*self.samples.lock().unwrap_or_else(PoisonError::into_inner)))
     }
+    /// Of a measurement: its phase, steps of it that are done, how many there are (0: unknown).
+    fn phase(&self) -> Option<(String, u64, u64)> {
+        self.phase.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
     fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
@@ -42,12 +55,27 @@ impl Job {
 
 /// A session with a far end.
 #[pyclass(frozen)]
-pub struct Client(Mutex<Option<Arc<pathcast_net::Client>>>);
+pub struct Client {
+    session: Mutex<Option<Arc<pathcast_net::Client>>>,
+    sockets: Arc<dyn SocketMaker>,
+    port: u16,
+    key: Key,
+}
 
 impl Client {
     fn open(&self) -> Result<Arc<pathcast_net::Client>, Failed> {
-        let client = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let client = self.session.lock().unwrap_or_else(PoisonError::into_inner);
         client.clone().ok_or_else(|| Failed::runtime("closed", "the session is closed".into()))
+    }
+
+    fn measured(&self, job: &Job, request: &str) -> Result<String, Failed> {
+        let request: measure::Request = read(request)?;
+        let clock = SessionClock::start();
+        let mut machine = request.machine(self.key.clone(), clock.state(), entropy().map_err(Failed::new)?)?;
+        let mut told = |progress| measure::tell(job, progress);
+        let options = DriveOptions { clock, cancel: Some(&job.cancelled), on_progress: Some(&mut told), urgent: true };
+        let driven = drive(&*self.sockets, &request.paths, self.port, &mut machine, options).map_err(Failed::new)?;
+        measure::document(&driven.result, notes(&driven.tally))
     }
 
     fn transfer(
@@ -82,9 +110,18 @@ impl Client {
         let connect = || {
             let ip: IpAddr = address.parse().map_err(|e| Failed::usage(format!("address `{address}`: {e}")))?;
             let key = KeyText { id: key_id, secret }.key()?;
-            pathcast_net::Client::connect(sockets(namespace), SocketAddr::new(ip, port), key).map_err(Failed::new)
+            let sockets = sockets(namespace);
+            let client = pathcast_net::Client::connect(sockets.clone(), SocketAddr::new(ip, port), key.clone());
+            let session = Mutex::new(Some(Arc::new(client.map_err(Failed::new)?)));
+            Ok(Client { session, sockets, port, key })
         };
-        py.detach(connect).map(|client| Client(Mutex::new(Some(Arc::new(client))))).map_err(|e| e.into_py(py))
+        py.detach(connect).map_err(|e: Failed| e.into_py(py))
+    }
+
+    /// A measurement of paths, over UDP; the far end listens at the port of the session.
+    fn measure(&self, py: Python<'_>, job: Py<Job>, request: String) -> PyResult<String> {
+        let job = job.get();
+        py.detach(|| self.open().and_then(|_| self.measured(job, &request))).map_err(|e| e.into_py(py))
     }
 
     /// The address pairs to the far end, usable ones and the others with the reason.
@@ -180,7 +217,27 @@ impl Client {
     }
 
     fn close(&self, py: Python<'_>) {
-        let client = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let client = self.session.lock().unwrap_or_else(PoisonError::into_inner).take();
         py.detach(|| drop(client));
     }
+}
+
+/// What of the sockets may have made a measurement worse.
+fn notes(tally: &Tally) -> Vec<String> {
+    let mut notes = Vec::new();
+    if tally.received_stamped < tally.received {
+        notes.push(
+            "this kernel does not stamp all packets that arrive: delays hold the waking of this process, too".into(),
+        );
+    }
+    // the first is sent before it is known that stamps come
+    let user = tally.sent - tally.sent_stamped;
+    if user > 1 + tally.sent / 50 {
+        notes.push(format!("{user} of {} packets were stamped before they were handed to the kernel", tally.sent));
+    }
+    if tally.unsent > 0 {
+        let why = tally.last_error.map(|code| format!(" ({})", std::io::Error::from_raw_os_error(code)));
+        notes.push(format!("{} packets could not be sent{}", tally.unsent, why.unwrap_or_default()));
+    }
+    notes
 }

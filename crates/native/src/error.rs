@@ -24,6 +24,10 @@ impl Failed {
         Failed { code: "usage".into(), message, hint: None, exit: Exit::Usage }
     }
 
+    pub fn with(code: &str, message: String, exit: Exit) -> Failed {
+        Failed { code: code.into(), message, hint: None, exit }
+    }
+
     pub fn runtime(code: &str, message: String) -> Failed {
         Failed { code: code.into(), message, hint: None, exit: Exit::Runtime }
     }

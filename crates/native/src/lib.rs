@@ -5,6 +5,7 @@ mod controller;
 mod error;
 mod kernel;
 mod launch;
+mod measure;
 mod network;
 mod server;
 mod simulator;
@@ -43,6 +44,12 @@ fn parse_duration(py: Python<'_>, text: &str) -> PyResult<u64> {
     text.parse::<pathcast_base::Nanos>().map(|t| t.0).map_err(|e| Failed::usage(e.to_string()).into_py(py))
 }
 
+/// Bits a second of a written rate, such as `10Mbit`.
+#[pyfunction]
+fn parse_rate(py: Python<'_>, text: &str) -> PyResult<u64> {
+    text.parse::<pathcast_base::Rate>().map(|r| r.0).map_err(|e| Failed::usage(e.to_string()).into_py(py))
+}
+
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
@@ -50,10 +57,12 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(scenario_schema, module)?)?;
     module.add_function(wrap_pyfunction!(parse_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(parse_duration, module)?)?;
+    module.add_function(wrap_pyfunction!(parse_rate, module)?)?;
     module.add_function(wrap_pyfunction!(controller::controllers, module)?)?;
     module.add_function(wrap_pyfunction!(controller::replay, module)?)?;
     module.add_function(wrap_pyfunction!(simulator::simulate, module)?)?;
     module.add_function(wrap_pyfunction!(simulator::simulate_flows, module)?)?;
+    module.add_function(wrap_pyfunction!(measure::stamp, module)?)?;
     module.add_function(wrap_pyfunction!(network::remove_namespace, module)?)?;
     module.add_function(wrap_pyfunction!(kernel::controllers_in_kernel, module)?)?;
     module.add_function(wrap_pyfunction!(kernel::kernel_ready, module)?)?;

@@ -1,9 +1,15 @@
 //! `Server`: the far end.
 
+use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
 use std::sync::{Arc, Mutex};
 
-use pathcast_net::{Key, Limits, ServerConfig, ServerEvent};
+use pathcast_net::udp::{FarAddress, FarOptions, FarServer, ReflectOptions, SessionClock, StampReflector};
+use pathcast_net::{Key, Limits, ServerConfig, ServerEvent, entropy};
+use pathcast_probe::measure::{FarEnd, MeasureLimits};
+use pathcast_probe::session::KeyRing;
 use pyo3::prelude::*;
 use serde::Deserialize;
 
@@ -19,6 +25,12 @@ struct Config {
     keys: Vec<KeyText>,
     /// Addresses to announce; none: those listened on.
     addresses: Vec<IpAddr>,
+    /// What measurements are granted, by name, as written; what is not named is the default.
+    #[serde(default)]
+    limits: BTreeMap<String, String>,
+    /// Port of a STAMP reflector; none: there is none.
+    #[serde(default)]
+    stamp_port: Option<u16>,
 }
 
 #[derive(Deserialize)]
@@ -41,11 +53,17 @@ impl KeyText {
     }
 }
 
-/// A running far end.
+/// A running far end: transfers over TCP, measurements over UDP at the same port, and STAMP where asked for.
 #[pyclass]
 pub struct Server {
-    server: Option<pathcast_net::Server>,
+    running: Option<Running>,
     notes: Arc<Mutex<Vec<String>>>,
+}
+
+struct Running {
+    transfers: pathcast_net::Server,
+    measurements: FarServer<FarEnd<FarAddress>>,
+    stamp: Option<StampReflector>,
 }
 
 #[pymethods]
@@ -56,28 +74,39 @@ impl Server {
     }
 
     fn describe(&self, py: Python<'_>) -> PyResult<String> {
-        let Some(server) = &self.server else {
+        let Some(Running { transfers, measurements, stamp }) = &self.running else {
             return Err(Failed::runtime("closed", "the far end has stopped".into()).into_py(py));
         };
         let notes = self.notes.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        let (measuring, measured) = measurements.with(|far| (far.sessions(), far.counters()));
+        let stamp = stamp.as_ref().map(|reflector| {
+            serde_json::json!({
+                "listening": reflector.local_addrs(),
+                "answered": reflector.answered(),
+                "ignored": reflector.ignored(),
+            })
+        });
         Ok(json(&serde_json::json!({
-            "listening": server.local_addrs(),
-            "mptcp": server.mptcp(),
-            "sessions": server.sessions(),
-            "counters": server.counters(),
+            "listening": transfers.local_addrs(),
+            "mptcp": transfers.mptcp(),
+            "sessions": transfers.sessions(),
+            "counters": transfers.counters(),
+            "measurements": { "sessions": measuring, "counters": measured },
+            "stamp": stamp,
             "notes": notes,
         })))
     }
 
     fn stop(&mut self, py: Python<'_>) {
-        let server = self.server.take();
-        py.detach(|| server.map(pathcast_net::Server::stop));
+        let running = self.running.take();
+        py.detach(|| drop(running));
     }
 }
 
 fn start(py: Python<'_>, namespace: Option<String>, config: &str) -> Result<Server, Failed> {
     let config: Config = read(config)?;
-    let keys = config.keys.iter().map(KeyText::key).collect::<Result<_, _>>()?;
+    let keys: Vec<Key> = config.keys.iter().map(KeyText::key).collect::<Result<_, _>>()?;
+    let limits = limits(&config.limits)?;
     let listen = if config.bind.is_empty() {
         vec![SocketAddr::from(([0; 4], config.port)), SocketAddr::from(([0u16; 8], config.port))]
     } else {
@@ -85,9 +114,9 @@ fn start(py: Python<'_>, namespace: Option<String>, config: &str) -> Result<Serv
     };
     let notes = Arc::new(Mutex::new(Vec::new()));
     let heard = notes.clone();
-    let config = ServerConfig {
+    let transfers = ServerConfig {
         listen,
-        keys,
+        keys: keys.clone(),
         limits: Limits::default(),
         announce: config.addresses,
         on_event: Some(Arc::new(move |event: &ServerEvent| {
@@ -97,6 +126,48 @@ fn start(py: Python<'_>, namespace: Option<String>, config: &str) -> Result<Serv
             }
         })),
     };
-    let server = py.detach(|| pathcast_net::Server::start(sockets(namespace), config)).map_err(Failed::new)?;
-    Ok(Server { server: Some(server), notes })
+    let running = py.detach(|| -> Result<Running, Failed> {
+        let maker = sockets(namespace);
+        let transfers = pathcast_net::Server::start(maker.clone(), transfers).map_err(Failed::new)?;
+        let listen = transfers.local_addrs().to_vec();
+        let clock = SessionClock::start();
+        let far_end = FarEnd::new(KeyRing::new(keys), limits, clock.state(), entropy().map_err(Failed::new)?);
+        let stamp = config.stamp_port.map(|port| {
+            let listen = listen.iter().map(|address| SocketAddr::new(address.ip(), port)).collect();
+            StampReflector::start(&*maker, ReflectOptions { listen, ..ReflectOptions::default() })
+        });
+        let stamp = stamp.transpose().map_err(Failed::new)?;
+        let options = FarOptions { listen, clock, urgent: true };
+        let measurements = FarServer::start(&*maker, options, far_end).map_err(Failed::new)?;
+        Ok(Running { transfers, measurements, stamp })
+    })?;
+    Ok(Server { running: Some(running), notes })
+}
+
+/// The defaults with what was written over them.
+fn limits(written: &BTreeMap<String, String>) -> Result<MeasureLimits, Failed> {
+    fn value<T: FromStr<Err: Display>>(name: &str, text: &str) -> Result<T, Failed> {
+        text.parse().map_err(|e| Failed::usage(format!("limit {name}={text}: {e}")))
+    }
+    let mut limits = MeasureLimits::default();
+    for (name, text) in written {
+        match name.as_str() {
+            "sessions" => limits.sessions = value(name, text)?,
+            "sessions-per-key" => limits.sessions_per_key = value(name, text)?,
+            "sessions-per-source" => limits.sessions_per_source = value(name, text)?,
+            "measuring" => limits.measuring = value(name, text)?,
+            "paths" => limits.paths = value(name, text)?,
+            "rate" => limits.rate = value(name, text)?,
+            "time" => limits.time = value(name, text)?,
+            "bytes" => limits.bytes = value(name, text)?,
+            "idle" => limits.idle = value(name, text)?,
+            _ => {
+                return Err(Failed::usage(format!(
+                    "limit `{name}`: allowed are sessions, sessions-per-key, sessions-per-source, measuring, paths, rate, time, \
+                     bytes, idle"
+                )));
+            }
+        }
+    }
+    Ok(limits)
 }

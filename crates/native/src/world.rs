@@ -6,14 +6,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use pathcast_base::{Exit, Fault, Nanos};
-use pathcast_net::PathAddr;
-use pathcast_scenario::{MAX_SUBFLOWS, addresses};
+use pathcast_net::{Key, PathAddr};
+use pathcast_probe::measure::{ClockState, FarEnd, Lone, MeasureLimits};
+use pathcast_probe::session::KeyRing;
+use pathcast_scenario::{End, MAX_SUBFLOWS, addresses};
 use pathcast_sim::{FlowReport, Options};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
 use crate::client::Job;
 use crate::error::{Failed, json as text, read};
+use crate::measure;
 use crate::network::{direction, of_direction};
 
 /// Second octet of generated addresses, which nobody can reach; emulated networks have another.
@@ -233,6 +236,31 @@ impl World {
             .map_err(|e| e.into_py(py))
     }
 
+    /// A measurement, by the same machines that real hosts carry.
+    fn measure(&self, py: Python<'_>, job: Py<Job>, request: String) -> PyResult<String> {
+        let job = job.get();
+        py.detach(|| {
+            let request: measure::Request = read(&request)?;
+            let mut turn = self.turn();
+            let world = open(&mut turn)?;
+            let paths = indices(world, &request.paths)?;
+            // hosts whose clocks are right know it, as processes of one host do
+            let one = world.clock(End::Client) == world.clock(End::Server);
+            let clock = ClockState { host: one.then_some([1; 32]), ..ClockState::default() };
+            let key = Key::new("sim", [0; 32]).map_err(|e| Failed::usage(e.to_string()))?;
+            let keys = KeyRing::new([key.clone()]);
+            let far_end = FarEnd::new(keys, MeasureLimits::default(), clock, request.drawn("measure/server"));
+            let client = request.machine(key, clock, request.drawn("measure/client"))?;
+            let options = Options { time: PATIENCE, ..Options::default() };
+            let found = world.session(Box::new(client), Box::new(Lone::new(far_end)), &paths, &options, |progress| {
+                measure::tell(job, progress);
+                options.stop.store(job.cancelled.load(Ordering::Relaxed), Ordering::Relaxed);
+            });
+            measure::document(&found.map_err(Failed::new)?.result, Vec::new())
+        })
+        .map_err(|e: Failed| e.into_py(py))
+    }
+
     /// New parameters by direction.
     fn set(
         &self,
@@ -264,6 +292,11 @@ impl World {
     /// The simulated time since the network stands [s].
     fn now(&self, py: Python<'_>) -> PyResult<f64> {
         py.detach(|| Ok(open(&mut self.turn())?.now().as_secs_f64())).map_err(|e: Failed| e.into_py(py))
+    }
+
+    /// What the links have done so far.
+    fn ledger(&self, py: Python<'_>) -> PyResult<String> {
+        py.detach(|| Ok(text(&open(&mut self.turn())?.ledger()))).map_err(|e: Failed| e.into_py(py))
     }
 
     fn close(&self, py: Python<'_>) {

@@ -31,6 +31,7 @@ pub use interfaces::InterfaceAddress;
 pub use maker::{Family, HostSockets, Protocol, SocketMaker};
 pub use path_manager::{PathManagerLimits, limits, set_limits};
 pub use paths::{PathAddr, PathSurvey, Unusable, paths};
+pub use payload::entropy;
 pub use report::{PathManagerKind, Progress, SubflowReport, TransferReport};
 pub use server::{EventCallback, Server, ServerConfig, ServerEvent};
 pub use transfer::TransferOptions;

@@ -4,6 +4,9 @@ use std::io;
 use std::sync::OnceLock;
 
 use pathcast_base::Stream;
+use pathcast_probe::session::Entropy;
+
+use crate::error::NetError;
 
 /// How much is offered to the kernel at once [byte].
 pub(crate) const CHUNK: usize = 256 << 10;
@@ -15,6 +18,16 @@ pub(crate) fn chunk() -> &'static [u8] {
         let mut stream = Stream::new(1, "payload");
         (0..CHUNK / 8).flat_map(|_| stream.bits().to_le_bytes()).collect()
     })
+}
+
+/// What a session draws from the system's random generator.
+///
+/// # Errors
+/// Runtime where the system gives none.
+pub fn entropy() -> Result<Entropy, NetError> {
+    let what = "drawing random numbers";
+    let nonce = random().map_err(NetError::system(what))?;
+    Ok(Entropy { nonce, session: random().map_err(NetError::system(what))? })
 }
 
 /// `N` bytes from the system's random generator.

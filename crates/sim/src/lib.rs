@@ -76,6 +76,7 @@ mod conn;
 mod error;
 mod handshake;
 mod host;
+mod ledger;
 mod machines;
 mod network;
 mod observe;
@@ -92,6 +93,7 @@ mod wire;
 
 pub use clock::Clock;
 pub use error::SimError;
+pub use ledger::{GroupLedger, Ledger, LinkLedger};
 pub use machines::{HostTally, MachineError, Session, SessionReport};
 pub use report::{FlowReport, JSON_SCHEMA, LinkReport, PacketReport, PageReport, Report, SubflowReport, TrafficReport};
 pub use run::{Options, Outcome, World, sampled, simulate};

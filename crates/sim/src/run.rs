@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use pathcast_base::Nanos;
-use pathcast_link::{Counters, Params};
+use pathcast_link::Params;
 use pathcast_scenario::{Direction, End, Scenario};
 
 use crate::amend::Source;
@@ -163,14 +163,6 @@ impl World {
         let until = self.sim.now.saturating_add(time.0);
         self.sim.run(until, u64::MAX, |_| false);
         self.sim.now = until; // also where nothing happens any more
-    }
-
-    /// What one direction of a link has done so far.
-    ///
-    /// # Panics
-    /// If there is no such link.
-    pub fn counters(&mut self, link: usize, direction: Direction) -> Counters {
-        self.sim.network.counters(self.sim.now, wire(link, direction))
     }
 
     /// New parameters of one direction of a link from now on; they must have passed the scenario's checks.

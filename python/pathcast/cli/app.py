@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from pathcast.cli import control, demo, doctor, learn, net, paths, predict, run, serve, sim, undo
+from pathcast.cli import control, demo, doctor, learn, measure, net, paths, predict, run, serve, sim, undo
 
 app = typer.Typer(
     name="pathcast",
@@ -38,6 +38,7 @@ def _root(
 app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)
 app.command("learn")(learn.learn)
+app.command("measure")(measure.measure)
 app.command("paths")(paths.paths)
 app.command("predict")(predict.predict)
 app.command("run", context_settings={"ignore_unknown_options": True})(run.run)

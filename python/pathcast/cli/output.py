@@ -31,6 +31,11 @@ def print_json(schema: str, document: dict[str, Any]) -> None:
     print(text)
 
 
+def print_line(schema: str, document: dict[str, Any]) -> None:
+    """Prints the same as one line of many, at once."""
+    print(json.dumps({"schema": f"pathcast.{schema}/1", **document}, allow_nan=False), flush=True)
+
+
 def bits(value: float | None) -> str:
     """A rate for people: `93.2 Mbit/s`."""
     if value is None:

@@ -17,7 +17,11 @@ from pathcast.errors import usage
 
 def serve(
     key_file: Annotated[
-        Path | None, typer.Option(help="0600 file of lines `ID SECRET`; see --new-key.", show_default=False)
+        Path | None,
+        typer.Option(
+            help="0600 file of lines `ID SECRET`; see --new-key. -: one line of standard input, until that closes.",
+            show_default=False,
+        ),
     ] = None,
     new_key: Annotated[
         Path | None, typer.Option(help="Make a key file with one fresh key, and end.", show_default=False)
@@ -29,16 +33,33 @@ def serve(
             help="An address to listen on; may be repeated (default: all with a key or --open, else loopback)."
         ),
     ] = None,
-    port: Annotated[int, typer.Option(min=1, max=65535, help="TCP port.")] = 5275,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="TCP and UDP port; 0: the system chooses one.")] = 5275,
     announce: Annotated[
         list[str] | None,
         typer.Option(help="An address of this host to tell clients; may be repeated (default: all that are up)."),
+    ] = None,
+    limit: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME=VALUE of what measurements are granted, for example rate=100Mbit; see docs/serve.md. "
+            "May be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    stamp_port: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=65535,
+            help="UDP port of a STAMP reflector (RFC 8762); the standard's 862 needs a privilege (default: none).",
+            show_default=False,
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
     """Answer probes and receive transfers, until interrupted."""
     from pathcast import _native
-    from pathcast.keys import OPEN_ID, OPEN_SECRET, Key, read_keys, write_key
+    from pathcast.keys import OPEN_ID, OPEN_SECRET, Key, parse_keys, read_keys, write_key
 
     if new_key is not None:
         key = write_key(new_key)
@@ -52,13 +73,19 @@ def serve(
     for option, given in (("--bind", bind), ("--announce", announce)):
         for text in given or []:
             _check_address(option, text)
-    keys = read_keys(key_file) if key_file else [Key(OPEN_ID, OPEN_SECRET)]
+    piped = key_file is not None and str(key_file) == "-"
+    if piped:
+        keys = parse_keys(sys.stdin.readline(), "standard input")
+    else:
+        keys = read_keys(key_file) if key_file else [Key(OPEN_ID, OPEN_SECRET)]
     loopback = key_file is None and not open
     config = {
         "bind": bind or (["127.0.0.1", "::1"] if loopback else []),
         "port": port,
         "keys": [vars(k) for k in keys],
         "addresses": announce or [],
+        "limits": _limits(limit or []),
+        "stamp_port": stamp_port,
     }
     if loopback and any(not ipaddress.ip_address(a).is_loopback for a in bind or []):
         raise usage("without a key the far end listens on loopback only", "give --key-file FILE, or --open")
@@ -75,7 +102,9 @@ def serve(
             print("only on loopback; give --key-file FILE or --open to serve others", file=sys.stderr)
         sys.stdout.flush()
     try:
-        while True:
+        while piped and sys.stdin.read(4096):
+            pass  # whoever started it holds the other end
+        while not piped:
             signal.pause()
     finally:
         server.stop()
@@ -86,3 +115,13 @@ def _check_address(option: str, text: str) -> None:
         ipaddress.ip_address(text)
     except ValueError:
         raise usage(f"{option} `{text}` is not an IP address, such as 192.0.2.1 or 2001:db8::1") from None
+
+
+def _limits(written: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for item in written:
+        name, equals, value = item.partition("=")
+        if not equals or name in found:
+            raise usage(f"--limit `{item}`: write NAME=VALUE, each name once")
+        found[name] = value
+    return found

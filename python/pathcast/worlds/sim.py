@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from pathcast.worlds import flows_sim
 from pathcast.worlds.flows import FlowsResult, check_every
@@ -66,6 +67,10 @@ class Sim(Verbs):
     def wait(self, time_s: float) -> None:
         """Lets simulated time pass."""
         self._client.wait(time_s)
+
+    def ledger(self) -> dict[str, Any]:
+        """What every link carried and dropped since the network stands."""
+        return json.loads(self._client.ledger())
 
     def flows(
         self, names: Sequence[str] | None = None, until: float | None = None, every_s: float = 0.1

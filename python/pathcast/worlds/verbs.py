@@ -1,8 +1,9 @@
-"""The transfer verbs that all worlds share: one far end, its paths, a client to it, over real sockets or simulated."""
+"""The verbs that all worlds share: one far end, its paths, a client to it, over real sockets or simulated."""
 
 from __future__ import annotations
 
 import json
+import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pathcast.errors import Exit, PathcastError, usage
 from pathcast.interruptible import interruptible
+from pathcast.worlds.measurement import Measurement, Request
 from pathcast.worlds.results import Path, Transfer
 
 if TYPE_CHECKING:
@@ -86,30 +88,64 @@ class Verbs:
         call = lambda job: self._client.mptcp(job, json.dumps(pairs), bytes, kernel_name)  # noqa: E731
         return self._run(call, list(paths), progress)
 
+    def measure(
+        self,
+        paths: Sequence[str] | None = None,
+        request: Request | None = None,
+        progress: Callable[[str, int, int], None] | None = None,
+    ) -> Measurement:
+        """One-way delay, available bandwidth and capacity of paths, all or the named ones, in the directions asked for.
+
+        progress: called with the phase, the steps done and how many there are (0: unknown).
+        Raises exit 4 where the far end's limits refuse it. What converged to nothing has no value, but a reason.
+        """
+        request = request or Request()
+        names = [path.name for path in self.paths] if paths is None else list(paths)
+        if len(set(names)) < len(names):
+            raise usage(f"paths {', '.join(names)}: name each once")
+        pairs = [self.path(name).pair() for name in names]
+        if not pairs:
+            raise usage("no path was named")
+        wanted = {"paths": pairs, **request.document()}
+        wanted["seed"] = secrets.randbits(63) if request.seed is None else request.seed
+
+        def poll(job: _native.Job) -> None:
+            if progress is not None and (phase := job.phase()) is not None:
+                progress(*phase)
+
+        document, _ = self._work(lambda job: self._client.measure(job, json.dumps(wanted)), poll)
+        return Measurement.read(pairs, document)
+
     def _kernel_name(self, control: str | None) -> str | None:
         """What the world's TCP calls a controller."""
         return control if self._controls is None else self._controls.kernel_name(control)
 
     def _run(self, call: Callable[[Any], str], paths: list[str], progress: Progress | None) -> Transfer:
-        """Runs a native transfer in a thread, so that this one can report progress and be interrupted."""
+        def poll(job: _native.Job) -> None:
+            if progress is not None:
+                progress(job.acked())
+
+        document, wall_s = self._work(call, poll)
+        transfer = Transfer.read(paths, {**document, "wall_s": wall_s})
+        return transfer if self._controls is None else replace(transfer, control=self._controls.name(transfer.control))
+
+    def _work(self, call: Callable[[Any], str], poll: Callable[[Any], None]) -> tuple[dict[str, Any], float]:
+        """Runs native work in a thread, so that this one can report progress and be interrupted: its document, and how
+        long it took on the machine's clock [s]."""
         from pathcast import _native
 
         if self.cancelled:
             raise PathcastError("interrupted", "interrupted", None, Exit.INTERRUPTED)
         job = _native.Job()
 
-        def work() -> Transfer:
+        def work() -> tuple[dict[str, Any], float]:
             started = time.monotonic()
             document = json.loads(call(job))
-            return Transfer.read(paths, {**document, "wall_s": time.monotonic() - started})
+            return document, time.monotonic() - started
 
         def meanwhile() -> None:
             if self.cancelled:
                 job.cancel()
-            if progress is not None:
-                progress(job.acked())
+            poll(job)
 
-        result = interruptible(work, job.cancel, meanwhile)
-        if self._controls is not None:
-            return replace(result, control=self._controls.name(result.control))
-        return result
+        return interruptible(work, job.cancel, meanwhile)

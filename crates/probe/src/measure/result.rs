@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::outcome::{Figure, Outcome};
 use super::request::Direction;
 use super::times::Comparison;
+use super::track::QUESTIONS;
 use crate::estimate::Discipline;
 use crate::estimate::delay::OneWay;
 
@@ -83,6 +84,8 @@ struct Delay {
     p95: Option<f64>,
     error: Option<f64>,
     packets: usize,
+    /// Size of the packets that the minimum is of [IP bytes].
+    packet_bytes: u16,
     clock: Clock,
 }
 
@@ -125,6 +128,7 @@ pub(super) fn direction(outcome: &Outcome, delay: Option<OneWay>, clocks: &Compa
             p95: delay.map(|d| seconds(d.p95)),
             error: delay.and_then(|d| Some(seconds(d.error? as f64))),
             packets: delay.map_or(0, |d| d.count),
+            packet_bytes: QUESTIONS.1,
             clock: Clock {
                 synchronised: clocks.synchronised,
                 offset_s: clocks.offset.map(seconds),

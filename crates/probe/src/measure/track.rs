@@ -19,7 +19,7 @@ use crate::estimate::{Budget, LARGE};
 use crate::machine::{Action, Batch, Reply};
 
 /// Small questions of a group, and their size: that of the default method's small probes [IP bytes].
-const QUESTIONS: (usize, u16) = (8, 120);
+pub(super) const QUESTIONS: (usize, u16) = (8, 120);
 /// Larger ones at the beginning, for what a byte costs [IP bytes].
 const SIZES: [u16; 2] = [700, LARGE];
 /// Mean time between two questions: this share of the budget's time, within bounds.

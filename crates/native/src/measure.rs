@@ -1,0 +1,109 @@
+//! `measure`: a request from Python to the client's machine, and its document back.
+
+use std::net::{IpAddr, SocketAddr};
+
+use pathcast_base::{Bytes, Exit, Nanos, Stream};
+use pathcast_net::udp::{DriveOptions, stamp_measure};
+use pathcast_net::{Key, PathAddr};
+use pathcast_probe::estimate::Budget;
+use pathcast_probe::machine::Progress;
+use pathcast_probe::measure::{self, ClockState, Direction};
+use pathcast_probe::session::Entropy;
+use pathcast_probe::stamp::SenderOptions;
+use pyo3::prelude::*;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::client::Job;
+use crate::error::{Failed, json, read};
+use crate::sockets::sockets;
+
+/// As `pathcast.worlds.measurement.Request` writes it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    pub paths: Vec<PathAddr>,
+    directions: Vec<String>,
+    method: String,
+    bytes: Option<u64>,
+    time_s: Option<f64>,
+    dscp: u8,
+    at_once: bool,
+    seed: u64,
+}
+
+impl Request {
+    /// The client's machine; `clock` is what is known of this host's.
+    pub fn machine(&self, key: Key, clock: ClockState, entropy: Entropy) -> Result<measure::Client, Failed> {
+        let direction = |word: &String| {
+            let known = [Direction::Out, Direction::In].into_iter().find(|direction| direction.word() == word);
+            known.ok_or_else(|| Failed::usage(format!("direction `{word}`: allowed are out, in")))
+        };
+        let directions = self.directions.iter().map(direction).collect::<Result<_, _>>()?;
+        let method = self.method.parse().map_err(|e: measure::NoSuchMethod| Failed::usage(e.to_string()))?;
+        let budget = Budget {
+            bytes: Bytes(self.bytes.unwrap_or(1_000_000)),
+            time: Nanos::from_secs_f64(self.time_s.unwrap_or(3.0)),
+        };
+        let (paths, dscp, at_once, seed) = (self.paths.len(), self.dscp, self.at_once, self.seed);
+        let request = measure::Request { key, paths, directions, method, budget, dscp, at_once, clock, seed };
+        Ok(measure::Client::new(request, entropy))
+    }
+
+    /// What a simulated session takes for the system's generator.
+    pub fn drawn(&self, name: &str) -> Entropy {
+        let mut stream = Stream::new(self.seed, name);
+        let mut entropy = Entropy { nonce: [0; 32], session: [0; 16] };
+        for chunk in entropy.nonce.chunks_mut(8).chain(entropy.session.chunks_mut(8)) {
+            chunk.copy_from_slice(&stream.bits().to_be_bytes());
+        }
+        entropy
+    }
+}
+
+/// The machine's document for Python, with `notes` for its user.
+///
+/// # Errors
+/// What the far end refused.
+pub fn document(result: &[u8], notes: Vec<String>) -> Result<String, Failed> {
+    let text = std::str::from_utf8(result).unwrap_or_default();
+    let mut document: Value = read(text)?;
+    let refused = document.as_object_mut().and_then(|map| map.remove("refused")).unwrap_or_default();
+    if let (Some(code), Some(message)) = (refused["code"].as_str(), refused["message"].as_str()) {
+        let exit = if code == "no-answer" { Exit::Runtime } else { Exit::Refused };
+        return Err(Failed::with(code, message.into(), exit));
+    }
+    document["notes"] = notes.into();
+    Ok(json(&document))
+}
+
+/// Tells a job how far a measurement has come.
+pub fn tell(job: &Job, progress: Progress) {
+    job.set_phase(progress.phase, progress.done, progress.of);
+}
+
+/// Asks a STAMP reflector (RFC 8762) `count` times, every `interval_ns`.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "Python names them")]
+pub fn stamp(
+    py: Python<'_>,
+    job: Py<Job>,
+    namespace: Option<String>,
+    address: String,
+    port: u16,
+    count: u32,
+    interval_ns: u64,
+    dscp: u8,
+) -> PyResult<String> {
+    let job = job.get();
+    py.detach(|| {
+        let ip: IpAddr = address.parse().map_err(|e| Failed::usage(format!("address `{address}`: {e}")))?;
+        let sender = SenderOptions { count, interval: Nanos(interval_ns), dscp, ..SenderOptions::default() };
+        let mut told = |progress| tell(job, progress);
+        let options =
+            DriveOptions { cancel: Some(&job.cancelled), on_progress: Some(&mut told), ..DriveOptions::default() };
+        let report = stamp_measure(&*sockets(namespace), None, SocketAddr::new(ip, port), sender, options);
+        report.map(|report| json(&report)).map_err(Failed::new)
+    })
+    .map_err(|e: Failed| e.into_py(py))
+}

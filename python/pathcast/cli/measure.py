@@ -1,0 +1,210 @@
+"""`pathcast measure`: one-way delay, available bandwidth and capacity of every path, in both directions."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+
+from pathcast.cli.output import Json, bits, console, print_json, print_line, seconds
+from pathcast.cli.output import size as written
+from pathcast.cli.target import Host, KeyFile, Paths, Set, TopologyFile, World, names, target
+from pathcast.errors import usage
+
+BOTH = "both"
+
+
+def measure(
+    host: Host = None,
+    paths: Paths = None,
+    direction: Annotated[str, typer.Option(help="out (towards HOST), in (from it), or both.")] = BOTH,
+    method: Annotated[
+        str, typer.Option(help="ride, replay, pathtester, pathtester-old or slops; see docs/measure.md.")
+    ] = "ride",
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            help="Most bytes for each direction of a path, for example 350kB (default: by the capacity found).",
+            show_default=False,
+        ),
+    ] = None,
+    time_limit: Annotated[
+        str | None,
+        typer.Option(
+            "--time",
+            help="Most time for each direction of a path, for example 5s (default: by the capacity found).",
+            show_default=False,
+        ),
+    ] = None,
+    dscp: Annotated[int, typer.Option(help="Code point of all packets, both ways (0 to 63).")] = 0,
+    at_once: Annotated[bool, typer.Option("--at-once", help="All paths at the same time, not in turn.")] = False,
+    repeat: Annotated[
+        str | None,
+        typer.Option(help="Measure again and again, a beginning every so long, for example 30s.", show_default=False),
+    ] = None,
+    count: Annotated[
+        int | None, typer.Option(min=1, help="End after so many (default: never).", show_default=False)
+    ] = None,
+    jsonl: Annotated[bool, typer.Option("--jsonl", help="Print a line of JSON for each measurement.")] = False,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Seed of the trains' random gaps.", show_default=False)
+    ] = None,
+    key_file: KeyFile = None,
+    ssh: Annotated[str, typer.Option(help="The command that reaches an ssh://USER@HOST, with its options.")] = "ssh",
+    remote_command: Annotated[str, typer.Option(help="How pathcast is called on an ssh://USER@HOST.")] = "pathcast",
+    world: World = "host",
+    topology: TopologyFile = None,
+    set: Set = None,
+    json: Json = False,
+) -> None:
+    """Measure delay, available bandwidth and capacity to HOST.
+
+    HOST runs `pathcast serve`; ssh://USER@HOST starts a far end there for the time of the measurement;
+    stamp://HOST[:PORT] is any STAMP reflector (RFC 8762), which tells delay and loss only.
+    """
+    from pathcast import _native
+    from pathcast.worlds.measurement import DIRECTIONS, Request
+
+    request = Request(
+        directions=DIRECTIONS if direction == BOTH else (direction,),
+        method=method,
+        bytes=None if budget is None else _native.parse_bytes(budget),
+        time_s=None if time_limit is None else _native.parse_duration(time_limit) / 1e9,
+        dscp=dscp,
+        at_once=at_once,
+        seed=seed,
+    )
+    every_s = None if repeat is None else _native.parse_duration(repeat) / 1e9
+    if json and jsonl:
+        raise usage("--json and --jsonl exclude each other")
+    if json and every_s is not None:
+        raise usage("--json prints one document; with --repeat give --jsonl")
+    if count is not None and every_s is None:
+        raise usage("--count goes with --repeat")
+    if every_s is not None and every_s < 1:
+        raise usage(f"--repeat {repeat}: at least 1s")
+    if host is not None and host.startswith("stamp://"):
+        given = (paths, budget, repeat, key_file, topology, set)
+        if any(option is not None for option in given) or direction != BOTH or at_once or jsonl or world != "host":
+            raise usage("stamp://HOST[:PORT] takes --time, --dscp and --json only")
+        return _stamp(host, request, json)
+    only = None if paths is None else names("--paths", paths)
+    with _far(host, world, topology, set, key_file, ssh, remote_command) as far, far.open() as make, make() as network:
+        error = _measure_all(network, far.name, only, request, every_s, count, json, jsonl)
+    if error:
+        raise error
+
+
+@contextmanager
+def _far(host, world, topology, set, key_file, ssh, remote_command):
+    if host is None or not host.startswith("ssh://"):
+        yield target(host, world, topology, set, key_file)
+        return
+    if world != "host" or key_file is not None:
+        raise usage("ssh://USER@HOST brings its own far end and key: --world and --key-file do not go with it")
+    from pathcast.worlds.remote import far_end
+
+    with far_end(host, ssh, remote_command) as (address, file):
+        yield target(address, world, topology, set, file)
+
+
+def _measure_all(network, name, only, request, every_s, count, json, jsonl):
+    """The last measurement's error, if it has one; an interrupted series has given all that it had."""
+    error, done, begun = None, 0, time.monotonic()
+    while True:
+        with _listener(quiet=json or jsonl) as progress:
+            found = network.measure(only, request, progress)
+        done, error = done + 1, found.untrustworthy
+        document = {"target": name, "world": network.world, **found.document()}
+        if jsonl:
+            print_line("measure", {"time_s": time.time(), **document})
+        elif json:
+            print_json("measure", document)
+        else:
+            _table(name, found)
+        for note in found.notes:
+            print(f"note: {note}", file=sys.stderr)
+        if every_s is None or done == count:
+            return error
+        if error:
+            print(f"not to be trusted: {error.message}", file=sys.stderr)
+        # the next beginning is not moved by how long this one took, unless that was longer
+        behind = time.monotonic() - begun
+        network.wait((int(behind / every_s) + 1) * every_s - behind)
+
+
+@contextmanager
+def _listener(quiet: bool):
+    """A bar on standard error, on terminals only."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    with Progress(
+        TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=console(True), transient=True
+    ) as bar:
+        task = bar.add_task("connecting", total=None)
+        yield lambda phase, done, of: bar.update(task, description=phase, completed=done, total=of or None)
+
+
+def _table(name: str, found: Any) -> None:
+    from rich.table import Table
+
+    table = Table("path", "", "capacity", "available", "90 % interval", "delay (min / median)", "error", "loss")
+    table.title = f"to {name}"
+    for path in found.paths:
+        for direction, of in path.directions.items():
+            a, d = of.available_bps, of.delay_s
+            between = "-" if a.value is None else f"{bits(a.low)} to {bits(a.high)}"
+            table.add_row(
+                path.name if direction == next(iter(path.directions)) else "",
+                direction,
+                bits(of.capacity_bps.value),
+                bits(a.value) + (" (fair share)" if a.discipline == "fair" else ""),
+                between,
+                "-" if d.minimum is None else f"{seconds_signed(d.minimum)} / {seconds_signed(d.median)}",
+                "unknown" if d.error is None else f"± {seconds(d.error)}",
+                "-" if of.loss is None else f"{of.loss * 100:.2g} %",
+            )
+    console().print(table)
+    if any(not of.delay_s.clock.synchronised for path in found.paths for of in path.directions.values()):
+        print(
+            "The hosts' clocks are not synchronised: delays are relative to an offset found by exchanging stamps, "
+            "which takes both directions for equally long; the error is what that may be off."
+        )
+    print(f"{written(found.probe_bytes)} of probes in {seconds(found.elapsed_s)}, method {found.method}")
+
+
+def _stamp(url: str, request: Any, json: bool) -> None:
+    from rich.table import Table
+
+    from pathcast.worlds.stamp import measure
+
+    with _listener(quiet=json) as progress:
+        found = measure(url, request.time_s or 2.0, request.dscp, progress)
+    if json:
+        print_json("stamp", found)
+        return
+    table = Table("", "minimum", "median", "95 %", "error", title=f"STAMP to {found['remote']} port {found['port']}")
+    trip = found["round_trip_s"]
+    table.add_row("round trip", *(seconds(trip[key]) for key in ("minimum", "median", "p95")), "")
+    for name, key in (("out", "out_s"), ("in", "in_s")):
+        way = found[key]
+        if way is not None and way["synchronised"]:
+            least = way["minimum"]
+            above = (least + way["median_above_minimum"], least + way["p95_above_minimum"])
+            table.add_row(name, *(seconds_signed(value) for value in (least, *above)), f"± {seconds(way['error'])}")
+        elif way is not None:
+            above = (f"+{seconds(way['median_above_minimum'])}", f"+{seconds(way['p95_above_minimum'])}")
+            table.add_row(name, "unknown", *above, "clocks not synchronised")
+    console().print(table)
+    print(f"{found['received']} of {found['sent']} packets were answered")
+
+
+def seconds_signed(value: float) -> str:
+    """A delay, which an offset's error can make negative."""
+    return f"-{seconds(-value)}" if value < 0 else seconds(value)

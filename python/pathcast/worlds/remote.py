@@ -1,0 +1,97 @@
+"""A far end that is started over ssh for one command, with a one-time key and a port of the system's choice."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import selectors
+import shlex
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from pathcast.errors import PathcastError, usage
+
+# ssh may ask for a password meanwhile
+PATIENCE_S = 60.0
+
+
+@contextmanager
+def far_end(url: str, ssh: str = "ssh", command: str = "pathcast") -> Iterator[tuple[str, Path]]:
+    """Starts `pathcast serve` on the host of `ssh://[USER@]HOST[:PORT]`: its address for clients, and its key file.
+
+    ssh: the command with its options. command: how pathcast is called there. The key goes to the far end by its
+    standard input, so that no list of processes shows it; it ends when that closes, be it that the connection breaks.
+    """
+    host, arguments = _destination(url, ssh)
+    id, secret = "ssh", secrets.token_hex(32)
+    serve = [*shlex.split(command), "serve", "--key-file", "-", "--port", "0", "--json"]
+    try:
+        process = subprocess.Popen([*arguments, shlex.join(serve)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    except OSError as error:
+        raise usage(f"--ssh `{ssh}`: cannot run it: {error.strerror}") from None
+    try:
+        with suppress(BrokenPipeError):  # then it has ended, and why is told below
+            process.stdin.write(f"{id} {secret}\n".encode())
+            process.stdin.flush()
+        about = _started(process, url)
+        port = int(about["listening"][0].rpartition(":")[2])
+        with tempfile.TemporaryDirectory(prefix="pathcast-") as directory:
+            file = Path(directory) / "key"
+            with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as text:
+                text.write(f"{id} {secret}\n")
+            yield (f"[{host}]:{port}" if ":" in host else f"{host}:{port}"), file
+    finally:
+        with suppress(OSError):
+            process.stdin.close()
+        try:
+            process.wait(5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        process.stdout.close()
+
+
+def _destination(url: str, ssh: str) -> tuple[str, list[str]]:
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port = None, None
+    if not host or host.startswith("-") or parts.path.strip("/") or parts.query or parts.fragment or parts.password:
+        raise usage(f"`{url}` is not ssh://HOST, ssh://USER@HOST or ssh://USER@HOST:PORT")
+    if not (words := shlex.split(ssh)):
+        raise usage("--ssh is empty", "for example --ssh 'ssh -i FILE'")
+    there = host if parts.username is None else f"{parts.username}@{host}"
+    return host, [*words, *(["-p", str(port)] if port else []), "--", there]
+
+
+def _started(process: subprocess.Popen, url: str) -> dict:
+    """The document that the far end prints when it listens."""
+    text, deadline = b"", time.monotonic() + PATIENCE_S
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while (left := deadline - time.monotonic()) > 0 and selector.select(left):
+            more = os.read(process.stdout.fileno(), 65536)
+            if not more:
+                status = process.wait()
+                reason = _reason(text) or f"ssh or `pathcast serve` there ended with status {status}"
+                hint = "is pathcast installed there, and in the PATH of a command that ssh runs? see --remote-command"
+                raise PathcastError("ssh", f"no far end on `{url}`: {reason}", hint)
+            text += more
+            with suppress(ValueError):
+                document = json.loads(text)
+                if "listening" in document:
+                    return document
+    raise PathcastError("ssh", f"no far end on `{url}` after {PATIENCE_S:.0f} s", "try to log in by hand first")
+
+
+def _reason(text: bytes) -> str | None:
+    with suppress(ValueError, KeyError, TypeError):
+        return json.loads(text)["error"]["message"]
+    return None

@@ -1,0 +1,233 @@
+"""`pathcast measure`: in the simulator, over emulated links, against a far end on loopback and one started over ssh."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+
+import pytest
+from conftest import COMMAND
+
+from pathcast.errors import PathcastError
+
+BOTTLENECK = """
+name = "narrow"
+[[link]]
+name = "in"
+a = "client"
+b = "r"
+rate = "100Mbit"
+delay = "1ms"
+[[link]]
+name = "narrow"
+a = "r"
+b = "server"
+rate = { ab = "5Mbit", ba = "20Mbit" }
+delay = "9ms"
+queue = "50 packets"
+[[traffic]]
+kind = "constant"
+link = "narrow"
+direction = "ab"
+rate = "2Mbit"
+[[path]]
+name = "path1"
+links = ["in", "narrow"]
+"""
+RATES = {"out": (5e6, 3e6), "in": (20e6, 20e6)}
+DELAY_S = 10e-3
+
+
+@pytest.fixture(scope="session")
+def narrow(tmp_path_factory):
+    """5 Mbit/s towards the server, of which cross traffic has 2, and 20 Mbit/s back."""
+    file = tmp_path_factory.mktemp("topology", numbered=True) / "narrow.toml"
+    file.write_text(BOTTLENECK)
+    return file
+
+
+@pytest.fixture
+def far_end(start, tmp_path):
+    """A far end on loopback: its host and port, and its key file."""
+    key = tmp_path / "key"
+    key.write_text(f"site {'5e' * 32}\n")
+    key.chmod(0o600)
+    process = start("serve", "--json", "--key-file", key, "--bind", "127.0.0.1", "--port", 0)
+    text = ""
+    for line in process.stdout:
+        text += line
+        with contextlib.suppress(ValueError):
+            return json.loads(text)["listening"][0], key, process
+    raise AssertionError(process.stderr.read())
+
+
+def check(document, share):
+    """The fields that were promised, and values within `share` of the truth."""
+    assert next(iter(document)) == "schema"
+    assert document["schema"] == "pathcast.measure/1"
+    assert {"paths", "probe_bytes", "elapsed_s", "method"} <= set(document)
+    path = document["paths"][0]
+    assert {"local", "remote", "directions"} <= set(path)
+    for direction, of in path["directions"].items():
+        capacity, available = RATES[direction]
+        for key, right in (("capacity_bps", capacity), ("available_bps", available)):
+            assert of[key]["low"] <= of[key]["value"] <= of[key]["high"]
+            assert of[key]["value"] == pytest.approx(right, rel=share), (direction, key)
+        delay = of["delay_s"]
+        assert delay["minimum"] <= delay["median"]
+        assert DELAY_S - delay["error"] <= delay["minimum"] <= DELAY_S + 5e-3 + delay["error"]
+        assert set(delay["clock"]) >= {"synchronised", "offset_s"}
+        assert of["loss"] < 0.05
+
+
+def test_in_the_simulator(pathcast, narrow):
+    done = pathcast("measure", "--world", "sim", "--topology", narrow, "--seed", 1, "--json")
+    assert done.returncode == 0, done.stderr
+    check(done.json, 0.03)
+    assert list(done.json["paths"][0]["directions"]) == ["out", "in"]
+    assert pathcast("measure", "--world", "sim", "--topology", narrow, "--seed", 1, "--json").json == done.json
+    table = pathcast("measure", "--world", "sim", "--topology", narrow, "--direction", "out")
+    assert table.returncode == 0
+    assert "Mbit/s" in table.stdout
+    assert "not synchronised" not in table.stdout
+
+
+def test_a_budget_is_kept(pathcast, narrow):
+    done = pathcast(
+        *("measure", "--world", "sim", "--topology", narrow, "--direction", "out"),
+        *("--budget", "300kB", "--time", "1.5s", "--json"),
+    )
+    assert done.returncode == 0
+    assert done.json["probe_bytes"] <= 300_000
+    assert done.json["elapsed_s"] <= 1.5
+    assert list(done.json["paths"][0]["directions"]) == ["out"]
+
+
+@pytest.mark.parametrize("method", ["replay", "pathtester", "pathtester-old", "slops"])
+def test_the_other_methods(pathcast, narrow, method):
+    done = pathcast(
+        *("measure", "--world", "sim", "--topology", narrow, "--direction", "out", "--method", method),
+        *("--budget", "20MB", "--time", "120s", "--json"),
+    )
+    assert done.json["method"] == method
+    value = done.json["paths"][0]["directions"]["out"]["available_bps"]["value"]
+    if done.returncode == 0:
+        assert 1e6 < value < 6e6
+    else:
+        assert done.returncode == 3
+
+
+def test_what_finds_nothing_is_3_and_says_why(pathcast, narrow):
+    done = pathcast(
+        *("measure", "--world", "sim", "--topology", narrow, "--set", "link.narrow.loss=0.95"),
+        *("--direction", "out", "--time", "2s", "--json"),
+    )
+    assert done.returncode in (1, 3)
+    assert "Traceback" not in done.stderr
+    assert done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--direction", "up"], "out, in, both"),
+        (["--method", "guess"], "ride, replay, pathtester, pathtester-old, slops"),
+        (["--budget", "1kB"], "10kB"),
+        (["--budget", "much"], "much"),
+        (["--time", "1ms"], "100ms"),
+        (["--dscp", "64"], "0 to 63"),
+        (["--paths", "path9"], "path1"),
+        (["--json", "--jsonl"], "exclude each other"),
+        (["--repeat", "10s"], "--jsonl"),
+        (["--count", "3"], "--repeat"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_bad_options_are_2(pathcast, narrow, arguments, words):
+    json_wanted = [] if "--jsonl" in arguments and "--json" not in arguments else ["--json"]
+    done = pathcast("measure", "--world", "sim", "--topology", narrow, *arguments, *json_wanted)
+    assert done.returncode == 2
+    assert words in done.stderr
+
+
+def test_again_and_again(pathcast, narrow):
+    done = pathcast(
+        *("measure", "--world", "sim", "--topology", narrow, "--direction", "out"),
+        *("--repeat", "30s", "--count", 3, "--jsonl"),
+    )
+    assert done.returncode == 0
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["schema"] for line in lines] == ["pathcast.measure/1"] * 3
+
+
+def test_over_loopback(pathcast, far_end):
+    where, key, process = far_end
+    done = pathcast("measure", where, "--key-file", key, "--time", "1s", "--json")
+    # loopback is as fast as the host: it may be found too slow to say
+    assert done.returncode in (0, 3), done.stderr
+    delay = done.json["paths"][0]["directions"]["out"]["delay_s"]
+    assert delay["clock"]["synchronised"]  # it is the same clock
+    assert 0 < delay["minimum"] < 0.1
+    process.send_signal(signal.SIGINT)
+    assert process.wait(10) == 130
+
+
+def test_a_wrong_key_is_4(pathcast, far_end, tmp_path):
+    where, _, _ = far_end
+    other = tmp_path / "other"
+    other.write_text(f"site {'00' * 32}\n")
+    other.chmod(0o600)
+    done = pathcast("measure", where, "--key-file", other, "--json")
+    assert done.returncode == 4
+
+
+def test_a_far_end_over_ssh_comes_and_goes(pathcast, tmp_path, site):
+    """What stands for ssh runs the command here; it notes what it was asked, and its far end's end."""
+    log = tmp_path / "log"
+    ssh = tmp_path / "ssh"
+    ssh.write_text(
+        f'#!/bin/sh\nprintf "%s\\n" "$@" > {log}\nwhile [ "$1" != -- ]; do shift; done\nshift 2\n'
+        f'sh -c "$*"\necho $? >> {log}\n'
+    )
+    ssh.chmod(0o755)
+    done = pathcast(
+        *("measure", "ssh://me@127.0.0.1:2222", "--ssh", f"{ssh} -q", "--remote-command", COMMAND),
+        *("--direction", "out", "--time", "1s", "--json"),
+    )
+    assert done.returncode in (0, 3), done.stderr
+    assert done.json["paths"][0]["remote"] == "127.0.0.1"
+    words = log.read_text().splitlines()
+    assert words[:4] == ["-q", "-p", "2222", "--"]
+    assert words[4] == "me@127.0.0.1"
+    assert words[-1] == "0"  # its input closed, and it ended by itself
+
+
+def test_ssh_that_fails_is_told(pathcast, tmp_path):
+    done = pathcast("measure", "ssh://me@127.0.0.1", "--ssh", "false", "--json")
+    assert done.returncode == 1
+    assert done.error["code"] == "ssh"
+    for url in ("ssh://", "ssh://host/path", "ssh://-oProxyCommand=x", "ssh://host:port"):
+        done = pathcast("measure", url, "--json")
+        assert done.returncode == 2, url
+        assert url in done.error["message"]
+    assert pathcast("measure", "ssh://h", "--world", "sim", "--json").returncode == 2
+
+
+@pytest.mark.privileged
+def test_over_emulated_links(pathcast, narrow, site):
+    done = pathcast("measure", "--world", "emu", "--topology", narrow, "--json")
+    assert done.returncode == 0, done.stderr
+    check(done.json, 0.1)
+    assert site.empty()
+
+
+def test_from_python(far_end, site):
+    import pathcast
+
+    where, key, _ = far_end
+    found = pathcast.measure(where, key_file=key, directions=["in"], time_s=1)
+    assert found.method == "ride"
+    assert list(found.paths[0].directions) == ["in"]
+    with pytest.raises(PathcastError, match="none"):
+        pathcast.measure(where, key_file=key, paths=["none"])
