@@ -7,7 +7,7 @@ use pathcast_net::udp::{DriveOptions, stamp_measure};
 use pathcast_net::{Key, PathAddr};
 use pathcast_probe::estimate::Budget;
 use pathcast_probe::machine::Progress;
-use pathcast_probe::measure::{self, ClockState, Direction};
+use pathcast_probe::measure::{self, ClockState, Direction, MethodName};
 use pathcast_probe::session::Entropy;
 use pathcast_probe::stamp::SenderOptions;
 use pyo3::prelude::*;
@@ -41,12 +41,15 @@ impl Request {
         };
         let directions = self.directions.iter().map(direction).collect::<Result<_, _>>()?;
         let method = self.method.parse().map_err(|e: measure::NoSuchMethod| Failed::usage(e.to_string()))?;
+        // the default method chooses itself within wide bounds; the others end by themselves
+        let (bytes, time) = if method == MethodName::Ride { (20_000_000, 30.0) } else { (50_000_000, 120.0) };
         let budget = Budget {
-            bytes: Bytes(self.bytes.unwrap_or(1_000_000)),
-            time: Nanos::from_secs_f64(self.time_s.unwrap_or(3.0)),
+            bytes: Bytes(self.bytes.unwrap_or(bytes)),
+            time: Nanos::from_secs_f64(self.time_s.unwrap_or(time)),
         };
+        let sparing = self.bytes.is_none() || self.time_s.is_none();
         let (paths, dscp, at_once, seed) = (self.paths.len(), self.dscp, self.at_once, self.seed);
-        let request = measure::Request { key, paths, directions, method, budget, dscp, at_once, clock, seed };
+        let request = measure::Request { key, paths, directions, method, budget, sparing, dscp, at_once, clock, seed };
         Ok(measure::Client::new(request, entropy))
     }
 

@@ -70,6 +70,11 @@ impl MiniTrains {
         }
     }
 
+    /// Another budget and number of trains from now on.
+    pub fn bound(&mut self, budget: Budget, trains: usize) {
+        (self.budget, self.trains) = (budget, trains);
+    }
+
     /// What was seen so far.
     pub fn filter(&self) -> &Filter {
         &self.filter

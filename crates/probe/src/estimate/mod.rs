@@ -129,6 +129,32 @@ pub struct Budget {
     pub time: Nanos,
 }
 
+/// What measuring a path of some capacity should cost: capacity [bit/s], bytes, time [s]. Between them both go evenly in
+/// logarithms.
+const SENSIBLE: [(f64, f64, f64); 4] = [(100e3, 135e3, 17.0), (5e6, 930e3, 2.4), (100e6, 4e6, 0.6), (1e9, 10e6, 0.6)];
+
+/// And it lasts at least so many times as long as a report takes.
+const REPORTS: u64 = 8;
+
+impl Budget {
+    /// No more of either than `other` has.
+    pub fn min(self, other: Budget) -> Budget {
+        Budget { bytes: self.bytes.min(other.bytes), time: self.time.min(other.time) }
+    }
+
+    /// What is enough for a path of this capacity [bit/s] whose reports take `lag`, and not a burden for it.
+    pub fn sensible(capacity: f64, lag: Nanos) -> Budget {
+        let last = SENSIBLE.len() - 1;
+        let at = capacity.clamp(SENSIBLE[0].0, SENSIBLE[last].0);
+        let k = SENSIBLE[1..last].partition_point(|row| row.0 < at);
+        let (low, high) = (SENSIBLE[k], SENSIBLE[k + 1]);
+        let share = (at / low.0).ln() / (high.0 / low.0).ln();
+        let between = |a: f64, b: f64| a * (b / a).powf(share);
+        let time = Nanos::from_secs_f64(between(low.2, high.2)).max(Nanos(lag.0 * REPORTS));
+        Budget { bytes: Bytes(between(low.1, high.1) as u64), time }
+    }
+}
+
 /// Why there is no estimate, or none to be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhyNot {

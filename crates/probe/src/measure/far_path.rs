@@ -92,6 +92,7 @@ impl<A> FarPath<A> {
                 signer: self.channel.send.clone(),
                 method: begin.method,
                 budget,
+                sparing: begin.sparing,
                 seed: begin.seed,
                 dscp,
                 wait: self.wait,

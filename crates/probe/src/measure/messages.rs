@@ -256,6 +256,7 @@ impl Stamp {
 pub(super) struct Begin {
     pub method: MethodName,
     pub budget: Budget,
+    pub sparing: bool,
     pub seed: u64,
     /// How long an answer to a large packet takes at most, as far as the client knows [ns].
     pub wait: Nanos,
@@ -265,6 +266,7 @@ impl Begin {
     pub fn encode(&self) -> Vec<u8> {
         let mut out = vec![self.method as u8];
         write_budget(&mut out, &self.budget);
+        out.push(self.sparing.into());
         out.extend(self.seed.to_be_bytes());
         out.extend(self.wait.0.to_be_bytes());
         out
@@ -272,7 +274,13 @@ impl Begin {
     pub fn decode(body: &[u8]) -> Option<Begin> {
         whole(body, |r| {
             let method = MethodName::of(r.u8()?)?;
-            Some(Begin { method, budget: read_budget(r)?, seed: r.u64()?, wait: Nanos(r.u64()?) })
+            let budget = read_budget(r)?;
+            let sparing = match r.u8()? {
+                0 => false,
+                1 => true,
+                _ => return None,
+            };
+            Some(Begin { method, budget, sparing, seed: r.u64()?, wait: Nanos(r.u64()?) })
         })
     }
 }
@@ -309,7 +317,7 @@ mod tests {
         let opened = Opened { total, rate: Rate(3), clock: ClockWord { host: None, ..clock } };
         let queued = Queued { ahead: 3, measuring: 1 };
         let stamp = Stamp { id: 9, came: Nanos(10), leaves: Nanos(11) };
-        let begin = Begin { method: MethodName::Slops, budget: total, seed: 12, wait: Nanos(13) };
+        let begin = Begin { method: MethodName::Slops, budget: total, sparing: true, seed: 12, wait: Nanos(13) };
         assert_eq!(Hello::decode(&hello().encode()), Some(hello()));
         assert_eq!(Cookie::decode(&cookie.encode()), Some(cookie));
         assert_eq!(Open::decode(&open.encode()), Some(open));

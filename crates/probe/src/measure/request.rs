@@ -109,6 +109,9 @@ pub struct Request {
     pub method: MethodName,
     /// For each path and direction, all that it takes included.
     pub budget: Budget,
+    /// Whether the default method takes no more of it than the capacity that it finds asks for
+    /// ([`Budget::sensible`](crate::estimate::Budget::sensible)).
+    pub sparing: bool,
     /// Differentiated services code point of all packets, both ways: 0 to 63.
     pub dscp: u8,
     /// All paths at once instead of one after the other.
@@ -128,6 +131,7 @@ impl Request {
             directions: vec![Direction::Out, Direction::In],
             method: MethodName::default(),
             budget: Budget { bytes: Bytes(1_000_000), time: Nanos::secs(3) },
+            sparing: false,
             dscp: 0,
             at_once: false,
             clock: ClockState::default(),

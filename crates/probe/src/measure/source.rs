@@ -42,6 +42,8 @@ pub(super) struct Spec {
     pub signer: Signer,
     pub method: MethodName,
     pub budget: Budget,
+    /// Whether it takes no more of it than it needs, where the method knows that.
+    pub sparing: bool,
     pub seed: u64,
     pub dscp: u8,
     /// How long a large packet's answer takes at most, as far as is known.
@@ -120,7 +122,7 @@ pub(super) struct Source {
 impl Source {
     pub fn new(now: Nanos, spec: Spec) -> Source {
         Source {
-            work: Work::new(spec.method, spec.budget, spec.seed),
+            work: Work::new(spec.method, spec.budget, spec.sparing, spec.seed),
             started: now,
             flights: BTreeMap::new(),
             next_train: 0,

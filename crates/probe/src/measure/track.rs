@@ -24,6 +24,8 @@ pub(super) const QUESTIONS: (usize, u16) = (8, 120);
 const SIZES: [u16; 2] = [700, LARGE];
 /// Mean time between two questions: this share of the budget's time, within bounds.
 const APART: (u64, Nanos, Nanos) = (300, Nanos::millis(3), Nanos::millis(15));
+/// The same where the time is not known beforehand.
+const SPARING: Nanos = Nanos::millis(8);
 /// What a direction takes besides its trains, and a fiftieth for the reports [IP bytes].
 const OVERHEAD: u64 = 10_000;
 /// Answers are not waited for longer than this share of the budget's time; where the round trip is longer, the bound on the
@@ -168,6 +170,9 @@ impl Track {
     /// What the group of questions takes [ns], without the way.
     fn apart(&self) -> Nanos {
         let (share, least, most) = APART;
+        if self.request.sparing {
+            return SPARING;
+        }
         Nanos(self.granted.0.time.0 / share).clamp(least, most)
     }
 
@@ -200,17 +205,17 @@ impl Track {
             time: limit.time.saturating_sub(used).max(Nanos(limit.time.0 / 2)),
         };
         let seed = self.request.seed ^ u64::from(self.part) << 32 ^ u64::from(self.channel.path) << 40;
-        let (method, wait) = (self.request.method, self.waits.wait(LARGE));
+        let (method, sparing, wait) = (self.request.method, self.request.sparing, self.waits.wait(LARGE));
         self.stage = match direction {
             Direction::Out => {
                 let (session, path, part) = (self.channel.session, self.channel.path, self.part);
                 let (signer, dscp) = (self.channel.send.clone(), self.request.dscp);
-                let spec = Spec { session, path, part, signer, method, budget, seed, dscp, wait, rate };
+                let spec = Spec { session, path, part, signer, method, budget, sparing, seed, dscp, wait, rate };
                 Stage::Out(Box::new(Source::new(now, spec)))
             }
             Direction::In => Stage::In {
                 sink: Box::default(),
-                begin: Begin { method, budget, seed, wait },
+                begin: Begin { method, budget, sparing, seed, wait },
                 retry: Retry::default(),
                 begun: false,
                 ends: now + budget.time * 2 + SILENCE * 2,

@@ -33,11 +33,12 @@ pub(super) struct Work {
 }
 
 impl Work {
-    pub fn new(method: MethodName, budget: Budget, seed: u64) -> Work {
+    pub fn new(method: MethodName, budget: Budget, sparing: bool, seed: u64) -> Work {
         let third = Budget { bytes: Bytes(budget.bytes.0 / 3), time: Nanos(budget.time.0 / 3) };
         let rest = Budget { bytes: Bytes(budget.bytes.0 - third.bytes.0), time: Nanos(budget.time.0 - third.time.0) };
         let behind = |main| Main::Behind { clusters: Clusters::new(third), main };
         let main = match method {
+            MethodName::Ride if sparing => Main::Ride(Ride::sparing(budget, seed)),
             MethodName::Ride => Main::Ride(Ride::new(budget, seed)),
             MethodName::Replay => Main::Replay(Replay::new(budget, REPLAY.0, REPLAY.1, seed)),
             MethodName::PathTester => behind(Box::new(PathTester::new(rest))),
@@ -111,7 +112,7 @@ mod tests {
     fn every_method_gives_both_rates_of_a_fluid() {
         let budget = Budget { bytes: Bytes(2_000_000), time: Nanos::secs(200) };
         for method in MethodName::ALL {
-            let mut work = Work::new(method, budget, 1);
+            let mut work = Work::new(method, budget, false, 1);
             let (estimate, _) = Fluid::new(5e6, 0.0, 0.01).run(&mut work);
             let capacity = work.capacity().value_bps.unwrap();
             assert!((capacity / 5e6 - 1.0).abs() < 0.01, "{method}: {capacity}");

@@ -54,6 +54,8 @@ enum Phase {
 #[derive(Clone, Debug)]
 pub struct Ride {
     budget: Budget,
+    /// What it may use at the most, if it is to take no more than the capacity asks for.
+    most: Option<Budget>,
     capacity: MiniTrains,
     stream: Stream,
     phase: Phase,
@@ -97,10 +99,10 @@ const PRIOR: (f64, f64) = (0.5, 8.0);
 impl Ride {
     /// Both phases within the budget.
     pub fn new(budget: Budget, seed: u64) -> Self {
-        let share = Budget { bytes: Bytes(budget.bytes.0 / 3), time: Nanos(budget.time.0 / 2) };
-        let trains = (budget.bytes.0 / 5 / (5 * u64::from(LARGE))).clamp(4, 7) as usize;
+        let (share, trains) = Self::share(budget);
         Ride {
             budget,
+            most: None,
             capacity: MiniTrains::new(share, trains, seed),
             stream: Stream::new(seed, "estimate/ride"),
             phase: Phase::Capacity,
@@ -124,6 +126,17 @@ impl Ride {
             raised: 0,
             boost: 0.0,
         }
+    }
+
+    /// The same, but with no more than [`Budget::sensible`] of the budget.
+    pub fn sparing(budget: Budget, seed: u64) -> Self {
+        Ride { most: Some(budget), ..Ride::new(budget, seed) }
+    }
+
+    /// What the capacity may cost, and by how many trains.
+    fn share(budget: Budget) -> (Budget, usize) {
+        let share = Budget { bytes: Bytes(budget.bytes.0 / 3), time: Nanos(budget.time.0 / 2) };
+        (share, (budget.bytes.0 / 5 / (5 * u64::from(LARGE))).clamp(4, 7) as usize)
     }
 
     /// The capacity that it has found.
@@ -269,7 +282,13 @@ impl Method for Ride {
         }
         self.trains.insert(train.id, train.clone());
         if self.phase == Phase::Capacity {
-            return self.capacity.observe(now, train);
+            self.capacity.observe(now, train);
+            if let (Some(most), Some(c)) = (self.most, self.capacity.filter().capacity()) {
+                self.budget = most.min(Budget::sensible(c, self.capacity.lag()));
+                let (share, trains) = Self::share(self.budget);
+                self.capacity.bound(share, trains);
+            }
+            return;
         }
         self.pending.remove(&train.id);
         let last = train.packets.last().map_or(now, |packet| packet.sent);
