@@ -64,8 +64,11 @@ class Truth:
         return self.propagation_s + self.seconds_a_bit * bytes * 8
 
 
-def truth(before: Mapping[str, Any], after: Mapping[str, Any], direction: str) -> Truth:
-    """Between two ledgers; direction `out` (towards the server) or `in`."""
+def truth(before: Mapping[str, Any], after: Mapping[str, Any], direction: str, own_bytes: int | None = None) -> Truth:
+    """Between two ledgers; direction `out` (towards the server) or `in`.
+
+    own_bytes: of the measurement's packets; given, what other real packets took counts as cross traffic too.
+    """
     from pathcast import _native
 
     end = {"out": "/ab", "in": "/ba"}[direction]
@@ -80,7 +83,10 @@ def truth(before: Mapping[str, Any], after: Mapping[str, Any], direction: str) -
             line = _native.parse_rate(params["rate"])
             rate = min(line, _native.parse_rate(bucket["rate"])) if bucket else line
             rates.append(rate)
-            left.append(rate - (_entered(link) - _entered(earlier)) * 8 / (group["since_start_s"] - since_s))
+            entered = _entered(link) - _entered(earlier)
+            if own_bytes is not None:
+                entered += max(0, _offered(link) - _offered(earlier) - own_bytes)
+            left.append(rate - entered * 8 / (group["since_start_s"] - since_s))
             delay_s += _native.parse_duration(params["delay"]) / 1e9
             transmission += 1 / line
     return Truth(min(left), min(rates), delay_s, transmission)
@@ -88,3 +94,8 @@ def truth(before: Mapping[str, Any], after: Mapping[str, Any], direction: str) -
 
 def _entered(link: Mapping[str, Any]) -> int:
     return link["counters"]["cross"]["entered"]["bytes"]
+
+
+def _offered(link: Mapping[str, Any]) -> int:
+    counters = link["counters"]
+    return counters["offered"]["bytes"] - counters["dropped"]["queue"]["bytes"]

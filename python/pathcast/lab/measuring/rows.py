@@ -129,6 +129,17 @@ ROWS: tuple[Row, ...] = (
     ),
     *(
         Row(
+            f"1 and 24 Mbit/s, {direction}",
+            (Link('{ ab = "1Mbit", ba = "24Mbit" }'),),
+            0.03,
+            direction=direction,
+            request=Request(directions=(direction,)),
+            worlds=(),
+        )
+        for direction in ("out", "in")
+    ),
+    *(
+        Row(
             f"delay over 5 Mbit/s, constant {c}",
             (_out("5Mbit", cross=_cross("constant", c)),),
             50e-6,
