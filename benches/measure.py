@@ -1,8 +1,8 @@
 """How right and how cheap `measure` is over emulated links, and the other tools in the same networks in the same run.
 
 Every row is judged by the worst of its runs (20, or $PATHCAST_RUNS); the bars stand in
-`pathcast.lab.measuring.rows`. Other tools are run where their programs are found, in $PATHCAST_PEERS or the PATH; of the
-others the stored figures are printed, marked as such.
+`pathcast.lab.measuring.rows`. Other tools are run where their programs are found, in $PATHCAST_PEERS or the PATH; of
+the others the stored figures are printed, marked as such.
 """
 
 from __future__ import annotations

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pathcast.errors import PathcastError
 from pathcast.lab.measuring.network import Truth, truth
 from pathcast.lab.measuring.rows import Row
 from pathcast.worlds.measurement import Direction, Measurement
 
-# a run of which the emulator was late is repeated so often
+# a run of which the emulator was late is repeated so often; then it counts as a miss, and is told as late
 _ATTEMPTS = 3
+LATE = "late"
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,10 @@ def measure(row: Row, world: str, seed: int) -> Sample:
                 after = network.ledger()
         if verdict.valid or attempt == _ATTEMPTS - 1:
             break
-    if not verdict.valid:
-        raise PathcastError("late", f"the emulator was late in {_ATTEMPTS} runs of `{row.name}`", None, 3)
-    return sample(row, world, seed, found, truth(before, after, row.direction))
+    one = sample(row, world, seed, found, truth(before, after, row.direction))
+    if not verdict.valid:  # what it found says nothing
+        return replace(one, value=None, error=None, covered=None, half_width=None, why=LATE)
+    return one
 
 
 def sample(row: Row, world: str, seed: int, found: Measurement, true: Truth) -> Sample:
@@ -93,6 +94,7 @@ class Verdict:
     world: str
     runs: int
     refused: int
+    late: int
     worst: float | None
     mean: float | None
     covered: int
@@ -122,6 +124,7 @@ def judge(row: Row, world: str, samples: Sequence[Sample]) -> Verdict:
         world,
         len(samples),
         len(samples) - len(errors),
+        sum(s.why == LATE for s in samples),
         max(errors, key=abs, default=None),
         math.fsum(errors) / len(errors) if errors else None,
         sum(bool(s.covered) for s in samples),
@@ -162,13 +165,15 @@ def markdown(verdict: Verdict) -> str:
             return "-"
         return f"{value * 1e6:{sign}.0f} µs" if delay else f"{value * 100:{sign}.2f} %"
 
+    refused = verdict.refused - verdict.late
+    missing = [f"{n} {word}" for n, word in ((refused, "refused"), (verdict.late, LATE)) if n]
     inside = "" if delay else f"{verdict.covered}/{verdict.runs - verdict.refused}"
     width = "" if verdict.half_width is None else f"{verdict.half_width * 100:.1f} %"
     word = ("held" if verdict.holds else "**missed**") if verdict.world in row.worlds else "reported"
     cells = (
         row.name,
         off(row.limit, ""),
-        off(verdict.worst) + (f", {verdict.refused} refused" if verdict.refused else ""),
+        ", ".join([off(verdict.worst), *missing]),
         off(verdict.mean),
         inside,
         width,

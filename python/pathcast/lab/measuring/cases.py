@@ -1,8 +1,8 @@
 """Random paths for `measure` in the simulator, and how errors and intervals fall by what the paths are like.
 
 Rates of 100 kbit/s to 1 Gbit/s and round trips of 1 to 600 ms, both evenly in logarithms; queues of 8 to 1000
-packets; cross traffic of none, constant, Poisson, Pareto on/off or TCP, 0 to 90 % of the rate; loss to 5 %; clocks to 100 ppm apart
-and seconds off; one bottleneck or two.
+packets; cross traffic of none, constant, Poisson, Pareto on/off or TCP, 0 to 90 % of the rate; loss to 5 %; clocks to
+100 ppm apart and seconds off; one bottleneck or two.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pathcast.lab.measuring.bars import Sample, judge, markdown, sample
@@ -72,6 +74,10 @@ def test_the_worst_run_decides_and_a_refusal_is_a_miss():
     assert not judge(row, "sim", [*good, one(row, 4e6, probe_bytes=3001)]).holds
     assert not judge(row, "sim", [*good, one(row, 4e6, elapsed_s=2.1)]).holds
     assert not judge(row, "sim", [one(row, None)]).holds
+    late = judge(row, "sim", [*good, replace(good[0], value=None, error=None, why="late")])
+    assert (late.refused, late.late, late.holds) == (1, 1, False)
+    assert "1 late" in markdown(late)
+    assert "refused" not in markdown(late)
     assert [s.covered for s in good] == [True, True, True]
     assert one(row, 4e6, true=4.2e6).covered is False
 
