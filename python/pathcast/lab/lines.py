@@ -1,6 +1,6 @@
 """Results of a long experiment, each a line of JSON, so that one that was broken off continues where it was.
 
-A line is synced to the disc as soon as its result is there, and is found again by its `key`.
+A line is written as soon as its result is there, and is found again by its `key`.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,12 @@ Line = dict[str, Any]
 class Lines:
     """A file of results. Use it in a `with`: while it lasts nobody else can write there (`busy`)."""
 
-    def __init__(self, path: Path, counts: Callable[[Line], bool]) -> None:
-        """`counts` says of a line that was read whether it is a result; others are as if they were not there."""
-        self.path, self._counts = path, counts
+    def __init__(self, path: Path, counts: Callable[[Line], bool], sync_s: float = 0.0) -> None:
+        """`counts` says of a line that was read whether it is a result; others are as if they were not there.
+
+        sync_s: with the machine's power results of at most this time are lost; 0: none.
+        """
+        self.path, self._counts, self._sync_s = path, counts, sync_s
         self.stored: dict[str, Line] = {}
 
     def __enter__(self) -> Lines:
@@ -35,18 +39,22 @@ class Lines:
         self.stored = stored(self.path, self._counts)
         if self.path.stat().st_size and not self.path.read_bytes().endswith(b"\n"):
             os.write(self._file, b"\n")  # a line that was not written to its end
+        self._synced = time.monotonic()
         return self
 
     def __exit__(self, *_: object) -> None:
+        os.fsync(self._file)
         os.close(self._file)
 
     def add(self, line: Line) -> None:
-        """Keeps a result; it is on the disc when this returns."""
+        """Keeps a result; with a `sync_s` of 0 it is on the disc when this returns."""
         data = json.dumps(line, separators=(",", ":"), allow_nan=False).encode() + b"\n"
         self.stored[line["key"]] = line
         while data:
             data = data[os.write(self._file, data) :]
-        os.fsync(self._file)
+        if time.monotonic() - self._synced >= self._sync_s:
+            os.fsync(self._file)
+            self._synced = time.monotonic()
 
 
 def stored(path: Path, counts: Callable[[Line], bool]) -> dict[str, Line]:

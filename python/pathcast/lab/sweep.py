@@ -13,33 +13,22 @@ import hashlib
 import itertools
 import json
 import os
-import signal
-import threading
-import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 from pathcast.errors import PathcastError, usage
+from pathcast.lab import parallel
 from pathcast.lab.lines import Lines
 from pathcast.lab.rundir import RunDir
 from pathcast.lab.simulation import Limits, Scenario, pair, simulate
+from pathcast.lab.version import code
 
 SCHEMA = "pathcast.sim-sample/1"
 # more is a slip of the fingers: a simulation takes at least some milliseconds
 MOST = 1_000_000
 _TIMES = ("cpu_s", "wall_s")
-
-
-@functools.cache
-def code() -> str:
-    """What is the version of the code for a sample: the hash of the extension's file."""
-    from pathcast import _native
-
-    return hashlib.sha256(Path(_native.__file__).read_bytes()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -178,21 +167,8 @@ class Sweep:
 
     def _outcomes(self, todo: list[Sample], jobs: int) -> Iterator[tuple[str, dict[str, Any]]]:
         """Key and outcome of every sample, in the order in which they end."""
-        from joblib import Parallel, delayed
-        from joblib.externals.loky.process_executor import TerminatedWorkerError
-
-        calls = (delayed(_run)(one.key, self.scenario.over(one.sets), self.limits, one.error) for one in todo)
-        with _uninterrupted():  # workers start here, and Ctrl-C is for this process
-            found = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)(calls)
-        try:
-            yield from found
-        except TerminatedWorkerError:
-            hint = "was there too little memory? The same command continues; give it fewer --jobs"
-            raise PathcastError("worker", "a process of the sweep was ended from outside", hint) from None
-        finally:
-            with warnings.catch_warnings():  # that tasks are lost is what an interrupt is for
-                warnings.simplefilter("ignore")
-                found.close()
+        calls = ((one.key, self.scenario.over(one.sets), self.limits, one.error) for one in todo)
+        return parallel.unordered(_run, calls, jobs)
 
     def _keep(self, key: str, outcome: dict[str, Any]) -> None:
         self._lines.add({"schema": SCHEMA, "key": key, "code": code(), "limits": self._limits(), **outcome})
@@ -259,19 +235,6 @@ def _run(key: str, scenario: Scenario, limits: Limits, error: dict[str, Any] | N
             failure = PathcastError("internal", f"{type(failure).__name__}: {failure}")
         return key, {"error": failure.document()["error"], "report": None}
     return key, {"error": None, "report": {k: v for k, v in report.items() if k not in _TIMES}}
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """A process that is started in the meantime ignores Ctrl-C; so does, for these milliseconds, this one."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    old = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, old)
 
 
 def _table(grid: Grid, samples: Sequence[Sample], stored: dict[str, dict[str, Any]]) -> Any:

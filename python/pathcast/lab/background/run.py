@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pathcast.errors import PathcastError
+from pathcast.lab import parallel
 from pathcast.lab.background.cells import ROLES, Cell, scenario, times
 from pathcast.lab.background.runners import RUNNERS, Runner
 from pathcast.lab.lines import Lines
@@ -70,17 +71,13 @@ def run(
 
     `clock` is the world whose durations hold; `done` is told how many runs are left.
     """
-    from joblib import Parallel, delayed
-
     version = RUNNERS[world]().version()
     by_seed = sorted(pairs, key=lambda pair: pair[1])  # a grid that is broken off has few seeds everywhere
     wanted = {one.key(version): one for pair in by_seed for one in runs(pair, clock).values()}
     with Lines(path, finished) as lines:
         missing = {key: one for key, one in wanted.items() if key not in lines.stored}
         done(left := len(missing))
-        work = (delayed(_line)(key, one, world) for key, one in missing.items())
-        ready = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs")(work)
-        for line in ready:
+        for line in parallel.unordered(_line, ((key, one, world) for key, one in missing.items()), jobs):
             lines.add(line)
             done(left := left - 1)
     return pair_lines(pairs, clock, lambda one: lines.stored[one.key(version)])

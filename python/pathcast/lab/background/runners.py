@@ -33,7 +33,7 @@ class SimRunner:
 
     def version(self) -> str:
         """The hash of the extension."""
-        from pathcast.lab.sweep import code
+        from pathcast.lab.version import code
 
         return code()
 
@@ -60,7 +60,7 @@ class EmuRunner:
 
     def version(self) -> str:
         """The kernel, and the hash of the extension."""
-        from pathcast.lab.sweep import code
+        from pathcast.lab.version import code
 
         return f"{platform.release()} {code()}"
 

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pathcast.errors import PathcastError, usage
+from pathcast.lab import parallel
 from pathcast.lab.lines import Lines
 from pathcast.lab.rundir import RunDir
+from pathcast.lab.version import code
 
 Cell = TypeVar("Cell")
 # one run: the cell and the seed to what was found; `valid` says whether the emulator kept its time
@@ -25,8 +27,6 @@ TRIES = 3
 
 def key(cell: Any, seed: int, measure: Measure) -> str:
     """What a line's result depends on: the cell, the seed, and the code of the experiment and of the extension."""
-    from pathcast.lab.sweep import code
-
     source = Path(sys.modules[measure.__module__].__file__ or "").read_bytes()
     text = json.dumps([repr(cell), seed, code(), hashlib.sha256(source).hexdigest()])
     return hashlib.sha256(text.encode()).hexdigest()
@@ -43,16 +43,12 @@ def tried(measure: Measure, cell: Any, seed: int) -> dict[str, Any]:
 
 def run(cells: Iterable[Cell], seeds: Iterable[int], measure: Measure, path: Path, jobs: int) -> list[dict[str, Any]]:
     """The lines of all cells and seeds, in their order; those that `path` lacks are run in `jobs` processes."""
-    from joblib import Parallel, delayed
-
     wanted = [(cell, seed) for seed in seeds for cell in cells]
     keys = {pair: key(*pair, measure) for pair in wanted}
     with Lines(path, lambda line: "valid" in line) as lines:
         missing = [pair for pair in wanted if keys[pair] not in lines.stored]
-        results = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs")(
-            delayed(_line)(keys[pair], measure, *pair) for pair in missing
-        )
-        for number, line in enumerate(results, 1):
+        calls = ((keys[pair], measure, *pair) for pair in missing)
+        for number, line in enumerate(parallel.unordered(_line, calls, jobs), 1):
             lines.add(line)
             print(f"\r{len(missing) - number} runs left ", end="", file=sys.stderr, flush=True)
     return [lines.stored[keys[pair]] for pair in wanted]
