@@ -137,6 +137,7 @@ def _write(scenario: Any, document: dict[str, Any], traces: Any, directories: di
 def _sweep(
     scenario: Any, limits: Any, sweep: list[str], seeds: str | None, jobs: int | None, out: Path, json: bool
 ) -> None:
+    from pathcast.cli.progress import samples
     from pathcast.cli.simtables import summary
     from pathcast.lab import sweep as lab
     from pathcast.lab.simulation import need
@@ -145,7 +146,7 @@ def _sweep(
     grid = lab.Grid.parse(sweep, seeds)
     with ExitStack() as stack:
         run = stack.enter_context(lab.Sweep(scenario, grid, limits, _directory(out, "--out")))
-        listener = _bar(stack, run) if sys.stderr.isatty() else None
+        listener = samples(stack, len(run.todo()))
         if not json:
             refused = sum(sample.error is not None for sample in run.samples)
             told = f"{len(run.samples)} samples, {len(run.samples) - len(run.todo())} done before"
@@ -169,22 +170,6 @@ def _sweep(
     if document["stopped"]:
         kinds = [one["stopped"] for one in document["stopped"]]
         _stopped(f"{len(kinds)} of {document['samples']} samples were stopped", kinds[0], limits)
-
-
-def _bar(stack: ExitStack, run: Any) -> Any:
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (TextColumn("samples"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    bar = stack.enter_context(Progress(*columns, console=console(stderr=True), transient=True))
-    task = bar.add_task("", total=len(run.todo()))
-    return lambda: bar.advance(task)
 
 
 def _duration(option: str, text: str) -> int:

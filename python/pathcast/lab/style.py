@@ -1,4 +1,4 @@
-"""How every plot of pathcast looks: Okabe and Ito's colours, which colour-blind readers can tell apart."""
+"""How every plot and page of pathcast looks: Okabe and Ito's colours, which colour-blind readers can tell apart."""
 
 from __future__ import annotations
 
@@ -13,6 +13,24 @@ LABELS = {
     "cdf": "CDF matching",
     "placebo": "multi-probe, wrong probes",
 }
+
+# the style sheet of pages
+PAGE = """
+:root { color-scheme: light dark; --ink: #1a1a1a; --soft: #666; --line: #ddd; --ground: #fff; --mark: #eef5fa }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e8e8e8; --soft: #a0a0a0; --line: #3a3a3a; --ground: #161616; --mark: #1d2b36 }
+  img { background: #fff; border-radius: 4px }
+}
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--ground); max-width: 62rem;
+  margin: 2rem auto; padding: 0 1.2rem }
+h1 { font-size: 1.6rem; margin-bottom: .2rem } h2 { font-size: 1.15rem; margin-top: 2.2rem }
+p.lead { color: var(--soft); margin-top: 0 }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .92rem }
+th, td { padding: .28rem .8rem .28rem 0; text-align: right; border-bottom: 1px solid var(--line) }
+th:first-child, td:first-child { text-align: left } tr.mark td { background: var(--mark); font-weight: 600 }
+.warning { border-left: 4px solid #d55e00; padding-left: .8rem }
+img { max-width: 100% } .scroll { overflow-x: auto } code { font-size: .9em } small { color: var(--soft) }
+"""
 
 _SETTINGS = {
     "font.size": 9,

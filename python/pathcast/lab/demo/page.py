@@ -9,24 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pathcast.cli.output import bits, size
-from pathcast.lab.style import LABELS
-
-_CSS = """
-:root { color-scheme: light dark; --ink: #1a1a1a; --soft: #666; --line: #ddd; --ground: #fff; --mark: #eef5fa }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e8e8e8; --soft: #a0a0a0; --line: #3a3a3a; --ground: #161616; --mark: #1d2b36 }
-  img { background: #fff; border-radius: 4px }
-}
-body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--ground); max-width: 62rem;
-  margin: 2rem auto; padding: 0 1.2rem }
-h1 { font-size: 1.6rem; margin-bottom: .2rem } h2 { font-size: 1.15rem; margin-top: 2.2rem }
-p.lead { color: var(--soft); margin-top: 0 }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .92rem }
-th, td { padding: .28rem .8rem .28rem 0; text-align: right; border-bottom: 1px solid var(--line) }
-th:first-child, td:first-child { text-align: left } tr.mark td { background: var(--mark); font-weight: 600 }
-.warning { border-left: 4px solid #d55e00; padding-left: .8rem }
-img { max-width: 100% } .scroll { overflow-x: auto } code { font-size: .9em } small { color: var(--soft) }
-"""
+from pathcast.lab.style import LABELS, PAGE
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[Any]], marked: int | None = None) -> str:
@@ -65,7 +48,7 @@ def page(document: dict[str, Any], figures: dict[str, Path]) -> str:
     rtts = " and ".join(f"{r * 1e3:.0f} ms" for r in choice["rtt_s"])
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>pathcast demo</title><style>{_CSS}</style></head><body>
+<title>pathcast demo</title><style>{PAGE}</style></head><body>
 <h1>How fast will a Multipath TCP transfer be, before it is sent?</h1>
 <p class="lead">{lead}</p>
 {warning}

@@ -1,0 +1,205 @@
+"""`pathcast lab`: the papers' experiments, in a chosen world."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pathcast.cli.output import Json, console, print_json
+from pathcast.errors import Exit, missing, usage
+
+app = typer.Typer(help="The papers' experiments: run, judged claim by claim, reported.", no_args_is_help=True)
+
+_Name = Annotated[str, typer.Argument(help="An experiment, as `pathcast lab list` has it.")]
+_World = Annotated[str | None, typer.Option(help="sim or emu (default: the plan's first).", show_default=False)]
+_Experiments = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Folder of experiments (default: the checkout's).")
+]
+_Out = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Directory of the results (default: out/lab/NAME-WORLD).")
+]
+_VERDICT = {True: "[green]holds[/]", False: "[red]does not hold[/]", None: "[yellow]undecided[/]"}
+
+
+@app.command("list")
+def list_(experiments: _Experiments = None, json: Json = False) -> None:
+    """The experiments, their worlds and sizes."""
+    from pathcast.lab import experiment as lab
+
+    found = []
+    for name, directory in lab.experiments(experiments).items():
+        plan = lab.Experiment(directory).plan
+        counts = {w: {"samples": sum(1 for _ in plan.points(w)), "quick": _quick(plan, w)} for w in plan.worlds}
+        about = {"name": name, "title": plan.title, "paper": plan.paper, "worlds": counts}
+        found.append({**about, "claims": len(plan.claims), "directory": str(directory)})
+    if json:
+        print_json("lab-list", {"experiments": found})
+        return
+    from rich.table import Table
+
+    table = Table("experiment", "what", "world", "samples", "quick", "claims")
+    for one in found:
+        for world, count in one["worlds"].items():
+            sizes = (str(count["samples"]), str(count["quick"]))
+            table.add_row(one["name"], one["title"], world, *sizes, str(one["claims"]))
+    console().print(table)
+
+
+def _quick(plan: Any, world: str) -> int:
+    return sum(1 for _ in plan.points(world, quick=True))
+
+
+@app.command()
+def run(
+    name: _Name,
+    world: _World = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Only the plan's quick subset.")] = False,
+    jobs: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Processes (default: one a processor).", show_default=False)
+    ] = None,
+    cluster: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler, for example tcp://scheduler:8786.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Only if there is something to continue.")] = False,
+    out: _Out = None,
+    experiments: _Experiments = None,
+    json: Json = False,
+) -> None:
+    """Run an experiment's plan, or what is left of it, and judge the paper's claims by the results."""
+    from pathcast.lab.campaign import Campaign, document, status
+
+    experiment, world = _chosen(name, world, experiments)
+    if world == "emu" and (jobs or 1) > 1:
+        raise usage(f"--jobs {jobs}: in the emulator samples run one at a time")
+    if cluster is not None:
+        from pathcast.lab import cluster as dask
+
+        if world == "emu" or jobs is not None:
+            raise usage("--cluster is for the world sim, and without --jobs")
+        dask.check(cluster)
+    _need()
+    if world == "emu":
+        _privileged()
+    directory = _directory(out, name, world)
+    with ExitStack() as stack:
+        campaign = stack.enter_context(Campaign(experiment, world, quick, directory))
+        if resume:
+            campaign.needed()
+        left = len(campaign.todo())
+        if not json:
+            print(f"{len(campaign.samples)} samples, {len(campaign.samples) - left} done before", file=sys.stderr)
+        from pathcast.cli.progress import samples
+
+        bar = stack.enter_context(ExitStack())
+        try:
+            computed = campaign.run(jobs, cluster, samples(bar, left, lines=True))
+        except BaseException:
+            bar.close()
+            left = len(campaign.todo())
+            print(f"{left} of {len(campaign.samples)} samples are left; the same command continues", file=sys.stderr)
+            raise
+        bar.close()
+        results = campaign.results()
+        found = document(experiment, results, computed, directory.path)
+        campaign.write(results, found)
+    if json:
+        print_json("lab", found)
+    else:
+        _told(found)
+        print(f"results: {directory.path}/results.parquet; the page: pathcast lab report {name} --world {world}")
+    _ended(found, status(found, results))
+
+
+@app.command()
+def report(
+    name: _Name,
+    world: _World = None,
+    readme: Annotated[
+        bool, typer.Option("--readme", help="Also renew README.md and plots/ in the experiment's folder.")
+    ] = False,
+    out: _Out = None,
+    experiments: _Experiments = None,
+    json: Json = False,
+) -> None:
+    """Draw the last run's tables and plots, and one self-contained HTML page; nothing is computed anew."""
+    from pathcast.lab import report as pages
+    from pathcast.lab.campaign import document, load
+
+    experiment, world = _chosen(name, world, experiments)
+    _need("matplotlib", "markdown_it")
+    stored = [(out or _default(name, world)) / "results.parquet"]
+    if out is None:
+        stored.append(experiment.directory / "data" / f"{world}.parquet")
+    source = next((path for path in stored if path.exists()), None)
+    if source is None:
+        raise usage(f"there are no results in `{stored[0].parent}`", f"pathcast lab run {name} --world {world}")
+    results, about = load(source, experiment.plan)
+    if about["plan"] != experiment.plan.text:
+        print("the plan has changed since these results: they are judged by what it says now", file=sys.stderr)
+    directory = _directory(out, name, world)
+    found = document(experiment, results, 0, directory.path)
+    page = pages.write(experiment, results, found, about, directory)
+    written = pages.renew(experiment, results, found, about) if readme else []
+    if json:
+        print_json("lab-report", {**found, "page": str(page), "readme": [str(path) for path in written]})
+        return
+    _told(found)
+    print(f"the page: {page}")
+    for path in written:
+        print(f"renewed: {path}")
+
+
+def _chosen(name: str, world: str | None, experiments: Path | None) -> tuple[Any, str]:
+    from pathcast.lab.experiment import find
+
+    experiment = find(name, experiments)
+    known = experiment.plan.worlds
+    if world is not None and world not in known:
+        raise usage(f"--world `{world}`: {name} has {', '.join(known)}")
+    return experiment, world or known[0]
+
+
+def _need(*packages: str) -> None:
+    from pathcast.lab.simulation import need
+
+    need("joblib", "pandas", "pyarrow", *packages)
+
+
+def _privileged() -> None:
+    from pathcast import doctor
+
+    if lacking := doctor.missing("privilege", "iproute2", "namespaces", "tun", "mptcp"):
+        told = "; ".join(f"{check.name} ({check.detail})" for check in lacking)
+        raise missing(f"the emulator needs {told}", "see `pathcast doctor`, or take --world sim")
+
+
+def _default(name: str, world: str) -> Path:
+    return Path("out") / "lab" / f"{name}-{world}"
+
+
+def _directory(out: Path | None, name: str, world: str) -> Any:
+    from pathcast.lab.rundir import RunDir
+
+    return RunDir(out or _default(name, world))
+
+
+def _told(found: dict[str, Any]) -> None:
+    from rich.table import Table
+
+    table = Table("claim", "statement", "paper", "here", "verdict", "why", show_lines=True)
+    for one in found["claims"]:
+        verdict = _VERDICT[one["holds"]]
+        table.add_row(one["id"], one["text"], one["paper"], one["ours"], verdict, one["reason"] or "")
+    console().print(table)
+
+
+def _ended(found: dict[str, Any], status: Exit) -> None:
+    if found["failed"]:
+        told = f"{found['failed']} of {found['samples']} samples failed"
+        print(f"pathcast: {told}; the first: {found['errors'][0]}", file=sys.stderr)
+    if status != Exit.OK:
+        raise typer.Exit(status)

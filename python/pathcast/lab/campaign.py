@@ -1,0 +1,181 @@
+"""All samples of an experiment's plan in one world: computed once, kept one by one, judged, and written as Parquet.
+
+A sample's key is the hash of its scenario, its world and its version of the code (the extension with every controller,
+the worlds' verbs, the experiment's own files). So the quick subset is part of the whole, and a plan may grow.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pathcast.errors import Exit, PathcastError, usage
+from pathcast.lab import parallel, worker
+from pathcast.lab.experiment import Experiment, Results
+from pathcast.lab.lines import Lines
+from pathcast.lab.plan import Plan, Point
+from pathcast.lab.rundir import RunDir
+
+SCHEMA = "pathcast.lab-sample/1"
+# columns that are ours
+_OWN = ("key", "error", "tries")
+_METADATA = b"pathcast"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One point of the plan, what it depends on, or why there is no such scenario."""
+
+    point: Point
+    key: str
+    scenario: Any
+    error: dict[str, Any] | None
+
+
+class Campaign:
+    """The samples of an experiment in a world, and the directory that they are kept in. Use it in a `with`."""
+
+    def __init__(self, experiment: Experiment, world: str, quick: bool, directory: RunDir) -> None:
+        """Raises PathcastError (exit 2) for a world that is not in the plan, or a plan of which nothing can run."""
+        if world not in experiment.plan.worlds:
+            raise usage(f"--world `{world}`: {experiment.name} has {', '.join(experiment.plan.worlds)}")
+        self.experiment, self.world, self.quick, self.directory = experiment, world, quick, directory
+        self.samples = [self._sample(point) for point in experiment.plan.points(world, quick)]
+        if all(sample.error for sample in self.samples):
+            error = self.samples[0].error if self.samples else None
+            raise usage(f"{experiment.name}: no sample can run: {error['message'] if error else 'the plan has none'}")
+
+    def __enter__(self) -> Campaign:
+        # simulated samples are too many to wait for the disc after each
+        sync_s = 1.0 if self.world == "sim" else 0.0
+        path = self.directory.path / "samples.jsonl"
+        self._lines = Lines(path, lambda line: line.get("schema") == SCHEMA, sync_s).__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._lines.__exit__(*error)
+
+    def todo(self) -> list[Sample]:
+        """Samples that are not finished, each key once, by seed: what is broken off has few seeds everywhere."""
+        stored = self._lines.stored
+        left = {s.key: s for s in self.samples if stored.get(s.key, {"error": True})["error"] is not None}
+        return sorted(left.values(), key=lambda sample: sample.point.get("seed", 0))
+
+    def needed(self) -> None:
+        """Raises PathcastError (exit 2) where there is nothing that could be continued."""
+        if any(sample.key in self._lines.stored for sample in self.samples):
+            return
+        older = "what is there is of another version of the code" if self._lines.stored else "nothing is there"
+        raise usage(f"--resume: no sample of this plan in {self.directory.path}: {older}", "run it without --resume")
+
+    def run(self, jobs: int | None, cluster: str | None = None, done: Callable[[], object] | None = None) -> int:
+        """Computes what is left; returns how many samples that were.
+
+        jobs: processes, None: one a processor; in `emu` it is one. cluster: address of a Dask scheduler.
+        """
+        todo = self.todo()
+        for key, outcome in self._outcomes(todo, jobs, cluster):
+            self._lines.add({"schema": SCHEMA, "key": key, "code": self.experiment.code, **outcome})
+            if done is not None:
+                done()
+        return len(todo)
+
+    def results(self) -> Results:
+        """The finished and the failed samples, in the plan's order."""
+        rows = []
+        for sample in self.samples:
+            line = self._lines.stored[sample.key]
+            values = line["values"] or {}
+            if both := [name for name in (*sample.point, *_OWN) if name in values]:
+                raise usage(f"{self.experiment.name}: sample() returns what the point has: {', '.join(both)}")
+            error = line["error"] and f"{line['error']['code']}: {line['error']['message']}"
+            rows.append({**sample.point, **values, "error": error, "tries": line.get("tries", 1), "key": sample.key})
+        return Results(rows, self.experiment.plan, self.world, self.quick)
+
+    def write(self, results: Results, document: dict[str, Any]) -> None:
+        """Writes `results.parquet`, with all metadata in it, and `run.json`."""
+        about = {
+            "experiment": self.experiment.name,
+            "world": self.world,
+            "quick": self.quick,
+            "code": self.experiment.code,
+            "plan": self.experiment.plan.text,
+        }
+        run = self.directory.run({**about, "result": document})
+        table = _table(results.rows)
+        self.directory.columns("results", table.replace_schema_metadata({_METADATA: run.read_bytes()}))
+
+    def _sample(self, point: Point) -> Sample:
+        try:
+            made = self.experiment.module("samples").scenario(dict(point), self.experiment.plan.setup, self.world)
+            scenario, error = made, None
+        except PathcastError as refusal:
+            scenario, error = {"point": point}, refusal.document()["error"]
+        text = json.dumps([self.world, self.experiment.code, scenario], sort_keys=True, allow_nan=False)
+        return Sample(point, hashlib.sha256(text.encode()).hexdigest(), scenario, error)
+
+    def _outcomes(
+        self, todo: list[Sample], jobs: int | None, cluster: str | None
+    ) -> Iterator[tuple[str, dict[str, Any]]]:
+        refused = [sample for sample in todo if sample.error]
+        yield from ((sample.key, {"error": sample.error, "values": None}) for sample in refused)
+        about = (str(self.experiment.directory), self.experiment.code, self.world)
+        calls = [(*about, sample.key, sample.scenario) for sample in todo if not sample.error]
+        if not calls:
+            return
+        if cluster is not None:
+            from pathcast.lab.cluster import connected
+
+            with connected(cluster, self.experiment):
+                yield from parallel.unordered(worker.compute, calls, -1, "auto", "dask")
+        elif self.world == "emu":
+            yield from (worker.compute(*call) for call in calls)
+        else:
+            jobs = max(1, min(jobs or len(os.sched_getaffinity(0)), len(calls)))
+            yield from parallel.unordered(worker.compute, calls, jobs, "auto")
+
+
+def document(experiment: Experiment, results: Results, computed: int, directory: Path) -> dict[str, Any]:
+    """What `lab run` and `lab report` end with."""
+    errors = [row["error"] for row in results.rows if row["error"] is not None]
+    return {
+        "experiment": experiment.name,
+        "world": results.world,
+        "quick": results.quick,
+        "directory": str(directory),
+        "samples": len(results.rows),
+        "computed": computed,
+        "failed": len(errors),
+        "errors": list(dict.fromkeys(errors))[:10],
+        "claims": experiment.findings(results),
+    }
+
+
+def status(document: dict[str, Any], results: Results) -> Exit:
+    """0; 1 where samples failed; where the emulator was late, and nothing else, 3 if it was so in more than a tenth."""
+    late = sum((row["error"] or "").startswith("late:") for row in results.rows)
+    if late < document["failed"]:
+        return Exit.RUNTIME
+    return Exit.UNTRUSTWORTHY if 10 * late > document["samples"] else Exit.OK
+
+
+def load(path: Path, plan: Plan) -> tuple[Results, dict[str, Any]]:
+    """Results that a run has written, to be judged by `plan`; and their metadata, `run.json` as it was."""
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(path)
+    run = json.loads((table.schema.metadata or {})[_METADATA])
+    return Results(table.to_pylist(), plan, run["world"], run["quick"]), run
+
+
+def _table(rows: Any) -> Any:
+    """Every row has every column; what a point or a failed sample does not have is null."""
+    import pyarrow as pa
+
+    names = dict.fromkeys(name for row in rows for name in row)
+    return pa.table({name: [row.get(name) for row in rows] for name in names})

@@ -1,0 +1,153 @@
+"""An experiment: a folder with plan.toml, samples.py, claims.py, show.py and README.md. docs/lab.md has the contract.
+
+samples.py   scenario(point, setup, world) -> all that a sample depends on; sample(scenario, world) -> its columns
+claims.py    CLAIMS = {id: function(results, claim) -> Finding}
+show.py      TABLES = {name: function(results) -> (header, rows)}, FIGURES = {name: function(results) -> a figure}
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pathcast.errors import usage
+from pathcast.lab import version
+from pathcast.lab.plan import Claim, Plan
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Value = TypeVar("Value")
+# header, rows
+Table = tuple[Sequence[str], Sequence[Sequence[str]]]
+# of no influence on samples
+_JUDGES = ("claims.py", "show.py")
+
+
+class Undecided(Exception):
+    """Raised by a claim's function where the results do not suffice; the text is the reason."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a claim's function found. `holds`: true, false, or None (undecided); the latter two need the reason."""
+
+    ours: str
+    holds: bool | None
+    reason: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.holds is not True and not self.reason:
+            raise ValueError("a claim that does not hold, or is undecided, needs its reason")
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """Finished samples as rows: the point's keys, the sample's columns, `error` (None: it did not fail), `key`."""
+
+    rows: Sequence[Mapping[str, Any]]
+    plan: Plan
+    world: str
+    quick: bool
+    _memory: dict[Any, Any] = field(default_factory=dict)
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The samples that did not fail."""
+        import pandas as pd
+
+        return self.once(lambda _: pd.DataFrame([row for row in self.rows if row["error"] is None]), "frame")
+
+    def once(self, function: Callable[[Results], Value], name: str | None = None) -> Value:
+        """What `function` makes of the results, computed once for all claims, tables and figures that ask."""
+        found = name or function
+        if found not in self._memory:
+            self._memory[found] = function(self)
+        return self._memory[found]
+
+    def swapped(self, column: str, a: Any, b: Any) -> Results:
+        """The same samples with two labels of a column exchanged: what no claim about the two may survive."""
+        other = {a: b, b: a}
+        rows = [{**row, column: other.get(row[column], row[column])} if column in row else row for row in self.rows]
+        return Results(rows, self.plan, self.world, self.quick)
+
+
+class Experiment:
+    """One folder. Its modules are imported when they are asked for."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory.resolve()
+        self.name = directory.name
+        self.plan = Plan.load(directory / "plan.toml")
+
+    @functools.cached_property
+    def code(self) -> str:
+        """What samples depend on beside their scenarios: the extension, the worlds' verbs, the experiment's files."""
+        own = [p for p in self.directory.glob("*.py") if p.name not in _JUDGES and not p.name.startswith("test_")]
+        return "-".join(part[:16] for part in (version.code(), version.worlds(), version.files(own)))
+
+    def module(self, name: str) -> ModuleType:
+        """`samples`, `claims` or `show`, as a module of a package of its own, so that it may import its neighbours."""
+        return import_module(f"{self._package}.{name}")
+
+    @functools.cached_property
+    def _package(self) -> str:
+        name = "pathcast_experiment_" + "".join(c if c.isalnum() else "_" for c in str(self.directory))
+        if name not in sys.modules:
+            sys.modules[name] = package = ModuleType(name)
+            package.__path__ = [str(self.directory)]
+        return name
+
+    def findings(self, results: Results) -> list[dict[str, Any]]:
+        """Every claim of the results' world with its verdict, as the command's document has it."""
+        functions = self.module("claims").CLAIMS
+        planned = {claim.id for claim in self.plan.claims}
+        if planned != set(functions):
+            odd = ", ".join(sorted(planned ^ set(functions)))
+            raise usage(f"{self.name}: plan.toml and claims.py do not have the same claims: {odd}")
+        return [_judged(functions[one.id], results, one) for one in self.plan.claims if results.world in one.worlds]
+
+
+def _judged(
+    function: Callable[[Results, Claim], Finding],
+    results: Results,
+    claim: Claim,
+) -> dict[str, Any]:
+    try:
+        found = function(results, claim)
+    except Undecided as reason:
+        found = Finding("undecided", None, str(reason))
+    about = {"id": claim.id, "text": claim.text, "paper": claim.paper}
+    return {**about, "ours": found.ours, "holds": found.holds, "reason": found.reason}
+
+
+def experiments(directory: Path | None = None) -> dict[str, Path]:
+    """Folders of experiments by name: of `directory`, else of the checkout that this process runs in or comes from.
+
+    Raises PathcastError (exit 2) where there are none.
+    """
+    if directory is not None:
+        places = [directory]
+    else:
+        here = Path.cwd()
+        places = [place / "experiments" for place in (here, *here.parents, Path(__file__).resolve().parents[3])]
+    for place in places:
+        found = {path.parent.name: path.parent for path in sorted(place.glob("*/plan.toml"))}
+        if found:
+            return found
+    hint = "run it inside a checkout of pathcast, or give --experiments DIR"
+    raise usage(f"no experiments in `{places[0]}`" + ("" if directory else " or above it"), hint)
+
+
+def find(name: str, directory: Path | None = None) -> Experiment:
+    """The experiment of that name; raises PathcastError (exit 2) that names those that there are."""
+    known = experiments(directory)
+    if name not in known:
+        raise usage(f"there is no experiment `{name}`; known: {', '.join(known)}", "see `pathcast lab list`")
+    return Experiment(known[name])

@@ -1,0 +1,137 @@
+"""An experiment's plan.toml: its grids of points, and what is claimed, with statistic, threshold and seeds.
+
+The plan is data. `[setup]` belongs to the experiment alone; all else is checked here. docs/lab.md has the format.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pathcast.errors import usage
+
+SCHEMA = "pathcast.plan/1"
+WORLDS = ("sim", "emu")
+_TOP = ("schema", "title", "paper", "worlds", "setup", "grid", "claim")
+_GRID = ("name", "worlds", "over", "quick", *WORLDS)
+_CLAIM = ("id", "text", "paper", "statistic", "threshold", "seeds", "worlds")
+_RANGE = re.compile(r"(\d+)\.\.(\d+)")
+
+# the values of one sample's keys; "grid" is the grid's name
+Point = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A finding of the paper as it is judged; it stands here before the whole run."""
+
+    id: str
+    text: str
+    # what the paper says
+    paper: str
+    # what is computed from the results, and what it is held against
+    statistic: str
+    threshold: Any
+    seeds: tuple[int, ...]
+    worlds: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A checked plan.toml."""
+
+    title: str
+    paper: str
+    worlds: tuple[str, ...]
+    setup: Mapping[str, Any]
+    grids: tuple[Mapping[str, Any], ...]
+    claims: tuple[Claim, ...]
+    # the text of the file
+    text: str
+
+    @classmethod
+    def load(cls, path: Path) -> Plan:
+        """Reads a file; raises PathcastError (exit 2) that names it and what is wrong."""
+        try:
+            text = path.read_text(encoding="utf-8")
+            return cls.parse(text)
+        except OSError as error:
+            raise usage(f"cannot read `{path}`: {error.strerror}") from None
+        except (ValueError, TypeError) as error:  # TOMLDecodeError and UnicodeDecodeError are ValueErrors
+            raise usage(f"`{path}`: {error}", "the format is in docs/lab.md") from None
+
+    @classmethod
+    def parse(cls, text: str) -> Plan:
+        """Raises ValueError."""
+        data = tomllib.loads(text)
+        _known("the plan", data, _TOP, _TOP[:4])
+        if data["schema"] != SCHEMA:
+            raise ValueError(f"schema is `{data['schema']}`; this version reads `{SCHEMA}`")
+        worlds = _worlds("the plan", data["worlds"], WORLDS)
+        grids = tuple(data.get("grid", ()))
+        for grid in grids:
+            _known("a [[grid]]", grid, _GRID, ("name", "over"))
+            where = f"grid `{grid['name']}`"
+            _worlds(where, grid.get("worlds", worlds), worlds)
+            for part in ("quick", *WORLDS):
+                if part == "quick" and grid.get(part) is False:
+                    continue
+                _known(f"{where}, {part}", grid.get(part, {}), tuple(grid["over"]), ())
+            for table in (grid["over"], grid.get("quick") or {}, *(grid.get(world, {}) for world in WORLDS)):
+                for key, values in table.items():
+                    if not _values(values):
+                        raise ValueError(f"{where}: `{key}` has no value")
+        names = [grid["name"] for grid in grids]
+        if not names or len(set(names)) < len(names):
+            raise ValueError("a plan needs one [[grid]] or more, each with a name of its own")
+        claims = tuple(_claim(one, worlds) for one in data.get("claim", ()))
+        if len({claim.id for claim in claims}) < len(claims):
+            raise ValueError("two claims have the same id")
+        return cls(data["title"], data["paper"], worlds, data.get("setup", {}), grids, claims, text)
+
+    def points(self, world: str, quick: bool = False) -> Iterator[Point]:
+        """All samples of a world, grid by grid, the last key changing fastest; quick: the quick subset."""
+        for grid in self.grids:
+            if world not in grid.get("worlds", self.worlds) or (quick and grid.get("quick") is False):
+                continue
+            over = {**grid["over"], **grid.get(world, {}), **((grid.get("quick") or {}) if quick else {})}
+            for values in itertools.product(*(_values(value) for value in over.values())):
+                yield {"grid": grid["name"], **dict(zip(over, values, strict=True))}
+
+
+def _values(written: Any) -> tuple[Any, ...]:
+    """A list as it is; `"1..8"` is 1 to 8; anything else is one value."""
+    if isinstance(written, list):
+        return tuple(written)
+    if isinstance(written, str) and (both := _RANGE.fullmatch(written)):
+        return tuple(range(int(both[1]), int(both[2]) + 1))
+    return (written,)
+
+
+def _known(where: str, table: Any, allowed: tuple[str, ...], needed: tuple[str, ...]) -> None:
+    if not isinstance(table, dict):
+        raise ValueError(f"{where} is not a table")
+    for key in table:
+        if key not in allowed:
+            raise ValueError(f"{where} has no key `{key}`; allowed: {', '.join(allowed)}")
+    for key in needed:
+        if key not in table:
+            raise ValueError(f"{where} lacks `{key}`")
+
+
+def _worlds(where: str, written: Any, allowed: tuple[str, ...]) -> tuple[str, ...]:
+    if not isinstance(written, list | tuple) or not written or any(one not in allowed for one in written):
+        raise ValueError(f"{where}: worlds is {written!r}; a list of {', '.join(allowed)} is wanted")
+    return tuple(written)
+
+
+def _claim(data: Any, worlds: tuple[str, ...]) -> Claim:
+    _known("a [[claim]]", data, _CLAIM, _CLAIM[:5])
+    where = f"claim `{data['id']}`"
+    seeds = tuple(one for part in _values(data.get("seeds", [])) for one in _values(part))
+    return Claim(**{**data, "seeds": seeds, "worlds": _worlds(where, data.get("worlds", worlds), worlds)})

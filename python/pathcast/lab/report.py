@@ -1,0 +1,131 @@
+"""An experiment's tables, plots and verdicts: renewed inside its README.md, and as one self-contained HTML page.
+
+README.md is the experiment's text. What stands between `<!-- lab: WORLD claims -->` (or `run`, `table NAME`,
+`figure NAME`) and `<!-- end -->` is made from the results of that world.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from pathcast.errors import usage
+from pathcast.lab.experiment import Experiment, Results, Table
+from pathcast.lab.rundir import RunDir
+from pathcast.lab.style import PAGE, style
+
+_BLOCK = re.compile(r"(<!-- lab: (\w+) (\w+)(?: ([\w-]+))? -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+_IMAGE = re.compile(r'src="([^":]+\.svg)"')
+_CSS = "th, td { text-align: left; vertical-align: top; padding-right: .8rem }"
+_VERDICT = {True: "holds", False: "**does not hold**", None: "undecided"}
+
+
+def write(
+    experiment: Experiment, results: Results, document: Mapping[str, Any], run: Mapping[str, Any], directory: RunDir
+) -> Path:
+    """Writes tables (CSV), plots (SVG, PNG) and `index.html` into the run's directory; returns the page."""
+    tables, figures = _shown(experiment, results)
+    for name, (header, rows) in tables.items():
+        directory.table(name, header, rows)
+    files = {}
+    with style():
+        for name, draw in figures.items():
+            files[name] = directory.figure(name, draw(results))[0]
+    text = _filled(experiment, results.world, _blocks(results, document, run, tables, files))
+    return directory.text("index.html", _page(experiment, text))
+
+
+def renew(experiment: Experiment, results: Results, document: Mapping[str, Any], run: Mapping[str, Any]) -> list[Path]:
+    """Renews README.md and `plots/` of the experiment's folder; returns what was written.
+
+    Raises PathcastError (exit 2) for results of a quick run: what stands there is of the whole.
+    """
+    if results.quick:
+        raise usage(f"--readme: these results are of a quick run; first `pathcast lab run {experiment.name}`")
+    tables, figures = _shown(experiment, results)
+    plots = RunDir(experiment.directory / "plots")
+    files = {}
+    with style():
+        for name, draw in figures.items():
+            svg, png = plots.figure(f"{results.world}-{name}", draw(results))
+            png.unlink()
+            files[name] = svg.relative_to(experiment.directory)
+    text = _filled(experiment, results.world, _blocks(results, document, run, tables, files))
+    readme = RunDir(experiment.directory).text("README.md", text)
+    return [readme, *(experiment.directory / file for file in files.values())]
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table as documents have it."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+
+
+def _shown(experiment: Experiment, results: Results) -> tuple[dict[str, Table], dict[str, Callable[[Results], Any]]]:
+    show = experiment.module("show")
+    return {name: make(results) for name, make in show.TABLES.items()}, show.FIGURES
+
+
+def _blocks(
+    results: Results,
+    document: Mapping[str, Any],
+    run: Mapping[str, Any],
+    tables: Mapping[str, Table],
+    files: Mapping[str, Path],
+) -> dict[tuple[str, str | None], str]:
+    """Markdown by kind and name."""
+    claims = [
+        (c["id"], c["text"], c["paper"], c["ours"], _VERDICT[c["holds"]], c["reason"] or "") for c in document["claims"]
+    ]
+    about = (
+        f"{document['samples']} samples in world `{results.world}`{' (the quick subset)' if results.quick else ''}, "
+        f"{document['failed']} failed; pathcast {run['versions'].get('pathcast', 'of a checkout')}, "
+        f"code `{run['code']}`.\n"
+    )
+    found: dict[tuple[str, str | None], str] = {
+        ("claims", None): markdown(("claim", "statement", "paper", "here", "verdict", "why"), claims),
+        ("run", None): about,
+    }
+    found |= {("table", name): markdown(*table) for name, table in tables.items()}
+    return found | {("figure", name): f"![{name}]({file})\n" for name, file in files.items()}
+
+
+def _filled(experiment: Experiment, world: str, blocks: Mapping[tuple[str, str | None], str]) -> str:
+    """The README with the blocks of `world` renewed; an experiment without one gets all blocks under its title."""
+    readme = experiment.directory / "README.md"
+    if readme.exists():
+        text = readme.read_text(encoding="utf-8")
+    else:
+        every = (f"<!-- lab: {world} {kind}{f' {name}' if name else ''} -->\n<!-- end -->" for kind, name in blocks)
+        text = "\n\n".join((f"# {experiment.plan.title}", experiment.plan.paper, *every)) + "\n"
+
+    def fill(match: re.Match[str]) -> str:
+        start, of, kind, name, old, end = match.groups()
+        if of != world:
+            return start + old + end
+        if (kind, name) not in blocks:
+            raise usage(f"{readme}: there is no `{' '.join(filter(None, (kind, name)))}` to put there")
+        return f"{start}\n{blocks[kind, name]}\n{end}"
+
+    return _BLOCK.sub(fill, text)
+
+
+def _page(experiment: Experiment, text: str) -> str:
+    from markdown_it import MarkdownIt
+
+    def inline(match: re.Match[str]) -> str:
+        # a plot of this run has its whole path, one of another world that of the README
+        data = base64.b64encode((experiment.directory / match[1]).read_bytes()).decode()
+        return f'src="data:image/svg+xml;base64,{data}"'
+
+    body = _IMAGE.sub(inline, MarkdownIt("commonmark").enable("table").render(text))
+    body = body.replace("<table>", '<div class="scroll"><table>').replace("</table>", "</table></div>")
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>{escape(experiment.plan.title)}</title><style>{PAGE}{_CSS}</style></head><body>
+{body}</body></html>
+"""

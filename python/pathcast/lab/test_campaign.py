@@ -1,0 +1,347 @@
+"""Campaigns of a toy experiment: keys, resuming, failures, verdicts, Parquet, a real cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from pathcast.errors import Exit, PathcastError
+from pathcast.lab import worker
+from pathcast.lab.campaign import Campaign, document, load, status
+from pathcast.lab.experiment import Experiment, Finding, Results, experiments, find
+from pathcast.lab.rundir import RunDir
+
+PLAN = """
+schema = "pathcast.plan/1"
+title = "Toys"
+paper = "A paper"
+worlds = ["sim", "emu"]
+[setup]
+factor = 10
+[[grid]]
+name = "main"
+[grid.over]
+control = ["quick", "slow"]
+seed = "1..3"
+[grid.quick]
+seed = 1
+[[claim]]
+id = "core-slow"
+text = "slow is slower"
+paper = "it is"
+statistic = "difference of means"
+threshold = 0
+"""
+SAMPLES = """
+import os
+from pathcast.errors import PathcastError
+from .more import value
+
+def scenario(point, setup, world):
+    return {"about": [point["control"], point["seed"]], "factor": setup["factor"]}
+
+def sample(scenario, world):
+    control, seed = scenario["about"]
+    with open(__file__ + ".log", "a") as log:
+        log.write(f"{control} {seed} {world}\\n")
+    return {"time_s": value(control, seed) * scenario["factor"], "pid": os.getpid()}
+"""
+CLAIMS = """
+from pathcast.lab.experiment import Finding, Undecided
+
+def slow(results, claim):
+    means = results.frame.groupby("control")["time_s"].mean() if len(results.frame) else {}
+    if len(means) < 2:
+        raise Undecided("one of them has no result")
+    more = means["slow"] - means["quick"]
+    return Finding(f"{more:g}", bool(more > claim.threshold), f"it is {more:g}")
+
+CLAIMS = {"core-slow": slow}
+"""
+MORE = """
+def value(control, seed):
+    return seed * (2 if control == "slow" else 1)
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_worker_outlives_its_tests():
+    yield
+    from joblib.externals.loky import get_reusable_executor
+
+    get_reusable_executor().shutdown(wait=True)
+
+
+@pytest.fixture
+def toy(tmp_path):
+    """The folder of an experiment."""
+    folder = tmp_path / "experiments" / "toy-one"
+    folder.mkdir(parents=True)
+    for name, text in (("plan.toml", PLAN), ("samples.py", SAMPLES), ("claims.py", CLAIMS), ("more.py", MORE)):
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.fixture
+def run(toy, tmp_path, monkeypatch):
+    """Runs the toy; returns its document and results."""
+
+    def go(world="sim", quick=False, jobs=1, cluster=None, out="out"):
+        worker._experiment.cache_clear()
+        experiment = Experiment(toy)
+        for name in ("samples", "claims", "more"):
+            monkeypatch.delitem(__import__("sys").modules, f"{experiment._package}.{name}", raising=False)
+        with Campaign(experiment, world, quick, RunDir(tmp_path / out)) as campaign:
+            computed = campaign.run(jobs, cluster)
+            results = campaign.results()
+            found = document(experiment, results, computed, tmp_path / out)
+            campaign.write(results, found)
+        return found, results
+
+    return go
+
+
+def computed(toy):
+    log = toy / "samples.py.log"
+    return sorted(log.read_text().splitlines()) if log.exists() else []
+
+
+def test_everything_is_computed_once_and_judged(toy, run):
+    found, results = run(jobs=2)
+    assert (found["samples"], found["computed"], found["failed"]) == (6, 6, 0)
+    assert [(row["control"], row["seed"], row["time_s"]) for row in results.rows][3:] == [
+        ("slow", 1, 20),
+        ("slow", 2, 40),
+        ("slow", 3, 60),
+    ]
+    assert found["claims"] == [
+        {
+            "id": "core-slow",
+            "text": "slow is slower",
+            "paper": "it is",
+            "ours": "20",
+            "holds": True,
+            "reason": "it is 20",
+        }
+    ]
+    assert len(computed(toy)) == 6
+    again, _ = run()
+    assert again["computed"] == 0
+    assert again["claims"] == found["claims"]
+    assert len(computed(toy)) == 6
+
+
+def test_the_quick_subset_is_part_of_the_whole(run):
+    quick, results = run(quick=True)
+    assert (quick["samples"], quick["computed"], quick["quick"]) == (2, 2, True)
+    assert [row["seed"] for row in results.rows] == [1, 1]
+    assert run()[0]["computed"] == 4
+
+
+def test_keys_hold_scenario_world_and_code_but_no_claims(toy, run):
+    run()
+    (toy / "claims.py").write_text(CLAIMS + "\n# other words\n")
+    (toy / "plan.toml").write_text(PLAN.replace("it is", "it was").replace("1..3", "1..4"))
+    assert run()[0]["computed"] == 2
+    (toy / "plan.toml").write_text(PLAN.replace("factor = 10", "factor = 20"))
+    assert run()[0]["computed"] == 6
+    (toy / "more.py").write_text(MORE.replace("seed *", "1 + seed *"))
+    found, results = run()
+    assert found["computed"] == 6
+    assert results.rows[0]["time_s"] == 40
+
+
+def test_a_run_that_was_broken_off_goes_on(toy, run, tmp_path):
+    experiment = Experiment(toy)
+
+    class Stop(Exception):
+        pass
+
+    done = []
+
+    def stop():
+        done.append(1)
+        if len(done) == 4:
+            raise Stop
+
+    with Campaign(experiment, "sim", False, RunDir(tmp_path / "out")) as campaign:
+        with pytest.raises(Stop):
+            campaign.run(1, done=stop)
+        assert len(campaign.todo()) == 2
+    # seed by seed: what is there is comparable
+    assert computed(toy)[:4] == ["quick 1 sim", "quick 2 sim", "slow 1 sim", "slow 2 sim"]
+    before = len(computed(toy))
+    assert run()[0]["computed"] == 2
+    assert len(computed(toy)) == before + 2
+
+
+def test_resume_wants_something_to_continue(toy, run, tmp_path):
+    def needed():
+        with Campaign(Experiment(toy), "sim", False, RunDir(tmp_path / "out")) as campaign:
+            campaign.needed()
+
+    with pytest.raises(PathcastError, match="nothing is there"):
+        needed()
+    run(quick=True)
+    needed()
+    (toy / "more.py").write_text(MORE + "\n# changed\n")
+    with pytest.raises(PathcastError, match="another version") as error:
+        needed()
+    assert error.value.exit == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("raise PathcastError('odd', 'no way')", "odd: no way"),
+        ("raise MemoryError('no more')", "internal: MemoryError: no more"),
+        ("return {'time_s': float('nan')}", "internal: ValueError"),
+        ("return {'time_s': object()}", "internal: TypeError"),
+    ],
+)
+def test_a_failed_sample_is_kept_the_rest_goes_on_and_the_next_run_tries_it_again(toy, run, line, words):
+    broken = SAMPLES.replace(
+        "    with open", f"    if scenario['about'] == ['slow', 2]:\n        {line}\n    with open"
+    )
+    (toy / "samples.py").write_text(broken)
+    found, results = run(jobs=2)
+    assert (found["samples"], found["failed"]) == (6, 1)
+    assert found["errors"][0].startswith(words)
+    assert [row["error"] is None for row in results.rows] == [True] * 4 + [False, True]
+    assert len(results.frame) == 5
+    assert status(found, results) == Exit.RUNTIME
+    assert run()[0]["computed"] == 1
+
+
+def test_scenarios_that_are_refused_are_failed_samples_and_all_of_them_a_refusal(toy, run):
+    refusal = "    if point['seed'] > {}:\n        raise PathcastError('odd', 'no such seed')\n    return {{\"about\""
+    (toy / "samples.py").write_text(SAMPLES.replace('    return {"about"', refusal.format(2)))
+    found, _ = run()
+    assert (found["failed"], found["errors"]) == (2, ["odd: no such seed"])
+    (toy / "samples.py").write_text(SAMPLES.replace('    return {"about"', refusal.format(0)))
+    with pytest.raises(PathcastError, match="no such seed") as error:
+        run()
+    assert error.value.exit == 2
+
+
+def test_columns_that_a_point_has_are_refused(toy, run):
+    (toy / "samples.py").write_text(SAMPLES.replace('"pid"', '"seed"'))
+    with pytest.raises(PathcastError, match="seed"):
+        run()
+
+
+def test_a_claim_without_the_samples_that_it_needs_is_undecided(toy, run):
+    (toy / "plan.toml").write_text(PLAN.replace('["quick", "slow"]', '["quick"]'))
+    (claim,) = run()[0]["claims"]
+    assert (claim["holds"], claim["reason"]) == (None, "one of them has no result")
+
+
+def test_plan_and_functions_have_the_same_claims(toy, run):
+    (toy / "claims.py").write_text(CLAIMS.replace('{"core-slow"', '{"core-fast"'))
+    with pytest.raises(PathcastError, match="core-fast, core-slow"):
+        run()
+
+
+def test_a_verdict_other_than_true_needs_its_reason():
+    assert Finding("2 s", True).reason is None
+    for holds in (False, None):
+        with pytest.raises(ValueError, match="reason"):
+            Finding("2 s", holds)
+
+
+def test_swapped_labels_make_the_claim_false(toy, run):
+    results = run()[1]
+    (claim,) = Experiment(toy).findings(results.swapped("control", "quick", "slow"))
+    assert claim["holds"] is False
+    assert [row["control"] for row in results.rows].count("slow") == 3
+
+
+def test_parquet_has_the_results_and_all_metadata(toy, run, tmp_path):
+    found, results = run()
+    loaded, about = load(tmp_path / "out" / "results.parquet", Experiment(toy).plan)
+    assert loaded.rows == [dict(row) for row in results.rows]
+    assert (loaded.world, loaded.quick) == ("sim", False)
+    assert (about["plan"], about["code"], about["experiment"]) == (PLAN, Experiment(toy).code, "toy-one")
+    assert {"command", "versions", "host", "started_unix_s"} <= set(about)
+    assert json.loads((tmp_path / "out" / "run.json").read_text())["result"] == json.loads(json.dumps(found))
+
+
+LATE = """
+    tries = len(open(__file__ + ".log").readlines())
+    if seed == 2 and tries % {} != 0:
+        raise PathcastError("late", "late by 2 ms")
+    return"""
+
+
+def test_in_the_emulator_samples_run_here_one_by_one_and_late_ones_are_repeated(toy, run):
+    (toy / "plan.toml").write_text(PLAN.replace('["quick", "slow"]', '"slow"').replace("1..3", "2..2"))
+    (toy / "samples.py").write_text(SAMPLES.replace('\n    return {"time', LATE.format(3) + ' {"time'))
+    found, results = run("emu", jobs=None)
+    assert (found["failed"], results.rows[0]["tries"], results.rows[0]["pid"]) == (0, 3, os.getpid())
+    assert computed(toy) == ["slow 2 emu"] * 3
+
+
+def test_late_samples_are_left_out_and_more_than_a_tenth_are_not_trustworthy(toy, run):
+    (toy / "plan.toml").write_text(PLAN.replace("1..3", "1..10"))
+    (toy / "samples.py").write_text(SAMPLES.replace('\n    return {"time', LATE.format(1000) + ' {"time'))
+    found, results = run("emu", jobs=None)
+    assert (found["samples"], found["failed"]) == (20, 2)
+    assert status(found, results) == Exit.OK
+    (toy / "plan.toml").write_text(PLAN.replace("1..3", "1..9"))
+    found, results = run("emu", jobs=None)
+    assert status(found, results) == Exit.UNTRUSTWORTHY
+
+
+def test_a_real_cluster_of_two_workers(toy, run):
+    from distributed import LocalCluster
+
+    (toy / "plan.toml").write_text(PLAN.replace("1..3", "1..20"))
+    (toy / "samples.py").write_text(
+        SAMPLES.replace('    return {"time', "    __import__('time').sleep(0.05)\n    return {\"time")
+    )
+    options = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
+    with LocalCluster(**options, silence_logs=50) as cluster:
+        found, results = run(jobs=None, cluster=cluster.scheduler_address)
+    assert (found["samples"], found["computed"], found["failed"]) == (40, 40, 0)
+    pids = {row["pid"] for row in results.rows}
+    assert len(pids) == 2
+    assert os.getpid() not in pids
+    assert run()[0]["computed"] == 0
+
+
+def test_a_cluster_that_is_not_there_is_an_error(run, monkeypatch):
+    from pathcast.lab import cluster
+
+    monkeypatch.setattr(cluster, "PATIENCE_S", 0.3)
+    with pytest.raises(PathcastError, match=r"127.0.0.1:1\b") as error:
+        run(jobs=None, cluster="tcp://127.0.0.1:1")
+    assert (error.value.code, error.value.exit) == ("cluster", 1)
+
+
+def test_a_worker_with_other_code_computes_nothing(toy):
+    key, outcome = worker.compute(str(toy), "another", "sim", "k", {"about": ["slow", 1], "factor": 1})
+    assert (key, outcome["error"]["code"]) == ("k", "code")
+    assert computed(toy) == []
+
+
+def test_experiments_are_found_in_the_checkout_or_where_it_is_said(toy, tmp_path, monkeypatch):
+    assert experiments(toy.parent) == {"toy-one": toy}
+    inside = tmp_path / "a" / "b"
+    inside.mkdir(parents=True)
+    monkeypatch.chdir(inside)
+    assert find("toy-one").name == "toy-one"
+    with pytest.raises(PathcastError, match=r"`nosuch`; known: toy-one"):
+        find("nosuch")
+    with pytest.raises(PathcastError, match="no experiments") as error:
+        experiments(inside)
+    assert error.value.exit == 2
+
+
+def test_results_remember_what_was_asked_of_them_once():
+    calls = []
+    results = Results([], None, "sim", False)
+    for _ in range(2):
+        results.once(lambda _: calls.append(1) or 7, "seven")
+    assert calls == [1]

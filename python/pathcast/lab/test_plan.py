@@ -1,0 +1,98 @@
+"""Plans: points, ranges, worlds, the quick subset, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from pathcast.errors import PathcastError
+from pathcast.lab.plan import Plan
+
+PLAN = """
+schema = "pathcast.plan/1"
+title = "A title"
+paper = "A paper"
+worlds = ["sim", "emu"]
+
+[[grid]]
+name = "main"
+[grid.over]
+size = ["1KB", "2KB"]
+n = "1..3"
+seed = "1..10"
+[grid.quick]
+seed = 1
+[grid.emu]
+size = "1KB"
+
+[[grid]]
+name = "more"
+worlds = ["sim"]
+quick = false
+[grid.over]
+x = 0.5
+
+[[claim]]
+id = "core-one"
+text = "it is so"
+paper = "yes"
+statistic = "a mean"
+threshold = 0.1
+seeds = ["1..3", 7]
+"""
+
+
+def test_points_are_the_product_the_last_key_the_fastest():
+    plan = Plan.parse(PLAN)
+    points = list(plan.points("sim"))
+    assert len(points) == 2 * 3 * 10 + 1
+    assert points[0] == {"grid": "main", "size": "1KB", "n": 1, "seed": 1}
+    assert points[1]["seed"] == 2
+    assert points[-1] == {"grid": "more", "x": 0.5}
+
+
+def test_worlds_and_the_quick_subset():
+    plan = Plan.parse(PLAN)
+    assert len(list(plan.points("emu"))) == 30
+    assert len(list(plan.points("sim", quick=True))) == 6
+    quick = [tuple(point.items()) for point in plan.points("emu", quick=True)]
+    assert set(quick) < {tuple(point.items()) for point in plan.points("emu")}
+
+
+def test_claims_have_their_seeds_and_worlds():
+    (claim,) = Plan.parse(PLAN).claims
+    assert claim.seeds == (1, 2, 3, 7)
+    assert claim.worlds == ("sim", "emu")
+    assert claim.threshold == 0.1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("pathcast.plan/1", "pathcast.plan/2", "pathcast.plan/2"),
+        ('title = "A title"', "", "lacks `title`"),
+        ('title = "A title"', 'titel = "A title"', "titel"),
+        ('["sim", "emu"]', '["host"]', "host"),
+        ('["sim", "emu"]', "[]", "worlds"),
+        ('worlds = ["sim"]', 'worlds = ["host"]', "grid `more`"),
+        ('name = "more"', 'name = "main"', "name of its own"),
+        ('n = "1..3"', "n = []", "`n` has no value"),
+        ("seed = 1\n", "sed = 1\n", "sed"),
+        ("quick = false", "quick = true", "not a table"),
+        ('statistic = "a mean"', "", "lacks `statistic`"),
+        ("[[claim]]", "[[clame]]", "clame"),
+        ("[grid.over]\nx", "[grid.under]\nx", "under"),
+        ('title = "A title"', "title =", "line 3"),
+    ],
+)
+def test_plans_that_are_refused_name_what_is_wrong(tmp_path, old, new, words):
+    file = tmp_path / "plan.toml"
+    file.write_text(PLAN.replace(old, new))
+    with pytest.raises(PathcastError, match=words) as error:
+        Plan.load(file)
+    assert error.value.exit == 2
+    assert str(file) in error.value.message
+
+
+def test_a_plan_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(PathcastError, match="cannot read"):
+        Plan.load(tmp_path / "plan.toml")

@@ -1,0 +1,56 @@
+"""One sample of an experiment, in whatever process and on whatever machine."""
+
+from __future__ import annotations
+
+import functools
+import json
+from pathlib import Path
+from typing import Any
+
+from pathcast.errors import PathcastError
+from pathcast.lab.experiment import Experiment
+from pathcast.lab.turns import turn
+
+# in the emulator a sample whose packets were late is tried again
+TRIES = 3
+
+
+@functools.lru_cache(maxsize=4)
+def _experiment(directory: str) -> Experiment:
+    return Experiment(Path(directory))
+
+
+def code(directory: str) -> str:
+    """The version of the code that samples would be computed with here."""
+    return Experiment(Path(directory)).code
+
+
+def compute(directory: str, version: str, world: str, key: str, scenario: Any) -> tuple[str, dict[str, Any]]:
+    """The sample's key and outcome: `values`, or the `error` in their place; whatever fails is an outcome too."""
+    try:
+        experiment = _experiment(directory)
+        if experiment.code != version:
+            raise PathcastError("code", "this worker has another version of pathcast or of the experiment")
+        function = experiment.module("samples").sample
+        values, tries = _tried(function, scenario) if world == "emu" else (function(scenario, world), 1)
+        json.dumps(values, allow_nan=False)
+    except Exception as failure:
+        if not isinstance(failure, PathcastError):
+            failure = PathcastError("internal", f"{type(failure).__name__}: {failure}")
+        elif failure.code == "interrupted":
+            raise
+        return key, {"error": failure.document()["error"], "values": None}
+    return key, {"error": None, "values": values, **({"tries": tries} if tries > 1 else {})}
+
+
+def _tried(function: Any, scenario: Any) -> tuple[dict[str, Any], int]:
+    """In the emulator: with a turn on this machine, the second and third time alone on it."""
+    for attempt in range(1, TRIES):
+        try:
+            with turn(alone=attempt > 1):
+                return function(scenario, "emu"), attempt
+        except PathcastError as error:
+            if error.code != "late":
+                raise
+    with turn(alone=True):
+        return function(scenario, "emu"), TRIES
