@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 # header, rows
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]
-# of no influence on samples
-_JUDGES = ("claims.py", "show.py")
 
 
 class Undecided(Exception):
@@ -88,13 +86,25 @@ class Experiment:
 
     @functools.cached_property
     def code(self) -> str:
-        """What samples depend on beside their scenarios: the extension, the worlds' verbs, the experiment's files."""
-        own = [p for p in self.directory.glob("*.py") if p.name not in _JUDGES and not p.name.startswith("test_")]
-        return "-".join(part[:16] for part in (version.code(), version.worlds(), version.files(own)))
+        """What samples depend on beside their scenarios: the extension, the worlds' verbs, samples.py and its imports.
+
+        Raises PathcastError (exit 2) as `module`.
+        """
+        self.module("samples")
+        own = version.files(version.imported(self.directory / "samples.py"))
+        return "-".join(part[:16] for part in (version.code(), version.worlds(), own))
 
     def module(self, name: str) -> ModuleType:
-        """`samples`, `claims` or `show`, as a module of a package of its own, so that it may import its neighbours."""
-        return import_module(f"{self._package}.{name}")
+        """`samples`, `claims` or `show`, as a module of a package of its own, so that it may import its neighbours.
+
+        Raises PathcastError (exit 2) if it is not there, or Python does not understand it.
+        """
+        if not (self.directory / f"{name}.py").exists():
+            raise usage(f"{self.name} has no {name}.py", "what an experiment owes is in docs/lab.md")
+        try:
+            return import_module(f"{self._package}.{name}")
+        except SyntaxError as error:
+            raise usage(f"{self.name}: {name}.py, line {error.lineno}: {error.msg}") from None
 
     @functools.cached_property
     def _package(self) -> str:

@@ -34,9 +34,9 @@ def write(
     files = {}
     with style():
         for name, draw in figures.items():
-            files[name] = directory.figure(name, draw(results))[0]
-    text = _filled(experiment, results.world, _blocks(results, document, run, tables, files))
-    return directory.text("index.html", _page(experiment, text))
+            files[_plot(results.world, name)] = directory.figure(name, draw(results))[0]
+    text = _filled(experiment, results.world, _blocks(results, document, run, tables, figures))
+    return directory.text("index.html", _page(experiment, text, files))
 
 
 def renew(experiment: Experiment, results: Results, document: Mapping[str, Any], run: Mapping[str, Any]) -> list[Path]:
@@ -53,10 +53,10 @@ def renew(experiment: Experiment, results: Results, document: Mapping[str, Any],
         for name, draw in figures.items():
             svg, png = plots.figure(f"{results.world}-{name}", draw(results))
             png.unlink()
-            files[name] = svg.relative_to(experiment.directory)
-    text = _filled(experiment, results.world, _blocks(results, document, run, tables, files))
+            files[_plot(results.world, name)] = svg
+    text = _filled(experiment, results.world, _blocks(results, document, run, tables, figures))
     readme = RunDir(experiment.directory).text("README.md", text)
-    return [readme, *(experiment.directory / file for file in files.values())]
+    return [readme, *files.values()]
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -75,7 +75,7 @@ def _blocks(
     document: Mapping[str, Any],
     run: Mapping[str, Any],
     tables: Mapping[str, Table],
-    files: Mapping[str, Path],
+    figures: Iterable[str],
 ) -> dict[tuple[str, str | None], str]:
     """Markdown by kind and name."""
     claims = [
@@ -91,7 +91,12 @@ def _blocks(
         ("run", None): about,
     }
     found |= {("table", name): markdown(*table) for name, table in tables.items()}
-    return found | {("figure", name): f"![{name}]({file})\n" for name, file in files.items()}
+    return found | {("figure", name): f"![{name}]({_plot(results.world, name)})\n" for name in figures}
+
+
+def _plot(world: str, name: str) -> str:
+    """How the README calls a plot."""
+    return f"plots/{world}-{name}.svg"
 
 
 def _filled(experiment: Experiment, world: str, blocks: Mapping[tuple[str, str | None], str]) -> str:
@@ -114,12 +119,13 @@ def _filled(experiment: Experiment, world: str, blocks: Mapping[tuple[str, str |
     return _BLOCK.sub(fill, text)
 
 
-def _page(experiment: Experiment, text: str) -> str:
+def _page(experiment: Experiment, text: str, files: Mapping[str, Path]) -> str:
+    """The README as a page; `files` are the plots of this run, those of another world are the README's own."""
     from markdown_it import MarkdownIt
 
     def inline(match: re.Match[str]) -> str:
-        # a plot of this run has its whole path, one of another world that of the README
-        data = base64.b64encode((experiment.directory / match[1]).read_bytes()).decode()
+        file = files.get(match[1], experiment.directory / match[1])
+        data = base64.b64encode(file.read_bytes()).decode()
         return f'src="data:image/svg+xml;base64,{data}"'
 
     body = _IMAGE.sub(inline, MarkdownIt("commonmark").enable("table").render(text))

@@ -143,6 +143,7 @@ def test_the_quick_subset_is_part_of_the_whole(run):
 def test_keys_hold_scenario_world_and_code_but_no_claims(toy, run):
     run()
     (toy / "claims.py").write_text(CLAIMS + "\n# other words\n")
+    (toy / "show.py").write_text("# nothing that samples.py imports\n")
     (toy / "plan.toml").write_text(PLAN.replace("it is", "it was").replace("1..3", "1..4"))
     assert run()[0]["computed"] == 2
     (toy / "plan.toml").write_text(PLAN.replace("factor = 10", "factor = 20"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import hashlib
 from collections.abc import Iterable
@@ -22,6 +23,21 @@ def worlds() -> str:
     from pathcast import worlds as package
 
     return files(path for path in Path(package.__file__).parent.glob("*.py") if not path.name.startswith("test_"))
+
+
+def imported(path: Path) -> set[Path]:
+    """A file and the neighbours that it imports (`from .name import …`), and those that they import."""
+    found, left = set(), [path]
+    while left:
+        one = left.pop()
+        if one in found:
+            continue
+        found.add(one)
+        for node in ast.walk(ast.parse(one.read_bytes())):
+            if isinstance(node, ast.ImportFrom) and node.level == 1:
+                names = [node.module.partition(".")[0]] if node.module else [alias.name for alias in node.names]
+                left += [file for name in names if (file := one.with_name(f"{name}.py")).exists()]
+    return found
 
 
 def files(paths: Iterable[Path]) -> str:

@@ -1,0 +1,147 @@
+"""The tables and plots of the README and the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pathcast.lab.experiment import Results, Table, Undecided
+from pathcast.lab.style import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
+
+from .calibration import agreement
+from .cells import PAPER, SIZES, SUBFLOWS, Mean, Network, completions, difference, paper_says
+
+NAMES = {
+    "lia": "MPTCP (LIA)",
+    "gsam": "GSAM, calibrated",
+    "subflow_switch": "switch",
+    "gsam_default": "GSAM, default",
+    "lisa": "LISA",
+    "css": "CSS",
+    "hystartpp": "HyStart++",
+}
+NETWORKS: tuple[Network, ...] = (
+    PAPER,
+    ("paper", 300),
+    ("together", 150),
+    ("linux", 150),
+    ("linux", 300),
+    *((f"paper_{factor}", 150) for factor in ("iw10", "unlimited", "sack", "rto200")),
+)
+_COLOURS = dict(zip(NAMES, (BLUE, VERMILION, ORANGE, "#999999", GREEN, PURPLE, SKY), strict=True))
+_SEEDS = range(1, 51)
+_CALIBRATION = range(1001, 1011)
+_SIGN = {1: "+", -1: "-", 0: "·"}
+_N = [f"n = {n}" for n in SUBFLOWS]
+
+
+def completion(network: Network) -> Callable[[Results], Table]:
+    """Mean completion times with 95 % intervals."""
+
+    def table(results: Results) -> Table:
+        rows = []
+        for size in SIZES:
+            for control, name in NAMES.items():
+                found = [_mean(results, network, size, n, control) for n in SUBFLOWS]
+                rows.append(
+                    (size, name, *("-" if one is None else f"{one.mean:.2f} ± {one.half:.2f}" for one in found))
+                )
+        return ("size", "controller", *_N), rows
+
+    return table
+
+
+def _mean(results: Results, network: Network, size: str, n: int, control: str) -> Mean | None:
+    try:
+        return Mean.of(completions(results, network, (size, n), control, _SEEDS))
+    except Undecided:
+        return None
+
+
+def sides(results: Results) -> Table:
+    """Who is faster, in each network: + MPTCP, - GSAM, · neither for certain; beside the paper's findings."""
+    header = ("network", "GSAM", *(f"{size}, n = 1..8" for size in SIZES))
+    rows = [("the paper", "its own", *(" ".join(_SIGN[paper_says((size, n))] for n in SUBFLOWS) for size in SIZES))]
+    for network in NETWORKS:
+        for gsam in ("gsam", "gsam_default"):
+            cells = [" ".join(_side(results, network, size, n, gsam) for n in SUBFLOWS) for size in SIZES]
+            rows.append((f"TCP `{network[0]}`, RTT {network[1]} ms", NAMES[gsam].split(", ")[1], *cells))
+    return header, rows
+
+
+def _side(results: Results, network: Network, size: str, n: int, gsam: str) -> str:
+    try:
+        return _SIGN[difference(results, network, (size, n), gsam, "lia", _SEEDS).sign]
+    except Undecided:
+        return "?"
+
+
+def calibration(results: Results) -> Table:
+    """All parameters: the cells that agree with the paper, and which."""
+    header = ("theta_shift", "theta_floor_us", "samples", "st_div", "agree", *(f"{size}, n = 1..8" for size in SIZES))
+    rows = []
+    for key, cells in agreement(results, _CALIBRATION).items():
+        agree = sum(sign == paper_says(cell) for cell, sign in cells.items())
+        signs = (" ".join(_SIGN[cells[size, n]] for n in SUBFLOWS) for size in SIZES)
+        rows.append((agree, (*map(str, key), str(agree), *signs)))
+    return header, [row for _, row in sorted(rows, key=lambda row: -row[0])]
+
+
+def drops(network: Network) -> Callable[[Results], Table]:
+    """Mean drops and timeouts of a transfer."""
+
+    def table(results: Results) -> Table:
+        frame = results.frame
+        frame = frame[(frame["grid"] == "main") & (frame["tcp"] == network[0]) & (frame["rtt_ms"] == network[1])]
+        means = frame.groupby(["bytes", "control", "subflows"])[["drops", "timeouts"]].mean()
+        rows = []
+        for size in SIZES:
+            for control in ("lia", "gsam", "gsam_default"):
+                found = [means.loc[(size, control, n)] for n in SUBFLOWS]
+                rows.append((size, NAMES[control], *(f"{m['drops']:.1f} ({m['timeouts']:.1f})" for m in found)))
+        return ("size", "controller", *_N), rows
+
+    return table
+
+
+def plot(network: Network) -> Callable[[Results], Any]:
+    """Completion time over the number of subflows, a panel a size; bars are 95 % intervals."""
+
+    def figure(results: Results) -> Any:
+        import matplotlib.pyplot as plt
+
+        drawn, axes = plt.subplots(2, 3, figsize=(9.5, 5.4), sharex=True)
+        for size, ax in zip(SIZES, axes.flat, strict=False):
+            for control, name in NAMES.items():
+                found = [(n, _mean(results, network, size, n, control)) for n in SUBFLOWS]
+                points = [(n, one) for n, one in found if one is not None]
+                x, y, bars = [n for n, _ in points], [m.mean for _, m in points], [m.half for _, m in points]
+                style = {"lw": 1.2, "ms": 3, "capsize": 2, "color": _COLOURS[control]}
+                ax.errorbar(x, y, bars, marker="o", ls="--" if control == "gsam_default" else "-", label=name, **style)
+            ax.set_title(size.replace("KB", " KB").replace("MB", " MB"))
+            ax.set_ylim(bottom=0)
+        for ax in axes[:, 0]:
+            ax.set_ylabel("completion time [s]")
+        for ax in (axes[1, 0], axes[1, 1], axes[0, 2]):
+            ax.set_xlabel("subflows")
+            ax.tick_params(labelbottom=True)
+        axes[1, 2].axis("off")
+        axes[1, 2].legend(*axes[0, 0].get_legend_handles_labels(), loc="center left")
+        return drawn
+
+    return figure
+
+
+TABLES: dict[str, Callable[[Results], Table]] = {
+    "sides": sides,
+    "completion-paper": completion(PAPER),
+    "completion-linux": completion(("linux", 150)),
+    "drops-paper": drops(PAPER),
+    "drops-linux": drops(("linux", 150)),
+    "calibration": calibration,
+}
+FIGURES: dict[str, Callable[[Results], Any]] = {
+    "completion-paper": plot(PAPER),
+    "completion-one-way": plot(("paper", 300)),
+    "completion-linux": plot(("linux", 150)),
+}

@@ -1,0 +1,291 @@
+"""`pathcast lab` in this process, with an experiment of a few samples: what is printed, written and refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pathcast.cli import main
+
+PLAN = """
+schema = "pathcast.plan/1"
+title = "Small things"
+paper = "A paper"
+worlds = ["sim", "emu"]
+[[grid]]
+name = "main"
+[grid.over]
+control = ["quick", "slow"]
+seed = "1..3"
+[grid.quick]
+seed = 1
+[[claim]]
+id = "core-slow"
+text = "slow is slower"
+paper = "it is"
+statistic = "difference of means"
+threshold = 0
+[[claim]]
+id = "odd"
+text = "a < b & c"
+paper = "-"
+statistic = "-"
+threshold = 0
+worlds = ["sim"]
+"""
+SAMPLES = """
+from pathcast.errors import PathcastError
+
+def scenario(point, setup, world):
+    return dict(point)
+
+def sample(scenario, world):
+    if scenario["seed"] == BAD:
+        raise PathcastError("odd", "a bad seed")
+    return {"time_s": scenario["seed"] * (2.0 if scenario["control"] == "slow" else 1.0)}
+"""
+CLAIMS = """
+from pathcast.lab.experiment import Finding, Undecided
+
+def slow(results, claim):
+    means = results.frame.groupby("control")["time_s"].mean()
+    return Finding(f"{means['slow']:g} and {means['quick']:g} s", bool(means["slow"] > means["quick"]), "so it came")
+
+def odd(results, claim):
+    raise Undecided("nobody | knows")
+
+CLAIMS = {"core-slow": slow, "odd": odd}
+"""
+SHOW = """
+def times(results):
+    rows = [(row["control"], str(row["seed"]), f"{row['time_s']:g}") for row in results.rows]
+    return ("controller", "seed", "time"), rows
+
+def figure(results):
+    import matplotlib.pyplot as plt
+    drawn, ax = plt.subplots()
+    ax.plot(results.frame["seed"], results.frame["time_s"], "o")
+    return drawn
+
+TABLES = {"times": times}
+FIGURES = {"scatter": figure}
+"""
+README = """# Small things
+
+Text before.
+
+<!-- lab: sim claims -->
+<!-- end -->
+
+<!-- lab: sim table times -->
+stale words
+<!-- end -->
+
+<!-- lab: emu table times -->
+kept
+<!-- end -->
+
+<!-- lab: sim figure scatter -->
+<!-- end -->
+
+<!-- lab: sim run -->
+<!-- end -->
+
+Text after.
+"""
+
+
+@pytest.fixture
+def lab(tmp_path, monkeypatch, capfd):
+    """Runs the command in a checkout with one experiment; returns status, output, errors."""
+    folder = tmp_path / "experiments" / "small"
+    folder.mkdir(parents=True)
+    files = {"plan.toml": PLAN, "samples.py": SAMPLES.replace("BAD", "99"), "claims.py": CLAIMS, "show.py": SHOW}
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        status = main(["lab", *map(str, arguments)])
+        out, err = capfd.readouterr()
+        return status, out, err
+
+    run.folder = folder
+    return run
+
+
+def test_list(lab):
+    status, out, _ = lab("list")
+    assert status == 0
+    for word in ("small", "Small things", "sim", "emu", "6", "2"):
+        assert word in out
+    document = json.loads(lab("list", "--json")[1])
+    assert document["schema"] == "pathcast.lab-list/1"
+    (one,) = document["experiments"]
+    assert (one["name"], one["claims"]) == ("small", 2)
+    assert one["worlds"]["emu"] == {"samples": 6, "quick": 2}
+
+
+def test_run_ends_with_verdicts_and_resumes(lab, tmp_path):
+    status, out, err = lab("run", "small", "--quick", "--jobs", 1)
+    assert status == 0
+    assert "2 samples, 0 done before" in err
+    for word in (
+        "core-slow",
+        "slow is slower",
+        "2 and 1 s",
+        "holds",
+        "undecided",
+        "nobody | knows",
+        "lab report small",
+    ):
+        assert word in out
+    status, out, err = lab("run", "small", "--resume", "--jobs", 1, "--json")
+    document = json.loads(out)
+    assert status == 0
+    assert err == ""
+    assert {"schema", "experiment", "world", "samples", "failed", "claims"} <= set(document)
+    assert document["schema"] == "pathcast.lab/1"
+    assert (document["experiment"], document["world"], document["quick"]) == ("small", "sim", False)
+    assert (document["samples"], document["computed"], document["failed"]) == (6, 4, 0)
+    assert [set(claim) for claim in document["claims"]] == [{"id", "text", "paper", "ours", "holds", "reason"}] * 2
+    assert [claim["holds"] for claim in document["claims"]] == [True, None]
+    out = tmp_path / "out" / "lab" / "small-sim"
+    assert {path.name for path in out.iterdir()} == {"samples.jsonl", "results.parquet", "run.json"}
+
+
+def test_a_failed_sample_is_1_with_all_results(lab):
+    (lab.folder / "samples.py").write_text(SAMPLES.replace("BAD", "2"))
+    status, out, err = lab("run", "small", "--jobs", 1, "--json")
+    document = json.loads(out)
+    assert status == 1
+    assert (document["failed"], document["errors"]) == (2, ["odd: a bad seed"])
+    assert document["claims"][0]["holds"] is True
+    assert "2 of 6 samples failed; the first: odd: a bad seed" in err
+
+
+def test_report_is_one_page_of_the_readme_with_its_blocks(lab, tmp_path):
+    (lab.folder / "README.md").write_text(README)
+    assert lab("run", "small", "--jobs", 1)[0] == 0
+    status, out, _ = lab("report", "small", "--json")
+    document = json.loads(out)
+    assert status == 0
+    assert document["schema"] == "pathcast.lab-report/1"
+    page = (tmp_path / document["page"]).read_text()
+    for word in (
+        "Text before.",
+        "Text after.",
+        "<td>slow is slower</td>",
+        "a &lt; b &amp; c",
+        "nobody | knows",
+        "kept",
+    ):
+        assert word in page
+    assert 'src="data:image/svg+xml;base64,' in page
+    assert "stale words" not in page
+    assert not [word for word in ("http://", "https://", "<script", ".svg") if word in page]
+    out = tmp_path / "out" / "lab" / "small-sim"
+    assert {"times.csv", "scatter.svg", "scatter.png", "index.html"} < {path.name for path in out.iterdir()}
+    # the README itself is as it was
+    assert (lab.folder / "README.md").read_text() == README
+
+
+def test_report_renews_the_readme_and_its_plots(lab):
+    (lab.folder / "README.md").write_text(README)
+    assert lab("run", "small", "--jobs", 1)[0] == 0
+    status, out, _ = lab("report", "small", "--readme")
+    assert status == 0
+    assert "renewed" in out
+    text = (lab.folder / "README.md").read_text()
+    for word in ("| core-slow | slow is slower |", "| slow | 3 | 6 |", "(plots/sim-scatter.svg)", "6 samples", "kept"):
+        assert word in text
+    assert "stale words" not in text
+    assert [path.name for path in (lab.folder / "plots").iterdir()] == ["sim-scatter.svg"]
+    assert lab("report", "small", "--readme")[0] == 0
+    assert (lab.folder / "README.md").read_text() == text
+
+
+def test_report_without_a_readme_has_everything_and_names_a_changed_plan(lab, tmp_path):
+    assert lab("run", "small", "--quick", "--jobs", 1)[0] == 0
+    (lab.folder / "plan.toml").write_text(PLAN.replace("slow is slower", "slow is much slower"))
+    status, _, err = lab("report", "small")
+    assert status == 0
+    assert "the plan has changed" in err
+    page = (tmp_path / "out" / "lab" / "small-sim" / "index.html").read_text()
+    for word in ("Small things", "slow is much slower", "quick subset", "<th>controller</th>", "data:image/svg"):
+        assert word in page
+    status, _, err = lab("report", "small", "--readme")
+    assert (status, "quick run" in err) == (2, True)
+
+
+def test_report_of_results_that_stand_in_the_experiments_folder(lab, tmp_path):
+    assert lab("run", "small", "--jobs", 1)[0] == 0
+    (lab.folder / "data").mkdir()
+    (tmp_path / "out" / "lab" / "small-sim" / "results.parquet").rename(lab.folder / "data" / "sim.parquet")
+    assert lab("report", "small")[0] == 0
+
+
+def test_a_block_that_nothing_fills_is_refused(lab):
+    (lab.folder / "README.md").write_text(README.replace("sim table times", "sim table tims"))
+    assert lab("run", "small", "--jobs", 1)[0] == 0
+    status, _, err = lab("report", "small")
+    assert (status, "table tims" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (["run", "nosuch"], 2, "known: small"),
+        (["run", "small", "--world", "host"], 2, "sim, emu"),
+        (["run", "small", "--world", "emu", "--jobs", "2"], 2, "one at a time"),
+        (["run", "small", "--world", "emu", "--cluster", "tcp://a:1"], 2, "--cluster"),
+        (["run", "small", "--jobs", "2", "--cluster", "tcp://a:1"], 2, "--jobs"),
+        (["run", "small", "--cluster", "scheduler"], 2, "tcp://scheduler:8786"),
+        (["run", "small", "--jobs", "0"], 2, "--jobs"),
+        (["run", "small", "--resume"], 2, "nothing is there"),
+        (["run", "small", "--experiments", "elsewhere"], 2, "no experiments in `elsewhere`"),
+        (["run", "small", "--out", "experiments/small/plan.toml"], 2, "--out"),
+        (["list", "--experiments", "elsewhere"], 2, "--experiments DIR"),
+        (["report", "small"], 2, "pathcast lab run small --world sim"),
+        (["report", "nosuch"], 2, "known: small"),
+        (["run"], 2, "Missing argument"),
+    ],
+)
+def test_what_is_wrong_is_said_with_and_without_json(lab, arguments, status, words):
+    found, out, err = lab(*arguments)
+    assert (found, out) == (status, "")
+    assert words in err
+    found, out, _ = lab(*arguments, "--json")
+    assert (found, json.loads(out)["error"]["exit"]) == (status, status)
+
+
+def test_without_the_packages_it_is_5(lab, monkeypatch):
+    import importlib.util
+
+    real = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "distributed" else real(name))
+    status, _, err = lab("run", "small", "--cluster", "tcp://a:1")
+    assert (status, "pathcast[cluster]" in err) == (5, True)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "pandas" else real(name))
+    status, _, err = lab("run", "small")
+    assert (status, "pandas" in err) == (5, True)
+
+
+def test_the_emulator_without_privileges_is_5(lab, monkeypatch):
+    from types import SimpleNamespace
+
+    from pathcast import doctor
+
+    lacking = [SimpleNamespace(name="privilege", detail="not root")]
+    monkeypatch.setattr(doctor, "missing", lambda *_: lacking)
+    status, _, err = lab("run", "small", "--world", "emu")
+    assert (status, "not root" in err) == (5, True)
+
+
+def test_an_experiment_whose_samples_python_does_not_understand_is_2(lab):
+    (lab.folder / "samples.py").write_text("def sample(:\n")
+    status, _, err = lab("run", "small", "--jobs", 1)
+    assert (status, "samples.py" in err) == (2, True)
+    (lab.folder / "samples.py").unlink()
+    assert lab("run", "small", "--jobs", 1)[0] == 2
