@@ -153,6 +153,8 @@ def _lost(results: Results, claim: Claim, network: Network, of: list[Cell]) -> p
         raise Undecided("no sample has a result")
     frame = frame[(frame["grid"] == "main") & (frame["control"] == "lia") & frame["seed"].isin(claim.seeds)]
     frame = frame[(frame["tcp"] == network[0]) & (frame["rtt_ms"] == network[1])]
+    if frame.empty:
+        raise Undecided(f"no results of lia with TCP {network[0]}, RTT {network[1]} ms")
     return frame[[cell in of for cell in zip(frame["bytes"], frame["subflows"], strict=True)]]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from pathcast.lab.experiment import Results, Table, Undecided
@@ -104,22 +104,27 @@ def drops(network: Network) -> Callable[[Results], Table]:
     return table
 
 
+def _draw(ax: Any, results: Results, network: Network, size: str, controls: Iterable[str]) -> None:
+    """Completion time over the number of subflows; bars are 95 % intervals."""
+    for control in controls:
+        found = [(n, one) for n in SUBFLOWS if (one := _mean(results, network, size, n, control)) is not None]
+        x, y = [n for n, _ in found], [m.mean for _, m in found]
+        dashed = "--" if control == "gsam_default" else "-"
+        ax.plot(x, y, f"o{dashed}", lw=1.2, ms=3, color=_COLOURS[control], label=NAMES[control])
+        ax.vlines(x, [m.mean - m.half for _, m in found], [m.mean + m.half for _, m in found], color=_COLOURS[control])
+    ax.set_title(size.replace("KB", " KB").replace("MB", " MB"))
+    ax.set_ylim(bottom=0)
+
+
 def plot(network: Network) -> Callable[[Results], Any]:
-    """Completion time over the number of subflows, a panel a size; bars are 95 % intervals."""
+    """All controllers, a panel a size."""
 
     def figure(results: Results) -> Any:
         import matplotlib.pyplot as plt
 
         drawn, axes = plt.subplots(2, 3, figsize=(9.5, 5.4), sharex=True)
         for size, ax in zip(SIZES, axes.flat, strict=False):
-            for control, name in NAMES.items():
-                found = [(n, _mean(results, network, size, n, control)) for n in SUBFLOWS]
-                points = [(n, one) for n, one in found if one is not None]
-                x, y, bars = [n for n, _ in points], [m.mean for _, m in points], [m.half for _, m in points]
-                style = {"lw": 1.2, "ms": 3, "capsize": 2, "color": _COLOURS[control]}
-                ax.errorbar(x, y, bars, marker="o", ls="--" if control == "gsam_default" else "-", label=name, **style)
-            ax.set_title(size.replace("KB", " KB").replace("MB", " MB"))
-            ax.set_ylim(bottom=0)
+            _draw(ax, results, network, size, NAMES)
         for ax in axes[:, 0]:
             ax.set_ylabel("completion time [s]")
         for ax in (axes[1, 0], axes[1, 1], axes[0, 2]):
@@ -132,6 +137,18 @@ def plot(network: Network) -> Callable[[Results], Any]:
     return figure
 
 
+def figure_4(results: Results) -> Any:
+    """The paper's figure 4: 750 KB."""
+    import matplotlib.pyplot as plt
+
+    drawn, ax = plt.subplots(figsize=(5.2, 3.4))
+    _draw(ax, results, PAPER, "750KB", ("lia", "gsam", "subflow_switch"))
+    ax.set_xlabel("subflows")
+    ax.set_ylabel("completion time [s]")
+    ax.legend()
+    return drawn
+
+
 TABLES: dict[str, Callable[[Results], Table]] = {
     "sides": sides,
     "completion-paper": completion(PAPER),
@@ -141,6 +158,7 @@ TABLES: dict[str, Callable[[Results], Table]] = {
     "calibration": calibration,
 }
 FIGURES: dict[str, Callable[[Results], Any]] = {
+    "figure-4": figure_4,
     "completion-paper": plot(PAPER),
     "completion-one-way": plot(("paper", 300)),
     "completion-linux": plot(("linux", 150)),

@@ -135,6 +135,14 @@ def test_quick_is_part_of_the_whole(experiment):
     assert points(True) < points(False)
 
 
+def test_on_the_quick_subset_no_claim_fails_for_want_of_samples(experiment, results):
+    quick = {tuple(sorted(point.items())) for point in experiment.plan.points("sim", quick=True)}
+    own = ("completion_s", "drops", "timeouts", "retransmits", "error", "key")
+    kept = [r for r in results.rows if tuple(sorted((k, v) for k, v in r.items() if k not in own)) in quick]
+    found = verdicts(experiment, Results(kept, experiment.plan, "sim", True))
+    assert {name for name, one in found.items() if one["holds"] is None} == {"one-way-a", "cause-border"}
+
+
 def test_a_scenario_says_the_network_and_the_controller(experiment):
     samples, setup = experiment.module("samples"), experiment.plan.setup
     point = {"tcp": "paper", "rtt_ms": 300, "bytes": "1MB", "subflows": 3, "control": "gsam", "seed": 7}

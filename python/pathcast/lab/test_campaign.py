@@ -10,6 +10,7 @@ import pytest
 from pathcast.errors import Exit, PathcastError
 from pathcast.lab import worker
 from pathcast.lab.campaign import Campaign, document, load, status
+from pathcast.lab.cluster import connected
 from pathcast.lab.experiment import Experiment, Finding, Results, experiments, find
 from pathcast.lab.rundir import RunDir
 
@@ -304,6 +305,10 @@ def test_a_real_cluster_of_two_workers(toy, run):
     )
     options = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
     with LocalCluster(**options, silence_logs=50) as cluster:
+        other = Experiment(toy)
+        other.__dict__["code"] = "another"
+        with pytest.raises(PathcastError, match="another version"), connected(cluster.scheduler_address, other):
+            pass
         found, results = run(jobs=None, cluster=cluster.scheduler_address)
     assert (found["samples"], found["computed"], found["failed"]) == (40, 40, 0)
     pids = {row["pid"] for row in results.rows}
