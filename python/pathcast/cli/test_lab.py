@@ -73,7 +73,7 @@ FIGURES = {"scatter": figure}
 """
 README = """# Small things
 
-Text before.
+Text before, in [the plan](plan.toml).
 
 <!-- lab: sim claims -->
 <!-- end -->
@@ -174,7 +174,7 @@ def test_report_is_one_page_of_the_readme_with_its_blocks(lab, tmp_path):
     assert document["schema"] == "pathcast.lab-report/1"
     page = (tmp_path / document["page"]).read_text()
     for word in (
-        "Text before.",
+        "Text before, in the plan.",
         "Text after.",
         "<td>slow is slower</td>",
         "a &lt; b &amp; c",

@@ -20,6 +20,8 @@ from pathcast.lab.style import PAGE, style
 
 _BLOCK = re.compile(r"(<!-- lab: (\w+) (\w+)(?: ([\w-]+))? -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 _IMAGE = re.compile(r'src="([^":]+\.svg)"')
+# to files beside the README, which the page does not have beside it
+_LINK = re.compile(r'<a href="(?!https?:)[^"]*">(.*?)</a>', re.DOTALL)
 _CSS = "th, td { text-align: left; vertical-align: top; padding-right: .8rem }"
 _VERDICT = {True: "holds", False: "**does not hold**", None: "undecided"}
 
@@ -128,7 +130,8 @@ def _page(experiment: Experiment, text: str, files: Mapping[str, Path]) -> str:
         data = base64.b64encode(file.read_bytes()).decode()
         return f'src="data:image/svg+xml;base64,{data}"'
 
-    body = _IMAGE.sub(inline, MarkdownIt("commonmark").enable("table").render(text))
+    body = _LINK.sub(r"\1", MarkdownIt("commonmark").enable("table").render(text))
+    body = _IMAGE.sub(inline, body)
     body = body.replace("<table>", '<div class="scroll"><table>').replace("</table>", "</table></div>")
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
