@@ -48,18 +48,35 @@ def narrow(tmp_path_factory):
 
 
 @pytest.fixture
-def far_end(start, tmp_path):
-    """A far end on loopback: its host and port, and its key file."""
-    key = tmp_path / "key"
-    key.write_text(f"site {'5e' * 32}\n")
-    key.chmod(0o600)
-    process = start("serve", "--json", "--key-file", key, "--bind", "127.0.0.1", "--port", 0)
-    text = ""
-    for line in process.stdout:
-        text += line
-        with contextlib.suppress(ValueError):
-            return json.loads(text)["listening"][0], key, process
-    raise AssertionError(process.stderr.read())
+def key(tmp_path):
+    """A key file."""
+    file = tmp_path / "key"
+    file.write_text(f"site {'5e' * 32}\n")
+    file.chmod(0o600)
+    return file
+
+
+@pytest.fixture
+def serve(start, key):
+    """Starts a far end on loopback: its document, and its process."""
+
+    def serve(*options):
+        process = start("serve", "--json", "--key-file", key, "--bind", "127.0.0.1", "--port", 0, *options)
+        text = ""
+        for line in process.stdout:
+            text += line
+            with contextlib.suppress(ValueError):
+                return json.loads(text), process
+        raise AssertionError(process.stderr.read())
+
+    return serve
+
+
+@pytest.fixture
+def far_end(serve, key):
+    """A far end on loopback: its host and port, its key file, and its process."""
+    about, process = serve()
+    return about["listening"][0], key, process
 
 
 def check(document, share):
@@ -180,6 +197,38 @@ def test_a_wrong_key_is_4(pathcast, far_end, tmp_path):
     other.chmod(0o600)
     done = pathcast("measure", where, "--key-file", other, "--json")
     assert done.returncode == 4
+
+
+def test_limits_of_the_far_end(pathcast, serve, key):
+    about, _ = serve("--limit", "bytes=20kB")
+    done = pathcast("measure", about["listening"][0], "--key-file", key, "--json")
+    assert done.returncode in (0, 3), done.stderr
+    assert done.json["probe_bytes"] < 40_000  # the reports and the comparison of the clocks are no probes
+    about, _ = serve("--limit", "sessions=0")
+    done = pathcast("measure", about["listening"][0], "--key-file", key, "--json")
+    assert done.returncode == 4, done.stderr
+    assert done.error["code"] == "sessions"
+
+
+def test_stamp(pathcast, serve):
+    about, _ = serve("--stamp-port", 0)
+    where = about["stamp"]["listening"][0]
+    done = pathcast("measure", f"stamp://{where}", "--time", "1s", "--json")
+    assert done.returncode == 0, done.stderr
+    assert done.json["schema"] == "pathcast.stamp/1"
+    assert done.json["received"] == done.json["sent"] == 50
+    assert 0 < done.json["round_trip_s"]["minimum"] < 0.1
+    table = pathcast("measure", f"stamp://{where}", "--time", "200ms")
+    assert "round trip" in table.stdout
+    assert "10 of 10" in table.stdout
+
+
+def test_stamp_that_nobody_answers_is_3(pathcast, far_end):
+    where, _, _ = far_end  # a far end, but no reflector
+    done = pathcast("measure", f"stamp://{where}", "--time", "100ms", "--json")
+    assert done.returncode == 3
+    assert done.error["code"] == "no-answer"
+    assert pathcast("measure", f"stamp://{where}", "--direction", "out", "--json").returncode == 2
 
 
 def test_a_far_end_over_ssh_comes_and_goes(pathcast, tmp_path, site):
