@@ -134,9 +134,10 @@ impl Method for MiniTrains {
         if self.sent < self.trains && affordable && time_left {
             return self.send(now);
         }
-        // more only if those in flight do not settle it, as far as they can be waited for without losing time
+        // more, and twice as many for positions that differ, only if those in flight do not settle it, as far as they can be waited for without losing time
         let known = self.seen == self.sent || self.lag > Nanos::millis(200);
-        if known && self.seen >= self.trains && !self.filter.settled() && affordable && time_left {
+        let ask = !self.filter.settled() || (self.sent < 2 * self.trains && !self.filter.agrees());
+        if known && self.seen >= self.trains && ask && affordable && time_left {
             return self.send(now);
         }
         if self.seen < self.sent && now < patience.max(self.free_at) {

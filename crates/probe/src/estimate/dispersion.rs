@@ -72,6 +72,9 @@ pub struct Filter {
 /// How much longer than L/C the best pair may have waited to count as having waited for nobody.
 const SETTLED: f64 = 0.1;
 
+/// Positions that differ by more than this have not all met an idle link, where the stamps' noise is less.
+const AGREE: f64 = 1.1;
+
 impl Filter {
     /// Adds a train that was sent back to back.
     pub fn add(&mut self, train: &TrainSeen) {
@@ -150,6 +153,13 @@ impl Filter {
         median(&self.by_position())
     }
 
+    /// Whether the positions agree, as far as stamps can tell.
+    pub fn agrees(&self) -> bool {
+        let rates = self.by_position();
+        let (low, high) = rates.iter().fold((f64::INFINITY, 0.0f64), |(low, high), &r| (low.min(r), high.max(r)));
+        f64::from(LARGE) * 8.0 / high <= SHORT.0 || high <= AGREE * low
+    }
+
     /// Whether in most positions the best pair is undisturbed (CapProbe's check).
     pub fn settled(&self) -> bool {
         let vote = |(from, gaps): (usize, &Vec<Gap>)| Some(self.undisturbed(from, least(gaps)?));
@@ -217,6 +227,15 @@ mod tests {
             filter.add(&train(0, 1400, &[0; 5], &at));
         }
         assert!(!filter.settled());
+    }
+
+    #[test]
+    fn positions_that_differ_do_not_agree() {
+        let mut filter = Filter::default();
+        filter.add(&train(0, 1400, &[0; 5], &[0, GAP, 2 * GAP, 3 * GAP, 5 * GAP].map(Some)));
+        assert!(filter.settled() && !filter.agrees());
+        filter.add(&train(1, 1400, &[0; 5], &[0, GAP, 2 * GAP, 3 * GAP, 4 * GAP].map(Some)));
+        assert!(filter.settled() && filter.agrees());
     }
 
     #[test]
