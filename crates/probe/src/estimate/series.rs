@@ -255,6 +255,27 @@ pub fn segments<'a>(trains: impl Iterator<Item = &'a TrainSeen> + Clone, capacit
     segments
 }
 
+/// Fewer packets in a row prove no rate [packets].
+const PROOF: f64 = 24.0;
+
+/// What the path has carried over the last segments at the most [bit/s], over rows of packets of which the last did not wait less
+/// than the first: what a queue behind the narrow link gathers and lets go at once does not count. None: no row is long enough
+/// for stamps that may be `blur` [s] late.
+pub fn carried(segments: &[Segment], blur: f64) -> Option<f64> {
+    let (mut bits, mut time, mut grown) = (0.0, 0.0, 0.0);
+    let mut most: Option<f64> = None;
+    for s in segments.iter().rev() {
+        bits += s.bits;
+        time += s.time;
+        grown += s.wait - s.before;
+        let known = bits >= PROOF * f64::from(super::LARGE) * 8.0 && time > 50.0 * (blur + NOTHING);
+        if known && grown >= 0.0 {
+            most = Some(most.unwrap_or(0.0).max(bits / (time + grown)));
+        }
+    }
+    most
+}
+
 /// Since the last probe whose stamp is right.
 struct Walk {
     from: f64,
@@ -381,6 +402,21 @@ mod tests {
         assert!((idle.floor.skew - 50e-6).abs() < 1e-9 && idle.drift == 0.0, "{idle:?}");
         let busy = base([&train(0, 1000, &sent, &skewed(MS))].into_iter()).unwrap();
         assert_eq!((busy.floor.skew, busy.floor.delay, busy.drift), (0.0, 1e6, SKEW));
+    }
+
+    #[test]
+    fn what_was_carried_is_proof_unless_a_queue_let_it_go_at_once() {
+        let spread = |wait: fn(u32) -> f64| -> Vec<Segment> {
+            let one =
+                |k| Segment { wait: wait(k + 1), before: wait(k), lost: 0, ..waits([(0.0, false)].into_iter())[0] };
+            (0..40).map(one).collect()
+        };
+        // 1400 bytes every 2.8 ms
+        assert!((carried(&spread(|_| 0.0), 0.0).unwrap() / 4e6 - 1.0).abs() < 1e-9);
+        assert_eq!(carried(&spread(|_| 0.0)[..20], 0.0), None);
+        assert_eq!(carried(&spread(|k| 0.1 - f64::from(k) * 1e-3), 0.0), None);
+        let longer = carried(&spread(|k| f64::from(k) * 1e-3), 0.0).unwrap();
+        assert!((longer / (11_200.0 / 3.8e-3) - 1.0).abs() < 1e-9);
     }
 
     #[test]

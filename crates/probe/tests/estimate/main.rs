@@ -160,6 +160,63 @@ fn a_queue_for_each_flow_is_said() {
     assert!(said(&path).iter().filter(|&&d| d == Discipline::Fair).count() >= 7);
 }
 
+/// Without a budget it goes on while the interval is wide, and no longer than that.
+#[test]
+fn what_varies_is_measured_for_longer() {
+    let most = budget(20_000, 30_000);
+    let of = |path: &Path, seed| run(path, seed, &mut Ride::sparing(most, seed));
+    let error = |o: &Outcome| (o.estimate.value_bps.expect("a value") / o.truth - 1.0).abs();
+    let mut two = Path::one(Rate(3 * MBIT), 50, vec![]);
+    two.hops.push(Path::one(Rate(5 * MBIT), 50, poisson(3 * MBIT)).hops[0].clone());
+    for (path, limit) in [(Path::one(Rate(5 * MBIT), 50, poisson(3 * MBIT)), 0.08), (two, 0.07)] {
+        for seed in 1..=30 {
+            let outcome = of(&path, seed);
+            assert!(error(&outcome) < limit && outcome.elapsed < Nanos::millis(8300), "{seed} {outcome:?}");
+        }
+    }
+    for cross in [500_000, 1_500_000, 3_000_000] {
+        let outcome = of(&Path::one(Rate(5 * MBIT), 50, constant(cross)), 1);
+        assert!(error(&outcome) < 0.02 && outcome.sent_bytes < 1_000_000 && outcome.elapsed < Nanos::millis(2700));
+    }
+    let outcome = of(&Path::one(Rate(100_000), 50, constant(30_000)), 1);
+    assert!(error(&outcome) < 0.03 && outcome.sent_bytes < 150_000 && outcome.elapsed < Nanos::secs(20));
+}
+
+/// 28 and 197: trains that show 1.6 Mbit/s, for others came in between each time.
+#[test]
+fn what_the_path_carries_is_no_more_than_its_capacity() {
+    let mut two = Path::one(Rate(3 * MBIT), 50, vec![]);
+    two.hops.push(Path::one(Rate(5 * MBIT), 50, poisson(3 * MBIT)).hops[0].clone());
+    for seed in [28, 197, 213] {
+        let mut ride = Ride::new(budget(600, 2500), seed);
+        let outcome = run(&two, seed, &mut ride);
+        assert!(ride.capacity().value_bps.unwrap() > 2.0 * MBIT as f64, "{seed} {:?} {outcome:?}", ride.capacity());
+        assert!((outcome.estimate.value_bps.unwrap() / outcome.truth - 1.0).abs() < 0.1, "{seed} {outcome:?}");
+    }
+}
+
+#[test]
+fn a_small_budget_is_kept_on_a_slow_and_far_link() {
+    let mut far = Path::one(Rate(100_000), 50, constant(30_000));
+    far.delay = Nanos::millis(300);
+    for (kb, ms) in [(60, 6000), (30, 9000), (12, 9000)] {
+        let outcome = run(&far, 1, &mut Ride::new(budget(kb, ms), 1));
+        assert!(outcome.sent_bytes <= kb * 1000 && outcome.elapsed <= Nanos::millis(ms * 11 / 10), "{kb} {outcome:?}");
+    }
+}
+
+/// The capacity's last train drains slowly beside them; a small packet then waits as long as a large one.
+#[test]
+fn steady_traffic_in_one_queue_is_not_taken_for_a_queue_for_each_flow() {
+    for cross in [constant(3 * MBIT), poisson(3 * MBIT)] {
+        let path = Path::one(Rate(5 * MBIT), 50, cross);
+        let fair = |&seed: &u64| {
+            run(&path, seed, &mut Ride::new(budget(1000, 3000), seed)).estimate.discipline == Discipline::Fair
+        };
+        assert_eq!((1..=40).filter(fair).count(), 0);
+    }
+}
+
 #[test]
 fn the_same_seed_gives_the_same_estimate() {
     let path = Path::one(Rate(5 * MBIT), 50, poisson(2 * MBIT));

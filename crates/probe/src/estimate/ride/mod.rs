@@ -50,6 +50,13 @@ enum Phase {
     Done,
 }
 
+/// C is raised to what the path has carried if that is so many times as much: less is the stamps' error.
+const MORE: f64 = 1.01;
+
+/// A sparing ride goes on while half of the interval is more than this share of C; up to so many times of what is sensible, and
+/// so long [s] in all.
+const EXTEND: (f64, u64, f64) = (0.025, 3, 8.0);
+
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub struct Ride {
@@ -76,6 +83,8 @@ pub struct Ride {
     now: Nanos,
     /// Bit/s.
     c: f64,
+    /// What the path was seen to carry where that was more than the trains had shown [bit/s].
+    proven: f64,
     /// A packet's delay without a queue.
     base: Base,
     /// Bits that are to wait.
@@ -118,6 +127,7 @@ impl Ride {
             lag: Nanos::ZERO,
             now: Nanos::ZERO,
             c: 0.0,
+            proven: 0.0,
             base: Base { floor: Floor { at: 0, delay: 0.0, skew: 0.0 }, drift: 0.0, late: 0.0 },
             target: 0.0,
             limit: f64::INFINITY,
@@ -139,9 +149,38 @@ impl Ride {
         (share, (budget.bytes.0 / 5 / (5 * u64::from(LARGE))).clamp(4, 7) as usize)
     }
 
-    /// The capacity that it has found.
+    /// The capacity that it has found: what the trains showed, and no less than what the path was seen to carry.
     pub fn capacity(&self) -> Estimate {
-        self.capacity.estimate()
+        let estimate = self.capacity.estimate();
+        match estimate.value_bps {
+            Some(value) if value < self.proven => {
+                Estimate::of(self.proven, self.proven, estimate.high_bps.max(MOST * self.proven), estimate.bytes.0)
+            }
+            _ => estimate,
+        }
+    }
+
+    /// Half of what is sensible more, if the estimate is still rough and more is allowed.
+    fn extend(&mut self) -> bool {
+        let Some(most) = self.most else { return false };
+        let sensible = Budget::sensible(self.c, self.capacity.lag());
+        let (share, times, longest) = EXTEND;
+        let limit = most.min(Budget {
+            bytes: Bytes(sensible.bytes.0 * times),
+            time: Nanos(sensible.time.0 * times).min(Nanos::from_secs_f64(longest)),
+        });
+        let more = Budget {
+            bytes: Bytes(self.budget.bytes.0 + sensible.bytes.0 / 2).min(limit.bytes),
+            time: Nanos(self.budget.time.0 + sensible.time.0 / 2).min(limit.time),
+        };
+        let estimate = self.estimate();
+        let rough = estimate.high_bps - estimate.low_bps > 2.0 * share * self.c;
+        // one of them is spent, the other must not be what ends it at once
+        if !rough || more.bytes <= self.budget.bytes || more.time <= self.budget.time {
+            return false;
+        }
+        self.budget = more;
+        true
     }
 
     fn send(&mut self, plan: Plan) -> Step {
@@ -191,7 +230,12 @@ impl Ride {
 
     fn learn(&mut self, train: &TrainSeen) {
         self.find_base();
-        let (segments, losses) = self.segments();
+        let (mut segments, mut losses) = self.segments();
+        let carried = series::carried(&segments, self.blur());
+        if let Some(carried) = carried.filter(|&carried| carried > MORE * self.c) {
+            (self.c, self.proven) = (carried, carried);
+            (segments, losses) = self.segments();
+        }
         if let Some(balance) = Balance::of(&segments, losses, self.c, self.blur()) {
             let (share, packets) = PRIOR;
             self.covered = balance.time;

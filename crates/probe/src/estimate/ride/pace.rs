@@ -10,14 +10,33 @@ use super::{BACKLOG, PACKET, Phase, Ride, SMALL};
 /// queue them, and its queue says nothing.
 const HURRY: f64 = 0.8;
 
+/// Small packets are so many L/C apart: at least; usually on slow lines and on fast ones; and take no more than this share of the time
+/// left.
+const ALONE: (f64, (f64, f64), f64) = (1.2, (1.5, 2.5), 0.15);
+
+/// Where that is no longer than this [s] they may be as far apart as on fast lines.
+const SOON: f64 = 0.01;
+
+/// Packets of the opening train, at least and at most.
+const OPENING: (usize, usize) = (12, 200);
+
 impl Ride {
+    /// Packets that the budget still has.
+    fn left(&self) -> u64 {
+        self.budget.bytes.0.saturating_sub(self.bytes) / u64::from(LARGE)
+    }
+
     pub(super) fn opening(&mut self, now: Nanos) -> Step {
         self.find_base();
         self.lag = self.capacity.lag();
         self.first = self.next_id;
         self.target = self.floor().max(BACKLOG.0 * PACKET);
         self.phase = Phase::Opening;
-        let count = ((2e-3 * self.c / PACKET) as usize).clamp(12, 200);
+        let count = ((2e-3 * self.c / PACKET) as usize).clamp(OPENING.0, OPENING.1).min(self.left() as usize);
+        if count == 0 {
+            self.phase = Phase::Drain;
+            return self.drain(now);
+        }
         let gap = PACKET / self.c;
         let at = Nanos::from_secs_f64(self.follow).max(now);
         self.follow = at.as_secs_f64() + gap * count as f64;
@@ -25,13 +44,20 @@ impl Ride {
         self.send(plan)
     }
 
-    /// A packet alone takes L/C even where every flow has its own queue; back to back it takes its share.
+    /// A packet alone takes L/C even where every flow has its own queue; back to back it takes its share. They leave time for the
+    /// capacity's last train to drain; where that is not to be had they are left out.
     pub(super) fn small(&mut self, now: Nanos) -> Step {
         self.c = self.capacity.filter().capacity().unwrap_or(0.0);
-        let gap = 1.5 * PACKET / self.c;
+        self.next_id = self.capacity.next_id;
+        let least = ALONE.0 * PACKET / self.c;
+        let time = self.deadline().saturating_sub(now).as_secs_f64() * ALONE.2 / SMALL.0 as f64;
+        if time < least || self.left() < 2 * OPENING.0 as u64 {
+            return self.opening(now);
+        }
+        let gap = time.min((ALONE.1.1 * PACKET / self.c).min(SOON).max(ALONE.1.0 * PACKET / self.c));
         let stream = &mut self.stream;
-        let gaps: Vec<Nanos> = (1..SMALL.0).map(|_| Nanos::from_secs_f64(gap * stream.between(0.8, 1.2))).collect();
-        let plan = Plan { id: self.capacity.next_id, at: now, gaps, size: SMALL.1 };
+        let gaps: Vec<Nanos> = (1..SMALL.0).map(|_| Nanos::from_secs_f64(gap * stream.between(0.7, 1.3))).collect();
+        let plan = Plan { id: self.next_id, at: now, gaps, size: SMALL.1 };
         self.follow = (now + plan.duration()).as_secs_f64() + gap;
         self.phase = Phase::Small;
         self.send(plan)
@@ -78,13 +104,17 @@ impl Ride {
         let random = ((self.c - self.a).max(0.0) * CROSS / covered).sqrt() * known / (known + covered);
         let more = (1.5 * ENDS * CROSS / covered).max(0.7 * random);
         let more = more.min(10.0 * PACKET / self.lag.as_secs_f64().max(1e-3));
-        let rate = ((self.a + more) * (1.0 + self.boost)).min(1.02 * self.c);
+        // at C the queue does not run empty: if it does all the same C is more
+        let rate = ((self.a + more) * (1.0 + self.boost)).min((1.02 + self.boost) * self.c);
         let step = PACKET / rate;
         let start = self.follow.max(now.as_secs_f64());
         let time = self.train_time();
-        let left = self.budget.bytes.0.saturating_sub(self.bytes) / u64::from(LARGE);
+        let left = self.left();
         let end = self.deadline().as_secs_f64() - self.lag.as_secs_f64() * 1.1;
         if left < 3 || start + 3.0 * step > end {
+            if self.extend() {
+                return self.ride(now);
+            }
             self.phase = Phase::Drain;
             return self.drain(now);
         }

@@ -8,6 +8,10 @@ use super::{PACKET, Ride, SMALL};
 /// Alone a packet takes so much less than in a row, as a share, where each flow has a queue of its own and others wait.
 const ALONE: (f64, f64) = (0.7, 0.85);
 
+/// So many small packets must have waited as little as the one that waited least. Where what was sent before them still drains beside
+/// cross traffic each waits, and the least of them looks as if small packets gained little: a queue of its own's mark.
+const ALIKE: usize = 3;
+
 /// How the bottleneck queues. `slope` [s a bit]: what a bit of a packet costs that is alone; `first` [bit/s]: the rate of a
 /// train's first two packets, usually; `least` [s]: what stamps can tell apart. In a common queue back-to-back packets leave back to
 /// back, each after L/C. In a fair one the others' packets come between, every time, and L/C cannot be seen but alone. A token
@@ -55,6 +59,13 @@ impl Ride {
 
     pub(super) fn discipline(&self) -> Option<Discipline> {
         let small = series::base(self.small.iter())?.floor;
+        if let Some(train) = &self.small {
+            let above = |p: &Seen| Some(p.own_delay()? as f64 - small.delay_at(p.sent.0));
+            let close = train.packets.iter().filter_map(above).filter(|&above| above < series::NOTHING * 1e9);
+            if close.count() < ALIKE {
+                return Some(Discipline::Unknown);
+            }
+        }
         let slope = (self.base.floor.delay_at(small.at) - small.delay) / 1e9 / (f64::from(LARGE - SMALL.1) * 8.0);
         let trains = self.trains.range(..self.first).map(|(_, train)| &train.packets);
         let gaps = trains.filter_map(|p| Some(p.get(1)?.received?.saturating_sub(p[0].received?).as_secs_f64()));
