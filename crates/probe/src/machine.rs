@@ -10,6 +10,8 @@
 //! - **Order.** The first event is [`Event::Started`]. After it has told one or several events, the driver calls
 //!   [`Machine::next`] until it gives none, and carries each action out before it asks for the next; what happens in
 //!   doing so (a packet leaves) may be told between two calls of `next`. After [`Action::Done`] it tells and asks nothing.
+//! - **The timer** is told after everything that came before its time, as far as the driver can: a packet that is missing
+//!   then has not come.
 //! - **The past.** What is due at or before `now` is done at once. A train that begins late keeps its gaps.
 //! - **What was really sent.** Every packet of a train and every reply is answered by exactly one [`Event::Sent`] or
 //!   [`Event::Unsent`], unless the session ends first.

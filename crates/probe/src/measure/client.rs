@@ -389,7 +389,10 @@ impl Machine for Client {
                     self.received_bytes += u64::from(size);
                 }
             }
-            Event::Timer => self.wake = Nanos::MAX,
+            Event::Timer => {
+                let until = std::mem::replace(&mut self.wake, Nanos::MAX).min(now);
+                self.tracks.iter_mut().for_each(|track| track.timer(now, until));
+            }
             Event::Stop => {
                 if !matches!(self.phase, Phase::Done) {
                     self.finish(now, Why::Stopped);
@@ -399,12 +402,11 @@ impl Machine for Client {
         self.pump(now);
     }
 
-    fn next(&mut self, now: Nanos) -> Option<Action> {
+    fn next(&mut self, _now: Nanos) -> Option<Action> {
         if let Some(action) = self.mouth.actions.pop_front() {
             return Some(action);
         }
         let due = self.due();
-        let due = if due == Nanos::MAX { due } else { due.max(now) };
         (due != self.wake).then(|| {
             self.wake = due;
             Action::WakeAt(due)

@@ -107,19 +107,18 @@ impl<A: Address> FarEnd<A> {
             FarEvent::Sent { session, path, seq, at } => self.left(now, session, path, seq, Some(at)),
             FarEvent::Unsent { session, path, seq } => self.left(now, session, path, seq, None),
             FarEvent::Timer => {
-                self.wake = Nanos::MAX;
-                self.timer(now);
+                let until = std::mem::replace(&mut self.wake, Nanos::MAX).min(now);
+                self.timer(now, until);
             }
         }
     }
 
     /// What is to be done next; none: nothing until the next event.
-    pub fn next(&mut self, now: Nanos) -> Option<FarAction<A>> {
+    pub fn next(&mut self, _now: Nanos) -> Option<FarAction<A>> {
         if let Some(action) = self.actions.pop_front() {
             return Some(action);
         }
         let wake = self.sessions.values().map(|session| self.due(session)).min().unwrap_or(Nanos::MAX);
-        let wake = if wake == Nanos::MAX { wake } else { wake.max(now) };
         (wake != self.wake).then(|| {
             self.wake = wake;
             FarAction::WakeAt(wake)
@@ -133,10 +132,11 @@ impl<A: Address> FarEnd<A> {
         paths.min(end).min(session.heard + self.limits.idle)
     }
 
-    fn timer(&mut self, now: Nanos) {
+    /// All that came before `until` is told.
+    fn timer(&mut self, now: Nanos, until: Nanos) {
         let all: Vec<u64> = self.sessions.keys().copied().collect();
         for id in all {
-            let Some(session) = self.sessions.get(&id) else { continue };
+            let Some(session) = self.sessions.get_mut(&id) else { continue };
             if session.heard + self.limits.idle <= now {
                 self.counters.timed_out += 1;
                 self.end(now, id);
@@ -144,6 +144,7 @@ impl<A: Address> FarEnd<A> {
                 let limit = session.granted.time.0;
                 self.refuse(now, id, Denied { denial: Denial::Time, limit });
             } else {
+                session.paths.values_mut().for_each(|path| path.timer(now, until));
                 self.pump(now, id);
             }
         }
@@ -446,6 +447,8 @@ impl<A: Address> FarEnd<A> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::messages::encode_ask;
+    use crate::measure::report;
     use crate::measure::wire::{PROBE, ProbeHead};
     use crate::session::Key;
     use pathcast_base::Bytes;
@@ -518,6 +521,45 @@ mod tests {
             }
         }
         assert_eq!((denied, far.sessions()), (Some(71), 0), "100,000 bytes are 71.4 packets");
+    }
+
+    #[test]
+    fn a_timer_is_set_once_however_late_it_is() {
+        let (mut far, _) = opened(MeasureLimits::default());
+        for late in [6, 7] {
+            let now = NOW + Nanos::secs(late);
+            far.handle(
+                now,
+                FarEvent::Received { from: 0, packet: b"", size: 28, dscp: 0, at: now, batch: Batch::SINGLE },
+            );
+            assert_eq!(far.next(now), None, "a new time would put it off");
+        }
+    }
+
+    #[test]
+    fn a_train_is_given_up_by_its_timer_and_not_by_what_is_read_first() {
+        let (mut far, mut channel) = opened(MeasureLimits::default());
+        let mut came = 0;
+        let mut listen = |said: Vec<Vec<u8>>| {
+            for packet in said {
+                let datagram = Datagram::parse(&packet).unwrap();
+                let pieces = report::decode(datagram.body).filter(|_| datagram.kind == Kind::Report);
+                came +=
+                    pieces.into_iter().flatten().map(|piece| piece.arrivals.iter().flatten().count()).sum::<usize>();
+            }
+            came
+        };
+        let probe = |index| {
+            let mut packet = vec![0; PROBE];
+            channel.send.probe(0, 1, channel.session, ProbeHead { train: 0, index, count: 2, rest: 0 }, &mut packet);
+            packet
+        };
+        let (first, second) = (probe(0), probe(1));
+        let late = NOW + Nanos::secs(4);
+        assert_eq!(listen(said_to(&mut far, NOW, &first)), 0);
+        let question = channel.seal(Kind::Ask, 1, &encode_ask(&[])).1;
+        assert_eq!(listen(said_to(&mut far, late, &question)), 0);
+        assert_eq!(listen(said_to(&mut far, late, &second)), 2);
     }
 
     #[test]

@@ -122,9 +122,16 @@ impl<A> FarPath<A> {
         }
     }
 
+    /// All that came before `until` is told.
+    pub fn timer(&mut self, now: Nanos, until: Nanos) {
+        if let Some(sink) = &mut self.sink {
+            sink.timer(now, until);
+        }
+    }
+
     /// What is to be said next.
     pub fn next(&mut self, now: Nanos) -> Option<Say> {
-        if let Some(body) = self.sink.as_mut().and_then(|sink| sink.next(now)) {
+        if let Some(body) = self.sink.as_mut().and_then(Sink::next) {
             return Some(Say::Message(Kind::Report, self.part, body));
         }
         if let Some(source) = &mut self.source {

@@ -156,12 +156,14 @@ impl Sink {
         }
     }
 
+    /// All that came before `until` is told: what is missing of the trains that were due then does not come.
+    pub fn timer(&mut self, now: Nanos, until: Nanos) {
+        let due: Vec<u32> = self.open.iter().filter(|(_, i)| i.due <= until).map(|(&train, _)| train).collect();
+        due.into_iter().for_each(|train| self.close(now, train));
+    }
+
     /// The body of a report that is to be sent.
-    pub fn next(&mut self, now: Nanos) -> Option<Vec<u8>> {
-        if self.out.is_empty() {
-            let due: Vec<u32> = self.open.iter().filter(|(_, i)| i.due <= now).map(|(&train, _)| train).collect();
-            due.into_iter().for_each(|train| self.close(now, train));
-        }
+    pub fn next(&mut self) -> Option<Vec<u8>> {
         self.out.pop_front()
     }
 
@@ -170,7 +172,7 @@ impl Sink {
         u64::from(self.forgotten) + self.closed.len() as u64
     }
 
-    /// When [`Sink::next`] is to be asked again.
+    /// When [`Sink::timer`] is due.
     pub fn wake(&self) -> Nanos {
         self.open.values().map(|incoming| incoming.due).min().unwrap_or(Nanos::MAX)
     }
@@ -189,8 +191,8 @@ mod tests {
     }
 
     /// Trains reported until now, and of how many packets each says that they came.
-    fn said(sink: &mut Sink, ms: u64) -> Vec<(u32, usize)> {
-        std::iter::from_fn(|| sink.next(Nanos::millis(ms)))
+    fn said(sink: &mut Sink) -> Vec<(u32, usize)> {
+        std::iter::from_fn(|| sink.next())
             .flat_map(|body| report::decode(&body).unwrap())
             .map(|piece| (piece.train, piece.arrivals.iter().flatten().count()))
             .collect()
@@ -200,11 +202,11 @@ mod tests {
     fn a_whole_train_is_told_at_once_and_again_when_asked() {
         let mut sink = Sink::default();
         assert!(put(&mut sink, 1, head(0, 1, 2)));
-        assert_eq!(sink.next(Nanos::millis(1)), Some(vec![]), "a sign of life");
+        assert_eq!(sink.next(), Some(vec![]), "a sign of life");
         assert!(put(&mut sink, 2, head(0, 0, 2)) && !put(&mut sink, 3, head(0, 0, 2)));
-        assert_eq!(said(&mut sink, 3), [(0, 2)]);
+        assert_eq!(said(&mut sink), [(0, 2)]);
         sink.ask(Nanos::millis(9), &[0, 1]);
-        assert_eq!(said(&mut sink, 9), [(0, 2), (1, 0)]);
+        assert_eq!(said(&mut sink), [(0, 2), (1, 0)]);
         assert!(!put(&mut sink, 10, head(1, 0, 2)), "too late");
     }
 
@@ -214,13 +216,16 @@ mod tests {
         put(&mut sink, 0, head(0, 0, 3));
         put(&mut sink, 2, head(0, 2, 3));
         for i in 0..3 {
-            assert_eq!(said(&mut sink, 2), []);
+            assert_eq!(said(&mut sink), []);
             put(&mut sink, 3, head(1, i, 9));
         }
-        assert_eq!(said(&mut sink, 3), [(0, 2)]);
+        assert_eq!(said(&mut sink), [(0, 2)]);
         let due = sink.wake();
         assert!(due >= Nanos::millis(23) && due < Nanos::millis(60), "{due:?}");
-        assert_eq!(said(&mut sink, due.0 / 1_000_000 + 1), [(1, 3)]);
+        sink.timer(due + Nanos::secs(1), due - Nanos(1));
+        assert_eq!(said(&mut sink), [], "what came before it may not have been told yet");
+        sink.timer(due + Nanos::secs(1), due);
+        assert_eq!(said(&mut sink), [(1, 3)]);
         assert_eq!(sink.wake(), Nanos::MAX);
     }
 
@@ -229,7 +234,7 @@ mod tests {
         let mut sink = Sink::default();
         for train in 0..2000 {
             put(&mut sink, train.into(), head(train, u16::MAX - 1, u16::MAX));
-            while sink.next(Nanos::millis(train.into())).is_some() {}
+            while sink.next().is_some() {}
             assert!(sink.packets <= 3 * PACKETS && sink.open.len() <= OPEN && sink.closed.len() <= KEPT);
         }
         let held: usize = sink.open.values().map(|i| i.arrivals.len()).sum::<usize>()

@@ -330,6 +330,13 @@ impl Track {
         mouth.say(now, &mut self.channel, kind, 0, &[]);
     }
 
+    /// All that came before `until` is told.
+    pub fn timer(&mut self, now: Nanos, until: Nanos) {
+        if let Stage::In { sink, .. } = &mut self.stage {
+            sink.timer(now, until);
+        }
+    }
+
     /// Does what is due.
     pub fn pump(&mut self, now: Nanos, mouth: &mut Mouth) {
         while self.step(now, mouth) {}
@@ -395,7 +402,7 @@ impl Track {
                 true
             }
             Stage::In { sink, begin, retry, begun, ends } => {
-                if let Some(body) = sink.next(now) {
+                if let Some(body) = sink.next() {
                     mouth.say(now, &mut self.channel, Kind::Report, self.part, &body);
                     return true;
                 }
