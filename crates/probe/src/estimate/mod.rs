@@ -211,11 +211,11 @@ impl Estimate {
         }
     }
 
-    /// A value within its interval.
+    /// A value within its interval, of which nothing is less than no rate at all.
     pub fn of(value: f64, low: f64, high: f64, bytes: u64) -> Estimate {
         Estimate {
             value_bps: Some(value),
-            low_bps: low.min(value),
+            low_bps: low.min(value).max(0.0),
             high_bps: high.max(value),
             why_not: None,
             discipline: Discipline::Unknown,

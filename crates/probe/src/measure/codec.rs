@@ -1,6 +1,11 @@
 //! Whole numbers of variable length: seven bits a byte, the lowest first (LEB128), and the reading of whole bodies.
 
+use pathcast_base::Nanos;
+
 use crate::session::Reader;
+
+/// No clock shows more [ns]: what is later, by the year 2116, nobody has measured, and differences below it are 64 bits.
+pub(super) const LATEST: Nanos = Nanos(1 << 62);
 
 /// Appends a whole number; small ones are short.
 pub(super) fn push(out: &mut Vec<u8>, mut value: u64) {
@@ -23,6 +28,11 @@ pub(super) fn unzigzag(value: u64) -> i64 {
 impl Reader<'_> {
     pub(super) fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_be_bytes)
+    }
+
+    /// A reading of a clock.
+    pub(super) fn time(&mut self) -> Option<Nanos> {
+        self.u64().map(Nanos).filter(|&time| time <= LATEST)
     }
 
     pub(super) fn f64(&mut self) -> Option<f64> {

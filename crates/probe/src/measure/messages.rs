@@ -247,7 +247,7 @@ impl Stamp {
         [&self.id.to_be_bytes()[..], &self.came.0.to_be_bytes(), &self.leaves.0.to_be_bytes()].concat()
     }
     pub fn decode(body: &[u8]) -> Option<Stamp> {
-        whole(body, |r| Some(Stamp { id: r.u32()?, came: Nanos(r.u64()?), leaves: Nanos(r.u64()?) }))
+        whole(body, |r| Some(Stamp { id: r.u32()?, came: r.time()?, leaves: r.time()? }))
     }
 }
 

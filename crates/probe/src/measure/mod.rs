@@ -22,6 +22,8 @@ mod cookie;
 mod far;
 mod far_end;
 mod far_path;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod forge;
 mod keys;
 mod limits;
 mod lone;

@@ -1,6 +1,6 @@
 //! What one direction of a path has come to, as its sender knows it, and how the far end tells it.
 
-use super::codec::{push, unzigzag, whole, zigzag};
+use super::codec::{LATEST, push, unzigzag, whole, zigzag};
 use crate::estimate::{Discipline, Estimate, WhyNot};
 use crate::session::Reader;
 
@@ -186,6 +186,9 @@ impl Outcome {
             while !r.0.is_empty() && small.len() < SMALLS {
                 sent = sent.wrapping_add(r.varint()?);
                 delay = delay.wrapping_add(unzigzag(r.varint()?));
+                if sent > LATEST.0 || delay.unsigned_abs() > LATEST.0 {
+                    return None;
+                }
                 small.push((sent, delay));
             }
             let sound = lost <= probes && reported <= trains;
@@ -208,9 +211,17 @@ mod tests {
         outcome.capacity =
             Figure { value: Some(5e6), low: 4.9e6, high: 5.1e6, why: None, discipline: Discipline::Fair };
         outcome.small =
-            (0..SMALLS as u64).map(|i| (u64::MAX / 2 + i * 1_000_000_007, i64::MIN / 3 + i as i64)).collect();
+            (0..SMALLS as u64).map(|i| (LATEST.0 / 2 + i * 1_000_000_007, i64::MIN / 3 + i as i64)).collect();
         (outcome.trains, outcome.reported, outcome.probes, outcome.lost) = (9, 8, 700, 6);
         assert!(outcome.encode().len() <= BODY);
+        assert_eq!(Outcome::decode(&outcome.encode()), Some(outcome));
+    }
+
+    #[test]
+    fn what_an_estimate_gives_is_understood_by_the_other_end() {
+        // wider than its value: half an interval that reached below nothing was refused there, again and again
+        let figure = Figure::of(&Estimate::of(30e6, -20e6, 80e6, 1), None);
+        let outcome = Outcome { capacity: figure, ..Outcome::none(Why::TooFew) };
         assert_eq!(Outcome::decode(&outcome.encode()), Some(outcome));
     }
 

@@ -8,7 +8,7 @@
 
 use pathcast_base::Nanos;
 
-use super::codec::{push, unzigzag, whole, zigzag};
+use super::codec::{LATEST, push, unzigzag, whole, zigzag};
 use super::wire::BODY;
 use crate::machine::Batch;
 use crate::session::Reader;
@@ -50,7 +50,10 @@ fn push_arrival(out: &mut Vec<u8>, before: &mut Nanos, arrival: Option<Arrival>)
 
 fn read_arrival(r: &mut Reader<'_>, before: &mut Nanos) -> Option<Option<Arrival>> {
     let Some(word) = r.varint()?.checked_sub(1) else { return Some(None) };
-    *before = Nanos(before.0.wrapping_add_signed(unzigzag(word >> 1)));
+    *before = Nanos(before.0.checked_add_signed(unzigzag(word >> 1))?);
+    if *before > LATEST {
+        return None;
+    }
     let mut batch = Batch::SINGLE;
     if word & 1 == 1 {
         batch = Batch { index: r.varint()?.try_into().ok()?, of: r.varint()?.try_into().ok()? };
@@ -100,7 +103,7 @@ pub(super) fn decode(body: &[u8]) -> Option<Vec<Piece>> {
             if u32::from(first) + u32::from(packets) > u32::from(count) {
                 return None;
             }
-            let mut before = Nanos(r.u64()?);
+            let mut before = r.time()?;
             let arrivals = (0..packets).map(|_| read_arrival(r, &mut before)).collect::<Option<Vec<_>>>()?;
             pieces.push(Piece { train, count, first, arrivals });
         }
@@ -136,6 +139,13 @@ mod tests {
         assert!(encode(7, &arrivals)[0].len() <= PIECE + 12 * 4);
         assert_eq!(decode(&[]), Some(vec![]));
         assert_eq!(decode(&encode(9, &[])[0]).unwrap()[0].count, 0);
+    }
+
+    #[test]
+    fn times_that_no_clock_shows_are_refused() {
+        for at in [LATEST.0, LATEST.0 + 1, u64::MAX] {
+            assert_eq!(decode(&encode(1, &[arrival(at, 0, 1)])[0]).is_some(), at == LATEST.0, "{at}");
+        }
     }
 
     proptest! {

@@ -117,8 +117,8 @@ impl Track {
         // the far end's grants are for all parts
         let parts = (request.paths * request.directions.len()).max(1) as u64;
         let budget = Budget {
-            bytes: request.budget.bytes.min(Bytes(granted.total.bytes.0 / parts * 4 / 5)),
-            time: request.budget.time.min(Nanos(granted.total.time.0 / parts * 4 / 5)),
+            bytes: request.budget.bytes.min(Bytes(granted.total.bytes.0 / parts / 5 * 4)),
+            time: request.budget.time.min(Nanos(granted.total.time.0 / parts / 5 * 4)),
         };
         Track {
             stage: Stage::Waiting,

@@ -184,7 +184,7 @@ impl Signer {
         self.seal_part(kind, path, 0, session, number, body)
     }
 
-    fn seal_part(&self, kind: Kind, path: u8, part: u8, session: u64, number: u64, body: &[u8]) -> Vec<u8> {
+    pub fn seal_part(&self, kind: Kind, path: u8, part: u8, session: u64, number: u64, body: &[u8]) -> Vec<u8> {
         debug_assert!(body.len() <= BODY, "{kind:?} of {} bytes", body.len());
         let mut out = vec![0; HEAD + body.len() + TAG];
         self.write(kind, path, part, session, number, body, &mut out);

@@ -10,6 +10,8 @@
 
 mod client;
 mod connection;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod forge;
 mod frame;
 mod keys;
 mod limits;
