@@ -1,0 +1,7 @@
+//! Datagrams of a measurement, and the bodies of all its messages.
+
+use pathcast_probe::measure::forge;
+
+pub fn run(data: &[u8]) {
+    forge::read(data);
+}
