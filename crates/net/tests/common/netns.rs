@@ -139,6 +139,11 @@ impl Net {
         }
     }
 
+    /// Shapes path 1 towards the server so that no two packets pass together.
+    pub fn narrow(&self, rate: &str) {
+        self.tc("r", &format!("qdisc replace dev r3 root tbf rate {rate} burst 1540 limit 200kb"));
+    }
+
     /// Lets the router swallow everything of path `n` (1 or 2), without a word.
     pub fn kill(&self, n: u32) {
         self.blackhole("add", n);

@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod far;
+mod hostile;
 mod machines;
 mod measure;
 mod namespaces;
