@@ -15,6 +15,7 @@ from typing import Any
 
 from pathcast.errors import PathcastError
 from pathcast.lab.measuring.network import Cross, Link, toml, truth
+from pathcast.lab.style import BLUE, GREEN, PURPLE, SKY, VERMILION
 from pathcast.worlds.measurement import Request
 
 KINDS = ("idle", "constant", "poisson", "pareto-onoff", "tcp")
@@ -175,9 +176,9 @@ def figure(lines: Sequence[dict[str, Any]]) -> Any:
     import matplotlib.pyplot as plt
 
     plot, axes = plt.subplots(figsize=(7, 4))
-    for kind in KINDS:
+    for kind, colour in zip(KINDS, (SKY, BLUE, GREEN, VERMILION, PURPLE), strict=True):
         size = sorted(abs(line["error"]) * 100 for line in lines if line["kind"] == kind and line["error"] is not None)
-        axes.plot(size, [(i + 1) / len(size) for i in range(len(size))], label=f"{kind} ({len(size)})")
+        axes.plot(size, [(i + 1) / len(size) for i in range(len(size))], label=f"{kind} ({len(size)})", color=colour)
     axes.set(xscale="log", xlim=(1e-3, 100), ylim=(0, 1), xlabel="|error| [% of the capacity]", ylabel="share of cases")
     axes.grid(alpha=0.3)
     axes.legend(title="cross traffic")
