@@ -161,7 +161,7 @@ pub fn reports(train: u32, arrivals: &[Option<(Nanos, u32, u32)>]) -> Vec<Vec<u8
 /// The bodies of a Begin, an Opened and a Queued.
 pub fn bodies_of(method: u8, total: Budget, seed: u64, wait: Nanos, rate: u64) -> [Vec<u8>; 3] {
     let method = super::request::MethodName::ALL[usize::from(method) % 5];
-    let begin = Begin { method, budget: total, seed, wait }.encode();
+    let begin = Begin { method, budget: total, sparing: seed % 2 == 1, seed, wait }.encode();
     let opened = Opened { total, rate: pathcast_base::Rate(rate), clock: ClockWord::default() }.encode();
     [begin, opened, Queued { ahead: seed as u32, measuring: 1 }.encode()]
 }
