@@ -3,7 +3,8 @@
 //! taken what they could hold.
 //!
 //! Linux 6.18, `mptcp_subflow_get_send`: least `sk_wmem_queued / pacing rate`, 64 KiB at a time. The buffer is twice the
-//! window in packets (`tcp_sndbuf_expand`), each counted with the room that the kernel takes for it.
+//! window in packets (`tcp_sndbuf_expand`), each counted with the room that the kernel takes for it, and at most
+//! `[tcp] send_buffer` (`tcp_wmem`).
 
 use crate::observe::Observer;
 use crate::sim::Sim;
@@ -12,13 +13,11 @@ use crate::sim::Sim;
 const BURST: u64 = 65_536;
 /// What the kernel counts for a full packet when it sizes the buffer [byte].
 const PER_PACKET: u64 = 4096 + 256;
-/// Largest send buffer of a subflow [byte] (`tcp_wmem`).
-const MOST: u64 = 4 << 20;
 
 impl<O: Observer> Sim<O> {
     /// Shares out the stream.
     pub(crate) fn queue_ahead(&mut self, index: u32) {
-        let Sim { conns, subs, senders, .. } = self;
+        let Sim { conns, subs, senders, config, .. } = self;
         let conn = &mut conns[index as usize];
         let mss = u64::from(conn.send.mss);
         loop {
@@ -34,7 +33,7 @@ impl<O: Observer> Sim<O> {
                 }
                 let sender = &mut senders[flow as usize];
                 let window = u64::from(sender.flow.cwnd.max(10));
-                let room = (2 * window * PER_PACKET).min(MOST) / mss;
+                let room = (2 * window * PER_PACKET).min(config.send_buffer) / mss;
                 sender.queue_most = sender.queue_most.max(room as u32);
                 let queued = u64::from(sender.out()) + sender.queue.len() as u64;
                 // of pacing rates only the ratio counts; the kernel's 200 % and 120 % of the window

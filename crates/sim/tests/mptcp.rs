@@ -172,6 +172,23 @@ fn round_robin_alternates() {
 /// Handshake: the first subflow opens after one RTT, its first data is acknowledged after another (that tells that the
 /// server speaks MPTCP), and a join has four packets: two RTTs of its own path. Together: all at once.
 #[test]
+fn the_kernels_scheduler_fills_the_send_buffer_that_is_set() {
+    let goodput = |buffer: &str| {
+        let link = "rate = \"1Gbit\"; delay = \"75ms\"; queue = \"12500 packets\"";
+        let tcp = format!("scheduler = \"linux\"; receive_buffer = \"200MB\"; send_buffer = \"{buffer}\"");
+        let text = Text::new(7, "").path("a", link).path("b", link);
+        let text = text.flow("f", &["a", "b"], "lia", "bytes = \"256MB\"").table("[tcp]", &tcp);
+        limited(&text, 60).flows[0].goodput_bps
+    };
+    // the stream's window and each subflow's queue are bounded by it: 4 MiB every 150 ms
+    let small = goodput("4MiB");
+    assert!(small < 8.0 * 4_194_304.0 / 0.15, "{small}");
+    // six times that over the two lines, less the slow start
+    let large = goodput("200MB");
+    assert!(large > 500e6, "{large}");
+}
+
+#[test]
 fn joins_take_their_handshakes() {
     for (first, second) in [(10u64, 50u64), (50, 10), (30, 30)] {
         for (join, expected) in [("handshake", 2 * first + 2 * second), ("together", second)] {
