@@ -60,6 +60,17 @@ fn two_wan() {
 }
 
 #[test]
+fn two_gigabit() {
+    let s = load("two-gigabit.toml");
+    assert_eq!(round_trips(&s), [148, 148]);
+    for link in s.links.iter().flat_map(|link| [&link.ab, &link.ba]) {
+        assert_eq!((link.rate, &link.queue), (Some(Rate(1_000_000_000)), &Queue::Packets(2000)));
+        assert_eq!(link.jitter.as_ref().unwrap().amplitude, Nanos::millis(2));
+    }
+    assert_ne!(s.paths[0].hops, s.paths[1].hops);
+}
+
+#[test]
 fn all_of_them_read_back_from_json() {
     let mut seen = 0;
     for file in std::fs::read_dir(folder()).unwrap() {
@@ -71,5 +82,5 @@ fn all_of_them_read_back_from_json() {
         assert_eq!(Scenario::from_json(&json).unwrap(), s);
         seen += 1;
     }
-    assert!(seen >= 4);
+    assert!(seen >= 5);
 }
