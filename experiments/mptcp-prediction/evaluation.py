@@ -1,7 +1,8 @@
 """The predictors on an experiment's samples: training error as in the paper, and error on unseen samples.
 
-A predictor is called by its method and the bytes of its probes in total: `multi 128KB` are 64 KB over each of two paths,
-`single 128KB` and `cdf 128KB` are one MPTCP probe, `tcp 64KB` and `tcp-cdf 64KB` one over path 1 that is to predict plain TCP.
+A predictor is called by its method and the bytes of its probes in total: `multi 128KB` are 64 KB over each of two
+paths, `single 128KB` and `cdf 128KB` are one MPTCP probe, `tcp 64KB` and `tcp-cdf 64KB` one over path 1 that is to
+predict plain TCP.
 """
 
 from __future__ import annotations

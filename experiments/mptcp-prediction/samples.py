@@ -1,7 +1,7 @@
 """One pair of round trip times: every probe and the transfers that they are to predict, one after the other.
 
-A probe is a transfer of few bytes. Over one path it is plain TCP, x_j of the paper's section 6.1; over both it is Multipath
-TCP with the first subflow on path 1, the x of section 2.
+A probe is a transfer of few bytes. Over one path it is plain TCP, x_j of the paper's section 6.1; over both it is
+Multipath TCP with the first subflow on path 1, the x of section 2.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How good a predictor is on samples that it was not trained on: folds, random splits, and an interval by bootstrap [G].
+"""How good a predictor is on samples that it was not trained on: folds, random splits, an interval by bootstrap [G].
 
-Hamazaki, Abe, Kato show training error in their tables 2 to 5 and random splits in table 6. Everything here searches and
-fits a predictor anew for every training set, so that nothing of a test set is known to it.
+Hamazaki, Abe, Kato show training error in their tables 2 to 5 and random splits in table 6. Everything here searches
+and fits a predictor anew for every training set, so that nothing of a test set is known to it.
 """
 
 from __future__ import annotations
@@ -59,8 +59,10 @@ def assess(
 def split(
     key: Hashable, predictor: Any, X: Any, y: Any, share: float, splits: int, random_state: int
 ) -> tuple[Hashable, list[Errors]]:
-    """Fits on a random `share` of the samples, 0..1, and sums up the errors on the others, `splits` times; returns `key`
-    with it. Raises ValueError as the predictor's `fit`."""
+    """Fits on a random `share` of the samples, 0..1, and sums up the errors on the others, `splits` times.
+
+    Returns `key` with it. Raises ValueError as the predictor's `fit`.
+    """
     drawn = ShuffleSplit(n_splits=splits, train_size=share, test_size=None, random_state=random_state).split(X)
     return key, [summarise(clone(predictor).fit(X[fit], y[fit]).predict(X[test]), y[test]) for fit, test in drawn]
 
@@ -70,8 +72,8 @@ def reduction(
 ) -> Reduction:
     """By how much `predicted` has a lower RMSE than `other`, and its 95 % interval by bootstrap over groups.
 
-    predicted, other: (n,) or (repeats, n); squared errors are averaged over repeats. groups: one label a sample; a drawing
-    takes as many whole groups as there are, with replacement, since repetitions of one setting are not independent.
+    predicted, other: (n,) or (repeats, n); squared errors are averaged over repeats. groups: one label a sample; a
+    drawing takes as many whole groups as there are, with replacement: repetitions of a setting are not independent.
     """
     _, group = np.unique(np.asarray(groups), return_inverse=True, axis=0)
     count = int(group.max()) + 1
