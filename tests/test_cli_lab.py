@@ -124,11 +124,12 @@ def test_outside_of_a_checkout_the_source_trees_experiments_are_found(pathcast, 
     assert names == {path.parent.name for path in (ROOT / "experiments").glob("*/plan.toml")}
 
 
-def test_the_readme_of_the_switching_experiment_has_the_verdicts_of_its_plan():
+@pytest.mark.parametrize("plan", sorted((ROOT / "experiments").glob("*/plan.toml")), ids=lambda plan: plan.parent.name)
+def test_an_experiments_readme_has_the_verdicts_of_its_plan(plan):
     """Made by `report --readme`: a claim that was added or reworded since needs another run."""
     import tomllib
 
-    folder = ROOT / "experiments" / "gsam-switching"
+    folder = plan.parent
     readme = (folder / "README.md").read_text()
     for claim in tomllib.loads((folder / "plan.toml").read_text())["claim"]:
         assert f"| {claim['id']} | {claim['text']} |" in readme
