@@ -65,6 +65,7 @@ def _cases(options: argparse.Namespace) -> None:
     print(f"| {' | '.join(cases.HEADER)} |\n|{'---|' * len(cases.HEADER)}")
     for row in cases.rows(lines):
         print(f"| {' | '.join(row)} |")
+    print("\n".join(["", *cases.others(lines)]))
     if options.out:
         directory = RunDir(options.out)
         directory.samples("cases", lines)

@@ -171,6 +171,22 @@ def rows(lines: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
     return found
 
 
+def others(lines: Sequence[dict[str, Any]]) -> list[str]:
+    """What the same cases say of capacity and delay."""
+    capacity = [abs(line["capacity_error"]) for line in lines if line.get("capacity_error") is not None]
+    delays = [line for line in lines if line.get("delay_error_s") is not None and line["delay_bound_s"] is not None]
+    found = []
+    if capacity:
+        shares = ", ".join(f"p{share * 100:.0f} {quantile(capacity, share) * 100:.4f} %" for share in (0.5, 0.9, 0.95))
+        found.append(f"capacity, {len(capacity)} cases: |error| {shares}")
+    if delays:
+        off = [abs(line["delay_error_s"]) for line in delays]
+        held = sum(error <= line["delay_bound_s"] for error, line in zip(off, delays, strict=True))
+        middle = quantile(off, 0.5) * 1e6
+        found.append(f"least delay, {len(delays)} cases: |error| p50 {middle:.1f} µs, within its bound in {held}")
+    return found
+
+
 def figure(lines: Sequence[dict[str, Any]]) -> Any:
     """How errors are distributed, a line a kind of cross traffic."""
     import matplotlib.pyplot as plt
