@@ -22,6 +22,14 @@ impl Instance {
     pub fn new(params: &Params) -> Self {
         Instance { info: params.info, params: params.values.as_slice().into(), state: [0; STATE_WORDS] }
     }
+    /// Other parameters while the flow lives, from the next hook on, as a loaded controller's in the kernel.
+    ///
+    /// # Panics
+    /// If they are another controller's.
+    pub fn set_params(&mut self, params: &Params) {
+        assert_eq!(params.info.name, self.info.name, "another controller's parameters");
+        self.params = params.values.as_slice().into();
+    }
     /// Which controller this is.
     pub fn info(&self) -> &'static Info {
         self.info

@@ -192,6 +192,20 @@ fn lp_takes_one_way_delays_of_any_offset() {
 }
 
 #[test]
+fn lp_returns_to_the_rtt_where_one_way_delays_are_switched_off() {
+    let mut w = World::new("lp", &[("owd", 1)], &[(100, 40 * MS)]);
+    w.flow_mut(0).ssthresh = 50;
+    for delay in [20, 20, 120] {
+        w.ack_and_grow(0, Ack::new(1, 40 * MS).with_one_way_delay(delay * MS));
+    }
+    w.set("owd", 0);
+    for rtt in [40, 40, 140, 80, 80] {
+        w.ack_and_grow(0, Ack::new(1, rtt * MS).with_one_way_delay(20 * MS));
+    }
+    assert_eq!(w.flow(0).cwnd, 50, "the queue that RTTs show");
+}
+
+#[test]
 fn ledbatpp_has_its_gain_and_holds_its_target() {
     // base 20 ms: GAIN = 1 / ceil(120 / 20) = 1/6
     let mut w = World::new("ledbatpp", &[("slowdown", 0)], &[(10, 20 * MS)]);

@@ -64,7 +64,10 @@ FLOW_FN void lp_ack(struct flow *f, const struct flow_ack *a, struct lp_state *s
 		}
 		delay = a->owd_us - s->owd_origin;
 	} else if (s->owd_known) {
-		return;
+		if (p->owd)
+			return;
+		s->owd_known = 0; /* `owd` was set to 0 while the flow lived: RTTs again */
+		s->min_us = s->round_us = 0;
 	}
 	if (!delay)
 		return;

@@ -33,6 +33,12 @@ impl World {
         world.report();
         world
     }
+    pub fn set(&mut self, name: &str, value: u64) {
+        self.params.set(name, value).unwrap();
+        for (_, instance) in &mut self.subflows {
+            instance.set_params(&self.params);
+        }
+    }
     pub fn join(&mut self, cwnd: u32, rtt_us: u32) {
         let mut flow = Flow::new(MSS, cwnd);
         flow.srtt_us = rtt_us;

@@ -2,8 +2,8 @@
 
 sowd: delay smoothed with gamma = 1/8; indication: sowd > d_min + delta (d_max - d_min).
 First indication: cwnd /= 2, and no growth for an inference phase of 3 RTT; another inside it: cwnd = 1. Else Reno.
-Ours: the delay is the RTT until an ACK has the one-way delay, with which all begins anew (not with `owd` 0), and ACKs
-without it say nothing from then on; a further indication counts from ACKs of packets sent after the cut, with which
+Ours: the delay is the RTT until an ACK has the one-way delay, with which all begins anew, and ACKs without it say
+nothing from then on (not with `owd` 0, with which RTTs begin anew); a further indication counts from ACKs of packets sent after the cut, with which
 sowd begins anew, and starts the phase anew; a loss before such an ACK does not halve again; d_max is of the last one
 to two windows of max_age; no indication while d_max - d_min < floor, nor while sowd - d_min <= least or least_share of
 the smallest RTT; in slow start only with the smallest delay of the round so far, of 8 packets or the window, above the
@@ -38,6 +38,8 @@ class Lp(Control):
         one_way = bool(p["owd"] and e.owd)
         if one_way and not self.one_way:
             self.one_way, self.d_min, self.round_min, self.sowd = True, math.inf, math.inf, None
+        elif self.one_way and not p["owd"]:  # set while the flow lives
+            self.one_way, self.d_min, self.round_min, self.sowd = False, math.inf, math.inf, None
         # the origin of one-way delays means nothing; RTTs say nothing any more once they are known
         delay = e.owd + 2**30 if one_way else 0 if self.one_way else e.rtt_us
         self.pairs |= bool(delay) and e.acked > 1
