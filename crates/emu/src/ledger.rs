@@ -1,22 +1,9 @@
 //! What an emulated network carried, dropped and released late.
 
-use pathcast_link::{Counters, Params, Tally};
+use pathcast_link::LinkLedger;
 use serde::Serialize;
 
 use crate::histogram::Summary;
-
-/// One direction of a link.
-#[derive(Clone, Debug, Serialize)]
-pub struct LinkLedger {
-    /// `wan1/ab`.
-    pub name: String,
-    /// As they are now.
-    pub params: Params,
-    /// Since the start.
-    pub counters: Counters,
-    /// What waits now.
-    pub backlog: Tally,
-}
 
 /// One thread and its links.
 #[derive(Clone, Debug, Serialize)]

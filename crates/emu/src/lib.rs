@@ -20,6 +20,6 @@ mod worker;
 
 pub use error::EmuError;
 pub use histogram::Summary;
-pub use ledger::{DeviceLedger, GroupLedger, Ledger, LinkLedger};
+pub use ledger::{DeviceLedger, GroupLedger, Ledger};
 pub use namespace::{Namespace, inside, remove};
 pub use network::{Description, Network, PathDescription};

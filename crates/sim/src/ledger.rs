@@ -2,24 +2,11 @@
 //! what only real time has.
 
 use pathcast_base::Nanos;
-use pathcast_link::{Counters, Params, Tally};
+use pathcast_link::LinkLedger;
 use pathcast_scenario::Direction;
 use serde::Serialize;
 
 use crate::run::World;
-
-/// One direction of a link.
-#[derive(Clone, Debug, Serialize)]
-pub struct LinkLedger {
-    /// `wan1/ab`.
-    pub name: String,
-    /// As they are now.
-    pub params: Params,
-    /// Since the start.
-    pub counters: Counters,
-    /// What waits now.
-    pub backlog: Tally,
-}
 
 /// All links.
 #[derive(Clone, Debug, Serialize)]

@@ -93,7 +93,7 @@ mod wire;
 
 pub use clock::Clock;
 pub use error::SimError;
-pub use ledger::{GroupLedger, Ledger, LinkLedger};
+pub use ledger::{GroupLedger, Ledger};
 pub use machines::{HostTally, MachineError, Session, SessionReport};
 pub use report::{FlowReport, JSON_SCHEMA, LinkReport, PacketReport, PageReport, Report, SubflowReport, TrafficReport};
 pub use run::{Options, Outcome, World, sampled, simulate};

@@ -1,8 +1,9 @@
 //! The ledger of a standing network says what its links have done up to now.
 
 use pathcast_base::Nanos;
+use pathcast_link::LinkLedger;
 use pathcast_scenario::Scenario;
-use pathcast_sim::{LinkLedger, World};
+use pathcast_sim::World;
 
 const LINE: &str = r#"
 link = [{ name = "wire", a = "client", b = "server", rate = "10Mbit", delay = "20ms", queue = "100 packets" }]
