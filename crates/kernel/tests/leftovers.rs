@@ -100,11 +100,11 @@ impl Parts {
     }
 }
 
-/// What a namespace counts: TCP sockets in use and orphaned, and MPTCP endpoints.
+/// What a namespace counts: TCP sockets in use, orphaned ones included, and MPTCP endpoints.
 fn sockets(namespace: &str) -> String {
     let text = inside(namespace, || fs::read_to_string("/proc/thread-self/net/sockstat").unwrap()).unwrap();
     let tcp = text.lines().find(|line| line.starts_with("TCP:")).unwrap_or_default();
-    let words: Vec<&str> = tcp.split(' ').take(5).collect(); // the rest is of all namespaces
+    let words: Vec<&str> = tcp.split(' ').take(3).collect(); // the number of orphans is of all namespaces
     let endpoints = match multipath() {
         true => Command::new("ip").args(["-n", namespace, "mptcp", "endpoint", "show"]).output().unwrap().stdout,
         false => Vec::new(),

@@ -231,7 +231,7 @@ impl Ride {
     fn learn(&mut self, train: &TrainSeen) {
         self.find_base();
         let (mut segments, mut losses) = self.segments();
-        let carried = series::carried(&segments, self.blur());
+        let carried = series::carried(&segments, self.c, self.blur());
         if let Some(carried) = carried.filter(|&carried| carried > MORE * self.c) {
             (self.c, self.proven) = (carried, carried);
             (segments, losses) = self.segments();
