@@ -3,12 +3,12 @@
 sowd: delay smoothed with gamma = 1/8; indication: sowd > d_min + delta (d_max - d_min).
 First indication: cwnd /= 2, and no growth for an inference phase of 3 RTT; another inside it: cwnd = 1. Else Reno.
 Ours: the delay is the RTT until an ACK has the one-way delay, with which all begins anew, and ACKs without it say
-nothing from then on (not with `owd` 0, with which RTTs begin anew); a further indication counts from ACKs of packets sent after the cut, with which
-sowd begins anew, and starts the phase anew; a loss before such an ACK does not halve again; d_max is of the last one
-to two windows of max_age; no indication while d_max - d_min < floor, nor while sowd - d_min <= least or least_share of
-the smallest RTT; in slow start only with the smallest delay of the round so far, of 8 packets or the window, above the
-same bound, and then cwnd /= 4; from a receiver that has acknowledged two packets at once an ACK of one packet gives
-d_min only.
+nothing from then on (not with `owd` 0, with which RTTs begin anew); a further indication counts from ACKs of packets
+sent after the cut, with which sowd begins anew, and starts the phase anew; a loss before such an ACK does not halve
+again; d_max is of the last one to two windows of max_age; no indication while d_max - d_min < floor, nor while sowd -
+d_min <= least or least_share of the smallest RTT; in slow start only with the smallest delay of the round so far, of
+8 packets or the window, above the same bound, and then cwnd /= 4; from a receiver that has acknowledged two packets
+at once an ACK of one packet gives d_min only.
 """
 
 import math
