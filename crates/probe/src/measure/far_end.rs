@@ -38,6 +38,8 @@ struct Session<A> {
     heard: Nanos,
     /// Probes, both ways.
     bytes: u64,
+    /// What was said of them: as many bytes again, so that reports cannot be drawn without end.
+    said: u64,
 }
 
 /// What has come in, besides its payload.
@@ -229,6 +231,7 @@ impl<A: Address> FarEnd<A> {
             measures: None,
             heard: now,
             bytes: 0,
+            said: 0,
         };
         self.sessions.insert(id, session);
         self.promote(now);
@@ -409,6 +412,7 @@ impl<A: Address> FarEnd<A> {
                     }
                     Say::Message(kind, part, body) => {
                         let (seq, payload) = path.channel.seal(kind, part, &body);
+                        session.said += payload.len() as u64;
                         let seq = CONTROL | seq;
                         let reply = Reply { path: number.into(), seq, size: 0, dscp, payload };
                         FarAction::Reply { session: id, to, reply }
@@ -417,7 +421,7 @@ impl<A: Address> FarEnd<A> {
             }
         }
         let limit = session.granted.bytes.0;
-        if session.bytes > limit {
+        if session.bytes.max(session.said) > limit {
             self.refuse(now, id, Denied { denial: Denial::Bytes, limit });
         }
     }
@@ -521,6 +525,24 @@ mod tests {
             }
         }
         assert_eq!((denied, far.sessions()), (Some(71), 0), "100,000 bytes are 71.4 packets");
+    }
+
+    #[test]
+    fn reports_that_are_asked_for_again_and_again_are_bounded_too() {
+        let (mut far, mut channel) = opened(MeasureLimits { bytes: Bytes(100_000), ..MeasureLimits::default() });
+        let mut packet = vec![0; PROBE];
+        for index in 0..100 {
+            let head = ProbeHead { train: 0, index, count: 100, rest: 0 };
+            channel.send.probe(0, 1, channel.session, head, &mut packet);
+            said_to(&mut far, NOW, &packet);
+        }
+        let mut drawn = 0;
+        while far.sessions() == 1 {
+            let said = said_to(&mut far, NOW, &channel.seal(Kind::Ask, 1, &encode_ask(&[0])).1);
+            drawn += said.iter().map(|payload| payload.len() as u64).sum::<u64>();
+            assert!(drawn < 110_000, "of 100,000");
+        }
+        assert!(drawn > 90_000, "{drawn}");
     }
 
     #[test]
