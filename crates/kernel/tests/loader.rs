@@ -115,7 +115,7 @@ fn a_controller_that_is_unloaded_serves_its_flows_to_the_end() {
         let bulk = Bulk::start(&network, protocol, &kernel);
         sleep(Duration::from_millis(300));
         loaded.unload().unwrap();
-        assert!(!registered().contains(&kernel));
+        until("the end of the registration", || !registered().contains(&kernel));
         sleep(Duration::from_millis(500));
         assert!(bulk.stop() > 100_000);
     }
