@@ -13,6 +13,8 @@ from typing import Any
 from pathcast.errors import Exit, PathcastError, usage
 
 METHODS = ("ride", "replay", "pathtester", "pathtester-old", "slops")
+# the old PathTester with the wider gaps of its paper's table 1: up to 2^16 to 2^20 us
+WIDER = tuple(f"pathtester-old-{iunit}" for iunit in range(16, 21))
 DIRECTIONS = ("out", "in")
 # the reasons that a far end and the estimators give, in words
 REASONS = {
@@ -184,7 +186,7 @@ class Request:
     def __post_init__(self) -> None:
         if not self.directions or set(self.directions) - set(DIRECTIONS):
             raise usage(f"direction `{','.join(self.directions)}`: allowed are {', '.join(DIRECTIONS)}, both")
-        if self.method not in METHODS:
+        if self.method not in (*METHODS, *WIDER):
             raise usage(f"method `{self.method}`: allowed are {', '.join(METHODS)}")
         if self.bytes is not None and not 10_000 <= self.bytes <= 10**12:
             raise usage(f"a budget of {self.bytes} B: allowed are 10kB to 1TB for each direction of a path")

@@ -69,6 +69,7 @@ def test_wrong_paths(paths, words):
         ({"directions": ("up",)}, "out, in, both"),
         ({"directions": ()}, "out, in, both"),
         ({"method": "guess"}, "ride, replay"),
+        ({"method": "pathtester-old-21"}, "ride, replay"),
         ({"bytes": 9_999}, "10kB"),
         ({"time_s": 601}, "600s"),
         ({"time_s": float("nan")}, "600s"),

@@ -350,7 +350,7 @@ impl Client {
             paths,
             probe_bytes: (self.mouth.bytes + self.received_bytes).saturating_add(far_bytes),
             elapsed_s: now.saturating_sub(self.started).as_secs_f64(),
-            method: self.request.method.word(),
+            method: self.request.method.to_string(),
             refused: self.refused.clone(),
         };
         serde_json::to_vec(&document).expect("text, numbers and words only")

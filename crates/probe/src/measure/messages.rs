@@ -264,7 +264,7 @@ pub(super) struct Begin {
 
 impl Begin {
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = vec![self.method as u8];
+        let mut out = vec![self.method.code()];
         write_budget(&mut out, &self.budget);
         out.push(self.sparing.into());
         out.extend(self.seed.to_be_bytes());

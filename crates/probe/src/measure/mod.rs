@@ -44,4 +44,4 @@ pub use far::{Address, FarAction, FarEvent};
 pub use far_end::FarEnd;
 pub use limits::{MeasureCounters, MeasureLimits};
 pub use lone::Lone;
-pub use request::{ClockState, Direction, MethodName, NoSuchMethod, Request};
+pub use request::{ClockState, Direction, Iunit, MethodName, NoSuchMethod, Request};

@@ -29,44 +29,72 @@ impl Direction {
 
 /// How the available bandwidth is estimated; see [`crate::estimate`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(u8)]
 pub enum MethodName {
     /// A short queue kept in front of the bottleneck.
     #[default]
-    Ride = 1,
+    Ride,
     /// The FIFO replay fit.
-    Replay = 2,
+    Replay,
     /// PathTester as its paper improved it.
-    PathTester = 3,
+    PathTester,
     /// PathTester before.
-    PathTesterOld = 4,
+    PathTesterOld(Iunit),
     /// Self-loading periodic streams, as Pathload sends them.
-    Slops = 5,
+    Slops,
+}
+
+/// The largest exponent of the old PathTester's gaps: 15 as the tool was, up to 20 in its paper's table 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Iunit(u8);
+
+impl Iunit {
+    /// As the tool was.
+    pub const TOOL: Iunit = Iunit(15);
+
+    /// Of table 1's wider ranges.
+    fn wider(last: u8) -> Option<Iunit> {
+        (16..=20).contains(&last).then_some(Iunit(last))
+    }
+
+    /// Gaps go from 2^0 to 2^this us.
+    pub fn last(self) -> u32 {
+        self.0.into()
+    }
 }
 
 /// No method is called so.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no method `{0}`: take ride, replay, pathtester, pathtester-old or slops")]
+#[error("no method `{0}`: take ride, replay, pathtester, pathtester-old (-16 to -20: with wider gaps) or slops")]
 pub struct NoSuchMethod(String);
 
-impl MethodName {
-    /// All of them, the default first.
-    pub const ALL: [MethodName; 5] =
-        [MethodName::Ride, MethodName::Replay, MethodName::PathTester, MethodName::PathTesterOld, MethodName::Slops];
+/// The word of the old PathTester; `-16` to `-20` after it are table 1's ranges.
+const OLD: &str = "pathtester-old";
 
-    /// As commands and results call it.
-    pub fn word(self) -> &'static str {
+impl MethodName {
+    /// All of them, the default first; the old PathTester as it was.
+    pub const ALL: [MethodName; 5] = [
+        MethodName::Ride,
+        MethodName::Replay,
+        MethodName::PathTester,
+        MethodName::PathTesterOld(Iunit::TOOL),
+        MethodName::Slops,
+    ];
+
+    /// On the wire: 1 to 5 in the order of [`MethodName::ALL`], a wider range of the old PathTester its exponent.
+    pub(super) fn code(self) -> u8 {
         match self {
-            MethodName::Ride => "ride",
-            MethodName::Replay => "replay",
-            MethodName::PathTester => "pathtester",
-            MethodName::PathTesterOld => "pathtester-old",
-            MethodName::Slops => "slops",
+            MethodName::Ride => 1,
+            MethodName::Replay => 2,
+            MethodName::PathTester => 3,
+            MethodName::PathTesterOld(Iunit::TOOL) => 4,
+            MethodName::PathTesterOld(Iunit(last)) => last,
+            MethodName::Slops => 5,
         }
     }
 
     pub(super) fn of(code: u8) -> Option<MethodName> {
-        Self::ALL.into_iter().find(|&method| method as u8 == code)
+        let known = Self::ALL.into_iter().find(|method| method.code() == code);
+        known.or_else(|| Iunit::wider(code).map(MethodName::PathTesterOld))
     }
 }
 
@@ -74,13 +102,23 @@ impl FromStr for MethodName {
     type Err = NoSuchMethod;
 
     fn from_str(word: &str) -> Result<Self, NoSuchMethod> {
-        Self::ALL.into_iter().find(|method| method.word() == word).ok_or_else(|| NoSuchMethod(word.into()))
+        let wider = || Iunit::wider(word.strip_prefix(OLD)?.strip_prefix('-')?.parse().ok()?);
+        let known = Self::ALL.into_iter().find(|method| method.to_string() == word);
+        known.or_else(|| wider().map(MethodName::PathTesterOld)).ok_or_else(|| NoSuchMethod(word.into()))
     }
 }
 
+/// As commands and results call it.
 impl fmt::Display for MethodName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
+        match self {
+            MethodName::Ride => f.write_str("ride"),
+            MethodName::Replay => f.write_str("replay"),
+            MethodName::PathTester => f.write_str("pathtester"),
+            MethodName::PathTesterOld(Iunit::TOOL) => f.write_str(OLD),
+            MethodName::PathTesterOld(Iunit(last)) => write!(f, "{OLD}-{last}"),
+            MethodName::Slops => f.write_str("slops"),
+        }
     }
 }
 
@@ -137,5 +175,27 @@ impl Request {
             clock: ClockState::default(),
             seed: 1,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_and_codes_are_those_of_one_method_each() {
+        let wider = (16..=20).map(|last| MethodName::PathTesterOld(Iunit(last)));
+        let mut codes = Vec::new();
+        for method in MethodName::ALL.into_iter().chain(wider) {
+            assert_eq!((method.to_string().parse(), MethodName::of(method.code())), (Ok(method), Some(method)));
+            codes.push(method.code());
+        }
+        assert_eq!(codes, [1, 2, 3, 4, 5, 16, 17, 18, 19, 20]);
+        for word in
+            ["", "old", "pathtester-old-15", "pathtester-old-21", "pathtester-old-", "pathtester-old16", "slops-16"]
+        {
+            assert!(word.parse::<MethodName>().is_err(), "{word}");
+        }
+        assert!([0, 6, 15, 21, 255].iter().all(|&code| MethodName::of(code).is_none()));
     }
 }

@@ -16,7 +16,7 @@ pub(super) struct Document {
     /// IP bytes of everything that was sent by both ends.
     pub probe_bytes: u64,
     pub elapsed_s: f64,
-    pub method: &'static str,
+    pub method: String,
     pub refused: Option<Refusal>,
 }
 

@@ -15,9 +15,6 @@ use crate::estimate::{Budget, Estimate, Method, Plan, Step, TrainSeen};
 /// The replay fit's trains and their length.
 const REPLAY: (usize, usize) = (20, 30);
 
-/// The largest exponent of the old tool's gaps.
-const IUNIT: u32 = 15;
-
 enum Main {
     Ride(Ride),
     Replay(Replay),
@@ -42,7 +39,7 @@ impl Work {
             MethodName::Ride => Main::Ride(Ride::new(budget, seed)),
             MethodName::Replay => Main::Replay(Replay::new(budget, REPLAY.0, REPLAY.1, seed)),
             MethodName::PathTester => behind(Box::new(PathTester::new(rest))),
-            MethodName::PathTesterOld => behind(Box::new(OldPathTester::new(rest, IUNIT))),
+            MethodName::PathTesterOld(iunit) => behind(Box::new(OldPathTester::new(rest, iunit.last()))),
             MethodName::Slops => behind(Box::new(Slops::new(rest))),
         };
         Work { main, first: 0, clustered: false }
