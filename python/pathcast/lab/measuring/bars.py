@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from pathcast.lab.measuring.network import Truth, truth
+from pathcast.lab.measuring.network import Truth
+from pathcast.lab.measuring.once import once
 from pathcast.lab.measuring.rows import Row
 from pathcast.worlds.measurement import Direction, Measurement
 
@@ -42,16 +42,11 @@ def measure(row: Row, world: str, seed: int) -> Sample:
 
     topology = Topology.parse(row.scenario(seed))
     for attempt in range(_ATTEMPTS):
-        with _world(world, topology) as network:
-            network.wait(0.5)
-            with network.judged() as verdict:
-                before = network.ledger()
-                found = network.measure(request=replace(row.request, seed=seed))
-                after = network.ledger()
-        if verdict.valid or attempt == _ATTEMPTS - 1:
+        run = once(world, topology, replace(row.request, seed=seed))
+        if run.verdict.valid or attempt == _ATTEMPTS - 1:
             break
-    one = sample(row, world, seed, found, truth(before, after, row.direction))
-    if not verdict.valid:  # what it found says nothing
+    one = sample(row, world, seed, run.found, run.truth(row.direction))
+    if not run.verdict.valid:  # what it found says nothing
         return replace(one, value=None, error=None, covered=None, half_width=None, why=LATE)
     return one
 
@@ -76,14 +71,6 @@ def _value(quantity: str, of: Direction, true: Truth) -> tuple[float | None, flo
         return d.minimum, None, None, true.delay_s(d.packet_bytes or 0)
     rate = of.capacity_bps if quantity == "capacity" else of.available_bps
     return rate.value, rate.low, rate.high, true.capacity_bps if quantity == "capacity" else true.available_bps
-
-
-def _world(world: str, topology: Any) -> Any:
-    if world == "sim":
-        from pathcast.worlds.sim import Sim as World
-    else:
-        from pathcast.worlds.emu import Emu as World
-    return World(topology)
 
 
 @dataclass(frozen=True)
