@@ -1,0 +1,119 @@
+"""Runs of one method in one case by seed, and means over them with 95 % intervals (Student's t)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+import pandas as pd
+from scipy.stats import t
+
+from pathcast.lab.experiment import Results, Undecided
+
+CROSS = (0.0, 0.5, 1.5, 3.0)
+LINES = ("adsl24", "adsl12")
+NEW, IMPROVED, OLD, PATHLOAD = "new", "improved", "old", "slops"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A row of a table: what a point must have, and how it is told. Grids that have it are looked through in turn."""
+
+    name: str
+    grids: tuple[str, ...]
+    about: tuple[tuple[str, Any], ...]
+
+    @classmethod
+    def of(cls, name: str, grids: Iterable[str], **about: Any) -> Case:
+        """By keyword."""
+        return cls(name, tuple(grids), tuple(about.items()))
+
+
+def table_5(cross: float) -> Case:
+    """A row of table 5."""
+    return Case.of(f"cross {cross:g}", ("table-5", "table-5-old", "table-5-slops"), cross=cross)
+
+
+def adsl(line: str, direction: str) -> Case:
+    """A line of tables 2, 3 and 6."""
+    name = f"1 and {line.removeprefix('adsl')} Mbit/s, {direction}"
+    return Case.of(name, ("adsl", "adsl-old"), network=line, direction=direction)
+
+
+def table_1(direction: str) -> Case:
+    """Table 1's network."""
+    rate = {"out": "100 kbit/s", "in": "100 Mbit/s"}[direction]
+    return Case.of(f"{rate}, {direction}", ("table-1", "table-1-others"), direction=direction)
+
+
+def turned(cross: float) -> Case:
+    """A row of table 5 the other way round."""
+    return Case.of(f"cross {cross:g}, in", ("in",), cross=cross)
+
+
+def poisson(cross: float) -> Case:
+    """A row of table 5 with traffic that is not even."""
+    return Case.of(f"Poisson {cross:g}", ("poisson",), cross=cross)
+
+
+TABLE_5 = tuple(table_5(cross) for cross in CROSS)
+ADSL_OUT = tuple(adsl(line, "out") for line in LINES)
+INWARDS = (*(turned(cross) for cross in CROSS), *(adsl(line, "in") for line in LINES), table_1("in"))
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean, half of its 95 % interval, and the number of seeds."""
+
+    mean: float
+    half: float
+    n: int
+
+    @classmethod
+    def of(cls, values: Iterable[float]) -> Mean:
+        """Of two values or more; raises Undecided for fewer."""
+        found = pd.Series(list(values), dtype=float)
+        if len(found) < 2:
+            raise Undecided("fewer than two seeds have results")
+        half = float(t.ppf(0.975, len(found) - 1) * found.std(ddof=1) / sqrt(len(found)))
+        return cls(float(found.mean()), half, len(found))
+
+    @property
+    def low(self) -> float:
+        """The interval's lower end."""
+        return self.mean - self.half
+
+    @property
+    def high(self) -> float:
+        """Its upper end."""
+        return self.mean + self.half
+
+
+def runs(results: Results, case: Case, method: str) -> pd.DataFrame:
+    """The runs by seed, with `size`: |error|, 1 where there is no value. Raises Undecided if there are none."""
+    by_grid = results.once(_by_grid)
+    parts = [by_grid[grid, method] for grid in case.grids if (grid, method) in by_grid]
+    found = pd.concat(parts) if parts else pd.DataFrame(columns=[key for key, _ in case.about])
+    for key, value in case.about:
+        found = found[found[key] == value]
+    if found.empty:
+        raise Undecided(f"no results of `{method}`: {case.name}")
+    return found.set_index("seed").sort_index()
+
+
+def _by_grid(results: Results) -> dict[tuple[str, str], pd.DataFrame]:
+    """By grid and method."""
+    frame = results.frame
+    if frame.empty:
+        raise Undecided("no sample has a result")
+    frame = frame.assign(relative_error=frame["relative_error"].astype(float))
+    frame = frame.assign(size=frame["relative_error"].abs().fillna(1.0))
+    return dict(iter(frame.groupby(["grid", "method"])))
+
+
+def less(results: Results, case: Case, column: str, more: str, fewer: str) -> Mean:
+    """How much less of a column one method has than the other, in pairs of the same seed."""
+    one, other = (runs(results, case, method)[column].astype(float) for method in (more, fewer))
+    return Mean.of((one - other).dropna())
