@@ -45,7 +45,7 @@ def adsl(line: str, direction: str) -> Case:
 def table_1(direction: str) -> Case:
     """Table 1's network."""
     rate = {"out": "100 kbit/s", "in": "100 Mbit/s"}[direction]
-    return Case.of(f"{rate}, {direction}", ("table-1", "table-1-others"), direction=direction)
+    return Case.of(f"{rate}, {direction}", ("table-1", "table-1-in", "table-1-others"), direction=direction)
 
 
 def turned(cross: float) -> Case:
@@ -81,14 +81,11 @@ class Mean:
         return cls(float(found.mean()), half, len(found))
 
     @property
-    def low(self) -> float:
-        """The interval's lower end."""
-        return self.mean - self.half
-
-    @property
-    def high(self) -> float:
-        """Its upper end."""
-        return self.mean + self.half
+    def positive(self) -> bool | None:
+        """Whether it is above zero; None: the mean is, but not the whole interval."""
+        if self.mean <= 0:
+            return False
+        return True if self.mean - self.half > 0 else None
 
 
 def runs(results: Results, case: Case, method: str) -> pd.DataFrame:
@@ -101,6 +98,14 @@ def runs(results: Results, case: Case, method: str) -> pd.DataFrame:
     if found.empty:
         raise Undecided(f"no results of `{method}`: {case.name}")
     return found.set_index("seed").sort_index()
+
+
+def some(results: Results, case: Case, method: str) -> pd.DataFrame | None:
+    """The same, or None."""
+    try:
+        return runs(results, case, method)
+    except Undecided:
+        return None
 
 
 def _by_grid(results: Results) -> dict[tuple[str, str], pd.DataFrame]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pandas as pd
-
-from pathcast.lab.experiment import Results, Undecided
+from pathcast.lab.experiment import Results
 from pathcast.lab.style import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 
-from .cells import CROSS, IMPROVED, NEW, OLD, PATHLOAD, Case, runs, table_5
+from .cells import CROSS, IMPROVED, NEW, OLD, PATHLOAD, Case, some, table_5
 
 _GREY = "#999999"
 # label, colour; the paper's own are crosses in the colour of ours
@@ -25,13 +23,6 @@ _PAPER = {PATHLOAD: ((2.68, 1.83, 1.84, 0.87), (34.4, 76.0, 75.6, 129.2))}
 _PAPER[IMPROVED] = ((4.48, 3.54, 2.65, 1.36), (69.2, 69.1, 69.6, 69.4))
 
 
-def _try(results: Results, case: Case, method: str) -> pd.DataFrame | None:
-    try:
-        return runs(results, case, method)
-    except Undecided:
-        return None
-
-
 def figure_5(results: Results) -> Any:
     """What each tool said against the truth, how long it took and what it sent; bars: least to most."""
     import matplotlib.pyplot as plt
@@ -40,7 +31,7 @@ def figure_5(results: Results) -> Any:
     left, middle, right = axes
     left.axhline(0, color=_GREY, lw=0.8)
     for n, (method, (name, colour)) in enumerate(_TOOLS.items()):
-        cases = [(i, _try(results, table_5(cross), method)) for i, cross in enumerate(CROSS)]
+        cases = [(i, some(results, table_5(cross), method)) for i, cross in enumerate(CROSS)]
         known = [(i + 0.12 * (n - 2), found) for i, found in cases if found is not None]
         for ax, column, scale in ((left, "relative_error", 100), (middle, "seconds", 1), (right, "bytes", 1e-6)):
             x = [i for i, _ in known]
@@ -75,7 +66,7 @@ def slow(results: Results) -> Any:
     drawn, ax = plt.subplots(figsize=(5.6, 3.4))
     ax.plot([0, 1.05], [0, 1.05], color=_GREY, lw=0.8, label="the line's rate")
     for method, colour in ((OLD, VERMILION), (IMPROVED, ORANGE)):
-        found = [(rate, _try(results, Case.of(key, ("slow",), out=key), method)) for key, rate in _RATES.items()]
+        found = [(rate, some(results, Case.of(key, ("slow",), out=key), method)) for key, rate in _RATES.items()]
         known = [(rate, one["value_bps"].mean() / 1e6) for rate, one in found if one is not None]
         values = [(rate, value) for rate, value in known if value == value]
         ax.plot([r for r, _ in values], [v for _, v in values], "o", ms=5, color=colour, label=method)
@@ -93,7 +84,7 @@ def distance(results: Results) -> Any:
     import matplotlib.pyplot as plt
 
     drawn, ax = plt.subplots(figsize=(5.6, 3.4))
-    found = _try(results, Case.of("distance", ("distance",)), NEW)
+    found = some(results, Case.of("distance", ("distance",)), NEW)
     if found is None:
         ax.set_axis_off()
         ax.text(0, 1, "no results", va="top")

@@ -7,10 +7,10 @@ from typing import Any
 
 import pandas as pd
 
-from pathcast.lab.experiment import Results, Table, Undecided
+from pathcast.lab.experiment import Results, Table
 from pathcast.lab.measuring.peers import stored
 
-from .cells import CROSS, IMPROVED, INWARDS, LINES, NEW, OLD, PATHLOAD, Case, adsl, poisson, runs, table_1, table_5
+from .cells import CROSS, IMPROVED, INWARDS, LINES, NEW, OLD, PATHLOAD, Case, adsl, poisson, some, table_1, table_5
 from .figures import FIGURES as FIGURES
 
 NAMES = {
@@ -42,13 +42,6 @@ _PAPER_ADSL = {
     ("3", "adsl12"): ("0.89, 0.60", "0.90, 0.54", "11.3, 11.3", "87.5, 84.9", "92, 91", "20, 21"),
     ("6", "adsl12"): ("0.91, 0.89", "0.88, 0.89", "11.3, 9.7", "76.7, 66.2", "92", "15"),
 }
-
-
-def _runs(results: Results, case: Case, method: str) -> pd.DataFrame | None:
-    try:
-        return runs(results, case, method)
-    except Undecided:
-        return None
 
 
 def _value(found: pd.DataFrame | None) -> str:
@@ -86,7 +79,7 @@ def table_5_beside(results: Results) -> Table:
         paper, case, row = PAPER_5[cross], table_5(cross), [f"{cross:g}", f"{5 - cross:.1f}"]
         row += [f"{paper[0]} in {paper[1]} s", f"{paper[2]} in {paper[3]} s"]
         for method in (PATHLOAD, OLD, IMPROVED, NEW):
-            found = _runs(results, case, method)
+            found = some(results, case, method)
             row.append("-" if found is None else f"{_value(found)} in {_seconds(found)} s")
         rows.append(row)
     ours = (f"{NAMES[method]}, here" for method in (PATHLOAD, OLD, IMPROVED, NEW))
@@ -119,7 +112,7 @@ def _detail(cases: Sequence[tuple[str, Case]], methods: Sequence[str]) -> Callab
         rows = []
         for name, case in cases:
             for method in methods:
-                found = _runs(results, case, method)
+                found = some(results, case, method)
                 if found is not None:
                     rows.append((name, NAMES.get(method, method), str(len(found)), *_columns(found)))
         return ("case", "method", "runs", *_COLUMNS), rows
@@ -135,7 +128,7 @@ def table_1_beside(results: Results) -> Table:
     )
     rows = []
     for method in (*PAPER_1, IMPROVED, NEW):
-        out, back = (_runs(results, table_1(direction), method) for direction in ("out", "in"))
+        out, back = (some(results, table_1(direction), method) for direction in ("out", "in"))
         *paper, paper_s = PAPER_1.get(method, ("",) * 5)
         capacity = ("-" if f is None else _three(f["capacity_bps"].mean() / 1e6) for f in (out, back))
         name = f"0-{method.removeprefix('old').lstrip('-') or 15}" if method in PAPER_1 else NAMES[method]
@@ -152,10 +145,10 @@ def adsl_beside(results: Results) -> Table:
         for (table, of), (bw, bw_im, delay, delay_im, time, time_im) in _PAPER_ADSL.items():
             if of == line:
                 rows.append((contract, f"table {table}", bw, bw_im, "", delay, delay_im, "", time, time_im, ""))
-        three = [_runs(results, adsl(line, "out"), method) for method in (OLD, IMPROVED, NEW)]
+        three = [some(results, adsl(line, "out"), method) for method in (OLD, IMPROVED, NEW)]
         delays = ("-" if f is None else f"{1e3 * f['delay_s'].mean():.1f}" for f in three)
         rows.append((contract, "here, out", *map(_value, three), *delays, *map(_seconds, three)))
-        three = [_runs(results, adsl(line, "in"), method) for method in (OLD, IMPROVED, NEW)]
+        three = [some(results, adsl(line, "in"), method) for method in (OLD, IMPROVED, NEW)]
         delays = ("-" if f is None else f"{1e3 * f['delay_s'].mean():.1f}" for f in three)
         rows.append((contract, "here, in", *map(_value, three), *delays, *map(_seconds, three)))
     kinds = (f"{what}, {who}" for what in ("Mbit/s", "delay ms", "s") for who in ("old", "improved", "new"))
@@ -175,7 +168,7 @@ def slow(results: Results) -> Table:
 
 
 def _pair(results: Results, case: Case, methods: Sequence[str]) -> list[str]:
-    found = [_runs(results, case, method) for method in methods]
+    found = [some(results, case, method) for method in methods]
     return [text for one in found for text in (_value(one), _seconds(one))]
 
 
@@ -186,7 +179,7 @@ def capacity(results: Results) -> Table:
     named += [(f"table 5, {poisson(c).name}", poisson(c)) for c in CROSS[1:]]
     named += [(case.name, case) for case in (*(adsl(line, "out") for line in LINES), table_1("out"), *INWARDS)]
     for name, case in named:
-        found = [_runs(results, case, method) for method in (IMPROVED, NEW)]
+        found = [some(results, case, method) for method in (IMPROVED, NEW)]
         if any(one is not None for one in found):
             rows.append((name, *("-" if one is None else _errors(one["capacity_error"], 2) for one in found)))
     return ("case", "clusters (old, improved)", "new"), rows
@@ -197,7 +190,7 @@ def distance(results: Results) -> Table:
     delays = list(dict.fromkeys(row["delay"] for row in results.rows if row["grid"] == "distance"))
     rows = []
     for delay in delays:
-        improved, new = (_runs(results, Case.of(delay, ("distance",), delay=delay), m) for m in (IMPROVED, NEW))
+        improved, new = (some(results, Case.of(delay, ("distance",), delay=delay), m) for m in (IMPROVED, NEW))
         if new is None:
             continue
         off = 1e6 * (new["delay_s"] - new["delay_truth_s"])
@@ -216,7 +209,7 @@ def queue(results: Results) -> Table:
     for cross in CROSS:
         cases = [Case.of(f"{n}", ("queue",), cross=cross, queue=n) for n in lengths] + [table_5(cross)]
         for method in (IMPROVED, NEW):
-            found = [_runs(results, case, method) for case in cases]
+            found = [some(results, case, method) for case in cases]
             told = ("-" if one is None else _errors(one["relative_error"]) for one in found)
             rows.append((f"{cross:g}", NAMES[method], *told))
     return ("cross", "method", *lengths, "50 packets"), rows
