@@ -28,46 +28,10 @@ from .cells import (
     table_1,
     table_5,
 )
+from .verdicts import Verdict, finding, percent
 
 CAPACITY = (*TABLE_5, *(poisson(c) for c in CROSS[1:]), *ADSL_OUT, table_1("out"), *INWARDS)
 RANGES = ("old", "old-16", "old-17", "old-18", "old-19", "old-20")
-
-
-def percent(share: float, sign: str = "") -> str:
-    """`+3.1 %`."""
-    return f"{100 * share:{sign}.1f} %"
-
-
-class Verdict:
-    """What was found, and what of it is wrong or unsure: false if anything is wrong, else undecided if unsure."""
-
-    def __init__(self) -> None:
-        self.ours: list[str] = []
-        self.wrong: list[str] = []
-        self.unsure: list[str] = []
-
-    def needs(self, holds: bool | None, told: str) -> None:
-        """told: what is so if it does not hold."""
-        if holds is None:
-            self.unsure.append(told)
-        elif not holds:
-            self.wrong.append(told)
-
-    def finding(self, why: str = "") -> Finding:
-        """why: of what is wrong."""
-        ours = "; ".join(self.ours)
-        if self.wrong:
-            return Finding(ours, False, ". ".join(filter(None, ("; ".join(self.wrong), why))))
-        if self.unsure:
-            return Finding(ours, None, f"the intervals of so few runs hold zero: {'; '.join(self.unsure)}")
-        return Finding(ours, True)
-
-
-def _finding(ours: Iterable[str], wrong: Iterable[str], why: str = "") -> Finding:
-    """Holds if nothing is wrong; the reason is what is, and why."""
-    verdict = Verdict()
-    verdict.ours, verdict.wrong = list(ours), list(wrong)
-    return verdict.finding(why)
 
 
 def core(results: Results, claim: Claim) -> Finding:
@@ -160,7 +124,7 @@ def new_bytes(results: Results, claim: Claim) -> Finding:
     }
     why = "it takes what the capacity asks for; `--budget` is for those who want less (equal-bytes)"
     wrong = [name for name, ratio in ratios.items() if ratio > claim.threshold["most"]]
-    return _finding((f"{name}: {ratio:.1f} times" for name, ratio in ratios.items()), wrong, why)
+    return finding((f"{name}: {ratio:.1f} times" for name, ratio in ratios.items()), wrong, why)
 
 
 def improved_time(results: Results, claim: Claim) -> Finding:
@@ -171,7 +135,7 @@ def improved_time(results: Results, claim: Claim) -> Finding:
         ours.append(f"{case.name}: {improved:.1f} s for {old:.1f}")
         if improved > claim.threshold["most"] * old:
             wrong.append(f"{case.name}: {percent(improved / old)} of the time")
-    return _finding(ours, wrong)
+    return finding(ours, wrong)
 
 
 def table_1_range(results: Results, claim: Claim) -> Finding:
@@ -191,7 +155,7 @@ def table_1_range(results: Results, claim: Claim) -> Finding:
                 wrong.append(f"{method} is {percent(found['size'].max())} off")
     if times != sorted(times):
         wrong.append("a wider range is quicker")
-    return _finding(ours, wrong)
+    return finding(ours, wrong)
 
 
 def table_1_widest(results: Results, claim: Claim) -> Finding:
@@ -201,7 +165,7 @@ def table_1_widest(results: Results, claim: Claim) -> Finding:
     why = "our waits follow the train's length, so that its last gaps cost time only"
     wrong = [f"a value in {percent(share)} of the runs"] if share > claim.threshold["most"] else []
     told = f"{found['value_bps'].mean() / 1e6:.3f} Mbit/s" if share else "nothing"
-    return _finding([f"{told} in {found['seconds'].mean():.0f} s"], wrong, why)
+    return finding([f"{told} in {found['seconds'].mean():.0f} s"], wrong, why)
 
 
 def table_1_capacity(results: Results, claim: Claim) -> Finding:
@@ -214,7 +178,7 @@ def table_1_capacity(results: Results, claim: Claim) -> Finding:
         "pairs of 1400 octets are 112 us apart there; exact stamps show it, those of a kernel are tens of microseconds "
         "late, and hosts that take packets in batches see less between them"
     )
-    return _finding([f"{times:.2f} times, or more"], ["not so much"] if times < claim.threshold["least"] else [], why)
+    return finding([f"{times:.2f} times, or more"], ["not so much"] if times < claim.threshold["least"] else [], why)
 
 
 def old_slow(results: Results, claim: Claim) -> Finding:
@@ -231,7 +195,7 @@ def old_slow(results: Results, claim: Claim) -> Finding:
             wrong.append(f"{rate}: {'something' if share else 'nothing'}")
     if not ours:
         raise Undecided("no results on slow lines")
-    return _finding(
+    return finding(
         ours, wrong, "the longest gap, 2^15 us, is 342 kbit/s with 1400 octets: what is above that is answered by it"
     )
 
@@ -240,7 +204,7 @@ def improved_range(results: Results, claim: Claim) -> Finding:
     """100 kbit/s and 100 Mbit/s."""
     worst = {c.name: float(runs(results, c, IMPROVED)["size"].max()) for c in (table_1("out"), table_1("in"))}
     wrong = [name for name, error in worst.items() if error > claim.threshold["most"]]
-    return _finding((f"{name}: at most {percent(error)} off" for name, error in worst.items()), wrong)
+    return finding((f"{name}: at most {percent(error)} off" for name, error in worst.items()), wrong)
 
 
 def improved_load(results: Results, claim: Claim) -> Finding:
@@ -252,7 +216,7 @@ def improved_load(results: Results, claim: Claim) -> Finding:
         "two errors: the first trains, on their way down, read too high, the more so the more cross traffic; and a "
         "train of seven that met one packet of it too many is followed by one at that rate, which can read no more"
     )
-    return _finding([", ".join(map(percent, means))], wrong, why)
+    return finding([", ".join(map(percent, means))], wrong, why)
 
 
 def improved_low(results: Results, claim: Claim) -> Finding:
@@ -263,7 +227,7 @@ def improved_low(results: Results, claim: Claim) -> Finding:
         "beside a FIFO a train that comes at S leaves at S C / (S + X), more than what is left: the mean holds the "
         "first trains, and with much cross traffic is too high"
     )
-    return _finding((f"{name}: {percent(error, '+')}" for name, error in means.items()), wrong, why)
+    return finding((f"{name}: {percent(error, '+')}" for name, error in means.items()), wrong, why)
 
 
 def cause_queue(results: Results, claim: Claim) -> Finding:
@@ -279,7 +243,7 @@ def cause_queue(results: Results, claim: Claim) -> Finding:
         if error - long > claim.threshold["most"]:
             wrong.append(case.name)
     why = "not lower with a short queue: of trains of seven only the first, at full speed, overflows it"
-    return _finding(ours, wrong, why)
+    return finding(ours, wrong, why)
 
 
 def _inside(results: Results, method: str) -> tuple[float, float, str]:
@@ -305,7 +269,7 @@ def improved_interval(results: Results, claim: Claim) -> Finding:
     share, _, told = _inside(results, IMPROVED)
     wrong = ["not so often"] if share < claim.threshold["least"] else []
     why = "receive rates on the way down are no normal sample; where all are alike, the interval has no width"
-    return _finding([told], wrong, why)
+    return finding([told], wrong, why)
 
 
 def new_interval(results: Results, claim: Claim) -> Finding:
@@ -320,7 +284,7 @@ def new_interval(results: Results, claim: Claim) -> Finding:
         "beside even traffic there is little but a bias of a few thousandths, which is as large as half the interval; "
         "that is calibrated over random paths (docs/measure.md)"
     )
-    return _finding([told], wrong, why)
+    return finding([told], wrong, why)
 
 
 def delay_improved(results: Results, claim: Claim) -> Finding:
@@ -335,7 +299,7 @@ def delay_improved(results: Results, claim: Claim) -> Finding:
         if times < claim.threshold["least"]:
             wrong.append(f"{case.name}: {times:.3f} times")
     why = "delays here are pathcast's with every method: what comes late counts too, so that no wait can spoil them"
-    return _finding(ours, wrong, why)
+    return finding(ours, wrong, why)
 
 
 def open_1(results: Results, claim: Claim) -> Finding:
@@ -353,7 +317,7 @@ def open_1(results: Results, claim: Claim) -> Finding:
         wrong.append("the clusters are more exact")
     why = "one pair decides for each position in a train, and stamps of a busy host are late by tens of microseconds"
     ours = (f"at most {100 * new:.2f} % off ({where})", f"clusters: at most {100 * clusters:.2f} % ({there})")
-    return _finding(ours, wrong, why)
+    return finding(ours, wrong, why)
 
 
 def open_2(results: Results, claim: Claim) -> Finding:
@@ -373,14 +337,14 @@ def open_2(results: Results, claim: Claim) -> Finding:
         "the paper's rule would wait for 120 octets "
         f"{percent(paper.min())} to {percent(paper.max())} of their round trip",
     )
-    return _finding(ours, wrong)
+    return finding(ours, wrong)
 
 
 def open_3(results: Results, claim: Claim) -> Finding:
     """The other direction."""
     worst = {case.name: float(runs(results, case, NEW)["size"].max()) for case in INWARDS}
     wrong = [f"{name}: {percent(error)}" for name, error in worst.items() if error > claim.threshold["most"]]
-    return _finding((f"{name}: at most {percent(error)} off" for name, error in worst.items()), wrong)
+    return finding((f"{name}: at most {percent(error)} off" for name, error in worst.items()), wrong)
 
 
 CLAIMS: dict[str, Callable[[Results, Claim], Finding]] = {
