@@ -1,4 +1,7 @@
-"""One transfer over the shared bottleneck: the point of the plan as a scenario, and what the simulator says of it."""
+"""One transfer over the shared bottleneck: the point of the plan as a scenario, and what the simulator says of it.
+
+In `emu` a sample is such a transfer by each of several controllers: emulated.py.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ from typing import Any
 
 from pathcast.errors import usage
 from pathcast.lab.simulation import Limits, Scenario, simulate
+
+from . import emulated
 
 TOPOLOGIES = Path(__file__).resolve().parents[2] / "topologies"
 # of the RTT, what the two access links take (1 ms each, each way)
@@ -25,6 +30,8 @@ def _topology(name: str) -> str:
 
 def scenario(point: Mapping[str, Any], setup: Mapping[str, Any], world: str) -> dict[str, Any]:
     """The topology's text and what is set over it; raises PathcastError for labels that `setup` does not have."""
+    if world == "emu":
+        return _emulated(point, setup)
     for key in ("tcp", "control"):
         if point[key] not in setup[key]:
             raise usage(f"plan.toml: there is no [setup.{key}.{point[key]}]")
@@ -48,12 +55,46 @@ def scenario(point: Mapping[str, Any], setup: Mapping[str, Any], world: str) -> 
     return {"text": _topology(setup["topology"]), "sets": [[key, str(value)] for key, value in sets.items()]}
 
 
+def _emulated(point: Mapping[str, Any], setup: Mapping[str, Any]) -> dict[str, Any]:
+    """All controllers of [setup.emulated] over one network, and beside each what is simulated."""
+    labels = setup["emulated"]["controls"]
+    simulated = {label: scenario({**point, "control": label}, setup, "sim") for label in labels}
+    # of the simulated ones the network; TCP and its start are the kernel's
+    network = ("seed", "end", "subflows", "link.")
+    sets = {key: value for key, value in simulated[labels[0]]["sets"] if key.startswith(network)}
+    kernel = setup["kernel"][point["tcp"]]
+    chosen = emulated.controls(labels, setup, kernel)
+    sets |= {f"control.{name}.{key}": value for _, name, own in chosen for key, value in own.items()}
+    return {
+        "text": _topology(setup["topology"]),
+        "sets": [f"{key}={value}" for key, value in sets.items()],
+        "controls": {label: name for label, name, _ in chosen},
+        "subflows": point["subflows"],
+        "bytes": point["bytes"],
+        "kernel": {key: value for key, value in kernel.items() if key != "control"},
+        "pause_s": setup["emulated"]["pause_s"],
+        "draws": f"gsam-switching {point['seed']}",
+        "simulated": simulated,
+    }
+
+
+def _beside(simulated: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"simulated_{key}": value for key, value in simulated.items()}
+
+
 def _written(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
 def sample(scenario: Mapping[str, Any], world: str) -> dict[str, Any]:
-    """Completion time, drops, timeouts, segments sent again; raises PathcastError if the transfer did not end."""
+    """Completion time, drops, timeouts, segments sent again; raises PathcastError if the transfer did not end.
+
+    In `emu`: `transfers`, a row for each controller, with the simulator's values in `simulated_…`.
+    """
+    if world == "emu":
+        simulated = {label: sample(one, "sim") for label, one in scenario["simulated"].items()}
+        found = emulated.sample(scenario)
+        return {"transfers": [one | _beside(simulated[one["control"]]) for one in found]}
     sets = tuple((key, value) for key, value in scenario["sets"])
     report, _ = simulate(Scenario(scenario["text"], sets, "gsam-switching"), Limits())
     (flow,) = report["flows"]
