@@ -9,6 +9,7 @@ import pandas as pd
 from pathcast.lab.experiment import Finding, Results, Undecided
 from pathcast.lab.plan import Claim
 
+from . import emulated_claims
 from .calibration import Parameters, agreement, register
 from .cells import (
     FEW,
@@ -221,4 +222,5 @@ CLAIMS: dict[str, Callable[[Results, Claim], Finding]] = {
     "cause-border": border,
     "calibrated": calibrated,
     "default": default,
+    **emulated_claims.CLAIMS,
 }

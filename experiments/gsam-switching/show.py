@@ -8,6 +8,7 @@ from typing import Any
 from pathcast.lab.experiment import Results, Table, Undecided
 from pathcast.lab.style import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 
+from . import emulated_show
 from .calibration import agreement
 from .cells import PAPER, SIZES, SUBFLOWS, Mean, Network, completions, difference, paper_says
 
@@ -163,3 +164,8 @@ FIGURES: dict[str, Callable[[Results], Any]] = {
     "completion-one-way": plot(("paper", 300)),
     "completion-linux": plot(("linux", 150)),
 }
+# which world each is of
+ONLY = dict.fromkeys((*TABLES, *FIGURES), "sim")
+TABLES |= emulated_show.tables(NAMES)
+FIGURES |= emulated_show.figures(NAMES, _COLOURS)
+ONLY |= {name: "emu" for name in (*TABLES, *FIGURES) if name not in ONLY}

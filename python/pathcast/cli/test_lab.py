@@ -226,6 +226,16 @@ def test_report_of_results_that_stand_in_the_experiments_folder(lab, tmp_path):
     assert lab("report", "small")[0] == 0
 
 
+def test_what_is_of_another_world_only_is_not_made(lab, tmp_path):
+    both = SHOW.replace('"times": times', '"times": times, "never": lambda results: 1 / 0')
+    (lab.folder / "show.py").write_text(both + 'ONLY = {"times": "sim", "never": "emu", "scatter": "emu"}\n')
+    assert lab("run", "small", "--jobs", 1)[0] == 0
+    assert lab("report", "small")[0] == 0
+    made = {path.name for path in (tmp_path / "out" / "lab" / "small-sim").iterdir()}
+    assert "times.csv" in made
+    assert not made & {"never.csv", "scatter.svg"}
+
+
 def test_a_block_that_nothing_fills_is_refused(lab):
     (lab.folder / "README.md").write_text(README.replace("sim table times", "sim table tims"))
     assert lab("run", "small", "--jobs", 1)[0] == 0

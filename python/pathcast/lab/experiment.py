@@ -2,7 +2,8 @@
 
 samples.py   scenario(point, setup, world) -> all that a sample depends on; sample(scenario, world) -> its columns
 claims.py    CLAIMS = {id: function(results, claim) -> Finding}
-show.py      TABLES = {name: function(results) -> (header, rows)}, FIGURES = {name: function(results) -> a figure}
+show.py      TABLES = {name: function(results) -> (header, rows)}, FIGURES = {name: function(results) -> a figure};
+             ONLY = {name: world}, where one is not of every world
 """
 
 from __future__ import annotations

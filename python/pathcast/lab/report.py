@@ -69,7 +69,12 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _shown(experiment: Experiment, results: Results) -> tuple[dict[str, Table], dict[str, Callable[[Results], Any]]]:
     show = experiment.module("show")
-    return {name: make(results) for name, make in show.TABLES.items()}, show.FIGURES
+    only = getattr(show, "ONLY", {})
+    tables, figures = (
+        {name: make for name, make in all_of.items() if only.get(name, results.world) == results.world}
+        for all_of in (show.TABLES, show.FIGURES)
+    )
+    return {name: make(results) for name, make in tables.items()}, figures
 
 
 def _blocks(
