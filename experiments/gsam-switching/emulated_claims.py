@@ -70,7 +70,9 @@ def _judged(results: Results, claim: Claim, tcp: str, pairs: list[Pair], why: st
         f"not for certain at {_listed(unsure)}" if unsure else "",
     ]
     lost = "; ".join(_lost(results, claim, tcp, [pair for pair, *_ in (against or unsure)]))
-    return Finding(ours, False if against else None, f"{'; '.join(filter(None, reasons))}. {why} There {lost}.")
+    return Finding(
+        ours, False if against else None, f"{'; '.join(filter(None, reasons))}. {why} In these cells {lost}."
+    )
 
 
 def _listed(found: list[tuple[Pair, Mean, float]]) -> str:
@@ -89,19 +91,19 @@ def _lost(results: Results, claim: Claim, tcp: str, pairs: list[Pair]) -> Iterat
 
 def few(results: Results, claim: Claim) -> Finding:
     """Finding a, n <= 2."""
-    why = "GSAM's threshold is reached too late to cost anything, or MPTCP loses packets already."
+    why = "The two come near each other where MPTCP loses packets, or GSAM's threshold is reached late."
     return _judged(results, claim, "paper", _pairs(LARGE, FEW, "gsam", "lia"), why)
 
 
 def many(results: Results, claim: Claim) -> Finding:
     """Finding a, n >= 3."""
-    why = "MPTCP's losses cost the kernel less than GSAM's slow growth."
+    why = "What MPTCP's losses cost differs from run to run, and may be less than GSAM's slow growth."
     return _judged(results, claim, "paper", _pairs(LARGE, MANY, "lia", "gsam"), why)
 
 
 def small(results: Results, claim: Claim) -> Finding:
     """Finding b."""
-    why = "The transfer is over before GSAM's threshold is reached, or MPTCP loses packets."
+    why = "MPTCP loses packets, or GSAM's threshold is reached late."
     return _judged(results, claim, "paper", _pairs(SMALL, SUBFLOWS, "gsam", "lia"), why)
 
 
@@ -131,7 +133,7 @@ def switch(results: Results, claim: Claim) -> Finding:
 
 def not_mended(results: Results, claim: Claim) -> Finding:
     """Finding d."""
-    why = "There the switch costs nothing for certain."
+    why = "What the switch costs is less than what the runs differ by."
     return _judged(results, claim, "paper", _pairs(SMALL, MANY, "subflow_switch", "lia"), why)
 
 
@@ -161,7 +163,7 @@ def linux_large(results: Results, claim: Claim) -> Finding:
 
 def linux_small(results: Results, claim: Claim) -> Finding:
     """Finding b with the kernel's own settings."""
-    why = "The transfer is over before GSAM's threshold is reached."
+    why = "Subflows begin with windows of 10 packets each, which meet a queue of 50 that the first one is filling."
     return _judged(results, claim, "linux", _pairs(SMALL, SUBFLOWS, "gsam", "lia"), why)
 
 

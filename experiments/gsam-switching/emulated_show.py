@@ -13,6 +13,8 @@ from .emulated_claims import SETTINGS, SIZES, difference, of
 _SEEDS = range(11, 16)
 _SIGN = {1: "+", -1: "-", 0: "·"}
 _N = [f"n = {n}" for n in SUBFLOWS]
+# finding a: left of it MPTCP is the faster one at 750 KB, right of it GSAM
+_BORDER = 2.5
 _KERNEL, _SIMULATED = "completion_s", "simulated_completion_s"
 
 
@@ -82,12 +84,12 @@ def losses(tcp: str, names: Mapping[str, str]) -> Callable[[Results], Table]:
 
 
 def plot(tcp: str, names: Mapping[str, str], colours: Mapping[str, str]) -> Callable[[Results], Any]:
-    """The kernel's completion times with 95 % intervals, and the simulator's as dotted lines."""
+    """The kernel's completion times with 95 % intervals, the simulator's as dotted lines, and the paper's border."""
 
     def figure(results: Results) -> Any:
         import matplotlib.pyplot as plt
 
-        drawn, axes = plt.subplots(1, 2, figsize=(9.5, 3.6))
+        drawn, axes = plt.subplots(1, 2, figsize=(10.5, 3.6))
         for size, ax in zip(SIZES, axes, strict=True):
             for control in results.plan.setup["emulated"]["controls"]:
                 _draw(ax, results, tcp, size, control, names[control], colours[control])
@@ -95,8 +97,9 @@ def plot(tcp: str, names: Mapping[str, str], colours: Mapping[str, str]) -> Call
             ax.set_xlabel("subflows")
             ax.set_ylim(bottom=0)
         axes[0].set_ylabel("completion time [s]")
-        axes[0].plot([], [], ":", color="#555555", label="simulated")
-        axes[0].legend(loc="lower left", ncols=2)
+        axes[1].axvline(_BORDER, ls="--", lw=1, color="#555555", label="the paper's border")
+        axes[1].plot([], [], ":", color="#555555", label="simulated")
+        axes[1].legend(loc="upper left", bbox_to_anchor=(1.02, 1))
         return drawn
 
     return figure
