@@ -88,6 +88,8 @@ def toy(tmp_path):
 @pytest.fixture
 def run(toy, tmp_path, monkeypatch):
     """Runs the toy; returns its document and results."""
+    # the turns of emulated samples are its own: nothing here is an emulator
+    monkeypatch.setenv("PATHCAST_RUN_DIR", str(tmp_path / "turns"))
 
     def go(world="sim", quick=False, jobs=1, cluster=None, out="out"):
         worker._experiment.cache_clear()
