@@ -9,16 +9,16 @@ from pathcast.lab.experiment import Finding, Results
 from pathcast.lab.plan import Claim
 
 from .cells import (
-    NONE,
     Cell,
     Mean,
     apart,
+    available,
     fairness,
     fluctuation,
     growth,
     growth_by_load,
     losses,
-    runs,
+    over_loads,
     share,
     start,
     throughput,
@@ -86,18 +86,14 @@ def _reno(results: Results, claim: Claim, cell: Cell) -> Finding:
     parts = [Part(f"Reno {_mbit(found['reno'].mean())}", True)]
     for control in QUIET:
         told = f"{NAMES[control]} {_mbit(found[control].mean())}"
-        parts.append(_above(told, Mean.of(found["reno"] - found[control]), 0.0, "It has more than Reno."))
-    grown = growth(results, cell, "reno")
-    mean = Mean.of(grown)
-    why = f"The foreground's own pages make them wait: {_losses_of_pages(results, cell)}"
-    return _judged([*parts, _above(f"page times grow by {mean.percent()}", mean, claim.threshold["grows"], why)])
-
-
-def _losses_of_pages(results: Results, cell: Cell) -> str:
-    """How long pages take by themselves, at the least and the most load."""
-    page = runs(results, cell, NONE)["page_s"].dropna().groupby("load").mean()
-    least, most = page.iloc[0], page.iloc[-1]
-    return f"without background a page takes {1e3 * least:.0f} ms at the least load and {1e3 * most:.0f} at the most."
+        parts.append(_above(told, Mean.of(found["reno"] - found[control]), 0.0))
+    grown = Mean.of(growth(results, cell, "reno"))
+    used = found["reno"].mean() / over_loads(available(results, cell)).mean()
+    why = (
+        f"It uses {100 * used:.0f} % of what is available: the bursts of the pages cut its window before it has filled "
+        "the buffer, and it grows by a packet a round trip."
+    )
+    return _judged([*parts, _above(f"page times grow by {grown.percent()}", grown, claim.threshold["grows"], why)])
 
 
 def e1_reno(results: Results, claim: Claim) -> Finding:
@@ -160,11 +156,11 @@ def _why_small(results: Results, cell: Cell) -> str:
     most_ms = 0.05 * network["rtt_ms"]
     if pair_ms > most_ms:
         return (
-            f"The threshold delta, 1.05, allows a queue of {most_ms:g} ms, and two packets in a row take {pair_ms:g} ms by "
-            "themselves: once its window is two packets every round counts as inaccurate, and it stays there "
+            f"The threshold delta, 1.05, allows a queue of {most_ms:g} ms, and two packets in a row take {pair_ms:g} "
+            "ms by themselves: once its window is two packets every round counts as inaccurate, and it stays there "
             "(cause-delta-one, cause-delta-several)."
         )
-    return "Whenever pages come its window shrinks with the RTT, and then it grows as Reno's does, by a packet a round trip."
+    return "When pages come its window shrinks with the RTT; then it grows as Reno's does, by a packet a round trip."
 
 
 def e2_reno(results: Results, claim: Claim) -> Finding:
@@ -204,8 +200,8 @@ def e2_lp_start(results: Results, claim: Claim) -> Finding:
     """E2: LP's first 20 s."""
     found = Mean.of(start(results, _cell(claim, FIVE), "lp"))
     why = (
-        "The losses of its slow start are repaired within some round trips; of an RTT of 40 ms the window is back in "
-        "seconds, and the others yield to the same queue."
+        "Slow start gives it more than the others have in its first 5 s; its losses are repaired by SACK, without a "
+        "timeout, and from then on it has as much as they."
     )
     told = f"{found.mean:.2f} ± {found.half:.2f} of what the others have in its first 20 s"
     return _judged([_below(told, found, claim.threshold["most"], why)])
@@ -234,7 +230,8 @@ def e2_steady(results: Results, claim: Claim) -> Finding:
     parts = [Part(f"ImTCP-bg {found[OURS].mean():.2f}", True)]
     for control in ("reno", *OTHERS):
         told = f"{NAMES[control]} {found[control].mean():.2f}"
-        why = "Its windows are small and its bursts of measurement come and go."
+        why = "Reno takes what pages leave, and keeps its place when they come; the others make room for each of them."
+        why = why if control == "reno" else _why_small(results, cell)
         parts.append(_above(told, Mean.of(found[control] - found[OURS]), claim.threshold["least"], why))
     return _judged(parts)
 

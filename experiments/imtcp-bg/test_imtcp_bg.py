@@ -25,7 +25,7 @@ SAMPLES, CELLS, SHOW = (EXPERIMENT.module(name) for name in ("samples", "cells",
 WEB, EMULATED = (sys.modules[f"{SAMPLES.__package__}.{name}"] for name in ("web", "emulated"))
 SETUP = EXPERIMENT.plan.setup
 POINT = {"network": "10", "connections": 1, "load": 30, "control": "imtcp_bg", "seed": 7}
-SEEDS = (1, 2, 3)
+SEEDS = (1, 2)
 
 
 # --- results as the slides tell them, and swapped
@@ -65,7 +65,7 @@ def one(network, control, load, seed, about=None):
         **point,
         "bg_bps": (link - fg) * used,
         "fg_bps": fg,
-        "page_s": page and page * (1 + grown * draw.uniform(0.95, 1)),
+        "page_s": page and page * (1 + grown * draw.uniform(0.99, 1)),
     }
 
 
@@ -95,7 +95,7 @@ def five(network, control, seed):
 
 
 def like_the_slides():
-    rows = [one(*of) for of in itertools.product(("10", "20", "100"), E1, (0, 30, 60, 90), SEEDS)]
+    rows = [one(*of) for of in itertools.product(("10", "20", "100"), E1, (0, 30, 90), SEEDS)]
     rows += [five(*of) for of in itertools.product(("10", "100"), E2, SEEDS)]
     rows += [one(*of) for of in itertools.product(("10",), E1, (15, 75), (21, 22))]
     rows += [five(*of) for of in itertools.product(("10",), E2, (21, 22))]
@@ -108,7 +108,7 @@ def like_the_slides():
             rows.append({**one(network, "imtcp_bg", load, seed, about), "delta": delta, "gamma": gamma})
     networks = next(c.threshold["networks"] for c in EXPERIMENT.plan.claims if c.id == "open-recommended-elsewhere")
     controls = ("none", "imtcp_bg", "recommended")
-    rows += [one(*of) for of in itertools.product(networks, controls, (20, 80), (2001, 2002, 2003))]
+    rows += [one(*of) for of in itertools.product(networks, controls, (20, 80), (2001, 2002))]
     return [{"error": None, "key": "-", **row} for row in rows]
 
 
@@ -173,7 +173,7 @@ def test_the_recommendation_is_false_with_the_settings_swapped(slides):
 
 def test_an_interval_over_the_threshold_is_undecided(slides):
     rows = [
-        {**row, "page_s": row["page_s"] * (1.5 if row["seed"] == 1 else 0.8)}
+        {**row, "page_s": row["page_s"] * (1.3 if row["seed"] == 1 else 0.8)}
         if (row["network"], row["control"], row["connections"]) == ("10", "lp", 1) and row["page_s"]
         else row
         for row in slides.rows
@@ -202,7 +202,7 @@ def test_tables_and_figures(slides):
             for draw in SHOW.FIGURES.values():
                 plt.close(draw(results))
     header, rows = SHOW.TABLES["one-10"](slides)
-    assert [row[0] for row in rows] == ["0", "90", "180", "270"]
+    assert [row[0] for row in rows] == ["0", "90", "270"]
     assert len(SHOW.TABLES["several"](slides)[1]) == 12
 
 
