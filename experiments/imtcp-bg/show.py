@@ -250,7 +250,7 @@ def figure_several(network: str) -> Callable[[Results], Any]:
                 inside = (at >= there[0].begin - 20) & (at <= there[-1].end + 5)
                 colour = (BLUE, VERMILION, GREEN, ORANGE, PURPLE)[n]
                 ax.plot(at[inside], _bins(own)[inside], color=colour, lw=1, label=f"connection {n + 1}")
-        _legend(axes[0], ncols=6, loc="upper right")
+        _legend(axes[0], ncols=6, loc="lower right", bbox_to_anchor=(1, 1))
         axes[-1].set_xlabel("time [s]")
         return drawn
 
