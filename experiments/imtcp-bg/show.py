@@ -32,8 +32,8 @@ from .cells import (
 from .claims import FIVE, NAMES
 from .recommend import sweep
 
-BACKGROUND = tuple(name for name in NAMES if name not in (NONE, "roomy"))
-COLOURS = dict(zip(NAMES, ("#777777", VERMILION, ORANGE, GREEN, PURPLE, BLUE, SKY, "#000000"), strict=True))
+BACKGROUND = tuple(name for name in NAMES if name not in (NONE, "roomy", "small"))
+COLOURS = dict(zip(NAMES, ("#777777", VERMILION, ORANGE, GREEN, PURPLE, BLUE, SKY, "#000000", "#444444"), strict=True))
 _SEEDS = tuple(range(1, 21))
 _CHECK = tuple(range(2001, 2011))
 _CHECKED = ("5, 80 ms", "20, 20 ms", "20", "50, 100 ms")
@@ -286,7 +286,7 @@ def figure_sweep(results: Results) -> Any:
     return drawn
 
 
-_CHECKS = ("imtcp_bg", "recommended")
+_CHECKS = ("imtcp_bg", "recommended", "small")
 _ROOM = tuple(range(21, 31))
 _ROOMY = ("nice", "lp", "imtcp_bg", "roomy")
 TABLES: dict[str, Callable[[Results], Table]] = {

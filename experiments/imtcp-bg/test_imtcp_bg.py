@@ -26,6 +26,7 @@ WEB, EMULATED = (sys.modules[f"{SAMPLES.__package__}.{name}"] for name in ("web"
 SETUP = EXPERIMENT.plan.setup
 POINT = {"network": "10", "connections": 1, "load": 30, "control": "imtcp_bg", "seed": 7}
 SEEDS = (1, 2)
+CHECKED = ("open-recommended-elsewhere", "open-recommended-small")
 
 
 # --- results as the slides tell them, and swapped
@@ -40,6 +41,7 @@ E1 = {
     "imtcp_bg": (0.85, 0.02),
     "recommended": (0.9, 0.02),
     "roomy": (0.9, 0.2),
+    "small": (0.95, 0.1),
 }
 # of the available bandwidth by number of connections; spread from bin to bin; weights of the connections
 E2 = {
@@ -51,6 +53,7 @@ E2 = {
     "imtcp_bg": ((0.9,) * 5, 0.1, (1,) * 5),
     "recommended": ((0.9,) * 5, 0.1, (1,) * 5),
     "roomy": ((0.9,) * 5, 0.1, (1,) * 5),
+    "small": ((0.9,) * 5, 0.1, (1,) * 5),
 }
 
 
@@ -107,7 +110,7 @@ def like_the_slides():
             about = (0.8, 0.05) if ours else (0.5, 0.05) if delta < 2000 else (1.0, 0.3)
             rows.append({**one(network, "imtcp_bg", load, seed, about), "delta": delta, "gamma": gamma})
     networks = next(c.threshold["networks"] for c in EXPERIMENT.plan.claims if c.id == "open-recommended-elsewhere")
-    controls = ("none", "imtcp_bg", "recommended")
+    controls = ("none", "imtcp_bg", "recommended", "small")
     rows += [one(*of) for of in itertools.product(networks, controls, (20, 80), (2001, 2002))]
     return [{"error": None, "key": "-", **row} for row in rows]
 
@@ -148,6 +151,7 @@ SWAPS = {
     "cause-delta-one": ("roomy", "lp"),
     "cause-delta-several": ("roomy", "nice"),
     "open-recommended-elsewhere": ("recommended", "imtcp_bg"),
+    "open-recommended-small": ("small", "imtcp_bg"),
 }
 
 
@@ -233,7 +237,7 @@ def test_quick_is_part_of_the_whole_and_the_sweep_has_seeds_of_its_own():
     assert not seeds["sweep"] & (seeds["check"] | seeds["else"])
     assert not seeds["check"] & seeds["else"]
     for claim in EXPERIMENT.plan.claims:
-        grid = {"open-recommended": "sweep", "open-recommended-elsewhere": "check"}.get(claim.id, "else")
+        grid = {"open-recommended": "sweep", **dict.fromkeys(CHECKED, "check")}.get(claim.id, "else")
         assert set(claim.seeds) <= seeds[grid]
 
 
