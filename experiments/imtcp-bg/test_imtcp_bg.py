@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import random
@@ -157,8 +158,7 @@ SWAPS = {
 
 @pytest.fixture(scope="module")
 def swapped(slides):
-    made = {labels: verdicts(slides.swapped("control", *labels)) for labels in set(SWAPS.values())}
-    return lambda labels: made[labels]
+    return functools.cache(lambda labels: verdicts(slides.swapped("control", *labels)))
 
 
 @pytest.mark.parametrize("claim", [c.id for c in EXPERIMENT.plan.claims if c.id != "open-recommended"])
@@ -365,7 +365,8 @@ def test_the_reader_fetches_pages_at_their_times_and_says_which_did_not_come():
 
 
 @pytest.fixture
-def real():
+def real(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("PATHCAST_RUN_DIR", str(tmp_path_factory.mktemp("run")))
     lacking = doctor.missing("privilege", "iproute2", "namespaces", "tun")
     if lacking:
         pytest.skip("missing: " + "; ".join(f"{check.name} ({check.detail})" for check in lacking))
