@@ -158,21 +158,28 @@ SWAPS = {
 
 @pytest.fixture(scope="module")
 def swapped(slides):
-    return functools.cache(lambda labels: verdicts(slides.swapped("control", *labels)))
+    return functools.cache(lambda column, *labels: slides.swapped(column, *labels))
+
+
+def judged(results, claim):
+    """One claim alone."""
+    (stated,) = (one for one in EXPERIMENT.plan.claims if one.id == claim)
+    return EXPERIMENT.module("claims").CLAIMS[claim](results, stated)
 
 
 @pytest.mark.parametrize("claim", [c.id for c in EXPERIMENT.plan.claims if c.id != "open-recommended"])
 def test_a_claim_is_false_with_the_controllers_swapped(swapped, claim):
     kind = claim if claim in SWAPS else claim.rpartition("-")[0]
-    found = swapped(SWAPS[kind])[claim]
-    assert found["holds"] is False
-    assert found["reason"]
+    found = judged(swapped("control", *SWAPS[kind]), claim)
+    assert found.holds is False
+    assert found.reason
 
 
-def test_the_recommendation_is_false_with_the_settings_swapped(slides):
-    found = verdicts(slides.swapped("delta", SETUP["control"]["recommended"]["delta"], 2000))["open-recommended"]
-    assert found["holds"] is False
-    assert "the plan has" in found["reason"]
+def test_the_recommendation_is_false_with_the_settings_swapped(swapped):
+    plan = SETUP["control"]["recommended"]
+    found = judged(swapped("delta", plan["delta"], 2000), "open-recommended")
+    assert found.holds is False
+    assert "the plan has" in found.reason
 
 
 def test_an_interval_over_the_threshold_is_undecided(slides):
@@ -182,9 +189,9 @@ def test_an_interval_over_the_threshold_is_undecided(slides):
         else row
         for row in slides.rows
     ]
-    found = verdicts(Results(rows, EXPERIMENT.plan, "sim", False))["core-e1-quiet-10"]
-    assert found["holds"] is None
-    assert "LP" in found["reason"]
+    found = judged(Results(rows, EXPERIMENT.plan, "sim", False), "core-e1-quiet-10")
+    assert found.holds is None
+    assert "LP" in found.reason
 
 
 def test_without_samples_every_claim_is_undecided():
