@@ -163,6 +163,7 @@ fn phase(controller: &str, phase: u32, slow: bool) -> &'static str {
     let names: &[&'static str] = match controller {
         "gsam" | "subflow_switch" => &["slow-start", "smooth-transition", "avoidance"],
         "hystartpp" => &["slow-start", "conservative-slow-start", "avoidance"],
+        "adaptive_start" => &["slow-start", "hold", "avoidance"],
         "ledbatpp" => &["first-slow-start", "avoidance", "slowdown", "ramp"],
         "imtcp" | "imtcp_bg" => &["pass", "hold", "train", "wait"],
         _ => &[],

@@ -160,3 +160,29 @@ fn css_restrains_the_sum_of_the_windows() {
         assert!(css.0 <= lia.0 && css.1 < lia.1, "{css:?} {lia:?}");
     }
 }
+
+/// Adaptive start ends before the paper's queue of 50 packets overflows, whatever the number of subflows, and is done
+/// sooner than LIA; with a queue of a third of the path too, since it paces.
+#[test]
+fn adaptive_start_fills_a_path_without_a_loss() {
+    for (ms, queue, subflows) in [(75, 50, 1), (75, 50, 3), (75, 50, 8), (150, 50, 8), (75, 20, 4)] {
+        let run = |control: &str| {
+            let report = Text::new(1, "")
+                .path("p", &format!("rate = \"5Mbit\"; delay = \"{ms}ms\"; queue = \"{queue} packets\""))
+                .flow("f", &["p"], control, &format!("bytes = \"1MB\"; subflows = {subflows}"))
+                .table("[tcp]", &format!("{PLAIN}; initial_window = 1; sack = false"))
+                .run();
+            (report.links[0].drops, report.flows[0].completion_s.unwrap())
+        };
+        let (adaptive, lia) = (run("adaptive_start"), run("lia"));
+        shows(
+            &format!(
+                "adaptive_start and lia, RTT {} ms, queue {queue}, {subflows} subflows: drops, completion [s]",
+                2 * ms
+            ),
+            format!("{adaptive:?} {lia:?}"),
+        );
+        assert_eq!(adaptive.0, 0, "{subflows} subflows");
+        assert!(lia.0 > 0 && adaptive.1 < lia.1, "{adaptive:?} {lia:?}");
+    }
+}

@@ -23,6 +23,7 @@ PERTURBED = {
     "subflow_switch": ("subflows", 1),
     "lisa": ("first_most", 14),
     "css": ("reference", 20),
+    "adaptive_start": ("gain", 2000),
     "hystartpp": ("growth_divisor", 2),
     "nice": ("threshold", 300),
     "lp": ("delta", 400),

@@ -10,6 +10,7 @@
 #include "lisa.h"
 #include "hystartpp.h"
 #include "css.h"
+#include "adaptive_start.h"
 #include "nice.h"
 #include "lp.h"
 #include "ledbatpp.h"
@@ -36,6 +37,8 @@
 #include "flow_export.h"
 #define CC css
 #include "flow_export.h"
+#define CC adaptive_start
+#include "flow_export.h"
 #define CC nice
 #include "flow_export.h"
 #define CC lp
@@ -60,6 +63,7 @@ const struct flow_controller *const flow_register[] = {
 	&flow_export_lisa,
 	&flow_export_hystartpp,
 	&flow_export_css,
+	&flow_export_adaptive_start,
 	&flow_export_nice,
 	&flow_export_lp,
 	&flow_export_ledbatpp,

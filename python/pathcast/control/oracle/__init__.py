@@ -1,5 +1,6 @@
 """One oracle for each controller: the formulas of its paper in floats, independent of the C headers."""
 
+from pathcast.control.oracle.adaptive_start import AdaptiveStart
 from pathcast.control.oracle.balia import Balia
 from pathcast.control.oracle.css import Css
 from pathcast.control.oracle.cubic import Cubic
@@ -27,6 +28,7 @@ ORACLES: dict[str, type[Control]] = {
     "subflow_switch": SubflowSwitch,
     "lisa": Lisa,
     "css": Css,
+    "adaptive_start": AdaptiveStart,
     "hystartpp": HyStartPP,
     "nice": Nice,
     "lp": Lp,

@@ -38,7 +38,8 @@ class Connection:
         mail = self.peers[flow.slot].mail
         flow.mail = mail if take else 0.0
         left = 0.0 if take else mail
-        self.peers[flow.slot] = Peer(flow.w, flow.ssthresh, flow.srtt, flow.in_flight, left, tuple(flow.word))
+        words = (tuple(flow.word), flow.told)
+        self.peers[flow.slot] = Peer(flow.w, flow.ssthresh, flow.srtt, flow.in_flight, left, *words)
         flow.peers, flow.joins = dict(self.peers), self.joins
 
     def deliver(self, flow: Flow) -> None:

@@ -84,6 +84,7 @@ class Peer(NamedTuple):
     in_flight: float
     mail: float
     word: tuple[float, float]
+    told: tuple[float, ...] = ()  # what the header packs into its words
 
 
 class Flow:
@@ -94,6 +95,7 @@ class Flow:
         self.count = 0.0  # packets acked towards the next packet of window
         self.ssthresh = math.inf
         self.word = [0.0, 0.0]
+        self.told: tuple[float, ...] = ()
         self.pace = 0.0
         self.burst = 0
         self.post: tuple[int, float] | None = None

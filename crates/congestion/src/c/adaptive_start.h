@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* adaptive_start.h: slow start that ends when the connection holds what its paths hold. Congestion avoidance is LIA.
+ * Ours, for the open problem of Kojima, Kimura (see subflow_switch.h): docs/controllers.md has the reasons.
+ *
+ *   rate      of the ACKs of a train, first to last: a bottleneck spaces them (Hoe 1996), so that one round tells its rate
+ *             before any queue stands. Each subflow has the rate of its own ACKs, and that of all the connection's ACKs
+ *             within its trains; the largest counts. Shared bottleneck: the latter is its rate. Disjoint: the sum of theirs
+ *   load      sum_p(w_p / RTT_min_p); a sibling counts for min(cwnd, 4 in flight): one without data takes no room
+ *   full      own window / RTT_min >= own rate + 4 packets an RTT_min, or load >= all's rate + the same, unless all siblings
+ *             stand in queues of which this subflow sees less than half
+ *   START     slow start; full: HOLD
+ *   HOLD      while not full: one packet for each acked. Full: LIA; a window below the mean asks the largest to give up
+ *             as much, and grows if less than 0.9 (below half the mean: 1.1) of all's rate is in flight
+ *   AVOID     ssthresh was reached, as TCP's first value or by the fourth reduction: LIA
+ *   pace      until then at 1.1 of the own share in all's rate, at least 1.2 windows an RTT (4 below half the mean)
+ *   loss      the first of a subflow scales its window by rate / load, at most by 1/2; the others halve
+ *   joining   a first window of at most 10, of what doubles the connection at most, of 2 where the RTT is 5/4 of a sibling's
+ *
+ * Rates and loads are in packets per 2^30 us. word[0]: packets delivered (40 bits) and RTT_min [us] (24 bits above). word[1]:
+ * before the first delivery the time of joining [2^10 us], then all's rate (32 bits) and the own one above. */
+#ifndef ADAPTIVE_START_H
+#define ADAPTIVE_START_H
+#include "lia.h"
+#define adaptive_start_hooks (FLOW_INIT | FLOW_ACK | FLOW_GROW | FLOW_SSTHRESH | FLOW_SEND)
+#define adaptive_start_KERNEL "pc_adaptive"
+#define adaptive_start_PAPER "none: ours. Rates from the spacing of ACKs: Hoe, SIGCOMM 1996; first windows: draft-barik-mptcp-lisa-01"
+#define adaptive_start_BASIS "congestion avoidance is LIA: certain; the slow start is ours"
+#define adaptive_start_PARAMS(P) \
+	FLOW_START_PARAM(P) \
+	P(gain, 1000, 750, 4000, "full at this part of rate RTT_min [1/1000]", "ours") \
+	P(extra, 4, 2, 1000, "and so many packets more", "ours: two or three of a delayed ACK are not yet acked") \
+	P(train, 4, 2, 64, "packets acked in a train before its rate counts", "ours") \
+	P(pace, 1100, 1000, 8000, "pace over the share of the rate [1/1000]", "ours") \
+	P(pace_least, 1200, 1000, 8000, "least pace, windows an RTT [1/1000]", "Linux in congestion avoidance") \
+	P(pace_needy, 4000, 1000, 8000, "least pace of a window below half the mean, windows an RTT [1/1000]", "ours") \
+	P(refill, 3, 0, 1000, "reductions of a subflow after which its window may still be filled up", "ours") \
+	P(first_most, 10, 1, 1000, "largest first window that a further subflow is given [packet]", "draft-barik-mptcp-lisa-01, RFC 6928") \
+	P(first_least, 3, 1, 1000, "least first window of one as near as its siblings [packet]", "draft-barik-mptcp-lisa-01, RFC 3390") \
+	P(first_far, 2, 1, 1000, "largest first window that one farther away is given [packet]", "ours")
+struct adaptive_start_params { adaptive_start_PARAMS(FLOW_PARAM_FIELD) };
+enum { ADAPTIVE_START, ADAPTIVE_HOLD, ADAPTIVE_AVOID };
+/* The connection as a subflow sees it, at each ACK anew; in the state, because the kernel's verifier follows what is on the
+ * stack. */
+struct adaptive_start_view {
+	u64 delivered, window, load, air; /* air: load of what is in flight */
+	u64 own, all;                     /* sum of the own rates, largest of all's; of siblings at first */
+	u64 active, most, largest;        /* most: window of the sibling in slot largest */
+	u64 joint;                        /* siblings whose queue may be this flow's too */
+};
+struct adaptive_start_state {
+	u64 delivered, round_end;             /* packets; byte */
+	u64 head_us, head_own, head_all;      /* when the train began, what had been delivered by then */
+	u64 own, all, pace_Bps;               /* rates of trains */
+	u64 rate;                             /* of all, as last seen */
+	struct adaptive_start_view view;
+	u32 phase, rtt_min_us;
+	u32 fresh, trains;                    /* a train begins; a rate is of a train, not of a pair */
+	u32 ssthresh, losses;                 /* ssthresh: TCP's, while HOLD has its own */
+	u32 need, pad;
+};
+#define ADAPTIVE_DELIVERED 0xffffffffffull
+#define ADAPTIVE_RATE 0xffffffffull
+
+/* w packets each RTT; 2^32 * 2^30 */
+FLOW_FN u64 adaptive_start_rate(u32 w, u64 rtt_us) { return flow_div((u64)w << 30, rtt_us); }
+/* bytes per second of a rate below 2^34 */
+FLOW_FN u64 adaptive_start_Bps(const struct flow *f, u64 rate)
+{
+	return ((rate * (f->mss & 0xffff)) >> 12) * 1000000 >> 18;
+}
+FLOW_FN void adaptive_start_publish(struct flow *f, const struct adaptive_start_state *s)
+{
+	f->word[0] = (u64)flow_min(s->rtt_min_us, 0xffffff) << 40 | (s->delivered & ADAPTIVE_DELIVERED);
+	f->word[1] = s->delivered ? s->own << 32 | s->all : (f->now_us >> 10) & ADAPTIVE_RATE;
+}
+/* What takes room of a sibling's window. One that has just joined may have data or not, which is not seen for an RTT. */
+FLOW_FN u64 adaptive_start_room(struct flow *f, const struct flow_peer *q, u64 known)
+{
+	u64 since = ((f->now_us >> 10) - q->word[1]) & ADAPTIVE_RATE, w = (u64)q->in_flight * 4;
+	if (!known)
+		return since * 2048 < (q->word[0] >> 40) * 3 ? (u64)q->cwnd * 3 / 10 : 0;
+	w = flow_forget(f, flow_min64(q->cwnd, w));
+	return flow_max64(q->in_flight, w);
+}
+/* Whether the queue that a sibling sees may be this flow's too. It is not if this flow sees less than half of it; unless it
+ * came late and has that queue in its RTT_min: then its RTT, `now_us`, is as the sibling's is. */
+FLOW_FN u64 adaptive_start_joint(struct flow *f, const struct flow_peer *q, u64 now_us, u64 own_us)
+{
+	u64 least = q->word[0] >> 40, srtt = q->srtt_us, queue, apart;
+	queue = flow_forget(f, srtt > least ? srtt - least : 0);
+	apart = flow_forget(f, now_us > srtt ? now_us - srtt : srtt - now_us);
+	return queue <= 2 * own_us + least / 16 + 1000 || apart * 4 <= queue;
+}
+FLOW_FN void adaptive_start_look(struct flow *f, struct adaptive_start_state *s, const struct flow_ack *a)
+{
+	struct adaptive_start_view *v = &s->view;
+	u64 now_us = flow_max(f->srtt_us, a->rtt_us), own_us;
+	own_us = flow_forget(f, now_us > s->rtt_min_us ? now_us - s->rtt_min_us : 0);
+	now_us = flow_forget(f, now_us);
+	v->delivered = s->delivered;
+	v->window = f->cwnd;
+	v->load = flow_forget(f, adaptive_start_rate(f->cwnd, s->rtt_min_us));
+	v->air = flow_forget(f, adaptive_start_rate(f->in_flight + a->acked, s->rtt_min_us));
+	v->active = flow_forget(f, f->cwnd > 2);
+	v->own = v->all = v->most = v->joint = flow_forget(f, 0);
+	v->largest = flow_forget(f, FLOW_NOBODY);
+	for (u32 i = 0; i < FLOW_PEERS; i++) {
+		const struct flow_peer *q = &f->group.peer[i];
+		u64 known = flow_forget(f, q->word[0] & ADAPTIVE_DELIVERED), w, x;
+		if (!q->used || i == f->self)
+			continue;
+		w = flow_forget(f, adaptive_start_room(f, q, known));
+		v->delivered += known;
+		v->window += w;
+		x = flow_forget(f, adaptive_start_rate((u32)w, q->word[0] >> 40));
+		v->load += x;
+		x = flow_forget(f, adaptive_start_rate(q->in_flight, q->word[0] >> 40));
+		v->air += x;
+		if (known) {
+			v->all = flow_max64(v->all, q->word[1] & ADAPTIVE_RATE);
+			v->own += flow_div((q->word[1] >> 32) * w, q->cwnd);
+		}
+		x = flow_forget(f, w > 2);
+		v->active += x;
+		if (x)
+			v->joint |= adaptive_start_joint(f, q, now_us, own_us);
+		x = flow_forget(f, w);
+		if (x > v->most) {
+			v->most = x;
+			v->largest = i;
+		}
+	}
+}
+FLOW_FN void adaptive_start_init(struct flow *f, struct adaptive_start_state *s, const struct adaptive_start_params *p)
+{
+	u64 old = 0, young = 0, load = 0, rate = 0, near = ~0ull, most, least;
+	flow_start(f, p->initial_ssthresh_bytes);
+	s->round_end = f->nxt;
+	s->rtt_min_us = f->srtt_us;
+	s->fresh = 1;
+	s->phase = flow_slow(f) ? ADAPTIVE_START : ADAPTIVE_AVOID;
+	s->ssthresh = f->ssthresh;
+	adaptive_start_publish(f, s);
+	for (u32 i = 0; i < FLOW_PEERS; i++) {
+		const struct flow_peer *q = &f->group.peer[i];
+		u64 known = q->word[0] & ADAPTIVE_DELIVERED, rtt = q->word[0] >> 40;
+		if (!q->used || i == f->self)
+			continue;
+		near = flow_forget(f, flow_min64(near, rtt));
+		load = flow_forget(f, load + adaptive_start_rate(q->cwnd, rtt));
+		rate = flow_forget(f, known ? flow_max64(rate, q->word[1] & ADAPTIVE_RATE) : rate);
+		old = flow_forget(f, old + (known ? q->cwnd : 0));
+		young = flow_forget(f, young + (known ? 0 : q->cwnd));
+	}
+	if (!old)
+		return; /* the first one, or all begin together: as TCP does */
+	most = f->srtt_us * 4ull > near * 5 ? p->first_far : p->first_most;
+	least = p->first_least;
+	if (rate && load * 1000 >= rate * p->gain)
+		most = old = 0;
+	most = flow_max64(most, f->cwnd);
+	f->cwnd = (u32)flow_max64(flow_min64(old > young ? old - young : 0, most), flow_min64(least, most));
+	f->cwnd = flow_max(flow_min(f->cwnd, f->cwnd_max), 1);
+}
+FLOW_FN void adaptive_start_ack(struct flow *f, const struct flow_ack *a, struct adaptive_start_state *s,
+				const struct adaptive_start_params *p)
+{
+	(void)p;
+	if (f->una > s->round_end) {
+		s->round_end = f->nxt;
+		s->fresh = 1;
+	}
+	if (a->rtt_us && (!s->rtt_min_us || a->rtt_us < s->rtt_min_us))
+		s->rtt_min_us = a->rtt_us;
+}
+/* A train goes from the first ACK of a round on. Until one is long enough, pairs of ACKs must do. */
+FLOW_FN void adaptive_start_measure(struct flow *f, struct adaptive_start_state *s, const struct adaptive_start_params *p)
+{
+	const struct adaptive_start_view *v = &s->view;
+	u64 us, own, all;
+	if (s->fresh || f->state != FLOW_OPEN || v->delivered < s->head_all) {
+		s->fresh = f->state != FLOW_OPEN; /* holes filled make many packets of one ACK */
+		s->head_us = f->now_us;
+		s->head_own = s->delivered;
+		s->head_all = v->delivered;
+	}
+	us = flow_forget(f, f->now_us - s->head_us);
+	own = flow_forget(f, flow_min64(s->delivered - s->head_own, ADAPTIVE_RATE));
+	all = flow_forget(f, flow_min64(v->delivered - s->head_all, ADAPTIVE_RATE));
+	if (!us)
+		return;
+	/* later trains count if they are half a window long: a few ACKs that were held up together are no rate */
+	if (own >= p->train && (!s->own || own * 2 >= f->cwnd))
+		s->own = flow_max64(s->own, flow_min64((own << 30) / us, ADAPTIVE_RATE));
+	s->own = flow_forget(f, s->own);
+	if (all >= p->train) {
+		s->all = flow_max64(s->trains ? s->all : 0, flow_min64((all << 30) / us, ADAPTIVE_RATE));
+		s->trains = 1;
+	} else if (!s->trains && all) {
+		s->all = flow_min64((all << 30) / us, ADAPTIVE_RATE);
+	}
+	s->all = flow_forget(f, s->all);
+}
+FLOW_FN u64 adaptive_start_pace(struct flow *f, const struct adaptive_start_state *s, const struct adaptive_start_params *p,
+				int needy)
+{
+	const struct adaptive_start_view *v = &s->view;
+	u64 share, least;
+	if ((s->phase == ADAPTIVE_AVOID && s->losses) || !v->all || !f->srtt_us)
+		return 0;
+	least = flow_min64(adaptive_start_rate(f->cwnd, f->srtt_us), ADAPTIVE_RATE);
+	least = flow_forget(f, least * (needy ? p->pace_needy : p->pace_least) / 1000);
+	share = flow_forget(f, s->own ? flow_div(v->all * s->own, v->own) : v->all / 2);
+	return adaptive_start_Bps(f, flow_min64(flow_max64(share * p->pace / 1000, least), ADAPTIVE_RATE));
+}
+FLOW_FN void adaptive_start_grow(struct flow *f, const struct flow_ack *a, struct adaptive_start_state *s,
+				 const struct adaptive_start_params *p)
+{
+	struct adaptive_start_view *v = &s->view;
+	u64 mean, bound, extra;
+	u32 acked = a->acked;
+	int needy, poor, full;
+	s->delivered += acked;
+	adaptive_start_look(f, s, a);
+	adaptive_start_measure(f, s, p);
+	adaptive_start_publish(f, s);
+	v->all = s->rate = flow_forget(f, flow_max64(v->all, s->all));
+	v->own += s->own;
+	mean = flow_forget(f, flow_div(v->window, v->active));
+	needy = (int)flow_forget(f, f->cwnd * 2ull < mean);
+	s->pace_Bps = flow_forget(f, adaptive_start_pace(f, s, p, needy));
+	if (f->mail && s->phase != ADAPTIVE_AVOID && f->cwnd > mean) {
+		f->cwnd -= (u32)flow_min64(f->mail, f->cwnd - mean);
+		f->cwnd = flow_max(f->cwnd, 2);
+		if (s->phase == ADAPTIVE_START)
+			s->phase = ADAPTIVE_HOLD; /* who asks has seen that all is full */
+	}
+	if (!flow_limited(f))
+		return;
+	if (s->phase == ADAPTIVE_START && !flow_slow(f))
+		s->phase = ADAPTIVE_AVOID;
+	if (s->phase != ADAPTIVE_AVOID) {
+		extra = flow_forget(f, adaptive_start_rate(p->extra, s->rtt_min_us));
+		bound = s->own * p->gain / 1000 + extra;
+		full = (int)flow_forget(f, s->own && adaptive_start_rate(f->cwnd, s->rtt_min_us) >= bound);
+		poor = (int)flow_forget(f, !full && f->cwnd + acked <= mean);
+		bound = v->all * p->gain / 1000 + extra;
+		full = (int)flow_forget(f, full || ((v->joint || v->most <= 2) && v->all && v->load >= bound));
+		if (s->phase == ADAPTIVE_START && full)
+			s->phase = ADAPTIVE_HOLD;
+		if (s->phase == ADAPTIVE_HOLD) {
+			f->ssthresh = flow_max(flow_min(f->ssthresh, f->cwnd), 2);
+			if (full && poor && v->most > mean) {
+				f->post_to = (u32)v->largest;
+				f->post = acked;
+			}
+			if (full && poor)
+				full = (int)flow_forget(f, v->air * 10 >= v->all * (needy ? 11 : 9));
+			if (!full && f->cwnd + acked <= s->ssthresh) {
+				f->cwnd = flow_min(f->cwnd + acked, f->cwnd_max);
+				f->ssthresh = flow_max(f->cwnd, 2);
+				return;
+			}
+		}
+	}
+	lia_step(f, acked, &s->need);
+}
+FLOW_FN u32 adaptive_start_ssthresh(struct flow *f, struct adaptive_start_state *s, const struct adaptive_start_params *p)
+{
+	u32 half = flow_half(f);
+	u64 kept = flow_div(f->cwnd * s->rate, s->view.load); /* 2^30 * 2^32 */
+	s->losses = flow_min(s->losses + 1, 1u << 20);
+	s->phase = s->losses > p->refill ? ADAPTIVE_AVOID : ADAPTIVE_HOLD;
+	return s->losses > 1 ? half : flow_max((u32)flow_min64(kept, f->cwnd), half);
+}
+FLOW_FN void adaptive_start_send(struct flow *f, struct adaptive_start_state *s, const struct adaptive_start_params *p)
+{
+	(void)p;
+	f->pace_Bps = s->pace_Bps;
+}
+#endif
