@@ -58,7 +58,7 @@ def _times(results: Results) -> pd.Series:
     frame = results.frame
     if frame.empty:
         raise Undecided("no sample has a result")
-    frame = frame[frame["grid"].isin(("main", "together", "factors", "calibration-lia"))]
+    frame = frame[frame["grid"].isin(("main", "together", "factors", "calibration-lia", "open"))]
     keys = ["tcp", "rtt_ms", "bytes", "subflows", "control", "seed"]
     return frame.set_index(keys)["completion_s"].sort_index()
 

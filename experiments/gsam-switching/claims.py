@@ -10,6 +10,7 @@ from pathcast.lab.experiment import Finding, Results, Undecided
 from pathcast.lab.plan import Claim
 
 from . import emulated_claims
+from .adaptive import CLAIMS as OPEN
 from .calibration import Parameters, agreement, register
 from .cells import (
     FEW,
@@ -223,4 +224,5 @@ CLAIMS: dict[str, Callable[[Results, Claim], Finding]] = {
     "calibrated": calibrated,
     "default": default,
     **emulated_claims.CLAIMS,
+    **OPEN,
 }

@@ -16,6 +16,7 @@ from pathcast.errors import usage
 from pathcast.lab.simulation import Limits, Scenario, simulate
 
 from . import emulated
+from .second import topology
 
 TOPOLOGIES = Path(__file__).resolve().parents[2] / "topologies"
 # of the RTT, what the two access links take (1 ms each, each way)
@@ -40,19 +41,29 @@ def scenario(point: Mapping[str, Any], setup: Mapping[str, Any], world: str) -> 
     parameters |= {key: point[key] for key in _PARAMETERS if key in point}
     # the same start for all controllers, sizes and numbers of subflows, so that they are compared in pairs
     start_s = random.Random(f"gsam-switching {point['seed']}").uniform(0, setup["start_s"])
+    second = "paths" in point
+    shared = {} if second else _shared(point, setup)
     sets = {
         "seed": point["seed"],
-        "end": setup["end"],
-        "subflows": point["subflows"],
+        "end": setup["end_second" if second else "end"],
+        **shared,
         "bytes": point["bytes"],
         "control": control,
         "flow.bulk.start": f"{round(start_s * 1e6)}us",
-        "link.bottleneck.delay": f"{(point['rtt_ms'] - _ACCESS_MS) * 500}us",
-        "link.c-r1.jitter": f'{{ amplitude = "{setup["jitter"]}" }}',
         **{f"tcp.{key}": _written(value) for key, value in setup["tcp"][point["tcp"]].items()},
         **{f"control.{control}.{key}": value for key, value in parameters.items()},
     }
-    return {"text": _topology(setup["topology"]), "sets": [[key, str(value)] for key, value in sets.items()]}
+    text = topology(point, setup["jitter"]) if second else _topology(setup["topology"])
+    return {"text": text, "sets": [[key, str(value)] for key, value in sets.items()]}
+
+
+def _shared(point: Mapping[str, Any], setup: Mapping[str, Any]) -> dict[str, Any]:
+    """What of the paper's network the point says."""
+    return {
+        "subflows": point["subflows"],
+        "link.bottleneck.delay": f"{(point['rtt_ms'] - _ACCESS_MS) * 500}us",
+        "link.c-r1.jitter": f'{{ amplitude = "{setup["jitter"]}" }}',
+    }
 
 
 def _emulated(point: Mapping[str, Any], setup: Mapping[str, Any]) -> dict[str, Any]:

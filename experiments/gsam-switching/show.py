@@ -9,6 +9,8 @@ from pathcast.lab.experiment import Results, Table, Undecided
 from pathcast.lab.style import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 
 from . import emulated_show
+from .adaptive_show import FIGURES as OPEN_FIGURES
+from .adaptive_show import TABLES as OPEN_TABLES
 from .calibration import agreement
 from .cells import PAPER, SIZES, SUBFLOWS, Mean, Network, completions, difference, paper_says
 
@@ -157,12 +159,14 @@ TABLES: dict[str, Callable[[Results], Table]] = {
     "drops-paper": drops(PAPER),
     "drops-linux": drops(("linux", 150)),
     "calibration": calibration,
+    **OPEN_TABLES,
 }
 FIGURES: dict[str, Callable[[Results], Any]] = {
     "figure-4": figure_4,
     "completion-paper": plot(PAPER),
     "completion-one-way": plot(("paper", 300)),
     "completion-linux": plot(("linux", 150)),
+    **OPEN_FIGURES,
 }
 # which world each is of
 ONLY = dict.fromkeys((*TABLES, *FIGURES), "sim")

@@ -1,0 +1,150 @@
+"""The open problem: adaptive start against the best of all other controllers, cell by cell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import pandas as pd
+
+from pathcast.lab.experiment import Finding, Results, Undecided
+from pathcast.lab.plan import Claim
+
+from .cells import Network
+
+OURS = "adaptive_start"
+OTHERS = ("lia", "gsam", "subflow_switch", "gsam_default", "lisa", "css", "hystartpp")
+ONE_LINK = ("tcp", "rtt_ms", "bytes", "subflows")
+SECOND = ("tcp", "rate_mbit", "rtt_ms", "queue", "paths", "bytes")
+NETWORKS: tuple[Network, ...] = (("paper", 150), ("paper", 300), ("linux", 150), ("linux", 300))
+
+
+def ratios(results: Results, grid: str, choose: Iterable[int], judge: Iterable[int]) -> pd.DataFrame:
+    """Of each cell: the best of the others on the seeds of `choose`; on those of `judge` our mean over its mean.
+
+    Columns: the cell's keys, `best`, `ours_s` and `best_s` [s], `ratio`, `drops` and `timeouts` (ours, means). `open`
+    also has the seeds of `main`. Raises Undecided where no cell has samples of all.
+    """
+    first, then = tuple(choose), tuple(judge)
+    return results.once(lambda every: _ratios(every, grid, first, then), f"ratios {grid} {first} {then}")
+
+
+def _ratios(results: Results, grid: str, choose: tuple[int, ...], judge: tuple[int, ...]) -> pd.DataFrame:
+    frame = results.frame
+    if frame.empty or not (frame["grid"] == grid).any():
+        raise Undecided(f"no sample of grid `{grid}` has a result")
+    keys = list(ONE_LINK if grid == "open" else SECOND)
+    frame = frame[frame["grid"].isin(("main", "open") if grid == "open" else (grid,))]
+    frame = frame[frame["control"].isin((OURS, *OTHERS))]
+
+    def means(seeds: tuple[int, ...], column: str = "completion_s") -> pd.DataFrame:
+        kept = frame[frame["seed"].isin(seeds)]
+        table = kept.pivot_table(index=keys, columns="control", values=column, aggfunc="mean", observed=True)
+        return table.reindex(columns=[OURS, *OTHERS])
+
+    first, then = means(choose)[list(OTHERS)].dropna(), means(judge).dropna()
+    cells = first.index.intersection(then.index)
+    if cells.empty:
+        raise Undecided(
+            f"grid `{grid}` has no cell with samples of every controller on the seeds to choose and to judge"
+        )
+    first, then = first.loc[cells], then.loc[cells]
+    best = first.idxmin(axis=1)
+    found = pd.DataFrame({"best": best, "ours_s": then[OURS]})
+    found["best_s"] = [then.at[cell, control] for cell, control in best.items()]
+    found["ratio"] = found["ours_s"] / found["best_s"]
+    for column in ("drops", "timeouts"):
+        found[column] = means(judge, column)[OURS].reindex(cells)
+    return found.reset_index()
+
+
+def judged(results: Results, claim: Claim, grid: str, networks: Iterable[Network] | None, tcp: str) -> pd.DataFrame:
+    """The cells that a claim is about."""
+    first, last = claim.threshold["choose"]
+    begin, end = claim.threshold["judge"]
+    found = ratios(results, grid, range(first, last + 1), range(begin, end + 1))
+    found = found[found["tcp"] == tcp]
+    if networks is not None:
+        found = found[found["rtt_ms"].isin([rtt for _, rtt in networks])]
+    if found.empty:
+        raise Undecided(f"grid `{grid}` has no results with TCP {tcp} in these networks")
+    return found
+
+
+def told(row: pd.Series) -> str:
+    """A cell in words."""
+    if "paths" in row:
+        where = f"{row['paths']}, {row['rate_mbit']:g} Mbit/s, RTT {row['rtt_ms']:g} ms, queue {row['queue']:g}"
+    else:
+        where = f"RTT {row['rtt_ms']:g} ms, n = {row['subflows']:g}"
+    return f"{where}, {row['bytes']}"
+
+
+def _verdict(found: pd.DataFrame, most: float, share: float, beyond: float | None, why: str) -> Finding:
+    over = found[found["ratio"] > 1 + most].sort_values("ratio", ascending=False)
+    worst = float(found["ratio"].max()) - 1
+    within = len(found) - len(over)
+    ours = f"within {100 * most:.0f} % in {within} of {len(found)} cells; worst {100 * worst:+.1f} %, "
+    ours += f"median {100 * (float(found['ratio'].median()) - 1):+.1f} %"
+    if within >= share * len(found) and (beyond is None or worst <= beyond):
+        return Finding(ours, True)
+    shown = over if beyond is None or within < share * len(found) else over[over["ratio"] > 1 + beyond]
+    listed = "; ".join(
+        f"{told(row)}: {100 * (row['ratio'] - 1):+.1f} % of {row['best']}" for _, row in shown.head(4).iterrows()
+    )
+    more = f" and {len(shown) - 4} more" if len(shown) > 4 else ""
+    return Finding(ours, False, f"{listed}{more}. {why}".strip())
+
+
+LINUX_WHY = (
+    "Linux's scheduler hands out the stream ahead of the windows: what a late subflow was given and cannot send in "
+    "time ends the transfer, so that whoever overfills the queue with it is done first."
+)
+
+
+PACED_WHY = (
+    "The last packets of a transfer that fits into the path leave paced, and an unpaced burst is done sooner: with a "
+    "least pace of 1.5 windows an RTT it held on the development seeds, but lost more elsewhere."
+)
+SECOND_WHY = (
+    "On two unlike paths a path of a few packets is full before the second subflow joins; LISA then moves half of the "
+    "first one's window to it, and is alone in being faster than MPTCP."
+)
+LARGE_WHY = (
+    "No controller that loses nothing is faster there: the paths are not full, and LIA's growth is all that counts. "
+    "LISA has a few losses and is ahead; likely (not traced) because its two windows then grow faster."
+)
+LARGE_LINUX_WHY = (
+    "Slow start overfills the queue there by hundreds of packets, so that what counts is how many subflows lose at "
+    "once (likely; not traced)."
+)
+
+
+def first_grid(tcp: str, networks: tuple[Network, ...], why: str) -> Callable[[Results, Claim], Finding]:
+    """In no cell of the first grid slower by more than the threshold."""
+
+    def claim_function(results: Results, claim: Claim) -> Finding:
+        return _verdict(judged(results, claim, "open", networks, tcp), claim.threshold["most"], 1.0, None, why)
+
+    return claim_function
+
+
+def other_grid(grid: str, tcp: str, why: str) -> Callable[[Results, Claim], Finding]:
+    """In so many cells of another grid, and nowhere by more than `all`."""
+
+    def claim_function(results: Results, claim: Claim) -> Finding:
+        threshold = claim.threshold
+        found = judged(results, claim, grid, None, tcp)
+        return _verdict(found, threshold["most"], threshold.get("share", 1.0), threshold.get("all"), why)
+
+    return claim_function
+
+
+CLAIMS: dict[str, Callable[[Results, Claim], Finding]] = {
+    "open-small": first_grid("paper", NETWORKS[:1], PACED_WHY),
+    "open-one-way": first_grid("paper", NETWORKS[1:2], PACED_WHY),
+    "open-linux": first_grid("linux", NETWORKS[2:], LINUX_WHY),
+    "open-second-grid": other_grid("second", "paper", SECOND_WHY),
+    "open-second-grid-linux": other_grid("second", "linux", LINUX_WHY),
+    "open-100MB": other_grid("large", "paper", LARGE_WHY),
+    "open-100MB-linux": other_grid("large", "linux", LARGE_LINUX_WHY),
+}

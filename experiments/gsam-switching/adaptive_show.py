@@ -1,0 +1,150 @@
+"""The open problem's tables and plots: adaptive start over the best of all others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pathcast.lab.experiment import Results, Table, Undecided
+from pathcast.lab.plan import Claim
+from pathcast.lab.style import BLUE, ORANGE
+
+from .adaptive import NETWORKS, told
+from .adaptive import judged as cells_of
+from .cells import SIZES, SUBFLOWS
+
+_COLOURS = {"paper": BLUE, "linux": ORANGE}
+_LIMIT = 1.02
+
+
+def _cells(results: Results, claim: str, grid: str, tcp: str) -> pd.DataFrame:
+    (stated,) = (one for one in results.plan.claims if one.id == claim)
+    return _of(results, stated, grid, tcp)
+
+
+def _of(results: Results, stated: Claim, grid: str, tcp: str) -> pd.DataFrame:
+    try:
+        return cells_of(results, stated, grid, None, tcp)
+    except Undecided:
+        return pd.DataFrame()
+
+
+def _first(results: Results, tcp: str, rtt_ms: int) -> pd.DataFrame:
+    found = _cells(results, "open-small", "open", tcp)
+    return found if found.empty else found[found["rtt_ms"] == rtt_ms]
+
+
+def ratio_table(results: Results) -> Table:
+    """In percent, with the best other; one row a network and size."""
+    rows = []
+    for tcp, rtt_ms in NETWORKS:
+        found = _first(results, tcp, rtt_ms)
+        for size in SIZES:
+            row = []
+            for n in SUBFLOWS:
+                cell = found if found.empty else found[(found["bytes"] == size) & (found["subflows"] == n)]
+                row.append("-" if cell.empty else f"{100 * (cell.iloc[0].ratio - 1):+.1f} {cell.iloc[0].best}")
+            rows.append((f"TCP `{tcp}`, RTT {rtt_ms} ms", size, *row))
+    return ("network", "size", *(f"n = {n}" for n in SUBFLOWS)), rows
+
+
+def _summary(found: pd.DataFrame) -> tuple[str, ...]:
+    ratio = found["ratio"]
+    return (
+        str(len(found)),
+        f"{100 * (ratio <= _LIMIT).mean():.1f} %",
+        str(int((ratio > 1.1).sum())),
+        *(f"{100 * (ratio.quantile(q) - 1):+.1f} %" for q in (0, 0.5, 0.95, 1)),
+    )
+
+
+_SUMMARY = ("cells", "within 2 %", "beyond 10 %", "best", "median", "95th percentile", "worst")
+
+
+def second_table(results: Results) -> Table:
+    """Grids `second` and `large` by paths."""
+    rows = []
+    for claim, grid in (("open-second-grid", "second"), ("open-100MB", "large")):
+        for tcp in ("paper", "linux"):
+            found = _cells(results, claim, grid, tcp)
+            if found.empty:
+                continue
+            for paths, part in found.groupby("paths", sort=False):
+                rows.append((grid, f"`{tcp}`", str(paths), *_summary(part)))
+            rows.append((grid, f"`{tcp}`", "all", *_summary(found)))
+    return ("grid", "TCP", "paths", *_SUMMARY), rows
+
+
+def worst_table(results: Results) -> Table:
+    """The cells of grids `second` and `large` in which it is furthest behind."""
+    rows = []
+    for claim, grid in (("open-second-grid", "second"), ("open-100MB", "large")):
+        for tcp in ("paper", "linux"):
+            found = _cells(results, claim, grid, tcp)
+            if found.empty:
+                continue
+            for _, row in found.nlargest(8, "ratio").iterrows():
+                times = f"{row.ours_s:.2f}", f"{row.best_s:.2f}", row.best
+                lost = f"{row.drops:.0f} ({row.timeouts:.1f})"
+                rows.append((f"`{tcp}`", told(row), *times, f"{100 * (row.ratio - 1):+.1f} %", lost))
+    return ("TCP", "cell", "adaptive start [s]", "best other [s]", "which", "slower by", "drops (timeouts)"), rows
+
+
+def heat_map(results: Results) -> Any:
+    """Completion time over that of the best other, by size and number of subflows; a panel a network."""
+    import matplotlib.pyplot as plt
+
+    drawn, axes = plt.subplots(1, 4, figsize=(11.5, 2.9), sharey=True, layout="constrained")
+    image = None
+    for (tcp, rtt_ms), ax in zip(NETWORKS, axes, strict=True):
+        found = _first(results, tcp, rtt_ms)
+        shown = np.full((len(SIZES), len(SUBFLOWS)), np.nan)
+        if not found.empty:
+            table = found.pivot_table(index="bytes", columns="subflows", values="ratio")
+            shown = 100 * (table.reindex(index=list(SIZES), columns=list(SUBFLOWS)).to_numpy(dtype=float) - 1)
+        image = ax.imshow(shown, cmap="RdBu_r", vmin=-20, vmax=20, aspect="auto", origin="lower")
+        for (i, j), value in np.ndenumerate(shown):
+            if not np.isnan(value):
+                dark = "white" if abs(value) > 12 else "black"
+                ax.text(j, i, f"{value:+.0f}", ha="center", va="center", fontsize=7, color=dark)
+        ax.set_xticks(range(len(SUBFLOWS)), [str(n) for n in SUBFLOWS])
+        ax.set_title(f"TCP {tcp}, RTT {rtt_ms} ms")
+        ax.set_xlabel("subflows")
+        ax.grid(False)
+    axes[0].set_yticks(range(len(SIZES)), [size.replace("KB", " KB").replace("MB", " MB") for size in SIZES])
+    drawn.colorbar(image, ax=axes, label="slower than the best other [%]")
+    return drawn
+
+
+def distribution(results: Results) -> Any:
+    """The share of cells of the second grid, and of the large transfers, that are no slower than so much."""
+    import matplotlib.pyplot as plt
+
+    drawn, axes = plt.subplots(1, 2, figsize=(9.0, 3.2), sharey=True)
+    panels = (("open-second-grid", "second", "second grid"), ("open-100MB", "large", "100 MB"))
+    for (claim, grid, title), ax in zip(panels, axes, strict=True):
+        for tcp, colour in _COLOURS.items():
+            found = _cells(results, claim, grid, tcp)
+            if not found.empty:
+                x = np.sort(100 * (found["ratio"].to_numpy(dtype=float) - 1))
+                ax.step(x, 100 * np.arange(1, len(x) + 1) / len(x), where="post", color=colour, label=f"TCP {tcp}")
+        for bound in (2, 10):
+            ax.axvline(bound, color="#999999", lw=0.8, ls=":")
+        ax.axhline(95, color="#999999", lw=0.8, ls=":")
+        ax.set_xlim(-40, 30)
+        ax.set_title(title)
+        ax.set_xlabel("slower than the best other [%]")
+    axes[0].set_ylabel("cells [%]")
+    axes[1].legend()
+    return drawn
+
+
+TABLES: dict[str, Callable[[Results], Table]] = {
+    "open-ratio": ratio_table,
+    "open-second": second_table,
+    "open-worst": worst_table,
+}
+FIGURES: dict[str, Callable[[Results], Any]] = {"open-ratio": heat_map, "open-second": distribution}
