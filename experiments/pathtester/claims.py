@@ -143,7 +143,9 @@ def table_1_range(results: Results, claim: Claim) -> Finding:
     limit, case = claim.threshold, table_1("out")
     ours, wrong, times = [], [], []
     for method in (*limit["without"], *limit["with"]):
-        found = runs(results, case, method)
+        found = some(results, case, method)
+        if found is None:
+            continue  # fewer ranges in real time
         share, time_s = found["value_bps"].notna().mean(), found["seconds"].mean()
         told = f"{found['value_bps'].mean() / 1e6:.3f} Mbit/s" if share else "nothing"
         ours.append(f"0-{method.removeprefix('old').lstrip('-') or 15}: {told} in {time_s:.0f} s")
@@ -153,6 +155,8 @@ def table_1_range(results: Results, claim: Claim) -> Finding:
             times.append(time_s)
             if found["size"].max() > limit["error"]:
                 wrong.append(f"{method} is {percent(found['size'].max())} off")
+    if not times:
+        raise Undecided("no results of the old tool at 100 kbit/s")
     if times != sorted(times):
         wrong.append("a wider range is quicker")
     return finding(ours, wrong)
@@ -344,7 +348,11 @@ def open_3(results: Results, claim: Claim) -> Finding:
     """The other direction."""
     worst = {case.name: float(runs(results, case, NEW)["size"].max()) for case in INWARDS}
     wrong = [f"{name}: {percent(error)}" for name, error in worst.items() if error > claim.threshold["most"]]
-    return finding((f"{name}: at most {percent(error)} off" for name, error in worst.items()), wrong)
+    why = (
+        "of 100 Mbit/s the reports come back over 100 kbit/s, too late for the rate that they steer; a host that is "
+        "never late, as in the simulator, forgives it"
+    )
+    return finding((f"{name}: at most {percent(error)} off" for name, error in worst.items()), wrong, why)
 
 
 CLAIMS: dict[str, Callable[[Results, Claim], Finding]] = {
