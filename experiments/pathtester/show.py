@@ -94,7 +94,8 @@ def _columns(found: pd.DataFrame) -> tuple[str, ...]:
     known = found[found["value_bps"].notna()]
     inside = ((known["low_bps"] <= known["truth_bps"]) & (known["truth_bps"] <= known["high_bps"])).sum()
     half = ((known["high_bps"] - known["low_bps"]) / 2 / known["truth_bps"]).median()
-    reasons = ", ".join(f"{n} {why}" for why, n in found["refused"].value_counts().items())
+    missing = found.loc[found["value_bps"].isna(), "refused"]
+    reasons = ", ".join(f"{n} {why}" for why, n in missing.value_counts().items())
     return (
         _value(found),
         f"{found['truth_bps'].mean() / 1e6:#.4g}",
