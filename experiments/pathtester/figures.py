@@ -83,7 +83,7 @@ def distance(results: Results) -> Any:
     """How long a packet of 120 octets is under way and back, and how long the paper's rule waits for it."""
     import matplotlib.pyplot as plt
 
-    drawn, ax = plt.subplots(figsize=(5.6, 3.4))
+    drawn, ax = plt.subplots(figsize=(7.6, 3.4))
     found = some(results, Case.of("distance", ("distance",)), NEW)
     if found is None:
         ax.set_axis_off()
@@ -100,7 +100,7 @@ def distance(results: Results) -> Any:
     ax.set_yscale("log")
     ax.set_xlabel("one way [ms]")
     ax.set_ylabel("[ms]")
-    ax.legend()
+    drawn.legend(loc="outside right center")
     return drawn
 
 
