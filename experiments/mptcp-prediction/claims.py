@@ -13,20 +13,13 @@ from pathcast.lab.experiment import Finding, Results, Undecided
 from pathcast.lab.plan import Claim
 from pathcast.predict import fraction_within
 
-from .evaluation import RELATIONS, Score, Scores, judged_network, scores, shares
+from .evaluation import MULTI, RELATIONS, SINGLE, Score, Scores, judged_network, scores, shares
+from .open_claims import CLAIMS as OPEN
+from .telling import kbps
+from .telling import percent as _percent
 
-MULTI, SINGLE = "multi 128KB", "single 128KB"
 LARGER = ("single 128KB", "single 256KB", "single 512KB", "single 2MB", "single 8MB", "single 32MB", "single 128MB")
 SLOWER, FASTER = "150/120", "120/150"
-
-
-def kbps(bps: float) -> str:
-    """As in the paper: kilobytes a second."""
-    return f"{bps / 8e3:.1f}"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
 
 
 def _network(results: Results, claim: Claim) -> str:
@@ -348,4 +341,5 @@ CLAIMS: dict[str, Callable[[Results, Claim], Any]] = {
     "today": unseen,
     "short": unseen,
     "deep": unseen,
+    **OPEN,
 }

@@ -2,7 +2,8 @@
 
 A predictor is called by its method and the bytes of its probes in total: `multi 128KB` are 64 KB over each of two
 paths, `single 128KB` and `cdf 128KB` are one MPTCP probe, `tcp 64KB` and `tcp-cdf 64KB` one over path 1 that is to
-predict plain TCP.
+predict plain TCP. With fewer probes than paths: `single+rtt 128KB` is one MPTCP probe with its subflows' RTTs, `rtt` a
+handshake a path, no probe at all (features.py).
 """
 
 from __future__ import annotations
@@ -22,8 +23,15 @@ from pathcast.predict import CdfMatching, MultiProbeSVR, SingleProbeSVR, fractio
 from pathcast.predict.evaluate import Errors
 from pathcast.predict.resample import Assessment, Reduction, assess, reduction, split
 
+from .features import featured
+
 # network and label
 Key = tuple[str, str]
+# what a predictor needs: itself, unfitted; probes and transfers [bit/s]; the RTTs of each sample's paths [ms]
+Task = tuple[Any, np.ndarray, np.ndarray, np.ndarray]
+MULTI, SINGLE = "multi 128KB", "single 128KB"
+# on networks other than the judged one
+_CORE = (MULTI, SINGLE, "single 32MB", "single+rtt 128KB", "rtt")
 # of the RTTs, table 5's rows: least and largest RTT1 / RTT2, ends as in the paper
 RELATIONS = (
     ("RTT2/RTT1 > 1.2", lambda a, b: b / a > 1.2),
@@ -66,6 +74,11 @@ class Score:
     def unseen_fraction(self) -> float:
         """Share of unseen samples within 10 %, mean of all repeats."""
         return float(np.mean([fraction_within(one, self.actual) for one in self.found.unseen]))
+
+    @property
+    def unseen_median(self) -> float:
+        """Median of |predicted - actual| / actual on unseen samples, mean of all repeats."""
+        return float(np.mean(np.median(np.abs(self.found.unseen / self.actual - 1), axis=1)))
 
     @property
     def rho(self) -> float:
@@ -124,24 +137,28 @@ def _scores(results: Results) -> Scores:
     setup, main = results.plan.setup, judged_network(results)
     settings = setup["evaluation"]
     length = "quick" if results.quick else "whole"
-    data: dict[Key, tuple[Any, np.ndarray, np.ndarray, np.ndarray]] = {}
+    data: dict[Key, Task] = {}
     for network in setup["network"]:
-        core = None if network == main else ("multi 128KB", "single 128KB", "single 32MB")
+        labels = None if network == main else _CORE
         for label, (predictor, columns, target) in _predictors(setup).items():
             rows = _rows(results, network, (*columns, target))
-            if (core is None or label in core) and len(rows) >= settings["least"]:
+            if (labels is None or label in labels) and len(rows) >= settings["least"]:
                 rtts = rows[["rtt1_ms", "rtt2_ms"]].to_numpy(float)
-                data[network, label] = (predictor, rows[list(columns)].to_numpy(), rows[target].to_numpy(), rtts)
-    folds = (settings["folds"], settings["repeats"][length], settings["seed"])
-    found = dict(_parallel(assess, [(key, *one[:3], *folds) for key, one in data.items()]))
-    one = data.get((main, "multi 128KB"))
+                data[network, label] = (predictor, rows[list(columns)].to_numpy(float), rows[target].to_numpy(), rtts)
+    one = data.get((main, MULTI))
     shares = settings["training_shares"] if one else []
     drawn = (settings["splits"][length], settings["seed"])
     # of fewer than two samples nothing can be fitted
     able = [share for share in shares if share * len(one[2]) >= 2]
     splits = dict(_parallel(split, [(share, *one[:3], share, *drawn) for share in able]))
-    scored = {key: Score(x, y, rtts, found[key]) for key, (_, x, y, rtts) in data.items()}
-    return Scores(scored, splits, settings)
+    return Scores(assessed(data, settings, settings["repeats"][length]), splits, settings)
+
+
+def assessed(data: Mapping[Key, Task], settings: Mapping[str, Any], repeats: int) -> dict[Key, Score]:
+    """Each of them in training, and on unseen samples `repeats` times."""
+    folds = (settings["folds"], repeats, settings["seed"])
+    found = dict(_parallel(assess, [(key, *one[:3], *folds) for key, one in data.items()]))
+    return {key: Score(x, y, rtts, found[key]) for key, (_, x, y, rtts) in data.items()}
 
 
 def _parallel(function: Any, arguments: list[Any]) -> list[Any]:
@@ -157,6 +174,9 @@ def _predictors(setup: Mapping[str, Any]) -> dict[str, tuple[Any, tuple[str, ...
     for size in setup["probes"]:
         columns = (f"tcp1_{size}_bps", f"tcp2_{size}_bps")
         found[f"multi {2 * int(size.removesuffix('KB'))}KB"] = (MultiProbeSVR(**search), columns, mptcp)
+        columns = (f"mptcp_{size}_bps", f"mptcp_{size}_round1_bps", f"mptcp_{size}_round2_bps")
+        found[f"single+rtt {size}"] = (MultiProbeSVR(**search), columns, mptcp)
+    found["rtt"] = (MultiProbeSVR(**search), ("handshake1_bps", "handshake2_bps"), mptcp)
     for size in setup["singles"]:
         found[f"single {size}"] = (SingleProbeSVR(**search), (f"mptcp_{size}_bps",), mptcp)
         found[f"cdf {size}"] = (CdfMatching(), (f"mptcp_{size}_bps",), mptcp)
@@ -168,7 +188,7 @@ def _predictors(setup: Mapping[str, Any]) -> dict[str, tuple[Any, tuple[str, ...
 
 def _rows(results: Results, network: str, columns: tuple[str, ...]) -> pd.DataFrame:
     """Samples of the grid of RTTs that have all those columns."""
-    frame = results.frame
+    frame = featured(results)
     if frame.empty or any(name not in frame for name in ("rtt1_ms", *columns)):
         return frame.iloc[:0]
     return frame[(frame["network"] == network) & frame["rtt1_ms"].notna()].dropna(subset=list(columns))

@@ -10,8 +10,7 @@ import numpy as np
 from pathcast.lab.experiment import Results, Undecided
 from pathcast.lab.style import BLUE, ORANGE, VERMILION
 
-from .claims import MULTI
-from .evaluation import judged_network, scores, shares
+from .evaluation import MULTI, judged_network, scores, shares
 
 _PAIRS = {"150/150": BLUE, "150/120": VERMILION, "120/150": ORANGE}
 # of the paper there is this one number

@@ -9,9 +9,13 @@ import numpy as np
 
 from pathcast.lab.experiment import Results, Table, Undecided
 
-from .claims import LARGER, MULTI, SINGLE, kbps
-from .evaluation import RELATIONS, Score, judged_network, scores
-from .figures import FIGURES as FIGURES
+from .claims import LARGER
+from .evaluation import MULTI, RELATIONS, SINGLE, Score, judged_network, scores
+from .figures import FIGURES as PAPERS
+from .open_show import FIGURES as OPEN_FIGURES
+from .open_show import TABLES as OPEN_TABLES
+from .telling import kbps
+from .telling import percent as _percent
 
 # label: RMSE [KB/s], share within 10 % [%]
 _PAPER = {
@@ -36,10 +40,6 @@ _TABLE_5 = {
 _TABLE_6 = {0.75: (3702.2, 78.7), 0.5: (4812.8, 79.1), 0.25: (4946.6, 76.2), 0.1: (5199.1, 73.4), 0.05: (5206.9, 64.4)}
 _CORE = (MULTI, SINGLE, "single 32MB")
 _HEADER = ("RMSE, paper", "RMSE", "within 10 %, paper", "within 10 %", "RMSE, unseen", "within 10 %, unseen")
-
-
-def _percent(share: float) -> str:
-    return "-" if share != share else f"{100 * share:.1f} %"
 
 
 def _score(results: Results, label: str, network: str | None = None) -> Score | None:
@@ -166,4 +166,6 @@ TABLES: dict[str, Callable[[Results], Any]] = {
     "table-5": table_5,
     "table-6": table_6,
     "networks": networks,
+    **OPEN_TABLES,
 }
+FIGURES = {**PAPERS, **OPEN_FIGURES}
