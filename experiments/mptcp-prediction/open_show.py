@@ -176,4 +176,4 @@ TABLES: dict[str, Callable[[Results], Table]] = {
     "open-b": wan,
     "open-b-kinds": wan_kinds,
 }
-FIGURES: dict[str, Callable[[Results], Any]] = {"open-b": wan_figure}
+FIGURES: dict[str, Callable[[Results], Any]] = {"wan": wan_figure}

@@ -169,3 +169,4 @@ TABLES: dict[str, Callable[[Results], Any]] = {
     **OPEN_TABLES,
 }
 FIGURES = {**PAPERS, **OPEN_FIGURES}
+ONLY = {"open-b": "sim", "open-b-kinds": "sim", "wan": "sim"}

@@ -12,6 +12,7 @@ import pytest
 from pathcast import _native
 from pathcast.lab.experiment import Experiment, Results
 from pathcast.predict.resample import Assessment
+from pathcast.worlds.sim import Sim
 from pathcast.worlds.topology import Topology
 
 EXPERIMENT = Experiment(Path(__file__).parent)
@@ -88,6 +89,17 @@ def test_a_small_probe_knows_the_second_rtt_once_that_subflow_has_joined():
     assert columns["mptcp_256KB_round2_bps"] == pytest.approx(FEATURES.ROUND_BITS / 0.18, rel=0.03)
     # the probe took four round trips: half of that less one is what RTT 2 is known to be more than
     assert columns["mptcp_64KB_round2_bps"] == pytest.approx(FEATURES.ROUND_BITS / 0.12, rel=0.05)
+
+
+def test_one_probe_of_128_kb_knows_the_rtts_of_eight_paths():
+    rtts_ms = (150, 120, 135, 160, 170, 180, 140, 130)
+    text = 'name = "eight"\n'
+    for n, rtt_ms in enumerate(rtts_ms):
+        text += f'[[link]]\nname = "wan{n}"\na = "client"\nb = "server"\nrate = "1Gbit"\ndelay = "{rtt_ms * 500}us"\n'
+        text += f'[[path]]\nname = "path{n}"\nlinks = ["wan{n}"]\n'
+    with Sim(Topology.parse(text, [])) as net:
+        found = net.transfer([path.name for path in net.paths], 128_000, "lia")
+    assert [1e3 * subflow.min_rtt_s for subflow in found.subflows] == pytest.approx(rtts_ms, rel=0.01)
 
 
 # --- claims: on predictors whose errors are as claimed
