@@ -46,7 +46,7 @@ def wan(label: str, other: str) -> Callable[[Results, Claim], Finding]:
         value, ours = _over(found, label, other, network)
         if value.low >= claim.threshold["least"]:
             return Finding(ours, True)
-        return Finding(ours, False, _why(found, label, network))
+        return Finding(ours, False, _outlier(results, found, label, other) or _why(found, label, network))
 
     return claim_wan
 
@@ -57,6 +57,23 @@ def _why(found: Scores, label: str, network: str) -> str:
     told = f"the data follow path 1's probe by a rho of {one.rho:.2f}; its median error is {percent(one.unseen_median)}"
     know = f"who knows what the paths were drawn as has {percent(found(SETTINGS, network).unseen_median)}"
     return f"{told}, {know}, an earlier transfer {percent(found(LAST, network).unseen_median)}"
+
+
+def _outlier(results: Results, found: Scores, label: str, other: str) -> str | None:
+    """Whether one sample has most of the squared error, and how it is on the other scale."""
+    first, *scales = results.plan.setup["wan"]["scales"]
+    one = found(label, scale_key(first))
+    squares = np.mean((one.found.unseen - one.actual) ** 2, axis=0)
+    worst = int(np.argmax(squares))
+    share = float(squares[worst] / squares.sum())
+    if share < 0.5:
+        return None
+    least = samples(results)[["path1_available_bps", "path2_available_bps"]].iloc[worst].min()
+    told = f"one sample of {len(squares)} has {percent(share)} of the squared error"
+    if least < 1e5:
+        told += f": on one path {least:.0f} bit/s were measured as available, whose logarithm is far from all others"
+    elsewhere = (f"{scale} scale {found.reduction(label, other, scale_key(scale), unseen=True)}" for scale in scales)
+    return f"{told}; reduction on the {', '.join(elsewhere)}" if scales else told
 
 
 def past(results: Results, claim: Claim) -> Finding:

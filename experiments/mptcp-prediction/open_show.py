@@ -10,7 +10,7 @@ import numpy as np
 from pathcast.lab.experiment import Results, Table, Undecided
 from pathcast.lab.style import BLUE, VERMILION
 
-from .evaluation import MULTI, SINGLE, Score, Scores, judged_network, scores
+from .evaluation import MULTI, SINGLE, Scores, judged_network, scores
 from .features import featured
 from .open_problems import BOTH, FEW, LARGE, LAST, MEASURED, PAST, SETTINGS, samples, scale_key, wan_scores
 from .telling import kbps, percent
@@ -97,19 +97,19 @@ def wan(results: Results) -> Table:
     scales = results.plan.setup["wan"]["scales"]
     for label in _WAN:
         try:
-            told = [_errors(found(label, scale_key(scale))) for scale in scales]
-            better = _over(found, label, MULTI, scale_key(scales[0]))
+            told = [cell for scale in scales for cell in _errors(found, label, scale_key(scale))]
         except Undecided:
             continue
-        rows.append((label, _bytes(results, label), *told[0], better, *(cell for cells in told[1:] for cell in cells)))
-    rows += [(name, "-", "-", within, median, "-", *("-",) * 3 * len(scales[1:])) for name, within, median in _ANCHORS]
-    first, *others = ([f"{name}, {scale}" for name in ("RMSE", "within 10 %", "median error")] for scale in scales)
-    better = f"lower than multi's, {scales[0]} (95 %)"
-    return ("predictor", "bytes sent before", *first, better, *(name for names in others for name in names)), rows
+        rows.append((label, _bytes(results, label), *told))
+    rows += [(name, "-", "-", within, median, "-", *("-",) * 4 * len(scales[1:])) for name, within, median in _ANCHORS]
+    what = ("RMSE", "within 10 %", "median error", "lower than multi's (95 %)")
+    return ("predictor", "bytes sent before", *(f"{scale}: {name}" for scale in scales for name in what)), rows
 
 
-def _errors(one: Score) -> tuple[str, str, str]:
-    return kbps(one.unseen_rmse), percent(one.unseen_fraction), percent(one.unseen_median)
+def _errors(found: Scores, label: str, network: str) -> tuple[str, ...]:
+    one = found(label, network)
+    errors = (kbps(one.unseen_rmse), percent(one.unseen_fraction), percent(one.unseen_median))
+    return (*errors, _over(found, label, MULTI, network))
 
 
 def _bytes(results: Results, label: str) -> str:

@@ -160,6 +160,26 @@ def test_a_claim_is_false_with_the_predictors_swapped(claim):
     assert found.reason
 
 
+def test_a_reason_names_the_one_sample_that_has_the_squared_error():
+    _, wan = as_claimed()
+    broken = wan("multi+measured", LOG)
+    unseen = broken.found.unseen.copy()
+    unseen[0, 7] = 1e15
+    broken = replace(broken, found=replace(broken.found, unseen=unseen))
+    (linear,) = (OPEN.scale_key(scale) for scale in SETUP["wan"]["scales"][1:])
+    others = {(linear, label): one for (_, label), one in wan.scores.items()}
+    wan = replace(wan, scores={**others, **wan.scores, (LOG, "multi+measured"): broken})
+    results = Results([], EXPERIMENT.plan, "sim", False)
+    frame = pd.DataFrame({f"path{n}_available_bps": [1e7] * 7 + [0.0] + [1e7] * 292 for n in (1, 2)})
+    for name, value in (("wan scores", wan), ("wan samples", frame)):
+        results.once(lambda _, value=value: value, name)
+    (claim,) = (claim for claim in PLANNED if claim.id == "open-b-measured")
+    found = CLAIMS.CLAIMS[claim.id](results, claim)
+    assert found.holds is False
+    assert "one sample of 300 has 100.0 %" in found.reason
+    assert "0 bit/s were measured" in found.reason
+
+
 # --- predictors, tables and the figure
 
 
