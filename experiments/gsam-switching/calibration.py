@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 from pathcast import _native
 from pathcast.lab.experiment import Results, Undecided
+from pathcast.lab.mean import Mean
 
-from .cells import PAPER, Cell, Mean, completions, parameters
+from .cells import PAPER, Cell, completions, parameters
 
 # theta_shift, theta_floor_us, samples, st_div
 Parameters = tuple[int, ...]

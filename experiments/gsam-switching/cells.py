@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import product
-from math import sqrt
 from typing import Any
 
 import pandas as pd
-from scipy.stats import t
 
 from pathcast.lab.experiment import Results, Undecided
+from pathcast.lab.mean import Mean
 
 SIZES = ("50KB", "250KB", "500KB", "750KB", "1MB")
 SMALL, LARGE = SIZES[:2], SIZES[2:]
@@ -21,32 +19,6 @@ FEW, MANY = SUBFLOWS[:2], SUBFLOWS[2:]
 Network = tuple[str, int]
 PAPER: Network = ("paper", 150)
 Cell = tuple[str, int]
-
-
-@dataclass(frozen=True)
-class Mean:
-    """A mean [s], half of its 95 % interval, and the number of seeds."""
-
-    mean: float
-    half: float
-    n: int
-
-    @classmethod
-    def of(cls, values: Iterable[float]) -> Mean:
-        """Of two values or more; raises Undecided for fewer."""
-        found = pd.Series(list(values), dtype=float)
-        if len(found) < 2:
-            raise Undecided("fewer than two seeds have results")
-        half = float(t.ppf(0.975, len(found) - 1) * found.std(ddof=1) / sqrt(len(found)))
-        return cls(float(found.mean()), half, len(found))
-
-    @property
-    def sign(self) -> int:
-        """On which side of zero the whole interval lies; 0: on neither."""
-        return (self.mean - self.half > 0) - (self.mean + self.half < 0)
-
-    def __str__(self) -> str:
-        return f"{self.mean:.3f} ± {self.half:.3f}"
 
 
 def times(results: Results) -> pd.Series:

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 import pandas as pd
 
 from pathcast.lab.experiment import Finding, Results, Undecided
+from pathcast.lab.mean import Mean
 from pathcast.lab.plan import Claim
 
-from .cells import FEW, MANY, SUBFLOWS, Cell, Mean, cells, paper_says, told
+from .cells import FEW, MANY, SUBFLOWS, Cell, cells, paper_says, told
 
 SMALL, LARGE = ("250KB",), ("750KB",)
 SIZES = (*SMALL, *LARGE)

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pathcast.lab.experiment import Results, Table, Undecided
+from pathcast.lab.mean import Mean
 
-from .cells import SUBFLOWS, Mean, paper_says
+from .cells import SUBFLOWS, paper_says
 from .emulated_claims import SETTINGS, SIZES, difference, of
 
 _SEEDS = range(11, 16)

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from pathcast.lab.experiment import Results, Table, Undecided
+from pathcast.lab.mean import Mean
 from pathcast.lab.style import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 
 from . import emulated_show
 from .adaptive_show import FIGURES as OPEN_FIGURES
 from .adaptive_show import TABLES as OPEN_TABLES
 from .calibration import agreement
-from .cells import PAPER, SIZES, SUBFLOWS, Mean, Network, completions, difference, paper_says
+from .cells import PAPER, SIZES, SUBFLOWS, Network, completions, difference, paper_says
 
 NAMES = {
     "lia": "MPTCP (LIA)",

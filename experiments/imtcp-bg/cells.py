@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import sqrt
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t
 
 from pathcast.lab.experiment import Results, Undecided
 
@@ -20,38 +18,6 @@ NONE = "none"
 # of a phase with a constant number of connections so much is left out: joins are up to 2 s late, and slow start
 SETTLE_S = 20
 BIN_S = 5
-
-
-@dataclass(frozen=True)
-class Mean:
-    """A mean, half of its 95 % interval, and the number of values."""
-
-    mean: float
-    half: float
-    n: int
-
-    @classmethod
-    def of(cls, values: Iterable[float]) -> Mean:
-        """Of two values or more; raises Undecided for fewer."""
-        found = pd.Series(list(values), dtype=float).dropna()
-        if len(found) < 2:
-            raise Undecided("fewer than two seeds have results")
-        half = float(t.ppf(0.975, len(found) - 1) * found.std(ddof=1) / sqrt(len(found)))
-        return cls(float(found.mean()), half, len(found))
-
-    @property
-    def low(self) -> float:
-        """The interval's lower end."""
-        return self.mean - self.half
-
-    @property
-    def high(self) -> float:
-        """The interval's upper end."""
-        return self.mean + self.half
-
-    def percent(self, sign: bool = True) -> str:
-        """`+4.2 ± 0.3 %`."""
-        return f"{100 * self.mean:{'+' if sign else ''}.1f} ± {100 * self.half:.1f} %"
 
 
 @dataclass(frozen=True)

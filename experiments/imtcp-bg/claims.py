@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pathcast.lab.experiment import Finding, Results
+from pathcast.lab.mean import Mean
 from pathcast.lab.plan import Claim
 
 from .cells import (
     Cell,
-    Mean,
     apart,
     available,
     fairness,

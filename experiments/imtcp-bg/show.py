@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from pathcast.lab.experiment import Results, Table, Undecided
+from pathcast.lab.mean import Mean
 from pathcast.lab.style import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 
 from .cells import (
     NONE,
     Cell,
-    Mean,
     apart,
     available,
     fairness,

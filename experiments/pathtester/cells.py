@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import sqrt
 from typing import Any
 
 import pandas as pd
-from scipy.stats import t
 
 from pathcast.lab.experiment import Results, Undecided
+from pathcast.lab.mean import Mean
 
 CROSS = (0.0, 0.5, 1.5, 3.0)
 LINES = ("adsl24", "adsl12")
@@ -61,31 +60,6 @@ def poisson(cross: float) -> Case:
 TABLE_5 = tuple(table_5(cross) for cross in CROSS)
 ADSL_OUT = tuple(adsl(line, "out") for line in LINES)
 INWARDS = (*(turned(cross) for cross in CROSS), *(adsl(line, "in") for line in LINES), table_1("in"))
-
-
-@dataclass(frozen=True)
-class Mean:
-    """A mean, half of its 95 % interval, and the number of seeds."""
-
-    mean: float
-    half: float
-    n: int
-
-    @classmethod
-    def of(cls, values: Iterable[float]) -> Mean:
-        """Of two values or more; raises Undecided for fewer."""
-        found = pd.Series(list(values), dtype=float)
-        if len(found) < 2:
-            raise Undecided("fewer than two seeds have results")
-        half = float(t.ppf(0.975, len(found) - 1) * found.std(ddof=1) / sqrt(len(found)))
-        return cls(float(found.mean()), half, len(found))
-
-    @property
-    def positive(self) -> bool | None:
-        """Whether it is above zero; None: the mean is, but not the whole interval."""
-        if self.mean <= 0:
-            return False
-        return True if self.mean - self.half > 0 else None
 
 
 def runs(results: Results, case: Case, method: str) -> pd.DataFrame:
