@@ -14,7 +14,7 @@ const PINNED: [(&str, u64); 5] = [
     ("plain", 0xaf53e2407245a9eb),
     ("lossy-subflows", 0xe6a456a17397ee8b),
     ("shared-bottleneck", 0x1df6c61294d82d38),
-    ("changing", 0x7f9147b98686b8d7),
+    ("changing", 0x391289d6241a4e79),
     ("busy", 0xd16b5c99ff185687),
 ];
 

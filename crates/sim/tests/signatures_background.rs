@@ -69,6 +69,24 @@ fn lp_falls_to_one_packet_inside_its_inference_phase() {
     );
 }
 
+/// Without SACK a repair ends with an ACK of packets that waited behind the hole. How long they did is no delay of the path.
+#[test]
+fn losses_do_not_make_lp_and_nice_blind_to_queues() {
+    for control in ["lp", "nice"] {
+        for sack in [true, false] {
+            let report = Text::new(1, "120s")
+                .path("p", "rate = \"10Mbit\"; delay = \"20ms\"; queue = \"33 packets\"")
+                .flow("back", &["p"], control, "")
+                .flow("front", &["p"], "reno", "start = \"30s\"")
+                .table("[tcp]", &format!("preset = \"ns2\"; sack = {sack}"))
+                .run();
+            let [back, front] = [0, 1].map(|i| report.flows[i].goodput_bps / 1e6);
+            shows(&format!("{control} and reno, SACK {sack} [Mbit/s]"), format!("{back:.2} {front:.2}"));
+            assert!(front > 8.0, "{control}, SACK {sack}: {back} {front}");
+        }
+    }
+}
+
 /// A slowdown holds two packets for 2 RTT and ramps up again; the next one comes nine times as long after it.
 #[test]
 fn ledbatpp_spends_a_tenth_of_its_time_in_slowdowns() {

@@ -175,7 +175,7 @@ impl Sender {
 
     #[inline]
     fn take_cumulative(&mut self, now: u64, to: u64, config: &Config, heard: &mut Heard) {
-        let mut bytes = 0;
+        let (mut bytes, mut newest) = (0, None);
         let min_rtt = u64::from(self.rtt.min_us) * 1000;
         for seq in self.una..to {
             let segment = *self.board.get(seq);
@@ -200,13 +200,16 @@ impl Sender {
             self.retrans -= u32::from(segment.flags & RETRANS != 0);
             if !again {
                 heard.oldest = heard.oldest.or(Some(segment.sent));
-                heard.once(segment.sent);
+                newest = newest.max(Some(segment.sent));
                 heard.original |= seq < self.high_seq;
                 self.rack.reordered |= config.sack && seq < self.high_sacked;
             }
             if config.rack {
                 self.rack.delivered(now, seq, segment.sent, again, min_rtt);
             }
+        }
+        if let Some(sent) = newest.filter(|_| !heard.again) {
+            heard.once(sent); // else it may have waited behind a hole (Karn; so does Linux)
         }
         heard.acked = (to - self.una) as u32;
         self.una = to;
