@@ -2,7 +2,7 @@
 
 mod world;
 
-use pathcast_congestion::{Ack, INFINITE};
+use pathcast_congestion::{Ack, INFINITE, State};
 use world::{MS, World, close};
 
 #[test]
@@ -99,6 +99,30 @@ fn a_receiver_that_waits_for_a_second_packet_does_not_look_like_a_queue() {
             assert_eq!(w.pace(0), 0, "{control}");
         }
         assert!(w.flow(0).cwnd >= 2, "{control}: {}", w.flow(0).cwnd);
+    }
+}
+
+/// A receiver that acknowledges each packet: a lost ACK, or a hole that is filled, makes an ACK of several, too.
+#[test]
+fn an_ack_of_several_now_and_then_is_no_receiver_that_waits() {
+    for control in ["nice", "lp"] {
+        for state in [State::Open, State::Recovery] {
+            let mut w = World::new(control, &[], &[(40, 40 * MS)]);
+            w.acked_with(0, 1, 90 * MS); // the full queue
+            w.flow_mut(0).ssthresh = 20;
+            w.round(0);
+            for _ in 0..5 {
+                w.flow_mut(0).set_state(state);
+                w.ack_and_grow(0, Ack::new(7, 40 * MS));
+                w.flow_mut(0).set_state(State::Open);
+                w.round(0);
+            }
+            let before = w.flow(0).cwnd;
+            w.set_rtt(0, 80 * MS);
+            w.round(0);
+            w.round(0);
+            assert!(w.flow(0).cwnd <= before * 3 / 5, "{control}, {state:?}: {before} {}", w.flow(0).cwnd);
+        }
     }
 }
 

@@ -7,12 +7,13 @@ nothing from then on (not with `owd` 0, with which RTTs begin anew); a further i
 sent after the cut, with which sowd begins anew, and starts the phase anew; a loss before such an ACK does not halve
 again; d_max is of the last one to two windows of max_age; no indication while d_max - d_min < floor, nor while sowd -
 d_min <= least or least_share of the smallest RTT; in slow start only with the smallest delay of the round so far, of
-8 packets or the window, above the same bound, and then cwnd /= 4; from a receiver that has acknowledged two packets
-at once an ACK of one packet gives d_min only.
+8 packets or the window, above the same bound, and then cwnd /= 4; from a receiver that acknowledges pairs an ACK of
+one packet gives d_min only.
 """
 
 import math
 
+from pathcast.control.oracle.pairs import Pairs
 from pathcast.control.oracle.tcp import Control, Event, whole
 
 
@@ -20,7 +21,7 @@ class Lp(Control):
     d_min = math.inf
     max_now = max_before = 0.0
     sowd = None
-    high = pairs = one_way = False
+    high = one_way = False
     cut = -1  # byte that was next when the window was cut last
     until = -1  # end of the inference phase, us
     fresh = True  # a packet sent after the cut was acked
@@ -28,10 +29,11 @@ class Lp(Control):
 
     def init(self) -> None:
         self.start()
-        self.turned, self.end = self.flow.now, self.flow.nxt
+        self.turned, self.end, self.pairs = self.flow.now, self.flow.nxt, Pairs()
 
     def ack(self, e: Event) -> None:
         f, p = self.flow, self.p
+        held = self.pairs.held(f, e)
         self.high = False
         if f.una > self.end:
             self.end, self.round_min, self.acked = f.nxt, math.inf, 0
@@ -42,8 +44,7 @@ class Lp(Control):
             self.one_way, self.d_min, self.round_min, self.sowd = False, math.inf, math.inf, None
         # the origin of one-way delays means nothing; RTTs say nothing any more once they are known
         delay = e.owd + 2**30 if one_way else 0 if self.one_way else e.rtt_us
-        self.pairs |= bool(delay) and e.acked > 1
-        if delay and self.pairs and e.acked == 1:
+        if delay and held:
             self.d_min = min(self.d_min, delay) if self.sowd is not None else self.d_min
         elif delay:
             if self.sowd is None:

@@ -4,7 +4,7 @@ numCong: packets of a round with rtt > (1 - t) minRTT + t maxRTT. numCong > f W:
 diff = W (rtt - minRTT) / rtt: below alpha W += 1, above beta W -= 1; slow start doubles W in every other round and
 ends above gamma. W below 1: one packet each `parts` RTTs, by the pace that is set when packets are sent. Loss: Reno.
 Ours: W in f W is the packets acked in the round, rtt in diff the round's smallest; no signal while maxRTT - minRTT <
-floor, nor with rtt - minRTT <= least; from a receiver that has acknowledged two packets at once an ACK of one gives
+floor, nor with rtt - minRTT <= least; from a receiver that acknowledges pairs an ACK of one packet gives
 minRTT only, and with it a window of one grows by one after a round without a signal; maxRTT is of the last one to two
 windows of max_age; below one packet W doubles after a round without a signal. In slow start no signals: it ends when
 the smallest RTT of the round so far, of 8 packets or the window, is more than least above minRTT and diff above
@@ -13,6 +13,7 @@ gamma; W is then W minRTT / rtt, and the round whose packets were sent before is
 
 import math
 
+from pathcast.control.oracle.pairs import Pairs
 from pathcast.control.oracle.tcp import Control, Event, whole
 
 
@@ -21,25 +22,25 @@ class Nice(Control):
     max_before = 0.0  # largest RTT of the window of time before this one
     acked = congested = 0  # packets of this round
     done: tuple[float, int, int] | None = None  # the last round until it is judged: smallest RTT, acked, congested
-    pairs = hold = False  # hold: the round neither doubles W nor is judged
+    hold = False  # hold: the round neither doubles W nor is judged
     parts = paced = 1.0  # now, and when a packet was sent last
 
     def init(self) -> None:
         self.start()
-        self.end, self.turned = self.flow.nxt, self.flow.now
+        self.end, self.turned, self.pairs = self.flow.nxt, self.flow.now, Pairs()
         self.rtt_min = self.max_now = float(self.flow.srtt)
 
     def ack(self, e: Event) -> None:
         f, p = self.flow, self.p
+        held = self.pairs.held(f, e)
         if f.una > self.end:
             self.done = (self.round_min, self.acked, self.congested)
             self.end, self.round_min, self.acked, self.congested = f.nxt, math.inf, 0, 0
         if f.now - self.turned > p["max_age_s"] * 1e6:
             self.max_before, self.max_now, self.turned = self.max_now, 0.0, f.now
-        self.pairs |= e.acked > 1
         if e.rtt_us:
             self.rtt_min = min(self.rtt_min, e.rtt_us)
-        if self.pairs and e.acked == 1:
+        if held:
             return
         self.acked += e.acked
         if not e.rtt_us:
