@@ -33,7 +33,7 @@ def list_(experiments: _Experiments = None, json: Json = False) -> None:
     found = []
     for name, directory in lab.experiments(experiments).items():
         plan = lab.Experiment(directory).plan
-        counts = {w: {"samples": sum(1 for _ in plan.points(w)), "quick": _quick(plan, w)} for w in plan.worlds}
+        counts = {world: _counts(plan, world) for world in plan.worlds}
         about = {"name": name, "title": plan.title, "paper": plan.paper, "worlds": counts}
         found.append({**about, "claims": len(plan.claims), "directory": str(directory)})
     if json:
@@ -44,9 +44,13 @@ def list_(experiments: _Experiments = None, json: Json = False) -> None:
     table = Table("experiment", "what", "world", "samples", "quick", "claims")
     for one in found:
         for world, count in one["worlds"].items():
-            sizes = (str(count["samples"]), str(count["quick"]))
-            table.add_row(one["name"], one["title"], world, *sizes, str(one["claims"]))
+            table.add_row(one["name"], one["title"], world, *map(str, count.values()))
     console().print(table)
+
+
+def _counts(plan: Any, world: str) -> dict[str, int]:
+    claims = sum(world in claim.worlds for claim in plan.claims)
+    return {"samples": sum(1 for _ in plan.points(world)), "quick": _quick(plan, world), "claims": claims}
 
 
 def _quick(plan: Any, world: str) -> int:

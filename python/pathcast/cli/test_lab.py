@@ -124,7 +124,7 @@ def test_list(lab):
     assert document["schema"] == "pathcast.lab-list/1"
     (one,) = document["experiments"]
     assert (one["name"], one["claims"]) == ("small", 2)
-    assert one["worlds"]["emu"] == {"samples": 6, "quick": 2}
+    assert one["worlds"]["emu"] == {"samples": 6, "quick": 2, "claims": 1}
 
 
 def test_run_ends_with_verdicts_and_resumes(lab, tmp_path):
