@@ -3,6 +3,10 @@
 //! What is not signed with a key gets no answer. Until an address has proved itself by a cookie nothing is kept of it, and
 //! what it gets is smaller than what it sent.
 
+mod strangers;
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use pathcast_base::Nanos;
@@ -11,13 +15,11 @@ use super::admission::Admission;
 use super::cookie::Baker;
 use super::far::{Address, FarAction, FarEvent};
 use super::far_path::{FarPath, Say};
-use super::keys::{SessionKeys, greeting};
+use super::keys::SessionKeys;
 use super::limits::{MeasureCounters, MeasureLimits};
-use super::messages::{
-    Begin, ClockWord, Cookie, Denial, Denied, Hello, Open, Opened, PADDED, Queued, Stamp, decode_ask,
-};
+use super::messages::{Begin, ClockWord, Denial, Denied, Opened, Queued, Stamp, decode_ask};
 use super::request::ClockState;
-use super::wire::{Channel, Datagram, Deaf, Kind};
+use super::wire::{Datagram, Deaf, Kind};
 use crate::estimate::Budget;
 use crate::machine::{Batch, Reply};
 use crate::session::{Entropy, KeyRing};
@@ -161,86 +163,6 @@ impl<A: Address> FarEnd<A> {
         }
     }
 
-    /// Anybody may say hello who holds a key.
-    fn hello(&mut self, now: Nanos, datagram: &Datagram, came: Came<A>) {
-        let Some(hello) = Hello::decode(datagram.body) else {
-            self.counters.malformed += 1;
-            return;
-        };
-        let Some(key) = self.keys.find(&hello.key_id, |key| datagram.is_signed(&greeting(key))) else {
-            self.counters.bad_tag += 1;
-            return;
-        };
-        let cookie = self.baker.bake(now, &came.from.bytes(), &[&hello.nonce, hello.key_id.as_bytes()]);
-        let keys = SessionKeys::new(key, &hello.nonce, &cookie.digest);
-        self.counters.cookies += 1;
-        let payload = keys.far_end.seal(Kind::Cookie, datagram.path, keys.session, 0, &cookie.encode());
-        self.reply_stateless(came.from, datagram.path, payload);
-    }
-
-    /// An answer outside of sessions.
-    fn reply_stateless(&mut self, to: A, path: u8, payload: Vec<u8>) {
-        let reply = Reply { path: path.into(), seq: CONTROL, size: 0, dscp: 0, payload };
-        self.actions.push_back(FarAction::Reply { session: 0, to, reply });
-    }
-
-    /// Who holds a key and a cookie for its address gets a session, at once or in its turn, or a no.
-    fn open(&mut self, now: Nanos, datagram: &Datagram, came: Came<A>) {
-        let Some(open) = Open::decode(datagram.body) else {
-            self.counters.malformed += 1;
-            return;
-        };
-        let Hello { key_id, nonce } = &open.hello;
-        let ours = self.baker.is_ours(now, &open.cookie, &came.from.bytes(), &[nonce, key_id.as_bytes()]);
-        let mut keys = None;
-        let key = self.keys.find(key_id, |key| {
-            let of = SessionKeys::new(key, nonce, &open.cookie.digest);
-            let right = datagram.is_signed(&of.client) && datagram.session == of.session;
-            keys = Some(of);
-            right
-        });
-        let (true, Some(_), Some(keys)) = (ours, key, keys) else {
-            self.counters.bad_tag += 1;
-            return;
-        };
-        let id = keys.session;
-        if let Some(session) = self.sessions.get_mut(&id) {
-            // its answer was lost
-            session.heard = now;
-            return self.answer(id, datagram.path);
-        }
-        if self.admission.is_gone(id) {
-            self.counters.replayed += 1;
-            return;
-        }
-        if let Err(denied) = self.admission.enter(&self.limits, id, key_id, came.from.source(), open.paths) {
-            self.counters.denied += 1;
-            let payload = keys.far_end.seal(Kind::Denied, datagram.path, id, 0, &denied.encode());
-            return self.reply_stateless(came.from, datagram.path, payload);
-        }
-        let total =
-            Budget { bytes: open.total.bytes.min(self.limits.bytes), time: open.total.time.min(self.limits.time) };
-        let channel = Channel::new(id, datagram.path, keys.far_end.clone(), keys.client.clone());
-        let session = Session {
-            keys,
-            paths: BTreeMap::from([(datagram.path, FarPath::new(came.from, channel))]),
-            primary: datagram.path,
-            allowed: open.paths,
-            dscp: open.dscp,
-            granted: total,
-            measures: None,
-            heard: now,
-            bytes: 0,
-            said: 0,
-        };
-        self.sessions.insert(id, session);
-        self.promote(now);
-        if self.sessions.get(&id).is_some_and(|session| session.measures.is_none()) {
-            self.counters.queued += 1;
-            self.answer(id, datagram.path);
-        }
-    }
-
     /// Lets those measure for whom there is room.
     fn promote(&mut self, now: Nanos) {
         while let Some(id) = self.admission.promote(&self.limits) {
@@ -273,50 +195,6 @@ impl<A: Address> FarEnd<A> {
         let (number, payload) = of.channel.seal(kind, part, body);
         let reply = Reply { path: path.into(), seq: CONTROL | number, size, dscp: session.dscp, payload };
         self.actions.push_back(FarAction::Reply { session: id, to: of.address.clone(), reply });
-    }
-
-    /// A further path proves its address as the first one did.
-    fn path(&mut self, now: Nanos, datagram: &Datagram, came: Came<A>) {
-        let Some(session) = self.sessions.get_mut(&datagram.session) else {
-            self.counters.bad_tag += 1;
-            return;
-        };
-        if !datagram.is_signed(&session.keys.client) {
-            self.counters.bad_tag += 1;
-            return;
-        }
-        if datagram.path >= session.allowed {
-            self.counters.malformed += 1;
-            return;
-        }
-        let address = came.from.bytes();
-        let id = datagram.session.to_be_bytes();
-        let words: [&[u8]; 2] = [&id, &[datagram.path]];
-        let mut joined = session.paths.get(&datagram.path).is_some_and(|path| path.address == came.from);
-        if datagram.kind == Kind::PathHello {
-            if datagram.body.len() != PADDED {
-                self.counters.malformed += 1;
-                return;
-            }
-            let cookie = self.baker.bake(now, &address, &words);
-            let payload =
-                session.keys.far_end.seal(Kind::PathCookie, datagram.path, datagram.session, 0, &cookie.encode());
-            self.counters.cookies += 1;
-            return self.reply_stateless(came.from, datagram.path, payload);
-        }
-        let cookie = Cookie::decode(datagram.body).filter(|c| self.baker.is_ours(now, c, &address, &words));
-        if cookie.is_some() && !session.paths.contains_key(&datagram.path) {
-            let SessionKeys { client, far_end, .. } = &session.keys;
-            let channel = Channel::new(datagram.session, datagram.path, far_end.clone(), client.clone());
-            session.paths.insert(datagram.path, FarPath::new(came.from, channel));
-            joined = true;
-        }
-        if cookie.is_none() || !joined {
-            self.counters.bad_tag += 1;
-            return;
-        }
-        session.heard = now;
-        self.say(datagram.session, datagram.path, Kind::PathJoined, 0, 0, &[]);
     }
 
     /// What is said within a session.
@@ -445,151 +323,5 @@ impl<A: Address> FarEnd<A> {
             let waiting: Vec<(u64, u8)> = waiting.map(|(&id, session)| (id, session.primary)).collect();
             waiting.into_iter().for_each(|(id, path)| self.answer(id, path));
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::measure::messages::encode_ask;
-    use crate::measure::report;
-    use crate::measure::wire::{PROBE, ProbeHead};
-    use crate::session::Key;
-    use pathcast_base::Bytes;
-
-    const NOW: Nanos = Nanos::secs(50);
-
-    fn key() -> Key {
-        Key::new("one", vec![1; 32]).unwrap()
-    }
-
-    /// A far end, and the client's channel of a session with it.
-    fn opened(limits: MeasureLimits) -> (FarEnd<usize>, Channel) {
-        let entropy = Entropy { nonce: [3; 32], session: [4; 16] };
-        let mut far = FarEnd::new(KeyRing::new([key()]), limits, ClockState::default(), entropy);
-        let hello = Hello { key_id: "one".into(), nonce: [5; 32] };
-        let said = greeting(&key()).seal(Kind::Hello, 0, 0, 0, &hello.encode());
-        let answer = said_to(&mut far, NOW, &said).remove(0);
-        let cookie = Cookie::decode(Datagram::parse(&answer).unwrap().body).unwrap();
-        let keys = SessionKeys::new(&key(), &hello.nonce, &cookie.digest);
-        let total = Budget { bytes: Bytes(1_000_000), time: Nanos::secs(100) };
-        let open = Open { hello, cookie, paths: 1, dscp: 0, total, clock: ClockWord::default() };
-        let said = keys.client.seal(Kind::Open, 0, keys.session, 0, &open.encode());
-        assert_eq!(kinds(&said_to(&mut far, NOW, &said)), [Kind::Opened]);
-        (far, Channel::new(keys.session, 0, keys.client, keys.far_end))
-    }
-
-    /// Payloads of what the far end answers.
-    fn said_to(far: &mut FarEnd<usize>, now: Nanos, packet: &[u8]) -> Vec<Vec<u8>> {
-        let size = packet.len() as u16 + 28;
-        far.handle(now, FarEvent::Received { from: 0, packet, size, dscp: 0, at: now, batch: Batch::SINGLE });
-        replies(far, now)
-    }
-
-    fn replies(far: &mut FarEnd<usize>, now: Nanos) -> Vec<Vec<u8>> {
-        let actions = std::iter::from_fn(|| far.next(now));
-        actions
-            .filter_map(|a| if let FarAction::Reply { reply, .. } = a { Some(reply.payload) } else { None })
-            .collect()
-    }
-
-    fn kinds(payloads: &[Vec<u8>]) -> Vec<Kind> {
-        payloads.iter().map(|payload| Datagram::parse(payload).unwrap().kind).collect()
-    }
-
-    #[test]
-    fn a_session_ends_with_its_time_however_alive_it_is() {
-        let limits = MeasureLimits { time: Nanos::secs(9), ..MeasureLimits::default() };
-        let (mut far, mut channel) = opened(limits);
-        for second in 1..9 {
-            let now = NOW + Nanos::secs(second);
-            assert_eq!(kinds(&said_to(&mut far, now, &channel.seal(Kind::Poll, 0, &[]).1)), [Kind::Opened]);
-        }
-        let now = NOW + Nanos::secs(9);
-        far.handle(now, FarEvent::Timer);
-        assert_eq!(kinds(&replies(&mut far, now)), [Kind::Denied]);
-        assert_eq!((far.sessions(), far.counters().denied), (0, 1));
-        assert!(said_to(&mut far, now, &channel.seal(Kind::Poll, 0, &[]).1).is_empty());
-    }
-
-    #[test]
-    fn a_session_ends_with_its_bytes() {
-        let (mut far, channel) = opened(MeasureLimits { bytes: Bytes(100_000), ..MeasureLimits::default() });
-        let mut denied = None;
-        for index in 0..100 {
-            let mut packet = vec![0; 1372];
-            let head = ProbeHead { train: 0, index, count: 100, rest: 0 };
-            channel.send.probe(0, 1, channel.session, head, &mut packet[..PROBE]);
-            if kinds(&said_to(&mut far, NOW, &packet)).contains(&Kind::Denied) {
-                denied = Some(index);
-            }
-        }
-        assert_eq!((denied, far.sessions()), (Some(71), 0), "100,000 bytes are 71.4 packets");
-    }
-
-    #[test]
-    fn reports_that_are_asked_for_again_and_again_are_bounded_too() {
-        let (mut far, mut channel) = opened(MeasureLimits { bytes: Bytes(100_000), ..MeasureLimits::default() });
-        let mut packet = vec![0; PROBE];
-        for index in 0..100 {
-            let head = ProbeHead { train: 0, index, count: 100, rest: 0 };
-            channel.send.probe(0, 1, channel.session, head, &mut packet);
-            said_to(&mut far, NOW, &packet);
-        }
-        let mut drawn = 0;
-        while far.sessions() == 1 {
-            let said = said_to(&mut far, NOW, &channel.seal(Kind::Ask, 1, &encode_ask(&[0])).1);
-            drawn += said.iter().map(|payload| payload.len() as u64).sum::<u64>();
-            assert!(drawn < 110_000, "of 100,000");
-        }
-        assert!(drawn > 90_000, "{drawn}");
-    }
-
-    #[test]
-    fn a_timer_is_set_once_however_late_it_is() {
-        let (mut far, _) = opened(MeasureLimits::default());
-        for late in [6, 7] {
-            let now = NOW + Nanos::secs(late);
-            far.handle(
-                now,
-                FarEvent::Received { from: 0, packet: b"", size: 28, dscp: 0, at: now, batch: Batch::SINGLE },
-            );
-            assert_eq!(far.next(now), None, "a new time would put it off");
-        }
-    }
-
-    #[test]
-    fn a_train_is_given_up_by_its_timer_and_not_by_what_is_read_first() {
-        let (mut far, mut channel) = opened(MeasureLimits::default());
-        let mut came = 0;
-        let mut listen = |said: Vec<Vec<u8>>| {
-            for packet in said {
-                let datagram = Datagram::parse(&packet).unwrap();
-                let pieces = report::decode(datagram.body).filter(|_| datagram.kind == Kind::Report);
-                came +=
-                    pieces.into_iter().flatten().map(|piece| piece.arrivals.iter().flatten().count()).sum::<usize>();
-            }
-            came
-        };
-        let probe = |index| {
-            let mut packet = vec![0; PROBE];
-            channel.send.probe(0, 1, channel.session, ProbeHead { train: 0, index, count: 2, rest: 0 }, &mut packet);
-            packet
-        };
-        let (first, second) = (probe(0), probe(1));
-        let late = NOW + Nanos::secs(4);
-        assert_eq!(listen(said_to(&mut far, NOW, &first)), 0);
-        let question = channel.seal(Kind::Ask, 1, &encode_ask(&[])).1;
-        assert_eq!(listen(said_to(&mut far, late, &question)), 0);
-        assert_eq!(listen(said_to(&mut far, late, &second)), 2);
-    }
-
-    #[test]
-    fn a_silent_session_is_over_and_its_opening_not_good_again() {
-        let (mut far, _) = opened(MeasureLimits::default());
-        let now = NOW + Nanos::secs(5);
-        far.handle(now, FarEvent::Timer);
-        assert_eq!((far.sessions(), far.counters().timed_out), (0, 1));
-        assert_eq!(std::iter::from_fn(|| far.next(now)).filter(|a| matches!(a, FarAction::Stop { .. })).count(), 1);
     }
 }
