@@ -12,12 +12,12 @@
  * while d_max - d_min is below floor_us, nor from a delay of less than least_us (or least_share of the smallest RTT),
  * which a flow makes by itself. Slow start ends at an indication, where also the smallest delay of the round so far, of
  * 8 packets or the window, says so, because its own bursts wait; the window has doubled since, so that it is quartered.
- * From a receiver that acknowledges pairs (pairs.h) an ACK of one packet gives d_min only, since it was held back. A flow alone
- * swings between (1 + d) / 2 and 1 + d of the path's BDP, d the queue of an indication: below about d = 0.3 it cannot use
- * nine tenths of the path. */
+ * From a receiver that acknowledges pairs (flow_pairs.h) an ACK of one packet gives d_min only, since it was held back. A
+ * flow alone swings between (1 + d) / 2 and 1 + d of the path's BDP, d the queue of an indication: below about d = 0.3 it
+ * cannot use nine tenths of the path. */
 #ifndef LP_H
 #define LP_H
-#include "pairs.h"
+#include "flow_pairs.h"
 #define lp_hooks (FLOW_INIT | FLOW_ACK | FLOW_GROW | FLOW_SSTHRESH)
 #define lp_KERNEL "pc_lp"
 #define lp_PAPER "Kuzmanovic, Knightly: TCP-LP: A Distributed Algorithm for Low Priority Data Transfer, INFOCOM 2003"
@@ -39,7 +39,7 @@ struct lp_state {
 	u32 owd_origin, owd_known, early;    /* early: an indication that grow has not seen */
 	u32 round_us, seen;                  /* this round: smallest delay, 0: none; packets */
 	u32 cut, pad;                        /* no packet since the cut is acked */
-	struct pairs pairs;
+	struct flow_pairs pairs;
 };
 
 FLOW_FN void lp_init(struct flow *f, struct lp_state *s, const struct lp_params *p)
@@ -50,7 +50,7 @@ FLOW_FN void lp_init(struct flow *f, struct lp_state *s, const struct lp_params 
 }
 FLOW_FN void lp_ack(struct flow *f, const struct flow_ack *a, struct lp_state *s, const struct lp_params *p)
 {
-	u32 delay = a->rtt_us, most, held = (u32)pairs_held(&s->pairs, f, a);
+	u32 delay = a->rtt_us, most, held = (u32)flow_pairs_held(&s->pairs, f, a);
 	u64 queue; /* that counts as congestion [us] */
 	s->early = 0; /* one that a reduction hid is old */
 	if (f->una > s->round_end) {

@@ -12,12 +12,12 @@
  * maxRTT is that of the last one to two windows of 30 s; below one packet the window doubles after a round without a
  * signal. Slow start has no signals, since its own bursts wait: it ends when the round's smallest RTT, of 8 packets or
  * the window, is more than least_us above minRTT and diff above gamma; then W = W minRTT / rtt, as in Linux's Vegas,
- * and what was sent before that is not judged. A receiver that acknowledges pairs (pairs.h) holds the ACK of a lone packet
- * back: from such a receiver an ACK of one packet gives minRTT only, and a window of one grows by one after a round of them;
- * so it does not fall below one there. */
+ * and what was sent before that is not judged. A receiver that acknowledges pairs (flow_pairs.h) holds the ACK of a lone
+ * packet back: from such a receiver an ACK of one packet gives minRTT only, and a window of one grows by one after a round
+ * of them; so it does not fall below one there. */
 #ifndef NICE_H
 #define NICE_H
-#include "pairs.h"
+#include "flow_pairs.h"
 #define nice_hooks (FLOW_INIT | FLOW_ACK | FLOW_GROW | FLOW_SEND)
 #define nice_KERNEL "pc_nice"
 #define nice_PAPER "Venkataramani, Kokku, Dahlin: TCP Nice: A Mechanism for Background Transfers, OSDI 2002, section 4"
@@ -40,7 +40,7 @@ struct nice_state {
 	u32 round_us, seen, cong;       /* this round: smallest RTT, packets, packets with a signal */
 	u32 done_us, done_seen, done_cong, ended; /* the last round, until grow has judged it */
 	u32 parts, hold;                /* window below one packet: 1 / parts, else 1; this round neither doubles nor is judged */
-	struct pairs pairs;
+	struct flow_pairs pairs;
 };
 
 FLOW_FN void nice_init(struct flow *f, struct nice_state *s, const struct nice_params *p)
@@ -53,7 +53,7 @@ FLOW_FN void nice_init(struct flow *f, struct nice_state *s, const struct nice_p
 }
 FLOW_FN void nice_ack(struct flow *f, const struct flow_ack *a, struct nice_state *s, const struct nice_params *p)
 {
-	u32 rtt = a->rtt_us, most, held = (u32)pairs_held(&s->pairs, f, a);
+	u32 rtt = a->rtt_us, most, held = (u32)flow_pairs_held(&s->pairs, f, a);
 	if (f->una > s->round_end) {
 		s->round_end = f->nxt;
 		s->done_us = s->round_us;
