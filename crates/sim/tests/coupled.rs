@@ -4,7 +4,7 @@ mod common;
 
 use common::{Text, shows};
 
-const COUPLED: [&str; 3] = ["lia", "olia", "balia"];
+const COUPLED: [&str; 4] = ["lia", "olia", "balia", "adaptive_start"];
 
 /// Goodput of a flow with two subflows over one path, against a Reno flow beside it: mean over seeds. The path loses
 /// packets at random, so that all subflows see the same loss rate whatever they send.

@@ -6,18 +6,20 @@
  *             before any queue stands. Each subflow has the rate of its own ACKs, and that of all the connection's ACKs
  *             within its trains; the largest counts. Shared bottleneck: the latter is its rate. Disjoint: the sum of theirs
  *   load      sum_p(w_p / RTT_min_p); a sibling counts for min(cwnd, 4 in flight): one without data takes no room
- *   full      own window / RTT_min >= own rate + 4 packets an RTT_min, or load >= all's rate + the same, unless all siblings
+ *   full      own window / RTT_min >= own rate + 6 packets an RTT_min, or load >= all's rate + the same, unless all siblings
  *             stand in queues of which this subflow sees less than half
  *   START     slow start; full: HOLD
- *   HOLD      while not full: one packet for each acked. Full: LIA; a window below the mean asks the largest to give up
- *             as much, and grows if less than 0.9 (below half the mean: 1.1) of all's rate is in flight
- *   AVOID     ssthresh was reached, as TCP's first value or by the fourth reduction: LIA
- *   pace      until then at 1.1 of the own share in all's rate, at least 1.2 windows an RTT (4 below half the mean)
- *   loss      the first of a subflow scales its window by rate / load, at most by 1/2; the others halve
- *   joining   a first window of at most 10, of what doubles the connection at most, of 2 where the RTT is 5/4 of a sibling's
+ *   HOLD      while not full: one packet for each acked, up to TCP's first ssthresh. Full: LIA; but a window below the mean
+ *             grows if less than 0.9 (below half the mean: 1.2) of all's rate is in flight, and asks the largest to give up
+ *             as much
+ *   AVOID     ssthresh was reached, as TCP's first value or by the second reduction: LIA. While not full the connection
+ *             grows by a packet an RTT; after the second reduction, by what is acked up to the load that siblings leave unused
+ *   pace      until then at 1.1 of the own part of the load in all's rate, at least 1.2 windows an RTT_min (4 below half the
+ *             mean)
+ *   joining   a first window of at most 10, of what doubles the connection at most; full: of half the largest window
  *
  * Rates and loads are in packets per 2^30 us. word[0]: packets delivered (40 bits) and RTT_min [us] (24 bits above). word[1]:
- * before the first delivery the time of joining [2^10 us], then all's rate (32 bits) and the own one above. */
+ * all's rate (32 bits) and the time of joining [2^10 us] above. */
 #ifndef ADAPTIVE_START_H
 #define ADAPTIVE_START_H
 #include "lia.h"
@@ -28,30 +30,30 @@
 #define adaptive_start_PARAMS(P) \
 	FLOW_START_PARAM(P) \
 	P(gain, 1000, 750, 4000, "full at this part of rate RTT_min [1/1000]", "ours") \
-	P(extra, 4, 2, 1000, "and so many packets more", "ours: two or three of a delayed ACK are not yet acked") \
+	P(extra, 6, 2, 1000, "and so many packets more", "ours: two or three of a delayed ACK are not yet acked") \
 	P(train, 4, 2, 64, "packets acked in a train before its rate counts", "ours") \
 	P(pace, 1100, 1000, 8000, "pace over the share of the rate [1/1000]", "ours") \
-	P(pace_least, 1200, 1000, 8000, "least pace, windows an RTT [1/1000]", "Linux in congestion avoidance") \
-	P(pace_needy, 4000, 1000, 8000, "least pace of a window below half the mean, windows an RTT [1/1000]", "ours") \
-	P(refill, 3, 0, 1000, "reductions of a subflow after which its window may still be filled up", "ours") \
+	P(pace_least, 1200, 1000, 8000, "least pace, windows an RTT_min [1/1000]", "Linux in congestion avoidance, of the RTT") \
+	P(pace_needy, 4000, 1000, 8000, "least pace of a window below half the mean, windows an RTT_min [1/1000]", "ours") \
+	P(refill, 1, 0, 1000, "reductions of a subflow after which its window may still be filled up", "ours") \
 	P(first_most, 10, 1, 1000, "largest first window that a further subflow is given [packet]", "draft-barik-mptcp-lisa-01, RFC 6928") \
-	P(first_least, 3, 1, 1000, "least first window of one as near as its siblings [packet]", "draft-barik-mptcp-lisa-01, RFC 3390") \
-	P(first_far, 2, 1, 1000, "largest first window that one farther away is given [packet]", "ours")
+	P(first_least, 3, 1, 1000, "least first window while there is room [packet]", "draft-barik-mptcp-lisa-01, RFC 3390")
 struct adaptive_start_params { adaptive_start_PARAMS(FLOW_PARAM_FIELD) };
 enum { ADAPTIVE_START, ADAPTIVE_HOLD, ADAPTIVE_AVOID };
 /* The connection as a subflow sees it, at each ACK anew; in the state, because the kernel's verifier follows what is on the
  * stack. */
 struct adaptive_start_view {
 	u64 delivered, window, load, air; /* air: load of what is in flight */
-	u64 own, all;                     /* sum of the own rates, largest of all's; of siblings at first */
+	u64 all;                          /* largest of all's rates; of siblings at first */
 	u64 active, most, largest;        /* most: window of the sibling in slot largest */
+	u64 idle;                         /* load of what siblings' windows would let go and do not */
 	u64 joint;                        /* siblings whose queue may be this flow's too */
 };
 struct adaptive_start_state {
 	u64 delivered, round_end;             /* packets; byte */
 	u64 head_us, head_own, head_all;      /* when the train began, what had been delivered by then */
 	u64 own, all, pace_Bps;               /* rates of trains */
-	u64 rate;                             /* of all, as last seen */
+	u64 joined;                           /* 2^10 us */
 	struct adaptive_start_view view;
 	u32 phase, rtt_min_us;
 	u32 fresh, trains;                    /* a train begins; a rate is of a train, not of a pair */
@@ -71,14 +73,19 @@ FLOW_FN u64 adaptive_start_Bps(const struct flow *f, u64 rate)
 FLOW_FN void adaptive_start_publish(struct flow *f, const struct adaptive_start_state *s)
 {
 	f->word[0] = (u64)flow_min(s->rtt_min_us, 0xffffff) << 40 | (s->delivered & ADAPTIVE_DELIVERED);
-	f->word[1] = s->delivered ? s->own << 32 | s->all : (f->now_us >> 10) & ADAPTIVE_RATE;
+	f->word[1] = s->joined << 32 | s->all;
+}
+/* how long ago a sibling joined [2^10 us] */
+FLOW_FN u64 adaptive_start_age(const struct flow *f, const struct flow_peer *q)
+{
+	return ((f->now_us >> 10) - (q->word[1] >> 32)) & ADAPTIVE_RATE;
 }
 /* What takes room of a sibling's window. One that has just joined may have data or not, which is not seen for an RTT. */
 FLOW_FN u64 adaptive_start_room(struct flow *f, const struct flow_peer *q, u64 known)
 {
-	u64 since = ((f->now_us >> 10) - q->word[1]) & ADAPTIVE_RATE, w = (u64)q->in_flight * 4;
+	u64 w = (u64)q->in_flight * 4;
 	if (!known)
-		return since * 2048 < (q->word[0] >> 40) * 3 ? (u64)q->cwnd * 3 / 10 : 0;
+		return adaptive_start_age(f, q) * 2048 < (q->word[0] >> 40) * 3 ? q->cwnd / 10 : 0;
 	w = flow_forget(f, flow_min64(q->cwnd, w));
 	return flow_max64(q->in_flight, w);
 }
@@ -102,7 +109,7 @@ FLOW_FN void adaptive_start_look(struct flow *f, struct adaptive_start_state *s,
 	v->load = flow_forget(f, adaptive_start_rate(f->cwnd, s->rtt_min_us));
 	v->air = flow_forget(f, adaptive_start_rate(f->in_flight + a->acked, s->rtt_min_us));
 	v->active = flow_forget(f, f->cwnd > 2);
-	v->own = v->all = v->most = v->joint = flow_forget(f, 0);
+	v->all = v->most = v->idle = v->joint = flow_forget(f, 0);
 	v->largest = flow_forget(f, FLOW_NOBODY);
 	for (u32 i = 0; i < FLOW_PEERS; i++) {
 		const struct flow_peer *q = &f->group.peer[i];
@@ -116,10 +123,9 @@ FLOW_FN void adaptive_start_look(struct flow *f, struct adaptive_start_state *s,
 		v->load += x;
 		x = flow_forget(f, adaptive_start_rate(q->in_flight, q->word[0] >> 40));
 		v->air += x;
-		if (known) {
-			v->all = flow_max64(v->all, q->word[1] & ADAPTIVE_RATE);
-			v->own += flow_div((q->word[1] >> 32) * w, q->cwnd);
-		}
+		v->all = flow_forget(f, flow_max64(v->all, q->word[1] & ADAPTIVE_RATE));
+		x = flow_forget(f, known && q->cwnd > w ? q->cwnd - w : 0);
+		v->idle += adaptive_start_rate((u32)x, q->word[0] >> 40);
 		x = flow_forget(f, w > 2);
 		v->active += x;
 		if (x)
@@ -133,33 +139,36 @@ FLOW_FN void adaptive_start_look(struct flow *f, struct adaptive_start_state *s,
 }
 FLOW_FN void adaptive_start_init(struct flow *f, struct adaptive_start_state *s, const struct adaptive_start_params *p)
 {
-	u64 old = 0, young = 0, load = 0, rate = 0, near = ~0ull, most, least;
+	u64 old = 0, young = 0, load = 0, rate = 0, largest = 0, most, least;
 	flow_start(f, p->initial_ssthresh_bytes);
 	s->round_end = f->nxt;
 	s->rtt_min_us = f->srtt_us;
 	s->fresh = 1;
 	s->phase = flow_slow(f) ? ADAPTIVE_START : ADAPTIVE_AVOID;
 	s->ssthresh = f->ssthresh;
+	s->joined = (f->now_us >> 10) & ADAPTIVE_RATE;
 	adaptive_start_publish(f, s);
 	for (u32 i = 0; i < FLOW_PEERS; i++) {
 		const struct flow_peer *q = &f->group.peer[i];
-		u64 known = q->word[0] & ADAPTIVE_DELIVERED, rtt = q->word[0] >> 40;
+		u64 rtt = q->word[0] >> 40, known = q->word[0] & ADAPTIVE_DELIVERED;
 		if (!q->used || i == f->self)
 			continue;
-		near = flow_forget(f, flow_min64(near, rtt));
+		/* what it has delivered is heard an ACK late */
+		known = flow_forget(f, known || adaptive_start_age(f, q) * 1024 >= rtt);
 		load = flow_forget(f, load + adaptive_start_rate(q->cwnd, rtt));
-		rate = flow_forget(f, known ? flow_max64(rate, q->word[1] & ADAPTIVE_RATE) : rate);
+		rate = flow_forget(f, flow_max64(rate, q->word[1] & ADAPTIVE_RATE));
 		old = flow_forget(f, old + (known ? q->cwnd : 0));
 		young = flow_forget(f, young + (known ? 0 : q->cwnd));
+		largest = flow_forget(f, flow_max64(largest, known ? q->cwnd : 0));
 	}
 	if (!old)
 		return; /* the first one, or all begin together: as TCP does */
-	most = f->srtt_us * 4ull > near * 5 ? p->first_far : p->first_most;
-	least = p->first_least;
+	most = flow_max(p->first_most, f->cwnd);
+	least = flow_min64(flow_max(p->first_least, f->cwnd), most);
 	if (rate && load * 1000 >= rate * p->gain)
-		most = old = 0;
-	most = flow_max64(most, f->cwnd);
-	f->cwnd = (u32)flow_max64(flow_min64(old > young ? old - young : 0, most), flow_min64(least, most));
+		f->cwnd = (u32)flow_min64(largest / 2, p->first_most);
+	else
+		f->cwnd = (u32)flow_max64(flow_min64(old > young ? old - young : 0, most), least);
 	f->cwnd = flow_max(flow_min(f->cwnd, f->cwnd_max), 1);
 }
 FLOW_FN void adaptive_start_ack(struct flow *f, const struct flow_ack *a, struct adaptive_start_state *s,
@@ -173,7 +182,8 @@ FLOW_FN void adaptive_start_ack(struct flow *f, const struct flow_ack *a, struct
 	if (a->rtt_us && (!s->rtt_min_us || a->rtt_us < s->rtt_min_us))
 		s->rtt_min_us = a->rtt_us;
 }
-/* A train goes from the first ACK of a round on. Until one is long enough, pairs of ACKs must do. */
+/* A train goes from the first ACK of a round on. Until one is long enough, pairs of ACKs must do. Later ones count if they are
+ * of half a window, or a quarter of all windows: a few ACKs that were held up together are no rate. */
 FLOW_FN void adaptive_start_measure(struct flow *f, struct adaptive_start_state *s, const struct adaptive_start_params *p)
 {
 	const struct adaptive_start_view *v = &s->view;
@@ -189,11 +199,10 @@ FLOW_FN void adaptive_start_measure(struct flow *f, struct adaptive_start_state 
 	all = flow_forget(f, flow_min64(v->delivered - s->head_all, ADAPTIVE_RATE));
 	if (!us)
 		return;
-	/* later trains count if they are half a window long: a few ACKs that were held up together are no rate */
 	if (own >= p->train && (!s->own || own * 2 >= f->cwnd))
 		s->own = flow_max64(s->own, flow_min64((own << 30) / us, ADAPTIVE_RATE));
 	s->own = flow_forget(f, s->own);
-	if (all >= p->train) {
+	if (all >= p->train && (!s->trains || all * 4 >= v->window)) {
 		s->all = flow_max64(s->trains ? s->all : 0, flow_min64((all << 30) / us, ADAPTIVE_RATE));
 		s->trains = 1;
 	} else if (!s->trains && all) {
@@ -206,26 +215,25 @@ FLOW_FN u64 adaptive_start_pace(struct flow *f, const struct adaptive_start_stat
 {
 	const struct adaptive_start_view *v = &s->view;
 	u64 share, least;
-	if ((s->phase == ADAPTIVE_AVOID && s->losses) || !v->all || !f->srtt_us)
+	if ((s->phase == ADAPTIVE_AVOID && s->losses) || !v->all || !s->rtt_min_us)
 		return 0;
-	least = flow_min64(adaptive_start_rate(f->cwnd, f->srtt_us), ADAPTIVE_RATE);
+	least = flow_forget(f, flow_min64(adaptive_start_rate(f->cwnd, s->rtt_min_us), ADAPTIVE_RATE));
+	share = flow_forget(f, flow_div(v->all * least, v->load)); /* 2^32 * 2^32 */
 	least = flow_forget(f, least * (needy ? p->pace_needy : p->pace_least) / 1000);
-	share = flow_forget(f, s->own ? flow_div(v->all * s->own, v->own) : v->all / 2);
 	return adaptive_start_Bps(f, flow_min64(flow_max64(share * p->pace / 1000, least), ADAPTIVE_RATE));
 }
 FLOW_FN void adaptive_start_grow(struct flow *f, const struct flow_ack *a, struct adaptive_start_state *s,
 				 const struct adaptive_start_params *p)
 {
 	struct adaptive_start_view *v = &s->view;
-	u64 mean, bound, extra;
+	u64 mean, bound, extra, load;
 	u32 acked = a->acked;
 	int needy, poor, full;
 	s->delivered += acked;
 	adaptive_start_look(f, s, a);
 	adaptive_start_measure(f, s, p);
 	adaptive_start_publish(f, s);
-	v->all = s->rate = flow_forget(f, flow_max64(v->all, s->all));
-	v->own += s->own;
+	v->all = flow_forget(f, flow_max64(v->all, s->all));
 	mean = flow_forget(f, flow_div(v->window, v->active));
 	needy = (int)flow_forget(f, f->cwnd * 2ull < mean);
 	s->pace_Bps = flow_forget(f, adaptive_start_pace(f, s, p, needy));
@@ -239,39 +247,46 @@ FLOW_FN void adaptive_start_grow(struct flow *f, const struct flow_ack *a, struc
 		return;
 	if (s->phase == ADAPTIVE_START && !flow_slow(f))
 		s->phase = ADAPTIVE_AVOID;
-	if (s->phase != ADAPTIVE_AVOID) {
-		extra = flow_forget(f, adaptive_start_rate(p->extra, s->rtt_min_us));
-		bound = s->own * p->gain / 1000 + extra;
-		full = (int)flow_forget(f, s->own && adaptive_start_rate(f->cwnd, s->rtt_min_us) >= bound);
-		poor = (int)flow_forget(f, !full && f->cwnd + acked <= mean);
-		bound = v->all * p->gain / 1000 + extra;
-		full = (int)flow_forget(f, full || ((v->joint || v->most <= 2) && v->all && v->load >= bound));
-		if (s->phase == ADAPTIVE_START && full)
-			s->phase = ADAPTIVE_HOLD;
-		if (s->phase == ADAPTIVE_HOLD) {
-			f->ssthresh = flow_max(flow_min(f->ssthresh, f->cwnd), 2);
-			if (full && poor && v->most > mean) {
+	extra = flow_forget(f, adaptive_start_rate(p->extra, s->rtt_min_us));
+	load = flow_forget(f, adaptive_start_rate(f->cwnd, s->rtt_min_us));
+	bound = s->own * p->gain / 1000 + extra;
+	full = (int)flow_forget(f, s->own && load >= bound);
+	poor = (int)flow_forget(f, !full && f->cwnd + acked <= mean);
+	bound = v->all * p->gain / 1000 + extra;
+	full = (int)flow_forget(f, full || ((v->joint || v->most <= 2) && v->all && v->load >= bound));
+	if (s->phase == ADAPTIVE_START && full)
+		s->phase = ADAPTIVE_HOLD;
+	if (s->phase == ADAPTIVE_HOLD) {
+		f->ssthresh = flow_max(flow_min(f->ssthresh, f->cwnd), 2);
+		if (full && poor)
+			full = (int)flow_forget(f, v->air * 10 >= v->all * (needy ? 12 : 9));
+		if (!full && f->cwnd + acked <= s->ssthresh) {
+			if (poor && v->load >= bound && v->most > mean) {
 				f->post_to = (u32)v->largest;
 				f->post = acked;
 			}
-			if (full && poor)
-				full = (int)flow_forget(f, v->air * 10 >= v->all * (needy ? 11 : 9));
-			if (!full && f->cwnd + acked <= s->ssthresh) {
-				f->cwnd = flow_min(f->cwnd + acked, f->cwnd_max);
-				f->ssthresh = flow_max(f->cwnd, 2);
-				return;
-			}
+			f->cwnd = flow_min(f->cwnd + acked, f->cwnd_max);
+			f->ssthresh = flow_max(f->cwnd, 2);
+			return;
+		}
+	}
+	if (!full && !flow_slow(f)) {
+		if (s->losses <= p->refill) {
+			flow_add(f, (u32)flow_min64(v->window, 0x3fffffff), acked); /* as one TCP flow does */
+			return;
+		}
+		if (load < v->idle) {
+			f->cwnd = flow_min(f->cwnd + acked, f->cwnd_max);
+			return;
 		}
 	}
 	lia_step(f, acked, &s->need);
 }
 FLOW_FN u32 adaptive_start_ssthresh(struct flow *f, struct adaptive_start_state *s, const struct adaptive_start_params *p)
 {
-	u32 half = flow_half(f);
-	u64 kept = flow_div(f->cwnd * s->rate, s->view.load); /* 2^30 * 2^32 */
 	s->losses = flow_min(s->losses + 1, 1u << 20);
 	s->phase = s->losses > p->refill ? ADAPTIVE_AVOID : ADAPTIVE_HOLD;
-	return s->losses > 1 ? half : flow_max((u32)flow_min64(kept, f->cwnd), half);
+	return flow_half(f);
 }
 FLOW_FN void adaptive_start_send(struct flow *f, struct adaptive_start_state *s, const struct adaptive_start_params *p)
 {

@@ -40,9 +40,13 @@ impl World {
         }
     }
     pub fn join(&mut self, cwnd: u32, rtt_us: u32) {
+        self.join_late(cwnd, rtt_us, 0);
+    }
+    /// So much later than the first.
+    pub fn join_late(&mut self, cwnd: u32, rtt_us: u32, late_us: u64) {
         let mut flow = Flow::new(MSS, cwnd);
         flow.srtt_us = rtt_us;
-        flow.now_us = 1_000_000;
+        flow.now_us = 1_000_000 + late_us;
         let mut instance = Instance::new(&self.params);
         flow.set_multipath(!self.subflows.is_empty());
         self.connection.join(&mut flow).unwrap();

@@ -2,8 +2,9 @@
 
 The rate of a train of ACKs, from the first of a round on: of the own ACKs, and of all the connection's; the largest
 counts. load = sum_p(w_p / RTT_min_p). Full: load >= gain rate + extra packets an RTT_min, or so with the own window
-and own rate. While not full one packet for each acked; full: LIA, and windows below the mean take from the largest.
-The first reduction keeps rate / load of the window, at least half.
+and own rate. While not full one packet for each acked; full: LIA, but windows below the mean may take from the largest.
+In congestion avoidance that is not full the connection grows by a packet an RTT; after `refill` reductions a subflow
+takes the load that siblings leave unused.
 """
 
 import math
@@ -32,6 +33,7 @@ class View(NamedTuple):
     active: int
     largest: int
     most: float
+    idle: float  # load of what siblings' windows would let go and do not
     joint: bool  # a sibling's queue may be this flow's too
 
 
@@ -40,12 +42,11 @@ class AdaptiveStart(Lia):
     delivered = own = every = 0.0
     fresh, trains = True, False
     losses = 0
-    load = rate = 0.0  # as last seen
     head = (0.0, 0.0, 0.0)  # of the train: time, delivered by the flow and by all
     limit = math.inf  # TCP's ssthresh
 
     def tell(self) -> None:
-        self.flow.told = (self.delivered, self.rtt_min, self.own, self.every, self.joined)
+        self.flow.told = (self.delivered, self.rtt_min, self.every, self.joined)
 
     def siblings(self) -> list[tuple[int, Peer]]:
         return [(slot, p) for slot, p in sorted(self.flow.peers.items()) if slot != self.flow.slot]
@@ -57,17 +58,21 @@ class AdaptiveStart(Lia):
         self.phase = START if f.slow else AVOID
         self.tell()
         others = [p for _, p in self.siblings()]
-        old = [p for p in others if p.told[0]]
+        old = [p for p in others if self.heard(p)]
         if not old:
             return
-        far = f.srtt > 1.25 * min(p.told[1] for p in others)
-        most = self.p["first_far" if far else "first_most"]
-        room = sum(p.cwnd for p in old) - sum(p.cwnd for p in others if not p.told[0])
-        load, rate = sum(per_time(p.cwnd, p.told[1]) for p in others), max(p.told[3] for p in old)
+        most, least = max(self.p["first_most"], f.cwnd), max(self.p["first_least"], f.cwnd)
+        room = sum(p.cwnd for p in old) - sum(p.cwnd for p in others if p not in old)
+        load, rate = sum(per_time(p.cwnd, p.told[1]) for p in others), max(p.told[2] for p in others)
         if rate and self.ties.reached(load, rate * self.p["gain"] / 1000):
-            most, room = 0, 0.0
-        most = max(most, f.cwnd)
-        f.cwnd = max(min(room, most), min(self.p["first_least"], most), 1.0)
+            f.cwnd = min(whole(max(p.cwnd for p in old) / 2), float(self.p["first_most"]))
+        else:
+            f.cwnd = float(max(min(room, most), min(least, most)))
+        f.cwnd = max(f.cwnd, 1.0)
+
+    def heard(self, p: Peer) -> bool:
+        """Whether a sibling has delivered something, or joined an RTT ago and so may have."""
+        return bool(p.told[0]) or self.ties.reached(self.flow.now - p.told[3], p.told[1], TICK)
 
     def ack(self, e: Event) -> None:
         if self.flow.una > self.end:
@@ -79,8 +84,8 @@ class AdaptiveStart(Lia):
         """What takes room of a sibling's window."""
         if p.told[0]:
             return max(min(p.cwnd, 4 * p.in_flight), p.in_flight)
-        long = self.ties.reached(self.flow.now - p.told[4], 1.5 * p.told[1], TICK)
-        return 0.0 if long else whole(0.3 * p.cwnd)
+        long = self.ties.reached(self.flow.now - p.told[3], 1.5 * p.told[1], TICK)
+        return 0.0 if long else whole(0.1 * p.cwnd)
 
     def shares(self, p: Peer, now: float) -> bool:
         """Whether the queue that a sibling sees may be this flow's too."""
@@ -92,18 +97,19 @@ class AdaptiveStart(Lia):
         f, acked, joint = self.flow, e.acked, False
         delivered, window, rate = self.delivered, f.w, 0.0
         load, air = per_time(f.w, self.rtt_min), per_time(f.in_flight + acked, self.rtt_min)
-        active, largest, most = int(f.w > 2), -1, 0.0
+        active, largest, most, idle = int(f.w > 2), -1, 0.0, 0.0
         for slot, p in self.siblings():
             w, rtt = self.room(p), p.told[1]
             delivered, window, active = delivered + p.told[0], window + w, active + (w > 2)
             load, air = load + per_time(w, rtt), air + per_time(p.in_flight, rtt)
-            rate = max(rate, p.told[3])
+            rate = max(rate, p.told[2])
+            idle += per_time(max(p.cwnd - w, 0.0), rtt) if p.told[0] else 0.0
             joint = (w > 2 and self.shares(p, max(f.srtt, e.rtt_us))) or joint
             if w > most:
                 largest, most = slot, w
-        return View(delivered, window, load, air, rate, active, largest, most, joint or most <= 2)
+        return View(delivered, window, load, air, rate, active, largest, most, idle, joint or most <= 2)
 
-    def measure(self, every: float) -> None:
+    def measure(self, every: float, window: float) -> None:
         f = self.flow
         if self.fresh or f.state != OPEN or every < self.head[2]:
             self.fresh = f.state != OPEN
@@ -114,7 +120,7 @@ class AdaptiveStart(Lia):
         train = self.p["train"]
         if own >= (max(train, f.w / 2) if self.own else train):
             self.own = max(self.own, per_time(own, time))
-        if every >= train:
+        if every >= (max(train, window / 4) if self.trains else train):
             self.every = max(self.every if self.trains else 0.0, per_time(every, time))
             self.trains = True
         elif not self.trains and every:
@@ -124,9 +130,9 @@ class AdaptiveStart(Lia):
         f = self.flow
         self.delivered += e.acked
         view = self.look(e)
-        self.measure(view.delivered)
+        self.measure(view.delivered, view.window)
         self.tell()
-        self.rate, self.load = max(view.rate, self.every), view.load
+        view = view._replace(rate=max(view.rate, self.every))
         mean = whole(view.window / view.active) if view.active else 0.0
         needy = f.w * 2 < mean
         if f.mail and self.phase != AVOID and f.w > mean:
@@ -136,36 +142,35 @@ class AdaptiveStart(Lia):
             return
         if self.phase == START and not f.slow:
             self.phase = AVOID
-        if self.phase == AVOID or not self.fill(view, e.acked, mean, needy):
-            super().grow(e)
-
-    def fill(self, view: View, acked: float, mean: float, needy: bool) -> bool:
-        """Whether the window has grown by what was acked."""
-        f, gain = self.flow, self.p["gain"] / 1000
-        extra = per_time(self.p["extra"], self.rtt_min)
-        alone = bool(self.own) and self.ties.reached(per_time(f.w, self.rtt_min), self.own * gain + extra)
-        poor = not alone and f.w + acked <= mean
-        together = view.joint and bool(self.rate)
-        full = alone or (together and self.ties.reached(view.load, self.rate * gain + extra))
+        gain, extra = self.p["gain"] / 1000, per_time(self.p["extra"], self.rtt_min)
+        load = per_time(f.w, self.rtt_min)
+        alone = bool(self.own) and self.ties.reached(load, self.own * gain + extra)
+        bound = view.rate * gain + extra
+        crowded = self.ties.reached(view.load, bound)
+        full = alone or (view.joint and bool(view.rate) and crowded)
         if self.phase == START and full:
             self.phase = HOLD
-        if self.phase != HOLD:
-            return False
-        f.ssthresh = max(min(f.ssthresh, f.w), 2.0)
-        if full and poor:
-            if view.most > mean:
-                f.post = (view.largest, float(acked))
-            full = self.ties.reached(view.air, self.rate * (1.1 if needy else 0.9))
-        if full or f.w + acked > self.limit:
-            return False
-        f.cwnd += acked
-        f.ssthresh = max(f.w, 2.0)
-        return True
+        if self.phase == HOLD:
+            f.ssthresh = max(min(f.ssthresh, f.w), 2.0)
+            poor = not alone and f.w + e.acked <= mean
+            if full and poor:
+                full = self.ties.reached(view.air, view.rate * (1.2 if needy else 0.9))
+            if not full and f.w + e.acked <= self.limit:
+                if poor and crowded and view.most > mean:
+                    f.post = (view.largest, float(e.acked))
+                f.cwnd += e.acked
+                f.ssthresh = max(f.w, 2.0)
+                return
+        if full or f.slow:
+            super().grow(e)
+        elif self.losses <= self.p["refill"]:
+            self.add(view.window, e.acked)
+        elif not self.ties.reached(load, view.idle):
+            f.cwnd += e.acked
+        else:
+            super().grow(e)
 
     def ssthresh(self) -> float:
-        half = super().ssthresh()
         self.losses += 1
         self.phase = AVOID if self.losses > self.p["refill"] else HOLD
-        if self.losses > 1 or not self.load:
-            return half
-        return max(min(whole(self.flow.w * self.rate / self.load), self.flow.w), half)
+        return super().ssthresh()
