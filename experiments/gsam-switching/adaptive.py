@@ -10,19 +10,23 @@ from pathcast.lab.experiment import Finding, Results, Undecided
 from pathcast.lab.plan import Claim
 
 from .cells import Network
+from .networks import network
 
 OURS = "adaptive_start"
 OTHERS = ("lia", "gsam", "subflow_switch", "gsam_default", "lisa", "css", "hystartpp")
 ONE_LINK = ("tcp", "rtt_ms", "bytes", "subflows")
 SECOND = ("tcp", "rate_mbit", "rtt_ms", "queue", "paths", "bytes")
+DRAWN = ("tcp", "network", "bytes")
+KEYS = {"open": ONE_LINK, "second": SECOND, "large": SECOND, "third": DRAWN, "third-large": DRAWN}
 NETWORKS: tuple[Network, ...] = (("paper", 150), ("paper", 300), ("linux", 150), ("linux", 300))
 
 
 def ratios(results: Results, grid: str, choose: Iterable[int], judge: Iterable[int]) -> pd.DataFrame:
     """Of each cell: the best of the others on the seeds of `choose`; on those of `judge` our mean over its mean.
 
-    Columns: the cell's keys, `best`, `ours_s` and `best_s` [s], `ratio`, `drops` and `timeouts` (ours, means). `open`
-    also has the seeds of `main`. Raises Undecided where no cell has samples of all.
+    Columns: the cell's keys, `best`, `ours_s` and `best_s` [s], `ratio`, `drops` and `timeouts` (ours, means), `cell`
+    in words and, but for `open`, the `shape` of its network. `open` also has the seeds of `main`. Raises Undecided where
+    no cell has samples of all.
     """
     first, then = tuple(choose), tuple(judge)
     return results.once(lambda every: _ratios(every, grid, first, then), f"ratios {grid} {first} {then}")
@@ -32,7 +36,7 @@ def _ratios(results: Results, grid: str, choose: tuple[int, ...], judge: tuple[i
     frame = results.frame
     if frame.empty or not (frame["grid"] == grid).any():
         raise Undecided(f"no sample of grid `{grid}` has a result")
-    keys = list(ONE_LINK if grid == "open" else SECOND)
+    keys = list(KEYS[grid])
     frame = frame[frame["grid"].isin(("main", "open") if grid == "open" else (grid,))]
     frame = frame[frame["control"].isin((OURS, *OTHERS))]
 
@@ -54,7 +58,16 @@ def _ratios(results: Results, grid: str, choose: tuple[int, ...], judge: tuple[i
     found["ratio"] = found["ours_s"] / found["best_s"]
     for column in ("drops", "timeouts"):
         found[column] = means(judge, column)[OURS].reindex(cells)
-    return found.reset_index()
+    found = found.reset_index()
+    points = found[keys].to_dict("records")
+    if grid == "open":
+        told = [f"RTT {p['rtt_ms']:g} ms, n = {p['subflows']:g}" for p in points]
+    else:
+        networks = [network(p, results.plan.setup) for p in points]
+        told = [str(one) for one in networks]
+        found["shape"] = [one.shape for one in networks]
+    found["cell"] = [f"{where}, {p['bytes']}" for where, p in zip(told, points, strict=True)]
+    return found
 
 
 def judged(results: Results, claim: Claim, grid: str, networks: Iterable[Network] | None, tcp: str) -> pd.DataFrame:
@@ -70,15 +83,6 @@ def judged(results: Results, claim: Claim, grid: str, networks: Iterable[Network
     return found
 
 
-def told(row: pd.Series) -> str:
-    """A cell in words."""
-    if "paths" in row:
-        where = f"{row['paths']}, {row['rate_mbit']:g} Mbit/s, RTT {row['rtt_ms']:g} ms, queue {row['queue']:g}"
-    else:
-        where = f"RTT {row['rtt_ms']:g} ms, n = {row['subflows']:g}"
-    return f"{where}, {row['bytes']}"
-
-
 def _verdict(found: pd.DataFrame, most: float, share: float, beyond: float | None, why: str) -> Finding:
     over = found[found["ratio"] > 1 + most].sort_values("ratio", ascending=False)
     worst = float(found["ratio"].max()) - 1
@@ -89,7 +93,7 @@ def _verdict(found: pd.DataFrame, most: float, share: float, beyond: float | Non
         return Finding(ours, True)
     shown = over if beyond is None or within < share * len(found) else over[over["ratio"] > 1 + beyond]
     listed = "; ".join(
-        f"{told(row)}: {100 * (row['ratio'] - 1):+.1f} % of {row['best']}" for _, row in shown.head(4).iterrows()
+        f"{row['cell']}: {100 * (row['ratio'] - 1):+.1f} % of {row['best']}" for _, row in shown.head(4).iterrows()
     )
     more = f" and {len(shown) - 4} more" if len(shown) > 4 else ""
     return Finding(ours, False, f"{listed}{more}. {why}".strip())
@@ -147,4 +151,8 @@ CLAIMS: dict[str, Callable[[Results, Claim], Finding]] = {
     "open-second-grid-linux": other_grid("second", "linux", LINUX_WHY),
     "open-100MB": other_grid("large", "paper", LARGE_WHY),
     "open-100MB-linux": other_grid("large", "linux", LARGE_LINUX_WHY),
+    "open-third-grid": other_grid("third", "paper", SECOND_WHY),
+    "open-third-grid-linux": other_grid("third", "linux", LINUX_WHY),
+    "open-third-100MB": other_grid("third-large", "paper", LARGE_WHY),
+    "open-third-100MB-linux": other_grid("third-large", "linux", LARGE_LINUX_WHY),
 }

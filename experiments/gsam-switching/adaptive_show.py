@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,12 +12,20 @@ from pathcast.lab.experiment import Results, Table, Undecided
 from pathcast.lab.plan import Claim
 from pathcast.lab.style import BLUE, ORANGE
 
-from .adaptive import NETWORKS, told
+from .adaptive import NETWORKS
 from .adaptive import judged as cells_of
 from .cells import SIZES, SUBFLOWS
 
 _COLOURS = {"paper": BLUE, "linux": ORANGE}
 _LIMIT = 1.02
+# the grids beside the first, with a claim about each
+_GRIDS = {
+    "third": "open-third-grid",
+    "third-large": "open-third-100MB",
+    "second": "open-second-grid",
+    "large": "open-100MB",
+}
+_TITLES = {"third": "third grid", "third-large": "third, 100 MB", "second": "second grid", "large": "second, 100 MB"}
 
 
 def _cells(results: Results, claim: str, grid: str, tcp: str) -> pd.DataFrame:
@@ -64,33 +72,35 @@ def _summary(found: pd.DataFrame) -> tuple[str, ...]:
 _SUMMARY = ("cells", "within 2 %", "beyond 10 %", "best", "median", "95th percentile", "worst")
 
 
-def second_table(results: Results) -> Table:
-    """Grids `second` and `large` by paths."""
-    rows = []
-    for claim, grid in (("open-second-grid", "second"), ("open-100MB", "large")):
-        for tcp in ("paper", "linux"):
+def _others(results: Results) -> Iterator[tuple[str, str, pd.DataFrame]]:
+    """Grid, TCP and cells of the grids beside the first, where there are any."""
+    for grid, claim in _GRIDS.items():
+        for tcp in _COLOURS:
             found = _cells(results, claim, grid, tcp)
-            if found.empty:
-                continue
-            for paths, part in found.groupby("paths", sort=False):
-                rows.append((grid, f"`{tcp}`", str(paths), *_summary(part)))
-            rows.append((grid, f"`{tcp}`", "all", *_summary(found)))
+            if not found.empty:
+                yield grid, tcp, found
+
+
+def second_table(results: Results) -> Table:
+    """The grids beside the first, by paths."""
+    rows = []
+    for grid, tcp, found in _others(results):
+        for shape, part in found.groupby("shape", sort=False):
+            rows.append((grid, f"`{tcp}`", str(shape), *_summary(part)))
+        rows.append((grid, f"`{tcp}`", "all", *_summary(found)))
     return ("grid", "TCP", "paths", *_SUMMARY), rows
 
 
 def worst_table(results: Results) -> Table:
-    """The cells of grids `second` and `large` in which it is furthest behind."""
+    """The cells of the grids beside the first in which it is furthest behind."""
     rows = []
-    for claim, grid in (("open-second-grid", "second"), ("open-100MB", "large")):
-        for tcp in ("paper", "linux"):
-            found = _cells(results, claim, grid, tcp)
-            if found.empty:
-                continue
-            for _, row in found.nlargest(8, "ratio").iterrows():
-                times = f"{row.ours_s:.2f}", f"{row.best_s:.2f}", row.best
-                lost = f"{row.drops:.0f} ({row.timeouts:.1f})"
-                rows.append((f"`{tcp}`", told(row), *times, f"{100 * (row.ratio - 1):+.1f} %", lost))
-    return ("TCP", "cell", "adaptive start [s]", "best other [s]", "which", "slower by", "drops (timeouts)"), rows
+    for grid, tcp, found in _others(results):
+        for _, row in found.nlargest(6, "ratio").iterrows():
+            times = f"{row.ours_s:.2f}", f"{row.best_s:.2f}", row.best
+            lost = f"{row.drops:.0f} ({row.timeouts:.1f})"
+            rows.append((grid, f"`{tcp}`", row.cell, *times, f"{100 * (row.ratio - 1):+.1f} %", lost))
+    header = ("grid", "TCP", "cell", "adaptive start [s]", "best other [s]", "which", "slower by", "drops (timeouts)")
+    return header, rows
 
 
 def heat_map(results: Results) -> Any:
@@ -120,25 +130,24 @@ def heat_map(results: Results) -> Any:
 
 
 def distribution(results: Results) -> Any:
-    """The share of cells of the second grid, and of the large transfers, that are no slower than so much."""
+    """The share of cells of the grids beside the first that are no slower than so much."""
     import matplotlib.pyplot as plt
 
-    drawn, axes = plt.subplots(1, 2, figsize=(9.0, 3.2), sharey=True)
-    panels = (("open-second-grid", "second", "second grid"), ("open-100MB", "large", "100 MB"))
-    for (claim, grid, title), ax in zip(panels, axes, strict=True):
-        for tcp, colour in _COLOURS.items():
-            found = _cells(results, claim, grid, tcp)
-            if not found.empty:
-                x = np.sort(100 * (found["ratio"].to_numpy(dtype=float) - 1))
-                ax.step(x, 100 * np.arange(1, len(x) + 1) / len(x), where="post", color=colour, label=f"TCP {tcp}")
+    drawn, axes = plt.subplots(1, 4, figsize=(11.5, 3.0), sharey=True, layout="constrained")
+    panels = dict(zip(_GRIDS, axes, strict=True))
+    for grid, tcp, found in _others(results):
+        x = np.sort(100 * (found["ratio"].to_numpy(dtype=float) - 1))
+        y = 100 * np.arange(1, len(x) + 1) / len(x)
+        panels[grid].step(x, y, where="post", color=_COLOURS[tcp], label=f"TCP {tcp}")
+    for grid, ax in panels.items():
         for bound in (2, 10):
             ax.axvline(bound, color="#999999", lw=0.8, ls=":")
         ax.axhline(95, color="#999999", lw=0.8, ls=":")
         ax.set_xlim(-40, 30)
-        ax.set_title(title)
+        ax.set_title(_TITLES[grid])
         ax.set_xlabel("slower than the best other [%]")
     axes[0].set_ylabel("cells [%]")
-    axes[1].legend()
+    axes[0].legend()
     return drawn
 
 

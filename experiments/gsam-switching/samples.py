@@ -16,7 +16,7 @@ from pathcast.errors import usage
 from pathcast.lab.simulation import Limits, Scenario, simulate
 
 from . import emulated
-from .second import topology
+from .networks import network, topology
 
 TOPOLOGIES = Path(__file__).resolve().parents[2] / "topologies"
 # of the RTT, what the two access links take (1 ms each, each way)
@@ -41,11 +41,11 @@ def scenario(point: Mapping[str, Any], setup: Mapping[str, Any], world: str) -> 
     parameters |= {key: point[key] for key in _PARAMETERS if key in point}
     # the same start for all controllers, sizes and numbers of subflows, so that they are compared in pairs
     start_s = random.Random(f"gsam-switching {point['seed']}").uniform(0, setup["start_s"])
-    second = "paths" in point
-    shared = {} if second else _shared(point, setup)
+    other = "paths" in point or "network" in point
+    shared = {} if other else _shared(point, setup)
     sets = {
         "seed": point["seed"],
-        "end": setup["end_second" if second else "end"],
+        "end": setup["end_other" if other else "end"],
         **shared,
         "bytes": point["bytes"],
         "control": control,
@@ -53,7 +53,7 @@ def scenario(point: Mapping[str, Any], setup: Mapping[str, Any], world: str) -> 
         **{f"tcp.{key}": _written(value) for key, value in setup["tcp"][point["tcp"]].items()},
         **{f"control.{control}.{key}": value for key, value in parameters.items()},
     }
-    text = topology(point, setup["jitter"]) if second else _topology(setup["topology"])
+    text = topology(network(point, setup), setup["jitter"]) if other else _topology(setup["topology"])
     return {"text": text, "sets": [[key, str(value)] for key, value in sets.items()]}
 
 

@@ -10,6 +10,7 @@ from pathcast.lab import worker
 from pathcast.lab.experiment import Experiment, Results
 
 HERE = Path(__file__).parent
+LARGE = 204  # shared by one subflow
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +29,10 @@ def _kept(point):
         return small and point["seed"] in (203, 204)
     if point["grid"] == "large":
         return (point["rate_mbit"], point["rtt_ms"], point["queue"], point["paths"]) == (100, 300, 20, "shared, n = 4")
+    if point["grid"] == "third":
+        return point["network"] <= 6 and point["bytes"] == "1MB" and point["seed"] in (303, 304)
+    if point["grid"] == "third-large":
+        return point["network"] == LARGE
     return False
 
 
@@ -63,6 +68,10 @@ WORSE = {
     "open-second-grid-linux": "gsam",
     "open-100MB": "css",
     "open-100MB-linux": "css",
+    "open-third-grid": "gsam",
+    "open-third-grid-linux": "gsam",
+    "open-third-100MB": "gsam",
+    "open-third-100MB-linux": "gsam",
 }
 
 
@@ -103,6 +112,28 @@ def test_tuning_seeds_are_nowhere_in_the_plan(experiment):
     assert not {point["seed"] for point in experiment.plan.points("sim")} & set(range(1101, 1106))
 
 
+def test_drawn_networks_are_within_the_ranges_and_of_every_shape(experiment):
+    module, ranges = experiment.module("networks"), experiment.plan.setup["drawn"]
+    drawn = [module.drawn(number, ranges) for number in range(1, 145)]
+    assert [one.shape for one in drawn].count("two unlike") == 24
+    for one in drawn:
+        assert len(one.paths) == (2 if one.shape.startswith("two") else 1)
+        assert (len(set(one.paths)) == 2) == (one.shape == "two unlike")
+        for path in one.paths:
+            for value, key in zip(path, ("rate_mbit", "rtt_ms", "queue"), strict=True):
+                assert ranges[key][0] <= value <= ranges[key][1]
+    rates = [path.rate_mbit for one in drawn for path in one.paths]
+    assert 0.4 < sum(rate < 10 for rate in rates) / len(rates) < 0.6, "evenly in the logarithm"
+    samples = experiment.module("samples")
+    point = {"tcp": "linux", "network": 5, "bytes": "1MB", "control": "lia", "seed": 301}
+    text = samples.scenario(point, experiment.plan.setup, "sim")["text"]
+    assert drawn[4].shape == "two unlike"
+    assert text.count("[[path]]") == 2
+    for path in drawn[4].paths:
+        for told in (f'rate = "{path.rate_mbit}Mbit"', f'queue = "{path.queue} packets"'):
+            assert told in text
+
+
 def test_a_scenario_of_the_second_grid_says_its_network(experiment):
     samples, setup = experiment.module("samples"), experiment.plan.setup
     point = {"tcp": "linux", "rate_mbit": 20, "rtt_ms": 80, "queue": 100, "paths": "two unlike", "bytes": "1MB"}
@@ -127,9 +158,9 @@ def test_tables_and_figures(experiment, results):
     assert {len(row) for row in rows} == {len(header)}
     assert rows[0][2].endswith("lia")
     header, rows = show.TABLES["open-second"](results)
-    assert {row[0] for row in rows} == {"second", "large"}
+    assert {row[0] for row in rows} == {"second", "large", "third", "third-large"}
     header, rows = show.TABLES["open-worst"](results)
-    assert rows[0][5].endswith(" %")
+    assert rows[0][6].endswith(" %")
     with style():
         for name in ("open-ratio", "open-second"):
             plt.close(show.FIGURES[name](results))
