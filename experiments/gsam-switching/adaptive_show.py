@@ -15,6 +15,7 @@ from pathcast.lab.style import BLUE, ORANGE
 from .adaptive import NETWORKS
 from .adaptive import judged as cells_of
 from .cells import SIZES, SUBFLOWS
+from .networks import SHAPES
 
 _COLOURS = {"paper": BLUE, "linux": ORANGE}
 _LIMIT = 1.02
@@ -85,17 +86,19 @@ def second_table(results: Results) -> Table:
     """The grids beside the first, by paths."""
     rows = []
     for grid, tcp, found in _others(results):
-        for shape, part in found.groupby("shape", sort=False):
-            rows.append((grid, f"`{tcp}`", str(shape), *_summary(part)))
+        for shape in SHAPES:
+            part = found[found["shape"] == shape]
+            if not part.empty:
+                rows.append((grid, f"`{tcp}`", shape, *_summary(part)))
         rows.append((grid, f"`{tcp}`", "all", *_summary(found)))
     return ("grid", "TCP", "paths", *_SUMMARY), rows
 
 
 def worst_table(results: Results) -> Table:
-    """The cells of the grids beside the first in which it is furthest behind."""
+    """The cells of the grids beside the first in which it is furthest behind, by more than 2 %."""
     rows = []
     for grid, tcp, found in _others(results):
-        for _, row in found.nlargest(6, "ratio").iterrows():
+        for _, row in found[found["ratio"] > _LIMIT].nlargest(8, "ratio").iterrows():
             times = f"{row.ours_s:.2f}", f"{row.best_s:.2f}", row.best
             lost = f"{row.drops:.0f} ({row.timeouts:.1f})"
             rows.append((grid, f"`{tcp}`", row.cell, *times, f"{100 * (row.ratio - 1):+.1f} %", lost))
