@@ -149,6 +149,25 @@ fn imtcps_estimate_follows_a_step_within_four_rtts() {
     }
 }
 
+/// On paths of few packets two packets sent in a row, or an ACK that a timer delays, look like somebody's queue.
+#[test]
+fn imtcp_bg_comes_back_to_a_small_path_that_was_left() {
+    for line in [(10, 40), (5, 80), (20, 20), (5, 40), (2, 80), (10, 10)] {
+        for start in ["0s", "7s"] {
+            let report = Text::new(1, "120s")
+                .path("p", &link(line, 1.0))
+                .flow("back", &["p"], "imtcp_bg", &format!("start = \"{start}\""))
+                .flow("front", &["p"], "reno", "start = \"5s\"; stop = \"30s\"")
+                .run();
+            let used = report.flows[0].goodput_bps / (truth(line.0, 0.0) * 8.0);
+            let what =
+                format!("imtcp_bg from {start}, {} Mbit/s, {} ms, reno from 5 to 30 s: share of 120 s", line.0, line.1);
+            shows(&what, format!("{used:.3}"));
+            assert!(used >= 0.65, "{what}: {used}"); // 90 s are 0.75
+        }
+    }
+}
+
 #[test]
 fn imtcp_bg_takes_what_is_free_and_leaves_the_rest() {
     let starts: &[&str] = if evidence() { &["5s", "6700ms", "9300ms"] } else { &["5s"] };
