@@ -33,13 +33,13 @@ NAMES = {
     "ledbatpp": "LEDBAT++",
     "imtcp_bg": "ImTCP-bg",
     "recommended": "ImTCP-bg, recommended",
-    "roomy": "ImTCP-bg, delta 1.1",
-    "small": "ImTCP-bg, delta 1.075",
+    "plain": "ImTCP-bg, small = 0",
 }
-OURS, ROOMY = "imtcp_bg", "roomy"
+OURS, PLAIN = "imtcp_bg", "plain"
 OTHERS = ("nice", "lp")
 QUIET = (*OTHERS, OURS)
 FIVE = 5
+SLOW = "When pages come its window shrinks with the RTT; then it grows as Reno's does, by a packet a round trip."
 
 
 @dataclass(frozen=True)
@@ -127,41 +127,41 @@ def ledbatpp(results: Results, claim: Claim) -> Finding:
     return _quiet(results, claim, ("ledbatpp",), why)
 
 
-def _closest(results: Results, claim: Claim, own: str) -> list[Part]:
-    cell, least = _cell(claim), claim.threshold["least"]
-    found = {control: apart(results, cell, control) for control in (own, *OTHERS)}
-    parts = [Part(f"{NAMES[own]} {100 * found[own].mean():.1f} % of the link away", True)]
+def _closest(results: Results, cell: Cell, least: float) -> list[Part]:
+    found = {control: apart(results, cell, control) for control in (OURS, *OTHERS)}
+    parts = [Part(f"{NAMES[OURS]} {100 * found[OURS].mean():.1f} % of the link away", True)]
     for control in OTHERS:
-        difference = Mean.of((found[control] - found[own]).dropna())
+        difference = Mean.of((found[control] - found[OURS]).dropna())
         told = f"{NAMES[control]} {100 * found[control].mean():.1f} % (difference {difference.percent()})"
-        parts.append(_above(told, difference, least, _why_small(results, cell)))
+        parts.append(_above(told, difference, least, SLOW))
     return parts
 
 
 def e1_closest(results: Results, claim: Claim) -> Finding:
     """E1: the distance from the true available bandwidth."""
-    return _judged(_closest(results, claim, OURS))
+    return _judged(_closest(results, _cell(claim), claim.threshold["least"]))
 
 
-def roomy_one(results: Results, claim: Claim) -> Finding:
-    """Not in the slides: a larger threshold."""
-    grown = Mean.of(growth(results, _cell(claim), ROOMY))
-    told = f"page times grow by {grown.percent()}"
-    return _judged([*_closest(results, claim, ROOMY), _above(told, grown, claim.threshold["grows"])])
+def small_one(results: Results, claim: Claim) -> Finding:
+    """Not in the slides: what ImTCP-bg's rules for small paths do."""
+    cell = _cell(claim)
+    grown, nearer = Mean.of(growth(results, cell, PLAIN)), _nearer(results, [cell], PLAIN)
+    why = "It is as quiet without them, or no nearer."
+    return _judged(
+        [
+            _above(f"page times grow by {grown.percent()}", grown, claim.threshold["grows"], why),
+            _above(_told_nearer(nearer), nearer, claim.threshold["nearer"], why),
+        ]
+    )
 
 
-def _why_small(results: Results, cell: Cell) -> str:
-    """Whether two packets in a row, as delayed acknowledgements make them, exceed the threshold by themselves."""
-    network = results.plan.setup["network"][cell.network]
-    pair_ms = 2 * (network["mss"] + network["header"]) * 8 / network["rate_mbit"] / 1e3
-    most_ms = 0.05 * network["rtt_ms"]
-    if pair_ms > most_ms:
-        return (
-            f"The threshold delta, 1.05, allows a queue of {most_ms:g} ms, and two packets in a row take {pair_ms:g} "
-            "ms by themselves: once its window is two packets every round counts as inaccurate, and it stays there "
-            "(cause-delta-one, cause-delta-several)."
-        )
-    return "When pages come its window shrinks with the RTT; then it grows as Reno's does, by a packet a round trip."
+def _nearer(results: Results, cells: Sequence[Cell], own: str) -> Mean:
+    """By how much it is nearer to the available bandwidth than the register's, mean over networks."""
+    return Mean.of(sum(apart(results, cell, OURS) - apart(results, cell, own) for cell in cells) / len(cells))
+
+
+def _told_nearer(nearer: Mean) -> str:
+    return f"nearer to the available bandwidth than the register's by {nearer.percent()} of the link"
 
 
 def e2_reno(results: Results, claim: Claim) -> Finding:
@@ -210,7 +210,7 @@ def e2_lp_start(results: Results, claim: Claim) -> Finding:
 
 def _one(results: Results, cell: Cell, own: str, least: float | None) -> list[Part]:
     found = {control: share(results, cell, control, 1) for control in (own, *OTHERS)}
-    mean, why = Mean.of(found[own]), _why_small(results, cell)
+    mean, why = Mean.of(found[own]), SLOW
     told = f"{NAMES[own]} with one {mean.percent(sign=False)} of what is available"
     parts = [Part(told, True) if least is None else _above(told, mean, least, why)]
     for control in OTHERS:
@@ -232,7 +232,7 @@ def e2_steady(results: Results, claim: Claim) -> Finding:
     for control in ("reno", *OTHERS):
         told = f"{NAMES[control]} {found[control].mean():.2f}"
         why = "Reno takes what pages leave, and keeps its place when they come; the others make room for each of them."
-        why = why if control == "reno" else _why_small(results, cell)
+        why = why if control == "reno" else SLOW
         parts.append(_above(told, Mean.of(found[control] - found[OURS]), claim.threshold["least"], why))
     return _judged(parts)
 
@@ -241,7 +241,7 @@ def _fair(results: Results, claim: Claim, own: str) -> list[Part]:
     cell = _cell(claim, FIVE)
     found = {control: Mean.of(fairness(results, cell, control)) for control in (own, *OTHERS)}
     others, ours = min(found[control].mean for control in OTHERS), found[own]
-    why = _why_small(results, cell)
+    why = SLOW
     told = "; ".join(f"{NAMES[control]} {found[control].mean:.3f}" for control in OTHERS)
     near = ours.mean >= others - claim.threshold["below"]
     first = f"{NAMES[own]} {ours.mean:.3f} ± {ours.half:.3f}"
@@ -253,9 +253,25 @@ def e2_fair(results: Results, claim: Claim) -> Finding:
     return _judged(_fair(results, claim, OURS))
 
 
-def roomy_several(results: Results, claim: Claim) -> Finding:
-    """Not in the slides: a larger threshold, with five flows."""
-    return _judged([*_fair(results, claim, ROOMY), *_one(results, _cell(claim, FIVE), ROOMY, None)])
+def small_several(results: Results, claim: Claim) -> Finding:
+    """Not in the slides: the same with five flows."""
+    cell = _cell(claim, FIVE)
+    more = Mean.of(growth(results, cell, PLAIN) - growth(results, cell, OURS))
+    told = f"page times grow by {more.percent()} more than with the rules"
+    grown = _above(told, more, claim.threshold["grows"], "They cost pages no less with them.")
+    return _judged([grown, *_fair(results, claim, PLAIN), *_one(results, cell, PLAIN, None)])
+
+
+def small_paths(results: Results, claim: Claim) -> Finding:
+    """Not in the slides: quiet and closest on other small paths."""
+    parts = []
+    for name in claim.threshold["networks"]:
+        cell = Cell(name, claim.seeds)
+        found = Mean.of(growth(results, cell, OURS))
+        why = "There it is not quiet enough."
+        parts.append(_below(f"{name}: page times {found.percent()}", found, claim.threshold["most"], why))
+        parts += _closest(results, cell, claim.threshold["least"])
+    return _judged(parts)
 
 
 def recommended(results: Results, claim: Claim) -> Finding:
@@ -278,29 +294,17 @@ def recommended(results: Results, claim: Claim) -> Finding:
     return Finding(ours, False, f"the plan has {told(plan) if plan in table.index else plan}")
 
 
-def _checked(results: Results, claim: Claim, own: str) -> tuple[list[Part], Mean]:
-    """Growth in each network, and by how much it is nearer to the available bandwidth than the register's."""
+def elsewhere(results: Results, claim: Claim) -> Finding:
+    """The recommended setting on other networks and seeds: growth in each, and by how much it is nearer."""
     cells = [Cell(name, claim.seeds) for name in claim.threshold["networks"]]
     parts = []
     for cell in cells:
-        found = Mean.of(growth(results, cell, own))
+        found = Mean.of(growth(results, cell, "recommended"))
         why = "There the setting is not quiet enough."
         parts.append(_below(f"{cell.network}: page times {found.percent()}", found, claim.threshold["most"], why))
-    return parts, Mean.of(sum(apart(results, cell, OURS) - apart(results, cell, own) for cell in cells) / len(cells))
-
-
-def elsewhere(results: Results, claim: Claim) -> Finding:
-    """The recommended setting on other networks and seeds."""
-    parts, nearer = _checked(results, claim, "recommended")
-    told = f"nearer to the available bandwidth than the register's by {nearer.percent()} of the link"
+    nearer = _nearer(results, cells, "recommended")
+    told = _told_nearer(nearer)
     return _judged([*parts, Part(told, nearer.high >= claim.threshold["worse"], "The register's is nearer.")])
-
-
-def small(results: Results, claim: Claim) -> Finding:
-    """The recommended setting for small paths, on networks that were not in the sweep."""
-    parts, nearer = _checked(results, claim, "small")
-    told = f"nearer to the available bandwidth than the register's by {nearer.percent()} of the link"
-    return _judged([*parts, _above(told, nearer, claim.threshold["worse"], "The register's is nearer.")])
 
 
 CLAIMS: dict[str, Callable[[Results, Claim], Finding]] = {
@@ -323,9 +327,9 @@ CLAIMS: dict[str, Callable[[Results, Claim], Finding]] = {
         )
     },
     **{f"ledbatpp-{network}": ledbatpp for network in ("10", "20", "100")},
-    "cause-delta-one": roomy_one,
-    "cause-delta-several": roomy_several,
+    "cause-small-one": small_one,
+    "cause-small-several": small_several,
     "open-recommended": recommended,
     "open-recommended-elsewhere": elsewhere,
-    "open-recommended-small": small,
+    "small-paths": small_paths,
 }

@@ -32,8 +32,8 @@ from .cells import (
 from .claims import FIVE, NAMES
 from .recommend import sweep
 
-BACKGROUND = tuple(name for name in NAMES if name not in (NONE, "roomy", "small"))
-COLOURS = dict(zip(NAMES, ("#777777", VERMILION, ORANGE, GREEN, PURPLE, BLUE, SKY, "#000000", "#444444"), strict=True))
+BACKGROUND = tuple(name for name in NAMES if name not in (NONE, "plain"))
+COLOURS = dict(zip(NAMES, ("#777777", VERMILION, ORANGE, GREEN, PURPLE, BLUE, SKY, "#000000"), strict=True))
 _SEEDS = tuple(range(1, 21))
 _CHECK = tuple(range(2001, 2011))
 _CHECKED = ("5, 80 ms", "20, 20 ms", "20", "50, 100 ms")
@@ -286,9 +286,9 @@ def figure_sweep(results: Results) -> Any:
     return drawn
 
 
-_CHECKS = ("imtcp_bg", "recommended", "small")
+_CHECKS = ("nice", "lp", "imtcp_bg", "recommended")
 _ROOM = tuple(range(21, 31))
-_ROOMY = ("nice", "lp", "imtcp_bg", "roomy")
+_ROOMS = ("nice", "lp", "imtcp_bg", "plain")
 TABLES: dict[str, Callable[[Results], Table]] = {
     "summary": summary(("10", "20", "100", "10, ns-2"), _SEEDS, BACKGROUND),
     "one-10": one("10"),
@@ -297,8 +297,8 @@ TABLES: dict[str, Callable[[Results], Table]] = {
     "one-ns2": one("10, ns-2"),
     "several": several(("10", "100"), _SEEDS, BACKGROUND),
     "sweep": settings,
-    "room": summary(("10",), _ROOM, _ROOMY),
-    "room-several": several(("10",), _ROOM, _ROOMY),
+    "room": summary(("10",), _ROOM, _ROOMS),
+    "room-several": several(("10",), _ROOM, _ROOMS),
     "check": summary(_CHECKED, _CHECK, _CHECKS),
 }
 FIGURES: dict[str, Callable[[Results], Any]] = {

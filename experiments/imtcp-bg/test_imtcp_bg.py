@@ -27,7 +27,7 @@ WEB, EMULATED = (sys.modules[f"{SAMPLES.__package__}.{name}"] for name in ("web"
 SETUP = EXPERIMENT.plan.setup
 POINT = {"network": "10", "connections": 1, "load": 30, "control": "imtcp_bg", "seed": 7}
 SEEDS = (1, 2)
-CHECKED = ("open-recommended-elsewhere", "open-recommended-small")
+CHECKED = ("open-recommended-elsewhere", "small-paths")
 
 
 # --- results as the slides tell them, and swapped
@@ -41,8 +41,7 @@ E1 = {
     "ledbatpp": (0.9, 0.05),
     "imtcp_bg": (0.85, 0.02),
     "recommended": (0.9, 0.02),
-    "roomy": (0.9, 0.2),
-    "small": (0.95, 0.1),
+    "plain": (0.9, 0.2),
 }
 # of the available bandwidth by number of connections; spread from bin to bin; weights of the connections
 E2 = {
@@ -53,8 +52,7 @@ E2 = {
     "ledbatpp": ((0.8,) * 5, 0.5, (1,) * 5),
     "imtcp_bg": ((0.9,) * 5, 0.1, (1,) * 5),
     "recommended": ((0.9,) * 5, 0.1, (1,) * 5),
-    "roomy": ((0.9,) * 5, 0.1, (1,) * 5),
-    "small": ((0.9,) * 5, 0.1, (1,) * 5),
+    "plain": ((0.9,) * 5, 0.1, (1,) * 5),
 }
 
 
@@ -111,7 +109,7 @@ def like_the_slides():
             about = (0.8, 0.05) if ours else (0.5, 0.05) if delta < 2000 else (1.0, 0.3)
             rows.append({**one(network, "imtcp_bg", load, seed, about), "delta": delta, "gamma": gamma})
     networks = next(c.threshold["networks"] for c in EXPERIMENT.plan.claims if c.id == "open-recommended-elsewhere")
-    controls = ("none", "imtcp_bg", "recommended", "small")
+    controls = ("none", "nice", "lp", "imtcp_bg", "recommended")
     rows += [one(*of) for of in itertools.product(networks, controls, (20, 80), (2001, 2002))]
     return [{"error": None, "key": "-", **row} for row in rows]
 
@@ -149,10 +147,10 @@ SWAPS = {
     "core-e2-steady": ("imtcp_bg", "lp"),
     "core-e2-fair": ("imtcp_bg", "reno"),
     "ledbatpp": ("ledbatpp", "reno"),
-    "cause-delta-one": ("roomy", "lp"),
-    "cause-delta-several": ("roomy", "nice"),
+    "cause-small-one": ("plain", "imtcp_bg"),
+    "cause-small-several": ("plain", "imtcp_bg"),
     "open-recommended-elsewhere": ("recommended", "imtcp_bg"),
-    "open-recommended-small": ("small", "imtcp_bg"),
+    "small-paths": ("imtcp_bg", "nice"),
 }
 
 

@@ -105,6 +105,22 @@ def test_cubic_grows_like_reno_only_once_the_reno_estimate_is_at_the_old_window(
     assert deviation("cubic", native("cubic", {}, events), theirs).max() <= 1
 
 
+def test_imtcp_bg_is_not_held_at_two_packets():
+    """A round every 60 ms that looks like a queue for ever: two packets, but three once in `stuck` rounds."""
+    mss, stuck = 1448, values("imtcp_bg")["stuck"]
+    view = {"srtt_us": 40_000, "mss": mss}
+    events = [Event(JOIN, 0, 0, acked=10, **view), Event(GROW, 0, 40_000, 2, 40_000, una=2 * mss, nxt=3 * mss, **view)]
+    for n in range(2, 60):
+        events.append(Event(GROW, 0, 60_000, 2, 60_000, una=2 * n * mss, nxt=(2 * n + 1) * mss, **view))
+    theirs, _ = again("imtcp_bg", values("imtcp_bg"), events, frozenset())
+    ours = native("imtcp_bg", {}, events)
+    assert deviation("imtcp_bg", ours, theirs).max() == 0
+    windows = ours[:, 0].tolist()
+    first, second = [n for n, window in enumerate(windows) if window == 3 and windows[n - 1] == 2][:2]
+    assert windows[first - stuck : first] == [2] * stuck
+    assert second - first == stuck + 1
+
+
 def test_an_ack_of_many_packets_counts_them_all():
     world = Connection(ORACLES["reno"], values("reno"))
     windows = [world.step(event)[0] for event in steady(100, 20_000, 1)]

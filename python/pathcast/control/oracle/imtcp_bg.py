@@ -2,9 +2,9 @@
 
 Each RTT: RTTcur / RTTmin > delta: the measurement is inaccurate: cwnd *= RTTmin / RTTcur, maxcwnd stays.
 Else A = (1 - gamma) A + gamma Acur; maxcwnd = A RTTmin; Reno with cwnd <= maxcwnd.
-Ours: RTTmin is of full packets once there is one; RTTcur is the smallest RTT of the last two rounds, and inaccurate only
-if above RTTmin by more than least; never below 2, but 3 after `stuck` inaccurate rounds at 2; a window too small for a
-train is paced, one packet each 5/6 RTTmin / cwnd but at least each 10 ms. On a small path (largest A times RTTmin below
+Ours: RTTmin is of full packets once there is one; RTTcur is the smallest RTT of the last two rounds, and inaccurate
+only if above RTTmin by more than least; never below 2, but 3 after `stuck` inaccurate rounds at 2; a window too small
+for a train is paced, one packet each 5/6 RTTmin / cwnd but at least each 10 ms. On a small path (largest A times RTTmin below
 `small` packets), unless `quiet` rounds had no loss and high RTT: RTTcur is of one round, its excess over RTTmin counts
 `yield` times, and nothing grows in the round after. The first result is A, and so is a lower bound above A; maxcwnd has
 the last train's extra packets added, is made when a result comes, and lifted when none has come for stale_s; slow start
@@ -38,7 +38,7 @@ class ImtcpBg(Imtcp):
     def near(self) -> bool:
         """Whether others compete on a small path."""
         path = self.largest * self.rtt_min / 1e6 / self.flow.mss
-        return self.quiet < self.p["quiet"] and 0 < path and not self.ties.reached(path, self.p["small"], 0)
+        return self.quiet < self.p["quiet"] and path > 0 and not self.ties.reached(path, self.p["small"], 0)
 
     def round(self) -> None:
         one, two = (0.0 if math.isinf(rtt) else rtt for rtt in (self.round_min, min(self.round_min, self.last_min)))
