@@ -104,7 +104,7 @@ def like_the_slides():
     plan = SETUP["control"]["recommended"]
     for network, load, seed in itertools.product(("10", "100"), (20, 80), (1001, 1002)):
         rows.append(one(network, "none", load, seed))
-        for delta, gamma in itertools.product((1050, 1200, 2000), {plan["gamma"], 500}):
+        for delta, gamma in itertools.product((plan["delta"], 1200, 2000), {plan["gamma"], 500}):
             ours = (delta, gamma) == (plan["delta"], plan["gamma"])
             about = (0.8, 0.05) if ours else (0.5, 0.05) if delta < 2000 else (1.0, 0.3)
             rows.append({**one(network, "imtcp_bg", load, seed, about), "delta": delta, "gamma": gamma})

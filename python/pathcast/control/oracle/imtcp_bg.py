@@ -4,12 +4,12 @@ Each RTT: RTTcur / RTTmin > delta: the measurement is inaccurate: cwnd *= RTTmin
 Else A = (1 - gamma) A + gamma Acur; maxcwnd = A RTTmin; Reno with cwnd <= maxcwnd.
 Ours: RTTmin is of full packets once there is one; RTTcur is the smallest RTT of the last two rounds, and inaccurate
 only if above RTTmin by more than least; never below 2, but 3 after `stuck` inaccurate rounds at 2; a window too small
-for a train is paced, one packet each 5/6 RTTmin / cwnd but at least each 10 ms. On a small path (largest A times RTTmin below
-`small` packets), unless `quiet` rounds had no loss and high RTT: RTTcur is of one round, its excess over RTTmin counts
-`yield` times, and nothing grows in the round after. The first result is A, and so is a lower bound above A; maxcwnd has
-the last train's extra packets added, is made when a result comes, and lifted when none has come for stale_s; slow start
-ends with an inaccurate round or at maxcwnd; after `quiet` rounds the window climbs to maxcwnd by one packet for `climb`
-acked.
+for a train is paced, one packet each 5/6 RTTmin / cwnd but at least each 10 ms. On a small path (largest A times RTTmin
+below `small` packets), unless `quiet` rounds had no loss and high RTT: RTTcur is of one round, its excess over RTTmin
+counts `yield` times, and nothing grows in the round after. The first result is A, and so is a lower bound above A;
+maxcwnd has the last train's extra packets added, is made when a result comes, and lifted when none has come for
+stale_s; slow start ends with an inaccurate round or at maxcwnd; after `quiet` rounds the window climbs to maxcwnd by
+one packet for `climb` acked.
 """
 
 import math
