@@ -39,7 +39,8 @@ OURS, PLAIN = "imtcp_bg", "plain"
 OTHERS = ("nice", "lp")
 QUIET = (*OTHERS, OURS)
 FIVE = 5
-SLOW = "When pages come its window shrinks with the RTT; then it grows as Reno's does, by a packet a round trip."
+# packets of a path below which it is small for ImTCP-bg, and how many times the queueing delay counts there
+SMALL, YIELD = 50, 2.5
 
 
 @dataclass(frozen=True)
@@ -127,13 +128,23 @@ def ledbatpp(results: Results, claim: Claim) -> Finding:
     return _quiet(results, claim, ("ledbatpp",), why)
 
 
+def _why_slow(results: Results, cell: Cell) -> str:
+    network = results.plan.setup["network"][cell.network]
+    packets = network["rate_mbit"] * 1e3 * network["rtt_ms"] / 8 / (network["mss"] + network["header"])
+    falls = f"falls by {YIELD:g} times the queueing delay, for the pages' sake (cause-small-one)"
+    return (
+        f"When pages come its window {falls if packets < SMALL else 'shrinks with the RTT'}; then it grows as Reno's "
+        "does, by a packet a round trip."
+    )
+
+
 def _closest(results: Results, cell: Cell, least: float) -> list[Part]:
     found = {control: apart(results, cell, control) for control in (OURS, *OTHERS)}
     parts = [Part(f"{NAMES[OURS]} {100 * found[OURS].mean():.1f} % of the link away", True)]
     for control in OTHERS:
         difference = Mean.of((found[control] - found[OURS]).dropna())
         told = f"{NAMES[control]} {100 * found[control].mean():.1f} % (difference {difference.percent()})"
-        parts.append(_above(told, difference, least, SLOW))
+        parts.append(_above(told, difference, least, _why_slow(results, cell)))
     return parts
 
 
@@ -210,7 +221,7 @@ def e2_lp_start(results: Results, claim: Claim) -> Finding:
 
 def _one(results: Results, cell: Cell, own: str, least: float | None) -> list[Part]:
     found = {control: share(results, cell, control, 1) for control in (own, *OTHERS)}
-    mean, why = Mean.of(found[own]), SLOW
+    mean, why = Mean.of(found[own]), _why_slow(results, cell)
     told = f"{NAMES[own]} with one {mean.percent(sign=False)} of what is available"
     parts = [Part(told, True) if least is None else _above(told, mean, least, why)]
     for control in OTHERS:
@@ -232,7 +243,7 @@ def e2_steady(results: Results, claim: Claim) -> Finding:
     for control in ("reno", *OTHERS):
         told = f"{NAMES[control]} {found[control].mean():.2f}"
         why = "Reno takes what pages leave, and keeps its place when they come; the others make room for each of them."
-        why = why if control == "reno" else SLOW
+        why = why if control == "reno" else _why_slow(results, cell)
         parts.append(_above(told, Mean.of(found[control] - found[OURS]), claim.threshold["least"], why))
     return _judged(parts)
 
@@ -241,7 +252,7 @@ def _fair(results: Results, claim: Claim, own: str) -> list[Part]:
     cell = _cell(claim, FIVE)
     found = {control: Mean.of(fairness(results, cell, control)) for control in (own, *OTHERS)}
     others, ours = min(found[control].mean for control in OTHERS), found[own]
-    why = SLOW
+    why = _why_slow(results, cell)
     told = "; ".join(f"{NAMES[control]} {found[control].mean:.3f}" for control in OTHERS)
     near = ours.mean >= others - claim.threshold["below"]
     first = f"{NAMES[own]} {ours.mean:.3f} ± {ours.half:.3f}"

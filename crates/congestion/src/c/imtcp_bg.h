@@ -16,7 +16,8 @@
  *   one, as ACKs delayed by a timer do, cannot hold it there.
  * OURS, on a small path, whose largest A times RTTmin is below `small` packets: a queue of a train's few packets is a large
  * part of its RTT, and a page is over in a few of them. Unless nobody has competed for `quiet` rounds, RTTcur is of the last
- * round only, there is no growth after an inaccurate one, and its window falls as if the queue were `yield` times as long.
+ * round only, there is no growth after an inaccurate one, and, unlike the paper's, its window falls as if the queueing delay
+ * were `yield` times as long.
  * OURS, the rest:
  * - maxcwnd has the packets added that the last train needed beyond its share: without them its gap goes unused.
  * - a result that is a lower bound raises A at once.
@@ -33,12 +34,12 @@
 #define imtcp_bg_hooks imtcp_hooks
 #define imtcp_bg_KERNEL "pc_imtcpbg"
 #define imtcp_bg_PAPER "Tsugawa, Hasegawa, Murata: Background TCP Data Transfer with Inline Network Measurement, APCC 2005"
-#define imtcp_bg_BASIS "the two rules are certain; delta, gamma and the growth when quiet are ours; the measurement is a reconstruction"
+#define imtcp_bg_BASIS "the two rules are certain, but not kept to on small paths; delta, gamma, growth when quiet: ours; the measurement: a reconstruction"
 #define IMTCP_BG_OWN(P) \
 	P(delta, 1050, 1001, 10000, "RTT above which a measurement is inaccurate [1/1000 RTTmin]", "ours; the paper's value was not found") \
 	P(least_us, 1000, 0, 1000000, "a smaller queueing delay says nothing [us]", "ours") \
 	P(gamma, 500, 1, 1000, "share of a new result in A [1/1000]", "ours; the paper's value was not found") \
-	P(quiet, 64, 0, 100000, "rounds without loss and high RTT after which the window may climb", "ours") \
+	P(quiet, 64, 0, 100000, "rounds without loss and high RTT after which nobody competes: the window may climb", "ours") \
 	P(climb, 4, 1, 100000, "packets acked for one more while it climbs", "ours") \
 	P(stale_s, 5, 1, 3600, "the bound is lifted so long after the last result [s]", "ours") \
 	P(stuck, 16, 1, 100000, "inaccurate rounds at a window of 2 after which it is 3 once", "ours") \
@@ -75,14 +76,14 @@ FLOW_FN int imtcp_bg_high(const struct imtcp_bg_state *s, const struct imtcp_bg_
 {
 	return (u64)rtt_us * 1000 > (u64)s->rtt_min_us * p->delta && (u64)rtt_us > (u64)s->rtt_min_us + p->least_us;
 }
-FLOW_FN int imtcp_bg_small(const struct flow *f, const struct imtcp_bg_state *s, const struct imtcp_bg_params *p)
+FLOW_FN u32 imtcp_bg_small(const struct flow *f, const struct imtcp_bg_state *s, const struct imtcp_bg_params *p)
 {
 	/* 2^36 * 2^24; 2^17 * 2^16 * 2^20 */
 	u64 path = s->most_Bps * flow_min(s->rtt_min_us, IMTCP_BG_RTT_MOST);
 	return path && path < (u64)p->small * flow_min(f->mss, 1u << 16) * 1000000;
 }
 /* others compete on a small path */
-FLOW_FN int imtcp_bg_near(const struct flow *f, const struct imtcp_bg_state *s, const struct imtcp_bg_params *p)
+FLOW_FN u32 imtcp_bg_near(const struct flow *f, const struct imtcp_bg_state *s, const struct imtcp_bg_params *p)
 {
 	return s->quiet < p->quiet && imtcp_bg_small(f, s, p);
 }
@@ -134,7 +135,7 @@ FLOW_FN void imtcp_bg_yield(struct flow *f, struct imtcp_bg_state *s, const stru
 	u64 queue = (u64)(s->done_us - s->rtt_min_us) * (near ? p->yield : 1000) / 1000;
 	s->stuck = f->cwnd <= 2 ? s->stuck + 1 : 0;
 	s->held = near;
-	if (s->stuck >= p->stuck) {
+	if (s->stuck >= p->stuck && f->cwnd < f->cwnd_max) {
 		s->stuck = 0;
 		f->cwnd++;
 	} else {
