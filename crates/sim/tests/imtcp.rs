@@ -192,7 +192,7 @@ fn imtcp_bg_takes_what_is_free_and_leaves_the_rest() {
                     let kept = both.flows[0].goodput_bps / before;
                     let got = both.flows[1].goodput_bps / full;
                     shows(&format!("{what}, {start}: {front} keeps, background"), format!("{kept:.3} {got:.3}"));
-                    assert!(kept >= if bdp >= 1.0 { 0.95 } else { 0.7 }, "{what} beside {front}: {kept}");
+                    assert!(kept >= if bdp >= 1.0 { 0.95 } else { 0.6 }, "{what} beside {front}: {kept}");
                 }
             }
         }
