@@ -78,11 +78,13 @@ class Plan:
             _known("a [[grid]]", grid, _GRID, ("name", "over"))
             where = f"grid `{grid['name']}`"
             _worlds(where, grid.get("worlds", worlds), worlds)
-            for part in ("quick", *WORLDS):
-                if part == "quick" and grid.get(part) is False:
-                    continue
-                _known(f"{where}, {part}", grid.get(part, {}), tuple(grid["over"]), ())
-            for table in (grid["over"], grid.get("quick") or {}, *(grid.get(world, {}) for world in WORLDS)):
+            over, quick = tuple(grid["over"]), grid.get("quick", {})
+            tables = [grid["over"], *(grid.get(world, {}) for world in WORLDS)]
+            if quick is not False:
+                _known(f"{where}, quick", quick, (*over, *WORLDS), ())
+                tables += [_without(quick, WORLDS), *(quick[w] for w in WORLDS if quick.get(w, False) is not False)]
+            for table in tables:
+                _known(where, table, over, ())
                 for key, values in table.items():
                     if not _values(values):
                         raise ValueError(f"{where}: `{key}` has no value")
@@ -97,11 +99,23 @@ class Plan:
     def points(self, world: str, quick: bool = False) -> Iterator[Point]:
         """All samples of a world, grid by grid, the last key changing fastest; quick: the quick subset."""
         for grid in self.grids:
-            if world not in grid.get("worlds", self.worlds) or (quick and grid.get("quick") is False):
+            own = _quick(grid, world) if quick else {}
+            if world not in grid.get("worlds", self.worlds) or own is None:
                 continue
-            over = {**grid["over"], **grid.get(world, {}), **((grid.get("quick") or {}) if quick else {})}
+            over = {**grid["over"], **grid.get(world, {}), **own}
             for values in itertools.product(*(_values(value) for value in over.values())):
                 yield {"grid": grid["name"], **dict(zip(over, values, strict=True))}
+
+
+def _quick(grid: Mapping[str, Any], world: str) -> dict[str, Any] | None:
+    """What the quick subset has in place of a grid's values; None: nothing of the grid."""
+    quick = grid.get("quick", {})
+    own = quick is not False and quick.get(world, {})
+    return None if own is False else {**_without(quick, WORLDS), **own}
+
+
+def _without(table: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
+    return {key: value for key, value in table.items() if key not in keys}
 
 
 def _values(written: Any) -> tuple[Any, ...]:

@@ -58,6 +58,17 @@ def test_worlds_and_the_quick_subset():
     assert set(quick) < {tuple(point.items()) for point in plan.points("emu")}
 
 
+def test_the_quick_subset_may_differ_in_a_world():
+    own = PLAN.replace("[grid.emu]", "[grid.quick.emu]\nn = 2\n[grid.emu]")
+    plan = Plan.parse(own)
+    assert [len(list(plan.points(world, quick=True))) for world in ("sim", "emu")] == [6, 1]
+    plan = Plan.parse(own.replace("[grid.quick.emu]\nn = 2", "emu = false"))
+    assert [len(list(plan.points(world, quick=True))) for world in ("sim", "emu")] == [6, 0]
+    for bad, words in ((own.replace("n = 2", "m = 2"), "`m`"), (own.replace("n = 2", "n = []"), "`n` has no value")):
+        with pytest.raises(ValueError, match=words):
+            Plan.parse(bad)
+
+
 def test_claims_have_their_seeds_and_worlds():
     (claim,) = Plan.parse(PLAN).claims
     assert claim.seeds == (1, 2, 3, 7)
