@@ -49,16 +49,16 @@ def renew(experiment: Experiment, results: Results, document: Mapping[str, Any],
     if results.quick:
         raise usage(f"--readme: these results are of a quick run; first `pathcast lab run {experiment.name}`")
     tables, figures = _shown(experiment, results)
-    plots = RunDir(experiment.directory / "plots")
-    files = {}
+    text = _filled(experiment, results.world, _blocks(results, document, run, tables, figures))
+    plots, files = RunDir(experiment.directory / "plots"), []
     with style():
         for name, draw in figures.items():
+            if _plot(results.world, name) not in text:
+                continue
             svg, png = plots.figure(f"{results.world}-{name}", draw(results))
             png.unlink()
-            files[_plot(results.world, name)] = svg
-    text = _filled(experiment, results.world, _blocks(results, document, run, tables, figures))
-    readme = RunDir(experiment.directory).text("README.md", text)
-    return [readme, *files.values()]
+            files.append(svg)
+    return [RunDir(experiment.directory).text("README.md", text), *files]
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
