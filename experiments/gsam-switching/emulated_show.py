@@ -11,12 +11,15 @@ from pathcast.lab.mean import Mean
 from .cells import SUBFLOWS, paper_says
 from .emulated_claims import SETTINGS, SIZES, difference, of
 
-_SEEDS = range(11, 16)
 _SIGN = {1: "+", -1: "-", 0: "·"}
 _N = [f"n = {n}" for n in SUBFLOWS]
 # finding a: left of it MPTCP is the faster one at 750 KB, right of it GSAM
 _BORDER = 2.5
 _KERNEL, _SIMULATED = "completion_s", "simulated_completion_s"
+
+
+def _seeds(results: Results) -> set[int]:
+    return {row["seed"] for row in results.rows}
 
 
 def sides(results: Results) -> Table:
@@ -31,14 +34,14 @@ def sides(results: Results) -> Table:
 
 def _side(results: Results, tcp: str, size: str, n: int, column: str) -> str:
     try:
-        return _SIGN[difference(results, tcp, ((size, n), "gsam", "lia"), _SEEDS, column).sign]
+        return _SIGN[difference(results, tcp, ((size, n), "gsam", "lia"), _seeds(results), column).sign]
     except Undecided:
         return "?"
 
 
 def _mean(results: Results, tcp: str, size: str, n: int, control: str, column: str = _KERNEL) -> Mean | None:
     try:
-        return Mean.of(of(results, tcp, (size, n), control, _SEEDS)[column])
+        return Mean.of(of(results, tcp, (size, n), control, _seeds(results))[column])
     except Undecided:
         return None
 
@@ -67,7 +70,7 @@ def losses(tcp: str, names: Mapping[str, str]) -> Callable[[Results], Table]:
 
     def cell(results: Results, size: str, n: int, control: str) -> str:
         try:
-            found = of(results, tcp, (size, n), control, _SEEDS).mean(numeric_only=True)
+            found = of(results, tcp, (size, n), control, _seeds(results)).mean(numeric_only=True)
         except Undecided:
             return "-"
         kernel = f"{found['drops']:.1f}, {found['timeouts']:.1f}"
