@@ -290,7 +290,7 @@ def test_tables_and_figures(papers):
     assert rows[0][2:] == rows[1][2:] == ("+ + + + + + + +", "+ + - - - - - -")
     header, rows = show.TABLES["kernel-completion-paper"](papers)
     assert len(rows) == 2 * len(CONTROLS)
-    assert rows[0][:3] == ("250KB", "MPTCP (LIA)", "1.50 ± 0.02 (1.46)")
+    assert rows[0][:3] == ("250KB", "MPTCP (LIA)", "1.50 ± 0.01 (1.46)")
     assert {len(row) for row in rows} == {len(header)}
     _, rows = show.TABLES["kernel-losses-paper"](papers)
     assert rows[3][2:5] == ("0.0, 0.0 (0.0, 0.0)", "0.0, 0.0 (0.0, 0.0)", "20.0, 1.0 (20.0, 1.0)")
