@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy.stats import spearmanr
 
 from pathcast.lab.experiment import Finding, Results, Undecided
@@ -14,6 +13,7 @@ from pathcast.lab.plan import Claim
 from pathcast.predict import fraction_within
 
 from .evaluation import MULTI, RELATIONS, SINGLE, Score, Scores, judged_network, scores, shares
+from .noise import last_row, unpredictable, unpredictable_alone
 from .open_claims import CLAIMS as OPEN
 from .telling import kbps
 from .telling import percent as _percent
@@ -47,19 +47,6 @@ def _follows(score: Score, path: int) -> tuple[float, float]:
     return float(spearmanr(rtt, score.probes[:, 0]).statistic), float(spearmanr(rtt, score.actual).statistic)
 
 
-def _spread(score: Score) -> str:
-    """How much of the target's spread no predictor can know: it is there between repetitions of one pair of RTTs."""
-    frame = pd.DataFrame({"a": score.rtts[:, 0], "b": score.rtts[:, 1], "y": score.actual})
-    within = frame.groupby(["a", "b"])["y"]
-    if within.size().min() < 2:
-        return ""
-    noise = float(within.var(ddof=1).mean() ** 0.5)
-    return (
-        f"Two transfers with the same RTTs differ by a standard deviation of {kbps(noise)} KB/s, all together by "
-        f"{kbps(float(score.actual.std(ddof=1)))}."
-    )
-
-
 def reduction(results: Results, claim: Claim) -> Finding:
     """Training error, as in the paper."""
     found, network = scores(results), _network(results, claim)
@@ -67,7 +54,7 @@ def reduction(results: Results, claim: Claim) -> Finding:
     ours = f"{_percent(value)} ({_pair(found, MULTI, SINGLE, network)})"
     if value >= claim.threshold["least"]:
         return Finding(ours, True)
-    return Finding(ours, False, _spread(found(MULTI, network)) or "The single probe knows as much.")
+    return Finding(ours, False, unpredictable(found(MULTI, network)) or "The single probe knows as much.")
 
 
 def unseen(results: Results, claim: Claim) -> Finding:
@@ -79,7 +66,7 @@ def unseen(results: Results, claim: Claim) -> Finding:
     if value.low >= claim.threshold["least"]:
         return Finding(ours, True)
     why = "the interval reaches below" if value.value >= claim.threshold["least"] else "it is less"
-    return Finding(ours, False, f"{why}. {_spread(a)}".strip())
+    return Finding(ours, False, f"{why}. {unpredictable(a)}".strip())
 
 
 def cheap(results: Results, claim: Claim) -> Finding:
@@ -166,7 +153,7 @@ def contrast(results: Results, claim: Claim) -> Finding:
     )
     wrong = []
     if ratio < claim.threshold["ratio"]:
-        wrong.append(f"not {claim.threshold['ratio']:g} times the RMSE")
+        wrong.append(f"not {claim.threshold['ratio']:g} times the RMSE. {unpredictable_alone(tcp)}".strip())
     if points < claim.threshold["points"]:
         wrong.append(f"{100 * points:.1f} points")
     return Finding(ours, not wrong, f"{'; '.join(wrong)}. {_near(both)}" if wrong else None)
@@ -175,11 +162,12 @@ def contrast(results: Results, claim: Claim) -> Finding:
 def rank(results: Results, claim: Claim) -> Finding:
     """Table 2: Spearman's rho."""
     found, network = scores(results), _network(results, claim)
-    tcp, both = found("tcp 64KB", network).rho, found("single 64KB", network).rho
+    alone = found("tcp 64KB", network)
+    tcp, both = alone.rho, found("single 64KB", network).rho
     ours = f"{tcp:.2f} and {both:.2f}"
     wrong = []
     if tcp < claim.threshold["tcp"]:
-        wrong.append("the order of plain TCP transfers is less certain")
+        wrong.append(unpredictable_alone(alone) or "the order of plain TCP transfers is less certain")
     if abs(both) > claim.threshold["mptcp"]:
         rho = _follows(found("single 64KB", network), path=0)[1]
         wrong.append(f"the probe knows RTT1, and RTT1 by itself orders the MPTCP data by a rho of {rho:.2f} here")
@@ -215,6 +203,9 @@ def weak_spot(results: Results, claim: Claim) -> Finding:
     gap = claim.threshold["gap"]
     if rows[-1] < min(rows[:-1]) - gap and rows[-1] < single[-1] - gap:
         return Finding(ours, True)
+    if rows[-1] < min(rows[:-1]) - gap:
+        why = f"it is at its worst there, but no worse than the single probe. {last_row(found(MULTI, network))}"
+        return Finding(ours, False, why.strip())
     return Finding(ours, False, "there is no weak spot there: parameters are searched for, and all rows fitted alike")
 
 
@@ -229,7 +220,7 @@ def open_c(results: Results, claim: Claim) -> Finding:
     )
     if apart >= claim.threshold["least"] and rows[-1] >= single[-1]:
         return Finding(ours, True)
-    return Finding(ours, False, "the search does not mend it")
+    return Finding(ours, False, f"the search does not mend it. {last_row(found(MULTI, network))}".strip())
 
 
 def _split(found: Scores, share: float, network: str) -> tuple[float, float]:
