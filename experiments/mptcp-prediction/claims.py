@@ -266,7 +266,7 @@ def cdf(results: Results, claim: Claim) -> Finding:
     ours = "; ".join(f"{size}: {one}" for size, one in zip(sizes, lower, strict=True))
     if min(one.low for one in lower) >= claim.threshold["least"]:
         return Finding(ours, True)
-    return Finding(ours, False, "for certain it is not lower")
+    return Finding(ours, False, "it is not for certain: an interval reaches below zero")
 
 
 def share_small(results: Results, claim: Claim) -> Finding:

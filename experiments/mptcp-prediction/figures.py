@@ -41,6 +41,7 @@ def figure_4(results: Results) -> Any:
             ax.vlines(range(len(sizes)), rows.min(), rows.max(), color=colour)
     ax.plot(len(sizes) - 1, 100 * _PAPER_SHARE, "x", color=_PAIRS["150/120"], label="the paper, 150/120 ms, 256 MB")
     ax.set_xticks(range(len(sizes)), [size.replace("KB", " KB").replace("MB", " MB") for size in sizes], rotation=45)
+    ax.set_xlabel("bytes sent")
     ax.set_ylabel("share of subflow 1 [%]")
     ax.set_ylim(0, 104)
     ax.legend()
@@ -60,11 +61,14 @@ def line(label: str, what: str) -> Callable[[Results], Any]:
             _too_few(ax, reason)
             return drawn
         x = np.linspace(one.probes.min(), one.probes.max(), 200)
-        ax.plot(one.probes[:, 0] / _KBPS, one.actual / _KBPS, ".", ms=3, color="#999999", rasterized=True)
-        ax.plot(x / _KBPS, one.found.model.predict(x[:, None]) / _KBPS, color=BLUE)
+        ax.plot(
+            one.probes[:, 0] / _KBPS, one.actual / _KBPS, ".", ms=3, color="#999999", rasterized=True, label="a sample"
+        )
+        ax.plot(x / _KBPS, one.found.model.predict(x[:, None]) / _KBPS, color=BLUE, label="the SVR fitted to them")
         ax.set_xlabel("probe [KB/s]")
         ax.set_ylabel(f"{what} [KB/s]")
         ax.set_ylim(bottom=0)
+        ax.legend(loc="lower right")
         return drawn
 
     return figure

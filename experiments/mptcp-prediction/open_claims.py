@@ -9,6 +9,7 @@ import numpy as np
 
 from pathcast.lab.experiment import Finding, Results
 from pathcast.lab.plan import Claim
+from pathcast.predict import fraction_within
 from pathcast.predict.resample import Reduction
 
 from .evaluation import MULTI, SINGLE, Scores, judged_network, scores
@@ -80,15 +81,17 @@ def past(results: Results, claim: Claim) -> Finding:
     """An earlier transfer, beside the best that is published on neighbouring problems."""
     found, network = wan_scores(results), scale_key(results.plan.setup["wan"]["scales"][0])
     one, limits = found(LAST, network), claim.threshold
+    lossy = samples(results)[["path1_loss", "path2_loss"]].max(axis=1).to_numpy() > 0
+    guess = one.found.unseen[0]
     if "within" in limits:
         ours, holds = f"{percent(one.unseen_fraction)} within 10 %", one.unseen_fraction >= limits["within"]
+        kinds = [fraction_within(guess[here], one.actual[here]) for here in (lossy, ~lossy)]
     else:
         ours, holds = f"median error {percent(one.unseen_median)}", one.unseen_median <= limits["median"]
+        kinds = [float(np.median(np.abs(guess[here] / one.actual[here] - 1))) for here in (lossy, ~lossy)]
     if holds:
         return Finding(ours, True)
-    lossy = samples(results)[["path1_loss", "path2_loss"]].max(axis=1).to_numpy() > 0
-    off = np.abs(one.found.unseen[0] / one.actual - 1)
-    with_loss, without = (percent(float(np.median(off[here]))) for here in (lossy, ~lossy))
+    with_loss, without = map(percent, kinds)
     return Finding(
         ours,
         False,
