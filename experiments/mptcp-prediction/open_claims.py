@@ -81,22 +81,24 @@ def past(results: Results, claim: Claim) -> Finding:
     """An earlier transfer, beside the best that is published on neighbouring problems."""
     found, network = wan_scores(results), scale_key(results.plan.setup["wan"]["scales"][0])
     one, limits = found(LAST, network), claim.threshold
-    lossy = samples(results)[["path1_loss", "path2_loss"]].max(axis=1).to_numpy() > 0
-    guess = one.found.unseen[0]
     if "within" in limits:
         ours, holds = f"{percent(one.unseen_fraction)} within 10 %", one.unseen_fraction >= limits["within"]
-        kinds = [fraction_within(guess[here], one.actual[here]) for here in (lossy, ~lossy)]
+        measure = fraction_within
     else:
         ours, holds = f"median error {percent(one.unseen_median)}", one.unseen_median <= limits["median"]
-        kinds = [float(np.median(np.abs(guess[here] / one.actual[here] - 1))) for here in (lossy, ~lossy)]
+        measure = _median_error
     if holds:
         return Finding(ours, True)
-    with_loss, without = map(percent, kinds)
-    return Finding(
-        ours,
-        False,
-        f"{with_loss} where a path has random loss, {without} where none has: the next transfer loses other packets",
-    )
+    lossy = samples(results)[["path1_loss", "path2_loss"]].max(axis=1).to_numpy() > 0
+    if lossy.all() or not lossy.any():
+        return Finding(ours, False, "the next transfer loses other packets")
+    kinds = (percent(measure(one.found.unseen[0][here], one.actual[here])) for here in (lossy, ~lossy))
+    told = "{} where a path has random loss, {} where none has: the next transfer loses other packets"
+    return Finding(ours, False, told.format(*kinds))
+
+
+def _median_error(predicted: np.ndarray, actual: np.ndarray) -> float:
+    return float(np.median(np.abs(predicted / actual - 1)))
 
 
 CLAIMS: dict[str, Callable[[Results, Claim], Any]] = {
