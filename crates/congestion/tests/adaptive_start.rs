@@ -74,6 +74,33 @@ fn subflows_of_disjoint_paths_do_not_hold_each_other_back() {
 }
 
 #[test]
+fn a_near_path_with_a_queue_does_not_hold_a_far_one_back() {
+    // near: 100 packets a second, 2 in 20 ms, and a queue that makes its RTT the far one's; far: 40 in 100 ms
+    let mut w = World::new("adaptive_start", &[], &[(10, 20 * MS)]);
+    w.set_rtt(0, 100 * MS);
+    let near = |w: &mut World| {
+        w.wait(0, 10_000);
+        w.ack_and_grow(0, Ack::new(1, 100 * MS));
+    };
+    (0..20).for_each(|_| near(&mut w));
+    w.join_late(1, 100 * MS, 200_000);
+    w.report();
+    for _ in 0..10 {
+        let window = w.flow(1).cwnd;
+        for packet in 0..40 {
+            w.wait(1, 2_500);
+            if packet < window {
+                w.ack_and_grow(1, Ack::new(1, 100 * MS));
+            }
+            if packet % 4 == 3 {
+                near(&mut w);
+            }
+        }
+    }
+    assert!((40..=52).contains(&w.flow(1).cwnd), "{:?}", windows(&w, 2));
+}
+
+#[test]
 fn jitter_and_a_delay_that_rises_do_not_end_slow_start() {
     // 10,000 packets a second: 1000 in an RTT
     let mut w = World::new("adaptive_start", &[], &[(10, 100 * MS)]);
@@ -127,7 +154,7 @@ fn a_newcomer_starts_with_what_is_free() {
     assert_eq!(joined(16, 1, 100), [10, 6], "no more than double together");
     assert_eq!(joined(16, 10, 100), [10, 10], "but not less than TCP's");
     assert_eq!(joined(100, 1, 100), [10, 10]);
-    assert_eq!(joined(8, 1, 20_000), [4, 4], "the path is full: half the largest window");
+    assert_eq!(joined(8, 1, 20_000), [8, 8], "the path is full: the largest window");
     assert_eq!(joined(100, 10, 1000), [10, 10]);
 }
 

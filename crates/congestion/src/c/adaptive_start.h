@@ -5,9 +5,9 @@
  *   rate      of the ACKs of a train, first to last: a bottleneck spaces them (Hoe 1996), so that one round tells its rate
  *             before any queue stands. Each subflow has the rate of its own ACKs, and that of all the connection's ACKs
  *             within its trains; the largest counts. Shared bottleneck: the latter is its rate. Disjoint: the sum of theirs
- *   load      sum_p(w_p / RTT_min_p); a sibling counts for min(cwnd, 4 in flight): one without data takes no room
- *   full      own window / RTT_min >= own rate + 6 packets an RTT_min, or load >= all's rate + the same, unless all siblings
- *             stand in queues of which this subflow sees less than half
+ *   load      sum_p(w_p / RTT_min_p); a sibling counts for min(cwnd, 4 in flight): one without data takes no room; and for
+ *             its own rate + 6 packets an RTT_min of this subflow at most: what it holds beyond stands in a queue
+ *   full      own window / RTT_min >= own rate + 6 packets an RTT_min, or load >= all's rate + the same
  *   START     slow start; full: HOLD
  *   HOLD      while not full: one packet for each acked, up to TCP's first ssthresh. Full: LIA; but a window below the mean
  *             grows if less than 0.9 (below half the mean: 1.2) of all's rate is in flight, and asks the largest to give up
@@ -16,10 +16,10 @@
  *             grows by a packet an RTT; after the second reduction, by what is acked up to the load that siblings leave unused
  *   pace      until then at 1.1 of the own part of the load in all's rate, at least 1.2 windows an RTT_min (4 below half the
  *             mean)
- *   joining   a first window of at most 10, of what doubles the connection at most; full: of half the largest window
+ *   joining   a first window of at most 10, of what doubles the connection at most; full: of the largest window at most
  *
- * Rates and loads are in packets per 2^30 us. word[0]: packets delivered (40 bits) and RTT_min [us] (24 bits above). word[1]:
- * all's rate (32 bits) and the time of joining [2^10 us] above. */
+ * Rates and loads are in packets per 2^30 us. word[0]: packets delivered (20 bits; differences count), the time of joining
+ * [2^6 us] (20 bits; counts until something is delivered) and RTT_min [us] (24 bits). word[1]: all's rate and, above, the own. */
 #ifndef ADAPTIVE_START_H
 #define ADAPTIVE_START_H
 #include "lia.h"
@@ -47,20 +47,20 @@ struct adaptive_start_view {
 	u64 all;                          /* largest of all's rates; of siblings at first */
 	u64 active, most, largest;        /* most: window of the sibling in slot largest */
 	u64 idle;                         /* load of what siblings' windows would let go and do not */
-	u64 joint;                        /* siblings whose queue may be this flow's too */
 };
 struct adaptive_start_state {
 	u64 delivered, round_end;             /* packets; byte */
 	u64 head_us, head_own, head_all;      /* when the train began, what had been delivered by then */
 	u64 own, all, pace_Bps;               /* rates of trains */
-	u64 joined;                           /* 2^10 us */
+	u64 joined;                           /* 2^6 us */
 	struct adaptive_start_view view;
 	u32 phase, rtt_min_us;
 	u32 fresh, trains;                    /* a train begins; a rate is of a train, not of a pair */
 	u32 ssthresh, losses;                 /* ssthresh: TCP's, while HOLD has its own */
 	u32 need, pad;
 };
-#define ADAPTIVE_DELIVERED 0xffffffffffull
+#define ADAPTIVE_DELIVERED 0xfffffull
+#define ADAPTIVE_JOINED 0xfffffull
 #define ADAPTIVE_RATE 0xffffffffull
 
 /* w packets each RTT; 2^32 * 2^30 */
@@ -72,44 +72,38 @@ FLOW_FN u64 adaptive_start_Bps(const struct flow *f, u64 rate)
 }
 FLOW_FN void adaptive_start_publish(struct flow *f, const struct adaptive_start_state *s)
 {
-	f->word[0] = (u64)flow_min(s->rtt_min_us, 0xffffff) << 40 | (s->delivered & ADAPTIVE_DELIVERED);
-	f->word[1] = s->joined << 32 | s->all;
+	f->word[0] = (u64)flow_min(s->rtt_min_us, 0xffffff) << 40 | s->joined << 20 | (s->delivered & ADAPTIVE_DELIVERED);
+	f->word[1] = s->own << 32 | s->all;
 }
-/* how long ago a sibling joined [2^10 us] */
+/* how long ago a sibling joined [2^6 us] */
 FLOW_FN u64 adaptive_start_age(const struct flow *f, const struct flow_peer *q)
 {
-	return ((f->now_us >> 10) - (q->word[1] >> 32)) & ADAPTIVE_RATE;
+	return ((f->now_us >> 6) - (q->word[0] >> 20)) & ADAPTIVE_JOINED;
 }
 /* What takes room of a sibling's window. One that has just joined may have data or not, which is not seen for an RTT. */
 FLOW_FN u64 adaptive_start_room(struct flow *f, const struct flow_peer *q, u64 known)
 {
 	u64 w = (u64)q->in_flight * 4;
 	if (!known)
-		return adaptive_start_age(f, q) * 2048 < (q->word[0] >> 40) * 3 ? q->cwnd / 10 : 0;
+		return adaptive_start_age(f, q) * 128 < (q->word[0] >> 40) * 3 ? q->cwnd / 10 : 0;
 	w = flow_forget(f, flow_min64(q->cwnd, w));
 	return flow_max64(q->in_flight, w);
 }
-/* Whether the queue that a sibling sees may be this flow's too. It is not if this flow sees less than half of it; unless it
- * came late and has that queue in its RTT_min: then its RTT, `now_us`, is as the sibling's is. */
-FLOW_FN u64 adaptive_start_joint(struct flow *f, const struct flow_peer *q, u64 now_us, u64 own_us)
+/* What a sibling's path takes of the load of its window, once its rate is known: the rest stands in a queue. */
+FLOW_FN u64 adaptive_start_takes(const struct flow_peer *q, u64 load, u64 extra)
 {
-	u64 least = q->word[0] >> 40, srtt = q->srtt_us, queue, apart;
-	queue = flow_forget(f, srtt > least ? srtt - least : 0);
-	apart = flow_forget(f, now_us > srtt ? now_us - srtt : srtt - now_us);
-	return queue <= 2 * own_us + least / 16 + 1000 || apart * 4 <= queue;
+	u64 own = q->word[1] >> 32;
+	return own ? flow_min64(load, own + extra) : load;
 }
-FLOW_FN void adaptive_start_look(struct flow *f, struct adaptive_start_state *s, const struct flow_ack *a)
+FLOW_FN void adaptive_start_look(struct flow *f, struct adaptive_start_state *s, const struct flow_ack *a, u64 extra)
 {
 	struct adaptive_start_view *v = &s->view;
-	u64 now_us = flow_max(f->srtt_us, a->rtt_us), own_us;
-	own_us = flow_forget(f, now_us > s->rtt_min_us ? now_us - s->rtt_min_us : 0);
-	now_us = flow_forget(f, now_us);
 	v->delivered = s->delivered;
 	v->window = f->cwnd;
 	v->load = flow_forget(f, adaptive_start_rate(f->cwnd, s->rtt_min_us));
 	v->air = flow_forget(f, adaptive_start_rate(f->in_flight + a->acked, s->rtt_min_us));
 	v->active = flow_forget(f, f->cwnd > 2);
-	v->all = v->most = v->idle = v->joint = flow_forget(f, 0);
+	v->all = v->most = v->idle = flow_forget(f, 0);
 	v->largest = flow_forget(f, FLOW_NOBODY);
 	for (u32 i = 0; i < FLOW_PEERS; i++) {
 		const struct flow_peer *q = &f->group.peer[i];
@@ -120,7 +114,7 @@ FLOW_FN void adaptive_start_look(struct flow *f, struct adaptive_start_state *s,
 		v->delivered += known;
 		v->window += w;
 		x = flow_forget(f, adaptive_start_rate((u32)w, q->word[0] >> 40));
-		v->load += x;
+		v->load += adaptive_start_takes(q, x, extra);
 		x = flow_forget(f, adaptive_start_rate(q->in_flight, q->word[0] >> 40));
 		v->air += x;
 		v->all = flow_forget(f, flow_max64(v->all, q->word[1] & ADAPTIVE_RATE));
@@ -128,8 +122,6 @@ FLOW_FN void adaptive_start_look(struct flow *f, struct adaptive_start_state *s,
 		v->idle += adaptive_start_rate((u32)x, q->word[0] >> 40);
 		x = flow_forget(f, w > 2);
 		v->active += x;
-		if (x)
-			v->joint |= adaptive_start_joint(f, q, now_us, own_us);
 		x = flow_forget(f, w);
 		if (x > v->most) {
 			v->most = x;
@@ -146,7 +138,7 @@ FLOW_FN void adaptive_start_init(struct flow *f, struct adaptive_start_state *s,
 	s->fresh = 1;
 	s->phase = flow_slow(f) ? ADAPTIVE_START : ADAPTIVE_AVOID;
 	s->ssthresh = f->ssthresh;
-	s->joined = (f->now_us >> 10) & ADAPTIVE_RATE;
+	s->joined = (f->now_us >> 6) & ADAPTIVE_JOINED;
 	adaptive_start_publish(f, s);
 	for (u32 i = 0; i < FLOW_PEERS; i++) {
 		const struct flow_peer *q = &f->group.peer[i];
@@ -154,7 +146,7 @@ FLOW_FN void adaptive_start_init(struct flow *f, struct adaptive_start_state *s,
 		if (!q->used || i == f->self)
 			continue;
 		/* what it has delivered is heard an ACK late */
-		known = flow_forget(f, known || adaptive_start_age(f, q) * 1024 >= rtt);
+		known = flow_forget(f, known || adaptive_start_age(f, q) * 64 >= rtt);
 		load = flow_forget(f, load + adaptive_start_rate(q->cwnd, rtt));
 		rate = flow_forget(f, flow_max64(rate, q->word[1] & ADAPTIVE_RATE));
 		old = flow_forget(f, old + (known ? q->cwnd : 0));
@@ -166,7 +158,7 @@ FLOW_FN void adaptive_start_init(struct flow *f, struct adaptive_start_state *s,
 	most = flow_max(p->first_most, f->cwnd);
 	least = flow_min64(flow_max(p->first_least, f->cwnd), most);
 	if (rate && load * 1000 >= rate * p->gain)
-		f->cwnd = (u32)flow_min64(largest / 2, p->first_most);
+		f->cwnd = (u32)flow_min64(largest, p->first_most);
 	else
 		f->cwnd = (u32)flow_max64(flow_min64(old > young ? old - young : 0, most), least);
 	f->cwnd = flow_max(flow_min(f->cwnd, f->cwnd_max), 1);
@@ -230,7 +222,8 @@ FLOW_FN void adaptive_start_grow(struct flow *f, const struct flow_ack *a, struc
 	u32 acked = a->acked;
 	int needy, poor, full;
 	s->delivered += acked;
-	adaptive_start_look(f, s, a);
+	extra = flow_forget(f, adaptive_start_rate(p->extra, s->rtt_min_us));
+	adaptive_start_look(f, s, a, extra);
 	adaptive_start_measure(f, s, p);
 	adaptive_start_publish(f, s);
 	v->all = flow_forget(f, flow_max64(v->all, s->all));
@@ -247,13 +240,12 @@ FLOW_FN void adaptive_start_grow(struct flow *f, const struct flow_ack *a, struc
 		return;
 	if (s->phase == ADAPTIVE_START && !flow_slow(f))
 		s->phase = ADAPTIVE_AVOID;
-	extra = flow_forget(f, adaptive_start_rate(p->extra, s->rtt_min_us));
 	load = flow_forget(f, adaptive_start_rate(f->cwnd, s->rtt_min_us));
 	bound = s->own * p->gain / 1000 + extra;
 	full = (int)flow_forget(f, s->own && load >= bound);
 	poor = (int)flow_forget(f, !full && f->cwnd + acked <= mean);
 	bound = v->all * p->gain / 1000 + extra;
-	full = (int)flow_forget(f, full || ((v->joint || v->most <= 2) && v->all && v->load >= bound));
+	full = (int)flow_forget(f, full || (v->all && v->load >= bound));
 	if (s->phase == ADAPTIVE_START && full)
 		s->phase = ADAPTIVE_HOLD;
 	if (s->phase == ADAPTIVE_HOLD) {

@@ -1,8 +1,9 @@
 """Adaptive start: slow start that ends when the connection holds what its paths hold. Ours; docs/controllers.md.
 
 The rate of a train of ACKs, from the first of a round on: of the own ACKs, and of all the connection's; the largest
-counts. load = sum_p(w_p / RTT_min_p). Full: load >= gain rate + extra packets an RTT_min, or so with the own window
-and own rate. While not full one packet for each acked; full: LIA, but windows below the mean may take from the largest.
+counts. load = sum_p(w_p / RTT_min_p), a sibling's at most its own rate + extra packets an RTT_min. Full: load >= gain
+rate + extra packets an RTT_min, or so with the own window and own rate. While not full one packet for each acked;
+full: LIA, but windows below the mean may take from the largest.
 In congestion avoidance that is not full the connection grows by a packet an RTT; after `refill` reductions a subflow
 takes the load that siblings leave unused.
 """
@@ -14,7 +15,7 @@ from pathcast.control.oracle.lia import Lia
 from pathcast.control.oracle.tcp import OPEN, Event, Peer, whole
 
 START, HOLD, AVOID = range(3)
-TICK = 1024.0  # us, in which the time of joining is published
+TICK = 64.0  # us, in which the time of joining is published
 
 
 def per_time(packets: float, us: float) -> float:
@@ -34,7 +35,6 @@ class View(NamedTuple):
     largest: int
     most: float
     idle: float  # load of what siblings' windows would let go and do not
-    joint: bool  # a sibling's queue may be this flow's too
 
 
 class AdaptiveStart(Lia):
@@ -46,7 +46,7 @@ class AdaptiveStart(Lia):
     limit = math.inf  # TCP's ssthresh
 
     def tell(self) -> None:
-        self.flow.told = (self.delivered, self.rtt_min, self.every, self.joined)
+        self.flow.told = (self.delivered, self.rtt_min, self.every, self.joined, self.own)
 
     def siblings(self) -> list[tuple[int, Peer]]:
         return [(slot, p) for slot, p in sorted(self.flow.peers.items()) if slot != self.flow.slot]
@@ -65,7 +65,7 @@ class AdaptiveStart(Lia):
         room = sum(p.cwnd for p in old) - sum(p.cwnd for p in others if p not in old)
         load, rate = sum(per_time(p.cwnd, p.told[1]) for p in others), max(p.told[2] for p in others)
         if rate and self.ties.reached(load, rate * self.p["gain"] / 1000):
-            f.cwnd = min(whole(max(p.cwnd for p in old) / 2), float(self.p["first_most"]))
+            f.cwnd = min(max(p.cwnd for p in old), float(self.p["first_most"]))
         else:
             f.cwnd = float(max(min(room, most), min(least, most)))
         f.cwnd = max(f.cwnd, 1.0)
@@ -87,27 +87,24 @@ class AdaptiveStart(Lia):
         long = self.ties.reached(self.flow.now - p.told[3], 1.5 * p.told[1], TICK)
         return 0.0 if long else whole(0.1 * p.cwnd)
 
-    def shares(self, p: Peer, now: float) -> bool:
-        """Whether the queue that a sibling sees may be this flow's too."""
-        queue, own = max(p.srtt - p.told[1], 0.0), max(now - self.rtt_min, 0.0)
-        apart = self.ties.above(queue, 2 * own + p.told[1] / 16 + 1000, 2.0)
-        return not apart or self.ties.reached(queue, 4 * abs(now - p.srtt))
+    def taken(self, p: Peer, load: float) -> float:
+        """What a sibling's path takes of its load, once its rate is known: the rest stands in a queue."""
+        return min(load, p.told[4] + per_time(self.p["extra"], self.rtt_min)) if p.told[4] else load
 
     def look(self, e: Event) -> View:
-        f, acked, joint = self.flow, e.acked, False
+        f, acked = self.flow, e.acked
         delivered, window, rate = self.delivered, f.w, 0.0
         load, air = per_time(f.w, self.rtt_min), per_time(f.in_flight + acked, self.rtt_min)
         active, largest, most, idle = int(f.w > 2), -1, 0.0, 0.0
         for slot, p in self.siblings():
             w, rtt = self.room(p), p.told[1]
             delivered, window, active = delivered + p.told[0], window + w, active + (w > 2)
-            load, air = load + per_time(w, rtt), air + per_time(p.in_flight, rtt)
+            load, air = load + self.taken(p, per_time(w, rtt)), air + per_time(p.in_flight, rtt)
             rate = max(rate, p.told[2])
             idle += per_time(max(p.cwnd - w, 0.0), rtt) if p.told[0] else 0.0
-            joint = (w > 2 and self.shares(p, max(f.srtt, e.rtt_us))) or joint
             if w > most:
                 largest, most = slot, w
-        return View(delivered, window, load, air, rate, active, largest, most, idle, joint or most <= 2)
+        return View(delivered, window, load, air, rate, active, largest, most, idle)
 
     def measure(self, every: float, window: float) -> None:
         f = self.flow
@@ -147,7 +144,7 @@ class AdaptiveStart(Lia):
         alone = bool(self.own) and self.ties.reached(load, self.own * gain + extra)
         bound = view.rate * gain + extra
         crowded = self.ties.reached(view.load, bound)
-        full = alone or (view.joint and bool(view.rate) and crowded)
+        full = alone or (bool(view.rate) and crowded)
         if self.phase == START and full:
             self.phase = HOLD
         if self.phase == HOLD:
