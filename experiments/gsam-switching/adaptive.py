@@ -113,9 +113,9 @@ LINUX_WHY = (
     "the subflow that ends last is an odd one, and its delayed ACK takes 40 ms more."
 )
 UNLIKE_WHY = (
-    "Traced: between unlike paths the far one's RTT may be that of the near one with its queue, which is taken for one "
-    "shared queue, so that the far window stays small; or the last packets go over the far path, since the near window "
-    "is held at what the path takes while the other controllers' has grown on."
+    "Traced in the third grid: the last packet or two go over the far path, since the near window is held at what the "
+    "path takes while the other controllers' has grown on; or a slow far path begins with ten packets, or holds six in "
+    "its queue, and the near one is done before they are."
 )
 LARGE_WHY = (
     "Traced: that is congestion avoidance, and chance. Its subflows lose one after the other and not together as LIA's "
