@@ -17,7 +17,15 @@ OTHERS = ("lia", "gsam", "subflow_switch", "gsam_default", "lisa", "css", "hysta
 ONE_LINK = ("tcp", "rtt_ms", "bytes", "subflows")
 SECOND = ("tcp", "rate_mbit", "rtt_ms", "queue", "paths", "bytes")
 DRAWN = ("tcp", "network", "bytes")
-KEYS = {"open": ONE_LINK, "second": SECOND, "large": SECOND, "third": DRAWN, "third-large": DRAWN}
+KEYS = {
+    "open": ONE_LINK,
+    "second": SECOND,
+    "large": SECOND,
+    "third": DRAWN,
+    "third-large": DRAWN,
+    "fourth": DRAWN,
+    "fourth-large": DRAWN,
+}
 NETWORKS: tuple[Network, ...] = (("paper", 150), ("paper", 300), ("linux", 150), ("linux", 300))
 
 
@@ -156,4 +164,8 @@ CLAIMS: dict[str, Callable[[Results, Claim], Finding]] = {
     "open-third-grid-linux": other_grid("third", "linux", LINUX_WHY),
     "open-third-100MB": other_grid("third-large", "paper", LARGE_WHY),
     "open-third-100MB-linux": other_grid("third-large", "linux", LARGE_LINUX_WHY),
+    "open-fourth-grid": other_grid("fourth", "paper", UNLIKE_WHY),
+    "open-fourth-grid-linux": other_grid("fourth", "linux", LINUX_WHY),
+    "open-fourth-100MB": other_grid("fourth-large", "paper", LARGE_WHY),
+    "open-fourth-100MB-linux": other_grid("fourth-large", "linux", LARGE_LINUX_WHY),
 }

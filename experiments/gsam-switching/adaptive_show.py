@@ -21,12 +21,21 @@ _COLOURS = {"paper": BLUE, "linux": ORANGE}
 _LIMIT = 1.02
 # the grids beside the first, with a claim about each
 _GRIDS = {
+    "fourth": "open-fourth-grid",
+    "fourth-large": "open-fourth-100MB",
     "third": "open-third-grid",
     "third-large": "open-third-100MB",
     "second": "open-second-grid",
     "large": "open-100MB",
 }
-_TITLES = {"third": "third grid", "third-large": "third, 100 MB", "second": "second grid", "large": "second, 100 MB"}
+_TITLES = {
+    "fourth": "fourth grid",
+    "fourth-large": "fourth, 100 MB",
+    "third": "third grid",
+    "third-large": "third, 100 MB",
+    "second": "second grid",
+    "large": "second, 100 MB",
+}
 
 
 def _cells(results: Results, claim: str, grid: str, tcp: str) -> pd.DataFrame:
@@ -136,8 +145,9 @@ def distribution(results: Results) -> Any:
     """The share of cells of the grids beside the first that are no slower than so much."""
     import matplotlib.pyplot as plt
 
-    drawn, axes = plt.subplots(1, 4, figsize=(11.5, 3.0), sharey=True, layout="constrained")
-    panels = dict(zip(_GRIDS, axes, strict=True))
+    # small transfers above, of 100 MB below
+    drawn, axes = plt.subplots(2, len(_GRIDS) // 2, figsize=(9.5, 5.6), sharex=True, sharey=True, layout="constrained")
+    panels = dict(zip(_GRIDS, axes.T.flat, strict=True))
     for grid, tcp, found in _others(results):
         x = np.sort(100 * (found["ratio"].to_numpy(dtype=float) - 1))
         y = 100 * np.arange(1, len(x) + 1) / len(x)
@@ -148,9 +158,11 @@ def distribution(results: Results) -> Any:
         ax.axhline(95, color="#999999", lw=0.8, ls=":")
         ax.set_xlim(-40, 30)
         ax.set_title(_TITLES[grid])
+    for ax in axes[-1]:
         ax.set_xlabel("slower than the best other [%]")
-    axes[0].set_ylabel("cells [%]")
-    axes[0].legend()
+    for ax in axes[:, 0]:
+        ax.set_ylabel("cells [%]")
+    axes[0, 0].legend()
     return drawn
 
 

@@ -11,6 +11,7 @@ from pathcast.lab.experiment import Experiment, Results
 
 HERE = Path(__file__).parent
 LARGE = 215  # two unlike paths
+FOURTH_LARGE = 1205  # two unlike paths
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +34,10 @@ def _kept(point):
         return point["network"] <= 6 and point["bytes"] == "1MB" and point["seed"] in (303, 304)
     if point["grid"] == "third-large":
         return point["network"] == LARGE
+    if point["grid"] == "fourth":
+        return point["network"] <= 1006 and point["bytes"] == "1MB" and point["seed"] in (403, 404)
+    if point["grid"] == "fourth-large":
+        return point["network"] == FOURTH_LARGE and point["seed"] in (402, 403)
     return False
 
 
@@ -72,6 +77,10 @@ WORSE = {
     "open-third-grid-linux": "gsam",
     "open-third-100MB": "css",
     "open-third-100MB-linux": "css",
+    "open-fourth-grid": "gsam",
+    "open-fourth-grid-linux": "gsam",
+    "open-fourth-100MB": "css",
+    "open-fourth-100MB-linux": "css",
 }
 
 
@@ -158,7 +167,7 @@ def test_tables_and_figures(experiment, results):
     assert {len(row) for row in rows} == {len(header)}
     assert rows[0][2].endswith("lia")
     header, rows = show.TABLES["open-second"](results)
-    assert {row[0] for row in rows} == {"second", "large", "third", "third-large"}
+    assert {row[0] for row in rows} == {"second", "large", "third", "third-large", "fourth", "fourth-large"}
     header, rows = show.TABLES["open-worst"](results)
     assert rows[0][6].endswith(" %")
     with style():
