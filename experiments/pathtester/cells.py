@@ -47,6 +47,11 @@ def table_1(direction: str) -> Case:
     return Case.of(f"{rate}, {direction}", ("table-1", "table-1-in", "table-1-others"), direction=direction)
 
 
+def exponents(method: str) -> str:
+    """The old tool's range of the gap's exponent, as table 1 names it."""
+    return f"0-{method.removeprefix('old').lstrip('-') or 15}"
+
+
 def turned(cross: float) -> Case:
     """A row of table 5 the other way round."""
     return Case.of(f"cross {cross:g}, in", ("in",), cross=cross)

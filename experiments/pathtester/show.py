@@ -10,7 +10,22 @@ import pandas as pd
 from pathcast.lab.experiment import Results, Table
 from pathcast.lab.measuring.peers import stored
 
-from .cells import CROSS, IMPROVED, INWARDS, LINES, NEW, OLD, PATHLOAD, Case, adsl, poisson, some, table_1, table_5
+from .cells import (
+    CROSS,
+    IMPROVED,
+    INWARDS,
+    LINES,
+    NEW,
+    OLD,
+    PATHLOAD,
+    Case,
+    adsl,
+    exponents,
+    poisson,
+    some,
+    table_1,
+    table_5,
+)
 from .figures import FIGURES as FIGURES
 
 NAMES = {
@@ -132,7 +147,7 @@ def table_1_beside(results: Results) -> Table:
         out, back = (some(results, table_1(direction), method) for direction in ("out", "in"))
         *paper, paper_s = PAPER_1.get(method, ("",) * 5)
         capacity = ("-" if f is None else _three(f["capacity_bps"].mean() / 1e6) for f in (out, back))
-        name = f"0-{method.removeprefix('old').lstrip('-') or 15}" if method in PAPER_1 else NAMES[method]
+        name = exponents(method) if method in PAPER_1 else NAMES[method]
         ours = (_value(out), _value(back), *capacity, f"{_seconds(out)}, {_seconds(back)}")
         rows.append((name, *paper, *ours[:4], paper_s, ours[4]))
     return (*header, "s, paper", "s out, in, here"), rows

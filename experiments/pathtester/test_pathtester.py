@@ -176,6 +176,34 @@ def test_seeds_that_do_not_suffice_decide_nothing(paper):
     assert "no more exact than the improved tool here" in found.reason
 
 
+@pytest.mark.parametrize(
+    ("claim", "of", "grid", "column", "told"),
+    [
+        ("table-1-range", ("old-18", "old-19"), "table-1", "method", "not run: 0-18, 0-19"),
+        ("table-1-range", ("old-16",), "table-1", "method", "not run: 0-16"),
+        ("table-1-capacity", ("old", "old-20"), "table-1-in", "method", "not run: 0-15, 0-20"),
+        ("old-slow", ("600kbit", "1Mbit"), "slow", "out", "not run: 600kbit, 1Mbit"),
+        ("old-slow", ("400kbit",), "slow", "out", "not run: 400kbit"),
+    ],
+)
+def test_what_was_not_run_is_not_decided(paper, claim, of, grid, column, told):
+    rows = [row for row in paper if row["grid"] != grid or row[column] not in of]
+    assert len(rows) < len(paper)
+    found = finding(Results(rows, EXPERIMENT.plan, "emu", False), claim)
+    assert (found.holds, found.reason) == (None, told)
+
+
+def test_what_was_run_can_be_enough_to_say_no(paper):
+    rows = [
+        {**row, "value_bps": 4e5, "refused": None} if row.get("out") == "500kbit" and row["method"] == "old" else row
+        for row in paper
+        if row.get("out") != "400kbit"
+    ]
+    found = finding(Results(rows, EXPERIMENT.plan, "emu", False), "old-slow")
+    assert found.holds is False
+    assert "500kbit: something" in found.reason
+
+
 # --- samples in the simulator
 
 

@@ -13,12 +13,14 @@ def percent(share: float, sign: str = "") -> str:
 
 
 class Verdict:
-    """What was found, and what of it is wrong or unsure: false if anything is wrong, else undecided if unsure."""
+    """What was found, and what of it is wrong, unsure or not run: false if anything is wrong, else undecided if not all
+    is there and sure."""
 
     def __init__(self) -> None:
         self.ours: list[str] = []
         self.wrong: list[str] = []
         self.unsure: list[str] = []
+        self.missing: list[str] = []
 
     def needs(self, holds: bool | None, told: str) -> None:
         """told: what is so if it does not hold."""
@@ -32,13 +34,13 @@ class Verdict:
         ours = "; ".join(self.ours)
         if self.wrong:
             return Finding(ours, False, ". ".join(filter(None, ("; ".join(self.wrong), why))))
-        if self.unsure:
-            return Finding(ours, None, f"intervals hold zero: {'; '.join(self.unsure)}")
-        return Finding(ours, True)
+        doubts = [f"intervals hold zero: {'; '.join(self.unsure)}"] if self.unsure else []
+        doubts += [f"not run: {', '.join(self.missing)}"] if self.missing else []
+        return Finding(ours, None, ". ".join(doubts)) if doubts else Finding(ours, True)
 
 
-def finding(ours: Iterable[str], wrong: Iterable[str], why: str = "") -> Finding:
-    """Holds if nothing is wrong; the reason is what is, and why."""
+def finding(ours: Iterable[str], wrong: Iterable[str], why: str = "", missing: Iterable[str] = ()) -> Finding:
+    """Holds if nothing is wrong and nothing missing; the reason is what is, and why. missing: what was not run."""
     verdict = Verdict()
-    verdict.ours, verdict.wrong = list(ours), list(wrong)
+    verdict.ours, verdict.wrong, verdict.missing = list(ours), list(wrong), list(missing)
     return verdict.finding(why)
