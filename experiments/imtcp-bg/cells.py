@@ -5,7 +5,7 @@ Runs with the same seed saw the same pages at the same times, so that controller
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,15 +18,18 @@ NONE = "none"
 # of a phase with a constant number of connections so much is left out: joins are up to 2 s late, and slow start
 SETTLE_S = 20
 BIN_S = 5
+# loads [%] of E1: all of them, of which one is of no pages, and those with pages
+EVERY, WITH_PAGES = range(0, 100), range(1, 100)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A network of the plan, one or five background flows, and the seeds that count."""
+    """A network of the plan, one or five background flows, and the seeds and loads that count."""
 
     network: str
     seeds: tuple[int, ...]
     connections: int = 1
+    loads: Container[int] = EVERY
 
 
 def link_bps(results: Results, network: str) -> float:
@@ -49,9 +52,9 @@ def runs(results: Results, cell: Cell, control: str) -> pd.DataFrame:
         found = results.once(_runs).loc[(cell.network, cell.connections, control)]
     except KeyError:
         raise Undecided(f"no results of {control} on network {cell.network}") from None
-    found = found[found.index.get_level_values("seed").isin(cell.seeds)]
+    found = found[[load in cell.loads and seed in cell.seeds for load, seed in found.index]]
     if found.empty:
-        raise Undecided(f"no results of {control} on network {cell.network} with these seeds")
+        raise Undecided(f"no results of {control} on network {cell.network} with these seeds and loads")
     return found
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pathcast.lab.experiment import Finding, Results
 from pathcast.lab.mean import Mean
 from pathcast.lab.plan import Claim
 
 from .cells import (
+    WITH_PAGES,
     Cell,
     apart,
     available,
@@ -53,11 +54,12 @@ class Part:
 
 
 def _above(told: str, found: Mean, bar: float, why: str = "") -> Part:
-    """Whether it is above the bar: the whole interval; false where the mean is not."""
+    """Whether it is above the bar: the whole interval; false where the mean is not, None where only the mean is."""
     return Part(told, True if found.low > bar else None if found.mean > bar else False, why)
 
 
 def _below(told: str, found: Mean, bar: float, why: str = "") -> Part:
+    """Whether it is at most the bar, in the same way."""
     return Part(told, True if found.high <= bar else None if found.mean <= bar else False, why)
 
 
@@ -90,10 +92,11 @@ def _reno(results: Results, claim: Claim, cell: Cell) -> Finding:
         told = f"{NAMES[control]} {_mbit(found[control].mean())}"
         parts.append(_above(told, Mean.of(found["reno"] - found[control]), 0.0))
     grown = Mean.of(growth(results, cell, "reno"))
-    used = found["reno"].mean() / over_loads(available(results, cell)).mean()
+    busy = replace(cell, loads=WITH_PAGES)
+    used = throughput(results, busy, "reno").mean() / over_loads(available(results, busy)).mean()
     why = (
-        f"It uses {100 * used:.0f} % of what is available: the bursts of the pages cut its window before it has filled "
-        "the buffer, and it grows by a packet a round trip."
+        f"Beside pages it uses {100 * used:.0f} % of what is available: their bursts cut its window before it has "
+        "filled the buffer, and it grows by a packet a round trip."
     )
     return _judged([*parts, _above(f"page times grow by {grown.percent()}", grown, claim.threshold["grows"], why)])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,9 @@ from pathcast.lab.mean import Mean
 from pathcast.lab.style import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 
 from .cells import (
+    EVERY,
     NONE,
+    WITH_PAGES,
     Cell,
     apart,
     available,
@@ -29,7 +31,7 @@ from .cells import (
     start,
     throughput,
 )
-from .claims import FIVE, NAMES
+from .claims import FIVE, NAMES, OURS
 from .recommend import sweep
 
 BACKGROUND = tuple(name for name in NAMES if name not in (NONE, "plain"))
@@ -84,15 +86,17 @@ def _both(results: Results, cell: Cell, control: str, load: int) -> str:
     return f"{rate:.2f} ({Mean.of(growth_by_load(results, cell, control).loc[load]).percent()})"
 
 
-def summary(networks: tuple[str, ...], seeds: tuple[int, ...], controls: tuple[str, ...]) -> Callable[[Results], Table]:
-    """E1 over all loads."""
+def summary(
+    networks: tuple[str, ...], seeds: tuple[int, ...], controls: tuple[str, ...], loads: Container[int] = EVERY
+) -> Callable[[Results], Table]:
+    """E1 over loads."""
 
     def table(results: Results) -> Table:
         header = ("network", "controller", "page time grows", "from available [% of the link]", "uses of available")
         header = (*header, "of available in its own run", "seeds")
         rows = []
         for network in networks:
-            cell = Cell(network, seeds)
+            cell = Cell(network, seeds, loads=loads)
             rows += [
                 (network, NAMES[name], *found)
                 for name in controls
@@ -112,6 +116,35 @@ def _summary(results: Results, cell: Cell, control: str) -> tuple[str, ...] | No
     except Undecided:
         return None
     return (grown.percent(), away.percent(sign=False), f"{100 * used:.0f} %", f"{100 * own:.0f} %", str(grown.n))
+
+
+def busy(networks: tuple[str, ...], seeds: tuple[int, ...], controls: tuple[str, ...]) -> Callable[[Results], Table]:
+    """E1 over the loads that have pages."""
+
+    def table(results: Results) -> Table:
+        header = (
+            "network",
+            "controller",
+            "from available [% of the link]",
+            "further than ImTCP-bg",
+            "uses of available",
+        )
+        rows = []
+        for network in networks:
+            cell = Cell(network, seeds, loads=WITH_PAGES)
+            for name in controls:
+                if (found := _summary(results, cell, name)) is not None:
+                    _, away, used, *_ = found
+                    further = _or_dash(lambda cell=cell, name=name: _further(results, cell, name))
+                    rows.append((network, NAMES[name], away, "" if name == OURS else further, used))
+        return header, rows
+
+    return table
+
+
+def _further(results: Results, cell: Cell, control: str) -> str:
+    """Than ImTCP-bg from the available bandwidth."""
+    return Mean.of((apart(results, cell, control) - apart(results, cell, OURS)).dropna()).percent()
 
 
 def several(networks: tuple[str, ...], seeds: tuple[int, ...], controls: tuple[str, ...]) -> Callable[[Results], Table]:
@@ -286,11 +319,15 @@ def figure_sweep(results: Results) -> Any:
     return drawn
 
 
+# the emulated runs, of which the simulator has the same
+_REAL = {"networks": ("20",), "seeds": (1, 2, 3, 4), "loads": (30, 60, 90), "controls": BACKGROUND[:-1]}
 _CHECKS = ("nice", "lp", "imtcp_bg", "recommended")
 _ROOM = tuple(range(21, 31))
 _ROOMS = ("nice", "lp", "imtcp_bg", "plain")
 TABLES: dict[str, Callable[[Results], Table]] = {
     "summary": summary(("10", "20", "100", "10, ns-2"), _SEEDS, BACKGROUND),
+    "busy": busy(("10", "20", "100", "10, ns-2"), _SEEDS, BACKGROUND),
+    "as-emulated": summary(**_REAL),
     "one-10": one("10"),
     "one-20": one("20"),
     "one-100": one("100"),
@@ -309,3 +346,5 @@ FIGURES: dict[str, Callable[[Results], Any]] = {
     "several-100": figure_several("100"),
     "sweep": figure_sweep,
 }
+# the emulator has one network
+ONLY = {name: "sim" for name in (*TABLES, *FIGURES) if name not in ("summary", "one-20")}

@@ -6,6 +6,7 @@ import functools
 import itertools
 import json
 import random
+import re
 import subprocess
 import sys
 import threading
@@ -18,6 +19,7 @@ import pytest
 from pathcast import doctor
 from pathcast.errors import PathcastError
 from pathcast.lab.experiment import Experiment, Results
+from pathcast.lab.mean import Mean
 
 HERE = Path(__file__).parent
 EXPERIMENT = Experiment(HERE)
@@ -192,6 +194,14 @@ def test_an_interval_over_the_threshold_is_undecided(slides):
     assert "LP" in found.reason
 
 
+@pytest.mark.parametrize(
+    ("mean", "above", "at_most"), [(0.07, False, True), (0.09, False, None), (0.11, None, False), (0.13, True, False)]
+)
+def test_a_mean_on_the_wrong_side_is_false_wherever_its_interval_reaches(mean, above, at_most):
+    claims, found = EXPERIMENT.module("claims"), Mean(mean, 0.02, 5)
+    assert (claims._above("", found, 0.1).holds, claims._below("", found, 0.1).holds) == (above, at_most)
+
+
 def test_without_samples_every_claim_is_undecided():
     for world in ("sim", "emu"):
         found = verdicts(Results([], EXPERIMENT.plan, world, False))
@@ -213,6 +223,29 @@ def test_tables_and_figures(slides):
     header, rows = SHOW.TABLES["one-10"](slides)
     assert [row[0] for row in rows] == ["0", "90", "270"]
     assert len(SHOW.TABLES["several"](slides)[1]) == 12
+
+
+def test_with_pages_only_is_what_remains_without_the_load_of_none(slides):
+    networks, seeds, controls = ("10", "100"), SEEDS, ("reno", "nice", "imtcp_bg")
+    without = Results([row for row in slides.rows if row["load"]], EXPERIMENT.plan, "sim", False)
+    cut, whole = (SHOW.summary(networks, seeds, controls)(of)[1] for of in (without, slides))
+    found = SHOW.busy(networks, seeds, controls)(slides)[1]
+    assert [(row[2], row[4]) for row in found] == [(row[3], row[4]) for row in cut]
+    assert all(row[3] != of[3] for row, of in zip(cut, whole, strict=True))
+    assert [row[3] != "" for row in found] == 2 * [True, True, False]
+    # the claims' statistic keeps the idle link
+    assert judged(slides, "core-e1-closest-10").ours != judged(without, "core-e1-closest-10").ours
+
+
+def test_in_the_emulator_only_what_was_run_there_is_shown(slides):
+    rows = [row for row in slides.rows if row["network"] == "20" and row["load"] and row["seed"] in SEEDS]
+    emulated = Results(rows, EXPERIMENT.plan, "emu", False)
+    shown = {world: {name for name in SHOW.TABLES if SHOW.ONLY.get(name, world) == world} for world in ("sim", "emu")}
+    assert shown == {"sim": set(SHOW.TABLES), "emu": {"summary", "one-20"}}
+    assert all(SHOW.TABLES[name](emulated)[1] for name in shown["emu"])
+    assert {name for name in SHOW.FIGURES if SHOW.ONLY.get(name, "emu") == "emu"} == {"one-20"}
+    text = (HERE / "README.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"<!-- lab: emu table ([\w-]+) -->", text)) == shown["emu"]
 
 
 def test_jains_index():
