@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import pandas as pd
+from scipy.stats import t
 
 from pathcast.lab.experiment import Finding, Results, Undecided
 from pathcast.lab.plan import Claim
@@ -32,9 +35,11 @@ NETWORKS: tuple[Network, ...] = (("paper", 150), ("paper", 300), ("linux", 150),
 def ratios(results: Results, grid: str, choose: Iterable[int], judge: Iterable[int]) -> pd.DataFrame:
     """Of each cell: the best of the others on the seeds of `choose`; on those of `judge` our mean over its mean.
 
-    Columns: the cell's keys, `best`, `ours_s` and `best_s` [s], `ratio`, `drops` and `timeouts` (ours, means), `cell`
-    in words and, but for `open`, the `shape` of its network. `open` also has the seeds of `main`. Raises Undecided
-    where no cell has samples of all.
+    Columns: the cell's keys, `best`, `ours_s` and `best_s` [s], `ratio`, `half` of its 95 % interval (not a number for
+    a single seed), `seeds` (those of `judge` that both have), means of `drops` and `timeouts`, and of the best's as
+    `best_drops` and `best_timeouts`; `tied`, another that was as fast as the best on the seeds of `choose`, the slowest
+    on those of `judge`, and the ratio over it, `over_tied`; `cell` in words and, but for `open`, the `shape` of its
+    network. `open` also has the seeds of `main`. Raises Undecided where no cell has samples of all.
     """
     first, then = tuple(choose), tuple(judge)
     return results.once(lambda every: _ratios(every, grid, first, then), f"ratios {grid} {first} {then}")
@@ -61,11 +66,19 @@ def _ratios(results: Results, grid: str, choose: tuple[int, ...], judge: tuple[i
         )
     first, then = first.loc[cells], then.loc[cells]
     best = first.idxmin(axis=1)
-    found = pd.DataFrame({"best": best, "ours_s": then[OURS]})
-    found["best_s"] = [then.at[cell, control] for cell, control in best.items()]
+
+    def of_best(table: pd.DataFrame) -> list[float]:
+        return [table.at[cell, control] for cell, control in best.items()]
+
+    found = pd.DataFrame({"best": best, "ours_s": then[OURS], "best_s": of_best(then)})
     found["ratio"] = found["ours_s"] / found["best_s"]
     for column in ("drops", "timeouts"):
-        found[column] = means(judge, column)[OURS].reindex(cells)
+        table = means(judge, column).loc[cells]
+        found[column], found[f"best_{column}"] = table[OURS], of_best(table)
+    tied = then[list(OTHERS)].where(first.eq(first.min(axis=1), axis=0)).idxmax(axis=1)
+    found["tied"] = tied.where(tied != best, "")
+    found["over_tied"] = found["ours_s"] / [then.at[cell, control] for cell, control in tied.items()]
+    found = found.join(_intervals(frame[frame["seed"].isin(judge)], keys, found[["best", "ratio"]]))
     found = found.reset_index()
     points = found[keys].to_dict("records")
     if grid == "open":
@@ -78,11 +91,38 @@ def _ratios(results: Results, grid: str, choose: tuple[int, ...], judge: tuple[i
     return found
 
 
+def _intervals(frame: pd.DataFrame, keys: list[str], found: pd.DataFrame) -> pd.DataFrame:
+    """`half` of the 95 % interval of each cell's ratio of means, and its `seeds`: pairs of the same seed.
+
+    To the first order the ratio errs by the mean of (ours - ratio * best) over the best's mean: Student's t of that.
+    """
+    each = frame.pivot_table(index=[*keys, "seed"], columns="control", values="completion_s", observed=True)
+    of = each.reset_index(level="seed", drop=True).index
+    kept = of.isin(found.index)
+    each, of = each[kept], of[kept]
+    column = each.columns.get_indexer(found["best"].reindex(of))
+    best = pd.Series(each.to_numpy()[range(len(each)), column], each.index)
+    errors = (each[OURS] - found["ratio"].reindex(of).to_numpy() * best).dropna()
+    cells = errors.groupby(level=keys)
+    n = cells.size().reindex(found.index)
+    half = t.ppf(0.975, n - 1) * cells.std() / n**0.5 / best[errors.index].groupby(level=keys).mean()
+    return pd.DataFrame({"half": half, "seeds": n})
+
+
 def judged(results: Results, claim: Claim, grid: str, networks: Iterable[Network] | None, tcp: str) -> pd.DataFrame:
-    """The cells that a claim is about."""
+    """The cells that a claim is about, with `exchanged` and `exchanged_best`: the ratio with the seeds to choose and
+    to judge exchanged, and the best of then; not a number where adaptive start has no samples on the former.
+    """
     first, last = claim.threshold["choose"]
     begin, end = claim.threshold["judge"]
-    found = ratios(results, grid, range(first, last + 1), range(begin, end + 1))
+    choose, judge = range(first, last + 1), range(begin, end + 1)
+    found = ratios(results, grid, choose, judge)
+    keys = list(KEYS[grid])
+    try:
+        other = ratios(results, grid, judge, choose).set_index(keys)[["ratio", "best"]]
+        found = found.join(other.rename(columns={"ratio": "exchanged", "best": "exchanged_best"}), on=keys)
+    except Undecided:
+        found = found.assign(exchanged=math.nan, exchanged_best="")
     found = found[found["tcp"] == tcp]
     if networks is not None:
         found = found[found["rtt_ms"].isin([rtt for _, rtt in networks])]
@@ -91,81 +131,105 @@ def judged(results: Results, claim: Claim, grid: str, networks: Iterable[Network
     return found
 
 
-def _verdict(found: pd.DataFrame, most: float, share: float, beyond: float | None, why: str) -> Finding:
+def slower(ratio: float, half: float = math.nan) -> str:
+    """`+4.2 ± 0.3 %`; without an interval `+4.2 %`."""
+    return f"{100 * (ratio - 1):+.1f}{'' if math.isnan(half) else f' ± {100 * half:.1f}'} %"
+
+
+def seeds(found: pd.DataFrame) -> str:
+    """On how many seeds cells are judged: `3`, or `2 to 3`."""
+    least, most = found["seeds"].min(), found["seeds"].max()
+    return f"{most}" if least == most else f"{least} to {most}"
+
+
+def _ours(found: pd.DataFrame, most: float) -> str:
+    """What is judged, with the worst cell's interval; of single seeds also what they say when exchanged."""
+    within, worst = int((found["ratio"] <= 1 + most).sum()), found.loc[found["ratio"].idxmax()]
+    told = f"within {100 * most:.0f} % in {within} of {len(found)} cells; worst {slower(worst.ratio, worst.half)}, "
+    told += f"median {slower(found['ratio'].median())}; judged on "
+    if found["seeds"].max() > 1:
+        return f"{told}{seeds(found)} seeds"
+    told += "one seed"
+    other = found["exchanged"].dropna()
+    if other.empty:
+        return told
+    within = int((other <= 1 + most).sum())
+    return f"{told} (exchanged with that of the choice: {within} of {len(other)}, worst {slower(other.max())})"
+
+
+def _cell(row: pd.Series) -> str:
+    """A cell that is behind: by how much, and what both controllers lost there."""
+    over = f"{row['cell']}: {slower(row['ratio'], row['half'])} of {row['best']} ("
+    if row["tied"]:
+        over += f"{slower(row['over_tied'])} of {row['tied']}, as fast on the seeds to choose on; "
+    if row["seeds"] == 1 and not math.isnan(row["exchanged"]):
+        over += f"seeds exchanged: {slower(row['exchanged'])} of {row['exchanged_best']}; "
+    lost = f"drops {row['drops']:.0f} against {row['best_drops']:.0f}, "
+    return over + lost + f"timeouts {row['timeouts']:.1f} against {row['best_timeouts']:.1f})"
+
+
+def _verdict(found: pd.DataFrame, threshold: dict[str, Any]) -> Finding:
+    """Judged by the means alone, as the plan says; the reason says of the cells that are behind what the samples do."""
+    most, share, beyond = threshold["most"], threshold.get("share", 1.0), threshold.get("all")
     over = found[found["ratio"] > 1 + most].sort_values("ratio", ascending=False)
-    worst = float(found["ratio"].max()) - 1
     within = len(found) - len(over)
-    ours = f"within {100 * most:.0f} % in {within} of {len(found)} cells; worst {100 * worst:+.1f} %, "
-    ours += f"median {100 * (float(found['ratio'].median()) - 1):+.1f} %"
-    if within >= share * len(found) and (beyond is None or worst <= beyond):
+    ours = _ours(found, most)
+    if within >= share * len(found) and (beyond is None or found["ratio"].max() <= 1 + beyond):
         return Finding(ours, True)
-    shown = over if beyond is None or within < share * len(found) else over[over["ratio"] > 1 + beyond]
-    listed = "; ".join(
-        f"{row['cell']}: {100 * (row['ratio'] - 1):+.1f} % of {row['best']}" for _, row in shown.head(4).iterrows()
-    )
+    few = beyond is not None and within >= share * len(found)
+    bound = beyond if few else most
+    shown = over[over["ratio"] > 1 + bound]
+    listed = "; ".join(_cell(row) for _, row in shown.head(4).iterrows())
     more = f" and {len(shown) - 4} more" if len(shown) > 4 else ""
-    return Finding(ours, False, f"{listed}{more}. {why}".strip())
+    return Finding(ours, False, f"{listed}{more}. {_summary(shown, bound)}")
 
 
-# What traces of windows, of what is in flight, of queues and of losses say of the cells that are behind
-PAPER_WHY = "Expected, not traced: the last packets of a transfer that fits into the path leave paced."
-FIRST_LINUX_WHY = (
-    "Traced: over a full path each newcomer still begins with ten packets, which overflow the queue of 50 where there "
-    "are five subflows or more; else the bottleneck idles for some milliseconds of a round, because the data that "
-    "Linux's scheduler has already handed out waits at a subflow whose window is small."
-)
-LINUX_WHY = (
-    "Traced: Linux's scheduler hands out the stream in pieces of 64 KB up to twice the windows ahead; a subflow whose "
-    "window is held waits with what it was given, and may need a round more for it, while others keep the queue full. "
-    "In grid `second` 16 of the 38 cells are within 2 % by the time at which the last byte arrives: the last packet of "
-    "the subflow that ends last is an odd one, and its delayed ACK takes 40 ms more."
-)
-UNLIKE_WHY = (
-    "Traced in the third grid: the last packet or two go over the far path, since the near window is held at what the "
-    "path takes while the other controllers' has grown on; or a slow far path begins with ten packets, or holds six in "
-    "its queue, and the near one is done before they are."
-)
-LARGE_WHY = (
-    "Traced: that is congestion avoidance, and chance. Its subflows lose one after the other and not together as LIA's "
-    "do, their windows part, and without SACK some losses of the smaller one end in timeouts."
-)
-LARGE_LINUX_WHY = "The times of any controller differ by about as much between two seeds there."
+def _summary(shown: pd.DataFrame, bound: float) -> str:
+    """Of all cells beyond the bound: for certain or not, on which paths, and who loses more."""
+    certain = int((shown["ratio"] - shown["half"] > 1 + bound).sum())
+    one = shown["seeds"].max() == 1
+    said = [
+        f"Beyond {100 * bound:.0f} %: {len(shown)} ({'no interval' if one else f'with the whole interval: {certain}'})"
+    ]
+    if "shape" in shown:
+        said.append(", ".join(f"{count} ({shape})" for shape, count in shown["shape"].value_counts().items()))
+    more = [int((shown[column] > shown[f"best_{column}"]).sum()) for column in ("drops", "timeouts")]
+    said.append(f"adaptive start drops nothing in {int((shown['drops'] == 0).sum())}, more than the best in {more[0]}")
+    return "; ".join(said) + f", and has more timeouts in {more[1]}."
 
 
-def first_grid(tcp: str, networks: tuple[Network, ...], why: str) -> Callable[[Results, Claim], Finding]:
+def first_grid(tcp: str, networks: tuple[Network, ...]) -> Callable[[Results, Claim], Finding]:
     """In no cell of the first grid slower by more than the threshold."""
 
     def claim_function(results: Results, claim: Claim) -> Finding:
-        return _verdict(judged(results, claim, "open", networks, tcp), claim.threshold["most"], 1.0, None, why)
+        return _verdict(judged(results, claim, "open", networks, tcp), claim.threshold)
 
     return claim_function
 
 
-def other_grid(grid: str, tcp: str, why: str) -> Callable[[Results, Claim], Finding]:
+def other_grid(grid: str, tcp: str) -> Callable[[Results, Claim], Finding]:
     """In so many cells of another grid, and nowhere by more than `all`."""
 
     def claim_function(results: Results, claim: Claim) -> Finding:
-        threshold = claim.threshold
-        found = judged(results, claim, grid, None, tcp)
-        return _verdict(found, threshold["most"], threshold.get("share", 1.0), threshold.get("all"), why)
+        return _verdict(judged(results, claim, grid, None, tcp), claim.threshold)
 
     return claim_function
 
 
 CLAIMS: dict[str, Callable[[Results, Claim], Finding]] = {
-    "open-small": first_grid("paper", NETWORKS[:1], PAPER_WHY),
-    "open-one-way": first_grid("paper", NETWORKS[1:2], PAPER_WHY),
-    "open-linux": first_grid("linux", NETWORKS[2:], FIRST_LINUX_WHY),
-    "open-second-grid": other_grid("second", "paper", UNLIKE_WHY),
-    "open-second-grid-linux": other_grid("second", "linux", LINUX_WHY),
-    "open-100MB": other_grid("large", "paper", LARGE_WHY),
-    "open-100MB-linux": other_grid("large", "linux", LARGE_LINUX_WHY),
-    "open-third-grid": other_grid("third", "paper", UNLIKE_WHY),
-    "open-third-grid-linux": other_grid("third", "linux", LINUX_WHY),
-    "open-third-100MB": other_grid("third-large", "paper", LARGE_WHY),
-    "open-third-100MB-linux": other_grid("third-large", "linux", LARGE_LINUX_WHY),
-    "open-fourth-grid": other_grid("fourth", "paper", UNLIKE_WHY),
-    "open-fourth-grid-linux": other_grid("fourth", "linux", LINUX_WHY),
-    "open-fourth-100MB": other_grid("fourth-large", "paper", LARGE_WHY),
-    "open-fourth-100MB-linux": other_grid("fourth-large", "linux", LARGE_LINUX_WHY),
+    "open-small": first_grid("paper", NETWORKS[:1]),
+    "open-one-way": first_grid("paper", NETWORKS[1:2]),
+    "open-linux": first_grid("linux", NETWORKS[2:]),
+    "open-second-grid": other_grid("second", "paper"),
+    "open-second-grid-linux": other_grid("second", "linux"),
+    "open-100MB": other_grid("large", "paper"),
+    "open-100MB-linux": other_grid("large", "linux"),
+    "open-third-grid": other_grid("third", "paper"),
+    "open-third-grid-linux": other_grid("third", "linux"),
+    "open-third-100MB": other_grid("third-large", "paper"),
+    "open-third-100MB-linux": other_grid("third-large", "linux"),
+    "open-fourth-grid": other_grid("fourth", "paper"),
+    "open-fourth-grid-linux": other_grid("fourth", "linux"),
+    "open-fourth-100MB": other_grid("fourth-large", "paper"),
+    "open-fourth-100MB-linux": other_grid("fourth-large", "linux"),
 }

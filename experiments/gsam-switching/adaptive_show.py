@@ -12,7 +12,7 @@ from pathcast.lab.experiment import Results, Table, Undecided
 from pathcast.lab.plan import Claim
 from pathcast.lab.style import BLUE, ORANGE
 
-from .adaptive import NETWORKS
+from .adaptive import NETWORKS, seeds, slower
 from .adaptive import judged as cells_of
 from .cells import SIZES, SUBFLOWS
 from .networks import SHAPES
@@ -29,13 +29,15 @@ _GRIDS = {
     "large": "open-100MB",
 }
 _TITLES = {
-    "fourth": "fourth grid",
-    "fourth-large": "fourth, 100 MB",
-    "third": "third grid",
-    "third-large": "third, 100 MB",
-    "second": "second grid",
-    "large": "second, 100 MB",
+    "fourth": "grid fourth",
+    "fourth-large": "grid fourth-large (100 MB)",
+    "third": "grid third (development)",
+    "third-large": "grid third-large (100 MB, development)",
+    "second": "grid second (development)",
+    "large": "grid large (100 MB, development)",
 }
+# what the distribution shows, in percent; what is beyond is counted at the edge
+_SHOWN = (-40, 30)
 
 
 def _cells(results: Results, claim: str, grid: str, tcp: str) -> pd.DataFrame:
@@ -56,7 +58,7 @@ def _first(results: Results, tcp: str, rtt_ms: int) -> pd.DataFrame:
 
 
 def ratio_table(results: Results) -> Table:
-    """In percent, with the best other; one row a network and size."""
+    """In percent, with the 95 % interval and the best other; one row a network and size."""
     rows = []
     for tcp, rtt_ms in NETWORKS:
         found = _first(results, tcp, rtt_ms)
@@ -64,22 +66,37 @@ def ratio_table(results: Results) -> Table:
             row = []
             for n in SUBFLOWS:
                 cell = found if found.empty else found[(found["bytes"] == size) & (found["subflows"] == n)]
-                row.append("-" if cell.empty else f"{100 * (cell.iloc[0].ratio - 1):+.1f} {cell.iloc[0].best}")
-            rows.append((f"TCP `{tcp}`, RTT {rtt_ms} ms", size, *row))
-    return ("network", "size", *(f"n = {n}" for n in SUBFLOWS)), rows
+                row.append("-" if cell.empty else _over(cell.iloc[0]))
+            judged = "-" if found.empty else seeds(found)
+            rows.append((f"TCP `{tcp}`, RTT {rtt_ms} ms", size, judged, *row))
+    return ("network", "size", "seeds", *(f"n = {n}" for n in SUBFLOWS)), rows
+
+
+def _over(cell: pd.Series) -> str:
+    """`+0.4 ± 0.1 lisa`, in percent."""
+    return f"{slower(cell.ratio, cell.half).removesuffix(' %')} {cell.best}"
 
 
 def _summary(found: pd.DataFrame) -> tuple[str, ...]:
-    ratio = found["ratio"]
+    ratio, other = found["ratio"], found["exchanged"].dropna()
+    worst = found.loc[ratio.idxmax()]
+    certain = int((ratio - found["half"] > _LIMIT).sum())
     return (
+        seeds(found),
         str(len(found)),
         f"{100 * (ratio <= _LIMIT).mean():.1f} %",
+        "-" if found["seeds"].max() == 1 else str(certain),
         str(int((ratio > 1.1).sum())),
-        *(f"{100 * (ratio.quantile(q) - 1):+.1f} %" for q in (0, 0.5, 0.95, 1)),
+        *(slower(ratio.quantile(q)) for q in (0, 0.5, 0.95)),
+        slower(worst.ratio, worst.half),
+        "-" if other.empty else f"{100 * (other <= _LIMIT).mean():.1f} %, {slower(other.max())}",
     )
 
 
-_SUMMARY = ("cells", "within 2 %", "beyond 10 %", "best", "median", "95th percentile", "worst")
+_SUMMARY = (
+    *("seeds", "cells", "within 2 %", "for certain not", "beyond 10 %", "best", "median", "95th percentile", "worst"),
+    "seeds exchanged: within 2 %, worst",
+)
 
 
 def _others(results: Results) -> Iterator[tuple[str, str, pd.DataFrame]]:
@@ -104,15 +121,15 @@ def second_table(results: Results) -> Table:
 
 
 def worst_table(results: Results) -> Table:
-    """The cells of the grids beside the first in which it is furthest behind, by more than 2 %."""
+    """The cells of the grids beside the first in which it is furthest behind, by more than 2 %; losses of both."""
     rows = []
     for grid, tcp, found in _others(results):
         for _, row in found[found["ratio"] > _LIMIT].nlargest(8, "ratio").iterrows():
             times = f"{row.ours_s:.2f}", f"{row.best_s:.2f}", row.best
-            lost = f"{row.drops:.0f} ({row.timeouts:.1f})"
-            rows.append((grid, f"`{tcp}`", row.cell, *times, f"{100 * (row.ratio - 1):+.1f} %", lost))
-    header = ("grid", "TCP", "cell", "adaptive start [s]", "best other [s]", "which", "slower by", "drops (timeouts)")
-    return header, rows
+            lost = f"{row.drops:.0f} ({row.timeouts:.1f})", f"{row.best_drops:.0f} ({row.best_timeouts:.1f})"
+            rows.append((grid, f"`{tcp}`", row.cell, f"{row.seeds}", *times, slower(row.ratio, row.half), *lost))
+    header = ("grid", "TCP", "cell", "seeds", "adaptive start [s]", "best other [s]", "which", "slower by")
+    return (*header, "drops (timeouts)", "the best's"), rows
 
 
 def heat_map(results: Results) -> Any:
@@ -142,7 +159,7 @@ def heat_map(results: Results) -> Any:
 
 
 def distribution(results: Results) -> Any:
-    """The share of cells of the grids beside the first that are no slower than so much."""
+    """The share of cells of the grids beside the first that are no slower than so much; cells outside are counted."""
     import matplotlib.pyplot as plt
 
     # small transfers above, of 100 MB below
@@ -152,18 +169,40 @@ def distribution(results: Results) -> Any:
         x = np.sort(100 * (found["ratio"].to_numpy(dtype=float) - 1))
         y = 100 * np.arange(1, len(x) + 1) / len(x)
         panels[grid].step(x, y, where="post", color=_COLOURS[tcp], label=f"TCP {tcp}")
+        _outside(panels[grid], x, tcp)
     for grid, ax in panels.items():
         for bound in (2, 10):
             ax.axvline(bound, color="#999999", lw=0.8, ls=":")
         ax.axhline(95, color="#999999", lw=0.8, ls=":")
-        ax.set_xlim(-40, 30)
-        ax.set_title(_TITLES[grid])
+        ax.set_xlim(*_SHOWN)
+        ax.set_ylim(0, 108)
+        ax.set_title(_TITLES[grid], fontsize=9)
     for ax in axes[-1]:
         ax.set_xlabel("slower than the best other [%]")
     for ax in axes[:, 0]:
         ax.set_ylabel("cells [%]")
-    axes[0, 0].legend()
+    axes[0, 0].legend(loc="center left")
     return drawn
+
+
+def _outside(ax: Any, x: np.ndarray, tcp: str) -> None:
+    """At both edges: how many cells are beyond it, and how far the furthest."""
+    row = list(_COLOURS).index(tcp)
+    for edge, beyond, marker, y in ((_SHOWN[0], x[x < _SHOWN[0]], "<", 75), (_SHOWN[1], x[x > _SHOWN[1]], ">", 60)):
+        if len(beyond):
+            y += 9 * row
+            left = edge == _SHOWN[0]
+            ax.plot([edge], [y], marker, color=_COLOURS[tcp], ms=5, clip_on=False)
+            ax.annotate(
+                f"{len(beyond)} beyond, to {beyond[0 if left else -1]:+.0f} %",
+                (edge, y),
+                (6 if left else -6, 0),
+                textcoords="offset points",
+                ha="left" if left else "right",
+                va="center",
+                fontsize=7,
+                color=_COLOURS[tcp],
+            )
 
 
 TABLES: dict[str, Callable[[Results], Table]] = {
