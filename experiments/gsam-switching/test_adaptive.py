@@ -165,11 +165,15 @@ def test_tables_and_figures(experiment, results):
     header, rows = show.TABLES["open-ratio"](results)
     assert len(rows) == 20
     assert {len(row) for row in rows} == {len(header)}
-    assert rows[0][2].endswith("lia")
+    assert rows[0][2] == "2"
+    assert rows[0][3].endswith("lia")
+    assert " ± " in rows[0][3]
     header, rows = show.TABLES["open-second"](results)
     assert {row[0] for row in rows} == {"second", "large", "third", "third-large", "fourth", "fourth-large"}
+    assert {row[3] for row in rows} == {"1"}
     header, rows = show.TABLES["open-worst"](results)
-    assert rows[0][6].endswith(" %")
+    assert rows[0][7].endswith(" %")
+    assert {len(row) for row in rows} == {len(header)}
     with style():
         for name in ("open-ratio", "open-second"):
             plt.close(show.FIGURES[name](results))
