@@ -22,6 +22,8 @@ SEEDS = {
     "large": (203, 204),
     "third": (303, 304, 305),
     "third-large": (303, 304),
+    "fourth": (403, 404, 405),
+    "fourth-large": (402, 403),
 }
 CALIBRATED, OTHER = (6, 1000, 4, 8), (3, 1000, 4, 8)
 
@@ -50,7 +52,7 @@ def _row(point):
 def _kept(point):
     if point["seed"] not in SEEDS.get(point["grid"], ()):
         return False
-    if point["grid"] in ("second", "third"):
+    if point["grid"] in ("second", "third", "fourth"):
         return point["bytes"] == "1MB"
     return point["grid"] != "calibration" or CELLS.parameters(point) in (CALIBRATED, OTHER)
 
@@ -64,6 +66,8 @@ OTHERS = {
     "open-100MB": "large",
     "open-third-grid": "third",
     "open-third-100MB": "third-large",
+    "open-fourth-grid": "fourth",
+    "open-fourth-100MB": "fourth-large",
 }
 
 
