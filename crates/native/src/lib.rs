@@ -53,6 +53,7 @@ fn parse_rate(py: Python<'_>, text: &str) -> PyResult<u64> {
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
+    module.add("SOURCE_DIGEST", env!("PATHCAST_SOURCE_DIGEST"))?;
     module.add_function(wrap_pyfunction!(scenario, module)?)?;
     module.add_function(wrap_pyfunction!(scenario_schema, module)?)?;
     module.add_function(wrap_pyfunction!(parse_bytes, module)?)?;

@@ -9,12 +9,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 
-@functools.cache
 def code() -> str:
-    """The hash of the extension's file: the simulator, the emulator and every controller, native and eBPF."""
+    """The digest of what the extension was built from: the simulator, the emulator, every controller, native and eBPF.
+
+    Not the hash of its file, which has the paths of the build in it.
+    """
     from pathcast import _native
 
-    return hashlib.sha256(Path(_native.__file__).read_bytes()).hexdigest()
+    return _native.SOURCE_DIGEST
 
 
 @functools.cache
