@@ -65,7 +65,7 @@ def _known(error: Exception) -> PathcastError:
         _discard_output()
         return PathcastError("broken-pipe", "the output was closed")
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-        _discard_output()  # else what is still buffered fails again at the end
+        _flush_output()  # the full disc may be another one
         return PathcastError("no-space", "no space left to write to", "make room, or write elsewhere")
     if os.environ.get("PATHCAST_DEBUG"):
         raise error
@@ -74,6 +74,14 @@ def _known(error: Exception) -> PathcastError:
         f"{type(error).__name__}: {error}",
         "a fault of pathcast: run it again with PATHCAST_DEBUG=1 and report what it prints",
     )
+
+
+def _flush_output() -> None:
+    """Writes what is buffered; where that fails it is thrown away, else it would fail again at the end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _discard_output()
 
 
 def _discard_output() -> None:

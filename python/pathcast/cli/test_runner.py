@@ -6,6 +6,8 @@ import errno
 import json
 import os
 import signal
+import subprocess
+import sys
 from typing import Annotated
 
 import pytest
@@ -162,14 +164,45 @@ def test_json_after_the_double_dash_is_somebody_elses(command, capsys):
     assert capsys.readouterr().out == ""
 
 
-@pytest.mark.parametrize(
-    ("error", "code"), [(BrokenPipeError(), "broken-pipe"), (OSError(errno.ENOSPC, "full"), "no-space")]
-)
-def test_output_that_cannot_be_written_is_no_fault_of_ours(command, capfd, error, code):
+def test_a_reader_that_has_gone_is_no_fault_of_ours(command, capfd, monkeypatch):
     discarded = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pathcast.cli.runner._discard_output", lambda: discarded.append(True))
-        assert command(failing(error)) == 1
+    monkeypatch.setattr("pathcast.cli.runner._discard_output", lambda: discarded.append(True))
+    assert command(failing(BrokenPipeError())) == 1
     assert discarded == [True]
     assert "fault" not in capfd.readouterr().err
     assert not output.printed
+
+
+def test_where_another_disc_is_full_standard_output_has_its_document(command, capfd):
+    def body():
+        print("said before")
+        raise OSError(errno.ENOSPC, "full")
+
+    assert command(body, "do", "--json") == 1
+    out, err = capfd.readouterr()
+    said, document = out.split("\n", 1)
+    assert (said, json.loads(document)["error"]["code"]) == ("said before", "no-space")
+    assert "no space left" in err
+
+
+FULL = """
+import errno, sys, typer
+from pathcast.cli import app, output, runner
+
+def do(json: bool = False) -> None:
+    {}
+    raise OSError(errno.ENOSPC, "full")
+
+app.app = typer.Typer()
+app.app.command()(do)
+sys.exit(runner.run(["--json"]))
+"""
+
+
+@pytest.mark.parametrize("before", ["print('said before')", "output.print_json('x', {})", ""])
+def test_standard_output_on_the_full_disc_is_said_once_and_without_a_traceback(before):
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-c", FULL.format(before)]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    said = "pathcast: no space left to write to\nhint: make room, or write elsewhere\n"
+    assert (done.returncode, done.stderr) == (1, said)

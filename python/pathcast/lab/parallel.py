@@ -32,7 +32,8 @@ def unordered(
         # workers start here, and Ctrl-C is for this process
         found = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=batch)(calls)
     try:
-        yield from found
+        for one in found:  # noqa: UP028, `yield from` would close it before our `finally`
+            yield one
     except TerminatedWorkerError:
         hint = "was there too little memory? The same command continues; give it fewer --jobs"
         raise PathcastError("worker", "a process of the run was ended from outside", hint) from None

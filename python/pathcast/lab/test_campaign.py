@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import gc
 import json
 import os
 
@@ -12,6 +14,7 @@ from pathcast.lab import worker
 from pathcast.lab.campaign import Campaign, document, load, status
 from pathcast.lab.cluster import connected
 from pathcast.lab.experiment import Experiment, Finding, Results, experiments, find
+from pathcast.lab.lines import Lines
 from pathcast.lab.rundir import RunDir
 
 PLAN = """
@@ -179,6 +182,18 @@ def test_a_run_that_was_broken_off_goes_on(toy, run, tmp_path):
     before = len(computed(toy))
     assert run()[0]["computed"] == 2
     assert len(computed(toy)) == before + 2
+
+
+def test_samples_that_cannot_be_kept_end_the_run_without_a_word_of_joblib(toy, run, monkeypatch, recwarn):
+    def full(lines, line):
+        raise OSError(errno.ENOSPC, "no space")
+
+    (toy / "plan.toml").write_text(PLAN.replace("1..3", "1..100"))
+    monkeypatch.setattr(Lines, "add", full)
+    with pytest.raises(OSError, match="no space"):
+        run(jobs=2)
+    gc.collect()  # what is left of the workers' results ends with the run
+    assert [str(one.message) for one in recwarn] == []
 
 
 def test_resume_wants_something_to_continue(toy, run, tmp_path):
