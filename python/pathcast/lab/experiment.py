@@ -9,15 +9,18 @@ show.py      TABLES = {name: function(results) -> (header, rows)}, FIGURES = {na
 from __future__ import annotations
 
 import functools
+import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pathcast.errors import usage
+from pathcast.errors import PathcastError, usage
 from pathcast.lab import version
 from pathcast.lab.plan import Claim, Plan
 
@@ -103,9 +106,26 @@ class Experiment:
         if not (self.directory / f"{name}.py").exists():
             raise usage(f"{self.name} has no {name}.py", "what an experiment owes is in docs/lab.md")
         try:
-            return import_module(f"{self._package}.{name}")
+            with self.blamed():
+                return import_module(f"{self._package}.{name}")
         except SyntaxError as error:
             raise usage(f"{self.name}: {name}.py, line {error.lineno}: {error.msg}") from None
+
+    @contextmanager
+    def blamed(self) -> Iterator[None]:
+        """What the experiment's own code raises names its file and line, since it is no fault of pathcast (exit 1)."""
+        try:
+            yield
+        except (PathcastError, Undecided, SyntaxError):
+            raise
+        except Exception as error:
+            frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).parent == self.directory]
+            if not frames or os.environ.get("PATHCAST_DEBUG"):
+                raise
+            where = f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}"
+            told = f"{self.name}: {where}: {type(error).__name__}: {error}"
+            hint = "a fault of the experiment; PATHCAST_DEBUG=1 shows how it came to it"
+            raise PathcastError("experiment", told, hint) from error
 
     @functools.cached_property
     def _package(self) -> str:
@@ -122,7 +142,9 @@ class Experiment:
         if planned != set(functions):
             odd = ", ".join(sorted(planned ^ set(functions)))
             raise usage(f"{self.name}: plan.toml and claims.py do not have the same claims: {odd}")
-        return [_judged(functions[one.id], results, one) for one in self.plan.claims if results.world in one.worlds]
+        ours = [one for one in self.plan.claims if results.world in one.worlds]
+        with self.blamed():
+            return [_judged(functions[one.id], results, one) for one in ours]
 
 
 def _judged(

@@ -6,23 +6,18 @@ README.md is the experiment's text. What stands between `<!-- lab: WORLD claims 
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from html import escape
 from pathlib import Path
 from typing import Any
 
 from pathcast.errors import usage
 from pathcast.lab.experiment import Experiment, Results, Table
+from pathcast.lab.page import page
 from pathcast.lab.rundir import RunDir
-from pathcast.lab.style import PAGE, style
+from pathcast.lab.style import style
 
 _BLOCK = re.compile(r"(<!-- lab: (\w+) (\w+)(?: ([\w-]+))? -->\n)(.*?)(<!-- end -->)", re.DOTALL)
-_IMAGE = re.compile(r'src="([^":]+\.svg)"')
-# to files beside the README, which the page does not have beside it
-_LINK = re.compile(r'<a href="(?!https?:)[^"]*">(.*?)</a>', re.DOTALL)
-_CSS = "th, td { text-align: left; vertical-align: top; padding-right: .8rem }"
 _VERDICT = {True: "holds", False: "**does not hold**", None: "undecided"}
 
 
@@ -36,9 +31,10 @@ def write(
     files = {}
     with style():
         for name, draw in figures.items():
-            files[_plot(results.world, name)] = directory.figure(name, draw(results))[0]
+            files[_plot(results.world, name)] = directory.figure(name, _drawn(experiment, draw, results))[0]
     text = _filled(experiment, results.world, _blocks(results, document, run, tables, figures))
-    return directory.text("index.html", _page(experiment, text, files))
+    html = page(experiment.plan.title, text, files, experiment.directory, _notice(results))
+    return directory.text("index.html", html)
 
 
 def renew(experiment: Experiment, results: Results, document: Mapping[str, Any], run: Mapping[str, Any]) -> list[Path]:
@@ -47,7 +43,8 @@ def renew(experiment: Experiment, results: Results, document: Mapping[str, Any],
     Raises PathcastError (exit 2) for results of a quick run: what stands there is of the whole.
     """
     if results.quick:
-        raise usage(f"--readme: these results are of a quick run; first `pathcast lab run {experiment.name}`")
+        whole = f"pathcast lab run {experiment.name} --world {results.world}"
+        raise usage("--readme: these results are of a quick run, README.md is of the whole", f"first {whole}")
     tables, figures = _shown(experiment, results)
     text = _filled(experiment, results.world, _blocks(results, document, run, tables, figures))
     plots, files = RunDir(experiment.directory / "plots"), []
@@ -55,7 +52,7 @@ def renew(experiment: Experiment, results: Results, document: Mapping[str, Any],
         for name, draw in figures.items():
             if _plot(results.world, name) not in text:
                 continue
-            svg, png = plots.figure(f"{results.world}-{name}", draw(results))
+            svg, png = plots.figure(f"{results.world}-{name}", _drawn(experiment, draw, results))
             png.unlink()
             files.append(svg)
     return [RunDir(experiment.directory).text("README.md", text), *files]
@@ -74,7 +71,23 @@ def _shown(experiment: Experiment, results: Results) -> tuple[dict[str, Table], 
         {name: make for name, make in all_of.items() if only.get(name, results.world) == results.world}
         for all_of in (show.TABLES, show.FIGURES)
     )
-    return {name: make(results) for name, make in tables.items()}, figures
+    with experiment.blamed():
+        return {name: make(results) for name, make in tables.items()}, figures
+
+
+def _drawn(experiment: Experiment, draw: Callable[[Results], Any], results: Results) -> Any:
+    with experiment.blamed():
+        return draw(results)
+
+
+def _notice(results: Results) -> str | None:
+    if not results.quick:
+        return None
+    whole = sum(1 for _ in results.plan.points(results.world))
+    return (
+        f"A quick run: tables and plots of world {results.world} are of the plan's quick subset, "
+        f"{len(results.rows):,} of {whole:,} samples, while the text is about the whole run and need not fit them."
+    )
 
 
 def _blocks(
@@ -124,22 +137,3 @@ def _filled(experiment: Experiment, world: str, blocks: Mapping[tuple[str, str |
         return f"{start}\n{blocks[kind, name]}\n{end}"
 
     return _BLOCK.sub(fill, text)
-
-
-def _page(experiment: Experiment, text: str, files: Mapping[str, Path]) -> str:
-    """The README as a page; `files` are the plots of this run, those of another world are the README's own."""
-    from markdown_it import MarkdownIt
-
-    def inline(match: re.Match[str]) -> str:
-        file = files.get(match[1], experiment.directory / match[1])
-        data = base64.b64encode(file.read_bytes()).decode()
-        return f'src="data:image/svg+xml;base64,{data}"'
-
-    body = _LINK.sub(r"\1", MarkdownIt("commonmark").enable("table").render(text))
-    body = _IMAGE.sub(inline, body)
-    body = body.replace("<table>", '<div class="scroll"><table>').replace("</table>", "</table></div>")
-    return f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>{escape(experiment.plan.title)}</title><style>{PAGE}{_CSS}</style></head><body>
-{body}</body></html>
-"""
