@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pathcast.cli.output import Json, bits, console, print_json, size
+from pathcast.cli.output import Json, as_directory, bits, console, print_json, size
 from pathcast.errors import Exit, usage
 
 WORLDS = ("emu", "sim")
@@ -18,7 +18,10 @@ WORLDS = ("emu", "sim")
 def demo(
     rounds: Annotated[int, typer.Option(help="Training rounds.")] = 24,
     seed: Annotated[int, typer.Option(help="Seed of everything that is drawn.")] = 1,
-    out: Annotated[Path | None, typer.Option(help="Directory of the results (default: out/demo-SEED…).")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", parser=as_directory, help="Directory of the results (default: out/demo-SEED…)."),
+    ] = None,
     vary_rate: Annotated[
         bool, typer.Option("--vary-rate", help="Draw the line rates too (10 to 200 Mbit/s): much harder to predict.")
     ] = False,

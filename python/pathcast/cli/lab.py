@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pathcast.cli.output import Json, console, print_json
+from pathcast.cli.output import Json, as_directory, console, print_json
 from pathcast.errors import Exit, missing, usage
 
 app = typer.Typer(help="The papers' experiments: run, judged claim by claim, reported.", no_args_is_help=True)
@@ -17,10 +18,12 @@ app = typer.Typer(help="The papers' experiments: run, judged claim by claim, rep
 _Name = Annotated[str, typer.Argument(help="An experiment, as `pathcast lab list` has it.")]
 _World = Annotated[str | None, typer.Option(help="sim or emu (default: the plan's first).", show_default=False)]
 _Experiments = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Folder of experiments (default: the checkout's).")
+    Path | None,
+    typer.Option(metavar="DIR", parser=as_directory, help="Folder of experiments (default: the checkout's)."),
 ]
 _Out = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Directory of the results (default: out/lab/NAME-WORLD).")
+    Path | None,
+    typer.Option(metavar="DIR", parser=as_directory, help="Directory of the results (default: out/lab/NAME-WORLD)."),
 ]
 _VERDICT = {True: "[green]holds[/]", False: "[red]does not hold[/]", None: "[yellow]undecided[/]"}
 
@@ -88,9 +91,9 @@ def run(
     _need()
     if world == "emu":
         _privileged()
-    directory = _directory(out, name, world)
     with ExitStack() as stack:
-        campaign = stack.enter_context(Campaign(experiment, world, quick, directory))
+        place = stack.enter_context(_place(out, name, world))
+        campaign = stack.enter_context(Campaign(experiment, world, quick, place))
         if resume:
             campaign.needed()
         left = len(campaign.todo())
@@ -108,13 +111,13 @@ def run(
             raise
         bar.close()
         results = campaign.results()
-        found = document(experiment, results, computed, directory.path)
-        campaign.write(results, found)
+        found = document(experiment, results, computed, place.path)
+        written = campaign.write(results, found)
     if json:
         print_json("lab", found)
     else:
         _told(found)
-        print(f"results: {directory.path}/results.parquet; the page: pathcast lab report {name} --world {world}")
+        print(f"results: {written}; the page: {_command('report', name, world, out, experiments)}")
     _ended(found, status(found, results))
 
 
@@ -129,30 +132,31 @@ def report(
     experiments: _Experiments = None,
     json: Json = False,
 ) -> None:
-    """Draw the last run's tables and plots, and one self-contained HTML page; nothing is computed anew."""
+    """Draw the last run's tables and plots, and one self-contained HTML page; no sample is computed anew."""
     from pathcast.lab import report as pages
-    from pathcast.lab.campaign import document, load
+    from pathcast.lab.campaign import document, last, load
 
     experiment, world = _chosen(name, world, experiments)
     _need("matplotlib", "markdown_it")
-    stored = [(out or _default(name, world)) / "results.parquet"]
-    if out is None:
-        stored.append(experiment.directory / "data" / f"{world}.parquet")
-    source = next((path for path in stored if path.exists()), None)
+    where = out or _default(name, world)
+    source = last(where, whole=readme)
+    if source is None and out is None:
+        source = next(experiment.directory.glob(f"data/{world}.parquet"), None)
     if source is None:
-        raise usage(f"there are no results in `{stored[0].parent}`", f"pathcast lab run {name} --world {world}")
+        what = "results of a whole run" if readme else "results"
+        raise usage(f"there are no {what} in `{where}`", _command("run", name, world, out, experiments))
     results, about = load(source, experiment.plan)
     if about["plan"] != experiment.plan.text:
         print("the plan has changed since these results: they are judged by what it says now", file=sys.stderr)
-    directory = _directory(out, name, world)
-    found = document(experiment, results, 0, directory.path)
-    page = pages.write(experiment, results, found, about, directory)
+    with _place(out, name, world) as place:
+        found = document(experiment, results, 0, place.path)
+        page = pages.write(experiment, results, found, about, place)
     written = pages.renew(experiment, results, found, about) if readme else []
     if json:
         print_json("lab-report", {**found, "page": str(page), "readme": [str(path) for path in written]})
         return
     _told(found)
-    print(f"the page: {page}")
+    print(f"the page{' (quick subset)' if results.quick else ''}: {page}")
     for path in written:
         print(f"renewed: {path}")
 
@@ -185,7 +189,15 @@ def _default(name: str, world: str) -> Path:
     return Path("out") / "lab" / f"{name}-{world}"
 
 
-def _directory(out: Path | None, name: str, world: str) -> Any:
+def _command(verb: str, name: str, world: str, out: Path | None, experiments: Path | None) -> str:
+    """The command that goes on from this one, with the directories that this one was given."""
+    words = ["pathcast", "lab", verb, name, "--world", world]
+    for option, path in (("--out", out), ("--experiments", experiments)):
+        words += [option, str(path)] if path is not None else []
+    return shlex.join(words)
+
+
+def _place(out: Path | None, name: str, world: str) -> Any:
     from pathcast.lab.rundir import RunDir
 
     return RunDir(out or _default(name, world))

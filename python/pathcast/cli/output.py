@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -21,6 +22,13 @@ def console(stderr: bool = False):
 
     terminal = (sys.stderr if stderr else sys.stdout).isatty()
     return Console(stderr=stderr, highlight=False, width=None if terminal else 160)
+
+
+def as_directory(text: str) -> Path:
+    """Parses an option that names a directory; an empty name, as of a variable that is not set, is refused."""
+    if not text:
+        raise typer.BadParameter("`` is no directory")
+    return Path(text)
 
 
 def print_json(schema: str, document: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pathcast.cli.output import Json, console, print_json
+from pathcast.cli.output import Json, as_directory, console, print_json
 from pathcast.errors import Exit, PathcastError, usage
 
 _EVENTS = 100_000_000_000
@@ -22,12 +22,15 @@ def sim(
         typer.Option("--set", help="KEY=VALUE over the file's, for example flow.bulk.control=lia; may be repeated."),
     ] = None,
     trace: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write windows, queues and drops over time as Parquet.")
+        Path | None,
+        typer.Option(metavar="DIR", parser=as_directory, help="Write windows, queues and drops over time as Parquet."),
     ] = None,
     trace_every: Annotated[
         str, typer.Option("--trace-every", metavar="TIME", help="Rows at most so often; 0s: at every ACK.")
     ] = "10ms",
-    plot: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw them, as SVG and PNG.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="DIR", parser=as_directory, help="Draw them, as SVG and PNG.")
+    ] = None,
     limit_events: Annotated[
         int, typer.Option("--limit-events", metavar="N", min=1, max=2**64 - 1, help="End a run after so many events.")
     ] = _EVENTS,
@@ -47,7 +50,10 @@ def sim(
         typer.Option(metavar="N", min=1, help="Processes of a sweep (default: one a processor).", show_default=False),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Directory of a sweep; an interrupted one continues there.")
+        Path | None,
+        typer.Option(
+            metavar="DIR", parser=as_directory, help="Directory of a sweep; an interrupted one continues there."
+        ),
     ] = None,
     json: Json = False,
 ) -> None:

@@ -152,7 +152,82 @@ def test_run_ends_with_verdicts_and_resumes(lab, tmp_path):
     assert [set(claim) for claim in document["claims"]] == [{"id", "text", "paper", "ours", "holds", "reason"}] * 2
     assert [claim["holds"] for claim in document["claims"]] == [True, None]
     out = tmp_path / "out" / "lab" / "small-sim"
-    assert {path.name for path in out.iterdir()} == {"samples.jsonl", "results.parquet", "run.json"}
+    assert {path.name for path in out.iterdir()} == {"samples.jsonl", "quick.parquet", "results.parquet", "run.json"}
+
+
+def test_a_quick_run_leaves_the_whole_runs_results_and_report_takes_the_last(lab, tmp_path):
+    (lab.folder / "README.md").write_text(README)
+    out = tmp_path / "out" / "lab" / "small-sim"
+    page = out / "index.html"
+    assert lab("run", "small", "--jobs", 1)[0] == 0
+    whole = (out / "results.parquet").read_bytes()
+    assert lab("report", "small")[0] == 0
+    assert "A quick run" not in page.read_text()
+    status, told, _ = lab("run", "small", "--quick", "--jobs", 1)
+    assert (status, "small-sim/quick.parquet" in told) == (0, True)
+    assert (out / "results.parquet").read_bytes() == whole
+    status, told, _ = lab("report", "small")
+    assert (status, "(quick subset)" in told) == (0, True)
+    assert '<body>\n<p class="warning"><strong>A quick run: ' in page.read_text()
+    assert "2 of 6 samples" in page.read_text()
+    # what the README says is of the whole
+    status, told, _ = lab("report", "small", "--readme")
+    assert (status, "renewed" in told) == (0, True)
+    assert "6 samples in world" in (lab.folder / "README.md").read_text()
+    assert lab("run", "small", "--jobs", 1)[0] == 0
+    assert lab("report", "small")[0] == 0
+    assert "A quick run" not in page.read_text()
+
+
+def test_hints_keep_the_directories_that_were_given(lab, tmp_path):
+    where = ("--out", "my results", "--experiments", lab.folder.parent)
+    following = f"small --world sim --out 'my results' --experiments {lab.folder.parent}"
+    _, _, err = lab("report", "small", *where)
+    assert f"hint: pathcast lab run {following}\n" in err
+    _, told, _ = lab("run", "small", "--quick", "--jobs", 1, *where)
+    assert told.endswith(f"results: my results/quick.parquet; the page: pathcast lab report {following}\n")
+    assert lab("report", "small", *where)[0] == 0
+    assert (tmp_path / "my results" / "index.html").exists()
+    _, told, _ = lab("run", "small", "--quick", "--jobs", 1)
+    assert told.endswith("the page: pathcast lab report small --world sim\n")
+
+
+def test_what_is_refused_leaves_no_directory(lab, tmp_path, monkeypatch):
+    from pathcast.lab import cluster
+
+    monkeypatch.setattr(cluster, "PATIENCE_S", 0.3)
+    for arguments, status in ((("--resume",), 2), (("--cluster", "tcp://127.0.0.1:1"), 1)):
+        assert lab("run", "small", *arguments)[0] == status
+        assert not (tmp_path / "out").exists()
+    # what was there stays
+    (tmp_path / "out").mkdir()
+    assert lab("run", "small", "--resume")[0] == 2
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "where"),
+    [
+        ("claims.py", CLAIMS.replace('means["slow"] >', 'means["slw"] >'), "claims.py, line 6: KeyError: 'slw'"),
+        ("claims.py", "import nosuch\n", "claims.py, line 1: ModuleNotFoundError: No module named 'nosuch'"),
+        ("show.py", SHOW.replace("row['time_s']", "row['times']"), "show.py, line 3: KeyError: 'times'"),
+        ("show.py", SHOW.replace('frame["time_s"]', "frme"), "show.py, line 9: AttributeError"),
+        ("samples.py", SAMPLES.replace("dict(point)", "1 / 0").replace("BAD", "9"), "samples.py, line 5: ZeroDivision"),
+    ],
+)
+def test_a_fault_of_an_experiment_names_its_file(lab, monkeypatch, file, text, where):
+    monkeypatch.delenv("PATHCAST_DEBUG", raising=False)
+    (lab.folder / file).write_text(text)
+    command = ("report" if file == "show.py" else "run", "small", "--json")
+    if file == "show.py":
+        assert lab("run", "small", "--jobs", 1)[0] == 0
+    status, out, err = lab(*command)
+    assert (status, json.loads(out)["error"]["code"]) == (1, "experiment")
+    assert f"pathcast: small: {where}" in err
+    assert "fault of the experiment" in err
+    monkeypatch.setenv("PATHCAST_DEBUG", "1")
+    with pytest.raises((KeyError, ModuleNotFoundError, AttributeError, ZeroDivisionError)):
+        lab(*command)
 
 
 def test_a_failed_sample_is_1_with_all_results(lab):
@@ -213,10 +288,14 @@ def test_report_without_a_readme_has_everything_and_names_a_changed_plan(lab, tm
     assert status == 0
     assert "the plan has changed" in err
     page = (tmp_path / "out" / "lab" / "small-sim" / "index.html").read_text()
-    for word in ("Small things", "slow is much slower", "quick subset", "<th>controller</th>", "data:image/svg"):
+    for word in ("Small things", "slow is much slower", "A quick run", "<th>controller</th>", "data:image/svg"):
         assert word in page
     status, _, err = lab("report", "small", "--readme")
-    assert (status, "quick run" in err) == (2, True)
+    assert (status, "no results of a whole run" in err) == (2, True)
+    # as quick runs wrote them before they had a file of their own
+    (tmp_path / "out/lab/small-sim/quick.parquet").rename(tmp_path / "out/lab/small-sim/results.parquet")
+    status, _, err = lab("report", "small", "--readme")
+    assert (status, "are of a quick run" in err) == (2, True)
 
 
 def test_report_of_results_that_stand_in_the_experiments_folder(lab, tmp_path):
@@ -256,6 +335,9 @@ def test_a_block_that_nothing_fills_is_refused(lab):
         (["run", "small", "--resume"], 2, "nothing is there"),
         (["run", "small", "--experiments", "elsewhere"], 2, "no experiments in `elsewhere`"),
         (["run", "small", "--out", "experiments/small/plan.toml"], 2, "--out"),
+        (["run", "small", "--out", ""], 2, "'--out': `` is no directory"),
+        (["report", "small", "--out", ""], 2, "'--out': `` is no directory"),
+        (["list", "--experiments", ""], 2, "'--experiments': `` is no directory"),
         (["list", "--experiments", "elsewhere"], 2, "--experiments DIR"),
         (["report", "small"], 2, "pathcast lab run small --world sim"),
         (["report", "nosuch"], 2, "known: small"),

@@ -25,6 +25,8 @@ SCHEMA = "pathcast.lab-sample/1"
 # columns that are ours
 _OWN = ("key", "error", "tries")
 _METADATA = b"pathcast"
+# names of results: a quick run does not take the place of a whole one
+_WHOLE, _QUICK = "results", "quick"
 
 
 @dataclass(frozen=True)
@@ -97,8 +99,8 @@ class Campaign:
             rows.append({**sample.point, **values, "error": error, "tries": line.get("tries", 1), "key": sample.key})
         return Results(rows, self.experiment.plan, self.world, self.quick)
 
-    def write(self, results: Results, document: dict[str, Any]) -> None:
-        """Writes `results.parquet`, with all metadata in it, and `run.json`."""
+    def write(self, results: Results, document: dict[str, Any]) -> Path:
+        """Writes `run.json`, and with all of its metadata `results.parquet`, of a quick run `quick.parquet`: that."""
         about = {
             "experiment": self.experiment.name,
             "world": self.world,
@@ -107,15 +109,16 @@ class Campaign:
             "plan": self.experiment.plan.text,
         }
         run = self.directory.run({**about, "result": document})
-        table = _table(results.rows)
-        self.directory.columns("results", table.replace_schema_metadata({_METADATA: run.read_bytes()}))
+        table = _table(results.rows).replace_schema_metadata({_METADATA: run.read_bytes()})
+        return self.directory.columns(_QUICK if self.quick else _WHOLE, table)
 
     def _sample(self, point: Point) -> Sample:
-        try:
-            made = self.experiment.module("samples").scenario(dict(point), self.experiment.plan.setup, self.world)
-            scenario, error = made, None
-        except PathcastError as refusal:
-            scenario, error = {"point": point}, refusal.document()["error"]
+        make, error = self.experiment.module("samples").scenario, None
+        with self.experiment.blamed():
+            try:
+                scenario = make(dict(point), self.experiment.plan.setup, self.world)
+            except PathcastError as refusal:
+                scenario, error = {"point": point}, refusal.document()["error"]
         text = json.dumps([self.world, self.experiment.code, scenario], sort_keys=True, allow_nan=False)
         return Sample(point, hashlib.sha256(text.encode()).hexdigest(), scenario, error)
 
@@ -162,6 +165,12 @@ def status(document: dict[str, Any], results: Results) -> Exit:
     if late < document["failed"]:
         return Exit.RUNTIME
     return Exit.UNTRUSTWORTHY if 10 * late > document["samples"] else Exit.OK
+
+
+def last(directory: Path, whole: bool) -> Path | None:
+    """What the last run has written there, or the last whole run."""
+    there = [path for name in ((_WHOLE,) if whole else (_WHOLE, _QUICK)) for path in directory.glob(f"{name}.parquet")]
+    return max(there, key=lambda path: path.stat().st_mtime_ns, default=None)
 
 
 def load(path: Path, plan: Plan) -> tuple[Results, dict[str, Any]]:

@@ -19,7 +19,10 @@ Line = dict[str, Any]
 
 
 class Lines:
-    """A file of results. Use it in a `with`: while it lasts nobody else can write there (`busy`)."""
+    """A file of results. Use it in a `with`: while it lasts nobody else can write there (`busy`).
+
+    If nothing is in it at the end it is removed.
+    """
 
     def __init__(self, path: Path, counts: Callable[[Line], bool], sync_s: float = 0.0) -> None:
         """`counts` says of a line that was read whether it is a result; others are as if they were not there.
@@ -30,12 +33,8 @@ class Lines:
         self.stored: dict[str, Line] = {}
 
     def __enter__(self) -> Lines:
-        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        while not self._locked():
             os.close(self._file)
-            raise PathcastError("busy", f"another run writes to {self.path.parent}", "wait for its end") from None
         self.stored = stored(self.path, self._counts)
         if self.path.stat().st_size and not self.path.read_bytes().endswith(b"\n"):
             os.write(self._file, b"\n")  # a line that was not written to its end
@@ -44,7 +43,19 @@ class Lines:
 
     def __exit__(self, *_: object) -> None:
         os.fsync(self._file)
+        if os.fstat(self._file).st_size == 0:
+            self.path.unlink()
         os.close(self._file)
+
+    def _locked(self) -> bool:
+        """Opens and locks the file; false if whoever had it before has removed it meanwhile."""
+        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._file)
+            raise PathcastError("busy", f"another run writes to {self.path.parent}", "wait for its end") from None
+        return os.fstat(self._file).st_nlink > 0
 
     def add(self, line: Line) -> None:
         """Keeps a result; with a `sync_s` of 0 it is on the disc when this returns."""

@@ -9,6 +9,7 @@ import platform
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -62,11 +63,15 @@ def clock_state() -> dict[str, Any]:
 
 
 class RunDir:
-    """One run's directory. Files are written whole, or not at all."""
+    """One run's directory. Files are written whole, or not at all.
+
+    In a `with`, what it made of the path is removed at the end if nothing was put there.
+    """
 
     def __init__(self, path: Path, option: str = "--out") -> None:
         """`option`: what names the directory on the command line, for errors."""
         self.path = path
+        self._made = [one for one in (path, *path.parents) if not os.path.exists(one)]
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -74,6 +79,14 @@ class RunDir:
         if not os.access(path, os.W_OK):
             raise usage(f"{option} `{path}`: it cannot be written to")
         self._started = time.time()
+
+    def __enter__(self) -> RunDir:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(OSError):  # there is something in it
+            for one in self._made:
+                one.rmdir()
 
     def text(self, name: str, text: str) -> Path:
         """Writes a text file."""

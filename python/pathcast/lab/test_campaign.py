@@ -11,7 +11,7 @@ import pytest
 
 from pathcast.errors import Exit, PathcastError
 from pathcast.lab import worker
-from pathcast.lab.campaign import Campaign, document, load, status
+from pathcast.lab.campaign import Campaign, document, last, load, status
 from pathcast.lab.cluster import connected
 from pathcast.lab.experiment import Experiment, Finding, Results, experiments, find
 from pathcast.lab.lines import Lines
@@ -275,6 +275,15 @@ def test_swapped_labels_make_the_claim_false(toy, run):
     (claim,) = Experiment(toy).findings(results.swapped("control", "quick", "slow"))
     assert claim["holds"] is False
     assert [row["control"] for row in results.rows].count("slow") == 3
+
+
+def test_a_quick_run_has_results_of_its_own(run, tmp_path):
+    run()
+    assert last(tmp_path / "out", whole=False) == tmp_path / "out" / "results.parquet"
+    run(quick=True)
+    assert last(tmp_path / "out", whole=False) == tmp_path / "out" / "quick.parquet"
+    assert last(tmp_path / "out", whole=True) == tmp_path / "out" / "results.parquet"
+    assert last(tmp_path, whole=False) is None
 
 
 def test_parquet_has_the_results_and_all_metadata(toy, run, tmp_path):

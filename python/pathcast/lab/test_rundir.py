@@ -79,6 +79,21 @@ def test_a_place_that_is_a_file_is_refused(tmp_path):
         assert error.value.exit == Exit.USAGE
 
 
+def test_what_was_made_for_nothing_is_removed_again(tmp_path):
+    with RunDir(tmp_path / "a" / "b"):
+        pass
+    assert list(tmp_path.iterdir()) == []
+    with RunDir(tmp_path / "a" / "b") as directory:
+        directory.text("x", "kept")
+    with RunDir(tmp_path / "a" / "c"):
+        pass
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "b", "x"]
+    (tmp_path / "empty").mkdir()
+    with RunDir(tmp_path / "empty"):
+        pass
+    assert (tmp_path / "empty").exists()
+
+
 def test_an_old_directory_is_used_again(tmp_path):
     RunDir(tmp_path).text("x", "old")
     RunDir(tmp_path).text("x", "new")
