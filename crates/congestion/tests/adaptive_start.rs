@@ -277,3 +277,18 @@ fn after_the_start_its_windows_are_lias() {
     assert_eq!(traces[0], traces[1]);
     assert!(traces[0].last() > traces[0].first());
 }
+
+#[test]
+fn rates_stay_where_a_siblings_count_of_packets_begins_anew() {
+    // 20 bits of it are published: in the middle of a train the sum of all falls by a million packets
+    let mut w = World::new("adaptive_start", &[], &[(10, 100 * MS), (10, 100 * MS)]);
+    rounds(&mut w, 2, true, 2000, 10);
+    let all = |w: &World| w.flow(0).word[1] & 0xffff_ffff;
+    let (before, mut delivered) = (all(&w), 0_u64);
+    assert!(close(before as f64, 1000.0 * 1073.741824, 0.1), "two paths of 500 packets a second: {before}");
+    while delivered < 3 << 19 {
+        delivered += u64::from(w.flow(1).cwnd);
+        rounds(&mut w, 2, true, 2000, 1);
+    }
+    assert!(all(&w) <= before * 11 / 10, "{} for {before}", all(&w));
+}
