@@ -1,1 +1,1 @@
-"""The congestion controllers from Python: those in the kernel, their floating-point oracles, the document of all."""
+"""Congestion controllers in the kernel, held and pinned, and programs that run under them."""

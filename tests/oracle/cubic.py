@@ -14,7 +14,7 @@ t without idle time, as in Linux: time from the last growth to the first packet 
 
 import math
 
-from pathcast.control.oracle.tcp import TIMEOUT, TX_START, Control, Event, whole
+from oracle.tcp import TIMEOUT, TX_START, Control, Event, whole
 
 
 class Cubic(Control):

@@ -4,7 +4,7 @@ Slow start: cwnd += acked up to ssthresh. Congestion avoidance: cwnd += acked / 
 These are the rules that every oracle inherits, see `tcp.Control`.
 """
 
-from pathcast.control.oracle.tcp import Control
+from oracle.tcp import Control
 
 
 class Reno(Control):

@@ -14,8 +14,8 @@ one packet for `climb` acked.
 
 import math
 
-from pathcast.control.oracle.imtcp import PASS, Imtcp
-from pathcast.control.oracle.tcp import DISORDER, OPEN, Event, whole
+from oracle.imtcp import PASS, Imtcp
+from oracle.tcp import DISORDER, OPEN, Event, whole
 
 GAP_MOST = 10_000.0  # us
 

@@ -4,7 +4,7 @@ alpha = cwnd_total max_p(cwnd_p / rtt_p^2) / (sum_p cwnd_p / rtt_p)^2
 per packet acked on i: cwnd_i += min(alpha / cwnd_total, 1 / cwnd_i)
 """
 
-from pathcast.control.oracle.tcp import Control
+from oracle.tcp import Control
 
 
 class Lia(Control):

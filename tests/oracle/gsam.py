@@ -7,8 +7,8 @@ After a timeout or an idle time: SS, without ST where ssthresh is known unless `
 
 import math
 
-from pathcast.control.oracle.lia import Lia
-from pathcast.control.oracle.tcp import IDLE, TIMEOUT, Event, whole
+from oracle.lia import Lia
+from oracle.tcp import IDLE, TIMEOUT, Event, whole
 
 SS, ST, CA = range(3)
 

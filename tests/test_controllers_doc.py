@@ -1,7 +1,4 @@
-"""Writes what the register says of each controller into the marked blocks of docs/controllers.md.
-
-python -m pathcast.control.document
-"""
+"""docs/controllers.md says of each controller what the register says; run as a program, this file renews it."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from pathlib import Path
 
 from pathcast import _native
 
-DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "controllers.md"
+DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "controllers.md"
 BLOCK = re.compile(r"(<!-- register: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 HOOKS = ("init", "ack", "grow", "ssthresh", "event", "send", "undo", "release")
 
@@ -41,12 +38,10 @@ def renewed(text: str) -> str:
     return BLOCK.sub(lambda match: match[1] + block(register[match[2]]) + match[3], text)
 
 
-def main() -> None:
+def test_the_document_says_what_the_register_says():
     text = DOCUMENT.read_text()
-    new = renewed(text)
-    DOCUMENT.write_text(new)
-    print("renewed" if new != text else "nothing to do")
+    assert renewed(text) == text, "run python tests/test_controllers_doc.py"
 
 
 if __name__ == "__main__":
-    main()
+    DOCUMENT.write_text(renewed(DOCUMENT.read_text()))

@@ -13,8 +13,8 @@ one packet gives d_min only.
 
 import math
 
-from pathcast.control.oracle.pairs import Pairs
-from pathcast.control.oracle.tcp import Control, Event, whole
+from oracle.pairs import Pairs
+from oracle.tcp import Control, Event, whole
 
 
 class Lp(Control):

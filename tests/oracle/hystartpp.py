@@ -8,8 +8,8 @@ An ACK counts for at most L packets. Only in the first slow start.
 
 import math
 
-from pathcast.control.oracle.lia import Lia
-from pathcast.control.oracle.tcp import RECOVERED, TIMEOUT, Event, whole
+from oracle.lia import Lia
+from oracle.tcp import RECOVERED, TIMEOUT, Event, whole
 
 
 class HyStartPP(Lia):

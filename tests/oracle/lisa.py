@@ -6,8 +6,8 @@ Then old does not grow for inflight - old packets acked.
 Ours: old gives at its next growth, not after slow start, not below 3; what others asked for is taken off first.
 """
 
-from pathcast.control.oracle.lia import Lia
-from pathcast.control.oracle.tcp import Event, whole
+from oracle.lia import Lia
+from oracle.tcp import Event, whole
 
 
 class Lisa(Lia):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathcast.control.oracle.tcp import (
+from oracle.tcp import (
     ACK,
     GROW,
     IDLE,

@@ -13,8 +13,8 @@ gamma; W is then W minRTT / rtt, and the round whose packets were sent before is
 
 import math
 
-from pathcast.control.oracle.pairs import Pairs
-from pathcast.control.oracle.tcp import Control, Event, whole
+from oracle.pairs import Pairs
+from oracle.tcp import Control, Event, whole
 
 
 class Nice(Control):

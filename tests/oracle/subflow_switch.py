@@ -4,7 +4,7 @@ GSAM.
 n is the number of subflows at each ACK; a subflow in GSAM's smooth transition stays in it.
 """
 
-from pathcast.control.oracle.gsam import Gsam
+from oracle.gsam import Gsam
 
 
 class SubflowSwitch(Gsam):

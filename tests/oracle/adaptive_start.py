@@ -11,8 +11,8 @@ takes the load that siblings leave unused.
 import math
 from typing import NamedTuple
 
-from pathcast.control.oracle.lia import Lia
-from pathcast.control.oracle.tcp import OPEN, Event, Peer, whole
+from oracle.lia import Lia
+from oracle.tcp import OPEN, Event, Peer, whole
 
 START, HOLD, AVOID = range(3)
 TICK = 64.0  # us, in which the time of joining is published

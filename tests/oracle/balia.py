@@ -6,7 +6,7 @@ per packet acked: w_r += x_r / (rtt_r (sum_p x_p)^2) (1 + a) / 2 (4 + a) / 5
 loss: w_r -= w_r / 2 min(a, 3/2), at least 1 left; what is taken is whole packets (ours). One subflow: Reno.
 """
 
-from pathcast.control.oracle.tcp import Control, whole
+from oracle.tcp import Control, whole
 
 
 class Balia(Control):

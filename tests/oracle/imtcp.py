@@ -10,7 +10,7 @@ A within `flat` of the second half's rate is a lower bound. A quarter without an
 of what was asked by more than `late`, say nothing; a loss, a timeout, silence or 1 s too much of waiting ends a train.
 """
 
-from pathcast.control.oracle.tcp import DISORDER, OPEN, RECOVERED, Control, Event
+from oracle.tcp import DISORDER, OPEN, RECOVERED, Control, Event
 
 PASS, HOLD, TRAIN, WAIT = range(4)
 RATE_MOST = 2.0**36  # bytes/s

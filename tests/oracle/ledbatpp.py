@@ -14,7 +14,7 @@ after a slowdown.
 import math
 from collections import deque
 
-from pathcast.control.oracle.tcp import RECOVERED, TIMEOUT, Control, Event
+from oracle.tcp import RECOVERED, TIMEOUT, Control, Event
 
 FIRST, AVOID, HOLD, RAMP = range(4)
 

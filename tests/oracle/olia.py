@@ -6,7 +6,7 @@ per packet acked: w_r += (w_r / rtt_r^2) / (sum_p w_p / rtt_p)^2 + alpha_r / w_r
 alpha_r = 1 / (n |collected|) in collected; -1 / (n |maxw|) in maxw if collected is not empty; else 0
 """
 
-from pathcast.control.oracle.tcp import Control, Event, whole
+from oracle.tcp import Control, Event, whole
 
 
 class Olia(Control):

@@ -9,8 +9,8 @@ has the linked growth.
 
 import math
 
-from pathcast.control.oracle.lia import Lia
-from pathcast.control.oracle.tcp import Event
+from oracle.lia import Lia
+from oracle.tcp import Event
 
 
 class Css(Lia):

@@ -6,7 +6,7 @@ one, none of several between them, takes one. Points: it acknowledges pairs.
 
 from __future__ import annotations
 
-from pathcast.control.oracle.tcp import OPEN, Event, Flow
+from oracle.tcp import OPEN, Event, Flow
 
 
 class Pairs:

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pathcast.control.oracle import tcp
-from pathcast.control.oracle.connection import Connection
-from pathcast.control.oracle.tcp import Control, Event
+from oracle import tcp
+from oracle.connection import Connection
+from oracle.tcp import Control, Event
 
 MSS = (536, 1200, 1424, 1448, 8948)
 
