@@ -108,7 +108,8 @@ def _unwrap(answer: dict) -> Any:
 def start(kind: str, config: dict, detached: bool = False) -> Daemon:
     """Starts a part and waits until it stands. Not `detached`, it ends with the process that started it."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "pathcast.daemon", kind],
+        # -P, or Python would look for modules in the current directory first, which may be anybody's
+        [sys.executable, "-I" if sys.flags.isolated else "-P", "-m", "pathcast.daemon", kind],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL if detached else None,
