@@ -21,6 +21,7 @@ name = "main"
 seed = "1..40"
 [[claim]]
 id = "core-sum"
+kind = "paper"
 text = "the sum is that of 1 to 40"
 paper = "820"
 statistic = "the sum"

@@ -206,11 +206,14 @@ def _place(out: Path | None, name: str, world: str) -> Any:
 def _told(found: dict[str, Any]) -> None:
     from rich.table import Table
 
-    table = Table("claim", "statement", "paper", "here", "verdict", "why", show_lines=True)
+    from pathcast.lab.tally import told
+
+    table = Table("claim", "whose", "statement", "paper", "here", "verdict", "why", show_lines=True)
     for one in found["claims"]:
-        verdict = _VERDICT[one["holds"]]
-        table.add_row(one["id"], one["text"], one["paper"], one["ours"], verdict, one["reason"] or "")
+        verdict = _VERDICT[one["holds"]] + (f"; not counted: {one['uncounted']}" if one["uncounted"] else "")
+        table.add_row(*(one[key] for key in ("id", "kind", "text", "paper", "ours")), verdict, one["reason"] or "")
     console().print(table)
+    print(told(found["claims"]))
 
 
 def _ended(found: dict[str, Any], status: Exit) -> None:

@@ -22,12 +22,15 @@ seed = "1..3"
 seed = 1
 [[claim]]
 id = "core-slow"
+kind = "paper"
 text = "slow is slower"
 paper = "it is"
 statistic = "difference of means"
 threshold = 0
 [[claim]]
 id = "odd"
+kind = "ours"
+uncounted = "it is odd"
 text = "a < b & c"
 paper = "-"
 statistic = "-"
@@ -138,6 +141,8 @@ def test_run_ends_with_verdicts_and_resumes(lab, tmp_path):
         "holds",
         "undecided",
         "nobody | knows",
+        "not counted: it is",
+        "The paper's: 1 of 1 hold; not counted: 1",
         "lab report small",
     ):
         assert word in out
@@ -149,7 +154,9 @@ def test_run_ends_with_verdicts_and_resumes(lab, tmp_path):
     assert document["schema"] == "pathcast.lab/1"
     assert (document["experiment"], document["world"], document["quick"]) == ("small", "sim", False)
     assert (document["samples"], document["computed"], document["failed"]) == (6, 4, 0)
-    assert [set(claim) for claim in document["claims"]] == [{"id", "text", "paper", "ours", "holds", "reason"}] * 2
+    keys = {"id", "kind", "text", "paper", "ours", "holds", "reason", "uncounted"}
+    assert [set(claim) for claim in document["claims"]] == [keys] * 2
+    assert document["tally"] == {"paper": {"claims": 1, "holds": 1, "fails": 0, "undecided": 0}}
     assert [claim["holds"] for claim in document["claims"]] == [True, None]
     out = tmp_path / "out" / "lab" / "small-sim"
     assert {path.name for path in out.iterdir()} == {"samples.jsonl", "quick.parquet", "results.parquet", "run.json"}
@@ -273,7 +280,13 @@ def test_report_renews_the_readme_and_its_plots(lab):
     assert status == 0
     assert "renewed" in out
     text = (lab.folder / "README.md").read_text()
-    for word in ("| core-slow | slow is slower |", "| slow | 3 | 6 |", "(plots/sim-scatter.svg)", "6 samples", "kept"):
+    for word in (
+        "| core-slow | paper | slow is slower |",
+        "| slow | 3 | 6 |",
+        "(plots/sim-scatter.svg)",
+        "6 samples",
+        "kept",
+    ):
         assert word in text
     assert "stale words" not in text
     assert [path.name for path in (lab.folder / "plots").iterdir()] == ["sim-scatter.svg"]

@@ -20,6 +20,7 @@ from pathcast.lab.experiment import Experiment, Results
 from pathcast.lab.lines import Lines
 from pathcast.lab.plan import Plan, Point
 from pathcast.lab.rundir import RunDir
+from pathcast.lab.tally import tally
 
 SCHEMA = "pathcast.lab-sample/1"
 # columns that are ours
@@ -146,6 +147,7 @@ class Campaign:
 def document(experiment: Experiment, results: Results, computed: int, directory: Path) -> dict[str, Any]:
     """What `lab run` and `lab report` end with."""
     errors = [row["error"] for row in results.rows if row["error"] is not None]
+    claims = experiment.findings(results)
     return {
         "experiment": experiment.name,
         "world": results.world,
@@ -155,7 +157,8 @@ def document(experiment: Experiment, results: Results, computed: int, directory:
         "computed": computed,
         "failed": len(errors),
         "errors": list(dict.fromkeys(errors))[:10],
-        "claims": experiment.findings(results),
+        "claims": claims,
+        "tally": tally(claims),
     }
 
 

@@ -156,8 +156,9 @@ def _judged(
         found = function(results, claim)
     except Undecided as reason:
         found = Finding("undecided", None, str(reason))
-    about = {"id": claim.id, "text": claim.text, "paper": claim.paper}
-    return {**about, "ours": found.ours, "holds": found.holds, "reason": found.reason}
+    about = {"id": claim.id, "kind": claim.kind[results.world], "text": claim.text, "paper": claim.paper}
+    verdict = {"ours": found.ours, "holds": found.holds, "reason": found.reason}
+    return {**about, **verdict, "uncounted": claim.uncounted}
 
 
 def experiments(directory: Path | None = None) -> dict[str, Path]:

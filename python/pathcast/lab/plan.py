@@ -19,7 +19,9 @@ SCHEMA = "pathcast.plan/1"
 WORLDS = ("sim", "emu")
 _TOP = ("schema", "title", "paper", "worlds", "setup", "grid", "claim")
 _GRID = ("name", "worlds", "over", "quick", *WORLDS)
-_CLAIM = ("id", "text", "paper", "statistic", "threshold", "seeds", "worlds")
+_CLAIM = ("id", "kind", "text", "paper", "statistic", "threshold", "seeds", "worlds", "uncounted")
+# paper: the paper says it; calibrated: it does, and something here was fitted to it; ours: it does not
+KINDS = ("paper", "calibrated", "ours")
 _RANGE = re.compile(r"(\d+)\.\.(\d+)")
 
 # the values of one sample's keys; "grid" is the grid's name
@@ -28,9 +30,11 @@ Point = dict[str, Any]
 
 @dataclass(frozen=True)
 class Claim:
-    """A finding of the paper as it is judged; it stands here before the whole run."""
+    """A finding as it is judged; it stands here before the whole run."""
 
     id: str
+    # one of KINDS by world
+    kind: Mapping[str, str]
     text: str
     # what the paper says
     paper: str
@@ -39,6 +43,8 @@ class Claim:
     threshold: Any
     seeds: tuple[int, ...]
     worlds: tuple[str, ...]
+    # why it is not counted, for example since it holds by construction; None: it is
+    uncounted: str | None = None
 
 
 @dataclass(frozen=True)
@@ -145,7 +151,21 @@ def _worlds(where: str, written: Any, allowed: tuple[str, ...]) -> tuple[str, ..
 
 
 def _claim(data: Any, worlds: tuple[str, ...]) -> Claim:
-    _known("a [[claim]]", data, _CLAIM, _CLAIM[:5])
-    where = f"claim `{data['id']}`"
+    where = f"claim `{data.get('id', '?')}`" if isinstance(data, dict) else "a [[claim]]"
+    _known(where, data, _CLAIM, _CLAIM[:6])
     seeds = tuple(one for part in _values(data.get("seeds", [])) for one in _values(part))
-    return Claim(**{**data, "seeds": seeds, "worlds": _worlds(where, data.get("worlds", worlds), worlds)})
+    own = _worlds(where, data.get("worlds", worlds), worlds)
+    if "uncounted" in data and not (isinstance(data["uncounted"], str) and data["uncounted"]):
+        raise ValueError(f"{where}: uncounted is {data['uncounted']!r}; the reason is wanted")
+    return Claim(**{**data, "kind": _kinds(where, data["kind"], own), "seeds": seeds, "worlds": own})
+
+
+def _kinds(where: str, written: Any, worlds: tuple[str, ...]) -> dict[str, str]:
+    """One kind for all worlds of the claim, or a table with one for each."""
+    kinds = written if isinstance(written, dict) else dict.fromkeys(worlds, written)
+    if set(kinds) != set(worlds):
+        raise ValueError(f"{where}: kind is for {', '.join(kinds) or 'no world'}; the claim's are {', '.join(worlds)}")
+    for kind in kinds.values():
+        if kind not in KINDS:
+            raise ValueError(f"{where}: kind is {kind!r}; allowed: {', '.join(KINDS)}")
+    return dict(kinds)

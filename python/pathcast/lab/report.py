@@ -16,6 +16,7 @@ from pathcast.lab.experiment import Experiment, Results, Table
 from pathcast.lab.page import page
 from pathcast.lab.rundir import RunDir
 from pathcast.lab.style import style
+from pathcast.lab.tally import told
 
 _BLOCK = re.compile(r"(<!-- lab: (\w+) (\w+)(?: ([\w-]+))? -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 _VERDICT = {True: "holds", False: "**does not hold**", None: "undecided"}
@@ -99,19 +100,26 @@ def _blocks(
 ) -> dict[tuple[str, str | None], str]:
     """Markdown by kind and name."""
     claims = [
-        (c["id"], c["text"], c["paper"], c["ours"], _VERDICT[c["holds"]], c["reason"] or "") for c in document["claims"]
+        (c["id"], c["kind"], c["text"], c["paper"], c["ours"], _verdict(c), c["reason"] or "")
+        for c in document["claims"]
     ]
+    header = ("claim", "whose", "statement", "paper", "here", "verdict", "why")
     about = (
         f"{document['samples']} samples in world `{results.world}`{' (the quick subset)' if results.quick else ''}, "
         f"{document['failed']} failed; pathcast {run['versions'].get('pathcast', 'of a checkout')}, "
         f"code `{run['code']}`.\n"
     )
     found: dict[tuple[str, str | None], str] = {
-        ("claims", None): markdown(("claim", "statement", "paper", "here", "verdict", "why"), claims),
+        ("claims", None): f"{told(document['claims'])}.\n\n{markdown(header, claims)}",
         ("run", None): about,
     }
     found |= {("table", name): markdown(*table) for name, table in tables.items()}
     return found | {("figure", name): f"![{name}]({_plot(results.world, name)})\n" for name in figures}
+
+
+def _verdict(claim: Mapping[str, Any]) -> str:
+    found = _VERDICT[claim["holds"]]
+    return found if claim["uncounted"] is None else f"{found} (not counted: {claim['uncounted']})"
 
 
 def _plot(world: str, name: str) -> str:

@@ -33,6 +33,7 @@ seed = "1..3"
 seed = 1
 [[claim]]
 id = "core-slow"
+kind = "paper"
 text = "slow is slower"
 paper = "it is"
 statistic = "difference of means"
@@ -125,13 +126,16 @@ def test_everything_is_computed_once_and_judged(toy, run):
     assert found["claims"] == [
         {
             "id": "core-slow",
+            "kind": "paper",
             "text": "slow is slower",
             "paper": "it is",
             "ours": "20",
             "holds": True,
             "reason": "it is 20",
+            "uncounted": None,
         }
     ]
+    assert found["tally"] == {"paper": {"claims": 1, "holds": 1, "fails": 0, "undecided": 0}}
     assert len(computed(toy)) == 6
     again, _ = run()
     assert again["computed"] == 0

@@ -33,6 +33,7 @@ x = 0.5
 
 [[claim]]
 id = "core-one"
+kind = "paper"
 text = "it is so"
 paper = "yes"
 statistic = "a mean"
@@ -76,6 +77,14 @@ def test_claims_have_their_seeds_and_worlds():
     assert claim.threshold == 0.1
 
 
+def test_a_claim_says_what_it_is_and_may_differ_by_world():
+    (claim,) = Plan.parse(PLAN).claims
+    assert (claim.kind, claim.uncounted) == ({"sim": "paper", "emu": "paper"}, None)
+    own = PLAN.replace('kind = "paper"', 'kind = { sim = "calibrated", emu = "ours" }\nuncounted = "by construction"')
+    (claim,) = Plan.parse(own).claims
+    assert (claim.kind, claim.uncounted) == ({"sim": "calibrated", "emu": "ours"}, "by construction")
+
+
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
@@ -90,6 +99,10 @@ def test_claims_have_their_seeds_and_worlds():
         ("seed = 1\n", "sed = 1\n", "sed"),
         ("quick = false", "quick = true", "not a table"),
         ('statistic = "a mean"', "", "lacks `statistic`"),
+        ('kind = "paper"\n', "", "claim `core-one` lacks `kind`"),
+        ('kind = "paper"', 'kind = "true"', "claim `core-one`: kind is 'true'; allowed: paper, calibrated, ours"),
+        ('kind = "paper"', 'kind = { sim = "paper" }', "kind is for sim; the claim's are sim, emu"),
+        ('kind = "paper"', 'kind = "paper"\nuncounted = false', "the reason is wanted"),
         ("[[claim]]", "[[clame]]", "clame"),
         ("[grid.over]\nx", "[grid.under]\nx", "under"),
         ('title = "A title"', "title =", "line 3"),
