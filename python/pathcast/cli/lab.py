@@ -65,8 +65,13 @@ def run(
     name: _Name,
     world: _World = None,
     quick: Annotated[bool, typer.Option("--quick", help="Only the plan's quick subset.")] = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Only samples with this value of a key; several of a key: any of them."),
+    ] = None,
     jobs: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Processes (default: one a processor).", show_default=False)
+        int | None,
+        typer.Option(metavar="N", min=1, help="Processes (default: one a processor, in emu one).", show_default=False),
     ] = None,
     cluster: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler, for example tcp://scheduler:8786.")
@@ -79,9 +84,8 @@ def run(
     """Run an experiment's plan, or what is left of it, and judge the paper's claims by the results."""
     from pathcast.lab.campaign import Campaign, document, status
 
+    pairs = [_pair(item) for item in only or ()]
     experiment, world = _chosen(name, world, experiments)
-    if world == "emu" and (jobs or 1) > 1:
-        raise usage(f"--jobs {jobs}: in the emulator samples run one at a time")
     if cluster is not None:
         from pathcast.lab import cluster as dask
 
@@ -93,7 +97,7 @@ def run(
         _privileged()
     with ExitStack() as stack:
         place = stack.enter_context(_place(out, name, world))
-        campaign = stack.enter_context(Campaign(experiment, world, quick, place))
+        campaign = stack.enter_context(Campaign(experiment, world, quick, place, pairs))
         if resume:
             campaign.needed()
         left = len(campaign.todo())
@@ -128,6 +132,9 @@ def report(
     readme: Annotated[
         bool, typer.Option("--readme", help="Also renew README.md and plots/ in the experiment's folder.")
     ] = False,
+    table: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Also print a table, as Markdown; `all`: every one.")
+    ] = None,
     out: _Out = None,
     experiments: _Experiments = None,
     json: Json = False,
@@ -152,10 +159,14 @@ def report(
         found = document(experiment, results, 0, place.path)
         page = pages.write(experiment, results, found, about, place)
     written = pages.renew(experiment, results, found, about) if readme else []
+    tables = pages.tables(experiment, results, table or ())
     if json:
-        print_json("lab-report", {**found, "page": str(page), "readme": [str(path) for path in written]})
+        more = {"tables": tables} if table else {}
+        print_json("lab-report", {**found, "page": str(page), "readme": [str(path) for path in written], **more})
         return
     _told(found)
+    for name, (header, *rows) in tables.items():
+        print(f"{name}\n\n{pages.markdown(header, rows)}")
     print(f"the page{' (quick subset)' if results.quick else ''}: {page}")
     for path in written:
         print(f"renewed: {path}")
@@ -169,6 +180,13 @@ def _chosen(name: str, world: str | None, experiments: Path | None) -> tuple[Any
     if world is not None and world not in known:
         raise usage(f"--world `{world}`: {name} has {', '.join(known)}")
     return experiment, world or known[0]
+
+
+def _pair(item: str) -> tuple[str, str]:
+    key, equals, value = item.partition("=")
+    if not key or not equals:
+        raise usage(f"--only `{item}` is not KEY=VALUE", "keys are those of the grids in plan.toml, for example seed=1")
+    return key, value
 
 
 def _need(*packages: str) -> None:

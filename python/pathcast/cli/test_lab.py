@@ -294,6 +294,17 @@ def test_report_renews_the_readme_and_its_plots(lab):
     assert (lab.folder / "README.md").read_text() == text
 
 
+def test_report_prints_the_tables_that_are_asked_for(lab):
+    assert lab("run", "small", "--jobs", 1)[0] == 0
+    for name in ("times", "all"):
+        status, out, _ = lab("report", "small", "--table", name)
+        assert (status, "times\n\n| controller | seed | time |\n" in out) == (0, True)
+    document = json.loads(lab("report", "small", "--table", "times", "--json")[1])
+    assert document["tables"]["times"][0] == ["controller", "seed", "time"]
+    status, _, err = lab("report", "small", "--table", "tims")
+    assert (status, "--table tims: there is no such table; allowed: all, times" in err) == (2, True)
+
+
 def test_report_without_a_readme_has_everything_and_names_a_changed_plan(lab, tmp_path):
     assert lab("run", "small", "--quick", "--jobs", 1)[0] == 0
     (lab.folder / "plan.toml").write_text(PLAN.replace("slow is slower", "slow is much slower"))
@@ -340,7 +351,8 @@ def test_a_block_that_nothing_fills_is_refused(lab):
     [
         (["run", "nosuch"], 2, "known: small"),
         (["run", "small", "--world", "host"], 2, "sim, emu"),
-        (["run", "small", "--world", "emu", "--jobs", "2"], 2, "one at a time"),
+        (["run", "small", "--only", "seed"], 2, "--only `seed` is not KEY=VALUE"),
+        (["run", "small", "--only", "sed=1"], 2, "no key `sed`; allowed: grid, "),
         (["run", "small", "--world", "emu", "--cluster", "tcp://a:1"], 2, "--cluster"),
         (["run", "small", "--jobs", "2", "--cluster", "tcp://a:1"], 2, "--jobs"),
         (["run", "small", "--cluster", "scheduler"], 2, "tcp://scheduler:8786"),

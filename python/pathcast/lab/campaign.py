@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,12 +44,18 @@ class Sample:
 class Campaign:
     """The samples of an experiment in a world, and the directory that they are kept in. Use it in a `with`."""
 
-    def __init__(self, experiment: Experiment, world: str, quick: bool, directory: RunDir) -> None:
-        """Raises PathcastError (exit 2) for a world that is not in the plan, or a plan of which nothing can run."""
+    def __init__(
+        self, experiment: Experiment, world: str, quick: bool, directory: RunDir, only: Sequence[tuple[str, str]] = ()
+    ) -> None:
+        """only: keys of points and values as text; those with one of the values of each key. What is chosen so is a
+        part of the plan, as its quick subset is.
+
+        Raises PathcastError (exit 2) for a world that is not in the plan, or a plan of which nothing can run.
+        """
         if world not in experiment.plan.worlds:
             raise usage(f"--world `{world}`: {experiment.name} has {', '.join(experiment.plan.worlds)}")
-        self.experiment, self.world, self.quick, self.directory = experiment, world, quick, directory
-        self.samples = [self._sample(point) for point in experiment.plan.points(world, quick)]
+        self.experiment, self.world, self.quick, self.directory = experiment, world, quick or bool(only), directory
+        self.samples = [self._sample(point) for point in _chosen(list(experiment.plan.points(world, quick)), only)]
         if all(sample.error for sample in self.samples):
             error = self.samples[0].error if self.samples else None
             raise usage(f"{experiment.name}: no sample can run: {error['message'] if error else 'the plan has none'}")
@@ -79,13 +86,14 @@ class Campaign:
     def run(self, jobs: int | None, cluster: str | None = None, done: Callable[[], object] | None = None) -> int:
         """Computes what is left; returns how many samples that were.
 
-        jobs: processes, None: one a processor; in `emu` it is one. cluster: address of a Dask scheduler.
+        jobs: processes, None: one a processor, in `emu` one. cluster: address of a Dask scheduler.
         """
         todo = self.todo()
-        for key, outcome in self._outcomes(todo, jobs, cluster):
-            self._lines.add({"schema": SCHEMA, "key": key, "code": self.experiment.code, **outcome})
-            if done is not None:
-                done()
+        with closing(self._outcomes(todo, jobs, cluster)) as outcomes:
+            for key, outcome in outcomes:
+                self._lines.add({"schema": SCHEMA, "key": key, "code": self.experiment.code, **outcome})
+                if done is not None:
+                    done()
         return len(todo)
 
     def results(self) -> Results:
@@ -138,10 +146,25 @@ class Campaign:
             with connected(cluster, self.experiment):
                 yield from parallel.unordered(worker.compute, calls, -1, "auto", "dask")
         elif self.world == "emu":
-            yield from (worker.compute(*call) for call in calls)
+            yield from parallel.lanes(worker.__name__, calls, min(jobs or 1, len(calls)))
         else:
             jobs = max(1, min(jobs or len(os.sched_getaffinity(0)), len(calls)))
             yield from parallel.unordered(worker.compute, calls, jobs, "auto")
+
+
+def _chosen(points: list[Point], only: Sequence[tuple[str, str]]) -> list[Point]:
+    for key in dict.fromkeys(key for key, _ in only):
+        known = dict.fromkeys(str(point[key]) for point in points if key in point)
+        wanted = [value for one, value in only if one == key]
+        if not known:
+            keys = dict.fromkeys(key for point in points for key in point)
+            raise usage(f"--only {key}={wanted[0]}: there is no key `{key}`; allowed: {', '.join(keys)}")
+        for value in wanted:
+            if value not in known:
+                told = ", ".join(list(known)[:40])
+                raise usage(f"--only {key}={value}: no sample has this `{key}`; there are: {told}")
+        points = [point for point in points if key in point and str(point[key]) in wanted]
+    return points
 
 
 def document(experiment: Experiment, results: Results, computed: int, directory: Path) -> dict[str, Any]:

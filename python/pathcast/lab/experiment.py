@@ -129,11 +129,14 @@ class Experiment:
 
     @functools.cached_property
     def _package(self) -> str:
-        name = "pathcast_experiment_" + "".join(c if c.isalnum() else "_" for c in str(self.directory))
-        if name not in sys.modules:
-            sys.modules[name] = package = ModuleType(name)
-            package.__path__ = [str(self.directory)]
-        return name
+        """The folder as a package in one of all folders beside it, of which its modules may import too."""
+        above = "pathcast_experiments_" + "".join(c if c.isalnum() else "_" for c in str(self.directory.parent))
+        own = f"{above}.{self.name.replace('-', '_')}"
+        for name, path in ((above, self.directory.parent), (own, self.directory)):
+            if name not in sys.modules:
+                sys.modules[name] = package = ModuleType(name)
+                package.__path__ = [str(path)]
+        return own
 
     def findings(self, results: Results) -> list[dict[str, Any]]:
         """Every claim of the results' world with its verdict, as the command's document has it."""

@@ -1,12 +1,17 @@
-"""Independent tasks in processes of this machine, or on a Dask cluster, through joblib."""
+"""Independent tasks in processes of this machine, or on a Dask cluster."""
 
 from __future__ import annotations
 
+import json
+import selectors
 import signal
+import subprocess
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
+from itertools import islice
 from typing import Any
 
 from pathcast.errors import PathcastError
@@ -19,10 +24,11 @@ def unordered(
     batch: int | str = 1,
     backend: str | None = None,
 ) -> Iterator[Any]:
-    """What `function` returns for each of `arguments`, in the order in which they end.
+    """What `function` returns for each of `arguments`, in the order in which they end; through joblib.
 
-    batch: calls handed over at once; "auto": as many as take about a second. backend: as joblib names it, None: local
-    processes. Raises PathcastError (`worker`) when a process is ended from outside.
+    When this ends early what runs is killed: it must have nothing to remove. batch: calls handed over at once; "auto":
+    as many as take about a second. backend: as joblib names it, None: local processes. Raises PathcastError (`worker`)
+    when a process is ended from outside.
     """
     from joblib import Parallel, delayed, parallel_config
     from joblib.externals.loky.process_executor import TerminatedWorkerError
@@ -54,3 +60,51 @@ def _uninterrupted() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, old)
+
+
+def lanes(module: str, calls: Iterable[Any], count: int) -> Iterator[Any]:
+    """What the program `python -m module` answers to each call, in the order in which they end.
+
+    `count` of these programs run side by side; a call, and an answer, is a line of JSON. When this ends early they get
+    SIGTERM, and are waited for: they remove what they have made. Raises PathcastError (`worker`) where one is gone.
+    """
+    left, started = iter(calls), []
+    try:
+        with selectors.DefaultSelector() as waiting:
+            for call in islice(left, count):
+                started.append(lane := _lane(module))
+                waiting.register(lane.stdout, selectors.EVENT_READ, lane)
+                _ask(lane, call)
+            while waiting.get_map():
+                for ready, _ in waiting.select():
+                    answer = ready.data.stdout.readline()
+                    if not answer:
+                        raise PathcastError("worker", "a process of the run was ended from outside")
+                    call = next(left, None)
+                    if call is None:
+                        waiting.unregister(ready.fileobj)
+                    else:
+                        _ask(ready.data, call)
+                    yield json.loads(answer)
+    except BaseException:
+        for lane in started:
+            lane.terminate()
+        raise
+    finally:
+        for lane in started:
+            with lane:  # closes its pipes, so that it ends, and waits
+                pass
+
+
+def _lane(module: str) -> subprocess.Popen[str]:
+    # -P: not what lies in the current directory. In a session of its own: Ctrl-C is for this process
+    command = [sys.executable, "-P", "-m", module]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, start_new_session=True)
+
+
+def _ask(lane: subprocess.Popen[str], call: Any) -> None:
+    assert lane.stdin is not None
+    with suppress(BrokenPipeError):  # it is gone, which its answer tells
+        lane.stdin.write(json.dumps(call) + "\n")
+        lane.stdin.flush()

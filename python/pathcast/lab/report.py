@@ -59,6 +59,14 @@ def renew(experiment: Experiment, results: Results, document: Mapping[str, Any],
     return [RunDir(experiment.directory).text("README.md", text), *files]
 
 
+def tables(experiment: Experiment, results: Results, names: Sequence[str]) -> dict[str, list[Sequence[str]]]:
+    """Tables by name, header first; `all` stands for every one. Raises PathcastError (exit 2) for another name."""
+    shown, _ = _shown(experiment, results)
+    if unknown := [name for name in names if name not in shown and name != "all"]:
+        raise usage(f"--table {unknown[0]}: there is no such table; allowed: all, {', '.join(shown)}")
+    return {name: [header, *rows] for name, (header, rows) in shown.items() if name in names or "all" in names}
+
+
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table as documents have it."""
     lines = [header, ["---"] * len(header), *rows]
@@ -86,7 +94,7 @@ def _notice(results: Results) -> str | None:
         return None
     whole = sum(1 for _ in results.plan.points(results.world))
     return (
-        f"A quick run: tables and plots of world {results.world} are of the plan's quick subset, "
+        f"A quick run: tables and plots of world {results.world} are of a part of the plan, "
         f"{len(results.rows):,} of {whole:,} samples, while the text is about the whole run and need not fit them."
     )
 
@@ -105,7 +113,7 @@ def _blocks(
     ]
     header = ("claim", "whose", "statement", "paper", "here", "verdict", "why")
     about = (
-        f"{document['samples']} samples in world `{results.world}`{' (the quick subset)' if results.quick else ''}, "
+        f"{document['samples']} samples in world `{results.world}`{' (a part of the plan)' if results.quick else ''}, "
         f"{document['failed']} failed; pathcast {run['versions'].get('pathcast', 'of a checkout')}, "
         f"code `{run['code']}`.\n"
     )

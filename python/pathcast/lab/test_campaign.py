@@ -6,6 +6,8 @@ import errno
 import gc
 import json
 import os
+import sys
+import time
 
 import pytest
 
@@ -95,12 +97,12 @@ def run(toy, tmp_path, monkeypatch):
     # the turns of emulated samples are its own: nothing here is an emulator
     monkeypatch.setenv("PATHCAST_RUN_DIR", str(tmp_path / "turns"))
 
-    def go(world="sim", quick=False, jobs=1, cluster=None, out="out"):
+    def go(world="sim", quick=False, jobs=1, cluster=None, out="out", only=()):
         worker._experiment.cache_clear()
         experiment = Experiment(toy)
         for name in ("samples", "claims", "more"):
-            monkeypatch.delitem(__import__("sys").modules, f"{experiment._package}.{name}", raising=False)
-        with Campaign(experiment, world, quick, RunDir(tmp_path / out)) as campaign:
+            monkeypatch.delitem(sys.modules, f"{experiment._package}.{name}", raising=False)
+        with Campaign(experiment, world, quick, RunDir(tmp_path / out), only) as campaign:
             computed = campaign.run(jobs, cluster)
             results = campaign.results()
             found = document(experiment, results, computed, tmp_path / out)
@@ -307,12 +309,79 @@ LATE = """
     return"""
 
 
-def test_in_the_emulator_samples_run_here_one_by_one_and_late_ones_are_repeated(toy, run):
+def test_a_folder_beside_the_experiments_own_is_part_of_it(toy, run):
+    other = toy.parent / "other"
+    other.mkdir()
+    (other / "values.py").write_text("from . import units\n\ndef double(x):\n    return 2 * x * units.ONE\n")
+    (other / "units.py").write_text("ONE = 1\n")
+    (toy / "more.py").write_text("from ..other.values import double\n" + MORE.replace("seed *", "double(seed) *"))
+    assert [row["time_s"] for row in run()[1].rows[:3]] == [20, 40, 60]
+    for name in [name for name in sys.modules if name.endswith((".other", ".values", ".units"))]:
+        del sys.modules[name]
+    (other / "units.py").write_text("ONE = 10\n")
+    found, results = run()
+    assert (found["computed"], results.rows[0]["time_s"]) == (6, 200)
+
+
+def test_only_some_of_the_samples_are_a_part_of_the_plan(run, tmp_path):
+    found, results = run(only=[("control", "slow"), ("seed", "1"), ("seed", "3")])
+    assert [(row["control"], row["seed"]) for row in results.rows] == [("slow", 1), ("slow", 3)]
+    assert (found["samples"], found["quick"], found["claims"][0]["holds"]) == (2, True, None)
+    assert [path.name for path in (tmp_path / "out").glob("*.parquet")] == ["quick.parquet"]
+    assert run()[0]["computed"] == 4
+    for only, words in (
+        (("contrl", "slow"), "--only contrl=slow: there is no key `contrl`; allowed: grid, control, seed"),
+        (("seed", "4"), "--only seed=4: no sample has this `seed`; there are: 1, 2, 3"),
+    ):
+        with pytest.raises(PathcastError, match=words) as error:
+            run(only=[only])
+        assert error.value.exit == 2
+
+
+def test_in_the_emulator_samples_run_one_by_one_and_late_ones_are_repeated(toy, run):
     (toy / "plan.toml").write_text(PLAN.replace('["quick", "slow"]', '"slow"').replace("1..3", "2..2"))
     (toy / "samples.py").write_text(SAMPLES.replace('\n    return {"time', LATE.format(3) + ' {"time'))
     found, results = run("emu", jobs=None)
-    assert (found["failed"], results.rows[0]["tries"], results.rows[0]["pid"]) == (0, 3, os.getpid())
+    assert (found["failed"], results.rows[0]["tries"]) == (0, 3)
     assert computed(toy) == ["slow 2 emu"] * 3
+
+
+def test_in_the_emulator_as_many_samples_as_jobs_run_at_once(toy, run):
+    (toy / "plan.toml").write_text(PLAN.replace("1..3", "1..10"))
+    apart = "    print('no answer')\n    __import__('time').sleep(0.05)\n    return {\"time"
+    (toy / "samples.py").write_text(SAMPLES.replace('    return {"time', apart))
+    for jobs, control in ((1, "quick"), (2, "slow")):
+        found, results = run("emu", jobs=jobs, only=[("control", control)])
+        assert (found["computed"], found["failed"]) == (10, 0)
+        assert len({row["pid"] for row in results.rows} - {os.getpid()}) == jobs
+
+
+def test_emulated_samples_of_a_run_that_ends_early_remove_what_they_made(toy, run):
+    made = "    made = __file__ + f'.made-{seed}'\n    open(made, 'x').close()\n    try:\n"
+    made += "        __import__('time').sleep(60 if seed > 1 else 0.5)\n    finally:\n        os.remove(made)\n"
+    (toy / "samples.py").write_text(SAMPLES.replace('    return {"time', made + '    return {"time'))
+    there = lambda: sorted(path.name for path in toy.glob("*.made-*"))  # noqa: E731
+    (toy / "plan.toml").write_text(PLAN.replace('["quick", "slow"]', '"slow"'))
+    with Campaign(Experiment(toy), "emu", False, RunDir(toy / "out")) as campaign:
+
+        def stop():
+            deadline = time.monotonic() + 60
+            while len(there()) < 2 and time.monotonic() < deadline:
+                time.sleep(0.01)
+            assert len(there()) == 2
+            raise KeyboardInterrupt
+
+        began = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            campaign.run(3, done=stop)
+        assert time.monotonic() - began < 60
+    assert there() == []
+
+
+def test_a_lane_that_is_gone_is_an_error(toy, run):
+    (toy / "samples.py").write_text(SAMPLES.replace('    return {"time', '    os._exit(1)\n    return {"time'))
+    with pytest.raises(PathcastError, match="ended from outside"):
+        run("emu", jobs=2)
 
 
 def test_late_samples_are_left_out_and_more_than_a_tenth_are_not_trustworthy(toy, run):

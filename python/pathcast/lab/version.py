@@ -28,7 +28,8 @@ def worlds() -> str:
 
 
 def imported(path: Path) -> set[Path]:
-    """A file and the neighbours that it imports (`from .name import …`), and those that they import."""
+    """A file and what it imports beside it and in folders beside its own (`from .name import …`, `from ..folder.name
+    import …`), and what those import."""
     found, left = set(), [path]
     while left:
         one = left.pop()
@@ -36,15 +37,14 @@ def imported(path: Path) -> set[Path]:
             continue
         found.add(one)
         for node in ast.walk(ast.parse(one.read_bytes())):
-            if isinstance(node, ast.ImportFrom) and node.level == 1:
-                names = [node.module.partition(".")[0]] if node.module else [alias.name for alias in node.names]
-                left += [file for name in names if (file := one.with_name(f"{name}.py")).exists()]
+            if isinstance(node, ast.ImportFrom) and node.level:
+                place = one.parents[node.level - 1].joinpath(*(node.module or "").split("."))
+                names = [place, *(place / alias.name for alias in node.names)]
+                left += [file for name in names if (file := name.with_suffix(".py")).exists()]
     return found
 
 
 def files(paths: Iterable[Path]) -> str:
     """The hash of files, their names included, in whatever order they are given."""
-    whole = hashlib.sha256()
-    for path in sorted(paths, key=lambda path: path.name):
-        whole.update(f"{path.name}\n{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
-    return whole.hexdigest()
+    lines = sorted(f"{path.name}\n{hashlib.sha256(path.read_bytes()).hexdigest()}\n" for path in paths)
+    return hashlib.sha256("".join(lines).encode()).hexdigest()

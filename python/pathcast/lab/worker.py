@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import functools
 import json
+import os
+import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -54,3 +57,19 @@ def _tried(function: Any, scenario: Any) -> tuple[dict[str, Any], int]:
                 raise
     with turn(alone=True):
         return function(scenario, "emu"), TRIES
+
+
+def main() -> None:
+    """A lane (`parallel.lanes`): arguments of `compute` on stdin, what it returns on stdout, each a line of JSON."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with os.fdopen(os.dup(1), "w") as answers:
+        os.dup2(2, 1)  # what samples print, and programs that they start, is no answer
+        try:
+            for line in sys.stdin:
+                print(json.dumps(compute(*json.loads(line))), file=answers, flush=True)
+        except KeyboardInterrupt:
+            sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()
