@@ -26,8 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from pathcast import _native, daemon
-from pathcast.lab.calm import late_share
-from pathcast.lab.rundir import machine, versions
+from pathcast.machine import late_share, machine, versions
 from pathcast.worlds.emu import PORT, Emu, Topology
 
 ROWS: list[dict[str, Any]] = []

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pathcast.lab.rundir import machine, versions
+from pathcast.machine import machine, versions
 
 ROOT = Path(__file__).resolve().parents[1]
 LOAD_A = ROOT / "tests" / "reference" / "scenarios" / "dumbbell-8.toml"

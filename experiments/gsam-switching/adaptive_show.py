@@ -10,7 +10,7 @@ import pandas as pd
 
 from pathcast.lab.experiment import Results, Table, Undecided
 from pathcast.lab.plan import Claim
-from pathcast.lab.style import BLUE, ORANGE
+from pathcast.results.style import BLUE, ORANGE
 
 from .adaptive import NETWORKS, seeds, slower
 from .adaptive import judged as cells_of

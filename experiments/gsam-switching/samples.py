@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pathcast.errors import usage
-from pathcast.lab.simulation import Limits, Scenario, simulate
+from pathcast.simulation.run import Limits, Scenario, simulate
 
 from . import emulated
 from .networks import network, topology

@@ -7,7 +7,7 @@ from typing import Any
 
 from pathcast.lab.experiment import Results, Table, Undecided
 from pathcast.lab.mean import Mean
-from pathcast.lab.style import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
+from pathcast.results.style import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 
 from . import emulated_show
 from .adaptive_show import FIGURES as OPEN_FIGURES

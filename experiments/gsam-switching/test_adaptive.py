@@ -159,7 +159,7 @@ def test_a_scenario_of_the_second_grid_says_its_network(experiment):
 def test_tables_and_figures(experiment, results):
     import matplotlib.pyplot as plt
 
-    from pathcast.lab.style import style
+    from pathcast.results.style import style
 
     show = experiment.module("adaptive_show")
     header, rows = show.TABLES["open-ratio"](results)

@@ -282,7 +282,7 @@ def test_what_is_no_sample(emulated, changes, code, words):
 def test_tables_and_figures(papers):
     import matplotlib.pyplot as plt
 
-    from pathcast.lab.style import style
+    from pathcast.results.style import style
 
     show = EXPERIMENT.module("show")
     assert set(show.ONLY) == {*show.TABLES, *show.FIGURES}

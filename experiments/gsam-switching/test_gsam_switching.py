@@ -171,7 +171,7 @@ def test_without_a_queue_the_completion_time_is_that_of_slow_start(experiment):
 def test_tables_and_figures(experiment, results):
     import matplotlib.pyplot as plt
 
-    from pathcast.lab.style import style
+    from pathcast.results.style import style
 
     show = experiment.module("show")
     header, rows = show.TABLES["sides"](results)

@@ -9,7 +9,7 @@ import numpy as np
 
 from pathcast.lab.experiment import Results, Table, Undecided
 from pathcast.lab.mean import Mean
-from pathcast.lab.style import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
+from pathcast.results.style import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 
 from .cells import (
     EVERY,

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pathcast.lab.simulation import Scenario, simulate
+from pathcast.simulation.run import Scenario, simulate
 
 from .web import count, pages
 

@@ -211,7 +211,7 @@ def test_without_samples_every_claim_is_undecided():
 def test_tables_and_figures(slides):
     import matplotlib.pyplot as plt
 
-    from pathcast.lab.style import style
+    from pathcast.results.style import style
 
     for results in (slides, Results([], EXPERIMENT.plan, "emu", True)):
         for name, make in SHOW.TABLES.items():

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr
 
-from pathcast.lab import parallel
+from pathcast import parallel
 from pathcast.lab.experiment import Results, Undecided
 from pathcast.predict import CdfMatching, MultiProbeSVR, SingleProbeSVR, fraction_within, rmse
 from pathcast.predict.evaluate import Errors

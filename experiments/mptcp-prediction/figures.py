@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pathcast.lab.experiment import Results, Undecided
-from pathcast.lab.style import BLUE, ORANGE, VERMILION
+from pathcast.results.style import BLUE, ORANGE, VERMILION
 
 from .evaluation import MULTI, judged_network, scores, shares
 

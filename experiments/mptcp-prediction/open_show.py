@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pathcast.lab.experiment import Results, Table, Undecided
-from pathcast.lab.style import BLUE, VERMILION
+from pathcast.results.style import BLUE, VERMILION
 
 from .evaluation import MULTI, SINGLE, Scores, judged_network, scores
 from .features import featured

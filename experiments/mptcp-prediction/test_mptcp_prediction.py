@@ -368,7 +368,7 @@ def test_multi_probe_learns_what_the_single_probe_cannot_know(learnt):
 def test_tables_and_figures(learnt):
     import matplotlib.pyplot as plt
 
-    from pathcast.lab.style import style
+    from pathcast.results.style import style
 
     show = EXPERIMENT.module("show")
     empty = Results([], EXPERIMENT.plan, "emu", True)

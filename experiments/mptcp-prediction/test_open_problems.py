@@ -218,7 +218,7 @@ def test_measured_bandwidth_tells_what_probes_cannot_know(learnt):
 def test_tables_and_figure(learnt):
     import matplotlib.pyplot as plt
 
-    from pathcast.lab.style import style
+    from pathcast.results.style import style
 
     for results in (learnt, Results([], EXPERIMENT.plan, "sim", True)):
         for name, make in SHOW.TABLES.items():

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pathcast.lab.experiment import Results
-from pathcast.lab.style import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
+from pathcast.results.style import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 
 from .cells import CROSS, IMPROVED, NEW, OLD, PATHLOAD, Case, some, table_5
 

@@ -309,7 +309,7 @@ def test_what_the_emulator_was_late_with_is_no_sample(monkeypatch):
 def test_tables_and_figures(paper):
     import matplotlib.pyplot as plt
 
-    from pathcast.lab.style import style
+    from pathcast.results.style import style
 
     show = EXPERIMENT.module("show")
     results, empty = (Results(rows, EXPERIMENT.plan, "sim", False) for rows in (paper, []))

@@ -148,7 +148,7 @@ def realtime() -> Check:
 
 def wakeups() -> Check:
     """Whether real-time threads wake up in time now, with the processors kept awake as the emulator keeps them."""
-    from pathcast.lab.calm import late_share
+    from pathcast.machine import late_share
 
     late = late_share(500)
     need = "an emulator that keeps its time"
@@ -199,7 +199,7 @@ def cgroup() -> Check:
 
 def clock() -> Check:
     """Whether the kernel believes its clock to be synchronised."""
-    from pathcast.lab.rundir import clock_state
+    from pathcast.machine import clock_state
 
     state = clock_state()
     need = "absolute one-way delays between hosts"

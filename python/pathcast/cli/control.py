@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from pathcast.cli.output import Json, bits, console, print_json, seconds, size
+from pathcast.cli.output import Json, console, print_json
 from pathcast.errors import PathcastError, usage
+from pathcast.units import bits, seconds, size
 
 app = typer.Typer(no_args_is_help=True, help="The congestion controllers, and those in this kernel.")
 

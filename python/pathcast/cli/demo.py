@@ -9,8 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from pathcast.cli.output import Json, as_directory, bits, console, print_json, size
+from pathcast.cli.output import Json, as_directory, console, print_json
 from pathcast.errors import Exit, usage
+from pathcast.units import bits, size
 
 WORLDS = ("emu", "sim")
 
@@ -35,7 +36,7 @@ def demo(
     """Probe two paths, learn, predict Multipath TCP transfers before they are sent, send them, compare."""
     from pathcast.lab.demo.plan import Plan
     from pathcast.lab.demo.run import run
-    from pathcast.lab.rundir import RunDir
+    from pathcast.results.rundir import RunDir
 
     if world not in WORLDS:
         raise usage(f"--world `{world}`: allowed are {', '.join(WORLDS)}")
@@ -81,7 +82,7 @@ def write(document: dict[str, Any], directory: Any) -> Path:
     """Writes everything a run owes: samples, tables, plots, the page, `run.json`; returns the page."""
     from pathcast.lab.demo import plots
     from pathcast.lab.demo.page import page
-    from pathcast.lab.style import style
+    from pathcast.results.style import style
 
     directory.samples("rounds", document["rounds"])
     directory.samples("shares", document["shares"])
@@ -108,7 +109,7 @@ def write(document: dict[str, Any], directory: Any) -> Path:
 def _summary(document: dict[str, Any]) -> None:
     from rich.table import Table
 
-    from pathcast.lab.style import LABELS
+    from pathcast.results.style import LABELS
 
     out = console()
     counted = document["counted"]

@@ -190,7 +190,7 @@ def _pair(item: str) -> tuple[str, str]:
 
 
 def _need(*packages: str) -> None:
-    from pathcast.lab.simulation import need
+    from pathcast.simulation.run import need
 
     need("joblib", "pandas", "pyarrow", *packages)
 
@@ -216,7 +216,7 @@ def _command(verb: str, name: str, world: str, out: Path | None, experiments: Pa
 
 
 def _place(out: Path | None, name: str, world: str) -> Any:
-    from pathcast.lab.rundir import RunDir
+    from pathcast.results.rundir import RunDir
 
     return RunDir(out or _default(name, world))
 

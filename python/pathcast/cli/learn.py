@@ -9,9 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from pathcast.cli.output import Json, bits, console, print_json, size
+from pathcast.cli.output import Json, console, print_json
 from pathcast.cli.target import Host, KeyFile, Paths, Set, TopologyFile, World, names, target
 from pathcast.errors import usage
+from pathcast.units import bits, size
 
 ModelFile = Annotated[
     Path | None,
@@ -50,9 +51,9 @@ def learn(
 ) -> None:
     """Measure rounds of probes and transfers, and learn to predict the transfers from the probes."""
     from pathcast import _native
-    from pathcast.lab.learning.learn import Wish, untrustworthy
-    from pathcast.lab.learning.learn import learn as run
-    from pathcast.lab.learning.model import check_packages, default_file
+    from pathcast.forecast.learn import Wish, untrustworthy
+    from pathcast.forecast.learn import learn as run
+    from pathcast.forecast.model import check_packages, default_file
 
     far = target(host, world, topology, set, key_file)
     wish = Wish(

@@ -9,10 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
-from pathcast.cli.output import Json, bits, console, print_json, print_line, seconds
-from pathcast.cli.output import size as written
+from pathcast.cli.output import Json, console, print_json, print_line
 from pathcast.cli.target import Host, KeyFile, Paths, Set, TopologyFile, World, names, target
 from pathcast.errors import usage
+from pathcast.units import bits, seconds
+from pathcast.units import size as written
 
 BOTH = "both"
 

@@ -10,8 +10,9 @@ from typing import Annotated
 
 import typer
 
-from pathcast.cli.output import Json, console, print_json, seconds
+from pathcast.cli.output import Json, console, print_json
 from pathcast.errors import PathcastError, usage
+from pathcast.units import seconds
 
 app = typer.Typer(help="Emulated networks between two namespaces, with the real kernel.", no_args_is_help=True)
 

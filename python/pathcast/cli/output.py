@@ -42,30 +42,3 @@ def print_json(schema: str, document: dict[str, Any]) -> None:
 def print_line(schema: str, document: dict[str, Any]) -> None:
     """Prints the same as one line of many, at once."""
     print(json.dumps({"schema": f"pathcast.{schema}/1", **document}, allow_nan=False), flush=True)
-
-
-def bits(value: float | None) -> str:
-    """A rate for people: `93.2 Mbit/s`."""
-    if value is None:
-        return "-"
-    for size, unit in ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")):
-        if abs(value) >= size:
-            return f"{value / size:.3g} {unit}" if abs(value) < 100 * size else f"{value / size:.0f} {unit}"
-    return f"{value:.0f} bit/s"
-
-
-def seconds(value: float | None) -> str:
-    """A time for people: `93.2 ms`."""
-    if value is None:
-        return "-"
-    if value >= 1:
-        return f"{value:.3g} s"
-    return f"{value * 1e3:.3g} ms" if value >= 1e-3 else f"{value * 1e6:.3g} µs"
-
-
-def size(value: float) -> str:
-    """A size for people: `12.8 MB`."""
-    for unit_size, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "KB")):
-        if value >= unit_size:
-            return f"{value / unit_size:.4g} {unit}"
-    return f"{value:.0f} B"

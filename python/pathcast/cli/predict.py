@@ -8,10 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from pathcast.cli.learn import ModelFile
-from pathcast.cli.output import Json, bits, console, print_json, seconds
-from pathcast.cli.output import size as written
+from pathcast.cli.output import Json, console, print_json
 from pathcast.cli.target import Host, KeyFile, Paths, Set, TopologyFile, World, names, target
 from pathcast.errors import Exit, PathcastError
+from pathcast.units import bits, seconds
+from pathcast.units import size as written
 
 
 def predict(
@@ -30,9 +31,9 @@ def predict(
 ) -> None:
     """Probe every path once, and predict throughput and duration for every choice of paths, the best first."""
     from pathcast import _native
-    from pathcast.lab.learning.model import check_packages, default_file
-    from pathcast.lab.learning.predict import predict as run
-    from pathcast.lab.learning.predict import untrustworthy
+    from pathcast.forecast.model import check_packages, default_file
+    from pathcast.forecast.predict import predict as run
+    from pathcast.forecast.predict import untrustworthy
 
     bytes = _native.parse_bytes(size)
     only = None if paths is None else names("--paths", paths)

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
-from pathcast.cli.output import bits, size
 from pathcast.errors import usage
+from pathcast.units import bits, size
 
 _BACKGROUND = "imtcp_bg"
 

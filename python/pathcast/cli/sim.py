@@ -58,7 +58,7 @@ def sim(
     json: Json = False,
 ) -> None:
     """Run a scenario in the simulator: how long each flow takes, how full the links are."""
-    from pathcast.lab.simulation import Limits, Scenario
+    from pathcast.simulation.run import Limits, Scenario
 
     limits = Limits(limit_events, _duration("--limit-time", limit_time))
     if limits.time_ns == 0:
@@ -78,7 +78,7 @@ def sim(
 
 
 def _once(scenario: Any, limits: Any, trace: Path | None, every: int, plot: Path | None, json: bool) -> None:
-    from pathcast.lab.simulation import need, simulate
+    from pathcast.simulation.run import need, simulate
 
     directories = {}
     if trace is not None:
@@ -116,24 +116,24 @@ def _stopped(what: str, stopped: str, limits: Any) -> None:
 
 
 def _directory(path: Path, option: str) -> Any:
-    from pathcast.lab.rundir import RunDir
+    from pathcast.results.rundir import RunDir
 
     return RunDir(path, option)
 
 
 def _write(scenario: Any, document: dict[str, Any], traces: Any, directories: dict[str, Any]) -> None:
     """Traces, plots, and beside each of them the `run.json` that says where they come from."""
-    from pathcast.lab import simplots
-    from pathcast.lab.style import style
+    from pathcast.results.style import style
+    from pathcast.simulation import plots
 
     if "--trace" in directories:
-        from pathcast.lab.simtrace import tables
+        from pathcast.simulation.traces import tables
 
         for name, table in tables(document, traces).items():
             directories["--trace"].columns(name, table)
     if "--plot" in directories:
         with style():
-            for name, figure in simplots.figures(document, traces):
+            for name, figure in plots.figures(document, traces):
                 directories["--plot"].figure(name, figure)
     about = {"world": "sim", "seed": document["seed"], "scenario": scenario.source, "set": dict(scenario.sets)}
     for directory in {d.path.resolve(): d for d in directories.values()}.values():
@@ -145,13 +145,13 @@ def _sweep(
 ) -> None:
     from pathcast.cli.progress import samples
     from pathcast.cli.simtables import summary
-    from pathcast.lab import sweep as lab
-    from pathcast.lab.simulation import need
+    from pathcast.simulation import sweep as grids
+    from pathcast.simulation.run import need
 
     need("joblib", "pyarrow")
-    grid = lab.Grid.parse(sweep, seeds)
+    grid = grids.Grid.parse(sweep, seeds)
     with ExitStack() as stack:
-        run = stack.enter_context(lab.Sweep(scenario, grid, limits, _directory(out, "--out")))
+        run = stack.enter_context(grids.Sweep(scenario, grid, limits, _directory(out, "--out")))
         listener = samples(stack, len(run.todo()))
         if not json:
             refused = sum(sample.error is not None for sample in run.samples)

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.table import Table
 
-from pathcast.cli.output import bits, seconds, size
+from pathcast.units import bits, seconds, size
 
 # rows of a summary on the screen; all of them are in the document and the file
 _ROWS = 60

@@ -8,7 +8,8 @@ import math
 import pytest
 
 from pathcast.cli import output
-from pathcast.cli.output import bits, console, print_json, seconds, size
+from pathcast.cli.output import console, print_json
+from pathcast.units import bits, seconds, size
 
 
 @pytest.mark.parametrize(

@@ -174,7 +174,7 @@ def test_plots_and_traces_share_a_directory(sim, mixed, tmp_path):
 def test_thin_lines_keep_their_peaks():
     import numpy as np
 
-    from pathcast.lab.simplots import thin
+    from pathcast.simulation.plots import thin
 
     x = np.arange(100_000)
     y = np.zeros(100_000)

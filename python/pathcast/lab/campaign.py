@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pathcast import parallel
 from pathcast.errors import Exit, PathcastError, usage
-from pathcast.lab import parallel, worker
+from pathcast.lab import worker
 from pathcast.lab.experiment import Experiment, Results
-from pathcast.lab.lines import Lines
 from pathcast.lab.plan import Plan, Point
-from pathcast.lab.rundir import RunDir
 from pathcast.lab.tally import tally
+from pathcast.results.lines import Lines
+from pathcast.results.rundir import RunDir
 
 SCHEMA = "pathcast.lab-sample/1"
 # columns that are ours

@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pathcast.lab.style import PAGE
+from pathcast.results.style import PAGE
 
 if TYPE_CHECKING:
     from markdown_it.token import Token

@@ -14,9 +14,9 @@ from typing import Any
 from pathcast.errors import usage
 from pathcast.lab.experiment import Experiment, Results, Table
 from pathcast.lab.page import page
-from pathcast.lab.rundir import RunDir
-from pathcast.lab.style import style
 from pathcast.lab.tally import told
+from pathcast.results.rundir import RunDir
+from pathcast.results.style import style
 
 _BLOCK = re.compile(r"(<!-- lab: (\w+) (\w+)(?: ([\w-]+))? -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 _VERDICT = {True: "holds", False: "**does not hold**", None: "undecided"}

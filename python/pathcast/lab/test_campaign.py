@@ -16,8 +16,8 @@ from pathcast.lab import worker
 from pathcast.lab.campaign import Campaign, document, last, load, status
 from pathcast.lab.cluster import connected
 from pathcast.lab.experiment import Experiment, Finding, Results, experiments, find
-from pathcast.lab.lines import Lines
-from pathcast.lab.rundir import RunDir
+from pathcast.results.lines import Lines
+from pathcast.results.rundir import RunDir
 
 PLAN = """
 schema = "pathcast.plan/1"

@@ -8,15 +8,9 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
+from pathcast.simulation.run import code
 
-def code() -> str:
-    """The digest of what the extension was built from: the simulator, the emulator, every controller, native and eBPF.
-
-    Not the hash of its file, which has the paths of the build in it.
-    """
-    from pathcast import _native
-
-    return _native.SOURCE_DIGEST
+__all__ = ["code", "files", "imported", "worlds"]
 
 
 @functools.cache

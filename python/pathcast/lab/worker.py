@@ -12,7 +12,7 @@ from typing import Any
 
 from pathcast.errors import PathcastError
 from pathcast.lab.experiment import Experiment
-from pathcast.lab.turns import turn
+from pathcast.worlds.turns import turn
 
 # in the emulator a sample whose packets were late is tried again
 TRIES = 3

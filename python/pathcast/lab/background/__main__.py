@@ -26,7 +26,7 @@ from pathcast.lab.background.cells import (
 from pathcast.lab.background.run import run
 from pathcast.lab.background.runners import RUNNERS
 from pathcast.lab.background.table import HEADER, csv_rows, markdown, rows
-from pathcast.lab.rundir import RunDir
+from pathcast.results.rundir import RunDir
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

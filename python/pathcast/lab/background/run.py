@@ -13,11 +13,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from pathcast import parallel
 from pathcast.errors import PathcastError
-from pathcast.lab import parallel
 from pathcast.lab.background.cells import ROLES, Cell, scenario, times
 from pathcast.lab.background.runners import RUNNERS, Runner
-from pathcast.lab.lines import Lines
+from pathcast.results.lines import Lines
 
 SCHEMA = "pathcast.background-run/1"
 Pair = tuple[Cell, int]

@@ -41,7 +41,7 @@ class SimRunner:
         """As the protocol says; bytes until the last ACK before each of the two times."""
         import numpy as np
 
-        from pathcast.lab.simulation import Scenario, simulate
+        from pathcast.simulation.run import Scenario, simulate
 
         report, traces = simulate(Scenario(text), trace_ns=_EVERY_NS)
         windows = traces["windows"]

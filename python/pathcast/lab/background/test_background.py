@@ -11,7 +11,7 @@ from pathcast.lab.background.cells import BACKGROUND, FOREGROUND, HALF, ROLES, C
 from pathcast.lab.background.run import finished, pair_lines
 from pathcast.lab.background.runners import SimRunner
 from pathcast.lab.background.table import markdown, rows
-from pathcast.lab.lines import stored
+from pathcast.results.lines import stored
 
 CELL = Cell("nice", 20, 100, 1.0, "reno")
 

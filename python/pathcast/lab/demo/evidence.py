@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from pathcast.cli.demo import WORLDS, make_world, write
-from pathcast.cli.output import bits
 from pathcast.lab.demo.plan import Plan
 from pathcast.lab.demo.rounds import MINIMUM_SHARE
 from pathcast.lab.demo.run import run
-from pathcast.lab.rundir import RunDir
-from pathcast.lab.style import LABELS
+from pathcast.results.rundir import RunDir
+from pathcast.results.style import LABELS
+from pathcast.units import bits
 
 NAMES = ("multi", "single", "cdf", "placebo")
 

@@ -8,8 +8,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from pathcast.cli.output import bits, size
-from pathcast.lab.style import LABELS, PAGE
+from pathcast.results.style import LABELS, PAGE
+from pathcast.units import bits, size
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[Any]], marked: int | None = None) -> str:

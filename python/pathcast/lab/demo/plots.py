@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pathcast.lab.style import BLUE, COLOURS, GREEN, LABELS, ORANGE, SKY
+from pathcast.results.style import BLUE, COLOURS, GREEN, LABELS, ORANGE, SKY
 
 
 def predictions(rounds: Sequence[Mapping[str, Any]], world: str) -> Any:

@@ -9,10 +9,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from pathcast.lab.calm import late_share
 from pathcast.lab.demo.plan import PATHS, Plan, Setting
-from pathcast.lab.turns import turn_of
+from pathcast.machine import late_share
 from pathcast.worlds.results import Transfer
+from pathcast.worlds.turns import turn_of
 
 ATTEMPTS = 3
 MINIMUM_SHARE = 0.02

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from pathcast.lab.demo.plan import PATHS, Plan
 from pathcast.lab.demo.rounds import Lanes, Round, measure, shares, truth
-from pathcast.lab.turns import turn_of
+from pathcast.worlds.turns import turn_of
 
 # more than one round in so many left out: the machine was too busy for any result to be trusted
 LEFT_OUT_LIMIT = 0.1

@@ -15,7 +15,7 @@ from pathcast.errors import PathcastError
 from pathcast.lab.demo.plan import PATHS, Plan
 from pathcast.lab.demo.rounds import Lanes, measure
 from pathcast.lab.demo.run import run
-from pathcast.lab.rundir import RunDir
+from pathcast.results.rundir import RunDir
 from pathcast.worlds.results import Transfer, Verdict
 from pathcast.worlds.test_results import report, subflow
 from pathcast.worlds.verbs import Verbs

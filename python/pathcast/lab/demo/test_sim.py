@@ -11,7 +11,7 @@ from pathcast.cli.demo import make_world, write
 from pathcast.lab.demo.plan import Plan
 from pathcast.lab.demo.run import run
 from pathcast.lab.demo.test_run import Quiet, check_directory, check_document
-from pathcast.lab.rundir import RunDir
+from pathcast.results.rundir import RunDir
 
 PLAN = Plan(seed=3, rounds=10)
 

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pathcast import parallel
 from pathcast.errors import PathcastError, usage
-from pathcast.lab import parallel
-from pathcast.lab.lines import Lines
-from pathcast.lab.rundir import RunDir
 from pathcast.lab.version import code
+from pathcast.results.lines import Lines
+from pathcast.results.rundir import RunDir
 
 Cell = TypeVar("Cell")
 # one run: the cell and the seed to what was found; `valid` says whether the emulator kept its time

@@ -11,7 +11,7 @@ from pathlib import Path
 from pathcast.errors import PathcastError, usage
 from pathcast.lab.measuring.bars import HEADER, markdown, run
 from pathcast.lab.measuring.rows import ROWS
-from pathcast.lab.rundir import RunDir
+from pathcast.results.rundir import RunDir
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -56,7 +56,7 @@ def _bars(options: argparse.Namespace) -> None:
 
 def _cases(options: argparse.Namespace) -> None:
     from pathcast.lab.measuring import cases
-    from pathcast.lab.style import style
+    from pathcast.results.style import style
 
     if options.world != "sim":
         raise usage("random cases are run in the simulator only")

@@ -15,7 +15,7 @@ from typing import Any
 
 from pathcast.errors import PathcastError
 from pathcast.lab.measuring.network import Cross, Link, toml, truth
-from pathcast.lab.style import BLUE, GREEN, PURPLE, SKY, VERMILION
+from pathcast.results.style import BLUE, GREEN, PURPLE, SKY, VERMILION
 from pathcast.worlds.measurement import Request
 
 KINDS = ("idle", "constant", "poisson", "pareto-onoff", "tcp")

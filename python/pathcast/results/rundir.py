@@ -5,61 +5,15 @@ from __future__ import annotations
 import csv
 import json
 import os
-import platform
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from pathcast.errors import usage
-
-
-def versions() -> dict[str, str]:
-    """Versions of pathcast and of what its numbers depend on."""
-    found = {"python": platform.python_version()}
-    for name in ("pathcast", "numpy", "scikit-learn", "skops", "pyarrow", "matplotlib"):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
-
-
-def machine() -> dict[str, Any]:
-    """Kernel, processors, and whether the kernel believes its clock to be synchronised."""
-    return {
-        "kernel": platform.release(),
-        "machine": platform.machine(),
-        "processors": os.cpu_count(),
-        "load": [round(x, 2) for x in os.getloadavg()],
-        "clock": clock_state(),
-    }
-
-
-def clock_state() -> dict[str, Any]:
-    """From adjtimex(2), read only."""
-    import ctypes
-
-    class Timex(ctypes.Structure):
-        _fields_ = (
-            ("modes", ctypes.c_uint),
-            ("offset", ctypes.c_long),
-            ("freq", ctypes.c_long),
-            ("maxerror", ctypes.c_long),
-            ("esterror", ctypes.c_long),
-            ("status", ctypes.c_int),
-            ("rest", ctypes.c_char * 256),
-        )
-
-    timex = Timex()
-    state = ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.byref(timex))
-    if state < 0:
-        return {"synchronised": None}
-    synchronised = not timex.status & 0x40  # STA_UNSYNC
-    return {"synchronised": synchronised, "maximum_error_s": timex.maxerror / 1e6}
+from pathcast.machine import machine, versions
 
 
 class RunDir:

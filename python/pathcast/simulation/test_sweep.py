@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from pathcast.errors import PathcastError
-from pathcast.lab import sweep
-from pathcast.lab.rundir import RunDir
-from pathcast.lab.simulation import Limits, Scenario
-from pathcast.lab.sweep import Grid, Sweep
+from pathcast.results.rundir import RunDir
+from pathcast.simulation import sweep
+from pathcast.simulation.run import Limits, Scenario
+from pathcast.simulation.sweep import Grid, Sweep
 
 SHARED = Path(__file__).parents[3] / "topologies" / "shared-bottleneck.toml"
 

@@ -6,10 +6,10 @@ from contextlib import nullcontext
 
 import pytest
 
-from pathcast.lab.learning.learn import Wish, learn
-from pathcast.lab.learning.model import Learnt
-from pathcast.lab.learning.predict import predict
-from pathcast.lab.learning.testing import Quiet
+from pathcast.forecast.learn import Wish, learn
+from pathcast.forecast.model import Learnt
+from pathcast.forecast.predict import predict
+from pathcast.forecast.testing import Quiet
 from pathcast.worlds.sim import Sim
 from pathcast.worlds.test_sim import CROSS, TWO
 from pathcast.worlds.topology import Topology

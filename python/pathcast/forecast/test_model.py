@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pathcast.errors import Exit
-from pathcast.lab.learning.model import Learnt, default_file, written
-from pathcast.lab.learning.testing import SIZE, World, go, refused
+from pathcast.forecast.model import Learnt, default_file, written
+from pathcast.forecast.testing import SIZE, World, go, refused
 from pathcast.predict.errors import ModelFileError
 
 

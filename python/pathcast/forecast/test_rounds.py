@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pathcast.lab.learning.rounds import Task, measure
-from pathcast.lab.learning.testing import SIZE, Emulated, World
+from pathcast.forecast.rounds import Task, measure
+from pathcast.forecast.testing import SIZE, Emulated, World
 
 
 def test_what_a_round_sends_and_in_which_order():

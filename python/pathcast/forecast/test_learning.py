@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pathcast.errors import Exit, PathcastError
-from pathcast.lab.learning.learn import untrustworthy
-from pathcast.lab.learning.model import Learnt
-from pathcast.lab.learning.testing import PATHS, SIZE, Emulated, Quiet, World, foretell, go, refused
+from pathcast.forecast.learn import untrustworthy
+from pathcast.forecast.model import Learnt
+from pathcast.forecast.testing import PATHS, SIZE, Emulated, Quiet, World, foretell, go, refused
 from pathcast.worlds.results import Path
 
 
@@ -151,7 +151,7 @@ def test_a_path_that_carries_nothing_is_said(file):
 
 
 def test_a_pause_is_between_rounds(file, monkeypatch):
-    from pathcast.lab.learning import learn as module
+    from pathcast.forecast import learn as module
 
     slept = []
     monkeypatch.setattr(module.time, "sleep", slept.append)

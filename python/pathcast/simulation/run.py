@@ -48,6 +48,16 @@ class Scenario:
         return Scenario(self.text, (*self.sets, *sets), self.source)
 
 
+def code() -> str:
+    """The digest of what the extension was built from: the simulator, the emulator, every controller, native and eBPF.
+
+    Not the hash of its file, which has the paths of the build in it.
+    """
+    from pathcast import _native
+
+    return _native.SOURCE_DIGEST
+
+
 def pair(option: str, item: str) -> tuple[str, str]:
     """`KEY=VALUE` as its two parts."""
     key, equals, value = item.partition("=")

@@ -5,7 +5,7 @@ import fcntl
 import pytest
 
 from pathcast.errors import PathcastError
-from pathcast.lab.lines import Lines, stored
+from pathcast.results.lines import Lines, stored
 
 
 def good(line):

@@ -18,12 +18,11 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from pathcast import parallel
 from pathcast.errors import PathcastError, usage
-from pathcast.lab import parallel
-from pathcast.lab.lines import Lines
-from pathcast.lab.rundir import RunDir
-from pathcast.lab.simulation import Limits, Scenario, pair, simulate
-from pathcast.lab.version import code
+from pathcast.results.lines import Lines
+from pathcast.results.rundir import RunDir
+from pathcast.simulation.run import Limits, Scenario, code, pair, simulate
 
 SCHEMA = "pathcast.sim-sample/1"
 # more is a slip of the fingers: a simulation takes at least some milliseconds

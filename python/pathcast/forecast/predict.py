@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from pathcast.errors import Exit, PathcastError, usage
-from pathcast.lab.learning.learn import OpenWorld, of, of_control
-from pathcast.lab.learning.model import MINIMUM_ROUNDS, Learnt, present, written
-from pathcast.lab.learning.rounds import probe
+from pathcast.forecast.learn import OpenWorld, of, of_control
+from pathcast.forecast.model import MINIMUM_ROUNDS, Learnt, present, written
+from pathcast.forecast.rounds import probe
 
 # a transfer of another size than learnt has another share of slow start: further away than this is a guess
 LARGEST_FACTOR = 2

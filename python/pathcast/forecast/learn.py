@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from pathcast.errors import Exit, PathcastError, usage
-from pathcast.lab.learning.model import MINIMUM_ROUNDS, OTHER_FILE, Learnt, Pair, present, written
-from pathcast.lab.learning.rounds import Task, empty, measure
+from pathcast.forecast.model import MINIMUM_ROUNDS, OTHER_FILE, Learnt, Pair, present, written
+from pathcast.forecast.rounds import Task, empty, measure
 from pathcast.state import run_dir
 
 # more than one round in so many left out: what is left is not to be trusted

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pathcast.lab.simtrace import INFINITE
-from pathcast.lab.simulation import Traces
-from pathcast.lab.style import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
+from pathcast.results.style import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
+from pathcast.simulation.run import Traces
+from pathcast.simulation.traces import INFINITE
 
 # one a subflow, of which a flow has at most eight
 _COLOURS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, "#000000", "#999999")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pathcast.lab.learning.testing import World, go
+from pathcast.forecast.testing import World, go
 
 
 @pytest.fixture(autouse=True)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pathcast.errors import Exit, PathcastError
-from pathcast.lab.turns import turn_of
 from pathcast.worlds.results import Transfer, Verdict
+from pathcast.worlds.turns import turn_of
 
 ATTEMPTS = 3
 

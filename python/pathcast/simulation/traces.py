@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pathcast.lab.simulation import Traces
+from pathcast.simulation.run import Traces
 
 # most subflows of a flow
 _SUBFLOWS = 8

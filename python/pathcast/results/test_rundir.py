@@ -8,7 +8,8 @@ import json
 import pytest
 
 from pathcast.errors import Exit, PathcastError
-from pathcast.lab.rundir import RunDir, clock_state, machine, versions
+from pathcast.machine import clock_state, machine, versions
+from pathcast.results.rundir import RunDir
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ def test_samples_keep_nested_values(directory):
 
 
 def test_a_figure_as_svg_and_png_the_same_every_time(directory):
-    from pathcast.lab.style import style
+    from pathcast.results.style import style
 
     def draw():
         import matplotlib.pyplot as plt

@@ -8,8 +8,8 @@ from contextlib import contextmanager, nullcontext
 import pytest
 
 from pathcast.errors import Exit, PathcastError
-from pathcast.lab.learning.learn import Wish, learn
-from pathcast.lab.learning.predict import predict
+from pathcast.forecast.learn import Wish, learn
+from pathcast.forecast.predict import predict
 from pathcast.worlds.results import Path, Transfer, Verdict
 from pathcast.worlds.test_results import report, subflow
 from pathcast.worlds.verbs import Verbs

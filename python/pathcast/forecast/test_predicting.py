@@ -7,9 +7,9 @@ from contextlib import nullcontext
 import pytest
 
 from pathcast.errors import Exit
-from pathcast.lab.learning.model import Learnt, present, written
-from pathcast.lab.learning.predict import untrustworthy as outcome
-from pathcast.lab.learning.testing import PATHS, SIZE, Emulated, World, foretell, go, refused
+from pathcast.forecast.model import Learnt, present, written
+from pathcast.forecast.predict import untrustworthy as outcome
+from pathcast.forecast.testing import PATHS, SIZE, Emulated, World, foretell, go, refused
 from pathcast.worlds.results import Path
 
 
