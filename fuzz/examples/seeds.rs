@@ -5,10 +5,10 @@ use std::path::Path;
 use std::{env, fs};
 
 use pathcast_base::{Bytes, Nanos};
-use pathcast_probe::estimate::Budget;
-use pathcast_probe::measure::forge::{self, Forge};
-use pathcast_probe::session::{Key, forge as session};
-use pathcast_probe::stamp::{ErrorEstimate, Mode, StampKey, TestPacket};
+use pathcast_estimate::Budget;
+use pathcast_measure::forge::{self, Forge};
+use pathcast_session::{Key, forge as session};
+use pathcast_measure::stamp::{ErrorEstimate, Mode, StampKey, TestPacket};
 
 /// Times as [`pathcast_fuzz::script::Script::time`] reads them: about 4 µs, 1 ms, 33 ms, 1 s, 4 s.
 const US: u8 = 40;

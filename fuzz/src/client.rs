@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 
 use pathcast_base::{Bytes, Nanos};
-use pathcast_probe::estimate::Budget;
-use pathcast_probe::machine::{Action, Batch, Event, Machine};
-use pathcast_probe::measure::forge::{self, Forge, Said};
-use pathcast_probe::measure::{Client, Direction, MethodName, Request};
-use pathcast_probe::session::{Entropy, Key};
+use pathcast_estimate::Budget;
+use pathcast_measure::machine::{Action, Batch, Event, Machine};
+use pathcast_measure::forge::{self, Forge, Said};
+use pathcast_measure::{Client, Direction, MethodName, Request};
+use pathcast_session::{Entropy, Key};
 
 use crate::script::Script;
 

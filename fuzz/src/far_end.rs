@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 
 use pathcast_base::{Bytes, Nanos, Rate};
-use pathcast_probe::estimate::Budget;
-use pathcast_probe::machine::Batch;
-use pathcast_probe::measure::forge::{self, Forge};
-use pathcast_probe::measure::{Address, ClockState, FarAction, FarEnd, FarEvent, MeasureLimits};
-use pathcast_probe::session::{Entropy, Key, KeyRing};
+use pathcast_estimate::Budget;
+use pathcast_measure::machine::Batch;
+use pathcast_measure::forge::{self, Forge};
+use pathcast_measure::{Address, ClockState, FarAction, FarEnd, FarEvent, MeasureLimits};
+use pathcast_session::{Entropy, Key, KeyRing};
 
 use crate::script::Script;
 

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use pathcast_base::Nanos;
-use pathcast_probe::machine::{Action, Batch, Event, Machine};
-use pathcast_probe::stamp::{
+use pathcast_measure::machine::{Action, Batch, Event, Machine};
+use pathcast_measure::stamp::{
     Format, Mode, ReflectedPacket, Reflector, ReflectorClock, Request, Sender, SenderOptions, StampKey, TestPacket,
 };
 

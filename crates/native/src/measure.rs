@@ -3,13 +3,13 @@
 use std::net::{IpAddr, SocketAddr};
 
 use pathcast_base::{Bytes, Exit, Nanos, Stream};
+use pathcast_estimate::Budget;
+use pathcast_measure::machine::Progress;
+use pathcast_measure::stamp::SenderOptions;
+use pathcast_measure::{ClockState, Direction, MethodName};
 use pathcast_net::udp::{DriveOptions, stamp_measure};
 use pathcast_net::{Key, PathAddr};
-use pathcast_probe::estimate::Budget;
-use pathcast_probe::machine::Progress;
-use pathcast_probe::measure::{self, ClockState, Direction, MethodName};
-use pathcast_probe::session::Entropy;
-use pathcast_probe::stamp::SenderOptions;
+use pathcast_session::Entropy;
 use pyo3::prelude::*;
 use serde::Deserialize;
 use serde_json::Value;
@@ -34,13 +34,13 @@ pub struct Request {
 
 impl Request {
     /// The client's machine; `clock` is what is known of this host's.
-    pub fn machine(&self, key: Key, clock: ClockState, entropy: Entropy) -> Result<measure::Client, Failed> {
+    pub fn machine(&self, key: Key, clock: ClockState, entropy: Entropy) -> Result<pathcast_measure::Client, Failed> {
         let direction = |word: &String| {
             let known = [Direction::Out, Direction::In].into_iter().find(|direction| direction.word() == word);
             known.ok_or_else(|| Failed::usage(format!("direction `{word}`: allowed are out, in")))
         };
         let directions = self.directions.iter().map(direction).collect::<Result<_, _>>()?;
-        let method = self.method.parse().map_err(|e: measure::NoSuchMethod| Failed::usage(e.to_string()))?;
+        let method = self.method.parse().map_err(|e: pathcast_measure::NoSuchMethod| Failed::usage(e.to_string()))?;
         // the default method chooses itself within wide bounds; the others end by themselves
         let (bytes, time) = if method == MethodName::Ride { (20_000_000, 30.0) } else { (50_000_000, 120.0) };
         let budget = Budget {
@@ -49,8 +49,9 @@ impl Request {
         };
         let sparing = self.bytes.is_none() || self.time_s.is_none();
         let (paths, dscp, at_once, seed) = (self.paths.len(), self.dscp, self.at_once, self.seed);
-        let request = measure::Request { key, paths, directions, method, budget, sparing, dscp, at_once, clock, seed };
-        Ok(measure::Client::new(request, entropy))
+        let request =
+            pathcast_measure::Request { key, paths, directions, method, budget, sparing, dscp, at_once, clock, seed };
+        Ok(pathcast_measure::Client::new(request, entropy))
     }
 
     /// What a simulated session takes for the system's generator.

@@ -6,10 +6,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use std::sync::{Arc, Mutex};
 
+use pathcast_measure::{FarEnd, MeasureLimits};
 use pathcast_net::udp::{FarAddress, FarOptions, FarServer, ReflectOptions, SessionClock, StampReflector};
 use pathcast_net::{Key, Limits, ServerConfig, ServerEvent, entropy};
-use pathcast_probe::measure::{FarEnd, MeasureLimits};
-use pathcast_probe::session::KeyRing;
+use pathcast_session::KeyRing;
 use pyo3::prelude::*;
 use serde::Deserialize;
 

@@ -6,10 +6,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use pathcast_base::{Exit, Fault, Nanos};
+use pathcast_measure::{ClockState, FarEnd, Lone, MeasureLimits};
 use pathcast_net::{Key, PathAddr};
-use pathcast_probe::measure::{ClockState, FarEnd, Lone, MeasureLimits};
-use pathcast_probe::session::KeyRing;
 use pathcast_scenario::{End, MAX_SUBFLOWS, addresses};
+use pathcast_session::KeyRing;
 use pathcast_sim::{FlowReport, Options};
 use pyo3::prelude::*;
 use serde_json::{Value, json};

@@ -11,10 +11,10 @@
 mod netns;
 
 use pathcast_base::{Nanos, Rate};
+use pathcast_measure::machine::{Action, Event, Machine, Train};
+use pathcast_measure::{FarAction, FarEvent};
 use pathcast_net::PathAddr;
 use pathcast_net::udp::{DriveOptions, Far, FarAddress, FarOptions, FarServer, SessionClock, drive};
-use pathcast_probe::machine::{Action, Event, Machine, Train};
-use pathcast_probe::measure::{FarAction, FarEvent};
 
 const SIZE: u16 = 1500;
 const PORT: u16 = 5275;

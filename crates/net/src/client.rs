@@ -7,9 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use pathcast_probe::session::{
-    ClientControl, ClientTransfer, ControlStatus, Denial, Key, Rejection, SessionKeys, Welcome,
-};
+use pathcast_session::{ClientControl, ClientTransfer, ControlStatus, Denial, Key, Rejection, SessionKeys, Welcome};
 use socket2::Socket;
 
 use crate::connect::{check, connect};

@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use pathcast_base::{Exit, Fault};
-use pathcast_probe::session::{Denial, KeyError, Rejection, SessionError};
+use pathcast_session::{Denial, KeyError, Rejection, SessionError};
 
 /// Why a verb failed.
 #[derive(Debug, thiserror::Error)]

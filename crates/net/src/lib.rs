@@ -2,7 +2,7 @@
 //! MPTCP transfer over all or chosen paths; with bytes, RTT, window and retransmissions of every subflow.
 //!
 //! Every socket comes from a [`SocketMaker`], so that the same code runs on a host and inside network namespaces. Blocking
-//! calls with deadlines, no runtime. The protocol itself is `pathcast_probe::session`.
+//! calls with deadlines, no runtime. The protocol itself is `pathcast_session`.
 
 mod client;
 mod connect;
@@ -36,4 +36,4 @@ pub use report::{PathManagerKind, Progress, SubflowReport, TransferReport};
 pub use server::{EventCallback, Server, ServerConfig, ServerEvent};
 pub use transfer::TransferOptions;
 
-pub use pathcast_probe::session::{Counters, DEFAULT_PORT, Key, KeyError, Limits, Note};
+pub use pathcast_session::{Counters, DEFAULT_PORT, Key, KeyError, Limits, Note};

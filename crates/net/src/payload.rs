@@ -4,7 +4,7 @@ use std::io;
 use std::sync::OnceLock;
 
 use pathcast_base::Stream;
-use pathcast_probe::session::Entropy;
+use pathcast_session::Entropy;
 
 use crate::error::NetError;
 

@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use pathcast_base::Nanos;
-use pathcast_probe::session::{Announcement, Counters, Entropy, Key, KeyRing, Limits, Note, Service};
+use pathcast_session::{Announcement, Counters, Entropy, Key, KeyRing, Limits, Note, Service};
 use socket2::Socket;
 
 use crate::error::NetError;

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pathcast_probe::session::{ClientTransfer, Receipt, TransferStatus};
+use pathcast_session::{ClientTransfer, Receipt, TransferStatus};
 use socket2::Socket;
 
 use crate::client::Client;

@@ -20,7 +20,7 @@
 //! ```
 //!
 //! # Measurements
-//! The hosts of a [`World`] carry the machines of `pathcast_probe::machine`, which measure over the scenario's paths beside
+//! The hosts of a [`World`] carry the machines of `pathcast_measure::machine`, which measure over the scenario's paths beside
 //! cross traffic and transfers. A machine sees its host's [`Clock`] only, which `[host.client]` and `[host.server]` of the
 //! scenario set wrong, and gets its packets in the batches that they ask for. A clock without offset shows
 //! [`Clock::EPOCH`] at the start. Payloads are filled with zeros, and a packet's IP header has 20 bytes, or 40 on a path of
@@ -28,7 +28,7 @@
 //!
 //! ```
 //! use pathcast_base::Nanos;
-//! use pathcast_probe::machine::{Action, Event, Machine, Reply};
+//! use pathcast_measure::machine::{Action, Event, Machine, Reply};
 //! use pathcast_scenario::Scenario;
 //! use pathcast_sim::{Options, World};
 //!

@@ -1,4 +1,4 @@
-//! The driver of the machines that hosts carry: it keeps the rules of `pathcast_probe::machine` in simulated time.
+//! The driver of the machines that hosts carry: it keeps the rules of `pathcast_measure::machine` in simulated time.
 //!
 //! A session is a machine on each host. Their packets go through the network as all others do. Machines know their host's
 //! clock only; the engine's plans are in true time. A plan that is due says merely that somebody must look again, so a
@@ -9,7 +9,7 @@ mod payload;
 mod world;
 
 use pathcast_base::Nanos;
-use pathcast_probe::machine::{Action, Batch, Event, Machine, Progress, Reply, Train};
+use pathcast_measure::machine::{Action, Batch, Event, Machine, Progress, Reply, Train};
 use pathcast_scenario::{End, MAX_PATHS};
 
 use crate::network::host;

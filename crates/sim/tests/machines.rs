@@ -3,7 +3,7 @@
 mod scripted;
 
 use pathcast_base::{Bytes, Fault, Nanos, Rate};
-use pathcast_probe::machine::{Action, Batch, Event, Machine, Progress, Train};
+use pathcast_measure::machine::{Action, Batch, Event, Machine, Progress, Train};
 use pathcast_scenario::{End, Scenario};
 use pathcast_sim::{MachineError, Options, SessionReport, World};
 use scripted::{Log, Scripted, Seen};

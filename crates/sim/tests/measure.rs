@@ -1,10 +1,10 @@
 //! Whole measurements in the simulator: both ends' machines, their datagrams and clocks, over links with cross traffic.
 
 use pathcast_base::{Bytes, Nanos};
-use pathcast_probe::estimate::Budget;
-use pathcast_probe::measure::{Client, ClockState, FarEnd, Lone, MeasureLimits, Request};
-use pathcast_probe::session::{Entropy, Key, KeyRing};
+use pathcast_estimate::Budget;
+use pathcast_measure::{Client, ClockState, FarEnd, Lone, MeasureLimits, Request};
 use pathcast_scenario::Scenario;
+use pathcast_session::{Entropy, Key, KeyRing};
 use pathcast_sim::{Options, SessionReport, World};
 use serde_json::Value;
 

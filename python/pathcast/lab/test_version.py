@@ -1,4 +1,4 @@
-"""What stands for the code in a sample's key: the sources, not where they stand. The digest itself: crates/sources."""
+"""What stands for the code in a sample's key: the sources, not where they stand. Digest: crates/native/digest.rs."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::time::{Duration, Instant};
 
 use pathcast_base::Nanos;
-use pathcast_probe::session::Connection;
+use pathcast_session::Connection;
 use socket2::Socket;
 
 use super::Shared;

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::io;
 
 use pathcast_base::Nanos;
-use pathcast_probe::machine::{Batch, Train};
+use pathcast_measure::machine::{Batch, Train};
 
 use super::clock::SessionClock;
 use super::flights::Flights;

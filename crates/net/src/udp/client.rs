@@ -1,12 +1,12 @@
 //! The client's end on real sockets: carries a measurement's machine over its paths, by the rules of
-//! [`pathcast_probe::machine`].
+//! [`pathcast_measure::machine`].
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use pathcast_base::Nanos;
-use pathcast_probe::machine::{Action, Event, Machine, Progress, Reply, Train};
+use pathcast_measure::machine::{Action, Event, Machine, Progress, Reply, Train};
 
 use super::carrier::{Carrier, Heard, Tally};
 use super::clock::SessionClock;

@@ -5,7 +5,7 @@
 use std::mem::MaybeUninit;
 
 use pathcast_base::Nanos;
-use pathcast_probe::measure::ClockState;
+use pathcast_measure::ClockState;
 use sha2::{Digest, Sha256};
 
 /// Readings from which the best is taken.

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use pathcast_base::Nanos;
-use pathcast_probe::machine::{Reply, Train};
-use pathcast_probe::measure::{Address, FarAction, FarEnd, FarEvent};
+use pathcast_measure::machine::{Reply, Train};
+use pathcast_measure::{Address, FarAction, FarEnd, FarEvent};
 
 use super::carrier::{Carrier, Heard, Tally};
 use super::client::check;

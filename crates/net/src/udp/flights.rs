@@ -1,7 +1,7 @@
 //! Trains that are being sent, several at once: which packet is next and when.
 
 use pathcast_base::Nanos;
-use pathcast_probe::machine::Train;
+use pathcast_measure::machine::Train;
 
 use super::socket::Target;
 

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
 use pathcast_base::Nanos;
-use pathcast_probe::machine::Batch;
+use pathcast_measure::machine::Batch;
 
 use super::receive::Arrival;
 

@@ -1,5 +1,5 @@
 //! Measuring over UDP: sockets whose packets the kernel stamps, the client's end that carries a
-//! [`Machine`](pathcast_probe::machine::Machine), the far end for many clients, and STAMP.
+//! [`Machine`](pathcast_measure::machine::Machine), the far end for many clients, and STAMP.
 //!
 //! Sizes count IP bytes, stamps are of a [`SessionClock`].
 

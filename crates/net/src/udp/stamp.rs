@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use pathcast_base::Nanos;
-use pathcast_probe::stamp::{Format, Mode, Reflector, ReflectorClock, Request, Sender, SenderOptions, StampReport};
+use pathcast_measure::stamp::{Format, Mode, Reflector, ReflectorClock, Request, Sender, SenderOptions, StampReport};
 
 use super::client::{DriveOptions, drive};
 use super::clock::SessionClock;
@@ -28,7 +28,7 @@ const LOOK: Nanos = Nanos::secs(1);
 /// How a reflector is to run.
 #[derive(Clone, Debug)]
 pub struct ReflectOptions {
-    /// Where to listen; the standard's port is [`pathcast_probe::stamp::STAMP_PORT`], which needs a privilege. Port 0: the
+    /// Where to listen; the standard's port is [`pathcast_measure::stamp::STAMP_PORT`], which needs a privilege. Port 0: the
     /// system chooses one, the same for all.
     pub listen: Vec<SocketAddr>,
     /// Whom it answers: everyone, or those with the key.

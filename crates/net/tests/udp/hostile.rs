@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use std::{env, thread};
 
 use pathcast_base::{Bytes, Nanos, Stream};
+use pathcast_estimate::Budget;
+use pathcast_measure::forge::{Forge, KINDS};
+use pathcast_measure::machine::{Action, Event, Machine, Progress};
+use pathcast_measure::{Client, Direction, FarEnd, MeasureCounters, MeasureLimits, Request};
 use pathcast_net::udp::{DriveOptions, Driven, FarAddress, FarOptions, FarServer, SessionClock, drive};
 use pathcast_net::{Key, PathAddr, SocketMaker};
-use pathcast_probe::estimate::Budget;
-use pathcast_probe::machine::{Action, Event, Machine, Progress};
-use pathcast_probe::measure::forge::{Forge, KINDS};
-use pathcast_probe::measure::{Client, Direction, FarEnd, MeasureCounters, MeasureLimits, Request};
-use pathcast_probe::session::{Entropy, KeyRing};
+use pathcast_session::{Entropy, KeyRing};
 use serde_json::Value;
 
 use super::common::netns::{Net, sweep};

@@ -1,9 +1,9 @@
 //! Machines and far ends to test with.
 
 use pathcast_base::Nanos;
+use pathcast_measure::machine::{Action, Batch, Event, Machine, Reply, Train};
+use pathcast_measure::{FarAction, FarEvent};
 use pathcast_net::udp::{Far, FarAddress};
-use pathcast_probe::machine::{Action, Batch, Event, Machine, Reply, Train};
-use pathcast_probe::measure::{FarAction, FarEvent};
 
 /// What a machine was told.
 #[derive(Clone, Debug, PartialEq, Eq)]

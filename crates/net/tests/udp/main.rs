@@ -16,9 +16,9 @@ use std::sync::Arc;
 
 use machines::{Echo, Script};
 use pathcast_base::Nanos;
+use pathcast_measure::machine::Train;
 use pathcast_net::udp::{DriveOptions, Driven, Far, FarOptions, FarServer, SessionClock, drive};
 use pathcast_net::{HostSockets, PathAddr, SocketMaker};
-use pathcast_probe::machine::Train;
 
 fn host() -> Arc<dyn SocketMaker> {
     Arc::new(HostSockets)

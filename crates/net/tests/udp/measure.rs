@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use pathcast_base::{Bytes, Nanos};
+use pathcast_estimate::Budget;
+use pathcast_measure::{Client, FarEnd, MeasureLimits, Request};
 use pathcast_net::udp::{DriveOptions, Driven, FarAddress, FarOptions, FarServer, SessionClock, drive};
 use pathcast_net::{PathAddr, SocketMaker};
-use pathcast_probe::estimate::Budget;
-use pathcast_probe::measure::{Client, FarEnd, MeasureLimits, Request};
-use pathcast_probe::session::{Entropy, Key, KeyRing};
+use pathcast_session::{Entropy, Key, KeyRing};
 use serde_json::Value;
 
 use super::common::netns::{Net, sweep};

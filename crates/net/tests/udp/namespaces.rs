@@ -1,8 +1,8 @@
 //! Two hosts with two paths between them. Needs root; skipped with a reason otherwise.
 
 use pathcast_base::Nanos;
+use pathcast_measure::machine::Train;
 use pathcast_net::PathAddr;
-use pathcast_probe::machine::Train;
 
 use super::common::netns::{Net, sweep};
 use super::machines::{Echo, Script};

@@ -4,8 +4,8 @@ use std::net::UdpSocket;
 use std::time::Duration;
 
 use pathcast_base::{Fault, Nanos, Stream};
+use pathcast_measure::stamp::{Mode, SenderOptions, StampKey, StampReport};
 use pathcast_net::udp::{ReflectOptions, StampReflector, stamp_measure};
-use pathcast_probe::stamp::{Mode, SenderOptions, StampKey, StampReport};
 
 use super::{at, host, plain};
 

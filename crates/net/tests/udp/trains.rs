@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use pathcast_base::{Exit, Fault, Nanos};
+use pathcast_measure::machine::{Action, Event, Machine, Progress, Train};
 use pathcast_net::NetError;
 use pathcast_net::udp::{DriveOptions, drive};
-use pathcast_probe::machine::{Action, Event, Machine, Progress, Train};
 
 use super::machines::{Echo, Script, Seen};
 use super::{answer, echoes, host, path, plain, port, run, serve};

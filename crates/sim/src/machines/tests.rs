@@ -1,7 +1,7 @@
 //! That places of payloads are used again.
 
 use pathcast_base::Nanos;
-use pathcast_probe::machine::{Action, Event, Machine, Train};
+use pathcast_measure::machine::{Action, Event, Machine, Train};
 use pathcast_scenario::Scenario;
 
 use crate::run::{Options, World};

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use pathcast_base::Nanos;
-use pathcast_probe::machine::{Event, Machine, Progress};
+use pathcast_measure::machine::{Event, Machine, Progress};
 use pathcast_scenario::End;
 
 use super::{Carried, Carrier, MachineError};

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use pathcast_base::Nanos;
-use pathcast_probe::machine::{Action, Batch, Event, Machine, Reply};
+use pathcast_measure::machine::{Action, Batch, Event, Machine, Reply};
 
 /// What a machine saw, on its own clock.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,0 +1,237 @@
+//! Estimators of a path: one-way delay, available bandwidth A and bottleneck capacity C. Pure: stamps in, plans and
+//! estimates out; no clock, no socket, no wire format.
+//!
+//! A [`Method`] is asked what to do next, and told what became of its trains when the far end's report has come. Whoever
+//! carries it (a session's machine, the bench in `tests/estimate`) sends the trains, and joins the sender's stamps with the
+//! receiver's. The two clocks need not agree in origin, and may run at different speeds.
+//!
+//! | file | estimates | source |
+//! |---|---|---|
+//! | [`clock`] | offset and skew of two clocks | NTP's four stamps; Zhang, Liu and Xia, INFOCOM 2002 |
+//! | [`delay`] | one-way delay, RTT over size, the wait for an answer | PathTester, its open problem 2 |
+//! | [`capacity`] | C from short trains | CapProbe, Kapoor et al., SIGCOMM 2004 |
+//! | [`clusters`] | C from pairs of several sizes | PathTester, section 2 |
+//! | [`ride`] | A by keeping a short queue in front of the bottleneck; the default | this project |
+//! | [`replay`] | A by replaying a FIFO queue under each train | this project |
+//! | [`pathtester`], [`pathtester_old`] | A, as the paper improved it, and as it was before | PathTester |
+//! | [`slops`] | A as a range, by fleets of streams | Jain and Dovrolis, Pathload, PAM 2002 |
+
+mod batch;
+pub mod capacity;
+pub mod clock;
+pub mod clusters;
+pub mod delay;
+mod dispersion;
+pub mod pathtester;
+pub mod pathtester_old;
+pub mod replay;
+pub mod ride;
+pub mod series;
+pub mod slops;
+pub mod stat;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+mod turns;
+
+pub use batch::Batch;
+use pathcast_base::{Bytes, Nanos};
+
+/// IP bytes of a probe that is to be large, and passes tunnels unfragmented: the paper's 1400 octets.
+pub const LARGE: u16 = 1400;
+
+/// What became of one packet of a train.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// IP bytes.
+    pub size: u16,
+    /// When it left, by the sender's clock [ns].
+    pub sent: Nanos,
+    /// When it arrived, by the receiver's clock [ns]; none: lost.
+    pub received: Option<Nanos>,
+    /// Its place among the packets that the receiving host handed over together.
+    pub batch: Batch,
+}
+
+impl Seen {
+    /// Arrival less departure [ns], the offset of the clocks included: only differences mean something.
+    pub fn delay(&self) -> Option<i64> {
+        self.received.map(|at| at.0 as i64 - self.sent.0 as i64)
+    }
+
+    /// The same if the stamp of the arrival is this packet's own: in a batch only the last one's is.
+    pub fn own_delay(&self) -> Option<i64> {
+        self.delay().filter(|_| self.batch.is_last())
+    }
+}
+
+/// What became of a train: all of its packets that left, in the order in which they left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrainSeen {
+    /// The plan's number.
+    pub id: u64,
+    /// At least one packet.
+    pub packets: Vec<Seen>,
+}
+
+/// A train to be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Its number, from 0.
+    pub id: u64,
+    /// Not before this time of the sender's clock [ns].
+    pub at: Nanos,
+    /// From the start of each packet to the start of the next one [ns]; zero: back to back. One less than packets.
+    pub gaps: Vec<Nanos>,
+    /// IP bytes of each packet.
+    pub size: u16,
+}
+
+impl Plan {
+    /// `count` packets (at least one), `gap` seconds apart, each at its own time rounded to the nanosecond.
+    pub fn even(id: u64, at: Nanos, count: usize, gap: f64, size: u16) -> Plan {
+        let start = |i: usize| Nanos::from_secs_f64(gap * i as f64);
+        Plan { id, at, gaps: (1..count).map(|i| start(i) - start(i - 1)).collect(), size }
+    }
+
+    /// Packets.
+    pub fn count(&self) -> usize {
+        self.gaps.len() + 1
+    }
+
+    /// From the first packet's start to the last one's [ns].
+    pub fn duration(&self) -> Nanos {
+        Nanos(self.gaps.iter().map(|gap| gap.0).sum())
+    }
+
+    /// IP bytes of all packets.
+    pub fn bytes(&self) -> u64 {
+        self.count() as u64 * u64::from(self.size)
+    }
+}
+
+/// What a method wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Send this; then ask again at once.
+    Send(Plan),
+    /// Ask again when a report has come, or at this time, whichever is first.
+    Wait(Nanos),
+    /// It has ended; the estimate is final.
+    Done,
+}
+
+/// What a method may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// IP bytes of all trains.
+    pub bytes: Bytes,
+    /// From the first question to the last report; a report that is late is not waited for.
+    pub time: Nanos,
+}
+
+/// What measuring a path of some capacity should cost: capacity [bit/s], bytes, time [s]. Between them both go evenly in
+/// logarithms.
+const SENSIBLE: [(f64, f64, f64); 4] = [(100e3, 135e3, 17.0), (5e6, 930e3, 2.4), (100e6, 4e6, 0.6), (1e9, 10e6, 0.6)];
+
+/// And it lasts at least so many times as long as a report takes.
+const REPORTS: u64 = 8;
+
+impl Budget {
+    /// No more of either than `other` has.
+    pub fn min(self, other: Budget) -> Budget {
+        Budget { bytes: self.bytes.min(other.bytes), time: self.time.min(other.time) }
+    }
+
+    /// What is enough for a path of this capacity [bit/s] whose reports take `lag`, and not a burden for it.
+    pub fn sensible(capacity: f64, lag: Nanos) -> Budget {
+        let last = SENSIBLE.len() - 1;
+        let at = capacity.clamp(SENSIBLE[0].0, SENSIBLE[last].0);
+        let k = SENSIBLE[1..last].partition_point(|row| row.0 < at);
+        let (low, high) = (SENSIBLE[k], SENSIBLE[k + 1]);
+        let share = (at / low.0).ln() / (high.0 / low.0).ln();
+        let between = |a: f64, b: f64| a * (b / a).powf(share);
+        let time = Nanos::from_secs_f64(between(low.2, high.2)).max(Nanos(lag.0 * REPORTS));
+        Budget { bytes: Bytes(between(low.1, high.1) as u64), time }
+    }
+}
+
+/// Why there is no estimate, or none to be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhyNot {
+    /// No report has come, or every packet was lost.
+    NoAnswer,
+    /// Too few packets arrived within the budget.
+    TooFew,
+    /// The samples contradict each other: no value explains most of them.
+    Inconsistent,
+    /// The sending or the receiving host disturbed most trains.
+    HostTooSlow,
+}
+
+/// How the bottleneck treats the probes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Discipline {
+    /// No telling: too little cross traffic, or too few samples.
+    #[default]
+    Unknown,
+    /// First come, first served: all traffic shares one queue.
+    Shared,
+    /// Every flow has a queue of its own. What is measured is then the probes' fair share, which can be more than what
+    /// the other flows leave.
+    Fair,
+}
+
+/// An estimate of a rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// IP bits per second; none: see `why_not`.
+    pub value_bps: Option<f64>,
+    /// Lower end of the 90 % interval [bit/s].
+    pub low_bps: f64,
+    /// Upper end of the 90 % interval [bit/s].
+    pub high_bps: f64,
+    /// Why the value is absent or not trustworthy.
+    pub why_not: Option<WhyNot>,
+    /// How the bottleneck queues, where the method can tell.
+    pub discipline: Discipline,
+    /// IP bytes sent.
+    pub bytes: Bytes,
+}
+
+impl Estimate {
+    /// No value.
+    pub fn none(why_not: WhyNot, bytes: u64) -> Estimate {
+        Estimate {
+            value_bps: None,
+            low_bps: 0.0,
+            high_bps: f64::INFINITY,
+            why_not: Some(why_not),
+            discipline: Discipline::Unknown,
+            bytes: Bytes(bytes),
+        }
+    }
+
+    /// A value within its interval, of which nothing is less than no rate at all.
+    pub fn of(value: f64, low: f64, high: f64, bytes: u64) -> Estimate {
+        Estimate {
+            value_bps: Some(value),
+            low_bps: low.min(value).max(0.0),
+            high_bps: high.max(value),
+            why_not: None,
+            discipline: Discipline::Unknown,
+            bytes: Bytes(bytes),
+        }
+    }
+}
+
+/// A way to estimate. `now` and the stamps `sent` are the sender's clock; `now` never goes back.
+pub trait Method {
+    /// What to do next.
+    fn next(&mut self, now: Nanos) -> Step;
+
+    /// The report about a train has come. Reports may come late or in another order, or never.
+    fn observe(&mut self, now: Nanos, train: &TrainSeen);
+
+    /// What is known so far.
+    fn estimate(&self) -> Estimate;
+}

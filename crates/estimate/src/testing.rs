@@ -1,0 +1,84 @@
+//! Trains for tests: given stamps, or through a first-come-first-served queue with a steady flow beside them.
+
+use pathcast_base::Nanos;
+
+use super::{Estimate, Method, Plan, Seen, Step, TrainSeen};
+use crate::Batch;
+
+/// A train of these stamps [ns].
+pub fn train(id: u64, size: u16, sent: &[u64], received: &[Option<u64>]) -> TrainSeen {
+    let seen = |(&sent, &received): (&u64, &Option<u64>)| Seen {
+        size,
+        sent: Nanos(sent),
+        received: received.map(Nanos),
+        batch: Batch::SINGLE,
+    };
+    TrainSeen { id, packets: sent.iter().zip(received).map(seen).collect() }
+}
+
+/// A queue that a fluid of `cross` bit/s shares; what a packet finds in it is exact.
+pub struct Fluid {
+    /// [bit/s].
+    pub capacity: f64,
+    /// What flows beside the trains [bit/s].
+    pub cross: f64,
+    /// One way [s].
+    pub delay: f64,
+    /// Bits in the queue at `time` [s].
+    backlog: f64,
+    time: f64,
+}
+
+impl Fluid {
+    /// An empty queue; rates in bit/s, `delay` in seconds.
+    pub fn new(capacity: f64, cross: f64, delay: f64) -> Self {
+        Fluid { capacity, cross, delay, backlog: 0.0, time: 0.0 }
+    }
+
+    /// What becomes of a train.
+    pub fn carry(&mut self, plan: &Plan) -> TrainSeen {
+        let (mut sent, mut received) = (vec![plan.at.0], Vec::new());
+        for gap in &plan.gaps {
+            sent.push(sent[sent.len() - 1] + gap.0);
+        }
+        for &at in &sent {
+            let at = at as f64 / 1e9;
+            self.backlog = (self.backlog - (self.capacity - self.cross) * (at - self.time)).max(0.0);
+            self.time = at;
+            self.backlog += f64::from(plan.size) * 8.0;
+            let leaves = at + self.backlog / self.capacity;
+            received.push(Some(((leaves + self.delay) * 1e9) as u64 + 1_000_000_000_000));
+        }
+        train(plan.id, plan.size, &sent, &received)
+    }
+
+    /// Runs a method to its end; it never waits longer than it asked for.
+    ///
+    /// # Panics
+    /// If it does not end.
+    pub fn run(&mut self, method: &mut dyn Method) -> (Estimate, Nanos) {
+        let mut now = Nanos::secs(1);
+        let mut reports: Vec<(Nanos, TrainSeen)> = Vec::new();
+        for _ in 0..200_000 {
+            match method.next(now) {
+                Step::Send(plan) => {
+                    let plan = Plan { at: plan.at.max(now), ..plan };
+                    let seen = self.carry(&plan);
+                    let last = seen.packets.last().unwrap().received.unwrap().0 - 1_000_000_000_000;
+                    reports.push((Nanos(last) + Nanos::from_secs_f64(self.delay), seen));
+                    reports.sort_by_key(|r| r.0);
+                }
+                Step::Wait(until) => match reports.first().filter(|r| r.0 <= until) {
+                    Some(_) => {
+                        let (at, seen) = reports.remove(0);
+                        now = now.max(at);
+                        method.observe(now, &seen);
+                    }
+                    None => now = now.max(until),
+                },
+                Step::Done => return (method.estimate(), now),
+            }
+        }
+        panic!("it does not end");
+    }
+}

@@ -1,0 +1,418 @@
+//! The client's end of a measurement: it opens a session, waits for its turn, lets its paths measure, and sums up.
+
+#[cfg(test)]
+mod tests;
+
+use pathcast_base::{Bytes, Nanos};
+use pathcast_estimate::Budget;
+use pathcast_estimate::delay::Waits;
+use pathcast_session::Entropy;
+
+use super::keys::{SessionKeys, greeting};
+use super::messages::{ClockWord, Cookie, Denied, Hello, Open, Opened, Queued};
+use super::outcome::{Outcome, Why};
+use super::request::{Direction, Request};
+use super::result::{Directions, Document, Path, Refusal, direction};
+use super::times::Times;
+use super::track::{Mouth, Retry, SILENCE, TRIES, Track};
+use super::wire::{Channel, Datagram, Kind};
+use crate::machine::{Action, Batch, Event, Machine, Progress};
+
+/// A client that waits, or has nothing else to say, shows so often that it is alive.
+const ALIVE: Nanos = Nanos::secs(1);
+/// Opens without an answer, and the cookie is given up.
+const OPENS: u32 = 4;
+/// More paths are not measured.
+const PATHS: usize = 64;
+/// From one word about progress to the next.
+const TELL: Nanos = Nanos::millis(100);
+
+enum Phase {
+    /// Hello on all paths; the first cookie's path is the session's first.
+    Hello(Retry),
+    Opening {
+        cookie: Cookie,
+        retry: Retry,
+    },
+    Queued,
+    Measuring,
+    Done,
+}
+
+/// The client. See [`crate::measure`].
+pub struct Client {
+    request: Request,
+    entropy: Entropy,
+    phase: Phase,
+    keys: Option<SessionKeys>,
+    /// Of the path on which the session was opened, until its track has it.
+    channel: Option<Channel>,
+    primary: u8,
+    waits: Waits,
+    /// When what is not answered yet was first said, for its round trip.
+    said: Option<Nanos>,
+    tracks: Vec<Track>,
+    theirs: ClockWord,
+    mouth: Mouth,
+    started: Nanos,
+    heard: Nanos,
+    /// The last Poll.
+    polled: Nanos,
+    received_bytes: u64,
+    refused: Option<Refusal>,
+    told: (Option<Progress>, Nanos),
+    wake: Nanos,
+}
+
+impl Client {
+    /// A measurement that begins when it is started. `entropy` comes from the system's generator and is used once.
+    pub fn new(request: Request, entropy: Entropy) -> Client {
+        let request = Request { paths: request.paths.clamp(1, PATHS), dscp: request.dscp.min(63), ..request };
+        let mut directions: Vec<Direction> = Vec::new();
+        for direction in &request.directions {
+            if !directions.contains(direction) {
+                directions.push(*direction);
+            }
+        }
+        Client {
+            mouth: Mouth { dscp: request.dscp, ..Mouth::default() },
+            request: Request { directions, ..request },
+            entropy,
+            phase: Phase::Hello(Retry::default()),
+            keys: None,
+            channel: None,
+            primary: 0,
+            waits: Waits::default(),
+            said: None,
+            tracks: Vec::new(),
+            theirs: ClockWord::default(),
+            started: Nanos::ZERO,
+            heard: Nanos::ZERO,
+            polled: Nanos::ZERO,
+            received_bytes: 0,
+            refused: None,
+            told: (None, Nanos::ZERO),
+            wake: Nanos::MAX,
+        }
+    }
+
+    fn hello(&self) -> Hello {
+        Hello { key_id: self.request.key.id().into(), nonce: self.entropy.nonce }
+    }
+
+    fn ours(&self, keys: &SessionKeys) -> ClockWord {
+        ClockWord::new(&self.request.clock, |host| keys.clock_digest(host))
+    }
+
+    /// What all parts may take, with room for what a far end counts otherwise.
+    fn total(&self) -> Budget {
+        let parts = (self.request.paths * self.request.directions.len()) as u64;
+        let Budget { bytes, time } = self.request.budget;
+        Budget {
+            bytes: Bytes((bytes.0 * parts).saturating_mul(5) / 4 + 100_000),
+            time: Nanos((time.0 * parts).saturating_mul(5) / 2) + Nanos::secs(20),
+        }
+    }
+
+    fn progress(&mut self, now: Nanos, phase: &'static str, done: u64, of: u64) {
+        let progress = Progress { phase, done, of };
+        let (last, at) = self.told;
+        if last.is_none_or(|last| last.phase != phase || (last != progress && now >= at + TELL)) {
+            self.told = (Some(progress), now);
+            self.mouth.actions.push_back(Action::Progress(progress));
+        }
+    }
+
+    fn refuse(&mut self, now: Nanos, code: &'static str, message: String, limit: Option<u64>) {
+        self.refused = Some(Refusal { code, message, limit });
+        self.finish(now, Why::SessionLost);
+    }
+
+    fn denied(&mut self, now: Nanos, denied: &Denied) {
+        self.refuse(now, denied.denial.code(), denied.denial.message(denied.limit), Some(denied.limit));
+    }
+
+    fn no_answer(&mut self, now: Nanos, what: &str) {
+        let key = self.request.key.id();
+        let message = format!("{what}: is the far end running, its UDP port reachable, and the key `{key}` its own?");
+        self.refuse(now, "no-answer", message, None);
+    }
+
+    fn receive(&mut self, now: Nanos, path: usize, packet: &[u8], at: Nanos, batch: Batch) -> Option<()> {
+        let datagram = Datagram::parse(packet).ok().filter(|datagram| usize::from(datagram.path) == path)?;
+        match (&mut self.phase, datagram.kind) {
+            (Phase::Hello(_), Kind::Cookie) => {
+                let cookie = Cookie::decode(datagram.body)?;
+                let keys = SessionKeys::new(&self.request.key, &self.entropy.nonce, &cookie.digest);
+                if !datagram.is_signed(&keys.far_end) || datagram.session != keys.session {
+                    return None;
+                }
+                self.primary = datagram.path;
+                self.channel =
+                    Some(Channel::new(keys.session, datagram.path, keys.client.clone(), keys.far_end.clone()));
+                self.keys = Some(keys);
+                self.round_trip(now);
+                self.phase = Phase::Opening { cookie, retry: Retry::default() };
+            }
+            (Phase::Hello(_) | Phase::Done, _) => return None,
+            (_, Kind::Denied) => {
+                let keys = self.keys.as_ref()?;
+                if datagram.session != keys.session || !datagram.is_signed(&keys.far_end) {
+                    return None;
+                }
+                self.denied(now, &Denied::decode(datagram.body)?);
+            }
+            (Phase::Opening { .. } | Phase::Queued, kind) => {
+                let channel = self.channel.as_mut().filter(|channel| channel.session == datagram.session)?;
+                if channel.path != datagram.path || channel.hear(&datagram).is_err() {
+                    return None;
+                }
+                self.heard = now;
+                match kind {
+                    Kind::Queued => {
+                        let queued = Queued::decode(datagram.body)?;
+                        self.round_trip(now);
+                        self.phase = Phase::Queued;
+                        let place = u64::from(queued.ahead) + 1;
+                        self.progress(now, "queue", 0, place);
+                    }
+                    Kind::Opened => self.measure(now, &Opened::decode(datagram.body)?),
+                    _ => {}
+                }
+            }
+            (Phase::Measuring, _) => {
+                let session = self.keys.as_ref()?.session;
+                let track = self.tracks.get_mut(path).filter(|_| datagram.session == session)?;
+                if track.receive(now, &datagram, at, batch, &mut self.mouth) {
+                    self.heard = now;
+                }
+            }
+        }
+        Some(())
+    }
+
+    /// An answer has come to what was said once.
+    fn round_trip(&mut self, now: Nanos) {
+        if let Some(said) = self.said.take() {
+            self.waits.answered(200, now.saturating_sub(said));
+        }
+    }
+
+    fn measure(&mut self, now: Nanos, opened: &Opened) {
+        let queued = matches!(self.phase, Phase::Queued);
+        self.round_trip(now);
+        let (Some(channel), Some(keys)) = (self.channel.take(), &self.keys) else { return };
+        self.theirs = opened.clock;
+        for path in 0..self.request.paths as u8 {
+            let channel = match path == self.primary {
+                true => channel.clone(),
+                false => Channel::new(keys.session, path, keys.client.clone(), keys.far_end.clone()),
+            };
+            self.tracks.push(Track::new(&self.request, opened, channel, self.waits.clone()));
+        }
+        self.phase = Phase::Measuring;
+        // the handshake counts too, but not the time in the queue
+        self.begin_tracks(now, if queued { now } else { self.started });
+    }
+
+    /// Lets paths begin whose turn it is.
+    fn begin_tracks(&mut self, now: Nanos, since: Nanos) {
+        let busy = self.tracks.iter().any(|track| !track.is_waiting() && !track.is_finished());
+        if busy && !self.request.at_once {
+            return;
+        }
+        let most = if self.request.at_once { self.tracks.len() } else { 1 };
+        let primary = usize::from(self.primary);
+        let waiting = self.tracks.iter_mut().enumerate().filter(|(_, track)| track.is_waiting());
+        waiting.take(most).for_each(|(path, track)| track.begin(now, since, path == primary));
+    }
+
+    /// Does what is due.
+    fn pump(&mut self, now: Nanos) {
+        match &mut self.phase {
+            Phase::Hello(retry) => {
+                if !retry.is_due(now, &self.waits, 200) {
+                    return;
+                }
+                if retry.tries > TRIES {
+                    return self.no_answer(now, "no answer");
+                }
+                // of a repeated question nobody knows which one was answered (Karn)
+                self.said = (retry.tries == 1).then_some(now);
+                let signer = greeting(&self.request.key);
+                let body = self.hello().encode();
+                for path in 0..self.request.paths as u8 {
+                    self.mouth.payload(now, path, 0, 0, signer.seal(Kind::Hello, path, 0, 0, &body));
+                }
+                self.progress(now, "hello", 0, 0);
+            }
+            Phase::Opening { cookie, retry } => {
+                if !retry.is_due(now, &self.waits, 200) {
+                    return;
+                }
+                if retry.tries > OPENS {
+                    // perhaps too old, or of a far end that has begun anew
+                    self.phase = Phase::Hello(Retry { due: now, tries: OPENS });
+                    return self.pump(now);
+                }
+                self.said = (retry.tries == 1).then_some(now);
+                let cookie = *cookie;
+                let Some(keys) = &self.keys else { return };
+                let open = Open {
+                    hello: self.hello(),
+                    cookie,
+                    paths: self.request.paths as u8,
+                    dscp: self.request.dscp,
+                    total: self.total(),
+                    clock: self.ours(keys),
+                };
+                let payload = keys.client.seal(Kind::Open, self.primary, keys.session, 0, &open.encode());
+                self.mouth.payload(now, self.primary, 0, 0, payload);
+            }
+            Phase::Queued => {
+                if now >= self.heard + SILENCE * 2 {
+                    return self.no_answer(now, "the far end fell silent");
+                }
+                self.poll(now);
+            }
+            Phase::Measuring => {
+                for track in &mut self.tracks {
+                    track.pump(now, &mut self.mouth);
+                }
+                self.begin_tracks(now, now);
+                self.tracks.iter_mut().for_each(|track| track.pump(now, &mut self.mouth));
+                if self.tracks.iter().all(Track::is_finished) {
+                    return self.finish(now, Why::Stopped);
+                }
+                let active = self.tracks.iter().filter(|track| !track.is_waiting() && !track.is_finished());
+                if let Some((phase, done)) = active.map(Track::progress).next() {
+                    self.progress(now, phase, done, 0);
+                }
+                self.poll(now);
+            }
+            Phase::Done => {}
+        }
+    }
+
+    /// Says that it is still here, if nothing else did.
+    fn poll(&mut self, now: Nanos) {
+        if now < self.mouth.last.max(self.polled) + ALIVE {
+            return;
+        }
+        self.polled = now;
+        let primary = usize::from(self.primary);
+        match (&mut self.channel, self.tracks.get_mut(primary)) {
+            (Some(channel), _) => self.mouth.say(now, channel, Kind::Poll, 0, &[]),
+            (None, Some(track)) => track.say(now, Kind::Poll, &mut self.mouth),
+            (None, None) => {}
+        }
+    }
+
+    /// Ends with what is known.
+    fn finish(&mut self, now: Nanos, why: Why) {
+        let opened = matches!(self.phase, Phase::Queued | Phase::Measuring);
+        self.tracks.iter_mut().for_each(|track| track.give_up(why));
+        let document = self.document(now);
+        let primary = usize::from(self.primary);
+        match (&mut self.channel, self.tracks.get_mut(primary)) {
+            (Some(channel), _) if opened => self.mouth.say(now, channel, Kind::Bye, 0, &[]),
+            (None, Some(track)) if opened => track.say(now, Kind::Bye, &mut self.mouth),
+            _ => {}
+        }
+        self.phase = Phase::Done;
+        self.mouth.actions.push_back(Action::Done(document));
+    }
+
+    fn document(&self, now: Nanos) -> Vec<u8> {
+        let none = (Times::default(), Default::default());
+        let mut far_bytes = 0u64;
+        let paths = (0..self.request.paths).map(|path| {
+            let track = self.tracks.get(path);
+            let (times, outcomes) = track.map_or((&none.0, &none.1), |track| (&track.times, &track.outcomes));
+            let ours = self.keys.as_ref().map_or(ClockWord::default(), |keys| self.ours(keys));
+            let clocks = times.compare(ours, self.theirs);
+            let [there, back] = times.delays();
+            let mut directions = Directions::default();
+            for &which in &self.request.directions {
+                let unknown = Outcome::none(Why::NoAnswer);
+                let outcome = outcomes.get(&which).unwrap_or(&unknown);
+                let small = outcome.small.iter().copied();
+                let delay = match which {
+                    Direction::Out => clocks.there(&there.iter().copied().chain(small).collect::<Vec<_>>()),
+                    Direction::In => {
+                        far_bytes = far_bytes.saturating_add(outcome.bytes);
+                        clocks.back(&back.iter().copied().chain(small).collect::<Vec<_>>())
+                    }
+                };
+                directions.put(which, direction(outcome, delay, &clocks));
+            }
+            Path { directions }
+        });
+        let paths = paths.collect();
+        let document = Document {
+            paths,
+            probe_bytes: (self.mouth.bytes + self.received_bytes).saturating_add(far_bytes),
+            elapsed_s: now.saturating_sub(self.started).as_secs_f64(),
+            method: self.request.method.to_string(),
+            refused: self.refused.clone(),
+        };
+        serde_json::to_vec(&document).expect("text, numbers and words only")
+    }
+
+    /// When it wants to be woken.
+    fn due(&self) -> Nanos {
+        let alive = self.mouth.last.max(self.polled) + ALIVE;
+        match &self.phase {
+            Phase::Hello(retry) | Phase::Opening { retry, .. } => retry.due,
+            Phase::Queued => alive.min(self.heard + SILENCE * 2),
+            Phase::Measuring => self.tracks.iter().map(Track::wake).min().unwrap_or(Nanos::MAX).min(alive),
+            Phase::Done => Nanos::MAX,
+        }
+    }
+}
+
+impl Machine for Client {
+    fn handle(&mut self, now: Nanos, event: Event<'_>) {
+        match event {
+            Event::Started => (self.started, self.heard) = (now, now),
+            Event::Sent { path, seq, at } => {
+                if let Some(track) = self.tracks.get_mut(path) {
+                    track.left(now, seq, Some(at));
+                }
+            }
+            Event::Unsent { path, seq } => {
+                if let Some(track) = self.tracks.get_mut(path) {
+                    track.left(now, seq, None);
+                }
+            }
+            Event::Received { path, packet, size, at, batch, .. } => {
+                // probes are counted by those who send them
+                let probe = Datagram::parse(packet).is_ok_and(|datagram| datagram.kind == Kind::Probe);
+                if self.receive(now, path, packet, at, batch).is_some() && !probe {
+                    self.received_bytes += u64::from(size);
+                }
+            }
+            Event::Timer => {
+                let until = std::mem::replace(&mut self.wake, Nanos::MAX).min(now);
+                self.tracks.iter_mut().for_each(|track| track.timer(now, until));
+            }
+            Event::Stop => {
+                if !matches!(self.phase, Phase::Done) {
+                    self.finish(now, Why::Stopped);
+                }
+            }
+        }
+        self.pump(now);
+    }
+
+    fn next(&mut self, _now: Nanos) -> Option<Action> {
+        if let Some(action) = self.mouth.actions.pop_front() {
+            return Some(action);
+        }
+        let due = self.due();
+        (due != self.wake).then(|| {
+            self.wake = due;
+            Action::WakeAt(due)
+        })
+    }
+}

@@ -1,0 +1,85 @@
+//! What a client makes of a far end that grants and tells what it likes.
+
+use pathcast_session::Key;
+
+use super::*;
+use crate::forge::{self, Forge};
+
+/// Measures the direction to the client with a far end that grants and tells what it likes, until it is stopped.
+fn told(total: Budget, stamps: (u64, u64), outcome: &[u8]) -> serde_json::Value {
+    let key = Key::new("one", vec![1; 32]).unwrap();
+    let request = Request { directions: vec![Direction::In], ..Request::new(key.clone()) };
+    let mut client = Client::new(request, Entropy { nonce: [5; 32], session: [6; 16] });
+    let (mut now, mut forge, mut number) = (Nanos::secs(9), None, 0);
+    client.handle(now, Event::Started);
+    for _ in 0..1000 {
+        let answer = match client.next(now) {
+            Some(Action::Reply(reply)) => {
+                client.handle(now, Event::Sent { path: 0, seq: reply.seq, at: now });
+                let said = Datagram::parse(&reply.payload).unwrap();
+                let [_, opened, _] = forge::bodies_of(0, total, 1, Nanos::ZERO, u64::MAX);
+                let (kind, part, body) = match said.kind {
+                    Kind::Hello => {
+                        let (session, cookie) = Forge::cookie(&key, &reply.payload, [3; 32]).unwrap();
+                        forge = Some(session);
+                        let event = Event::Received {
+                            path: 0,
+                            packet: &cookie,
+                            size: 100,
+                            dscp: 0,
+                            at: now,
+                            batch: Batch::SINGLE,
+                        };
+                        client.handle(now, event);
+                        continue;
+                    }
+                    Kind::Open => (Kind::Opened, 0, opened),
+                    Kind::Time => {
+                        let id = u32::from_be_bytes(said.body.try_into().unwrap());
+                        (Kind::Stamp, 0, forge::stamp(id, Nanos(stamps.0), Nanos(stamps.1)))
+                    }
+                    Kind::Begin => (Kind::Outcome, said.part, outcome.to_vec()),
+                    _ => continue,
+                };
+                number += 1;
+                forge.as_ref().unwrap().say(false, kind as u8 - 1, 0, part, number, &body)
+            }
+            Some(Action::Done(result)) => return serde_json::from_slice(&result).unwrap(),
+            Some(_) => continue,
+            None => {
+                now += Nanos::millis(5);
+                client.handle(now, Event::Timer);
+                continue;
+            }
+        };
+        let event = Event::Received { path: 0, packet: &answer, size: 100, dscp: 0, at: now, batch: Batch::SINGLE };
+        client.handle(now, event);
+    }
+    client.handle(now, Event::Stop);
+    let result = std::iter::from_fn(|| client.next(now)).find_map(|action| match action {
+        Action::Done(result) => Some(result),
+        _ => None,
+    });
+    serde_json::from_slice(&result.unwrap()).unwrap()
+}
+
+#[test]
+fn a_far_end_that_grants_and_counts_without_end() {
+    let total = Budget { bytes: Bytes(u64::MAX), time: Nanos::MAX };
+    let outcome = forge::outcome([5e6, 4e6, 6e6], u64::MAX, &[(5, 7), (9, 8)]);
+    let result = told(total, (100, 200), &outcome);
+    assert_eq!(result["paths"][0]["directions"]["in"]["available_bps"]["value"], 5e6, "{result:#}");
+    assert_eq!(result["probe_bytes"], u64::MAX);
+}
+
+#[test]
+fn a_far_end_whose_clock_is_none() {
+    let total = Budget { bytes: Bytes(1_000_000), time: Nanos::secs(9) };
+    for stamps in [(u64::MAX - 1, u64::MAX), (0, 1 << 62), (1 << 62, 1 << 62), (1 << 63, 1 << 63)] {
+        for small in [(u64::MAX, i64::MIN), (1 << 62, i64::MAX), (0, -(1 << 62))] {
+            let outcome = forge::outcome([5e6, 4e6, 6e6], 1, &[(0, 1 << 62), small]);
+            let result = told(total, stamps, &outcome);
+            assert!(result["paths"][0]["directions"]["in"].is_object(), "{result:#}");
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! The far end of all measurements: it answers who holds a key, and reports, sends and estimates for them.
+//!
+//! What is not signed with a key gets no answer. Until an address has proved itself by a cookie nothing is kept of it, and
+//! what it gets is smaller than what it sent.
+
+mod strangers;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use pathcast_base::Nanos;
+use pathcast_estimate::Budget;
+use pathcast_session::{Entropy, KeyRing};
+
+use super::admission::Admission;
+use super::cookie::Baker;
+use super::far::{Address, FarAction, FarEvent};
+use super::far_path::{FarPath, Say};
+use super::keys::SessionKeys;
+use super::limits::{MeasureCounters, MeasureLimits};
+use super::messages::{Begin, ClockWord, Denial, Denied, Opened, Queued, Stamp, decode_ask};
+use super::request::ClockState;
+use super::wire::{Datagram, Deaf, Kind};
+use crate::machine::{Batch, Reply};
+
+/// Numbers of packets that are not probes have this bit.
+pub(super) const CONTROL: u64 = 1 << 63;
+
+/// Someone who has proved a key and an address.
+struct Session<A> {
+    keys: SessionKeys,
+    paths: BTreeMap<u8, FarPath<A>>,
+    /// The path that it was opened on, and how many it may have.
+    primary: u8,
+    allowed: u8,
+    dscp: u8,
+    granted: Budget,
+    measures: Option<Nanos>,
+    heard: Nanos,
+    /// Probes, both ways.
+    bytes: u64,
+    /// What was said of them: as many bytes again, so that reports cannot be drawn without end.
+    said: u64,
+}
+
+/// What has come in, besides its payload.
+struct Came<A> {
+    from: A,
+    size: u16,
+    at: Nanos,
+    batch: Batch,
+}
+
+/// See the [module](self).
+pub struct FarEnd<A> {
+    keys: KeyRing,
+    limits: MeasureLimits,
+    clock: ClockState,
+    baker: Baker,
+    sessions: BTreeMap<u64, Session<A>>,
+    admission: Admission,
+    counters: MeasureCounters,
+    actions: VecDeque<FarAction<A>>,
+    /// What the driver was told last.
+    wake: Nanos,
+}
+
+impl<A: Address> FarEnd<A> {
+    /// A far end for those who hold one of `keys`. `entropy` comes from the system's generator and is used once.
+    pub fn new(keys: KeyRing, limits: MeasureLimits, clock: ClockState, entropy: Entropy) -> Self {
+        FarEnd {
+            keys,
+            limits,
+            clock,
+            baker: Baker::new(&entropy),
+            sessions: BTreeMap::new(),
+            admission: Admission::default(),
+            counters: MeasureCounters::default(),
+            actions: VecDeque::new(),
+            wake: Nanos::MAX,
+        }
+    }
+
+    /// What it has done so far.
+    pub fn counters(&self) -> MeasureCounters {
+        self.counters
+    }
+
+    /// Sessions, those that wait included.
+    pub fn sessions(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// Something has happened. `now` is not earlier than at any call before.
+    pub fn handle(&mut self, now: Nanos, event: FarEvent<'_, A>) {
+        match event {
+            FarEvent::Received { from, packet, size, at, batch, .. } => {
+                let Ok(datagram) = Datagram::parse(packet) else {
+                    self.counters.malformed += 1;
+                    return;
+                };
+                let came = Came { from, size, at, batch };
+                match datagram.kind {
+                    Kind::Hello => self.hello(now, &datagram, came),
+                    Kind::Open => self.open(now, &datagram, came),
+                    Kind::PathHello | Kind::PathJoin => self.path(now, &datagram, came),
+                    _ => self.message(now, &datagram, came),
+                }
+            }
+            FarEvent::Sent { session, path, seq, at } => self.left(now, session, path, seq, Some(at)),
+            FarEvent::Unsent { session, path, seq } => self.left(now, session, path, seq, None),
+            FarEvent::Timer => {
+                let until = std::mem::replace(&mut self.wake, Nanos::MAX).min(now);
+                self.timer(now, until);
+            }
+        }
+    }
+
+    /// What is to be done next; none: nothing until the next event.
+    pub fn next(&mut self, _now: Nanos) -> Option<FarAction<A>> {
+        if let Some(action) = self.actions.pop_front() {
+            return Some(action);
+        }
+        let wake = self.sessions.values().map(|session| self.due(session)).min().unwrap_or(Nanos::MAX);
+        (wake != self.wake).then(|| {
+            self.wake = wake;
+            FarAction::WakeAt(wake)
+        })
+    }
+
+    /// When a session needs attention.
+    fn due(&self, session: &Session<A>) -> Nanos {
+        let paths = session.paths.values().map(FarPath::wake).min().unwrap_or(Nanos::MAX);
+        let end = session.measures.map_or(Nanos::MAX, |since| since + session.granted.time);
+        paths.min(end).min(session.heard + self.limits.idle)
+    }
+
+    /// All that came before `until` is told.
+    fn timer(&mut self, now: Nanos, until: Nanos) {
+        let all: Vec<u64> = self.sessions.keys().copied().collect();
+        for id in all {
+            let Some(session) = self.sessions.get_mut(&id) else { continue };
+            if session.heard + self.limits.idle <= now {
+                self.counters.timed_out += 1;
+                self.end(now, id);
+            } else if session.measures.is_some_and(|since| since + session.granted.time <= now) {
+                let limit = session.granted.time.0;
+                self.refuse(now, id, Denied { denial: Denial::Time, limit });
+            } else {
+                session.paths.values_mut().for_each(|path| path.timer(now, until));
+                self.pump(now, id);
+            }
+        }
+    }
+
+    fn left(&mut self, now: Nanos, session: u64, path: usize, seq: u64, at: Option<Nanos>) {
+        let Some(of) = self.sessions.get_mut(&session) else { return };
+        let path = u8::try_from(path).ok().and_then(|path| of.paths.get_mut(&path));
+        if let Some(path) = path.filter(|_| seq & CONTROL == 0) {
+            path.left(now, seq, at);
+            self.pump(now, session);
+        }
+    }
+
+    /// Lets those measure for whom there is room.
+    fn promote(&mut self, now: Nanos) {
+        while let Some(id) = self.admission.promote(&self.limits) {
+            let Some(session) = self.sessions.get_mut(&id) else { continue };
+            session.measures = Some(now);
+            self.counters.opened += 1;
+            let primary = session.primary;
+            self.answer(id, primary);
+        }
+    }
+
+    /// Tells a client how it is with its session.
+    fn answer(&mut self, id: u64, path: u8) {
+        let Some(session) = self.sessions.get(&id) else { return };
+        let (kind, body) = if session.measures.is_some() {
+            let clock = ClockWord::new(&self.clock, |host| session.keys.clock_digest(host));
+            (Kind::Opened, Opened { total: session.granted, rate: self.limits.rate, clock }.encode())
+        } else {
+            let (ahead, measuring) = (self.admission.ahead(id) as u32, self.admission.measuring() as u32);
+            (Kind::Queued, Queued { ahead, measuring }.encode())
+        };
+        self.say(id, path, kind, 0, 0, &body);
+    }
+
+    /// Sends a control message of a session.
+    #[allow(clippy::too_many_arguments)] // they are the fields of the head, in its order
+    fn say(&mut self, id: u64, path: u8, kind: Kind, part: u8, size: u16, body: &[u8]) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let Some(of) = session.paths.get_mut(&path) else { return };
+        let (number, payload) = of.channel.seal(kind, part, body);
+        let reply = Reply { path: path.into(), seq: CONTROL | number, size, dscp: session.dscp, payload };
+        self.actions.push_back(FarAction::Reply { session: id, to: of.address.clone(), reply });
+    }
+
+    /// What is said within a session.
+    fn message(&mut self, now: Nanos, datagram: &Datagram, came: Came<A>) {
+        let id = datagram.session;
+        let Some(session) = self.sessions.get_mut(&id) else {
+            self.counters.bad_tag += 1;
+            return;
+        };
+        let Some(path) = session.paths.get_mut(&datagram.path) else {
+            self.counters.bad_tag += 1;
+            return;
+        };
+        // a copy from elsewhere must not use up the number of what it copies
+        let heard = match path.address == came.from {
+            true => path.channel.hear(datagram),
+            false if datagram.is_signed(&path.channel.receive) => Err(Deaf::Replayed),
+            false => Err(Deaf::Tag),
+        };
+        match heard {
+            Ok(()) => {}
+            Err(Deaf::Replayed) => {
+                self.counters.replayed += 1;
+                return;
+            }
+            Err(Deaf::Tag) => {
+                self.counters.bad_tag += 1;
+                return;
+            }
+        }
+        self.counters.received_bytes += u64::from(came.size);
+        let (part, body, measures) = (datagram.part, datagram.body, session.measures.is_some());
+        let grants = (session.granted, self.limits.rate);
+        let sound = match datagram.kind {
+            Kind::Bye => {
+                self.counters.ended += 1;
+                return self.end(now, id);
+            }
+            Kind::Poll => {
+                session.heard = now;
+                return self.answer(id, datagram.path);
+            }
+            _ if !measures => return,
+            Kind::Probe => {
+                session.bytes += u64::from(came.size);
+                let fresh = path.probe(now, datagram, came.at, came.batch);
+                self.counters.replayed += u64::from(!fresh);
+                if !fresh {
+                    return;
+                }
+                true
+            }
+            Kind::Time => match body.try_into().map(u32::from_be_bytes) {
+                Ok(question) => {
+                    session.heard = now;
+                    let stamp = Stamp { id: question, came: came.at, leaves: now };
+                    return self.say(id, datagram.path, Kind::Stamp, part, came.size, &stamp.encode());
+                }
+                Err(_) => false,
+            },
+            Kind::Begin => {
+                Begin::decode(body).map(|begin| path.begin(now, part, &begin, grants, session.dscp)).is_some()
+            }
+            Kind::Ask => decode_ask(body).map(|trains| path.ask(now, part, &trains)).is_some(),
+            Kind::Report => path.report(now, part, body),
+            Kind::Noted => {
+                path.noted(part);
+                true
+            }
+            _ => false,
+        };
+        if !sound {
+            self.counters.malformed += 1;
+            return;
+        }
+        session.heard = now;
+        self.pump(now, id);
+    }
+
+    /// Carries out what a session's paths want.
+    fn pump(&mut self, now: Nanos, id: u64) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let dscp = session.dscp;
+        for (&number, path) in &mut session.paths {
+            while let Some(say) = path.next(now) {
+                let to = path.address.clone();
+                self.actions.push_back(match say {
+                    Say::Train(train) => {
+                        let bytes = train.count() as u64 * u64::from(train.size);
+                        session.bytes += bytes;
+                        self.counters.probe_bytes += bytes;
+                        FarAction::SendTrain { session: id, to, train }
+                    }
+                    Say::Message(kind, part, body) => {
+                        let (seq, payload) = path.channel.seal(kind, part, &body);
+                        session.said += payload.len() as u64;
+                        let seq = CONTROL | seq;
+                        let reply = Reply { path: number.into(), seq, size: 0, dscp, payload };
+                        FarAction::Reply { session: id, to, reply }
+                    }
+                });
+            }
+        }
+        let limit = session.granted.bytes.0;
+        if session.bytes.max(session.said) > limit {
+            self.refuse(now, id, Denied { denial: Denial::Bytes, limit });
+        }
+    }
+
+    /// A session has had what it was granted.
+    fn refuse(&mut self, now: Nanos, id: u64, denied: Denied) {
+        let Some(session) = self.sessions.get(&id) else { return };
+        let primary = session.primary;
+        self.counters.denied += 1;
+        self.say(id, primary, Kind::Denied, 0, 0, &denied.encode());
+        self.end(now, id);
+    }
+
+    fn end(&mut self, now: Nanos, id: u64) {
+        if self.sessions.remove(&id).is_some() {
+            self.actions.push_back(FarAction::Stop { session: id });
+            self.admission.leave(now, id);
+            self.promote(now);
+            // the others have moved up
+            let waiting = self.sessions.iter().filter(|(_, session)| session.measures.is_none());
+            let waiting: Vec<(u64, u8)> = waiting.map(|(&id, session)| (id, session.primary)).collect();
+            waiting.into_iter().for_each(|(id, path)| self.answer(id, path));
+        }
+    }
+}

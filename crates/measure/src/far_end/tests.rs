@@ -1,0 +1,140 @@
+//! What a far end grants, and when it ends a session.
+
+use pathcast_base::Bytes;
+use pathcast_session::Key;
+
+use super::*;
+use crate::keys::greeting;
+use crate::messages::{Cookie, Hello, Open, encode_ask};
+use crate::report;
+use crate::wire::{Channel, PROBE, ProbeHead};
+
+const NOW: Nanos = Nanos::secs(50);
+
+fn key() -> Key {
+    Key::new("one", vec![1; 32]).unwrap()
+}
+
+/// A far end, and the client's channel of a session with it.
+fn opened(limits: MeasureLimits) -> (FarEnd<usize>, Channel) {
+    let entropy = Entropy { nonce: [3; 32], session: [4; 16] };
+    let mut far = FarEnd::new(KeyRing::new([key()]), limits, ClockState::default(), entropy);
+    let hello = Hello { key_id: "one".into(), nonce: [5; 32] };
+    let said = greeting(&key()).seal(Kind::Hello, 0, 0, 0, &hello.encode());
+    let answer = said_to(&mut far, NOW, &said).remove(0);
+    let cookie = Cookie::decode(Datagram::parse(&answer).unwrap().body).unwrap();
+    let keys = SessionKeys::new(&key(), &hello.nonce, &cookie.digest);
+    let total = Budget { bytes: Bytes(1_000_000), time: Nanos::secs(100) };
+    let open = Open { hello, cookie, paths: 1, dscp: 0, total, clock: ClockWord::default() };
+    let said = keys.client.seal(Kind::Open, 0, keys.session, 0, &open.encode());
+    assert_eq!(kinds(&said_to(&mut far, NOW, &said)), [Kind::Opened]);
+    (far, Channel::new(keys.session, 0, keys.client, keys.far_end))
+}
+
+/// Payloads of what the far end answers.
+fn said_to(far: &mut FarEnd<usize>, now: Nanos, packet: &[u8]) -> Vec<Vec<u8>> {
+    let size = packet.len() as u16 + 28;
+    far.handle(now, FarEvent::Received { from: 0, packet, size, dscp: 0, at: now, batch: Batch::SINGLE });
+    replies(far, now)
+}
+
+fn replies(far: &mut FarEnd<usize>, now: Nanos) -> Vec<Vec<u8>> {
+    let actions = std::iter::from_fn(|| far.next(now));
+    actions.filter_map(|a| if let FarAction::Reply { reply, .. } = a { Some(reply.payload) } else { None }).collect()
+}
+
+fn kinds(payloads: &[Vec<u8>]) -> Vec<Kind> {
+    payloads.iter().map(|payload| Datagram::parse(payload).unwrap().kind).collect()
+}
+
+#[test]
+fn a_session_ends_with_its_time_however_alive_it_is() {
+    let limits = MeasureLimits { time: Nanos::secs(9), ..MeasureLimits::default() };
+    let (mut far, mut channel) = opened(limits);
+    for second in 1..9 {
+        let now = NOW + Nanos::secs(second);
+        assert_eq!(kinds(&said_to(&mut far, now, &channel.seal(Kind::Poll, 0, &[]).1)), [Kind::Opened]);
+    }
+    let now = NOW + Nanos::secs(9);
+    far.handle(now, FarEvent::Timer);
+    assert_eq!(kinds(&replies(&mut far, now)), [Kind::Denied]);
+    assert_eq!((far.sessions(), far.counters().denied), (0, 1));
+    assert!(said_to(&mut far, now, &channel.seal(Kind::Poll, 0, &[]).1).is_empty());
+}
+
+#[test]
+fn a_session_ends_with_its_bytes() {
+    let (mut far, channel) = opened(MeasureLimits { bytes: Bytes(100_000), ..MeasureLimits::default() });
+    let mut denied = None;
+    for index in 0..100 {
+        let mut packet = vec![0; 1372];
+        let head = ProbeHead { train: 0, index, count: 100, rest: 0 };
+        channel.send.probe(0, 1, channel.session, head, &mut packet[..PROBE]);
+        if kinds(&said_to(&mut far, NOW, &packet)).contains(&Kind::Denied) {
+            denied = Some(index);
+        }
+    }
+    assert_eq!((denied, far.sessions()), (Some(71), 0), "100,000 bytes are 71.4 packets");
+}
+
+#[test]
+fn reports_that_are_asked_for_again_and_again_are_bounded_too() {
+    let (mut far, mut channel) = opened(MeasureLimits { bytes: Bytes(100_000), ..MeasureLimits::default() });
+    let mut packet = vec![0; PROBE];
+    for index in 0..100 {
+        let head = ProbeHead { train: 0, index, count: 100, rest: 0 };
+        channel.send.probe(0, 1, channel.session, head, &mut packet);
+        said_to(&mut far, NOW, &packet);
+    }
+    let mut drawn = 0;
+    while far.sessions() == 1 {
+        let said = said_to(&mut far, NOW, &channel.seal(Kind::Ask, 1, &encode_ask(&[0])).1);
+        drawn += said.iter().map(|payload| payload.len() as u64).sum::<u64>();
+        assert!(drawn < 110_000, "of 100,000");
+    }
+    assert!(drawn > 90_000, "{drawn}");
+}
+
+#[test]
+fn a_timer_is_set_once_however_late_it_is() {
+    let (mut far, _) = opened(MeasureLimits::default());
+    for late in [6, 7] {
+        let now = NOW + Nanos::secs(late);
+        far.handle(now, FarEvent::Received { from: 0, packet: b"", size: 28, dscp: 0, at: now, batch: Batch::SINGLE });
+        assert_eq!(far.next(now), None, "a new time would put it off");
+    }
+}
+
+#[test]
+fn a_train_is_given_up_by_its_timer_and_not_by_what_is_read_first() {
+    let (mut far, mut channel) = opened(MeasureLimits::default());
+    let mut came = 0;
+    let mut listen = |said: Vec<Vec<u8>>| {
+        for packet in said {
+            let datagram = Datagram::parse(&packet).unwrap();
+            let pieces = report::decode(datagram.body).filter(|_| datagram.kind == Kind::Report);
+            came += pieces.into_iter().flatten().map(|piece| piece.arrivals.iter().flatten().count()).sum::<usize>();
+        }
+        came
+    };
+    let probe = |index| {
+        let mut packet = vec![0; PROBE];
+        channel.send.probe(0, 1, channel.session, ProbeHead { train: 0, index, count: 2, rest: 0 }, &mut packet);
+        packet
+    };
+    let (first, second) = (probe(0), probe(1));
+    let late = NOW + Nanos::secs(4);
+    assert_eq!(listen(said_to(&mut far, NOW, &first)), 0);
+    let question = channel.seal(Kind::Ask, 1, &encode_ask(&[])).1;
+    assert_eq!(listen(said_to(&mut far, late, &question)), 0);
+    assert_eq!(listen(said_to(&mut far, late, &second)), 2);
+}
+
+#[test]
+fn a_silent_session_is_over_and_its_opening_not_good_again() {
+    let (mut far, _) = opened(MeasureLimits::default());
+    let now = NOW + Nanos::secs(5);
+    far.handle(now, FarEvent::Timer);
+    assert_eq!((far.sessions(), far.counters().timed_out), (0, 1));
+    assert_eq!(std::iter::from_fn(|| far.next(now)).filter(|a| matches!(a, FarAction::Stop { .. })).count(), 1);
+}

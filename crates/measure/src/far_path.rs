@@ -1,0 +1,166 @@
+//! The far end of one path of a session: a sink or a source at a time, and the telling of a result until it is noted.
+
+use pathcast_base::{Nanos, Rate};
+use pathcast_estimate::Budget;
+
+use super::messages::Begin;
+use super::report;
+use super::sink::Sink;
+use super::source::{Emit, Source, Spec};
+use super::wire::{Channel, Datagram, Kind, ProbeHead};
+use crate::machine::{Batch, Train};
+
+/// A result is told so often.
+const TELLINGS: u32 = 8;
+/// Between how long the answer to a large packet may take, as the client says.
+const WAITS: (Nanos, Nanos) = (Nanos::millis(20), Nanos::secs(5));
+
+/// A result that the client has not noted yet.
+struct Telling {
+    part: u8,
+    body: Vec<u8>,
+    wait: Nanos,
+    due: Nanos,
+    tries: u32,
+}
+
+/// What goes out over the path.
+pub(super) enum Say {
+    Train(Train),
+    Message(Kind, u8, Vec<u8>),
+}
+
+/// See the [module](self).
+pub(super) struct FarPath<A> {
+    pub address: A,
+    pub channel: Channel,
+    /// The newest part; what belongs to an older one is late.
+    part: u8,
+    sink: Option<Sink>,
+    source: Option<Source>,
+    wait: Nanos,
+    telling: Option<Telling>,
+}
+
+impl<A> FarPath<A> {
+    pub fn new(address: A, channel: Channel) -> FarPath<A> {
+        FarPath { address, channel, part: 0, sink: None, source: None, wait: WAITS.0, telling: None }
+    }
+
+    /// A probe of the client has come; false if it is nothing new.
+    pub fn probe(&mut self, now: Nanos, datagram: &Datagram, at: Nanos, batch: Batch) -> bool {
+        let Some(head) = ProbeHead::of(datagram) else { return false };
+        if datagram.part > self.part {
+            self.part = datagram.part;
+            (self.sink, self.source) = (Some(Sink::default()), None);
+        }
+        let sink = self.sink.as_mut().filter(|_| datagram.part == self.part);
+        sink.is_some_and(|sink| sink.probe(now, head, at, batch))
+    }
+
+    /// The client asks for reports.
+    pub fn ask(&mut self, now: Nanos, part: u8, trains: &[u32]) {
+        if part > self.part {
+            // not one probe of this part has come
+            self.part = part;
+            (self.sink, self.source) = (Some(Sink::default()), None);
+        }
+        if let Some(sink) = self.sink.as_mut().filter(|_| part == self.part) {
+            sink.ask(now, trains);
+        }
+    }
+
+    /// The client wants probes.
+    pub fn begin(&mut self, now: Nanos, part: u8, begin: &Begin, granted: (Budget, Rate), dscp: u8) {
+        if let Some(telling) = self.telling.as_mut().filter(|telling| telling.part == part) {
+            telling.due = now;
+        }
+        if part <= self.part {
+            return;
+        }
+        let (limit, rate) = granted;
+        let budget = Budget { bytes: begin.budget.bytes.min(limit.bytes), time: begin.budget.time.min(limit.time) };
+        self.part = part;
+        self.wait = begin.wait.clamp(WAITS.0, WAITS.1);
+        self.sink = None;
+        self.source = Some(Source::new(
+            now,
+            Spec {
+                session: self.channel.session,
+                path: self.channel.path,
+                part,
+                signer: self.channel.send.clone(),
+                method: begin.method,
+                budget,
+                sparing: begin.sparing,
+                seed: begin.seed,
+                dscp,
+                wait: self.wait,
+                rate,
+            },
+        ));
+    }
+
+    /// The client reports.
+    pub fn report(&mut self, now: Nanos, part: u8, body: &[u8]) -> bool {
+        let Some(pieces) = report::decode(body) else { return false };
+        if let Some(source) = self.source.as_mut().filter(|source| source.part() == part) {
+            source.report(now, &pieces);
+        }
+        true
+    }
+
+    /// The client has the result.
+    pub fn noted(&mut self, part: u8) {
+        self.telling.take_if(|telling| telling.part == part);
+    }
+
+    /// A probe of ours has left, or never will.
+    pub fn left(&mut self, now: Nanos, seq: u64, at: Option<Nanos>) {
+        if let Some(source) = &mut self.source {
+            source.left(now, seq, at);
+        }
+    }
+
+    /// All that came before `until` is told.
+    pub fn timer(&mut self, now: Nanos, until: Nanos) {
+        if let Some(sink) = &mut self.sink {
+            sink.timer(now, until);
+        }
+    }
+
+    /// What is to be said next.
+    pub fn next(&mut self, now: Nanos) -> Option<Say> {
+        if let Some(body) = self.sink.as_mut().and_then(Sink::next) {
+            return Some(Say::Message(Kind::Report, self.part, body));
+        }
+        if let Some(source) = &mut self.source {
+            match source.next(now) {
+                Some(Emit::Train(train)) => return Some(Say::Train(train)),
+                Some(Emit::Ask(body)) => return Some(Say::Message(Kind::Ask, self.part, body)),
+                None => {}
+            }
+            if let Some(outcome) = source.outcome() {
+                let (part, wait) = (source.part(), self.wait);
+                self.source = None;
+                self.telling = Some(Telling { part, body: outcome.encode(), wait, due: now, tries: 0 });
+            }
+        }
+        let telling = self.telling.as_mut().filter(|telling| telling.due <= now)?;
+        telling.due = now + Nanos(telling.wait.0 << telling.tries.min(4));
+        telling.tries += 1;
+        let (part, body) = (telling.part, telling.body.clone());
+        if telling.tries == TELLINGS {
+            self.telling = None;
+        }
+        Some(Say::Message(Kind::Outcome, part, body))
+    }
+
+    /// When [`FarPath::next`] is to be asked again.
+    pub fn wake(&self) -> Nanos {
+        let sink = self.sink.as_ref().map_or(Nanos::MAX, Sink::wake);
+        let source = self.source.as_ref().map_or(Nanos::MAX, Source::wake);
+        let telling = self.telling.as_ref().map_or(Nanos::MAX, |telling| telling.due);
+        sink.min(source).min(telling)
+    }
+}

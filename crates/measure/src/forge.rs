@@ -1,0 +1,190 @@
+//! Either end of a measurement as it should not be: it holds the key and says whatever it likes. For fuzzing and tests only.
+
+use pathcast_base::Nanos;
+use pathcast_estimate::Budget;
+use pathcast_session::codec::LATEST;
+use pathcast_session::{Key, Nonce};
+
+use super::keys::{SessionKeys, greeting};
+use super::messages::{Begin, ClockWord, Cookie, Denied, Hello, Open, Opened, PADDED, Queued, Stamp, decode_ask};
+use super::outcome::Outcome;
+use super::report::{self, Arrival};
+use super::wire::{Datagram, Kind, PROBE, ProbeHead, Signer};
+use crate::machine::Batch;
+
+/// The kinds of messages, by their numbers on the wire.
+pub const KINDS: u8 = Kind::ALL.len() as u8;
+
+/// What a datagram says, if it has the right form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // the fields of the head
+pub struct Said {
+    pub kind: u8,
+    pub path: u8,
+    pub part: u8,
+    pub session: u64,
+    pub number: u64,
+    pub body: Vec<u8>,
+}
+
+/// Lets every parser read a datagram and, as if it were one, its body; what is understood must come back when it is
+/// written and read again.
+///
+/// # Panics
+/// If it does not.
+pub fn read(packet: &[u8]) -> Option<Said> {
+    bodies(packet);
+    let d = Datagram::parse(packet).ok()?;
+    bodies(d.body);
+    if let Some(head) = ProbeHead::of(&d) {
+        assert_eq!(head.number(), d.number);
+    }
+    let said = Said {
+        kind: d.kind as u8,
+        path: d.path,
+        part: d.part,
+        session: d.session,
+        number: d.number,
+        body: d.body.to_vec(),
+    };
+    let signer = Signer::new(&[7; 32]);
+    let (mut again, right) = (vec![0; packet.len()], !d.is_signed(&signer));
+    assert!(right, "nobody signed it with this key");
+    let sealed = signer.seal(d.kind, d.path, d.session, d.number, d.body);
+    again[..sealed.len()].copy_from_slice(&sealed);
+    let again = Datagram::parse(&again).expect("what is written is read");
+    assert!(again.is_signed(&signer) && again.body == d.body && again.number == d.number);
+    Some(said)
+}
+
+/// Whether the body is one of its kind, as far as the far end sends any.
+pub fn is_sound(said: &Said) -> bool {
+    let body = &said.body;
+    match Kind::ALL[usize::from(said.kind - 1)] {
+        Kind::Cookie | Kind::PathCookie => Cookie::decode(body).is_some(),
+        Kind::Opened => Opened::decode(body).is_some(),
+        Kind::Queued => Queued::decode(body).is_some(),
+        Kind::Denied => Denied::decode(body).is_some(),
+        Kind::Stamp => Stamp::decode(body).is_some(),
+        Kind::Report => report::decode(body).is_some(),
+        Kind::Ask => decode_ask(body).is_some(),
+        Kind::Outcome => Outcome::decode(body).is_some(),
+        Kind::PathJoined => body.is_empty(),
+        _ => false,
+    }
+}
+
+fn bodies(body: &[u8]) {
+    macro_rules! back {
+        ($($name:ident)*) => {$(
+            if let Some(said) = $name::decode(body) {
+                assert_eq!($name::decode(&said.encode()), Some(said), stringify!($name));
+            }
+        )*};
+    }
+    back!(Hello Cookie Open Opened Queued Denied Stamp Begin);
+    if let Some(outcome) = Outcome::decode(body) {
+        assert_eq!(Outcome::decode(&outcome.encode()).map(|again| format!("{again:?}")), Some(format!("{outcome:?}")));
+    }
+    decode_ask(body);
+    for piece in report::decode(body).into_iter().flatten() {
+        assert!(usize::from(piece.first) + piece.arrivals.len() <= piece.count.into());
+        assert!(piece.arrivals.iter().flatten().all(|arrival| arrival.batch.index < arrival.batch.of));
+    }
+}
+
+/// The keys of one session.
+pub struct Forge(SessionKeys);
+
+impl Forge {
+    /// A client's first word, in `path`.
+    pub fn hello(key: &Key, nonce: Nonce, path: u8) -> Vec<u8> {
+        let body = Hello { key_id: key.id().into(), nonce }.encode();
+        greeting(key).seal(Kind::Hello, path, 0, 0, &body)
+    }
+
+    /// What a client has once its Hello is answered: the session's keys, and Open.
+    pub fn open(key: &Key, nonce: Nonce, answer: &[u8], paths: u8, total: Budget) -> Option<(Forge, Vec<u8>)> {
+        let answer = Datagram::parse(answer).ok()?;
+        let cookie = Cookie::decode(answer.body)?;
+        let keys = SessionKeys::new(key, &nonce, &cookie.digest);
+        let hello = Hello { key_id: key.id().into(), nonce };
+        let open = Open { hello, cookie, paths, dscp: 0, total, clock: ClockWord::default() };
+        let packet = keys.client.seal(Kind::Open, answer.path, keys.session, 0, &open.encode());
+        Some((Forge(keys), packet))
+    }
+
+    /// What a far end has that is asked with Hello: the session's keys, and Cookie.
+    pub fn cookie(key: &Key, hello: &[u8], digest: Nonce) -> Option<(Forge, Vec<u8>)> {
+        let hello = Datagram::parse(hello).ok()?;
+        let nonce = Hello::decode(hello.body)?.nonce;
+        let keys = SessionKeys::new(key, &nonce, &digest);
+        let body = Cookie { epoch: 0, digest }.encode();
+        let packet = keys.far_end.seal(Kind::Cookie, hello.path, keys.session, 0, &body);
+        Some((Forge(keys), packet))
+    }
+
+    /// The session's number.
+    pub fn session(&self) -> u64 {
+        self.0.session
+    }
+
+    /// A datagram that is signed by the client or by the far end; `kind` counts from 0.
+    pub fn say(&self, by_client: bool, kind: u8, path: u8, part: u8, number: u64, body: &[u8]) -> Vec<u8> {
+        let signer = if by_client { &self.0.client } else { &self.0.far_end };
+        let kind = Kind::ALL[usize::from(kind) % Kind::ALL.len()];
+        signer.seal_part(kind, path, part, self.0.session, number, &body[..body.len().min(super::wire::BODY)])
+    }
+
+    /// A probe: its place is (train, index, count), and `rest` how long its train goes on [µs].
+    pub fn probe(&self, by_client: bool, path: u8, part: u8, place: (u32, u16, u16), rest: u32) -> Vec<u8> {
+        let signer = if by_client { &self.0.client } else { &self.0.far_end };
+        let mut out = vec![0; PROBE];
+        let (train, index, count) = place;
+        signer.probe(path, part, self.0.session, ProbeHead { train, index, count, rest }, &mut out);
+        out
+    }
+}
+
+/// The bodies of the reports of a train: of each packet when it came, or none, and the index and number of its batch.
+pub fn reports(train: u32, arrivals: &[Option<(Nanos, u32, u32)>]) -> Vec<Vec<u8>> {
+    let arrival = |&(at, index, of): &(Nanos, u32, u32)| Arrival { at, batch: Batch { index, of } };
+    let arrivals: Vec<Option<Arrival>> = arrivals.iter().map(|a| a.as_ref().map(arrival)).collect();
+    let reports = report::encode(train, &arrivals);
+    if arrivals.iter().flatten().all(|arrival| arrival.at <= LATEST) {
+        let pieces = reports.iter().flat_map(|body| report::decode(body).expect("what is written is read"));
+        assert_eq!(pieces.map(|piece| piece.arrivals.len()).sum::<usize>(), arrivals.len());
+    }
+    reports
+}
+
+/// The bodies of a Begin, an Opened and a Queued.
+pub fn bodies_of(method: u8, total: Budget, seed: u64, wait: Nanos, rate: u64) -> [Vec<u8>; 3] {
+    let method = super::request::MethodName::ALL[usize::from(method) % 5];
+    let begin = Begin { method, budget: total, sparing: seed % 2 == 1, seed, wait }.encode();
+    let opened = Opened { total, rate: pathcast_base::Rate(rate), clock: ClockWord::default() }.encode();
+    [begin, opened, Queued { ahead: seed as u32, measuring: 1 }.encode()]
+}
+
+/// The body of an Outcome with these rates, of so many bytes.
+pub fn outcome(rates: [f64; 3], bytes: u64, small: &[(u64, i64)]) -> Vec<u8> {
+    let figure = super::outcome::Figure {
+        value: Some(rates[0]),
+        low: rates[1],
+        high: rates[2],
+        why: None,
+        discipline: pathcast_estimate::Discipline::Shared,
+    };
+    let none = Outcome::none(super::outcome::Why::TooFew);
+    Outcome { capacity: figure, available: figure, bytes, small: small.to_vec(), ..none }.encode()
+}
+
+/// The body of a Stamp.
+pub fn stamp(id: u32, came: Nanos, leaves: Nanos) -> Vec<u8> {
+    Stamp { id, came, leaves }.encode()
+}
+
+/// The body of a PathHello.
+pub fn path_hello() -> Vec<u8> {
+    vec![0; PADDED]
+}

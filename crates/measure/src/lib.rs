@@ -1,0 +1,48 @@
+//! A measurement of paths in both directions: what two hosts say to each other in datagrams, who may say it, and what comes
+//! of it. One-way delay, available bandwidth, capacity and loss, by [`pathcast_estimate`].
+//!
+//! [`Client`] is a [`machine::Machine`]; [`FarEnd`] serves many clients, and [`Lone`] makes a machine of it for one.
+//!
+//! # Order
+//! Hello, signed with the key; Cookie, smaller, for the address; Open with the cookie, signed with keys that both nonces
+//! make; Opened, Queued or Denied. Further paths prove their addresses in the same way. On each path: the clocks are
+//! compared, and for each direction trains go one way and reports the other, until the sender's method is content.
+//! The far end sends what it has found of the direction to the client until that is noted. Bye.
+//!
+//! # What it protects
+//! Nobody without the key gets an answer, and nobody can forge, change or replay what is said, probes included. An address
+//! that has not returned a cookie gets fewer bytes than it sent, and nothing is kept of it. A Hello that was overheard can be
+//! said again within its key's life, and is answered by a cookie; that is all that comes of it. Nothing is encrypted, and
+//! whoever can drop packets can stop a measurement.
+
+mod admission;
+mod client;
+mod cookie;
+mod far;
+mod far_end;
+mod far_path;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod forge;
+mod keys;
+mod limits;
+mod lone;
+pub mod machine;
+mod messages;
+mod outcome;
+mod report;
+mod request;
+mod result;
+mod sink;
+mod source;
+pub mod stamp;
+mod times;
+mod track;
+mod wire;
+mod work;
+
+pub use client::Client;
+pub use far::{Address, FarAction, FarEvent};
+pub use far_end::FarEnd;
+pub use limits::{MeasureCounters, MeasureLimits};
+pub use lone::Lone;
+pub use request::{ClockState, Direction, Iunit, MethodName, NoSuchMethod, Request};

@@ -1,0 +1,239 @@
+//! What one direction of a path has come to, as its sender knows it, and how the far end tells it.
+
+use pathcast_estimate::{Discipline, Estimate, WhyNot};
+use pathcast_session::codec::{LATEST, Reader, push_varint, unzigzag, whole, zigzag};
+
+/// Why there is no value to be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Why {
+    /// Nothing came back.
+    NoAnswer = 1,
+    /// Too few packets came within the budget.
+    TooFew = 2,
+    /// The samples contradict each other.
+    Inconsistent = 3,
+    /// One of the hosts disturbed most trains.
+    HostTooSlow = 4,
+    /// Reports ceased to come.
+    FeedbackLost = 5,
+    /// The far end does not grant so fast a train.
+    RateLimit = 6,
+    /// It was stopped.
+    Stopped = 7,
+    /// The session did not go on.
+    SessionLost = 8,
+}
+
+impl Why {
+    const ALL: [Why; 8] = [
+        Why::NoAnswer,
+        Why::TooFew,
+        Why::Inconsistent,
+        Why::HostTooSlow,
+        Why::FeedbackLost,
+        Why::RateLimit,
+        Why::Stopped,
+        Why::SessionLost,
+    ];
+
+    /// As results call it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Why::NoAnswer => "no-answer",
+            Why::TooFew => "too-few",
+            Why::Inconsistent => "inconsistent",
+            Why::HostTooSlow => "host-too-slow",
+            Why::FeedbackLost => "feedback-lost",
+            Why::RateLimit => "rate-limit",
+            Why::Stopped => "stopped",
+            Why::SessionLost => "session-lost",
+        }
+    }
+}
+
+impl From<WhyNot> for Why {
+    fn from(why: WhyNot) -> Why {
+        match why {
+            WhyNot::NoAnswer => Why::NoAnswer,
+            WhyNot::TooFew => Why::TooFew,
+            WhyNot::Inconsistent => Why::Inconsistent,
+            WhyNot::HostTooSlow => Why::HostTooSlow,
+        }
+    }
+}
+
+/// A rate with its interval [bit/s].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Figure {
+    pub value: Option<f64>,
+    pub low: f64,
+    pub high: f64,
+    pub why: Option<Why>,
+    pub discipline: Discipline,
+}
+
+impl Figure {
+    pub fn none(why: Why) -> Figure {
+        Figure { value: None, low: 0.0, high: f64::INFINITY, why: Some(why), discipline: Discipline::Unknown }
+    }
+
+    /// An estimate; `why` if the sending was cut short.
+    pub fn of(estimate: &Estimate, why: Option<Why>) -> Figure {
+        Figure {
+            value: estimate.value_bps,
+            low: estimate.low_bps,
+            high: estimate.high_bps,
+            why: why.or(estimate.why_not.map(Why::from)),
+            discipline: estimate.discipline,
+        }
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.push(self.value.is_some().into());
+        for number in [self.value.unwrap_or(0.0), self.low, self.high] {
+            out.extend(number.to_bits().to_be_bytes());
+        }
+        out.push(self.why.map_or(0, |why| why as u8));
+        out.push(match self.discipline {
+            Discipline::Unknown => 0,
+            Discipline::Shared => 1,
+            Discipline::Fair => 2,
+        });
+    }
+
+    fn read(r: &mut Reader<'_>) -> Option<Figure> {
+        let (known, value, low, high) = (r.flag()?, r.f64()?, r.f64()?, r.f64()?);
+        let code = r.u8()?;
+        let why = Why::ALL.into_iter().find(|&why| why as u8 == code);
+        let discipline = match r.u8()? {
+            0 => Discipline::Unknown,
+            1 => Discipline::Shared,
+            2 => Discipline::Fair,
+            _ => return None,
+        };
+        // a number that is none, or less than nothing, is nobody's estimate
+        let sound = [value, low, high].iter().all(|number| *number >= 0.0) && (code == 0 || why.is_some());
+        sound.then_some(Figure { value: known.then_some(value), low, high, why, discipline })
+    }
+}
+
+/// A small packet: when it left, by the sender's clock [ns], and its delay with the clocks' offset in it [ns].
+pub(super) type Small = (u64, i64);
+
+/// So many delays are told at most.
+pub(super) const SMALLS: usize = 60;
+
+/// What one direction has come to.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Outcome {
+    pub capacity: Figure,
+    pub available: Figure,
+    /// Trains sent, and of how many a report came.
+    pub trains: u64,
+    pub reported: u64,
+    /// Probes of the reported trains; how many of them were lost, and came before one that was sent earlier.
+    pub probes: u64,
+    pub lost: u64,
+    pub reordered: u64,
+    /// Probes sent [IP bytes].
+    pub bytes: u64,
+    /// The small ones, at most [`SMALLS`].
+    pub small: Vec<Small>,
+}
+
+impl Outcome {
+    /// Nothing was learnt.
+    pub fn none(why: Why) -> Outcome {
+        let (capacity, available) = (Figure::none(why), Figure::none(why));
+        Outcome {
+            capacity,
+            available,
+            trains: 0,
+            reported: 0,
+            probes: 0,
+            lost: 0,
+            reordered: 0,
+            bytes: 0,
+            small: Vec::new(),
+        }
+    }
+
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.capacity.write(&mut out);
+        self.available.write(&mut out);
+        for number in [self.trains, self.reported, self.probes, self.lost, self.reordered, self.bytes] {
+            push_varint(&mut out, number);
+        }
+        let (mut sent, mut delay) = (0u64, 0i64);
+        for &(at, late) in self.small.iter().take(SMALLS) {
+            push_varint(&mut out, at.wrapping_sub(sent));
+            push_varint(&mut out, zigzag(late.wrapping_sub(delay)));
+            (sent, delay) = (at, late);
+        }
+        out
+    }
+
+    pub fn decode(body: &[u8]) -> Option<Outcome> {
+        whole(body, |r| {
+            let (capacity, available) = (Figure::read(r)?, Figure::read(r)?);
+            let (trains, reported, probes) = (r.varint()?, r.varint()?, r.varint()?);
+            let (lost, reordered, bytes) = (r.varint()?, r.varint()?, r.varint()?);
+            let mut small: Vec<Small> = Vec::new();
+            let (mut sent, mut delay) = (0u64, 0i64);
+            while !r.is_empty() && small.len() < SMALLS {
+                sent = sent.wrapping_add(r.varint()?);
+                delay = delay.wrapping_add(unzigzag(r.varint()?));
+                if sent > LATEST.0 || delay.unsigned_abs() > LATEST.0 {
+                    return None;
+                }
+                small.push((sent, delay));
+            }
+            let sound = lost <= probes && reported <= trains;
+            let outcome = Outcome { capacity, available, trains, reported, probes, lost, reordered, bytes, small };
+            sound.then_some(outcome)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::wire::BODY;
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn outcomes_come_back_and_fit_a_datagram() {
+        let mut outcome = Outcome::none(Why::FeedbackLost);
+        assert_eq!(Outcome::decode(&outcome.encode()), Some(outcome.clone()));
+        outcome.capacity =
+            Figure { value: Some(5e6), low: 4.9e6, high: 5.1e6, why: None, discipline: Discipline::Fair };
+        outcome.small =
+            (0..SMALLS as u64).map(|i| (LATEST.0 / 2 + i * 1_000_000_007, i64::MIN / 3 + i as i64)).collect();
+        (outcome.trains, outcome.reported, outcome.probes, outcome.lost) = (9, 8, 700, 6);
+        assert!(outcome.encode().len() <= BODY);
+        assert_eq!(Outcome::decode(&outcome.encode()), Some(outcome));
+    }
+
+    #[test]
+    fn what_an_estimate_gives_is_understood_by_the_other_end() {
+        // wider than its value: half an interval that reached below nothing was refused there, again and again
+        let figure = Figure::of(&Estimate::of(30e6, -20e6, 80e6, 1), None);
+        let outcome = Outcome { capacity: figure, ..Outcome::none(Why::TooFew) };
+        assert_eq!(Outcome::decode(&outcome.encode()), Some(outcome));
+    }
+
+    #[test]
+    fn every_reason_has_its_word() {
+        let words: std::collections::BTreeSet<_> = Why::ALL.iter().map(|why| why.word()).collect();
+        assert_eq!(words.len(), Why::ALL.len());
+    }
+
+    proptest! {
+        #[test]
+        fn random_outcomes_are_read_without_panic(body in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Outcome::decode(&body);
+        }
+    }
+}

@@ -1,0 +1,429 @@
+//! The sending half of one direction: it carries a method, puts signed heads on its trains, joins the stamps of the departures
+//! with the reports of the arrivals, and asks again for reports that do not come.
+//!
+//! It ends when the method does; when feedback is owed and has not come for a second beyond the usual time, or on long paths
+//! for twice that time; or where the granted bytes, rate or time end.
+
+use std::collections::BTreeMap;
+
+use pathcast_base::{Nanos, Rate};
+use pathcast_estimate::delay::Waits;
+use pathcast_estimate::{Budget, LARGE, Method, Plan, Seen, Step, TrainSeen};
+
+use super::messages::{ASKED, encode_ask};
+use super::outcome::{Figure, Outcome, SMALLS, Why};
+use super::report::{Arrival, Piece};
+use super::request::MethodName;
+use super::wire::{PROBE, ProbeHead, Signer};
+use super::work::Work;
+use crate::machine::Train;
+
+/// Feedback may be so late beyond what is usual.
+const DEAF: Nanos = Nanos::secs(1);
+/// A stamp of a departure that has not come so long after the report is not waited for.
+const STAMP: Nanos = Nanos::millis(50);
+/// A train is asked for so often.
+const ASKS: u32 = 5;
+/// Probes up to this size say what the delay is [IP bytes].
+pub(super) const SMALL: u16 = 200;
+/// Over so long the granted rate is a mean; a short train is as fast as the host.
+const RATE_OVER: Nanos = Nanos::millis(50);
+/// And this much is always allowed at once [IP bytes].
+const BURST: f64 = 256_000.0;
+/// The probes of a part are numbered from the part times this.
+const NUMBERS: u32 = 40;
+
+/// What one direction is to be measured with.
+#[derive(Clone)]
+pub(super) struct Spec {
+    pub session: u64,
+    pub path: u8,
+    pub part: u8,
+    pub signer: Signer,
+    pub method: MethodName,
+    pub budget: Budget,
+    /// Whether it takes no more of it than it needs, where the method knows that.
+    pub sparing: bool,
+    pub seed: u64,
+    pub dscp: u8,
+    /// How long a large packet's answer takes at most, as far as is known.
+    pub wait: Nanos,
+    /// Granted.
+    pub rate: Rate,
+}
+
+/// What a source wants done.
+pub(super) enum Emit {
+    Train(Train),
+    /// The body of an Ask.
+    Ask(Vec<u8>),
+}
+
+#[derive(Clone, Copy)]
+enum Departure {
+    /// Not told yet; when it is due.
+    Planned(Nanos),
+    Left(Nanos),
+    Never,
+}
+
+struct Packet {
+    departure: Departure,
+    /// Reported.
+    told: bool,
+    arrival: Option<Arrival>,
+}
+
+/// A train without its whole report.
+struct Flight {
+    plan: u64,
+    size: u16,
+    seq: u64,
+    packets: Vec<Packet>,
+    /// Packets whose departure, and whose arrival, is not known.
+    undecided: usize,
+    untold: usize,
+    begins: Nanos,
+    /// When the last packet leaves.
+    ends: Nanos,
+    ask_at: Nanos,
+    asked: u32,
+    /// When it is taken as it is: the report is whole, stamps of departures are missing.
+    settle_at: Nanos,
+}
+
+/// See the [module](self).
+pub(super) struct Source {
+    spec: Spec,
+    work: Work,
+    started: Nanos,
+    flights: BTreeMap<u32, Flight>,
+    next_train: u32,
+    next_seq: u64,
+    waits: Waits,
+    /// Since when feedback is owed.
+    owed: Option<Nanos>,
+    /// The longest gap of the last train.
+    gap: Nanos,
+    /// When the method wants to be asked again.
+    wake: Nanos,
+    /// Granted bytes that were not used, at a time.
+    allowance: (f64, Nanos),
+    end: Option<Option<Why>>,
+    trains: u64,
+    reported: u64,
+    probes: u64,
+    lost: u64,
+    reordered: u64,
+    bytes: u64,
+    small: Vec<(u64, i64)>,
+}
+
+impl Source {
+    pub fn new(now: Nanos, spec: Spec) -> Source {
+        Source {
+            work: Work::new(spec.method, spec.budget, spec.sparing, spec.seed),
+            started: now,
+            flights: BTreeMap::new(),
+            next_train: 0,
+            next_seq: u64::from(spec.part) << NUMBERS,
+            waits: Waits::default(),
+            owed: None,
+            gap: Nanos::ZERO,
+            wake: now,
+            allowance: (BURST, now),
+            end: None,
+            trains: 0,
+            reported: 0,
+            probes: 0,
+            lost: 0,
+            reordered: 0,
+            bytes: 0,
+            small: Vec::new(),
+            spec,
+        }
+    }
+
+    pub fn part(&self) -> u8 {
+        self.spec.part
+    }
+
+    /// How long a report usually takes after a train's end, and some more.
+    fn wait(&self) -> Nanos {
+        if self.reported == 0 { self.spec.wait } else { self.waits.wait(LARGE) }
+    }
+
+    fn deaf_at(&self) -> Nanos {
+        // long enough for a question that is lost, and one that is not
+        let wait = self.wait();
+        self.owed.map_or(Nanos::MAX, |since| since + wait + self.gap + DEAF.max(wait * 2))
+    }
+
+    /// A method that does not keep its time by so much is cut off.
+    fn deadline(&self) -> Nanos {
+        self.started + Nanos(self.spec.budget.time.0 / 4 * 5) + self.wait()
+    }
+
+    /// What is to be done next; none: nothing until something is told or [`Source::wake`].
+    pub fn next(&mut self, now: Nanos) -> Option<Emit> {
+        if self.end.is_some() {
+            return None;
+        }
+        let due: Vec<u32> = self.flights.iter().filter(|(_, f)| f.settle_at <= now).map(|(&train, _)| train).collect();
+        due.into_iter().for_each(|train| self.settle(now, train));
+        if now >= self.deaf_at() {
+            let why = if self.reported == 0 { Why::NoAnswer } else { Why::FeedbackLost };
+            self.end = Some(Some(why));
+            return None;
+        }
+        if now >= self.deadline() {
+            self.end = Some(None);
+            return None;
+        }
+        if let Some(ask) = self.ask(now) {
+            return Some(Emit::Ask(ask));
+        }
+        if now < self.wake {
+            return None;
+        }
+        match self.work.next(now) {
+            Step::Send(plan) => self.send(now, plan),
+            Step::Wait(until) => {
+                self.wake = until.max(now + Nanos(1000));
+                None
+            }
+            Step::Done => {
+                self.end = Some(None);
+                None
+            }
+        }
+    }
+
+    /// When [`Source::next`] is to be asked again at the latest.
+    pub fn wake(&self) -> Nanos {
+        if self.end.is_some() {
+            return Nanos::MAX;
+        }
+        let flights = self
+            .flights
+            .values()
+            .map(|f| if f.untold > 0 { f.ask_at } else { f.settle_at })
+            .min()
+            .unwrap_or(Nanos::MAX);
+        self.wake.min(self.deaf_at()).min(self.deadline()).min(flights)
+    }
+
+    fn send(&mut self, now: Nanos, mut plan: Plan) -> Option<Emit> {
+        plan.gaps.truncate(usize::from(u16::MAX) - 1);
+        let most = self.spec.budget.bytes.0 + self.spec.budget.bytes.0 / 4;
+        if self.bytes + plan.bytes() > most {
+            self.end = Some(None);
+            return None;
+        }
+        let at = plan.at.max(now);
+        let left = self.deadline().saturating_sub(at);
+        let mut lasts = Nanos::ZERO;
+        let within = plan.gaps.iter().take_while(|&&gap| {
+            lasts += gap;
+            lasts <= left
+        });
+        plan.gaps.truncate(within.count());
+        if !self.is_granted(at, &plan) {
+            self.end = Some(Some(Why::RateLimit));
+            return None;
+        }
+        let count = plan.count();
+        let mut start = at;
+        let mut packets = Vec::with_capacity(count);
+        for gap in plan.gaps.iter().copied().map(Some).chain([None]) {
+            packets.push(Packet { departure: Departure::Planned(start), told: false, arrival: None });
+            start += gap.unwrap_or_default();
+        }
+        let ends = start;
+        let (train, seq) = (self.next_train, self.next_seq);
+        let Spec { session, path, part, .. } = self.spec;
+        let mut train_out = Train::new(path.into(), seq, at, plan.gaps, plan.size).marked(self.spec.dscp);
+        let mut left = train_out.gaps.iter().rev().fold(vec![Nanos::ZERO], |mut left, &gap| {
+            left.push(left[left.len() - 1] + gap);
+            left
+        });
+        let signer = &self.spec.signer;
+        train_out = train_out.with_heads(PROBE, |number, out| {
+            let rest = u32::try_from(left.pop().unwrap_or_default().0 / 1000).unwrap_or(u32::MAX);
+            let head = ProbeHead { train, index: (number - seq) as u16, count: count as u16, rest };
+            signer.probe(path, part, session, head, out);
+        });
+        self.gap = train_out.gaps.iter().copied().max().unwrap_or_default();
+        self.bytes += count as u64 * u64::from(plan.size);
+        self.trains += 1;
+        self.next_train += 1;
+        self.next_seq += count as u64;
+        self.owed.get_or_insert(at);
+        let ask_at = ends + self.wait();
+        let flight = Flight {
+            plan: plan.id,
+            size: plan.size,
+            seq,
+            packets,
+            undecided: count,
+            untold: count,
+            begins: at,
+            ends,
+            ask_at,
+            asked: 0,
+            settle_at: Nanos::MAX,
+        };
+        self.flights.insert(train, flight);
+        Some(Emit::Train(train_out))
+    }
+
+    /// Whether the granted rate allows a train.
+    fn is_granted(&mut self, at: Nanos, plan: &Plan) -> bool {
+        let rate = self.spec.rate.0 as f64 / 8e9; // bytes a nanosecond
+        let (unused, since) = self.allowance;
+        let most = BURST.max(rate * RATE_OVER.0 as f64);
+        let unused = (unused + rate * at.saturating_sub(since).0 as f64).min(most);
+        let used = plan.bytes() as f64 - rate * plan.duration().0 as f64;
+        self.allowance = ((unused - used).min(most), at + plan.duration());
+        unused >= used
+    }
+
+    fn packet(&mut self, seq: u64) -> Option<(u32, &mut Flight, usize)> {
+        let found = self.flights.iter_mut().rev().find(|(_, f)| f.seq <= seq)?;
+        let index = (seq - found.1.seq) as usize;
+        (index < found.1.packets.len()).then_some((*found.0, found.1, index))
+    }
+
+    /// A probe has left, at this time; or never will.
+    pub fn left(&mut self, now: Nanos, seq: u64, at: Option<Nanos>) {
+        let Some((train, flight, index)) = self.packet(seq) else { return };
+        let packet = &mut flight.packets[index];
+        if !matches!(packet.departure, Departure::Planned(_)) {
+            return;
+        }
+        packet.departure = at.map_or(Departure::Never, Departure::Left);
+        flight.undecided -= 1;
+        flight.ends = flight.ends.max(at.unwrap_or_default());
+        if flight.undecided == 0 && flight.untold == 0 {
+            self.settle(now, train);
+        }
+    }
+
+    /// A report has come.
+    pub fn report(&mut self, now: Nanos, pieces: &[Piece]) {
+        for piece in pieces {
+            self.learn(now, piece);
+        }
+        if pieces.is_empty() {
+            // a sign of life in the middle of a train
+            let later = now + self.wait();
+            self.flights.values_mut().filter(|f| f.asked == 0).for_each(|f| f.ask_at = f.ask_at.max(later));
+        }
+        let begins = self.flights.values().next().map(|flight| flight.begins);
+        self.owed = begins.map(|begins| begins.max(now));
+    }
+
+    fn learn(&mut self, now: Nanos, piece: &Piece) {
+        let Some(flight) = self.flights.get_mut(&piece.train) else { return };
+        let packets = if piece.count == 0 {
+            // nothing has come
+            flight.packets.iter_mut().zip(std::iter::repeat(&None)).collect::<Vec<_>>()
+        } else if usize::from(piece.count) == flight.packets.len() {
+            flight.packets[piece.first.into()..].iter_mut().zip(&piece.arrivals).collect()
+        } else {
+            return;
+        };
+        for (packet, arrival) in packets {
+            if !packet.told {
+                packet.told = true;
+                packet.arrival = *arrival;
+                flight.untold -= 1;
+            }
+        }
+        if flight.untold > 0 {
+            return;
+        }
+        if flight.undecided > 0 {
+            flight.settle_at = flight.settle_at.min(now + STAMP);
+        } else {
+            self.settle(now, piece.train);
+        }
+        // reports come in the order of the trains: one that was passed is lost
+        let soon = now + Nanos::millis(10);
+        self.flights.range_mut(..piece.train).for_each(|(_, flight)| {
+            if flight.asked == 0 {
+                flight.ask_at = flight.ask_at.min(soon);
+            }
+        });
+    }
+
+    /// All is known of a train that can be.
+    fn settle(&mut self, now: Nanos, train: u32) {
+        let Some(flight) = self.flights.remove(&train) else { return };
+        let mut packets = Vec::with_capacity(flight.packets.len());
+        let mut newest = Nanos::ZERO;
+        for packet in &flight.packets {
+            let sent = match packet.departure {
+                Departure::Left(at) | Departure::Planned(at) => at,
+                Departure::Never => continue,
+            };
+            let received = packet.arrival.map(|arrival| arrival.at);
+            let batch = packet.arrival.map_or(crate::machine::Batch::SINGLE, |arrival| arrival.batch);
+            let seen = Seen { size: flight.size, sent, received, batch };
+            self.reordered += u64::from(received.is_some_and(|at| at < newest));
+            newest = newest.max(received.unwrap_or_default());
+            self.lost += u64::from(received.is_none());
+            if flight.size <= SMALL && self.small.len() < SMALLS {
+                self.small.extend(seen.own_delay().map(|delay| (sent.0, delay)));
+            }
+            packets.push(seen);
+        }
+        self.reported += 1;
+        self.probes += packets.len() as u64;
+        self.waits.answered(LARGE, now.saturating_sub(flight.ends));
+        if !packets.is_empty() {
+            self.work.observe(now, &TrainSeen { id: flight.plan, packets });
+        }
+        self.wake = now;
+    }
+
+    fn ask(&mut self, now: Nanos) -> Option<Vec<u8>> {
+        self.flights.retain(|_, flight| flight.ask_at > now || flight.asked < ASKS || flight.untold == 0);
+        let wait = self.wait();
+        let due = self.flights.iter_mut().filter(|(_, f)| f.ask_at <= now && f.untold > 0).take(ASKED);
+        let trains: Vec<u32> = due
+            .map(|(&train, flight)| {
+                flight.ask_at = now + Nanos(wait.0 << flight.asked);
+                flight.asked += 1;
+                train
+            })
+            .collect();
+        (!trains.is_empty()).then(|| encode_ask(&trains))
+    }
+
+    /// Ends it now, if it has not ended.
+    pub fn stop(&mut self, why: Why) {
+        self.end.get_or_insert(Some(why));
+    }
+
+    /// What has come of it, once it has ended.
+    pub fn outcome(&self) -> Option<Outcome> {
+        let why = self.end?;
+        Some(Outcome {
+            capacity: Figure::of(&self.work.capacity(), why),
+            available: Figure::of(&self.work.estimate(), why),
+            trains: self.trains,
+            reported: self.reported,
+            probes: self.probes,
+            lost: self.lost,
+            reordered: self.reordered,
+            bytes: self.bytes,
+            small: self.small.clone(),
+        })
+    }
+
+    /// Trains whose reports have come, for those who wait.
+    pub fn reported(&self) -> u64 {
+        self.reported
+    }
+}

@@ -1,0 +1,437 @@
+//! The client's work on one path: it proves its address, compares the clocks, measures each direction, and compares the
+//! clocks again after each.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use pathcast_base::{Bytes, Nanos, Rate, Stream};
+use pathcast_estimate::delay::Waits;
+use pathcast_estimate::{Budget, LARGE};
+
+use super::far_end::CONTROL;
+use super::messages::{Begin, Cookie, Opened, PADDED, Stamp, decode_ask};
+use super::outcome::{Outcome, Why};
+use super::report;
+use super::request::{Direction, Request};
+use super::sink::Sink;
+use super::source::{Emit, Source, Spec};
+use super::times::Times;
+use super::wire::{Channel, Datagram, Kind, ProbeHead};
+use crate::machine::{Action, Batch, Reply};
+
+/// Small questions of a group, and their size: that of the default method's small probes [IP bytes].
+pub(super) const QUESTIONS: (usize, u16) = (8, 120);
+/// Larger ones at the beginning, for what a byte costs [IP bytes].
+const SIZES: [u16; 2] = [700, LARGE];
+/// Mean time between two questions: this share of the budget's time, within bounds.
+const APART: (u64, Nanos, Nanos) = (300, Nanos::millis(3), Nanos::millis(15));
+/// The same where the time is not known beforehand.
+const SPARING: Nanos = Nanos::millis(8);
+/// What a direction takes besides its trains, and a fiftieth for the reports [IP bytes].
+const OVERHEAD: u64 = 10_000;
+/// Answers are not waited for longer than this share of the budget's time; where the round trip is longer, the bound on the
+/// offset is so wide that a second comparison adds nothing.
+const WAITED: u64 = 20;
+/// A far end that has said nothing for so long is gone.
+pub(super) const SILENCE: Nanos = Nanos::secs(5);
+/// A question is repeated after no more than this.
+const PATIENCE: Nanos = Nanos::secs(2);
+/// And so often.
+pub(super) const TRIES: u32 = 8;
+
+/// When a message is to be said again.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Retry {
+    pub due: Nanos,
+    pub tries: u32,
+}
+
+impl Retry {
+    /// True when it is time; the next time is twice as far off.
+    pub fn is_due(&mut self, now: Nanos, waits: &Waits, size: u16) -> bool {
+        if now < self.due {
+            return false;
+        }
+        self.due = now + Nanos(waits.wait(size).0 << self.tries.min(4)).min(PATIENCE.max(waits.wait(size)));
+        self.tries += 1;
+        true
+    }
+}
+
+/// What the client says, with an account of it.
+#[derive(Default)]
+pub(super) struct Mouth {
+    pub actions: VecDeque<Action>,
+    pub bytes: u64,
+    pub last: Nanos,
+    pub dscp: u8,
+}
+
+/// IP and UDP headers, as they are counted where the driver has not said it [byte].
+const HEADERS: usize = 28;
+
+impl Mouth {
+    pub fn payload(&mut self, now: Nanos, path: u8, seq: u64, size: u16, payload: Vec<u8>) {
+        self.bytes += (payload.len() + HEADERS).max(size.into()) as u64;
+        self.last = now;
+        let reply = Reply { path: path.into(), seq: CONTROL | seq, size, dscp: self.dscp, payload };
+        self.actions.push_back(Action::Reply(reply));
+    }
+
+    pub fn say(&mut self, now: Nanos, channel: &mut Channel, kind: Kind, part: u8, body: &[u8]) {
+        let (seq, payload) = channel.seal(kind, part, body);
+        self.payload(now, channel.path, seq, 0, payload);
+    }
+}
+
+enum Stage {
+    Waiting,
+    Joining { cookie: Option<Cookie>, retry: Retry },
+    Clocks { questions: VecDeque<(Nanos, u16)>, until: Nanos },
+    Out(Box<Source>),
+    In { sink: Box<Sink>, begin: Begin, retry: Retry, begun: bool, ends: Nanos },
+    Finished,
+}
+
+/// See the [module](self).
+pub(super) struct Track {
+    channel: Channel,
+    stage: Stage,
+    pub waits: Waits,
+    pub times: Times,
+    stream: Stream,
+    /// Directions that are still to be measured.
+    left: VecDeque<Direction>,
+    part: u8,
+    /// Since when this part's time runs.
+    since: Nanos,
+    /// Questions on their way out of the host, by the number of their packet.
+    asked: BTreeMap<u64, u32>,
+    pub outcomes: BTreeMap<Direction, Outcome>,
+    heard: Nanos,
+    request: Request,
+    granted: (Budget, Rate),
+}
+
+impl Track {
+    pub fn new(request: &Request, granted: &Opened, channel: Channel, waits: Waits) -> Track {
+        // the far end's grants are for all parts
+        let parts = (request.paths * request.directions.len()).max(1) as u64;
+        let budget = Budget {
+            bytes: request.budget.bytes.min(Bytes(granted.total.bytes.0 / parts / 5 * 4)),
+            time: request.budget.time.min(Nanos(granted.total.time.0 / parts / 5 * 4)),
+        };
+        Track {
+            stage: Stage::Waiting,
+            waits,
+            times: Times::default(),
+            stream: Stream::new(request.seed, &format!("measure/path{}", channel.path)),
+            left: request.directions.iter().copied().collect(),
+            part: 0,
+            since: Nanos::ZERO,
+            asked: BTreeMap::new(),
+            outcomes: BTreeMap::new(),
+            heard: Nanos::ZERO,
+            request: request.clone(),
+            granted: (budget, granted.rate),
+            channel,
+        }
+    }
+
+    /// Begins; the first part's time runs since `since`. The session's first path is known to the far end already.
+    pub fn begin(&mut self, now: Nanos, since: Nanos, is_known: bool) {
+        self.since = since;
+        self.heard = now;
+        if is_known {
+            self.clocks(now);
+        } else {
+            self.stage = Stage::Joining { cookie: None, retry: Retry::default() };
+        }
+    }
+
+    pub fn is_waiting(&self) -> bool {
+        matches!(self.stage, Stage::Waiting)
+    }
+
+    pub fn is_finished(&self) -> bool {
+        matches!(self.stage, Stage::Finished)
+    }
+
+    /// One word, and how many trains have been reported.
+    pub fn progress(&self) -> (&'static str, u64) {
+        match &self.stage {
+            Stage::Waiting | Stage::Finished => ("wait", 0),
+            Stage::Joining { .. } => ("path", 0),
+            Stage::Clocks { .. } => ("clock", 0),
+            Stage::Out(source) => ("out", source.reported()),
+            Stage::In { sink, .. } => ("in", sink.trains()),
+        }
+    }
+
+    /// What the group of questions takes [ns], without the way.
+    fn apart(&self) -> Nanos {
+        let (share, least, most) = APART;
+        if self.request.sparing {
+            return SPARING;
+        }
+        Nanos(self.granted.0.time.0 / share).clamp(least, most)
+    }
+
+    fn clocks(&mut self, now: Nanos) {
+        let apart = self.apart().as_secs_f64();
+        let sizes = (0..QUESTIONS.0).map(|_| QUESTIONS.1);
+        let larger = SIZES.into_iter().filter(|_| self.part == 0);
+        let mut at = now;
+        let stream = &mut self.stream;
+        // at random, so that no period of the cross traffic is met in step
+        let questions = sizes.chain(larger).map(|size| {
+            let due = at;
+            at += Nanos::from_secs_f64(apart * stream.between(0.5, 1.5));
+            (due, size)
+        });
+        self.stage = Stage::Clocks { questions: questions.collect(), until: Nanos::MAX };
+    }
+
+    /// Goes on to the next direction, or is finished.
+    fn part(&mut self, now: Nanos) {
+        let Some(&direction) = self.left.front() else {
+            self.stage = Stage::Finished;
+            return;
+        };
+        self.part += 1;
+        let (limit, rate) = self.granted;
+        let used = now.saturating_sub(self.since) + if self.left.len() == 1 { self.closing() } else { Nanos::ZERO };
+        let budget = Budget {
+            bytes: Bytes((limit.bytes.0 - limit.bytes.0 / 50).saturating_sub(OVERHEAD).max(limit.bytes.0 * 3 / 4)),
+            time: limit.time.saturating_sub(used).max(Nanos(limit.time.0 / 2)),
+        };
+        let seed = self.request.seed ^ u64::from(self.part) << 32 ^ u64::from(self.channel.path) << 40;
+        let (method, sparing, wait) = (self.request.method, self.request.sparing, self.waits.wait(LARGE));
+        self.stage = match direction {
+            Direction::Out => {
+                let (session, path, part) = (self.channel.session, self.channel.path, self.part);
+                let (signer, dscp) = (self.channel.send.clone(), self.request.dscp);
+                let spec = Spec { session, path, part, signer, method, budget, sparing, seed, dscp, wait, rate };
+                Stage::Out(Box::new(Source::new(now, spec)))
+            }
+            Direction::In => Stage::In {
+                sink: Box::default(),
+                begin: Begin { method, budget, sparing, seed, wait },
+                retry: Retry::default(),
+                begun: false,
+                ends: now + budget.time * 2 + SILENCE * 2,
+            },
+        };
+    }
+
+    /// How long the last comparison of the clocks takes.
+    fn closing(&self) -> Nanos {
+        match self.is_far() {
+            true => Nanos::ZERO,
+            false => self.apart() * QUESTIONS.0 as u64 + self.waits.wait(QUESTIONS.1),
+        }
+    }
+
+    /// See [`WAITED`].
+    fn is_far(&self) -> bool {
+        self.waits.line(QUESTIONS.1).is_some_and(|rtt| rtt > (self.granted.0.time.0 / WAITED) as f64)
+    }
+
+    /// A direction has come to this.
+    fn conclude(&mut self, now: Nanos, outcome: Outcome) {
+        if let Some(direction) = self.left.pop_front() {
+            self.outcomes.insert(direction, outcome);
+        }
+        self.since = now;
+        match self.is_far() {
+            true => self.part(now),
+            false => self.clocks(now),
+        }
+    }
+
+    /// The path is of no use, or the measurement is over: what is not known will not be.
+    pub fn give_up(&mut self, why: Why) {
+        if let Stage::Out(source) = &mut self.stage {
+            source.stop(why);
+            self.outcomes.extend(self.left.pop_front().zip(source.outcome()));
+        }
+        self.outcomes.extend(self.left.drain(..).map(|direction| (direction, Outcome::none(why))));
+        self.times.end_group();
+        self.stage = Stage::Finished;
+    }
+
+    /// A packet has left, or never will.
+    pub fn left(&mut self, now: Nanos, seq: u64, at: Option<Nanos>) {
+        if seq & CONTROL == 0 {
+            if let Stage::Out(source) = &mut self.stage {
+                source.left(now, seq, at);
+            }
+        } else if let Some(id) = self.asked.remove(&seq)
+            && let Some(at) = at
+        {
+            self.times.left(id, at, &mut self.waits);
+        }
+    }
+
+    /// A datagram of this path's session has come; false if it is not the far end's, or not new.
+    pub fn receive(&mut self, now: Nanos, datagram: &Datagram, at: Nanos, batch: Batch, mouth: &mut Mouth) -> bool {
+        if datagram.kind == Kind::PathCookie {
+            // said before there is state at the other end: without a number
+            let right = datagram.is_signed(&self.channel.receive);
+            if let (true, Stage::Joining { cookie, retry }) = (right, &mut self.stage) {
+                *cookie = Cookie::decode(datagram.body);
+                *retry = Retry::default();
+            }
+            return right;
+        }
+        if self.channel.hear(datagram).is_err() {
+            return false;
+        }
+        self.heard = now;
+        let current = datagram.part == self.part;
+        match (datagram.kind, &mut self.stage) {
+            (Kind::PathJoined, Stage::Joining { .. }) => self.clocks(now),
+            (Kind::Stamp, _) => {
+                if let Some(stamp) = Stamp::decode(datagram.body) {
+                    self.times.answered(stamp, at, &mut self.waits);
+                }
+            }
+            (Kind::Report, Stage::Out(source)) if current => {
+                if let Some(pieces) = report::decode(datagram.body) {
+                    source.report(now, &pieces);
+                }
+            }
+            (Kind::Probe, Stage::In { sink, begun, .. }) if current => {
+                *begun = true;
+                if let Some(head) = ProbeHead::of(datagram) {
+                    sink.probe(now, head, at, batch);
+                }
+            }
+            (Kind::Ask, Stage::In { sink, begun, .. }) if current => {
+                *begun = true;
+                if let Some(trains) = decode_ask(datagram.body) {
+                    sink.ask(now, &trains);
+                }
+            }
+            (Kind::Outcome, _) => {
+                if let Some(outcome) = Outcome::decode(datagram.body) {
+                    mouth.say(now, &mut self.channel, Kind::Noted, datagram.part, &[]);
+                    if current && matches!(self.stage, Stage::In { .. }) {
+                        self.conclude(now, outcome);
+                    }
+                }
+            }
+            _ => {}
+        }
+        true
+    }
+
+    /// Says something without a body.
+    pub fn say(&mut self, now: Nanos, kind: Kind, mouth: &mut Mouth) {
+        mouth.say(now, &mut self.channel, kind, 0, &[]);
+    }
+
+    /// All that came before `until` is told.
+    pub fn timer(&mut self, now: Nanos, until: Nanos) {
+        if let Stage::In { sink, .. } = &mut self.stage {
+            sink.timer(now, until);
+        }
+    }
+
+    /// Does what is due.
+    pub fn pump(&mut self, now: Nanos, mouth: &mut Mouth) {
+        while self.step(now, mouth) {}
+    }
+
+    /// One thing; false if there is nothing to do now.
+    fn step(&mut self, now: Nanos, mouth: &mut Mouth) -> bool {
+        let path = self.channel.path;
+        match &mut self.stage {
+            Stage::Waiting | Stage::Finished => false,
+            Stage::Joining { cookie, retry } => {
+                if !retry.is_due(now, &self.waits, QUESTIONS.1) {
+                    return false;
+                }
+                if retry.tries > TRIES {
+                    self.give_up(Why::NoAnswer);
+                    return true;
+                }
+                let (kind, body) = match cookie {
+                    Some(cookie) => (Kind::PathJoin, cookie.encode()),
+                    None => (Kind::PathHello, vec![0; PADDED]),
+                };
+                mouth.say(now, &mut self.channel, kind, 0, &body);
+                true
+            }
+            Stage::Clocks { questions, until } => {
+                if let Some(&(due, size)) = questions.front() {
+                    if due > now {
+                        return false;
+                    }
+                    questions.pop_front();
+                    let id = self.times.ask(size);
+                    let (seq, payload) = self.channel.seal(Kind::Time, 0, &id.to_be_bytes());
+                    self.asked.insert(CONTROL | seq, id);
+                    mouth.payload(now, path, seq, size, payload);
+                    if questions.is_empty() {
+                        let most = Nanos(self.granted.0.time.0 / WAITED);
+                        *until = now + self.waits.wait(size).max(self.waits.wait(LARGE)).min(most);
+                    }
+                    return true;
+                }
+                if self.times.is_pending() && now < *until {
+                    return false;
+                }
+                self.times.end_group();
+                self.part(now);
+                true
+            }
+            Stage::Out(source) => {
+                let part = source.part();
+                match source.next(now) {
+                    Some(Emit::Train(train)) => {
+                        mouth.bytes += train.count() as u64 * u64::from(train.size);
+                        mouth.last = now + train.duration();
+                        mouth.actions.push_back(Action::SendTrain(train));
+                    }
+                    Some(Emit::Ask(body)) => mouth.say(now, &mut self.channel, Kind::Ask, part, &body),
+                    None => match source.outcome() {
+                        Some(outcome) => self.conclude(now, outcome),
+                        None => return false,
+                    },
+                }
+                true
+            }
+            Stage::In { sink, begin, retry, begun, ends } => {
+                if let Some(body) = sink.next() {
+                    mouth.say(now, &mut self.channel, Kind::Report, self.part, &body);
+                    return true;
+                }
+                if now >= *ends || now >= self.heard + SILENCE + self.waits.wait(LARGE) {
+                    let why = if *begun { Why::FeedbackLost } else { Why::NoAnswer };
+                    self.conclude(now, Outcome::none(why));
+                    return true;
+                }
+                if !*begun && retry.is_due(now, &self.waits, LARGE) {
+                    mouth.say(now, &mut self.channel, Kind::Begin, self.part, &begin.encode());
+                    return true;
+                }
+                false
+            }
+        }
+    }
+
+    /// When [`Track::pump`] is due.
+    pub fn wake(&self) -> Nanos {
+        match &self.stage {
+            Stage::Waiting | Stage::Finished => Nanos::MAX,
+            Stage::Joining { retry, .. } => retry.due,
+            Stage::Clocks { questions, until, .. } => questions.front().map_or(*until, |question| question.0),
+            Stage::Out(source) => source.wake(),
+            Stage::In { sink, retry, begun, ends, .. } => {
+                let begin = if *begun { Nanos::MAX } else { retry.due };
+                let silent = self.heard + SILENCE + self.waits.wait(LARGE);
+                sink.wake().min(begin).min(*ends).min(silent)
+            }
+        }
+    }
+}

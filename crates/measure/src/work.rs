@@ -1,0 +1,119 @@
+//! A method by its name, with an estimate of the capacity beside that of the available bandwidth: the method's own, or for
+//! those of the literature PathTester's clusters, which come first and have a third of the budget.
+
+use pathcast_base::{Bytes, Nanos};
+use pathcast_estimate::clusters::Clusters;
+use pathcast_estimate::pathtester::PathTester;
+use pathcast_estimate::pathtester_old::OldPathTester;
+use pathcast_estimate::replay::Replay;
+use pathcast_estimate::ride::Ride;
+use pathcast_estimate::slops::Slops;
+use pathcast_estimate::{Budget, Estimate, Method, Plan, Step, TrainSeen};
+
+use super::request::MethodName;
+
+/// The replay fit's trains and their length.
+const REPLAY: (usize, usize) = (20, 30);
+
+enum Main {
+    Ride(Ride),
+    Replay(Replay),
+    Behind { clusters: Clusters, main: Box<dyn Method + Send> },
+}
+
+/// See the [module](self).
+pub(super) struct Work {
+    main: Main,
+    /// Plans of the clusters; the main method's numbers follow.
+    first: u64,
+    clustered: bool,
+}
+
+impl Work {
+    pub fn new(method: MethodName, budget: Budget, sparing: bool, seed: u64) -> Work {
+        let third = Budget { bytes: Bytes(budget.bytes.0 / 3), time: Nanos(budget.time.0 / 3) };
+        let rest = Budget { bytes: Bytes(budget.bytes.0 - third.bytes.0), time: Nanos(budget.time.0 - third.time.0) };
+        let behind = |main| Main::Behind { clusters: Clusters::new(third), main };
+        let main = match method {
+            MethodName::Ride if sparing => Main::Ride(Ride::sparing(budget, seed)),
+            MethodName::Ride => Main::Ride(Ride::new(budget, seed)),
+            MethodName::Replay => Main::Replay(Replay::new(budget, REPLAY.0, REPLAY.1, seed)),
+            MethodName::PathTester => behind(Box::new(PathTester::new(rest))),
+            MethodName::PathTesterOld(iunit) => behind(Box::new(OldPathTester::new(rest, iunit.last()))),
+            MethodName::Slops => behind(Box::new(Slops::new(rest))),
+        };
+        Work { main, first: 0, clustered: false }
+    }
+
+    /// The capacity.
+    pub fn capacity(&self) -> Estimate {
+        match &self.main {
+            Main::Ride(ride) => ride.capacity(),
+            Main::Replay(replay) => replay.capacity(),
+            Main::Behind { clusters, .. } => clusters.estimate(),
+        }
+    }
+}
+
+impl Method for Work {
+    fn next(&mut self, now: Nanos) -> Step {
+        match &mut self.main {
+            Main::Ride(ride) => ride.next(now),
+            Main::Replay(replay) => replay.next(now),
+            Main::Behind { clusters, main } => {
+                if !self.clustered {
+                    match clusters.next(now) {
+                        Step::Done => self.clustered = true,
+                        Step::Send(plan) => {
+                            self.first = plan.id + 1;
+                            return Step::Send(plan);
+                        }
+                        wait => return wait,
+                    }
+                }
+                match main.next(now) {
+                    Step::Send(plan) => Step::Send(Plan { id: plan.id + self.first, ..plan }),
+                    step => step,
+                }
+            }
+        }
+    }
+
+    fn observe(&mut self, now: Nanos, train: &TrainSeen) {
+        match &mut self.main {
+            Main::Ride(ride) => ride.observe(now, train),
+            Main::Replay(replay) => replay.observe(now, train),
+            Main::Behind { clusters, main } => match train.id.checked_sub(self.first) {
+                Some(id) if self.clustered => main.observe(now, &TrainSeen { id, packets: train.packets.clone() }),
+                _ => clusters.observe(now, train),
+            },
+        }
+    }
+
+    /// The available bandwidth.
+    fn estimate(&self) -> Estimate {
+        match &self.main {
+            Main::Ride(ride) => ride.estimate(),
+            Main::Replay(replay) => replay.estimate(),
+            Main::Behind { main, .. } => main.estimate(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pathcast_estimate::testing::Fluid;
+
+    #[test]
+    fn every_method_gives_both_rates_of_a_fluid() {
+        let budget = Budget { bytes: Bytes(2_000_000), time: Nanos::secs(200) };
+        for method in MethodName::ALL {
+            let mut work = Work::new(method, budget, false, 1);
+            let (estimate, _) = Fluid::new(5e6, 0.0, 0.01).run(&mut work);
+            let capacity = work.capacity().value_bps.unwrap();
+            assert!((capacity / 5e6 - 1.0).abs() < 0.01, "{method}: {capacity}");
+            assert!(estimate.low_bps <= 5.05e6 && estimate.high_bps >= 4.95e6, "{method}: {estimate:?}");
+        }
+    }
+}
