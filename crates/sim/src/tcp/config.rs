@@ -47,18 +47,10 @@ pub(crate) struct Config {
     pub impatient: bool,
     /// Proportional rate reduction; else the window is ssthresh at once (RFC 5681, RFC 6675).
     pub prr: bool,
-    /// Reno's window, ssthresh (of the flight alone) and PRR (from all that is out) count bytes, not packets (ns-3).
-    pub window_bytes: bool,
-    /// A recovery begins at a third duplicate or at one behind a known loss, never as another ends (ns-3).
-    pub counted_duplicates: bool,
-    /// Without SACK a duplicate flags the first segment behind the head, and none in the loss state (ns-3).
-    pub flagged_duplicates: bool,
-    /// A segment sent again counts as such until `una` has passed it, though a block tells of it (ns-3).
-    pub again_stays: bool,
-    /// Rule 3 of NextSeg takes whatever was sent once, also above the highest block (ns-3).
-    pub doubt_all: bool,
-    /// A partial ACK lets one segment go again whatever the window says: without SACK (RFC 6582), with it (ns-3).
-    pub partial_resend: [bool; 2],
+    /// Without SACK a partial ACK lets one segment go again whatever the window says (RFC 6582).
+    pub partial_resend: bool,
+    /// What ns-3 does otherwise: `ns3.rs`.
+    pub ns3: bool,
     /// One segment more at the end of a recovery (RFC 6675, NextSeg rule 4).
     pub rescue: bool,
     pub rack: bool,
@@ -107,12 +99,8 @@ impl Config {
             limited_transmit: true,
             impatient: false,
             prr: true,
-            window_bytes: false,
-            counted_duplicates: false,
-            flagged_duplicates: false,
-            again_stays: false,
-            doubt_all: false,
-            partial_resend: [false, false],
+            partial_resend: false,
+            ns3: false,
             rescue: true,
             rack: true,
             undo: true,
@@ -132,7 +120,7 @@ impl Config {
             receive_buffer: 64 * MIB,
             send_buffer: 64 * MIB,
             impatient: true,
-            partial_resend: [true, false],
+            partial_resend: true,
             prr: false,
             rack: false,
             undo: false,
@@ -153,12 +141,7 @@ impl Config {
                 initial_rto: 3000 * MS,
                 max_rto: 60_000 * MS,
                 prr: true,
-                window_bytes: true,
-                counted_duplicates: true,
-                flagged_duplicates: true,
-                again_stays: true,
-                doubt_all: true,
-                partial_resend: [true, true],
+                ns3: true,
                 rescue: false,
                 ..rfc
             },
@@ -209,8 +192,6 @@ impl Config {
         put(&mut c.join, tcp.join, |join| join);
         put(&mut c.reinjection, tcp.reinjection, |on| on);
         c.rack &= c.sack;
-        c.counted_duplicates &= !c.rack;
-        c.again_stays &= !c.rack;
         c
     }
 }

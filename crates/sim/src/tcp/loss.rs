@@ -75,7 +75,7 @@ impl Sender {
                 let flags = self.board.get(seq).flags;
                 if flags & EVER == 0 {
                     self.mark_lost(seq);
-                } else if config.doubt_all && flags & (LOST | RETRANS) == RETRANS {
+                } else if config.ns3 && flags & (LOST | RETRANS) == RETRANS {
                     self.board.get_mut(seq).flags |= LOST;
                     self.lost += 1;
                 }
@@ -161,12 +161,12 @@ impl Sender {
     /// After a timeout everything not selectively acknowledged is lost.
     pub(super) fn mark_all_lost(&mut self, config: &Config) {
         for seq in self.una..self.nxt {
-            if config.flagged_duplicates && !config.sack {
+            if config.ns3_flags() {
                 self.board.unsack(seq);
             }
             if !self.is_sacked(seq) {
                 self.mark_lost(seq);
-            } else if config.again_stays && self.board.get(seq).flags & RETRANS != 0 {
+            } else if config.ns3_duplicates() && self.board.get(seq).flags & RETRANS != 0 {
                 self.board.get_mut(seq).flags &= !RETRANS;
                 self.retrans -= 1;
             }

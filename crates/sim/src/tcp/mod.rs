@@ -5,6 +5,7 @@ mod ack;
 mod board;
 mod config;
 mod loss;
+mod ns3;
 mod pace;
 mod receiver;
 mod recovery;

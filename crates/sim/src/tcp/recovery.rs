@@ -3,22 +3,22 @@
 
 use pathcast_congestion::{Connection, Event, State};
 
-use super::ack::Heard;
+use super::ack::AckSummary;
 use super::board::{LOST, RETRANS};
 use super::config::Config;
 use super::sender::Sender;
 
 /// Duplicate ACKs that mean a loss without SACK.
-const DUP_THRESH: u32 = 3;
+pub(super) const DUP_THRESH: u32 = 3;
 
 /// Proportional rate reduction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reduction {
     pub active: bool,
-    prior_cwnd: u32,
-    /// The threshold to half a segment [byte].
-    ssthresh_bytes: u32,
-    delivered: u32,
+    pub prior_cwnd: u32,
+    /// The threshold to half a segment [byte]; of ns-3.
+    pub ssthresh_bytes: u32,
+    pub delivered: u32,
     pub sent: u32,
     /// A partial ACK has come.
     pub partial: bool,
@@ -63,66 +63,44 @@ impl Undo {
 impl Sender {
     /// Moves between the states by what an ACK told.
     #[inline]
-    pub(super) fn respond(&mut self, now: u64, heard: &Heard, config: &Config, mut group: Option<&mut Connection>) {
-        if config.counted_duplicates {
-            return self.respond_to_duplicates(now, heard, config, group);
+    pub(super) fn respond(
+        &mut self,
+        now: u64,
+        summary: &AckSummary,
+        config: &Config,
+        mut group: Option<&mut Connection>,
+    ) {
+        if config.ns3_duplicates() {
+            return self.respond_to_duplicates(now, summary, config, group);
         }
         match self.state {
             State::Open if self.sacked == 0 && self.lost == 0 => return,
             State::Recovery => {
                 if self.una >= self.high_seq {
-                    self.end_recovery(now, heard, config, group.as_deref_mut());
+                    self.end_recovery(now, summary, config, group.as_deref_mut());
                 } else {
-                    self.partial(heard, config);
+                    self.partial(summary, config);
                     return;
                 }
             }
             State::Loss => {
-                self.in_loss(heard, config);
+                self.in_loss(summary, config);
                 if self.state == State::Loss {
                     return;
                 }
             }
             _ => {}
         }
-        if !config.sack && heard.moved {
+        if !config.sack && summary.moved {
             self.sacked = 0;
         }
-        if config.undo && self.undo.armed && heard.duplicate && self.undo.all_duplicates() {
+        if config.undo && self.undo.armed && summary.duplicate && self.undo.all_duplicates() {
             self.take_back(config);
         }
         if self.must_recover(config) {
             self.enter_recovery(now, config, group);
         } else {
             self.state = if self.sacked > 0 { State::Disorder } else { State::Open };
-        }
-    }
-
-    /// As [`Sender::respond`], but a recovery needs a duplicate ACK: the third, or one behind a known loss.
-    fn respond_to_duplicates(&mut self, now: u64, heard: &Heard, config: &Config, group: Option<&mut Connection>) {
-        match self.state {
-            State::Recovery if self.una < self.high_seq => self.partial(heard, config),
-            State::Recovery => {
-                self.duplicates = 0;
-                self.end_recovery(now, heard, config, group);
-            }
-            State::Loss => self.in_loss(heard, config),
-            _ if if config.sack { heard.told } else { !heard.moved } => {
-                self.duplicates += 1;
-                self.state = State::Disorder;
-                let mut behind = self.una + 1..self.nxt.min(self.high_sacked.max(self.una + 2) - 1);
-                let known = |seq| self.is_sacked(seq) || self.board.get(seq).flags & LOST != 0;
-                if self.duplicates == DUP_THRESH
-                    || behind.find(|&seq| known(seq)).is_some_and(|seq| !self.is_sacked(seq))
-                {
-                    self.enter_recovery(now, config, group);
-                }
-            }
-            _ if heard.moved => {
-                self.duplicates = 0;
-                self.state = State::Open;
-            }
-            _ => {}
         }
     }
 
@@ -141,7 +119,7 @@ impl Sender {
         }
         let cwnd = self.flow.cwnd;
         if config.reduce_flight {
-            let most = if config.window_bytes { u32::MAX } else { cwnd };
+            let most = if config.ns3 { u32::MAX } else { cwnd };
             self.flow.cwnd = self.flow.in_flight.min(most).max(1);
         }
         let ssthresh = self.control.ssthresh(&mut self.flow);
@@ -159,23 +137,21 @@ impl Sender {
         self.high_seq = self.nxt;
     }
 
-    fn enter_recovery(&mut self, now: u64, config: &Config, group: Option<&mut Connection>) {
+    pub(super) fn enter_recovery(&mut self, now: u64, config: &Config, group: Option<&mut Connection>) {
         let flight = self.in_flight();
         self.begin(now, config, group);
         self.stats.recoveries += 1;
         self.state = State::Recovery;
-        if !config.sack || config.counted_duplicates {
+        if !config.sack || config.ns3_duplicates() {
             self.mark_head(config);
         }
         self.flow.cwnd_cnt = 0;
         self.high_resent = self.una;
         self.rescued = false;
-        self.forced |= config.counted_duplicates; // whatever the window says
+        self.forced |= config.ns3_duplicates(); // whatever the window says
         self.reduction = Reduction { active: true, prior_cwnd: self.flow.cwnd, ..Reduction::default() };
-        if config.window_bytes {
-            self.reduction.prior_cwnd = self.out();
-            let odd = u32::from(2 * self.flow.ssthresh + 1 == flight);
-            self.reduction.ssthresh_bytes = (2 * self.flow.ssthresh + odd) * self.flow.mss / 2;
+        if config.ns3 {
+            self.begin_bytes(flight);
         }
         if !config.prr {
             self.flow.cwnd = self.flow.ssthresh;
@@ -183,10 +159,10 @@ impl Sender {
     }
 
     fn mark_head(&mut self, config: &Config) {
-        let but = if config.flagged_duplicates && !config.sack { 0 } else { LOST | RETRANS };
+        let but = if config.ns3_flags() { 0 } else { LOST | RETRANS };
         if self.una < self.nxt && self.board.get(self.una).flags & but == 0 {
             self.mark_lost(self.una);
-            if !config.sack && !config.flagged_duplicates {
+            if !config.sack && !config.ns3 {
                 // what is lost has not arrived, however many duplicate ACKs there were
                 self.sacked = self.sacked.min(self.out() - self.lost);
             }
@@ -194,16 +170,16 @@ impl Sender {
     }
 
     /// The window during recovery.
-    pub(super) fn reduce(&mut self, heard: &Heard, config: &Config) {
+    pub(super) fn reduce(&mut self, summary: &AckSummary, config: &Config) {
         if !config.prr {
             return;
         }
-        if config.window_bytes {
-            return self.reduce_bytes(heard, config);
+        if config.ns3 {
+            return self.reduce_bytes(summary, config);
         }
         let r = &mut self.reduction;
-        r.delivered += heard.delivered;
-        if heard.delivered == 0 && r.sent > 0 && !heard.moved {
+        r.delivered += summary.delivered;
+        if summary.delivered == 0 && r.sent > 0 && !summary.moved {
             return;
         }
         let in_flight = self.out() + self.retrans - self.sacked - self.lost;
@@ -213,8 +189,8 @@ impl Sender {
             let due = u64::from(ssthresh) * u64::from(r.delivered) + u64::from(r.prior_cwnd.max(1)) - 1;
             ((due / u64::from(r.prior_cwnd.max(1))) as u32).saturating_sub(r.sent)
         } else {
-            let mut send = r.delivered.saturating_sub(r.sent).max(heard.delivered);
-            let grows = heard.moved && self.lost <= heard.lost_before;
+            let mut send = r.delivered.saturating_sub(r.sent).max(summary.delivered);
+            let grows = summary.moved && self.lost <= summary.lost_before;
             send += u32::from(grows); // no new loss: slow start towards ssthresh
             send.min(ssthresh - in_flight)
         };
@@ -222,44 +198,22 @@ impl Sender {
         self.flow.cwnd = (in_flight + send).max(1);
     }
 
-    /// The same in bytes and in 32 bits. An ACK that moves on and tells of a block counts twice, a part of a segment waits,
-    /// and what was sent beyond what is delivered takes from the segment of slow start.
-    fn reduce_bytes(&mut self, heard: &Heard, config: &Config) {
-        if config.sack && heard.delivered == 0 && !heard.moved {
-            return;
-        }
-        let first = self.reduction.sent == 0;
-        let in_flight = if first || config.sack { self.in_flight() } else { heard.in_flight };
-        let r = &mut self.reduction;
-        r.delivered += heard.delivered * (1 + u32::from(heard.moved && heard.told));
-        let mss = i64::from(self.flow.mss);
-        let bytes = |segments: u32| i64::from(segments) * mss;
-        let (delivered, told) = (bytes(r.delivered), bytes(heard.delivered));
-        let (left, room) = (delivered - bytes(r.sent), i64::from(r.ssthresh_bytes) - bytes(in_flight));
-        let send = if room < 0 {
-            let due = (delivered as u32).wrapping_mul(r.ssthresh_bytes);
-            u64::from(due).div_ceil(bytes(r.prior_cwnd.max(1)) as u64) as i64 - bytes(r.sent)
-        } else if heard.again_acked {
-            room.min(mss + if left < 0 { left } else { left.max(told) })
-        } else {
-            room.min(told)
-        };
-        let send = send.max(if first { mss } else { 0 });
-        self.flow.cwnd = (in_flight + (send / mss) as u32).max(1);
-        self.flow.cwnd_cnt = if self.counts_bytes(config) { (send % mss) as u32 } else { 0 };
-    }
-
-    fn end_recovery(&mut self, now: u64, heard: &Heard, config: &Config, group: Option<&mut Connection>) {
+    pub(super) fn end_recovery(
+        &mut self,
+        now: u64,
+        summary: &AckSummary,
+        config: &Config,
+        group: Option<&mut Connection>,
+    ) {
         self.recover = Some(self.high_seq);
         self.reduction.active = false;
         self.state = State::Open;
-        if self.may_undo(heard, config) {
+        if self.may_undo(summary, config) {
             self.take_back(config);
         } else {
             self.flow.cwnd = self.flow.ssthresh.max(1);
-            if config.window_bytes {
-                let part = self.reduction.ssthresh_bytes % self.flow.mss;
-                self.flow.cwnd_cnt = if self.counts_bytes(config) { part } else { 0 };
+            if config.ns3 {
+                self.end_bytes(config);
             }
         }
         self.refresh(now, config);
@@ -269,16 +223,16 @@ impl Sender {
         }
     }
 
-    fn may_undo(&self, heard: &Heard, config: &Config) -> bool {
-        config.undo && self.undo.armed && (self.undo.was_delayed(heard.echo) || self.undo.all_duplicates())
+    fn may_undo(&self, summary: &AckSummary, config: &Config) -> bool {
+        config.undo && self.undo.armed && (self.undo.was_delayed(summary.echo) || self.undo.all_duplicates())
     }
 
     /// An ACK within recovery.
-    fn partial(&mut self, heard: &Heard, config: &Config) {
-        if !heard.moved {
+    pub(super) fn partial(&mut self, summary: &AckSummary, config: &Config) {
+        if !summary.moved {
             return;
         }
-        if config.undo && self.undo.armed && self.undo.was_delayed(heard.echo) && self.retrans == 0 {
+        if config.undo && self.undo.armed && self.undo.was_delayed(summary.echo) && self.retrans == 0 {
             self.reduction.active = false;
             self.unmark();
             self.take_back(config);
@@ -288,13 +242,13 @@ impl Sender {
                 self.mark_head(config); // the next hole (RFC 6582)
             }
             let head_again = self.board.get(self.una).flags & RETRANS != 0;
-            self.forced = config.partial_resend[usize::from(config.sack)] && !head_again;
+            self.forced = (config.ns3 || (config.partial_resend && !config.sack)) && !head_again;
         }
     }
 
-    fn in_loss(&mut self, heard: &Heard, config: &Config) {
-        let original = config.sack && heard.original;
-        if config.undo && self.undo.armed && (original || (heard.moved && self.undo.was_delayed(heard.echo))) {
+    pub(super) fn in_loss(&mut self, summary: &AckSummary, config: &Config) {
+        let original = config.sack && summary.original;
+        if config.undo && self.undo.armed && (original || (summary.moved && self.undo.was_delayed(summary.echo))) {
             self.unmark();
             self.take_back(config);
             self.state = State::Open;
@@ -323,7 +277,7 @@ impl Sender {
             self.mark_all_lost(config);
         }
         let reduces = match self.state {
-            State::Loss => self.una > self.loss_una || config.counted_duplicates,
+            State::Loss => self.una > self.loss_una || config.ns3_duplicates(),
             // Linux has reduced the window for these losses already
             State::Recovery | State::Cwr => config.reduce_flight || self.una >= self.high_seq,
             _ => true,
@@ -331,7 +285,7 @@ impl Sender {
         self.loss_una = self.una;
         if reduces {
             self.begin(now, config, group.as_deref_mut());
-            self.flow.ssthresh += u32::from(config.window_bytes && 2 * self.flow.ssthresh + 1 == flight);
+            self.flow.ssthresh += u32::from(config.ns3 && 2 * self.flow.ssthresh + 1 == flight);
             self.refresh(now, config);
             self.control.event(&mut self.flow, Event::Timeout);
             if let (true, Some(group)) = (self.grouped, group) {

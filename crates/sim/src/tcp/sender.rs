@@ -313,8 +313,7 @@ impl Sender {
             return Some(self.una);
         }
         self.forced = false;
-        let holes =
-            if config.doubt_all { self.una..self.nxt } else { self.una.max(self.high_resent)..self.high_sacked };
+        let holes = if config.ns3 { self.una..self.nxt } else { self.una.max(self.high_resent)..self.high_sacked };
         let mut found = holes.into_iter().find(|&seq| doubtful(self, seq));
         if found.is_none() && config.rescue && !self.rescued {
             self.rescued = true;

@@ -3,7 +3,7 @@
 
 use pathcast_congestion::{Connection, State};
 
-use super::ack::Heard;
+use super::ack::AckSummary;
 use super::config::Config;
 use super::sender::Sender;
 
@@ -121,10 +121,10 @@ impl Sender {
             Purpose::Reordering => {
                 self.arm_rto(now, config);
                 self.detect_by_time(now, config);
-                let heard = Heard::nothing(self.lost);
-                self.respond(now, &heard, config, group);
+                let summary = AckSummary::nothing(self.lost);
+                self.respond(now, &summary, config, group);
                 if self.state == State::Recovery {
-                    self.reduce(&heard, config);
+                    self.reduce(&summary, config);
                 }
                 Expired::Lost
             }
@@ -147,10 +147,16 @@ impl Sender {
     }
 
     /// What an ACK says of a probe that is out.
-    pub(super) fn end_probe(&mut self, now: u64, heard: &Heard, config: &Config, group: Option<&mut Connection>) {
+    pub(super) fn end_probe(
+        &mut self,
+        now: u64,
+        summary: &AckSummary,
+        config: &Config,
+        group: Option<&mut Connection>,
+    ) {
         let Some((until, again)) = self.timer.probe else { return };
-        if !again || heard.duplicate {
-            if self.una >= until || heard.duplicate {
+        if !again || summary.duplicate {
+            if self.una >= until || summary.duplicate {
                 self.timer.probe = None;
             }
         } else if self.una >= until {
