@@ -29,6 +29,12 @@ pub(super) struct Balance {
 /// A segment that is not joined and longer than this many packets at the mean rate is a pause (of the sending host, of the
 /// method), not a part of the ride.
 const PAUSE: f64 = 4.0;
+/// And so many times what stamps may be late.
+const PAUSE_BLURS: f64 = 3.0;
+
+/// The mean rate that pauses are told by: at most this share of C; nothing known, this share.
+const ROUGH_MOST: f64 = 0.98;
+const ROUGH_UNKNOWN: f64 = 0.5;
 
 /// Bits of a packet of cross traffic, as far as it matters: one more or less at the ends of a stretch.
 pub(super) const CROSS: f64 = 12_000.0;
@@ -41,6 +47,17 @@ const NEAR: usize = 10;
 
 /// How far the ends of the ride may be cut off to have the queue as long at the end as at the beginning.
 const TRIM: f64 = 0.2;
+/// What a second cut off costs, in seconds of growth: a cut that gains less is not made.
+const TRIM_PRICE: f64 = 0.05;
+/// So many places are tried at each end.
+const TRIM_PLACES: usize = 200;
+
+/// Numbers of blocks in which the covered time is looked at: longer ones see what is correlated over longer.
+const BLOCKS: [usize; 3] = [5, 10, 20];
+/// A block is full at this share of its time: sums of floats fall short of the whole.
+const BLOCK_FULL: f64 = 0.999;
+/// The deviation between blocks where it cannot be told: C over this.
+const SPREAD_UNKNOWN: f64 = 3.0;
 
 /// The parts of the interval that add up in squares: fitted to random cases (example `estimates`, seeds 1001 to 2500), judged by
 /// others (10001 to 13000, 30001 to 32000): of those 91 % and 90 % lie within, of TCP without end 82 % and 75 %, since what it
@@ -64,8 +81,8 @@ impl Balance {
         if total <= 0.0 {
             return None;
         }
-        let rough = if joined > 0.0 { (exact / joined).clamp(0.0, 0.98 * c) } else { 0.5 * c };
-        let pause = PAUSE * PACKET / (c - rough) + 3.0 * blur;
+        let rough = if joined > 0.0 { (exact / joined).clamp(0.0, ROUGH_MOST * c) } else { ROUGH_UNKNOWN * c };
+        let pause = PAUSE * PACKET / (c - rough) + PAUSE_BLURS * blur;
         let kept = |s: &Segment| s.joined || s.time < pause;
         let bits = series::filled(segments, c, rough, blur);
         let covered: Vec<(Segment, f64)> = segments.iter().copied().zip(bits).filter(|(s, _)| kept(s)).collect();
@@ -93,12 +110,11 @@ impl Balance {
         let rate = (c - self.available).clamp(0.0, c);
         let unseen = (1.0 - self.time / whole).max(0.0);
         let ends = ENDS * CROSS.min(rate * self.time);
-        // longer blocks see what is correlated over longer
         let (mut mean, mut block) = (0.0f64, 0.0f64);
-        for count in [5, 10, 20] {
+        for count in BLOCKS {
             let rates = self.blocks(count);
             let packets = (ends * count as f64 / self.time).powi(2);
-            let spread = (deviation(&rates).unwrap_or(c / 3.0).powi(2) - packets).max(0.0);
+            let spread = (deviation(&rates).unwrap_or(c / SPREAD_UNKNOWN).powi(2) - packets).max(0.0);
             mean = mean.max((spread / rates.len().max(1) as f64).sqrt());
             block = block.max(spread.sqrt());
         }
@@ -124,7 +140,7 @@ impl Balance {
         for (s, cross) in &self.covered {
             time += s.time;
             bits += cross;
-            if time >= each * 0.999 {
+            if time >= each * BLOCK_FULL {
                 rates.push(bits / time);
                 (time, bits) = (0.0, 0.0);
             }
@@ -164,11 +180,11 @@ fn trimmed(covered: &[(Segment, f64)]) -> Vec<(Segment, f64)> {
         marks.push((time + s.time, grown + s.wait - s.before));
     }
     // one in so many places is tried
-    let step = covered.len() / 200 + 1;
+    let step = covered.len() / TRIM_PLACES + 1;
     let mut best = (f64::INFINITY, 0, covered.len());
     for from in (0..marks.len()).step_by(step).take_while(|&i| marks[i].0 <= TRIM * total) {
         for to in (0..marks.len()).rev().step_by(step).take_while(|&i| marks[i].0 >= (1.0 - TRIM) * total) {
-            let cost = (marks[to].1 - marks[from].1).abs() + 0.05 * (total - marks[to].0 + marks[from].0);
+            let cost = (marks[to].1 - marks[from].1).abs() + TRIM_PRICE * (total - marks[to].0 + marks[from].0);
             if cost < best.0 && from < to {
                 best = (cost, from, to);
             }

@@ -31,14 +31,29 @@ use balance::Balance;
 /// Bits of a probe.
 const PACKET: f64 = LARGE as f64 * 8.0;
 
-/// Packets that the ride wants in the queue: at first, at least, at most.
-const BACKLOG: (f64, f64, f64) = (6.0, 2.0, 20.0);
+/// What the ride wants in the queue [packets]: at first; at least, so that a report that is late does not find it empty; at
+/// most, unless stamps are so coarse that fewer cannot be seen.
+const BACKLOG_FIRST: f64 = 6.0;
+const BACKLOG_LEAST: f64 = 2.0;
+const BACKLOG_MOST: f64 = 20.0;
+/// The target is raised by this factor when the queue ran empty; it never takes more than this share of the room that the
+/// queue was seen to have.
+const BACKLOG_RAISE: f64 = 1.4;
+const ROOM_SHARE: f64 = 0.5;
 
 /// Small packets: how many, and their size [IP bytes].
-const SMALL: (usize, u16) = (12, 120);
+const SMALL_COUNT: usize = 12;
+const SMALL_SIZE: u16 = 120;
 
-/// A may come out above C, whose error is then the larger of the two: what the probes got is a proof. At most so far.
-const MOST: f64 = 1.1;
+/// The capacity may cost this part of the budget's bytes (a third) and time (a half), with so many packets a train and so many
+/// trains.
+const CAPACITY_BYTES_PART: u64 = 3;
+const CAPACITY_TIME_PART: u64 = 2;
+const CAPACITY_TRAIN: u64 = 5;
+const CAPACITY_TRAINS: (u64, u64) = (4, 7);
+
+/// A may come out above C, whose error is then the larger of the two: what the probes got is a proof. At most this factor.
+const ABOVE_CAPACITY: f64 = 1.1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -51,11 +66,34 @@ enum Phase {
 }
 
 /// C is raised to what the path has carried if that is so many times as much: less is the stamps' error.
-const MORE: f64 = 1.01;
+const PROOF: f64 = 1.01;
 
 /// A sparing ride goes on while half of the interval is more than this share of C; up to so many times of what is sensible, and
-/// so long [s] in all.
-const EXTEND: (f64, u64, f64) = (0.025, 3, 8.0);
+/// so long in all [s].
+const ROUGH: f64 = 0.025;
+const EXTEND_TIMES: u64 = 3;
+const EXTEND_LONGEST: f64 = 8.0;
+
+/// A within these shares of C for planning: not zero, since a train must end, and hardly above C.
+const PLANNED: (f64, f64) = (0.02, 1.02);
+
+/// Of a train's time the line was perhaps idle: above the first share the target is raised, above the second the rate too, by
+/// a step up to a limit; each train without halves it.
+const IDLE_RAISES: f64 = 0.15;
+const IDLE_BOOSTS: f64 = 0.3;
+const BOOST_STEP: f64 = 0.05;
+const BOOST_MOST: f64 = 0.3;
+const BOOST_DECAY: f64 = 0.5;
+
+/// A train is planned so much of its time before it is due, with the latest report that can be had.
+const AHEAD: f64 = 0.25;
+
+/// A report that is missing is waited for so many times as long as reports have taken, and this long besides: hosts that
+/// are busy. After the opening more, since no plan can be made without it.
+const REPORT_LAGS: u64 = 2;
+const REPORT_GRACE: Nanos = Nanos::millis(30);
+const OPENING_LAGS: u64 = 3;
+const OPENING_GRACE: Nanos = Nanos::millis(50);
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
@@ -103,7 +141,8 @@ pub struct Ride {
 
 /// What the ride takes A for before it has seen anything, and for how many packets' time at the rate C that counts: an
 /// opening train may meet a burst, and a ride at a tenth of A would not recover within its budget.
-const PRIOR: (f64, f64) = (0.5, 8.0);
+const PRIOR: f64 = 0.5;
+const PRIOR_PACKETS: f64 = 8.0;
 
 impl Ride {
     /// Both phases within the budget.
@@ -145,17 +184,23 @@ impl Ride {
 
     /// What the capacity may cost, and by how many trains.
     fn share(budget: Budget) -> (Budget, usize) {
-        let share = Budget { bytes: Bytes(budget.bytes.0 / 3), time: Nanos(budget.time.0 / 2) };
-        (share, (budget.bytes.0 / 5 / (5 * u64::from(LARGE))).clamp(4, 7) as usize)
+        let bytes = Bytes(budget.bytes.0 / CAPACITY_BYTES_PART);
+        let time = Nanos(budget.time.0 / CAPACITY_TIME_PART);
+        // a fifth of the bytes for trains of the first length leaves room for longer ones
+        let trains = budget.bytes.0 / 5 / (CAPACITY_TRAIN * u64::from(LARGE));
+        (Budget { bytes, time }, trains.clamp(CAPACITY_TRAINS.0, CAPACITY_TRAINS.1) as usize)
     }
 
     /// The capacity that it has found: what the trains showed, and no less than what the path was seen to carry.
     pub fn capacity(&self) -> Estimate {
         let estimate = self.capacity.estimate();
         match estimate.value_bps {
-            Some(value) if value < self.proven => {
-                Estimate::of(self.proven, self.proven, estimate.high_bps.max(MOST * self.proven), estimate.bytes.0)
-            }
+            Some(value) if value < self.proven => Estimate::of(
+                self.proven,
+                self.proven,
+                estimate.high_bps.max(ABOVE_CAPACITY * self.proven),
+                estimate.bytes.0,
+            ),
             _ => estimate,
         }
     }
@@ -164,17 +209,16 @@ impl Ride {
     fn extend(&mut self) -> bool {
         let Some(most) = self.most else { return false };
         let sensible = Budget::sensible(self.c, self.capacity.lag());
-        let (share, times, longest) = EXTEND;
         let limit = most.min(Budget {
-            bytes: Bytes(sensible.bytes.0 * times),
-            time: Nanos(sensible.time.0 * times).min(Nanos::from_secs_f64(longest)),
+            bytes: Bytes(sensible.bytes.0 * EXTEND_TIMES),
+            time: Nanos(sensible.time.0 * EXTEND_TIMES).min(Nanos::from_secs_f64(EXTEND_LONGEST)),
         });
         let more = Budget {
             bytes: Bytes(self.budget.bytes.0 + sensible.bytes.0 / 2).min(limit.bytes),
             time: Nanos(self.budget.time.0 + sensible.time.0 / 2).min(limit.time),
         };
         let estimate = self.estimate();
-        let rough = estimate.high_bps - estimate.low_bps > 2.0 * share * self.c;
+        let rough = estimate.high_bps - estimate.low_bps > 2.0 * ROUGH * self.c;
         // one of them is spent, the other must not be what ends it at once
         if !rough || more.bytes <= self.budget.bytes || more.time <= self.budget.time {
             return false;
@@ -202,7 +246,7 @@ impl Ride {
     }
 
     fn drain(&mut self, now: Nanos) -> Step {
-        let until = (self.last_end + Nanos(self.lag.0 * 2) + Nanos::millis(30))
+        let until = (self.last_end + Nanos(self.lag.0 * REPORT_LAGS) + REPORT_GRACE)
             .min(self.deadline().max(self.last_end + self.lag));
         if self.pending.is_empty() || now >= until {
             self.phase = Phase::Done;
@@ -232,16 +276,15 @@ impl Ride {
         self.find_base();
         let (mut segments, mut losses) = self.segments();
         let carried = series::carried(&segments, self.c, self.blur());
-        if let Some(carried) = carried.filter(|&carried| carried > MORE * self.c) {
+        if let Some(carried) = carried.filter(|&carried| carried > PROOF * self.c) {
             (self.c, self.proven) = (carried, carried);
             (segments, losses) = self.segments();
         }
         if let Some(balance) = Balance::of(&segments, losses, self.c, self.blur()) {
-            let (share, packets) = PRIOR;
             self.covered = balance.time;
-            let known = packets * PACKET / self.c;
-            let a = (balance.available * balance.time + share * self.c * known) / (balance.time + known);
-            self.a = a.clamp(0.02 * self.c, 1.02 * self.c);
+            let known = PRIOR_PACKETS * PACKET / self.c;
+            let a = (balance.available * balance.time + PRIOR * self.c * known) / (balance.time + known);
+            self.a = a.clamp(PLANNED.0 * self.c, PLANNED.1 * self.c);
         }
         self.refine();
         let from = train.packets[0].sent.as_secs_f64();
@@ -252,21 +295,22 @@ impl Ride {
         }
         self.limit = losses.room.map_or(f64::INFINITY, |room| room * self.c);
         if self.limit.is_finite() {
-            self.target = self.target.min(self.limit * 0.5).max(BACKLOG.1 * PACKET);
+            self.target = self.target.min(self.limit * ROOM_SHARE).max(BACKLOG_LEAST * PACKET);
         }
         let least = self.floor();
         if train.id < self.raised {
             return;
         }
-        if open > 0.3 * time {
-            self.boost = (self.boost + 0.05).min(0.3);
+        if open > IDLE_BOOSTS * time {
+            self.boost = (self.boost + BOOST_STEP).min(BOOST_MOST);
             self.raised = self.next_id;
         } else {
-            self.boost *= 0.5;
+            self.boost *= BOOST_DECAY;
         }
-        if open > 0.15 * time {
+        if open > IDLE_RAISES * time {
             self.raised = self.next_id;
-            self.target = (self.target * 1.4).min(least.max(BACKLOG.2 * PACKET)).min(self.limit * 0.5);
+            self.target =
+                (self.target * BACKLOG_RAISE).min(least.max(BACKLOG_MOST * PACKET)).min(self.limit * ROOM_SHARE);
         }
     }
 }
@@ -290,19 +334,18 @@ impl Method for Ride {
             },
             Phase::Small => self.opening(now),
             Phase::Opening => {
-                let until = self.last_end + Nanos(self.lag.0 * 3) + Nanos::millis(50);
+                let until = self.last_end + Nanos(self.lag.0 * OPENING_LAGS) + OPENING_GRACE;
                 if self.a == 0.0 && now < until {
                     return Step::Wait(until);
                 }
                 if self.a == 0.0 {
-                    self.a = 0.5 * self.c;
+                    self.a = PRIOR * self.c;
                 }
                 self.phase = Phase::Ride;
                 self.ride(now)
             }
             Phase::Ride => {
-                // planned a little ahead, with the latest report that can be had
-                let ahead = Nanos::from_secs_f64(0.25 * self.train_time());
+                let ahead = Nanos::from_secs_f64(AHEAD * self.train_time());
                 let due = Nanos::from_secs_f64(self.follow).saturating_sub(ahead);
                 if now < due {
                     return Step::Wait(due);
@@ -319,7 +362,7 @@ impl Method for Ride {
         if train.packets.is_empty() {
             return;
         }
-        if train.packets[0].size == SMALL.1 {
+        if train.packets[0].size == SMALL_SIZE {
             self.pending.remove(&train.id);
             self.small = Some(train.clone());
             return;
@@ -350,11 +393,11 @@ impl Method for Ride {
         };
         let begun = self.started.unwrap_or_default();
         let whole = self.last_end.saturating_sub(begun).as_secs_f64().max(balance.time);
-        let value = balance.over(whole).clamp(0.0, MOST * self.c);
+        let value = balance.over(whole).clamp(0.0, ABOVE_CAPACITY * self.c);
         let half = balance.half_width(self.c, whole);
         Estimate {
             discipline: self.discipline().unwrap_or_default(),
-            ..Estimate::of(value, (value - half).max(0.0), (value + half).min(MOST * self.c), self.bytes)
+            ..Estimate::of(value, (value - half).max(0.0), (value + half).min(ABOVE_CAPACITY * self.c), self.bytes)
         }
     }
 }

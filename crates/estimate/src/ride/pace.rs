@@ -4,21 +4,58 @@ use pathcast_base::Nanos;
 
 use super::super::{LARGE, Plan, Step};
 use super::balance::{CROSS, ENDS};
-use super::{BACKLOG, PACKET, Phase, Ride, SMALL};
+use super::{
+    BACKLOG_FIRST, BACKLOG_LEAST, BACKLOG_MOST, PACKET, PLANNED, Phase, ROOM_SHARE, Ride, SMALL_COUNT, SMALL_SIZE,
+};
 
 /// The gap of packets that make the queue longer, as a share of L/C. Not zero: a narrow link before the tight one would
 /// queue them, and its queue says nothing.
 const HURRY: f64 = 0.8;
 
-/// Small packets are so many L/C apart: at least; usually on slow lines and on fast ones; and take no more than this share of the time
-/// left.
-const ALONE: (f64, (f64, f64), f64) = (1.2, (1.5, 2.5), 0.15);
+/// Small packets are so many L/C apart: at least; usually on slow lines; and on fast ones, where that is no longer than the last
+/// [s].
+const APART_LEAST: f64 = 1.2;
+const APART_SLOW: f64 = 1.5;
+const APART_FAST: f64 = 2.5;
+const APART_FAST_LONGEST: f64 = 0.01;
+/// Each gap is drawn between these times the usual one, so that no periodic traffic is met in step.
+const APART_JITTER: (f64, f64) = (0.7, 1.3);
+/// They take no more than this share of the time left.
+const APART_SHARE: f64 = 0.15;
 
-/// Where that is no longer than this [s] they may be as far apart as on fast lines.
-const SOON: f64 = 0.01;
-
-/// Packets of the opening train, at least and at most.
+/// The opening train lasts so long [s], within these numbers of packets.
+const OPENING_TIME: f64 = 2e-3;
 const OPENING: (usize, usize) = (12, 200);
+
+/// How long hosts at high rates gather packets before they hand them over [s].
+const GATHERED: f64 = 0.3e-3;
+
+/// Covered time after which A is roughly known [packets' time at the rate C].
+const KNOWN: f64 = 50.0;
+
+/// A train's packets at the rate A, usually and at least, and at the rate C, at most and as long as A is not known. It lasts no
+/// less than this [s] (hosts have such timers), and this share of a report's time, so that reports are not more than trains.
+const TRAIN: f64 = 12.0;
+const TRAIN_LEAST: f64 = 4.0;
+const TRAIN_MOST: f64 = 60.0;
+const TRAIN_UNKNOWN: f64 = 40.0;
+const TRAIN_TIME: f64 = 4e-3;
+const TRAIN_LAGS: f64 = 0.5;
+
+/// The surplus over A while it is not known: so many standard deviations of the packets at the ends of the covered time, and of
+/// random traffic over it, as if so many packets' time were covered at least; not more than so many packets a report's time,
+/// which is this long at least [s].
+const SURPLUS_ENDS: f64 = 1.5;
+const SURPLUS_RANDOM: f64 = 0.7;
+const SURPLUS_COVERED: f64 = 10.0;
+const SURPLUS_MOST: f64 = 10.0;
+const SURPLUS_LAG: f64 = 1e-3;
+
+/// A train of fewer packets says nothing.
+const TRAIN_SENSE: f64 = 3.0;
+
+/// Time for the last report, in reports' times.
+const LAST_REPORT: f64 = 1.1;
 
 impl Ride {
     /// Packets that the budget still has.
@@ -30,9 +67,9 @@ impl Ride {
         self.find_base();
         self.lag = self.capacity.lag();
         self.first = self.next_id;
-        self.target = self.floor().max(BACKLOG.0 * PACKET);
+        self.target = self.floor().max(BACKLOG_FIRST * PACKET);
         self.phase = Phase::Opening;
-        let count = ((2e-3 * self.c / PACKET) as usize).clamp(OPENING.0, OPENING.1).min(self.left() as usize);
+        let count = ((OPENING_TIME * self.c / PACKET) as usize).clamp(OPENING.0, OPENING.1).min(self.left() as usize);
         if count == 0 {
             self.phase = Phase::Drain;
             return self.drain(now);
@@ -49,15 +86,17 @@ impl Ride {
     pub(super) fn small(&mut self, now: Nanos) -> Step {
         self.c = self.capacity.filter().capacity().unwrap_or(0.0);
         self.next_id = self.capacity.next_id;
-        let least = ALONE.0 * PACKET / self.c;
-        let time = self.deadline().saturating_sub(now).as_secs_f64() * ALONE.2 / SMALL.0 as f64;
+        let least = APART_LEAST * PACKET / self.c;
+        let time = self.deadline().saturating_sub(now).as_secs_f64() * APART_SHARE / SMALL_COUNT as f64;
         if time < least || self.left() < 2 * OPENING.0 as u64 {
             return self.opening(now);
         }
-        let gap = time.min((ALONE.1.1 * PACKET / self.c).min(SOON).max(ALONE.1.0 * PACKET / self.c));
+        let gap = time.min((APART_FAST * PACKET / self.c).min(APART_FAST_LONGEST).max(APART_SLOW * PACKET / self.c));
         let stream = &mut self.stream;
-        let gaps: Vec<Nanos> = (1..SMALL.0).map(|_| Nanos::from_secs_f64(gap * stream.between(0.7, 1.3))).collect();
-        let plan = Plan { id: self.next_id, at: now, gaps, size: SMALL.1 };
+        let gaps: Vec<Nanos> = (1..SMALL_COUNT)
+            .map(|_| Nanos::from_secs_f64(gap * stream.between(APART_JITTER.0, APART_JITTER.1)))
+            .collect();
+        let plan = Plan { id: self.next_id, at: now, gaps, size: SMALL_SIZE };
         self.follow = (now + plan.duration()).as_secs_f64() + gap;
         self.phase = Phase::Small;
         self.send(plan)
@@ -65,20 +104,20 @@ impl Ride {
 
     /// Bits that hide how a host at high rates gathers packets.
     pub(super) fn floor(&self) -> f64 {
-        (0.3e-3 * self.c).max(BACKLOG.1 * PACKET)
+        (GATHERED * self.c).max(BACKLOG_LEAST * PACKET)
     }
 
     /// After so much covered time A is roughly known [s].
     pub(super) fn known(&self) -> f64 {
-        50.0 * PACKET / self.c
+        KNOWN * PACKET / self.c
     }
 
     /// How long a train lasts [s].
     pub(super) fn train_time(&self) -> f64 {
-        let packets = (12.0 * PACKET / self.a).min(60.0 * PACKET / self.c).max(4.0 * PACKET / self.a);
-        let whole = packets.max(4e-3).max(0.5 * self.lag.as_secs_f64());
+        let packets = (TRAIN * PACKET / self.a).min(TRAIN_MOST * PACKET / self.c).max(TRAIN_LEAST * PACKET / self.a);
+        let whole = packets.max(TRAIN_TIME).max(TRAIN_LAGS * self.lag.as_secs_f64());
         // what the opening said may be far off
-        if self.covered < self.known() { whole.min(40.0 * PACKET / self.c).max(4e-3) } else { whole }
+        if self.covered < self.known() { whole.min(TRAIN_UNKNOWN * PACKET / self.c).max(TRAIN_TIME) } else { whole }
     }
 
     /// What waits at the bottleneck at time `at` [bit], from the last report and what was sent since.
@@ -99,29 +138,29 @@ impl Ride {
 
     pub(super) fn ride(&mut self, now: Nanos) -> Step {
         // as long as little is known, rather too fast: a queue that is too long is seen and mended, an empty one hides
-        let covered = self.covered.max(10.0 * PACKET / self.c);
+        let covered = self.covered.max(SURPLUS_COVERED * PACKET / self.c);
         let known = self.known();
         let random = ((self.c - self.a).max(0.0) * CROSS / covered).sqrt() * known / (known + covered);
-        let more = (1.5 * ENDS * CROSS / covered).max(0.7 * random);
-        let more = more.min(10.0 * PACKET / self.lag.as_secs_f64().max(1e-3));
+        let more = (SURPLUS_ENDS * ENDS * CROSS / covered).max(SURPLUS_RANDOM * random);
+        let more = more.min(SURPLUS_MOST * PACKET / self.lag.as_secs_f64().max(SURPLUS_LAG));
         // at C the queue does not run empty: if it does all the same C is more
-        let rate = ((self.a + more) * (1.0 + self.boost)).min((1.02 + self.boost) * self.c);
+        let rate = ((self.a + more) * (1.0 + self.boost)).min((PLANNED.1 + self.boost) * self.c);
         let step = PACKET / rate;
         let start = self.follow.max(now.as_secs_f64());
         let time = self.train_time();
         let left = self.left();
-        let end = self.deadline().as_secs_f64() - self.lag.as_secs_f64() * 1.1;
-        if left < 3 || start + 3.0 * step > end {
+        let end = self.deadline().as_secs_f64() - self.lag.as_secs_f64() * LAST_REPORT;
+        if (left as f64) < TRAIN_SENSE || start + TRAIN_SENSE * step > end {
             if self.extend() {
                 return self.ride(now);
             }
             self.phase = Phase::Drain;
             return self.drain(now);
         }
-        let even = (time / step).min((end - start) / step).max(3.0);
+        let even = (time / step).min((end - start) / step).max(TRAIN_SENSE);
         // until a report comes the queue drifts by the error of A
-        let drift = (more * self.lag.as_secs_f64()).min(BACKLOG.2 * PACKET);
-        let missing = (self.target + drift).min(0.5 * self.limit) - self.backlog(start);
+        let drift = (more * self.lag.as_secs_f64()).min(BACKLOG_MOST * PACKET);
+        let missing = (self.target + drift).min(ROOM_SHARE * self.limit) - self.backlog(start);
         let mut gaps: Vec<f64> = Vec::new();
         let mut gap = step;
         if missing > 0.0 {

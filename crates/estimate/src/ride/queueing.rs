@@ -3,10 +3,27 @@
 use super::super::dispersion::whole_batches;
 use super::super::stat::{median, quantile};
 use super::super::{Discipline, LARGE, Seen, TrainSeen, series};
-use super::{PACKET, Ride, SMALL};
+use super::{PACKET, Ride, SMALL_SIZE};
 
-/// Alone a packet takes so much less than in a row, as a share, where each flow has a queue of its own and others wait.
-const ALONE: (f64, f64) = (0.7, 0.85);
+/// What a packet takes alone, as a share of what it takes in a row: below the first each flow has a queue of its own and others
+/// wait, above the second all have one queue.
+const ALONE_FAIR: f64 = 0.7;
+const ALONE_SHARED: f64 = 0.85;
+
+/// L/C must be so many times what stamps can tell apart.
+const TOLD_APART: f64 = 5.0;
+
+/// A train's first two packets are faster than C by this factor: a token bucket, or a queue in which others came between.
+const FIRST_FASTER: f64 = 1.2;
+/// Usually is: of so many of the trains.
+const FIRST_USUAL: f64 = 0.8;
+
+/// The receiver gathers packets where stamps may be late by so many L/C; C is then refined from trains of so many packets at least
+/// that left without a pause of this length [ns], and were sent faster than they were received by this factor.
+const GATHERS: f64 = 2.0;
+const REFINED_PACKETS: usize = 20;
+const REFINED_PAUSE: u64 = 300_000;
+const REFINED_FASTER: f64 = 1.2;
 
 /// So many small packets must have waited as little as the one that waited least. Where what was sent before them still drains beside
 /// cross traffic each waits, and the least of them looks as if small packets gained little: a queue of its own's mark.
@@ -17,12 +34,12 @@ const ALIKE: usize = 3;
 /// back, each after L/C. In a fair one the others' packets come between, every time, and L/C cannot be seen but alone. A token
 /// bucket does the same from the second packet on; there the first gap is short.
 fn discipline(c: f64, slope: f64, first: f64, least: f64) -> Discipline {
-    if slope * PACKET < 5.0 * least || first > 1.2 * c {
+    if slope * PACKET < TOLD_APART * least || first > FIRST_FASTER * c {
         return Discipline::Unknown;
     }
     match slope * c {
-        share if share < ALONE.0 => Discipline::Fair,
-        share if share > ALONE.1 => Discipline::Shared,
+        share if share < ALONE_FAIR => Discipline::Fair,
+        share if share > ALONE_SHARED => Discipline::Shared,
         _ => Discipline::Unknown,
     }
 }
@@ -30,7 +47,7 @@ fn discipline(c: f64, slope: f64, first: f64, least: f64) -> Discipline {
 impl Ride {
     /// C again, where the receiver gathers packets: from whole trains, now that A is known.
     pub(super) fn refine(&mut self) {
-        if self.blur() <= 2.0 * PACKET / self.c {
+        if self.blur() <= GATHERS * PACKET / self.c {
             return;
         }
         let trains = self.trains.range(..self.first);
@@ -45,16 +62,16 @@ impl Ride {
         let usable = &train.packets[..whole_batches(train)];
         let own: Vec<&Seen> = usable.iter().filter(|p| p.own_delay().is_some()).collect();
         let (first, last) = (own.first()?, own.last()?);
-        let spoilt = train.packets.windows(2).any(|w| w[1].sent.0 - w[0].sent.0 > 300_000);
+        let spoilt = train.packets.windows(2).any(|w| w[1].sent.0 - w[0].sent.0 > REFINED_PAUSE);
         let lost = train.packets.iter().any(|p| p.received.is_none());
         let count = train.packets.iter().filter(|p| p.sent > first.sent && p.sent <= last.sent).count();
         let bits = count as f64 * PACKET;
         let (sent, received) = (last.sent.0 - first.sent.0, last.received?.0 - first.received?.0);
-        if spoilt || lost || count < 20 || received == 0 {
+        if spoilt || lost || count < REFINED_PACKETS || received == 0 {
             return None;
         }
         let (u, r) = (bits * 1e9 / sent.max(1) as f64, bits * 1e9 / received as f64);
-        Some(if u > 1.2 * r { r * (u - self.a) / (u - r) } else { r })
+        Some(if u > REFINED_FASTER * r { r * (u - self.a) / (u - r) } else { r })
     }
 
     pub(super) fn discipline(&self) -> Option<Discipline> {
@@ -66,11 +83,11 @@ impl Ride {
                 return Some(Discipline::Unknown);
             }
         }
-        let slope = (self.base.floor.delay_at(small.at) - small.delay) / 1e9 / (f64::from(LARGE - SMALL.1) * 8.0);
+        let slope = (self.base.floor.delay_at(small.at) - small.delay) / 1e9 / (f64::from(LARGE - SMALL_SIZE) * 8.0);
         let trains = self.trains.range(..self.first).map(|(_, train)| &train.packets);
         let gaps = trains.filter_map(|p| Some(p.get(1)?.received?.saturating_sub(p[0].received?).as_secs_f64()));
         // on a bucket's line nearly all of them, in a fair queue those that nobody came between
-        let first = PACKET / quantile(&gaps.collect::<Vec<f64>>(), 0.8)?.max(1e-9);
+        let first = PACKET / quantile(&gaps.collect::<Vec<f64>>(), FIRST_USUAL)?.max(1e-9);
         Some(discipline(self.c, slope, first, self.blur() + series::NOTHING))
     }
 }
