@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 
 from pathcast.lab.experiment import Results, Table
-from pathcast.lab.measuring.peers import stored
 
+from ..measuring.peers import stored
 from .cells import (
     CROSS,
     IMPROVED,

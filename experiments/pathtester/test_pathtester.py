@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from pathcast.errors import PathcastError
 from pathcast.lab import worker
 from pathcast.lab.experiment import Experiment, Results
-from pathcast.worlds.results import Verdict
 
 HERE = Path(__file__).parent
 EXPERIMENT = Experiment(HERE)
@@ -287,20 +285,6 @@ def test_a_sample_is_judged_by_the_ledger():
     narrow = {**POINT, "network": "narrow", "cross": 0.0, "method": "old"}
     nothing = SAMPLES.sample(SAMPLES.scenario(narrow, SETUP, "sim"), "sim")
     assert (nothing["value_bps"], nothing["relative_error"], nothing["refused"]) == (None, None, "inconsistent")
-
-
-# --- samples in the emulator
-
-
-def test_what_the_emulator_was_late_with_is_no_sample(monkeypatch):
-    def once(world, topology, request):
-        assert (world, request.method, request.directions) == ("emu", "ride", ("out",))
-        return SimpleNamespace(verdict=Verdict({"p99_s": 0.002}, 1))
-
-    monkeypatch.setattr(SAMPLES, "once", once)
-    with pytest.raises(PathcastError, match=r"p99 2.00 ms, 1 packets") as caught:
-        SAMPLES.sample(SAMPLES.scenario(POINT, SETUP, "emu"), "emu")
-    assert caught.value.code == "late"
 
 
 # --- tables and figures

@@ -262,6 +262,8 @@ def test_report_is_one_page_of_the_readme_with_its_blocks(lab, tmp_path):
         "a &lt; b &amp; c",
         "nobody | knows",
         "kept",
+        # what the README has no block for comes last
+        'Other tables and plots</h2>\n<h3 id="not-in-the-readme">',
     ):
         assert word in page
     assert 'src="data:image/svg+xml;base64,' in page

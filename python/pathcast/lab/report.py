@@ -33,7 +33,9 @@ def write(
     with style():
         for name, draw in figures.items():
             files[_plot(results.world, name)] = directory.figure(name, _drawn(experiment, draw, results))[0]
-    text = _filled(experiment, results.world, _blocks(results, document, run, tables, figures))
+    blocks = _blocks(results, document, run, tables, figures)
+    text = _filled(experiment, results.world, blocks)
+    text += _others(text, results.world, blocks)
     html = page(experiment.plan.title, text, files, experiment.directory, _notice(results))
     return directory.text("index.html", html)
 
@@ -128,6 +130,13 @@ def _blocks(
 def _verdict(claim: Mapping[str, Any]) -> str:
     found = _VERDICT[claim["holds"]]
     return found if claim["uncounted"] is None else f"{found} (not counted: {claim['uncounted']})"
+
+
+def _others(text: str, world: str, blocks: Mapping[tuple[str, str | None], str]) -> str:
+    """The tables and plots that the README has no place for; the page has them all."""
+    shown = {(match[3], match[4]) for match in _BLOCK.finditer(text) if match[2] == world}
+    left = [f"### {name}\n\n{blocks[kind, name]}" for kind, name in blocks if name and (kind, name) not in shown]
+    return "\n".join(["\n## Other tables and plots\n", *left]) if left else ""
 
 
 def _plot(world: str, name: str) -> str:

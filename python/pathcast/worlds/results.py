@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from pathcast.errors import Exit, PathcastError
+
 
 def _known(cls: type, document: dict[str, Any]) -> dict[str, Any]:
     names = {f.name for f in fields(cls)}
@@ -96,3 +98,10 @@ class Verdict:
     def valid(self) -> bool:
         """The 99th percentile of the release error is at most 1 ms, and no packet was lost outside of the model."""
         return self.release_error.get("p99_s", 0.0) <= self.LIMIT_S and self.dropped_unmodelled == 0
+
+    def check(self) -> None:
+        """Raises PathcastError (`late`) unless it is valid: what was found meanwhile says nothing."""
+        if not self.valid:
+            late_ms, lost = self.release_error.get("p99_s", 0.0) * 1e3, self.dropped_unmodelled
+            told = f"the emulator was late: p99 {late_ms:.2f} ms, {lost} packets lost beside the links"
+            raise PathcastError("late", told, None, Exit.UNTRUSTWORTHY)

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from pathcast.errors import PathcastError
 from pathcast.worlds.results import Path, Transfer, Verdict
 
 
@@ -89,6 +90,13 @@ def test_the_pairs_of_a_path():
 )
 def test_when_a_round_counts(p99, dropped, valid):
     assert Verdict({"p99_s": p99}, dropped).valid is valid
+
+
+def test_what_the_emulator_was_late_with_is_refused():
+    Verdict({"p99_s": 0.0009}, 0).check()
+    with pytest.raises(PathcastError, match=r"late: p99 2.00 ms, 1 packets") as caught:
+        Verdict({"p99_s": 0.002}, 1).check()
+    assert (caught.value.code, caught.value.exit) == ("late", 3)
 
 
 def test_a_round_without_packets_counts():

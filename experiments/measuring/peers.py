@@ -16,7 +16,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 # longer than the slowest was ever seen to take
@@ -142,7 +142,7 @@ def run(peer: Peer, hosts: dict[str, str], addresses: dict[str, str]) -> tuple[S
 
 def stored() -> list[dict[str, Any]]:
     """Stored figures: tool, capacity, true available bandwidth and what it said [Mbit/s], time [s] and data [MB]."""
-    with (resources.files(__package__) / "stored.csv").open() as file:
+    with Path(__file__).with_name("stored.csv").open() as file:
         return [
             {key: value if key == "tool" else (float(value) if value else None) for key, value in row.items()}
             for row in csv.DictReader(file)
