@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use pathcast_base::{PathAddr, TransferReport};
 use pathcast_net::udp::{DriveOptions, SessionClock, Tally, drive};
-use pathcast_net::{Key, PathAddr, Progress, SocketMaker, TransferOptions, TransferReport, entropy};
+use pathcast_net::{Key, Progress, SocketMaker, TransferOptions, entropy};
 use pyo3::prelude::*;
 
 use crate::error::{Failed, json, read};

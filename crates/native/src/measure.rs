@@ -2,14 +2,13 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use pathcast_base::{Bytes, Exit, Nanos, Stream};
+use pathcast_base::{Bytes, Exit, Nanos, PathAddr, Stream};
 use pathcast_estimate::Budget;
 use pathcast_measure::machine::Progress;
 use pathcast_measure::stamp::SenderOptions;
 use pathcast_measure::{ClockState, Direction, MethodName};
 use pathcast_net::udp::{DriveOptions, stamp_measure};
-use pathcast_net::{Key, PathAddr};
-use pathcast_session::Entropy;
+use pathcast_session::{Entropy, Key};
 use pyo3::prelude::*;
 use serde::Deserialize;
 use serde_json::Value;

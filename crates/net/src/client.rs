@@ -7,16 +7,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use pathcast_base::{PathAddr, Protocol, TransferReport};
 use pathcast_session::{ClientControl, ClientTransfer, ControlStatus, Denial, Key, Rejection, SessionKeys, Welcome};
 use socket2::Socket;
 
 use crate::connect::{check, connect};
 use crate::error::NetError;
-use crate::maker::{Family, Protocol, SocketMaker};
-use crate::paths::{self, PathAddr, PathSurvey};
+use crate::maker::{Family, SocketMaker};
+use crate::paths::{self, PathSurvey};
 use crate::payload;
 use crate::poll;
-use crate::report::TransferReport;
 use crate::transfer::{self, TransferOptions, check_control};
 
 /// How long the far end may take to answer a control message.

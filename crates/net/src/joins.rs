@@ -6,11 +6,12 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
+use pathcast_base::PathAddr;
+
 use crate::error::NetError;
 use crate::events::{Event, EventKind, reset_reason};
 use crate::maker::SocketMaker;
 use crate::path_manager::{Commands, Events};
-use crate::paths::PathAddr;
 use crate::subflows::Subflows;
 
 /// Older kernels refuse address id 0, that of the first subflow's address; then it goes by this one.

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::PathBuf;
 
-use serde::Serialize;
+use pathcast_base::Protocol;
 use socket2::{Domain, Socket, Type};
 
 use crate::interfaces::{self, InterfaceAddress};
@@ -29,16 +29,6 @@ impl Family {
             Family::V6 => Domain::IPV6,
         }
     }
-}
-
-/// Transport of a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Protocol {
-    /// Plain TCP.
-    Tcp,
-    /// Multipath TCP (RFC 8684).
-    Mptcp,
 }
 
 /// Makes sockets and reads settings in one network stack. Only [`SocketMaker::run`] must be written: an emulator runs

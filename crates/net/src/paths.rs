@@ -2,34 +2,14 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use serde::{Deserialize, Serialize};
+use pathcast_base::PathAddr;
+use serde::Serialize;
 
 use crate::client::Client;
 use crate::error::NetError;
 use crate::interfaces::InterfaceAddress;
 use crate::maker::{Family, SocketMaker, bind};
 use crate::route;
-
-/// A path: an address pair, one subflow.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PathAddr {
-    /// What it is called.
-    pub name: String,
-    /// Address at this end.
-    pub local: IpAddr,
-    /// Address at the far end.
-    pub remote: IpAddr,
-    /// The interface that its packets leave by, where known.
-    #[serde(default)]
-    pub interface: Option<String>,
-}
-
-impl PathAddr {
-    /// A path between two addresses.
-    pub fn new(name: impl Into<String>, local: IpAddr, remote: IpAddr) -> PathAddr {
-        PathAddr { name: name.into(), local, remote, interface: None }
-    }
-}
 
 /// An address pair that cannot serve, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use pathcast_base::Nanos;
+use pathcast_base::{Nanos, Protocol};
 use pathcast_session::{Announcement, Counters, Entropy, Key, KeyRing, Limits, Note, Service};
 use socket2::Socket;
 
 use crate::error::NetError;
-use crate::maker::{Family, Protocol, SocketMaker};
+use crate::maker::{Family, SocketMaker};
 use crate::path_manager;
 use crate::payload;
 use crate::poll;

@@ -2,9 +2,9 @@
 
 use std::net::SocketAddr;
 
+use pathcast_base::{PathAddr, SubflowReport};
+
 use crate::info::SubflowInfo;
-use crate::paths::PathAddr;
-use crate::report::SubflowReport;
 
 /// A subflow counts as dead when for so long nothing came back on it although data is out [ms] …
 const SILENT_MS: u32 = 2_000;

@@ -9,9 +9,10 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use pathcast_base::Protocol;
 use socket2::Socket;
 
-use crate::maker::{Family, Protocol, SocketMaker, make_tcp, within};
+use crate::maker::{Family, SocketMaker, make_tcp, within};
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 const RUN: &str = "/run/pathcast";

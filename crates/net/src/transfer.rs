@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use pathcast_base::{PathAddr, PathManagerKind, Protocol, SubflowReport, TransferReport};
 use pathcast_session::{ClientTransfer, Receipt, TransferStatus};
 use socket2::Socket;
 
@@ -15,11 +16,10 @@ use crate::connect::{TICK, check, connect};
 use crate::error::NetError;
 use crate::info::{self, SubflowInfo};
 use crate::joins::{Joins, check_paths};
-use crate::maker::{Family, Protocol, SocketMaker};
-use crate::paths::PathAddr;
+use crate::maker::{Family, SocketMaker};
 use crate::payload;
 use crate::poll;
-use crate::report::{PathManagerKind, Progress, SubflowReport, TransferReport};
+use crate::progress::Progress;
 use crate::subflows::Subflows;
 use crate::switch;
 

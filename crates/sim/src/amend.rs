@@ -72,10 +72,11 @@ fn boxed<E: Fault + Send + Sync + 'static>(error: E) -> Box<dyn Fault + Send + S
 
 #[cfg(test)]
 mod tests {
-    use pathcast_base::{Exit, Nanos, Rate};
+    use std::net::IpAddr;
+
+    use pathcast_base::{Exit, Nanos, PathAddr, Protocol, Rate};
 
     use super::*;
-    use crate::Options;
 
     const TEXT: &str = "[[link]]\nname = \"wan\"\na = \"client\"\nb = \"server\"\nrate = \"10Mbit\"\ndelay = \"10ms\"\n\
                         [[path]]\nname = \"p1\"\nlinks = [\"wan\"]\n\
@@ -86,8 +87,9 @@ mod tests {
     }
 
     fn seconds(world: &mut World) -> f64 {
-        let report = world.transfer(&[0], 1_000_000, None, false, &Options::default(), |_| {}).unwrap().unwrap();
-        report.completion_s.unwrap()
+        let here = IpAddr::from([0; 4]);
+        let path = PathAddr::new("p1", here, here);
+        world.transfer(&[path], 1_000_000, None, Protocol::Tcp, |_| true).unwrap().elapsed_s
     }
 
     #[test]

@@ -88,6 +88,7 @@ mod setup;
 mod sim;
 mod tcp;
 mod trace;
+mod transfer;
 mod transmit;
 mod wire;
 
@@ -100,3 +101,4 @@ pub use run::{Options, Outcome, World, sampled, simulate};
 pub use series::{FlowSample, Series, SubflowSample};
 pub use sim::Stopped;
 pub use trace::{Column, Table, Trace};
+pub use transfer::{TransferError, Unfinished};

@@ -6,15 +6,13 @@ use std::time::Instant;
 
 use pathcast_base::Nanos;
 use pathcast_link::Params;
-use pathcast_scenario::{Direction, End, Scenario};
+use pathcast_scenario::{Direction, Scenario};
 
 use crate::amend::Source;
-use crate::conn::Owner;
 use crate::error::SimError;
-use crate::handshake::Wanted;
 use crate::network::wire;
 use crate::observe::{Nobody, Observer};
-use crate::report::{FlowReport, Report};
+use crate::report::Report;
 use crate::series::Series;
 use crate::sim::{Sim, Stopped};
 use crate::trace::Trace;
@@ -173,59 +171,6 @@ impl World {
         let l = &mut self.sim.scenario.links[link];
         *(if direction == Direction::Ab { &mut l.ab } else { &mut l.ba }) = params.clone();
         self.sim.network.set(self.sim.now, wire(link, direction), params);
-    }
-
-    /// Sends `bytes` from the client to the server over paths by their indices, one subflow each, and waits until the
-    /// sender knows that everything has arrived. `multipath` says whether one path means Multipath TCP too.
-    /// None for `control`: cubic. The answer is none if `stop` was set, or `options` ran out.
-    ///
-    /// # Errors
-    /// An unknown controller.
-    pub fn transfer(
-        &mut self,
-        paths: &[usize],
-        bytes: u64,
-        control: Option<&str>,
-        multipath: bool,
-        options: &Options,
-        mut progress: impl FnMut(u64),
-    ) -> Result<Option<FlowReport>, SimError> {
-        let scenario = self.sim.scenario.clone();
-        let control = self.sim.setup.control(&scenario, control.unwrap_or("cubic"), "control")?;
-        let wanted = Wanted {
-            owner: Owner::Nobody,
-            paths: paths.to_vec(),
-            multipath,
-            to: End::Server,
-            control,
-            bytes: Some(bytes),
-        };
-        let now = self.sim.now;
-        let flow = self.sim.add_flow("transfer".into(), wanted, None, now, None);
-        let over = |sim: &Sim<Nobody>| {
-            let flow = &sim.flows[flow as usize];
-            flow.completed.is_some() || flow.failed
-        };
-        let until = now.saturating_add(options.time.0);
-        let mut events = options.events;
-        while !over(&self.sim) {
-            let stopped = self.sim.run(until, events.min(SLICE), over);
-            events = events.saturating_sub(SLICE);
-            progress(self.sim.delivered(flow));
-            if options.stop.load(Ordering::Relaxed) || (stopped == Stopped::Complete && !over(&self.sim)) || events == 0
-            {
-                break;
-            }
-        }
-        let report = self.sim.flow_report(&self.sim.flows[flow as usize]);
-        if !over(&self.sim) {
-            if let Some(conn) = self.sim.flows[flow as usize].conn {
-                self.sim.close(conn);
-                self.sim.flows[flow as usize].conn = None;
-            }
-            return Ok(None);
-        }
-        Ok(Some(report))
     }
 
     /// Checks that no packet was made or lost by the engine itself.

@@ -1,6 +1,8 @@
 //! The ledger of a standing network says what its links have done up to now.
 
-use pathcast_base::Nanos;
+use std::net::IpAddr;
+
+use pathcast_base::{Nanos, PathAddr, Protocol};
 use pathcast_link::LinkLedger;
 use pathcast_scenario::Scenario;
 use pathcast_sim::World;
@@ -30,7 +32,8 @@ fn cross_traffic_is_counted_up_to_now() {
 #[test]
 fn transfers_are_counted_as_carried() {
     let mut world = World::new(Scenario::parse(LINE, &[]).unwrap()).unwrap();
-    world.transfer(&[0], 1_000_000, None, false, &Default::default(), |_| ()).unwrap().unwrap();
+    let path = PathAddr::new("p", IpAddr::from([0; 4]), IpAddr::from([0; 4]));
+    world.transfer(&[path], 1_000_000, None, Protocol::Tcp, |_| true).unwrap();
     let carried = link(&mut world, "wire/ab").counters.carried.bytes;
     assert!((1_000_000..1_100_000).contains(&carried), "{carried}");
     assert!(link(&mut world, "wire/ba").counters.carried.packets > 0);

@@ -2,7 +2,9 @@
 
 mod scripted;
 
-use pathcast_base::{Bytes, Fault, Nanos, Rate};
+use std::net::IpAddr;
+
+use pathcast_base::{Bytes, Fault, Nanos, PathAddr, Protocol, Rate};
 use pathcast_measure::machine::{Action, Batch, Event, Machine, Progress, Train};
 use pathcast_scenario::{End, Scenario};
 use pathcast_sim::{MachineError, Options, SessionReport, World};
@@ -331,7 +333,8 @@ fn busy(queue: &str) -> (Vec<u8>, Vec<u8>) {
     let second =
         world.open_session(Scripted::new(Nanos::secs(3), many(Nanos::millis(4))).0, Scripted::echo().0, &[0]).unwrap();
     let bytes = Bytes(300_000).0;
-    let flow = world.transfer(&[0], bytes, None, false, &Options::default(), |_| ()).unwrap().unwrap();
+    let path = PathAddr::new("p", IpAddr::from([0; 4]), IpAddr::from([0; 4]));
+    let flow = world.transfer(&[path], bytes, None, Protocol::Tcp, |_| true).unwrap();
     assert_eq!(flow.bytes, bytes);
     let second = world.conclude(second, &Options::default(), |_| ()).unwrap();
     let first = world.conclude(first, &Options::default(), |_| ()).unwrap();

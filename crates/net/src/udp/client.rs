@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use pathcast_base::Nanos;
+use pathcast_base::{Nanos, PathAddr};
 use pathcast_measure::machine::{Action, Event, Machine, Progress, Reply, Train};
 
 use super::carrier::{Carrier, Heard, Tally};
@@ -14,7 +14,6 @@ use super::socket::{Target, UdpSocket};
 use super::urgency::Urgency;
 use crate::error::NetError;
 use crate::maker::SocketMaker;
-use crate::paths::PathAddr;
 
 /// How soon the caller's flag is noticed.
 const TICK: Nanos = Nanos::millis(50);

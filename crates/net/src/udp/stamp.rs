@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use pathcast_base::Nanos;
+use pathcast_base::{Nanos, PathAddr};
 use pathcast_measure::stamp::{Format, Mode, Reflector, ReflectorClock, Request, Sender, SenderOptions, StampReport};
 
 use super::client::{DriveOptions, drive};
@@ -17,7 +17,6 @@ use super::receive::{AT_ONCE, Arrival, Reader};
 use super::socket::{Outgoing, Target, UdpSocket};
 use crate::error::NetError;
 use crate::maker::SocketMaker;
-use crate::paths::PathAddr;
 use crate::poll;
 
 /// How soon a reflector notices that it is to stop.

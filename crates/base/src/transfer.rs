@@ -1,10 +1,39 @@
-//! What a transfer reports, at its end and on the way.
+//! The one record of a transfer, which every world fills, and the address pairs that it goes over.
 
 use std::net::IpAddr;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::maker::Protocol;
+/// A path: an address pair, one subflow.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathAddr {
+    /// What it is called.
+    pub name: String,
+    /// Address at this end.
+    pub local: IpAddr,
+    /// Address at the far end.
+    pub remote: IpAddr,
+    /// The interface that its packets leave by, where known.
+    #[serde(default)]
+    pub interface: Option<String>,
+}
+
+impl PathAddr {
+    /// A path between two addresses.
+    pub fn new(name: impl Into<String>, local: IpAddr, remote: IpAddr) -> PathAddr {
+        PathAddr { name: name.into(), local, remote, interface: None }
+    }
+}
+
+/// Transport of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// Plain TCP.
+    Tcp,
+    /// Multipath TCP (RFC 8684).
+    Mptcp,
+}
 
 /// Who chose the subflows of an MPTCP connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -84,17 +113,4 @@ pub struct TransferReport {
     pub notes: Vec<String>,
     /// All flows that were, or should have been.
     pub subflows: Vec<SubflowReport>,
-}
-
-/// A transfer on its way, at every sample and whenever a subflow comes or goes.
-#[derive(Clone, Debug)]
-pub struct Progress<'a> {
-    /// Since connect() [s].
-    pub elapsed_s: f64,
-    /// Application bytes that the far end has acknowledged.
-    pub bytes_acked: u64,
-    /// Application bytes altogether.
-    pub bytes: u64,
-    /// The flows so far.
-    pub subflows: &'a [SubflowReport],
 }
