@@ -21,9 +21,11 @@ mod flow;
 mod instance;
 mod raw;
 mod register;
+mod replay;
 
 pub use connection::Connection;
 pub use error::CongestionError;
 pub use flow::{Ack, Event, Flow, Group, INFINITE, NOBODY, PEERS, Peer, State, WINDOW_MAX, WORDS};
 pub use instance::Instance;
 pub use register::{Hooks, Info, Param, Params, controller, controllers};
+pub use replay::{ANSWERS, COLUMNS, ReplayError, replay};

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use pathcast_base::{PathAddr, TransferReport};
-use pathcast_net::udp::{DriveOptions, SessionClock, Tally, drive};
+use pathcast_net::udp::{DriveOptions, SessionClock, drive};
 use pathcast_net::{Key, Progress, SocketMaker, TransferOptions, entropy};
 use pyo3::prelude::*;
 
@@ -76,7 +76,7 @@ impl Client {
         let mut told = |progress| measure::tell(job, progress);
         let options = DriveOptions { clock, cancel: Some(&job.cancelled), on_progress: Some(&mut told), urgent: true };
         let driven = drive(&*self.sockets, &request.paths, self.port, &mut machine, options).map_err(Failed::new)?;
-        measure::document(&driven.result, notes(&driven.tally))
+        measure::document(&driven.result, driven.tally.notes())
     }
 
     fn transfer(
@@ -221,24 +221,4 @@ impl Client {
         let client = self.session.lock().unwrap_or_else(PoisonError::into_inner).take();
         py.detach(|| drop(client));
     }
-}
-
-/// What of the sockets may have made a measurement worse.
-fn notes(tally: &Tally) -> Vec<String> {
-    let mut notes = Vec::new();
-    if tally.received_stamped < tally.received {
-        notes.push(
-            "this kernel does not stamp all packets that arrive: delays hold the waking of this process, too".into(),
-        );
-    }
-    // the first is sent before it is known that stamps come
-    let user = tally.sent - tally.sent_stamped;
-    if user > 1 + tally.sent / 50 {
-        notes.push(format!("{user} of {} packets were stamped before they were handed to the kernel", tally.sent));
-    }
-    if tally.unsent > 0 {
-        let why = tally.last_error.map(|code| format!(" ({})", std::io::Error::from_raw_os_error(code)));
-        notes.push(format!("{} packets could not be sent{}", tally.unsent, why.unwrap_or_default()));
-    }
-    notes
 }

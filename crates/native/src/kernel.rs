@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use pathcast_congestion::{Params, controller};
+use pathcast_congestion::controller;
 use pathcast_kernel::{FlowView, Loaded, Request};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
@@ -41,10 +41,7 @@ impl Controller {
         entries: Option<u32>,
     ) -> PyResult<Self> {
         py.detach(|| {
-            let mut values = Params::new(controller(control).map_err(Failed::new)?);
-            for (name, value) in &params {
-                values.set(name, *value).map_err(Failed::new)?;
-            }
+            let values = crate::controller::params(control, &params)?;
             let mut request = Request::new(name, &values);
             if let Some(root) = root {
                 request = request.pin(root.join(name));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pathcast_base::Nanos;
-use pathcast_scenario::{Place, Refusal, Scenario, ScenarioError, line_of};
+use pathcast_scenario::{Scenario, ScenarioError};
 use pathcast_sim::{Column, Options, SimError, Table};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -50,7 +50,7 @@ pub fn simulate<'py>(
 ) -> PyResult<(String, Vec<Traced<'py>>)> {
     let options = Options { events, time: Nanos(time_ns), trace: trace_ns.map(Nanos), stop: job.get().0.clone() };
     let run = || {
-        let scenario = read(&text, &sets, source.as_deref()).map_err(Failed::new)?;
+        let scenario = Scenario::from_text(&text, &sets, source.as_deref()).map_err(Failed::new)?;
         let outcome = pathcast_sim::simulate(scenario, &options)
             .map_err(|error| failed(&text, &sets, source.as_deref(), error))?;
         let traces = outcome.trace.map_or_else(Vec::new, |trace| {
@@ -78,7 +78,7 @@ pub fn simulate_flows(
 ) -> PyResult<(String, String)> {
     let options = Options { stop: job.get().0.clone(), ..Options::default() };
     let run = || {
-        let mut scenario = read(&text, &sets, source.as_deref()).map_err(Failed::new)?;
+        let mut scenario = Scenario::from_text(&text, &sets, source.as_deref()).map_err(Failed::new)?;
         scenario.keep_flows(&names);
         let (report, series) = pathcast_sim::sampled(scenario, &options, Nanos(every_ns))
             .map_err(|error| failed(&text, &sets, source.as_deref(), error))?;
@@ -89,59 +89,11 @@ pub fn simulate_flows(
 
 fn failed(text: &str, sets: &[(String, String)], source: Option<&Path>, error: SimError) -> Failed {
     match error {
-        SimError::Refused { key, problem, allowed } => Failed::new(refused(text, sets, source, key, problem, allowed)),
+        SimError::Refused { key, problem, allowed } => {
+            Failed::new(ScenarioError::refused(text, sets, source, key, problem, allowed))
+        }
         other => Failed::new(other),
     }
-}
-
-/// The checked scenario; its errors name the file, and where it has no name of its own it is called as the file is.
-fn read(text: &str, sets: &[(String, String)], source: Option<&Path>) -> Result<Scenario, ScenarioError> {
-    let mut scenario = Scenario::parse(text, sets).map_err(|mut error| {
-        match &mut error {
-            ScenarioError::Refused(refusal) => refusal.file = source.map(Path::to_owned),
-            ScenarioError::Syntax { file, .. } => *file = source.map(Path::to_owned),
-            ScenarioError::Unreadable { .. } => {}
-        }
-        error
-    })?;
-    let named = line_of(text, "name").is_some() || sets.iter().any(|(key, _)| key == "name");
-    if let (false, Some(stem)) = (named, source.and_then(Path::file_stem)) {
-        scenario.name = stem.to_string_lossy().into_owned();
-    }
-    Ok(scenario)
-}
-
-/// What only the simulator can refuse, as the scenario's own checks would say it: with the `--set` or the line.
-fn refused(
-    text: &str,
-    sets: &[(String, String)],
-    source: Option<&Path>,
-    key: String,
-    problem: String,
-    allowed: String,
-) -> ScenarioError {
-    let line = line_of(text, &key);
-    // with a single flow `control` is short for `flow.NAME.control`; with more of them it has been refused
-    let means = |set: &str| {
-        set == key
-            || (set == "control" && key.starts_with("flow.") && key.ends_with(".control"))
-            || (line.is_none() && set.starts_with(&format!("{key}.")))
-    };
-    let of_set = sets.iter().rev().find(|(set, _)| means(set.trim()));
-    let place = match of_set {
-        Some((set, value)) => Place::Set(format!("{set}={value}")),
-        None => Place::Line(line.unwrap_or(1)),
-    };
-    let key = if of_set.is_some() { String::new() } else { key };
-    ScenarioError::Refused(Box::new(Refusal {
-        file: source.map(Path::to_owned),
-        place,
-        key,
-        value: None,
-        problem,
-        allowed: (!allowed.is_empty()).then_some(allowed),
-        hint: None,
-    }))
 }
 
 type Raw = (&'static str, &'static str, &'static str, Vec<u8>);

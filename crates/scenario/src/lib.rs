@@ -45,8 +45,18 @@ impl Scenario {
         let path = path.as_ref();
         let unreadable = |reason: String| ScenarioError::Unreadable { path: path.to_owned(), reason };
         let text = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
-        let stem = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
-        Scenario::build(&text, sets, &stem).map_err(|error| error.in_file(path))
+        Scenario::from_text(&text, sets, Some(path))
+    }
+
+    /// The same from a file's text that was read already; without a file as [`Scenario::parse`].
+    pub fn from_text(
+        text: &str,
+        sets: &[(String, String)],
+        file: Option<&FilePath>,
+    ) -> Result<Scenario, ScenarioError> {
+        let Some(file) = file else { return Scenario::parse(text, sets) };
+        let stem = file.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+        Scenario::build(text, sets, &stem).map_err(|error| error.in_file(file))
     }
 
     fn build(text: &str, sets: &[(String, String)], name: &str) -> Result<Scenario, ScenarioError> {
@@ -111,9 +121,38 @@ pub fn schema() -> serde_json::Value {
     schemars::schema_for!(raw::File).to_value()
 }
 
-/// The line (from 1) on which `key` stands in a file, as `--set` writes it (`flow.bulk.control`); for the checks of
-/// other rooms, such as whether a controller exists.
-pub fn line_of(text: &str, key: &str) -> Option<usize> {
-    let root = tree::Node::parse(text).ok()?;
-    sets::line_of(&root, key)
+impl ScenarioError {
+    /// What a check of another room refuses, such as a controller that does not exist, as the scenario's own checks say
+    /// it: with the `--set` or the line.
+    pub fn refused(
+        text: &str,
+        sets: &[(String, String)],
+        file: Option<&FilePath>,
+        key: String,
+        problem: String,
+        allowed: String,
+    ) -> ScenarioError {
+        let line = tree::Node::parse(text).ok().and_then(|root| sets::line_of(&root, &key));
+        // with a single flow `control` is short for `flow.NAME.control`; with more of them it has been refused
+        let means = |set: &str| {
+            set == key
+                || (set == "control" && key.starts_with("flow.") && key.ends_with(".control"))
+                || (line.is_none() && set.starts_with(&format!("{key}.")))
+        };
+        let of_set = sets.iter().rev().find(|(set, _)| means(set.trim()));
+        let place = match of_set {
+            Some((set, value)) => Place::Set(format!("{set}={value}")),
+            None => Place::Line(line.unwrap_or(1)),
+        };
+        let key = if of_set.is_some() { String::new() } else { key };
+        ScenarioError::Refused(Box::new(Refusal {
+            file: file.map(FilePath::to_path_buf),
+            place,
+            key,
+            value: None,
+            problem,
+            allowed: (!allowed.is_empty()).then_some(allowed),
+            hint: None,
+        }))
+    }
 }

@@ -8,8 +8,8 @@ use common::{SMALL, after, good, instead};
 use pathcast_base::{Bytes, Nanos, Rate};
 use pathcast_link::{Bucket, Cross, Fair, Jitter, Params, Queue};
 use pathcast_scenario::{
-    Changed, Direction, End, Hop, Join, PathAddresses, Preset, Recovery, Scheduler, Source, Tcp, Value, Web, Workload,
-    addresses, line_of,
+    Changed, Direction, End, Hop, Join, PathAddresses, Place, Preset, Recovery, ScenarioError, Scheduler, Source, Tcp,
+    Value, Web, Workload, addresses,
 };
 
 #[test]
@@ -305,11 +305,28 @@ fn given_addresses() {
 }
 
 #[test]
-fn lines_for_other_rooms() {
-    assert_eq!(line_of(SMALL, "flow.bulk.paths"), Some(12));
-    assert_eq!(line_of(SMALL, "end"), Some(1));
-    assert_eq!(line_of(SMALL, "flow.bulk"), Some(10));
-    assert_eq!(line_of(SMALL, "flow.bulk.control"), None);
-    assert_eq!(line_of(&after("paths", "[host.client]\nclock_skew_ppm = 1"), "host.client.clock_skew_ppm"), Some(14));
-    assert_eq!(line_of(&after("paths", "[control.gsam]\nx = 1"), "control.gsam.x"), Some(14));
+fn refusals_of_other_rooms_have_their_line_or_set() {
+    let place = |text: &str, sets: &[(&str, &str)], key: &str| {
+        let sets: Vec<_> = sets.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+        match ScenarioError::refused(text, &sets, None, key.into(), "wrong".into(), "right".into()) {
+            ScenarioError::Refused(refusal) => refusal.place,
+            other => panic!("{other}"),
+        }
+    };
+    let line = |text: &str, key: &str| place(text, &[], key);
+    assert_eq!(line(SMALL, "flow.bulk.paths"), Place::Line(12));
+    assert_eq!(line(SMALL, "end"), Place::Line(1));
+    assert_eq!(line(SMALL, "flow.bulk"), Place::Line(10));
+    assert_eq!(line(SMALL, "flow.bulk.control"), Place::Line(1)); // it is not there
+    assert_eq!(
+        line(&after("paths", "[host.client]\nclock_skew_ppm = 1"), "host.client.clock_skew_ppm"),
+        Place::Line(14)
+    );
+    assert_eq!(line(&after("paths", "[control.gsam]\nx = 1"), "control.gsam.x"), Place::Line(14));
+    let set = |text: &str| Place::Set(text.into());
+    assert_eq!(place(SMALL, &[("control", "x"), ("end", "1s")], "flow.bulk.control"), set("control=x"));
+    assert_eq!(
+        place(SMALL, &[("flow.bulk.paths", "a"), ("flow.bulk.paths", "b")], "flow.bulk.paths"),
+        set("flow.bulk.paths=b")
+    );
 }

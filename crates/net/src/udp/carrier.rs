@@ -56,6 +56,29 @@ pub struct Tally {
     pub last_error: Option<i32>,
 }
 
+impl Tally {
+    /// What of the sockets may have made a measurement worse.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.received_stamped < self.received {
+            notes.push(
+                "this kernel does not stamp all packets that arrive: delays hold the waking of this process, too"
+                    .into(),
+            );
+        }
+        // the first is sent before it is known that stamps come
+        let user = self.sent - self.sent_stamped;
+        if user > 1 + self.sent / 50 {
+            notes.push(format!("{user} of {} packets were stamped before they were handed to the kernel", self.sent));
+        }
+        if self.unsent > 0 {
+            let why = self.last_error.map(|code| format!(" ({})", io::Error::from_raw_os_error(code)));
+            notes.push(format!("{} packets could not be sent{}", self.unsent, why.unwrap_or_default()));
+        }
+        notes
+    }
+}
+
 /// What has happened. `K` says whose a packet is.
 pub(crate) enum Heard<K> {
     Sent { key: K, seq: u64, at: Nanos },
