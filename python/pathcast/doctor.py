@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 OK, DEGRADED, MISSING = "ok", "degraded", "missing"
 _MPTCP = 262
@@ -252,7 +253,7 @@ def run() -> list[Check]:
     return [check() for check in CHECKS]
 
 
-def changed() -> list[dict]:
+def changed() -> list[dict[str, Any]]:
     """What pathcast has changed on this host, living or left behind."""
     from pathcast import state
     from pathcast.control import kernel

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Any
 
 
 class Exit(IntEnum):
@@ -31,7 +32,7 @@ class PathcastError(Exception):
         self.hint = hint
         self.exit = Exit(exit)
 
-    def document(self) -> dict:
+    def document(self) -> dict[str, Any]:
         """The error as `--json` prints it."""
         return {
             "error": {

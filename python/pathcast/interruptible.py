@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar, cast
 
 from pathcast.errors import PathcastError
 
@@ -21,7 +21,7 @@ def interruptible(
 
     `cancel` tells it to end, where anything is raised here meanwhile; `meanwhile` is called ten times a second.
     """
-    result: list[Any] = []
+    result: list[tuple[T, None] | tuple[None, BaseException]] = []
 
     def run() -> None:
         try:
@@ -42,7 +42,7 @@ def interruptible(
         raise
     [(value, error)] = result
     if error is None:
-        return value
+        return cast(T, value)
     if isinstance(error, Exception):
         raise error
     hint = "please report it, with the scenario or the command"

@@ -73,6 +73,7 @@ def lanes(module: str, calls: Iterable[Any], count: int) -> Iterator[Any]:
         with selectors.DefaultSelector() as waiting:
             for call in islice(left, count):
                 started.append(lane := _lane(module))
+                assert lane.stdout is not None
                 waiting.register(lane.stdout, selectors.EVENT_READ, lane)
                 _ask(lane, call)
             while waiting.get_map():

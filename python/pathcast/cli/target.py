@@ -103,11 +103,14 @@ def _network(world: str, file: Path, sets: list[str]) -> Target:
     @contextmanager
     def open() -> Iterator[Callable[[], AbstractContextManager[Any]]]:
         if world == "sim":
-            from pathcast.worlds.sim import Sim as World
-        else:
-            from pathcast.worlds.emu import Emu as World
+            from pathcast.worlds.sim import Sim
 
-        with World(topology) as network:
+            made: Sim | Emu = Sim(topology)
+        else:
+            from pathcast.worlds.emu import Emu
+
+            made = Emu(topology)
+        with made as network:
             yield lambda: nullcontext(network)
 
     words = "".join(f" --set {item}" for item in sets)

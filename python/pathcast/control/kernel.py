@@ -34,7 +34,8 @@ def register() -> list[dict[str, Any]]:
     """Every controller with its parameters, as the headers have them."""
     from pathcast import _native
 
-    return json.loads(_native.controllers())
+    found: list[dict[str, Any]] = json.loads(_native.controllers())
+    return found
 
 
 def loadable() -> list[str]:
@@ -99,7 +100,8 @@ def pin(control: str, params: Params | None = None) -> dict[str, Any]:
             lambda: _native.Controller.load(control, values, _native.free_controller_name(control), root)
         )
     try:
-        return json.loads(loaded.describe())
+        found: dict[str, Any] = json.loads(loaded.describe())
+        return found
     finally:
         loaded.close()
 
@@ -153,10 +155,12 @@ class Instance:
         from pathcast import _native, daemon
 
         if self.path is None:
-            return daemon.Daemon(self._record()).ask(verb, **arguments)
+            answer: dict[str, Any] = daemon.Daemon(self._record()).ask(verb, **arguments)
+            return answer
         loaded = _native.Controller.open(Path(self.path))
         try:
-            return json.loads(getattr(loaded, verb)(*(list(params.items()) for params in arguments.values())))
+            answer = json.loads(getattr(loaded, verb)(*(list(params.items()) for params in arguments.values())))
+            return answer
         finally:
             loaded.close()
 
@@ -234,7 +238,7 @@ class Controls:
             return control
         if control not in {c["name"] for c in register()}:
             return control  # one that somebody else brought, or the kernel refuses it
-        return self.part(control).record.about["kernel_name"]
+        return str(self.part(control).record.about["kernel_name"])
 
     def part(self, control: str) -> Daemon:
         """The process that holds a controller of the register, for what it has to tell; loaded if it is not yet."""

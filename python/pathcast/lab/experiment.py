@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pathcast.errors import PathcastError, usage
 from pathcast.lab import version
@@ -71,7 +71,7 @@ class Results:
         found = name or function
         if found not in self._memory:
             self._memory[found] = function(self)
-        return self._memory[found]
+        return cast(Value, self._memory[found])
 
     def swapped(self, column: str, a: Any, b: Any) -> Results:
         """The same samples with two labels of a column exchanged: what no claim about the two may survive."""

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from pathcast.predict.probe_svr import pick_column
 
 
-class CdfMatching(RegressorMixin, BaseEstimator):
+class CdfMatching(RegressorMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
     """Predict the y at the quantile of x, by linearly interpolated empirical CDFs.
 
     column: which column of X is the probe. Sample i of n sits at the quantile (i + 1/2) / n; equal probes
@@ -46,9 +46,10 @@ class CdfMatching(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         quantile = np.interp(pick_column(X, self.column)[:, 0], self.x_, self.quantile_)
-        return np.interp(quantile, _quantiles(len(self.y_)), self.y_)
+        matched: np.ndarray = np.interp(quantile, _quantiles(len(self.y_)), self.y_)
+        return matched
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True
         return tags

@@ -55,7 +55,8 @@ def rpe(predicted_bps: Any, actual_bps: Any) -> np.ndarray:
     finite.
     """
     predicted, actual = _checked(predicted_bps, actual_bps)
-    return (predicted - actual) / np.minimum(predicted, actual)
+    error: np.ndarray = (predicted - actual) / np.minimum(predicted, actual)
+    return error
 
 
 def fraction_within(predicted_bps: Any, actual_bps: Any, bound: float = 0.1) -> float:

@@ -110,7 +110,7 @@ def target(values: Iterable[Round | Mapping[str, Any]]) -> np.ndarray:
 
 
 def _present(item: Round, name: str, index: int) -> float:
-    value = getattr(item, name)
+    value: float | None = getattr(item, name)
     if value is None:
         raise RoundError(f"round {index} has no {name}", MEASURE_AGAIN)
     return value

@@ -24,7 +24,7 @@ from pathcast.predict.search import candidates, machine, search
 FLOOR_BPS = 1.0  # no prediction is lower: a relative error of a throughput of zero or less has no meaning
 
 
-class _ProbeSVR(RegressorMixin, BaseEstimator):
+class _ProbeSVR(RegressorMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
     """What both predictors share. X: (n, columns) of probes, y: (n,) of transfers, throughputs in bit/s."""
 
     def fit(self, X: Any, y: Any) -> _ProbeSVR:
@@ -63,7 +63,8 @@ class _ProbeSVR(RegressorMixin, BaseEstimator):
         X = validate_data(self, X, reset=False, dtype=np.float64)
         _refuse_negative(X, type(self).__name__)
         guess = self._backward(self.model_.predict(self._forward(self._columns(X))))
-        return np.maximum(guess, FLOOR_BPS)
+        floored: np.ndarray = np.maximum(guess, FLOOR_BPS)
+        return floored
 
     def covers(self, X: Any) -> np.ndarray:
         """Shape (n,), bool: whether every probe lies within the range of those trained on (bounds included).
@@ -72,7 +73,8 @@ class _ProbeSVR(RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         probes = self._columns(validate_data(self, X, reset=False, dtype=np.float64))
-        return np.all((probes >= self.range_bps_[0]) & (probes <= self.range_bps_[1]), axis=1)
+        inside: np.ndarray = np.all((probes >= self.range_bps_[0]) & (probes <= self.range_bps_[1]), axis=1)
+        return inside
 
     def _columns(self, X: np.ndarray) -> np.ndarray:
         return X
@@ -84,7 +86,7 @@ class _ProbeSVR(RegressorMixin, BaseEstimator):
         # exp(60) bit/s is beyond any network; an overflow in a bad candidate's fold would poison the mean
         return np.expm1(np.minimum(value, 60.0)) if self.scale == "log" else value
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         tags.target_tags.positive_only = True
@@ -164,7 +166,7 @@ class SingleProbeSVR(_ProbeSVR):
     def _columns(self, X: np.ndarray) -> np.ndarray:
         return pick_column(X, self.column)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True  # on data whose target depends on the columns it does not see
         return tags

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9"
 COLOURS = {"multi": BLUE, "single": VERMILION, "cdf": ORANGE, "placebo": "#999999"}
@@ -32,7 +33,7 @@ th:first-child, td:first-child { text-align: left } tr.mark td { background: var
 img { max-width: 100% } .scroll { overflow-x: auto } code { font-size: .9em } small { color: var(--soft) }
 """
 
-_SETTINGS = {
+_SETTINGS: Any = {
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,

@@ -75,7 +75,9 @@ def need(*packages: str) -> None:
         raise missing(f"no Python package {', '.join(lacking)}", "pip install 'pathcast[lab]'")
 
 
-def simulate(scenario: Scenario, limits: Limits | None = None, trace_ns: int | None = None) -> tuple[dict, Traces]:
+def simulate(
+    scenario: Scenario, limits: Limits | None = None, trace_ns: int | None = None
+) -> tuple[dict[str, Any], Traces]:
     """Runs a scenario; returns its report and its traces.
 
     trace_ns: a row of a subflow at most so often, 0: at every ACK, None: no traces (and no need of numpy). The native

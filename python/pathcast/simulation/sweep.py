@@ -111,8 +111,8 @@ class Sweep:
         self.scenario, self.grid, self.limits, self.directory = scenario, grid, limits, directory
         self._lines = Lines(directory.path / "samples.jsonl", lambda line: line.get("schema") == SCHEMA)
         self.samples = [self._sample(sets) for sets in grid.settings()]
-        if all(sample.error for sample in self.samples):
-            error = self.samples[0].error
+        error = self.samples[0].error
+        if error is not None and all(sample.error for sample in self.samples):
             raise PathcastError(error["code"], error["message"], error["hint"], error["exit"])
 
     def __enter__(self) -> Sweep:
@@ -193,7 +193,7 @@ class Sweep:
 
     def _summary(self) -> list[dict[str, Any]]:
         """A row for each setting and flow, over the seeds."""
-        groups: dict[tuple, list[dict[str, Any]]] = {}
+        groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
         for sample in self.samples:
             line = self._lines.stored[sample.key]
             setting = tuple((key, value) for key, value in sample.sets if key != "seed")

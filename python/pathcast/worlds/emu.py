@@ -7,7 +7,7 @@ import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pathcast import daemon
 from pathcast.control.kernel import Controls
@@ -16,6 +16,9 @@ from pathcast.worlds.flows import FlowsResult, check_every, plans
 from pathcast.worlds.results import Path, Verdict
 from pathcast.worlds.topology import Topology
 from pathcast.worlds.verbs import Verbs
+
+if TYPE_CHECKING:
+    from pathcast import _native
 
 __all__ = ["PORT", "Emu", "Topology"]
 
@@ -26,6 +29,8 @@ class Emu(Verbs):
     """An emulated network and a far end on its server, both ended with this object. Use it in a `with`."""
 
     world = "emu"
+    _client: _native.Client
+    _controls: Controls
 
     def __init__(self, topology: Topology, name: str | None = None) -> None:
         self._stack = ExitStack()

@@ -58,7 +58,8 @@ def _plan(scenario: dict[str, Any], table: dict[str, Any], end_s: float | None) 
 
     paths, workload = [scenario["paths"][index]["name"] for index in table["paths"]], table["workload"]
     size = workload.get("bytes") if isinstance(workload, dict) else None
-    start_s, stops = _seconds(table["start"]), [s for s in (_seconds(table["stop"]), end_s) if s is not None]
+    start_s = _seconds(table["start"]) or 0.0
+    stops = [s for s in (_seconds(table["stop"]), end_s) if s is not None]
     if end_s is not None and start_s >= end_s:
         raise usage(f"flow `{table['name']}` starts at {start_s:g} s, but the run ends at {end_s:g} s")
     return Plan(

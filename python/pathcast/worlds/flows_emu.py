@@ -82,7 +82,7 @@ class Runner:
             bytes_acked=last.bytes_acked,
             bytes_retransmitted=sum(s.bytes_retransmitted for s in last.subflows),
             goodput_bps=rate(last.bytes_acked, over_s - self.started_s),
-            completion_s=report["elapsed_s"] if done else None,
+            completion_s=report["elapsed_s"] if done and report is not None else None,
             error=None if self.error is None else str(self.error),
             notes=() if report is None else _notes(report),
             samples=tuple(samples),
@@ -186,8 +186,9 @@ def link_uses(before: dict[str, Any], after: dict[str, Any]) -> tuple[LinkUse, .
     """What the links did between two ledgers."""
     first, last = _counts(before), _counts(after)
     return tuple(
-        LinkUse(*name.split("/"), *(now - then for now, then in zip(counts, first[name], strict=True)))
+        LinkUse(link, direction, *(now - then for now, then in zip(counts, first[name], strict=True)))
         for name, counts in last.items()
+        for link, direction in [name.split("/")]
     )
 
 

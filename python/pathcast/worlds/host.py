@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path as FilePath
+from typing import TYPE_CHECKING
 
 from pathcast.control.kernel import Controls
 from pathcast.errors import PathcastError, usage
 from pathcast.keys import read_key
 from pathcast.worlds.results import Path
 from pathcast.worlds.verbs import Verbs
+
+if TYPE_CHECKING:
+    from pathcast import _native
 
 
 def address(text: str, default_port: int) -> tuple[str, int]:
@@ -33,6 +37,8 @@ class Host(Verbs):
     """The paths to one far end. Use it in a `with`."""
 
     world = "host"
+    _client: _native.Client
+    _controls: Controls
 
     def __init__(self, host: str, key_file: FilePath | None = None, port: int = 5275) -> None:
         import socket
@@ -47,15 +53,15 @@ class Host(Verbs):
             raise PathcastError("resolve", f"cannot find the host `{name}`: {error.strerror}") from None
         errors = []
         for *_, where in found:
+            self.address = str(where[0])
             try:
-                self._client = _native.Client(None, where[0], number, key.id, key.secret)
+                self._client = _native.Client(None, self.address, number, key.id, key.secret)
                 break
             except PathcastError as error:
                 errors.append(error)
         else:
             raise errors[-1]
         self._controls = Controls()
-        self.address = where[0]
         survey = json.loads(self._client.paths())
         self.candidates, self.unusable = survey["usable"], survey["unusable"]
         self.paths = tuple(Path(p["name"], (p["local"],), p["remote"]) for p in self.candidates)

@@ -79,7 +79,10 @@ class Direction:
     @classmethod
     def read(cls, document: dict[str, Any]) -> Direction:
         """From the machine's document."""
-        rate = lambda d: Rate(d["value"], d["low"], d["high"], d.get("why"), d.get("discipline"))  # noqa: E731
+
+        def rate(d: dict[str, Any]) -> Rate:
+            return Rate(d["value"], d["low"], d["high"], d.get("why"), d.get("discipline"))
+
         delay, clock = document["delay_s"], document["delay_s"]["clock"]
         return cls(
             rate(document["capacity_bps"]),

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from pathcast.errors import PathcastError, usage
@@ -35,6 +36,8 @@ def far_end(url: str, ssh: str = "ssh", command: str = "pathcast") -> Iterator[t
         process = subprocess.Popen([*arguments, shlex.join(serve)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     except OSError as error:
         raise usage(f"--ssh `{ssh}`: cannot run it: {error.strerror}") from None
+    assert process.stdin is not None
+    assert process.stdout is not None
     try:
         with suppress(BrokenPipeError):  # then it has ended, and why is told below
             process.stdin.write(f"{id} {secret}\n".encode())
@@ -71,9 +74,10 @@ def _destination(url: str, ssh: str) -> tuple[str, list[str]]:
     return host, [*words, *(["-p", str(port)] if port else []), "--", there]
 
 
-def _started(process: subprocess.Popen, url: str) -> dict:
+def _started(process: subprocess.Popen[bytes], url: str) -> dict[str, Any]:
     """The document that the far end prints when it listens."""
     text, deadline = b"", time.monotonic() + PATIENCE_S
+    assert process.stdout is not None
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
         while (left := deadline - time.monotonic()) > 0 and selector.select(left):
@@ -85,7 +89,7 @@ def _started(process: subprocess.Popen, url: str) -> dict:
                 raise PathcastError("ssh", f"no far end on `{url}`: {reason}", hint)
             text += more
             with suppress(ValueError):
-                document = json.loads(text)
+                document: dict[str, Any] = json.loads(text)
                 if "listening" in document:
                     return document
     raise PathcastError("ssh", f"no far end on `{url}` after {PATIENCE_S:.0f} s", "try to log in by hand first")
@@ -93,5 +97,5 @@ def _started(process: subprocess.Popen, url: str) -> dict:
 
 def _reason(text: bytes) -> str | None:
     with suppress(ValueError, KeyError, TypeError):
-        return json.loads(text)["error"]["message"]
+        return str(json.loads(text)["error"]["message"])
     return None

@@ -6,13 +6,16 @@ import json
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pathcast.worlds import flows_sim
 from pathcast.worlds.flows import FlowsResult, check_every
 from pathcast.worlds.results import Path, Verdict
 from pathcast.worlds.topology import Topology
 from pathcast.worlds.verbs import Verbs
+
+if TYPE_CHECKING:
+    from pathcast import _native
 
 
 class Sim(Verbs):
@@ -24,6 +27,7 @@ class Sim(Verbs):
 
     world = "sim"
     real_time = False
+    _client: _native.World
 
     def __init__(self, topology: Topology, name: str | None = None) -> None:
         self._topology = topology

@@ -30,7 +30,7 @@ def measure(
     if not 0 <= dscp <= 63:
         raise usage(f"DSCP {dscp}: allowed are 0 to 63")
     try:
-        found = socket.getaddrinfo(name, port, type=socket.SOCK_DGRAM)[0][4][0]
+        found = str(socket.getaddrinfo(name, port, type=socket.SOCK_DGRAM)[0][4][0])
     except OSError as error:
         raise PathcastError("resolve", f"cannot find the host `{name}`: {error.strerror}") from None
     job = _native.Job()

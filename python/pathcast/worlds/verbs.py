@@ -13,13 +13,11 @@ from pathcast.errors import Exit, PathcastError, usage
 from pathcast.interruptible import interruptible
 from pathcast.worlds.measurement import Measurement, Request
 from pathcast.worlds.results import Path, Transfer
+from pathcast.worlds.world import Progress
 
 if TYPE_CHECKING:
     from pathcast import _native
     from pathcast.control.kernel import Controls
-
-# what a report of progress is called with: bytes acknowledged so far
-Progress = Callable[[int], None]
 
 
 class Verbs:
