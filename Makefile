@@ -42,8 +42,8 @@ bench: build
 
 fmt: $(STAMP)
 	cargo fmt --all
-	$(BIN)/ruff format python tests benches experiments
-	$(BIN)/ruff check --fix python tests benches experiments
+	$(BIN)/ruff format python tests benches experiments examples
+	$(BIN)/ruff check --fix python tests benches experiments examples
 
 lock:
 	$(BIN)/pip install --quiet uv

@@ -50,6 +50,13 @@
 #define CC imtcp_bg
 #include "flow_export.h"
 
+/* headers of PATHCAST_CONTROLLERS at build time */
+#ifdef FLOW_OWN
+#include "flow_own.h"
+#else
+#define FLOW_OWN_ROWS
+#endif
+
 /* what the other side of the language border must agree with */
 const u32 flow_sizes[4] = { sizeof(struct flow), sizeof(struct flow_ack), sizeof(struct flow_param), sizeof(struct flow_controller) };
 const struct flow_controller *const flow_register[] = {
@@ -69,5 +76,6 @@ const struct flow_controller *const flow_register[] = {
 	&flow_export_ledbatpp,
 	&flow_export_imtcp,
 	&flow_export_imtcp_bg,
+	FLOW_OWN_ROWS
 };
 const u32 flow_register_len = sizeof(flow_register) / sizeof(flow_register[0]);
