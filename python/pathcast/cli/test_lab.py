@@ -154,7 +154,7 @@ def test_run_ends_with_verdicts_and_resumes(lab, tmp_path):
     assert document["schema"] == "pathcast.lab/1"
     assert (document["experiment"], document["world"], document["quick"]) == ("small", "sim", False)
     assert (document["samples"], document["computed"], document["failed"]) == (6, 4, 0)
-    keys = {"id", "kind", "text", "paper", "ours", "holds", "reason", "uncounted"}
+    keys = {"id", "kind", "text", "paper", "statistic", "ours", "holds", "reason", "details", "uncounted"}
     assert [set(claim) for claim in document["claims"]] == [keys] * 2
     assert document["tally"] == {"paper": {"claims": 1, "holds": 1, "fails": 0, "undecided": 0}}
     assert [claim["holds"] for claim in document["claims"]] == [True, None]
@@ -270,7 +270,12 @@ def test_report_is_one_page_of_the_readme_with_its_blocks(lab, tmp_path):
     assert "stale words" not in page
     assert not [word for word in ("http://", "https://", "<script", ".svg") if word in page]
     out = tmp_path / "out" / "lab" / "small-sim"
-    assert {"times.csv", "scatter.svg", "scatter.png", "index.html"} < {path.name for path in out.iterdir()}
+    assert {"times.csv", "claims.csv", "scatter.svg", "index.html"} < {path.name for path in out.iterdir()}
+    assert (
+        "core-slow,paper,slow is slower,it is,difference of means,4 and 2 s,holds" in (out / "claims.csv").read_text()
+    )
+    # every claim in full, beside the table
+    assert page.count("difference of means") == 1
     # the README itself is as it was
     assert (lab.folder / "README.md").read_text() == README
 
@@ -294,6 +299,22 @@ def test_report_renews_the_readme_and_its_plots(lab):
     assert [path.name for path in (lab.folder / "plots").iterdir()] == ["sim-scatter.svg"]
     assert lab("report", "small", "--readme")[0] == 0
     assert (lab.folder / "README.md").read_text() == text
+
+
+def test_a_page_has_the_tables_that_the_readme_leaves_out_and_says_what_is_a_reconstruction(lab, tmp_path):
+    (lab.folder / "README.md").write_text("# Small\n\n<!-- lab: sim claims -->\n<!-- end -->\n")
+    (lab.folder / "plan.toml").write_text(PLAN.replace("[[grid]]", 'reconstruction = ["GSAM"]\n[[grid]]', 1))
+    (lab.folder / "show.py").write_text(
+        SHOW.replace("def times(results):", 'def times(results):\n    """Times each."""')
+    )
+    assert lab("run", "small", "--jobs", 1)[0] == 0
+    assert lab("report", "small", "--readme")[0] == 0
+    page = (tmp_path / "out" / "lab" / "small-sim" / "index.html").read_text()
+    for word in ("Other tables and plots", "<p>Times each.</p>", "<th>controller</th>", "here (reconstruction: GSAM)"):
+        assert word in page
+    text = (lab.folder / "README.md").read_text()
+    assert "here (reconstruction: GSAM)" in text
+    assert "controller" not in text
 
 
 def test_report_prints_the_tables_that_are_asked_for(lab):

@@ -38,11 +38,15 @@ class Undecided(Exception):
 
 @dataclass(frozen=True)
 class Finding:
-    """What a claim's function found. `holds`: true, false, or None (undecided); the latter two need the reason."""
+    """What a claim's function found. `holds`: true, false, or None (undecided); the latter two need the reason.
+
+    ours, reason: a few words each, for a table; `details`: all figures and why, a line each, for the page.
+    """
 
     ours: str
     holds: bool | None
     reason: str | None = None
+    details: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.holds is not True and not self.reason:
@@ -159,9 +163,18 @@ def _judged(
         found = function(results, claim)
     except Undecided as reason:
         found = Finding("undecided", None, str(reason))
-    about = {"id": claim.id, "kind": claim.kind[results.world], "text": claim.text, "paper": claim.paper}
-    verdict = {"ours": found.ours, "holds": found.holds, "reason": found.reason}
-    return {**about, **verdict, "uncounted": claim.uncounted}
+    return {
+        "id": claim.id,
+        "kind": claim.kind[results.world],
+        "text": claim.text,
+        "paper": claim.paper,
+        "statistic": claim.statistic,
+        "ours": found.ours,
+        "holds": found.holds,
+        "reason": found.reason,
+        "details": list(found.details),
+        "uncounted": claim.uncounted,
+    }
 
 
 def experiments(directory: Path | None = None) -> dict[str, Path]:

@@ -17,7 +17,7 @@ from pathcast.errors import usage
 
 SCHEMA = "pathcast.plan/1"
 WORLDS = ("sim", "emu")
-_TOP = ("schema", "title", "paper", "worlds", "setup", "grid", "claim")
+_TOP = ("schema", "title", "paper", "worlds", "reconstruction", "setup", "grid", "claim")
 _GRID = ("name", "worlds", "over", "quick", *WORLDS)
 _CLAIM = ("id", "kind", "text", "paper", "statistic", "threshold", "seeds", "worlds", "uncounted")
 # paper: the paper says it; calibrated: it does, and something here was fitted to it; ours: it does not
@@ -57,6 +57,8 @@ class Plan:
     setup: Mapping[str, Any]
     grids: tuple[Mapping[str, Any], ...]
     claims: tuple[Claim, ...]
+    # what the paper leaves open so far that it is here by our reconstruction only
+    reconstruction: tuple[str, ...]
     # the text of the file
     text: str
 
@@ -100,7 +102,10 @@ class Plan:
         claims = tuple(_claim(one, worlds) for one in data.get("claim", ()))
         if len({claim.id for claim in claims}) < len(claims):
             raise ValueError("two claims have the same id")
-        return cls(data["title"], data["paper"], worlds, data.get("setup", {}), grids, claims, text)
+        rebuilt = data.get("reconstruction", [])
+        if not isinstance(rebuilt, list) or not all(isinstance(one, str) for one in rebuilt):
+            raise ValueError(f"reconstruction is {rebuilt!r}; a list of names is wanted")
+        return cls(data["title"], data["paper"], worlds, data.get("setup", {}), grids, claims, tuple(rebuilt), text)
 
     def points(self, world: str, quick: bool = False) -> Iterator[Point]:
         """All samples of a world, grid by grid, the last key changing fastest; quick: the quick subset."""

@@ -14,12 +14,11 @@ from typing import Any
 from pathcast.errors import usage
 from pathcast.lab.experiment import Experiment, Results, Table
 from pathcast.lab.page import page
-from pathcast.lab.tally import told
+from pathcast.lab.tally import VERDICTS, full, short, told
 from pathcast.results.rundir import RunDir
 from pathcast.results.style import style
 
 _BLOCK = re.compile(r"(<!-- lab: (\w+) (\w+)(?: ([\w-]+))? -->\n)(.*?)(<!-- end -->)", re.DOTALL)
-_VERDICT = {True: "holds", False: "**does not hold**", None: "undecided"}
 
 
 def write(
@@ -29,13 +28,16 @@ def write(
     tables, figures = _shown(experiment, results)
     for name, (header, rows) in tables.items():
         directory.table(name, header, rows)
+    header, rows = _everything(document["claims"])
+    directory.table("claims", header, rows)
     files = {}
     with style():
         for name, draw in figures.items():
             files[_plot(results.world, name)] = directory.figure(name, _drawn(experiment, draw, results))[0]
     blocks = _blocks(results, document, run, tables, figures)
     text = _filled(experiment, results.world, blocks)
-    text += _others(text, results.world, blocks)
+    text += _others(experiment, results.world, text, blocks)
+    text += f"\n## The claims in full\n\n{full(document['claims'])}"
     html = page(experiment.plan.title, text, files, experiment.directory, _notice(results))
     return directory.text("index.html", html)
 
@@ -109,34 +111,42 @@ def _blocks(
     figures: Iterable[str],
 ) -> dict[tuple[str, str | None], str]:
     """Markdown by kind and name."""
-    claims = [
-        (c["id"], c["kind"], c["text"], c["paper"], c["ours"], _verdict(c), c["reason"] or "")
-        for c in document["claims"]
-    ]
-    header = ("claim", "whose", "statement", "paper", "here", "verdict", "why")
+    claims = markdown(*short(document["claims"], results.plan.reconstruction))
     about = (
         f"{document['samples']} samples in world `{results.world}`{' (a part of the plan)' if results.quick else ''}, "
         f"{document['failed']} failed; pathcast {run['versions'].get('pathcast', 'of a checkout')}, "
         f"code `{run['code']}`.\n"
     )
     found: dict[tuple[str, str | None], str] = {
-        ("claims", None): f"{told(document['claims'])}.\n\n{markdown(header, claims)}",
+        ("claims", None): f"{told(document['claims'])}.\n\n{claims}",
         ("run", None): about,
     }
     found |= {("table", name): markdown(*table) for name, table in tables.items()}
     return found | {("figure", name): f"![{name}]({_plot(results.world, name)})\n" for name in figures}
 
 
-def _verdict(claim: Mapping[str, Any]) -> str:
-    found = _VERDICT[claim["holds"]]
-    return found if claim["uncounted"] is None else f"{found} (not counted: {claim['uncounted']})"
+def _everything(claims: Sequence[Mapping[str, Any]]) -> Table:
+    """Every claim with all that the document says of it."""
+    keys = list(claims[0]) if claims else []
+    told = [{**one, "details": "\n".join(one["details"]), "holds": VERDICTS[one["holds"]]} for one in claims]
+    return keys, [[one[key] or "" for key in keys] for one in told]
 
 
-def _others(text: str, world: str, blocks: Mapping[tuple[str, str | None], str]) -> str:
-    """The tables and plots that the README has no place for; the page has them all."""
-    shown = {(match[3], match[4]) for match in _BLOCK.finditer(text) if match[2] == world}
-    left = [f"### {name}\n\n{blocks[kind, name]}" for kind, name in blocks if name and (kind, name) not in shown]
-    return "\n".join(["\n## Other tables and plots\n", *left]) if left else ""
+def _others(experiment: Experiment, world: str, text: str, blocks: Mapping[tuple[str, str | None], str]) -> str:
+    """The tables and plots of a world that the README has no place for."""
+    show = experiment.module("show")
+    there = {(kind, name) for _, of, kind, name, *_ in _BLOCK.findall(text) if of == world}
+    parts = []
+    for (kind, name), block in blocks.items():
+        if name is not None and (kind, name) not in there:
+            makes = (show.TABLES if kind == "table" else show.FIGURES)[name]
+            parts.append(f"### {name}\n\n{_about(makes)}\n\n{block}")
+    return "\n## Other tables and plots\n\n" + "\n".join(parts) if parts else ""
+
+
+def _about(makes: Callable[[Results], Any]) -> str:
+    """The first paragraph of its docstring."""
+    return (getattr(makes, "__doc__", None) or "").split("\n\n")[0].strip()
 
 
 def _plot(world: str, name: str) -> str:

@@ -1,8 +1,8 @@
-"""Verdicts counted by what their claims are: the paper's, those that something was fitted to, and ours."""
+"""Verdicts counted by what their claims are, and shown: the paper's, those that something was fitted to, and ours."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pathcast.lab.plan import KINDS
@@ -32,3 +32,31 @@ def told(claims: Iterable[Mapping[str, Any]]) -> str:
         parts.append(f"not counted: {left}")
     text = "; ".join(parts)
     return text[:1].upper() + text[1:]
+
+
+def short(claims: Iterable[Mapping[str, Any]], reconstructed: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+    """Header and rows of the verdict table; `reconstructed`: what of the paper's is here by our reconstruction only."""
+    here = f"here (reconstruction: {', '.join(reconstructed)})" if reconstructed else "here"
+    rows = [[one["id"], one["kind"], one["text"], _verdict(one), _found(one)] for one in claims]
+    return ["claim", "whose", "statement", "verdict", here], rows
+
+
+def full(claims: Iterable[Mapping[str, Any]]) -> str:
+    """Every claim as Markdown: what the paper says, what was computed, and all figures."""
+    return "\n".join(_full(one) for one in claims)
+
+
+def _full(one: Mapping[str, Any]) -> str:
+    lines = [f"**{one['id']}** ({one['kind']}; {_verdict(one)}): {one['text']}.", ""]
+    about = {"Paper": one["paper"], "Statistic": one["statistic"], "Here": _found(one)}
+    lines += [f"- {name}: {text}" for name, text in about.items()]
+    return "\n".join([*lines, *(f"- {line}" for line in one["details"]), ""])
+
+
+def _verdict(one: Mapping[str, Any]) -> str:
+    word = {True: "holds", False: "**does not hold**", None: "undecided"}[one["holds"]]
+    return word if one["uncounted"] is None else f"{word} (not counted: {one['uncounted']})"
+
+
+def _found(one: Mapping[str, Any]) -> str:
+    return one["ours"] if one["reason"] is None else f"{one['ours']}; {one['reason']}"

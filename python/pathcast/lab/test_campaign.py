@@ -131,9 +131,11 @@ def test_everything_is_computed_once_and_judged(toy, run):
             "kind": "paper",
             "text": "slow is slower",
             "paper": "it is",
+            "statistic": "difference of means",
             "ours": "20",
             "holds": True,
             "reason": "it is 20",
+            "details": [],
             "uncounted": None,
         }
     ]
