@@ -14,8 +14,9 @@ struct record { /* mirrored in src/record.rs */
 	u32 nxt, in_flight, packets_out, state;
 	u32 srtt_us, acked, rtt_us, sent;
 	u32 resent, high_seq, undo_marker, tcp_state;
+	u32 timeouts, pad;
 };
-_Static_assert(sizeof(struct record) == 96, "src/record.rs reads 96 bytes");
+_Static_assert(sizeof(struct record) == 104, "src/record.rs reads 104 bytes");
 
 struct mem { /* of one socket: the view that flow.h computes on, too large for the stack */
 	struct flow f;
@@ -90,6 +91,8 @@ static __always_inline void note(struct sock *sk, u32 hook, u32 arg, u32 result,
 	r->high_seq = tp->high_seq;
 	r->undo_marker = tp->undo_marker;
 	r->tcp_state = sk->__sk_common.skc_state;
+	r->timeouts = bpf_core_field_exists(tp->total_rto) ? tp->total_rto : 0;
+	r->pad = 0;
 	bpf_ringbuf_submit(r, 0);
 }
 

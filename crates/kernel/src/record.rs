@@ -105,9 +105,13 @@ pub struct Record {
     pub undo_marker: u32,
     /// TCP's state: 1 established, 2 SYN sent, 3 SYN received.
     pub tcp_state: u32,
+    /// Retransmission timeouts so far, by the kernel's own count, which it raises after `set_state(Loss)`; 0 where it keeps
+    /// none (before Linux 6.7).
+    pub timeouts: u32,
+    _pad: u32,
 }
 
-const _: () = assert!(size_of::<Record>() == 96);
+const _: () = assert!(size_of::<Record>() == 104);
 
 const HOOKS: [Hook; 9] = [
     Hook::Init,
@@ -132,8 +136,8 @@ const EVENTS: [CaEvent; 6] =
 impl Record {
     /// A record as it lies in the ring; `None` if it is none of ours.
     pub(crate) fn read(bytes: &[u8]) -> Option<Record> {
-        let bytes: &[u8; 96] = bytes.try_into().ok()?;
-        // SAFETY: 96 bytes of integers, and every bit pattern of integers is valid
+        let bytes: &[u8; 104] = bytes.try_into().ok()?;
+        // SAFETY: 104 bytes of integers, and every bit pattern of integers is valid
         let record: Record = unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) };
         ((record.hook as usize) < HOOKS.len() && (record.state as usize) < CaState::ALL.len()).then_some(record)
     }
@@ -161,9 +165,9 @@ mod tests {
 
     #[test]
     fn records_are_read_and_foreign_bytes_are_not() {
-        let mut words = [0u32; 24];
+        let mut words = [0u32; 26];
         (words[4], words[5], words[6], words[15]) = (7, 5, 3, 4);
-        let bytes = |words: [u32; 24]| words.map(u32::to_ne_bytes).concat();
+        let bytes = |words: [u32; 26]| words.map(u32::to_ne_bytes).concat();
         let record = Record::read(&bytes(words)).unwrap();
         assert_eq!((record.socket, record.hook(), record.state()), (7, Hook::Event, CaState::Loss));
         assert_eq!((record.event(), record.new_state()), (Some(CaEvent::Loss), None));

@@ -12,9 +12,9 @@ use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use live::{connect, multipath, skip, swallow};
-use order::Order;
+use order::{Order, UNTOLD};
 use pathcast_emu::{Network, inside};
-use pathcast_kernel::{Hook, HookLog, Record};
+use pathcast_kernel::{CaEvent, CaState, Hook, HookLog, Record};
 use pathcast_scenario::Direction;
 use socket2::Protocol;
 
@@ -203,6 +203,29 @@ const HOPED: [&str; 6] = [
     "init of an MPTCP subflow",
 ];
 
+/// The log without one timeout's calls: what a kernel gives that leaves them out. The first timeout of a loss comes with
+/// `ssthresh`, a later one without.
+fn without_a_timeout(records: &[Record], first: bool) -> Option<Vec<Record>> {
+    let of = |socket| records.iter().enumerate().filter(move |(_, r)| r.socket == socket);
+    let before = |at: usize| of(records[at].socket).take_while(|&(i, _)| i < at).last();
+    let start = (0..records.len()).find(|&at| {
+        let r = &records[at];
+        let told = before(at).is_some_and(|(_, b)| b.event() == Some(CaEvent::Loss));
+        let old = if first { CaState::Open } else { CaState::Loss };
+        r.new_state() == Some(CaState::Loss) && r.state() == old && told == first
+    })?;
+    let mut gone = vec![start];
+    if first {
+        let (event, _) = before(start)?;
+        gone.extend([event, before(event)?.0]);
+    }
+    let after = of(records[start].socket).find(|&(i, _)| i > start)?;
+    if after.1.event() == Some(CaEvent::TxStart) {
+        gone.push(after.0);
+    }
+    Some(records.iter().enumerate().filter(|(i, _)| !gone.contains(i)).map(|(_, r)| *r).collect())
+}
+
 #[test]
 fn the_kernels_hooks_come_in_the_order_that_flow_h_promises() {
     let id = format!("k{}", std::process::id());
@@ -262,6 +285,13 @@ fn the_kernels_hooks_come_in_the_order_that_flow_h_promises() {
     assert!(order.broken.is_empty(), "{} broken rules", order.broken.len());
     for what in NEEDED {
         assert!(order.times(what) > 0, "never seen: {what}");
+    }
+    // a timeout of which no hook told is seen as such, be it the first or one in Loss
+    for first in [true, false] {
+        let Some(partial) = without_a_timeout(&records, first) else { panic!("no timeout of a kind: first {first}") };
+        let less = Order::of(&partial);
+        assert!(less.broken.is_empty(), "first {first}: {:#?}", less.broken);
+        assert_eq!(less.times(UNTOLD), order.times(UNTOLD) + 1, "first {first}");
     }
     // the rules can break: they do in a log that lacks a hook
     for hook in [Hook::Ack, Hook::Ssthresh, Hook::Send, Hook::State] {

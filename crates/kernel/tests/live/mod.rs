@@ -140,6 +140,9 @@ pub fn connect(network: &Network, protocol: Protocol, up: Direction, control: &s
     let far = listener.accept().unwrap().0;
     let (sends, reads) = if active { (near, far) } else { (far, near) };
     sends.set_send_buffer_size(256 << 10).unwrap();
+    // room for all that the sender may have out: Linux 6.18 takes nothing more into a buffer that is full of what came early
+    // over one subflow, not even the missing piece of the other, and such a connection stands still
+    reads.set_recv_buffer_size(4 << 20).unwrap();
     sends.set_write_timeout(Some(Duration::from_secs(60))).unwrap();
     (sends, reads, listener)
 }
