@@ -69,9 +69,14 @@ impl Admission {
         self.guests.iter().filter(|guest| guest.measures).count()
     }
 
+    /// Sessions that wait, in their order.
+    pub fn waiting(&self) -> impl Iterator<Item = u64> {
+        self.guests.iter().filter(|guest| !guest.measures).map(|guest| guest.session)
+    }
+
     /// How many wait before a session that waits.
     pub fn ahead(&self, session: u64) -> usize {
-        self.guests.iter().filter(|guest| !guest.measures).take_while(|guest| guest.session != session).count()
+        self.waiting().take_while(|&waits| waits != session).count()
     }
 
     /// A session is over.

@@ -3,11 +3,14 @@
 #[cfg(test)]
 mod tests;
 
-use pathcast_base::{Bytes, Nanos};
+use std::collections::VecDeque;
+
+use pathcast_base::{Bytes, Nanos, Rate};
 use pathcast_estimate::Budget;
 use pathcast_estimate::delay::Waits;
 use pathcast_session::Entropy;
 
+use super::bucket::Bucket;
 use super::keys::{SessionKeys, greeting};
 use super::messages::{ClockWord, Cookie, Denied, Hello, Open, Opened, Queued};
 use super::outcome::{Outcome, Why};
@@ -20,8 +23,11 @@ use crate::machine::{Action, Batch, Event, Machine, Progress};
 
 /// A client that waits, or has nothing else to say, shows so often that it is alive.
 const ALIVE: Nanos = Nanos::secs(1);
-/// Opens without an answer, and the cookie is given up.
+/// So long the far end may let a client wait for its turn, whatever place it tells.
+const QUEUE: Nanos = Nanos::secs(1800);
+/// Opens without an answer, and the cookie is given up; cookies given up, and the far end is.
 const OPENS: u32 = 4;
+const COOKIES: u32 = 3;
 /// More paths are not measured.
 const PATHS: usize = 64;
 /// From one word about progress to the next.
@@ -34,7 +40,8 @@ enum Phase {
         cookie: Cookie,
         retry: Retry,
     },
-    Queued,
+    /// Since when.
+    Queued(Nanos),
     Measuring,
     Done,
 }
@@ -44,6 +51,8 @@ pub struct Client {
     request: Request,
     entropy: Entropy,
     phase: Phase,
+    /// Cookies given up.
+    cookies: u32,
     keys: Option<SessionKeys>,
     /// Of the path on which the session was opened, until its track has it.
     channel: Option<Channel>,
@@ -75,10 +84,17 @@ impl Client {
             }
         }
         Client {
-            mouth: Mouth { dscp: request.dscp, ..Mouth::default() },
+            mouth: Mouth {
+                actions: VecDeque::new(),
+                bytes: 0,
+                last: Nanos::ZERO,
+                dscp: request.dscp,
+                granted: Bucket::of_bytes(Rate(0)),
+            },
             request: Request { directions, ..request },
             entropy,
             phase: Phase::Hello(Retry::default()),
+            cookies: 0,
             keys: None,
             channel: None,
             primary: 0,
@@ -162,7 +178,7 @@ impl Client {
                 }
                 self.denied(now, &Denied::decode(datagram.body)?);
             }
-            (Phase::Opening { .. } | Phase::Queued, kind) => {
+            (Phase::Opening { .. } | Phase::Queued(_), kind) => {
                 let channel = self.channel.as_mut().filter(|channel| channel.session == datagram.session)?;
                 if channel.path != datagram.path || channel.hear(&datagram).is_err() {
                     return None;
@@ -172,7 +188,9 @@ impl Client {
                     Kind::Queued => {
                         let queued = Queued::decode(datagram.body)?;
                         self.round_trip(now);
-                        self.phase = Phase::Queued;
+                        if !matches!(self.phase, Phase::Queued(_)) {
+                            self.phase = Phase::Queued(now);
+                        }
                         let place = u64::from(queued.ahead) + 1;
                         self.progress(now, "queue", 0, place);
                     }
@@ -199,10 +217,11 @@ impl Client {
     }
 
     fn measure(&mut self, now: Nanos, opened: &Opened) {
-        let queued = matches!(self.phase, Phase::Queued);
+        let queued = matches!(self.phase, Phase::Queued(_));
         self.round_trip(now);
         let (Some(channel), Some(keys)) = (self.channel.take(), &self.keys) else { return };
         self.theirs = opened.clock;
+        self.mouth.granted = Bucket::of_bytes(opened.rate);
         for path in 0..self.request.paths as u8 {
             let channel = match path == self.primary {
                 true => channel.clone(),
@@ -251,6 +270,10 @@ impl Client {
                     return;
                 }
                 if retry.tries > OPENS {
+                    self.cookies += 1;
+                    if self.cookies == COOKIES {
+                        return self.no_answer(now, "the far end greets and does not open a session");
+                    }
                     // perhaps too old, or of a far end that has begun anew
                     self.phase = Phase::Hello(Retry { due: now, tries: OPENS });
                     return self.pump(now);
@@ -269,7 +292,12 @@ impl Client {
                 let payload = keys.client.seal(Kind::Open, self.primary, keys.session, 0, &open.encode());
                 self.mouth.payload(now, self.primary, 0, 0, payload);
             }
-            Phase::Queued => {
+            Phase::Queued(since) => {
+                if now >= *since + QUEUE {
+                    let waited = QUEUE.as_secs_f64() / 60.0;
+                    let message = format!("the far end lets others measure for {waited:.0} min now: try again later");
+                    return self.refuse(now, "queue", message, None);
+                }
                 if now >= self.heard + SILENCE * 2 {
                     return self.no_answer(now, "the far end fell silent");
                 }
@@ -310,7 +338,7 @@ impl Client {
 
     /// Ends with what is known.
     fn finish(&mut self, now: Nanos, why: Why) {
-        let opened = matches!(self.phase, Phase::Queued | Phase::Measuring);
+        let opened = matches!(self.phase, Phase::Queued(_) | Phase::Measuring);
         self.tracks.iter_mut().for_each(|track| track.give_up(why));
         let document = self.document(now);
         let primary = usize::from(self.primary);
@@ -364,7 +392,7 @@ impl Client {
         let alive = self.mouth.last.max(self.polled) + ALIVE;
         match &self.phase {
             Phase::Hello(retry) | Phase::Opening { retry, .. } => retry.due,
-            Phase::Queued => alive.min(self.heard + SILENCE * 2),
+            Phase::Queued(since) => alive.min(self.heard + SILENCE * 2).min(*since + QUEUE),
             Phase::Measuring => self.tracks.iter().map(Track::wake).min().unwrap_or(Nanos::MAX).min(alive),
             Phase::Done => Nanos::MAX,
         }

@@ -14,6 +14,7 @@ use pathcast_estimate::Budget;
 use pathcast_session::{Entropy, KeyRing};
 
 use super::admission::Admission;
+use super::bucket::Bucket;
 use super::cookie::Baker;
 use super::far::{Address, FarAction, FarEvent};
 use super::far_path::{FarPath, Say};
@@ -21,11 +22,14 @@ use super::keys::SessionKeys;
 use super::limits::{MeasureCounters, MeasureLimits};
 use super::messages::{Begin, ClockWord, Denial, Denied, Opened, Queued, Stamp, decode_ask};
 use super::request::ClockState;
-use super::wire::{Datagram, Deaf, Kind};
+use super::track::HEADERS;
+use super::wire::{Datagram, Deaf, FRAME, Kind};
 use crate::machine::{Batch, Reply};
 
 /// Numbers of packets that are not probes have this bit.
 pub(super) const CONTROL: u64 = 1 << 63;
+/// A session is told no more than it sent and this, besides the probes that it was granted [IP bytes].
+const TOLD: u64 = 64_000;
 
 /// Someone who has proved a key and an address.
 struct Session<A> {
@@ -38,10 +42,28 @@ struct Session<A> {
     granted: Budget,
     measures: Option<Nanos>,
     heard: Nanos,
-    /// Probes, both ways.
+    /// Probes, both ways, and questions of the time with their answers [IP bytes].
     bytes: u64,
-    /// What was said of them: as many bytes again, so that reports cannot be drawn without end.
-    said: u64,
+    allowance: Allowance,
+}
+
+/// What may still be sent to a session.
+struct Allowance {
+    /// Probes and all else.
+    rate: Bucket,
+    /// All that came, and what was told besides probes [IP bytes].
+    came: u64,
+    told: u64,
+}
+
+impl Allowance {
+    /// Whether a message with this body may go out, and be filled up to `size` IP bytes.
+    fn tell(&mut self, now: Nanos, body: &[u8], size: u16) -> bool {
+        let bytes = (body.len() + FRAME + HEADERS).max(size.into()) as u64;
+        let may = self.told + bytes <= self.came + TOLD && self.rate.take(now, bytes);
+        self.told += if may { bytes } else { 0 };
+        may
+    }
 }
 
 /// What has come in, besides its payload.
@@ -170,12 +192,12 @@ impl<A: Address> FarEnd<A> {
             session.measures = Some(now);
             self.counters.opened += 1;
             let primary = session.primary;
-            self.answer(id, primary);
+            self.answer(now, id, primary);
         }
     }
 
     /// Tells a client how it is with its session.
-    fn answer(&mut self, id: u64, path: u8) {
+    fn answer(&mut self, now: Nanos, id: u64, path: u8) {
         let Some(session) = self.sessions.get(&id) else { return };
         let (kind, body) = if session.measures.is_some() {
             let clock = ClockWord::new(&self.clock, |host| session.keys.clock_digest(host));
@@ -184,14 +206,19 @@ impl<A: Address> FarEnd<A> {
             let (ahead, measuring) = (self.admission.ahead(id) as u32, self.admission.measuring() as u32);
             (Kind::Queued, Queued { ahead, measuring }.encode())
         };
-        self.say(id, path, kind, 0, 0, &body);
+        self.say(now, id, path, kind, 0, 0, &body);
     }
 
     /// Sends a control message of a session.
     #[allow(clippy::too_many_arguments)] // they are the fields of the head, in its order
-    fn say(&mut self, id: u64, path: u8, kind: Kind, part: u8, size: u16, body: &[u8]) {
+    fn say(&mut self, now: Nanos, id: u64, path: u8, kind: Kind, part: u8, size: u16, body: &[u8]) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         let Some(of) = session.paths.get_mut(&path) else { return };
+        // its end is told in any case
+        if kind != Kind::Denied && !session.allowance.tell(now, body, size) {
+            self.counters.withheld += 1;
+            return;
+        }
         let (number, payload) = of.channel.seal(kind, part, body);
         let reply = Reply { path: path.into(), seq: CONTROL | number, size, dscp: session.dscp, payload };
         self.actions.push_back(FarAction::Reply { session: id, to: of.address.clone(), reply });
@@ -226,8 +253,9 @@ impl<A: Address> FarEnd<A> {
             }
         }
         self.counters.received_bytes += u64::from(came.size);
+        session.allowance.came += u64::from(came.size);
         let (part, body, measures) = (datagram.part, datagram.body, session.measures.is_some());
-        let grants = (session.granted, self.limits.rate);
+        let granted = session.granted;
         let sound = match datagram.kind {
             Kind::Bye => {
                 self.counters.ended += 1;
@@ -235,7 +263,7 @@ impl<A: Address> FarEnd<A> {
             }
             Kind::Poll => {
                 session.heard = now;
-                return self.answer(id, datagram.path);
+                return self.answer(now, id, datagram.path);
             }
             _ if !measures => return,
             Kind::Probe => {
@@ -250,13 +278,15 @@ impl<A: Address> FarEnd<A> {
             Kind::Time => match body.try_into().map(u32::from_be_bytes) {
                 Ok(question) => {
                     session.heard = now;
+                    session.bytes += 2 * u64::from(came.size);
                     let stamp = Stamp { id: question, came: came.at, leaves: now };
-                    return self.say(id, datagram.path, Kind::Stamp, part, came.size, &stamp.encode());
+                    self.say(now, id, datagram.path, Kind::Stamp, part, came.size, &stamp.encode());
+                    return self.bound(now, id);
                 }
                 Err(_) => false,
             },
             Kind::Begin => {
-                Begin::decode(body).map(|begin| path.begin(now, part, &begin, grants, session.dscp)).is_some()
+                Begin::decode(body).map(|begin| path.begin(now, part, &begin, granted, session.dscp)).is_some()
             }
             Kind::Ask => decode_ask(body).map(|trains| path.ask(now, part, &trains)).is_some(),
             Kind::Report => path.report(now, part, body),
@@ -279,7 +309,7 @@ impl<A: Address> FarEnd<A> {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         let dscp = session.dscp;
         for (&number, path) in &mut session.paths {
-            while let Some(say) = path.next(now) {
+            while let Some(say) = path.next(now, &mut session.allowance.rate) {
                 let to = path.address.clone();
                 self.actions.push_back(match say {
                     Say::Train(train) => {
@@ -289,8 +319,11 @@ impl<A: Address> FarEnd<A> {
                         FarAction::SendTrain { session: id, to, train }
                     }
                     Say::Message(kind, part, body) => {
+                        if !session.allowance.tell(now, &body, 0) {
+                            self.counters.withheld += 1;
+                            continue;
+                        }
                         let (seq, payload) = path.channel.seal(kind, part, &body);
-                        session.said += payload.len() as u64;
                         let seq = CONTROL | seq;
                         let reply = Reply { path: number.into(), seq, size: 0, dscp, payload };
                         FarAction::Reply { session: id, to, reply }
@@ -298,8 +331,14 @@ impl<A: Address> FarEnd<A> {
                 });
             }
         }
+        self.bound(now, id);
+    }
+
+    /// Ends a session that has had its bytes.
+    fn bound(&mut self, now: Nanos, id: u64) {
+        let Some(session) = self.sessions.get(&id) else { return };
         let limit = session.granted.bytes.0;
-        if session.bytes.max(session.said) > limit {
+        if session.bytes > limit {
             self.refuse(now, id, Denied { denial: Denial::Bytes, limit });
         }
     }
@@ -309,19 +348,24 @@ impl<A: Address> FarEnd<A> {
         let Some(session) = self.sessions.get(&id) else { return };
         let primary = session.primary;
         self.counters.denied += 1;
-        self.say(id, primary, Kind::Denied, 0, 0, &denied.encode());
+        self.say(now, id, primary, Kind::Denied, 0, 0, &denied.encode());
         self.end(now, id);
     }
 
     fn end(&mut self, now: Nanos, id: u64) {
+        let waiting: Vec<(u64, usize)> = self.admission.waiting().zip(0..).collect();
         if self.sessions.remove(&id).is_some() {
             self.actions.push_back(FarAction::Stop { session: id });
             self.admission.leave(now, id);
             self.promote(now);
-            // the others have moved up
-            let waiting = self.sessions.iter().filter(|(_, session)| session.measures.is_none());
-            let waiting: Vec<(u64, u8)> = waiting.map(|(&id, session)| (id, session.primary)).collect();
-            waiting.into_iter().for_each(|(id, path)| self.answer(id, path));
+            // those who have moved up
+            for (id, place) in waiting {
+                let waits = self.sessions.get(&id).filter(|session| session.measures.is_none());
+                if let Some(primary) = waits.map(|session| session.primary).filter(|_| self.admission.ahead(id) < place)
+                {
+                    self.answer(now, id, primary);
+                }
+            }
         }
     }
 }

@@ -1,8 +1,9 @@
 //! The far end of one path of a session: a sink or a source at a time, and the telling of a result until it is noted.
 
-use pathcast_base::{Nanos, Rate};
+use pathcast_base::Nanos;
 use pathcast_estimate::Budget;
 
+use super::bucket::Bucket;
 use super::messages::Begin;
 use super::report;
 use super::sink::Sink;
@@ -71,14 +72,13 @@ impl<A> FarPath<A> {
     }
 
     /// The client wants probes.
-    pub fn begin(&mut self, now: Nanos, part: u8, begin: &Begin, granted: (Budget, Rate), dscp: u8) {
+    pub fn begin(&mut self, now: Nanos, part: u8, begin: &Begin, limit: Budget, dscp: u8) {
         if let Some(telling) = self.telling.as_mut().filter(|telling| telling.part == part) {
             telling.due = now;
         }
         if part <= self.part {
             return;
         }
-        let (limit, rate) = granted;
         let budget = Budget { bytes: begin.budget.bytes.min(limit.bytes), time: begin.budget.time.min(limit.time) };
         self.part = part;
         self.wait = begin.wait.clamp(WAITS.0, WAITS.1);
@@ -96,7 +96,6 @@ impl<A> FarPath<A> {
                 seed: begin.seed,
                 dscp,
                 wait: self.wait,
-                rate,
             },
         ));
     }
@@ -129,13 +128,13 @@ impl<A> FarPath<A> {
         }
     }
 
-    /// What is to be said next.
-    pub fn next(&mut self, now: Nanos) -> Option<Say> {
+    /// What is to be said next, within the granted rate.
+    pub fn next(&mut self, now: Nanos, granted: &mut Bucket) -> Option<Say> {
         if let Some(body) = self.sink.as_mut().and_then(Sink::next) {
             return Some(Say::Message(Kind::Report, self.part, body));
         }
         if let Some(source) = &mut self.source {
-            match source.next(now) {
+            match source.next(now, granted) {
                 Some(Emit::Train(train)) => return Some(Say::Train(train)),
                 Some(Emit::Ask(body)) => return Some(Say::Message(Kind::Ask, self.part, body)),
                 None => {}

@@ -16,6 +16,7 @@
 //! whoever can drop packets can stop a measurement.
 
 mod admission;
+mod bucket;
 mod client;
 mod cookie;
 mod far;
@@ -40,6 +41,7 @@ mod track;
 mod wire;
 mod work;
 
+pub use bucket::Bucket;
 pub use client::Client;
 pub use far::{Address, FarAction, FarEvent};
 pub use far_end::FarEnd;

@@ -16,11 +16,11 @@ pub struct MeasureLimits {
     pub measuring: usize,
     /// Paths of a session.
     pub paths: u8,
-    /// Mean rate of one direction's probes over more than 50 ms [bit/s].
+    /// Mean rate of all that is sent to a session, and of the probes that it may send, over more than 50 ms [bit/s].
     pub rate: Rate,
     /// How long a session may measure [ns].
     pub time: Nanos,
-    /// Probes of a session, both ways [IP bytes].
+    /// Probes of a session, and questions of the time with their answers, both ways [IP bytes].
     pub bytes: Bytes,
     /// A session from which nothing was heard for so long is over [ns].
     pub idle: Nanos,
@@ -59,6 +59,8 @@ pub struct MeasureCounters {
     pub queued: u64,
     /// Denied by a limit.
     pub denied: u64,
+    /// Messages of sessions that were not sent: beyond the granted rate, or beyond what came of that session.
+    pub withheld: u64,
     /// Sessions whose client fell silent.
     pub timed_out: u64,
     /// Sessions that said goodbye.

@@ -5,6 +5,12 @@
 //! number of variable length: 0: lost; else 1 + 2 z + b with z the difference to the stamp before, signed [ns], and b = 1 if
 //! the packet came with others, whose number and its place among them follow. A report without pieces says merely that
 //! something comes.
+//!
+//! How long a train is, its sender claims. A report is as long as what came asks for: where fewer than one in [`SPARSE`] of
+//! the claimed packets came, it says that nothing did.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use pathcast_base::Nanos;
 use pathcast_session::codec::{LATEST, Reader, push_varint, unzigzag, whole, zigzag};
@@ -30,6 +36,40 @@ pub(super) struct Piece {
     pub arrivals: Vec<Option<Arrival>>,
 }
 
+/// What has come of a train.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Came {
+    /// Packets of the train, as its sender says; 0: nobody has said it.
+    pub count: u16,
+    /// By their places in the train.
+    packets: BTreeMap<u16, Arrival>,
+}
+
+impl Came {
+    pub fn of(count: u16) -> Came {
+        Came { count, packets: BTreeMap::new() }
+    }
+
+    /// Packets that came.
+    pub fn packets(&self) -> usize {
+        self.packets.len()
+    }
+
+    /// Adds one; false if it came before.
+    pub fn add(&mut self, index: u16, arrival: Arrival) -> bool {
+        let Entry::Vacant(place) = self.packets.entry(index) else { return false };
+        place.insert(arrival);
+        true
+    }
+
+    /// For each packet of the train when it came, if it did.
+    fn each(&self) -> impl Iterator<Item = Option<Arrival>> {
+        (0..self.count).map(|index| self.packets.get(&index).copied())
+    }
+}
+
+/// One in so many packets of a train has to come.
+const SPARSE: usize = 32;
 /// Bytes of a piece besides its packets.
 const PIECE: usize = 18;
 /// The most that a packet takes [byte].
@@ -64,15 +104,17 @@ fn read_arrival(r: &mut Reader<'_>, before: &mut Nanos) -> Option<Option<Arrival
 }
 
 /// The bodies of the reports about a train: as few as it takes.
-pub(super) fn encode(train: u32, arrivals: &[Option<Arrival>]) -> Vec<Vec<u8>> {
+pub(super) fn encode(train: u32, came: &Came) -> Vec<Vec<u8>> {
+    let count = if came.packets.len() * SPARSE < usize::from(came.count) { 0 } else { came.count };
+    let all: Vec<Option<Arrival>> = came.each().take(count.into()).collect();
     let mut reports = Vec::new();
     let mut first = 0;
     loop {
-        let left = &arrivals[first..];
+        let left = &all[first..];
         let start = left.iter().flatten().next().map_or(Nanos::ZERO, |arrival| arrival.at);
         let mut body = Vec::with_capacity(PIECE + 5 * left.len().min(BODY / 5));
         body.extend(train.to_be_bytes());
-        body.extend((arrivals.len() as u16).to_be_bytes());
+        body.extend(count.to_be_bytes());
         body.extend((first as u16).to_be_bytes());
         body.extend([0; 2]);
         body.extend(start.0.to_be_bytes());
@@ -87,7 +129,7 @@ pub(super) fn encode(train: u32, arrivals: &[Option<Arrival>]) -> Vec<Vec<u8>> {
         body[8..10].copy_from_slice(&(packets as u16).to_be_bytes());
         reports.push(body);
         first += packets;
-        if first == arrivals.len() {
+        if first == all.len() {
             return reports;
         }
     }
@@ -119,9 +161,16 @@ mod tests {
         Some(Arrival { at: Nanos(at), batch: Batch { index, of } })
     }
 
+    fn came(arrivals: &[Option<Arrival>]) -> Came {
+        let mut came = Came::of(arrivals.len() as u16);
+        let packets = arrivals.iter().zip(0..).filter_map(|(arrival, index)| Some((index, (*arrival)?)));
+        packets.for_each(|(index, arrival)| assert!(came.add(index, arrival) && !came.add(index, arrival)));
+        came
+    }
+
     fn back(train: u32, arrivals: &[Option<Arrival>]) -> Vec<Option<Arrival>> {
         let mut all = Vec::new();
-        for body in encode(train, arrivals) {
+        for body in encode(train, &came(arrivals)) {
             assert!(body.len() <= BODY, "{}", body.len());
             for piece in decode(&body).unwrap() {
                 assert_eq!((piece.train, piece.count, piece.first), (train, arrivals.len() as u16, all.len() as u16));
@@ -135,15 +184,25 @@ mod tests {
     fn a_usual_train_takes_four_bytes_a_packet() {
         let arrivals: Vec<_> = (0..12).map(|i| arrival(1_000_000_000_000 + i * 2_240_000, 0, 1)).collect();
         assert_eq!(back(7, &arrivals), arrivals);
-        assert!(encode(7, &arrivals)[0].len() <= PIECE + 12 * 4);
+        assert!(encode(7, &came(&arrivals))[0].len() <= PIECE + 12 * 4);
         assert_eq!(decode(&[]), Some(vec![]));
-        assert_eq!(decode(&encode(9, &[])[0]).unwrap()[0].count, 0);
+        assert_eq!(decode(&encode(9, &Came::default())[0]).unwrap()[0].count, 0);
+    }
+
+    #[test]
+    fn a_train_of_which_next_to_nothing_came_is_told_in_one_piece() {
+        let told = |came: usize, count: usize| {
+            let arrivals: Vec<_> = (0..count).map(|i| (i >= count - came).then(|| arrival(7, 0, 1).unwrap())).collect();
+            let bodies = encode(7, &self::came(&arrivals));
+            (bodies.len(), decode(&bodies[0]).unwrap()[0].count)
+        };
+        assert_eq!([told(1, SPARSE), told(1, SPARSE + 1), told(9, 65_535)], [(1, SPARSE as u16), (1, 0), (1, 0)]);
     }
 
     #[test]
     fn times_that_no_clock_shows_are_refused() {
         for at in [LATEST.0, LATEST.0 + 1, u64::MAX] {
-            assert_eq!(decode(&encode(1, &[arrival(at, 0, 1)])[0]).is_some(), at == LATEST.0, "{at}");
+            assert_eq!(decode(&encode(1, &came(&[arrival(at, 0, 1)]))[0]).is_some(), at == LATEST.0, "{at}");
         }
     }
 
@@ -153,6 +212,7 @@ mod tests {
             prop::option::of((0u64..u64::MAX / 16, 0u32..9, 1u32..9)), 0..700)) {
             let arrivals: Vec<_> =
                 packets.iter().map(|p| p.and_then(|(at, index, of)| arrival(at, index.min(of - 1), of))).collect();
+            prop_assume!(came(&arrivals).packets() * SPARSE >= arrivals.len());
             prop_assert_eq!(back(train, &arrivals), arrivals);
         }
 

@@ -3,12 +3,12 @@
 //!
 //! A packet is taken once; the reports of the last trains are kept to be told again. Memory is bounded.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use pathcast_base::Nanos;
 
-use super::report::{self, Arrival};
-use super::wire::ProbeHead;
+use super::report::{self, Arrival, Came};
+use super::wire::{BODY, ProbeHead};
 use crate::machine::Batch;
 
 /// So many packets of later trains say that what is missing will not come (RFC 5681's duplicate ACKs).
@@ -23,11 +23,11 @@ const PATIENCE: Nanos = Nanos::millis(20);
 const OPEN: usize = 64;
 const KEPT: usize = 512;
 const PACKETS: usize = 150_000;
+/// A train is told so often: a source asks for it five times.
+const TELLINGS: u32 = 8;
 
 struct Incoming {
-    count: u16,
-    arrivals: Vec<Option<Arrival>>,
-    came: usize,
+    came: Came,
     /// Index and stamp of the first packet, and the last stamp.
     first: (u16, Nanos),
     last: Nanos,
@@ -39,8 +39,9 @@ struct Incoming {
 #[derive(Default)]
 pub(super) struct Sink {
     open: BTreeMap<u32, Incoming>,
-    closed: BTreeMap<u32, Vec<Option<Arrival>>>,
-    /// Packets of both.
+    /// With how often they were told.
+    closed: BTreeMap<u32, (Came, u32)>,
+    /// Packets of both that came.
     packets: usize,
     /// Nothing is known any more of trains below.
     forgotten: u32,
@@ -58,24 +59,16 @@ impl Sink {
             return false;
         }
         let incoming = self.open.entry(train).or_insert_with(|| Incoming {
-            count,
-            arrivals: Vec::new(),
-            came: 0,
+            came: Came::of(count),
             first: (index, at),
             last: at,
             passed: 0,
             due: Nanos::MAX,
         });
-        let place = usize::from(index);
-        if incoming.count != count || incoming.arrivals.get(place).is_some_and(Option::is_some) {
+        if incoming.came.count != count || !incoming.came.add(index, Arrival { at, batch }) {
             return false;
         }
-        if incoming.arrivals.len() <= place {
-            self.packets += place + 1 - incoming.arrivals.len();
-            incoming.arrivals.resize(place + 1, None);
-        }
-        incoming.arrivals[place] = Some(Arrival { at, batch });
-        incoming.came += 1;
+        self.packets += 1;
         incoming.last = incoming.last.max(at);
         let (from, since) = incoming.first;
         let apart = u64::from(index.saturating_sub(from));
@@ -85,7 +78,7 @@ impl Sink {
         };
         let stretch = Nanos(pace.0 * 5 / 4 * u64::from(count - 1 - index));
         incoming.due = now + stretch.max(Nanos::micros(rest.into())) + (pace * 2).max(PATIENCE);
-        let whole = incoming.came == usize::from(count);
+        let whole = incoming.came.packets() == usize::from(count);
         let earlier: Vec<u32> = self
             .open
             .range_mut(..train)
@@ -105,18 +98,29 @@ impl Sink {
         true
     }
 
-    /// The source wants to know of trains.
+    /// The source wants to know of trains. Each is told once, and short pieces together.
     pub fn ask(&mut self, now: Nanos, trains: &[u32]) {
-        for &train in trains {
+        let told = self.out.len();
+        for &train in trains.iter().collect::<BTreeSet<_>>() {
             if self.open.contains_key(&train) {
                 self.close(now, train);
             } else if train >= self.forgotten {
                 // it came before or after the question: what comes behind it is too late
-                let arrivals = self.closed.entry(train).or_default();
-                let reports = report::encode(train, arrivals);
-                reports.into_iter().for_each(|body| self.say(now, body));
+                let (came, told) = self.closed.entry(train).or_default();
+                if *told < TELLINGS {
+                    *told += 1;
+                    report::encode(train, came).into_iter().for_each(|body| self.say(now, body));
+                }
             }
         }
+        let mut joined: Vec<Vec<u8>> = Vec::new();
+        for body in self.out.drain(told..) {
+            match joined.last_mut().filter(|last| last.len() + body.len() <= BODY) {
+                Some(last) => last.extend(body),
+                None => joined.push(body),
+            }
+        }
+        self.out.extend(joined);
         self.bound(now);
     }
 
@@ -126,15 +130,13 @@ impl Sink {
     }
 
     fn close(&mut self, now: Nanos, train: u32) {
-        let Some(mut incoming) = self.open.remove(&train) else { return };
-        let gaps = incoming.came.saturating_sub(1) as u64;
+        let Some(incoming) = self.open.remove(&train) else { return };
+        let gaps = incoming.came.packets().saturating_sub(1) as u64;
         if let Some(mean) = incoming.last.saturating_sub(incoming.first.1).0.checked_div(gaps) {
             self.pace = Some(Nanos(mean.max(self.pace.unwrap_or_default().0 / 2)));
         }
-        self.packets += usize::from(incoming.count) - incoming.arrivals.len();
-        incoming.arrivals.resize(incoming.count.into(), None);
-        report::encode(train, &incoming.arrivals).into_iter().for_each(|body| self.say(now, body));
-        self.closed.insert(train, incoming.arrivals);
+        report::encode(train, &incoming.came).into_iter().for_each(|body| self.say(now, body));
+        self.closed.insert(train, (incoming.came, 1));
     }
 
     /// Forgets the oldest where there is too much.
@@ -150,9 +152,9 @@ impl Sink {
     }
 
     fn forget(&mut self) {
-        if let Some((train, arrivals)) = self.closed.pop_first() {
-            self.packets -= arrivals.len();
-            self.forgotten = self.forgotten.max(train + 1);
+        if let Some((train, (came, _))) = self.closed.pop_first() {
+            self.packets -= came.packets();
+            self.forgotten = self.forgotten.max(train.saturating_add(1));
         }
     }
 
@@ -233,12 +235,28 @@ mod tests {
     fn memory_is_bounded_whatever_comes() {
         let mut sink = Sink::default();
         for train in 0..2000 {
-            put(&mut sink, train.into(), head(train, u16::MAX - 1, u16::MAX));
+            for index in (0..u16::MAX).step_by(if train % 100 == 0 { 3 } else { 30_000 }) {
+                put(&mut sink, train.into(), head(train, index, u16::MAX));
+            }
             while sink.next().is_some() {}
             assert!(sink.packets <= 3 * PACKETS && sink.open.len() <= OPEN && sink.closed.len() <= KEPT);
         }
-        let held: usize = sink.open.values().map(|i| i.arrivals.len()).sum::<usize>()
-            + sink.closed.values().map(Vec::len).sum::<usize>();
+        let held: usize = sink.open.values().map(|incoming| incoming.came.packets()).sum::<usize>()
+            + sink.closed.values().map(|(came, _)| came.packets()).sum::<usize>();
         assert_eq!(held, sink.packets);
+        assert!(sink.packets > PACKETS / 2 && sink.forgotten > 1000);
+    }
+
+    #[test]
+    fn the_last_train_that_there_can_be() {
+        let mut sink = Sink::default();
+        put(&mut sink, 0, head(u32::MAX, 0, 1));
+        for train in 0..9 {
+            for index in 0..u16::MAX - 1 {
+                put(&mut sink, 0, head(train, index, u16::MAX));
+            }
+        }
+        assert!(sink.packets <= 3 * PACKETS);
+        sink.ask(Nanos::millis(9), &[u32::MAX]);
     }
 }

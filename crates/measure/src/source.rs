@@ -6,10 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use pathcast_base::{Nanos, Rate};
+use pathcast_base::Nanos;
 use pathcast_estimate::delay::Waits;
 use pathcast_estimate::{Budget, LARGE, Method, Plan, Seen, Step, TrainSeen};
 
+use super::bucket::Bucket;
 use super::messages::{ASKED, encode_ask};
 use super::outcome::{Figure, Outcome, SMALLS, Why};
 use super::report::{Arrival, Piece};
@@ -26,10 +27,6 @@ const STAMP: Nanos = Nanos::millis(50);
 const ASKS: u32 = 5;
 /// Probes up to this size say what the delay is [IP bytes].
 pub(super) const SMALL: u16 = 200;
-/// Over so long the granted rate is a mean; a short train is as fast as the host.
-const RATE_OVER: Nanos = Nanos::millis(50);
-/// And this much is always allowed at once [IP bytes].
-const BURST: f64 = 256_000.0;
 /// The probes of a part are numbered from the part times this.
 const NUMBERS: u32 = 40;
 
@@ -48,8 +45,6 @@ pub(super) struct Spec {
     pub dscp: u8,
     /// How long a large packet's answer takes at most, as far as is known.
     pub wait: Nanos,
-    /// Granted.
-    pub rate: Rate,
 }
 
 /// What a source wants done.
@@ -107,8 +102,6 @@ pub(super) struct Source {
     gap: Nanos,
     /// When the method wants to be asked again.
     wake: Nanos,
-    /// Granted bytes that were not used, at a time.
-    allowance: (f64, Nanos),
     end: Option<Option<Why>>,
     trains: u64,
     reported: u64,
@@ -131,7 +124,6 @@ impl Source {
             owed: None,
             gap: Nanos::ZERO,
             wake: now,
-            allowance: (BURST, now),
             end: None,
             trains: 0,
             reported: 0,
@@ -164,8 +156,8 @@ impl Source {
         self.started + Nanos(self.spec.budget.time.0 / 4 * 5) + self.wait()
     }
 
-    /// What is to be done next; none: nothing until something is told or [`Source::wake`].
-    pub fn next(&mut self, now: Nanos) -> Option<Emit> {
+    /// What is to be done next, within the granted rate; none: nothing until something is told or [`Source::wake`].
+    pub fn next(&mut self, now: Nanos, granted: &mut Bucket) -> Option<Emit> {
         if self.end.is_some() {
             return None;
         }
@@ -187,7 +179,7 @@ impl Source {
             return None;
         }
         match self.work.next(now) {
-            Step::Send(plan) => self.send(now, plan),
+            Step::Send(plan) => self.send(now, plan, granted),
             Step::Wait(until) => {
                 self.wake = until.max(now + Nanos(1000));
                 None
@@ -213,7 +205,7 @@ impl Source {
         self.wake.min(self.deaf_at()).min(self.deadline()).min(flights)
     }
 
-    fn send(&mut self, now: Nanos, mut plan: Plan) -> Option<Emit> {
+    fn send(&mut self, now: Nanos, mut plan: Plan, granted: &mut Bucket) -> Option<Emit> {
         plan.gaps.truncate(usize::from(u16::MAX) - 1);
         let most = self.spec.budget.bytes.0 + self.spec.budget.bytes.0 / 4;
         if self.bytes + plan.bytes() > most {
@@ -228,7 +220,7 @@ impl Source {
             lasts <= left
         });
         plan.gaps.truncate(within.count());
-        if !self.is_granted(at, &plan) {
+        if !granted.take_over(at, plan.bytes(), plan.duration()) {
             self.end = Some(Some(Why::RateLimit));
             return None;
         }
@@ -275,17 +267,6 @@ impl Source {
         };
         self.flights.insert(train, flight);
         Some(Emit::Train(train_out))
-    }
-
-    /// Whether the granted rate allows a train.
-    fn is_granted(&mut self, at: Nanos, plan: &Plan) -> bool {
-        let rate = self.spec.rate.0 as f64 / 8e9; // bytes a nanosecond
-        let (unused, since) = self.allowance;
-        let most = BURST.max(rate * RATE_OVER.0 as f64);
-        let unused = (unused + rate * at.saturating_sub(since).0 as f64).min(most);
-        let used = plan.bytes() as f64 - rate * plan.duration().0 as f64;
-        self.allowance = ((unused - used).min(most), at + plan.duration());
-        unused >= used
     }
 
     fn packet(&mut self, seq: u64) -> Option<(u32, &mut Flight, usize)> {

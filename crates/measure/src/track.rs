@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use pathcast_base::{Bytes, Nanos, Rate, Stream};
+use pathcast_base::{Bytes, Nanos, Stream};
 use pathcast_estimate::delay::Waits;
 use pathcast_estimate::{Budget, LARGE};
 
+use super::bucket::Bucket;
 use super::far_end::CONTROL;
 use super::messages::{Begin, Cookie, Opened, PADDED, Stamp, decode_ask};
 use super::outcome::{Outcome, Why};
@@ -58,16 +59,17 @@ impl Retry {
 }
 
 /// What the client says, with an account of it.
-#[derive(Default)]
 pub(super) struct Mouth {
     pub actions: VecDeque<Action>,
     pub bytes: u64,
     pub last: Nanos,
     pub dscp: u8,
+    /// What the far end grants of trains.
+    pub granted: Bucket,
 }
 
 /// IP and UDP headers, as they are counted where the driver has not said it [byte].
-const HEADERS: usize = 28;
+pub(super) const HEADERS: usize = 28;
 
 impl Mouth {
     pub fn payload(&mut self, now: Nanos, path: u8, seq: u64, size: u16, payload: Vec<u8>) {
@@ -109,7 +111,7 @@ pub(super) struct Track {
     pub outcomes: BTreeMap<Direction, Outcome>,
     heard: Nanos,
     request: Request,
-    granted: (Budget, Rate),
+    granted: Budget,
 }
 
 impl Track {
@@ -132,7 +134,7 @@ impl Track {
             outcomes: BTreeMap::new(),
             heard: Nanos::ZERO,
             request: request.clone(),
-            granted: (budget, granted.rate),
+            granted: budget,
             channel,
         }
     }
@@ -173,7 +175,7 @@ impl Track {
         if self.request.sparing {
             return SPARING;
         }
-        Nanos(self.granted.0.time.0 / share).clamp(least, most)
+        Nanos(self.granted.time.0 / share).clamp(least, most)
     }
 
     fn clocks(&mut self, now: Nanos) {
@@ -198,7 +200,7 @@ impl Track {
             return;
         };
         self.part += 1;
-        let (limit, rate) = self.granted;
+        let limit = self.granted;
         let used = now.saturating_sub(self.since) + if self.left.len() == 1 { self.closing() } else { Nanos::ZERO };
         let budget = Budget {
             bytes: Bytes((limit.bytes.0 - limit.bytes.0 / 50).saturating_sub(OVERHEAD).max(limit.bytes.0 * 3 / 4)),
@@ -210,7 +212,7 @@ impl Track {
             Direction::Out => {
                 let (session, path, part) = (self.channel.session, self.channel.path, self.part);
                 let (signer, dscp) = (self.channel.send.clone(), self.request.dscp);
-                let spec = Spec { session, path, part, signer, method, budget, sparing, seed, dscp, wait, rate };
+                let spec = Spec { session, path, part, signer, method, budget, sparing, seed, dscp, wait };
                 Stage::Out(Box::new(Source::new(now, spec)))
             }
             Direction::In => Stage::In {
@@ -233,7 +235,7 @@ impl Track {
 
     /// See [`WAITED`].
     fn is_far(&self) -> bool {
-        self.waits.line(QUESTIONS.1).is_some_and(|rtt| rtt > (self.granted.0.time.0 / WAITED) as f64)
+        self.waits.line(QUESTIONS.1).is_some_and(|rtt| rtt > (self.granted.time.0 / WAITED) as f64)
     }
 
     /// A direction has come to this.
@@ -277,7 +279,7 @@ impl Track {
         if datagram.kind == Kind::PathCookie {
             // said before there is state at the other end: without a number
             let right = datagram.is_signed(&self.channel.receive);
-            if let (true, Stage::Joining { cookie, retry }) = (right, &mut self.stage) {
+            if let (true, Stage::Joining { cookie: cookie @ None, retry }) = (right, &mut self.stage) {
                 *cookie = Cookie::decode(datagram.body);
                 *retry = Retry::default();
             }
@@ -373,7 +375,7 @@ impl Track {
                     self.asked.insert(CONTROL | seq, id);
                     mouth.payload(now, path, seq, size, payload);
                     if questions.is_empty() {
-                        let most = Nanos(self.granted.0.time.0 / WAITED);
+                        let most = Nanos(self.granted.time.0 / WAITED);
                         *until = now + self.waits.wait(size).max(self.waits.wait(LARGE)).min(most);
                     }
                     return true;
@@ -387,7 +389,7 @@ impl Track {
             }
             Stage::Out(source) => {
                 let part = source.part();
-                match source.next(now) {
+                match source.next(now, &mut mouth.granted) {
                     Some(Emit::Train(train)) => {
                         mouth.bytes += train.count() as u64 * u64::from(train.size);
                         mouth.last = now + train.duration();

@@ -26,8 +26,10 @@ const HEAD: usize = 24;
 const TAG: usize = 16;
 /// No datagram is longer than this without filling, so that none is fragmented [byte].
 pub(super) const LONGEST: usize = 1200;
+/// What a datagram has besides its body, without filling [byte].
+pub(super) const FRAME: usize = HEAD + TAG;
 /// The longest body [byte].
-pub(super) const BODY: usize = LONGEST - HEAD - TAG;
+pub(super) const BODY: usize = LONGEST - FRAME;
 /// What a probe needs at least [byte].
 pub(super) const PROBE: usize = HEAD + 4 + TAG;
 

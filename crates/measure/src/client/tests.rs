@@ -83,3 +83,113 @@ fn a_far_end_whose_clock_is_none() {
         }
     }
 }
+
+/// How long a far end that answers like this keeps a client, and why it went; none: it would wait for more than an hour.
+fn kept(paths: usize, mut answer: impl FnMut(&Datagram) -> Vec<(Kind, Vec<u8>)>) -> Option<(Nanos, serde_json::Value)> {
+    let key = Key::new("one", vec![1; 32]).unwrap();
+    let began = Nanos::secs(9);
+    let request = Request { paths, directions: vec![Direction::In], ..Request::new(key.clone()) };
+    let mut client = Client::new(request, Entropy { nonce: [5; 32], session: [6; 16] });
+    let (mut now, mut forge, mut number, mut wake) = (began, None, 0, Nanos::MAX);
+    client.handle(now, Event::Started);
+    while now < began + Nanos::secs(4000) {
+        let (path, answers) = match client.next(now) {
+            Some(Action::Reply(reply)) => {
+                client.handle(now, Event::Sent { path: reply.path, seq: reply.seq, at: now });
+                let said = Datagram::parse(&reply.payload).unwrap();
+                let answers = if said.kind == Kind::Hello {
+                    let (session, cookie) = Forge::cookie(&key, &reply.payload, [3; 32]).unwrap();
+                    forge = Some(session);
+                    vec![cookie]
+                } else {
+                    let session: &Forge = forge.as_ref().unwrap();
+                    let mut say = |(kind, body): (Kind, Vec<u8>)| {
+                        number += 1;
+                        session.say(false, kind as u8 - 1, said.path, said.part, number, &body)
+                    };
+                    answer(&said).into_iter().map(&mut say).collect()
+                };
+                (reply.path, answers)
+            }
+            Some(Action::Done(result)) => {
+                let result: serde_json::Value = serde_json::from_slice(&result).unwrap();
+                return Some((now - began, result));
+            }
+            Some(Action::WakeAt(at)) => {
+                wake = at;
+                continue;
+            }
+            Some(_) => continue,
+            None => {
+                now = wake.clamp(now + Nanos::millis(1), now + Nanos::secs(1));
+                client.handle(now, Event::Timer);
+                continue;
+            }
+        };
+        for packet in answers {
+            now += Nanos::millis(5);
+            let event = Event::Received { path, packet: &packet, size: 100, dscp: 0, at: now, batch: Batch::SINGLE };
+            client.handle(now, event);
+        }
+    }
+    None
+}
+
+fn opened() -> Vec<u8> {
+    let [_, opened, _] =
+        forge::bodies_of(0, Budget { bytes: Bytes(1_000_000), time: Nanos::secs(9) }, 1, Nanos::ZERO, 1 << 30);
+    opened
+}
+
+#[test]
+fn a_far_end_that_greets_and_never_opens() {
+    let (held, result) = kept(1, |_| vec![]).expect("it waits for ever");
+    assert_eq!(result["refused"]["code"], "no-answer");
+    assert!(held < Nanos::secs(60), "{held:?}");
+}
+
+#[test]
+fn a_far_end_whose_queue_never_ends() {
+    for moves in [false, true] {
+        let mut ahead = u32::MAX;
+        let answer = |_: &Datagram| {
+            ahead -= u32::from(moves);
+            vec![(Kind::Queued, Queued { ahead, measuring: 1 }.encode())]
+        };
+        let (held, result) = kept(1, answer).expect("it waits for ever");
+        assert_eq!(result["refused"]["code"], "queue", "{result}");
+        assert!(held > Nanos::secs(600) && held <= QUEUE + Nanos::secs(60), "{held:?}");
+    }
+}
+
+#[test]
+fn a_far_end_that_opens_and_measures_nothing() {
+    for paths in [1, 4] {
+        let answer = |said: &Datagram| match said.kind {
+            Kind::Open => vec![(Kind::Opened, opened())],
+            // a sign of life
+            Kind::Poll | Kind::Begin | Kind::Time => vec![(Kind::Opened, opened())],
+            Kind::PathJoin => vec![(Kind::PathJoined, vec![])],
+            Kind::PathHello => vec![(Kind::PathCookie, Cookie { epoch: 1, digest: [7; 32] }.encode())],
+            _ => vec![],
+        };
+        let (held, result) = kept(paths, answer).expect("it waits for ever");
+        assert!(held < Nanos::secs(60) * paths as u64, "{held:?} {result}");
+    }
+}
+
+#[test]
+fn a_far_end_that_has_always_another_cookie_for_a_path() {
+    let mut epoch = 0;
+    let answer = |said: &Datagram| match said.kind {
+        Kind::Open => vec![(Kind::Opened, opened())],
+        Kind::PathHello | Kind::PathJoin => {
+            epoch += 1;
+            vec![(Kind::PathCookie, Cookie { epoch, digest: [7; 32] }.encode())]
+        }
+        _ => vec![(Kind::Opened, opened())],
+    };
+    let (held, result) = kept(2, answer).expect("it waits for ever");
+    assert_eq!(result["paths"][1]["directions"]["in"]["available_bps"]["why"], "no-answer");
+    assert!(held < Nanos::secs(120), "{held:?}");
+}

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use pathcast_base::Nanos;
 use pathcast_estimate::Budget;
 
+use super::super::bucket::Bucket;
 use super::super::far::{Address, FarAction};
 use super::super::far_path::FarPath;
 use super::super::keys::{SessionKeys, greeting};
 use super::super::messages::{Cookie, Hello, Open, PADDED};
 use super::super::wire::{Channel, Datagram, Kind};
-use super::{CONTROL, Came, FarEnd, Session};
+use super::{Allowance, CONTROL, Came, FarEnd, Session};
 use crate::machine::Reply;
 
 impl<A: Address> FarEnd<A> {
@@ -44,7 +45,11 @@ impl<A: Address> FarEnd<A> {
             return;
         };
         let Hello { key_id, nonce } = &open.hello;
-        let ours = self.baker.is_ours(now, &open.cookie, &came.from.bytes(), &[nonce, key_id.as_bytes()]);
+        // whoever sent it knows as well as we do whether it is ours, so that this may be told by the time that it takes
+        if !self.baker.is_ours(now, &open.cookie, &came.from.bytes(), &[nonce, key_id.as_bytes()]) {
+            self.counters.bad_tag += 1;
+            return;
+        }
         let mut keys = None;
         let key = self.keys.find(key_id, |key| {
             let of = SessionKeys::new(key, nonce, &open.cookie.digest);
@@ -52,7 +57,7 @@ impl<A: Address> FarEnd<A> {
             keys = Some(of);
             right
         });
-        let (true, Some(_), Some(keys)) = (ours, key, keys) else {
+        let (Some(_), Some(keys)) = (key, keys) else {
             self.counters.bad_tag += 1;
             return;
         };
@@ -60,7 +65,7 @@ impl<A: Address> FarEnd<A> {
         if let Some(session) = self.sessions.get_mut(&id) {
             // its answer was lost
             session.heard = now;
-            return self.answer(id, datagram.path);
+            return self.answer(now, id, datagram.path);
         }
         if self.admission.is_gone(id) {
             self.counters.replayed += 1;
@@ -84,13 +89,13 @@ impl<A: Address> FarEnd<A> {
             measures: None,
             heard: now,
             bytes: 0,
-            said: 0,
+            allowance: Allowance { rate: Bucket::of_bytes(self.limits.rate), came: 0, told: 0 },
         };
         self.sessions.insert(id, session);
         self.promote(now);
         if self.sessions.get(&id).is_some_and(|session| session.measures.is_none()) {
             self.counters.queued += 1;
-            self.answer(id, datagram.path);
+            self.answer(now, id, datagram.path);
         }
     }
 
@@ -135,6 +140,6 @@ impl<A: Address> FarEnd<A> {
             return;
         }
         session.heard = now;
-        self.say(datagram.session, datagram.path, Kind::PathJoined, 0, 0, &[]);
+        self.say(now, datagram.session, datagram.path, Kind::PathJoined, 0, 0, &[]);
     }
 }
