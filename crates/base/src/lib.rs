@@ -1,10 +1,11 @@
 //! What every room of pathcast speaks: time, rate and size with their written forms, seeded random streams, the record of a
-//! transfer, and how an error tells its user what to do.
+//! transfer, how an error tells its user what to do, and locks between processes.
 //!
 //! Inside, time is integer nanoseconds, a rate integer bits per second, a size integer bytes; a rate counts
 //! IP bytes unless its name says otherwise.
 
 mod fault;
+pub mod lock;
 mod quantity;
 mod stream;
 mod transfer;

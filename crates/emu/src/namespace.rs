@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 
@@ -34,8 +34,12 @@ pub fn inside<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> io::Resul
     })
 }
 
-/// Removes the namespace `name`; one that is gone is no error.
+/// Removes the namespace `name`; one that is gone is no error, and a path is no name.
 pub fn remove(name: &str) -> io::Result<()> {
+    let mut parts = Path::new(name).components();
+    if !matches!((parts.next(), parts.next()), (Some(Component::Normal(part)), None) if part == name) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("`{name}` is not the name of a namespace")));
+    }
     let path = file(name);
     if !path.exists() {
         return Ok(());
@@ -130,5 +134,23 @@ impl Namespace {
 impl Drop for Namespace {
     fn drop(&mut self) {
         let _ = remove(&self.name); // nothing better can be done here; the next start removes what is stale
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_removed_has_a_name_and_not_a_path() {
+        let precious = std::env::temp_dir().join(format!("pathcast-precious-{}", std::process::id()));
+        fs::write(&precious, "mine").unwrap();
+        let above = format!("../..{}", precious.display());
+        for name in [precious.to_str().unwrap(), &above, "", ".", "..", "a/", "./a", "a/b"] {
+            assert_eq!(remove(name).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{name}");
+        }
+        assert!(precious.exists());
+        fs::remove_file(precious).unwrap();
+        remove("pc-there-is-none").unwrap();
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use pathcast_base::lock::LockError;
 use pathcast_base::{Exit, Fault};
 use pathcast_congestion::CongestionError;
 
@@ -55,6 +56,9 @@ pub enum KernelError {
         /// What is wrong with it.
         why: String,
     },
+    /// Another process keeps pins locked.
+    #[error(transparent)]
+    Lock(#[from] LockError),
     /// The kernel refused a step.
     #[error("{what} failed: {why}")]
     Refused {
@@ -84,6 +88,7 @@ impl Fault for KernelError {
             KernelError::Parameter(error) => error.code(),
             KernelError::NotPinned { .. } => "not-pinned",
             KernelError::PinPath { .. } => "pin-path",
+            KernelError::Lock(error) => error.code(),
             KernelError::Refused { .. } => "kernel-refused",
         }
     }
@@ -96,6 +101,7 @@ impl Fault for KernelError {
             }
             KernelError::Parameter(error) => error.hint(),
             KernelError::NotPinned { .. } => Some("`pathcast control list` shows what is pinned".into()),
+            KernelError::Lock(error) => error.hint(),
             KernelError::Refused { .. } => Some("`pathcast doctor` shows what this machine can do".into()),
         }
     }
@@ -108,6 +114,7 @@ impl Fault for KernelError {
             | KernelError::NotPinned { .. }
             | KernelError::PinPath { .. } => Exit::Usage,
             KernelError::Parameter(error) => error.exit(),
+            KernelError::Lock(error) => error.exit(),
             KernelError::Refused { .. } => Exit::Runtime,
         }
     }

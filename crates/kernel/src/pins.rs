@@ -3,12 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use libbpf_rs::{Link, MapHandle};
+use pathcast_base::lock::{self, Hold};
 
 use crate::error::KernelError;
 use crate::loaded::{GROUPS, MAPS, Maps};
@@ -17,6 +19,8 @@ use crate::object::{check_name, ready};
 const LINK: &str = "link";
 /// Where a bpffs is mounted if there is none.
 const OURS: &str = "/run/pathcast/bpf";
+/// Another process has a directory of pins for the moments of a load.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// One controller that is pinned, or what is left of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,10 +46,21 @@ pub fn pin_root(name: &str) -> Result<PathBuf, KernelError> {
         None => mount_ours()?,
     };
     let root = mount.join(name);
-    match fs::create_dir(&root) {
+    match DirBuilder::new().mode(0o700).create(&root) {
         Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(KernelError::refused(at("making", &root), e)),
+        _ if !ours(&root) => {
+            let why = "the directory is another user's, or a link".into();
+            Err(KernelError::PinPath { path: root, why })
+        }
         _ => Ok(root),
     }
+}
+
+/// In a bpffs that everybody may write to (mode 1777, its default) others could have made the directory, or lock it.
+fn ours(root: &Path) -> bool {
+    // SAFETY: no arguments
+    let own = fs::symlink_metadata(root).is_ok_and(|m| m.is_dir() && m.uid() == unsafe { libc::geteuid() });
+    own && fs::set_permissions(root, Permissions::from_mode(0o700)).is_ok()
 }
 
 /// What is pinned below `root`, by name; nothing if there is no such directory.
@@ -73,7 +88,7 @@ pub fn pinned(root: &Path) -> Result<Vec<Pinned>, KernelError> {
 
 /// The directory of [`pin_root`] if it is there already.
 pub fn pin_root_if_any(name: &str) -> Option<PathBuf> {
-    Some(mounted()?.join(name)).filter(|root| root.is_dir())
+    Some(mounted()?.join(name)).filter(|root| ours(root))
 }
 
 /// Unregisters what is pinned at `path`, whatever pinned it, and removes the directory; also a stale one.
@@ -191,13 +206,9 @@ struct Lock(#[expect(dead_code, reason = "closed, it gives the lock up")] File);
 
 impl Lock {
     fn of(root: &Path) -> Result<Lock, KernelError> {
-        let failed = |e| KernelError::refused(at("locking", root), e);
-        let file = File::open(root).map_err(failed)?;
-        // SAFETY: an open descriptor
-        match unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) } {
-            0 => Ok(Lock(file)),
-            _ => Err(failed(io::Error::last_os_error())),
-        }
+        let file = File::open(root).map_err(|e| KernelError::refused(at("locking", root), e))?;
+        lock::take(&file, root, Hold::Alone, PATIENCE)?;
+        Ok(Lock(file))
     }
 }
 
@@ -236,7 +247,12 @@ fn unescape(text: &str) -> String {
 }
 
 fn mount_ours() -> Result<PathBuf, KernelError> {
-    fs::create_dir_all(OURS).map_err(|e| KernelError::refused(at("making", Path::new(OURS)), e))?;
+    let mut private = DirBuilder::new();
+    private
+        .recursive(true)
+        .mode(0o700)
+        .create(OURS)
+        .map_err(|e| KernelError::refused(at("making", Path::new(OURS)), e))?;
     let (kind, target) = (c"bpf", CString::new(OURS).expect("no zeros in it"));
     let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
     // SAFETY: valid C strings
@@ -269,6 +285,22 @@ mod tests {
         fs::remove_dir(at.join("pathcast")).unwrap();
         assert!(no_directories(&at));
         fs::remove_dir_all(&at).unwrap();
+    }
+
+    #[test]
+    fn a_directory_that_others_have_made_or_may_open_is_not_used_as_it_is() {
+        let at = std::env::temp_dir().join(format!("pathcast-ours-{}", std::process::id()));
+        let (own, link) = (at.join("own"), at.join("link"));
+        fs::create_dir_all(&own).unwrap();
+        std::os::unix::fs::symlink(&own, &link).unwrap();
+        assert!(ours(&own) && !ours(&link));
+        assert_eq!(fs::metadata(&own).unwrap().mode() & 0o777, 0o700, "none but its owner can open and lock it");
+        if std::os::unix::fs::chown(&own, Some(65534), None).is_ok() {
+            assert!(!ours(&own));
+        } else {
+            println!("SKIPPED: a directory of another user: needs root");
+        }
+        fs::remove_dir_all(at).unwrap();
     }
 
     #[test]

@@ -8,17 +8,21 @@
 //!
 //! The first subflow leaves from where the routes send it. An endpoint with its address adds nothing.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
+use pathcast_base::lock::{self, Hold, LockError};
 use pathcast_net::{HostSockets, SocketMaker};
 
 use crate::error::LaunchError;
+
+/// Another run has a file alone while it asks `ip` a few things.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Endpoints for which a run holds a lock; its file says that pathcast made the endpoint.
 pub(crate) struct Endpoints {
@@ -100,20 +104,16 @@ fn lock_path(directory: &Path, address: IpAddr) -> io::Result<PathBuf> {
     Ok(directory.join(format!("endpoint-{}-{namespace}", address.to_string().replace(':', "_"))))
 }
 
-/// Locks the file, which another may remove just before; `kind` says how, and whether to wait.
-fn lock(path: &Path, kind: i32) -> io::Result<File> {
+/// Opens and locks the file, which another may remove just before.
+fn lock(path: &Path, hold: Hold, patience: Duration) -> Result<File, LockError> {
+    let failed = |source| LockError::System { path: path.into(), source };
     loop {
-        let file = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path)?;
-        flock(&file, kind)?;
+        let file = lock::open(path).map_err(failed)?;
+        lock::take(&file, path, hold, patience)?;
         if fs::metadata(path).is_ok_and(|now| file.metadata().is_ok_and(|ours| now.ino() == ours.ino())) {
             return Ok(file);
         }
     }
-}
-
-fn flock(file: &File, kind: i32) -> io::Result<()> {
-    // SAFETY: an open descriptor
-    if unsafe { libc::flock(file.as_raw_fd(), kind) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 impl Endpoints {
@@ -128,24 +128,24 @@ impl Endpoints {
         for &address in paths {
             let path = lock_path(directory, address).map_err(failed)?;
             // alone while it is decided whether the endpoint is there
-            let file = lock_alone(&path).map_err(failed)?;
+            let file = lock_alone(&path)?;
             endpoints.held.push((address, path.clone(), file)); // from here on a failure undoes it
             if !present()?.iter().any(|(_, a)| *a == address) {
                 fs::write(&path, "made by pathcast\n").map_err(failed)?;
                 add(address)?;
             }
             // before the next address is locked, or two runs could wait for each other
-            let (.., file) = endpoints.held.last().expect("just pushed");
-            flock(file, libc::LOCK_SH).map_err(failed)?;
+            let (_, path, file) = endpoints.held.last().expect("just pushed");
+            lock::take(file, path, Hold::Shared, PATIENCE)?;
         }
         Ok(endpoints)
     }
 }
 
 /// Alone, or, where another run has it, together with that one, which keeps the endpoint there.
-fn lock_alone(path: &Path) -> io::Result<File> {
-    match lock(path, libc::LOCK_EX | libc::LOCK_NB) {
-        Err(e) if e.kind() == io::ErrorKind::WouldBlock => lock(path, libc::LOCK_SH),
+fn lock_alone(path: &Path) -> Result<File, LockError> {
+    match lock(path, Hold::Alone, Duration::ZERO) {
+        Err(LockError::Busy { .. }) => lock(path, Hold::Shared, PATIENCE),
         other => other,
     }
 }
@@ -160,7 +160,7 @@ impl Drop for Endpoints {
 
 /// Deletes the endpoint if it is pathcast's and no other run holds it.
 fn release(address: IpAddr, path: &Path, file: &File) -> Result<bool, LaunchError> {
-    if flock(file, libc::LOCK_EX | libc::LOCK_NB).is_err() {
+    if lock::take(file, path, Hold::Alone, Duration::ZERO).is_err() {
         return Ok(false); // the last one does it
     }
     let ours = file.metadata().is_ok_and(|m| m.len() > 0);
@@ -180,6 +180,6 @@ pub fn remove_endpoint(address: IpAddr, directory: &Path) -> Result<bool, Launch
     if !path.exists() {
         return Ok(false);
     }
-    let file = lock(&path, libc::LOCK_SH).map_err(failed())?;
+    let file = lock(&path, Hold::Shared, PATIENCE)?;
     release(address, &path, &file)
 }

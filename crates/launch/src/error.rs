@@ -3,6 +3,7 @@
 use std::io;
 use std::net::IpAddr;
 
+use pathcast_base::lock::LockError;
 use pathcast_base::{Exit, Fault};
 
 /// Why a program was not run, or not to its end.
@@ -57,6 +58,9 @@ pub enum LaunchError {
         /// Why.
         source: io::Error,
     },
+    /// A file that another run locks, or that cannot be locked.
+    #[error(transparent)]
+    Lock(#[from] LockError),
     /// Something of the system failed.
     #[error("{what}: {source}")]
     System {
@@ -103,6 +107,7 @@ impl Fault for LaunchError {
             LaunchError::LocalAddress { .. } => "local-address",
             LaunchError::Limits { .. } => "mptcp-limits",
             LaunchError::Command { .. } => "command",
+            LaunchError::Lock(error) => error.code(),
             LaunchError::System { .. } => "system",
         }
     }
@@ -116,6 +121,7 @@ impl Fault for LaunchError {
                 "the limit holds for every program on this host, so it is not changed here: `ip mptcp limits set \
                  subflows {need}`, or fewer --paths"
             )),
+            LaunchError::Lock(error) => error.hint(),
             _ => None,
         }
     }
@@ -123,6 +129,7 @@ impl Fault for LaunchError {
         match self {
             LaunchError::Missing { .. } => Exit::Missing,
             LaunchError::Limits { .. } => Exit::Refused,
+            LaunchError::Lock(error) => error.exit(),
             LaunchError::System { .. } => Exit::Runtime,
             _ => Exit::Usage,
         }

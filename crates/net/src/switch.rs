@@ -3,19 +3,21 @@
 //! The kernel has no socket option for it: a socket takes the path manager that the sysctl names at its creation. So the
 //! sysctl is changed for the instant of socket(2) and put back, one thread and one process at a time.
 
-use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use pathcast_base::Protocol;
+use pathcast_base::lock::{Lock, LockError};
 use socket2::Socket;
 
 use crate::maker::{Family, SocketMaker, make_tcp, within};
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 const RUN: &str = "/run/pathcast";
+/// Whoever has the lock has it for one system call.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// (setting, its value for user space): new kernels by name, those before 6.15 by number.
 const SETTINGS: [(&str, &str); 2] = [("path_manager", "userspace"), ("pm_type", "1")];
@@ -32,7 +34,7 @@ pub(crate) struct Made {
 /// Only when there is no MPTCP socket at all.
 pub(crate) fn make(maker: &dyn SocketMaker, family: Family) -> io::Result<Made> {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let _across = lock_file();
+    let _across = lock_file(Path::new(RUN), PATIENCE)?;
     within(maker, || {
         let read = |name: &str| std::fs::read_to_string(setting(name)).map(|v| v.trim_end().to_owned());
         let found = SETTINGS.iter().find_map(|&(name, user)| read(name).ok().map(|old| (name, user, old)));
@@ -72,10 +74,31 @@ impl Drop for Restore {
 }
 
 /// Held until dropped. `None` where pathcast has no run directory: then no other process of it changes this host.
-fn lock_file() -> Option<File> {
-    let path = Path::new(RUN).join("mptcp-path-manager.lock");
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(path).ok()?;
-    // SAFETY: a valid descriptor; the lock goes with it
-    let locked = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) };
-    (locked == 0).then_some(file)
+///
+/// # Errors
+/// Another process has it for longer than the moment that it takes.
+fn lock_file(directory: &Path, patience: Duration) -> io::Result<Option<Lock>> {
+    match Lock::alone(&directory.join("mptcp-path-manager.lock"), patience) {
+        Ok(lock) => Ok(Some(lock)),
+        Err(error @ LockError::Busy { .. }) => Err(io::Error::other(error)),
+        Err(LockError::System { .. }) => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_is_held_is_an_error_that_says_by_whom_and_not_for_ever() {
+        let directory = std::env::temp_dir().join(format!("pathcast-switch-{}", std::process::id()));
+        assert!(lock_file(&directory, Duration::ZERO).unwrap().is_none(), "no directory, nobody to exclude");
+        std::fs::create_dir(&directory).unwrap();
+        let held = lock_file(&directory, Duration::ZERO).unwrap().expect("nobody has it");
+        let error = lock_file(&directory, Duration::from_millis(50)).unwrap_err().to_string();
+        assert!(error.contains(&format!("locked by process {}", std::process::id())), "{error}");
+        drop(held);
+        assert!(lock_file(&directory, Duration::ZERO).unwrap().is_some());
+        std::fs::remove_dir_all(directory).unwrap();
+    }
 }
