@@ -71,6 +71,14 @@ def write_key(path: Path, id: str = "key1") -> Key:
         raise usage(f"`{path}` is there already; a key file is never overwritten") from None
     except OSError as error:
         raise usage(f"cannot write the key file `{path}`: {error.strerror}") from None
-    with os.fdopen(fd, "w") as file:
-        file.write(f"{key.id} {key.secret}\n")
+    try:
+        with os.fdopen(fd, "w") as file:
+            file.write(f"{key.id} {key.secret}\n")
+            file.flush()
+            os.fsync(fd)
+    except BaseException as error:
+        path.unlink()  # or it would stay without its key, and never be overwritten
+        if isinstance(error, OSError):
+            raise usage(f"cannot write the key file `{path}`: {error.strerror}") from None
+        raise
     return key

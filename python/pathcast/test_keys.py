@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 
 import pytest
 
@@ -59,6 +61,28 @@ def test_nor_what_a_link_points_to(file, tmp_path):
 def test_a_place_that_cannot_be_written_is_said(tmp_path):
     with pytest.raises(PathcastError, match=r"cannot write the key file .*: No such file or directory"):
         write_key(tmp_path / "no" / "keys")
+
+
+FULL = """
+import resource, sys
+from pathlib import Path
+from pathcast.errors import PathcastError
+from pathcast.keys import write_key
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
+try:
+    write_key(Path(sys.argv[1]))
+except PathcastError as error:
+    print(error, int(error.exit))
+"""
+
+
+@pytest.mark.parametrize("room", [0, 20])
+def test_where_there_is_no_room_no_part_of_a_key_stays(tmp_path, room):
+    path = tmp_path / "keys"
+    done = subprocess.run([sys.executable, "-c", FULL, path, str(room)], capture_output=True, text=True)
+    assert done.stdout == f"cannot write the key file `{path}`: File too large 2\n", done.stderr
+    assert list(tmp_path.iterdir()) == []
+    assert write_key(path) == read_key(path)
 
 
 def test_lines_comments_and_order(file):
