@@ -92,6 +92,7 @@ def _sweep(run_dir: Path) -> None:
             except ProcessLookupError:
                 continue
         eventually(lambda: not _processes(run_dir))
+        os.chown(run_dir, os.geteuid(), os.getegid())  # one of `open_site`
         state.clean()
     shutil.rmtree(run_dir, ignore_errors=True)
 

@@ -92,7 +92,8 @@ def test_doctor_lists_a_network_that_is_up(pathcast, net):
 
 
 def stale(site, id="gone"):
-    record = {"kind": "net", "id": id, "pid": 1, "started": 1, "made": {"namespaces": [f"pc-{id}-client"]}}
+    made, about = {"namespaces": [f"pc-{id}-client"]}, {"hosts": {"client": f"pc-{id}-client"}}
+    record = {"kind": "net", "id": id, "pid": 1, "started": 1, "made": made, "about": about}
     (site.path / f"net-{id}.json").write_text(json.dumps(record))
 
 

@@ -259,16 +259,12 @@ def test_without_the_program_ip_it_is_5(pathcast, site, small, name, tmp_path):
     assert site.empty()
 
 
-def test_a_run_directory_without_the_right_to_write_is_5(pathcast, nobody, small, name, site):
-    if not nobody:
-        site.path.chmod(0o555)
-    else:
-        site.path.chmod(0o755)
+def test_a_run_directory_without_the_right_to_write_is_5(pathcast, nobody, small, name, open_site):
+    site = open_site
     file = site.path / "small.toml"
-    if nobody:
-        file.write_text(small.read_text())
-    else:
-        file = small
+    file.write_text(small.read_text())
+    file.chmod(0o644)
+    site.path.chmod(0o555)
     done = pathcast("net", "up", file, "--name", name, "--json", prefix=nobody)
     site.path.chmod(0o755)
     assert done.returncode == 5

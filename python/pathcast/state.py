@@ -1,30 +1,50 @@
 """What pathcast's long-lived parts have made on this host, so that any later start can remove what was left behind.
 
 `/run/pathcast/<kind>-<id>.json` names a process by its pid and that pid's start time, and everything that it made;
-beside it lies its 0600 socket. A record is stale when that pid with that start time is gone.
+beside it lies its 0600 socket. A record is stale when that pid with that start time is gone. What a record says is
+done, as root: the directory is its user's own, and what does not look like a record of ours is not followed.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
+import ipaddress
 import json
 import os
 import re
+import stat
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
-from pathcast.errors import PathcastError, missing, usage
+from pathcast.errors import Exit, PathcastError, missing, usage
 
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,23}")
+_KIND = re.compile(r"[a-z]{1,16}")
 # what the kernel takes as the path of a socket, without the zero at its end
 _SOCKET_PATH = 107
+# a record is some hundred bytes, and the command of a run
+_RECORD_BYTES = 1 << 20
+# the kernel's largest
+_PID = 1 << 22
+# whoever has a lock starts something, or removes what was left behind
+LOCK_PATIENCE_S = 60.0
+_POLL_S = 0.01
+# a record that is being written
+_CLAIM = ".claim-"
 
 
 def run_dir() -> Path:
-    """`/run/pathcast`, or the user's own runtime directory without root; made if it is not there."""
+    """`/run/pathcast`, or the user's own runtime directory without root; made if it is not there.
+
+    Raises PathcastError (exit 4) for one that is another user's, that others may write to, or that is a link: whoever
+    can put a record there has its user's processes ended and files removed.
+    """
     chosen = os.environ.get("PATHCAST_RUN_DIR")
     if chosen:
         path = Path(chosen)
@@ -33,24 +53,84 @@ def run_dir() -> Path:
     else:
         path = Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()) / f"pathcast-{os.geteuid()}"
     try:
-        path.mkdir(mode=0o755, parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        about = path.lstat()
     except OSError as error:
+        if path.is_symlink():  # to nowhere
+            raise _refused(path, "is a link") from None
         raise missing(
             f"cannot make the run directory `{path}`: {error.strerror}",
             "set PATHCAST_RUN_DIR to a directory that you may write to",
         ) from None
+    if stat.S_ISLNK(about.st_mode):
+        raise _refused(path, "is a link")
+    if about.st_uid != os.geteuid():
+        raise _refused(path, f"belongs to another user ({about.st_uid})")
+    if about.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise _refused(path, "can be written to by others")
+    if not chosen and about.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        path.chmod(0o700)  # of a version that let others read it
     return path
 
 
+def _refused(path: Path, why: str) -> PathcastError:
+    hint = "remove it, or set PATHCAST_RUN_DIR to a directory that is yours alone"
+    return PathcastError("run-directory", f"the run directory `{path}` {why}", hint, Exit.REFUSED)
+
+
+def _unwritable(error: OSError) -> PathcastError:
+    told = f"cannot write to the run directory `{run_dir()}`: {error.strerror}"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return PathcastError("no-space", told, "make room there, or set PATHCAST_RUN_DIR to another")
+    return missing(told, "run as the user who owns it, or set PATHCAST_RUN_DIR to a directory of your own")
+
+
 @contextlib.contextmanager
-def _alone() -> Iterator[None]:
-    """One start at a time: between finding a record stale and removing it, nobody else may take its name."""
-    fd = os.open(run_dir(), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def locked(name: str) -> Iterator[None]:
+    """Alone among this user's processes, by the lock of that name. Raises PathcastError (`busy`) that says who has it,
+    where it does not come free."""
+    path = run_dir() / f"{name}.lock"
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise _unwritable(error) from None
+    try:
+        os.fchmod(fd, 0o600)  # one of an earlier version could be opened, and so be held, by anybody
+        deadline = time.monotonic() + LOCK_PATIENCE_S
+        while not _try(fd):
+            if time.monotonic() > deadline:
+                told = f"{path} is locked by {_holder(fd)}, for {LOCK_PATIENCE_S:.0f} s by now"
+                raise PathcastError("busy", told, "wait for its end, or end it, if it hangs")
+            time.sleep(_POLL_S)
         yield
     finally:
         os.close(fd)
+
+
+def _try(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _holder(fd: int) -> str:
+    """Who has the lock of an open file: /proc/locks, which knows the files by their numbers only."""
+    about = os.fstat(fd)
+    place = f"{os.major(about.st_dev):02x}:{os.minor(about.st_dev):02x}:{about.st_ino}"
+    with contextlib.suppress(OSError, IndexError):
+        for words in (line.split() for line in Path("/proc/locks").read_text().splitlines()):
+            if words[1] == "FLOCK" and words[5] == place:
+                process = Path("/proc", words[4])
+                name, user = (process / "comm").read_text().strip(), process.stat().st_uid
+                return f"process {words[4]} ({name}, of user {user})"
+    return "another process"
+
+
+def _alone() -> contextlib.AbstractContextManager[None]:
+    """One start at a time: between finding a record stale and removing it, nobody else may take its name."""
+    return locked("records")
 
 
 def check_id(text: str) -> str:
@@ -98,6 +178,17 @@ class Record:
     def alive(self) -> bool:
         return start_time(self.pid) == self.started
 
+    def open(self) -> int | None:
+        """A descriptor of its process, for signals and for waiting; None where it has ended."""
+        try:
+            pidfd = os.pidfd_open(self.pid)
+        except OSError:
+            return None
+        if self.alive:
+            return pidfd  # from here on the number cannot become another's
+        os.close(pidfd)
+        return None
+
     def claim(self) -> None:
         """Writes the record, refusing a name that a living process has, or a namespace that is none of ours."""
         if len(os.fsencode(self.socket)) > _SOCKET_PATH:
@@ -123,25 +214,25 @@ class Record:
 
     def _write(self) -> None:
         text = json.dumps(asdict(self), indent=1)
+        temporary = None
         try:
-            fd, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=".claim-")
-        except OSError as error:
-            raise missing(
-                f"cannot write to the run directory `{run_dir()}`: {error.strerror}",
-                "run as the user who owns it, or set PATHCAST_RUN_DIR to a directory of your own",
-            ) from None
-        with os.fdopen(fd, "w") as file:
-            file.write(text)
-        try:
+            fd, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=_CLAIM)
+            with os.fdopen(fd, "w") as file:
+                file.write(text)
             os.link(temporary, self.path)  # fails where the name is taken: two starts at once cannot both win
         except FileExistsError:
-            raise PathcastError(
-                "exists",
-                f"{self.kind} `{self.id}` is there already",
-                f"choose another --name, or remove it with `pathcast {self.kind} down {self.id}`",
-            ) from None
+            raise self._taken() from None
+        except OSError as error:
+            raise _unwritable(error) from None
         finally:
-            os.unlink(temporary)
+            if temporary is not None:
+                os.unlink(temporary)
+
+    def _taken(self) -> PathcastError:
+        if _read(self.path) is None:
+            return PathcastError("exists", f"{self.path} is there, and is no record of pathcast", "remove it")
+        told, down = f"{self.kind} `{self.id}` is there already", f"pathcast {self.kind} down {self.id}"
+        return PathcastError("exists", told, f"choose another --name, or remove it with `{down}`")
 
     def remove(self) -> list[str]:
         """Removes everything that is named, then the record; returns what was removed."""
@@ -204,13 +295,55 @@ def _named(number: int | None) -> str | None:
 def _read(path: Path) -> Record | None:
     """The record in a file; None where it holds something else."""
     try:
-        record = Record(**json.loads(path.read_text()))
-    except (OSError, ValueError, TypeError):
+        record = Record(**json.loads(_text(path)))
+        return record if _sound(record) and record.path == path else None
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
-    texts = isinstance(record.kind, str) and isinstance(record.id, str)
-    numbers = isinstance(record.pid, int) and isinstance(record.started, int)
-    tables = isinstance(record.made, dict) and isinstance(record.about, dict)
-    return record if texts and numbers and tables and record.path == path else None
+
+
+def _text(path: Path) -> str:
+    """What is in a plain file of our own."""
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(fd) as file:
+        about = os.fstat(fd)
+        if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid() or about.st_size > _RECORD_BYTES:
+            raise ValueError
+        return file.read()
+
+
+def _matches(pattern: str) -> Callable[[str], object]:
+    return re.compile(pattern).fullmatch
+
+
+# what may be named in `made`: it is removed by this name
+_MADE: dict[str, Callable[[str], object]] = {
+    "namespaces": _matches(r"pc-[a-z0-9-]{1,40}"),
+    "cgroups": _matches(r"(?!.*/\.\.?/)(/[^/\0]+)*/pathcast-[a-z0-9-]{1,24}"),
+    "endpoints": ipaddress.ip_address,
+    "controllers": _matches(r"[A-Za-z0-9_-]{1,15}"),
+}
+# what others rely on in `about`
+_ABOUT: dict[str, dict[str, type]] = {
+    "net": {"hosts": dict},
+    "control": {"control": str, "kernel_name": str, "version": str},
+}
+
+
+def _may_be_made(kind: str, names: Any) -> bool:
+    return isinstance(names, list) and all(isinstance(name, str) and _MADE[kind](name) for name in names)
+
+
+def _sound(record: Record) -> bool:
+    """Whether every part has the form that this version gives it; so it has not if this raises."""
+
+    def number(value: Any, most: int) -> bool:
+        return type(value) is int and 0 < value <= most
+
+    named = _KIND.fullmatch(record.kind) and _ID.fullmatch(record.id)
+    process = number(record.pid, _PID) and number(record.started, 1 << 64)
+    made = all(_may_be_made(kind, names) for kind, names in record.made.items())
+    about = {key: type(value) for key, value in record.about.items()}
+    return bool(named and process and made) and _ABOUT.get(record.kind, {}).items() <= about.items()
 
 
 def records(kind: str | None = None) -> list[Record]:
@@ -227,6 +360,8 @@ def clean() -> list[str]:
 
 def _clean() -> list[str]:
     removed = []
+    for path in run_dir().glob(f"{_CLAIM}*"):  # nobody writes one now: we are alone
+        path.unlink(missing_ok=True)
     for record in records():
         if not record.alive:
             try:

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ def home(monkeypatch):
 
 
 def own(id="a", **made):
-    return Record.of_this_process("net", id, made, {"scenario": "x.toml"})
+    return Record.of_this_process("net", id, made, {"scenario": "x.toml", "hosts": {}})
 
 
 def dead(id="a", **made):
@@ -97,7 +98,7 @@ def test_start_time_with_spaces_and_parentheses_in_the_name(tmp_path):
 
 
 def test_a_record_comes_back_as_it_was_written(home):
-    record = own(namespaces=["n1", "n2"])
+    record = own(namespaces=["pc-n1", "pc-n2"])
     record.claim()
     assert records() == [record]
     assert records("serve") == []
@@ -123,22 +124,22 @@ def test_a_reused_pid_is_not_alive(home):
 
 
 def test_a_dead_processs_name_is_free_again(home):
-    lay(dead(namespaces=["n1"]))
-    (home / "netns" / "n1").touch()
+    lay(dead(namespaces=["pc-n1"]))
+    (home / "netns" / "pc-n1").touch()
     own("a").claim()
     assert records() == [own("a")]
-    assert not (home / "netns" / "n1").exists()
+    assert not (home / "netns" / "pc-n1").exists()
 
 
 def test_clean_removes_the_dead_and_leaves_the_living(home):
-    lay(dead("gone", namespaces=["n1", "never-made"]))
-    lay(own("here", namespaces=["n2"]))
-    for name in ("n1", "n2"):
+    lay(dead("gone", namespaces=["pc-n1", "pc-never-made"]))
+    lay(own("here", namespaces=["pc-n2"]))
+    for name in ("pc-n1", "pc-n2"):
         (home / "netns" / name).touch()
     removed = clean()
-    assert removed == ["namespace n1", str(home / "net-gone.sock"), str(home / "net-gone.json")]
+    assert removed == ["namespace pc-n1", str(home / "net-gone.sock"), str(home / "net-gone.json")]
     assert [r.id for r in records()] == ["here"]
-    assert [p.name for p in (home / "netns").iterdir()] == ["n2"]
+    assert [p.name for p in (home / "netns").iterdir()] == ["pc-n2"]
     assert clean() == []
 
 
@@ -156,13 +157,23 @@ def test_what_cannot_be_removed_is_said_and_does_not_stop_the_rest(home, monkeyp
         raise PathcastError("undo", f"cannot remove the namespace {name}: not permitted")
 
     monkeypatch.setattr(_native, "remove_namespace", refuse)
-    lay(dead("a", namespaces=["n1"]))
-    (home / "netns" / "n1").touch()
+    lay(dead("a", namespaces=["pc-n1"]))
+    (home / "netns" / "pc-n1").touch()
     lay(dead("b"))
     removed = clean()
-    assert removed[0] == "not removed: net a: cannot remove the namespace n1: not permitted"
+    assert removed[0] == "not removed: net a: cannot remove the namespace pc-n1: not permitted"
     assert str(home / "net-b.json") in removed
     assert [r.id for r in records()] == ["a"]  # still known, for somebody who may
+
+
+# what would be taken for a record, but for the one thing that is wrong with it
+FORGED = {"kind": "net", "id": "x", "pid": 2**22, "started": 1, "made": {}, "about": {"hosts": {}}}
+
+
+def test_the_forged_record_would_be_one(home):
+    (home / "net-x.json").write_text(json.dumps(FORGED))
+    assert [r.id for r in records()] == ["x"]
+    assert clean() == [str(home / "net-x.json")]
 
 
 @pytest.mark.parametrize(
@@ -176,8 +187,38 @@ def test_what_cannot_be_removed_is_said_and_does_not_stop_the_rest(home, monkeyp
         '{"kind": "net", "id": "x", "pid": 1}',
         '{"kind": "net", "id": "y", "pid": 1, "started": 1}',  # another name than the file's
         '{"kind": "net", "id": "x", "pid": "1", "started": 1}',
-        '{"kind": "net", "id": "x", "pid": 1, "started": 1, "made": ["n1"]}',
+        '{"kind": "net", "id": "x", "pid": 1, "started": 1, "made": ["pc-n1"]}',
         '{"kind": "net", "id": "x", "pid": 1, "started": 1, "more": 1}',
+        *(
+            json.dumps({**FORGED, key: value})
+            for key, value in [
+                ("id", "../x"),
+                ("pid", 0),
+                ("pid", -1),
+                ("pid", True),
+                ("pid", 10**400),
+                ("pid", (1 << 22) + 1),
+                ("started", 0),
+                ("made", {"namespaces": 5}),
+                ("made", {"namespaces": "pc-n1"}),
+                ("made", {"namespaces": [["pc-n1"]]}),
+                ("made", {"namespaces": ["pc-n1", "../../etc/passwd"]}),
+                ("made", {"namespaces": ["/etc/passwd"]}),
+                ("made", {"namespaces": ["pc-../../../etc/passwd"]}),
+                ("made", {"namespaces": ["vpn"]}),
+                ("made", {"cgroups": ["/../pathcast-1"]}),
+                ("made", {"cgroups": ["/system.slice/sshd.service"]}),
+                ("made", {"endpoints": ["not an address"]}),
+                ("made", {"endpoints": [3]}),
+                ("made", {"controllers": ["cubic; rm"]}),
+                ("made", {"files": ["/etc/passwd"]}),
+                ("about", []),
+                ("about", {"hosts": "client"}),
+                ("about", {}),
+            ]
+        ),
+        "[" * 100_000,
+        " " * (2 << 20) + json.dumps(FORGED),
         '{"kind": "../net", "id": "x", "pid": 1, "started": 1}',
         "\xff",
     ],
@@ -189,20 +230,142 @@ def test_files_that_are_no_records_are_left_alone(home, junk):
     assert (home / "net-x.json").exists()
 
 
+def test_what_blocks_a_name_and_is_no_record_is_said(home):
+    (home / "net-a.json").write_text("")
+    with pytest.raises(PathcastError, match=f"{home}/net-a.json is there, and is no record of pathcast") as error:
+        own().claim()
+    assert (error.value.code, error.value.hint) == ("exists", "remove it")
+
+
+@pytest.mark.parametrize("what", ["directory", "link", "pipe", "another user's"])
+def test_only_plain_files_of_our_own_are_records(home, what):
+    path = home / "net-x.json"
+    if what == "directory":
+        path.mkdir()
+    elif what == "link":
+        (home / "x").write_text(json.dumps(FORGED))
+        path.symlink_to(home / "x")
+    elif what == "pipe":
+        os.mkfifo(path)  # whoever opens it waits
+    else:
+        path.write_text(json.dumps(FORGED))
+        as_root()
+        os.chown(path, 65534, 65534)
+    assert records() == []
+    assert clean() == []
+
+
+def as_root():
+    if os.geteuid() != 0:
+        pytest.skip("missing: privilege (not root)")
+
+
+FULL = """
+import resource, signal, sys
+from pathcast.errors import PathcastError
+from pathcast.state import Record
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+try:
+    Record.of_this_process("net", "a", {}, {"hosts": {}}).claim()
+except PathcastError as error:
+    print(error)
+"""
+
+
+def test_what_cannot_be_written_leaves_nothing(home):
+    done = subprocess.run([sys.executable, "-c", FULL], capture_output=True, text=True)
+    assert done.stdout == f"cannot write to the run directory `{home}`: File too large\n", done.stderr
+    assert [p.name for p in home.iterdir() if p.name not in ("netns", "records.lock")] == []
+
+
+def test_nor_does_one_that_was_killed_as_it_wrote(home):
+    (home / ".claim-x1y2").write_text("{")
+    assert clean() == []
+    assert not (home / ".claim-x1y2").exists()
+
+
+def test_a_run_directory_of_another_user_is_refused(home, monkeypatch):
+    as_root()
+    theirs = home / "theirs"
+    theirs.mkdir()
+    os.chown(theirs, 65534, 65534)
+    monkeypatch.setenv("PATHCAST_RUN_DIR", str(theirs))
+    with pytest.raises(PathcastError, match=r"belongs to another user \(65534\)") as error:
+        run_dir()
+    assert error.value.exit == Exit.REFUSED
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o770, 0o720, 0o702])
+def test_nor_one_that_others_may_write_to(home, monkeypatch, mode):
+    monkeypatch.setenv("PATHCAST_RUN_DIR", str(home / "open"))
+    (home / "open").mkdir()
+    (home / "open").chmod(mode)
+    with pytest.raises(PathcastError, match="can be written to by others") as error:
+        clean()
+    assert error.value.exit == Exit.REFUSED
+
+
+def test_nor_a_link(home, monkeypatch):
+    (home / "real").mkdir()
+    (home / "link").symlink_to(home / "real")
+    (home / "nowhere").symlink_to(home / "none")
+    for name in ("link", "nowhere"):
+        monkeypatch.setenv("PATHCAST_RUN_DIR", str(home / name))
+        with pytest.raises(PathcastError, match="is a link") as error:
+            run_dir()
+        assert error.value.exit == Exit.REFUSED
+
+
+HOLD = """
+import fcntl, os, sys
+fd = os.open(sys.argv[1], os.O_RDONLY)
+fcntl.flock(fd, fcntl.LOCK_EX)
+print("held", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_a_lock_that_does_not_come_free_is_said_with_its_holder(home, monkeypatch):
+    clean()
+    monkeypatch.setattr(state, "LOCK_PATIENCE_S", 0.2)
+    command = [sys.executable, "-c", HOLD, home / "records.lock"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(PathcastError, match=f"locked by process {holder.pid} \\(python") as error:
+            clean()
+        assert error.value.code == "busy"
+        monkeypatch.setattr(state, "LOCK_PATIENCE_S", 60)
+        threading.Timer(0.2, holder.stdin.close).start()
+        assert clean() == []  # one that does is waited for
+
+
+def test_who_can_read_the_directory_can_stop_nobody(home, monkeypatch):
+    monkeypatch.setattr(state, "LOCK_PATIENCE_S", 0.2)
+    home.chmod(0o755)
+    (home / "records.lock").touch(mode=0o644)
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, home], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout.readline() == "held\n"
+        assert clean() == []
+        holder.stdin.close()
+    assert (home / "records.lock").stat().st_mode & 0o777 == 0o600
+
+
 def test_a_namespace_of_somebody_else_is_neither_taken_nor_removed(home):
-    (home / "netns" / "n1").touch()
-    with pytest.raises(PathcastError, match="n1 is there already") as error:
-        own(namespaces=["n1"]).claim()
+    (home / "netns" / "pc-n1").touch()
+    with pytest.raises(PathcastError, match="pc-n1 is there already") as error:
+        own(namespaces=["pc-n1"]).claim()
     assert error.value.code == "exists"
     assert records() == []
-    assert (home / "netns" / "n1").exists()
+    assert (home / "netns" / "pc-n1").exists()
 
 
 def test_forget_leaves_what_is_named(home):
-    record = lay(own(namespaces=["n1"]))
-    (home / "netns" / "n1").touch()
+    record = lay(own(namespaces=["pc-n1"]))
+    (home / "netns" / "pc-n1").touch()
     assert record.forget() == [str(record.socket), str(record.path)]
-    assert (home / "netns" / "n1").exists()
+    assert (home / "netns" / "pc-n1").exists()
 
 
 def test_a_socket_path_beyond_the_kernels_limit_is_said(home, monkeypatch):
@@ -226,7 +389,7 @@ sys.stdin.readline()
 won = []
 for i in range(40):
     try:
-        Record.of_this_process("net", f"n{i}", {}, {}).claim()
+        Record.of_this_process("net", f"n{i}", {}, {"hosts": {}}).claim()
     except PathcastError as error:
         assert error.code == "exists", error
     else:

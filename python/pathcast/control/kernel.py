@@ -6,11 +6,10 @@ A controller is called by the name of its header (`imtcp_bg`). The kernel has it
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -83,7 +82,7 @@ def hold(control: str, params: Params | None = None) -> Daemon:
 
     check(control)
     config = {"control": control, "params": dict(params or {})}
-    with _naming():
+    with state.locked("control"):  # a name that is free now must be so when it is registered
         return _unless_taken(lambda: daemon.start("control", config))
 
 
@@ -95,7 +94,7 @@ def pin(control: str, params: Params | None = None) -> dict[str, Any]:
     _native.kernel_ready()
     root = _native.pin_root(pins_name())
     values = list((params or {}).items())
-    with _naming():
+    with state.locked("control"):
         loaded = _unless_taken(
             lambda: _native.Controller.load(control, values, _native.free_controller_name(control), root)
         )
@@ -104,14 +103,6 @@ def pin(control: str, params: Params | None = None) -> dict[str, Any]:
         return found
     finally:
         loaded.close()
-
-
-@contextmanager
-def _naming() -> Iterator[None]:
-    """One load at a time: a name that is free now must be so when it is registered."""
-    with open(state.run_dir() / "control.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _unless_taken(load: Callable[[], T]) -> T:
