@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
-from conftest import NOBODY
+from conftest import COMMAND, NOBODY
 
 pytestmark = pytest.mark.privileged
 
@@ -49,3 +56,216 @@ def test_nor_under_a_controller_that_is_held(start, site, planted, wait_for, mon
     process.wait(20)
     assert said() == ""
     assert wait_for(site.empty)
+
+
+@pytest.fixture
+def shared(tmp_path):
+    """A directory as /tmp is, in which the user without rights has no run directory yet; and the environment for it."""
+    place = Path("/tmp", f"pc-shared-{os.getpid()}-{time.monotonic_ns()}")
+    place.mkdir()
+    place.chmod(0o1777)
+    environment = {"TMPDIR": str(place), "XDG_RUNTIME_DIR": "", "PATHCAST_RUN_DIR": "", "HOME": "/"}
+    yield place, environment
+    subprocess.run(["rm", "-rf", place], check=True)
+
+
+def test_a_users_own_run_directory_is_for_nobody_else(pathcast, nobody, shared):
+    place, environment = shared
+    done = pathcast("undo", prefix=(*nobody, "sh", "-c", 'umask 0; exec "$@"', "sh"), env=environment)
+    assert done.returncode == 0, done.stderr
+    made = (place / f"pathcast-{NOBODY}").stat()
+    assert (made.st_uid, stat.S_IMODE(made.st_mode)) == (NOBODY, 0o700)
+
+
+@pytest.mark.parametrize("how", ["theirs", "closed", "link", "open"])
+def test_a_planted_run_directory_is_refused_and_nothing_in_it_followed(
+    pathcast, nobody, shared, tmp_path, wait_for, how
+):
+    """The victim is the user without rights, whose default directory somebody else made first."""
+    place, environment = shared
+    planted = place / f"pathcast-{NOBODY}"
+    real = place / "real"
+    real.mkdir()
+    real.chmod(0o700 if how == "closed" else 0o777)
+    owner = NOBODY if how == "open" else 4711
+    os.chown(real, owner, owner)
+    if how == "link":
+        planted.symlink_to(real)
+    else:
+        real.rename(planted)
+    victim = subprocess.Popen(["sleep", "600"], user=NOBODY, group=NOBODY, extra_groups=[])
+    try:
+        started = int(Path(f"/proc/{victim.pid}/stat").read_text().rpartition(")")[2].split()[19])
+        record = {"kind": "run", "id": "x", "pid": victim.pid, "started": started, "made": {}, "about": {}}
+        forged = planted / "run-x.json"
+        forged.write_text(json.dumps(record))
+        forged.chmod(0o644)
+        os.chown(forged, NOBODY, NOBODY)
+        (planted / "control.lock").symlink_to(place / "victims")  # opening it made or emptied the file
+        done = pathcast("undo", "--all", "--json", prefix=nobody, env=environment)
+        assert done.returncode == 4
+        assert done.error["code"] == "run-directory"
+        assert str(planted) in done.error["message"]
+        held = pathcast("control", "load", "reno", prefix=nobody, env=environment)
+        assert held.returncode == 4, held.stderr
+        assert not (place / "victims").exists()
+        assert victim.poll() is None
+    finally:
+        victim.kill()
+        victim.wait()
+
+
+def test_a_record_that_was_forged_is_not_followed(pathcast, site, tmp_path):
+    """Whatever brought it there: `undo` unmounted and removed any file that `namespaces` named."""
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    for number, name in enumerate([str(precious), f"../..{precious}"]):
+        dead = {"kind": "net", "id": f"x{number}", "pid": 2**22, "started": 1, "about": {"hosts": {}}}
+        record = {**dead, "made": {"namespaces": [name]}}
+        (site.path / f"net-x{number}.json").write_text(json.dumps(record))
+    assert pathcast("undo", "--all").returncode == 0
+    assert precious.read_text() == "mine"
+
+
+def test_no_malformed_record_stops_a_start(pathcast, net, site):
+    for number, part in enumerate(
+        [
+            {"made": {"namespaces": 5}},
+            {"made": {"endpoints": ["x"]}},
+            {"kind": "control", "about": {"kernel_name": 3}},
+            {"kind": "control", "about": {}},
+            {"pid": 10**40},
+        ]
+    ):
+        record = {"kind": "run", "id": f"x{number}", "pid": os.getpid(), "started": 1, "made": {}, "about": {}, **part}
+        record["id"] = f"x{number}"
+        (site.path / f"{record['kind']}-x{number}.json").write_text(json.dumps(record))
+    (site.path / "net-deep.json").write_text("[" * 100_000)
+    for arguments in (
+        ["net", "list"],
+        ["control", "list"],
+        ["undo"],
+        ["doctor"],
+        ["run", "--background", "--", "true"],
+    ):
+        done = pathcast(*arguments)
+        assert done.returncode == 0, (arguments, done.stderr)
+
+
+@pytest.fixture
+def holder(nobody):
+    """Another user who locks whatever he can open of these paths, for as long as the test lasts."""
+    held = []
+
+    def hold(*paths):
+        script = (
+            "import fcntl, os, sys\n"
+            "for path in sys.argv[1:]:\n"
+            "    try:\n"
+            "        fcntl.flock(os.open(path, os.O_RDONLY), fcntl.LOCK_EX)\n"
+            "    except OSError:\n"
+            "        pass\n"
+            "print('ready', flush=True)\n"
+            "sys.stdin.read()\n"
+        )
+        command = [*nobody, sys.executable, "-c", script, *map(str, paths)]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        held.append(process)
+        assert process.stdout.readline() == "ready\n"
+        return process
+
+    yield hold
+    for process in held:
+        process.kill()
+        process.communicate()
+
+
+def test_who_may_read_the_run_directory_stops_no_command(pathcast, site, small, name, holder):
+    """As it was: 0755, and its lock the directory itself."""
+    site.path.chmod(0o755)
+    assert pathcast("undo").returncode == 0  # makes the locks
+    assert pathcast("control", "load", "reno", "--pin").returncode == 0
+    assert pathcast("undo").returncode == 0
+    locks = sorted(path.name for path in site.path.glob("*.lock"))
+    assert locks == ["control.lock", "records.lock"]
+    holder(site.path, *site.path.iterdir())
+    began = time.monotonic()
+    assert pathcast("undo").returncode == 0
+    assert pathcast("net", "up", small, "--name", name).returncode == 0
+    assert pathcast("control", "load", "reno", "--pin").returncode == 0
+    assert pathcast("undo", "--all").returncode == 0
+    assert time.monotonic() - began < 60
+    assert all(stat.S_IMODE((site.path / name).stat().st_mode) == 0o600 for name in locks)
+
+
+def test_nor_who_may_read_the_place_of_the_pins(pathcast, site, holder):
+    try:
+        path = Path(pathcast("control", "load", "reno", "--pin", "--json").json["pinned"])
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+        holder(path.parent, path)
+        assert pathcast("control", "unload", path.name).returncode == 0
+    finally:
+        pathcast("undo")
+
+
+SLOW = """#!/bin/sh
+# the first time that a device is made, it takes for ever
+if [ ! -e "$MARK" ] && [ "$1 $2" = "netns add" ]; then
+    {real} "$@"
+    touch "$MARK"
+    exec sleep 600
+fi
+exec {real} "$@"
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_a_network_whose_building_is_interrupted_goes(site, small, name, tmp_path, wait_for, monkeypatch, number):
+    """It hung for minutes, and left the network: the part was detached before it stood."""
+    real = subprocess.run(["which", "ip"], capture_output=True, text=True, check=True).stdout.strip()
+    tool, mark = tmp_path / "bin" / "ip", tmp_path / "mark"
+    tool.parent.mkdir()
+    tool.write_text(SLOW.format(real=real))
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tool.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("MARK", str(mark))
+    process = subprocess.Popen(
+        [COMMAND, "net", "up", small, "--name", name], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert wait_for(mark.exists)
+        assert site.namespaces() == [f"pc-{name}-client"]
+        began = time.monotonic()
+        process.send_signal(number)
+        if number == signal.SIGKILL:
+            process.wait()
+            for pid in site.processes():  # stuck in `ip`, which it cannot be told; what it left is known
+                os.kill(pid, signal.SIGKILL)
+            assert wait_for(lambda: not site.processes())
+            subprocess.run([COMMAND, "undo"], check=True, capture_output=True)
+        else:
+            process.communicate(timeout=60)
+            assert process.returncode == {signal.SIGINT: 130}.get(number, 128 + number)
+        assert time.monotonic() - began < 30
+        assert site.empty()
+        assert not Path("/run/netns", f"pc-{name}-client").exists()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_network_whose_builder_is_killed_goes_with_it(site, small, name, start, wait_for, tmp_path, monkeypatch):
+    """Not stuck: the part sees by itself that nobody waits for it any more."""
+    real = subprocess.run(["which", "ip"], capture_output=True, text=True, check=True).stdout.strip()
+    tool, mark = tmp_path / "bin" / "ip", tmp_path / "mark"
+    tool.parent.mkdir()
+    tool.write_text(SLOW.format(real=real).replace("sleep 600", "sleep 2"))
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tool.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("MARK", str(mark))
+    process = start("net", "up", small, "--name", name)
+    assert wait_for(mark.exists)
+    process.kill()
+    process.wait()
+    assert wait_for(site.empty)
+    assert not Path("/run/netns", f"pc-{name}-client").exists()

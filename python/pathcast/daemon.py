@@ -2,7 +2,7 @@
 
 `python -m pathcast.daemon KIND` reads one JSON line of configuration, answers with one JSON line when it stands (or
 with an error document), then answers requests on its socket, a JSON line each. It ends at the request `down`, at a
-SIGTERM, and, unless `detached`, when whoever started it closes its standard input, be it by dying.
+SIGTERM, and when whoever started it closes its standard input, be it by dying, unless the line `detach` came there.
 """
 
 from __future__ import annotations
@@ -25,16 +25,18 @@ from pathcast.state import Record, clean, records
 
 # how long a part may take to hear that it shall end, and again to end
 PATIENCE_S = 10.0
+_DETACH = "detach\n"
 
 # --- the side that asks ------------------------------------------------------------------------------------------
 
 
 class Daemon:
-    """A handle on a running part, by its socket."""
+    """A handle on a running part, by its socket. In a `with` it ends the part, unless that was detached."""
 
     def __init__(self, record: Record, process: subprocess.Popen | None = None) -> None:
         self.record = record
         self._process = process
+        self._detached = False
 
     def ask(self, verb: str, timeout: float = 30.0, **arguments: Any) -> Any:
         """Sends a request and returns its result; raises what the part raised."""
@@ -54,48 +56,52 @@ class Daemon:
             raise PathcastError("gone", f"{name} does not answer: {reason}", "see `pathcast net list`")
         return _unwrap(json.loads(line))
 
+    def detach(self) -> None:
+        """Lets a part that this process has started outlive it."""
+        try:
+            self._process.stdin.write(_DETACH)
+        except OSError as error:
+            told = f"{self.record.kind} `{self.record.id}` has ended by itself: {error.strerror}"
+            raise PathcastError("gone", told) from None
+        _close(self._process)
+        self._process, self._detached = None, True
+
     def down(self) -> None:
         """Ends the part and waits until it has removed what it made. A command, which has no socket, gets a SIGTERM."""
-        if self.record.socket.exists():
-            with contextlib.suppress(PathcastError):
-                self.ask("down", PATIENCE_S)
-        elif self.record.alive:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.record.pid, signal.SIGTERM)
-        self._wait()
+        pidfd = self.record.open()
+        try:
+            if self.record.socket.exists():
+                with contextlib.suppress(PathcastError):
+                    self.ask("down", PATIENCE_S)
+            elif pidfd is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(pidfd, signal.SIGTERM)
+            if self._process is not None:
+                _end(self._process)
+            elif pidfd is not None:
+                self._wait(pidfd)
+        finally:
+            if pidfd is not None:
+                os.close(pidfd)
+        clean()  # of one that was killed
 
-    def _wait(self) -> None:
-        if self._process is not None:
-            with contextlib.suppress(OSError):
-                self._process.stdin.close()
-            try:
-                self._process.wait(PATIENCE_S)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
-            self._process.stdout.close()
-            clean()  # of one that was killed
-            return
-        pidfd = None
-        with contextlib.suppress(OSError), selectors.DefaultSelector() as selector:
-            pidfd = os.pidfd_open(self.record.pid)
+    def _wait(self, pidfd: int) -> None:
+        with selectors.DefaultSelector() as selector:
             selector.register(pidfd, selectors.EVENT_READ)
-            if self.record.alive and not selector.select(PATIENCE_S):
+            if not selector.select(PATIENCE_S):
                 pid = self.record.pid
                 raise PathcastError(
                     "gone",
                     f"process {pid} of {self.record.kind} `{self.record.id}` does not end",
                     f"`kill -9 {pid}`, then `pathcast undo`",
                 )
-        if pidfd is not None:
-            os.close(pidfd)
-        clean()
 
     def __enter__(self) -> Daemon:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.down()
+        if not self._detached:
+            self.down()
 
 
 def _unwrap(answer: dict) -> Any:
@@ -105,36 +111,47 @@ def _unwrap(answer: dict) -> Any:
     return answer["result"]
 
 
-def start(kind: str, config: dict, detached: bool = False) -> Daemon:
-    """Starts a part and waits until it stands. Not `detached`, it ends with the process that started it."""
+def start(kind: str, config: dict) -> Daemon:
+    """Starts a part and waits until it stands. It ends with the process that started it, or is detached."""
     process = subprocess.Popen(
         # -P, or Python would look for modules in the current directory first, which may be anybody's
         [sys.executable, "-I" if sys.flags.isolated else "-P", "-m", "pathcast.daemon", kind],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL if detached else None,
         start_new_session=True,  # a Ctrl-C at the terminal goes to the command, which then ends its parts
         text=True,
         bufsize=1,
     )
     try:
-        process.stdin.write(json.dumps({**config, "detached": detached}) + "\n")
+        process.stdin.write(json.dumps(config) + "\n")
         process.stdin.flush()
         line = process.stdout.readline()
+        if line:
+            return Daemon(Record(**_unwrap(json.loads(line))), process)
     except BaseException:
-        process.stdin.close()
-        process.wait()
+        if _end(process):
+            clean()
         raise
-    if not line:
-        process.wait()
-        raise PathcastError("daemon", f"the {kind} process ended at its start with status {process.returncode}")
+    _end(process)
+    raise PathcastError("daemon", f"the {kind} process ended at its start with status {process.returncode}")
+
+
+def _end(process: subprocess.Popen) -> bool:
+    """Tells a part to end and waits for it; says whether it took so long that it was killed."""
+    _close(process)
     try:
-        record = Record(**_unwrap(json.loads(line)))
-    except PathcastError:
-        process.stdin.close()
+        process.wait(PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)  # with the programs that it waits for
         process.wait()
-        raise
-    return Daemon(record, None if detached else process)
+        return True
+    return False
+
+
+def _close(process: subprocess.Popen) -> None:
+    for stream in (process.stdin, process.stdout):
+        with contextlib.suppress(OSError):
+            stream.close()
 
 
 def find(kind: str, id: str) -> Daemon:
@@ -326,8 +343,13 @@ def _accept(part: Part, listener: socket.socket, end: End) -> None:
 
 
 def _watch_stdin(end: End) -> None:
-    while sys.stdin.readline():
-        pass
+    """Ends the part with whoever started it, unless that one lets it go."""
+    while line := sys.stdin.readline():
+        if line == _DETACH:
+            null = os.open(os.devnull, os.O_RDWR)
+            for fd in range(3):
+                os.dup2(null, fd)
+            return
     end.set()
 
 
@@ -336,14 +358,17 @@ def main(kind: str) -> int:
     end = End()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: end.set())
-    config = json.loads(sys.stdin.readline())
-    out = sys.stdout
-    part = PARTS[kind](config)
+    line = sys.stdin.readline()
+    if not line:
+        return 1  # whoever started it has gone
+    # from now on: what is being built when that one goes is taken down again
+    threading.Thread(target=_watch_stdin, args=(end,), daemon=True).start()
+    part = PARTS[kind](json.loads(line))
     try:
         record = part.record()
         record.claim()
     except Exception as error:
-        print(json.dumps(_document(error)), file=out, flush=True)
+        _say(_document(error))
         return 1
     try:
         part.up()  # one that fails has removed what it had made
@@ -354,23 +379,22 @@ def main(kind: str) -> int:
             raise
     except Exception as error:
         record.forget()
-        print(json.dumps(_document(error)), file=out, flush=True)
+        _say(_document(error))
         return 1
     try:
         threading.Thread(target=_accept, args=(part, listener, end), daemon=True).start()
-        print(json.dumps({"result": vars(record)}), file=out, flush=True)
-        if config["detached"]:
-            null = os.open(os.devnull, os.O_RDWR)
-            for fd in (0, 1):
-                os.dup2(null, fd)
-        else:
-            threading.Thread(target=_watch_stdin, args=(end,), daemon=True).start()
+        _say({"result": vars(record)})
         end.wait()
     finally:
         listener.close()
         part.close()
         record.remove()
     return 0
+
+
+def _say(answer: dict) -> None:
+    with contextlib.suppress(OSError):  # nobody is there any more, and the standard input says so too
+        print(json.dumps(answer), flush=True)
 
 
 if __name__ == "__main__":

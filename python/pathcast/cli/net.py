@@ -32,8 +32,9 @@ def up(
     from pathcast.worlds.emu import Topology
 
     topology = Topology.load(file, set or [])
-    network = topology.start(name, detached=True)
-    about = network.ask("describe")
+    with topology.start(name) as network:  # interrupted until here, it is taken down
+        about = network.ask("describe")
+        network.detach()
     if json:
         print_json("net", {"name": network.record.id, **about})
         return

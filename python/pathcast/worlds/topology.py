@@ -46,8 +46,8 @@ class Topology:
             raise usage(f"cannot read the scenario `{file}`: {reason}") from None
         return cls.parse(text, sets, str(file))
 
-    def start(self, name: str | None = None, detached: bool = False) -> daemon.Daemon:
-        """Builds the network in a process of its own."""
+    def start(self, name: str | None = None) -> daemon.Daemon:
+        """Builds the network in a process of its own, which ends with this one, or is detached."""
         name = check_id(name or self.scenario["name"])
         config = {"name": name, "text": self.text, "sets": self.sets, "source": self.source}
-        return daemon.start("net", config, detached)
+        return daemon.start("net", config)
