@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-HEAVY = ("numpy", "sklearn", "scipy", "matplotlib", "pandas", "pyarrow", "skops", "pathcast._native", "asyncio")
+HEAVY = ("numpy", "sklearn", "scipy", "matplotlib", "pandas", "pyarrow", "pathcast._native", "asyncio")
 
 
 def test_help_imports_nothing_heavy():

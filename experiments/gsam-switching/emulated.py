@@ -62,11 +62,7 @@ def sample(scenario: Mapping[str, Any]) -> list[dict[str, Any]]:
             for label, control in order:
                 net.wait(draw.uniform(*scenario["pause_s"]))
                 rows.append({"control": label, **_sent(net, control, scenario)})
-        if not verdict.valid:
-            late_ms, lost = verdict.release_error.get("p99_s", 0) * 1e3, verdict.dropped_unmodelled
-            raise PathcastError(
-                "late", f"the emulator was late: p99 {late_ms:.2f} ms, {lost} packets lost beside the links"
-            )
+        verdict.check()
     return rows
 
 
@@ -91,7 +87,7 @@ def _in(namespace: str, *command: str) -> str:
 def _sent(net: Emu, control: str, scenario: Mapping[str, Any]) -> dict[str, Any]:
     before, counted, open_before = net.ledger(), _counters(net), _open(net)
     done = net.transfer([PATH] * scenario["subflows"], _native.parse_bytes(scenario["bytes"]), control)
-    _check(done, scenario["subflows"])
+    done.check(scenario["subflows"])
     deadline = time.monotonic() + _PATIENCE_S
     while _open(net) > open_before:
         if time.monotonic() > deadline:
@@ -103,15 +99,6 @@ def _sent(net: Emu, control: str, scenario: Mapping[str, Any]) -> dict[str, Any]
         **{name: value - counted[name] for name, value in _counters(net).items()},
         "first_share": _carried(done)[0] / sum(_carried(done)),
     }
-
-
-def _check(done: Transfer, subflows: int) -> None:
-    """A connection that fell back, or lacks subflows, is no sample of Multipath TCP."""
-    if done.fallback is not None:
-        raise PathcastError("fallback", f"Multipath TCP fell back to TCP: {done.fallback}")
-    if len(joined := [one for one in done.subflows if one.joined_s is not None]) < subflows:
-        notes = "; ".join(filter(None, (*done.notes, *(one.note for one in done.subflows)))) or "no reason is known"
-        raise PathcastError("join", f"{len(joined)} of {subflows} subflows: {notes}")
 
 
 def _carried(done: Transfer) -> list[int]:

@@ -163,11 +163,7 @@ def run(about: Mapping[str, Any]) -> dict[str, Any]:
             reader.stdin.write(json.dumps({"at_ns": round(zero * 1e9), "until_s": about["end_s"]}) + "\n")
             own, verdict = _background(net, about, zero)
             told = _answer(reader)
-    if not verdict.valid:
-        late_ms = verdict.release_error.get("p99_s", 0) * 1e3
-        raise PathcastError(
-            "late", f"the emulator was late: p99 {late_ms:.2f} ms, {verdict.dropped_unmodelled} packets lost beside it"
-        )
+    verdict.check()
     if told["failed"]:
         raise PathcastError("page", f"a page was not fetched: {told['failed']}")
     at = np.arange(0, about["pages_s"] + 1)

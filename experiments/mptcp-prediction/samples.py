@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pathcast.errors import PathcastError, usage
+from pathcast.errors import usage
+from pathcast.forecast import rounds
 from pathcast.worlds.emu import Emu
 from pathcast.worlds.measurement import Request
-from pathcast.worlds.results import Transfer
 from pathcast.worlds.sim import Sim
 from pathcast.worlds.topology import Topology
 
@@ -118,12 +118,7 @@ def sample(scenario: Mapping[str, Any], world: str) -> dict[str, Any]:
                     values |= _measured(net, scenario["measure_seed"])
                 net.wait(draw.uniform(0, scenario["pause_s"]))
                 values |= _sent(net, size, paths, scenario)
-        if not verdict.valid:
-            late_ms = verdict.release_error.get("p99_s", 0) * 1e3
-            lost = verdict.dropped_unmodelled
-            raise PathcastError(
-                "late", f"the emulator was late: p99 {late_ms:.2f} ms, {lost} packets lost beside the links"
-            )
+        verdict.check()
     return values
 
 
@@ -153,31 +148,23 @@ def _measured(net: Any, seed: int) -> dict[str, Any]:
 def _sent(net: Any, size: str, paths: tuple[str, ...], scenario: Mapping[str, Any]) -> dict[str, Any]:
     from pathcast import _native
 
-    bytes = _native.parse_bytes(size)
+    control = scenario["alone" if len(paths) == 1 else "control"]
+    done = rounds.send(net, paths, _native.parse_bytes(size), control)
     if len(paths) == 1:
-        alone = net.tcp_probe(paths[0], bytes, scenario["alone"])
         label = f"tcp{PATHS.index(paths[0]) + 1}_{size}"
-        found = {f"{label}_bps": alone.throughput_bps}
-        return found if size in scenario["plain"] else {**found, f"{label}_connect_s": alone.connect_s}
-    both = net.transfer(paths, bytes, scenario["control"])
-    _check(both, last=size == scenario["multipath"][-1])
-    first, second = both.bytes_by_path(list(PATHS))
+        found = {f"{label}_bps": done.throughput_bps}
+        return found if size in scenario["plain"] else {**found, f"{label}_connect_s": done.connect_s}
+    # a connection that fell back, or a large transfer of one subflow only, is no sample of Multipath TCP
+    done.check(subflows=len(PATHS) if size == scenario["multipath"][-1] else 1)
+    first, second = done.bytes_by_path(list(PATHS))
     values = {
-        f"mptcp_{size}_bps": both.throughput_bps,
+        f"mptcp_{size}_bps": done.throughput_bps,
         f"share_{size}": first / (first + second),
-        "retransmitted_bytes": sum(sub.bytes_retransmitted for sub in both.subflows),
+        "retransmitted_bytes": sum(sub.bytes_retransmitted for sub in done.subflows),
     }
     if size in scenario["subflows_of"]:
-        by_path = {sub.path: sub for sub in both.subflows}
+        by_path = {sub.path: sub for sub in done.subflows}
         for n, path in enumerate(PATHS, 1):
             values[f"mptcp_{size}_rtt{n}_s"] = by_path[path].min_rtt_s if path in by_path else None
         values[f"mptcp_{size}_joined_s"] = by_path[PATHS[1]].joined_s if PATHS[1] in by_path else None
     return values
-
-
-def _check(both: Transfer, last: bool) -> None:
-    """A connection that fell back, or a large transfer of one subflow only, is no sample of Multipath TCP."""
-    if both.fallback is not None:
-        raise PathcastError("fallback", f"Multipath TCP fell back to TCP: {both.fallback}")
-    if last and {sub.path for sub in both.subflows} != set(PATHS):
-        raise PathcastError("join", f"a subflow is missing: {'; '.join(both.notes) or 'no reason is known'}")

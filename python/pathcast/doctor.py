@@ -222,7 +222,7 @@ def packages() -> Check:
     """The Python packages of the extras."""
     from importlib.util import find_spec
 
-    lacking = [n for n in ("numpy", "sklearn", "skops", "matplotlib", "pyarrow") if find_spec(n) is None]
+    lacking = [n for n in ("numpy", "sklearn", "matplotlib", "pyarrow") if find_spec(n) is None]
     if lacking:
         return Check("python packages", MISSING, f"no {', '.join(lacking)}", "demo", "pip install 'pathcast[lab]'")
     return Check("python packages", OK, "prediction and plots", "demo")

@@ -18,7 +18,7 @@ LATE_S = 0.001
 def versions() -> dict[str, str]:
     """Versions of pathcast and of what its numbers depend on."""
     found = {"python": platform.python_version()}
-    for name in ("pathcast", "numpy", "scikit-learn", "skops", "pyarrow", "matplotlib"):
+    for name in ("pathcast", "numpy", "scikit-learn", "pyarrow", "matplotlib"):
         try:
             found[name] = version(name)
         except PackageNotFoundError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,8 +11,6 @@ import typer
 from pathcast.cli.output import Json, as_directory, console, print_json
 from pathcast.errors import Exit, usage
 from pathcast.units import bits, size
-
-WORLDS = ("emu", "sim")
 
 
 def demo(
@@ -34,8 +31,9 @@ def demo(
     json: Json = False,
 ) -> None:
     """Probe two paths, learn, predict Multipath TCP transfers before they are sent, send them, compare."""
+    from pathcast.lab.demo.page import write
     from pathcast.lab.demo.plan import Plan
-    from pathcast.lab.demo.run import run
+    from pathcast.lab.demo.run import WORLDS, make_world, run
     from pathcast.results.rundir import RunDir
 
     if world not in WORLDS:
@@ -62,48 +60,6 @@ def demo(
             hint = "leave the machine alone while it measures; `pathcast doctor` shows its wake-ups"
             print(f"hint: {hint}", file=sys.stderr)
         raise typer.Exit(Exit.UNTRUSTWORTHY)
-
-
-def make_world(plan: Any, world: str) -> Callable[[], Any]:
-    """What makes worlds of that name with the plan's network."""
-    from pathcast.worlds.topology import Topology
-
-    topology = Topology.parse(plan.topology(), source="the demo's topology")
-    if world == "sim":
-        from pathcast.worlds.sim import Sim
-
-        return lambda: Sim(topology)
-    from pathcast.worlds.emu import Emu
-
-    return lambda: Emu(topology)
-
-
-def write(document: dict[str, Any], directory: Any) -> Path:
-    """Writes everything a run owes: samples, tables, plots, the page, `run.json`; returns the page."""
-    from pathcast.lab.demo import plots
-    from pathcast.lab.demo.page import page
-    from pathcast.results.style import style
-
-    directory.samples("rounds", document["rounds"])
-    directory.samples("shares", document["shares"])
-    errors = document["errors"]
-    directory.table(
-        "errors",
-        ("predictor", "rmse_bps", "fraction_within_10pct", "n"),
-        [(n, e["rmse_bps"], e["fraction_within_10pct"], e["n"]) for n, e in errors.items()],
-    )
-    options = document["choice"]["options"]
-    rows = [("+".join(o["paths"]), o["predicted_bps"], o["actual_bps"]) for o in options]
-    directory.table("choice", ("paths", "predicted_bps", "actual_bps"), rows)
-    with style():
-        figures = {
-            "predictions": plots.predictions(document["rounds"], document["world"]),
-            "surface": plots.surface(document["rounds"], document["world"]),
-            "shares": plots.shares(document["shares"], document["world"]),
-        }
-        files = {name: directory.figure(name, figure)[0] for name, figure in figures.items()}
-    directory.run({"world": document["world"], "seed": document["plan"]["seed"], "result": document})
-    return directory.text("index.html", page(document, files))
 
 
 def _summary(document: dict[str, Any]) -> None:
@@ -178,10 +134,10 @@ def _cells(r: Any) -> tuple[str, ...]:
     return (
         str(r.index + 1),
         " / ".join(f"{x * 1e3:.0f}" for x in r.setting.rtt_s) + " ms",
-        " / ".join(bits(p) for p in r.probes_bps),
+        " / ".join(bits(p) for p in r.measured.probes_bps),
         bits(predicted) if predicted else "",
-        bits(r.actual_bps),
-        f"{(predicted / r.actual_bps - 1) * 100:+.0f} %" if predicted else "",
+        bits(r.measured.actual_bps),
+        f"{(predicted / r.measured.actual_bps - 1) * 100:+.0f} %" if predicted else "",
         r.left_out or "",
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +13,9 @@ from pathcast.cli.output import Json, console, print_json
 from pathcast.cli.target import Host, KeyFile, Paths, Set, TopologyFile, World, names, target
 from pathcast.errors import usage
 from pathcast.units import bits, size
+
+if TYPE_CHECKING:
+    from pathcast.forecast.rounds import Round, Task
 
 ModelFile = Annotated[
     Path | None,
@@ -51,12 +54,12 @@ def learn(
 ) -> None:
     """Measure rounds of probes and transfers, and learn to predict the transfers from the probes."""
     from pathcast import _native
-    from pathcast.forecast.learn import Wish, untrustworthy
+    from pathcast.forecast.learn import LearnOptions
     from pathcast.forecast.learn import learn as run
     from pathcast.forecast.model import check_packages, default_file
 
     far = target(host, world, topology, set, key_file)
-    wish = Wish(
+    options = LearnOptions(
         bytes=_native.parse_bytes(size),
         rounds=rounds,
         probe_bytes=None if probe is None else _native.parse_bytes(probe),
@@ -64,18 +67,18 @@ def learn(
         choices=tuple(names("--choice", c) for c in choice or []),
         control=control,
         pause_s=duration("--pause", pause),
-        about=far.about,
+        set=far.set,
     )
     check_packages()
     file = model or default_file(far.world, far.name)
     with far.open() as open_world, _listener(json) as listener:
-        document = run(file, far.world, far.name, open_world, wish, listener)
+        done = run(file, far.world, far.name, open_world, options, listener)
     if json:
-        print_json("learn", document)
+        print_json("learn", done.document())
     else:
-        _summary(document, f"pathcast predict {far.command} --size {size}" + (f" --model {model}" if model else ""))
-    error = untrustworthy(document["rounds"], rounds, document["kept"])
-    if error:
+        predict = f"pathcast predict {far.command} --size {size}" + (f" --model {model}" if model else "")
+        _summary(done.document(), predict)
+    if error := done.untrustworthy():
         raise error
 
 
@@ -132,22 +135,22 @@ class _Lines:
         if self._bar:
             self._bar.stop()
 
-    def begin(self, task: Any, rounds: int) -> None:
+    def begin(self, task: Task, rounds: int) -> None:
         self._each, self._rounds, self._done = task.sent_bytes, rounds, 0
         self._say(f"{rounds} rounds of {size(task.sent_bytes)}: {size(rounds * task.sent_bytes)} will be sent")
         if self._bar:
             self._task = self._bar.add_task(f"round 1 of {rounds}", total=rounds * task.sent_bytes)
 
-    def heard(self, bytes: int) -> None:
+    def progress(self, bytes: int) -> None:
         if self._bar:
             self._bar.update(self._task, completed=self._done * self._each + min(bytes, self._each))
 
-    def round(self, number: int, document: dict[str, Any]) -> None:
+    def round(self, number: int, round: Round) -> None:
         self._done = number
         if self._bar:
             next = min(number + 1, self._rounds)
             self._bar.update(self._task, completed=number * self._each, description=f"round {next} of {self._rounds}")
-        self._say(f"round {number} of {self._rounds}: {_words(document)}")
+        self._say(f"round {number} of {self._rounds}: {_words(round)}")
 
     def _say(self, line: str) -> None:
         if self._bar:
@@ -156,14 +159,14 @@ class _Lines:
             print(line, file=sys.stderr, flush=True)
 
 
-def _words(round: dict[str, Any]) -> str:
-    if round["left_out"] is not None:
-        return f"left out: {round['left_out']}"
-    words = [f"probes {' / '.join(bits(b) for b in round['probes_bps'])}"]
-    if round["actual_bps"] is not None:
-        words.append(f"all paths {bits(round['actual_bps'])}")
-    words.append(f"each alone {' / '.join(bits(b) for b in round['tcp_bps'])}")
-    words += [f"{'+'.join(c['paths'])} {bits(c['actual_bps'])}" for c in round["subset_bps"]]
+def _words(round: Round) -> str:
+    if round.left_out is not None:
+        return f"left out: {round.left_out}"
+    words = [f"probes {' / '.join(bits(b) for b in round.probes_bps)}"]
+    if round.actual_bps is not None:
+        words.append(f"all paths {bits(round.actual_bps)}")
+    words.append(f"each alone {' / '.join(bits(b) for b in round.tcp_bps)}")
+    words += [f"{'+'.join(subset.paths)} {bits(subset.actual_bps)}" for subset in round.subset_bps]
     return ", ".join(words)
 
 

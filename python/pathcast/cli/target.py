@@ -40,12 +40,15 @@ NETWORKS = {"emu": "emulated", "sim": "simulated"}
 
 @dataclass(frozen=True)
 class Target:
-    """A world and what is at its other end. `command`: the arguments that name it, for hints."""
+    """A world and what is at its other end.
+
+    command: the arguments that name it, for hints. set: of a network from a file, what is set over it.
+    """
 
     world: str
     name: str
     command: str
-    about: dict[str, Any]
+    set: dict[str, str] | None
     _open: Callable[[], AbstractContextManager[Callable[[], AbstractContextManager[Any]]]]
 
     def open(self) -> AbstractContextManager[Callable[[], AbstractContextManager[Any]]]:
@@ -92,7 +95,7 @@ def _host(host: str, key_file: Path | None) -> Target:
         return nullcontext(lambda: Host(host, key_file))
 
     key = f" --key-file {key_file}" if key_file else ""
-    return Target("host", name.lower() if port == 5275 else f"{name.lower()}:{port}", f"{host}{key}", {}, open)
+    return Target("host", name.lower() if port == 5275 else f"{name.lower()}:{port}", f"{host}{key}", None, open)
 
 
 def _network(world: str, file: Path, sets: list[str]) -> Target:
@@ -113,6 +116,5 @@ def _network(world: str, file: Path, sets: list[str]) -> Target:
         with made as network:
             yield lambda: nullcontext(network)
 
-    words = "".join(f" --set {item}" for item in sets)
-    about = {"set": dict(topology.sets)}
-    return Target(world, topology.scenario["name"], f"--world {world} --topology {file}{words}", about, open)
+    command = f"--world {world} --topology {file}" + "".join(f" --set {item}" for item in sets)
+    return Target(world, topology.scenario["name"], command, dict(topology.sets), open)

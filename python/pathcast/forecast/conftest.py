@@ -23,5 +23,5 @@ def learnt(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATHCAST_RUN_DIR", str(tmp_path_factory.mktemp("run")))
         file, world = tmp_path_factory.mktemp("model") / "far.model", World()
-        document = go(file, world, rounds=24)
-    return file, world, document
+        done = go(file, world, rounds=24)
+    return file, world, done

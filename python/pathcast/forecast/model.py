@@ -1,35 +1,43 @@
-"""A learnt model: one file of measured rounds and of the predictors that were fitted on them, one a transfer size.
+"""A model: the rounds that were measured on the paths to one target, in one file. What predicts is fitted from them.
 
-The file is a sealed archive (`predict/sealed.py`) of
-
-    model.json             schema "pathcast.learnt/1": world, target, paths with their address pairs, bytes of a probe,
-                           controller, further choices of paths
-    rounds.jsonl           every round, one a line, in the order in which they were measured
-    predictor-BYTES.model  what `predict/store.py` writes: the PathChoice for transfers of that size
-
-The rounds are the truth. A predictor that was not fitted on exactly these is fitted again.
+The file is one JSON document, `Model` as it stands here with "schema": "pathcast.learnt/2" before it. The same rounds
+give the same predictors.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
+from pathcast import codec
 from pathcast.errors import Exit, PathcastError, missing, usage
-from pathcast.predict.errors import ModelFileError
-from pathcast.predict.sealed import LEARN_AGAIN, read, seal, unseal, write
+from pathcast.forecast.rounds import Round
+from pathcast.worlds.world import World
 
-SCHEMA = "pathcast.learnt/1"
+if TYPE_CHECKING:
+    from pathcast.predict import PathChoice
+
+SCHEMA = "pathcast.learnt/2"
+# some 20,000 rounds; what reads it holds twenty times as much
+LARGEST_BYTES = 16 * 1024 * 1024
 OTHER_FILE = "give another --model FILE for it"
+LEARN_AGAIN = "learn again, with `pathcast learn`: into another --model FILE, or with this one out of the way"
 MINIMUM_ROUNDS = 8
-# what predictors take of a round
-_FEATURES = ("probes_bps", "mptcp_probe_bps", "actual_bps", "tcp_bps", "subset_bps")
+# of more rounds of a size the newest count: conditions change, and a fit takes the square of their number
+NEWEST_ROUNDS = 500
+
+
+class ModelFileError(PathcastError):
+    """A model file that is missing, damaged, foreign or of another schema. Exit 2."""
+
+    def __init__(self, path: Path, problem: str, hint: str) -> None:
+        super().__init__("model-file", f"model file '{path}': {problem}", hint, Exit.USAGE)
 
 
 def default_file(world: str, target: str) -> Path:
@@ -44,13 +52,13 @@ def check_packages() -> None:
     """Refuses (exit 5) where the packages that predict are not installed."""
     from importlib.util import find_spec
 
-    lacking = [name for name in ("numpy", "sklearn", "skops") if find_spec(name) is None]
+    lacking = [name for name in ("numpy", "sklearn") if find_spec(name) is None]
     if lacking:
         raise missing(f"no Python package {', '.join(lacking)}", "pip install 'pathcast[predict]'")
 
 
 @dataclass(frozen=True)
-class Pair:
+class ModelPath:
     """A path of the model: its name when it was learnt, and the addresses that it is known by."""
 
     name: str
@@ -62,86 +70,54 @@ class Pair:
 
 
 @dataclass
-class Learnt:
+class Model:
     """What is known of the paths to one target.
 
     control: the controller of every probe and transfer; None until the first round says which one was in use.
     choices: further choices of paths that every round measures, beside each path alone and all together.
-    rounds: documents as `rounds.measure` makes them. predictors: stored bytes by transfer size.
+    rounds: all that were measured, in their order, also those that do not count.
     """
 
     world: str
     target: str
-    paths: tuple[Pair, ...]
+    paths: tuple[ModelPath, ...]
     probe_bytes: int
     control: str | None = None
     choices: tuple[tuple[str, ...], ...] = ()
-    rounds: list[dict[str, Any]] = field(default_factory=list)
-    predictors: dict[int, bytes] = field(default_factory=dict)
+    rounds: list[Round] = field(default_factory=list)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The paths' names, in the order of the probes."""
-        return tuple(p.name for p in self.paths)
+        return tuple(path.name for path in self.paths)
 
-    def training(self, bytes: int) -> list[dict[str, Any]]:
+    def counted(self, bytes: int) -> list[Round]:
         """The rounds with transfers of that size that count."""
-        return [r for r in self.rounds if r["bytes"] == bytes and r["left_out"] is None]
+        return [r for r in self.rounds if r.bytes == bytes and r.left_out is None]
 
     def sizes(self) -> dict[int, int]:
         """Rounds that count, by transfer size."""
-        sizes = sorted({r["bytes"] for r in self.rounds})
-        return {size: len(self.training(size)) for size in sizes if self.training(size)}
+        counts = {size: len(self.counted(size)) for size in sorted({r.bytes for r in self.rounds})}
+        return {size: count for size, count in counts.items() if count}
 
-    def fit(self, bytes: int) -> Any:
-        """The PathChoice for transfers of that size and the warnings about it; fitted now if it is not up to date."""
-        from pathcast.predict import PathChoice, training_hash
-        from pathcast.predict.store import dumps, loads
+    def fit(self, bytes: int) -> PathChoice:
+        """The predictors for transfers of that size, fitted on the newest rounds that count."""
+        from pathcast.predict import PathChoice
 
-        rounds = [features(r) for r in self.training(bytes)]
-        stored = self.predictors.get(bytes)
-        if stored is not None:
-            found = loads(stored, f"predictor-{bytes}.model")
-            if found.training_sha256 == training_hash(rounds) and isinstance(found.predictor, PathChoice):
-                return found.predictor, found.warnings
-        choice = PathChoice(self.names, min_rounds=MINIMUM_ROUNDS).fit(rounds)
-        about = {"bytes": bytes, "probe_bytes": self.probe_bytes, "control": self.control, "world": self.world}
-        self.predictors[bytes] = dumps(choice, about, rounds=rounds)
-        return choice, []
-
-    def trained_on(self, bytes: int) -> list[tuple[float, float]]:
-        """Per path, the probes [bit/s] between which a prediction is trusted: the range that was trained on, widened.
-
-        Another draw from the conditions of n rounds lies outside of their range in two of n + 1 cases, without anything
-        having changed. So the range is widened, on the logarithmic scale, by twice the mean distance of neighbours,
-        and by 5 % at least.
-        """
-        ranges = []
-        for probes in zip(*(r["probes_bps"] for r in self.training(bytes)), strict=True):
-            low, high = math.log(min(probes)), math.log(max(probes))
-            margin = max(math.log(1.05), 2 * (high - low) / max(1, len(probes) - 1))
-            ranges.append((math.exp(low - margin), math.exp(high + margin)))
-        return ranges
+        training = [r.features() for r in self.counted(bytes)[-NEWEST_ROUNDS:]]
+        return PathChoice(self.names, min_rounds=MINIMUM_ROUNDS).fit(training)
 
     def save(self, file: Path) -> None:
-        """Writes everything, whole or not at all; makes the directory."""
-        header = {
-            "schema": SCHEMA,
-            "world": self.world,
-            "target": self.target,
-            "paths": [vars(p) for p in self.paths],
-            "probe_bytes": self.probe_bytes,
-            "control": self.control,
-            "choices": self.choices,
-        }
-        members = {
-            "model.json": json.dumps(header, indent=1).encode(),
-            "rounds.jsonl": "".join(json.dumps(r, allow_nan=False) + "\n" for r in self.rounds).encode(),
-            **{f"predictor-{size}.model": data for size, data in sorted(self.predictors.items())},
-        }
+        """Writes it, whole or not at all; makes the directory."""
+        header = {**vars(self), "paths": [vars(path) for path in self.paths]}
+        del header["rounds"]
+        rounds = ",\n".join(json.dumps(r.document(), allow_nan=False) for r in self.rounds)
+        text = f'{json.dumps({"schema": SCHEMA, **header})[:-1]}, "rounds": [\n{rounds}\n]}}\n'.encode()
+        if len(text) > LARGEST_BYTES:
+            raise PathcastError("model-file", f"the model `{file}` is full: {len(self.rounds)} rounds", OTHER_FILE)
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            write(file, seal(members, "learnt"))
+            _write(file, text)
         except OSError as error:
             raise PathcastError(
                 "model-file",
@@ -151,30 +127,81 @@ class Learnt:
             ) from None
 
     @classmethod
-    def load(cls, file: Path) -> Learnt:
-        """Reads what `save` wrote. Raises ModelFileError. Predictors are looked at when they are asked for."""
-        members = unseal(file, read(file), "learnt")
+    def load(cls, file: Path) -> Model:
+        """Reads what `save` wrote. Raises ModelFileError."""
+        data = _bytes(file)
+        if data.startswith(b"PK"):
+            raise ModelFileError(file, "is of an older pathcast, which stored predictors", LEARN_AGAIN)
         try:
-            header = json.loads(members.pop("model.json"))
-            schema = header.pop("schema")
-        except (KeyError, ValueError, TypeError, AttributeError) as error:
-            raise ModelFileError(file, f"has no readable model.json ({error!r})", LEARN_AGAIN) from None
+            document = json.loads(data, parse_constant=_no_number)
+            schema = document["schema"]
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise ModelFileError(file, f"is no pathcast model, or is cut off ({error!r:.80})", LEARN_AGAIN) from None
         if schema != SCHEMA:
-            raise ModelFileError(
-                file,
-                f"has schema {schema!r}, this version reads {SCHEMA!r}",
-                f"use the version that wrote it, or {LEARN_AGAIN}",
-            )
+            problem = f"has schema {schema!r:.80}, this version reads {SCHEMA!r}"
+            raise ModelFileError(file, problem, f"use the version that wrote it, or {LEARN_AGAIN}")
         try:
-            paths = tuple(Pair(**p) for p in header.pop("paths"))
-            choices = tuple(tuple(c) for c in header.pop("choices"))
-            rounds = [json.loads(line) for line in members.pop("rounds.jsonl").splitlines()]
-            predictors = {int(re.fullmatch(r"predictor-(\d+)\.model", n)[1]): data for n, data in members.items()}
-            found = cls(paths=paths, choices=choices, rounds=rounds, predictors=predictors, **header)
-            found.sizes()
-        except (KeyError, ValueError, TypeError, AttributeError) as error:
-            raise ModelFileError(file, f"lacks a part that the schema asks for ({error!r})", LEARN_AGAIN) from None
+            found = codec.read(cls, document)
+            found._check()
+        except (ValueError, RecursionError) as error:
+            raise ModelFileError(file, f"holds what no model does: {error}", LEARN_AGAIN) from None
         return found
+
+    def _check(self) -> None:
+        """Raises ValueError where parts do not fit each other; a round that counts is checked by `as_round`."""
+        from pathcast.predict.features import as_round
+
+        texts = [text for path in self.paths for text in vars(path).values()]
+        if not all(text.isprintable() for text in (self.world, self.target, self.control or "", *texts)):
+            raise ValueError("a name that cannot be printed")
+        if any(set(choice) - set(self.names) for choice in self.choices):
+            raise ValueError(f"a choice of paths other than {', '.join(self.names)}")
+        names, sizes = self.names, [self.probe_bytes, *(r.bytes for r in self.rounds)]
+        if not names or len(set(names)) < len(names) or min(sizes) < 1:
+            raise ValueError("no paths, two of one name, or a size below 1 B")
+        for number, of in enumerate(self.rounds):
+            if of.left_out is not None:
+                continue
+            where = f"round {number}"
+            checked = as_round(of.features(), where)
+            if len(checked.probes_bps) != len(names) or checked.tcp_bps is None:
+                raise ValueError(f"{where} is not of the paths {', '.join(names)}")
+            if len(names) > 1 and checked.actual_bps is None:
+                raise ValueError(f"{where} has no transfer over all paths")
+            if any(set(choice) - set(names) or len(set(choice)) < len(choice) for choice in checked.subset_bps):
+                raise ValueError(f"{where} has a choice of other paths")
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no number")
+
+
+def _bytes(file: Path) -> bytes:
+    try:
+        with file.open("rb") as opened:
+            data = opened.read(LARGEST_BYTES + 1)
+    except FileNotFoundError:
+        raise ModelFileError(file, "there is no such file", "make one with `pathcast learn`") from None
+    except OSError as error:
+        problem = f"cannot be read ({error.strerror})"
+        raise ModelFileError(file, problem, "check the path and its permissions") from None
+    if len(data) > LARGEST_BYTES:
+        raise ModelFileError(file, f"is larger than {LARGEST_BYTES} bytes, no model is", "check the path")
+    return data
+
+
+def _write(file: Path, data: bytes) -> None:
+    """Beside the target, then renamed over it: whoever reads sees the old file or the new one."""
+    handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as opened:
+            opened.write(data)
+            opened.flush()
+            os.fsync(opened.fileno())
+        os.replace(name, file)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
 
 
 def written(bytes: int) -> str:
@@ -185,12 +212,7 @@ def written(bytes: int) -> str:
     return f"{bytes}B"
 
 
-def features(round: dict[str, Any]) -> dict[str, Any]:
-    """What predictors take of a stored round."""
-    return {key: round.get(key) for key in _FEATURES}
-
-
-def present(model: Learnt, world: Any, only: Sequence[str] | None = None) -> tuple[dict[str, str], list[str]]:
+def present(model: Model, world: World, only: Sequence[str] | None = None) -> tuple[dict[str, str], list[str]]:
     """What the paths of a model are called now, by their address pairs, and notes about what has changed.
 
     Names of paths go by their order, which a new default route may change; the address pair is what a path is known by.

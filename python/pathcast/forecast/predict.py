@@ -10,7 +10,7 @@ from typing import Any
 
 from pathcast.errors import Exit, PathcastError, usage
 from pathcast.forecast.learn import OpenWorld, of, of_control
-from pathcast.forecast.model import MINIMUM_ROUNDS, Learnt, present, written
+from pathcast.forecast.model import MINIMUM_ROUNDS, NEWEST_ROUNDS, Model, present, written
 from pathcast.forecast.rounds import probe
 
 # a transfer of another size than learnt has another share of slow start: further away than this is a guess
@@ -32,12 +32,11 @@ def predict(
     emulator was late. Raises PathcastError (exit 2) when the model is of something else, has too few rounds, or no
     size near `bytes`.
     """
-    model = Learnt.load(file)
+    model = Model.load(file)
     of(model, file, world_name, target)
     of_control(model, file, control)
     size = learnt_size(model, bytes)
-    choice, warnings = model.fit(size)
-    ranges = dict(zip(model.names, model.trained_on(size), strict=True))
+    choice = model.fit(size)
 
     with open() as open_world, open_world() as world:
         world.fresh(len(model.rounds))  # where draws are repeatable: not those that were learnt
@@ -45,23 +44,32 @@ def predict(
         wanted = [p for p in model.paths if p.name in names]
         probes, fault = probe(world, [names[p.name] for p in wanted], model.probe_bytes, model.control)
     found = {p.name: sent.throughput_bps for p, sent in zip(wanted, probes, strict=True)}
+    ranges = {name: choice.range_bps(name) for name in found}
     if fault:
         notes.append(f"the probes are not to be trusted: {fault}")
     if size != bytes:
         notes.append(f"learnt with transfers of {written(size)}, asked for is {written(bytes)}: taken to be as fast")
-    outside = [name for name, bps in found.items() if not ranges[name][0] <= bps <= ranges[name][1]]
-    for name in outside:
-        low, high = ranges[name]
-        notes.append(
-            f"the probe of {names[name]}, {found[name] / 1e6:.3g} Mbit/s, lies outside of what was trained on, "
-            f"{low / 1e6:.3g} to {high / 1e6:.3g} Mbit/s"
-        )
-    options = _options(choice, found, names, outside, bytes)
-    if not options:
-        raise usage(f"the model has no choice among {','.join(found)}", "learn more rounds")
+    for name, (low, high) in ranges.items():
+        if not low <= found[name] <= high:
+            notes.append(
+                f"the probe of {names[name]}, {found[name] / 1e6:.3g} Mbit/s, lies outside of what was trained on, "
+                f"{low / 1e6:.3g} to {high / 1e6:.3g} Mbit/s"
+            )
+    options = [
+        {
+            "paths": [names[name] for name in option["paths"]],
+            "predicted_bps": option["predicted_bps"],
+            "duration_s": 8 * bytes / option["predicted_bps"],
+            "rmse_bps": option["rmse_bps"],
+            "within_training_range": option["within_training_range"],
+        }
+        for option in choice.predict(found)
+    ]
     trusted = [o for o in options if o["within_training_range"] and not fault]
     if trusted and trusted[0] is not options[0]:
         notes.append(f"{'+'.join(options[0]['paths'])} is not chosen: its probes lie outside of what was trained on")
+    rounds = len(model.counted(size))
+    old = f"fitted on the newest {NEWEST_ROUNDS} of {rounds} rounds"
     return {
         "world": model.world,
         "target": target,
@@ -73,11 +81,11 @@ def predict(
         "probe_bytes": sum(sent.bytes for sent in probes),
         "model": {
             "file": str(file),
-            "rounds": len(model.training(size)),
+            "rounds": rounds,
             "size_bytes": size,
             "control": model.control,
             "training_range_bps": [list(ranges[p.name]) for p in wanted],
-            "warnings": warnings,
+            "warnings": [old] if rounds > NEWEST_ROUNDS else [],
         },
         "notes": notes,
     }
@@ -95,7 +103,7 @@ def untrustworthy(document: dict[str, Any]) -> PathcastError | None:
     )
 
 
-def learnt_size(model: Learnt, bytes: int) -> int:
+def learnt_size(model: Model, bytes: int) -> int:
     """The learnt size nearest to `bytes`, by ratio, within a factor of 2. Raises PathcastError (exit 2)."""
     sizes = model.sizes()
     ready = [size for size, rounds in sizes.items() if rounds >= MINIMUM_ROUNDS]
@@ -110,25 +118,3 @@ def learnt_size(model: Learnt, bytes: int) -> int:
         f"{MINIMUM_ROUNDS} rounds are needed",
         f"learn it: `pathcast learn` with --size {written(bytes)}",
     )
-
-
-def _options(
-    choice: Any, probes: dict[str, float], names: dict[str, str], outside: list[str], bytes: int
-) -> list[dict[str, Any]]:
-    """Every choice among the probed paths, best first, by the names of now."""
-    from pathcast.predict import rank
-
-    found = []
-    for paths, predictor in choice.predictors_.items():
-        if set(paths) <= set(probes):
-            bps = float(predictor.predict([[probes[name] for name in paths]])[0])
-            found.append(
-                {
-                    "paths": [names[name] for name in paths],
-                    "predicted_bps": bps,
-                    "duration_s": 8 * bytes / bps,
-                    "rmse_bps": float(predictor.best_rmse_bps_),
-                    "within_training_range": not set(paths) & set(outside),
-                }
-            )
-    return rank(found) if found else []

@@ -1,29 +1,33 @@
 """One round: a TCP probe on every path, a small MPTCP probe, the transfer over all paths, a transfer on each path.
 
-The method is that of Hamazaki, Abe, Kato, section 6.1; transfers on single paths and on further choices are ours. The
-paths of a real host may share a bottleneck, so that nothing is sent at the same time.
+The method is that of Hamazaki, Abe, Kato, section 6.1; transfers on single paths and on further choices are ours.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 from pathcast.errors import Exit, PathcastError
-from pathcast.worlds.results import Transfer, Verdict
-from pathcast.worlds.turns import turn_of
+from pathcast.worlds.results import Transfer
+from pathcast.worlds.world import Progress, World
 
-ATTEMPTS = 3
+# more than one round in so many left out: what is left is not to be trusted
+LEFT_OUT_LIMIT = 0.1
+# a path that carries less than this share of the bytes does not take part
+MINIMUM_SHARE = 0.02
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a round measures. Paths and choices by the model's names; `control` None is the kernel's default.
+    """What a round measures. `control` None is the kernel's default.
 
-    about: what the round is stored with beside its measurements, such as the `--set`s of an emulated network.
+    alone: whether `bytes` go over each path alone too. at_once: whether transfers on single paths go at the same time:
+    only where the paths share nothing. A simulated world has them in turn, since threads come in any order.
     """
 
     paths: tuple[str, ...]
@@ -31,129 +35,179 @@ class Task:
     probe_bytes: int
     control: str | None = None
     choices: tuple[tuple[str, ...], ...] = ()
-    about: Mapping[str, Any] | None = None
+    set: dict[str, str] | None = None
+    alone: bool = True
+    at_once: bool = False
 
     @property
     def sent_bytes(self) -> int:
         """Application bytes of one round, probes included."""
-        alone, n = len(self.paths) == 1, len(self.paths)
-        return self.probe_bytes * (1 if alone else 2 * n) + self.bytes * (1 if alone else n + 1 + len(self.choices))
+        n = len(self.paths)
+        if n == 1:
+            return self.probe_bytes + self.bytes * self.alone
+        return self.probe_bytes * 2 * n + self.bytes * (n * self.alone + 1 + len(self.choices))
+
+    def round(self) -> Round:
+        """A round of it before anything is measured."""
+        return Round(round(time.time(), 3), self.bytes, self.probe_bytes, self.control, set=self.set)
 
 
-# what is told of a round's progress: application bytes acknowledged in it so far
-Heard = Callable[[int], None]
+@dataclass(frozen=True)
+class Subset:
+    """An MPTCP transfer over some of the paths [bit/s]."""
+
+    paths: tuple[str, ...]
+    actual_bps: float
 
 
-def measure(world: Any, names: Mapping[str, str], task: Task, heard: Heard = lambda _: None) -> dict[str, Any]:
-    """One round as it is stored, throughputs in bit/s; `left_out` is the reason why it does not count, or None.
+@dataclass
+class Round:
+    """A round as it is stored; docs/learn-and-predict.md tells its keys.
 
-    In a world that judges its own time keeping, a late round is measured again, up to twice. names: what the task's
-    paths are called in this world. A failed transfer (exit 1) leaves the round out, any other error is raised.
+    Throughputs are in bit/s, None where not measured. set: of a network from a file, what was set over it.
     """
-    judges, sent = _judges(world), 0
-    for attempt in range(1, (ATTEMPTS if judges else 1) + 1):
-        with turn_of(world, alone=attempt > 1) if judges else nullcontext():
-            round = _attempt(world, names, task, heard)
-        sent += round["sent_bytes"]
-        round |= {"attempts": attempt, "sent_bytes": sent}
-        if round["left_out"] is None:
-            break
+
+    at_unix_s: float
+    bytes: int
+    probe_bytes: int
+    control: str | None
+    probes_bps: list[float] | None = None
+    mptcp_probe_bps: float | None = None
+    actual_bps: float | None = None
+    tcp_bps: list[float] | None = None
+    subset_bps: list[Subset] | None = None
+    subflow_bytes: list[int] | None = None
+    notes: list[str] = field(default_factory=list)
+    fallback: str | None = None
+    emulator: dict[str, float | bool] | None = None
+    attempts: int = 1
+    sent_bytes: int = 0
+    left_out: str | None = None
+    error: str | None = None
+    set: dict[str, str] | None = None
+
+    def document(self) -> dict[str, Any]:
+        """For JSON."""
+        return {name: value for name, value in asdict(self).items() if name != "set" or value is not None}
+
+    def features(self) -> dict[str, Any]:
+        """What predictors take of it."""
+        names = ("probes_bps", "mptcp_probe_bps", "actual_bps", "tcp_bps")
+        subsets = {one.paths: one.actual_bps for one in self.subset_bps or ()}
+        return {**{name: getattr(self, name) for name in names}, "subset_bps": subsets}
+
+
+def send(
+    world: World, paths: Sequence[str], bytes: int, control: str | None = None, progress: Progress | None = None
+) -> Transfer:
+    """Plain TCP over one path, Multipath TCP over several, the first subflow over the first of them."""
+    if len(paths) == 1:
+        return world.tcp_probe(paths[0], bytes, control, progress=progress)
+    return world.transfer(paths, bytes, control, progress=progress)
+
+
+def send_each(
+    world: World,
+    paths: Sequence[str],
+    bytes: int,
+    control: str | None = None,
+    progress: Progress | None = None,
+    at_once: bool = False,
+) -> Iterator[Transfer]:
+    """A TCP transfer over each path; `at_once` as in `Task`."""
+    calls = [partial(send, world, (path,), bytes, control, progress) for path in paths]
+    if at_once and world.real_time:
+        with ThreadPoolExecutor(len(calls)) as pool:
+            yield from [future.result() for future in [pool.submit(call) for call in calls]]
+    else:
+        yield from (call() for call in calls)
+
+
+def carry_out(
+    world: World,
+    task: Task,
+    round: Round,
+    names: Mapping[str, str] | None = None,
+    progress: Progress = lambda _: None,
+    before: Callable[[], None] = lambda: None,
+) -> None:
+    """Measures one attempt of a round into `round`; its `left_out` says why it does not count.
+
+    names: what the task's paths are called in this world. progress: called with the bytes acknowledged in the round.
+    before: called when the probes are there, before the transfer that they are to predict. What a transfer raises is
+    raised.
+    """
+    paths = task.paths if names is None else [names[path] for path in task.paths]
+
+    def noted(sent: Transfer) -> float:
+        round.sent_bytes += sent.bytes
+        progress(round.sent_bytes)
+        round.control = sent.control
+        round.notes += [note for note in sent.notes if note not in round.notes]
+        if len(sent.paths) > 1:
+            round.fallback = round.fallback or sent.fallback
+        return sent.throughput_bps
+
+    def meanwhile(acked: int) -> None:
+        progress(round.sent_bytes + acked)
+
+    def each(bytes: int) -> list[float]:
+        return [noted(sent) for sent in send_each(world, paths, bytes, task.control, meanwhile, task.at_once)]
+
+    def over(paths: Sequence[str], bytes: int) -> Transfer:
+        return send(world, paths, bytes, task.control, meanwhile)
+
+    with world.judged() as verdict:
+        round.probes_bps = each(task.probe_bytes)
+        if len(paths) > 1:
+            round.mptcp_probe_bps = noted(over(paths, task.probe_bytes * len(paths)))
+            before()
+            whole = over(paths, task.bytes)
+            round.actual_bps = noted(whole)
+            round.subflow_bytes = whole.bytes_by_path(paths)
+        if task.alone:
+            round.tcp_bps = each(task.bytes)
+        choices = ((choice, choice if names is None else [names[path] for path in choice]) for choice in task.choices)
+        round.subset_bps = [Subset(choice, noted(over(paths, task.bytes))) for choice, paths in choices]
+    round.emulator = verdict.document()
+    round.left_out = verdict.fault or (round.fallback and f"Multipath TCP fell back to TCP: {round.fallback}")
+
+
+def measure(world: World, names: Mapping[str, str], task: Task, progress: Progress = lambda _: None) -> Round:
+    """A round; in an emulated network one that does not count is measured again, up to twice.
+
+    A failed transfer (exit 1) leaves the round out, any other error is raised.
+    """
+    sent_bytes = 0
+
+    def attempt() -> Round:
+        nonlocal sent_bytes
+        round = task.round()
+        try:
+            carry_out(world, task, round, names, progress)
+        except PathcastError as error:
+            if error.exit != Exit.RUNTIME:
+                raise
+            round.left_out, round.error = error.message, error.code
+        sent_bytes += round.sent_bytes
+        return round
+
+    round, round.attempts = world.again(attempt, lambda round: round.left_out is None)
+    round.sent_bytes = sent_bytes
     return round
 
 
-def probe(world: Any, paths: Sequence[str], bytes: int, control: str | None) -> tuple[list[Transfer], str | None]:
-    """A TCP probe on each path, by the names of now, and what was wrong with them; repeated as a round is."""
-    if not _judges(world):
-        return [world.tcp_probe(path, bytes, control) for path in paths], None
-    for attempt in range(1, ATTEMPTS + 1):
-        with turn_of(world, alone=attempt > 1), world.judged() as verdict:
-            found = [world.tcp_probe(path, bytes, control) for path in paths]
-        if verdict.valid:
-            return found, None
-    return found, _late(verdict)
+def probe(world: World, paths: Sequence[str], bytes: int, control: str | None) -> tuple[list[Transfer], str | None]:
+    """A TCP probe on each path, one after the other, and what is wrong with them; repeated as a round is."""
+
+    def attempt() -> tuple[list[Transfer], str | None]:
+        with world.judged() as verdict:
+            found = list(send_each(world, paths, bytes, control))
+        return found, verdict.fault
+
+    return world.again(attempt, lambda found: found[1] is None)[0]
 
 
-def empty(task: Task) -> dict[str, Any]:
-    """A round before anything is measured."""
-    return {
-        "at_unix_s": round(time.time(), 3),
-        "bytes": task.bytes,
-        "probe_bytes": task.probe_bytes,
-        "control": task.control,
-        "probes_bps": None,
-        "mptcp_probe_bps": None,
-        "actual_bps": None,
-        "tcp_bps": None,
-        "subset_bps": None,
-        "subflow_bytes": None,
-        "notes": [],
-        "emulator": None,
-        "attempts": 1,
-        "sent_bytes": 0,
-        "left_out": None,
-        "error": None,
-        **(task.about or {}),
-    }
-
-
-def _attempt(world: Any, names: Mapping[str, str], task: Task, heard: Heard) -> dict[str, Any]:
-    result = empty(task)
-    faults: list[str] = []
-    try:
-        with world.judged() if _judges(world) else nullcontext() as verdict:
-            _transfers(world, names, task, result, faults, heard)
-    except PathcastError as error:
-        if error.exit != Exit.RUNTIME:
-            raise
-        return {**result, "left_out": error.message, "error": error.code}
-    if verdict is not None:
-        result["emulator"] = {**verdict.release_error, "realtime": verdict.realtime}
-        if not verdict.valid:
-            faults.append(_late(verdict))
-    result["left_out"] = faults[0] if faults else None
-    return result
-
-
-def _judges(world: Any) -> bool:
-    """Whether it may be late and says so: an emulated network. A simulated one never is, a real one cannot tell."""
-    return world.real_time and hasattr(world, "judged")
-
-
-def _late(verdict: Verdict) -> str:
-    late, lost = verdict.release_error.get("p99_s", 0.0), verdict.dropped_unmodelled
-    return f"the emulator was late (p99 {late * 1e3:.2f} ms) or lost {lost} packets"
-
-
-def _transfers(
-    world: Any, names: Mapping[str, str], task: Task, result: dict[str, Any], faults: list[str], heard: Heard
-) -> None:
-    paths = [names[p] for p in task.paths]
-    notes: dict[str, None] = {}
-
-    def send(over: list[str], bytes: int, multipath: bool = True) -> Any:
-        def progress(acked: int) -> None:
-            heard(result["sent_bytes"] + acked)
-
-        if multipath:
-            report = world.transfer(over, bytes, task.control, progress=progress)
-        else:
-            report = world.tcp_probe(over[0], bytes, task.control, progress=progress)
-        result["sent_bytes"] += bytes
-        heard(result["sent_bytes"])
-        result["control"] = report.control
-        notes.update(dict.fromkeys(report.notes))
-        if report.fallback and multipath:
-            faults.append(f"Multipath TCP fell back to TCP: {report.fallback}")
-        return report
-
-    result["probes_bps"] = [send([p], task.probe_bytes, multipath=False).throughput_bps for p in paths]
-    if len(paths) > 1:
-        result["mptcp_probe_bps"] = send(paths, task.probe_bytes * len(paths)).throughput_bps
-        whole = send(paths, task.bytes)
-        result["actual_bps"] = whole.throughput_bps
-        result["subflow_bytes"] = whole.bytes_by_path(paths)
-    result["tcp_bps"] = [send([p], task.bytes, multipath=False).throughput_bps for p in paths]
-    result["subset_bps"] = [
-        {"paths": list(c), "actual_bps": send([names[p] for p in c], task.bytes).throughput_bps} for c in task.choices
-    ]
-    result["notes"] = list(notes)
+def too_many(left_out: int, rounds: int) -> bool:
+    """Whether so many rounds were left out that the others are not to be trusted."""
+    return left_out > LEFT_OUT_LIMIT * rounds

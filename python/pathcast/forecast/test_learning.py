@@ -5,14 +5,20 @@ from __future__ import annotations
 import pytest
 
 from pathcast.errors import Exit, PathcastError
-from pathcast.forecast.learn import untrustworthy
-from pathcast.forecast.model import Learnt
+from pathcast.forecast.model import Model
 from pathcast.forecast.testing import PATHS, SIZE, Emulated, Quiet, World, foretell, go, refused
 from pathcast.worlds.results import Path
 
+# of a stored round; `set` is of networks from files
+KEYS = {
+    *("at_unix_s", "bytes", "probe_bytes", "control", "probes_bps", "mptcp_probe_bps", "actual_bps", "tcp_bps"),
+    *("subset_bps", "subflow_bytes", "notes", "fallback", "emulator", "attempts", "sent_bytes", "left_out", "error"),
+}
+
 
 def test_the_document_of_a_run(learnt):
-    file, world, document = learnt
+    file, world, done = learnt
+    document = done.document()
     model = document["model"]
     assert model["file"] == str(file)
     assert model["paths"][1] == {"name": "path2", "local": "10.0.2.2", "remote": "10.0.2.1"}
@@ -25,29 +31,28 @@ def test_the_document_of_a_run(learnt):
     assert document["warnings"] == []
     assert document["sent_bytes"] == sum(n for _, n in world.sent)
     assert world.sessions == 25  # one to see the paths, one a round
-    assert untrustworthy(document["rounds"], 24, document["kept"]) is None
+    assert done.untrustworthy() is None
+    assert set(document["rounds"][0]) == KEYS
 
 
 def test_too_few_rounds_are_stored_and_go_on_later(file):
-    document = go(file, World(seed=1), rounds=3)
+    document = go(file, World(seed=1), rounds=3).document()
     [size] = document["model"]["sizes"]
     assert (size["rounds"], size["needed"], size["choices"]) == (3, 5, [])
-    first = Learnt.load(file)
-    assert first.predictors == {}
-    document = go(file, World(seed=2), rounds=5)
+    first = Model.load(file)
+    document = go(file, World(seed=2), rounds=5).document()
     assert document["model"]["sizes"][0]["needed"] == 0
-    second = Learnt.load(file)
+    second = Model.load(file)
     assert second.rounds[:3] == first.rounds
     assert len(second.rounds) == 8
-    assert set(second.predictors) == {SIZE}
 
 
 def test_every_round_is_stored_as_soon_as_it_is_measured(file):
     stored = []
 
     class Looks(Quiet):
-        def round(self, number, document):
-            stored.append((number, len(Learnt.load(file).rounds)))
+        def round(self, number, round):
+            stored.append((number, len(Model.load(file).rounds)))
 
     go(file, World(), rounds=3, listener=Looks())
     assert stored == [(1, 1), (2, 2), (3, 3)]
@@ -61,15 +66,15 @@ def test_an_interruption_loses_nothing_that_was_measured(file, at):
     kept = (at - 1) // 6
     if kept:
         assert f"{kept} round{'s are' if kept > 1 else ' is'} kept in {file}" in error.message
-        assert len(Learnt.load(file).rounds) == kept
+        assert len(Model.load(file).rounds) == kept
     else:
         assert "no round is kept" in error.message
         assert not file.exists()
-    assert go(file, World(seed=2), rounds=8)["model"]["rounds"] == kept + 8
+    assert len(go(file, World(seed=2), rounds=8).model.rounds) == kept + 8
 
 
 def test_an_interruption_between_measuring_and_storing_loses_nothing(file, monkeypatch):
-    save, calls = Learnt.save, []
+    save, calls = Model.save, []
 
     def interrupted_once(self, path):
         calls.append(path)
@@ -77,28 +82,28 @@ def test_an_interruption_between_measuring_and_storing_loses_nothing(file, monke
             raise KeyboardInterrupt
         save(self, path)
 
-    monkeypatch.setattr(Learnt, "save", interrupted_once)
+    monkeypatch.setattr(Model, "save", interrupted_once)
     refused(lambda: go(file, World()), "2 rounds are kept", Exit.INTERRUPTED)
-    assert len(Learnt.load(file).rounds) == 2
+    assert len(Model.load(file).rounds) == 2
 
 
 def test_one_failed_round_of_ten_is_left_out_and_counted(file):
     world = World()
     world.fail = {7: PathcastError("broken", "the transfer broke")}
-    document = go(file, world, rounds=10)
-    assert document["counted"] == {"measured": 9, "left_out": 1, "repeated": 0}
-    assert untrustworthy(document["rounds"], 10, document["kept"]) is None
-    model = Learnt.load(file)
-    assert [r["left_out"] for r in model.rounds[:3]] == [None, "the transfer broke", None]
+    done = go(file, world, rounds=10)
+    assert done.document()["counted"] == {"measured": 9, "left_out": 1, "repeated": 0}
+    assert done.untrustworthy() is None
+    model = Model.load(file)
+    assert [r.left_out for r in model.rounds[:3]] == [None, "the transfer broke", None]
     assert model.sizes() == {SIZE: 9}
 
 
 def test_two_of_ten_end_with_an_error_after_the_result(file):
     world = World()
     world.fallback = 3  # the probe and the transfer of one round, the probe of the next
-    document = go(file, world, rounds=10)
-    assert document["counted"]["left_out"] == 2
-    error = untrustworthy(document["rounds"], 10, document["kept"])
+    done = go(file, world, rounds=10)
+    assert done.document()["counted"]["left_out"] == 2
+    error = done.untrustworthy()
     assert (error.code, error.exit) == ("untrustworthy", Exit.UNTRUSTWORTHY)
     assert "fell back to TCP" in error.message
     assert f"10 rounds are kept in {file}" in error.message
@@ -119,13 +124,13 @@ def test_an_error_that_is_no_failure_of_a_transfer_ends_the_run_and_keeps_the_ro
     world = World()
     world.fail = {8: PathcastError("missing", "no MPTCP", "a kernel", Exit.MISSING)}
     refused(lambda: go(file, world), "no MPTCP; 1 round is kept", Exit.MISSING)
-    assert len(Learnt.load(file).rounds) == 1
+    assert len(Model.load(file).rounds) == 1
 
 
 def test_several_sizes_in_one_model(file):
     world = World()
     go(file, world)
-    document = go(file, world, bytes=2 * SIZE, rounds=3)
+    document = go(file, world, bytes=2 * SIZE, rounds=3).document()
     assert [(s["bytes"], s["rounds"], s["needed"]) for s in document["model"]["sizes"]] == [
         (SIZE, 8, 0),
         (2 * SIZE, 3, 5),
@@ -137,7 +142,7 @@ def test_further_choices_stay_with_the_model(file):
     world = World(paths=three)
     go(file, world, rounds=1, choices=(("path1", "path3"),))
     go(file, world, rounds=8)
-    assert Learnt.load(file).choices == (("path1", "path3"),)
+    assert Model.load(file).choices == (("path1", "path3"),)
     paths = [o["paths"] for o in foretell(file, world)["options"]]
     assert sorted(paths) == sorted([["path1"], ["path2"], ["path3"], ["path1", "path3"], ["path1", "path2", "path3"]])
     paths = [o["paths"] for o in foretell(file, world, only=("path1", "path3"))["options"]]
@@ -147,14 +152,12 @@ def test_further_choices_stay_with_the_model(file):
 def test_a_path_that_carries_nothing_is_said(file):
     world = World()
     world.idle = True
-    assert "path2 carried next to nothing in 8 of 8 transfers over all paths" in go(file, world)["warnings"]
+    assert "path2 carried next to nothing in 8 of 8 transfers over all paths" in go(file, world).document()["warnings"]
 
 
 def test_a_pause_is_between_rounds(file, monkeypatch):
-    from pathcast.forecast import learn as module
-
     slept = []
-    monkeypatch.setattr(module.time, "sleep", slept.append)
+    monkeypatch.setattr("time.sleep", slept.append)
     go(file, World(), rounds=3, pause_s=5.0)
     assert slept == [5.0, 5.0]
 
@@ -207,7 +210,7 @@ def test_another_topology(file):
 
 def test_only_one_learns_at_a_time(file):
     class Second(Quiet):
-        def round(self, number, document):
+        def round(self, number, round):
             refused(lambda: go(file, World()), "another `pathcast learn`", Exit.RUNTIME)
 
     go(file, World(), rounds=1, listener=Second())

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 import pytest
 
 from pathcast.errors import Exit
-from pathcast.forecast.model import Learnt, present, written
+from pathcast.forecast.model import Model, present, written
 from pathcast.forecast.predict import untrustworthy as outcome
 from pathcast.forecast.testing import PATHS, SIZE, Emulated, World, foretell, go, refused
 from pathcast.worlds.results import Path
@@ -56,11 +56,10 @@ def test_predicting_does_not_write(learnt):
     assert file.read_bytes() == before
 
 
-def test_a_model_that_was_interrupted_before_it_was_fitted_is_fitted_by_predict(file):
+def test_what_was_measured_before_an_interruption_predicts(file):
     world = World()
     world.fail = {6 * 9 + 1: KeyboardInterrupt()}
     refused(lambda: go(file, world, rounds=20), "9 rounds are kept", Exit.INTERRUPTED)
-    assert Learnt.load(file).predictors == {}
     assert foretell(file, world)["model"]["rounds"] == 9
 
 
@@ -119,15 +118,17 @@ def test_late_probes_are_sent_again_and_then_not_trusted(file):
     document = foretell(file, world, target="small")
     assert document["chosen"] is None
     assert len(world.sent) == sent + 10
-    assert "the probes are not to be trusted: the emulator was late (p99 2.00 ms)" in document["notes"][0]
+    assert "the probes are not to be trusted: the emulator was late: p99 2.00 ms, 0 packets" in document["notes"][0]
     assert "the emulator was late" in outcome(document).message
 
 
 def test_the_range_is_widened_by_the_distance_of_neighbours(learnt):
     file, _, _ = learnt
-    model = Learnt.load(file)
-    for i, (low, high) in enumerate(model.trained_on(SIZE)):
-        probes = [r["probes_bps"][i] for r in model.rounds]
+    model = Model.load(file)
+    choice = model.fit(SIZE)
+    for i, path in enumerate(model.names):
+        low, high = choice.range_bps(path)
+        probes = [r.probes_bps[i] for r in model.rounds]
         assert 0.7 * min(probes) < low < 0.96 * min(probes)
         assert 1.04 * max(probes) < high < 1.4 * max(probes)
 
@@ -136,7 +137,7 @@ def test_paths_are_known_by_their_addresses_not_by_their_names(learnt):
     file, _, _ = learnt
     (one, two) = PATHS
     swapped = World(paths=(Path("path1", two.local, two.remote), Path("path2", one.local, one.remote)))
-    names, notes = present(Learnt.load(file), swapped)
+    names, notes = present(Model.load(file), swapped)
     assert names == {"path1": "path2", "path2": "path1"}
     assert notes == ["path1 of the model is called path2 now", "path2 of the model is called path1 now"]
     assert foretell(file, swapped, only=("path1",))["paths"] == [

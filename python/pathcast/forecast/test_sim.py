@@ -6,8 +6,8 @@ from contextlib import nullcontext
 
 import pytest
 
-from pathcast.forecast.learn import Wish, learn
-from pathcast.forecast.model import Learnt
+from pathcast.forecast.learn import LearnOptions, learn
+from pathcast.forecast.model import Model
 from pathcast.forecast.predict import predict
 from pathcast.forecast.testing import Quiet
 from pathcast.worlds.sim import Sim
@@ -23,14 +23,14 @@ def _own_run_directory(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("PATHCAST_RUN_DIR", str(tmp_path_factory.mktemp("run")))
 
 
-def go(file, more=CROSS, **wish):
+def go(file, more=CROSS, **options):
     with Sim(Topology.parse(TWO + more, ["link.wan1.rate=4Mbit"])) as world:
-        wish = Wish(bytes=SIZE, **wish)
-        return learn(file, "sim", "two", lambda: nullcontext(world), wish, Quiet()), world.now()
+        options = LearnOptions(bytes=SIZE, **options)
+        return learn(file, "sim", "two", lambda: nullcontext(world), options, Quiet()), world.now()
 
 
 def rounds(file):
-    return [{k: v for k, v in r.items() if k != "at_unix_s"} for r in Learnt.load(file).rounds]
+    return [{k: v for k, v in r.document().items() if k != "at_unix_s"} for r in Model.load(file).rounds]
 
 
 def test_rounds_are_repeatable_and_those_of_a_second_run_are_others(tmp_path):
@@ -55,7 +55,7 @@ def test_a_pause_is_of_simulated_time_and_changes_come_by_it(tmp_path):
 
 def test_learn_and_predict(tmp_path):
     file = tmp_path / "m.model"
-    document, _ = go(file, rounds=10)
+    document = go(file, rounds=10)[0].document()
     assert (document["world"], document["counted"]["left_out"]) == ("sim", 0)
     with Sim(Topology.parse(TWO + CROSS, ["link.wan1.rate=4Mbit"])) as world:
 

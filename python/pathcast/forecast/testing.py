@@ -8,8 +8,9 @@ from contextlib import contextmanager, nullcontext
 import pytest
 
 from pathcast.errors import Exit, PathcastError
-from pathcast.forecast.learn import Wish, learn
+from pathcast.forecast.learn import LearnOptions, learn
 from pathcast.forecast.predict import predict
+from pathcast.worlds.late import again
 from pathcast.worlds.results import Path, Transfer, Verdict
 from pathcast.worlds.test_results import report, subflow
 from pathcast.worlds.verbs import Verbs
@@ -75,6 +76,9 @@ class Emulated(World):
         super().__init__("emu", **more)
         self.late = []
 
+    def again(self, work, good=lambda _: True):
+        return again(work, good)
+
     @contextmanager
     def judged(self):
         verdict = Verdict()
@@ -89,16 +93,16 @@ class Quiet:
     def begin(self, task, rounds):
         self.task = task
 
-    def heard(self, bytes):
+    def progress(self, bytes):
         self.heard_bytes.append(bytes)
 
-    def round(self, number, document):
-        self.rounds.append((number, document["left_out"]))
+    def round(self, number, round):
+        self.rounds.append((number, round.left_out))
 
 
-def go(file, world, target="far", listener=None, **wish):
-    wish = {"bytes": SIZE, "rounds": 8, **wish}
-    return learn(file, world.world, target, world, Wish(**wish), listener or Quiet())
+def go(file, world, target="far", listener=None, **options):
+    options = LearnOptions(**{"bytes": SIZE, "rounds": 8, **options})
+    return learn(file, world.world, target, world, options, listener or Quiet())
 
 
 def foretell(file, world, bytes=SIZE, target="far", **more):

@@ -15,10 +15,13 @@ __all__ = ["code", "files", "imported", "worlds"]
 
 @functools.cache
 def worlds() -> str:
-    """The hash of the Python in which the worlds' verbs are written."""
+    """The hash of the Python in which the worlds' verbs, and what rounds send by them, are written."""
+    from pathcast import codec
     from pathcast import worlds as package
+    from pathcast.forecast import rounds
 
-    return files(path for path in Path(package.__file__).parent.glob("*.py") if not path.name.startswith("test_"))
+    own = (path for path in Path(package.__file__).parent.glob("*.py") if not path.name.startswith("test_"))
+    return files([*own, Path(codec.__file__), Path(rounds.__file__)])
 
 
 def imported(path: Path) -> set[Path]:

@@ -12,10 +12,7 @@ from typing import Any
 
 from pathcast.errors import PathcastError
 from pathcast.lab.experiment import Experiment
-from pathcast.worlds.turns import turn
-
-# in the emulator a sample whose packets were late is tried again
-TRIES = 3
+from pathcast.worlds.late import again
 
 
 @functools.lru_cache(maxsize=4)
@@ -35,7 +32,8 @@ def compute(directory: str, version: str, world: str, key: str, scenario: Any) -
         if experiment.code != version:
             raise PathcastError("code", "this worker has another version of pathcast or of the experiment")
         function = experiment.module("samples").sample
-        values, tries = _tried(function, scenario) if world == "emu" else (function(scenario, world), 1)
+        sample = functools.partial(function, scenario, world)
+        values, tries = again(sample) if world == "emu" else (sample(), 1)
         json.dumps(values, allow_nan=False)
     except Exception as failure:
         if not isinstance(failure, PathcastError):
@@ -44,19 +42,6 @@ def compute(directory: str, version: str, world: str, key: str, scenario: Any) -
             raise
         return key, {"error": failure.document()["error"], "values": None}
     return key, {"error": None, "values": values, **({"tries": tries} if tries > 1 else {})}
-
-
-def _tried(function: Any, scenario: Any) -> tuple[dict[str, Any], int]:
-    """In the emulator: with a turn on this machine, the second and third time alone on it."""
-    for attempt in range(1, TRIES):
-        try:
-            with turn(alone=attempt > 1):
-                return function(scenario, "emu"), attempt
-        except PathcastError as error:
-            if error.code != "late":
-                raise
-    with turn(alone=True):
-        return function(scenario, "emu"), TRIES
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pathcast.predict.cdf_matching import CdfMatching
     from pathcast.predict.choose import best, rank, regret
-    from pathcast.predict.errors import ModelFileError, PredictError, RoundError
+    from pathcast.predict.errors import RoundError
     from pathcast.predict.evaluate import (
         Errors,
         Placebo,
@@ -26,12 +26,11 @@ if TYPE_CHECKING:
     from pathcast.predict.features import Round, as_round, as_rounds, multi, single, target
     from pathcast.predict.path_choice import ChoiceQuality, PathChoice
     from pathcast.predict.probe_svr import MultiProbeSVR, SingleProbeSVR
-    from pathcast.predict.store import StoredModel, load, save, training_hash
 
 _HOME = {
     "cdf_matching": ["CdfMatching"],
     "choose": ["best", "rank", "regret"],
-    "errors": ["ModelFileError", "PredictError", "RoundError"],
+    "errors": ["RoundError"],
     "evaluate": [
         "Errors",
         "Placebo",
@@ -45,7 +44,6 @@ _HOME = {
     "features": ["Round", "as_round", "as_rounds", "multi", "single", "target"],
     "path_choice": ["ChoiceQuality", "PathChoice"],
     "probe_svr": ["MultiProbeSVR", "SingleProbeSVR"],
-    "store": ["StoredModel", "load", "save", "training_hash"],
 }
 _MODULE = {name: module for module, names in _HOME.items() for name in names}
 
@@ -53,20 +51,16 @@ __all__ = [
     "CdfMatching",
     "ChoiceQuality",
     "Errors",
-    "ModelFileError",
     "MultiProbeSVR",
     "PathChoice",
     "Placebo",
-    "PredictError",
     "Round",
     "RoundError",
     "SingleProbeSVR",
-    "StoredModel",
     "as_round",
     "as_rounds",
     "best",
     "fraction_within",
-    "load",
     "median_abs_rpe",
     "multi",
     "placebo",
@@ -74,11 +68,9 @@ __all__ = [
     "regret",
     "rmse",
     "rpe",
-    "save",
     "single",
     "summarise",
     "target",
-    "training_hash",
 ]
 
 

@@ -85,27 +85,39 @@ class PathChoice:
             )
         return self
 
-    def predict(self, probes_bps: Sequence[float]) -> list[dict[str, Any]]:
-        """Every choice, best first, from one probe per path in the order of `paths` [bit/s].
+    def predict(self, probes_bps: Sequence[float] | Mapping[str, float]) -> list[dict[str, Any]]:
+        """Every choice among the probed paths, best first; there may be none.
 
-        Each is `{"paths", "predicted_bps", "within_training_range"}`; the last is False where a probe is
-        outside of what the choice was trained on. Raises RoundError on bad probes.
+        probes_bps: one probe per path in the order of `paths`, or by the names of some of them [bit/s]. Each choice is
+        `{"paths", "predicted_bps", "rmse_bps", "within_training_range"}`: rmse_bps is the cross-validated error, the
+        last is False where a probe is outside of what the choice was trained on. Raises RoundError on bad probes.
         """
         if not hasattr(self, "predictors_"):
             raise RuntimeError("this PathChoice is not fitted yet; call fit with training rounds first")
-        item = as_round({"probes_bps": probes_bps}, "probe round")
-        self._checked([item])
+        names = tuple(probes_bps) if isinstance(probes_bps, Mapping) else self.paths
+        values = list(probes_bps.values()) if isinstance(probes_bps, Mapping) else probes_bps
+        item = as_round({"probes_bps": values}, "probe round")
+        if len(item.probes_bps) != len(names) or set(names) - set(self.paths):
+            raise RoundError(f"probes {probes_bps!r} for the paths {'+'.join(self.paths)}", "give one probe per path")
+        probes = dict(zip(names, item.probes_bps, strict=True))
         result = []
         for paths, predictor in self.predictors_.items():
-            X = np.array([[item.probes_bps[self.paths.index(name)] for name in paths]])
-            result.append(
-                {
-                    "paths": list(paths),
-                    "predicted_bps": float(predictor.predict(X)[0]),
-                    "within_training_range": bool(predictor.covers(X)[0]),
-                }
-            )
-        return rank(result)
+            if set(paths) <= set(probes):
+                X = np.array([[probes[name] for name in paths]])
+                result.append(
+                    {
+                        "paths": list(paths),
+                        "predicted_bps": float(predictor.predict(X)[0]),
+                        "rmse_bps": predictor.best_rmse_bps_,
+                        "within_training_range": bool(predictor.covers(X)[0]),
+                    }
+                )
+        return rank(result) if result else []
+
+    def range_bps(self, path: str) -> tuple[float, float]:
+        """The training range of the probes of a path [bit/s], as its own choice has it."""
+        low, high = self.predictors_[(path,)].range_bps_[:, 0]
+        return float(low), float(high)
 
     def evaluate(self, rounds: Iterable[Round | Mapping[str, Any]]) -> ChoiceQuality:
         """Choose for every round by its probes, and compare with what was measured in it.

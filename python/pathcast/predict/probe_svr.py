@@ -53,7 +53,7 @@ class _ProbeSVR(RegressorMixin, BaseEstimator):  # type: ignore[misc] # scikit-l
         )
         self.best_params_ = found.params
         self.best_rmse_bps_ = found.rmse_bps
-        self.range_bps_ = np.array([probes.min(axis=0), probes.max(axis=0)])
+        self.range_bps_ = _training_range(probes)
         self.model_ = machine(found.params).fit(self._forward(probes), self._forward(y))
         return self
 
@@ -67,7 +67,7 @@ class _ProbeSVR(RegressorMixin, BaseEstimator):  # type: ignore[misc] # scikit-l
         return floored
 
     def covers(self, X: Any) -> np.ndarray:
-        """Shape (n,), bool: whether every probe lies within the range of those trained on (bounds included).
+        """Shape (n,), bool: whether every probe lies within the training range, `range_bps_` (bounds included).
 
         Outside of it an RBF machine returns to its constant term: such a prediction is not to be trusted.
         """
@@ -111,7 +111,7 @@ class MultiProbeSVR(_ProbeSVR):
     model_: the fitted machine (standardised features and target, SVR).
     best_params_: its C, gamma, epsilon.
     best_rmse_bps_: its cross-validated RMSE [bit/s].
-    range_bps_: shape (2, columns), the least and the greatest probe trained on [bit/s].
+    range_bps_: shape (2, columns), the training range, a little wider than that of the probes trained on [bit/s].
     n_features_in_: the number of paths.
     """
 
@@ -177,6 +177,19 @@ def pick_column(X: np.ndarray, column: int) -> np.ndarray:
     if not 0 <= column < X.shape[1]:
         raise ValueError(f"column is {column}, but X has {X.shape[1]} columns")
     return X[:, [column]]
+
+
+def _training_range(probes: np.ndarray) -> np.ndarray:
+    """Of each column the probes [bit/s] between which a prediction is trusted, shape (2, columns).
+
+    Another draw from the conditions of n rounds lies outside of their range in two of n + 1 cases, without anything
+    having changed. So the range is widened, on the logarithmic scale, by twice the mean distance of neighbours, and by
+    5 % at least.
+    """
+    logs = np.log(np.maximum(probes, FLOOR_BPS))
+    low, high = logs.min(axis=0), logs.max(axis=0)
+    margin = np.maximum(np.log(1.05), 2 * (high - low) / max(1, len(probes) - 1))
+    return np.exp([low - margin, high + margin])
 
 
 def _refuse_negative(X: np.ndarray, whom: str) -> None:

@@ -5,17 +5,20 @@ from __future__ import annotations
 import re
 import secrets
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pathcast import daemon
 from pathcast.control.kernel import Controls
 from pathcast.worlds import flows_emu
 from pathcast.worlds.flows import FlowsResult, check_every, plans
+from pathcast.worlds.late import again
 from pathcast.worlds.results import Path, Verdict
 from pathcast.worlds.topology import Topology
+from pathcast.worlds.turns import turn
 from pathcast.worlds.verbs import Verbs
+from pathcast.worlds.world import T
 
 if TYPE_CHECKING:
     from pathcast import _native
@@ -133,6 +136,12 @@ class Emu(Verbs):
         verdict.release_error = {k: max((e[k] for e in errors), default=0.0) for k in ("p50_s", "p99_s", "max_s")}
         verdict.dropped_unmodelled = _unmodelled(after) - before
         verdict.realtime = all(g["realtime"] for g in after["groups"])
+
+    def turn(self, alone: bool = False) -> AbstractContextManager[None]:
+        return turn(alone, lambda: self.cancelled)
+
+    def again(self, work: Callable[[], T], good: Callable[[T], bool] = lambda _: True) -> tuple[T, int]:
+        return again(work, good, lambda: self.cancelled)
 
 
 def _stem(name: str) -> str:

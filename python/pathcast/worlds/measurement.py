@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from pathcast import codec
 from pathcast.errors import Exit, PathcastError, usage
 
 METHODS = ("ride", "replay", "pathtester", "pathtester-old", "slops")
@@ -76,29 +77,6 @@ class Direction:
     loss: float | None
     bytes: int
 
-    @classmethod
-    def read(cls, document: dict[str, Any]) -> Direction:
-        """From the machine's document."""
-
-        def rate(d: dict[str, Any]) -> Rate:
-            return Rate(d["value"], d["low"], d["high"], d.get("why"), d.get("discipline"))
-
-        delay, clock = document["delay_s"], document["delay_s"]["clock"]
-        return cls(
-            rate(document["capacity_bps"]),
-            rate(document["available_bps"]),
-            Delay(
-                delay["minimum"],
-                delay["median"],
-                delay.get("p95"),
-                delay["error"],
-                Clock(clock["synchronised"], clock["offset_s"], clock.get("skew_ppm")),
-                delay.get("packet_bytes"),
-            ),
-            document["loss"],
-            document["bytes"],
-        )
-
     @property
     def trustworthy(self) -> bool:
         """Whether available bandwidth and capacity were found."""
@@ -129,13 +107,12 @@ class Measurement:
     def read(cls, pairs: Sequence[dict[str, str]], document: dict[str, Any]) -> Measurement:
         """From the machine's document, whose paths are those of `pairs`."""
 
-        def directions(of: dict[str, Any]) -> dict[str, Direction]:
-            return {name: Direction.read(of[name]) for name in DIRECTIONS if name in of}
+        def directions(of: dict[str, Any]) -> dict[str, Any]:
+            return {name: of[name] for name in DIRECTIONS if name in of}
 
         found = zip(pairs, document["paths"], strict=True)
-        paths = tuple(PathMeasured(p["name"], p["local"], p["remote"], directions(of["directions"])) for p, of in found)
-        notes = tuple(document.get("notes", ()))
-        return cls(paths, document["probe_bytes"], document["elapsed_s"], document["method"], notes)
+        paths = [{**pair, "directions": directions(of["directions"])} for pair, of in found]
+        return codec.read(cls, {**document, "paths": paths})
 
     def path(self, name: str) -> PathMeasured:
         """The path of that name."""

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from pathcast import codec
 from pathcast.errors import Exit, PathcastError
-
-
-def _known(cls: type, document: dict[str, Any]) -> dict[str, Any]:
-    names = {f.name for f in fields(cls)}
-    return {k: v for k, v in document.items() if k in names}
 
 
 @dataclass(frozen=True)
@@ -68,16 +64,20 @@ class Transfer:
     @classmethod
     def read(cls, paths: list[str], document: dict[str, Any]) -> Transfer:
         """From the native report."""
-        subflows = tuple(Subflow(**_known(Subflow, s)) for s in document["subflows"])
-        rest = _known(cls, document)
-        rest |= {"paths": tuple(dict.fromkeys(paths)), "subflows": subflows}
-        rest["notes"] = tuple(document["notes"])
-        rest["fallback"] = (document["fallback_reason"] or "reason unknown") if document["fallback"] else None
-        return cls(**rest)
+        fallback = (document["fallback_reason"] or "reason unknown") if document["fallback"] else None
+        return codec.read(cls, {**document, "paths": list(dict.fromkeys(paths)), "fallback": fallback})
 
     def bytes_by_path(self, paths: list[str]) -> list[int]:
         """Bytes that each path carried (sent less sent again), in the order of `paths`."""
         return [sum(s.bytes_sent - s.bytes_retransmitted for s in self.subflows if s.path == path) for path in paths]
+
+    def check(self, subflows: int = 1) -> None:
+        """Raises PathcastError (`fallback`, `join`) where it was no Multipath TCP, or of fewer subflows."""
+        if self.fallback is not None:
+            raise PathcastError("fallback", f"Multipath TCP fell back to TCP: {self.fallback}")
+        if len(joined := [one for one in self.subflows if one.joined_s is not None]) < subflows:
+            notes = "; ".join(filter(None, (*self.notes, *(one.note for one in self.subflows))))
+            raise PathcastError("join", f"{len(joined)} of {subflows} subflows: {notes or 'no reason is known'}")
 
     def document(self) -> dict[str, Any]:
         """For JSON."""
@@ -99,9 +99,20 @@ class Verdict:
         """The 99th percentile of the release error is at most 1 ms, and no packet was lost outside of the model."""
         return self.release_error.get("p99_s", 0.0) <= self.LIMIT_S and self.dropped_unmodelled == 0
 
+    @property
+    def fault(self) -> str | None:
+        """What makes it not valid, in words."""
+        if self.valid:
+            return None
+        late_ms, lost = self.release_error.get("p99_s", 0.0) * 1e3, self.dropped_unmodelled
+        return f"the emulator was late: p99 {late_ms:.2f} ms, {lost} packets lost beside the links"
+
     def check(self) -> None:
-        """Raises PathcastError (`late`) unless it is valid: what was found meanwhile says nothing."""
-        if not self.valid:
-            late_ms, lost = self.release_error.get("p99_s", 0.0) * 1e3, self.dropped_unmodelled
-            told = f"the emulator was late: p99 {late_ms:.2f} ms, {lost} packets lost beside the links"
-            raise PathcastError("late", told, None, Exit.UNTRUSTWORTHY)
+        """Raises PathcastError (`late`, exit 3) unless it is valid."""
+        if self.fault is not None:
+            hint = "leave the machine alone while it measures; `pathcast doctor` shows its wake-ups"
+            raise PathcastError("late", self.fault, hint, Exit.UNTRUSTWORTHY)
+
+    def document(self) -> dict[str, float | bool] | None:
+        """For JSON; None where nothing can be late."""
+        return {**self.release_error, "realtime": self.realtime} if self.release_error else None

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pathcast.worlds import flows_sim
 from pathcast.worlds.flows import FlowsResult, check_every
-from pathcast.worlds.results import Path, Verdict
+from pathcast.worlds.results import Path
 from pathcast.worlds.topology import Topology
 from pathcast.worlds.verbs import Verbs
 
@@ -88,8 +87,3 @@ class Sim(Verbs):
         """
         check_every(every_s)
         return flows_sim.run(self._topology, self._sets, names, until, every_s)
-
-    @contextmanager
-    def judged(self) -> Iterator[Verdict]:
-        """A verdict that is always valid: what keeps no real time is never late."""
-        yield Verdict()

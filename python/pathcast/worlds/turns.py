@@ -11,9 +11,8 @@ import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
 from pathcast.errors import Exit, PathcastError
 from pathcast.state import run_dir
@@ -21,11 +20,6 @@ from pathcast.state import run_dir
 # emulated paths of 100 Mbit/s cost a third of a processor a lane
 SLOTS_PER_PROCESSOR = 1.5
 _POLL_S = 0.02
-
-
-def turn_of(world: Any, alone: bool = False) -> AbstractContextManager[None]:
-    """The turn of a round in `world`. A simulated one needs none: load makes it slower, not wrong."""
-    return turn(alone, lambda: world.cancelled) if world.real_time else nullcontext()
 
 
 @contextmanager

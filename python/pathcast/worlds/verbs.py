@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pathcast.errors import Exit, PathcastError, usage
 from pathcast.interruptible import interruptible
 from pathcast.worlds.measurement import Measurement, Request
-from pathcast.worlds.results import Path, Transfer
-from pathcast.worlds.world import Progress
+from pathcast.worlds.results import Path, Transfer, Verdict
+from pathcast.worlds.world import Progress, T
 
 if TYPE_CHECKING:
     from pathcast import _native
@@ -39,6 +40,19 @@ class Verbs:
     def wait(self, time_s: float) -> None:
         """Lets the world's time pass."""
         time.sleep(time_s)
+
+    @contextmanager
+    def judged(self) -> Iterator[Verdict]:
+        """Judges whether the world kept its time during the block: always, but in an emulated network."""
+        yield Verdict()
+
+    def turn(self, alone: bool = False) -> AbstractContextManager[None]:
+        """A turn on the machine, or all of it, where others' work on it can make the world late."""
+        return nullcontext()
+
+    def again(self, work: Callable[[], T], good: Callable[[T], bool] = lambda _: True) -> tuple[T, int]:
+        """What `work` returned, and how often it was called: once, but in an emulated network (late.py)."""
+        return work(), 1
 
     def cancel(self) -> None:
         """Ends the transfers that other threads are in, and refuses further ones: for an interrupted command."""

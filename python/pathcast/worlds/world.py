@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from pathcast.worlds.flows import FlowsResult
 from pathcast.worlds.measurement import Measurement, Request
@@ -12,6 +12,7 @@ from pathcast.worlds.results import Path, Transfer, Verdict
 
 # what a report of progress is called with: bytes acknowledged so far
 Progress = Callable[[int], None]
+T = TypeVar("T")
 
 
 class World(Protocol):
@@ -83,6 +84,18 @@ class World(Protocol):
         """Ends the transfers that other threads are in, and refuses further ones."""
         ...
 
+    def judged(self) -> AbstractContextManager[Verdict]:
+        """Judges whether the world kept its time during the block: always, but in an emulated network."""
+        ...
+
+    def turn(self, alone: bool = False) -> AbstractContextManager[None]:
+        """A turn on the machine, or all of it, where others' work on it can make the world late."""
+        ...
+
+    def again(self, work: Callable[[], T], good: Callable[[T], bool] = ...) -> tuple[T, int]:
+        """What `work` returned, and how often it was called: once, but in an emulated network (late.py)."""
+        ...
+
 
 class Laboratory(World, Protocol):
     """A world whose network is made from a scenario: `sim` or `emu`."""
@@ -99,8 +112,4 @@ class Laboratory(World, Protocol):
         self, names: Sequence[str] | None = None, until: float | None = None, every_s: float = 0.1
     ) -> FlowsResult:
         """Runs the scenario's `[[flow]]`s at once, all or the named ones."""
-        ...
-
-    def judged(self) -> AbstractContextManager[Verdict]:
-        """Judges whether the network kept its time during the block."""
         ...

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pathcast.cli.demo import WORLDS, make_world, write
+from pathcast.forecast.rounds import MINIMUM_SHARE
+from pathcast.lab.demo.page import write
 from pathcast.lab.demo.plan import Plan
-from pathcast.lab.demo.rounds import MINIMUM_SHARE
-from pathcast.lab.demo.run import run
+from pathcast.lab.demo.run import WORLDS, make_world, run
 from pathcast.results.rundir import RunDir
 from pathcast.results.style import LABELS
 from pathcast.units import bits

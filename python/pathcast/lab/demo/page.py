@@ -1,4 +1,4 @@
-"""The demo's result as one self-contained HTML page."""
+"""What the demo writes: its directory, with the result as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -8,8 +8,34 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from pathcast.results.style import LABELS, PAGE
+from pathcast.lab.demo import plots
+from pathcast.results.rundir import RunDir
+from pathcast.results.style import LABELS, PAGE, style
 from pathcast.units import bits, size
+
+
+def write(document: dict[str, Any], directory: RunDir) -> Path:
+    """Writes everything a run owes: samples, tables, plots, the page, `run.json`; returns the page."""
+    directory.samples("rounds", document["rounds"])
+    directory.samples("shares", document["shares"])
+    errors = document["errors"]
+    directory.table(
+        "errors",
+        ("predictor", "rmse_bps", "fraction_within_10pct", "n"),
+        [(n, e["rmse_bps"], e["fraction_within_10pct"], e["n"]) for n, e in errors.items()],
+    )
+    options = document["choice"]["options"]
+    rows = [("+".join(o["paths"]), o["predicted_bps"], o["actual_bps"]) for o in options]
+    directory.table("choice", ("paths", "predicted_bps", "actual_bps"), rows)
+    with style():
+        figures = {
+            "predictions": plots.predictions(document["rounds"], document["world"]),
+            "surface": plots.surface(document["rounds"], document["world"]),
+            "shares": plots.shares(document["shares"], document["world"]),
+        }
+        files = {name: directory.figure(name, figure)[0] for name, figure in figures.items()}
+    directory.run({"world": document["world"], "seed": document["plan"]["seed"], "result": document})
+    return directory.text("index.html", page(document, files))
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[Any]], marked: int | None = None) -> str:

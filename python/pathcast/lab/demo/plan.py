@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass
 
 from pathcast.errors import usage
+from pathcast.forecast.rounds import Task
 
 PATHS = ("path1", "path2")
 LINKS = ("wan1", "wan2")
@@ -48,6 +49,11 @@ class Plan:
     def probe_total_bytes(self) -> int:
         """Bytes of all TCP probes of a round, and of its MPTCP probe."""
         return self.probe_bytes * len(PATHS)
+
+    def task(self, unseen: bool) -> Task:
+        """What a round measures: transfers on single paths only where they are learnt from. The paths are disjoint."""
+        sizes = (self.transfer_bytes, self.probe_bytes)
+        return Task(PATHS, *sizes, self.control, alone=not unseen, at_once=True)
 
     def drawn(self, index: int) -> Setting:
         """The setting of round `index`; the unseen rounds follow the training rounds."""

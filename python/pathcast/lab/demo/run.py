@@ -8,13 +8,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from pathcast.forecast import rounds as forecast
 from pathcast.lab.demo.plan import PATHS, Plan
 from pathcast.lab.demo.rounds import Lanes, Round, measure, shares, truth
-from pathcast.worlds.turns import turn_of
 
-# more than one round in so many left out: the machine was too busy for any result to be trusted
-LEFT_OUT_LIMIT = 0.1
 MINIMUM_TRAINING, MINIMUM_UNSEEN = 8, 2
+WORLDS = ("emu", "sim")
 
 
 class Listener(Protocol):
@@ -39,19 +38,13 @@ class Predictors:
         self._multi = MultiProbeSVR(random_state=seed).fit(multi(rounds), y)
         self.choice = PathChoice(PATHS, random_state=seed).fit(rounds)
 
-    def __call__(self, probes: dict[str, Any]) -> dict[str, float]:
-        predicted = {n: float(p.predict([[probes["mptcp_probe_bps"]]])[0]) for n, p in self._single.items()}
-        return {**predicted, "multi": self.multi_bps(probes["probes_bps"])}
+    def __call__(self, round: forecast.Round) -> dict[str, float]:
+        predicted = {n: float(p.predict([[round.mptcp_probe_bps]])[0]) for n, p in self._single.items()}
+        return {**predicted, "multi": self.multi_bps(round.probes_bps)}
 
     def multi_bps(self, probes_bps: Sequence[float]) -> float:
         """The multi-probe predictor's word on any probes."""
         return float(self._multi.predict([list(probes_bps)])[0])
-
-
-def usable(round: Round) -> dict[str, Any]:
-    """What predictors take of a round."""
-    keys = ("probes_bps", "mptcp_probe_bps", "actual_bps", "tcp_bps")
-    return {k: getattr(round, k) for k in keys}
 
 
 def feed_wrong_probes(rounds: Sequence[Round], predictors: Predictors, seed: int) -> None:
@@ -60,14 +53,14 @@ def feed_wrong_probes(rounds: Sequence[Round], predictors: Predictors, seed: int
         return
     shift = random.Random(seed).randrange(1, len(rounds))
     for i, round in enumerate(rounds):
-        round.placebo_bps = predictors.multi_bps(rounds[(i + shift) % len(rounds)].probes_bps)
+        round.placebo_bps = predictors.multi_bps(rounds[(i + shift) % len(rounds)].measured.probes_bps)
 
 
 def errors(rounds: Sequence[Round]) -> dict[str, dict[str, Any]]:
     """The errors of each predictor on unseen rounds, and of the multi-probe one fed with another round's probes."""
     from pathcast.predict import summarise
 
-    actual = [r.actual_bps for r in rounds]
+    actual = [r.measured.actual_bps for r in rounds]
     result = {n: dict(summarise([r.predicted_bps[n] for r in rounds], actual)) for n in ("multi", "single", "cdf")}
     if all(r.placebo_bps for r in rounds):
         result["placebo"] = dict(summarise([r.placebo_bps for r in rounds], actual))
@@ -78,7 +71,7 @@ def choose(predictors: Predictors, plan: Plan, world: Any) -> dict[str, Any]:
     """The last round: the choice among path 1, path 2 and both, by the probes, and its regret by the truth."""
     from pathcast.predict import regret
 
-    with turn_of(world, alone=True):
+    with world.turn(alone=True):
         probes, (ranked, actual) = truth(world, plan, predictors.choice.predict)
     options = [{**o, "actual_bps": actual[tuple(o["paths"])]} for o in ranked]
     return {
@@ -94,7 +87,7 @@ class Tally:
     """Counts the rounds that had to be left out: more than one in ten, and the result is not to be trusted."""
 
     def __init__(self, plan: Plan, listener: Listener) -> None:
-        self._allowed = LEFT_OUT_LIMIT * (plan.rounds + plan.unseen)
+        self._rounds = plan.rounds + plan.unseen
         self._listener = listener
         self.left_out: list[Round] = []
 
@@ -105,7 +98,7 @@ class Tally:
 
     def trustworthy(self) -> bool:
         """Whether few enough were left out so far. Once it is False no repetition can mend it."""
-        return len(self.left_out) <= self._allowed
+        return not forecast.too_many(len(self.left_out), self._rounds)
 
 
 def counted(rounds: Sequence[Round], at_least: int) -> list[Round]:
@@ -129,7 +122,7 @@ def run(plan: Plan, make_world: Callable[[], Any], lanes: int, listener: Listene
 
         listener.phase("learning", 1)
         learnt = counted(training, MINIMUM_TRAINING)
-        predictors = Predictors([usable(r) for r in learnt], plan.seed)
+        predictors = Predictors([r.measured.features() for r in learnt], plan.seed)
         listener.step(None)
 
         listener.phase("unseen rounds: predict, then send", plan.unseen)
@@ -156,7 +149,7 @@ def run(plan: Plan, make_world: Callable[[], Any], lanes: int, listener: Listene
             "training": len(learnt),
             "unseen": len(judged),
             "left_out": len(tally.left_out),
-            "repeated": sum(r.attempts - 1 for r in rounds),
+            "repeated": sum(r.measured.attempts - 1 for r in rounds),
         },
         "errors": errors(judged),
         "shares": points,
@@ -176,3 +169,17 @@ def _import_early() -> None:
     """scikit-learn takes seconds to import: meanwhile the first rounds run."""
     import pathcast.predict.path_choice
     import pathcast.predict.probe_svr  # noqa: F401
+
+
+def make_world(plan: Plan, world: str) -> Callable[[], Any]:
+    """What makes worlds of that name with the plan's network."""
+    from pathcast.worlds.topology import Topology
+
+    topology = Topology.parse(plan.topology(), source="the demo's topology")
+    if world == "sim":
+        from pathcast.worlds.sim import Sim
+
+        return lambda: Sim(topology)
+    from pathcast.worlds.emu import Emu
+
+    return lambda: Emu(topology)

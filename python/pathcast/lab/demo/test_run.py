@@ -10,12 +10,13 @@ from html.parser import HTMLParser
 
 import pytest
 
-from pathcast.cli.demo import write
 from pathcast.errors import PathcastError
+from pathcast.lab.demo.page import write
 from pathcast.lab.demo.plan import PATHS, Plan
 from pathcast.lab.demo.rounds import Lanes, measure
 from pathcast.lab.demo.run import run
 from pathcast.results.rundir import RunDir
+from pathcast.worlds.late import again
 from pathcast.worlds.results import Transfer, Verdict
 from pathcast.worlds.test_results import report, subflow
 from pathcast.worlds.verbs import Verbs
@@ -54,7 +55,10 @@ class World(Verbs):
         late = self.late.pop(0) if self.late else 0.0
         verdict.release_error = {"p50_s": 1e-5, "p99_s": late or 1e-4, "max_s": 1e-3}
 
-    def transfer(self, paths, bytes, control=None):
+    def again(self, work, good=lambda _: True):
+        return again(work, good)
+
+    def transfer(self, paths, bytes, control=None, progress=None):
         self.order.append((tuple(paths), bytes))
         rate = sum(self.rate[p] for p in paths)
         elapsed = bytes * 8 / rate + 10 * max(self.rtt[p] for p in paths)
@@ -69,9 +73,7 @@ class World(Verbs):
         )
         return Transfer.read(list(paths), about)
 
-    mptcp_probe = transfer
-
-    def tcp_probe(self, path, bytes, control=None):
+    def tcp_probe(self, path, bytes, control=None, progress=None):
         return self.transfer([path], bytes, control)
 
 
@@ -220,7 +222,8 @@ def test_the_prediction_comes_before_the_transfer():
 
     def predict(probes):
         seen.append(list(world.order))
-        assert set(probes) == {"probes_bps", "mptcp_probe_bps"}
+        assert all(probe > 0 for probe in (*probes.probes_bps, probes.mptcp_probe_bps))
+        assert probes.actual_bps is None
         return {"multi": 1.0}
 
     assert measure(world, plan, 0, predict).predicted_bps == {"multi": 1.0}
@@ -263,19 +266,19 @@ def test_a_late_round_is_repeated_with_the_same_setting(attempts):
     world = World()
     world.late = [0.002] * (attempts - 1)
     round = measure(world, Plan(), 3, None)
-    assert (round.attempts, round.left_out) == (attempts, None)
+    assert (round.measured.attempts, round.left_out) == (attempts, None)
     assert round.setting == Plan().drawn(3)
 
 
 @pytest.mark.parametrize(
     ("what", "words"),
-    [("late", "late (p99 2.00 ms)"), ("starved", "less than 2 %"), ("fallback", "fell back to TCP")],
+    [("late", "late: p99 2.00 ms"), ("starved", "less than 2 %"), ("fallback", "fell back to TCP")],
 )
 def test_after_three_attempts_a_round_is_left_out_with_its_reason(what, words):
     world = World()
     setattr(world, what, [0.002] * 6)
     round = measure(world, Plan(), 3, None)
-    assert round.attempts == 3
+    assert round.measured.attempts == 3
     assert words in round.left_out
 
 

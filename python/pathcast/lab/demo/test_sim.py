@@ -7,9 +7,9 @@ import os
 
 import pytest
 
-from pathcast.cli.demo import make_world, write
+from pathcast.lab.demo.page import write
 from pathcast.lab.demo.plan import Plan
-from pathcast.lab.demo.run import run
+from pathcast.lab.demo.run import make_world, run
 from pathcast.lab.demo.test_run import Quiet, check_directory, check_document
 from pathcast.results.rundir import RunDir
 
