@@ -36,50 +36,51 @@ fn held_acks_and_quick_acks() {
     }
 }
 
-/// The path swallows everything from 1 s on: the times at which the lone retransmissions are lost, 50 ms after they
-/// left.
-fn silence(tcp: &str) -> (Vec<f64>, bool, u64, f64) {
+/// The path swallows everything from 1 s on: the times at which what was sent together is lost, 50 ms after it left.
+/// RTT: 100 ms exactly, with `window` segments in each.
+fn silence(tcp: &str, window: u64) -> (Vec<f64>, bool, u64, f64) {
     let text = Text::new(1, "")
-        .path("p", "rate = \"100Mbit\"; delay = \"50ms\"")
+        .path("p", "delay = \"50ms\"")
         .flow("f", &["p"], "reno", "bytes = \"100MB\"")
-        .table("[tcp]", &format!("{tcp}; receive_buffer = \"14480B\""))
+        .table("[tcp]", &format!("{tcp}; receive_buffer = \"{}B\"", window * 1448))
         .table("[[change]]", "at = \"1s\"; link = \"p\"; loss = { ab = 1.0 }");
     let outcome = run(&text.0, &Options { trace: Some(Nanos(0)), ..Options::default() });
-    let drops = real(&outcome.trace.unwrap().drops(), "time_s");
+    let mut times = real(&outcome.trace.unwrap().drops(), "time_s");
+    times.dedup();
     let flow = &outcome.report.flows[0];
     assert_eq!(outcome.report.stopped, None, "the connection is given up, and the run ends");
-    // what was sent in a burst is one time
-    let mut times: Vec<f64> = Vec::new();
-    for time in drops {
-        if times.last().is_none_or(|last| time - last > 0.02) {
-            times.push(time);
-        }
-    }
     (times, flow.failed, flow.timeouts, outcome.report.simulated_s)
 }
 
+/// A tail loss probe after two RTTs and 2 ms, or a lone segment's after two and the least timeout, if the timeout itself does
+/// not come before; then timeouts, of which each is twice as long up to the largest, to the nanosecond.
 #[test]
-fn timeouts_double_up_to_their_largest_and_the_connection_is_given_up() {
-    for (tcp, first, most) in [
-        ("preset = \"rfc\"; delayed_ack = 1", 1.0, 120.0),
-        ("preset = \"rfc\"; delayed_ack = 1; min_rto = \"3s\"", 3.0, 120.0),
-        // Linux adds the least timeout to the RTT; RACK's probe of the tail comes before the first one
-        ("preset = \"linux\"; delayed_ack = 1", 0.3, 120.0),
-        ("preset = \"ns3\"; delayed_ack = 1", 1.0, 60.0),
-        ("preset = \"ns2\"", 0.2, 120.0),
+fn a_probe_of_the_tail_then_doubling_timeouts_until_the_connection_is_given_up() {
+    for (tcp, window, probe, first, most) in [
+        ("preset = \"rfc\"; delayed_ack = 1", 10, None, 1.0, 120.0),
+        ("preset = \"rfc\"; delayed_ack = 1; min_rto = \"3s\"", 10, None, 3.0, 120.0),
+        // Linux adds the least timeout to the RTT
+        ("preset = \"linux\"; delayed_ack = 1", 10, Some(0.202), 0.3, 120.0),
+        ("preset = \"linux\"; delayed_ack = 1; min_rto = \"700ms\"", 2, Some(0.202), 0.8, 120.0),
+        ("preset = \"linux\"; delayed_ack = 1", 1, Some(0.3), 0.3, 120.0),
+        ("preset = \"linux\"; delayed_ack = 1; rack = false", 10, None, 0.3, 120.0),
+        ("preset = \"ns3\"; delayed_ack = 1", 10, None, 1.0, 60.0),
+        ("preset = \"ns2\"", 10, None, 0.2, 120.0),
     ] {
-        let (times, failed, timeouts, end) = silence(tcp);
+        let (times, failed, timeouts, end) = silence(tcp, window);
         let gaps: Vec<f64> = times.windows(2).map(|w| w[1] - w[0]).collect();
-        let told: Vec<String> = gaps.iter().map(|gap| format!("{gap:.2}")).collect();
+        let told: Vec<String> = gaps.iter().map(|gap| format!("{gap:.3}")).collect();
         shows(&format!("silence from 1 s on ({tcp}): time between retransmissions [s]"), told.join(" "));
         assert!(failed);
         assert_eq!(timeouts, 16, "15 retries, and the one that gives up");
-        // the last gaps are those of timeouts alone: gap k is 2^k times the first timeout
-        let gaps = &gaps[gaps.len() - 14..];
-        for (k, gap) in gaps.iter().enumerate() {
-            near(*gap, (first * f64::from(2 << k)).min(most), 0.01, &format!("{tcp}, timeout {}", k + 2));
+        let timeout = |k: u32| (first * f64::from(1 << k)).min(most);
+        let expected: Vec<f64> = probe.into_iter().chain((0..15).map(timeout)).collect();
+        assert_eq!(gaps.len(), expected.len(), "{tcp}: {gaps:?}");
+        for (k, (gap, expected)) in gaps.iter().zip(&expected).enumerate() {
+            near(*gap, *expected, 1e-9, &format!("{tcp}, gap {k}"));
         }
         shows(&format!("silence from 1 s on ({tcp}): given up after [s]"), format!("{end:.0}"));
+        near(end, times[times.len() - 1] - 0.05 + timeout(15), 1e-9, "given up");
     }
 }
 

@@ -167,3 +167,111 @@ impl Sender {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pathcast_congestion::{Params, controller};
+    use pathcast_scenario::{Preset, Tcp};
+
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn linux() -> Config {
+        Config::new(&Tcp { preset: Preset::Linux, ..Tcp::default() })
+    }
+
+    /// A sender with so many segments out, sent at time zero, of those RTTs [ms].
+    fn sender(out: u64, rtts: &[u32], config: &Config) -> Sender {
+        let mut sender = Sender::new(&Params::new(controller("reno").unwrap()));
+        sender.establish(0, 0, 0, config, None);
+        for dsn in 0..out {
+            sender.send_new(0, dsn, 1448, config);
+        }
+        rtts.iter().for_each(|ms| sender.rtt.sample(ms * 1000, 0, 0, config));
+        sender
+    }
+
+    fn watched(mut sender: Sender, now: u64, config: &Config) -> (Purpose, u64) {
+        sender.watch_tail(now, config);
+        (sender.timer.purpose, sender.deadline())
+    }
+
+    /// RFC 8985, section 7.2, with Linux's 2 ms: two smoothed RTTs and 2 ms, of a lone segment the least timeout in their
+    /// place, and no later than the timeout.
+    #[test]
+    fn the_probes_time() {
+        let config = linux();
+        for (out, rtts, wait) in [
+            (2, &[100][..], 202 * MS),
+            (10, &[100], 202 * MS),
+            (1, &[100], 300 * MS),   // the timeout: 100 + 200
+            (2, &[1000], 2002 * MS), // the timeout: 1000 + 2000
+            (1, &[1000], 2200 * MS),
+            (1, &[100, 900], 600 * MS), // 2 * 200 + 200; the timeout: 200 + 950
+            (10, &[100, 900], 402 * MS),
+        ] {
+            let expected = (Purpose::Probe, 7 * MS + wait);
+            assert_eq!(watched(sender(out, rtts, &config), 7 * MS, &config), expected, "{out} out, {rtts:?}");
+        }
+        let slow = Config { min_rto: 50 * MS, ..config };
+        assert_eq!(watched(sender(1, &[100, 900], &slow), 0, &slow), (Purpose::Probe, 450 * MS));
+    }
+
+    /// Without a sample, with something missing, or with a probe out, the timeout stays.
+    #[test]
+    fn no_probe_where_something_else_is_known() {
+        let config = linux();
+        let rto = (Purpose::Rto, 1000 * MS); // armed before the first sample
+        assert_eq!(watched(sender(2, &[], &config), 0, &config), rto);
+        let with = |change: fn(&mut Sender)| {
+            let mut sender = sender(2, &[100], &config);
+            change(&mut sender);
+            watched(sender, 0, &config)
+        };
+        assert_eq!(with(|_| ()), (Purpose::Probe, 202 * MS));
+        assert_eq!(with(|s| s.state = State::Disorder), rto);
+        assert_eq!(with(|s| s.state = State::Recovery), rto);
+        assert_eq!(with(|s| s.sacked = 1), rto);
+        assert_eq!(with(|s| s.timer.probe = Some((2, true))), rto);
+        assert_eq!(with(|s| (s.una, s.una_bytes) = (2, 2896)), rto, "nothing is out");
+        let reordering = with(|s| (s.timer.purpose, s.timer.at) = (Purpose::Reordering, 30 * MS));
+        assert_eq!(reordering, (Purpose::Reordering, 30 * MS));
+    }
+
+    /// The probe takes the timeout's place once: behind it the timeout runs from the probe's time on.
+    #[test]
+    fn the_timeout_follows_a_probe() {
+        let config = linux();
+        let mut sender = sender(2, &[100], &config);
+        sender.watch_tail(0, &config);
+        assert_eq!(sender.expire(202 * MS - 1, &config, None), Expired::No);
+        assert_eq!(sender.expire(202 * MS, &config, None), Expired::Probe);
+        assert_eq!(sender.resend_last(202 * MS, &config), Some(1));
+        sender.probed(202 * MS, true, true, &config);
+        assert_eq!((sender.timer.probe, sender.deadline()), (Some((2, true)), 502 * MS));
+        sender.watch_tail(300 * MS, &config);
+        assert_eq!(sender.deadline(), 502 * MS);
+        for (n, at, next) in [(1, 502, 600), (2, 1102, 1200)] {
+            assert_eq!(sender.expire(at * MS, &config, None), Expired::Timeout(n));
+            assert_eq!((sender.timer.probe, sender.deadline()), (None, (at + next) * MS));
+        }
+    }
+
+    /// RACK's wait comes before whatever is later, and never after the timeout.
+    #[test]
+    fn the_reordering_wait_moves_no_timeout_back() {
+        let config = linux();
+        let armed = |purpose, at, wait| {
+            let mut sender = sender(2, &[100], &config);
+            (sender.timer.purpose, sender.timer.at) = (purpose, at);
+            sender.arm_reordering(10 * MS, wait, &config);
+            (sender.timer.purpose, sender.timer.at)
+        };
+        assert_eq!(armed(Purpose::Rto, 300 * MS, 25 * MS), (Purpose::Reordering, 35 * MS));
+        assert_eq!(armed(Purpose::Rto, 30 * MS, 25 * MS), (Purpose::Rto, 30 * MS));
+        assert_eq!(armed(Purpose::Rto, 35 * MS, 25 * MS), (Purpose::Rto, 35 * MS));
+        assert_eq!(armed(Purpose::Probe, 30 * MS, 25 * MS), (Purpose::Reordering, 35 * MS));
+        assert_eq!(armed(Purpose::Probe, 30 * MS, 900 * MS), (Purpose::Reordering, 310 * MS));
+    }
+}
