@@ -245,9 +245,21 @@ impl<O: Observer> Sim<O> {
         self.senders[flow as usize].grouped = false;
         let alive = conn.subs().iter().any(|&sub| self.subs[sub as usize].open);
         if alive {
+            self.keep_of_last(index);
             self.push(index);
         } else {
             self.fail(index);
+        }
+    }
+
+    /// While one subflow alone is open, nobody takes what it gave away: that would stand before what it is to send for others.
+    /// Its own retransmissions bring it.
+    pub(crate) fn keep_of_last(&mut self, index: u32) {
+        let conn = &mut self.conns[index as usize];
+        let mut open = conn.subs().iter().copied().filter(|&sub| self.subs[sub as usize].open);
+        if let (Some(last), None) = (open.next(), open.next()) {
+            conn.send.again.retain(|&(_, of)| of != last);
+            self.senders[last as usize].keep();
         }
     }
 

@@ -312,6 +312,7 @@ impl<O: Observer> Sim<O> {
                             again.push_back((dsn, if sent { flow } else { ANY }));
                         }
                     });
+                    self.keep_of_last(index);
                 }
                 self.push(index);
             }

@@ -382,6 +382,13 @@ impl Sender {
         }
     }
 
+    /// What was given away is its own again, and may be given away once more.
+    pub(crate) fn keep(&mut self) {
+        for seq in self.una..self.nxt {
+            self.board.get_mut(seq).flags &= !super::board::REINJECTED;
+        }
+    }
+
     /// A round of sending is over: notes whether the window ended it (Linux: `tcp_cwnd_validate`), and watches the tail.
     #[inline]
     pub(crate) fn after_sending(&mut self, now: u64, sent: bool, config: &Config) {
