@@ -23,7 +23,8 @@ def read(kind: type[T], value: Any) -> T:
     Its fields may be dataclasses, str, bool, int, float (finite; whole numbers too), list[X], tuple[X, ...],
     dict[str, X], X | Y, X | None, Any. Raises ValueError that names the field and the value.
     """
-    return _read(kind, value, kind.__name__)
+    found: T = _read(kind, value, kind.__name__)
+    return found
 
 
 def _read(kind: Any, value: Any, where: str) -> Any:
@@ -39,7 +40,8 @@ def _read(kind: Any, value: Any, where: str) -> Any:
                 return _read(other, value, where)
         return _read(last, value, where)
     if dataclasses.is_dataclass(kind) and isinstance(value, Mapping):
-        return kind(**{name: _read(of, value.get(name), f"{where}.{name}") for name, of in _fields(kind, value)})
+        make: Any = kind
+        return make(**{name: _read(of, value.get(name), f"{where}.{name}") for name, of in _fields(kind, value)})
     if origin in (list, tuple) and isinstance(value, (list, tuple)):
         return origin(_read(arguments[0], one, f"{where}[{n}]") for n, one in enumerate(value))
     if origin is dict and isinstance(value, Mapping):

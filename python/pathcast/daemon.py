@@ -33,7 +33,7 @@ _DETACH = "detach\n"
 class Daemon:
     """A handle on a running part, by its socket. In a `with` it ends the part, unless that was detached."""
 
-    def __init__(self, record: Record, process: subprocess.Popen | None = None) -> None:
+    def __init__(self, record: Record, process: subprocess.Popen[str] | None = None) -> None:
         self.record = record
         self._process = process
         self._detached = False
@@ -48,7 +48,7 @@ class Daemon:
                 with s.makefile() as lines:
                     line = lines.readline()
             except OSError as error:
-                line, reason = "", error
+                line, reason = "", str(error)
             else:
                 reason = "it closed the connection"
         if not line:
@@ -58,6 +58,8 @@ class Daemon:
 
     def detach(self) -> None:
         """Lets a part that this process has started outlive it."""
+        assert self._process is not None
+        assert self._process.stdin is not None
         try:
             self._process.stdin.write(_DETACH)
         except OSError as error:
@@ -104,14 +106,14 @@ class Daemon:
             self.down()
 
 
-def _unwrap(answer: dict) -> Any:
+def _unwrap(answer: dict[str, Any]) -> Any:
     if "error" in answer:
         e = answer["error"]
         raise PathcastError(e["code"], e["message"], e["hint"], e["exit"])
     return answer["result"]
 
 
-def start(kind: str, config: dict) -> Daemon:
+def start(kind: str, config: dict[str, Any]) -> Daemon:
     """Starts a part and waits until it stands. It ends with the process that started it, or is detached."""
     process = subprocess.Popen(
         # -P, or Python would look for modules in the current directory first, which may be anybody's
@@ -122,6 +124,8 @@ def start(kind: str, config: dict) -> Daemon:
         text=True,
         bufsize=1,
     )
+    assert process.stdin is not None
+    assert process.stdout is not None
     try:
         process.stdin.write(json.dumps(config) + "\n")
         process.stdin.flush()
@@ -136,7 +140,7 @@ def start(kind: str, config: dict) -> Daemon:
     raise PathcastError("daemon", f"the {kind} process ended at its start with status {process.returncode}")
 
 
-def _end(process: subprocess.Popen) -> bool:
+def _end(process: subprocess.Popen[str]) -> bool:
     """Tells a part to end and waits for it; says whether it took so long that it was killed."""
     _close(process)
     try:
@@ -148,10 +152,11 @@ def _end(process: subprocess.Popen) -> bool:
     return False
 
 
-def _close(process: subprocess.Popen) -> None:
+def _close(process: subprocess.Popen[str]) -> None:
     for stream in (process.stdin, process.stdout):
         with contextlib.suppress(OSError):
-            stream.close()
+            if stream is not None:
+                stream.close()
 
 
 def find(kind: str, id: str) -> Daemon:
@@ -167,12 +172,17 @@ def find(kind: str, id: str) -> Daemon:
 # --- the side that answers ---------------------------------------------------------------------------------------
 
 
+def _document_of(text: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
 class Part:
     """What a kind of part must offer: a record before it makes anything, then `up`, verbs, and `close`."""
 
     kind: str
 
-    def __init__(self, config: dict) -> None:
+    def __init__(self, config: dict[str, Any]) -> None:
         self.config = config
 
     def record(self) -> Record:
@@ -202,17 +212,17 @@ class Net(Part):
         sets = [tuple(pair) for pair in self.config["sets"]]  # JSON knows lists only
         self._network = _native.Network(self.config["text"], sets, self.config["name"])
 
-    def describe(self) -> dict:
-        return json.loads(self._network.describe())
+    def describe(self) -> dict[str, Any]:
+        return _document_of(self._network.describe())
 
-    def set(self, link: str, direction: str | None, changes: list[list[str]]) -> dict:
-        return json.loads(self._network.set(link, direction, [tuple(c) for c in changes]))
+    def set(self, link: str, direction: str | None, changes: list[list[str]]) -> dict[str, Any]:
+        return _document_of(self._network.set(link, direction, [(key, value) for key, value in changes]))
 
     def restart(self, lead_ns: int) -> int:
         return self._network.restart(lead_ns)
 
-    def ledger(self, reset: bool = False) -> dict:
-        return json.loads(self._network.ledger(reset))
+    def ledger(self, reset: bool = False) -> dict[str, Any]:
+        return _document_of(self._network.ledger(reset))
 
     def close(self) -> None:
         self._network.close()
@@ -231,8 +241,8 @@ class Serve(Part):
 
         self._server = _native.Server(self.config.get("namespace"), json.dumps(self.config["server"]))
 
-    def describe(self) -> dict:
-        return json.loads(self._server.describe())
+    def describe(self) -> dict[str, Any]:
+        return _document_of(self._server.describe())
 
     def close(self) -> None:
         self._server.stop()
@@ -259,14 +269,14 @@ class Control(Part):
         params = list(self.config["params"].items())
         self._loaded = _native.Controller.load(self.config["control"], params, self._name)
 
-    def describe(self) -> dict:
-        return json.loads(self._loaded.describe())
+    def describe(self) -> dict[str, Any]:
+        return _document_of(self._loaded.describe())
 
-    def flows(self) -> dict:
-        return json.loads(self._loaded.flows())
+    def flows(self) -> dict[str, Any]:
+        return _document_of(self._loaded.flows())
 
-    def set(self, params: dict[str, int]) -> dict:
-        return json.loads(self._loaded.set(list(params.items())))
+    def set(self, params: dict[str, int]) -> dict[str, Any]:
+        return _document_of(self._loaded.set(list(params.items())))
 
     def close(self) -> None:
         self._loaded.unload()
@@ -292,7 +302,7 @@ class End:
         os.read(self._read, 1)
 
 
-def _document(error: Exception) -> dict:
+def _document(error: Exception) -> dict[str, Any]:
     if isinstance(error, PathcastError):
         return error.document()
     return PathcastError("internal", "".join(traceback.format_exception_only(error)).strip()).document()
@@ -392,7 +402,7 @@ def main(kind: str) -> int:
     return 0
 
 
-def _say(answer: dict) -> None:
+def _say(answer: dict[str, Any]) -> None:
     with contextlib.suppress(OSError):  # nobody is there any more, and the standard input says so too
         print(json.dumps(answer), flush=True)
 

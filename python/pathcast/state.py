@@ -159,10 +159,10 @@ class Record:
     pid: int
     started: int
     made: dict[str, list[str]] = field(default_factory=dict)
-    about: dict = field(default_factory=dict)
+    about: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of_this_process(cls, kind: str, id: str, made: dict[str, list[str]], about: dict) -> Record:
+    def of_this_process(cls, kind: str, id: str, made: dict[str, list[str]], about: dict[str, Any]) -> Record:
         pid = os.getpid()
         return cls(kind, id, pid, start_time(pid) or 0, made, about)
 

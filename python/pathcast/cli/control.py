@@ -222,7 +222,7 @@ def _one(control: dict[str, Any]) -> None:
     out.print(f"in a scenario: \\[control.{control['name']}], or --set control.{control['name']}.PARAMETER=VALUE")
 
 
-def _view(shown: list[dict[str, Any]]):
+def _view(shown: list[dict[str, Any]]) -> Any:
     from rich.console import Group
     from rich.table import Table
 

@@ -80,9 +80,9 @@ def _summary(document: dict[str, Any]) -> None:
 
     sizes = sorted({p["bytes"] for p in document["shares"]})
     table = Table("RTT 1 / 2", *(size(b) for b in sizes), title="bytes on subflow 1, by transfer size")
-    for rtts in dict.fromkeys(tuple(p["rtt_s"]) for p in document["shares"]):
-        row = {p["bytes"]: p["share"] for p in document["shares"] if tuple(p["rtt_s"]) == rtts}
-        name = " / ".join(f"{r * 1e3:.0f}" for r in rtts) + " ms"
+    for pair in dict.fromkeys(tuple(p["rtt_s"]) for p in document["shares"]):
+        row = {p["bytes"]: p["share"] for p in document["shares"] if tuple(p["rtt_s"]) == pair}
+        name = " / ".join(f"{r * 1e3:.0f}" for r in pair) + " ms"
         table.add_row(name, *(f"{100 * row[b]:.0f} %" for b in sizes))
     out.print(table)
 
@@ -171,7 +171,7 @@ class _Live:
         self._live.__enter__()
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *error: Any) -> None:
         self._live.__exit__(*error)
 
     def phase(self, name: str, steps: int) -> None:

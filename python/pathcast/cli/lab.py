@@ -33,7 +33,7 @@ def list_(experiments: _Experiments = None, json: Json = False) -> None:
     """The experiments, their worlds and sizes."""
     from pathcast.lab import experiment as lab
 
-    found = []
+    found: list[dict[str, Any]] = []
     for name, directory in lab.experiments(experiments).items():
         plan = lab.Experiment(directory).plan
         counts = {world: _counts(plan, world) for world in plan.worlds}

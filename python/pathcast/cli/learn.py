@@ -30,7 +30,7 @@ _UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, 
 
 def learn(
     host: Host = None,
-    size: Annotated[str, typer.Option("--size", help="Bytes of a transfer, for example 64MB.")] = ...,
+    size: Annotated[str, typer.Option("--size", help="Bytes of a transfer, for example 64MB.")] = ...,  # type: ignore[assignment] # Typer: required
     rounds: Annotated[int, typer.Option(help="Rounds to measure now; they are added to the model's.")] = 12,
     probe: Annotated[
         str | None, typer.Option(help="Bytes of a probe (default: the model's, or 64KB).", show_default=False)
@@ -162,11 +162,11 @@ class _Lines:
 def _words(round: Round) -> str:
     if round.left_out is not None:
         return f"left out: {round.left_out}"
-    words = [f"probes {' / '.join(bits(b) for b in round.probes_bps)}"]
+    words = [f"probes {' / '.join(bits(b) for b in round.probes_bps or ())}"]
     if round.actual_bps is not None:
         words.append(f"all paths {bits(round.actual_bps)}")
-    words.append(f"each alone {' / '.join(bits(b) for b in round.tcp_bps)}")
-    words += [f"{'+'.join(subset.paths)} {bits(subset.actual_bps)}" for subset in round.subset_bps]
+    words.append(f"each alone {' / '.join(bits(b) for b in round.tcp_bps or ())}")
+    words += [f"{'+'.join(subset.paths)} {bits(subset.actual_bps)}" for subset in round.subset_bps or ()]
     return ", ".join(words)
 
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pathcast.cli.output import Json, console, print_json, print_line
-from pathcast.cli.target import Host, KeyFile, Paths, Set, TopologyFile, World, names, target
-from pathcast.errors import usage
+from pathcast.cli.target import Host, KeyFile, Paths, Set, Target, TopologyFile, World, names, target
+from pathcast.errors import PathcastError, usage
 from pathcast.units import bits, seconds
 from pathcast.units import size as written
+
+if TYPE_CHECKING:
+    from pathcast.worlds.measurement import Request
 
 BOTH = "both"
 
@@ -100,7 +105,15 @@ def measure(
 
 
 @contextmanager
-def _far(host, world, topology, set, key_file, ssh, remote_command):
+def _far(
+    host: str | None,
+    world: str,
+    topology: Path | None,
+    set: list[str] | None,
+    key_file: Path | None,
+    ssh: str,
+    remote_command: str,
+) -> Iterator[Target]:
     if host is None or not host.startswith("ssh://"):
         yield target(host, world, topology, set, key_file)
         return
@@ -112,9 +125,19 @@ def _far(host, world, topology, set, key_file, ssh, remote_command):
         yield target(address, world, topology, set, file)
 
 
-def _measure_all(network, name, only, request, every_s, count, json, jsonl):
+def _measure_all(
+    network: Any,
+    name: str,
+    only: tuple[str, ...] | None,
+    request: Request,
+    every_s: float | None,
+    count: int | None,
+    json: bool,
+    jsonl: bool,
+) -> PathcastError | None:
     """The last measurement's error, if it has one; an interrupted series has given all that it had."""
-    error, done, begun = None, 0, time.monotonic()
+    error: PathcastError | None = None
+    done, begun = 0, time.monotonic()
     while True:
         with _listener(quiet=json or jsonl) as progress:
             found = network.measure(only, request, progress)
@@ -138,7 +161,7 @@ def _measure_all(network, name, only, request, every_s, count, json, jsonl):
 
 
 @contextmanager
-def _listener(quiet: bool):
+def _listener(quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
     """A bar on standard error, on terminals only."""
     if quiet or not sys.stderr.isatty():
         yield None

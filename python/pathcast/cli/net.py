@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -125,7 +125,7 @@ def exec(
     os.execvp("ip", ["ip", "netns", "exec", hosts[host], *command])
 
 
-def _table(name: str, about: dict):
+def _table(name: str, about: dict[str, Any]) -> Any:
     from rich.table import Table
 
     table = Table("path", "client", "server", "links", title=f"network {name}", title_justify="left")
@@ -134,7 +134,7 @@ def _table(name: str, about: dict):
     return table
 
 
-def _ledger(network: dict):
+def _ledger(network: dict[str, Any]) -> Any:
     from rich.table import Table
 
     table = Table("link", "rate", "delay", "loss", "carried", "dropped", "waiting", "release error p50, p99")

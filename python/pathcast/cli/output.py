@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
@@ -16,7 +19,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 printed = False
 
 
-def console(stderr: bool = False):
+def console(stderr: bool = False) -> Console:
     """A Rich console; colours only on a terminal, none with NO_COLOR."""
     from rich.console import Console
 

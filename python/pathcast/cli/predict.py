@@ -17,7 +17,7 @@ from pathcast.units import size as written
 
 def predict(
     host: Host = None,
-    size: Annotated[str, typer.Option("--size", help="Bytes of the transfer, for example 256MB.")] = ...,
+    size: Annotated[str, typer.Option("--size", help="Bytes of the transfer, for example 256MB.")] = ...,  # type: ignore[assignment] # Typer: required
     paths: Paths = None,
     control: Annotated[
         str | None, typer.Option(help="Refuse a model of another congestion controller.", show_default=False)

@@ -91,4 +91,4 @@ def summary(document: dict[str, Any]) -> list[str]:
                 f"{path['local']} > {path['remote']}: {100 * path['share']:.1f} % "
                 f"({size(path['bytes_sent'])} sent, {size(path['bytes_received'])} received){measured}"
             )
-    return lines + document["notes"]
+    return [*lines, *document["notes"]]

@@ -42,14 +42,13 @@ def run(arguments: list[str]) -> int:
             raise KeyboardInterrupt
         return int(status or 0)
     except (KeyboardInterrupt, typer.Abort):
-        error = PathcastError("interrupted", "interrupted", None, Exit.INTERRUPTED)
-        return _report(error, arguments)
+        return _report(PathcastError("interrupted", "interrupted", None, Exit.INTERRUPTED), arguments)
     except Exception as error:
         return _report(_known(error), arguments)
     except Terminated as end:
-        error = PathcastError("terminated", f"ended by signal {end.number}")
-        error.exit = 128 + end.number  # as a shell has it; no code of ours
-        return _report(error, arguments)
+        terminated = PathcastError("terminated", f"ended by signal {end.number}")
+        terminated.exit = 128 + end.number  # type: ignore[assignment] # as a shell has it; no code of ours
+        return _report(terminated, arguments)
 
 
 def _known(error: Exception) -> PathcastError:

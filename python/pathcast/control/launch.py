@@ -56,7 +56,7 @@ def launch(
             name = part.record.about["kernel_name"]
         elif sets:
             raise usage("--set needs a --control that pathcast loads: " + ", ".join(kernel.loadable()))
-        elif control in {c["name"] for c in kernel.register()} - set(kernel.KERNELS_OWN):
+        elif control is not None and control in {c["name"] for c in kernel.register()} - set(kernel.KERNELS_OWN):
             kernel.check(control)
         id = str(os.getpid())
         run = _native.Launch(id, list(command), run_dir(), name, mptcp, list(paths), user)
@@ -66,7 +66,7 @@ def launch(
         stack.callback(record.forget)
         measured = _Measured(part) if part else None
         try:
-            with Watch(part, _LOOK_S, measured.see) if measured else nullcontext():
+            with Watch(part, _LOOK_S, measured.see) if part and measured else nullcontext():
                 status, text = run.run()
         except PathcastError as error:
             error.exit = getattr(error, "status", error.exit)  # 127, 126: as shells have them

@@ -235,7 +235,7 @@ def _new(world_name: str, target: str, world: World, options: LearnOptions) -> M
     if not paths:
         raise PathcastError("no-path", f"there is no usable path to {target}", "see `pathcast paths`")
     if len(set(options.paths or ())) < len(options.paths or ()):
-        raise usage(f"--paths {','.join(options.paths)}: name each path once")
+        raise usage(f"--paths {','.join(options.paths or ())}: name each path once")
     pairs = tuple(ModelPath(p.name, p.local[0], p.remote) for p in paths)
     return Model(world_name, target, pairs, options.probe_bytes or LearnOptions.PROBE_BYTES, options.control)
 
@@ -247,8 +247,8 @@ def _check(model: Model, file: Path, names: dict[str, str], options: LearnOption
             f"the model `{file}` is of the paths {','.join(has)}, asked for are {','.join(options.paths)}", OTHER_FILE
         )
     if options.probe_bytes not in (None, model.probe_bytes):
-        asked, has = written(options.probe_bytes), written(model.probe_bytes)
-        raise usage(f"the model `{file}` was learnt with --probe {has}, asked for is {asked}", OTHER_FILE)
+        asked, learnt = written(options.probe_bytes), written(model.probe_bytes)
+        raise usage(f"the model `{file}` was learnt with --probe {learnt}, asked for is {asked}", OTHER_FILE)
     of_control(model, file, options.control)
 
 

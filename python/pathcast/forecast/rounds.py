@@ -192,9 +192,9 @@ def measure(world: World, names: Mapping[str, str], task: Task, progress: Progre
         sent_bytes += round.sent_bytes
         return round
 
-    round, round.attempts = world.again(attempt, lambda round: round.left_out is None)
-    round.sent_bytes = sent_bytes
-    return round
+    made, attempts = world.again(attempt, lambda round: round.left_out is None)
+    made.attempts, made.sent_bytes = attempts, sent_bytes
+    return made
 
 
 def probe(world: World, paths: Sequence[str], bytes: int, control: str | None) -> tuple[list[Transfer], str | None]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -134,7 +134,7 @@ class Campaign:
 
     def _outcomes(
         self, todo: list[Sample], jobs: int | None, cluster: str | None
-    ) -> Iterator[tuple[str, dict[str, Any]]]:
+    ) -> Generator[tuple[str, dict[str, Any]]]:
         refused = [sample for sample in todo if sample.error]
         yield from ((sample.key, {"error": sample.error, "values": None}) for sample in refused)
         about = (str(self.experiment.directory), self.experiment.code, self.world)

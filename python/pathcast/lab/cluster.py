@@ -34,7 +34,7 @@ def connected(address: str, experiment: Experiment) -> Iterator[None]:
     from distributed import Client
 
     try:
-        client = Client(address, timeout=PATIENCE_S, set_as_default=True)
+        client = Client(address, timeout=PATIENCE_S, set_as_default=True)  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:
         raise PathcastError("cluster", f"no Dask scheduler answers at {address}: {error}") from None
     with client:

@@ -80,7 +80,8 @@ class Emu(Verbs):
 
     def ledger(self, reset: bool = False) -> dict[str, Any]:
         """What every link carried, dropped and released late; `reset` starts the release errors afresh."""
-        return self._net.ask("ledger", reset=reset)
+        found: dict[str, Any] = self._net.ask("ledger", reset=reset)
+        return found
 
     def flows(
         self,
@@ -105,7 +106,7 @@ class Emu(Verbs):
         wanted = plans(self._topology.scenario, names, until)
 
         def kernel_name(control: str) -> str:
-            return (controls or {}).get(control) or self._controls.kernel_name(control)
+            return (controls or {}).get(control) or self._controls.kernel_name(control) or control
 
         flows_emu.await_empty(self.ledger)
         opening = time.monotonic()
@@ -152,4 +153,4 @@ def _stem(name: str) -> str:
 def _unmodelled(ledger: dict[str, Any]) -> int:
     """Packets lost outside of the model."""
     dropped = sum(d["dropped"] for d in ledger["devices"])
-    return dropped + sum(g["write_failures"] for g in ledger["groups"])
+    return int(dropped + sum(g["write_failures"] for g in ledger["groups"]))

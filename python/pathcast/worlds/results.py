@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -67,7 +68,7 @@ class Transfer:
         fallback = (document["fallback_reason"] or "reason unknown") if document["fallback"] else None
         return codec.read(cls, {**document, "paths": list(dict.fromkeys(paths)), "fallback": fallback})
 
-    def bytes_by_path(self, paths: list[str]) -> list[int]:
+    def bytes_by_path(self, paths: Sequence[str]) -> list[int]:
         """Bytes that each path carried (sent less sent again), in the order of `paths`."""
         return [sum(s.bytes_sent - s.bytes_retransmitted for s in self.subflows if s.path == path) for path in paths]
 

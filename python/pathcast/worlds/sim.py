@@ -73,7 +73,8 @@ class Sim(Verbs):
 
     def ledger(self) -> dict[str, Any]:
         """What every link carried and dropped since the network stands."""
-        return json.loads(self._client.ledger())
+        found: dict[str, Any] = json.loads(self._client.ledger())
+        return found
 
     def flows(
         self, names: Sequence[str] | None = None, until: float | None = None, every_s: float = 0.1

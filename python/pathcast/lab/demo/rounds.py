@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed, wait
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from pathcast.forecast import rounds as forecast
@@ -72,15 +73,16 @@ def measure(
 
         apply(world, round.setting, index)
         forecast.carry_out(world, task, round.measured, before=before)
-        round.measured.left_out = round.left_out or _starved(round.measured.subflow_bytes)
+        round.measured.left_out = round.left_out or _starved(round.measured.subflow_bytes or [])
         return round
 
-    round, round.measured.attempts = world.again(attempt, lambda r: r.left_out is None or not worth_repeating())
-    return round
+    made: Round
+    made, made.measured.attempts = world.again(attempt, lambda r: r.left_out is None or not worth_repeating())
+    return made
 
 
 def _starved(carried: Sequence[int]) -> str | None:
-    if min(carried) < MINIMUM_SHARE * sum(carried):
+    if carried and min(carried) < MINIMUM_SHARE * sum(carried):
         return f"a subflow carried less than 2 % of the bytes: {carried}"
     return None
 
@@ -108,7 +110,7 @@ class Lanes:
     @property
     def world(self) -> str:
         """What the worlds are called."""
-        return self._worlds[0].world
+        return str(self._worlds[0].world)
 
     def run(self, jobs: Iterable[Callable[[Any], T]], done: Callable[[T], None] | None = None) -> list[T]:
         """Results in the order of the jobs; `done` hears of each as it ends, in the calling thread."""
@@ -148,10 +150,12 @@ def shares(lanes: Lanes, plan: Plan, done: Callable[[Any], None] | None = None) 
         return {"rtt_s": list(rtts), "bytes": size, "share": share, "throughput_bps": transfer.throughput_bps}
 
     points = enumerate((rtts, size) for rtts in plan.share_rtts_s for size in plan.share_bytes)
-    return lanes.run([lambda world, i=i, p=point: job(world, i, *p) for i, point in points], done)
+    return lanes.run([partial(job, index=i, rtts=rtts, size=size) for i, (rtts, size) in points], done)
 
 
-def truth(world: Any, plan: Plan, predict: Callable[[Sequence[float]], T]) -> tuple[Sequence[float], tuple[T, dict]]:
+def truth(
+    world: Any, plan: Plan, predict: Callable[[Sequence[float]], T]
+) -> tuple[Sequence[float], tuple[T, dict[Any, Any]]]:
     """The last round: probes, `predict` of them, and only then what every choice really gives, one after the other."""
     before = plan.rounds + plan.unseen + len(plan.share_rtts_s) * len(plan.share_bytes)
     apply(world, plan.fixed(plan.choice_rtts_s), before)

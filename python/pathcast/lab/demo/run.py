@@ -31,7 +31,7 @@ class Predictors:
 
         seed %= 2**32  # what scikit-learn takes
         y = target(rounds)
-        self._single = {
+        self._single: dict[str, Any] = {
             "cdf": CdfMatching().fit(single(rounds), y),
             "single": SingleProbeSVR(random_state=seed).fit(single(rounds), y),
         }
@@ -40,7 +40,7 @@ class Predictors:
 
     def __call__(self, round: forecast.Round) -> dict[str, float]:
         predicted = {n: float(p.predict([[round.mptcp_probe_bps]])[0]) for n, p in self._single.items()}
-        return {**predicted, "multi": self.multi_bps(round.probes_bps)}
+        return {**predicted, "multi": self.multi_bps(round.probes_bps or ())}
 
     def multi_bps(self, probes_bps: Sequence[float]) -> float:
         """The multi-probe predictor's word on any probes."""
@@ -53,7 +53,7 @@ def feed_wrong_probes(rounds: Sequence[Round], predictors: Predictors, seed: int
         return
     shift = random.Random(seed).randrange(1, len(rounds))
     for i, round in enumerate(rounds):
-        round.placebo_bps = predictors.multi_bps(rounds[(i + shift) % len(rounds)].measured.probes_bps)
+        round.placebo_bps = predictors.multi_bps(rounds[(i + shift) % len(rounds)].measured.probes_bps or ())
 
 
 def errors(rounds: Sequence[Round]) -> dict[str, dict[str, Any]]:
@@ -61,7 +61,9 @@ def errors(rounds: Sequence[Round]) -> dict[str, dict[str, Any]]:
     from pathcast.predict import summarise
 
     actual = [r.measured.actual_bps for r in rounds]
-    result = {n: dict(summarise([r.predicted_bps[n] for r in rounds], actual)) for n in ("multi", "single", "cdf")}
+    result = {
+        n: dict(summarise([(r.predicted_bps or {})[n] for r in rounds], actual)) for n in ("multi", "single", "cdf")
+    }
     if all(r.placebo_bps for r in rounds):
         result["placebo"] = dict(summarise([r.placebo_bps for r in rounds], actual))
     return result
