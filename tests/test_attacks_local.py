@@ -269,3 +269,101 @@ def test_a_network_whose_builder_is_killed_goes_with_it(site, small, name, start
     process.wait()
     assert wait_for(site.empty)
     assert not Path("/run/netns", f"pc-{name}-client").exists()
+
+
+SECRET = "not for others\n"
+
+
+@pytest.fixture
+def ground(tmp_path):
+    """A directory in which the user without rights may do as he likes, and a file of root's that he may not touch."""
+    place, secret = Path(f"/tmp/pc-ground-{os.getpid()}-{time.monotonic_ns()}"), tmp_path / "secret"
+    place.mkdir()
+    os.chown(place, NOBODY, NOBODY)
+    secret.write_text(SECRET)
+    secret.chmod(0o600)
+    yield place, secret
+    subprocess.run(["rm", "-rf", place], check=True)
+
+
+def test_a_report_goes_where_it_was_opened_whatever_the_program_puts_there(pathcast, site, ground):
+    place, secret = ground
+    report = place / "report.json"
+    swap = f"ln -f {report} {place}/first; ln -sf {secret} {report}; exit 3"
+    done = pathcast("run", "--user", "nobody", "--report", report, "--", "sh", "-c", swap)
+    assert (done.returncode, secret.read_text()) == (3, SECRET), done.stderr
+    assert report.is_symlink()
+    first = place / "first"
+    assert json.loads(first.read_text())["status"] == 3
+    assert first.stat().st_uid == NOBODY
+
+
+@pytest.mark.parametrize("how", ["link", "dangling", "second name", "pipe", "directory"])
+def test_a_report_that_leads_elsewhere_is_refused_before_anything_runs(pathcast, site, ground, how):
+    """Also where the program runs as root: in a directory of another user's, who was there before."""
+    place, secret = ground
+    report = place / "report.json"
+    if how == "link":
+        report.symlink_to(secret)
+    elif how == "dangling":
+        report.symlink_to(place / "new")
+    elif how == "second name":
+        (place / "secret").write_text(SECRET)
+        secret = place / "secret"
+        os.link(secret, report)
+    elif how == "pipe":
+        os.mkfifo(report)
+    else:
+        report.mkdir()
+    for user in ("root", "nobody"):
+        done = pathcast("run", "--user", user, "--report", report, "--", "touch", place / "ran")
+        assert done.returncode == 2
+        assert f"cannot write the report to `{report}`" in done.stderr
+        assert not (place / "ran").exists()
+        assert not (place / "new").exists()
+        assert secret.read_text() == SECRET
+
+
+def test_a_report_is_written_with_the_rights_of_the_programs_user(pathcast, site, ground, tmp_path):
+    place, secret = ground
+    for report in (secret, tmp_path / "new"):
+        done = pathcast("run", "--user", "nobody", "--report", report, "--", "touch", place / "ran")
+        assert done.returncode == 2
+        assert f"cannot write the report to `{report}` as the user `nobody`: Permission denied" in done.stderr
+        assert "--report /dev/fd/" in done.stderr
+        assert not (place / "ran").exists()
+    assert secret.read_text() == SECRET
+    assert not (tmp_path / "new").exists()
+
+
+def test_root_has_a_report_of_its_own_by_a_descriptor_that_the_program_does_not_get(pathcast, site, ground):
+    _, secret = ground
+    shell = ("sh", "-c", f'exec "$@" 3>>{secret}', "sh")
+    look = "ls /proc/$$/fd | tr '\\n' ' '"
+    done = pathcast("run", "--user", "nobody", "--report", "/dev/fd/3", "--", "sh", "-c", look, prefix=shell)
+    assert (done.returncode, done.stdout) == (0, "0 1 2 "), done.stderr
+    first, _, rest = secret.read_text().partition("\n")
+    assert (f"{first}\n", json.loads(rest)["status"]) == (SECRET, 0)
+    done = pathcast("run", "--report", "/dev/stdout", "--", "true")
+    assert json.loads(done.stdout)["status"] == 0
+    done = pathcast("run", "--report", "/dev/fd/77", "--", "true")
+    assert done.returncode == 2
+    assert "cannot write the report to `/dev/fd/77`: Bad file descriptor" in done.stderr
+
+
+@pytest.mark.parametrize("where", ["/dev/full", "closed pipe"])
+def test_a_report_that_cannot_be_written_leaves_the_programs_status(pathcast, site, where):
+    shell, report = (), where
+    if where == "closed pipe":
+        shell, report = ("bash", "-c", 'exec "$@" 3> >(exec true)', "bash"), "/dev/fd/3"
+    done = pathcast("run", "--report", report, "--", "sh", "-c", "sleep 0.5; exit 3", prefix=shell)
+    assert done.returncode == 3
+    reason = "No space left on device" if where == "/dev/full" else "Broken pipe"
+    assert f"pathcast: cannot write the report to `{report}`: {reason}" in done.stderr
+
+
+def test_nor_does_a_standard_error_that_is_closed_change_it(pathcast, site):
+    for closed in ("2>&-", "2>/dev/full"):
+        shell = ("sh", "-c", f'exec "$@" {closed}', "sh")
+        done = pathcast("run", "--background", "--", "sh", "-c", "exit 3", prefix=shell)
+        assert (done.returncode, done.stdout) == (3, "")

@@ -1,7 +1,9 @@
 //! Whom the program runs as: not as root merely because pathcast needs root.
 
 use std::ffi::{CStr, CString};
+use std::io;
 use std::ptr;
+use std::thread;
 
 use crate::error::LaunchError;
 
@@ -18,6 +20,38 @@ pub(crate) struct Account {
     pub environment: Vec<(&'static str, String)>,
     /// Is it another user than this process is?
     pub changes: bool,
+}
+
+impl Account {
+    /// The calling thread becomes this user, for good. Only system calls, for use between fork and exec.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn assume(&self) -> io::Result<()> {
+        let check = |result: libc::c_long| if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
+        let (uid, gid) = (self.uid, self.gid);
+        // the bare system calls are of one thread; the library's would change all of a process
+        // SAFETY: the list is as long as is said
+        unsafe {
+            check(libc::syscall(libc::SYS_setgroups, self.groups.len(), self.groups.as_ptr()))?;
+            check(libc::syscall(libc::SYS_setresgid, gid, gid, gid))?;
+            check(libc::syscall(libc::SYS_setresuid, uid, uid, uid))
+        }
+    }
+
+    /// Does `work` with the rights of this user and no others, on a thread of its own.
+    ///
+    /// # Errors
+    /// The system's, and those of `work`.
+    pub fn act<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+        if !self.changes {
+            return work();
+        }
+        thread::scope(|scope| {
+            let actor = scope.spawn(|| self.assume().and_then(|()| work()));
+            actor.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
 }
 
 /// The user asked for; else the one who called sudo; else the one that we are.

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 use pathcast_base::lock::LockError;
 use pathcast_base::{Exit, Fault};
@@ -58,6 +59,16 @@ pub enum LaunchError {
         /// Why.
         source: io::Error,
     },
+    /// The file for the report cannot be written.
+    #[error("cannot write the report to `{}`{}: {}", path.display(), user.as_ref().map(|u| format!(" as the user `{u}`")).unwrap_or_default(), bare(source))]
+    Report {
+        /// As given.
+        path: PathBuf,
+        /// Who may not, if it is not who we are.
+        user: Option<String>,
+        /// Why.
+        source: io::Error,
+    },
     /// A file that another run locks, or that cannot be locked.
     #[error(transparent)]
     Lock(#[from] LockError),
@@ -69,6 +80,12 @@ pub enum LaunchError {
         /// Why.
         source: io::Error,
     },
+}
+
+/// What the system says, without the number.
+fn bare(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
 impl LaunchError {
@@ -107,6 +124,7 @@ impl Fault for LaunchError {
             LaunchError::LocalAddress { .. } => "local-address",
             LaunchError::Limits { .. } => "mptcp-limits",
             LaunchError::Command { .. } => "command",
+            LaunchError::Report { .. } => "report",
             LaunchError::Lock(error) => error.code(),
             LaunchError::System { .. } => "system",
         }
@@ -121,6 +139,15 @@ impl Fault for LaunchError {
                 "the limit holds for every program on this host, so it is not changed here: `ip mptcp limits set \
                  subflows {need}`, or fewer --paths"
             )),
+            LaunchError::Report { user: Some(_), .. } => Some(
+                "it is written with the rights of whom CMD runs as; for one of your own: --report /dev/fd/3 3>FILE"
+                    .into(),
+            ),
+            LaunchError::Report { source, .. } => match source.raw_os_error() {
+                Some(libc::ELOOP) => Some("links are not followed: name the file itself".into()),
+                Some(libc::ENXIO) => Some("nobody reads this pipe: start its reader first".into()),
+                _ => None,
+            },
             LaunchError::Lock(error) => error.hint(),
             _ => None,
         }

@@ -20,10 +20,6 @@ fn at_step<T>(step: i32, result: io::Result<T>) -> io::Result<T> {
     result.map_err(|e| io::Error::from_raw_os_error((step + 1) << 16 | e.raw_os_error().unwrap_or(libc::EIO)))
 }
 
-fn check(result: libc::c_long) -> io::Result<()> {
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
 /// What happens between fork and exec. Only system calls.
 struct Preparation {
     processes: Option<File>,
@@ -47,14 +43,7 @@ impl Preparation {
             unsafe { libc::close(listener) };
         }
         if let Some(account) = &self.account {
-            let (uid, gid) = (account.uid, account.gid);
-            // the bare system calls: this thread is the only one
-            // SAFETY: the list is as long as is said
-            at_step(3, unsafe {
-                check(libc::syscall(libc::SYS_setgroups, account.groups.len(), account.groups.as_ptr()))
-                    .and_then(|()| check(libc::syscall(libc::SYS_setresgid, gid, gid, gid)))
-                    .and_then(|()| check(libc::syscall(libc::SYS_setresuid, uid, uid, uid)))
-            })?;
+            at_step(3, account.assume())?;
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::net::IpAddr;
+use std::os::fd::IntoRawFd;
 use std::path::PathBuf;
 
 use pathcast_launch::{Launch as Run, LaunchError};
@@ -48,6 +49,14 @@ fn fail(py: Python<'_>, error: LaunchError) -> PyErr {
     // a number on an exception object cannot fail
     let _ = raised.value(py).setattr("status", status);
     raised
+}
+
+/// Opens the file of a report, as the user whom the program will run as: the descriptor, which is the caller's to close.
+#[pyfunction]
+#[pyo3(signature = (path, user=None))]
+pub fn open_report(py: Python<'_>, path: PathBuf, user: Option<String>) -> PyResult<i32> {
+    let opened = py.detach(|| pathcast_launch::open_report(&path, user.as_deref()));
+    opened.map(IntoRawFd::into_raw_fd).map_err(|e| Failed::new(e).into_py(py))
 }
 
 /// Removes a cgroup that an earlier run has left behind; says whether there was one.

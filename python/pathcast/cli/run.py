@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import ipaddress
 import json
-import signal
+import os
+import stat
 import sys
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import IO, Annotated, Any
 
 import typer
 
@@ -40,6 +43,7 @@ def run(
     report: Annotated[Path | None, typer.Option(help="Write what its TCP did to this file, as JSON.")] = None,
 ) -> None:
     """Run any program with its TCP under a controller. Output and exit status are the program's own."""
+    from pathcast import _native
     from pathcast.control.launch import launch
 
     if background:
@@ -47,16 +51,14 @@ def run(
             raise usage(f"--background means --control {_BACKGROUND}, and --control {control} is given: choose one")
         control = _BACKGROUND
     addresses = [_address(text) for text in paths.split(",")] if paths is not None else []
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and what is ignored stays so in the program
-        signal.signal(number, signal.SIG_DFL)
-    if report is not None:
-        _touch(report)  # now, rather than after an hour of copying
+    # now, rather than after an hour of copying; and before the program can put something else in its place
+    file = os.fdopen(_native.open_report(report, user), "w") if report is not None else None
     status, document = launch(command, control, set or [], mptcp=mptcp, paths=addresses, user=user)
-    signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # a reader that has gone must not cost the report
-    if report is not None:
-        report.write_text(json.dumps(document, indent=1) + "\n")
-    for line in summary(document):
-        print(f"pathcast: {line}", file=sys.stderr)
+    with suppress(OSError):  # whatever becomes of our words, the status is the program's
+        if file is not None and (problem := _written(document, file)):
+            print(f"pathcast: cannot write the report to `{report}`: {problem}", file=sys.stderr)
+        for line in summary(document):
+            print(f"pathcast: {line}", file=sys.stderr)
     raise typer.Exit(status)
 
 
@@ -67,11 +69,17 @@ def _address(text: str) -> str:
         raise usage(f"--paths `{text.strip()}` is not an address of this host, such as 192.0.2.1") from None
 
 
-def _touch(report: Path) -> None:
+def _written(document: dict[str, Any], file: IO[str]) -> str | None:
+    """Writes the report over what the file holds; what has kept it from that."""
     try:
-        report.touch()
+        with file:
+            appends = fcntl.fcntl(file, fcntl.F_GETFL) & os.O_APPEND  # 3>>FILE
+            if stat.S_ISREG(os.fstat(file.fileno()).st_mode) and not appends:
+                file.truncate(0)
+            file.write(json.dumps(document, indent=1) + "\n")
     except OSError as error:
-        raise usage(f"cannot write the report to `{report}`: {error.strerror}") from None
+        return error.strerror
+    return None
 
 
 def summary(document: dict[str, Any]) -> list[str]:

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+from contextlib import suppress
 
 import typer
 from typer.main import get_command
@@ -32,6 +33,9 @@ def run(arguments: list[str]) -> int:
     from pathcast.cli.app import app
 
     output.printed = False
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed: nothing else may get its number, nor our words go elsewhere
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, _terminate)
@@ -94,7 +98,8 @@ def _report(error: PathcastError, arguments: list[str]) -> int:
             print(json.dumps(error.document(), indent=1), flush=True)
         except OSError:  # nobody can read it: a full disc, a reader that has gone
             _discard_output()
-    print(f"pathcast: {error.message}", file=sys.stderr)
-    if error.hint:
-        print(f"hint: {error.hint}", file=sys.stderr)
+    with suppress(OSError):  # as above
+        print(f"pathcast: {error.message}", file=sys.stderr)
+        if error.hint:
+            print(f"hint: {error.hint}", file=sys.stderr)
     return int(error.exit)

@@ -77,6 +77,10 @@ def launch(
             path["available_bps"] = measured.available(path["local"], path["remote"]) if measured else None
         document["controller"] = measured.counted() if measured else None
         document["notes"] += _bunched(control, document) if part else []
+        try:
+            stack.pop_all().close()
+        except (PathcastError, OSError) as error:  # the program has run, and its status is what is asked for
+            document["notes"].append(f"something is left: {error}; `pathcast undo` removes it")
         return status, document
 
 
