@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from pathcast.errors import usage
-from pathcast.simulation.run import Limits, Scenario, simulate
+from pathcast.scenario import Scenario
+from pathcast.simulation.run import Limits, simulate
 
 from . import emulated
 from .networks import network, topology

@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pathcast.simulation.run import Scenario, simulate
+from pathcast.scenario import Scenario
+from pathcast.simulation.run import simulate
 
 from .web import count, pages
 

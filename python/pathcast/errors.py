@@ -52,3 +52,12 @@ def usage(message: str, hint: str | None = None) -> PathcastError:
 def missing(message: str, hint: str | None = None) -> PathcastError:
     """A privilege or a feature that this machine lacks: exit 5."""
     return PathcastError("missing", message, hint, Exit.MISSING)
+
+
+def need(*packages: str, extra: str = "lab") -> None:
+    """Refuses (exit 5) where Python packages of an extra are not installed."""
+    from importlib.util import find_spec
+
+    lacking = [name for name in packages if find_spec(name) is None]
+    if lacking:
+        raise missing(f"no Python package {', '.join(lacking)}", f"pip install 'pathcast[{extra}]'")

@@ -190,7 +190,7 @@ def _pair(item: str) -> tuple[str, str]:
 
 
 def _need(*packages: str) -> None:
-    from pathcast.simulation.run import need
+    from pathcast.errors import need
 
     need("joblib", "pandas", "pyarrow", *packages)
 

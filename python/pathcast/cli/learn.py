@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +10,7 @@ import typer
 
 from pathcast.cli.output import Json, console, print_json
 from pathcast.cli.target import Host, KeyFile, Paths, Set, TopologyFile, World, names, target
-from pathcast.errors import usage
+from pathcast.errors import need
 from pathcast.units import bits, size
 
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ ModelFile = Annotated[
         show_default=False,
     ),
 ]
-_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def learn(
@@ -56,7 +54,7 @@ def learn(
     from pathcast import _native
     from pathcast.forecast.learn import LearnOptions
     from pathcast.forecast.learn import learn as run
-    from pathcast.forecast.model import check_packages, default_file
+    from pathcast.forecast.model import default_file
 
     far = target(host, world, topology, set, key_file)
     options = LearnOptions(
@@ -66,10 +64,10 @@ def learn(
         paths=None if paths is None else names("--paths", paths),
         choices=tuple(names("--choice", c) for c in choice or []),
         control=control,
-        pause_s=duration("--pause", pause),
+        pause_s=_native.parse_duration(pause) / 1e9,
         set=far.set,
     )
-    check_packages()
+    need("numpy", "sklearn", extra="predict")
     file = model or default_file(far.world, far.name)
     with far.open() as open_world, _listener(json) as listener:
         done = run(file, far.world, far.name, open_world, options, listener)
@@ -80,14 +78,6 @@ def learn(
         _summary(done.document(), predict)
     if error := done.untrustworthy():
         raise error
-
-
-def duration(option: str, text: str) -> float:
-    """Seconds of a written duration, such as `150ms`."""
-    match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*(\w+)", text.strip(), re.ASCII)
-    if not match or match[2] not in _UNITS:
-        raise usage(f"{option} `{text}` is not a duration; write it as `500ms`, `10s`, `5m` or `1h`")
-    return float(match[1]) * _UNITS[match[2]]
 
 
 def _summary(document: dict[str, Any], predict: str) -> None:

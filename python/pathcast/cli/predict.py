@@ -10,7 +10,7 @@ import typer
 from pathcast.cli.learn import ModelFile
 from pathcast.cli.output import Json, console, print_json
 from pathcast.cli.target import Host, KeyFile, Paths, Set, TopologyFile, World, names, target
-from pathcast.errors import Exit, PathcastError
+from pathcast.errors import Exit, PathcastError, need
 from pathcast.units import bits, seconds
 from pathcast.units import size as written
 
@@ -31,7 +31,7 @@ def predict(
 ) -> None:
     """Probe every path once, and predict throughput and duration for every choice of paths, the best first."""
     from pathcast import _native
-    from pathcast.forecast.model import check_packages, default_file
+    from pathcast.forecast.model import default_file
     from pathcast.forecast.predict import predict as run
     from pathcast.forecast.predict import untrustworthy
 
@@ -42,7 +42,7 @@ def predict(
     if not file.exists():
         learn = f"pathcast learn {far.command} --size {size}" + (f" --model {model}" if model else "")
         raise PathcastError("no-model", f"there is no model `{file}`", f"learn one: {learn}", Exit.USAGE)
-    check_packages()
+    need("numpy", "sklearn", extra="predict")
     document = run(file, far.world, far.name, far.open, bytes, only, control)
     if json:
         print_json("predict", document)

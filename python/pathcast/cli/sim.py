@@ -58,7 +58,8 @@ def sim(
     json: Json = False,
 ) -> None:
     """Run a scenario in the simulator: how long each flow takes, how full the links are."""
-    from pathcast.simulation.run import Limits, Scenario
+    from pathcast.scenario import Scenario
+    from pathcast.simulation.run import Limits
 
     limits = Limits(limit_events, _duration("--limit-time", limit_time))
     if limits.time_ns == 0:
@@ -78,7 +79,8 @@ def sim(
 
 
 def _once(scenario: Any, limits: Any, trace: Path | None, every: int, plot: Path | None, json: bool) -> None:
-    from pathcast.simulation.run import need, simulate
+    from pathcast.errors import need
+    from pathcast.simulation.run import simulate
 
     directories = {}
     if trace is not None:
@@ -145,8 +147,8 @@ def _sweep(
 ) -> None:
     from pathcast.cli.progress import samples
     from pathcast.cli.simtables import summary
+    from pathcast.errors import need
     from pathcast.simulation import sweep as grids
-    from pathcast.simulation.run import need
 
     need("joblib", "pyarrow")
     grid = grids.Grid.parse(sweep, seeds)

@@ -9,9 +9,8 @@ import socket
 import pytest
 
 from pathcast import doctor
-from pathcast.cli.learn import duration
 from pathcast.cli.runner import run
-from pathcast.errors import Exit, PathcastError
+from pathcast.errors import Exit
 from pathcast.keys import OPEN_ID, OPEN_SECRET
 from pathcast.worlds.testing import two_paths
 
@@ -151,18 +150,6 @@ def test_no_far_end(pathcast):
     status, document, _ = pathcast("learn", "127.0.0.1:1", "--size", "1MB", "--json")
     assert status == Exit.RUNTIME
     assert "127.0.0.1" in document["error"]["message"]
-
-
-@pytest.mark.parametrize(("text", "seconds"), [("0s", 0), ("150ms", 0.15), ("1.5 m", 90), ("2h", 7200), (".5s", 0.5)])
-def test_durations(text, seconds):
-    assert duration("--pause", text) == pytest.approx(seconds)
-
-
-@pytest.mark.parametrize("text", ["", "5", "s", "-1s", "1d", "1s2", "١s", "1e3s", "inf s"])
-def test_what_is_no_duration(text):
-    with pytest.raises(PathcastError) as error:
-        duration("--pause", text)
-    assert error.value.exit == Exit.USAGE
 
 
 # --- over loopback -----------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pathcast import codec
-from pathcast.errors import Exit, PathcastError, missing, usage
+from pathcast.errors import Exit, PathcastError, usage
 from pathcast.forecast.rounds import Round
 from pathcast.worlds.world import World
 
@@ -29,8 +29,8 @@ LARGEST_BYTES = 16 * 1024 * 1024
 OTHER_FILE = "give another --model FILE for it"
 LEARN_AGAIN = "learn again, with `pathcast learn`: into another --model FILE, or with this one out of the way"
 MINIMUM_ROUNDS = 8
-# of more rounds of a size the newest count: conditions change, and a fit takes the square of their number
-NEWEST_ROUNDS = 500
+# of more rounds of a size the newest count: conditions change, and every prediction fits them again
+NEWEST_ROUNDS = 200
 
 
 class ModelFileError(PathcastError):
@@ -46,15 +46,6 @@ def default_file(world: str, target: str) -> Path:
     base = Path(home) if os.path.isabs(home) else Path.home() / ".local" / "share"
     name = re.sub(r"[^A-Za-z0-9._-]", "_", target).lstrip(".") or "_"
     return base / "pathcast" / "models" / f"{name if world == 'host' else f'{world}-{name}'}.model"
-
-
-def check_packages() -> None:
-    """Refuses (exit 5) where the packages that predict are not installed."""
-    from importlib.util import find_spec
-
-    lacking = [name for name in ("numpy", "sklearn") if find_spec(name) is None]
-    if lacking:
-        raise missing(f"no Python package {', '.join(lacking)}", "pip install 'pathcast[predict]'")
 
 
 @dataclass(frozen=True)

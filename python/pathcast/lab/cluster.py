@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pathcast.errors import PathcastError, missing, usage
+from pathcast.errors import PathcastError, need, usage
 from pathcast.lab import worker
 from pathcast.lab.experiment import Experiment
 
@@ -17,12 +17,9 @@ PATIENCE_S = 20
 
 def check(address: str) -> None:
     """Refuses what is no address of a scheduler (exit 2), and a Python without `distributed` (exit 5)."""
-    from importlib.util import find_spec
-
     if not _ADDRESS.fullmatch(address):
         raise usage(f"--cluster `{address}`: write tcp://scheduler:8786")
-    if find_spec("distributed") is None:
-        raise missing("no Python package distributed", "pip install 'pathcast[cluster]'")
+    need("distributed", extra="cluster")
 
 
 @contextmanager

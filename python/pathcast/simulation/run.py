@@ -1,15 +1,14 @@
-"""A scenario in the simulator: read from a file, run so that it can be interrupted, its traces as arrays."""
+"""A scenario in the simulator: run so that it can be interrupted, its traces as arrays."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from pathcast.errors import missing, usage
 from pathcast.interruptible import interruptible
+from pathcast.scenario import Scenario
 
 # table: column: values
 Traces = dict[str, dict[str, Any]]
@@ -23,31 +22,6 @@ class Limits:
     time_ns: int = 3_600_000_000_000_000
 
 
-@dataclass(frozen=True)
-class Scenario:
-    """The text of a scenario file, not yet checked, and what is set over it."""
-
-    text: str
-    sets: tuple[tuple[str, str], ...] = ()
-    source: str | None = None
-
-    @classmethod
-    def load(cls, file: Path | str, sets: Sequence[str] = ()) -> Scenario:
-        """Reads a file; `sets` are as `--set` takes them."""
-        pairs = tuple(pair("--set", item) for item in sets)
-        try:
-            text = Path(file).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-            hint = "give the path of a scenario file (TOML), for example topologies/two-path.toml"
-            raise usage(f"cannot read the scenario `{file}`: {reason}", hint) from None
-        return cls(text, pairs, str(file))
-
-    def over(self, sets: Sequence[tuple[str, str]]) -> Scenario:
-        """The same with more set over it."""
-        return Scenario(self.text, (*self.sets, *sets), self.source)
-
-
 def code() -> str:
     """The digest of what the extension was built from: the simulator, the emulator, every controller, native and eBPF.
 
@@ -56,23 +30,6 @@ def code() -> str:
     from pathcast import _native
 
     return _native.SOURCE_DIGEST
-
-
-def pair(option: str, item: str) -> tuple[str, str]:
-    """`KEY=VALUE` as its two parts."""
-    key, equals, value = item.partition("=")
-    if not equals or not key.strip():
-        raise usage(f"{option} `{item}` is not KEY=VALUE, for example flow.bulk.control=lia")
-    return key.strip(), value.strip()
-
-
-def need(*packages: str) -> None:
-    """Refuses (exit 5) where packages that the simulator itself does without are not installed."""
-    from importlib.util import find_spec
-
-    lacking = [name for name in packages if find_spec(name) is None]
-    if lacking:
-        raise missing(f"no Python package {', '.join(lacking)}", "pip install 'pathcast[lab]'")
 
 
 def simulate(

@@ -22,7 +22,8 @@ from pathcast import parallel
 from pathcast.errors import PathcastError, usage
 from pathcast.results.lines import Lines
 from pathcast.results.rundir import RunDir
-from pathcast.simulation.run import Limits, Scenario, code, pair, simulate
+from pathcast.scenario import Scenario, pair
+from pathcast.simulation.run import Limits, code, simulate
 
 SCHEMA = "pathcast.sim-sample/1"
 # more is a slip of the fingers: a simulation takes at least some milliseconds

@@ -9,8 +9,9 @@ import pytest
 
 from pathcast.errors import PathcastError
 from pathcast.results.rundir import RunDir
+from pathcast.scenario import Scenario
 from pathcast.simulation import sweep
-from pathcast.simulation.run import Limits, Scenario
+from pathcast.simulation.run import Limits
 from pathcast.simulation.sweep import Grid, Sweep
 
 SHARED = Path(__file__).parents[3] / "topologies" / "shared-bottleneck.toml"

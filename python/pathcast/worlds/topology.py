@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import Any
 
 from pathcast import daemon
-from pathcast.errors import usage
+from pathcast.scenario import Scenario, pair
 from pathcast.state import check_id
 
 
@@ -27,24 +27,13 @@ class Topology:
         """Checks `text`; raises with the line, the value and the allowed ones."""
         from pathcast import _native
 
-        pairs = []
-        for item in sets:
-            key, equals, value = item.partition("=")
-            if not equals:
-                raise usage(f"--set `{item}` is not KEY=VALUE, for example link.wan1.rate=5Mbit")
-            pairs.append((key.strip(), value.strip()))
-        scenario = json.loads(_native.scenario(text, pairs))
-        return cls(text, tuple(pairs), source, scenario)
+        pairs = [pair("--set", item) for item in sets]
+        return cls(text, tuple(pairs), source, json.loads(_native.scenario(text, pairs)))
 
     @classmethod
-    def load(cls, file: FilePath | str, sets: Sequence[str] = ()) -> Topology:
+    def load(cls, file: Path | str, sets: Sequence[str] = ()) -> Topology:
         """Reads and checks a file."""
-        try:
-            text = FilePath(file).read_text()
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-            raise usage(f"cannot read the scenario `{file}`: {reason}") from None
-        return cls.parse(text, sets, str(file))
+        return cls.parse(Scenario.load(file).text, sets, str(file))
 
     def start(self, name: str | None = None) -> daemon.Daemon:
         """Builds the network in a process of its own, which ends with this one, or is detached."""

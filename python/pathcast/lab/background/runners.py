@@ -41,7 +41,8 @@ class SimRunner:
         """As the protocol says; bytes until the last ACK before each of the two times."""
         import numpy as np
 
-        from pathcast.simulation.run import Scenario, simulate
+        from pathcast.scenario import Scenario
+        from pathcast.simulation.run import simulate
 
         report, traces = simulate(Scenario(text), trace_ns=_EVERY_NS)
         windows = traces["windows"]

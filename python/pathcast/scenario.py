@@ -1,0 +1,42 @@
+"""Scenario files as they are read, with what is set over them; the extension checks them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pathcast.errors import usage
+
+
+def pair(option: str, item: str) -> tuple[str, str]:
+    """`KEY=VALUE` as its two parts."""
+    key, equals, value = item.partition("=")
+    if not equals or not key.strip():
+        raise usage(f"{option} `{item}` is not KEY=VALUE, for example flow.bulk.control=lia")
+    return key.strip(), value.strip()
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """The text of a scenario file, not yet checked, and what is set over it."""
+
+    text: str
+    sets: tuple[tuple[str, str], ...] = ()
+    source: str | None = None
+
+    @classmethod
+    def load(cls, file: Path | str, sets: Sequence[str] = ()) -> Scenario:
+        """Reads a file; `sets` are as `--set` takes them."""
+        pairs = tuple(pair("--set", item) for item in sets)
+        try:
+            text = Path(file).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+            hint = "give the path of a scenario file (TOML), for example topologies/two-path.toml"
+            raise usage(f"cannot read the scenario `{file}`: {reason}", hint) from None
+        return cls(text, pairs, str(file))
+
+    def over(self, sets: Sequence[tuple[str, str]]) -> Scenario:
+        """The same with more set over it."""
+        return Scenario(self.text, (*self.sets, *sets), self.source)
