@@ -6,13 +6,13 @@ import json
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from pathcast.errors import PathcastError
 from pathcast.lab.experiment import Experiment, Results
 from pathcast.worlds.results import Verdict
+from pathcast.worlds.testing import sent
 
 HERE = Path(__file__).parent
 EXPERIMENT = Experiment(HERE)
@@ -206,9 +206,7 @@ class Fake:
     def transfer(self, paths, bytes, control):
         self.asked.append((tuple(paths), bytes, control))
         self.sent += 1
-        one = SimpleNamespace(bytes_sent=500, bytes_retransmitted=100, joined_s=0.1, note=None)
-        subflows = [one] * self.joined + [SimpleNamespace(**{**vars(one), "joined_s": None})] * (3 - self.joined)
-        return SimpleNamespace(elapsed_s=2.0, fallback=self.fallback, notes=("no answer",), subflows=subflows)
+        return sent(paths, bytes, fallback=self.fallback, joined=self.joined, notes=("no answer",))
 
     def run(self, namespace, *command):
         self.commands.append((namespace, *command))

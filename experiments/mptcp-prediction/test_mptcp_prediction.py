@@ -8,7 +8,6 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
@@ -19,6 +18,7 @@ from pathcast.errors import PathcastError
 from pathcast.lab.experiment import Experiment, Results
 from pathcast.predict.resample import Assessment
 from pathcast.worlds.results import Verdict
+from pathcast.worlds.testing import sent
 
 HERE = Path(__file__).parent
 EXPERIMENT = Experiment(HERE)
@@ -270,16 +270,15 @@ class Fake:
     def wait(self, time_s):
         assert 0 <= time_s <= SETUP["pause_s"]
 
-    def tcp_probe(self, path, bytes, control):
+    def tcp_probe(self, path, bytes, control, progress=None):
         self.asked.append((path, bytes, control))
-        return SimpleNamespace(throughput_bps=1e6, connect_s=0.18)
+        return sent([path], bytes)
 
-    def transfer(self, paths, bytes, control):
+    def transfer(self, paths, bytes, control, progress=None):
         self.asked.append((paths, bytes, control))
-        about = {"bytes_retransmitted": 5, "min_rtt_s": 0.12, "joined_s": 0.6}
-        subflows = [SimpleNamespace(path=path, **about) for path in self.joined]
-        shares = {"subflows": subflows, "bytes_by_path": lambda _: [3, 1]}
-        return SimpleNamespace(throughput_bps=2e6, fallback=self.fallback, notes=("no answer",), **shares)
+        made = sent(paths, bytes, 2e6, fallback=self.fallback, joined=len(self.joined), notes=("no answer",))
+        first, second = made.subflows
+        return replace(made, subflows=(replace(first, bytes_sent=1305, bytes_retransmitted=105), second))
 
 
 @pytest.fixture
@@ -302,7 +301,7 @@ def test_an_emulated_sample_asks_for_the_same_transfers_and_ends_its_network(emu
     assert world.asked[6:8] == [(SAMPLES.PATHS, 64_000, "lia"), (SAMPLES.PATHS, 128_000, "lia")]
     assert world.asked[-3:] == [(SAMPLES.PATHS, 256_000_000, "lia"), ("path1", 256_000_000, "reno"), "ended"]
     assert values["share_256MB"] == 0.75
-    assert values["retransmitted_bytes"] == 10
+    assert values["retransmitted_bytes"] == 205
     assert world.topology.scenario["links"][0]["ab"]["delay"] == "89ms"
     # every column that a predictor needs
     predictors, frame = MODULE._predictors(SETUP), pd.DataFrame([values])
