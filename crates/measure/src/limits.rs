@@ -20,7 +20,7 @@ pub struct MeasureLimits {
     pub rate: Rate,
     /// How long a session may measure [ns].
     pub time: Nanos,
-    /// Probes of a session, and questions of the time with their answers, both ways [IP bytes].
+    /// Probes of a session, and questions of the time with their answers beyond 64 kB, both ways [IP bytes].
     pub bytes: Bytes,
     /// A session from which nothing was heard for so long is over [ns].
     pub idle: Nanos,

@@ -89,6 +89,7 @@ impl<A: Address> FarEnd<A> {
             measures: None,
             heard: now,
             bytes: 0,
+            asked: 0,
             allowance: Allowance { rate: Bucket::of_bytes(self.limits.rate), came: 0, told: 0 },
         };
         self.sessions.insert(id, session);

@@ -137,7 +137,7 @@ fn parts_have_one_rate_together() {
 }
 
 #[test]
-fn questions_of_the_time_count_as_probes() {
+fn questions_of_the_time_count_as_probes_beyond_what_clocks_need() {
     let (mut far, mut channel) = opened(MeasureLimits { bytes: Bytes(100_000), ..MeasureLimits::default() });
     let mut account = Account::default();
     for id in 0..1000u32 {
@@ -145,7 +145,8 @@ fn questions_of_the_time_count_as_probes() {
         packet.resize(1472, 0);
         account.say(&mut far, NOW, &packet);
     }
-    assert!(account.told <= 100_000 && far.sessions() == 0, "{account:?}");
+    // half of the limit and of what clocks need is told, half is asked
+    assert!((50_000..=82_000 + 1500).contains(&account.told) && far.sessions() == 0, "{account:?}");
 }
 
 #[test]
