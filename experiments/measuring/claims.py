@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from statistics import median
+from collections.abc import Callable
 
+import numpy as np
 import pandas as pd
 
 from pathcast.lab.experiment import Finding, Results, Undecided
+from pathcast.lab.interval import Interval
 from pathcast.lab.plan import Claim
+from pathcast.lab.verdict import Verdict
 
 from .rows import rows, told
-
-# of the standard normal distribution, two-sided 95 %
-_Z = 1.959964
 
 
 def bar(results: Results, claim: Claim) -> Finding:
     """Every run within the limits. A part of the runs can show that it does not hold, only all of them that it does."""
-    found = rows(results, claim)
+    found, quantity, verdict = rows(results, claim), claim.threshold["quantity"], Verdict()
     if not found:
         raise Undecided("none of its runs is there")
-    quantity = claim.threshold["quantity"]
-    ours = ", ".join(f"{row.name}: {told(quantity, row.worst)}" for row in found)
-    wrong = [f"{row.name}: {', '.join(row.wrong())}" for row in found if row.wrong()]
-    if wrong:
-        return Finding(ours, False, "; ".join(wrong))
-    missing = [f"{row.name}: {row.missing} runs" for row in found if row.missing]
+    for row in found:
+        verdict.details.append(f"{row.name}: {told(quantity, row.worst)} at worst of {len(row.runs)}")
+        verdict.needs(not row.wrong(), f"{row.name}: {', '.join(row.wrong())}")
+        if row.missing:
+            verdict.missing.append(f"{row.name}: {row.missing} runs")
     planned = {_key(point) for point in results.plan.points(results.world) if _of(claim, point)}
     if len(found) < len(planned):
-        missing.append(f"{len(planned) - len(found)} networks")
-    return Finding(ours, None, f"late or not run: {', '.join(missing)}") if missing else Finding(ours, True)
+        verdict.missing.append(f"{len(planned) - len(found)} networks")
+    worst = max((row.worst for row in found if row.worst is not None), key=abs, default=None)
+    return verdict.finding(f"{told(quantity, worst)} at worst")
 
 
 def _of(claim: Claim, point: dict) -> bool:
@@ -63,53 +61,32 @@ def cases(results: Results, kind: str | None = None) -> pd.DataFrame:
     return frame.assign(error=error, size=error.abs(), half_width=half, inside=inside)
 
 
-def share_interval(held: int, of: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share."""
-    p, z2 = held / of, _Z**2
-    middle = (p + z2 / (2 * of)) / (1 + z2 / of)
-    half = _Z * math.sqrt(p * (1 - p) / of + z2 / (4 * of**2)) / (1 + z2 / of)
-    return middle - half, middle + half
-
-
-def median_interval(values: Sequence[float]) -> tuple[float, float]:
-    """The 95 % interval of a median by order statistics, with the binomial's normal approximation."""
-    ordered = sorted(values)
-    n, half = len(ordered), _Z * math.sqrt(len(ordered)) / 2
-    return ordered[max(0, math.floor(n / 2 - half))], ordered[min(n - 1, math.ceil(n / 2 + half))]
-
-
 def inside(results: Results, claim: Claim) -> Finding:
-    frame = cases(results)
-    held, (low, high) = int(frame["inside"].sum()), share_interval(int(frame["inside"].sum()), len(frame))
-    ours = f"{held / len(frame):.1%} of {len(frame)} (95 %: {low:.1%} to {high:.1%})"
+    """Cases are independent."""
+    share, verdict = Interval.share(cases(results)["inside"]), Verdict()
     least, most = claim.threshold["least"], claim.threshold["most"]
-    if least <= low and high <= most:
-        return Finding(ours, True)
-    share = held / len(frame)
-    return Finding(
-        ours, None if least <= share <= most else False, f"the interval is not inside {least:.0%} to {most:.0%}"
-    )
+    verdict.needs(share.within(least, most), f"not {least:.0%} to {most:.0%} for certain")
+    return verdict.finding(f"{share.percent(sign=False)} of {share.n}")
 
 
 def half_width(results: Results, claim: Claim) -> Finding:
-    widths = list(cases(results, claim.threshold["kind"])["half_width"])
-    middle, (low, high) = median(widths), median_interval(widths)
-    ours = f"{middle:.1%} (95 %: {low:.1%} to {high:.1%})"
-    if high <= claim.threshold["most"]:
-        return Finding(ours, True)
-    return Finding(ours, None if low <= claim.threshold["most"] else False, f"above {claim.threshold['most']:.1%}")
+    """The median's."""
+    widths = cases(results, claim.threshold["kind"])["half_width"]
+    middle, verdict, most = Interval.bootstrap(widths, np.median), Verdict(), claim.threshold["most"]
+    verdict.needs(middle.at_most(most), f"more than {most:.1%}")
+    return verdict.finding(middle.percent(sign=False))
 
 
 def delay(results: Results, claim: Claim) -> Finding:
+    """Every one decides."""
     frame = paths(results)
     frame = frame[frame["delay_s"].notna() & frame["delay_bound_s"].notna()]
     if frame.empty:
         raise Undecided("no case has a delay with a bound")
     held = int(((frame["delay_s"] - frame["delay_truth_s"]).abs() <= frame["delay_bound_s"]).sum())
-    ours = f"{held} of {len(frame)}"
-    if held >= claim.threshold["least"] * len(frame):
-        return Finding(ours, True)
-    return Finding(ours, False, f"beyond it in {len(frame) - held}")
+    verdict = Verdict()
+    verdict.needs(held >= claim.threshold["least"] * len(frame), f"beyond it in {len(frame) - held}")
+    return verdict.finding(f"{held} of {len(frame)}")
 
 
 _BARS = ("constant", "short", "slow", "fast", "gigabit", "poisson", "two", "shallow", "asymmetric", "capacity")

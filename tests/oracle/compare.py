@@ -4,8 +4,6 @@ event.
 The bound is max(1 packet, 2 %), 2 % below one packet. Where the two differ, a decision of the oracle that stood
 within rounding of its threshold (a tie, `tcp.Ties`) may be taken the other way, one at a time; the sequence is then
 compared anew from its start. No window is ever copied. Sequences that needed this are counted.
-
-    python -m oracle.compare [CONTROL ...] [--sequences N] [--seed S]
 """
 
 from __future__ import annotations
@@ -48,7 +46,7 @@ class Result:
     first: str = ""  # of the sequences that failed
 
     def __str__(self) -> str:
-        """A row of the table in docs/controllers.md."""
+        """A row of the table in docs/evidence/oracle.md."""
         row = f"{self.control} | {self.events:,} | {self.worst:.3f} | {self.packets:.0f} | {self.share:.2%}"
         return f"| {row} | {self.ties} | {self.failed} |"
 

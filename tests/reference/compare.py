@@ -1,18 +1,19 @@
 """Our simulator beside ns-3: the stored runs of data/ against the same networks in `pathcast sim`.
 
-`python tests/reference/compare.py` prints the tables, writes them into docs/ns3.md, and exits with 1 if a bound is
-broken. With `--wide` it compares the runs whose flows start 2 to 20 ms apart, on which no bound is set, and writes
-nothing.
+`python tests/reference/compare.py` prints the tables, writes them beside docs/evidence/ns3.md, whose summary it renews,
+and exits with 1 if a bound is broken. With `--wide` it compares the runs whose flows start 2 to 20 ms apart, on which
+no bound is set, and writes nothing.
 """
 
 from __future__ import annotations
 
 import contextlib
+import csv
 import io
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -22,7 +23,7 @@ import networks
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(__file__).with_name("data")
-PAGE = ROOT / "docs" / "ns3.md"
+PAGE = ROOT / "docs" / "evidence" / "ns3.md"
 
 GREEDY = {"goodput_bps": 0.01, "drops": 0.20}
 LOSS_FREE = {"completion_s": 0.02, "drops": 0.0}
@@ -170,15 +171,6 @@ def judge(runs: Sequence[dict[str, Any]], documents: Sequence[dict[str, Any]]) -
 # our side
 
 
-def exists() -> bool:
-    """Whether there is a command `pathcast sim`."""
-    from typer.main import get_command
-
-    from pathcast.cli.app import app
-
-    return "sim" in get_command(app).commands
-
-
 def simulate(file: str, sets: Sequence[str]) -> dict[str, Any]:
     """`pathcast sim FILE --set ... --json` in this process: its start would take longer than the simulation."""
     from pathcast.cli import main
@@ -203,6 +195,8 @@ def verdict(cell: Sequence[dict[str, Any]], run: Simulate = simulate) -> Verdict
 
 # tables
 
+Table = list[list[str]]
+
 
 def _number(value: float | None, scale: float = 1, digits: int = 3) -> str:
     return "-" if value is None else f"{value * scale:.{digits}f}"
@@ -212,66 +206,51 @@ def _share(value: float) -> str:
     return "only one" if math.isinf(value) else f"{value:+.1%}"
 
 
-def _rows(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    yield "| " + " | ".join(head) + " |"
-    yield "|" + "---|" * len(head)
-    for row in rows:
-        yield "| " + " | ".join(row) + " |"
-
-
 def _mark(one: Verdict) -> str:
-    return "**broken**: " + ", ".join(one.broken) if one.broken else "ok"
+    return "broken: " + ", ".join(one.broken) if one.broken else "ok"
 
 
-def dumbbell_table(verdicts: Iterable[Verdict]) -> list[str]:
+def dumbbell_table(verdicts: Iterable[Verdict]) -> Table:
     head = ["recovery", "flows", "goodput, ours", "ns-3 [Mbit/s]", "", "drops, ours", "ns-3", "", "runs", ""]
-    return list(
-        _rows(
-            head,
-            (
-                [
-                    one.run["recovery"],
-                    str(one.run["flows"]),
-                    _number(one.ours["goodput_bps"], 1e-6, 2),
-                    _number(one.theirs["goodput_bps"], 1e-6, 2),
-                    _share(one.deviation("goodput_bps")),
-                    _number(one.ours["drops"], digits=0),
-                    _number(one.theirs["drops"], digits=0),
-                    _share(one.deviation("drops")),
-                    str(one.runs),
-                    _mark(one),
-                ]
-                for one in verdicts
-            ),
-        )
-    )
+    rows = [
+        [
+            one.run["recovery"],
+            str(one.run["flows"]),
+            _number(one.ours["goodput_bps"], 1e-6, 2),
+            _number(one.theirs["goodput_bps"], 1e-6, 2),
+            _share(one.deviation("goodput_bps")),
+            _number(one.ours["drops"], digits=0),
+            _number(one.theirs["drops"], digits=0),
+            _share(one.deviation("drops")),
+            str(one.runs),
+            _mark(one),
+        ]
+        for one in verdicts
+    ]
+    return [head, *rows]
 
 
-def short_table(verdicts: Iterable[Verdict]) -> list[str]:
+def short_table(verdicts: Iterable[Verdict]) -> Table:
     head = ["setting", "size", "flows", "completion, ours", "ns-3 [s]", "", "first drop, ours", "ns-3 [s]", ""]
-    return list(
-        _rows(
-            [*head, "drops, ours", "ns-3", "runs", ""],
-            (
-                [
-                    one.run["setting"],
-                    f"{one.run['bytes'] // 1000} KB",
-                    str(one.run["flows"]),
-                    _number(one.ours["completion_s"]),
-                    _number(one.theirs["completion_s"]),
-                    _share(one.deviation("completion_s")),
-                    _number(one.ours["first_drop_s"]),
-                    _number(one.theirs["first_drop_s"]),
-                    "" if one.theirs["first_drop_s"] is None else _share(one.deviation("first_drop_s")),
-                    _number(one.ours["drops"], digits=0),
-                    _number(one.theirs["drops"], digits=0),
-                    str(one.runs),
-                    _mark(one),
-                ]
-                for one in verdicts
-            ),
-        )
-    )
+    rows = [
+        [
+            one.run["setting"],
+            f"{one.run['bytes'] // 1000} KB",
+            str(one.run["flows"]),
+            _number(one.ours["completion_s"]),
+            _number(one.theirs["completion_s"]),
+            _share(one.deviation("completion_s")),
+            _number(one.ours["first_drop_s"]),
+            _number(one.theirs["first_drop_s"]),
+            "" if one.theirs["first_drop_s"] is None else _share(one.deviation("first_drop_s")),
+            _number(one.ours["drops"], digits=0),
+            _number(one.theirs["drops"], digits=0),
+            str(one.runs),
+            _mark(one),
+        ]
+        for one in verdicts
+    ]
+    return [[*head, "drops, ours", "ns-3", "runs", ""], *rows]
 
 
 def summary(verdicts: Sequence[Verdict]) -> str:
@@ -282,7 +261,7 @@ def summary(verdicts: Sequence[Verdict]) -> str:
     )
 
 
-def reference_tables() -> str:
+def reference_tables() -> dict[str, Table]:
     """What ns-3 alone says: medians, and the range over the offsets where it is not one value."""
 
     def span(runs: Sequence[Measured], name: str, scale: float, digits: int) -> str:
@@ -292,39 +271,30 @@ def reference_tables() -> str:
         low, high = f"{values[0]:.{digits}f}", f"{values[-1]:.{digits}f}"
         return low if low == high else f"{median(values):.{digits}f} ({low} to {high})"
 
-    lines: list[str] = []
-    head = ["recovery", "flows", "total goodput [Mbit/s]", "drops", "first drop [s]", "fast recoveries", "timeouts"]
-    for wide, title in ((False, "starts 0 to 1 ms apart"), (True, "starts 3, 7 and 13 ms apart")):
-        lines += ["", f"Bulk flows; {title}:", ""]
-        lines += _rows(
-            head,
-            (
-                [
-                    cell[0]["recovery"],
-                    str(cell[0]["flows"]),
-                    span(cell, "goodput_bps", 1e-6, 2),
-                    *(span(cell, name, 1, 0 if name == "drops" else 3) for name in ("drops", "first_drop_s")),
-                    *(span(cell, name, 1, 0) for name in ("fast_recoveries", "timeouts")),
-                ]
-                for cell in cells(stored("dumbbell"), wide)
-            ),
-        )
-    head = ["setting", "size", *(f"k = {k}" for k in networks.SHORT_FLOWS)]
-    for wide, title in ((False, "starts 0 to 0.95 ms apart"), (True, "starts 2 to 20 ms apart")):
+    bulk = [["starts apart", "recovery", "flows", "total goodput [Mbit/s]", "drops", "first drop [s]"]]
+    bulk[0] += ["fast recoveries", "timeouts"]
+    for wide, apart in ((False, "0 to 1 ms"), (True, "3 to 13 ms")):
+        for cell in cells(stored("dumbbell"), wide):
+            found = [span(cell, "goodput_bps", 1e-6, 2), span(cell, "drops", 1, 0), span(cell, "first_drop_s", 1, 3)]
+            found += [span(cell, name, 1, 0) for name in ("fast_recoveries", "timeouts")]
+            bulk.append([apart, cell[0]["recovery"], str(cell[0]["flows"]), *found])
+    short = [["starts apart", "setting", "size", *(f"k = {k}: completion [s] [drops]" for k in networks.SHORT_FLOWS)]]
+    for wide, apart in ((False, "0 to 0.95 ms"), (True, "2 to 20 ms")):
         rows: dict[tuple[str, int], dict[int, str]] = {}
         for cell in cells(stored("short"), wide):
             first = cell[0]
             text = span(cell, "completion_s", 1, 2) + f" [{span(cell, 'drops', 1, 0)}]"
             rows.setdefault((first["setting"], first["bytes"]), {})[first["flows"]] = text
-        lines += ["", f"Completion of the short transfers [s], and drops in brackets; {title}:", ""]
-        lines += _rows(
-            head,
-            (
-                [setting, f"{size // 1000} KB", *(row.get(k, "") for k in networks.SHORT_FLOWS)]
-                for (setting, size), row in rows.items()
-            ),
-        )
-    return "\n".join(lines).strip()
+        for (setting, size), row in rows.items():
+            short.append([apart, setting, f"{size // 1000} KB", *(row.get(k, "") for k in networks.SHORT_FLOWS)])
+    return {"ns3-bulk": bulk, "ns3-short": short}
+
+
+def written(table: Table) -> str:
+    """As CSV."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(table)
+    return text.getvalue()
 
 
 def replace(text: str, name: str, body: str) -> str:
@@ -342,27 +312,20 @@ def main() -> int:
     if sys.argv[1:] and not wide:
         print(__doc__, file=sys.stderr)
         return 2
-    page = replace(PAGE.read_text(), "reference", reference_tables())
-    if not wide:
-        PAGE.write_text(page)
-    if not exists():
-        print("there is no `pathcast sim` yet: only ns-3's own tables are written", file=sys.stderr)
-        return 1
     if wide:
         every = cells(stored("short"), wide=True)
         verdicts = [judge(cell, [simulate(*networks.sets(run)) for run in cell]) for cell in every]
-        print(*short_table(verdicts), summary(verdicts), sep="\n")
+        print(written(short_table(verdicts)), summary(verdicts), sep="\n")
         return 0
     bulk = [verdict(cell) for cell in cells(stored("dumbbell"))]
     short = [verdict(cell) for cell in cells(stored("short"))]
-    parts = (("Bulk flows", bulk, dumbbell_table), ("Short transfers", short, short_table))
-    body = "\n".join(
-        line
-        for title, verdicts, table in parts
-        for line in ("", f"{title}: {summary(verdicts)}.", "", *table(verdicts))
-    )
-    print(body)
-    PAGE.write_text(replace(page, "compare", body))
+    tables = {**reference_tables(), "ns3-bulk-beside": dumbbell_table(bulk), "ns3-short-beside": short_table(short)}
+    for name, table in tables.items():
+        PAGE.with_name(f"{name}.csv").write_text(written(table))
+        print(name, written(table), sep="\n")
+    told = f"Bulk flows: {summary(bulk)}. Short transfers: {summary(short)}."
+    print(told)
+    PAGE.write_text(replace(PAGE.read_text(), "compare", told))
     return int(any(one.broken for one in (*bulk, *short)))
 
 

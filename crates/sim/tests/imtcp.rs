@@ -173,7 +173,7 @@ fn imtcp_bg_takes_what_is_free_and_leaves_the_rest() {
     let starts: &[&str] = if evidence() { &["5s", "6700ms", "9300ms"] } else { &["5s"] };
     for line in LINES {
         let full = truth(line.0, 0.0) * 8.0;
-        // there are no bars at 0.25 BDP (docs/background.md): what comes out is told
+        // there are no bars at 0.25 BDP (experiments/background): what comes out is told
         for bdp in [0.25, 1.0, 4.0] {
             let what = format!("imtcp_bg, {} Mbit/s, {} ms, {bdp} BDP", line.0, line.1);
             let base = Text::new(1, "120s").path("p", &link(line, bdp));

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -96,6 +96,7 @@ class Plan:
                 for key, values in table.items():
                     if not _values(values):
                         raise ValueError(f"{where}: `{key}` has no value")
+        _one_type(grids)
         names = [grid["name"] for grid in grids]
         if not names or len(set(names)) < len(names):
             raise ValueError("a plan needs one [[grid]] or more, each with a name of its own")
@@ -116,6 +117,16 @@ class Plan:
             over = {**grid["over"], **grid.get(world, {}), **own}
             for values in itertools.product(*(_values(value) for value in over.values())):
                 yield {"grid": grid["name"], **dict(zip(over, values, strict=True))}
+
+
+def _one_type(grids: Sequence[Mapping[str, Any]]) -> None:
+    """A key is a column of the results, which is of text or of numbers."""
+    text: dict[str, bool] = {}
+    for grid in grids:
+        for key, written in grid["over"].items():
+            for value in _values(written):
+                if text.setdefault(key, isinstance(value, str)) != isinstance(value, str):
+                    raise ValueError(f"`{key}` is text in one place and a number in another: {value!r}")
 
 
 def _quick(grid: Mapping[str, Any], world: str) -> dict[str, Any] | None:

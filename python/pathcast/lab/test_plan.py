@@ -104,6 +104,7 @@ def test_a_claim_says_what_it_is_and_may_differ_by_world():
         ('kind = "paper"', 'kind = { sim = "paper" }', "kind is for sim; the claim's are sim, emu"),
         ('kind = "paper"', 'kind = "paper"\nuncounted = false', "the reason is wanted"),
         ('paper = "A paper"', 'paper = "A paper"\nreconstruction = "GSAM"', "reconstruction is 'GSAM'; a list"),
+        ("x = 0.5", "x = 0.5\nseed = 'one'", "`seed` is text in one place and a number in another: 'one'"),
         ("[[claim]]", "[[clame]]", "clame"),
         ("[grid.over]\nx", "[grid.under]\nx", "under"),
         ('title = "A title"', "title =", "line 3"),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pathcast.errors import usage
+from pathcast.errors import PathcastError, usage
 from pathcast.worlds.results import Verdict
 
 SCHEMA = "pathcast.flows/1"
@@ -189,6 +189,12 @@ class FlowsResult:
             if (link.name, link.direction) == (name, direction):
                 return link
         raise usage(f"there is no link `{name}` with a direction `{direction}`")
+
+    def check(self) -> None:
+        """Raises PathcastError where the emulator was late (`late`), or a flow ended before its time (`transfer`)."""
+        self.verdict.check()
+        if failed := [f"{flow.name}: {flow.error}" for flow in self.flows if flow.error]:
+            raise PathcastError("transfer", "; ".join(failed))
 
     def document(self) -> dict[str, Any]:
         """For JSON."""

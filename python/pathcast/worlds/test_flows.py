@@ -9,6 +9,7 @@ import pytest
 
 from pathcast.errors import Exit, PathcastError
 from pathcast.worlds.flows import Sample, plans
+from pathcast.worlds.results import Verdict
 from pathcast.worlds.sim import Sim
 from pathcast.worlds.testing import two_paths
 from pathcast.worlds.topology import Topology
@@ -165,3 +166,14 @@ def test_goodput_between_samples():
     assert flow.goodput(0, 10) == 2400
     with pytest.raises(PathcastError, match="no time lies between"):
         flow.goodput(2, 2)
+
+
+def test_a_result_that_says_nothing_is_refused(world):
+    done = world.flows(["first"], until=1.0)
+    done.check()
+    failed = replace(done, flows=(replace(done.flows[0], error="refused"),))
+    with pytest.raises(PathcastError, match="first: refused") as caught:
+        failed.check()
+    assert caught.value.code == "transfer"
+    with pytest.raises(PathcastError, match="late"):
+        replace(done, verdict=Verdict({"p99_s": 0.002})).check()

@@ -1,4 +1,4 @@
-//! What ns-3.37's TCP does otherwise than the RFCs, for preset `ns3`: found by comparing traces (docs/ns3.md).
+//! What ns-3.37's TCP does otherwise than the RFCs, for preset `ns3`: found by comparing traces (docs/evidence/ns3.md).
 //!
 //! - Reno's window, ssthresh (of the flight alone) and PRR (from all that is out) count bytes, not packets.
 //! - A recovery begins at a third duplicate or at one behind a known loss, never as another ends; a segment sent again

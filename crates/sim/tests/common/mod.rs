@@ -144,7 +144,7 @@ pub fn near(value: f64, expected: f64, share: f64, what: &str) {
     assert!((value / expected - 1.0).abs() <= share, "{what}: {value} is not within {share} of {expected}");
 }
 
-/// Shows a measured value with `--nocapture`, for `docs/simulator-evidence.md`.
+/// Shows a measured value with `--nocapture`, for `docs/evidence/simulator.md`.
 pub fn shows(what: &str, value: impl std::fmt::Display) {
     println!("MEASURED {what}: {value}");
 }

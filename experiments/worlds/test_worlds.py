@@ -1,0 +1,60 @@
+"""The worlds experiment: scenarios, every claim true and false, the tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pathcast.lab.experiment import Experiment, Results
+from pathcast.worlds.topology import Topology
+
+EXPERIMENT = Experiment(Path(__file__).parent)
+PLAN, SAMPLES = EXPERIMENT.plan, EXPERIMENT.module("samples")
+
+
+def results(change=lambda row, n: 1.0):
+    rows = []
+    for point in PLAN.points("emu"):
+        n = len(point["control"].split("+"))
+        ratio = [change(point, i) * (1 + 0.001 * point["seed"]) for i in range(n)]
+        found = {"ratio": ratio, "sim_bps": [one * 1e7 for one in ratio], "emu_bps": [1e7] * n}
+        found |= {"sim_again": [0.0] * n, "emu_again": [0.01] * n, "error": None, "key": "k", "tries": 1}
+        rows.append({**point, **found})
+    return Results(rows, PLAN, "emu", False)
+
+
+def judged(of):
+    return {one["id"]: one for one in EXPERIMENT.findings(of)}
+
+
+@pytest.mark.parametrize("grid", [grid["name"] for grid in PLAN.grids])
+def test_every_cell_is_a_scenario(grid):
+    for point in PLAN.points("emu"):
+        if point["grid"] == grid and point["seed"] == 1:
+            scenario = Topology.parse(SAMPLES.scenario(point, PLAN.setup, "emu")).scenario
+            assert len(scenario["paths"]) == len(point["rtts_ms"].split("+"))
+            assert [flow["control"] for flow in scenario["flows"]] == point["control"].split("+")
+            assert bool(scenario["end"]) == (grid != "short")
+
+
+def test_claims_hold_where_the_worlds_agree_and_not_where_one_flow_is_off():
+    assert {one["holds"] for one in judged(results()).values()} == {True}
+    for grid in EXPERIMENT.module("claims").GRIDS:
+        off = judged(results(lambda point, n, grid=grid: 0.8 if point["grid"] == grid and n == 0 else 1.0))
+        assert {name for name, one in off.items() if one["holds"] is not True} == {grid}
+        assert off[grid]["holds"] is False
+    pair = judged(results(lambda point, n: 1.3 if point["control"] == "cubic+reno" and n == 1 else 1.0))["pair"]
+    assert pair["reason"].startswith("reno beside cubic, 20 Mbit/s, 50 ms, 0.25 BDP: 1.30")
+
+
+def test_tables():
+    show = EXPERIMENT.module("show")
+    for of in (results(), Results([], PLAN, "emu", False)):
+        for make in show.TABLES.values():
+            header, rows = make(of)
+            assert {len(row) for row in rows} <= {len(header)}
+    assert show.summary(results())[1][0] == ("single", "36", "1.00", "1.00", "1.00")
+    row = show.table(results())[1][-1]
+    assert row[:3] == ("short", "cubic, 100 Mbit/s, 100 ms, 1MB", "3")
+    assert row[-2:] == ("0.00%, 1.00%", "1.00")
