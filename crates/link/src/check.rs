@@ -31,6 +31,11 @@ fn ensure(holds: bool, key: &'static str, value: impl Display, allowed: impl Dis
     if holds { Ok(()) } else { Err(ParamError { key, value: value.to_string(), allowed: allowed.to_string() }) }
 }
 
+/// So many packets may wait at a line, whatever their sizes: each costs some bytes of memory.
+pub(crate) const MOST_WAITING: u32 = 2_000_000;
+/// As many as there can be of common packets.
+const MOST_BYTES: Bytes = Bytes(MOST_WAITING as u64 * 1500);
+
 /// In `(0, 1]`; false for NaN.
 fn positive_share(p: f64) -> bool {
     p > 0.0 && p <= 1.0
@@ -48,6 +53,20 @@ impl Params {
         ensure((0.0..=1.0).contains(&self.loss), "loss", self.loss, "0 to 1")?;
         ensure(self.overhead.0 <= 65_535, "overhead", self.overhead, "at most 65535B")?;
         ensure(self.chunk <= Nanos::millis(10), "chunk", self.chunk, "at most 10ms")?;
+        let few = |key, packets: u32| {
+            ensure(
+                packets <= MOST_WAITING,
+                key,
+                format!("{packets} packets"),
+                format!("at most {MOST_WAITING} packets"),
+            )
+        };
+        match &self.queue {
+            Queue::Packets(packets) => few("queue", *packets)?,
+            Queue::Bytes(bytes) => ensure(*bytes <= MOST_BYTES, "queue", bytes, format!("at most {MOST_BYTES}"))?,
+            Queue::Red(red) => few("queue.red.limit", red.limit)?,
+            Queue::Fair(fair) => few("queue.fair.packets", fair.packets)?,
+        }
         if let Queue::Red(red) = &self.queue {
             ensure(red.min >= 0.0 && red.min.is_finite(), "queue.red.min", red.min, "at least 0 packets")?;
             let above = format!("above queue.red.min ({}), at most queue.red.limit ({})", red.min, red.limit);
@@ -128,6 +147,13 @@ mod tests {
         let bucket = |rate, burst| Some(Bucket { rate: Rate(rate), burst: Bytes(burst) });
         let fair = |quantum| Queue::Fair(Fair { packets: 100, quantum: Bytes(quantum) });
         for (key, params) in [
+            ("queue", Params { queue: Queue::Packets(MOST_WAITING + 1), ..default() }),
+            ("queue", Params { queue: Queue::Bytes(Bytes(MOST_BYTES.0 + 1)), ..default() }),
+            ("queue.red.limit", red(|r| r.limit = MOST_WAITING + 1)),
+            ("queue.fair.packets", {
+                let fair = Fair { packets: MOST_WAITING + 1, quantum: Bytes(1514) };
+                Params { queue: Queue::Fair(fair), ..default() }
+            }),
             ("queue.fair.quantum", Params { queue: fair(63), ..default() }),
             ("queue.fair.quantum", Params { queue: fair(65_536), ..default() }),
             ("bucket", Params { queue: fair(1514), bucket: bucket(1, 1500), ..default() }),

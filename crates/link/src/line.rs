@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use pathcast_base::{Rate, Stream};
 
 use crate::bucket::Tokens;
+use crate::check::MOST_WAITING;
 use crate::link::Cause;
 use crate::red::Early;
 use crate::{Counters, Params, Queue};
@@ -135,7 +136,9 @@ impl Line {
     fn pass_queue(&mut self, now: u64, start: u64, bytes: u32) -> Result<(), Cause> {
         let full = match &self.queue {
             Queue::Packets(limit) => self.waiting.len() as u64 >= u64::from(*limit),
-            Queue::Bytes(limit) => self.waiting_bytes + u64::from(bytes) > limit.0,
+            Queue::Bytes(limit) => {
+                self.waiting_bytes + u64::from(bytes) > limit.0 || self.waiting.len() >= MOST_WAITING as usize
+            }
             Queue::Red(red) => {
                 let red = *red;
                 if self.early_drop(&red, now) {

@@ -50,9 +50,9 @@ impl Default for Params {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Queue {
-    /// Drop-tail, at most so many packets waiting.
+    /// Drop-tail, at most so many packets waiting, up to 2,000,000 in every kind of queue.
     Packets(u32),
-    /// Drop-tail, at most so many bytes waiting.
+    /// Drop-tail, at most so many bytes waiting, up to 3 GB.
     Bytes(Bytes),
     /// Random early detection.
     Red(Red),

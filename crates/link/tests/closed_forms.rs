@@ -45,6 +45,15 @@ fn a_byte_queue_counts_what_waits() {
 }
 
 #[test]
+fn memory_is_bounded_however_small_the_packets() {
+    let params = line(1, Queue::Bytes(Bytes(3_000_000_000)));
+    assert_eq!(params.check(), Ok(()));
+    let mut link = Link::new(params, 1, "l");
+    let taken = (0..2_000_100).filter(|&i| link.offer(Nanos(0), 1, i).is_ok()).count();
+    assert_eq!(taken, 2_000_001, "so many wait, and one is in service");
+}
+
+#[test]
 fn a_departure_comes_before_an_arrival_of_the_same_instant() {
     let mut link = Link::new(line(12, Queue::Packets(1)), 1, "l");
     assert!(link.offer(Nanos(0), 1500, 0).is_ok() && link.offer(Nanos(0), 1500, 1).is_ok());

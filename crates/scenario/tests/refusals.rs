@@ -118,6 +118,18 @@ fn values_out_of_range() {
     link("jitter = { amplitude = \"1ms\", step = \"0s\" }", "link.wire.jitter.step", "0s", "at least 1ms");
     link("bucket = { rate = \"1Mbit\", burst = \"100B\" }", "link.wire.bucket.burst", "100B", "1500B");
     link("bucket = { ab = { rate = \"1Mbit\", burst = \"100B\" } }", "link.wire.bucket.ab.burst", "100B", "1500B");
+    for (value, allowed) in [
+        ("9223372036854775807B", "allowed: at most 3GB"),
+        ("3000000001B", "allowed: at most 3GB"),
+        ("4294967295 packets", "4294967295 packets is out of range; allowed: at most 2000000 packets"),
+        ("2000001 packets", "allowed: at most 2000000 packets"),
+    ] {
+        link(&format!("queue = \"{value}\""), "link.wire.queue", value, allowed);
+    }
+    let queue = "queue = { kind = \"red\", min = 5, max = 15, limit = 4000000000 }";
+    link(queue, "link.wire.queue.limit", "4000000000", "allowed: at most 2000000 packets");
+    let queue = "queue = { kind = \"fair\", packets = 4000000000 }";
+    link(queue, "link.wire.queue.packets", "4000000000", "allowed: at most 2000000 packets");
     link("queue = { kind = \"red\", min = 9, max = 2, limit = 50 }", "link.wire.queue.max", "2", "above min (9)");
     let queue = "queue = { kind = \"fair\", packets = 9, quantum = \"63B\" }";
     link(queue, "link.wire.queue.quantum", "63B", "63B is out of range; allowed: 64B to 65535B");

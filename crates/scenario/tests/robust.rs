@@ -28,7 +28,7 @@ fn mutated() -> impl Strategy<Value = String> {
         "rate = \"18446744073709551615bit\"",
         "delay = \"1h\"",
         "queue = { kind = \"red\", min = 1 }",
-        "queue = \"4294967295 packets\"",
+        "queue = \"2000000 packets\"",
         "loss = 0.3",
         "loss = -inf",
         "bucket = { rate = \"1bit\", burst = \"1500B\" }",
