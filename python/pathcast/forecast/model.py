@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathcast.predict import PathChoice
 
 SCHEMA = "pathcast.learnt/2"
-# some 20,000 rounds; what reads it holds twenty times as much
+# some 30,000 rounds; a file of this size that is made for it takes twenty times as much memory to read
 LARGEST_BYTES = 16 * 1024 * 1024
 OTHER_FILE = "give another --model FILE for it"
 LEARN_AGAIN = "learn again, with `pathcast learn`: into another --model FILE, or with this one out of the way"
