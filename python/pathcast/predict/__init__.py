@@ -10,68 +10,40 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pathcast.predict.cdf_matching import CdfMatching
-    from pathcast.predict.choose import best, rank, regret
-    from pathcast.predict.errors import RoundError
-    from pathcast.predict.evaluate import (
-        Errors,
-        Placebo,
-        fraction_within,
-        median_abs_rpe,
-        placebo,
-        rmse,
-        rpe,
-        summarise,
-    )
-    from pathcast.predict.features import Round, as_round, as_rounds, multi, single, target
-    from pathcast.predict.path_choice import ChoiceQuality, PathChoice
-    from pathcast.predict.probe_svr import MultiProbeSVR, SingleProbeSVR
+    from pathcast.predict.cdf_matching import CdfMatching as CdfMatching
+    from pathcast.predict.choose import best as best
+    from pathcast.predict.choose import rank as rank
+    from pathcast.predict.choose import regret as regret
+    from pathcast.predict.errors import RoundError as RoundError
+    from pathcast.predict.evaluate import Errors as Errors
+    from pathcast.predict.evaluate import Placebo as Placebo
+    from pathcast.predict.evaluate import fraction_within as fraction_within
+    from pathcast.predict.evaluate import median_abs_rpe as median_abs_rpe
+    from pathcast.predict.evaluate import placebo as placebo
+    from pathcast.predict.evaluate import rmse as rmse
+    from pathcast.predict.evaluate import rpe as rpe
+    from pathcast.predict.evaluate import summarise as summarise
+    from pathcast.predict.features import Round as Round
+    from pathcast.predict.features import as_round as as_round
+    from pathcast.predict.features import as_rounds as as_rounds
+    from pathcast.predict.features import multi as multi
+    from pathcast.predict.features import single as single
+    from pathcast.predict.features import target as target
+    from pathcast.predict.path_choice import ChoiceQuality as ChoiceQuality
+    from pathcast.predict.path_choice import PathChoice as PathChoice
+    from pathcast.predict.probe_svr import MultiProbeSVR as MultiProbeSVR
+    from pathcast.predict.probe_svr import SingleProbeSVR as SingleProbeSVR
 
 _HOME = {
-    "cdf_matching": ["CdfMatching"],
-    "choose": ["best", "rank", "regret"],
-    "errors": ["RoundError"],
-    "evaluate": [
-        "Errors",
-        "Placebo",
-        "fraction_within",
-        "median_abs_rpe",
-        "placebo",
-        "rmse",
-        "rpe",
-        "summarise",
-    ],
-    "features": ["Round", "as_round", "as_rounds", "multi", "single", "target"],
-    "path_choice": ["ChoiceQuality", "PathChoice"],
-    "probe_svr": ["MultiProbeSVR", "SingleProbeSVR"],
+    "cdf_matching": "CdfMatching",
+    "choose": "best rank regret",
+    "errors": "RoundError",
+    "evaluate": "Errors Placebo fraction_within median_abs_rpe placebo rmse rpe summarise",
+    "features": "Round as_round as_rounds multi single target",
+    "path_choice": "ChoiceQuality PathChoice",
+    "probe_svr": "MultiProbeSVR SingleProbeSVR",
 }
-_MODULE = {name: module for module, names in _HOME.items() for name in names}
-
-__all__ = [
-    "CdfMatching",
-    "ChoiceQuality",
-    "Errors",
-    "MultiProbeSVR",
-    "PathChoice",
-    "Placebo",
-    "Round",
-    "RoundError",
-    "SingleProbeSVR",
-    "as_round",
-    "as_rounds",
-    "best",
-    "fraction_within",
-    "median_abs_rpe",
-    "multi",
-    "placebo",
-    "rank",
-    "regret",
-    "rmse",
-    "rpe",
-    "single",
-    "summarise",
-    "target",
-]
+_MODULE = {name: module for module, names in _HOME.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
@@ -80,7 +52,3 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module(f"{__name__}.{_MODULE[name]}"), name)
     globals()[name] = value
     return value
-
-
-def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(__all__))
