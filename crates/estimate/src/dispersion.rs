@@ -229,6 +229,29 @@ mod tests {
         assert!(!filter.settled());
     }
 
+    /// CapProbe's condition: the best pair's delays, less the least of its two packets each on its own, are below a tenth of its
+    /// dispersion. With one packet of each pair E late, in turn the first or the second, a pair's dispersion is GAP - E or
+    /// GAP + E, and E is what it has waited: settled where E < GAP / 11, or GAP / 9.
+    #[test]
+    fn settled_while_the_best_pair_waited_less_than_a_tenth_of_its_dispersion() {
+        for (late, rates, settled) in [
+            (0, &[0, 0, 0][..], true),
+            (GAP / 11, &[-1, 1, -1], true), // GAP has no factor 11: just below
+            (GAP / 11 + 1, &[1], false),
+            (GAP / 9, &[1], false),             // nor 9
+            (GAP / 9 + 1, &[-1, 1, -1], false), // where no position is settled all count
+        ] {
+            let mut filter = Filter::default();
+            for odd in [0, 1] {
+                let at = (0..5).map(|k| Some(1_000_000 + k * GAP + if k % 2 == odd { 0 } else { late }));
+                filter.add(&train(0, 1400, &[0; 5], &at.collect::<Vec<_>>()));
+            }
+            let rate = |&sign: &i64| 1400.0 * 8e9 / (GAP as i64 + sign * late as i64) as f64;
+            assert_eq!(filter.by_position(), rates.iter().map(rate).collect::<Vec<_>>(), "{late}");
+            assert_eq!(filter.settled(), settled, "{late}");
+        }
+    }
+
     #[test]
     fn positions_that_differ_do_not_agree() {
         let mut filter = Filter::default();
