@@ -88,14 +88,52 @@ fn loss_distance_a_bucket_and_a_restless_host() {
     assert!(worst(&host, budget(1000, 3000), 5) < 0.03);
 }
 
-#[test]
-fn the_interval_holds_the_truth_most_of_the_time() {
-    let path = Path::one(Rate(5 * MBIT), 50, poisson(2 * MBIT));
-    let outcomes: Vec<Outcome> =
-        (1..=20).map(|seed| run(&path, seed, &mut Ride::new(budget(1000, 3000), seed))).collect();
+/// The fewest of `n` intervals that hold the truth if each does with nine in ten, but for one in ten thousand: the binomial
+/// distribution's lower end. Of a hundred it is 77; intervals that hold it with 65 % reach that in one of 150.
+fn fewest(n: usize) -> usize {
+    let (mut probability, mut sum, mut k) = (0.1f64.powi(n as i32), 0.0, 0);
+    loop {
+        sum += probability;
+        if sum > 1e-4 {
+            return k;
+        }
+        probability *= (n - k) as f64 / (k + 1) as f64 * 9.0;
+        k += 1;
+    }
+}
+
+fn measured(path: &Path, budget: Budget, seeds: u64) -> Vec<Outcome> {
+    (1..=seeds).map(|seed| run(path, seed, &mut Ride::new(budget, seed))).collect()
+}
+
+/// How many intervals hold the truth, and that they are enough of 90 %.
+#[track_caller]
+fn held(outcomes: &[Outcome]) {
     let held = |o: &&Outcome| (o.estimate.low_bps..=o.estimate.high_bps).contains(&o.truth);
-    assert!(outcomes.iter().filter(held).count() >= 15);
-    assert!(outcomes.iter().all(|o| o.estimate.high_bps - o.estimate.low_bps < 0.32 * 5e6));
+    let held = outcomes.iter().filter(held).count();
+    assert!(held >= fewest(outcomes.len()), "{held} of {}: {outcomes:?}", outcomes.len());
+}
+
+/// Intervals' widths as shares of the capacity: their median.
+fn width(outcomes: &[Outcome]) -> f64 {
+    let width = |o: &Outcome| (o.estimate.high_bps - o.estimate.low_bps) / o.capacity;
+    let mut widths: Vec<f64> = outcomes.iter().map(width).collect();
+    widths.sort_by(f64::total_cmp);
+    widths[widths.len() / 2]
+}
+
+#[test]
+fn a_bound_on_nine_in_ten() {
+    assert_eq!([100, 40, 20].map(fewest), [77, 28, 12]);
+}
+
+/// 90 % of the intervals hold the truth, and they are not just wide: 167 packets of 1500 B a second are sqrt(167 / 2.5) * 12 kbit/s
+/// = 98 kbit/s more or fewer in 2.5 s, so that 90 % of the loads of such times lie within 6.4 % of the 5 Mbit/s.
+#[test]
+fn the_interval_holds_the_truth_and_is_no_wider_than_the_traffic_varies() {
+    let outcomes = measured(&Path::one(Rate(5 * MBIT), 50, poisson(2 * MBIT)), budget(1000, 3000), 100);
+    held(&outcomes);
+    assert!(width(&outcomes) < 0.064, "{}", width(&outcomes));
 }
 
 /// TCP leaves what it is pushed out of, so that the truth itself depends on the probes: what entered besides them counts.
@@ -105,12 +143,10 @@ fn flows_that_respond() {
     for (transfers, limit) in [(transfers, 0.15), (None, 0.25)] {
         let mut path = Path::one(Rate(5 * MBIT), 50, vec![]);
         path.tcp = vec![Tcp { rtt: Nanos::millis(40), transfers }; 2];
-        let outcomes: Vec<Outcome> =
-            (1..=10).map(|seed| run(&path, seed, &mut Ride::new(budget(1000, 3000), seed))).collect();
+        let outcomes = measured(&path, budget(1000, 3000), 40);
         let error = |o: &Outcome| (o.estimate.value_bps.expect("a value") - o.truth).abs() / o.capacity;
         assert!(outcomes.iter().map(error).fold(0.0, f64::max) < limit, "{outcomes:?}");
-        let held = |o: &&Outcome| (o.estimate.low_bps..=o.estimate.high_bps).contains(&o.truth);
-        assert!(outcomes.iter().filter(held).count() >= 7, "{outcomes:?}");
+        held(&outcomes);
     }
 }
 
@@ -141,23 +177,22 @@ fn narrow_and_tight_links_that_differ_and_a_host_that_stalls_are_within_the_inte
     let mut host = Path::one(Rate(100 * MBIT), 200, constant(30 * MBIT));
     host.stalls = (30.0, Nanos::millis(5));
     host.receiver.gather = Nanos::micros(200);
-    for (path, budget) in [(two, budget(1000, 3000)), (host, budget(4000, 1000))] {
-        let outcomes: Vec<Outcome> = (1..=10).map(|seed| run(&path, seed, &mut Ride::new(budget, seed))).collect();
-        let held = |o: &&Outcome| (o.estimate.low_bps..=o.estimate.high_bps).contains(&o.truth);
-        assert!(outcomes.iter().filter(held).count() >= 8, "{outcomes:?}");
+    for (path, budget, seeds) in [(two, budget(1000, 3000), 40), (host, budget(4000, 1000), 20)] {
+        let outcomes = measured(&path, budget, seeds);
+        held(&outcomes);
+        assert!(width(&outcomes) < 0.04, "{}", width(&outcomes)); // the traffic is constant: no more than their error
     }
 }
 
 #[test]
 fn a_queue_for_each_flow_is_said() {
-    let said = |path: &Path| {
-        let of = |seed| run(path, seed, &mut Ride::new(budget(1000, 3000), seed)).estimate.discipline;
-        (1..=10).map(of).collect::<Vec<_>>()
-    };
+    let said =
+        |path: &Path| measured(path, budget(1000, 3000), 40).iter().map(|o| o.estimate.discipline).collect::<Vec<_>>();
     let mut path = Path::one(Rate(5 * MBIT), 50, constant(3_200_000));
     assert!(said(&path).iter().all(|&d| d != Discipline::Fair));
     path.hops[0].params.queue = Queue::Fair(Fair { packets: 50, quantum: Bytes(1514) });
-    assert!(said(&path).iter().filter(|&&d| d == Discipline::Fair).count() >= 7);
+    // 331 of 400 seeds; with four in five fewer than 22 of 40 are one in ten thousand
+    assert!(said(&path).iter().filter(|&&d| d == Discipline::Fair).count() >= 22);
 }
 
 /// Without a budget it goes on while the interval is wide, and no longer than that.
