@@ -10,7 +10,7 @@ import socket
 import stat
 
 import pytest
-from conftest import COMMAND, NOBODY
+from conftest import COMMAND, NOBODY, ROOT
 
 SECRET = "5e" * 32
 
@@ -202,6 +202,16 @@ def test_a_signal_ends_it_with_one_document_in_all(far_end, port, number, status
     with socket.socket() as s:  # and the port is free again
         s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         s.bind(("127.0.0.1", port))
+
+
+def test_the_systemd_unit_takes_being_stopped_for_a_success(far_end, port):
+    lines = (ROOT / "packaging" / "pathcast-serve.service").read_text().splitlines()
+    unit = dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
+    assert "KillSignal" not in unit  # so it is SIGTERM
+    process, _ = far_end("--bind", "127.0.0.1", "--port", port)
+    process.terminate()
+    process.communicate(timeout=60)
+    assert str(process.returncode) in unit["SuccessExitStatus"].split()
 
 
 @pytest.mark.privileged

@@ -288,11 +288,19 @@ VERBS = {"describe", "set", "restart", "ledger", "flows"}
 
 
 class End:
-    """An event that a signal handler may set: a pipe, since a handler may interrupt a lock's holder."""
+    """An event that signals set: a pipe, since a handler may interrupt a lock's holder. Made in the main thread.
+
+    The interpreter itself writes to the pipe, too: its handler does not run while the main thread sits in a read that
+    the signal did not interrupt, be it that it came just before or was given to another thread.
+    """
 
     def __init__(self) -> None:
         self._read, self._write = os.pipe()
         self.is_set = False
+        os.set_blocking(self._write, False)
+        signal.set_wakeup_fd(self._write)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, lambda *_: self.set())
 
     def set(self) -> None:
         self.is_set = True
@@ -366,8 +374,6 @@ def _watch_stdin(end: End) -> None:
 def main(kind: str) -> int:
     """Runs one part until it is told to end."""
     end = End()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda *_: end.set())
     line = sys.stdin.readline()
     if not line:
         return 1  # whoever started it has gone

@@ -100,6 +100,15 @@ impl Launch {
     /// `Missing` privileges and features (exit 5); `Command` with status 127 or 126; wrong arguments (exit 2). What was
     /// made until then is removed.
     pub fn run(&self) -> Result<Outcome, LaunchError> {
+        Ok(self.run_unless(|| false)?.expect("it is not called off"))
+    }
+
+    /// The same; `called_off` is asked once, when signals are passed on already and the program is not yet started. If it
+    /// says so, because of a signal that came before, the program is not started and there is no outcome.
+    ///
+    /// # Errors
+    /// As [`Launch::run`].
+    pub fn run_unless(&self, called_off: impl FnOnce() -> bool) -> Result<Option<Outcome>, LaunchError> {
         self.check()?;
         let account = account::choose(self.user.as_deref())?;
         if let Some(name) = &self.control {
@@ -128,6 +137,9 @@ impl Launch {
         let terminal = Terminal::remember();
         let passing = Passing::begin()
             .ok_or_else(|| LaunchError::Argument("64 programs are being run by this process already".into()))?;
+        if called_off() {
+            return Ok(None);
+        }
         let start = Instant::now();
         let pid = spawn(&self.command, &account, processes, maker.as_ref(), no_new_privs)?;
         passing.started(pid);
@@ -137,7 +149,7 @@ impl Launch {
         terminal.restore(status > 128);
         let mut report = self.report(account.name, status, elapsed_s, notes);
         self.finish(&mut report, place.as_ref(), maker);
-        Ok(Outcome { status, report })
+        Ok(Some(Outcome { status, report }))
     }
 
     fn check(&self) -> Result<(), LaunchError> {

@@ -35,10 +35,20 @@ impl Launch {
         json(&self.0.made())
     }
 
-    /// Runs the program to its end: its exit status and the report.
+    /// Runs the program to its end: its exit status and the report. A signal that Python has noted until then is raised
+    /// in place of the program's start; later ones go to the program.
     fn run(&self, py: Python<'_>) -> PyResult<(i32, String)> {
-        let done = py.detach(|| self.0.run().map(|outcome| (outcome.status, json(&outcome.report))));
-        done.map_err(|e| fail(py, e))
+        let mut noted = Ok(());
+        let done = py.detach(|| {
+            self.0.run_unless(|| {
+                noted = Python::attach(|py| py.check_signals());
+                noted.is_err()
+            })
+        });
+        let outcome = done.map_err(|e| fail(py, e))?;
+        noted?;
+        let outcome = outcome.expect("only a signal calls it off");
+        Ok((outcome.status, json(&outcome.report)))
     }
 }
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from pathcast.cli.output import Json, console, print_json
+from pathcast.cli.signals import hand_over
 from pathcast.errors import PathcastError, usage
 from pathcast.units import seconds
 
@@ -122,6 +123,7 @@ def exec(
         raise usage(f"there is no command `{command[0]}` here")
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and what is ignored stays so in the command
         signal.signal(number, signal.SIG_DFL)
+    hand_over()
     os.execvp("ip", ["ip", "netns", "exec", hosts[host], *command])
 
 

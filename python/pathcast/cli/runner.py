@@ -5,46 +5,29 @@ from __future__ import annotations
 import errno
 import json
 import os
-import signal
 import sys
-import threading
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
 import typer
 from typer.main import get_command
 
 from pathcast.cli import output
+from pathcast.cli.signals import Signals, Terminated
 from pathcast.errors import Exit, PathcastError, usage
 
 
-class Terminated(BaseException):
-    """A SIGTERM or SIGHUP, raised in the main thread so that everything made is removed."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-
-
-def _terminate(number: int, _frame: object) -> None:
-    raise Terminated(number)
-
-
-def run(arguments: list[str]) -> int:
+def run(arguments: list[str], signals: Signals | None = None) -> int:
     """The exit status of `pathcast ARGUMENTS`."""
     from pathcast.cli.app import app
 
     output.printed = False
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:  # closed: nothing else may get its number, nor our words go elsewhere
-            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, _terminate)
     try:
-        status = get_command(app).main(args=arguments, prog_name="pathcast", standalone_mode=False)
-        sys.stdout.flush()
-        if status == Exit.INTERRUPTED:  # Typer turns a KeyboardInterrupt into this status
-            raise KeyboardInterrupt
-        return int(status or 0)
+        with signals.raising() if signals else nullcontext():
+            status = get_command(app).main(args=arguments, prog_name="pathcast", standalone_mode=False)
+            sys.stdout.flush()
+            if status == Exit.INTERRUPTED:  # Typer turns a KeyboardInterrupt into this status
+                raise KeyboardInterrupt
+            return int(status or 0)
     except (KeyboardInterrupt, typer.Abort):
         return _report(PathcastError("interrupted", "interrupted", None, Exit.INTERRUPTED), arguments)
     except Exception as error:

@@ -17,13 +17,13 @@ from pathcast.cli import app as app_module
 from pathcast.cli import output
 from pathcast.cli.output import Json, print_json
 from pathcast.cli.runner import run
+from pathcast.cli.signals import Signals
 from pathcast.errors import Exit, PathcastError, missing, usage
 
 
 @pytest.fixture
 def command(monkeypatch):
     """Runs `pathcast do …`, whose body is given."""
-    kept = {n: signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)}
 
     def with_body(body, *arguments):
         app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
@@ -37,11 +37,10 @@ def command(monkeypatch):
             pass
 
         monkeypatch.setattr(app_module, "app", app)
-        return run(list(arguments or ["do"]))
+        with Signals() as signals:
+            return run(list(arguments or ["do"]), signals)
 
-    yield with_body
-    for number, handler in kept.items():
-        signal.signal(number, handler)
+    return with_body
 
 
 def failing(error):
@@ -124,7 +123,6 @@ def test_a_fault_of_ours_is_1_and_says_how_to_report_it(command, capsys, monkeyp
 def test_ctrl_c_is_130(command, capsys):
     assert command(failing(KeyboardInterrupt()), "do", "--json") == 130
     assert json.loads(capsys.readouterr().out)["error"]["code"] == "interrupted"
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     assert command(lambda: os.kill(os.getpid(), signal.SIGINT)) == 130
     assert "Traceback" not in capsys.readouterr().err
 

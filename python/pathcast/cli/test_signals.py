@@ -1,0 +1,128 @@
+"""No signal is missed, none is told twice, and none leaves a traceback."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from pathcast.cli.signals import NUMBERS, Signals, Terminated
+
+ENDS = (KeyboardInterrupt, Terminated)
+
+
+@pytest.fixture
+def to_another_thread():
+    """Sends a signal to a thread that is not the main one, after a while.
+
+    It is as when it comes just before a call that blocks: either way Python has noted it, and nothing interrupts that call.
+    """
+
+    def send(number):
+        def work():
+            time.sleep(0.2)
+            signal.pthread_kill(threading.get_ident(), number)
+            time.sleep(1)
+
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+
+    return send
+
+
+BLOCKING = {
+    "pause": signal.pause,
+    "read": lambda: os.read(os.pipe()[0], 1),
+    "sleep": lambda: time.sleep(60),
+    "a child": lambda: subprocess.run(["sleep", "60"]),
+    "a lock": lambda: threading.Semaphore(0).acquire(),
+}
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize("blocked", list(BLOCKING.values()), ids=list(BLOCKING))
+def test_a_signal_that_no_call_was_interrupted_by_is_raised_all_the_same(to_another_thread, blocked, number):
+    start = time.monotonic()
+    with Signals() as signals:
+        to_another_thread(number)
+        with pytest.raises(ENDS) as end, signals.raising():
+            blocked()
+    assert time.monotonic() - start < 30
+    assert number == (end.value.number if end.type is Terminated else signal.SIGINT)
+
+
+def test_one_before_the_command_is_raised_where_that_begins():
+    with Signals() as signals:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.2)
+        with pytest.raises(Terminated), signals.raising():
+            raise AssertionError("it began")
+
+
+def test_what_comes_right_after_the_first_does_not_disturb_the_clearing_up():
+    steps = []
+
+    def command():
+        try:
+            os.kill(os.getpid(), signal.SIGHUP)
+            signal.pause()
+        finally:
+            for number in NUMBERS:
+                os.kill(os.getpid(), number)
+                steps.append(number)
+
+    with Signals() as signals, pytest.raises(Terminated) as end, signals.raising():
+        command()
+    assert end.value.number == signal.SIGHUP
+    assert steps == list(NUMBERS)
+
+
+def test_handlers_are_as_before_and_what_was_ignored_stays_so():
+    def kept():
+        return {number: signal.getsignal(number) for number in NUMBERS}
+
+    before, hup = kept(), signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Signals() as signals, signals.raising():
+            os.kill(os.getpid(), signal.SIGHUP)
+            time.sleep(0.2)
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, hup)
+    assert kept() == before
+
+
+LATER = """
+import os, signal, sys, time
+from pathcast.cli.signals import Signals
+
+with Signals() as signals:
+    try:
+        with signals.raising():
+            {}
+    finally:
+        print("clearing up", flush=True)
+        {}
+        print("done", flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "after"),
+    [
+        (
+            "os.kill(os.getpid(), signal.SIGINT); signal.pause()",
+            "time.sleep(1.2); os.kill(os.getpid(), signal.SIGTERM)",
+        ),
+        ("pass", "os.kill(os.getpid(), signal.SIGTERM)"),
+    ],
+    ids=["a second one, a second later", "one after the command"],
+)
+def test_it_ends_the_process_at_once(command, after):
+    done = subprocess.run([sys.executable, "-c", LATER.format(command, after)], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGTERM, "clearing up\n", "")
