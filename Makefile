@@ -10,6 +10,7 @@ help:
 	@echo 'make demo       the main job, end to end, on emulated paths with the real kernel (root), else on simulated ones'
 	@echo 'make test       lint, unit, property, privileged and command-line tests'
 	@echo 'make evidence   the slow experiments whose numbers stand in docs/'
+	@echo 'make soak       the tests 20 times, half of them on a busy machine; continues where it was'
 	@echo 'make bench      speed, in ratios, against named peers'
 	@echo 'make build      the Rust extension and the `pathcast` command into $(VENV)'
 	@echo 'make fmt        format Rust and Python'
@@ -37,6 +38,9 @@ test: build
 evidence: build
 	@scripts/evidence $(BIN)
 
+soak: build
+	@scripts/soak $(BIN) $(ARGS)
+
 bench: build
 	@scripts/bench $(BIN)
 
@@ -52,4 +56,4 @@ lock:
 clean:
 	rm -rf target $(VENV) out
 
-.PHONY: help build demo test evidence bench fmt lock clean
+.PHONY: help build demo test evidence soak bench fmt lock clean

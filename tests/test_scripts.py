@@ -1,0 +1,105 @@
+"""`scripts/test` hides nothing: every step runs, failures stand at the end. `scripts/soak` forgets nothing."""
+
+from __future__ import annotations
+
+import csv
+import os
+import subprocess
+
+import pytest
+from conftest import ROOT
+
+CARGO = """
+case $1 in
+  test) echo 'test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out'
+        echo 'SKIPPED: a thing: this kernel has none'
+        [ -z "$FAIL_CARGO" ] && exit
+        printf 'failures:\\n\\n---- odd stdout ----\\nwrong by 3\\n\\nfailures:\\n    odd\\n\\n'
+        echo 'test result: FAILED. 7 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out'
+        exit 101 ;;
+esac
+"""
+RUFF = '[ "$1" = check ] && [ -n "$FAIL_RUFF" ] && { echo "x.py:1: it is odd"; exit 1; }; exit 0'
+PYTHON = """
+case "$*" in
+  *"not privileged"*) [ -n "$FAIL_PYTEST" ] || { echo '10 passed, 2 skipped in 3.10s'; exit; }
+                      echo 'FAILED tests/test_x.py::test_y - assert 1 == 2'
+                      echo '1 failed, 9 passed, 2 skipped, 1 error in 3.10s'; exit 1 ;;
+  *) [ -n "$FAIL_IMPORT" ] && exit 4
+     echo 'SKIPPED [1] tests/conftest.py:60: missing: tun'; echo '3 passed in 61.20s (0:01:01)' ;;
+esac
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A script with tools that only say that they did, or fail where they are told to: status and output."""
+    bin = tmp_path / "bin"
+    bin.mkdir()
+    for tool, text in (("cargo", CARGO), ("ruff", RUFF), ("mypy", "exit 0"), ("python", PYTHON)):
+        (bin / tool).write_text(f"#!/bin/sh\n{text}")
+        (bin / tool).chmod(0o755)
+
+    def run(*arguments, script="test", **fail):
+        env = {**os.environ, "PATH": f"{bin}:{os.environ['PATH']}", **fail}
+        done = subprocess.run([ROOT / "scripts" / script, bin, *arguments], capture_output=True, text=True, env=env)
+        return done.returncode, done.stdout, done.stderr
+
+    return run
+
+
+def test_what_passed_and_what_was_skipped(run):
+    status, out, _ = run()
+    assert status == 0
+    end = out.partition("the end\n")[2].splitlines()
+    assert end == [
+        "SKIPPED: a thing: this kernel has none",
+        "SKIPPED [1] tests/conftest.py:60: missing: tun",
+        "18 passed, 0 failed, 3 skipped for what is missing here",
+    ]
+
+
+def test_every_failure_stands_at_the_end(run):
+    status, out, _ = run(FAIL_RUFF="1", FAIL_CARGO="1", FAIL_PYTEST="1", FAIL_IMPORT="1")
+    assert status == 1
+    end = out.partition("the end\n")[2]
+    for told in ("x.py:1: it is odd", "wrong by 3", "FAILED tests/test_x.py::test_y"):
+        assert told in end
+    assert "21 passed, 3 failed, 3 skipped" in end
+    assert end.splitlines()[-1] == (
+        "FAILED: ruff check python tests benches experiments examples; cargo test; pytest -m 'not privileged'; "
+        "pytest -m 'privileged'"
+    )
+
+
+def test_one_failing_check_of_the_steps_asked_for_is_enough(run):
+    assert run("lint", FAIL_RUFF="1")[0] == 1
+    assert run("privileged", FAIL_RUFF="1")[0] == 0
+
+
+def test_a_step_that_is_none_is_2(run):
+    status, _, err = run("all")
+    assert status == 2
+    assert "allowed: lint, rust, python, privileged" in err
+
+
+def test_a_soak_continues_where_it_was_and_keeps_every_failure(run, tmp_path):
+    log = tmp_path / "soak.csv"
+    options = ("--privileged", "1", "--steps", "python,privileged", "--log", log, "--out", tmp_path)
+
+    def lines():
+        with log.open(newline="") as file:
+            return [(r["run"], r["load"], r["steps"], r["passed"], r["failures"]) for r in csv.DictReader(file)]
+
+    failed = "pytest -m 'not privileged'; tests/test_x.py::test_y"
+    status, out, _ = run("--runs", "1", *options, script="soak", FAIL_PYTEST="1")
+    assert status == 1
+    assert lines() == [("1", "quiet", "python+privileged", "12", failed)]
+    status, out, _ = run("--runs", "2", *options, script="soak")
+    assert status == 1
+    assert lines() == [("1", "quiet", "python+privileged", "12", failed), ("2", "busy", "python", "10", "")]
+    assert out.splitlines()[-1].startswith("NOT GREEN")
+    log.unlink()
+    status, out, _ = run("--runs", "1", *options, script="soak")
+    assert status == 0
+    assert lines() == [("1", "quiet", "python+privileged", "13", "")]
