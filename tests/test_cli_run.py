@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from conftest import COMMAND
+from conftest import COMMAND, eventually
 
 privileged = pytest.mark.privileged
 
@@ -75,15 +77,26 @@ def hosts(net, start):
     return Hosts(net, start)
 
 
+@pytest.fixture
 def left_behind(site):
-    cgroups = [p for mount in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified") for p in Path(mount).glob("pathcast-*")]
-    records = [r for r in site.records() if not r.startswith("net-")]
-    mine = [c for c in cgroups if c.name.removeprefix("pathcast-").isdigit()]
-    return [c.name for c in mine if not Path("/proc", c.name.removeprefix("pathcast-")).exists()] + records
+    """What runs of this test have left: records, and cgroups, which are made below the one of whoever starts a run."""
+    [mount] = [p for p in map(Path, ("/sys/fs/cgroup/unified", "/sys/fs/cgroup")) if (p / "cgroup.procs").exists()]
+    [line] = [x for x in Path("/proc/self/cgroup").read_text().splitlines() if x.startswith("0::")]
+    outer = mount / line.removeprefix("0::/")
+    own = outer / f"pc-test-{secrets.token_hex(4)}"
+    own.mkdir()
+    (own / "cgroup.procs").write_text(str(os.getpid()))
+    yield lambda: [p.name for p in own.glob("pathcast-*")] + [r for r in site.records() if not r.startswith("net-")]
+    for pid in (own / "cgroup.procs").read_text().split():
+        with suppress(ProcessLookupError):
+            (outer / "cgroup.procs").write_text(pid)
+    for below in (*own.glob("pathcast-*"), own):  # what is just ending holds it still
+        assert eventually(lambda: not (below / "cgroup.procs").read_text())  # noqa: B023
+        below.rmdir()
 
 
 @privileged
-def test_in_the_background(hosts, site, tmp_path):
+def test_in_the_background(hosts, tmp_path, left_behind):
     port, report = hosts.sink(), tmp_path / "report.json"
     done = hosts.run("--background", "--report", report, "--", sys.executable, "-c", SEND, "10.77.1.1", port, 8_000_000)
     assert done.returncode == 0, done.stderr
@@ -101,11 +114,11 @@ def test_in_the_background(hosts, site, tmp_path):
     # over a device that takes bunches of packets, on a link of 40 Mbit/s
     fast = max(document["sent_bps"], path["available_bps"] or 0) > 24e6
     assert ("only where packets leave one by one: `ip link set dev p1 gso_max_segs 1`" in done.stderr) == fast
-    assert left_behind(site) == []
+    assert left_behind() == []
 
 
 @privileged
-def test_over_multipath_tcp(hosts, site, tmp_path):
+def test_over_multipath_tcp(hosts, tmp_path, left_behind):
     port, report = hosts.sink(protocol=262), tmp_path / "report.json"
     paths, before = "10.77.1.2,10.77.2.2", hosts.endpoints()
     command = [sys.executable, "-c", SEND, "10.77.1.1", port, 16_000_000]
@@ -118,7 +131,7 @@ def test_over_multipath_tcp(hosts, site, tmp_path):
     assert abs(sum(p["share"] for p in document["paths"]) - 1) < 1e-9
     assert document["controller"]["counts"]["opened"] == 2
     assert hosts.endpoints() == before
-    assert left_behind(site) == []
+    assert left_behind() == []
 
 
 @privileged
@@ -148,16 +161,16 @@ def test_a_pinned_controller_is_used_by_its_name_in_the_kernel(hosts, pathcast, 
 @pytest.mark.parametrize(
     ("script", "status"), [("exit 7", 7), ("kill -TERM $$", 143), ("kill -SEGV $$", 139), ("exit 0", 0)]
 )
-def test_the_exit_status_is_the_programs(pathcast, site, script, status):
+def test_the_exit_status_is_the_programs(pathcast, script, status, left_behind):
     done = pathcast("run", "--control", "reno", "--", "sh", "-c", f"echo out; echo err >&2; {script}")
     assert done.returncode == status
     assert done.stdout == "out\n"
     assert done.stderr.startswith("err\n")
-    assert left_behind(site) == []
+    assert left_behind() == []
 
 
 @privileged
-def test_signals_pass_through(start, site, wait_for):
+def test_signals_pass_through(start, wait_for, left_behind):
     process = start(
         "run", "--background", "--", "sh", "-c", "trap 'echo caught; exit 9' USR1; echo ready; sleep 60 & wait"
     )
@@ -165,11 +178,11 @@ def test_signals_pass_through(start, site, wait_for):
     process.send_signal(signal.SIGUSR1)
     assert process.wait(20) == 9
     assert process.stdout.readline() == "caught\n"
-    assert wait_for(lambda: left_behind(site) == [])
+    assert wait_for(lambda: left_behind() == [])
 
 
 @privileged
-def test_a_killed_run_is_undone(start, pathcast, site, wait_for, hosts):
+def test_a_killed_run_is_undone(start, pathcast, site, wait_for, hosts, left_behind):
     subprocess.run([*hosts.client, "ip", "mptcp", "endpoint", "flush"], check=True)  # the network's own
     run = ("run", "--mptcp", "--paths", "10.77.2.2", "--control", "lia", "--", "sh", "-c", "echo $$; exec sleep 60")
     process = start(*run, command=(*hosts.client, str(COMMAND)))
@@ -183,7 +196,7 @@ def test_a_killed_run_is_undone(start, pathcast, site, wait_for, hosts):
     assert "endpoint 10.77.2.2" in removed
     assert hosts.endpoints() == []
     os.kill(program, signal.SIGKILL)  # it outlives the run that was killed
-    assert wait_for(lambda: left_behind(site) == [])
+    assert wait_for(lambda: left_behind() == [])
 
 
 @privileged
@@ -205,12 +218,12 @@ def test_a_killed_run_is_undone(start, pathcast, site, wait_for, hosts):
         (["--background"], 2, "Missing argument 'command'"),
     ],
 )
-def test_refused_before_anything_runs(pathcast, site, arguments, status, words):
+def test_refused_before_anything_runs(pathcast, arguments, status, words, left_behind):
     done = pathcast("run", *arguments)
     assert done.returncode == status
     assert words in done.stderr
     assert done.stdout == ""
-    assert left_behind(site) == []
+    assert left_behind() == []
 
 
 def test_without_rights_what_is_missing_is_named(pathcast, nobody):

@@ -182,6 +182,7 @@ fn flows_without_memory_run_as_reno() {
     // what a socket may keep besides its buffers; the state counts towards it
     let bounded = inside(&network.describe().client, || fs::write("/proc/sys/net/core/optmem_max", "256")).unwrap();
     if let Err(error) = bounded {
+        assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "{error}");
         return println!("SKIPPED: {what}: net.core.optmem_max of a namespace: {error}; mend: a kernel from 6.7 on");
     }
     for &protocol in protocols() {

@@ -20,7 +20,12 @@ impl Mount {
         let target = CString::new(at.to_str().unwrap()).unwrap();
         // SAFETY: valid C strings
         let failed = unsafe { libc::mount(c"bpf".as_ptr(), target.as_ptr(), c"bpf".as_ptr(), 0, std::ptr::null()) };
-        (failed == 0).then_some(Mount(at))
+        if failed != 0 {
+            let error = std::io::Error::last_os_error();
+            assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied, "{error}");
+            return None;
+        }
+        Some(Mount(at))
     }
 }
 impl Drop for Mount {

@@ -20,7 +20,7 @@ ENDS = (KeyboardInterrupt, Terminated)
 def to_another_thread():
     """Sends a signal to a thread that is not the main one, after a while.
 
-    It is as when it comes just before a call that blocks: either way Python has noted it, and nothing interrupts that call.
+    It is as when it comes just before a call that blocks: Python has noted it, and nothing interrupts that call.
     """
 
     def send(number):
