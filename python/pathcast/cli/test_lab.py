@@ -301,6 +301,26 @@ def test_report_renews_the_readme_and_its_plots(lab):
     assert (lab.folder / "README.md").read_text() == text
 
 
+def test_a_long_table_is_a_file_beside_the_readme_and_stands_in_the_page(lab, tmp_path):
+    blocks = "".join(f"<!-- lab: sim data {name} -->\n<!-- end -->\n\n" for name in ("times", "claims"))
+    (lab.folder / "README.md").write_text("# Small\n\n" + blocks)
+    assert lab("run", "small", "--jobs", 1)[0] == 0
+    status, out, _ = lab("report", "small", "--readme", "--json")
+    assert status == 0
+    data = lab.folder / "data"
+    assert {str(data / f"sim-{name}.csv") for name in ("times", "claims")} < set(json.loads(out)["readme"])
+    text = (lab.folder / "README.md").read_text()
+    assert "[data/sim-times.csv](data/sim-times.csv): 6 rows.\n" in text
+    assert "[data/sim-claims.csv](data/sim-claims.csv): 2 rows.\n" in text
+    assert "|" not in text
+    assert (data / "sim-times.csv").read_text().splitlines()[::6] == ["controller,seed,time", "slow,3,6"]
+    assert "core-slow,paper,slow is slower," in (data / "sim-claims.csv").read_text()
+    page = (tmp_path / "out" / "lab" / "small-sim" / "index.html").read_text()
+    assert page.count("<th>controller</th>") == 1
+    assert page.count("difference of means") == 1
+    assert "rows." not in page
+
+
 def test_a_page_has_the_tables_that_the_readme_leaves_out_and_says_what_is_a_reconstruction(lab, tmp_path):
     (lab.folder / "README.md").write_text("# Small\n\n<!-- lab: sim claims -->\n<!-- end -->\n")
     (lab.folder / "plan.toml").write_text(PLAN.replace("[[grid]]", 'reconstruction = ["GSAM"]\n[[grid]]', 1))

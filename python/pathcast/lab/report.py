@@ -1,7 +1,8 @@
 """An experiment's tables, plots and verdicts: renewed inside its README.md, and as one self-contained HTML page.
 
 README.md is the experiment's text. What stands between `<!-- lab: WORLD claims -->` (or `run`, `table NAME`,
-`figure NAME`) and `<!-- end -->` is made from the results of that world.
+`data NAME`, `figure NAME`) and `<!-- end -->` is made from the results of that world. `data` is a table that is too
+long for a README: there it is a line that names its file, data/WORLD-NAME.csv; on the page it is the table.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 from pathcast.errors import usage
 from pathcast.lab.experiment import Experiment, Results, Table
 from pathcast.lab.page import page
-from pathcast.lab.tally import VERDICTS, full, short, told
+from pathcast.lab.tally import VERDICTS, below, full, short, told
 from pathcast.results.rundir import RunDir
 from pathcast.results.style import style
 
@@ -26,10 +27,8 @@ def write(
 ) -> Path:
     """Writes tables (CSV), plots (SVG, PNG) and `index.html` into the run's directory; returns the page."""
     tables, figures = _shown(experiment, results)
-    for name, (header, rows) in tables.items():
+    for name, (header, rows) in {**tables, "claims": _everything(document["claims"])}.items():
         directory.table(name, header, rows)
-    header, rows = _everything(document["claims"])
-    directory.table("claims", header, rows)
     files = {}
     with style():
         for name, draw in figures.items():
@@ -43,7 +42,7 @@ def write(
 
 
 def renew(experiment: Experiment, results: Results, document: Mapping[str, Any], run: Mapping[str, Any]) -> list[Path]:
-    """Renews README.md and `plots/` of the experiment's folder; returns what was written.
+    """Renews README.md, `plots/` and the tables in `data/` of the experiment's folder; returns what was written.
 
     Raises PathcastError (exit 2) for results of a quick run: what stands there is of the whole.
     """
@@ -51,8 +50,15 @@ def renew(experiment: Experiment, results: Results, document: Mapping[str, Any],
         whole = f"pathcast lab run {experiment.name} --world {results.world}"
         raise usage("--readme: these results are of a quick run, README.md is of the whole", f"first {whole}")
     tables, figures = _shown(experiment, results)
-    text = _filled(experiment, results.world, _blocks(results, document, run, tables, figures))
-    plots, files = RunDir(experiment.directory / "plots"), []
+    blocks = _blocks(results, document, run, tables, figures)
+    long = {**tables, "claims": _everything(document["claims"])}
+    blocks |= {("data", name): _named(results.world, name, len(rows)) for name, (_, rows) in long.items()}
+    text = _filled(experiment, results.world, blocks)
+    files = []
+    for name, table in long.items():
+        if f"]({_csv(results.world, name)})" in text:
+            files.append(RunDir(experiment.directory / "data").table(f"{results.world}-{name}", *table))
+    plots = RunDir(experiment.directory / "plots")
     with style():
         for name, draw in figures.items():
             if _plot(results.world, name) not in text:
@@ -112,16 +118,19 @@ def _blocks(
 ) -> dict[tuple[str, str | None], str]:
     """Markdown by kind and name."""
     claims = markdown(*short(document["claims"], results.plan.reconstruction))
+    more = below(document["claims"])
     about = (
         f"{document['samples']} samples in world `{results.world}`{' (a part of the plan)' if results.quick else ''}, "
         f"{document['failed']} failed; pathcast {run['versions'].get('pathcast', 'of a checkout')}, "
         f"code `{run['code']}`.\n"
     )
     found: dict[tuple[str, str | None], str] = {
-        ("claims", None): f"{told(document['claims'])}.\n\n{claims}",
+        ("claims", None): f"{told(document['claims'])}.\n\n{claims}" + (f"\n{more}" if more else ""),
         ("run", None): about,
+        ("data", "claims"): "",  # the page has every claim in full at its end
     }
-    found |= {("table", name): markdown(*table) for name, table in tables.items()}
+    shown = {name: markdown(*table) for name, table in tables.items()}
+    found |= {(kind, name): text for kind in ("table", "data") for name, text in shown.items()}
     return found | {("figure", name): f"![{name}]({_plot(results.world, name)})\n" for name in figures}
 
 
@@ -135,10 +144,11 @@ def _everything(claims: Sequence[Mapping[str, Any]]) -> Table:
 def _others(experiment: Experiment, world: str, text: str, blocks: Mapping[tuple[str, str | None], str]) -> str:
     """The tables and plots of a world that the README has no place for."""
     show = experiment.module("show")
-    there = {(kind, name) for _, of, kind, name, *_ in _BLOCK.findall(text) if of == world}
+    found = (match.group(2, 3, 4) for match in _BLOCK.finditer(text))
+    there = {("table" if kind == "data" else kind, name) for of, kind, name in found if of == world}
     parts = []
     for (kind, name), block in blocks.items():
-        if name is not None and (kind, name) not in there:
+        if name is not None and kind != "data" and (kind, name) not in there:
             makes = (show.TABLES if kind == "table" else show.FIGURES)[name]
             parts.append(f"### {name}\n\n{_about(makes)}\n\n{block}")
     return "\n## Other tables and plots\n\n" + "\n".join(parts) if parts else ""
@@ -154,13 +164,23 @@ def _plot(world: str, name: str) -> str:
     return f"plots/{world}-{name}.svg"
 
 
+def _csv(world: str, name: str) -> str:
+    """How the README calls a table's file."""
+    return f"data/{world}-{name}.csv"
+
+
+def _named(world: str, name: str, rows: int) -> str:
+    return f"[{_csv(world, name)}]({_csv(world, name)}): {rows} row{'' if rows == 1 else 's'}.\n"
+
+
 def _filled(experiment: Experiment, world: str, blocks: Mapping[tuple[str, str | None], str]) -> str:
     """The README with the blocks of `world` renewed; an experiment without one gets all blocks under its title."""
     readme = experiment.directory / "README.md"
     if readme.exists():
         text = readme.read_text(encoding="utf-8")
     else:
-        every = (f"<!-- lab: {world} {kind}{f' {name}' if name else ''} -->\n<!-- end -->" for kind, name in blocks)
+        names = (" ".join(filter(None, (world, *block))) for block in blocks if block[0] != "data")
+        every = (f"<!-- lab: {name} -->\n<!-- end -->" for name in names)
         text = "\n\n".join((f"# {experiment.plan.title}", experiment.plan.paper, *every)) + "\n"
 
     def fill(match: re.Match[str]) -> str:

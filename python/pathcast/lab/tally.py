@@ -8,6 +8,8 @@ from typing import Any
 from pathcast.lab.plan import KINDS
 
 VERDICTS = {True: "holds", False: "fails", None: "undecided"}
+# signs in a cell of the verdict table; what is longer stands in the list below it
+_CELL = 120
 _NAMES = {"paper": "the paper's", "calibrated": "calibrated", "ours": "ours"}
 
 
@@ -37,8 +39,18 @@ def told(claims: Iterable[Mapping[str, Any]]) -> str:
 def short(claims: Iterable[Mapping[str, Any]], reconstructed: Sequence[str]) -> tuple[list[str], list[list[str]]]:
     """Header and rows of the verdict table; `reconstructed`: what of the paper's is here by our reconstruction only."""
     here = f"here (reconstruction: {', '.join(reconstructed)})" if reconstructed else "here"
-    rows = [[one["id"], one["kind"], one["text"], _verdict(one), _found(one)] for one in claims]
+    rows = [[one["id"], one["kind"], one["text"], _word(one), _cell(one)] for one in claims]
     return ["claim", "whose", "statement", "verdict", here], rows
+
+
+def below(claims: Iterable[Mapping[str, Any]]) -> str:
+    """The list below the verdict table, as Markdown: what is too long for a cell, and why a claim is not counted."""
+    lines = []
+    for one in claims:
+        parts = [] if _cell(one) == _found(one) else [_found(one)]
+        parts += [] if one["uncounted"] is None else [f"not counted: {one['uncounted']}"]
+        lines += [f"- **{one['id']}**: {'; '.join(parts)}\n"] if parts else []
+    return "".join(lines)
 
 
 def full(claims: Iterable[Mapping[str, Any]]) -> str:
@@ -54,9 +66,20 @@ def _full(one: Mapping[str, Any]) -> str:
 
 
 def _verdict(one: Mapping[str, Any]) -> str:
+    return _word(one) if one["uncounted"] is None else f"{_word(one)}: {one['uncounted']}"
+
+
+def _word(one: Mapping[str, Any]) -> str:
     word = {True: "holds", False: "**does not hold**", None: "undecided"}[one["holds"]]
-    return word if one["uncounted"] is None else f"{word} (not counted: {one['uncounted']})"
+    return word if one["uncounted"] is None else f"{word} (not counted)"
 
 
 def _found(one: Mapping[str, Any]) -> str:
-    return one["ours"] if one["reason"] is None else f"{one['ours']}; {one['reason']}"
+    """What was found, and why the claim does not hold where that does not say it already."""
+    said = one["reason"] is None or one["reason"] in one["ours"]
+    return one["ours"] if said else f"{one['ours']}; {one['reason']}"
+
+
+def _cell(one: Mapping[str, Any]) -> str:
+    """As much of it as a cell has room for."""
+    return next((text for text in (_found(one), one["ours"]) if len(text) <= _CELL), "see below")

@@ -66,7 +66,7 @@ class RunDir:
         """Writes a CSV table."""
         target, temporary = self.path / f"{name}.csv", self.path / f".{name}.part"
         with temporary.open("w", newline="") as file:
-            writer = csv.writer(file)
+            writer = csv.writer(file, lineterminator="\n")
             writer.writerow(header)
             writer.writerows(rows)
         temporary.replace(target)
