@@ -95,7 +95,8 @@ def _simulated(text: str, from_s: float, to_s: float) -> dict[str, int]:
     """Until the last ACK before each of the two times."""
     import numpy as np
 
-    from pathcast.simulation.run import Scenario, simulate
+    from pathcast.scenario import Scenario
+    from pathcast.simulation.run import simulate
 
     report, traces = simulate(Scenario(text), trace_ns=_EVERY_NS)
     windows, found = traces["windows"], {}
