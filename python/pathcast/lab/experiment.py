@@ -98,8 +98,8 @@ class Experiment:
 
         Raises PathcastError (exit 2) as `module`.
         """
-        self.module("samples")
-        own = version.files(version.imported(self.directory / "samples.py"))
+        packages = getattr(self.module("samples"), "PACKAGES", ())
+        own = version.files(version.imported(self.directory / "samples.py") | version.packages(packages))
         return "-".join(part[:16] for part in (version.code(), version.worlds(), own))
 
     def module(self, name: str) -> ModuleType:

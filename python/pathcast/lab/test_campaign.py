@@ -12,7 +12,7 @@ import time
 import pytest
 
 from pathcast.errors import Exit, PathcastError
-from pathcast.lab import worker
+from pathcast.lab import version, worker
 from pathcast.lab.campaign import Campaign, document, last, load, status
 from pathcast.lab.cluster import connected
 from pathcast.lab.experiment import Experiment, Finding, Results, experiments, find
@@ -346,6 +346,26 @@ def test_in_the_emulator_samples_run_one_by_one_and_late_ones_are_repeated(toy, 
     found, results = run("emu", jobs=None)
     assert (found["failed"], results.rows[0]["tries"]) == (0, 3)
     assert computed(toy) == ["slow 2 emu"] * 3
+
+
+def test_a_sample_that_takes_turns_itself_is_given_none(toy, run):
+    """A turn inside a turn would wait for itself, where it is to be alone on the machine."""
+    alone = '    from pathcast.worlds.turns import turn\n    with turn(alone=True):\n        pass\n    return {"time'
+    own = SAMPLES.replace('    return {"time', alone) + "OWN_TURNS = True\n"
+    (toy / "samples.py").write_text(own)
+    found, _ = run("emu", jobs=2)
+    assert (found["computed"], found["failed"]) == (6, 0)
+
+
+def test_packages_that_samples_name_are_part_of_their_version(toy):
+    before = Experiment(toy).code
+    (toy / "samples.py").write_text(SAMPLES + 'PACKAGES = ("pathcast.predict",)\n')
+    with_packages = version.packages(("pathcast.predict",))
+    assert {"search.py", "__init__.py"} <= {path.name for path in with_packages}
+    assert not [path for path in with_packages if path.name.startswith("test_")]
+    for name in [name for name in sys.modules if name.startswith(Experiment(toy)._package)]:
+        del sys.modules[name]
+    assert Experiment(toy).code != before
 
 
 def test_in_the_emulator_as_many_samples_as_jobs_run_at_once(toy, run):

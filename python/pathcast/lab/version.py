@@ -6,11 +6,12 @@ import ast
 import functools
 import hashlib
 from collections.abc import Iterable
+from importlib import import_module
 from pathlib import Path
 
 from pathcast.simulation.run import code
 
-__all__ = ["code", "files", "imported", "worlds"]
+__all__ = ["code", "files", "imported", "packages", "worlds"]
 
 
 @functools.cache
@@ -39,6 +40,12 @@ def imported(path: Path) -> set[Path]:
                 names = [place, *(place / alias.name for alias in node.names)]
                 left += [file for name in names if (file := name.with_suffix(".py")).exists()]
     return found
+
+
+def packages(names: Iterable[str]) -> set[Path]:
+    """The Python of packages, tests apart."""
+    found = (path for name in names for path in Path(import_module(name).__file__ or "").parent.glob("*.py"))
+    return {path for path in found if not path.name.startswith(("test_", "conftest", "testing"))}
 
 
 def files(paths: Iterable[Path]) -> str:

@@ -31,9 +31,10 @@ def compute(directory: str, version: str, world: str, key: str, scenario: Any) -
         experiment = _experiment(directory)
         if experiment.code != version:
             raise PathcastError("code", "this worker has another version of pathcast or of the experiment")
-        function = experiment.module("samples").sample
-        sample = functools.partial(function, scenario, world)
-        values, tries = again(sample) if world == "emu" else (sample(), 1)
+        samples = experiment.module("samples")
+        sample = functools.partial(samples.sample, scenario, world)
+        turns = world == "emu" and not getattr(samples, "OWN_TURNS", False)
+        values, tries = again(sample) if turns else (sample(), 1)
         json.dumps(values, allow_nan=False)
     except Exception as failure:
         if not isinstance(failure, PathcastError):
