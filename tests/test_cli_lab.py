@@ -135,6 +135,7 @@ def test_an_experiments_readme_has_the_verdicts_of_its_plan(plan):
     readme, of = (folder / "README.md").read_text(), tomllib.loads((folder / "plan.toml").read_text())
     blocks = re.finditer(r"<!-- lab: (\w+) claims -->(.*?)<!-- end -->", readme, re.DOTALL)
     made = {block[1] for block in blocks if block[2].strip()}
+    assert made
     for claim in of["claim"]:
         if not made & set(claim.get("worlds", of["worlds"])):
             continue  # no whole run of its worlds yet
