@@ -9,7 +9,7 @@ from pathcast.lab.plan import KINDS
 
 VERDICTS = {True: "holds", False: "fails", None: "undecided"}
 # signs in a cell of the verdict table; what is longer stands in the list below it
-_CELL = 120
+_CELL = 160
 _NAMES = {"paper": "the paper's", "calibrated": "calibrated", "ours": "ours"}
 
 
