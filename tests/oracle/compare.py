@@ -120,10 +120,11 @@ def settle(
     return windows, flips
 
 
-def sequence(control: str, index: int, seed: int) -> tuple[Maker, dict[str, int]]:
-    """One sequence; every second one with other parameters than the defaults."""
+def sequence(control: str, index: int, seed: int, fixed: dict[str, int]) -> tuple[Maker, dict[str, int]]:
+    """One sequence; every second one with other parameters than the defaults, but for those that are fixed."""
     rng = np.random.default_rng([seed, sorted(REGISTER).index(control), index])
     changed = vary(rng, REGISTER[control]["params"]) if index % 2 else {}
+    changed |= fixed
     spaced = control in SPACED
     maker = (PacketMaker if spaced else Maker)(rng, ORACLES[control], values(control, changed))
     maker.run(int(rng.integers(100, 201)) * (4 if spaced else 1))
@@ -136,11 +137,12 @@ def compare(
     seed: int = 1,
     header: dict[str, int] | None = None,
     most_failed: int = 1_000_000,
+    fixed: dict[str, int] | None = None,
 ) -> Result:
-    """`header` are parameters of the header alone, which must make the comparison fail."""
+    """`fixed` parameters are both's; `header` are the header's alone, which must make the comparison fail."""
     result = Result(control)
     for index in range(sequences):
-        maker, changed = sequence(control, index, seed)
+        maker, changed = sequence(control, index, seed, fixed or {})
         params, events, theirs = values(control, changed), maker.events, np.array(maker.windows)
         ours = native(control, changed | (header or {}), events)
         off = deviation(control, ours, theirs)

@@ -2,14 +2,14 @@
 
 Each RTT: RTTcur / RTTmin > delta: the measurement is inaccurate: cwnd *= RTTmin / RTTcur, maxcwnd stays.
 Else A = (1 - gamma) A + gamma Acur; maxcwnd = A RTTmin; Reno with cwnd <= maxcwnd.
-Ours: RTTmin is of full packets once there is one; RTTcur is the smallest RTT of the last two rounds, and inaccurate
-only if above RTTmin by more than least; never below 2, but 3 after `stuck` inaccurate rounds at 2; a window too small
-for a train is paced, one packet each 5/6 RTTmin / cwnd but at least each 10 ms. On a small path (largest A times RTTmin
-below `small` packets), unless `quiet` rounds had no loss and high RTT: RTTcur is of one round, its excess over RTTmin
-counts `yield` times, and nothing grows in the round after. The first result is A, and so is a lower bound above A;
-maxcwnd has the last train's extra packets added, is made when a result comes, and lifted when none has come for
-stale_s; slow start ends with an inaccurate round or at maxcwnd; after `quiet` rounds the window climbs to maxcwnd by
-one packet for `climb` acked.
+Ours: RTTcur is the smallest RTT of the last two rounds, and inaccurate only if above RTTmin by more than least; never
+below 2. The first result is A, and so is a lower bound above A; maxcwnd has the last train's extra packets added, is
+made when a result comes, and lifted when none has come for stale_s; slow start ends with an inaccurate round or at
+maxcwnd; after `quiet` rounds the window climbs to maxcwnd by one packet for `climb` acked.
+Ours for paths of few packets, unless `small` is 0: RTTmin is of full packets once there is one; 3 packets after `stuck`
+inaccurate rounds at 2; a window too small for a train is paced, one packet each 5/6 RTTmin / cwnd but at least each
+10 ms. On a small path (largest A times RTTmin below `small` packets), unless `quiet` rounds had no loss and high RTT:
+RTTcur is of one round, its excess over RTTmin counts `yield` times, and nothing grows in the round after.
 """
 
 import math
@@ -49,7 +49,7 @@ class ImtcpBg(Imtcp):
 
     def ack(self, e: Event) -> None:
         f = self.flow
-        full = e.acked > 0 and f.una - self.una >= e.acked * f.mss
+        full = self.p["small"] > 0 and e.acked > 0 and f.una - self.una >= e.acked * f.mss
         if f.una > self.round_end:
             self.round()
         if e.rtt_us:
@@ -68,14 +68,14 @@ class ImtcpBg(Imtcp):
         super().send()
         f = self.flow
         far = self.rtt_min >= max(self.p["rtt_least_us"], 1)
-        if self.phase == PASS and not self.train() and not f.slow and far:
+        if self.p["small"] and self.phase == PASS and not self.train() and not f.slow and far:
             f.burst, f.pace = 1, f.mss * 1e6 / min(self.rtt_min * 5 / 6 / f.w, GAP_MOST)
 
     def lower(self) -> None:
         """An inaccurate round."""
         f, p, near = self.flow, self.p, self.near()
         queue = (self.current - self.rtt_min) * (p["yield"] / 1000 if near else 1)
-        self.stuck = self.stuck + 1 if f.w <= 2 else 0
+        self.stuck = self.stuck + 1 if p["small"] and f.w <= 2 else 0
         self.held = near
         if self.stuck >= p["stuck"]:
             self.stuck = 0

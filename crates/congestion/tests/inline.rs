@@ -1,19 +1,24 @@
 //! ImTCP and ImTCP-bg over a bottleneck with constant cross traffic: do they find what is free?
 
+mod world;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use pathcast_congestion::{Ack, Flow, Instance, Params, State, controller};
+use pathcast_congestion::{Ack, Event, Flow, Instance, Params, State, controller};
+use world::{MS, World};
 
 const MSS: u64 = 1448;
 const RTT_US: f64 = 40_000.0;
 
 /// What a run came to: the last results [byte/s], the final window, and the share of the bottleneck's time
-/// with more than 5 ms of queue in the second half.
+/// with more than 5 ms of queue in the second half; and the flow, to go on with.
 struct Run {
     results: Vec<f64>,
     cwnd: u32,
     queued: f64,
+    flow: Flow,
+    instance: Instance,
 }
 
 /// A bottleneck of `capacity` and `cross` byte/s with an endless queue, an ACK for every packet, `seconds` of greedy sending.
@@ -74,7 +79,8 @@ fn run(control: &str, params: &[(&str, u64)], capacity: f64, cross: f64, cwnd_ma
             late += usize::from(rtt > RTT_US + 5_000.0);
         }
     }
-    Run { results: results.split_off(1), cwnd: flow.cwnd, queued: late as f64 / f64::max(all as f64, 1.0) }
+    let queued = late as f64 / f64::max(all as f64, 1.0);
+    Run { results: results.split_off(1), cwnd: flow.cwnd, queued, flow, instance }
 }
 
 #[test]
@@ -103,6 +109,99 @@ fn imtcp_bg_weighs_new_results_by_gamma() {
     let cwnd = |gamma| run("imtcp_bg", &[("gamma", gamma), ("stale_s", 3600)], 12.5e6, 5.0e6, 1000, 30.0).cwnd;
     let (never, default) = (cwnd(1), cwnd(125));
     assert!(never < default, "{never} {default}");
+}
+
+/// One more packet's ACK, of a flow that always has a window's data outstanding.
+fn acked(run: &mut Run, rtt_us: u32) -> u32 {
+    let (flow, ack) = (&mut run.flow, Ack::new(1, rtt_us));
+    flow.una += MSS;
+    flow.nxt = flow.nxt.max(flow.una + u64::from(flow.cwnd) * MSS);
+    flow.now_us += u64::from(rtt_us / flow.cwnd);
+    run.instance.ack(flow, &ack);
+    run.instance.grow(flow, &ack);
+    flow.cwnd
+}
+
+/// A queue that stays is somebody's: W RTTmin / RTTcur by the paper. On a small path the queueing delay counts `yield` times, and
+/// nothing grows in the round after.
+#[test]
+fn imtcp_bg_yields_to_a_queue_by_its_length() {
+    for (params, capacity, weight) in [
+        (&[][..], 1.25e6, 2.5), // 35 packets
+        (&[("yield", 4000)], 1.25e6, 4.0),
+        (&[("small", 20)], 1.25e6, 1.0),
+        (&[("small", 0)], 1.25e6, 1.0),
+        (&[], 12.5e6, 1.0), // 350
+    ] {
+        let mut run = run("imtcp_bg", params, capacity, capacity / 5.0, 1000, 20.0);
+        let least = (RTT_US + MSS as f64 / capacity * 1e6).floor();
+        let high = least * 1.5;
+        run.instance.event(&mut run.flow, Event::Idle); // no further result moves the bound
+        for _ in 0..3 * run.flow.cwnd {
+            acked(&mut run, least as u32); // nor is the last round one of a queue
+        }
+        let (mut before, mut after) = (run.flow.cwnd, run.flow.cwnd);
+        for _ in 0..4 * run.flow.cwnd {
+            before = after;
+            after = acked(&mut run, high as u32);
+            if after < before {
+                break;
+            }
+        }
+        let exact = (f64::from(before) * least / (least + weight * (high - least))) as u32;
+        assert_eq!(after, exact, "{params:?}, {capacity} byte/s, from {before}");
+        let round = (run.flow.nxt - run.flow.una) / MSS;
+        let held = (0..round).all(|_| acked(&mut run, least as u32) == after);
+        assert_eq!(held, weight > 1.0, "{params:?}, {capacity} byte/s: grows in the round after");
+    }
+}
+
+/// Two packets in a row are a queue of their own on a path of few: a window too small for a train leaves packet by packet.
+#[test]
+fn imtcp_bg_spaces_the_packets_of_a_small_window() {
+    for (small, window, gap_us) in [(50, 4, 8_333), (50, 2, 10_000), (50, 11, 3_030), (0, 4, 0), (0, 2, 0)] {
+        let mut w = World::new("imtcp_bg", &[("small", small)], &[(window, 40 * MS)]);
+        assert_eq!((w.pace(0), w.flow(0).burst), (0, 0), "slow start");
+        w.flow_mut(0).ssthresh = window;
+        let pace = 1_448_000_000u64.checked_div(gap_us).unwrap_or(0);
+        assert_eq!((w.pace(0), w.flow(0).burst), (pace, u32::from(gap_us > 0)), "small {small}, {window} packets");
+    }
+}
+
+/// The line takes longer for full packets than for a handshake's.
+#[test]
+fn imtcp_bg_takes_the_least_rtt_of_full_packets() {
+    for (small, windows) in [(50, 20..=20), (0, 2..=4)] {
+        let mut w = World::new("imtcp_bg", &[("small", small)], &[(10, 40 * MS)]);
+        w.flow_mut(0).ssthresh = 10;
+        w.set_rtt(0, 60 * MS);
+        for _ in 0..10 {
+            w.round(0);
+        }
+        assert!(windows.contains(&w.flow(0).cwnd), "small {small}: {}", w.flow(0).cwnd);
+    }
+}
+
+/// What looks like a queue for ever leaves two packets, and three once in `stuck` rounds; by the paper two.
+#[test]
+fn imtcp_bg_is_not_held_at_two_packets() {
+    for (small, stuck, above) in
+        [(50, 16, &[18, 35, 52][..]), (50, 5, &[7, 13, 19, 25, 31, 37, 43, 49, 55]), (0, 5, &[])]
+    {
+        let mut w = World::new("imtcp_bg", &[("small", small), ("stuck", stuck)], &[(2, 40 * MS)]);
+        w.flow_mut(0).ssthresh = 2;
+        w.acked(0, 3);
+        let windows = [(); 60].map(|()| {
+            w.ack_and_grow(0, Ack::new(3, 70 * MS)); // more than was outstanding at the last: a round each
+            w.flow(0).cwnd
+        });
+        let at = |packets| (4..60).filter(|&n: &usize| windows[n] == packets).collect::<Vec<_>>();
+        assert_eq!(
+            (at(3), at(2).len()),
+            (above.to_vec(), 56 - above.len()),
+            "small {small}, stuck {stuck}: {windows:?}"
+        );
+    }
 }
 
 #[test]

@@ -173,6 +173,15 @@ fn draw(info: &'static Info, random: &mut Stream) -> Params {
     params
 }
 
+/// The defaults, with ImTCP-bg's rules for small paths switched off.
+fn plain(info: &'static Info) -> Params {
+    let mut params = Params::new(info);
+    if params.value("small").is_ok() {
+        params.set("small", 0).unwrap();
+    }
+    params
+}
+
 /// Differences in `calls` calls, and the first; `other` gives the kernel's parameters for a life with these natively.
 fn compare<'a>(
     build: &'a TestBuild,
@@ -193,7 +202,11 @@ fn compare<'a>(
     };
     let mut lives = 0;
     while world.calls < calls {
-        let params = if lives % 2 == 0 { Params::new(info) } else { draw(info, &mut random) };
+        let params = match lives % 4 {
+            0 => Params::new(info),
+            2 => plain(info),
+            _ => draw(info, &mut random),
+        };
         lives += 1;
         build.set(&other(&params));
         world.begin(&params);

@@ -6,19 +6,10 @@
  *   else: A = (1 - gamma) A + gamma Acur; maxcwnd = A RTTmin; Reno with cwnd <= maxcwnd
  * Certain: these rules. OURS, the values: gamma = 1/2, as A must fall as fast as a foreground flow grows; delta = 1.05: with
  * a buffer of a quarter of the path's product 1.2 is hardly ever exceeded, and with one product Reno lost 5 %.
- * OURS, so that delta measures the queue of others, on paths of few packets too:
- * - RTTmin is that of full packets (before the first: of any): the line takes longer for them than for a handshake's.
- * - A window too small for a train leaves packet by packet, a gap of 5/6 RTTmin / cwnd apart, as two in a row would queue
- *   behind each other; but IMTCP_BG_GAP_MOST at most, as the receiver waits so long (and longer) for a second packet.
+ * OURS, for paths of few packets: imtcp_bg_small.h, which `small` at 0 switches off whole.
+ * OURS, the rest:
  * - RTTcur is the smallest sample of the last two rounds: one of them holds a packet before a train, behind which the own
  *   queue is empty. (The smoothed RTT with delayed ACKs stays above RTTmin and would hold a small window down for ever.)
- * - After `stuck` inaccurate rounds in a row at a window of 2 it is 3 for once: what can look like a queue without being
- *   one, as ACKs delayed by a timer do, cannot hold it there.
- * OURS, on a small path, whose largest A times RTTmin is below `small` packets: a queue of a train's few packets is a large
- * part of its RTT, and a page is over in a few of them. Unless nobody has competed for `quiet` rounds, RTTcur is of the last
- * round only, there is no growth after an inaccurate one, and, unlike the paper's, its window falls as if the queueing delay
- * were `yield` times as long.
- * OURS, the rest:
  * - maxcwnd has the packets added that the last train needed beyond its share: without them its gap goes unused.
  * - a result that is a lower bound raises A at once.
  * - below maxcwnd one packet for `climb` acked once `quiet` rounds had neither a loss nor a high RTT: then nobody competes, and
@@ -31,38 +22,34 @@
 #ifndef IMTCP_BG_H
 #define IMTCP_BG_H
 #include "imtcp.h"
+#include "imtcp_bg_small.h"
 #define imtcp_bg_hooks imtcp_hooks
 #define imtcp_bg_KERNEL "pc_imtcpbg"
 #define imtcp_bg_PAPER "Tsugawa, Hasegawa, Murata: Background TCP Data Transfer with Inline Network Measurement, APCC 2005"
-#define imtcp_bg_BASIS "the two rules are certain, but not kept to on small paths; delta, gamma, growth when quiet: ours; the measurement: a reconstruction"
+#define imtcp_bg_BASIS "the two rules are certain, but not kept to on small paths unless small is 0; delta, gamma, growth when quiet: ours; the measurement: a reconstruction"
 #define IMTCP_BG_OWN(P) \
 	P(delta, 1050, 1001, 10000, "RTT above which a measurement is inaccurate [1/1000 RTTmin]", "ours; the paper's value was not found") \
 	P(least_us, 1000, 0, 1000000, "a smaller queueing delay says nothing [us]", "ours") \
 	P(gamma, 500, 1, 1000, "share of a new result in A [1/1000]", "ours; the paper's value was not found") \
 	P(quiet, 64, 0, 100000, "rounds without loss and high RTT after which nobody competes: the window may climb", "ours") \
 	P(climb, 4, 1, 100000, "packets acked for one more while it climbs", "ours") \
-	P(stale_s, 5, 1, 3600, "the bound is lifted so long after the last result [s]", "ours") \
-	P(stuck, 16, 1, 100000, "inaccurate rounds at a window of 2 after which it is 3 once", "ours") \
-	P(small, 50, 0, 100000, "a path of fewer packets, by the largest A, is small", "ours") \
-	P(yield, 2500, 1000, 100000, "there, how many times the queueing delay counts in the reduction [1/1000]", "ours")
-#define imtcp_bg_PARAMS(P) imtcp_PARAMS(P) IMTCP_BG_OWN(P)
+	P(stale_s, 5, 1, 3600, "the bound is lifted so long after the last result [s]", "ours")
+#define imtcp_bg_PARAMS(P) imtcp_PARAMS(P) IMTCP_BG_OWN(P) IMTCP_SMALL_PARAMS(P)
 struct imtcp_bg_params {
 	struct imtcp_params imtcp;
 	IMTCP_BG_OWN(FLOW_PARAM_FIELD)
+	struct imtcp_small_params small;
 };
 struct imtcp_bg_state {
 	struct imtcp_state imtcp;
-	u64 a_Bps, most_Bps;       /* A, 0: none yet; the largest A */
+	struct imtcp_small_state small;
+	u64 a_Bps;                 /* A, 0: none yet */
 	u64 round_end, updated_us; /* when A last changed */
-	u64 una;                   /* at the last ACK */
 	u32 rtt_min_us, round_us;  /* RTTmin; smallest of this round, 0: none */
 	u32 last_us, done_us;      /* smallest of the last round; RTTcur */
 	u32 ended, quiet;          /* 1 until grow has judged the round; rounds without loss and high RTT */
-	u32 full, held;            /* 1: RTTmin is of full packets; 1: no growth in this round */
-	u32 stuck, pad;            /* inaccurate rounds at a window of 2 */
 	u32 results, cap;          /* results seen; maxcwnd, 0: none */
 };
-#define IMTCP_BG_GAP_MOST 10000 /* us */
 #define IMTCP_BG_RTT_MOST (1u << 24)
 
 FLOW_FN void imtcp_bg_init(struct flow *f, struct imtcp_bg_state *s, const struct imtcp_bg_params *p)
@@ -70,22 +57,15 @@ FLOW_FN void imtcp_bg_init(struct flow *f, struct imtcp_bg_state *s, const struc
 	imtcp_init(f, &s->imtcp, &p->imtcp);
 	s->rtt_min_us = f->srtt_us;
 	s->round_end = f->nxt;
-	s->una = f->una;
+	s->small.una = f->una;
 }
 FLOW_FN int imtcp_bg_high(const struct imtcp_bg_state *s, const struct imtcp_bg_params *p, u32 rtt_us)
 {
 	return (u64)rtt_us * 1000 > (u64)s->rtt_min_us * p->delta && (u64)rtt_us > (u64)s->rtt_min_us + p->least_us;
 }
-FLOW_FN u32 imtcp_bg_small(const struct flow *f, const struct imtcp_bg_state *s, const struct imtcp_bg_params *p)
-{
-	/* 2^36 * 2^24; 2^17 * 2^16 * 2^20 */
-	u64 path = s->most_Bps * flow_min(s->rtt_min_us, IMTCP_BG_RTT_MOST);
-	return path && path < (u64)p->small * flow_min(f->mss, 1u << 16) * 1000000;
-}
-/* others compete on a small path */
 FLOW_FN u32 imtcp_bg_near(const struct flow *f, const struct imtcp_bg_state *s, const struct imtcp_bg_params *p)
 {
-	return s->quiet < p->quiet && imtcp_bg_small(f, s, p);
+	return imtcp_small_near(f, &s->small, &p->small, s->rtt_min_us, s->quiet < p->quiet);
 }
 FLOW_FN void imtcp_bg_round(struct flow *f, struct imtcp_bg_state *s, const struct imtcp_bg_params *p)
 {
@@ -100,17 +80,15 @@ FLOW_FN void imtcp_bg_round(struct flow *f, struct imtcp_bg_state *s, const stru
 FLOW_FN void imtcp_bg_ack(struct flow *f, const struct flow_ack *a, struct imtcp_bg_state *s,
 			  const struct imtcp_bg_params *p)
 {
-	u32 full = a->acked && f->una - s->una >= (u64)a->acked * f->mss;
 	if (f->una > s->round_end)
 		imtcp_bg_round(f, s, p);
 	if (a->rtt_us) {
-		if (!s->rtt_min_us || full > s->full || (full == s->full && a->rtt_us < s->rtt_min_us))
+		if (imtcp_small_least(f, a, &s->small, &p->small, !s->rtt_min_us || a->rtt_us < s->rtt_min_us))
 			s->rtt_min_us = a->rtt_us;
-		s->full |= full;
 		if (!s->round_us || a->rtt_us < s->round_us)
 			s->round_us = a->rtt_us;
 	}
-	s->una = f->una;
+	s->small.una = f->una;
 	if (f->state != FLOW_OPEN && f->state != FLOW_DISORDER)
 		s->quiet = 0;
 	imtcp_ack(f, a, &s->imtcp, &p->imtcp);
@@ -122,7 +100,7 @@ FLOW_FN void imtcp_bg_result(struct flow *f, struct imtcp_bg_state *s, const str
 	u64 share = s->a_Bps && !(s->imtcp.bound && now > s->a_Bps) ? p->gamma : 1000;
 	gap = (now > s->a_Bps ? now - s->a_Bps : s->a_Bps - now) * share / 1000; /* < 2^36 * 2^10 */
 	s->a_Bps = now > s->a_Bps ? s->a_Bps + gap : s->a_Bps - gap;
-	s->most_Bps = flow_max64(s->most_Bps, s->a_Bps);
+	s->small.most_Bps = flow_max64(s->small.most_Bps, s->a_Bps);
 	s->updated_us = f->now_us;
 	/* A <= 2^36, RTTmin held to 2^24 us */
 	s->cap = (u32)flow_min64(flow_div(s->a_Bps * flow_min(s->rtt_min_us, IMTCP_BG_RTT_MOST) / 1000000, f->mss), 1u << 29) +
@@ -131,16 +109,12 @@ FLOW_FN void imtcp_bg_result(struct flow *f, struct imtcp_bg_state *s, const str
 /* an inaccurate round */
 FLOW_FN void imtcp_bg_yield(struct flow *f, struct imtcp_bg_state *s, const struct imtcp_bg_params *p)
 {
-	u32 near = imtcp_bg_near(f, s, p);
-	u64 queue = (u64)(s->done_us - s->rtt_min_us) * (near ? p->yield : 1000) / 1000;
-	s->stuck = f->cwnd <= 2 ? s->stuck + 1 : 0;
-	s->held = near;
-	if (s->stuck >= p->stuck && f->cwnd < f->cwnd_max) {
-		s->stuck = 0;
+	u32 weight = imtcp_small_weight(&s->small, &p->small, imtcp_bg_near(f, s, p));
+	u64 queue = (u64)(s->done_us - s->rtt_min_us) * weight / 1000;
+	if (imtcp_small_stuck(f, &s->small, &p->small))
 		f->cwnd++;
-	} else {
+	else
 		f->cwnd = flow_max((u32)flow_div((u64)f->cwnd * s->rtt_min_us, s->rtt_min_us + queue), flow_min(f->cwnd, 2));
-	}
 	f->cwnd_cnt = 0;
 	f->ssthresh = flow_min(f->ssthresh, flow_max(f->cwnd, 2));
 }
@@ -161,9 +135,9 @@ FLOW_FN void imtcp_bg_grow(struct flow *f, const struct flow_ack *a, struct imtc
 			imtcp_bg_yield(f, s, p);
 			return;
 		}
-		s->held = s->stuck = 0;
+		s->small.held = s->small.stuck = 0;
 	}
-	if (s->held)
+	if (s->small.held)
 		return;
 	if (!flow_slow(f) && flow_limited(f) && s->quiet >= p->quiet && f->cwnd < s->cap)
 		flow_add(f, p->climb, a->acked);
@@ -180,14 +154,8 @@ FLOW_FN void imtcp_bg_event(struct flow *f, u32 event, struct imtcp_bg_state *s,
 }
 FLOW_FN void imtcp_bg_send(struct flow *f, struct imtcp_bg_state *s, const struct imtcp_bg_params *p)
 {
-	u32 gap;
 	imtcp_send(f, &s->imtcp, &p->imtcp);
-	/* the window is too small for a train; slow start is soon over */
-	if (s->imtcp.phase == IMTCP_PASS && !imtcp_packets(f, &p->imtcp) && !flow_slow(f) &&
-	    s->rtt_min_us >= flow_max(p->imtcp.rtt_least_us, 1)) {
-		gap = (u32)flow_div((u64)s->rtt_min_us * 5, (u64)f->cwnd * 6);
-		f->burst = 1;
-		f->pace_Bps = flow_max64(flow_div((u64)f->mss * 1000000, flow_min(gap, IMTCP_BG_GAP_MOST)), 1);
-	}
+	if (s->imtcp.phase == IMTCP_PASS && !imtcp_packets(f, &p->imtcp))
+		imtcp_small_pace(f, &p->small, s->rtt_min_us, p->imtcp.rtt_least_us);
 }
 #endif
