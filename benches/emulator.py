@@ -25,8 +25,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pathcast import _native, daemon
+from pathcast import _native
 from pathcast.machine import late_share, machine, versions
+from pathcast.runtime import daemon
 from pathcast.worlds.emu import PORT, Emu, Topology
 
 ROWS: list[dict[str, Any]] = []

@@ -49,7 +49,7 @@ links = ["wan2"]
 
 @functools.cache
 def _report() -> tuple:
-    from pathcast import doctor
+    from pathcast.service import doctor
 
     return tuple(doctor.missing(*NEEDED))
 
@@ -82,7 +82,7 @@ def _processes(run_dir: Path) -> list[int]:
 
 def _sweep(run_dir: Path) -> None:
     """Ends what a failed test left: only processes and namespaces of its own run directory."""
-    from pathcast import state
+    from pathcast.runtime import state
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATHCAST_RUN_DIR", str(run_dir))

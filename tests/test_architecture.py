@@ -13,8 +13,6 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "python/pathcast"
-# files beside the folders; the others of them are common
-FILES = {"daemon": "runtime", "state": "runtime", "keys": "runtime", "doctor": "service"}
 
 
 @cache
@@ -49,9 +47,7 @@ def room(name: str) -> str:
     """Of a module below `pathcast`, by the first part of its name."""
     if name == "_native":
         return "native"
-    if (PACKAGE / name).is_dir():
-        return name
-    return FILES.get(name, "common")
+    return name if (PACKAGE / name).is_dir() else "common"
 
 
 def imported(tree: ast.AST):

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pathcast import daemon
 from pathcast.errors import PathcastError
+from pathcast.runtime import daemon
 
 pytestmark = pytest.mark.privileged
 

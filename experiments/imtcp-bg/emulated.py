@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pathcast import daemon
 from pathcast.errors import PathcastError, missing
+from pathcast.runtime import daemon
 from pathcast.worlds.emu import Emu, Topology
 from pathcast.worlds.flows import Flow
 from pathcast.worlds.results import Verdict

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from pathcast import doctor
 from pathcast.errors import PathcastError
 from pathcast.lab.experiment import Experiment, Results
 from pathcast.lab.mean import Mean
+from pathcast.service import doctor
 
 HERE = Path(__file__).parent
 EXPERIMENT = Experiment(HERE)

@@ -62,8 +62,8 @@ def load(
     json: Json = False,
 ) -> None:
     """Bring a controller into the kernel, for programs that may choose it; without --pin until Ctrl-C."""
-    from pathcast import state
     from pathcast.control import kernel
+    from pathcast.runtime import state
 
     state.clean()
     kernel.check(name)

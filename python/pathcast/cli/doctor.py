@@ -7,7 +7,7 @@ from pathcast.cli.output import Json, console, print_json
 
 def doctor(json: Json = False) -> None:
     """Show what this machine can do, what is missing and its mend, and what pathcast has changed here."""
-    from pathcast import doctor as examine
+    from pathcast.service import doctor as examine
 
     checks, changed = examine.run(), examine.changed()
     if json:

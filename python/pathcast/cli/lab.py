@@ -196,7 +196,7 @@ def _need(*packages: str) -> None:
 
 
 def _privileged() -> None:
-    from pathcast import doctor
+    from pathcast.service import doctor
 
     if lacking := doctor.missing("privilege", "iproute2", "namespaces", "tun", "mptcp"):
         told = "; ".join(f"{check.name} ({check.detail})" for check in lacking)

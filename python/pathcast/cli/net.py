@@ -46,7 +46,7 @@ def up(
 @app.command("list")
 def list_(json: Json = False) -> None:
     """Show the networks that are up, and what their links carried, dropped and released late."""
-    from pathcast import daemon, state
+    from pathcast.runtime import daemon, state
 
     state.clean()
     networks = []
@@ -72,7 +72,7 @@ def list_(json: Json = False) -> None:
 @app.command()
 def down(name: Name, json: Json = False) -> None:
     """Remove the network and everything that it made."""
-    from pathcast import daemon
+    from pathcast.runtime import daemon
 
     daemon.find("net", name).down()
     if json:
@@ -90,7 +90,7 @@ def set_(
     json: Json = False,
 ) -> None:
     """Change a link while it runs."""
-    from pathcast import daemon
+    from pathcast.runtime import daemon
 
     if direction not in (None, "ab", "ba"):
         raise usage(f"--direction `{direction}`: allowed are ab and ba")
@@ -114,7 +114,7 @@ def exec(
     command: Annotated[list[str], typer.Argument(help="The command, after `--`.")],
 ) -> None:
     """Run a command on a host of the network; its output and exit status are the command's own."""
-    from pathcast import daemon
+    from pathcast.runtime import daemon
 
     hosts = daemon.find("net", name).record.about["hosts"]
     if host not in hosts:

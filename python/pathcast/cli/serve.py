@@ -59,7 +59,7 @@ def serve(
 ) -> None:
     """Answer probes and receive transfers, until interrupted."""
     from pathcast import _native
-    from pathcast.keys import OPEN_ID, OPEN_SECRET, Key, parse_keys, read_keys, write_key
+    from pathcast.runtime.keys import OPEN_ID, OPEN_SECRET, Key, parse_keys, read_keys, write_key
 
     if new_key is not None:
         key = write_key(new_key)

@@ -435,7 +435,7 @@ def test_without_the_packages_it_is_5(lab, monkeypatch):
 def test_the_emulator_without_privileges_is_5(lab, monkeypatch):
     from types import SimpleNamespace
 
-    from pathcast import doctor
+    from pathcast.service import doctor
 
     lacking = [SimpleNamespace(name="privilege", detail="not root")]
     monkeypatch.setattr(doctor, "missing", lambda *_: lacking)

@@ -8,10 +8,10 @@ import socket
 
 import pytest
 
-from pathcast import doctor
 from pathcast.cli.runner import run
 from pathcast.errors import Exit
-from pathcast.keys import OPEN_ID, OPEN_SECRET
+from pathcast.runtime.keys import OPEN_ID, OPEN_SECRET
+from pathcast.service import doctor
 from pathcast.worlds.testing import two_paths
 
 SMALL = 'name = "small"\n' + two_paths("20Mbit", ("10ms", "20ms"), "100 packets")

@@ -18,8 +18,8 @@ def undo(
     ] = False,
 ) -> None:
     """Remove what dead processes of pathcast left, and pinned controllers (with --all: also end the living ones)."""
-    from pathcast import daemon, state
     from pathcast.control import kernel
+    from pathcast.runtime import daemon, state
 
     removed = state.clean() + kernel.unpin_all()
     if everything:

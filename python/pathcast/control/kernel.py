@@ -15,11 +15,11 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pathcast import state
 from pathcast.errors import PathcastError, usage
+from pathcast.runtime import state
 
 if TYPE_CHECKING:
-    from pathcast.daemon import Daemon
+    from pathcast.runtime.daemon import Daemon
 
 KERNELS_OWN = ("reno", "cubic", "bbr")
 # how often one with another run directory may take the name that we were about to register
@@ -78,7 +78,7 @@ def hold(control: str, params: Params | None = None) -> Daemon:
 
     Its record's `about["kernel_name"]` is its name there. Raises `missing` (exit 5) without privilege or feature.
     """
-    from pathcast import daemon
+    from pathcast.runtime import daemon
 
     check(control)
     config = {"control": control, "params": dict(params or {})}
@@ -143,7 +143,8 @@ class Instance:
 
     def ask(self, verb: str, **arguments: Any) -> dict[str, Any]:
         """`describe`, `flows` or `set` (`params`), of the process that holds it or through its pinned maps."""
-        from pathcast import _native, daemon
+        from pathcast import _native
+        from pathcast.runtime import daemon
 
         if self.path is None:
             answer: dict[str, Any] = daemon.Daemon(self._record()).ask(verb, **arguments)
@@ -157,7 +158,8 @@ class Instance:
 
     def unload(self) -> None:
         """Takes it out of the kernel. Sockets that use it keep it until they end."""
-        from pathcast import _native, daemon
+        from pathcast import _native
+        from pathcast.runtime import daemon
 
         if self.path is not None:
             _native.unpin(Path(self.path))

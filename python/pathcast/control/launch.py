@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from pathcast.control import kernel
 from pathcast.control.watch import Watch
 from pathcast.errors import PathcastError, usage
-from pathcast.state import Record, clean, network_namespace, run_dir
+from pathcast.runtime.state import Record, clean, network_namespace, run_dir
 
 if TYPE_CHECKING:
-    from pathcast.daemon import Daemon
+    from pathcast.runtime.daemon import Daemon
 
 # how often the measured available bandwidth is looked at: connections may be short
 _LOOK_S = 0.25

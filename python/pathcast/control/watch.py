@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pathcast.errors import PathcastError
 
 if TYPE_CHECKING:
-    from pathcast.daemon import Daemon
+    from pathcast.runtime.daemon import Daemon
 
 
 class Watch:

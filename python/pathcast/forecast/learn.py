@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from pathcast.errors import Exit, PathcastError, usage
 from pathcast.forecast.model import MINIMUM_ROUNDS, OTHER_FILE, Model, ModelPath, present, written
 from pathcast.forecast.rounds import MINIMUM_SHARE, Round, Task, measure, too_many
-from pathcast.state import run_dir
+from pathcast.runtime.state import run_dir
 from pathcast.worlds.world import World
 
 if TYPE_CHECKING:

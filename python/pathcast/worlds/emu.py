@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from pathcast import daemon
 from pathcast.control.kernel import Controls
+from pathcast.runtime import daemon
 from pathcast.worlds import flows_emu
 from pathcast.worlds.flows import FlowsResult, check_every, plans
 from pathcast.worlds.late import again

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pathcast.control.kernel import Controls
 from pathcast.errors import PathcastError, usage
-from pathcast.keys import read_key
+from pathcast.runtime.keys import read_key
 from pathcast.worlds.results import Path
 from pathcast.worlds.verbs import Verbs
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pathcast.errors import Exit, PathcastError
-from pathcast.state import check_id
+from pathcast.runtime.state import check_id
 from pathcast.worlds.emu import Topology, _stem
 
 SHIPPED = sorted((Path(__file__).parents[3] / "topologies").glob("*.toml"))

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pathcast import daemon
+from pathcast.runtime import daemon
+from pathcast.runtime.state import check_id
 from pathcast.scenario import Scenario, pair
-from pathcast.state import check_id
 
 
 @dataclass(frozen=True)

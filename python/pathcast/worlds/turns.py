@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from pathcast.errors import Exit, PathcastError
-from pathcast.state import run_dir
+from pathcast.runtime.state import run_dir
 
 # emulated paths of 100 Mbit/s cost a third of a processor a lane
 SLOTS_PER_PROCESSOR = 1.5

@@ -255,8 +255,8 @@ def run() -> list[Check]:
 
 def changed() -> list[dict[str, Any]]:
     """What pathcast has changed on this host, living or left behind."""
-    from pathcast import state
     from pathcast.control import kernel
+    from pathcast.runtime import state
 
     parts = [
         {"kind": r.kind, "id": r.id, "pid": r.pid, "alive": r.alive, "made": r.made, "about": r.about}

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from pathcast import state
 from pathcast.errors import Exit, PathcastError
-from pathcast.state import Record, check_id, clean, records, run_dir, start_time
+from pathcast.runtime import state
+from pathcast.runtime.state import Record, check_id, clean, records, run_dir, start_time
 
 
 @pytest.fixture
@@ -263,7 +263,7 @@ def as_root():
 FULL = """
 import resource, signal, sys
 from pathcast.errors import PathcastError
-from pathcast.state import Record
+from pathcast.runtime.state import Record
 resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
 try:
     Record.of_this_process("net", "a", {}, {"hosts": {}}).claim()
@@ -383,7 +383,7 @@ def test_a_socket_path_beyond_the_kernels_limit_is_said(home, monkeypatch):
 CLAIMER = """
 import sys
 from pathcast.errors import PathcastError
-from pathcast.state import Record
+from pathcast.runtime.state import Record
 print("ready", flush=True)
 sys.stdin.readline()
 won = []

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from pathcast.errors import Exit, PathcastError
-from pathcast.keys import OPEN_ID, OPEN_SECRET, Key, read_key, read_keys, write_key
+from pathcast.runtime.keys import OPEN_ID, OPEN_SECRET, Key, read_key, read_keys, write_key
 
 A, B = "a1" * 32, "b2" * 32
 
@@ -67,7 +67,7 @@ FULL = """
 import resource, sys
 from pathlib import Path
 from pathcast.errors import PathcastError
-from pathcast.keys import write_key
+from pathcast.runtime.keys import write_key
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
 try:
     write_key(Path(sys.argv[1]))

@@ -1,7 +1,7 @@
 """The long-lived parts: an emulated network, a far end, a controller. Each is a process of its own, started afresh.
 
-`python -m pathcast.daemon KIND` reads one JSON line of configuration, answers with one JSON line when it stands (or
-with an error document), then answers requests on its socket, a JSON line each. It ends at the request `down`, at a
+`python -m pathcast.runtime.daemon KIND` reads one JSON line of configuration, answers with one JSON line when it stands
+(or with an error document), then answers requests on its socket, a JSON line each. It ends at the request `down`, at a
 SIGTERM, and when whoever started it closes its standard input, be it by dying, unless the line `detach` came there.
 """
 
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from pathcast.errors import Exit, PathcastError
-from pathcast.state import Record, clean, records
+from pathcast.runtime.state import Record, clean, records
 
 # how long a part may take to hear that it shall end, and again to end
 PATIENCE_S = 10.0
@@ -117,7 +117,7 @@ def start(kind: str, config: dict[str, Any]) -> Daemon:
     """Starts a part and waits until it stands. It ends with the process that started it, or is detached."""
     process = subprocess.Popen(
         # -P, or Python would look for modules in the current directory first, which may be anybody's
-        [sys.executable, "-I" if sys.flags.isolated else "-P", "-m", "pathcast.daemon", kind],
+        [sys.executable, "-I" if sys.flags.isolated else "-P", "-m", "pathcast.runtime.daemon", kind],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         start_new_session=True,  # a Ctrl-C at the terminal goes to the command, which then ends its parts
