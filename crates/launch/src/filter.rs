@@ -9,17 +9,17 @@ use std::os::fd::RawFd;
 use libc::sock_filter;
 
 #[cfg(target_arch = "x86_64")]
-const ARCH: Option<u32> = Some(0xc000_003e);
+pub(crate) const ARCH: Option<u32> = Some(0xc000_003e);
 #[cfg(target_arch = "aarch64")]
-const ARCH: Option<u32> = Some(0xc000_00b7);
+pub(crate) const ARCH: Option<u32> = Some(0xc000_00b7);
 #[cfg(target_arch = "riscv64")]
-const ARCH: Option<u32> = Some(0xc000_00f3);
+pub(crate) const ARCH: Option<u32> = Some(0xc000_00f3);
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
-const ARCH: Option<u32> = None;
+pub(crate) const ARCH: Option<u32> = None;
 
 // offsets in struct seccomp_data on a little-endian machine: the number, the architecture, low halves of arguments
-const NUMBER: u32 = 0;
-const MACHINE: u32 = 4;
+pub(crate) const NUMBER: u32 = 0;
+pub(crate) const MACHINE: u32 = 4;
 const DOMAIN: u32 = 16;
 const KIND: u32 = 24;
 const PROTOCOL: u32 = 32;
@@ -27,17 +27,17 @@ const PROTOCOL: u32 = 32;
 /// SOCK_STREAM and its like, without the flags.
 const KIND_MASK: u32 = 0xf;
 
-const fn load(offset: u32) -> sock_filter {
+pub(crate) const fn load(offset: u32) -> sock_filter {
     sock_filter { code: (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16, jt: 0, jf: 0, k: offset }
 }
 /// Jumps so many instructions ahead when the accumulator is `k`, or is not.
-const fn equals(k: u32, yes: u8, no: u8) -> sock_filter {
+pub(crate) const fn equals(k: u32, yes: u8, no: u8) -> sock_filter {
     sock_filter { code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16, jt: yes, jf: no, k }
 }
-const fn and(k: u32) -> sock_filter {
+pub(crate) const fn and(k: u32) -> sock_filter {
     sock_filter { code: (libc::BPF_ALU | libc::BPF_AND | libc::BPF_K) as u16, jt: 0, jf: 0, k }
 }
-const fn end(k: u32) -> sock_filter {
+pub(crate) const fn end(k: u32) -> sock_filter {
     sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k }
 }
 
@@ -68,10 +68,16 @@ static FILTER: [sock_filter; LENGTH] = instructions(match ARCH {
     None => 0,
 });
 
+/// For every filter: a machine whose calls we know.
+pub(crate) fn unknown_machine() -> Option<(String, &'static str)> {
+    let unknown = ARCH.is_none() || cfg!(target_endian = "big");
+    unknown.then(|| ("a filter of system calls for this machine's architecture".into(), "x86_64, aarch64 or riscv64"))
+}
+
 /// What the kernel must have; says what is missing.
 pub(crate) fn missing() -> Option<(String, &'static str)> {
-    if ARCH.is_none() || cfg!(target_endian = "big") {
-        return Some(("a filter of system calls for this machine's architecture".into(), "x86_64, aarch64 or riscv64"));
+    if let Some(missing) = unknown_machine() {
+        return Some(missing);
     }
     const GET_ACTION_AVAIL: libc::c_ulong = 2;
     let action = libc::SECCOMP_RET_USER_NOTIF;
@@ -90,52 +96,56 @@ fn version(release: &str) -> (u32, u32) {
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
-/// Puts the calling thread, and all that it starts, under the filter; gives the listener. Only system calls, for use
-/// between fork and exec.
+/// Puts the calling thread, and all that it starts, under a filter; what the system call returns. Only system calls.
+pub(crate) fn apply(filter: &[sock_filter], flags: libc::c_ulong) -> io::Result<RawFd> {
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
+    // SAFETY: the kernel copies the program and does not write to it
+    let result = unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const program) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as RawFd) }
+}
+
+/// This filter; gives the listener. For use between fork and exec.
 ///
 /// # Errors
 /// The system's; EBUSY under another filter with a listener.
-pub(crate) fn install(no_new_privs: bool) -> io::Result<RawFd> {
-    // SAFETY: plain numbers
-    if no_new_privs && unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    let program = libc::sock_fprog { len: LENGTH as u16, filter: FILTER.as_ptr().cast_mut() };
-    let listen = |flags: libc::c_ulong| {
-        // SAFETY: the kernel copies the program and does not write to it
-        unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const program) }
-    };
+pub(crate) fn install() -> io::Result<RawFd> {
+    let listen = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
     // a signal that is handled must not break a call that the maker has seen (Linux 5.19)
-    let mut fd = listen(libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV);
-    if fd < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL) {
-        fd = listen(libc::SECCOMP_FILTER_FLAG_NEW_LISTENER);
+    match apply(&FILTER, listen | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV) {
+        Err(e) if e.raw_os_error() == Some(libc::EINVAL) => apply(&FILTER, listen),
+        result => result,
     }
-    if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(fd as RawFd) }
+}
+
+/// Runs a filter on a call.
+#[cfg(test)]
+pub(crate) fn verdict(filter: &[sock_filter], number: i64, arch: u32, arguments: [u32; 3]) -> u32 {
+    let mut data = [0u8; 64];
+    data[..4].copy_from_slice(&(number as u32).to_le_bytes());
+    data[4..8].copy_from_slice(&arch.to_le_bytes());
+    for (i, a) in arguments.iter().enumerate() {
+        data[16 + 8 * i..][..4].copy_from_slice(&a.to_le_bytes());
+        data[20 + 8 * i..][..4].copy_from_slice(&[0xff; 4]); // upper halves, which the kernel ignores in an int
+    }
+    let (mut at, mut a) = (0, 0);
+    loop {
+        let i = &filter[at];
+        at += 1;
+        match u32::from(i.code) & 7 {
+            libc::BPF_LD => a = u32::from_le_bytes(data[i.k as usize..][..4].try_into().unwrap()),
+            libc::BPF_ALU => a &= i.k,
+            libc::BPF_JMP => at += usize::from(if a == i.k { i.jt } else { i.jf }),
+            _ => return i.k,
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Runs the filter on a call.
     fn verdict(number: i64, arch: u32, arguments: [u32; 3]) -> u32 {
-        let mut data = [0u8; 64];
-        data[..4].copy_from_slice(&(number as u32).to_le_bytes());
-        data[4..8].copy_from_slice(&arch.to_le_bytes());
-        for (i, a) in arguments.iter().enumerate() {
-            data[16 + 8 * i..][..4].copy_from_slice(&a.to_le_bytes());
-        }
-        let (mut at, mut a) = (0, 0);
-        loop {
-            let i = &FILTER[at];
-            at += 1;
-            match u32::from(i.code) & 7 {
-                libc::BPF_LD => a = u32::from_le_bytes(data[i.k as usize..][..4].try_into().unwrap()),
-                libc::BPF_ALU => a &= i.k,
-                libc::BPF_JMP => at += usize::from(if a == i.k { i.jt } else { i.jf }),
-                _ => return i.k,
-            }
-        }
+        super::verdict(&FILTER, number, arch, arguments)
     }
 
     #[test]

@@ -111,6 +111,9 @@ impl Launch {
     pub fn run_unless(&self, called_off: impl FnOnce() -> bool) -> Result<Option<Outcome>, LaunchError> {
         self.check()?;
         let account = account::choose(self.user.as_deref())?;
+        if let Some((what, mend)) = filter::unknown_machine().filter(|_| account.changes) {
+            return Err(LaunchError::missing(what, mend));
+        }
         if let Some(name) = &self.control {
             program::ready()?;
             control::check(name)?;
@@ -127,10 +130,11 @@ impl Launch {
             Err(error) => return Err(error),
         };
         let processes = place.as_ref().map(|p| p.cgroup.processes()).transpose()?;
-        let no_new_privs = self.mptcp && !program::may_filter();
+        let no_new_privs = (self.mptcp || account.changes) && !program::may_filter();
         if no_new_privs {
             notes.push(
-                "without root, programs that it runs with more rights than its own (sudo) do not get them".into(),
+                "without CAP_SYS_ADMIN, programs that it runs with more rights than its own (sudo) do not get them"
+                    .into(),
             );
         }
         let maker = if self.mptcp { Some(self.maker(processes.as_ref())?) } else { None };

@@ -6,6 +6,7 @@
 //! - For Multipath TCP a seccomp filter stops each socket(2) for TCP, and a socket maker answers it with a socket of
 //!   Multipath TCP: for static programs and bare system calls too. Calls for anything else never stop.
 //! - The program runs as the user who called sudo, in our process group, with our streams; its exit status is the run's.
+//!   Another user's cannot type into our terminal: a second filter refuses what does that.
 //!
 //! What a run makes is named by [`Launch::made`] before it begins, so that [`remove`] and [`remove_endpoint`] can take
 //! away what a killed one has left.
@@ -34,6 +35,7 @@ mod report;
 mod signals;
 mod spawn;
 mod terminal;
+mod typing;
 mod wait;
 
 pub use cgroup::remove;

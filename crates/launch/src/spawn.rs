@@ -1,4 +1,4 @@
-//! Starts the program: in its cgroup, under the filter, as its user, and otherwise as if the shell had started it.
+//! Starts the program: in its cgroup, under its filters, as its user, and otherwise as if the shell had started it.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -11,6 +11,7 @@ use crate::account::Account;
 use crate::error::LaunchError;
 use crate::filter;
 use crate::maker::{Maker, hand_over};
+use crate::typing;
 
 /// Steps between fork and exec; one that fails is told in the upper half of the error number.
 const STEPS: [&str; 4] =
@@ -36,13 +37,18 @@ impl Preparation {
         }
         // SAFETY: plain numbers; an interpreter that holds us may ignore it, and programs expect it
         unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_DFL) };
+        // SAFETY: plain numbers
+        if self.no_new_privs && unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } != 0 {
+            return at_step(1, Err(io::Error::last_os_error()));
+        }
         if let Some(channel) = self.channel {
-            let listener = at_step(1, filter::install(self.no_new_privs))?;
+            let listener = at_step(1, filter::install())?;
             at_step(2, hand_over(channel, listener))?;
             // SAFETY: ours, and the maker has its own by now
             unsafe { libc::close(listener) };
         }
         if let Some(account) = &self.account {
+            at_step(1, typing::forbid())?;
             at_step(3, account.assume())?;
         }
         Ok(())
