@@ -190,6 +190,17 @@ mod tests {
         }
     }
 
+    /// Two clocks' rates, and what is left of the stamps' noise: of 20 us beside L/C = 2.24 ms.
+    #[test]
+    fn the_interval_is_never_less_than_stamps_and_clocks_allow() {
+        let budget = Budget { bytes: Bytes(80_000), time: Nanos::secs(10) };
+        let (estimate, _) = Fluid::new(5e6, 0.0, 0.01).run(&mut MiniTrains::new(budget, 8, 1));
+        let least = 1e-4 + 0.4 * 20e-6 / 2.24e-3;
+        for (ours, exact) in [(estimate.low_bps, 5e6 * (1.0 - least)), (estimate.high_bps, 5e6 * (1.0 + least))] {
+            assert!((ours / exact - 1.0).abs() < 1e-5, "{estimate:?} {exact}");
+        }
+    }
+
     #[test]
     fn no_answer_is_said() {
         let mut method = MiniTrains::new(Budget { bytes: Bytes(80_000), time: Nanos::secs(60) }, 8, 1);

@@ -155,6 +155,18 @@ mod tests {
     }
 
     #[test]
+    fn the_interval_is_1_645_standard_errors() {
+        let mut method = Clusters::new(Budget { bytes: Bytes(200_000), time: Nanos::secs(10) });
+        // one cluster, whose deviation is sqrt(2) 0.1
+        method.pairs = [4.9, 5.1].map(|rate| (1000.0, 8000.0 / (rate * 1e6))).to_vec();
+        let estimate = method.result();
+        let half = 1.645 * 0.1e6;
+        for (ours, exact) in [(estimate.low_bps, 5e6 - half), (estimate.high_bps, 5e6 + half)] {
+            assert!((ours - exact).abs() < 1.0, "{estimate:?} {exact}");
+        }
+    }
+
+    #[test]
     fn an_idle_link_gives_its_rate() {
         let budget = Budget { bytes: Bytes(200_000), time: Nanos::secs(10) };
         let (estimate, _) = Fluid::new(5e6, 0.0, 0.01).run(&mut Clusters::new(budget));

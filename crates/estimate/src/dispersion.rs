@@ -296,6 +296,52 @@ mod tests {
         assert_eq!(filter.by_position(), [5e6; 3]);
     }
 
+    /// Three lost packets of six found no place and did not use the line; two of five are a wire's, and did.
+    #[test]
+    fn many_losses_are_a_queues() {
+        for (lost, carried) in [(3, 1.0), (2, 3.0), (4, 1.0)] {
+            let at: Vec<_> = [Some(0), Some(GAP)].into_iter().chain(vec![None; lost]).chain([Some(2 * GAP)]).collect();
+            let mut filter = Filter::default();
+            filter.add(&train(0, 1400, &vec![0; at.len()], &at));
+            assert_eq!(filter.by_position(), [carried * 5e6], "{lost} lost");
+        }
+    }
+
+    #[test]
+    fn a_stall_is_long_and_longer_than_usual() {
+        let until = |usual: u64, odd: u64| {
+            let sent: Vec<u64> = (0..10).map(|k| k * usual + if k < 4 { 0 } else { odd - usual }).collect();
+            until_stall(&train(0, 1400, &sent, &[None; 10]))
+        };
+        assert_eq!(until(10_000, 300_001), 4);
+        assert_eq!(until(10_000, 300_000), 10);
+        assert_eq!(until(10_000, 200_000), 10, "20 times as long, but short");
+        assert_eq!(until(100_000, 500_000), 10, "five times as long");
+        assert_eq!(until(100_000, 500_001), 4);
+    }
+
+    /// Where a gap is short three count as one, so that the stamps' noise is a third; where it is shorter still whatever they say.
+    #[test]
+    fn three_short_gaps_count_as_one() {
+        let of = |gap: u64, extra: fn(u64) -> u64| {
+            let at: Vec<u64> = (0..10).map(|k| k * gap + extra(k)).collect();
+            let mut filter = Filter::default();
+            filter.add(&train(0, 1400, &[0; 10], &at.iter().map(|&at| Some(1_000_000 + at)).collect::<Vec<_>>()));
+            let rates = |stride: usize| -> Vec<f64> {
+                (1..10 - stride).map(|k| stride as f64 * 1400.0 * 8e9 / (at[k + stride] - at[k]) as f64).collect()
+            };
+            (filter.by_position(), rates(1), rates(3))
+        };
+        let noise = |k: u64| k % 2 * 8000;
+        let (found, _, three) = of(200_000, noise);
+        assert_eq!(found, three, "56 Mbit/s");
+        let (found, one, _) = of(600_000, noise);
+        assert_eq!(found, one, "19 Mbit/s");
+        // one foreign packet in every three gaps: 1 Gbit/s
+        let (found, _, three) = of(11_200, |k| k / 3 * 11_200);
+        assert_eq!(found, three);
+    }
+
     #[test]
     fn a_trains_last_batch_is_not_looked_at() {
         // handed over every ten packets' time; the last batch has three

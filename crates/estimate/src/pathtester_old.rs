@@ -98,6 +98,15 @@ mod tests {
     }
 
     #[test]
+    fn no_train_is_begun_that_cannot_be_paid_for() {
+        for (bytes, sent) in [(9_799, 0), (9_800, 9_800), (19_599, 9_800), (19_600, 19_600)] {
+            let budget = Budget { bytes: Bytes(bytes), time: Nanos::secs(200) };
+            let (estimate, _) = Fluid::new(5e6, 0.0, 0.01).run(&mut OldPathTester::new(budget, 15));
+            assert_eq!(estimate.bytes, Bytes(sent), "of {bytes}");
+        }
+    }
+
+    #[test]
     fn slow_links_have_no_answer() {
         let budget = Budget { bytes: Bytes(10_000_000), time: Nanos::secs(200) };
         let (estimate, _) = Fluid::new(300e3, 0.0, 0.01).run(&mut OldPathTester::new(budget, 15));

@@ -269,6 +269,40 @@ mod tests {
         assert_eq!(usable(&seen, 1e-4).len(), 40);
     }
 
+    /// A stream that loses more than 15 of 100, or the sixth that loses more than 3, ends its fleet as one that rises; a stream without
+    /// an answer, or of fewer than 36 packets, is unclear.
+    #[test]
+    fn losses_end_a_fleet() {
+        let stream = |lost: u64| {
+            let sent: Vec<u64> = (0..100).map(|k| k * 80_000).collect();
+            let received: Vec<_> = (0..100).map(|k| (k >= lost).then_some(k * 80_000 + 7)).collect();
+            super::super::testing::train(0, 1400, &sent, &received)
+        };
+        for (lost, streams) in [(16, Some(1)), (15, Some(6)), (4, Some(6)), (3, None), (0, None)] {
+            let mut slops = Slops::new(Budget { bytes: Bytes(1), time: Nanos::secs(1) });
+            (slops.adr, slops.rate) = (Some(140e6), 140e6);
+            let ends = (1..12).find(|_| {
+                slops.stream(Some(&stream(lost)));
+                slops.fleets > 0
+            });
+            assert_eq!((ends, slops.max), (streams, streams.map(|_| 140e6)), "{lost} lost");
+            if ends.is_none() {
+                slops.stream(Some(&stream(lost))); // the twelfth: none has risen
+                assert_eq!((slops.fleets, slops.min, slops.max), (1, 140e6, None));
+            }
+        }
+        let mut slops = Slops::new(Budget { bytes: Bytes(1), time: Nanos::secs(1) });
+        slops.period = 80e-6;
+        slops.stream(None);
+        let cut = |count: usize| {
+            let whole = stream(0);
+            TrainSeen { id: 0, packets: whole.packets[..count].to_vec() }
+        };
+        slops.stream(Some(&cut(35)));
+        slops.stream(Some(&cut(36)));
+        assert_eq!(slops.trends, [Trend::Unclear, Trend::Unclear, Trend::Flat]);
+    }
+
     #[test]
     fn a_fluid_is_bisected_to_the_resolution() {
         let budget = Budget { bytes: Bytes(30_000_000), time: Nanos::secs(600) };

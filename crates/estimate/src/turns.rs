@@ -159,6 +159,16 @@ mod tests {
     }
 
     #[test]
+    fn a_report_is_waited_for_from_a_trains_end() {
+        let mut turns = Turns::new(Budget { bytes: Bytes(10_000), time: Nanos::secs(1) });
+        turns.send(Nanos::millis(5), 3, 0.002, 1000, Nanos::millis(10));
+        assert_eq!(turns.answer(Nanos::millis(6)), Answer::Wait(Nanos::millis(5 + 2 * 2 + 10)));
+        assert_eq!(turns.patience(), Nanos::secs(2));
+        turns.observe(Nanos::millis(49), &train(0, 1000, &[5, 7, 9].map(|ms| ms * 1_000_000), &[None; 3]));
+        assert_eq!(turns.patience(), Nanos::millis(2 * 40 + 200));
+    }
+
+    #[test]
     fn a_late_report_is_not_taken() {
         let budget = Budget { bytes: Bytes(10_000), time: Nanos::secs(1) };
         let mut turns = Turns::new(budget);

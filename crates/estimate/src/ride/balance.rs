@@ -197,24 +197,76 @@ fn trimmed(covered: &[(Segment, f64)]) -> Vec<(Segment, f64)> {
 mod tests {
     use super::*;
 
+    const SEGMENT: Segment = Segment {
+        from: 0.0,
+        time: 1e-3,
+        low: 0.0,
+        high: 0.0,
+        joined: true,
+        hidden: 0.0,
+        wait: 0.0,
+        before: 0.0,
+        bits: 8000.0,
+        lost: 0,
+        unsure: 0.0,
+    };
+
+    /// 5 Mbit/s, of whose 4 s half were seen, with 1 Mbit/s of others in the first second and 3 in the second: each error by its
+    /// formula, with the blocks' deviation by hand.
+    #[test]
+    fn each_error_is_what_its_formula_says() {
+        let segment = |k: usize| (Segment { time: 0.1, ..SEGMENT }, if k < 10 { 1e5 } else { 3e5 });
+        let balance = Balance {
+            available: 3e6,
+            time: 2.0,
+            open: 0.01,
+            grown: -0.02,
+            losses: Losses { lost: 9, overflow: 7.0, ..Losses::default() },
+            runs: 4,
+            late: 30e-6,
+            displaced: 0.4e6,
+            covered: (0..20).map(segment).collect(),
+        };
+        // one packet more or less in two seconds; in each of n blocks n times as much
+        let ends = 0.41f64 * 12_000.0 / 2.0;
+        // five blocks 1, 1, 2, 3, 3; ten: five of each
+        let (five, ten): (f64, f64) = (1e12 - (5.0 * ends).powi(2), 1e12 * 10.0 / 9.0 - (10.0 * ends).powi(2));
+        let exact = [
+            (five / 5.0 * 0.5).sqrt(),
+            0.5 * ten.sqrt(),
+            0.5 * 2e6,
+            ends * 2.0,
+            5e6 * 0.005,
+            5e6 * 0.01,
+            1400.0 * 8.0 * 3.5,
+            5e6 * 50e-6 / 2.0,
+        ];
+        let errors = balance.errors(5e6, 4.0);
+        for k in 0..8 {
+            assert!((errors[k] / exact[k] - 1.0).abs() < 1e-9, "{k}: {errors:?} {exact:?}");
+        }
+        let sum: f64 = errors.iter().zip(WEIGHTS).map(|(error, weight)| (error * weight).powi(2)).sum();
+        assert!((balance.half_width(5e6, 4.0) / sum.sqrt() - 1.0).abs() < 1e-12);
+        // where no probes were nothing was displaced
+        assert_eq!([balance.over(4.0), balance.over(2.0), balance.over(1.0)], [2.8e6, 3e6, 3e6]);
+    }
+
+    /// Half of what was lost found the queue full: others lose the same share nearby.
+    #[test]
+    fn others_lose_as_large_a_share_as_the_probes() {
+        let segment = |k: usize| Segment { bits: PACKET, lost: u32::from(k < 4), ..SEGMENT };
+        let covered: Vec<_> = (0..40).map(|k| (segment(k), if k == 0 { -1000.0 } else { 10_000.0 })).collect();
+        // four lost, so that two of twenty found no place; and none in the second twenty
+        let losses = Losses { lost: 4, overflow: 2.0, ..Losses::default() };
+        assert!((displaced(&covered, losses) - 19.0 * 10_000.0 * 2.0 / 20.0).abs() < 1e-6);
+        assert_eq!(displaced(&covered, Losses { lost: 4, ..Losses::default() }), 0.0);
+    }
+
     #[test]
     fn the_ends_are_cut_where_the_queue_is_as_long() {
-        let segment = Segment {
-            from: 0.0,
-            time: 1e-3,
-            low: 0.0,
-            high: 0.0,
-            joined: true,
-            hidden: 0.0,
-            wait: 0.0,
-            before: 0.0,
-            bits: 8000.0,
-            lost: 0,
-            unsure: 0.0,
-        };
         // the first five of a hundred fill the queue, then it stays
         let wait = |k: usize| k.min(5) as f64 * 10e-3;
-        let filling = |k: usize| Segment { before: wait(k), wait: wait(k + 1), ..segment };
+        let filling = |k: usize| Segment { before: wait(k), wait: wait(k + 1), ..SEGMENT };
         let covered: Vec<(Segment, f64)> = (0..100).map(|k| (filling(k), 0.0)).collect();
         let left = trimmed(&covered);
         assert_eq!(left.len(), 95);

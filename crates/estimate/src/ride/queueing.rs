@@ -94,7 +94,33 @@ impl Ride {
 
 #[cfg(test)]
 mod tests {
+    use pathcast_base::{Bytes, Nanos};
+
+    use super::super::super::Budget;
+    use super::super::super::testing::train;
     use super::*;
+
+    /// Packets of 1400 bytes that left and came so far apart [ns], where 30 Mbit/s are free; `odd`: one that left later or was lost.
+    fn whole(count: u64, sent: u64, received: u64, late: u64, lost: bool) -> Option<f64> {
+        let mut ride = Ride::new(Budget { bytes: Bytes(1_000_000), time: Nanos::secs(3) }, 1);
+        ride.a = 30e6;
+        let left: Vec<u64> = (0..count).map(|k| k * sent + if k > 5 { late } else { 0 }).collect();
+        let came: Vec<_> = (0..count).map(|k| (k != 7 || !lost).then_some(1_000_000 + k * received)).collect();
+        ride.whole(&train(0, 1400, &left, &came))
+    }
+
+    /// r = u C / (u + C - A): 112 Mbit/s become 56 on a link of 82 with 30 free.
+    #[test]
+    fn a_train_faster_than_what_is_free_tells_the_capacity() {
+        assert!((whole(31, 100_000, 200_000, 0, false).unwrap() / 82e6 - 1.0).abs() < 1e-9);
+        // not faster than received by a fifth: what it got
+        assert!((whole(31, 180_000, 200_000, 0, false).unwrap() / 56e6 - 1.0).abs() < 1e-9);
+        // 20 packets behind the first are enough, 19 not; nor does a train that was held up or lost a packet say anything
+        assert!(whole(21, 100_000, 200_000, 0, false).is_some() && whole(20, 100_000, 200_000, 0, false).is_none());
+        assert!(whole(31, 100_000, 200_000, 200_000, false).is_some(), "300 us apart");
+        assert!(whole(31, 100_000, 200_000, 200_001, false).is_none(), "held up");
+        assert!(whole(31, 100_000, 200_000, 0, true).is_none() && whole(31, 100_000, 0, 0, false).is_none());
+    }
 
     #[test]
     fn a_packet_alone_tells_a_fair_queue_from_a_slow_link() {
