@@ -32,6 +32,15 @@ def test_measure():
     }
 
 
+def test_forecast():
+    lines = run("forecast.py").splitlines()
+    found = {line.split(":")[0]: [float(number) for number in re.findall(r"\d+\.\d", line)] for line in lines}
+    assert set(found) == {"cable+dsl", "cable", "dsl"}
+    assert all(abs(predicted / sent - 1) < 0.1 for predicted, sent in found.values())
+    # the best first, and it is the best
+    assert max(found, key=lambda paths: found[paths][1]) == lines[0].split(":")[0]
+
+
 def test_simulate_controller():
     rates = [
         [float(number) for number in re.findall(r"\d+\.\d", line)]
