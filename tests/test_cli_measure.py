@@ -210,17 +210,28 @@ def test_limits_of_the_far_end(pathcast, serve, key):
     assert done.error["code"] == "sessions"
 
 
-def test_stamp(pathcast, serve):
+def test_stamp(pathcast, serve, key):
     about, _ = serve("--stamp-port", 0)
     where = about["stamp"]["listening"][0]
-    done = pathcast("measure", f"stamp://{where}", "--time", "1s", "--json")
+    assert about["stamp"]["mode"] == "authenticated"
+    done = pathcast("measure", f"stamp://{where}", "--key-file", key, "--time", "1s", "--json")
     assert done.returncode == 0, done.stderr
     assert done.json["schema"] == "pathcast.stamp/1"
     assert done.json["received"] == done.json["sent"] == 50
     assert 0 < done.json["round_trip_s"]["minimum"] < 0.1
-    table = pathcast("measure", f"stamp://{where}", "--time", "200ms")
+    table = pathcast("measure", f"stamp://{where}", "--key-file", key, "--time", "200ms")
     assert "round trip" in table.stdout
     assert "10 of 10" in table.stdout
+    assert pathcast("measure", f"stamp://{where}", "--time", "100ms").returncode == 3, "answered without the key"
+
+
+def test_stamp_is_open_where_that_is_asked_for(pathcast, serve, key):
+    about, _ = serve("--stamp-port", 0, "--stamp-open")
+    where = about["stamp"]["listening"][0]
+    assert about["stamp"]["mode"] == "open"
+    done = pathcast("measure", f"stamp://{where}", "--time", "200ms", "--json")
+    assert done.json["received"] == 10
+    assert pathcast("measure", f"stamp://{where}", "--key-file", key, "--time", "100ms").returncode == 3
 
 
 def test_stamp_that_nobody_answers_is_3(pathcast, far_end):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import signal
 import socket
 import stat
@@ -101,6 +102,7 @@ def test_a_missing_key_file_is_2_and_says_how_to_make_one(pathcast, tmp_path):
         (["--limit", "speed=1Mbit"], "sessions, sessions-per-key"),
         (["--limit", "rate=fast"], "rate=fast"),
         (["--stamp-port", "70000"], "--stamp-port"),
+        (["--stamp-open"], "--stamp-port"),
         (["--port", "65536"], "--port"),
         (["--port", "x"], "--port"),
     ],
@@ -212,6 +214,24 @@ def test_the_systemd_unit_takes_being_stopped_for_a_success(far_end, port):
     process.terminate()
     process.communicate(timeout=60)
     assert str(process.returncode) in unit["SuccessExitStatus"].split()
+
+
+def test_sessions_of_transfers_have_the_same_limits(pathcast, far_end, key_file, port):
+    far_end("--key-file", key_file, "--bind", "127.0.0.1", "--port", port, "--limit", "sessions=0")
+    done = pathcast("paths", f"127.0.0.1:{port}", "--key-file", key_file, "--json")
+    assert done.returncode == 4
+    assert done.error["code"] == "refused"
+
+
+def test_it_says_what_it_warns_of_while_it_runs(far_end, port):
+    process, _ = far_end("--bind", "127.0.0.1", "--port", port)
+    few = len(os.listdir(f"/proc/{process.pid}/fd")) + 3
+    resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (few, few))
+    with contextlib.ExitStack() as connections:
+        for _ in range(10):
+            connections.enter_context(socket.create_connection(("127.0.0.1", port)))
+        while not process.stderr.readline().startswith("note: a connection could not be accepted"):
+            assert process.poll() is None
 
 
 @pytest.mark.privileged

@@ -1,13 +1,14 @@
 //! The far end of measurements: clients that hold the key and say anything, and strangers.
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 
 use pathcast_base::{Bytes, Nanos, Rate};
 use pathcast_estimate::Budget;
 use pathcast_measure::machine::Batch;
 use pathcast_measure::forge::{self, Forge};
 use pathcast_measure::{Address, ClockState, FarAction, FarEnd, FarEvent, MeasureLimits};
-use pathcast_session::{Entropy, Key, KeyRing};
+use pathcast_session::{Entropy, Key, KeyRing, Quota};
 
 use crate::script::Script;
 
@@ -19,15 +20,13 @@ impl Address for At {
     fn bytes(&self) -> Vec<u8> {
         vec![self.0, self.1]
     }
-    fn source(&self) -> Vec<u8> {
-        vec![self.0]
+    fn source(&self) -> IpAddr {
+        [192, 0, 2, self.0].into()
     }
 }
 
 const LIMITS: MeasureLimits = MeasureLimits {
-    sessions: 4,
-    sessions_per_key: 3,
-    sessions_per_source: 2,
+    sessions: Quota { in_all: 4, per_key: 3, per_source: 2 },
     measuring: 2,
     paths: 4,
     rate: Rate(1_000_000_000),

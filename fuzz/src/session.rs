@@ -55,8 +55,8 @@ struct Peer {
 
 fn service(mut script: Script<'_>) {
     let limits = Limits {
-        max_sessions: 2,
-        max_unauthenticated: 3,
+        sessions: Quota { in_all: 2, ..Quota::SESSIONS },
+        max_expendable: 3,
         max_transfer_bytes: 1 << 40,
         max_transfers: 2,
         ..Limits::default()
@@ -73,7 +73,7 @@ fn service(mut script: Script<'_>) {
                 let n = count as u8;
                 let source = IpAddr::V4(Ipv4Addr::new(192, 0, 2, (op >> 4) % 3));
                 let (connection, evicted) = service.accept(now, source, Entropy { nonce: [n; 32], session: [n; 16] });
-                for old in peers.iter_mut().filter(|peer| Some(peer.connection.id()) == evicted) {
+                for old in peers.iter_mut().filter(|peer| evicted.contains(&peer.connection.id())) {
                     old.connection.end(&mut service);
                     old.ended = true;
                 }

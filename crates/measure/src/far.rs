@@ -5,6 +5,7 @@
 //! remote address.
 
 use std::hash::Hash;
+use std::net::{IpAddr, Ipv4Addr};
 
 use pathcast_base::Nanos;
 
@@ -15,8 +16,8 @@ pub trait Address: Clone + Eq + Hash + Send {
     /// What a cookie proves: the remote address and port.
     fn bytes(&self) -> Vec<u8>;
 
-    /// What limits are counted by: the remote address without the port; of IPv6 its first 64 bits.
-    fn source(&self) -> Vec<u8>;
+    /// What limits are counted by: the remote address without the port.
+    fn source(&self) -> IpAddr;
 }
 
 /// The simulator's addresses: the number of a path. All come from one source.
@@ -25,8 +26,8 @@ impl Address for usize {
         self.to_be_bytes().to_vec()
     }
 
-    fn source(&self) -> Vec<u8> {
-        Vec::new()
+    fn source(&self) -> IpAddr {
+        Ipv4Addr::UNSPECIFIED.into()
     }
 }
 

@@ -11,9 +11,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use pathcast_base::Nanos;
 use pathcast_estimate::Budget;
-use pathcast_session::{Entropy, KeyRing};
+use pathcast_session::{Admission, Entropy, KeyRing, Place};
 
-use super::admission::Admission;
 use super::bucket::Bucket;
 use super::cookie::Baker;
 use super::far::{Address, FarAction, FarEvent};
@@ -21,6 +20,7 @@ use super::far_path::{FarPath, Say};
 use super::keys::SessionKeys;
 use super::limits::{MeasureCounters, MeasureLimits};
 use super::messages::{Begin, ClockWord, Denial, Denied, Opened, Queued, Stamp, decode_ask};
+use super::queue::Queue;
 use super::request::ClockState;
 use super::track::HEADERS;
 use super::wire::{Datagram, Deaf, FRAME, Kind};
@@ -48,6 +48,8 @@ struct Session<A> {
     bytes: u64,
     asked: u64,
     allowance: Allowance,
+    /// Given back with the session.
+    _place: Place,
 }
 
 /// What may still be sent to a session.
@@ -85,6 +87,7 @@ pub struct FarEnd<A> {
     baker: Baker,
     sessions: BTreeMap<u64, Session<A>>,
     admission: Admission,
+    queue: Queue,
     counters: MeasureCounters,
     actions: VecDeque<FarAction<A>>,
     /// What the driver was told last.
@@ -100,11 +103,18 @@ impl<A: Address> FarEnd<A> {
             clock,
             baker: Baker::new(&entropy),
             sessions: BTreeMap::new(),
-            admission: Admission::default(),
+            admission: Admission::new(limits.sessions),
+            queue: Queue::default(),
             counters: MeasureCounters::default(),
             actions: VecDeque::new(),
             wake: Nanos::MAX,
         }
+    }
+
+    /// Counts its sessions together with those of others that have a clone of `admission`, in place of
+    /// [`MeasureLimits::sessions`].
+    pub fn admitting(self, admission: Admission) -> Self {
+        FarEnd { admission, ..self }
     }
 
     /// What it has done so far.
@@ -190,7 +200,7 @@ impl<A: Address> FarEnd<A> {
 
     /// Lets those measure for whom there is room.
     fn promote(&mut self, now: Nanos) {
-        while let Some(id) = self.admission.promote(&self.limits) {
+        while let Some(id) = self.queue.promote(self.limits.measuring) {
             let Some(session) = self.sessions.get_mut(&id) else { continue };
             session.measures = Some(now);
             self.counters.opened += 1;
@@ -206,7 +216,7 @@ impl<A: Address> FarEnd<A> {
             let clock = ClockWord::new(&self.clock, |host| session.keys.clock_digest(host));
             (Kind::Opened, Opened { total: session.granted, rate: self.limits.rate, clock }.encode())
         } else {
-            let (ahead, measuring) = (self.admission.ahead(id) as u32, self.admission.measuring() as u32);
+            let (ahead, measuring) = (self.queue.ahead(id) as u32, self.queue.measuring() as u32);
             (Kind::Queued, Queued { ahead, measuring }.encode())
         };
         self.say(now, id, path, kind, 0, 0, &body);
@@ -217,8 +227,7 @@ impl<A: Address> FarEnd<A> {
     fn say(&mut self, now: Nanos, id: u64, path: u8, kind: Kind, part: u8, size: u16, body: &[u8]) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         let Some(of) = session.paths.get_mut(&path) else { return };
-        // its end is told in any case
-        if kind != Kind::Denied && !session.allowance.tell(now, body, size) {
+        if !session.allowance.tell(now, body, size) {
             self.counters.withheld += 1;
             return;
         }
@@ -349,24 +358,28 @@ impl<A: Address> FarEnd<A> {
 
     /// A session has had what it was granted.
     fn refuse(&mut self, now: Nanos, id: u64, denied: Denied) {
-        let Some(session) = self.sessions.get(&id) else { return };
+        let Some(session) = self.sessions.get_mut(&id) else { return };
         let primary = session.primary;
+        if let Some(path) = session.paths.get_mut(&primary) {
+            let (_, payload) = path.channel.seal(Kind::Denied, 0, &denied.encode());
+            let to = path.address.clone();
+            // of no session any more, with which it would be dropped
+            self.reply_stateless(to, primary, payload);
+        }
         self.counters.denied += 1;
-        self.say(now, id, primary, Kind::Denied, 0, 0, &denied.encode());
         self.end(now, id);
     }
 
     fn end(&mut self, now: Nanos, id: u64) {
-        let waiting: Vec<(u64, usize)> = self.admission.waiting().zip(0..).collect();
+        let waiting: Vec<(u64, usize)> = self.queue.waiting().zip(0..).collect();
         if self.sessions.remove(&id).is_some() {
             self.actions.push_back(FarAction::Stop { session: id });
-            self.admission.leave(now, id);
+            self.queue.leave(now, id);
             self.promote(now);
             // those who have moved up
             for (id, place) in waiting {
                 let waits = self.sessions.get(&id).filter(|session| session.measures.is_none());
-                if let Some(primary) = waits.map(|session| session.primary).filter(|_| self.admission.ahead(id) < place)
-                {
+                if let Some(primary) = waits.map(|session| session.primary).filter(|_| self.queue.ahead(id) < place) {
                     self.answer(now, id, primary);
                 }
             }

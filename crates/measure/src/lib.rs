@@ -15,7 +15,6 @@
 //! said again within its key's life, and is answered by a cookie; that is all that comes of it. Nothing is encrypted, and
 //! whoever can drop packets can stop a measurement.
 
-mod admission;
 mod bucket;
 mod client;
 mod cookie;
@@ -30,6 +29,7 @@ mod lone;
 pub mod machine;
 mod messages;
 mod outcome;
+mod queue;
 mod report;
 mod request;
 mod result;

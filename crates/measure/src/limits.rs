@@ -1,17 +1,14 @@
 //! What a far end grants those who measure, and what it counts.
 
 use pathcast_base::{Bytes, Nanos, Rate};
+use pathcast_session::Quota;
 use serde::Serialize;
 
 /// What a far end grants. Everything that costs memory has a bound, and every session an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MeasureLimits {
     /// Sessions at once, those that wait included.
-    pub sessions: usize,
-    /// Of them with one key.
-    pub sessions_per_key: usize,
-    /// Of them from one source.
-    pub sessions_per_source: usize,
+    pub sessions: Quota,
     /// How many measure at once; the others wait in the order in which they came.
     pub measuring: usize,
     /// Paths of a session.
@@ -29,9 +26,7 @@ pub struct MeasureLimits {
 impl Default for MeasureLimits {
     fn default() -> Self {
         MeasureLimits {
-            sessions: 64,
-            sessions_per_key: 32,
-            sessions_per_source: 16,
+            sessions: Quota::SESSIONS,
             measuring: 1,
             paths: 16,
             rate: Rate(10_000_000_000),

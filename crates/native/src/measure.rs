@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use pathcast_base::{Bytes, Exit, Nanos, PathAddr, Stream};
 use pathcast_estimate::Budget;
 use pathcast_measure::machine::Progress;
-use pathcast_measure::stamp::SenderOptions;
+use pathcast_measure::stamp::{Mode, SenderOptions, StampKey};
 use pathcast_measure::{ClockState, Direction, MethodName};
 use pathcast_net::udp::{DriveOptions, stamp_measure};
 use pathcast_session::{Entropy, Key};
@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use crate::client::Job;
 use crate::error::{Failed, json, read};
+use crate::server::KeyText;
 use crate::sockets::sockets;
 
 /// As `pathcast.worlds.measurement.Request` writes it.
@@ -85,7 +86,8 @@ pub fn tell(job: &Job, progress: Progress) {
     job.set_phase(progress.phase, progress.done, progress.of);
 }
 
-/// Asks a STAMP reflector (RFC 8762) `count` times, every `interval_ns`.
+/// Asks a STAMP reflector (RFC 8762) `count` times, every `interval_ns`; authenticated with `key` (id and secret in
+/// hexadecimal), else open.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "Python names them")]
 pub fn stamp(
@@ -97,11 +99,16 @@ pub fn stamp(
     count: u32,
     interval_ns: u64,
     dscp: u8,
+    key: Option<(String, String)>,
 ) -> PyResult<String> {
     let job = job.get();
     py.detach(|| {
         let ip: IpAddr = address.parse().map_err(|e| Failed::usage(format!("address `{address}`: {e}")))?;
-        let sender = SenderOptions { count, interval: Nanos(interval_ns), dscp, ..SenderOptions::default() };
+        let mode = match key {
+            Some((id, secret)) => Mode::Authenticated(StampKey::of(&KeyText { id, secret }.key()?)),
+            None => Mode::Open,
+        };
+        let sender = SenderOptions { count, interval: Nanos(interval_ns), dscp, mode, ..SenderOptions::default() };
         let mut told = |progress| tell(job, progress);
         let options =
             DriveOptions { cancel: Some(&job.cancelled), on_progress: Some(&mut told), ..DriveOptions::default() };

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use pathcast_measure::stamp::{Mode, ReflectorOptions, StampKey};
 use pathcast_measure::{FarEnd, MeasureLimits};
-use pathcast_net::udp::{FarAddress, FarOptions, FarServer, ReflectOptions, SessionClock, StampReflector};
-use pathcast_net::{Key, Limits, ServerConfig, ServerEvent, entropy};
-use pathcast_session::KeyRing;
+use pathcast_net::udp::{FarAddress, FarOptions, FarServer, SessionClock, StampReflector};
+use pathcast_net::{Key, Limits, ServerConfig, ServerEvent, Warnings, entropy};
+use pathcast_session::{Admission, KeyRing};
 use pyo3::prelude::*;
 use serde::Deserialize;
 
@@ -31,6 +32,9 @@ struct Config {
     /// Port of a STAMP reflector; none: there is none.
     #[serde(default)]
     stamp_port: Option<u16>,
+    /// Whether it answers everyone, and not only who has one of the keys.
+    #[serde(default)]
+    stamp_open: bool,
 }
 
 #[derive(Deserialize)]
@@ -57,7 +61,8 @@ impl KeyText {
 #[pyclass]
 pub struct Server {
     running: Option<Running>,
-    notes: Arc<Mutex<Vec<String>>>,
+    warnings: Arc<Warnings>,
+    stamp_open: bool,
 }
 
 struct Running {
@@ -77,11 +82,11 @@ impl Server {
         let Some(Running { transfers, measurements, stamp }) = &self.running else {
             return Err(Failed::runtime("closed", "the far end has stopped".into()).into_py(py));
         };
-        let notes = self.notes.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
         let (measuring, measured) = measurements.with(|far| (far.sessions(), far.counters()));
         let stamp = stamp.as_ref().map(|reflector| {
             serde_json::json!({
                 "listening": reflector.local_addrs(),
+                "mode": if self.stamp_open { "open" } else { "authenticated" },
                 "answered": reflector.answered(),
                 "ignored": reflector.ignored(),
             })
@@ -93,8 +98,16 @@ impl Server {
             "counters": transfers.counters(),
             "measurements": { "sessions": measuring, "counters": measured },
             "stamp": stamp,
-            "notes": notes,
+            "notes": self.warnings.all(),
         })))
+    }
+
+    /// What is to be said to whoever runs it, since the last call.
+    fn warnings(&self) -> Vec<String> {
+        if self.running.as_ref().is_some_and(|running| running.measurements.is_stale()) {
+            self.warnings.add_once("the system's clock was set: start again, or one-way delays are off by as much");
+        }
+        self.warnings.due()
     }
 
     fn stop(&mut self, py: Python<'_>) {
@@ -107,41 +120,49 @@ fn start(py: Python<'_>, namespace: Option<String>, config: &str) -> Result<Serv
     let config: Config = read(config)?;
     let keys: Vec<Key> = config.keys.iter().map(KeyText::key).collect::<Result<_, _>>()?;
     let limits = limits(&config.limits)?;
+    let admission = Admission::new(limits.sessions);
     let listen = if config.bind.is_empty() {
         vec![SocketAddr::from(([0; 4], config.port)), SocketAddr::from(([0u16; 8], config.port))]
     } else {
         config.bind.iter().map(|a| SocketAddr::new(*a, config.port)).collect()
     };
-    let notes = Arc::new(Mutex::new(Vec::new()));
-    let heard = notes.clone();
+    let warnings = Arc::new(Warnings::default());
+    let heard = warnings.clone();
     let transfers = ServerConfig {
         listen,
         keys: keys.clone(),
         limits: Limits::default(),
+        admission: Some(admission.clone()),
         announce: config.addresses,
         on_event: Some(Arc::new(move |event: &ServerEvent| {
             // what the protocol meets is counted; what the system lacks is said
-            if let ServerEvent::Warning(note) = event {
-                heard.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(note.clone());
+            if let ServerEvent::Warning(text) = event {
+                heard.add(text);
             }
         })),
+    };
+    let modes = match config.stamp_open {
+        true => vec![Mode::Open],
+        false => keys.iter().map(|key| Mode::Authenticated(StampKey::of(key))).collect(),
     };
     let running = py.detach(|| -> Result<Running, Failed> {
         let maker = sockets(namespace);
         let transfers = pathcast_net::Server::start(maker.clone(), transfers).map_err(Failed::new)?;
         let listen = transfers.local_addrs().to_vec();
         let clock = SessionClock::start();
-        let far_end = FarEnd::new(KeyRing::new(keys), limits, clock.state(), entropy().map_err(Failed::new)?);
+        let far_end = FarEnd::new(KeyRing::new(keys), limits, clock.state(), entropy().map_err(Failed::new)?)
+            .admitting(admission);
         let stamp = config.stamp_port.map(|port| {
-            let listen = listen.iter().map(|address| SocketAddr::new(address.ip(), port)).collect();
-            StampReflector::start(&*maker, ReflectOptions { listen, ..ReflectOptions::default() })
+            let on: Vec<_> = listen.iter().map(|address| SocketAddr::new(address.ip(), port)).collect();
+            let own_ports = listen.iter().map(SocketAddr::port).collect();
+            StampReflector::start(&*maker, &on, ReflectorOptions { modes, own_ports, ..ReflectorOptions::default() })
         });
         let stamp = stamp.transpose().map_err(Failed::new)?;
         let options = FarOptions { listen, clock, urgent: true };
         let measurements = FarServer::start(&*maker, options, far_end).map_err(Failed::new)?;
         Ok(Running { transfers, measurements, stamp })
     })?;
-    Ok(Server { running: Some(running), notes })
+    Ok(Server { running: Some(running), warnings, stamp_open: config.stamp_open })
 }
 
 /// The defaults with what was written over them.
@@ -152,9 +173,9 @@ fn limits(written: &BTreeMap<String, String>) -> Result<MeasureLimits, Failed> {
     let mut limits = MeasureLimits::default();
     for (name, text) in written {
         match name.as_str() {
-            "sessions" => limits.sessions = value(name, text)?,
-            "sessions-per-key" => limits.sessions_per_key = value(name, text)?,
-            "sessions-per-source" => limits.sessions_per_source = value(name, text)?,
+            "sessions" => limits.sessions.in_all = value(name, text)?,
+            "sessions-per-key" => limits.sessions.per_key = value(name, text)?,
+            "sessions-per-source" => limits.sessions.per_source = value(name, text)?,
             "measuring" => limits.measuring = value(name, text)?,
             "paths" => limits.paths = value(name, text)?,
             "rate" => limits.rate = value(name, text)?,

@@ -24,6 +24,7 @@ mod subflows;
 mod switch;
 mod transfer;
 pub mod udp;
+mod warnings;
 
 pub use client::Client;
 pub use error::NetError;
@@ -35,6 +36,7 @@ pub use payload::entropy;
 pub use progress::Progress;
 pub use server::{EventCallback, Server, ServerConfig, ServerEvent};
 pub use transfer::TransferOptions;
+pub use warnings::Warnings;
 
 pub use pathcast_base::{PathAddr, PathManagerKind, Protocol, SubflowReport, TransferReport};
 pub use pathcast_session::{Counters, DEFAULT_PORT, Key, KeyError, Limits, Note};

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use pathcast_base::{Nanos, Protocol};
-use pathcast_session::{Announcement, Counters, Entropy, Key, KeyRing, Limits, Note, Service};
+use pathcast_session::{Admission, Announcement, Counters, Entropy, Key, KeyRing, Limits, Note, Service};
 use socket2::Socket;
 
 use crate::error::NetError;
@@ -23,6 +23,11 @@ mod connection;
 
 /// How soon a listener notices that the server is to stop.
 const TICK: Duration = Duration::from_millis(100);
+/// Connections at once. Sessions, transfers and what can make room are fewer by their limits; those that were told to go are
+/// the rest.
+const THREADS: usize = 320;
+/// How long a connection waits where there are as many.
+const BUSY: Duration = Duration::from_millis(1);
 /// Further subflows that a server should allow.
 const WANTED_SUBFLOWS: u32 = 8;
 
@@ -48,6 +53,8 @@ pub struct ServerConfig {
     pub keys: Vec<Key>,
     /// What they get.
     pub limits: Limits,
+    /// Places of sessions that others share; none: as many as the limits say.
+    pub admission: Option<Admission>,
     /// The addresses to tell them; empty: those listened on, or all of this host's for a wildcard.
     pub announce: Vec<IpAddr>,
     /// Called from the server's threads; must not block.
@@ -65,6 +72,8 @@ pub struct Server {
 struct Shared {
     service: Mutex<Service>,
     open: Mutex<HashMap<u64, Arc<Socket>>>,
+    /// Connections that have a thread: what was evicted has one for a moment more.
+    threads: AtomicUsize,
     stop: AtomicBool,
     started: Instant,
     on_event: Option<EventCallback>,
@@ -103,10 +112,14 @@ impl Server {
             ));
         }
         let addresses = announced(&*maker, &config, &local)?;
-        let service = Service::new(KeyRing::new(config.keys), config.limits, Announcement { addresses, mptcp });
+        let mut service = Service::new(KeyRing::new(config.keys), config.limits, Announcement { addresses, mptcp });
+        if let Some(admission) = config.admission {
+            service = service.admitting(admission);
+        }
         let shared = Arc::new(Shared {
             service: Mutex::new(service),
             open: Mutex::new(HashMap::new()),
+            threads: AtomicUsize::new(0),
             stop: AtomicBool::new(false),
             started: Instant::now(),
             on_event: config.on_event,
@@ -134,6 +147,11 @@ impl Server {
     /// What it has done.
     pub fn counters(&self) -> Counters {
         self.shared.service().counters()
+    }
+
+    /// Connections that have a thread.
+    pub fn connections(&self) -> usize {
+        self.shared.threads.load(Ordering::Relaxed)
     }
 
     /// Sessions that are open.
@@ -193,16 +211,20 @@ impl Shared {
             if !poll::readable(listener.as_fd(), Instant::now() + TICK).unwrap_or(false) {
                 continue;
             }
+            if self.threads.load(Ordering::Relaxed) >= THREADS {
+                thread::sleep(BUSY); // those that were evicted are about to end
+                continue;
+            }
             match listener.accept() {
                 Ok((socket, from)) => {
                     let from = from.as_socket().map_or(IpAddr::from([0; 4]), |a| a.ip().to_canonical());
                     if let Err(e) = self.clone().welcome(socket, from) {
-                        self.tell(&ServerEvent::Warning(format!("a connection from {from} was dropped: {e}")));
+                        self.tell(&ServerEvent::Warning(format!("a connection was dropped: {e}")));
                     }
                 }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
                 Err(e) => {
-                    self.tell(&ServerEvent::Warning(format!("accept: {e}")));
+                    self.tell(&ServerEvent::Warning(format!("a connection could not be accepted: {e}")));
                     thread::sleep(TICK); // out of descriptors: let others finish
                 }
             }
@@ -214,18 +236,38 @@ impl Shared {
         socket.set_tcp_nodelay(true)?;
         let entropy = Entropy { nonce: payload::random()?, session: payload::random()? };
         let (connection, evicted) = self.service().accept(self.now(), from, entropy);
-        if let Some(other) = evicted.and_then(|id| self.open().remove(&id)) {
+        for other in evicted.into_iter().filter_map(|id| self.open().remove(&id)) {
             let _ = other.shutdown(Shutdown::Both);
         }
         let (id, socket) = (connection.id(), Arc::new(socket));
         self.open().insert(id, socket.clone());
         let shared = self.clone();
-        let work = move || connection::serve(&shared, &socket, connection);
+        let counted = Counted::new(shared.clone());
+        let work = move || {
+            connection::serve(&shared, &socket, connection);
+            drop(counted);
+        };
         let started = thread::Builder::new().name("pathcast-serve".into()).stack_size(256 << 10).spawn(work);
         if started.is_err() {
             self.open().remove(&id);
         }
         started.map(drop)
+    }
+}
+
+/// A connection's thread, as long as it lives.
+struct Counted(Arc<Shared>);
+
+impl Counted {
+    fn new(shared: Arc<Shared>) -> Counted {
+        shared.threads.fetch_add(1, Ordering::Relaxed);
+        Counted(shared)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.threads.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -13,6 +13,7 @@ use pathcast_base::{Exit, Fault, Nanos};
 use pathcast_net::{
     Client, HostSockets, Key, Limits, NetError, PathManagerKind, Protocol, Server, SocketMaker, TransferOptions, paths,
 };
+use pathcast_session::Quota;
 
 fn host() -> Arc<dyn SocketMaker> {
     Arc::new(HostSockets)
@@ -129,7 +130,7 @@ fn garbage_and_stalled_clients_disturb_nobody() {
     let mut config = config(&["127.0.0.1:0"]);
     config.limits.handshake = Nanos::secs(1);
     config.limits.idle = Nanos::secs(1);
-    config.limits.max_unauthenticated = 8;
+    config.limits.max_expendable = 8;
     let server = Server::start(host(), config).unwrap();
     let at = server.local_addrs()[0];
     let client = client(&host(), &server, "127.0.0.1");
@@ -156,7 +157,8 @@ fn garbage_and_stalled_clients_disturb_nobody() {
 #[test]
 fn limits_are_told_and_kept() {
     let mut config = config(&["127.0.0.1:0"]);
-    config.limits = Limits { max_sessions: 1, max_transfers: 1, max_transfer_bytes: 200_000_000_000, ..config.limits };
+    let sessions = Quota { in_all: 1, ..Quota::SESSIONS };
+    config.limits = Limits { sessions, max_transfers: 1, max_transfer_bytes: 200_000_000_000, ..config.limits };
     let server = Server::start(host(), config).unwrap();
     let client = client(&host(), &server, "127.0.0.1");
     let lo = path("lo", "127.0.0.1", "127.0.0.1");

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use pathcast_base::Nanos;
 
+use super::admission::Place;
 use super::frame::{Frame, FrameError, FrameReader, Kind};
 use super::keys::{OPEN_KEY, SessionKeys, sign, signed, verify};
 use super::message::{Attach, Denial, Hello, MessageError, Receipt, Refusal, SessionId, Welcome, sequence};
@@ -42,6 +43,8 @@ enum State {
         bytes: u64,
         received: u64,
         first: Option<Nanos>,
+        /// Given back with the transfer.
+        _place: Place,
     },
     /// The last words are said.
     Closing,
@@ -158,7 +161,7 @@ impl Connection {
         self.leave(service);
     }
 
-    /// Gives back what the state holds, but not the place among the unproved: a refused one can still be displaced.
+    /// Gives back what the state holds, but does not take it from those that can make room.
     fn leave(&mut self, service: &mut Service) {
         match std::mem::replace(&mut self.state, State::Closed) {
             State::Open { .. } => {
@@ -206,7 +209,7 @@ impl Connection {
 
     /// Answers a transfer whose bytes are all there.
     pub fn settle(&mut self, now: Nanos, service: &mut Service) {
-        let State::Receiving { keys, session, transfer, bytes, received, first } = &self.state else { return };
+        let State::Receiving { keys, session, transfer, bytes, received, first, .. } = &self.state else { return };
         let (session, transfer, bytes) = (*session, *transfer, *bytes);
         if *received > bytes {
             return self.refuse(now, Trouble::Garbage("bytes after the end of a transfer"), service);
@@ -218,7 +221,7 @@ impl Connection {
         service.counters.transfers += 1;
         service.counters.payload_bytes += bytes;
         service.notes.push(Note::TransferDone { transfer, bytes, duration_ns });
-        (self.state, self.since) = (State::Closing, now);
+        self.linger(now, service);
     }
 
     fn messages(&mut self, now: Nanos, service: &mut Service) -> Result<(), Trouble> {
@@ -286,14 +289,15 @@ impl Connection {
             self.end(service); // made room for another a moment ago
             return Ok(());
         }
-        if service.sessions.len() >= service.limits.max_sessions {
+        let Ok(place) = service.admission.enter(&key_id, self.source) else {
             self.deny(now, &keys, 0, Denial::Sessions, service);
             return Ok(());
-        }
+        };
         self.output.extend_from_slice(signed(&keys.server_control, Kind::Ready, &0u64.to_be_bytes()).bytes());
         service.counters.sessions += 1;
         service.notes.push(Note::SessionOpened { key_id: key_id.clone(), source: self.source });
-        let session = Session { keys: keys.clone(), key_id, window: Default::default(), active: 0, last_active: now };
+        let window = Default::default();
+        let session = Session { keys: keys.clone(), key_id, window, active: 0, last_active: now, _place: place };
         service.sessions.insert(self.entropy.session, session);
         self.state = State::Open { keys, next: 1 };
         Ok(())
@@ -308,24 +312,27 @@ impl Connection {
             return Err(Trouble::Key("transfer with a wrong proof"));
         }
         let keys = session.keys.clone();
-        let denial = if !session.window.accept(attach.transfer) {
-            Some(Denial::Replay)
+        let key_id = session.key_id.clone();
+        let place = if !session.window.accept(attach.transfer) {
+            Err(Denial::Replay)
         } else if attach.flags != 0 {
-            Some(Denial::Unsupported)
+            Err(Denial::Unsupported)
         } else if attach.bytes > limits.max_transfer_bytes {
-            Some(Denial::Size)
+            Err(Denial::Size)
         } else if session.active >= limits.max_transfers {
-            Some(Denial::Transfers)
+            Err(Denial::Transfers)
         } else {
-            None
+            service.transfers.enter(&key_id, self.source).map_err(|_| Denial::Transfers)
         };
-        if let Some(denial) = denial {
-            self.deny(now, &keys, attach.transfer, denial, service);
-            return Ok(());
-        }
+        let place = match place {
+            Ok(place) => place,
+            Err(denial) => {
+                self.deny(now, &keys, attach.transfer, denial, service);
+                return Ok(());
+            }
+        };
         session.active += 1;
         session.last_active = now;
-        let key_id = session.key_id.clone();
         if !service.settle(self.id) {
             release(service, &attach.session, now);
             self.end(service);
@@ -333,7 +340,7 @@ impl Connection {
         }
         let Attach { session, transfer, bytes, control, .. } = attach;
         service.notes.push(Note::TransferStarted { transfer, bytes, control, key_id });
-        self.state = State::Receiving { keys, session, transfer, bytes, received: 0, first: None };
+        self.state = State::Receiving { keys, session, transfer, bytes, received: 0, first: None, _place: place };
         self.since = now;
         Ok(())
     }
@@ -376,7 +383,13 @@ impl Connection {
 
     fn close(&mut self, now: Nanos, service: &mut Service) {
         self.leave(service);
+        self.linger(now, service);
+    }
+
+    /// The last words are said; until they are read this connection can make room for others.
+    fn linger(&mut self, now: Nanos, service: &mut Service) {
         (self.state, self.since) = (State::Closing, now);
+        service.linger(self.id, self.source);
     }
 }
 

@@ -8,6 +8,8 @@
 //! be forged, altered or replayed. What it does not: the payload is random filling and is neither encrypted nor
 //! authenticated, and whoever can drop packets can stop a session.
 
+pub mod address;
+mod admission;
 mod client;
 pub mod codec;
 mod connection;
@@ -22,6 +24,7 @@ mod service;
 mod tests;
 mod window;
 
+pub use admission::{Admission, Full, Place, Quota};
 pub use client::{ClientControl, ClientTransfer, ControlStatus, Rejection, SessionError, TransferStatus};
 pub use connection::{Connection, Entropy};
 pub use frame::{Frame, FrameError, FrameReader, Kind, MAX_FRAME_BYTES, VERSION};

@@ -3,16 +3,21 @@
 use pathcast_base::Nanos;
 use serde::Serialize;
 
+use super::admission::Quota;
+
 /// What a far end grants. Every wait has an end, and everything that costs memory has a bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Sessions at once.
-    pub max_sessions: usize,
-    /// Connections at once that have not proved anything yet; beyond it the oldest of the busiest source goes.
-    pub max_unauthenticated: usize,
+    pub sessions: Quota,
+    /// Transfers at once, of all sessions.
+    pub transfers: Quota,
+    /// Connections at once that have not proved anything yet, or whose last words are said; beyond it the oldest of the
+    /// busiest source goes.
+    pub max_expendable: usize,
     /// Payload of one transfer [byte].
     pub max_transfer_bytes: u64,
-    /// Transfers at once in one session.
+    /// Of them in one session.
     pub max_transfers: u16,
     /// From accept() to the proof.
     pub handshake: Nanos,
@@ -25,8 +30,9 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Limits {
-            max_sessions: 64,
-            max_unauthenticated: 64,
+            sessions: Quota::SESSIONS,
+            transfers: Quota::TRANSFERS,
+            max_expendable: 64,
             max_transfer_bytes: 1_000_000_000_000,
             max_transfers: 16,
             handshake: Nanos::secs(10),

@@ -5,6 +5,8 @@ use std::net::IpAddr;
 
 use pathcast_base::Nanos;
 
+use super::address::source;
+use super::admission::{Admission, Place};
 use super::connection::{Connection, Entropy};
 use super::keys::{KeyRing, SessionKeys};
 use super::limits::{Counters, Limits};
@@ -91,6 +93,8 @@ pub(super) struct Session {
     pub window: ReplayWindow,
     pub active: u16,
     pub last_active: Nanos,
+    /// Given back with the session.
+    pub _place: Place,
 }
 
 /// The shared half of a far end; [`Connection`] is the half of one connection.
@@ -101,7 +105,12 @@ pub struct Service {
     pub(super) sessions: HashMap<SessionId, Session>,
     pub(super) counters: Counters,
     pub(super) notes: Vec<Note>,
-    pending: BTreeMap<u64, IpAddr>,
+    /// Places of sessions and of transfers.
+    pub(super) admission: Admission,
+    pub(super) transfers: Admission,
+    /// Connections that can make room, by number, and their sources: those that have proved nothing yet, and those that
+    /// wait for their last words to be read.
+    expendable: BTreeMap<u64, IpAddr>,
     next_connection: u64,
 }
 
@@ -115,38 +124,52 @@ impl Service {
             sessions: HashMap::new(),
             counters: Counters::default(),
             notes: Vec::new(),
-            pending: BTreeMap::new(),
+            admission: Admission::new(limits.sessions),
+            transfers: Admission::new(limits.transfers),
+            expendable: BTreeMap::new(),
             next_connection: 1,
         }
     }
 
-    /// A connection has come in from `source`. With it comes the number of a connection that must be closed to make room:
-    /// one that has proved nothing yet, the oldest of the source that has most of them, so that one noisy source
-    /// displaces only itself.
-    pub fn accept(&mut self, now: Nanos, source: IpAddr, entropy: Entropy) -> (Connection, Option<u64>) {
-        let evicted = (self.pending.len() >= self.limits.max_unauthenticated).then(|| self.busiest()).flatten();
-        if let Some(id) = evicted {
-            self.pending.remove(&id);
+    /// Counts its sessions together with those of others that have a clone of `admission`, in place of
+    /// [`Limits::sessions`].
+    pub fn admitting(self, admission: Admission) -> Service {
+        Service { admission, ..self }
+    }
+
+    /// A connection has come in from `from`. With it come the numbers of connections that must be closed to make room:
+    /// of those that have proved nothing yet or have nothing more to say the oldest of the source that has most of them, so
+    /// that one noisy source displaces only itself.
+    pub fn accept(&mut self, now: Nanos, from: IpAddr, entropy: Entropy) -> (Connection, Vec<u64>) {
+        let mut evicted = Vec::new();
+        while let Some(id) = self.busiest().filter(|_| self.expendable.len() >= self.limits.max_expendable) {
+            self.expendable.remove(&id);
             self.counters.evicted += 1;
+            evicted.push(id);
         }
         let id = self.next_connection;
         self.next_connection += 1;
-        self.pending.insert(id, source);
+        self.expendable.insert(id, from);
         self.counters.connections += 1;
-        (Connection::new(id, source, now, entropy), evicted)
+        (Connection::new(id, from, now, entropy), evicted)
     }
 
     fn busiest(&self) -> Option<u64> {
         let mut by_source: HashMap<IpAddr, (usize, u64)> = HashMap::new();
-        for (&id, &source) in &self.pending {
-            by_source.entry(source).or_insert((0, id)).0 += 1;
+        for (&id, &from) in &self.expendable {
+            by_source.entry(source(from)).or_insert((0, id)).0 += 1;
         }
         by_source.values().max_by_key(|&&(count, oldest)| (count, u64::MAX - oldest)).map(|&(_, oldest)| oldest)
     }
 
     /// `id` has proved itself or is gone; false when it had been evicted before.
     pub(super) fn settle(&mut self, id: u64) -> bool {
-        self.pending.remove(&id).is_some()
+        self.expendable.remove(&id).is_some()
+    }
+
+    /// `id` has said its last words.
+    pub(super) fn linger(&mut self, id: u64, from: IpAddr) {
+        self.expendable.insert(id, from);
     }
 
     /// What has been done so far.

@@ -178,7 +178,7 @@ fn what_is_not_granted_is_denied_with_its_reason() {
 
 #[test]
 fn sessions_are_limited_and_end_with_their_connection() {
-    let mut service = service_with(Limits { max_sessions: 1, ..Limits::default() });
+    let mut service = service_with(Limits { sessions: Quota { in_all: 1, ..Quota::SESSIONS }, ..Limits::default() });
     let (mut client, mut server) = open(&mut service, 1);
     let (mut late, mut refused) = (ClientControl::new(&key("other", 9), [2; 32]), connect(&mut service, 2));
     let said = talk(&mut late, &mut refused, &mut service, Nanos::ZERO, 9);
@@ -229,16 +229,77 @@ fn every_wait_ends() {
 
 #[test]
 fn a_noisy_source_displaces_only_itself() {
-    let mut service = service_with(Limits { max_unauthenticated: 4, ..Limits::default() });
+    let mut service = service_with(Limits { max_expendable: 4, ..Limits::default() });
     let quiet: IpAddr = "192.0.2.99".parse().unwrap();
     let (mut served, _) = service.accept(Nanos::ZERO, quiet, entropy(1));
     let noisy: Vec<u64> = (0..3).map(|_| service.accept(Nanos::ZERO, SOURCE, entropy(0)).0.id()).collect();
-    assert_eq!(service.accept(Nanos::ZERO, SOURCE, entropy(0)).1, Some(noisy[0]));
-    assert_eq!(service.accept(Nanos::ZERO, quiet, entropy(0)).1, Some(noisy[1]));
+    assert_eq!(service.accept(Nanos::ZERO, SOURCE, entropy(0)).1, [noisy[0]]);
+    assert_eq!(service.accept(Nanos::ZERO, quiet, entropy(0)).1, [noisy[1]]);
     let mut client = ClientControl::new(&key("site", 7), [1; 32]);
     talk(&mut client, &mut served, &mut service, Nanos::ZERO, 4096).unwrap();
     assert!(client.session().is_some());
     assert_eq!(service.counters().evicted, 2);
+}
+
+fn connect_from(service: &mut Service, from: IpAddr, n: u8) -> Connection {
+    service.accept(Nanos::ZERO, from, entropy(n)).0
+}
+
+#[test]
+fn one_source_and_one_key_do_not_take_all_sessions() {
+    let mut service = service_with(Limits::default());
+    let mut held = Vec::new();
+    let mut opened = |service: &mut Service, key: &Key, from: [u8; 4], n: u8| {
+        let (mut client, mut server) = (ClientControl::new(key, [n; 32]), connect_from(service, from.into(), n));
+        let done = talk(&mut client, &mut server, service, Nanos::ZERO, 4096);
+        held.push(server);
+        done.is_ok()
+    };
+    let (site, other) = (key("site", 7), key("other", 9));
+    let from_one = (0..40).filter(|&n| opened(&mut service, &site, [192, 0, 2, 1], n)).count();
+    assert_eq!((from_one, service.sessions()), (16, 16));
+    let with_one = (40..100).filter(|&n| opened(&mut service, &site, [192, 0, 2, n], n)).count();
+    assert_eq!((with_one, service.sessions()), (16, 32), "and the key has its 32");
+    assert!(opened(&mut service, &other, [192, 0, 2, 200], 200));
+}
+
+#[test]
+fn sessions_of_both_protocols_are_counted_together() {
+    let measurements = Admission::new(Quota { in_all: 9, per_key: 9, per_source: 2 });
+    let mut service = service_with(Limits::default()).admitting(measurements.clone());
+    let _measures = measurements.enter("site", SOURCE).unwrap();
+    let (_client, _server) = open(&mut service, 1);
+    let (mut late, mut refused) = (ClientControl::new(&key("site", 7), [2; 32]), connect(&mut service, 2));
+    let said = talk(&mut late, &mut refused, &mut service, Nanos::ZERO, 4096);
+    assert_eq!(rejection(said), Rejection::Denied(Denial::Sessions));
+    assert!(measurements.enter("site", SOURCE).is_err());
+}
+
+#[test]
+fn what_lingers_makes_room_and_what_is_received_has_places_too() {
+    let mut service = service_with(Limits { max_expendable: 8, ..Limits::default() });
+    let (client, _server) = open(&mut service, 1);
+    let mut lingering = Vec::new();
+    let mut evicted = 0;
+    for number in 1..=100 {
+        let (mut server, old) = service.accept(Nanos::ZERO, SOURCE, entropy(2));
+        evicted += old.len();
+        server.receive(Nanos::ZERO, transfer(&client, number, 0).attach(), &mut service);
+        assert!(server.closing() && !server.output().is_empty(), "it has its receipt");
+        lingering.push(server);
+    }
+    assert_eq!(evicted, 92, "a transfer of nothing holds no more than one that has proved nothing");
+    let mut receiving = Vec::new();
+    for session in 2..=4 {
+        let (client, server) = open(&mut service, session);
+        receiving.push(server);
+        for number in 1..=16 {
+            let mut server = connect(&mut service, 0);
+            server.receive(Nanos::ZERO, transfer(&client, number, 10).attach(), &mut service);
+            receiving.push(server);
+        }
+    }
+    assert_eq!(receiving.iter().filter(|server| server.receiving()).count(), 32, "one source has 32 transfers");
 }
 
 /// Every message of a session and a transfer, with a bit flipped: nothing is opened, nothing is received.

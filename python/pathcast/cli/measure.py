@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -93,10 +93,10 @@ def measure(
     if every_s is not None and every_s < 1:
         raise usage(f"--repeat {repeat}: at least 1s")
     if host is not None and host.startswith("stamp://"):
-        given = (paths, budget, repeat, key_file, topology, set)
+        given = (paths, budget, repeat, topology, set)
         if any(option is not None for option in given) or direction != BOTH or at_once or jsonl or world != "host":
-            raise usage("stamp://HOST[:PORT] takes --time, --dscp and --json only")
-        return _stamp(host, request, json)
+            raise usage("stamp://HOST[:PORT] takes --time, --dscp, --key-file and --json only")
+        return _stamp(host, request, key_file, json)
     only = None if paths is None else names("--paths", paths)
     with _far(host, world, topology, set, key_file, ssh, remote_command) as far, far.open() as make, make() as network:
         error = _measure_all(network, far.name, only, request, every_s, count, json, jsonl)
@@ -203,13 +203,15 @@ def _table(name: str, found: Any) -> None:
     print(f"{written(found.probe_bytes)} of probes in {seconds(found.elapsed_s)}, method {found.method}")
 
 
-def _stamp(url: str, request: Any, json: bool) -> None:
+def _stamp(url: str, request: Any, key_file: Path | None, json: bool) -> None:
     from rich.table import Table
 
+    from pathcast.keys import read_key
     from pathcast.worlds.stamp import measure
 
+    key = None if key_file is None else read_key(key_file)
     with _listener(quiet=json) as progress:
-        found = measure(url, request.time_s or 2.0, request.dscp, progress)
+        found = measure(url, request.time_s or 2.0, request.dscp, progress, key)
     if json:
         print_json("stamp", found)
         return

@@ -6,13 +6,17 @@ import ipaddress
 import json as json_module
 import signal
 import sys
+import threading
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pathcast.cli.output import Json, print_json
 from pathcast.errors import usage
+
+if TYPE_CHECKING:
+    from pathcast import _native
 
 
 def serve(
@@ -55,6 +59,10 @@ def serve(
             show_default=False,
         ),
     ] = None,
+    stamp_open: Annotated[
+        bool,
+        typer.Option("--stamp-open", help="The reflector answers everyone, not only who has a key of the key file."),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Answer probes and receive transfers, until interrupted."""
@@ -70,6 +78,8 @@ def serve(
         return
     if key_file is not None and open:
         raise usage("--key-file and --open exclude each other: with a key file only its keys are served")
+    if stamp_open and stamp_port is None:
+        raise usage("--stamp-open goes with --stamp-port")
     for option, given in (("--bind", bind), ("--announce", announce)):
         for text in given or []:
             _check_address(option, text)
@@ -86,6 +96,7 @@ def serve(
         "addresses": announce or [],
         "limits": _limits(limit or []),
         "stamp_port": stamp_port,
+        "stamp_open": stamp_open or key_file is None,
     }
     if loopback and any(not ipaddress.ip_address(a).is_loopback for a in bind or []):
         raise usage("without a key the far end listens on loopback only", "give --key-file FILE, or --open")
@@ -96,18 +107,31 @@ def serve(
         sys.stdout.flush()
     else:
         print("listening on " + ", ".join(about["listening"]))
-        for note in about.get("notes", []):
-            print(f"note: {note}", file=sys.stderr)
         if loopback:
             print("only on loopback; give --key-file FILE or --open to serve others", file=sys.stderr)
         sys.stdout.flush()
+    over = threading.Event()
+    warner = threading.Thread(target=_warn, args=(server, over), daemon=True)
     try:
+        warner.start()
         while piped and sys.stdin.read(4096):
             pass  # whoever started it holds the other end
         while not piped:
             signal.pause()
     finally:
+        over.set()
+        if warner.is_alive():
+            warner.join()
         server.stop()
+
+
+def _warn(server: _native.Server, over: threading.Event) -> None:
+    """Says what the far end warns of, until it is over."""
+    while True:
+        for warning in server.warnings():
+            print(f"note: {warning}", file=sys.stderr, flush=True)
+        if over.wait(1):
+            return
 
 
 def _check_address(option: str, text: str) -> None:

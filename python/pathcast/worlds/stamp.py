@@ -9,6 +9,7 @@ from typing import Any
 
 from pathcast.errors import Exit, PathcastError, usage
 from pathcast.interruptible import interruptible
+from pathcast.keys import Key
 from pathcast.worlds.host import address
 
 PORT = 862
@@ -16,9 +17,15 @@ INTERVAL_S = 0.02
 
 
 def measure(
-    url: str, time_s: float = 2.0, dscp: int = 0, progress: Callable[[str, int, int], None] | None = None
+    url: str,
+    time_s: float = 2.0,
+    dscp: int = 0,
+    progress: Callable[[str, int, int], None] | None = None,
+    key: Key | None = None,
 ) -> dict[str, Any]:
     """Asks the reflector of `stamp://HOST[:PORT]` every 20 ms: round trip, delay by direction and loss.
+
+    With a key in the authenticated mode, as a far end with this key answers it; else in the open one.
 
     Raises exit 3 if nobody answers.
     """
@@ -40,14 +47,15 @@ def measure(
             progress(*phase)
 
     count = max(2, round(time_s / INTERVAL_S))
-    call = lambda: _native.stamp(job, None, found, port, count, round(INTERVAL_S * 1e9), dscp)  # noqa: E731
+    secret = None if key is None else (key.id, key.secret)
+    call = lambda: _native.stamp(job, None, found, port, count, round(INTERVAL_S * 1e9), dscp, secret)  # noqa: E731
     report = json.loads(interruptible(call, job.cancel, meanwhile))
     document = {"target": url, "remote": found, "port": port, **report}
     if not report["received"]:
         raise PathcastError(
             "no-answer",
             f"no STAMP reflector answered at {found} port {port}",
-            "is one running there, and is the port right? ours: `pathcast serve --stamp-port PORT`",
+            "is one running there, at this port, and with this key? ours: `pathcast serve --stamp-port PORT`",
             Exit.UNTRUSTWORTHY,
         )
     return document

@@ -1,15 +1,17 @@
 //! How an address proves itself: hello, cookie, open; and the same for a session's further paths.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use pathcast_base::Nanos;
 use pathcast_estimate::Budget;
+use pathcast_session::{Full, Place};
 
 use super::super::bucket::Bucket;
 use super::super::far::{Address, FarAction};
 use super::super::far_path::FarPath;
 use super::super::keys::{SessionKeys, greeting};
-use super::super::messages::{Cookie, Hello, Open, PADDED};
+use super::super::messages::{Cookie, Denial, Denied, Hello, Open, PADDED};
 use super::super::wire::{Channel, Datagram, Kind};
 use super::{Allowance, CONTROL, Came, FarEnd, Session};
 use crate::machine::Reply;
@@ -33,7 +35,7 @@ impl<A: Address> FarEnd<A> {
     }
 
     /// An answer outside of sessions.
-    fn reply_stateless(&mut self, to: A, path: u8, payload: Vec<u8>) {
+    pub(super) fn reply_stateless(&mut self, to: A, path: u8, payload: Vec<u8>) {
         let reply = Reply { path: path.into(), seq: CONTROL, size: 0, dscp: 0, payload };
         self.actions.push_back(FarAction::Reply { session: 0, to, reply });
     }
@@ -67,15 +69,19 @@ impl<A: Address> FarEnd<A> {
             session.heard = now;
             return self.answer(now, id, datagram.path);
         }
-        if self.admission.is_gone(id) {
+        if self.queue.is_gone(id) {
             self.counters.replayed += 1;
             return;
         }
-        if let Err(denied) = self.admission.enter(&self.limits, id, key_id, came.from.source(), open.paths) {
-            self.counters.denied += 1;
-            let payload = keys.far_end.seal(Kind::Denied, datagram.path, id, 0, &denied.encode());
-            return self.reply_stateless(came.from, datagram.path, payload);
-        }
+        let place = match self.admit(key_id, came.from.source(), open.paths) {
+            Ok(place) => place,
+            Err(denied) => {
+                self.counters.denied += 1;
+                let payload = keys.far_end.seal(Kind::Denied, datagram.path, id, 0, &denied.encode());
+                return self.reply_stateless(came.from, datagram.path, payload);
+            }
+        };
+        self.queue.enter(id);
         let total =
             Budget { bytes: open.total.bytes.min(self.limits.bytes), time: open.total.time.min(self.limits.time) };
         let channel = Channel::new(id, datagram.path, keys.far_end.clone(), keys.client.clone());
@@ -90,6 +96,7 @@ impl<A: Address> FarEnd<A> {
             heard: now,
             bytes: 0,
             asked: 0,
+            _place: place,
             allowance: Allowance { rate: Bucket::of_bytes(self.limits.rate), came: 0, told: 0 },
         };
         self.sessions.insert(id, session);
@@ -98,6 +105,20 @@ impl<A: Address> FarEnd<A> {
             self.counters.queued += 1;
             self.answer(now, id, datagram.path);
         }
+    }
+
+    fn admit(&self, key_id: &str, from: IpAddr, paths: u8) -> Result<Place, Denied> {
+        if paths > self.limits.paths {
+            return Err(Denied { denial: Denial::Paths, limit: self.limits.paths.into() });
+        }
+        self.admission.enter(key_id, from).map_err(|full| {
+            let (denial, limit) = match full {
+                Full::OfKey(limit) => (Denial::KeySessions, limit),
+                Full::OfSource(limit) => (Denial::SourceSessions, limit),
+                Full::InAll(limit) => (Denial::Sessions, limit),
+            };
+            Denied { denial, limit: limit as u64 }
+        })
     }
 
     /// A further path proves its address as the first one did.

@@ -11,7 +11,7 @@ mod sender;
 mod time;
 
 pub use packet::{Mode, ReflectedPacket, StampKey, TestPacket};
-pub use reflector::{MAX_SESSIONS, Reflector, ReflectorClock, Request};
+pub use reflector::{MAX_SESSIONS, Reflector, ReflectorClock, ReflectorOptions, Request};
 pub use report::{OneWay, Spread, StampReport};
 pub use sender::{Sender, SenderOptions};
 pub use time::{ErrorEstimate, Format};

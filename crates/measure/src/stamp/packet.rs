@@ -4,6 +4,7 @@
 use std::fmt;
 
 use hmac::{Hmac, KeyInit, Mac};
+use pathcast_session::Key;
 use sha2::Sha256;
 
 use super::time::ErrorEstimate;
@@ -56,6 +57,11 @@ const HMAC_AT: usize = 96;
 pub struct StampKey(Hmac<Sha256>);
 
 impl StampKey {
+    /// What `key` gives to STAMP: HKDF-SHA256 of its secret, so that who learns it, such as a router, has no more of the key.
+    pub fn of(key: &Key) -> StampKey {
+        StampKey::new(&key.derive(b"", "stamp"))
+    }
+
     /// Of any length; 32 random bytes are a good one.
     pub fn new(secret: &[u8]) -> StampKey {
         StampKey(Hmac::new_from_slice(secret).expect("HMAC takes keys of any length"))
@@ -101,6 +107,12 @@ impl Mode {
             let tag = key.sign(&packet[..HMAC_AT]);
             packet[HMAC_AT..AUTHENTICATED.length].copy_from_slice(&tag);
         }
+    }
+
+    /// Whether a base packet that could be read is a sender's: what a reflector writes is zero in it.
+    pub(super) fn is_of_sender(&self, packet: &[u8]) -> bool {
+        let end = if matches!(self, Mode::Open) { OPEN.length } else { HMAC_AT };
+        packet[self.layout().ssid + 2..end].iter().all(|&byte| byte == 0)
     }
 
     /// The base packet, if there is one and it is authentic.

@@ -6,7 +6,7 @@ use net::{At, Line, Net, Packet};
 use pathcast_base::{Bytes, Nanos};
 use pathcast_estimate::Budget;
 use pathcast_measure::{Client, ClockState, Direction, FarEnd, MeasureLimits, MethodName, Request};
-use pathcast_session::{Entropy, Key, KeyRing};
+use pathcast_session::{Entropy, Key, KeyRing, Quota};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -197,8 +197,11 @@ fn limits_are_kept_and_named() {
         refused["code"].as_str().unwrap().to_string()
     };
     let limits = MeasureLimits::default();
-    assert_eq!(denied(MeasureLimits { sessions: 1, ..limits }, 1), "sessions");
-    assert_eq!(denied(MeasureLimits { sessions_per_key: 1, ..limits }, 1), "sessions-per-key");
+    assert_eq!(denied(MeasureLimits { sessions: Quota { in_all: 1, ..limits.sessions }, ..limits }, 1), "sessions");
+    assert_eq!(
+        denied(MeasureLimits { sessions: Quota { per_key: 1, ..limits.sessions }, ..limits }, 1),
+        "sessions-per-key"
+    );
     assert_eq!(denied(MeasureLimits { paths: 2, ..limits }, 3), "paths");
 
     // less than was asked for: it measures with less

@@ -2,6 +2,7 @@
 //! wants done to a packet.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use pathcast_base::{Nanos, Stream};
 use pathcast_measure::machine::{Action, Batch, Event, Machine, Progress, Train};
@@ -16,8 +17,8 @@ impl Address for At {
     fn bytes(&self) -> Vec<u8> {
         vec![self.0 as u8, self.1 as u8]
     }
-    fn source(&self) -> Vec<u8> {
-        vec![self.0 as u8]
+    fn source(&self) -> IpAddr {
+        [192, 0, 2, self.0 as u8].into()
     }
 }
 

@@ -19,6 +19,8 @@ const PIECE_TIME: Nanos = Nanos::millis(2);
 const LARGEST_PIECE: u64 = CHUNK as u64;
 /// Two paths of 1 Gbit/s and 180 ms hold 45 MB.
 const ROOM: libc::c_int = 64 << 20;
+/// What waits to be sent before nothing more is read [byte].
+const UNSENT: usize = 64 << 10;
 /// Enough for every message.
 const SMALL: usize = 4 << 10;
 
@@ -54,7 +56,9 @@ fn talk(shared: &Shared, socket: &Socket, connection: &mut Connection) -> io::Re
             }
             continue;
         }
-        let events = if unsent.is_empty() { libc::POLLIN } else { libc::POLLIN | libc::POLLOUT };
+        // who does not listen is not listened to
+        let hears = if unsent.len() < UNSENT { libc::POLLIN } else { 0 };
+        let events = if unsent.is_empty() { hears } else { hears | libc::POLLOUT };
         let mut fds = [poll::want(socket.as_fd(), events)];
         poll::wait(&mut fds, at(shared, deadline))?;
         let ready = fds[0].revents;

@@ -39,10 +39,8 @@ impl Address for FarAddress {
         [octets(self.remote.ip()), self.remote.port().to_be_bytes().to_vec()].concat()
     }
 
-    fn source(&self) -> Vec<u8> {
-        let mut source = octets(self.remote.ip());
-        source.truncate(8); // whoever has one address of a /64 has all of them
-        source
+    fn source(&self) -> IpAddr {
+        self.remote.ip()
     }
 }
 

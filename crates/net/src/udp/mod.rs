@@ -20,4 +20,4 @@ pub use carrier::Tally;
 pub use client::{DriveOptions, Driven, drive};
 pub use clock::SessionClock;
 pub use far::{Far, FarAddress, FarOptions, FarServer};
-pub use stamp::{ReflectOptions, StampReflector, stamp_measure};
+pub use stamp::{StampReflector, stamp_measure};

@@ -8,7 +8,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use pathcast_base::{Nanos, PathAddr};
-use pathcast_measure::stamp::{Format, Mode, Reflector, ReflectorClock, Request, Sender, SenderOptions, StampReport};
+use pathcast_measure::stamp::{
+    Reflector, ReflectorClock, ReflectorOptions, Request, Sender, SenderOptions, StampReport,
+};
 
 use super::client::{DriveOptions, drive};
 use super::clock::SessionClock;
@@ -23,27 +25,6 @@ use crate::poll;
 const TICK: Duration = Duration::from_millis(100);
 /// How often it looks at what the kernel says of its clock.
 const LOOK: Nanos = Nanos::secs(1);
-
-/// How a reflector is to run.
-#[derive(Clone, Debug)]
-pub struct ReflectOptions {
-    /// Where to listen; the standard's port is [`pathcast_measure::stamp::STAMP_PORT`], which needs a privilege. Port 0: the
-    /// system chooses one, the same for all.
-    pub listen: Vec<SocketAddr>,
-    /// Whom it answers: everyone, or those with the key.
-    pub mode: Mode,
-    /// Does it count its answers of each session, so that senders can tell losses by direction?
-    pub stateful: bool,
-    /// Answers a second; what comes beyond has none.
-    pub most_per_second: u32,
-}
-
-impl Default for ReflectOptions {
-    /// Open, counting, ten thousand answers a second; listens nowhere.
-    fn default() -> Self {
-        ReflectOptions { listen: Vec::new(), mode: Mode::Open, stateful: true, most_per_second: 10_000 }
-    }
-}
 
 /// A running reflector; stops when dropped.
 pub struct StampReflector {
@@ -60,19 +41,24 @@ struct Shared {
 }
 
 impl StampReflector {
-    /// Listens on all addresses.
+    /// Listens on all addresses. The standard's port is [`pathcast_measure::stamp::STAMP_PORT`], which needs a privilege; port
+    /// 0: the system chooses one, the same for all. What comes from these ports has no answer.
     ///
     /// # Errors
     /// Usage without an address, Runtime when one cannot be listened on, Missing for a port below 1024 without the privilege.
-    pub fn start(maker: &dyn SocketMaker, options: ReflectOptions) -> Result<StampReflector, NetError> {
-        let (sockets, local) = listen(maker, &options.listen)?;
+    pub fn start(
+        maker: &dyn SocketMaker,
+        listen_on: &[SocketAddr],
+        mut options: ReflectorOptions,
+    ) -> Result<StampReflector, NetError> {
+        let (sockets, local) = listen(maker, listen_on)?;
+        options.own_ports.extend(local.iter().map(SocketAddr::port));
         let shared = Arc::new(Shared::default());
         let with = shared.clone();
         let work = move || {
             let clock = SessionClock::start();
-            let reflector = Reflector::new(options.mode, Format::Ntp, options.stateful);
-            let limit = Limit::new(options.most_per_second);
-            Loop { looked: clock.now(), state: state(&clock), clock, reflector, limit, shared: with }.run(&sockets);
+            let reflector = Reflector::new(options);
+            Loop { looked: clock.now(), state: state(&clock), clock, reflector, shared: with }.run(&sockets);
         };
         let thread = thread::Builder::new().name("pathcast-stamp".into()).spawn(work);
         let thread = Some(thread.map_err(NetError::system("starting a thread"))?);
@@ -89,7 +75,7 @@ impl StampReflector {
         self.shared.answered.load(Ordering::Relaxed)
     }
 
-    /// Packets that had none: no test packets, not authentic, sent to many, or too many.
+    /// Packets that had none: see [`Reflector`], and what was sent to many.
     pub fn ignored(&self) -> u64 {
         self.shared.ignored.load(Ordering::Relaxed)
     }
@@ -117,7 +103,6 @@ struct Loop {
     state: ReflectorClock,
     looked: Nanos,
     reflector: Reflector,
-    limit: Limit,
     shared: Arc<Shared>,
 }
 
@@ -158,11 +143,8 @@ impl Loop {
     fn try_answer(&mut self, socket: &UdpSocket, arrival: &Arrival<'_>) -> Option<()> {
         let local = Some(arrival.local?); // none: it was sent to many, and must not be answered
         let at = arrival.stamp.and_then(|stamp| self.clock.of_kernel(stamp)).unwrap_or_else(|| self.clock.now());
-        let from = arrival.from.to_string();
-        let request = Request { from: from.as_bytes(), packet: arrival.payload, ttl: arrival.ttl, at };
-        let now = self.clock.now();
-        let answer = self.reflector.reflect(&request, now, self.state)?;
-        self.limit.take(now)?;
+        let request = Request { from: arrival.from, packet: arrival.payload, ttl: arrival.ttl, at };
+        let answer = self.reflector.reflect(&request, self.clock.now(), self.state)?;
         let to = Some(Target { remote: arrival.from, local });
         let packet = Outgoing { to, head: &answer, filling: &[], dscp: arrival.dscp };
         // the second try is for an error of an earlier packet, which is over when it has been told
@@ -173,31 +155,6 @@ impl Loop {
 fn fd(socket: &UdpSocket) -> BorrowedFd<'_> {
     // SAFETY: the socket is open for as long as it is borrowed
     unsafe { BorrowedFd::borrow_raw(socket.fd()) }
-}
-
-/// So many a second, and as many at once as a tenth of a second gives.
-struct Limit {
-    per_second: u64,
-    /// What is left [1e-9 of one], and when that was.
-    left: u64,
-    at: Nanos,
-}
-
-impl Limit {
-    const ONE: u64 = 1_000_000_000;
-
-    fn new(per_second: u32) -> Limit {
-        Limit { per_second: per_second.into(), left: u64::MAX, at: Nanos::ZERO }
-    }
-
-    fn take(&mut self, now: Nanos) -> Option<()> {
-        let gained = now.saturating_sub(self.at).0.saturating_mul(self.per_second);
-        let most = (self.per_second * (Self::ONE / 10)).max(Self::ONE);
-        let left = self.left.saturating_add(gained).min(most);
-        (self.left, self.at) = (left, now);
-        self.left = left.checked_sub(Self::ONE)?;
-        Some(())
-    }
 }
 
 /// Measures towards a reflector at `to`, from `local` or whatever address the kernel chooses. What `sender` says of this
@@ -222,18 +179,4 @@ pub fn stamp_measure(
     let mut sender = Sender::new(sender);
     drive(maker, std::slice::from_ref(&path), to.port(), &mut sender, options)?;
     Ok(sender.report())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn so_many_a_second_and_no_more() {
-        let mut limit = Limit::new(100);
-        let mut taken = |ms| (0..50).filter(|_| limit.take(Nanos::millis(ms)).is_some()).count();
-        assert_eq!([taken(1000), taken(1050), taken(1051), taken(9000)], [10, 5, 0, 10]);
-        let mut one = Limit::new(1);
-        assert_eq!([0, 999, 1000].map(|ms| one.take(Nanos::millis(5000 + ms)).is_some()), [true, false, true]);
-    }
 }

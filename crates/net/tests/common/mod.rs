@@ -17,6 +17,7 @@ pub fn config(listen: &[&str]) -> ServerConfig {
         listen: listen.iter().map(|a| a.parse().unwrap()).collect(),
         keys: vec![key()],
         limits: Limits::default(),
+        admission: None,
         announce: Vec::new(),
         on_event: None,
     }

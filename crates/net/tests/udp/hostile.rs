@@ -9,7 +9,7 @@ use std::{env, thread};
 
 use pathcast_base::{Bytes, Nanos, Stream};
 use pathcast_estimate::Budget;
-use pathcast_measure::forge::{Forge, KINDS};
+use pathcast_measure::forge::{self, Forge, KINDS};
 use pathcast_measure::machine::{Action, Event, Machine, Progress};
 use pathcast_measure::{Client, Direction, FarEnd, MeasureCounters, MeasureLimits, Request};
 use pathcast_net::udp::{DriveOptions, Driven, FarAddress, FarOptions, FarServer, SessionClock, drive};
@@ -245,4 +245,72 @@ fn a_dead_client_frees_its_place_and_those_who_wait_are_told_theirs() {
     let counters = server.with(FarEnd::counters);
     let waited = u64::from(WAITING);
     assert_eq!((counters.opened, counters.queued, counters.timed_out), (waited + 1, waited, 1), "{counters:?}");
+}
+
+/// A client that says what it likes: its socket, and the keys of its session.
+fn opened(server: &Server, from: &str, nonce: u8, total: Budget) -> (UdpSocket, Forge) {
+    let socket = UdpSocket::bind((from, 0)).unwrap();
+    socket.connect(server.local_addrs()[0]).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    socket.send(&Forge::hello(&common::key(), [nonce; 32], 0)).unwrap();
+    let mut answer = [0; 2000];
+    let length = socket.recv(&mut answer).unwrap();
+    let (forge, open) = Forge::open(&common::key(), [nonce; 32], &answer[..length], 1, total).unwrap();
+    socket.send(&open).unwrap();
+    socket.recv(&mut answer).unwrap();
+    (socket, forge)
+}
+
+#[test]
+fn who_has_had_enough_is_told_so() {
+    let server = serve(&*host(), "127.0.0.1:0");
+    let (socket, forge) = opened(&server, "127.0.0.1", 1, Budget { bytes: Bytes(20_000), time: Nanos::secs(9) });
+    for index in 0..40 {
+        let mut probe = forge.probe(true, 0, 1, (0, index, 40), 0);
+        probe.resize(1000, 0);
+        socket.send(&probe).unwrap();
+    }
+    let mut answer = [0; 2000];
+    loop {
+        let length = socket.recv(&mut answer).expect("it is not told that the session is over");
+        if forge::read(&answer[..length]).unwrap().kind == 6 {
+            return;
+        }
+    }
+}
+
+#[test]
+fn who_measures_inwards_does_not_keep_others_from_their_cookies() {
+    let server = serve(&*host(), "127.0.0.1:0");
+    let port = server.local_addrs()[0].port();
+    let over = AtomicBool::new(false);
+    let waits = thread::scope(|scope| {
+        let busy = scope.spawn(|| {
+            let clock = SessionClock::start();
+            let budget = Budget { bytes: Bytes(1_000_000_000), time: Nanos::secs(10) };
+            let request = Request { directions: vec![Direction::In], budget, method: std::env::var("M").unwrap_or("slops".into()).parse().unwrap(), ..Request::new(common::key()) };
+            let options = DriveOptions { clock, urgent: false, cancel: Some(&over), ..DriveOptions::default() };
+            drive(&*host(), &[path("127.0.0.1", "127.0.0.1")], port, &mut Client::new(request, entropy(3)), options)
+        });
+        wait(&server, |far| far.counters().probe_bytes > 0);
+        let asks = UdpSocket::bind("127.0.0.1:0").unwrap();
+        asks.connect(server.local_addrs()[0]).unwrap();
+        asks.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+        let began = Instant::now();
+        let mut waits = Vec::new();
+        while began.elapsed() < Duration::from_secs(8) && !busy.is_finished() {
+            let asked = Instant::now();
+            asks.send(&Forge::hello(&common::key(), [waits.len() as u8; 32], 0)).unwrap();
+            let answered = asks.recv(&mut [0; 2000]).is_ok();
+            waits.push(if answered { asked.elapsed() } else { Duration::MAX });
+            thread::sleep(Duration::from_millis(5));
+        }
+        over.store(true, Ordering::Relaxed);
+        let driven = busy.join().unwrap().unwrap();
+        println!("{:?} {:?}", server.with(FarEnd::counters), String::from_utf8_lossy(&driven.result));
+        waits
+    });
+    let mut sorted = waits.clone();
+    sorted.sort();
+    println!("{} asked, median {:?}, 95 % {:?}, max {:?}", sorted.len(), sorted[sorted.len() / 2], sorted[sorted.len() * 95 / 100], sorted.last());
 }

@@ -4,14 +4,19 @@ use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 use pathcast_base::{Fault, Nanos, Stream};
-use pathcast_measure::stamp::{Mode, SenderOptions, StampKey, StampReport};
-use pathcast_net::udp::{ReflectOptions, StampReflector, stamp_measure};
+use pathcast_measure::stamp::{
+    ErrorEstimate, Format, Mode, ReflectorOptions, SenderOptions, StampKey, StampReport, TestPacket,
+};
+use pathcast_net::udp::{StampReflector, stamp_measure};
 
 use super::{at, host, plain};
 
+fn start(listen: &str, options: ReflectorOptions) -> StampReflector {
+    StampReflector::start(&*host(), &[listen.parse().unwrap()], options).unwrap()
+}
+
 fn reflect(listen: &str, mode: Mode) -> StampReflector {
-    let options = ReflectOptions { listen: vec![listen.parse().unwrap()], mode, ..ReflectOptions::default() };
-    StampReflector::start(&*host(), options).unwrap()
+    start(listen, ReflectorOptions { modes: vec![mode], ..ReflectorOptions::default() })
 }
 
 fn measure(address: &str, reflector: &StampReflector, sender: SenderOptions) -> StampReport {
@@ -94,9 +99,8 @@ fn an_answer_is_never_larger_than_what_it_answers() {
 
 #[test]
 fn more_than_the_limit_has_no_answer_and_wrong_arguments_are_errors() {
-    let listen = vec!["127.0.0.1:0".parse().unwrap()];
-    let options = ReflectOptions { listen, most_per_second: 1, ..ReflectOptions::default() };
-    let reflector = StampReflector::start(&*host(), options).unwrap();
+    let options = ReflectorOptions { modes: vec![Mode::Open], per_source: 1, ..ReflectorOptions::default() };
+    let reflector = start("127.0.0.1:0", options);
     let quick = SenderOptions { wait: Nanos::millis(50), interval: Nanos::micros(100), ..sender(Mode::Open) };
     let began = Instant::now();
     let report = measure("127.0.0.1", &reflector, quick);
@@ -111,6 +115,37 @@ fn more_than_the_limit_has_no_answer_and_wrong_arguments_are_errors() {
     let wrong = SenderOptions { dscp: 64, ..sender(Mode::Open) };
     let error = stamp_measure(&*host(), None, reflector.local_addrs()[0], wrong, plain()).unwrap_err();
     assert_eq!(error.code(), "bad-argument");
-    let taken = ReflectOptions { listen: reflector.local_addrs().to_vec(), ..ReflectOptions::default() };
-    assert_eq!(StampReflector::start(&*host(), taken).map(drop).unwrap_err().code(), "cannot-listen");
+    let taken = StampReflector::start(&*host(), reflector.local_addrs(), ReflectorOptions::default());
+    assert_eq!(taken.map(drop).unwrap_err().code(), "cannot-listen");
+}
+
+#[test]
+fn a_reflection_is_not_reflected_and_no_packet_goes_round() {
+    let key = Mode::Authenticated(StampKey::new(b"shared"));
+    for mode in [Mode::Open, key] {
+        let (here, there) = (reflect("127.0.0.1:0", mode.clone()), reflect("127.0.0.2:0", mode.clone()));
+        let forger = UdpSocket::bind("127.0.0.1:0").unwrap();
+        forger.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+        let error = ErrorEstimate::new(false, Format::Ntp, Nanos(1));
+        let test = TestPacket { sequence: 1, timestamp: 2, error, ssid: 3 }.write(&mode);
+        forger.send_to(&test, here.local_addrs()[0]).unwrap();
+        let mut answer = [0; 2000];
+        let length = forger.recv(&mut answer).unwrap();
+        for reflector in [&here, &there] {
+            forger.send_to(&answer[..length], reflector.local_addrs()[0]).unwrap();
+            assert!(forger.recv(&mut [0; 2000]).is_err(), "{mode:?}: reflected again");
+        }
+        count(&here, 1, 1);
+        count(&there, 0, 1);
+    }
+}
+
+#[test]
+fn a_packet_from_a_reflectors_own_port_has_no_answer() {
+    let reflector = reflect("127.0.0.1:0", Mode::Open);
+    let forger = UdpSocket::bind(("127.0.0.2", reflector.local_addrs()[0].port())).unwrap();
+    forger.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    forger.send_to(&[0; 44], reflector.local_addrs()[0]).unwrap();
+    assert!(forger.recv(&mut [0; 2000]).is_err());
+    count(&reflector, 0, 1);
 }

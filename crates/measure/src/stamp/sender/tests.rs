@@ -1,8 +1,10 @@
 //! The sender against the reflector, over a way that delays, loses and doubles packets.
 
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+
 use super::*;
 use crate::machine::Batch;
-use crate::stamp::{Reflector, ReflectorClock, Request, StampKey};
+use crate::stamp::{Reflector, ReflectorClock, ReflectorOptions, Request, StampKey};
 
 /// What the way does to a packet: lost before or after the reflector, or answered twice.
 #[derive(Clone, Copy, PartialEq)]
@@ -21,13 +23,15 @@ struct Way {
     clock: ReflectorClock,
 }
 
+const FROM: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 4000));
 const OUT: Nanos = Nanos::millis(3);
 const BACK: Nanos = Nanos::millis(8);
 const THERE: Nanos = Nanos::micros(500);
 
 impl Way {
     fn new(fates: &[Fate], stateful: bool, mode: Mode) -> Way {
-        let reflector = Reflector::new(mode, Format::Ntp, stateful);
+        let options = ReflectorOptions { modes: vec![mode], stateful, ..ReflectorOptions::default() };
+        let reflector = Reflector::new(options);
         let clock = ReflectorClock { synchronised: true, error: Nanos::millis(2) };
         Way { fates: fates.to_vec(), offset: 0, reflector, clock }
     }
@@ -69,7 +73,7 @@ impl Way {
             return;
         }
         let at = Nanos((now + Nanos(700) + OUT).0.saturating_add_signed(self.offset));
-        let request = Request { from: b"s", packet: &reply.payload, ttl: 60, at };
+        let request = Request { from: FROM, packet: &reply.payload, ttl: 60, at };
         let answer = self.reflector.reflect(&request, at + THERE, self.clock).unwrap();
         let copies = match fate {
             Fate::Fine => 1,
@@ -141,7 +145,8 @@ fn answers_to_others_are_not_taken() {
         _ => None,
     });
     let good = [payload.clone().unwrap(), vec![0; 16]].concat();
-    let mut reflector = Reflector::new(Mode::Open, Format::Ntp, false);
+    let options = ReflectorOptions { modes: vec![Mode::Open], ..ReflectorOptions::default() };
+    let mut reflector = Reflector::new(options);
     let clock = ReflectorClock { synchronised: true, error: Nanos(1) };
     let mut tell = |packet: &[u8]| {
         sender.receive(packet, 0, now);
@@ -151,10 +156,10 @@ fn answers_to_others_are_not_taken() {
     for (at, value) in [(3, 5), (11, 1), (15, 9)] {
         let mut other = good.clone();
         other[at] ^= value; // number, time, session
-        let request = Request { from: b"s", packet: &other, ttl: 1, at: now };
+        let request = Request { from: FROM, packet: &other, ttl: 1, at: now };
         assert_eq!(tell(&reflector.reflect(&request, now, clock).unwrap()), 0, "byte {at}");
     }
-    let request = Request { from: b"s", packet: &good, ttl: 1, at: now };
+    let request = Request { from: FROM, packet: &good, ttl: 1, at: now };
     assert_eq!(tell(&reflector.reflect(&request, now, clock).unwrap()), 1);
 }
 
