@@ -207,7 +207,7 @@ def test_limits_of_the_far_end(pathcast, serve, key):
     about, _ = serve("--limit", "sessions=0")
     done = pathcast("measure", about["listening"][0], "--key-file", key, "--json")
     assert done.returncode == 4, done.stderr
-    assert done.error["code"] == "sessions"
+    assert "sessions" in done.error["message"]
 
 
 def test_stamp(pathcast, serve, key):

@@ -9,6 +9,7 @@ import resource
 import signal
 import socket
 import stat
+import threading
 
 import pytest
 from conftest import COMMAND, NOBODY, ROOT
@@ -230,8 +231,34 @@ def test_it_says_what_it_warns_of_while_it_runs(far_end, port):
     with contextlib.ExitStack() as connections:
         for _ in range(10):
             connections.enter_context(socket.create_connection(("127.0.0.1", port)))
+        silent = threading.Timer(60, process.kill)
+        connections.callback(silent.cancel)
+        silent.start()
         while not process.stderr.readline().startswith("note: a connection could not be accepted"):
-            assert process.poll() is None
+            assert process.poll() is None, "it ended, or said nothing for a minute"
+
+
+def test_it_can_be_asked_while_it_stops():
+    from pathcast import _native
+
+    server = _native.Server(
+        None, json.dumps({"bind": ["127.0.0.1"], "port": 0, "keys": [], "addresses": [], "limits": {}})
+    )
+    failures, over = [], threading.Event()
+
+    def ask() -> None:
+        while not over.is_set():
+            try:
+                server.warnings()
+            except Exception as failure:
+                failures.append(failure)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    server.stop()
+    over.set()
+    thread.join()
+    assert failures == []
 
 
 @pytest.mark.privileged

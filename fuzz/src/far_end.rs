@@ -119,7 +119,7 @@ impl World {
                 FarAction::WakeAt(at) => self.wake = at,
             }
         }
-        assert!(self.far.sessions() <= LIMITS.sessions);
+        assert!(self.far.sessions() <= LIMITS.sessions.in_all);
     }
 
     fn receive(&mut self, from: At, packet: Vec<u8>) {

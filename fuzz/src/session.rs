@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use pathcast_base::Nanos;
-use pathcast_session::{
+use pathcast_session::{Quota, 
     Announcement, ClientControl, ClientTransfer, Connection, Entropy, FrameReader, Key, KeyRing, Limits, Service,
     SessionKeys, forge,
 };

@@ -227,7 +227,7 @@ impl Client {
                 true => channel.clone(),
                 false => Channel::new(keys.session, path, keys.client.clone(), keys.far_end.clone()),
             };
-            self.tracks.push(Track::new(&self.request, opened, channel, self.waits.clone()));
+            self.tracks.push(Track::new(&self.request, opened, channel, self.waits.clone(), &self.entropy));
         }
         self.phase = Phase::Measuring;
         // the handshake counts too, but not the time in the queue

@@ -37,14 +37,25 @@ pub(super) struct Times {
     open: BTreeMap<u32, Asked>,
     next: u32,
     group: usize,
+    proven: bool,
     /// Group, size and stamps, in the order of the answers.
     done: Vec<(usize, u16, Exchange)>,
 }
 
 impl Times {
+    /// Numbers its questions from one after `id` on. Who has not read a question cannot answer it, unless it guesses `id`.
+    pub fn after(id: u32) -> Times {
+        Times { next: id, ..Times::default() }
+    }
+
+    /// Has any question been answered: is there somebody at the other address?
+    pub fn is_proven(&self) -> bool {
+        self.proven
+    }
+
     /// A question of `size` IP bytes: its number.
     pub fn ask(&mut self, size: u16) -> u32 {
-        self.next += 1;
+        self.next = self.next.wrapping_add(1);
         self.open.insert(self.next, Asked { group: self.group, size, left: None, answer: None });
         self.next
     }
@@ -59,6 +70,7 @@ impl Times {
     pub fn answered(&mut self, stamp: Stamp, at: Nanos, waits: &mut Waits) {
         if let Some(asked) = self.open.get_mut(&stamp.id) {
             asked.answer.get_or_insert((stamp, at));
+            self.proven = true;
             self.join(stamp.id, waits);
         }
     }

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use pathcast_base::{Bytes, Nanos, Stream};
 use pathcast_estimate::delay::Waits;
 use pathcast_estimate::{Budget, LARGE};
+use pathcast_session::{Entropy, sign};
 
 use super::bucket::Bucket;
 use super::far_end::CONTROL;
@@ -87,10 +88,24 @@ impl Mouth {
 
 enum Stage {
     Waiting,
-    Joining { cookie: Option<Cookie>, retry: Retry },
-    Clocks { questions: VecDeque<(Nanos, u16)>, until: Nanos },
+    Joining {
+        cookie: Option<Cookie>,
+        retry: Retry,
+    },
+    /// The answers are waited for until `until`; the first answer of all, without which nothing more is sent, until `gone`.
+    Clocks {
+        questions: VecDeque<(Nanos, u16)>,
+        until: Nanos,
+        gone: Nanos,
+    },
     Out(Box<Source>),
-    In { sink: Box<Sink>, begin: Begin, retry: Retry, begun: bool, ends: Nanos },
+    In {
+        sink: Box<Sink>,
+        begin: Begin,
+        retry: Retry,
+        begun: bool,
+        ends: Nanos,
+    },
     Finished,
 }
 
@@ -115,7 +130,9 @@ pub(super) struct Track {
 }
 
 impl Track {
-    pub fn new(request: &Request, granted: &Opened, channel: Channel, waits: Waits) -> Track {
+    /// `entropy`: the client's, of which the far end knows the nonce only.
+    pub fn new(request: &Request, granted: &Opened, channel: Channel, waits: Waits, entropy: &Entropy) -> Track {
+        let number = sign(&entropy.nonce, &[b"first question", &entropy.session, &[channel.path]]);
         // the far end's grants are for all parts
         let parts = (request.paths * request.directions.len()).max(1) as u64;
         let budget = Budget {
@@ -125,7 +142,7 @@ impl Track {
         Track {
             stage: Stage::Waiting,
             waits,
-            times: Times::default(),
+            times: Times::after(u32::from_be_bytes(number[..4].try_into().expect("four bytes"))),
             stream: Stream::new(request.seed, &format!("measure/path{}", channel.path)),
             left: request.directions.iter().copied().collect(),
             part: 0,
@@ -190,7 +207,7 @@ impl Track {
             at += Nanos::from_secs_f64(apart * stream.between(0.5, 1.5));
             (due, size)
         });
-        self.stage = Stage::Clocks { questions: questions.collect(), until: Nanos::MAX };
+        self.stage = Stage::Clocks { questions: questions.collect(), until: Nanos::MAX, gone: Nanos::MAX };
     }
 
     /// Goes on to the next direction, or is finished.
@@ -364,7 +381,7 @@ impl Track {
                 mouth.say(now, &mut self.channel, kind, 0, &body);
                 true
             }
-            Stage::Clocks { questions, until } => {
+            Stage::Clocks { questions, until, gone } => {
                 if let Some(&(due, size)) = questions.front() {
                     if due > now {
                         return false;
@@ -377,7 +394,15 @@ impl Track {
                     if questions.is_empty() {
                         let most = Nanos(self.granted.time.0 / WAITED);
                         *until = now + self.waits.wait(size).max(self.waits.wait(LARGE)).min(most);
+                        *gone = now + SILENCE;
                     }
+                    return true;
+                }
+                if !self.times.is_proven() {
+                    if now < *gone {
+                        return false;
+                    }
+                    self.give_up(Why::NoAnswer);
                     return true;
                 }
                 if self.times.is_pending() && now < *until {
@@ -427,7 +452,10 @@ impl Track {
         match &self.stage {
             Stage::Waiting | Stage::Finished => Nanos::MAX,
             Stage::Joining { retry, .. } => retry.due,
-            Stage::Clocks { questions, until, .. } => questions.front().map_or(*until, |question| question.0),
+            Stage::Clocks { questions, until, gone } => {
+                let end = if self.times.is_proven() { *until } else { *gone };
+                questions.front().map_or(end, |question| question.0)
+            }
             Stage::Out(source) => source.wake(),
             Stage::In { sink, retry, begun, ends, .. } => {
                 let begin = if *begun { Nanos::MAX } else { retry.due };

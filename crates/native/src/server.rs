@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pathcast_measure::stamp::{Mode, ReflectorOptions, StampKey};
 use pathcast_measure::{FarEnd, MeasureLimits};
@@ -60,7 +60,8 @@ impl KeyText {
 /// A running far end: transfers over TCP, measurements over UDP at the same port, and STAMP where asked for.
 #[pyclass]
 pub struct Server {
-    running: Option<Running>,
+    /// None: it has stopped. Behind a lock, since one thread may ask while another one stops it.
+    running: Mutex<Option<Running>>,
     warnings: Arc<Warnings>,
     stamp_open: bool,
 }
@@ -79,7 +80,8 @@ impl Server {
     }
 
     fn describe(&self, py: Python<'_>) -> PyResult<String> {
-        let Some(Running { transfers, measurements, stamp }) = &self.running else {
+        let running = self.running();
+        let Some(Running { transfers, measurements, stamp }) = &*running else {
             return Err(Failed::runtime("closed", "the far end has stopped".into()).into_py(py));
         };
         let (measuring, measured) = measurements.with(|far| (far.sessions(), far.counters()));
@@ -104,15 +106,21 @@ impl Server {
 
     /// What is to be said to whoever runs it, since the last call.
     fn warnings(&self) -> Vec<String> {
-        if self.running.as_ref().is_some_and(|running| running.measurements.is_stale()) {
+        if self.running().as_ref().is_some_and(|running| running.measurements.is_stale()) {
             self.warnings.add_once("the system's clock was set: start again, or one-way delays are off by as much");
         }
         self.warnings.due()
     }
 
-    fn stop(&mut self, py: Python<'_>) {
-        let running = self.running.take();
+    fn stop(&self, py: Python<'_>) {
+        let running = self.running().take();
         py.detach(|| drop(running));
+    }
+}
+
+impl Server {
+    fn running(&self) -> MutexGuard<'_, Option<Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -162,7 +170,7 @@ fn start(py: Python<'_>, namespace: Option<String>, config: &str) -> Result<Serv
         let measurements = FarServer::start(&*maker, options, far_end).map_err(Failed::new)?;
         Ok(Running { transfers, measurements, stamp })
     })?;
-    Ok(Server { running: Some(running), warnings, stamp_open: config.stamp_open })
+    Ok(Server { running: Mutex::new(Some(running)), warnings, stamp_open: config.stamp_open })
 }
 
 /// The defaults with what was written over them.

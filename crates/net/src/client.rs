@@ -1,10 +1,11 @@
 //! A session with a far end, kept open between transfers and opened again where it was lost.
 
+use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use pathcast_base::{PathAddr, Protocol, TransferReport};
@@ -28,6 +29,8 @@ pub struct Client {
     server: SocketAddr,
     key: Key,
     control: Mutex<Control>,
+    /// Far addresses at which somebody has proved that he holds the key.
+    proven: Mutex<BTreeSet<IpAddr>>,
     next_transfer: AtomicU64,
 }
 
@@ -44,7 +47,8 @@ impl Client {
     /// Runtime when it cannot be reached, Refused when it does not accept the key or a limit is reached.
     pub fn connect(maker: Arc<dyn SocketMaker>, server: SocketAddr, key: Key) -> Result<Client, NetError> {
         let control = Mutex::new(open(&*maker, server, &key)?);
-        Ok(Client { maker, server, key, control, next_transfer: AtomicU64::new(1) })
+        let proven = Mutex::new(BTreeSet::from([server.ip()]));
+        Ok(Client { maker, server, key, control, proven, next_transfer: AtomicU64::new(1) })
     }
 
     /// The address that was connected to.
@@ -54,7 +58,7 @@ impl Client {
 
     /// What the far end told when the session was opened: its addresses and limits, and the keys of the session.
     pub fn session(&self) -> (Welcome, SessionKeys) {
-        let control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
+        let control = locked(&self.control);
         let (welcome, keys) = control.machine.session().expect("a session is opened before a client exists");
         (welcome.clone(), keys.clone())
     }
@@ -71,7 +75,7 @@ impl Client {
     /// # Errors
     /// The system's.
     pub fn survey(&self) -> Result<PathSurvey, NetError> {
-        let local = self.control.lock().unwrap_or_else(PoisonError::into_inner).local;
+        let local = locked(&self.control).local;
         paths::survey(&*self.maker, (local, self.server), &self.server_addresses())
     }
 
@@ -115,13 +119,26 @@ impl Client {
         &*self.maker
     }
 
+    /// Makes sure that somebody at the far address of `path` holds the key. A far end can name any address, and payload for it
+    /// would go to a host that has not asked for it.
+    pub(crate) fn prove(&self, path: &PathAddr, cancel: Option<&AtomicBool>) -> Result<(), NetError> {
+        if locked(&self.proven).contains(&path.remote) {
+            return Ok(());
+        }
+        let to = SocketAddr::new(path.remote, self.server.port());
+        // it is told no more than Hello: no session is opened
+        greet(&*self.maker, Some(path.local), to, &self.key, cancel)?;
+        locked(&self.proven).insert(path.remote);
+        Ok(())
+    }
+
     /// Makes sure that the session is open, and gives the next transfer in it.
     pub(crate) fn next_transfer(
         &self,
         bytes: u64,
         options: &TransferOptions<'_>,
     ) -> Result<(ClientTransfer, bool), NetError> {
-        let mut control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut control = locked(&self.control);
         if control.ping(self.server).is_err() {
             check(options.cancel)?;
             *control = open(&*self.maker, self.server, &self.key)?;
@@ -146,15 +163,32 @@ impl Drop for Client {
     }
 }
 
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn open(maker: &dyn SocketMaker, server: SocketAddr, key: &Key) -> Result<Control, NetError> {
-    let failed = |source| NetError::Connect { from: None, to: server, source };
-    let socket = maker.tcp(Family::of(server.ip()), Protocol::Tcp).map_err(failed)?;
-    connect(&socket, None, server, None, None)?;
+    let mut control = greet(maker, None, server, key, None)?;
+    control.exchange(server, |status| matches!(status, ControlStatus::Open { .. }))?;
+    Ok(control)
+}
+
+/// A connection whose other end has proved that it holds the key.
+fn greet(
+    maker: &dyn SocketMaker,
+    from: Option<IpAddr>,
+    to: SocketAddr,
+    key: &Key,
+    cancel: Option<&AtomicBool>,
+) -> Result<Control, NetError> {
+    let failed = |source| NetError::Connect { from, to, source };
+    let socket = maker.tcp(Family::of(to.ip()), Protocol::Tcp).map_err(failed)?;
+    connect(&socket, from, to, cancel, None)?;
     let local = socket.local_addr().map_err(failed)?.as_socket().map(|a| a.ip());
     let local = local.ok_or_else(|| failed(io::ErrorKind::AddrNotAvailable.into()))?;
     let nonce = payload::random().map_err(NetError::system("drawing a nonce"))?;
     let mut control = Control { socket, machine: ClientControl::new(key, nonce), local };
-    control.exchange(server, |status| matches!(status, ControlStatus::Open { .. }))?;
+    control.exchange(to, |status| status != ControlStatus::Greeting)?;
     Ok(control)
 }
 
@@ -171,10 +205,10 @@ impl Control {
         let mut unsent = Vec::new();
         let mut buffer = [0; 4096];
         loop {
-            unsent.append(&mut self.machine.output());
             if unsent.is_empty() && done(self.machine.status()) {
                 return Ok(());
             }
+            unsent.append(&mut self.machine.output());
             if Instant::now() >= deadline {
                 return Err(lost(io::Error::new(io::ErrorKind::TimedOut, "no answer within 10 s")));
             }

@@ -120,7 +120,7 @@ fn say(rejection: &Rejection) -> String {
         Rejection::Version { theirs } => format!("it speaks version {theirs} of the protocol"),
         Rejection::Denied(denial) => match denial {
             Denial::Sessions => "too many sessions there",
-            Denial::Transfers => "too many transfers at once in this session",
+            Denial::Transfers => "too many transfers at once",
             Denial::Size => "the transfer is larger than is allowed there",
             Denial::Replay => "the transfer's number was used before",
             Denial::Unsupported => "it does not know this kind of transfer",

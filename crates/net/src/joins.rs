@@ -7,6 +7,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use pathcast_base::PathAddr;
+use pathcast_session::address::is_one_host;
 
 use crate::error::NetError;
 use crate::events::{Event, EventKind, reset_reason};
@@ -171,6 +172,9 @@ pub(crate) fn check_paths(paths: &[PathAddr]) -> Result<(), NetError> {
         }
         if path.local.is_ipv4() != first.local.is_ipv4() {
             return wrong(format!("paths `{}` and `{}` are of different IP versions", first.name, path.name));
+        }
+        if !is_one_host(path.remote) {
+            return wrong(format!("path `{}` goes to {}, which no single host has", path.name, path.remote));
         }
         if let Some(twin) = paths[..i].iter().find(|p| (p.local, p.remote) == (path.local, path.remote)) {
             return wrong(format!(

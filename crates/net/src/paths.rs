@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use pathcast_base::PathAddr;
+use pathcast_session::address::is_one_host;
 use serde::Serialize;
 
 use crate::client::Client;
@@ -77,6 +78,9 @@ fn check(
     remote: SocketAddr,
     own: &[InterfaceAddress],
 ) -> Result<(), String> {
+    if !is_one_host(remote.ip()) {
+        return Err("no single host has this address".into());
+    }
     let local = interface.address;
     maker
         .udp(Family::of(local))

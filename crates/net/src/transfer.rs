@@ -58,6 +58,8 @@ pub(crate) fn run(
         return Err(NetError::Argument("a transfer of 0 bytes measures nothing".into()));
     }
     let called = Instant::now();
+    // of further paths the kernel makes sure: who joins a connection must know its keys (RFC 8684 section 3.2)
+    client.prove(&paths[0], options.cancel)?;
     let (session, far_end_mptcp) = client.next_transfer(bytes, options)?;
     let port = client.server().port();
     let mut flow = Flow::open(client.maker(), paths, port, protocol, options)?;

@@ -35,7 +35,7 @@ pub enum Refusal {
 pub enum Denial {
     /// Too many sessions.
     Sessions = 1,
-    /// Too many transfers at once in this session.
+    /// Too many transfers at once.
     Transfers = 2,
     /// A transfer larger than is allowed.
     Size = 3,

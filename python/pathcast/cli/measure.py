@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -206,7 +206,7 @@ def _table(name: str, found: Any) -> None:
 def _stamp(url: str, request: Any, key_file: Path | None, json: bool) -> None:
     from rich.table import Table
 
-    from pathcast.keys import read_key
+    from pathcast.runtime.keys import read_key
     from pathcast.worlds.stamp import measure
 
     key = None if key_file is None else read_key(key_file)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json as json_module
+import os
 import signal
 import sys
 import threading
@@ -121,7 +122,7 @@ def serve(
     finally:
         over.set()
         if warner.is_alive():
-            warner.join()
+            warner.join(1)  # longer where nobody reads what is said
         server.stop()
 
 
@@ -129,7 +130,8 @@ def _warn(server: _native.Server, over: threading.Event) -> None:
     """Says what the far end warns of, until it is over."""
     while True:
         for warning in server.warnings():
-            print(f"note: {warning}", file=sys.stderr, flush=True)
+            # not through Python's own buffer, whose lock would hold up the end where nobody reads
+            os.write(2, f"note: {warning}\n".encode())
         if over.wait(1):
             return
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pathcast.errors import Exit, PathcastError, usage
 from pathcast.interruptible import interruptible
-from pathcast.keys import Key
+from pathcast.runtime.keys import Key
 from pathcast.worlds.host import address
 
 PORT = 862

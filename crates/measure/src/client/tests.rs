@@ -193,3 +193,34 @@ fn a_far_end_that_has_always_another_cookie_for_a_path() {
     assert_eq!(result["paths"][1]["directions"]["in"]["available_bps"]["why"], "no-answer");
     assert!(held < Nanos::secs(120), "{held:?}");
 }
+
+/// A far end that forges the words of another address hears nothing of what is said there.
+#[test]
+fn nothing_is_sent_to_an_address_that_reads_no_questions() {
+    for (reads, proven) in [(false, false), (true, true)] {
+        let mut probes = 0;
+        let answer = |said: &Datagram| {
+            let guesses = |ids: &mut dyn Iterator<Item = u32>| {
+                ids.map(|id| (Kind::Stamp, forge::stamp(id, Nanos(100), Nanos(200)))).collect::<Vec<_>>()
+            };
+            match said.kind {
+                Kind::Open => vec![(Kind::Opened, opened())],
+                Kind::PathHello => vec![(Kind::PathCookie, Cookie { epoch: 1, digest: [7; 32] }.encode())],
+                Kind::PathJoin => vec![(Kind::PathJoined, vec![])],
+                Kind::Time if said.path == 0 || reads => {
+                    guesses(&mut std::iter::once(u32::from_be_bytes(said.body.try_into().unwrap())))
+                }
+                Kind::Time => guesses(&mut (1..=12)),
+                Kind::Begin => {
+                    probes += u32::from(said.path == 1);
+                    vec![(Kind::Outcome, forge::outcome([5e6, 4e6, 6e6], 1, &[]))]
+                }
+                _ => vec![],
+            }
+        };
+        let (_, result) = kept(2, answer).expect("it waits for ever");
+        let [near, far] = [0, 1].map(|path| &result["paths"][path]["directions"]["in"]["available_bps"]);
+        assert_eq!(near["value"], 5e6, "{result:#}");
+        assert_eq!((probes > 0, far["value"] == 5e6), (proven, proven), "{result:#}");
+    }
+}

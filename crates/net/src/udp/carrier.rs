@@ -24,6 +24,8 @@ const SPIN: Nanos = Nanos::micros(100);
 const READING: Nanos = Nanos::micros(30);
 /// But not for longer than this.
 const PUT_OFF: Nanos = Nanos::millis(2);
+/// How long packets that follow each other closely keep what has happened from being told.
+const UNTOLD: Nanos = Nanos::millis(10);
 /// How often and how long at most a timer is put off until all that came before it has been told.
 const CATCH_UP: (u32, Nanos) = (20, Nanos::millis(5));
 /// Reads of one socket before anything else gets its turn.
@@ -104,6 +106,8 @@ pub(crate) struct Carrier<K> {
     /// When sockets were last read, and when last until nothing was left.
     read: Nanos,
     drained: Nanos,
+    /// When last all had been heard.
+    heard_all: Nanos,
     /// How often a timer was put off, and since when.
     put_off: (u32, Nanos),
 }
@@ -123,6 +127,7 @@ impl<K: Clone> Carrier<K> {
             polled,
             read: Nanos::ZERO,
             drained: Nanos::ZERO,
+            heard_all: Nanos::ZERO,
             put_off: (0, Nanos::ZERO),
         }
     }
@@ -148,7 +153,10 @@ impl<K: Clone> Carrier<K> {
             return Some(heard);
         }
         let ready = |port: &Port<K>| port.inbox.ready();
-        let socket = self.ports.iter().position(ready)?;
+        let Some(socket) = self.ports.iter().position(ready) else {
+            self.heard_all = self.clock.now();
+            return None;
+        };
         let (datagram, batch) = self.ports[socket].inbox.take()?;
         Some(Heard::Received { socket, datagram, batch })
     }
@@ -174,9 +182,15 @@ impl<K: Clone> Carrier<K> {
         done
     }
 
-    /// Must something leave before anything else is done?
+    /// Must something leave at once?
     pub fn pressed(&self) -> bool {
         self.flights.due().is_some_and(|due| due <= self.clock.now() + READING)
+    }
+
+    /// Must something leave before more is heard? Not when too much has waited for too long: whoever is sent to without a pause
+    /// would keep all others waiting.
+    pub fn interrupts(&self) -> bool {
+        self.pressed() && self.clock.now() <= self.heard_all + UNTOLD
     }
 
     /// Sends what is due and reads what has come; sleeps if there is nothing, until `wake` at the latest.

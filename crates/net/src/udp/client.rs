@@ -7,6 +7,7 @@ use std::thread;
 
 use pathcast_base::{Nanos, PathAddr};
 use pathcast_measure::machine::{Action, Event, Machine, Progress, Reply, Train};
+use pathcast_session::address::is_one_host;
 
 use super::carrier::{Carrier, Heard, Tally};
 use super::clock::SessionClock;
@@ -67,6 +68,9 @@ pub fn drive(
     let mut sockets = Vec::new();
     let mut targets = Vec::new();
     for path in paths {
+        if !is_one_host(path.remote) {
+            return Err(NetError::Argument(format!("{} is an address that no single host has", path.remote)));
+        }
         let remote = SocketAddr::new(path.remote, port);
         let socket = UdpSocket::bind(maker, SocketAddr::new(path.local, 0)).map_err(|e| match e.raw_os_error() {
             Some(libc::EADDRNOTAVAIL) => NetError::LocalAddress(path.local),
@@ -148,7 +152,7 @@ impl Session<'_, '_> {
                     result
                 }
             };
-            if result.is_some() || self.carrier.pressed() {
+            if result.is_some() || self.carrier.interrupts() {
                 return Ok(result);
             }
         }

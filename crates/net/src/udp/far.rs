@@ -221,7 +221,7 @@ impl<F: Far> Loop<F> {
                     self.carrier.recycle(socket, datagram);
                 }
             }
-            if self.carrier.pressed() {
+            if self.carrier.interrupts() {
                 break;
             }
         }

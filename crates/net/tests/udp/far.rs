@@ -4,7 +4,9 @@ use std::net::UdpSocket;
 use std::time::Duration;
 
 use pathcast_base::{Fault, Nanos, Stream};
-use pathcast_net::udp::{FarOptions, FarServer, SessionClock, Tally};
+use pathcast_measure::machine::Train;
+use pathcast_measure::{FarAction, FarEvent};
+use pathcast_net::udp::{Far, FarAddress, FarOptions, FarServer, SessionClock, Tally};
 
 use super::machines::{Echo, SESSION, Script};
 use super::{at, echoes, host, path, port, run, serve};
@@ -132,4 +134,50 @@ fn the_port_is_one_for_all_and_free_after_it() {
     FarServer::start(&*host(), again, Echo::default()).unwrap().stop();
     let nowhere = FarOptions { listen: Vec::new(), clock: SessionClock::start(), urgent: false };
     assert_eq!(FarServer::start(&*host(), nowhere, Echo::default()).map(drop).unwrap_err().code(), "bad-argument");
+}
+
+/// More packets than leave in the time in which a few questions are answered.
+const MANY: usize = 400_000;
+
+/// Sends without a pause to whom it hears first, and answers the others.
+#[derive(Default)]
+struct Busy {
+    echo: Echo,
+    begun: Option<FarAction<FarAddress>>,
+    left: usize,
+}
+
+impl Far for Busy {
+    fn handle(&mut self, now: Nanos, event: FarEvent<'_, FarAddress>) {
+        match event {
+            FarEvent::Received { from, packet: b"busy", .. } => {
+                let train = Train::even(1, 0, now, MANY, Nanos::micros(1), 60);
+                self.begun = Some(FarAction::SendTrain { session: SESSION, to: from, train });
+            }
+            FarEvent::Sent { session: SESSION, path: 1, .. } => self.left += 1,
+            event => self.echo.handle(now, event),
+        }
+    }
+    fn next(&mut self, now: Nanos) -> Option<FarAction<FarAddress>> {
+        self.begun.take().or_else(|| self.echo.next(now))
+    }
+    fn sessions(&self) -> usize {
+        0
+    }
+}
+
+#[test]
+fn who_is_sent_to_without_a_pause_does_not_keep_others_waiting() {
+    let server = super::serve(&*host(), &["127.0.0.1:0"], Busy::default());
+    let port = server.local_addrs()[0].port();
+    let greedy = client(port);
+    greedy.send(b"busy").unwrap();
+    greedy.recv(&mut [0; 100]).unwrap();
+    let asks = client(port);
+    for _ in 0..5 {
+        asks.send(b"echo........").unwrap();
+        asks.recv(&mut [0; 100]).expect("no answer");
+    }
+    let left = server.with(|busy| busy.left);
+    assert!(left < MANY, "nobody was answered before the last packet had left");
 }

@@ -278,39 +278,3 @@ fn who_has_had_enough_is_told_so() {
         }
     }
 }
-
-#[test]
-fn who_measures_inwards_does_not_keep_others_from_their_cookies() {
-    let server = serve(&*host(), "127.0.0.1:0");
-    let port = server.local_addrs()[0].port();
-    let over = AtomicBool::new(false);
-    let waits = thread::scope(|scope| {
-        let busy = scope.spawn(|| {
-            let clock = SessionClock::start();
-            let budget = Budget { bytes: Bytes(1_000_000_000), time: Nanos::secs(10) };
-            let request = Request { directions: vec![Direction::In], budget, method: std::env::var("M").unwrap_or("slops".into()).parse().unwrap(), ..Request::new(common::key()) };
-            let options = DriveOptions { clock, urgent: false, cancel: Some(&over), ..DriveOptions::default() };
-            drive(&*host(), &[path("127.0.0.1", "127.0.0.1")], port, &mut Client::new(request, entropy(3)), options)
-        });
-        wait(&server, |far| far.counters().probe_bytes > 0);
-        let asks = UdpSocket::bind("127.0.0.1:0").unwrap();
-        asks.connect(server.local_addrs()[0]).unwrap();
-        asks.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
-        let began = Instant::now();
-        let mut waits = Vec::new();
-        while began.elapsed() < Duration::from_secs(8) && !busy.is_finished() {
-            let asked = Instant::now();
-            asks.send(&Forge::hello(&common::key(), [waits.len() as u8; 32], 0)).unwrap();
-            let answered = asks.recv(&mut [0; 2000]).is_ok();
-            waits.push(if answered { asked.elapsed() } else { Duration::MAX });
-            thread::sleep(Duration::from_millis(5));
-        }
-        over.store(true, Ordering::Relaxed);
-        let driven = busy.join().unwrap().unwrap();
-        println!("{:?} {:?}", server.with(FarEnd::counters), String::from_utf8_lossy(&driven.result));
-        waits
-    });
-    let mut sorted = waits.clone();
-    sorted.sort();
-    println!("{} asked, median {:?}, 95 % {:?}, max {:?}", sorted.len(), sorted[sorted.len() / 2], sorted[sorted.len() * 95 / 100], sorted.last());
-}
