@@ -404,7 +404,7 @@ impl Method for Ride {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::Fluid;
+    use super::super::testing::{Fluid, train};
     use super::*;
 
     fn budget(kb: u64, time: Nanos) -> Budget {
@@ -435,6 +435,50 @@ mod tests {
             let value = estimate.value_bps.unwrap();
             assert!((value / capacity - 0.7).abs() < 0.02, "{capacity} {delay}: {estimate:?}");
         }
+    }
+
+    /// A ride that takes the capacity for `c` [bit/s] and learns from one train: 1400 bytes every `apart` [ns], which come a packet's
+    /// time at 4 Mbit/s apart; `room`: so many fit the queue.
+    fn learnt(c: f64, apart: u64, room: u64) -> Ride {
+        let service = 2_800_000;
+        let (mut sent, mut received, mut free) = (Vec::new(), Vec::new(), 0);
+        for k in 0..201 {
+            let at = k * apart;
+            let place = free <= at + room * service;
+            free = if place { free.max(at) + service } else { free };
+            sent.push(at);
+            received.push(place.then_some(free + 10_000_000));
+        }
+        let train = train(0, LARGE, &sent, &received);
+        let mut ride = Ride::new(budget(1000, Nanos::secs(3)), 1);
+        (ride.c, ride.target) = (c, 20.0 * PACKET);
+        ride.trains.insert(0, train.clone());
+        ride.learn(&train);
+        ride
+    }
+
+    #[test]
+    fn what_the_path_carries_proves_more_than_the_trains_showed_by_one_in_a_hundred() {
+        for (less, proven) in [(1.005, 0.0), (1.02, 4e6)] {
+            let ride = learnt(4e6 / less, 2_800_000, 50);
+            assert!((ride.proven - proven).abs() < 1.0, "{less}: {}", ride.proven);
+            // all of 0.56 s was the probes', before it half of C for eight packets' time
+            let (seen, known) = (200.0 * 2.8e-3, 8.0 * PACKET / ride.c);
+            let a = (4e6 * seen + 0.5 * ride.c * known) / (seen + known);
+            assert!((ride.a / a - 1.0).abs() < 1e-6, "{less}: {} {a}", ride.a);
+        }
+    }
+
+    #[test]
+    fn it_takes_half_of_the_room_that_it_has_seen() {
+        let ride = learnt(4e6, 2_000_000, 10);
+        let room = ride.limit / PACKET;
+        assert!((9.0..=11.0).contains(&room), "{room}");
+        assert!((ride.target / ride.limit - 0.5).abs() < 1e-9, "{} {}", ride.target, ride.limit);
+        // two packets at least
+        let ride = learnt(4e6, 2_000_000, 3);
+        assert!((ride.target / PACKET - 2.0).abs() < 1e-9, "{} {}", ride.target / PACKET, ride.limit / PACKET);
+        assert!(learnt(4e6, 2_800_000, 50).limit.is_infinite());
     }
 
     #[test]
