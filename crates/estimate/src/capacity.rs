@@ -176,7 +176,7 @@ impl Method for MiniTrains {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::Fluid;
+    use super::super::testing::{Fluid, train};
     use super::*;
     use pathcast_base::Bytes;
 
@@ -198,6 +198,24 @@ mod tests {
         let least = 1e-4 + 0.4 * 20e-6 / 2.24e-3;
         for (ours, exact) in [(estimate.low_bps, 5e6 * (1.0 - least)), (estimate.high_bps, 5e6 * (1.0 + least))] {
             assert!((ours / exact - 1.0).abs() < 1e-5, "{estimate:?} {exact}");
+        }
+    }
+
+    /// Where no pair has waited for nobody more trains are asked for once all are answered, or at once if an answer takes long.
+    #[test]
+    fn more_trains_are_asked_for_at_once_only_on_a_long_path() {
+        let gap = 2_240_000;
+        for (lag, seen, more) in [(201, 2, true), (200, 2, false), (200, 3, true)] {
+            let budget = Budget { bytes: Bytes(80_000), time: Nanos::secs(10) };
+            let mut method = MiniTrains::new(budget, 2, 1);
+            for odd in [0, 1] {
+                let at = (0..5).map(|k| Some(1_000_000 + k * gap + if k % 2 == odd { 0 } else { gap / 10 }));
+                method.filter.add(&train(0, 1400, &[0; 5], &at.collect::<Vec<_>>()));
+            }
+            assert!(!method.filter.settled());
+            (method.sent, method.seen, method.lag) = (3, seen, Nanos::millis(lag));
+            let step = method.next(Nanos::secs(1));
+            assert_eq!(matches!(step, Step::Send(_)), more, "{lag} ms, {seen} of 3: {step:?}");
         }
     }
 

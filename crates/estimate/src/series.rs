@@ -137,8 +137,6 @@ pub struct Losses {
     pub lost: u32,
     /// So many of them, as far as can be told, found the queue full and did not use the line; the others were lost on the wire.
     pub overflow: f64,
-    /// And so many more or less.
-    pub unsure: f64,
     /// How long the wait is that the queue has room for [s]; none: it did not overflow.
     pub room: Option<f64>,
 }
@@ -174,9 +172,7 @@ pub fn settle_losses(segments: &mut [Segment]) -> Losses {
     let all = lost[0] + lost[1];
     // a few more than expected are chance
     let full = overflow > 1.0 + all.sqrt();
-    let unsure =
-        if known { (lost[0].sqrt() / packets[0] * packets[1]).min(lost[1]) } else { lost[1].min(WIRE.0 * packets[1]) };
-    Losses { lost: all as u32, overflow, unsure, room: super::stat::median(&waits).filter(|_| full) }
+    Losses { lost: all as u32, overflow, room: super::stat::median(&waits).filter(|_| full) }
 }
 
 /// The segments of trains in the order of their numbers; none spans a train that was not reported. What lost probes used of
