@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import selectors
 import signal
 import subprocess
@@ -30,10 +31,17 @@ def unordered(
     as many as take about a second. backend: as joblib names it, None: local processes. Raises PathcastError (`worker`)
     when a process is ended from outside.
     """
-    from joblib import Parallel, delayed, parallel_config
-    from joblib.externals.loky.process_executor import TerminatedWorkerError
+    from joblib import delayed
 
     calls = (delayed(function)(*one) for one in arguments)
+    with _safe_path():
+        yield from _unordered(calls, jobs, batch, backend)
+
+
+def _unordered(calls: Iterable[Any], jobs: int, batch: int | str, backend: str | None) -> Iterator[Any]:
+    from joblib import Parallel, parallel_config
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
+
     with parallel_config(backend=backend) if backend else nullcontext(), _uninterrupted():
         # workers start here, and Ctrl-C is for this process
         found = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=batch)(calls)
@@ -47,6 +55,20 @@ def unordered(
         with warnings.catch_warnings():  # that tasks are lost is what an interrupt is for
             warnings.simplefilter("ignore")
             found.close()
+
+
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    """No process that is started in the meantime looks for modules in the current directory, which may be anybody's."""
+    old = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        yield
+    finally:
+        if old is None:
+            del os.environ["PYTHONSAFEPATH"]
+        else:
+            os.environ["PYTHONSAFEPATH"] = old
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import os
+import stat
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from pathcast.errors import PathcastError, usage
+from pathcast.errors import Exit, PathcastError, usage
 from pathcast.lab import version
 from pathcast.lab.plan import Claim, Plan
 
@@ -180,19 +181,34 @@ def _judged(
 def experiments(directory: Path | None = None) -> dict[str, Path]:
     """Folders of experiments by name: of `directory`, else of the checkout that this process runs in or comes from.
 
-    Raises PathcastError (exit 2) where there are none.
+    Raises PathcastError (exit 2) where there are none; (exit 4) where the current directory, or one above it, has some
+    that somebody else may have put there: an experiment is code, and is run.
     """
+    own = Path(__file__).resolve().parents[3] / "experiments"
     if directory is not None:
         places = [directory]
     else:
         here = Path.cwd()
-        places = [place / "experiments" for place in (here, *here.parents, Path(__file__).resolve().parents[3])]
+        places = [*(place / "experiments" for place in (here, *here.parents)), own]
     for place in places:
         found = {path.parent.name: path.parent for path in sorted(place.glob("*/plan.toml"))}
+        if found and place not in (directory, own) and not _ours(place, *found.values()):
+            told = f"the experiments in `{place}` may be another user's, and they are code"
+            raise PathcastError("experiments", told, f"if you trust them: --experiments {place}", Exit.REFUSED)
         if found:
             return found
     hint = "run it inside a checkout of pathcast, or give --experiments DIR"
     raise usage(f"no experiments in `{places[0]}`" + ("" if directory else " or above it"), hint)
+
+
+def _ours(*places: Path) -> bool:
+    """Whether nobody but us, root and who called sudo can have put something there."""
+    us = os.geteuid()
+    caller = os.environ.get("SUDO_UID", "") if us == 0 else ""
+    return all(
+        (about.st_uid in (us, 0) or str(about.st_uid) == caller) and not about.st_mode & stat.S_IWOTH
+        for about in (place.stat() for place in places)
+    )
 
 
 def find(name: str, directory: Path | None = None) -> Experiment:

@@ -466,6 +466,28 @@ def test_experiments_are_found_in_the_checkout_or_where_it_is_said(toy, tmp_path
     assert error.value.exit == 2
 
 
+@pytest.mark.parametrize("which", ["folder", "experiment"])
+def test_experiments_of_the_current_directory_that_anybody_may_have_put_there_are_refused(toy, monkeypatch, which):
+    """As root in /tmp, say: they are code."""
+    monkeypatch.chdir(toy)
+    assert find("toy-one").name == "toy-one"
+    (toy.parent if which == "folder" else toy).chmod(0o777)
+    with pytest.raises(PathcastError, match="may be another user's") as error:
+        find("toy-one")
+    assert (error.value.exit, error.value.hint) == (4, f"if you trust them: --experiments {toy.parent}")
+    assert find("toy-one", toy.parent).name == "toy-one"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="missing: privilege (root, to give files away)")
+def test_nor_those_of_another_user_but_of_who_called_sudo(toy, monkeypatch):
+    monkeypatch.chdir(toy)
+    os.chown(toy, 4711, 4711)
+    with pytest.raises(PathcastError, match="may be another user's"):
+        find("toy-one")
+    monkeypatch.setenv("SUDO_UID", "4711")
+    assert find("toy-one").name == "toy-one"
+
+
 def test_results_remember_what_was_asked_of_them_once():
     calls = []
     results = Results([], None, "sim", False)
