@@ -1,10 +1,13 @@
-"""`scripts/test` hides nothing: every step runs, failures stand at the end. `scripts/soak` forgets nothing."""
+"""`scripts/test` hides nothing: every step runs, failures stand at the end. `scripts/soak` forgets nothing.
+`scripts/audit` fails for findings only, and says what it could not look for."""
 
 from __future__ import annotations
 
 import csv
 import os
+import shutil
 import subprocess
+import sys
 
 import pytest
 from conftest import ROOT
@@ -103,3 +106,96 @@ def test_a_soak_continues_where_it_was_and_keeps_every_failure(run, tmp_path):
     status, out, _ = run("--runs", "1", *options, script="soak")
     assert status == 0
     assert lines() == [("1", "quiet", "python+privileged", "13", "")]
+
+
+DENY = """
+case "$*" in
+  *"fetch db"*) [ -z "$NO_DATABASE" ] || { echo 'no such host'; exit 1; } ;;
+  *advisories*) [ -z "$VULNERABLE" ] || { echo 'RUSTSEC-1'; exit 1; } ;;
+  *licenses*) [ -z "$ODD_LICENCE" ] || { echo 'GPL-3.0'; exit 1; } ;;
+  *) exit 2 ;;
+esac
+"""
+PIP_AUDIT = """
+[ -n "$REFUSES" ] && { echo 'no such option'; exit 2; }
+[ -n "$NO_SERVICE" ] && { echo 'no connection'; exit 1; }
+while [ "$1" != --output ]; do shift; done
+echo "$FOUND" >"$2"
+"""
+CLEAN = '{"dependencies": [{"name": "a", "version": "1", "vulns": []}]}'
+KNOWN = '{"dependencies": [{"name": "a", "version": "1", "vulns": [{"id": "PYSEC-1", "fix_versions": ["2"]}]}]}'
+UNKNOWN = '{"dependencies": [{"name": "a", "skip_reason": "not found"}]}'
+
+
+@pytest.fixture
+def audit(tmp_path):
+    """`scripts/audit` with the tools that are named, and nothing else of this machine's that is one."""
+    bin = tmp_path / "bin"
+    bin.mkdir()
+    for tool in ("bash", "sh", "cat", "dirname", "mktemp", "realpath", "rm", "tail"):
+        (bin / tool).symlink_to(shutil.which(tool))
+    (bin / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    (bin / "python").chmod(0o755)
+
+    def audit(*tools, **environment):
+        for name, text in (("cargo-deny", DENY), ("pip-audit", PIP_AUDIT)):
+            if name in tools:
+                (bin / name).write_text(f"#!/bin/sh\n{text}")
+                (bin / name).chmod(0o755)
+        env = {"PATH": str(bin), "FOUND": CLEAN, **environment}
+        done = subprocess.run([ROOT / "scripts" / "audit", bin], capture_output=True, text=True, env=env)
+        skipped = [line for line in done.stdout.splitlines() if line.startswith("SKIPPED")]
+        return done.returncode, skipped, done.stdout + done.stderr
+
+    return audit
+
+
+def test_an_audit_without_tools_says_so_and_does_not_fail(audit):
+    assert audit()[:2] == (
+        0,
+        [
+            "SKIPPED: Rust: licences, sources, bans, vulnerabilities: no cargo-deny; "
+            "`cargo install cargo-deny --locked`",
+            "SKIPPED: Python: vulnerabilities: no pip-audit; `pip install pip-audit`",
+        ],
+    )
+
+
+def test_an_audit_without_databases_says_so_and_does_not_fail(audit):
+    status, skipped, _ = audit("cargo-deny", "pip-audit", NO_DATABASE="1", NO_SERVICE="1")
+    assert (status, skipped) == (
+        0,
+        [
+            "SKIPPED: Rust: vulnerabilities: the database cannot be fetched: no such host",
+            "SKIPPED: Python: vulnerabilities: the service cannot be reached: no connection",
+        ],
+    )
+    # which pip-audit itself calls no known vulnerabilities
+    status, skipped, _ = audit("cargo-deny", "pip-audit", FOUND=UNKNOWN)
+    assert (status, skipped) == (
+        0,
+        ["SKIPPED: Python: vulnerabilities: 1 of 1 packages are unknown to its service, as a"],
+    )
+
+
+def test_an_audit_that_finds_nothing_skips_nothing(audit):
+    status, skipped, out = audit("cargo-deny", "pip-audit")
+    assert (status, skipped) == (0, [])
+    assert "1 packages were asked about" in out
+
+
+@pytest.mark.parametrize(
+    ("finding", "words"),
+    [
+        ({"ODD_LICENCE": "1"}, "failed: Rust: licences, sources, bans"),
+        ({"VULNERABLE": "1"}, "failed: Rust: vulnerabilities"),
+        ({"FOUND": KNOWN}, "a 1: PYSEC-1, mended in: 2"),
+        ({"FOUND": "cut off"}, "failed: Python: vulnerabilities"),
+        ({"FOUND": '{"dependencies": []}'}, "failed: Python: vulnerabilities"),
+        ({"REFUSES": "1"}, "no such option"),
+    ],
+)
+def test_a_finding_of_an_audit_fails(audit, finding, words):
+    status, _, out = audit("cargo-deny", "pip-audit", **finding)
+    assert status == 1
+    assert words in out
