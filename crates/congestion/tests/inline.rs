@@ -156,6 +156,19 @@ fn imtcp_bg_yields_to_a_queue_by_its_length() {
     }
 }
 
+/// Large enough for a thousandth of the queueing delay to show.
+#[test]
+fn imtcp_bg_reduces_a_wide_window_to_the_packet() {
+    let mut w = World::new("imtcp_bg", &[], &[(100_000, 40 * MS)]);
+    w.flow_mut(0).ssthresh = 100_000;
+    for rtt in [40, 40, 60, 60] {
+        w.ack_and_grow(0, Ack::new(100_100, rtt * MS));
+    }
+    let before = w.flow(0).cwnd;
+    w.ack_and_grow(0, Ack::new(100_100, 60 * MS));
+    assert_eq!(w.flow(0).cwnd, before * 2 / 3, "from {before}");
+}
+
 /// Two packets in a row are a queue of their own on a path of few: a window too small for a train leaves packet by packet.
 #[test]
 fn imtcp_bg_spaces_the_packets_of_a_small_window() {

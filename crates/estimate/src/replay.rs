@@ -183,6 +183,28 @@ mod tests {
     use super::super::testing::{Fluid, train};
     use super::*;
 
+    /// Trains leave between A and C, nearer to neither end than a seventh of what is between; where A is C about it.
+    #[test]
+    fn trains_leave_between_what_is_free_and_the_capacity() {
+        for (a, low, high) in [(3e6, 3.7e6, 4.7e6), (4.8e6, 4.75e6, 5.35e6)] {
+            let rates: Vec<f64> = (0..50)
+                .map(|seed| {
+                    let budget = Budget { bytes: Bytes(1_000_000), time: Nanos::secs(10) };
+                    let mut replay = Replay::new(budget, 20, 30, seed);
+                    (replay.c, replay.measured) = (Some(5e6), vec![a]);
+                    let Step::Send(plan) = replay.next(Nanos::secs(1)) else { panic!("no train") };
+                    assert_eq!(plan.gaps.len(), 29);
+                    f64::from(LARGE) * 8.0 / plan.gaps[0].as_secs_f64()
+                })
+                .collect();
+            let (least, most) =
+                (rates.iter().copied().fold(f64::MAX, f64::min), rates.iter().copied().fold(0.0, f64::max));
+            let wide = high - low;
+            assert!((low - 1e3..low + 0.2 * wide).contains(&least), "{a}: {least} to {most}");
+            assert!((high - 0.2 * wide..high + 1e3).contains(&most), "{a}: {least} to {most}");
+        }
+    }
+
     #[test]
     fn a_fluid_is_fitted_exactly_at_any_rate_above_it() {
         for (cross, rate) in [(0.0, 5.2e6), (1.5e6, 4e6), (3e6, 2.5e6), (3e6, 5e6)] {

@@ -241,6 +241,7 @@ impl InTurn for Slops {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Method;
     use super::super::testing::Fluid;
     use super::*;
     use pathcast_base::Bytes;
@@ -301,6 +302,21 @@ mod tests {
         slops.stream(Some(&cut(35)));
         slops.stream(Some(&cut(36)));
         assert_eq!(slops.trends, [Trend::Unclear, Trend::Unclear, Trend::Flat]);
+    }
+
+    #[test]
+    fn the_first_train_is_shorter_after_each_that_is_not_answered() {
+        let mut slops = Slops::new(Budget { bytes: Bytes(1_000_000), time: Nanos::secs(60) });
+        let (mut now, mut counts) = (Nanos(0), Vec::new());
+        loop {
+            match slops.next(now) {
+                Step::Send(plan) => counts.push(plan.gaps.len() + 1),
+                Step::Wait(until) => now = until,
+                Step::Done => break,
+            }
+        }
+        assert_eq!(counts, [50, 35, 20]);
+        assert_eq!(slops.estimate().why_not, Some(WhyNot::NoAnswer));
     }
 
     #[test]

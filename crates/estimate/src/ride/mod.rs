@@ -470,6 +470,15 @@ mod tests {
     }
 
     #[test]
+    fn the_queue_is_two_packets_or_what_a_host_gathers_at_least() {
+        let mut ride = Ride::new(budget(1000, Nanos::secs(3)), 1);
+        for (c, bits) in [(5e6, 2.0 * PACKET), (1e9, 300e3)] {
+            ride.c = c;
+            assert!((ride.floor() / bits - 1.0).abs() < 1e-9, "{c}");
+        }
+    }
+
+    #[test]
     fn it_takes_half_of_the_room_that_it_has_seen() {
         let ride = learnt(4e6, 2_000_000, 10);
         let room = ride.limit / PACKET;
