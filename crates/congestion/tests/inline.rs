@@ -233,6 +233,61 @@ fn a_bound_too_small_to_measure_with_is_lifted() {
     assert!(results(5) > results(3600), "{} {}", results(5), results(3600));
 }
 
+/// The paces of a flow's next transmit opportunities [byte/s] until it is not paced; nothing where no train begins.
+fn train(cwnd: u32, in_flight: u32, limited: bool, params: &[(&str, u64)]) -> Vec<u64> {
+    let mut values = Params::new(controller("imtcp").unwrap());
+    for &(name, value) in params {
+        values.set(name, value).unwrap();
+    }
+    let mut instance = Instance::new(&values);
+    let mut flow = Flow::new(MSS as u32, cwnd);
+    (flow.srtt_us, flow.now_us, flow.in_flight) = (RTT_US as u32, 1_000_000, in_flight);
+    flow.set_limited(limited);
+    instance.init(&mut flow);
+    let mut paces = Vec::new();
+    loop {
+        instance.send(&mut flow);
+        assert_eq!(flow.burst, u32::from(flow.pace_bytes_per_s > 0));
+        if flow.pace_bytes_per_s == 0 {
+            return paces;
+        }
+        paces.push(flow.pace_bytes_per_s);
+        flow.nxt += MSS;
+    }
+}
+
+/// A packet with a gap behind it, so long that the window opens for the train; then n packets, half at 1.1 times the own rate, half at
+/// half as much again.
+#[test]
+fn a_train_is_as_long_as_its_window_allows_and_its_gap_as_it_needs() {
+    // packets of the window, in flight, and those that count; of the train
+    for (cwnd, in_flight, limited, w, n) in [
+        (12, 12, true, 12, 8),
+        (40, 40, true, 40, 24),
+        (100, 40, false, 41, 24),
+        (232, 232, true, 232, 28),
+        (600, 600, true, 600, 64),
+    ] {
+        let own = f64::from(w) * MSS as f64 / RTT_US * 1e6;
+        let (slow, fast) = (1.1 * own, 1.65 * own);
+        let needs = f64::from(n) * (1.0 - 0.5 * (own / slow + own / fast));
+        let hold = ((needs + 2.0) * MSS as f64 / own * 1e6).min(100_000.0).floor();
+        let paces = train(cwnd, in_flight, limited, &[]);
+        assert_eq!(paces.len(), 1 + n as usize, "{cwnd} {in_flight}");
+        let exact = [MSS as f64 / hold * 1e6].into_iter().chain((0..n).map(|k| if k < n / 2 { slow } else { fast }));
+        for (&pace, exact) in paces.iter().zip(exact) {
+            assert!((pace as f64 / exact - 1.0).abs() < 3e-4, "{cwnd} {in_flight}: {pace} {exact}");
+        }
+    }
+    // too small a window; too little in flight; a share of the window
+    assert!(train(11, 11, true, &[]).is_empty() && train(100, 39, false, &[]).is_empty());
+    assert_eq!(train(40, 40, true, &[("share", 300)]).len(), 1 + 12);
+    assert_eq!(train(40, 40, true, &[("share", 100)]).len(), 1 + 8);
+    // 8 us a packet at the least
+    let most = train(1 << 20, 1 << 20, true, &[("train", 64)]);
+    assert_eq!((most[1], most[64]), (125_000 * MSS, 125_000 * MSS));
+}
+
 #[test]
 fn a_loss_ends_a_train() {
     let mut instance = Instance::new(&Params::new(controller("imtcp").unwrap()));
