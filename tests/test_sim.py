@@ -180,9 +180,9 @@ def test_ctrl_c_ends_a_long_run(start, tmp_path, json_too):
 
 
 def _busy(process: subprocess.Popen) -> None:
-    """Waits until the simulation is in its thread."""
+    """Waits until the simulation is in its thread, the third: one minds signals."""
     deadline = time.monotonic() + PATIENCE_S
-    while len(os.listdir(f"/proc/{process.pid}/task")) < 2:
+    while len(os.listdir(f"/proc/{process.pid}/task")) < 3:
         assert process.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.02)

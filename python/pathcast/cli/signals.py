@@ -48,12 +48,12 @@ class Signals:
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._writer, False)
         self._fd_before = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+        for number in self._before:
+            signal.signal(number, self._handle)
         self._reminder = threading.Thread(target=self._remind, name="signals", daemon=True)
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, NUMBERS)  # they are for other threads
         self._reminder.start()
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        for number in self._before:
-            signal.signal(number, self._handle)
         return self
 
     def __exit__(self, *_: object) -> None:
