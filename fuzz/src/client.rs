@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use pathcast_base::{Bytes, Nanos};
 use pathcast_estimate::Budget;
 use pathcast_measure::machine::{Action, Batch, Event, Machine};
-use pathcast_measure::forge::{self, Forge, Said};
+use pathcast_measure::forge::{self, Forge, ParsedDatagram};
 use pathcast_measure::{Client, Direction, MethodName, Request};
 use pathcast_session::{Entropy, Key};
 
@@ -32,7 +32,7 @@ struct World {
     forge: Option<Forge>,
     next: u64,
     /// What the client has said and nobody has answered.
-    asked: VecDeque<(usize, Vec<u8>, Said)>,
+    asked: VecDeque<(usize, Vec<u8>, ParsedDatagram)>,
     packets: VecDeque<Probe>,
     left: VecDeque<Probe>,
     answers: VecDeque<(usize, Vec<u8>)>,

@@ -11,13 +11,13 @@ use pathcast_estimate::delay::Waits;
 use pathcast_session::Entropy;
 
 use super::bucket::Bucket;
+use super::client_path::{ClientPath, Outbox, Retry, SILENCE, TRIES};
 use super::keys::{SessionKeys, greeting};
-use super::messages::{ClockWord, Cookie, Denied, Hello, Open, Opened, Queued};
-use super::outcome::{Outcome, Why};
+use super::messages::{ClockInfo, Cookie, Denied, Hello, Open, Opened, Queued};
+use super::outcome::{Outcome, Reason};
 use super::request::{Direction, Request};
 use super::result::{Directions, Document, Path, Refusal, direction};
 use super::times::Times;
-use super::track::{Mouth, Retry, SILENCE, TRIES, Track};
 use super::wire::{Channel, Datagram, Kind};
 use crate::machine::{Action, Batch, Event, Machine, Progress};
 
@@ -54,15 +54,15 @@ pub struct Client {
     /// Cookies given up.
     cookies: u32,
     keys: Option<SessionKeys>,
-    /// Of the path on which the session was opened, until its track has it.
+    /// Of the path on which the session was opened, until its `ClientPath` has it.
     channel: Option<Channel>,
     primary: u8,
     waits: Waits,
     /// When what is not answered yet was first said, for its round trip.
     said: Option<Nanos>,
-    tracks: Vec<Track>,
-    theirs: ClockWord,
-    mouth: Mouth,
+    paths: Vec<ClientPath>,
+    theirs: ClockInfo,
+    outbox: Outbox,
     started: Nanos,
     heard: Nanos,
     /// The last Poll.
@@ -84,7 +84,7 @@ impl Client {
             }
         }
         Client {
-            mouth: Mouth {
+            outbox: Outbox {
                 actions: VecDeque::new(),
                 bytes: 0,
                 last: Nanos::ZERO,
@@ -100,8 +100,8 @@ impl Client {
             primary: 0,
             waits: Waits::default(),
             said: None,
-            tracks: Vec::new(),
-            theirs: ClockWord::default(),
+            paths: Vec::new(),
+            theirs: ClockInfo::default(),
             started: Nanos::ZERO,
             heard: Nanos::ZERO,
             polled: Nanos::ZERO,
@@ -116,8 +116,8 @@ impl Client {
         Hello { key_id: self.request.key.id().into(), nonce: self.entropy.nonce }
     }
 
-    fn ours(&self, keys: &SessionKeys) -> ClockWord {
-        ClockWord::new(&self.request.clock, |host| keys.clock_digest(host))
+    fn ours(&self, keys: &SessionKeys) -> ClockInfo {
+        ClockInfo::new(&self.request.clock, |host| keys.clock_digest(host))
     }
 
     /// What all parts may take, with room for what a far end counts otherwise.
@@ -135,13 +135,13 @@ impl Client {
         let (last, at) = self.told;
         if last.is_none_or(|last| last.phase != phase || (last != progress && now >= at + TELL)) {
             self.told = (Some(progress), now);
-            self.mouth.actions.push_back(Action::Progress(progress));
+            self.outbox.actions.push_back(Action::Progress(progress));
         }
     }
 
     fn refuse(&mut self, now: Nanos, code: &'static str, message: String, limit: Option<u64>) {
         self.refused = Some(Refusal { code, message, limit });
-        self.finish(now, Why::SessionLost);
+        self.finish(now, Reason::SessionLost);
     }
 
     fn denied(&mut self, now: Nanos, denied: &Denied) {
@@ -180,7 +180,7 @@ impl Client {
             }
             (Phase::Opening { .. } | Phase::Queued(_), kind) => {
                 let channel = self.channel.as_mut().filter(|channel| channel.session == datagram.session)?;
-                if channel.path != datagram.path || channel.hear(&datagram).is_err() {
+                if channel.path != datagram.path || channel.accept(&datagram).is_err() {
                     return None;
                 }
                 self.heard = now;
@@ -200,8 +200,8 @@ impl Client {
             }
             (Phase::Measuring, _) => {
                 let session = self.keys.as_ref()?.session;
-                let track = self.tracks.get_mut(path).filter(|_| datagram.session == session)?;
-                if track.receive(now, &datagram, at, batch, &mut self.mouth) {
+                let client_path = self.paths.get_mut(path).filter(|_| datagram.session == session)?;
+                if client_path.receive(now, &datagram, at, batch, &mut self.outbox) {
                     self.heard = now;
                 }
             }
@@ -221,29 +221,29 @@ impl Client {
         self.round_trip(now);
         let (Some(channel), Some(keys)) = (self.channel.take(), &self.keys) else { return };
         self.theirs = opened.clock;
-        self.mouth.granted = Bucket::of_bytes(opened.rate);
+        self.outbox.granted = Bucket::of_bytes(opened.rate);
         for path in 0..self.request.paths as u8 {
             let channel = match path == self.primary {
                 true => channel.clone(),
                 false => Channel::new(keys.session, path, keys.client.clone(), keys.far_end.clone()),
             };
-            self.tracks.push(Track::new(&self.request, opened, channel, self.waits.clone(), &self.entropy));
+            self.paths.push(ClientPath::new(&self.request, opened, channel, self.waits.clone(), &self.entropy));
         }
         self.phase = Phase::Measuring;
         // the handshake counts too, but not the time in the queue
-        self.begin_tracks(now, if queued { now } else { self.started });
+        self.begin_paths(now, if queued { now } else { self.started });
     }
 
     /// Lets paths begin whose turn it is.
-    fn begin_tracks(&mut self, now: Nanos, since: Nanos) {
-        let busy = self.tracks.iter().any(|track| !track.is_waiting() && !track.is_finished());
+    fn begin_paths(&mut self, now: Nanos, since: Nanos) {
+        let busy = self.paths.iter().any(|client_path| !client_path.is_waiting() && !client_path.is_finished());
         if busy && !self.request.at_once {
             return;
         }
-        let most = if self.request.at_once { self.tracks.len() } else { 1 };
+        let most = if self.request.at_once { self.paths.len() } else { 1 };
         let primary = usize::from(self.primary);
-        let waiting = self.tracks.iter_mut().enumerate().filter(|(_, track)| track.is_waiting());
-        waiting.take(most).for_each(|(path, track)| track.begin(now, since, path == primary));
+        let waiting = self.paths.iter_mut().enumerate().filter(|(_, client_path)| client_path.is_waiting());
+        waiting.take(most).for_each(|(path, client_path)| client_path.begin(now, since, path == primary));
     }
 
     /// Does what is due.
@@ -261,7 +261,7 @@ impl Client {
                 let signer = greeting(&self.request.key);
                 let body = self.hello().encode();
                 for path in 0..self.request.paths as u8 {
-                    self.mouth.payload(now, path, 0, 0, signer.seal(Kind::Hello, path, 0, 0, &body));
+                    self.outbox.payload(now, path, 0, 0, signer.seal(Kind::Hello, path, 0, 0, &body));
                 }
                 self.progress(now, "hello", 0, 0);
             }
@@ -290,7 +290,7 @@ impl Client {
                     clock: self.ours(keys),
                 };
                 let payload = keys.client.seal(Kind::Open, self.primary, keys.session, 0, &open.encode());
-                self.mouth.payload(now, self.primary, 0, 0, payload);
+                self.outbox.payload(now, self.primary, 0, 0, payload);
             }
             Phase::Queued(since) => {
                 if now >= *since + QUEUE {
@@ -304,16 +304,17 @@ impl Client {
                 self.poll(now);
             }
             Phase::Measuring => {
-                for track in &mut self.tracks {
-                    track.pump(now, &mut self.mouth);
+                for client_path in &mut self.paths {
+                    client_path.pump(now, &mut self.outbox);
                 }
-                self.begin_tracks(now, now);
-                self.tracks.iter_mut().for_each(|track| track.pump(now, &mut self.mouth));
-                if self.tracks.iter().all(Track::is_finished) {
-                    return self.finish(now, Why::Stopped);
+                self.begin_paths(now, now);
+                self.paths.iter_mut().for_each(|client_path| client_path.pump(now, &mut self.outbox));
+                if self.paths.iter().all(ClientPath::is_finished) {
+                    return self.finish(now, Reason::Stopped);
                 }
-                let active = self.tracks.iter().filter(|track| !track.is_waiting() && !track.is_finished());
-                if let Some((phase, done)) = active.map(Track::progress).next() {
+                let active =
+                    self.paths.iter().filter(|client_path| !client_path.is_waiting() && !client_path.is_finished());
+                if let Some((phase, done)) = active.map(ClientPath::progress).next() {
                     self.progress(now, phase, done, 0);
                 }
                 self.poll(now);
@@ -324,45 +325,46 @@ impl Client {
 
     /// Says that it is still here, if nothing else did.
     fn poll(&mut self, now: Nanos) {
-        if now < self.mouth.last.max(self.polled) + ALIVE {
+        if now < self.outbox.last.max(self.polled) + ALIVE {
             return;
         }
         self.polled = now;
         let primary = usize::from(self.primary);
-        match (&mut self.channel, self.tracks.get_mut(primary)) {
-            (Some(channel), _) => self.mouth.say(now, channel, Kind::Poll, 0, &[]),
-            (None, Some(track)) => track.say(now, Kind::Poll, &mut self.mouth),
+        match (&mut self.channel, self.paths.get_mut(primary)) {
+            (Some(channel), _) => self.outbox.say(now, channel, Kind::Poll, 0, &[]),
+            (None, Some(client_path)) => client_path.say(now, Kind::Poll, &mut self.outbox),
             (None, None) => {}
         }
     }
 
     /// Ends with what is known.
-    fn finish(&mut self, now: Nanos, why: Why) {
+    fn finish(&mut self, now: Nanos, why: Reason) {
         let opened = matches!(self.phase, Phase::Queued(_) | Phase::Measuring);
-        self.tracks.iter_mut().for_each(|track| track.give_up(why));
+        self.paths.iter_mut().for_each(|client_path| client_path.give_up(why));
         let document = self.document(now);
         let primary = usize::from(self.primary);
-        match (&mut self.channel, self.tracks.get_mut(primary)) {
-            (Some(channel), _) if opened => self.mouth.say(now, channel, Kind::Bye, 0, &[]),
-            (None, Some(track)) if opened => track.say(now, Kind::Bye, &mut self.mouth),
+        match (&mut self.channel, self.paths.get_mut(primary)) {
+            (Some(channel), _) if opened => self.outbox.say(now, channel, Kind::Bye, 0, &[]),
+            (None, Some(client_path)) if opened => client_path.say(now, Kind::Bye, &mut self.outbox),
             _ => {}
         }
         self.phase = Phase::Done;
-        self.mouth.actions.push_back(Action::Done(document));
+        self.outbox.actions.push_back(Action::Done(document));
     }
 
     fn document(&self, now: Nanos) -> Vec<u8> {
         let none = (Times::default(), Default::default());
         let mut far_bytes = 0u64;
         let paths = (0..self.request.paths).map(|path| {
-            let track = self.tracks.get(path);
-            let (times, outcomes) = track.map_or((&none.0, &none.1), |track| (&track.times, &track.outcomes));
-            let ours = self.keys.as_ref().map_or(ClockWord::default(), |keys| self.ours(keys));
+            let client_path = self.paths.get(path);
+            let (times, outcomes) =
+                client_path.map_or((&none.0, &none.1), |client_path| (&client_path.times, &client_path.outcomes));
+            let ours = self.keys.as_ref().map_or(ClockInfo::default(), |keys| self.ours(keys));
             let clocks = times.compare(ours, self.theirs);
             let [there, back] = times.delays();
             let mut directions = Directions::default();
             for &which in &self.request.directions {
-                let unknown = Outcome::none(Why::NoAnswer);
+                let unknown = Outcome::none(Reason::NoAnswer);
                 let outcome = outcomes.get(&which).unwrap_or(&unknown);
                 let small = outcome.small.iter().copied();
                 let delay = match which {
@@ -379,7 +381,7 @@ impl Client {
         let paths = paths.collect();
         let document = Document {
             paths,
-            probe_bytes: (self.mouth.bytes + self.received_bytes).saturating_add(far_bytes),
+            probe_bytes: (self.outbox.bytes + self.received_bytes).saturating_add(far_bytes),
             elapsed_s: now.saturating_sub(self.started).as_secs_f64(),
             method: self.request.method.to_string(),
             refused: self.refused.clone(),
@@ -389,11 +391,11 @@ impl Client {
 
     /// When it wants to be woken.
     fn due(&self) -> Nanos {
-        let alive = self.mouth.last.max(self.polled) + ALIVE;
+        let alive = self.outbox.last.max(self.polled) + ALIVE;
         match &self.phase {
             Phase::Hello(retry) | Phase::Opening { retry, .. } => retry.due,
             Phase::Queued(since) => alive.min(self.heard + SILENCE * 2).min(*since + QUEUE),
-            Phase::Measuring => self.tracks.iter().map(Track::wake).min().unwrap_or(Nanos::MAX).min(alive),
+            Phase::Measuring => self.paths.iter().map(ClientPath::wake).min().unwrap_or(Nanos::MAX).min(alive),
             Phase::Done => Nanos::MAX,
         }
     }
@@ -404,13 +406,13 @@ impl Machine for Client {
         match event {
             Event::Started => (self.started, self.heard) = (now, now),
             Event::Sent { path, seq, at } => {
-                if let Some(track) = self.tracks.get_mut(path) {
-                    track.left(now, seq, Some(at));
+                if let Some(client_path) = self.paths.get_mut(path) {
+                    client_path.left(now, seq, Some(at));
                 }
             }
             Event::Unsent { path, seq } => {
-                if let Some(track) = self.tracks.get_mut(path) {
-                    track.left(now, seq, None);
+                if let Some(client_path) = self.paths.get_mut(path) {
+                    client_path.left(now, seq, None);
                 }
             }
             Event::Received { path, packet, size, at, batch, .. } => {
@@ -422,11 +424,11 @@ impl Machine for Client {
             }
             Event::Timer => {
                 let until = std::mem::replace(&mut self.wake, Nanos::MAX).min(now);
-                self.tracks.iter_mut().for_each(|track| track.timer(now, until));
+                self.paths.iter_mut().for_each(|client_path| client_path.timer(now, until));
             }
             Event::Stop => {
                 if !matches!(self.phase, Phase::Done) {
-                    self.finish(now, Why::Stopped);
+                    self.finish(now, Reason::Stopped);
                 }
             }
         }
@@ -434,7 +436,7 @@ impl Machine for Client {
     }
 
     fn next(&mut self, _now: Nanos) -> Option<Action> {
-        if let Some(action) = self.mouth.actions.pop_front() {
+        if let Some(action) = self.outbox.actions.pop_front() {
             return Some(action);
         }
         let due = self.due();

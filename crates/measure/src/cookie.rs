@@ -14,14 +14,14 @@ const EPOCH: u64 = 10;
 pub(super) const VALID: Nanos = Nanos::secs(2 * EPOCH);
 
 /// The far end's secret.
-pub(super) struct Baker(Tag);
+pub(super) struct CookieSigner(Tag);
 
-impl Baker {
-    pub fn new(entropy: &Entropy) -> Baker {
-        Baker(sign(&entropy.nonce, &[b"measure cookie", &entropy.session]))
+impl CookieSigner {
+    pub fn new(entropy: &Entropy) -> CookieSigner {
+        CookieSigner(sign(&entropy.nonce, &[b"measure cookie", &entropy.session]))
     }
 
-    fn bake_for(&self, epoch: u32, address: &[u8], words: &[&[u8]]) -> Cookie {
+    fn make(&self, epoch: u32, address: &[u8], words: &[&[u8]]) -> Cookie {
         // with their lengths, so that no two lists of words are the same bytes
         let mut all = epoch.to_be_bytes().to_vec();
         for word in std::iter::once(&address).chain(words) {
@@ -35,13 +35,13 @@ impl Baker {
         (now.0 / (EPOCH * 1_000_000_000)) as u32
     }
 
-    pub fn bake(&self, now: Nanos, address: &[u8], words: &[&[u8]]) -> Cookie {
-        self.bake_for(Self::epoch(now), address, words)
+    pub fn issue(&self, now: Nanos, address: &[u8], words: &[&[u8]]) -> Cookie {
+        self.make(Self::epoch(now), address, words)
     }
 
     pub fn is_ours(&self, now: Nanos, cookie: &Cookie, address: &[u8], words: &[&[u8]]) -> bool {
         let age = Self::epoch(now).wrapping_sub(cookie.epoch);
-        let right = self.bake_for(cookie.epoch, address, words).digest.ct_eq(&cookie.digest);
+        let right = self.make(cookie.epoch, address, words).digest.ct_eq(&cookie.digest);
         age <= 1 && right.into()
     }
 }
@@ -52,16 +52,16 @@ mod tests {
 
     #[test]
     fn a_cookie_is_good_for_its_address_words_and_time() {
-        let baker = Baker::new(&Entropy { nonce: [1; 32], session: [2; 16] });
+        let cookies = CookieSigner::new(&Entropy { nonce: [1; 32], session: [2; 16] });
         let now = Nanos::secs(1234);
-        let cookie = baker.bake(now, b"here", &[b"a", b"bc"]);
-        assert!(baker.is_ours(now, &cookie, b"here", &[b"a", b"bc"]));
-        assert!(baker.is_ours(now + Nanos::secs(EPOCH), &cookie, b"here", &[b"a", b"bc"]));
-        assert!(!baker.is_ours(now + VALID, &cookie, b"here", &[b"a", b"bc"]));
-        assert!(!baker.is_ours(now, &cookie, b"there", &[b"a", b"bc"]));
-        assert!(!baker.is_ours(now, &cookie, b"here", &[b"ab", b"c"]));
-        let other = Baker::new(&Entropy { nonce: [1; 32], session: [3; 16] });
+        let cookie = cookies.issue(now, b"here", &[b"a", b"bc"]);
+        assert!(cookies.is_ours(now, &cookie, b"here", &[b"a", b"bc"]));
+        assert!(cookies.is_ours(now + Nanos::secs(EPOCH), &cookie, b"here", &[b"a", b"bc"]));
+        assert!(!cookies.is_ours(now + VALID, &cookie, b"here", &[b"a", b"bc"]));
+        assert!(!cookies.is_ours(now, &cookie, b"there", &[b"a", b"bc"]));
+        assert!(!cookies.is_ours(now, &cookie, b"here", &[b"ab", b"c"]));
+        let other = CookieSigner::new(&Entropy { nonce: [1; 32], session: [3; 16] });
         assert!(!other.is_ours(now, &cookie, b"here", &[b"a", b"bc"]));
-        assert!(!baker.is_ours(now, &Cookie { epoch: cookie.epoch + 1, ..cookie }, b"here", &[b"a", b"bc"]));
+        assert!(!cookies.is_ours(now, &Cookie { epoch: cookie.epoch + 1, ..cookie }, b"here", &[b"a", b"bc"]));
     }
 }

@@ -3,7 +3,7 @@
 //! What is not signed with a key gets no answer. Until an address has proved itself by a cookie nothing is kept of it, and
 //! what it gets is smaller than what it sent.
 
-mod strangers;
+mod handshake;
 #[cfg(test)]
 mod tests;
 
@@ -14,16 +14,16 @@ use pathcast_estimate::Budget;
 use pathcast_session::{Admission, Entropy, KeyRing, Place};
 
 use super::bucket::Bucket;
-use super::cookie::Baker;
+use super::client_path::HEADERS;
+use super::cookie::CookieSigner;
 use super::far::{Address, FarAction, FarEvent};
-use super::far_path::{FarPath, Say};
+use super::far_path::{FarPath, FarPathAction};
 use super::keys::SessionKeys;
 use super::limits::{MeasureCounters, MeasureLimits};
-use super::messages::{Begin, ClockWord, Denial, Denied, Opened, Queued, Stamp, decode_ask};
+use super::messages::{Begin, ClockInfo, Denial, Denied, Opened, Queued, Stamp, decode_ask};
 use super::queue::Queue;
 use super::request::ClockState;
-use super::track::HEADERS;
-use super::wire::{Datagram, Deaf, FRAME, Kind};
+use super::wire::{Datagram, FRAME, Kind, Rejected};
 use crate::machine::{Batch, Reply};
 
 /// Numbers of packets that are not probes have this bit.
@@ -72,7 +72,7 @@ impl Allowance {
 }
 
 /// What has come in, besides its payload.
-struct Came<A> {
+struct Arrived<A> {
     from: A,
     size: u16,
     at: Nanos,
@@ -84,7 +84,7 @@ pub struct FarEnd<A> {
     keys: KeyRing,
     limits: MeasureLimits,
     clock: ClockState,
-    baker: Baker,
+    cookies: CookieSigner,
     sessions: BTreeMap<u64, Session<A>>,
     admission: Admission,
     queue: Queue,
@@ -101,7 +101,7 @@ impl<A: Address> FarEnd<A> {
             keys,
             limits,
             clock,
-            baker: Baker::new(&entropy),
+            cookies: CookieSigner::new(&entropy),
             sessions: BTreeMap::new(),
             admission: Admission::new(limits.sessions),
             queue: Queue::default(),
@@ -135,7 +135,7 @@ impl<A: Address> FarEnd<A> {
                     self.counters.malformed += 1;
                     return;
                 };
-                let came = Came { from, size, at, batch };
+                let came = Arrived { from, size, at, batch };
                 match datagram.kind {
                     Kind::Hello => self.hello(now, &datagram, came),
                     Kind::Open => self.open(now, &datagram, came),
@@ -213,7 +213,7 @@ impl<A: Address> FarEnd<A> {
     fn answer(&mut self, now: Nanos, id: u64, path: u8) {
         let Some(session) = self.sessions.get(&id) else { return };
         let (kind, body) = if session.measures.is_some() {
-            let clock = ClockWord::new(&self.clock, |host| session.keys.clock_digest(host));
+            let clock = ClockInfo::new(&self.clock, |host| session.keys.clock_digest(host));
             (Kind::Opened, Opened { total: session.granted, rate: self.limits.rate, clock }.encode())
         } else {
             let (ahead, measuring) = (self.queue.ahead(id) as u32, self.queue.measuring() as u32);
@@ -237,7 +237,7 @@ impl<A: Address> FarEnd<A> {
     }
 
     /// What is said within a session.
-    fn message(&mut self, now: Nanos, datagram: &Datagram, came: Came<A>) {
+    fn message(&mut self, now: Nanos, datagram: &Datagram, came: Arrived<A>) {
         let id = datagram.session;
         let Some(session) = self.sessions.get_mut(&id) else {
             self.counters.bad_tag += 1;
@@ -249,17 +249,17 @@ impl<A: Address> FarEnd<A> {
         };
         // a copy from elsewhere must not use up the number of what it copies
         let heard = match path.address == came.from {
-            true => path.channel.hear(datagram),
-            false if datagram.is_signed(&path.channel.receive) => Err(Deaf::Replayed),
-            false => Err(Deaf::Tag),
+            true => path.channel.accept(datagram),
+            false if datagram.is_signed(&path.channel.receive) => Err(Rejected::Replayed),
+            false => Err(Rejected::Tag),
         };
         match heard {
             Ok(()) => {}
-            Err(Deaf::Replayed) => {
+            Err(Rejected::Replayed) => {
                 self.counters.replayed += 1;
                 return;
             }
-            Err(Deaf::Tag) => {
+            Err(Rejected::Tag) => {
                 self.counters.bad_tag += 1;
                 return;
             }
@@ -324,13 +324,13 @@ impl<A: Address> FarEnd<A> {
             while let Some(say) = path.next(now, &mut session.allowance.rate) {
                 let to = path.address.clone();
                 self.actions.push_back(match say {
-                    Say::Train(train) => {
+                    FarPathAction::Train(train) => {
                         let bytes = train.count() as u64 * u64::from(train.size);
                         session.bytes += bytes;
                         self.counters.probe_bytes += bytes;
                         FarAction::SendTrain { session: id, to, train }
                     }
-                    Say::Message(kind, part, body) => {
+                    FarPathAction::Message(kind, part, body) => {
                         if !session.allowance.tell(now, &body, 0) {
                             self.counters.withheld += 1;
                             continue;

@@ -1,4 +1,4 @@
-//! The far end of one path of a session: a sink or a source at a time, and the telling of a result until it is noted.
+//! The far end of one path of a session: a sink or a source at a time, and the repetition of a result until it is noted.
 
 use pathcast_base::Nanos;
 use pathcast_estimate::Budget;
@@ -7,17 +7,17 @@ use super::bucket::Bucket;
 use super::messages::Begin;
 use super::report;
 use super::sink::Sink;
-use super::source::{Emit, Source, Spec};
+use super::source::{Source, SourceAction, Spec};
 use super::wire::{Channel, Datagram, Kind, ProbeHead};
 use crate::machine::{Batch, Train};
 
 /// A result is told so often.
-const TELLINGS: u32 = 8;
+const OUTCOME_TRIES: u32 = 8;
 /// Between how long the answer to a large packet may take, as the client says.
 const WAITS: (Nanos, Nanos) = (Nanos::millis(20), Nanos::secs(5));
 
 /// A result that the client has not noted yet.
-struct Telling {
+struct PendingOutcome {
     part: u8,
     body: Vec<u8>,
     wait: Nanos,
@@ -26,7 +26,7 @@ struct Telling {
 }
 
 /// What goes out over the path.
-pub(super) enum Say {
+pub(super) enum FarPathAction {
     Train(Train),
     Message(Kind, u8, Vec<u8>),
 }
@@ -40,12 +40,12 @@ pub(super) struct FarPath<A> {
     sink: Option<Sink>,
     source: Option<Source>,
     wait: Nanos,
-    telling: Option<Telling>,
+    pending: Option<PendingOutcome>,
 }
 
 impl<A> FarPath<A> {
     pub fn new(address: A, channel: Channel) -> FarPath<A> {
-        FarPath { address, channel, part: 0, sink: None, source: None, wait: WAITS.0, telling: None }
+        FarPath { address, channel, part: 0, sink: None, source: None, wait: WAITS.0, pending: None }
     }
 
     /// A probe of the client has come; false if it is nothing new.
@@ -73,8 +73,8 @@ impl<A> FarPath<A> {
 
     /// The client wants probes.
     pub fn begin(&mut self, now: Nanos, part: u8, begin: &Begin, limit: Budget, dscp: u8) {
-        if let Some(telling) = self.telling.as_mut().filter(|telling| telling.part == part) {
-            telling.due = now;
+        if let Some(pending) = self.pending.as_mut().filter(|pending| pending.part == part) {
+            pending.due = now;
         }
         if part <= self.part {
             return;
@@ -111,7 +111,7 @@ impl<A> FarPath<A> {
 
     /// The client has the result.
     pub fn noted(&mut self, part: u8) {
-        self.telling.take_if(|telling| telling.part == part);
+        self.pending.take_if(|pending| pending.part == part);
     }
 
     /// A probe of ours has left, or never will.
@@ -129,37 +129,37 @@ impl<A> FarPath<A> {
     }
 
     /// What is to be said next, within the granted rate.
-    pub fn next(&mut self, now: Nanos, granted: &mut Bucket) -> Option<Say> {
+    pub fn next(&mut self, now: Nanos, granted: &mut Bucket) -> Option<FarPathAction> {
         if let Some(body) = self.sink.as_mut().and_then(Sink::next) {
-            return Some(Say::Message(Kind::Report, self.part, body));
+            return Some(FarPathAction::Message(Kind::Report, self.part, body));
         }
         if let Some(source) = &mut self.source {
             match source.next(now, granted) {
-                Some(Emit::Train(train)) => return Some(Say::Train(train)),
-                Some(Emit::Ask(body)) => return Some(Say::Message(Kind::Ask, self.part, body)),
+                Some(SourceAction::Train(train)) => return Some(FarPathAction::Train(train)),
+                Some(SourceAction::Ask(body)) => return Some(FarPathAction::Message(Kind::Ask, self.part, body)),
                 None => {}
             }
             if let Some(outcome) = source.outcome() {
                 let (part, wait) = (source.part(), self.wait);
                 self.source = None;
-                self.telling = Some(Telling { part, body: outcome.encode(), wait, due: now, tries: 0 });
+                self.pending = Some(PendingOutcome { part, body: outcome.encode(), wait, due: now, tries: 0 });
             }
         }
-        let telling = self.telling.as_mut().filter(|telling| telling.due <= now)?;
-        telling.due = now + Nanos(telling.wait.0 << telling.tries.min(4));
-        telling.tries += 1;
-        let (part, body) = (telling.part, telling.body.clone());
-        if telling.tries == TELLINGS {
-            self.telling = None;
+        let pending = self.pending.as_mut().filter(|pending| pending.due <= now)?;
+        pending.due = now + Nanos(pending.wait.0 << pending.tries.min(4));
+        pending.tries += 1;
+        let (part, body) = (pending.part, pending.body.clone());
+        if pending.tries == OUTCOME_TRIES {
+            self.pending = None;
         }
-        Some(Say::Message(Kind::Outcome, part, body))
+        Some(FarPathAction::Message(Kind::Outcome, part, body))
     }
 
     /// When [`FarPath::next`] is to be asked again.
     pub fn wake(&self) -> Nanos {
         let sink = self.sink.as_ref().map_or(Nanos::MAX, Sink::wake);
         let source = self.source.as_ref().map_or(Nanos::MAX, Source::wake);
-        let telling = self.telling.as_ref().map_or(Nanos::MAX, |telling| telling.due);
-        sink.min(source).min(telling)
+        let pending = self.pending.as_ref().map_or(Nanos::MAX, |pending| pending.due);
+        sink.min(source).min(pending)
     }
 }

@@ -6,9 +6,9 @@ use pathcast_session::codec::LATEST;
 use pathcast_session::{Key, Nonce};
 
 use super::keys::{SessionKeys, greeting};
-use super::messages::{Begin, ClockWord, Cookie, Denied, Hello, Open, Opened, PADDED, Queued, Stamp, decode_ask};
+use super::messages::{Begin, ClockInfo, Cookie, Denied, Hello, Open, Opened, PADDED, Queued, Stamp, decode_ask};
 use super::outcome::Outcome;
-use super::report::{self, Arrival, Came};
+use super::report::{self, Arrival, TrainArrivals};
 use super::wire::{Datagram, Kind, PROBE, ProbeHead, Signer};
 use crate::machine::Batch;
 
@@ -18,7 +18,7 @@ pub const KINDS: u8 = Kind::ALL.len() as u8;
 /// What a datagram says, if it has the right form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the fields of the head
-pub struct Said {
+pub struct ParsedDatagram {
     pub kind: u8,
     pub path: u8,
     pub part: u8,
@@ -32,14 +32,14 @@ pub struct Said {
 ///
 /// # Panics
 /// If it does not.
-pub fn read(packet: &[u8]) -> Option<Said> {
+pub fn read(packet: &[u8]) -> Option<ParsedDatagram> {
     bodies(packet);
     let d = Datagram::parse(packet).ok()?;
     bodies(d.body);
     if let Some(head) = ProbeHead::of(&d) {
         assert_eq!(head.number(), d.number);
     }
-    let said = Said {
+    let said = ParsedDatagram {
         kind: d.kind as u8,
         path: d.path,
         part: d.part,
@@ -58,7 +58,7 @@ pub fn read(packet: &[u8]) -> Option<Said> {
 }
 
 /// Whether the body is one of its kind, as far as the far end sends any.
-pub fn is_sound(said: &Said) -> bool {
+pub fn is_sound(said: &ParsedDatagram) -> bool {
     let body = &said.body;
     match Kind::ALL[usize::from(said.kind - 1)] {
         Kind::Cookie | Kind::PathCookie => Cookie::decode(body).is_some(),
@@ -109,7 +109,7 @@ impl Forge {
         let cookie = Cookie::decode(answer.body)?;
         let keys = SessionKeys::new(key, &nonce, &cookie.digest);
         let hello = Hello { key_id: key.id().into(), nonce };
-        let open = Open { hello, cookie, paths, dscp: 0, total, clock: ClockWord::default() };
+        let open = Open { hello, cookie, paths, dscp: 0, total, clock: ClockInfo::default() };
         let packet = keys.client.seal(Kind::Open, answer.path, keys.session, 0, &open.encode());
         Some((Forge(keys), packet))
     }
@@ -149,7 +149,7 @@ impl Forge {
 /// The bodies of the reports of a train: of each packet when it came, or none, and the index and number of its batch.
 pub fn reports(train: u32, arrivals: &[Option<(Nanos, u32, u32)>]) -> Vec<Vec<u8>> {
     let arrival = |&(at, index, of): &(Nanos, u32, u32)| Arrival { at, batch: Batch { index, of } };
-    let mut came = Came::of(arrivals.len() as u16);
+    let mut came = TrainArrivals::of(arrivals.len() as u16);
     for (index, a) in (0..).zip(arrivals) {
         a.iter().for_each(|a| assert!(came.add(index, arrival(a))));
     }
@@ -166,7 +166,7 @@ pub fn reports(train: u32, arrivals: &[Option<(Nanos, u32, u32)>]) -> Vec<Vec<u8
 pub fn bodies_of(method: u8, total: Budget, seed: u64, wait: Nanos, rate: u64) -> [Vec<u8>; 3] {
     let method = super::request::MethodName::ALL[usize::from(method) % 5];
     let begin = Begin { method, budget: total, sparing: seed % 2 == 1, seed, wait }.encode();
-    let opened = Opened { total, rate: pathcast_base::Rate(rate), clock: ClockWord::default() }.encode();
+    let opened = Opened { total, rate: pathcast_base::Rate(rate), clock: ClockInfo::default() }.encode();
     [begin, opened, Queued { ahead: seed as u32, measuring: 1 }.encode()]
 }
 
@@ -179,7 +179,7 @@ pub fn outcome(rates: [f64; 3], bytes: u64, small: &[(u64, i64)]) -> Vec<u8> {
         why: None,
         discipline: pathcast_estimate::Discipline::Shared,
     };
-    let none = Outcome::none(super::outcome::Why::TooFew);
+    let none = Outcome::none(super::outcome::Reason::TooFew);
     Outcome { capacity: figure, available: figure, bytes, small: small.to_vec(), ..none }.encode()
 }
 

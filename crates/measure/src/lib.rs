@@ -1,7 +1,7 @@
 //! A measurement of paths in both directions: what two hosts say to each other in datagrams, who may say it, and what comes
 //! of it. One-way delay, available bandwidth, capacity and loss, by [`pathcast_estimate`].
 //!
-//! [`Client`] is a [`machine::Machine`]; [`FarEnd`] serves many clients, and [`Lone`] makes a machine of it for one.
+//! [`Client`] is a [`machine::Machine`]; [`FarEnd`] serves many clients, and [`FarEndMachine`] makes a machine of it for one.
 //!
 //! # Order
 //! Hello, signed with the key; Cookie, smaller, for the address; Open with the cookie, signed with keys that both nonces
@@ -17,17 +17,19 @@
 
 mod bucket;
 mod client;
+mod client_path;
 mod cookie;
 mod far;
 mod far_end;
+mod far_end_machine;
 mod far_path;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod forge;
 mod keys;
 mod limits;
-mod lone;
 pub mod machine;
 mod messages;
+mod method;
 mod outcome;
 mod queue;
 mod report;
@@ -37,14 +39,12 @@ mod sink;
 mod source;
 pub mod stamp;
 mod times;
-mod track;
 mod wire;
-mod work;
 
 pub use bucket::Bucket;
 pub use client::Client;
 pub use far::{Address, FarAction, FarEvent};
 pub use far_end::FarEnd;
+pub use far_end_machine::FarEndMachine;
 pub use limits::{MeasureCounters, MeasureLimits};
-pub use lone::Lone;
 pub use request::{ClockState, Direction, Iunit, MethodName, NoSuchMethod, Request};

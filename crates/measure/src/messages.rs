@@ -58,17 +58,17 @@ impl Cookie {
 
 /// What one end tells of its clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct ClockWord {
+pub(super) struct ClockInfo {
     /// See [`super::keys::SessionKeys::clock_digest`].
     pub host: Option<[u8; 16]>,
     pub synchronised: bool,
     pub max_error: Nanos,
 }
 
-impl ClockWord {
-    pub fn new(state: &ClockState, digest: impl Fn(&[u8; 32]) -> [u8; 16]) -> ClockWord {
+impl ClockInfo {
+    pub fn new(state: &ClockState, digest: impl Fn(&[u8; 32]) -> [u8; 16]) -> ClockInfo {
         let ClockState { host, synchronised, max_error } = state;
-        ClockWord { host: host.as_ref().map(digest), synchronised: *synchronised, max_error: *max_error }
+        ClockInfo { host: host.as_ref().map(digest), synchronised: *synchronised, max_error: *max_error }
     }
     fn write(&self, out: &mut Vec<u8>) {
         out.push(self.host.is_some().into());
@@ -76,9 +76,9 @@ impl ClockWord {
         out.push(self.synchronised.into());
         out.extend(self.max_error.0.to_be_bytes());
     }
-    fn read(r: &mut Reader<'_>) -> Option<ClockWord> {
+    fn read(r: &mut Reader<'_>) -> Option<ClockInfo> {
         let (known, host) = (r.flag()?, r.array()?);
-        Some(ClockWord { host: known.then_some(host), synchronised: r.flag()?, max_error: Nanos(r.u64()?) })
+        Some(ClockInfo { host: known.then_some(host), synchronised: r.flag()?, max_error: Nanos(r.u64()?) })
     }
 }
 
@@ -91,7 +91,7 @@ pub(super) struct Open {
     pub dscp: u8,
     /// Of all paths and directions.
     pub total: Budget,
-    pub clock: ClockWord,
+    pub clock: ClockInfo,
 }
 
 impl Open {
@@ -108,7 +108,7 @@ impl Open {
         whole(body, |r| {
             let hello = Hello { nonce: r.array()?, key_id: r.text(KEY_ID)? };
             let (cookie, paths, dscp) = (Cookie::read(r)?, r.u8()?, r.u8()?);
-            let (total, clock) = (read_budget(r)?, ClockWord::read(r)?);
+            let (total, clock) = (read_budget(r)?, ClockInfo::read(r)?);
             (paths > 0 && dscp < 64).then_some(Open { hello, cookie, paths, dscp, total, clock })
         })
     }
@@ -128,7 +128,7 @@ fn read_budget(r: &mut Reader<'_>) -> Option<Budget> {
 pub(super) struct Opened {
     pub total: Budget,
     pub rate: Rate,
-    pub clock: ClockWord,
+    pub clock: ClockInfo,
 }
 
 impl Opened {
@@ -140,7 +140,7 @@ impl Opened {
         out
     }
     pub fn decode(body: &[u8]) -> Option<Opened> {
-        whole(body, |r| Some(Opened { total: read_budget(r)?, rate: Rate(r.u64()?), clock: ClockWord::read(r)? }))
+        whole(body, |r| Some(Opened { total: read_budget(r)?, rate: Rate(r.u64()?), clock: ClockInfo::read(r)? }))
     }
 }
 
@@ -312,9 +312,9 @@ mod tests {
     fn bodies_come_back() {
         let cookie = Cookie { epoch: 5, digest: [9; 32] };
         let total = Budget { bytes: Bytes(6), time: Nanos(7) };
-        let clock = ClockWord { host: Some([1; 16]), synchronised: true, max_error: Nanos(8) };
+        let clock = ClockInfo { host: Some([1; 16]), synchronised: true, max_error: Nanos(8) };
         let open = Open { hello: hello(), cookie, paths: 2, dscp: 46, total, clock };
-        let opened = Opened { total, rate: Rate(3), clock: ClockWord { host: None, ..clock } };
+        let opened = Opened { total, rate: Rate(3), clock: ClockInfo { host: None, ..clock } };
         let queued = Queued { ahead: 3, measuring: 1 };
         let stamp = Stamp { id: 9, came: Nanos(10), leaves: Nanos(11) };
         let begin = Begin { method: MethodName::Slops, budget: total, sparing: true, seed: 12, wait: Nanos(13) };

@@ -6,7 +6,7 @@ use pathcast_session::codec::{LATEST, Reader, push_varint, unzigzag, whole, zigz
 /// Why there is no value to be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Why {
+pub(super) enum Reason {
     /// Nothing came back.
     NoAnswer = 1,
     /// Too few packets came within the budget.
@@ -25,40 +25,40 @@ pub(super) enum Why {
     SessionLost = 8,
 }
 
-impl Why {
-    const ALL: [Why; 8] = [
-        Why::NoAnswer,
-        Why::TooFew,
-        Why::Inconsistent,
-        Why::HostTooSlow,
-        Why::FeedbackLost,
-        Why::RateLimit,
-        Why::Stopped,
-        Why::SessionLost,
+impl Reason {
+    const ALL: [Reason; 8] = [
+        Reason::NoAnswer,
+        Reason::TooFew,
+        Reason::Inconsistent,
+        Reason::HostTooSlow,
+        Reason::FeedbackLost,
+        Reason::RateLimit,
+        Reason::Stopped,
+        Reason::SessionLost,
     ];
 
     /// As results call it.
     pub fn word(self) -> &'static str {
         match self {
-            Why::NoAnswer => "no-answer",
-            Why::TooFew => "too-few",
-            Why::Inconsistent => "inconsistent",
-            Why::HostTooSlow => "host-too-slow",
-            Why::FeedbackLost => "feedback-lost",
-            Why::RateLimit => "rate-limit",
-            Why::Stopped => "stopped",
-            Why::SessionLost => "session-lost",
+            Reason::NoAnswer => "no-answer",
+            Reason::TooFew => "too-few",
+            Reason::Inconsistent => "inconsistent",
+            Reason::HostTooSlow => "host-too-slow",
+            Reason::FeedbackLost => "feedback-lost",
+            Reason::RateLimit => "rate-limit",
+            Reason::Stopped => "stopped",
+            Reason::SessionLost => "session-lost",
         }
     }
 }
 
-impl From<WhyNot> for Why {
-    fn from(why: WhyNot) -> Why {
+impl From<WhyNot> for Reason {
+    fn from(why: WhyNot) -> Reason {
         match why {
-            WhyNot::NoAnswer => Why::NoAnswer,
-            WhyNot::TooFew => Why::TooFew,
-            WhyNot::Inconsistent => Why::Inconsistent,
-            WhyNot::HostTooSlow => Why::HostTooSlow,
+            WhyNot::NoAnswer => Reason::NoAnswer,
+            WhyNot::TooFew => Reason::TooFew,
+            WhyNot::Inconsistent => Reason::Inconsistent,
+            WhyNot::HostTooSlow => Reason::HostTooSlow,
         }
     }
 }
@@ -69,22 +69,22 @@ pub(super) struct Figure {
     pub value: Option<f64>,
     pub low: f64,
     pub high: f64,
-    pub why: Option<Why>,
+    pub why: Option<Reason>,
     pub discipline: Discipline,
 }
 
 impl Figure {
-    pub fn none(why: Why) -> Figure {
+    pub fn none(why: Reason) -> Figure {
         Figure { value: None, low: 0.0, high: f64::INFINITY, why: Some(why), discipline: Discipline::Unknown }
     }
 
     /// An estimate; `why` if the sending was cut short.
-    pub fn of(estimate: &Estimate, why: Option<Why>) -> Figure {
+    pub fn of(estimate: &Estimate, why: Option<Reason>) -> Figure {
         Figure {
             value: estimate.value_bps,
             low: estimate.low_bps,
             high: estimate.high_bps,
-            why: why.or(estimate.why_not.map(Why::from)),
+            why: why.or(estimate.why_not.map(Reason::from)),
             discipline: estimate.discipline,
         }
     }
@@ -105,7 +105,7 @@ impl Figure {
     fn read(r: &mut Reader<'_>) -> Option<Figure> {
         let (known, value, low, high) = (r.flag()?, r.f64()?, r.f64()?, r.f64()?);
         let code = r.u8()?;
-        let why = Why::ALL.into_iter().find(|&why| why as u8 == code);
+        let why = Reason::ALL.into_iter().find(|&why| why as u8 == code);
         let discipline = match r.u8()? {
             0 => Discipline::Unknown,
             1 => Discipline::Shared,
@@ -119,10 +119,10 @@ impl Figure {
 }
 
 /// A small packet: when it left, by the sender's clock [ns], and its delay with the clocks' offset in it [ns].
-pub(super) type Small = (u64, i64);
+pub(super) type DelaySample = (u64, i64);
 
 /// So many delays are told at most.
-pub(super) const SMALLS: usize = 60;
+pub(super) const MAX_DELAY_SAMPLES: usize = 60;
 
 /// What one direction has come to.
 #[derive(Clone, Debug, PartialEq)]
@@ -138,13 +138,13 @@ pub(super) struct Outcome {
     pub reordered: u64,
     /// Probes sent [IP bytes].
     pub bytes: u64,
-    /// The small ones, at most [`SMALLS`].
-    pub small: Vec<Small>,
+    /// The small ones, at most [`MAX_DELAY_SAMPLES`].
+    pub small: Vec<DelaySample>,
 }
 
 impl Outcome {
     /// Nothing was learnt.
-    pub fn none(why: Why) -> Outcome {
+    pub fn none(why: Reason) -> Outcome {
         let (capacity, available) = (Figure::none(why), Figure::none(why));
         Outcome {
             capacity,
@@ -167,7 +167,7 @@ impl Outcome {
             push_varint(&mut out, number);
         }
         let (mut sent, mut delay) = (0u64, 0i64);
-        for &(at, late) in self.small.iter().take(SMALLS) {
+        for &(at, late) in self.small.iter().take(MAX_DELAY_SAMPLES) {
             push_varint(&mut out, at.wrapping_sub(sent));
             push_varint(&mut out, zigzag(late.wrapping_sub(delay)));
             (sent, delay) = (at, late);
@@ -180,9 +180,9 @@ impl Outcome {
             let (capacity, available) = (Figure::read(r)?, Figure::read(r)?);
             let (trains, reported, probes) = (r.varint()?, r.varint()?, r.varint()?);
             let (lost, reordered, bytes) = (r.varint()?, r.varint()?, r.varint()?);
-            let mut small: Vec<Small> = Vec::new();
+            let mut small: Vec<DelaySample> = Vec::new();
             let (mut sent, mut delay) = (0u64, 0i64);
-            while !r.is_empty() && small.len() < SMALLS {
+            while !r.is_empty() && small.len() < MAX_DELAY_SAMPLES {
                 sent = sent.wrapping_add(r.varint()?);
                 delay = delay.wrapping_add(unzigzag(r.varint()?));
                 if sent > LATEST.0 || delay.unsigned_abs() > LATEST.0 {
@@ -205,12 +205,13 @@ mod tests {
 
     #[test]
     fn outcomes_come_back_and_fit_a_datagram() {
-        let mut outcome = Outcome::none(Why::FeedbackLost);
+        let mut outcome = Outcome::none(Reason::FeedbackLost);
         assert_eq!(Outcome::decode(&outcome.encode()), Some(outcome.clone()));
         outcome.capacity =
             Figure { value: Some(5e6), low: 4.9e6, high: 5.1e6, why: None, discipline: Discipline::Fair };
-        outcome.small =
-            (0..SMALLS as u64).map(|i| (LATEST.0 / 2 + i * 1_000_000_007, i64::MIN / 3 + i as i64)).collect();
+        outcome.small = (0..MAX_DELAY_SAMPLES as u64)
+            .map(|i| (LATEST.0 / 2 + i * 1_000_000_007, i64::MIN / 3 + i as i64))
+            .collect();
         (outcome.trains, outcome.reported, outcome.probes, outcome.lost) = (9, 8, 700, 6);
         assert!(outcome.encode().len() <= BODY);
         assert_eq!(Outcome::decode(&outcome.encode()), Some(outcome));
@@ -220,14 +221,14 @@ mod tests {
     fn what_an_estimate_gives_is_understood_by_the_other_end() {
         // wider than its value: half an interval that reached below nothing was refused there, again and again
         let figure = Figure::of(&Estimate::of(30e6, -20e6, 80e6, 1), None);
-        let outcome = Outcome { capacity: figure, ..Outcome::none(Why::TooFew) };
+        let outcome = Outcome { capacity: figure, ..Outcome::none(Reason::TooFew) };
         assert_eq!(Outcome::decode(&outcome.encode()), Some(outcome));
     }
 
     #[test]
     fn every_reason_has_its_word() {
-        let words: std::collections::BTreeSet<_> = Why::ALL.iter().map(|why| why.word()).collect();
-        assert_eq!(words.len(), Why::ALL.len());
+        let words: std::collections::BTreeSet<_> = Reason::ALL.iter().map(|why| why.word()).collect();
+        assert_eq!(words.len(), Reason::ALL.len());
     }
 
     proptest! {

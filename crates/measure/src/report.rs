@@ -38,16 +38,16 @@ pub(super) struct Piece {
 
 /// What has come of a train.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Came {
+pub(super) struct TrainArrivals {
     /// Packets of the train, as its sender says; 0: nobody has said it.
     pub count: u16,
     /// By their places in the train.
     packets: BTreeMap<u16, Arrival>,
 }
 
-impl Came {
-    pub fn of(count: u16) -> Came {
-        Came { count, packets: BTreeMap::new() }
+impl TrainArrivals {
+    pub fn of(count: u16) -> TrainArrivals {
+        TrainArrivals { count, packets: BTreeMap::new() }
     }
 
     /// Packets that came.
@@ -104,7 +104,7 @@ fn read_arrival(r: &mut Reader<'_>, before: &mut Nanos) -> Option<Option<Arrival
 }
 
 /// The bodies of the reports about a train: as few as it takes.
-pub(super) fn encode(train: u32, came: &Came) -> Vec<Vec<u8>> {
+pub(super) fn encode(train: u32, came: &TrainArrivals) -> Vec<Vec<u8>> {
     let count = if came.packets.len() * SPARSE < usize::from(came.count) { 0 } else { came.count };
     let all: Vec<Option<Arrival>> = came.each().take(count.into()).collect();
     let mut reports = Vec::new();
@@ -161,8 +161,8 @@ mod tests {
         Some(Arrival { at: Nanos(at), batch: Batch { index, of } })
     }
 
-    fn came(arrivals: &[Option<Arrival>]) -> Came {
-        let mut came = Came::of(arrivals.len() as u16);
+    fn came(arrivals: &[Option<Arrival>]) -> TrainArrivals {
+        let mut came = TrainArrivals::of(arrivals.len() as u16);
         let packets = arrivals.iter().zip(0..).filter_map(|(arrival, index)| Some((index, (*arrival)?)));
         packets.for_each(|(index, arrival)| assert!(came.add(index, arrival) && !came.add(index, arrival)));
         came
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(back(7, &arrivals), arrivals);
         assert!(encode(7, &came(&arrivals))[0].len() <= PIECE + 12 * 4);
         assert_eq!(decode(&[]), Some(vec![]));
-        assert_eq!(decode(&encode(9, &Came::default())[0]).unwrap()[0].count, 0);
+        assert_eq!(decode(&encode(9, &TrainArrivals::default())[0]).unwrap()[0].count, 0);
     }
 
     #[test]

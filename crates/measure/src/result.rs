@@ -5,10 +5,10 @@ use pathcast_estimate::Discipline;
 use pathcast_estimate::delay::OneWay;
 use serde::Serialize;
 
+use super::client_path::QUESTIONS;
 use super::outcome::{Figure, Outcome};
 use super::request::Direction;
 use super::times::Comparison;
-use super::track::QUESTIONS;
 
 #[derive(Serialize)]
 pub(super) struct Document {

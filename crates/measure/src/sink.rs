@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use pathcast_base::Nanos;
 
-use super::report::{self, Arrival, Came};
+use super::report::{self, Arrival, TrainArrivals};
 use super::wire::{BODY, ProbeHead};
 use crate::machine::Batch;
 
@@ -27,7 +27,7 @@ const PACKETS: usize = 150_000;
 const TELLINGS: u32 = 8;
 
 struct Incoming {
-    came: Came,
+    came: TrainArrivals,
     /// Index and stamp of the first packet, and the last stamp.
     first: (u16, Nanos),
     last: Nanos,
@@ -40,7 +40,7 @@ struct Incoming {
 pub(super) struct Sink {
     open: BTreeMap<u32, Incoming>,
     /// With how often they were told.
-    closed: BTreeMap<u32, (Came, u32)>,
+    closed: BTreeMap<u32, (TrainArrivals, u32)>,
     /// Packets of both that came.
     packets: usize,
     /// Nothing is known any more of trains below.
@@ -59,7 +59,7 @@ impl Sink {
             return false;
         }
         let incoming = self.open.entry(train).or_insert_with(|| Incoming {
-            came: Came::of(count),
+            came: TrainArrivals::of(count),
             first: (index, at),
             last: at,
             passed: 0,

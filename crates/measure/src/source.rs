@@ -12,11 +12,11 @@ use pathcast_estimate::{Budget, LARGE, Method, Plan, Seen, Step, TrainSeen};
 
 use super::bucket::Bucket;
 use super::messages::{ASKED, encode_ask};
-use super::outcome::{Figure, Outcome, SMALLS, Why};
+use super::method::MeasureMethod;
+use super::outcome::{Figure, MAX_DELAY_SAMPLES, Outcome, Reason};
 use super::report::{Arrival, Piece};
 use super::request::MethodName;
 use super::wire::{PROBE, ProbeHead, Signer};
-use super::work::Work;
 use crate::machine::Train;
 
 /// Feedback may be so late beyond what is usual.
@@ -48,7 +48,7 @@ pub(super) struct Spec {
 }
 
 /// What a source wants done.
-pub(super) enum Emit {
+pub(super) enum SourceAction {
     Train(Train),
     /// The body of an Ask.
     Ask(Vec<u8>),
@@ -90,7 +90,7 @@ struct Flight {
 /// See the [module](self).
 pub(super) struct Source {
     spec: Spec,
-    work: Work,
+    method: MeasureMethod,
     started: Nanos,
     flights: BTreeMap<u32, Flight>,
     next_train: u32,
@@ -102,7 +102,7 @@ pub(super) struct Source {
     gap: Nanos,
     /// When the method wants to be asked again.
     wake: Nanos,
-    end: Option<Option<Why>>,
+    end: Option<Option<Reason>>,
     trains: u64,
     reported: u64,
     probes: u64,
@@ -115,7 +115,7 @@ pub(super) struct Source {
 impl Source {
     pub fn new(now: Nanos, spec: Spec) -> Source {
         Source {
-            work: Work::new(spec.method, spec.budget, spec.sparing, spec.seed),
+            method: MeasureMethod::new(spec.method, spec.budget, spec.sparing, spec.seed),
             started: now,
             flights: BTreeMap::new(),
             next_train: 0,
@@ -145,7 +145,7 @@ impl Source {
         if self.reported == 0 { self.spec.wait } else { self.waits.wait(LARGE) }
     }
 
-    fn deaf_at(&self) -> Nanos {
+    fn gives_up_at(&self) -> Nanos {
         // long enough for a question that is lost, and one that is not
         let wait = self.wait();
         self.owed.map_or(Nanos::MAX, |since| since + wait + self.gap + DEAF.max(wait * 2))
@@ -157,14 +157,14 @@ impl Source {
     }
 
     /// What is to be done next, within the granted rate; none: nothing until something is told or [`Source::wake`].
-    pub fn next(&mut self, now: Nanos, granted: &mut Bucket) -> Option<Emit> {
+    pub fn next(&mut self, now: Nanos, granted: &mut Bucket) -> Option<SourceAction> {
         if self.end.is_some() {
             return None;
         }
         let due: Vec<u32> = self.flights.iter().filter(|(_, f)| f.settle_at <= now).map(|(&train, _)| train).collect();
         due.into_iter().for_each(|train| self.settle(now, train));
-        if now >= self.deaf_at() {
-            let why = if self.reported == 0 { Why::NoAnswer } else { Why::FeedbackLost };
+        if now >= self.gives_up_at() {
+            let why = if self.reported == 0 { Reason::NoAnswer } else { Reason::FeedbackLost };
             self.end = Some(Some(why));
             return None;
         }
@@ -173,12 +173,12 @@ impl Source {
             return None;
         }
         if let Some(ask) = self.ask(now) {
-            return Some(Emit::Ask(ask));
+            return Some(SourceAction::Ask(ask));
         }
         if now < self.wake {
             return None;
         }
-        match self.work.next(now) {
+        match self.method.next(now) {
             Step::Send(plan) => self.send(now, plan, granted),
             Step::Wait(until) => {
                 self.wake = until.max(now + Nanos(1000));
@@ -202,10 +202,10 @@ impl Source {
             .map(|f| if f.untold > 0 { f.ask_at } else { f.settle_at })
             .min()
             .unwrap_or(Nanos::MAX);
-        self.wake.min(self.deaf_at()).min(self.deadline()).min(flights)
+        self.wake.min(self.gives_up_at()).min(self.deadline()).min(flights)
     }
 
-    fn send(&mut self, now: Nanos, mut plan: Plan, granted: &mut Bucket) -> Option<Emit> {
+    fn send(&mut self, now: Nanos, mut plan: Plan, granted: &mut Bucket) -> Option<SourceAction> {
         plan.gaps.truncate(usize::from(u16::MAX) - 1);
         let most = self.spec.budget.bytes.0 + self.spec.budget.bytes.0 / 4;
         if self.bytes + plan.bytes() > most {
@@ -221,7 +221,7 @@ impl Source {
         });
         plan.gaps.truncate(within.count());
         if !granted.take_over(at, plan.bytes(), plan.duration()) {
-            self.end = Some(Some(Why::RateLimit));
+            self.end = Some(Some(Reason::RateLimit));
             return None;
         }
         let count = plan.count();
@@ -266,7 +266,7 @@ impl Source {
             settle_at: Nanos::MAX,
         };
         self.flights.insert(train, flight);
-        Some(Emit::Train(train_out))
+        Some(SourceAction::Train(train_out))
     }
 
     fn packet(&mut self, seq: u64) -> Option<(u32, &mut Flight, usize)> {
@@ -354,7 +354,7 @@ impl Source {
             self.reordered += u64::from(received.is_some_and(|at| at < newest));
             newest = newest.max(received.unwrap_or_default());
             self.lost += u64::from(received.is_none());
-            if flight.size <= SMALL && self.small.len() < SMALLS {
+            if flight.size <= SMALL && self.small.len() < MAX_DELAY_SAMPLES {
                 self.small.extend(seen.own_delay().map(|delay| (sent.0, delay)));
             }
             packets.push(seen);
@@ -363,7 +363,7 @@ impl Source {
         self.probes += packets.len() as u64;
         self.waits.answered(LARGE, now.saturating_sub(flight.ends));
         if !packets.is_empty() {
-            self.work.observe(now, &TrainSeen { id: flight.plan, packets });
+            self.method.observe(now, &TrainSeen { id: flight.plan, packets });
         }
         self.wake = now;
     }
@@ -383,7 +383,7 @@ impl Source {
     }
 
     /// Ends it now, if it has not ended.
-    pub fn stop(&mut self, why: Why) {
+    pub fn stop(&mut self, why: Reason) {
         self.end.get_or_insert(Some(why));
     }
 
@@ -391,8 +391,8 @@ impl Source {
     pub fn outcome(&self) -> Option<Outcome> {
         let why = self.end?;
         Some(Outcome {
-            capacity: Figure::of(&self.work.capacity(), why),
-            available: Figure::of(&self.work.estimate(), why),
+            capacity: Figure::of(&self.method.capacity(), why),
+            available: Figure::of(&self.method.estimate(), why),
             trains: self.trains,
             reported: self.reported,
             probes: self.probes,

@@ -10,8 +10,8 @@ use pathcast_base::Nanos;
 use pathcast_estimate::clock::{self, Exchange, Offset};
 use pathcast_estimate::delay::{OneWay, Waits, one_way};
 
-use super::messages::{ClockWord, Stamp};
-use super::outcome::Small;
+use super::messages::{ClockInfo, Stamp};
+use super::outcome::DelaySample;
 use super::source::SMALL;
 
 /// Two clocks drift apart by no more: 200 ppm.
@@ -100,7 +100,7 @@ impl Times {
     }
 
     /// Of small packets: departures by the sender's clock, and delays with the offset in them, there and back.
-    pub fn delays(&self) -> [Vec<Small>; 2] {
+    pub fn delays(&self) -> [Vec<DelaySample>; 2] {
         let small = || self.done.iter().filter(|done| done.1 <= SMALL).map(|done| done.2);
         let there = small().map(|e| (e.t1, e.t2 as i64 - e.t1 as i64)).collect();
         let back = small().map(|e| (e.t3, e.t4 as i64 - e.t3 as i64)).collect();
@@ -108,7 +108,7 @@ impl Times {
     }
 
     /// The other clock against ours.
-    pub fn compare(&self, ours: ClockWord, theirs: ClockWord) -> Comparison {
+    pub fn compare(&self, ours: ClockInfo, theirs: ClockInfo) -> Comparison {
         let mut anchors: Vec<Anchor> = Vec::new();
         for group in 0..=self.group {
             let of = || self.done.iter().filter(|done| done.0 == group).map(|done| done.2);
@@ -141,13 +141,13 @@ impl Times {
         if last.at.saturating_sub(first.at) < LEVER {
             return None;
         }
-        let slope = |delays: &[Small]| {
+        let slope = |delays: &[DelaySample]| {
             let mut delays = delays.to_vec();
             delays.sort_unstable();
             let floor = clock::floor(&delays)?;
             let (from, to) = (delays.first()?.0, delays.last()?.0);
             let third = (to - from) / 3;
-            let rests = |p: &&Small| p.1 as f64 - floor.delay_at(p.0) < SUPPORT.1;
+            let rests = |p: &&DelaySample| p.1 as f64 - floor.delay_at(p.0) < SUPPORT.1;
             let early = delays.iter().take_while(|p| p.0 <= from + third).filter(rests).count();
             let late = delays.iter().skip_while(|p| p.0 < to - third).filter(rests).count();
             (early >= SUPPORT.0 && late >= SUPPORT.0).then_some(floor.skew)
@@ -220,12 +220,12 @@ impl Comparison {
     }
 
     /// Delays of packets from us to the other end.
-    pub fn there(&self, delays: &[Small]) -> Option<OneWay> {
+    pub fn there(&self, delays: &[DelaySample]) -> Option<OneWay> {
         self.sum_up(delays.iter().copied(), 1.0)
     }
 
     /// And back; the departures are by the other clock.
-    pub fn back(&self, delays: &[Small]) -> Option<OneWay> {
+    pub fn back(&self, delays: &[DelaySample]) -> Option<OneWay> {
         let offset = self.offset.unwrap_or(0.0) as i64;
         self.sum_up(delays.iter().map(|&(sent, delay)| (sent.saturating_add_signed(-offset), delay)), -1.0)
     }
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn delays_lie_within_their_bound_in_spite_of_offset_and_skew() {
         let (times, waits) = skewed();
-        let clocks = times.compare(ClockWord::default(), ClockWord::default());
+        let clocks = times.compare(ClockInfo::default(), ClockInfo::default());
         assert!(!clocks.synchronised && (clocks.skew.unwrap() - 50e-6).abs() < 1e-6, "{clocks:?}");
         let [there, back] = times.delays();
         for (got, truth) in [(clocks.there(&there).unwrap(), 30e6), (clocks.back(&back).unwrap(), 10e6)] {
@@ -279,10 +279,10 @@ mod tests {
         times.answered(Stamp { id, came: Nanos(4000), leaves: Nanos(4000) }, Nanos(5000), &mut waits);
         times.end_group();
         let [there, _] = times.delays();
-        let host = ClockWord { host: Some([1; 16]), ..ClockWord::default() };
+        let host = ClockInfo { host: Some([1; 16]), ..ClockInfo::default() };
         let one = times.compare(host, host);
         assert_eq!((one.synchronised, one.there(&there).unwrap().error), (true, Some(0)));
-        let word = |max_error| ClockWord { host: None, synchronised: true, max_error: Nanos(max_error) };
+        let word = |max_error| ClockInfo { host: None, synchronised: true, max_error: Nanos(max_error) };
         let both = times.compare(word(100), word(50));
         let delay = both.there(&there).unwrap();
         assert_eq!((both.synchronised, delay.error, delay.minimum), (true, Some(150), 3000.0));
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn without_an_exchange_delays_have_no_bound() {
-        let none = Times::default().compare(ClockWord::default(), ClockWord::default());
+        let none = Times::default().compare(ClockInfo::default(), ClockInfo::default());
         assert_eq!(none.there(&[(5, 7)]).unwrap().error, None);
     }
 }

@@ -201,7 +201,7 @@ impl Signer {
 
 /// Why a datagram of a session is not heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Deaf {
+pub(super) enum Rejected {
     /// Not signed by the other end: forged, or changed on its way.
     Tag,
     /// Heard before.
@@ -234,12 +234,12 @@ impl Channel {
     }
 
     /// Whether the other end has said this, and for the first time.
-    pub fn hear(&mut self, datagram: &Datagram) -> Result<(), Deaf> {
+    pub fn accept(&mut self, datagram: &Datagram) -> Result<(), Rejected> {
         if !datagram.is_signed(&self.receive) {
-            return Err(Deaf::Tag);
+            return Err(Rejected::Tag);
         }
         let fresh = datagram.kind == Kind::Probe || self.window.accept(datagram.number);
-        if fresh { Ok(()) } else { Err(Deaf::Replayed) }
+        if fresh { Ok(()) } else { Err(Rejected::Replayed) }
     }
 }
 
@@ -289,8 +289,8 @@ mod tests {
         let mut there = Channel::new(7, 0, signer(2), signer(1));
         let (number, packet) = here.seal(Kind::Poll, 0, b"");
         let said = Datagram::parse(&packet).unwrap();
-        assert_eq!((number, there.hear(&said), there.hear(&said)), (1, Ok(()), Err(Deaf::Replayed)));
-        assert_eq!(here.hear(&said), Err(Deaf::Tag), "its own words");
+        assert_eq!((number, there.accept(&said), there.accept(&said)), (1, Ok(()), Err(Rejected::Replayed)));
+        assert_eq!(here.accept(&said), Err(Rejected::Tag), "its own words");
     }
 
     proptest! {

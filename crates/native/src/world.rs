@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use pathcast_base::{Nanos, PathAddr, Protocol};
-use pathcast_measure::{ClockState, FarEnd, Lone, MeasureLimits};
+use pathcast_measure::{ClockState, FarEnd, FarEndMachine, MeasureLimits};
 use pathcast_scenario::{End, addresses};
 use pathcast_session::{Key, KeyRing};
 use pathcast_sim::Options;
@@ -112,10 +112,11 @@ impl World {
             let far_end = FarEnd::new(keys, MeasureLimits::default(), clock, request.drawn("measure/server"));
             let client = request.machine(key, clock, request.drawn("measure/client"))?;
             let options = Options { time: LONGEST, ..Options::default() };
-            let found = world.session(Box::new(client), Box::new(Lone::new(far_end)), &paths, &options, |progress| {
-                measure::tell(job, progress);
-                options.stop.store(job.cancelled.load(Ordering::Relaxed), Ordering::Relaxed);
-            });
+            let found =
+                world.session(Box::new(client), Box::new(FarEndMachine::new(far_end)), &paths, &options, |progress| {
+                    measure::tell(job, progress);
+                    options.stop.store(job.cancelled.load(Ordering::Relaxed), Ordering::Relaxed);
+                });
             measure::document(&found.map_err(Failed::new)?.result, Vec::new())
         })
         .map_err(|e: Failed| e.into_py(py))

@@ -14,7 +14,7 @@ use pathcast_base::{Nanos, Rate};
 use pathcast_measure::machine::{Action, Event, Machine, Train};
 use pathcast_measure::{FarAction, FarEvent};
 use pathcast_net::PathAddr;
-use pathcast_net::udp::{DriveOptions, Far, FarAddress, FarOptions, FarServer, SessionClock, drive};
+use pathcast_net::udp::{DriveOptions, FarAddress, FarMachine, FarOptions, FarServer, SessionClock, drive};
 
 const SIZE: u16 = 1500;
 const PORT: u16 = 5275;
@@ -63,7 +63,7 @@ impl Machine for Sender {
 #[derive(Default)]
 struct Receiver(Vec<(u64, Nanos)>);
 
-impl Far for Receiver {
+impl FarMachine for Receiver {
     fn handle(&mut self, _now: Nanos, event: FarEvent<'_, FarAddress>) {
         if let FarEvent::Received { packet, at, .. } = event {
             self.0.extend(packet.first_chunk().map(|seq| (u64::from_be_bytes(*seq), at)));

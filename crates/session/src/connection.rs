@@ -65,25 +65,25 @@ pub struct Connection {
 }
 
 /// Why a connection is closed: for the client in coarse words, for the log in fine ones.
-enum Trouble {
+enum CloseReason {
     Key(&'static str),
     Garbage(&'static str),
     Version,
 }
 
-impl From<FrameError> for Trouble {
+impl From<FrameError> for CloseReason {
     fn from(e: FrameError) -> Self {
         match e {
-            FrameError::Version { .. } => Trouble::Version,
-            FrameError::Magic => Trouble::Garbage("not this protocol"),
-            FrameError::Kind(_) => Trouble::Garbage("unknown message type"),
-            FrameError::TooLong(_) => Trouble::Garbage("message too long"),
+            FrameError::Version { .. } => CloseReason::Version,
+            FrameError::Magic => CloseReason::Garbage("not this protocol"),
+            FrameError::Kind(_) => CloseReason::Garbage("unknown message type"),
+            FrameError::TooLong(_) => CloseReason::Garbage("message too long"),
         }
     }
 }
-impl From<MessageError> for Trouble {
+impl From<MessageError> for CloseReason {
     fn from(_: MessageError) -> Self {
-        Trouble::Garbage("malformed message")
+        CloseReason::Garbage("malformed message")
     }
 }
 
@@ -191,8 +191,8 @@ impl Connection {
             return;
         }
         self.reader.push(bytes);
-        if let Err(trouble) = self.messages(now, service) {
-            self.refuse(now, trouble, service);
+        if let Err(reason) = self.messages(now, service) {
+            self.refuse(now, reason, service);
         }
     }
 
@@ -212,7 +212,7 @@ impl Connection {
         let State::Receiving { keys, session, transfer, bytes, received, first, .. } = &self.state else { return };
         let (session, transfer, bytes) = (*session, *transfer, *bytes);
         if *received > bytes {
-            return self.refuse(now, Trouble::Garbage("bytes after the end of a transfer"), service);
+            return self.refuse(now, CloseReason::Garbage("bytes after the end of a transfer"), service);
         }
         let duration_ns = self.since.saturating_sub(first.unwrap_or(self.since)).0;
         let receipt = Receipt { transfer, bytes, duration_ns };
@@ -224,7 +224,7 @@ impl Connection {
         self.linger(now, service);
     }
 
-    fn messages(&mut self, now: Nanos, service: &mut Service) -> Result<(), Trouble> {
+    fn messages(&mut self, now: Nanos, service: &mut Service) -> Result<(), CloseReason> {
         while let Some(frame) = self.reader.next_frame()? {
             match (&mut self.state, frame.kind) {
                 (State::Fresh, Kind::Hello) => self.hello(&frame, service)?,
@@ -239,7 +239,7 @@ impl Connection {
                 (State::Greeted { .. }, Kind::Confirm) => self.confirm(now, &frame, service)?,
                 (State::Open { keys, next }, Kind::Ping | Kind::Bye) => {
                     if !verify(&keys.client_control, &frame) || sequence(frame.body())? != *next {
-                        return Err(Trouble::Key("altered or replayed control message"));
+                        return Err(CloseReason::Key("altered or replayed control message"));
                     }
                     if frame.kind == Kind::Bye {
                         self.end(service);
@@ -252,7 +252,7 @@ impl Connection {
                         session.last_active = now;
                     }
                 }
-                _ => return Err(Trouble::Garbage("message out of turn")),
+                _ => return Err(CloseReason::Garbage("message out of turn")),
             }
             if self.closing() {
                 return Ok(());
@@ -261,9 +261,9 @@ impl Connection {
         Ok(())
     }
 
-    fn hello(&mut self, frame: &Frame, service: &mut Service) -> Result<(), Trouble> {
+    fn hello(&mut self, frame: &Frame, service: &mut Service) -> Result<(), CloseReason> {
         let hello = Hello::decode(frame.body())?;
-        let key = service.keys.verify(&hello.key_id, frame).ok_or(Trouble::Key("wrong key or unknown key id"))?;
+        let key = service.keys.verify(&hello.key_id, frame).ok_or(CloseReason::Key("wrong key or unknown key id"))?;
         let keys = SessionKeys::new(key, &hello.nonce, &self.entropy.nonce);
         let welcome = Welcome {
             nonce: self.entropy.nonce,
@@ -279,11 +279,11 @@ impl Connection {
         Ok(())
     }
 
-    fn confirm(&mut self, now: Nanos, frame: &Frame, service: &mut Service) -> Result<(), Trouble> {
+    fn confirm(&mut self, now: Nanos, frame: &Frame, service: &mut Service) -> Result<(), CloseReason> {
         let State::Greeted { keys, key_id } = &self.state else { return Ok(()) };
         let (keys, key_id) = (keys.clone(), key_id.clone());
         if !verify(&keys.client_control, frame) || sequence(frame.body())? != 0 {
-            return Err(Trouble::Key("confirmation with a wrong key"));
+            return Err(CloseReason::Key("confirmation with a wrong key"));
         }
         if !service.settle(self.id) {
             self.end(service); // made room for another a moment ago
@@ -303,13 +303,13 @@ impl Connection {
         Ok(())
     }
 
-    fn attach(&mut self, now: Nanos, frame: &Frame, service: &mut Service) -> Result<(), Trouble> {
+    fn attach(&mut self, now: Nanos, frame: &Frame, service: &mut Service) -> Result<(), CloseReason> {
         let attach = Attach::decode(frame.body())?;
         let limits = service.limits;
         let session =
-            service.sessions.get_mut(&attach.session).ok_or(Trouble::Key("transfer of an unknown session"))?;
+            service.sessions.get_mut(&attach.session).ok_or(CloseReason::Key("transfer of an unknown session"))?;
         if !verify(&session.keys.attach, frame) {
-            return Err(Trouble::Key("transfer with a wrong proof"));
+            return Err(CloseReason::Key("transfer with a wrong proof"));
         }
         let keys = session.keys.clone();
         let key_id = session.key_id.clone();
@@ -355,18 +355,18 @@ impl Connection {
         self.close(now, service);
     }
 
-    fn refuse(&mut self, now: Nanos, trouble: Trouble, service: &mut Service) {
-        let (refusal, why) = match trouble {
-            Trouble::Key(why) => {
+    fn refuse(&mut self, now: Nanos, reason: CloseReason, service: &mut Service) {
+        let (refusal, why) = match reason {
+            CloseReason::Key(why) => {
                 service.counters.refused_key += 1;
                 (Some(Refusal::Refused), why)
             }
-            Trouble::Version => {
+            CloseReason::Version => {
                 service.counters.refused_version += 1;
                 (Some(Refusal::Version), "another version of the protocol")
             }
             // whoever does not speak the protocol gets no word of it
-            Trouble::Garbage(why) => {
+            CloseReason::Garbage(why) => {
                 service.counters.refused_garbage += 1;
                 (None, why)
             }

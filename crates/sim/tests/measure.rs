@@ -2,7 +2,7 @@
 
 use pathcast_base::{Bytes, Nanos};
 use pathcast_estimate::Budget;
-use pathcast_measure::{Client, ClockState, FarEnd, Lone, MeasureLimits, Request};
+use pathcast_measure::{Client, ClockState, FarEnd, FarEndMachine, MeasureLimits, Request};
 use pathcast_scenario::Scenario;
 use pathcast_session::{Entropy, Key, KeyRing};
 use pathcast_sim::{Options, SessionReport, World};
@@ -27,9 +27,9 @@ fn client(request: Request) -> Box<Client> {
     Box::new(Client::new(request, entropy(1)))
 }
 
-fn server() -> Box<Lone> {
+fn server() -> Box<FarEndMachine> {
     let keys = KeyRing::new([key()]);
-    Box::new(Lone::new(FarEnd::new(keys, MeasureLimits::default(), ClockState::default(), entropy(2))))
+    Box::new(FarEndMachine::new(FarEnd::new(keys, MeasureLimits::default(), ClockState::default(), entropy(2))))
 }
 
 /// A measurement that begins after two seconds of cross traffic.

@@ -34,7 +34,7 @@ fn open(far: &mut FarEnd<usize>, nonce: u8) -> (Channel, Vec<Kind>) {
     let cookie = Cookie::decode(Datagram::parse(&answer).unwrap().body).unwrap();
     let keys = SessionKeys::new(&key(), &hello.nonce, &cookie.digest);
     let total = Budget { bytes: Bytes(1_000_000_000), time: Nanos::secs(100) };
-    let open = Open { hello, cookie, paths: 1, dscp: 0, total, clock: ClockWord::default() };
+    let open = Open { hello, cookie, paths: 1, dscp: 0, total, clock: ClockInfo::default() };
     let said = keys.client.seal(Kind::Open, 0, keys.session, 0, &open.encode());
     let answers = kinds(&said_to(far, NOW, &said));
     (Channel::new(keys.session, 0, keys.client, keys.far_end), answers)

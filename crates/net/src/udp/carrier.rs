@@ -12,9 +12,9 @@ use pathcast_measure::machine::{Batch, Train};
 use super::clock::SessionClock;
 use super::flights::Flights;
 use super::inbox::{Datagram, Inbox};
-use super::receive::{AT_ONCE, Reader, Told};
+use super::receive::{AT_ONCE, ErrorQueueItem, Reader};
 use super::socket::{Outgoing, Stamping, Target, UdpSocket};
-use super::stamps::{Left, Unstamped};
+use super::stamps::{Departure, Unstamped};
 use super::urgency::sleep;
 use crate::payload;
 
@@ -82,7 +82,7 @@ impl Tally {
 }
 
 /// What has happened. `K` says whose a packet is.
-pub(crate) enum Heard<K> {
+pub(crate) enum CarrierEvent<K> {
     Sent { key: K, seq: u64, at: Nanos },
     Unsent { key: K, seq: u64 },
     Received { socket: usize, datagram: Datagram, batch: Batch },
@@ -100,14 +100,14 @@ pub(crate) struct Carrier<K> {
     pub tally: Tally,
     ports: Vec<Port<K>>,
     flights: Flights<K>,
-    heard: VecDeque<Heard<K>>,
+    events: VecDeque<CarrierEvent<K>>,
     reader: Reader,
     polled: Vec<libc::pollfd>,
     /// When sockets were last read, and when last until nothing was left.
     read: Nanos,
     drained: Nanos,
-    /// When last all had been heard.
-    heard_all: Nanos,
+    /// When last all had been events.
+    all_told: Nanos,
     /// How often a timer was put off, and since when.
     put_off: (u32, Nanos),
 }
@@ -122,12 +122,12 @@ impl<K: Clone> Carrier<K> {
             tally: Tally::default(),
             ports: sockets.into_iter().map(port).collect(),
             flights: Flights::new(),
-            heard: VecDeque::new(),
+            events: VecDeque::new(),
             reader: Reader::new(),
             polled,
             read: Nanos::ZERO,
             drained: Nanos::ZERO,
-            heard_all: Nanos::ZERO,
+            all_told: Nanos::ZERO,
             put_off: (0, Nanos::ZERO),
         }
     }
@@ -148,28 +148,28 @@ impl<K: Clone> Carrier<K> {
     }
 
     /// The next of what has happened.
-    pub fn hear(&mut self) -> Option<Heard<K>> {
-        if let Some(heard) = self.heard.pop_front() {
-            return Some(heard);
+    pub fn next_event(&mut self) -> Option<CarrierEvent<K>> {
+        if let Some(events) = self.events.pop_front() {
+            return Some(events);
         }
         let ready = |port: &Port<K>| port.inbox.ready();
         let Some(socket) = self.ports.iter().position(ready) else {
-            self.heard_all = self.clock.now();
+            self.all_told = self.clock.now();
             return None;
         };
         let (datagram, batch) = self.ports[socket].inbox.take()?;
-        Some(Heard::Received { socket, datagram, batch })
+        Some(CarrierEvent::Received { socket, datagram, batch })
     }
 
-    /// Takes back what was heard, for its room.
+    /// Takes back what was events, for its room.
     pub fn recycle(&mut self, socket: usize, datagram: Datagram) {
         self.ports[socket].inbox.recycle(datagram);
     }
 
-    /// Has all been heard that happened before `time`, which has passed? A timer that overtakes packets which wait to be read
+    /// Has all been events that happened before `time`, which has passed? A timer that overtakes packets which wait to be read
     /// would take them for missing.
     pub fn caught_up(&mut self, time: Nanos) -> bool {
-        let nothing_left = self.heard.is_empty() && self.ports.iter().all(|port| port.inbox.is_empty());
+        let nothing_left = self.events.is_empty() && self.ports.iter().all(|port| port.inbox.is_empty());
         let now = self.clock.now();
         let (times, since) = &mut self.put_off;
         if *times == 0 {
@@ -187,10 +187,10 @@ impl<K: Clone> Carrier<K> {
         self.flights.due().is_some_and(|due| due <= self.clock.now() + READING)
     }
 
-    /// Must something leave before more is heard? Not when too much has waited for too long: whoever is sent to without a pause
+    /// Must something leave before more is events? Not when too much has waited for too long: whoever is sent to without a pause
     /// would keep all others waiting.
     pub fn interrupts(&self) -> bool {
-        self.pressed() && self.clock.now() <= self.heard_all + UNTOLD
+        self.pressed() && self.clock.now() <= self.all_told + UNTOLD
     }
 
     /// Sends what is due and reads what has come; sleeps if there is nothing, until `wake` at the latest.
@@ -205,7 +205,7 @@ impl<K: Clone> Carrier<K> {
             }
             return self.send_due();
         }
-        if self.read_all(READS) || !self.heard.is_empty() || self.ports.iter().any(|port| port.inbox.ready()) {
+        if self.read_all(READS) || !self.events.is_empty() || self.ports.iter().any(|port| port.inbox.ready()) {
             return;
         }
         let due = self.flights.due().map(|due| due - SPIN);
@@ -250,9 +250,9 @@ impl<K: Clone> Carrier<K> {
         let left = if port.socket.stamping == Stamping::Both {
             port.unstamped.sent(what, now)
         } else {
-            Some(Left { what, at: now, by_kernel: false })
+            Some(Departure { what, at: now, by_kernel: false })
         };
-        tell(&mut self.heard, &mut self.tally, left);
+        tell(&mut self.events, &mut self.tally, left);
     }
 
     /// An error that is not the packet's own is over when it has been told. What the kernel counted is not known after it,
@@ -268,7 +268,7 @@ impl<K: Clone> Carrier<K> {
             self.read_stamps(socket, usize::MAX);
             let port = &mut self.ports[socket];
             while let Some(left) = port.unstamped.give_up() {
-                tell(&mut self.heard, &mut self.tally, Some(left));
+                tell(&mut self.events, &mut self.tally, Some(left));
             }
             if port.socket.stamping == Stamping::Both && port.socket.number_stamps().is_ok() {
                 port.unstamped.begin_anew();
@@ -283,7 +283,7 @@ impl<K: Clone> Carrier<K> {
             }
         }
         self.tally.unsent += 1;
-        self.heard.push_back(Heard::Unsent { key, seq });
+        self.events.push_back(CarrierEvent::Unsent { key, seq });
     }
 
     /// Reads every socket, the stamps of what was sent first; true if there was something.
@@ -323,16 +323,16 @@ impl<K: Clone> Carrier<K> {
     }
 
     fn read_stamps(&mut self, socket: usize, reads: usize) -> bool {
-        let Self { clock, tally, ports, reader, heard, .. } = self;
+        let Self { clock, tally, ports, reader, events, .. } = self;
         let Port { socket, unstamped, .. } = &mut ports[socket];
         let mut some = false;
         for _ in 0..reads {
             let read = reader.told(socket, AT_ONCE, |told| match told {
-                Told::Left { key, stamp } => {
+                ErrorQueueItem::Departed { key, stamp } => {
                     let left = unstamped.stamped(key, clock.of_kernel(stamp));
-                    tell(heard, tally, left);
+                    tell(events, tally, left);
                 }
-                Told::Error(number) => tally.fault(Some(number as i32)),
+                ErrorQueueItem::Error(number) => tally.fault(Some(number as i32)),
             });
             some |= read.as_ref().is_ok_and(|&read| read > 0);
             match read {
@@ -346,7 +346,7 @@ impl<K: Clone> Carrier<K> {
         }
         let now = clock.now();
         while let Some(left) = unstamped.overdue(now) {
-            tell(heard, tally, Some(left));
+            tell(events, tally, Some(left));
             some = true;
         }
         some
@@ -362,10 +362,10 @@ fn hand_over(port: &UdpSocket, to: Option<Target>, head: &[u8], bytes: usize, ds
     port.send(&Outgoing { to, head, filling, dscp })
 }
 
-fn tell<K>(heard: &mut VecDeque<Heard<K>>, tally: &mut Tally, left: Option<Left<(K, u64)>>) {
-    if let Some(Left { what: (key, seq), at, by_kernel }) = left {
+fn tell<K>(events: &mut VecDeque<CarrierEvent<K>>, tally: &mut Tally, left: Option<Departure<(K, u64)>>) {
+    if let Some(Departure { what: (key, seq), at, by_kernel }) = left {
         tally.sent_stamped += u64::from(by_kernel);
-        heard.push_back(Heard::Sent { key, seq, at });
+        events.push_back(CarrierEvent::Sent { key, seq, at });
     }
 }
 

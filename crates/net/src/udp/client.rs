@@ -9,7 +9,7 @@ use pathcast_base::{Nanos, PathAddr};
 use pathcast_measure::machine::{Action, Event, Machine, Progress, Reply, Train};
 use pathcast_session::address::is_one_host;
 
-use super::carrier::{Carrier, Heard, Tally};
+use super::carrier::{Carrier, CarrierEvent, Tally};
 use super::clock::SessionClock;
 use super::socket::{Target, UdpSocket};
 use super::urgency::Urgency;
@@ -127,7 +127,7 @@ impl Session<'_, '_> {
                 return Err(NetError::Interrupted);
             } else {
                 self.carrier.turn(self.wake.min(now + TICK));
-                result = self.hear()?;
+                result = self.handle_events()?;
             }
         }
         // what was said last leaves before the sockets close
@@ -138,12 +138,12 @@ impl Session<'_, '_> {
     }
 
     /// Tells what has happened, as long as nothing is about to leave.
-    fn hear(&mut self) -> Result<Option<Vec<u8>>, NetError> {
-        while let Some(heard) = self.carrier.hear() {
-            let result = match heard {
-                Heard::Sent { key: path, seq, at } => self.tell(Event::Sent { path, seq, at })?,
-                Heard::Unsent { key: path, seq } => self.tell(Event::Unsent { path, seq })?,
-                Heard::Received { socket: path, datagram, batch } => {
+    fn handle_events(&mut self) -> Result<Option<Vec<u8>>, NetError> {
+        while let Some(event) = self.carrier.next_event() {
+            let result = match event {
+                CarrierEvent::Sent { key: path, seq, at } => self.tell(Event::Sent { path, seq, at })?,
+                CarrierEvent::Unsent { key: path, seq } => self.tell(Event::Unsent { path, seq })?,
+                CarrierEvent::Received { socket: path, datagram, batch } => {
                     let (packet, size) = (datagram.payload.as_slice(), datagram.size);
                     let event = Event::Received { path, packet, size, dscp: datagram.dscp, at: datagram.at, batch };
                     let known = datagram.from == self.remotes[path];

@@ -9,7 +9,7 @@ use pathcast_base::Nanos;
 use pathcast_measure::machine::{Reply, Train};
 use pathcast_measure::{Address, FarAction, FarEnd, FarEvent};
 
-use super::carrier::{Carrier, Heard, Tally};
+use super::carrier::{Carrier, CarrierEvent, Tally};
 use super::client::check;
 use super::clock::SessionClock;
 use super::socket::{Target, UdpSocket};
@@ -45,7 +45,7 @@ impl Address for FarAddress {
 }
 
 /// What answers the clients. It has no clock and no sockets.
-pub trait Far: Send {
+pub trait FarMachine: Send {
     /// Something has happened.
     fn handle(&mut self, now: Nanos, event: FarEvent<'_, FarAddress>);
     /// What is to be done next; none: nothing until the next event.
@@ -54,7 +54,7 @@ pub trait Far: Send {
     fn sessions(&self) -> usize;
 }
 
-impl Far for FarEnd<FarAddress> {
+impl FarMachine for FarEnd<FarAddress> {
     fn handle(&mut self, now: Nanos, event: FarEvent<'_, FarAddress>) {
         FarEnd::handle(self, now, event);
     }
@@ -95,7 +95,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<F: Far + 'static> FarServer<F> {
+impl<F: FarMachine + 'static> FarServer<F> {
     /// Listens on all addresses and lets `far` answer.
     ///
     /// # Errors
@@ -188,7 +188,7 @@ struct Loop<F> {
     urgency: Urgency,
 }
 
-impl<F: Far> Loop<F> {
+impl<F: FarMachine> Loop<F> {
     fn run(mut self) {
         while !self.shared.stop.load(Ordering::Relaxed) {
             let now = self.carrier.clock.now();
@@ -197,20 +197,24 @@ impl<F: Far> Loop<F> {
                 self.tell(FarEvent::Timer);
             } else {
                 self.carrier.turn(self.wake.min(now + TICK));
-                self.hear();
+                self.handle_events();
             }
             self.urgency.rest(now);
             self.shared.stale.store(self.carrier.clock.is_stale(), Ordering::Relaxed);
         }
     }
 
-    fn hear(&mut self) {
-        while let Some(heard) = self.carrier.hear() {
-            match heard {
-                Heard::Sent { key: (0, _), .. } | Heard::Unsent { key: (0, _), .. } => {}
-                Heard::Sent { key: (session, path), seq, at } => self.tell(FarEvent::Sent { session, path, seq, at }),
-                Heard::Unsent { key: (session, path), seq } => self.tell(FarEvent::Unsent { session, path, seq }),
-                Heard::Received { socket, datagram, batch } => {
+    fn handle_events(&mut self) {
+        while let Some(event) = self.carrier.next_event() {
+            match event {
+                CarrierEvent::Sent { key: (0, _), .. } | CarrierEvent::Unsent { key: (0, _), .. } => {}
+                CarrierEvent::Sent { key: (session, path), seq, at } => {
+                    self.tell(FarEvent::Sent { session, path, seq, at })
+                }
+                CarrierEvent::Unsent { key: (session, path), seq } => {
+                    self.tell(FarEvent::Unsent { session, path, seq })
+                }
+                CarrierEvent::Received { socket, datagram, batch } => {
                     // none: it was sent to many, and must not be answered
                     if let Some(local) = datagram.local {
                         let from = FarAddress { local, remote: datagram.from, socket };

@@ -19,5 +19,5 @@ mod urgency;
 pub use carrier::Tally;
 pub use client::{DriveOptions, Driven, drive};
 pub use clock::SessionClock;
-pub use far::{Far, FarAddress, FarOptions, FarServer};
+pub use far::{FarAddress, FarMachine, FarOptions, FarServer};
 pub use stamp::{StampReflector, stamp_measure};

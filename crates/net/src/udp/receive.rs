@@ -35,9 +35,9 @@ pub(crate) struct Arrival<'a> {
 
 /// What a socket's error queue has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum ErrorQueueItem {
     /// The packet with this number left [ns of CLOCK_REALTIME].
-    Left { key: u32, stamp: i64 },
+    Departed { key: u32, stamp: i64 },
     /// The network could not deliver a packet: an error number.
     Error(u32),
 }
@@ -86,7 +86,7 @@ impl Reader {
     ///
     /// # Errors
     /// The system's.
-    pub fn told(&mut self, socket: &UdpSocket, most: usize, mut each: impl FnMut(Told)) -> io::Result<usize> {
+    pub fn told(&mut self, socket: &UdpSocket, most: usize, mut each: impl FnMut(ErrorQueueItem)) -> io::Result<usize> {
         let read = self.read(socket, most, libc::MSG_ERRQUEUE)?;
         for i in 0..read {
             if let Some(told) = self.error(i) {
@@ -174,7 +174,7 @@ impl Reader {
         address.ok()?.1.as_socket()
     }
 
-    fn error(&self, i: usize) -> Option<Told> {
+    fn error(&self, i: usize) -> Option<ErrorQueueItem> {
         let mut left = None;
         let mut error = None;
         for message in self.messages(i) {
@@ -189,9 +189,9 @@ impl Reader {
         }
         match error? {
             e if e.ee_origin == SO_EE_ORIGIN_TIMESTAMPING => {
-                (e.ee_info == SCM_TSTAMP_SND).then_some(Told::Left { key: e.ee_data, stamp: left? })
+                (e.ee_info == SCM_TSTAMP_SND).then_some(ErrorQueueItem::Departed { key: e.ee_data, stamp: left? })
             }
-            e => Some(Told::Error(e.ee_errno)),
+            e => Some(ErrorQueueItem::Error(e.ee_errno)),
         }
     }
 }

@@ -22,7 +22,7 @@ struct Waiting<K> {
 
 /// When a packet left.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Left<K> {
+pub(crate) struct Departure<K> {
     pub what: K,
     pub at: Nanos,
     /// Whether the kernel says so.
@@ -46,24 +46,24 @@ impl<K> Unstamped<K> {
     }
 
     /// A packet was handed to the kernel; what is known of it already.
-    pub fn sent(&mut self, what: K, own: Nanos) -> Option<Left<K>> {
+    pub fn sent(&mut self, what: K, own: Nanos) -> Option<Departure<K>> {
         let number = self.next;
         self.next = self.next.wrapping_add(1);
         if self.missed >= PATIENCE {
-            return Some(Left { what, at: own, by_kernel: false });
+            return Some(Departure { what, at: own, by_kernel: false });
         }
         self.waiting.push_back(Waiting { number, what, own });
         None
     }
 
     /// The kernel's stamp of the packet with this number has come; `at` is none if it makes no sense.
-    pub fn stamped(&mut self, number: u32, at: Option<Nanos>) -> Option<Left<K>> {
+    pub fn stamped(&mut self, number: u32, at: Option<Nanos>) -> Option<Departure<K>> {
         (self.missed, self.wait) = (0, WAIT);
         let place = self.waiting.iter().position(|w| w.number == number)?;
         let Waiting { what, own, .. } = self.waiting.remove(place)?;
         // one from before the packet was sent belongs to another, whose number was the same before an error
         let at = at.filter(|&at| at >= own);
-        Some(Left { what, at: at.unwrap_or(own), by_kernel: at.is_some() })
+        Some(Departure { what, at: at.unwrap_or(own), by_kernel: at.is_some() })
     }
 
     /// When the first packet has waited long enough.
@@ -72,7 +72,7 @@ impl<K> Unstamped<K> {
     }
 
     /// A packet that has waited long enough.
-    pub fn overdue(&mut self, now: Nanos) -> Option<Left<K>> {
+    pub fn overdue(&mut self, now: Nanos) -> Option<Departure<K>> {
         if self.until()? > now {
             return None;
         }
@@ -81,8 +81,8 @@ impl<K> Unstamped<K> {
     }
 
     /// The first packet, without its stamp.
-    pub fn give_up(&mut self) -> Option<Left<K>> {
-        self.waiting.pop_front().map(|w| Left { what: w.what, at: w.own, by_kernel: false })
+    pub fn give_up(&mut self) -> Option<Departure<K>> {
+        self.waiting.pop_front().map(|w| Departure { what: w.what, at: w.own, by_kernel: false })
     }
 
     /// The kernel counts from 0 again; all packets have been given up.
@@ -96,8 +96,8 @@ impl<K> Unstamped<K> {
 mod tests {
     use super::*;
 
-    fn left(what: char, at: u64, by_kernel: bool) -> Option<Left<char>> {
-        Some(Left { what, at: Nanos(at), by_kernel })
+    fn left(what: char, at: u64, by_kernel: bool) -> Option<Departure<char>> {
+        Some(Departure { what, at: Nanos(at), by_kernel })
     }
 
     #[test]

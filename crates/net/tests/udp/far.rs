@@ -6,7 +6,7 @@ use std::time::Duration;
 use pathcast_base::{Fault, Nanos, Stream};
 use pathcast_measure::machine::Train;
 use pathcast_measure::{FarAction, FarEvent};
-use pathcast_net::udp::{Far, FarAddress, FarOptions, FarServer, SessionClock, Tally};
+use pathcast_net::udp::{FarAddress, FarMachine, FarOptions, FarServer, SessionClock, Tally};
 
 use super::machines::{Echo, SESSION, Script};
 use super::{at, echoes, host, path, port, run, serve};
@@ -147,7 +147,7 @@ struct Busy {
     left: usize,
 }
 
-impl Far for Busy {
+impl FarMachine for Busy {
     fn handle(&mut self, now: Nanos, event: FarEvent<'_, FarAddress>) {
         match event {
             FarEvent::Received { from, packet: b"busy", .. } => {

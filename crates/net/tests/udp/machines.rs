@@ -3,7 +3,7 @@
 use pathcast_base::Nanos;
 use pathcast_measure::machine::{Action, Batch, Event, Machine, Reply, Train};
 use pathcast_measure::{FarAction, FarEvent};
-use pathcast_net::udp::{Far, FarAddress};
+use pathcast_net::udp::{FarAddress, FarMachine};
 
 /// What a machine was told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,7 +143,7 @@ pub struct Echo {
 /// The session that a packet of the client belongs to.
 pub const SESSION: u64 = 5;
 
-impl Far for Echo {
+impl FarMachine for Echo {
     fn handle(&mut self, now: Nanos, event: FarEvent<'_, FarAddress>) {
         match event {
             FarEvent::Received { from, packet, size, dscp, at, batch } => {

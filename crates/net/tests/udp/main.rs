@@ -17,14 +17,14 @@ use std::sync::Arc;
 use machines::{Echo, Script};
 use pathcast_base::Nanos;
 use pathcast_measure::machine::Train;
-use pathcast_net::udp::{DriveOptions, Driven, Far, FarOptions, FarServer, SessionClock, drive};
+use pathcast_net::udp::{DriveOptions, Driven, FarMachine, FarOptions, FarServer, SessionClock, drive};
 use pathcast_net::{HostSockets, PathAddr, SocketMaker};
 
 fn host() -> Arc<dyn SocketMaker> {
     Arc::new(HostSockets)
 }
 
-fn serve<F: Far + 'static>(maker: &dyn SocketMaker, listen: &[&str], far: F) -> FarServer<F> {
+fn serve<F: FarMachine + 'static>(maker: &dyn SocketMaker, listen: &[&str], far: F) -> FarServer<F> {
     let listen = listen.iter().map(|a| a.parse().unwrap()).collect();
     let options = FarOptions { listen, clock: SessionClock::start(), urgent: false };
     FarServer::start(maker, options, far).unwrap()

@@ -13,12 +13,12 @@ use super::super::far_path::FarPath;
 use super::super::keys::{SessionKeys, greeting};
 use super::super::messages::{Cookie, Denial, Denied, Hello, Open, PADDED};
 use super::super::wire::{Channel, Datagram, Kind};
-use super::{Allowance, CONTROL, Came, FarEnd, Session};
+use super::{Allowance, Arrived, CONTROL, FarEnd, Session};
 use crate::machine::Reply;
 
 impl<A: Address> FarEnd<A> {
     /// Anybody may say hello who holds a key.
-    pub(super) fn hello(&mut self, now: Nanos, datagram: &Datagram, came: Came<A>) {
+    pub(super) fn hello(&mut self, now: Nanos, datagram: &Datagram, came: Arrived<A>) {
         let Some(hello) = Hello::decode(datagram.body) else {
             self.counters.malformed += 1;
             return;
@@ -27,7 +27,7 @@ impl<A: Address> FarEnd<A> {
             self.counters.bad_tag += 1;
             return;
         };
-        let cookie = self.baker.bake(now, &came.from.bytes(), &[&hello.nonce, hello.key_id.as_bytes()]);
+        let cookie = self.cookies.issue(now, &came.from.bytes(), &[&hello.nonce, hello.key_id.as_bytes()]);
         let keys = SessionKeys::new(key, &hello.nonce, &cookie.digest);
         self.counters.cookies += 1;
         let payload = keys.far_end.seal(Kind::Cookie, datagram.path, keys.session, 0, &cookie.encode());
@@ -41,14 +41,14 @@ impl<A: Address> FarEnd<A> {
     }
 
     /// Who holds a key and a cookie for its address gets a session, at once or in its turn, or a no.
-    pub(super) fn open(&mut self, now: Nanos, datagram: &Datagram, came: Came<A>) {
+    pub(super) fn open(&mut self, now: Nanos, datagram: &Datagram, came: Arrived<A>) {
         let Some(open) = Open::decode(datagram.body) else {
             self.counters.malformed += 1;
             return;
         };
         let Hello { key_id, nonce } = &open.hello;
         // whoever sent it knows as well as we do whether it is ours, so that this may be told by the time that it takes
-        if !self.baker.is_ours(now, &open.cookie, &came.from.bytes(), &[nonce, key_id.as_bytes()]) {
+        if !self.cookies.is_ours(now, &open.cookie, &came.from.bytes(), &[nonce, key_id.as_bytes()]) {
             self.counters.bad_tag += 1;
             return;
         }
@@ -122,7 +122,7 @@ impl<A: Address> FarEnd<A> {
     }
 
     /// A further path proves its address as the first one did.
-    pub(super) fn path(&mut self, now: Nanos, datagram: &Datagram, came: Came<A>) {
+    pub(super) fn path(&mut self, now: Nanos, datagram: &Datagram, came: Arrived<A>) {
         let Some(session) = self.sessions.get_mut(&datagram.session) else {
             self.counters.bad_tag += 1;
             return;
@@ -144,13 +144,13 @@ impl<A: Address> FarEnd<A> {
                 self.counters.malformed += 1;
                 return;
             }
-            let cookie = self.baker.bake(now, &address, &words);
+            let cookie = self.cookies.issue(now, &address, &words);
             let payload =
                 session.keys.far_end.seal(Kind::PathCookie, datagram.path, datagram.session, 0, &cookie.encode());
             self.counters.cookies += 1;
             return self.reply_stateless(came.from, datagram.path, payload);
         }
-        let cookie = Cookie::decode(datagram.body).filter(|c| self.baker.is_ours(now, c, &address, &words));
+        let cookie = Cookie::decode(datagram.body).filter(|c| self.cookies.is_ours(now, c, &address, &words));
         if cookie.is_some() && !session.paths.contains_key(&datagram.path) {
             let SessionKeys { client, far_end, .. } = &session.keys;
             let channel = Channel::new(datagram.session, datagram.path, far_end.clone(), client.clone());

@@ -15,52 +15,52 @@ use super::request::MethodName;
 /// The replay fit's trains and their length.
 const REPLAY: (usize, usize) = (20, 30);
 
-enum Main {
+enum Parts {
     Ride(Ride),
     Replay(Replay),
     Behind { clusters: Clusters, main: Box<dyn Method + Send> },
 }
 
 /// See the [module](self).
-pub(super) struct Work {
-    main: Main,
+pub(super) struct MeasureMethod {
+    main: Parts,
     /// Plans of the clusters; the main method's numbers follow.
     first: u64,
     clustered: bool,
 }
 
-impl Work {
-    pub fn new(method: MethodName, budget: Budget, sparing: bool, seed: u64) -> Work {
+impl MeasureMethod {
+    pub fn new(method: MethodName, budget: Budget, sparing: bool, seed: u64) -> MeasureMethod {
         let third = Budget { bytes: Bytes(budget.bytes.0 / 3), time: Nanos(budget.time.0 / 3) };
         let rest = Budget { bytes: Bytes(budget.bytes.0 - third.bytes.0), time: Nanos(budget.time.0 - third.time.0) };
-        let behind = |main| Main::Behind { clusters: Clusters::new(third), main };
+        let behind = |main| Parts::Behind { clusters: Clusters::new(third), main };
         let main = match method {
-            MethodName::Ride if sparing => Main::Ride(Ride::sparing(budget, seed)),
-            MethodName::Ride => Main::Ride(Ride::new(budget, seed)),
-            MethodName::Replay => Main::Replay(Replay::new(budget, REPLAY.0, REPLAY.1, seed)),
+            MethodName::Ride if sparing => Parts::Ride(Ride::sparing(budget, seed)),
+            MethodName::Ride => Parts::Ride(Ride::new(budget, seed)),
+            MethodName::Replay => Parts::Replay(Replay::new(budget, REPLAY.0, REPLAY.1, seed)),
             MethodName::PathTester => behind(Box::new(PathTester::new(rest))),
             MethodName::PathTesterOld(iunit) => behind(Box::new(OldPathTester::new(rest, iunit.last()))),
             MethodName::Slops => behind(Box::new(Slops::new(rest))),
         };
-        Work { main, first: 0, clustered: false }
+        MeasureMethod { main, first: 0, clustered: false }
     }
 
     /// The capacity.
     pub fn capacity(&self) -> Estimate {
         match &self.main {
-            Main::Ride(ride) => ride.capacity(),
-            Main::Replay(replay) => replay.capacity(),
-            Main::Behind { clusters, .. } => clusters.estimate(),
+            Parts::Ride(ride) => ride.capacity(),
+            Parts::Replay(replay) => replay.capacity(),
+            Parts::Behind { clusters, .. } => clusters.estimate(),
         }
     }
 }
 
-impl Method for Work {
+impl Method for MeasureMethod {
     fn next(&mut self, now: Nanos) -> Step {
         match &mut self.main {
-            Main::Ride(ride) => ride.next(now),
-            Main::Replay(replay) => replay.next(now),
-            Main::Behind { clusters, main } => {
+            Parts::Ride(ride) => ride.next(now),
+            Parts::Replay(replay) => replay.next(now),
+            Parts::Behind { clusters, main } => {
                 if !self.clustered {
                     match clusters.next(now) {
                         Step::Done => self.clustered = true,
@@ -81,9 +81,9 @@ impl Method for Work {
 
     fn observe(&mut self, now: Nanos, train: &TrainSeen) {
         match &mut self.main {
-            Main::Ride(ride) => ride.observe(now, train),
-            Main::Replay(replay) => replay.observe(now, train),
-            Main::Behind { clusters, main } => match train.id.checked_sub(self.first) {
+            Parts::Ride(ride) => ride.observe(now, train),
+            Parts::Replay(replay) => replay.observe(now, train),
+            Parts::Behind { clusters, main } => match train.id.checked_sub(self.first) {
                 Some(id) if self.clustered => main.observe(now, &TrainSeen { id, packets: train.packets.clone() }),
                 _ => clusters.observe(now, train),
             },
@@ -93,9 +93,9 @@ impl Method for Work {
     /// The available bandwidth.
     fn estimate(&self) -> Estimate {
         match &self.main {
-            Main::Ride(ride) => ride.estimate(),
-            Main::Replay(replay) => replay.estimate(),
-            Main::Behind { main, .. } => main.estimate(),
+            Parts::Ride(ride) => ride.estimate(),
+            Parts::Replay(replay) => replay.estimate(),
+            Parts::Behind { main, .. } => main.estimate(),
         }
     }
 }
@@ -108,12 +108,12 @@ mod tests {
     #[test]
     fn every_method_gives_both_rates_of_a_fluid() {
         let budget = Budget { bytes: Bytes(2_000_000), time: Nanos::secs(200) };
-        for method in MethodName::ALL {
-            let mut work = Work::new(method, budget, false, 1);
-            let (estimate, _) = Fluid::new(5e6, 0.0, 0.01).run(&mut work);
-            let capacity = work.capacity().value_bps.unwrap();
-            assert!((capacity / 5e6 - 1.0).abs() < 0.01, "{method}: {capacity}");
-            assert!(estimate.low_bps <= 5.05e6 && estimate.high_bps >= 4.95e6, "{method}: {estimate:?}");
+        for name in MethodName::ALL {
+            let mut method = MeasureMethod::new(name, budget, false, 1);
+            let (estimate, _) = Fluid::new(5e6, 0.0, 0.01).run(&mut method);
+            let capacity = method.capacity().value_bps.unwrap();
+            assert!((capacity / 5e6 - 1.0).abs() < 0.01, "{name}: {capacity}");
+            assert!(estimate.low_bps <= 5.05e6 && estimate.high_bps >= 4.95e6, "{name}: {estimate:?}");
         }
     }
 }

@@ -11,11 +11,11 @@ use pathcast_session::{Entropy, sign};
 use super::bucket::Bucket;
 use super::far_end::CONTROL;
 use super::messages::{Begin, Cookie, Opened, PADDED, Stamp, decode_ask};
-use super::outcome::{Outcome, Why};
+use super::outcome::{Outcome, Reason};
 use super::report;
 use super::request::{Direction, Request};
 use super::sink::Sink;
-use super::source::{Emit, Source, Spec};
+use super::source::{Source, SourceAction, Spec};
 use super::times::Times;
 use super::wire::{Channel, Datagram, Kind, ProbeHead};
 use crate::machine::{Action, Batch, Reply};
@@ -60,7 +60,7 @@ impl Retry {
 }
 
 /// What the client says, with an account of it.
-pub(super) struct Mouth {
+pub(super) struct Outbox {
     pub actions: VecDeque<Action>,
     pub bytes: u64,
     pub last: Nanos,
@@ -72,7 +72,7 @@ pub(super) struct Mouth {
 /// IP and UDP headers, as they are counted where the driver has not said it [byte].
 pub(super) const HEADERS: usize = 28;
 
-impl Mouth {
+impl Outbox {
     pub fn payload(&mut self, now: Nanos, path: u8, seq: u64, size: u16, payload: Vec<u8>) {
         self.bytes += (payload.len() + HEADERS).max(size.into()) as u64;
         self.last = now;
@@ -110,7 +110,7 @@ enum Stage {
 }
 
 /// See the [module](self).
-pub(super) struct Track {
+pub(super) struct ClientPath {
     channel: Channel,
     stage: Stage,
     pub waits: Waits,
@@ -129,9 +129,9 @@ pub(super) struct Track {
     granted: Budget,
 }
 
-impl Track {
+impl ClientPath {
     /// `entropy`: the client's, of which the far end knows the nonce only.
-    pub fn new(request: &Request, granted: &Opened, channel: Channel, waits: Waits, entropy: &Entropy) -> Track {
+    pub fn new(request: &Request, granted: &Opened, channel: Channel, waits: Waits, entropy: &Entropy) -> ClientPath {
         let number = sign(&entropy.nonce, &[b"first question", &entropy.session, &[channel.path]]);
         // the far end's grants are for all parts
         let parts = (request.paths * request.directions.len()).max(1) as u64;
@@ -139,7 +139,7 @@ impl Track {
             bytes: request.budget.bytes.min(Bytes(granted.total.bytes.0 / parts / 5 * 4)),
             time: request.budget.time.min(Nanos(granted.total.time.0 / parts / 5 * 4)),
         };
-        Track {
+        ClientPath {
             stage: Stage::Waiting,
             waits,
             times: Times::after(u32::from_be_bytes(number[..4].try_into().expect("four bytes"))),
@@ -268,7 +268,7 @@ impl Track {
     }
 
     /// The path is of no use, or the measurement is over: what is not known will not be.
-    pub fn give_up(&mut self, why: Why) {
+    pub fn give_up(&mut self, why: Reason) {
         if let Stage::Out(source) = &mut self.stage {
             source.stop(why);
             self.outcomes.extend(self.left.pop_front().zip(source.outcome()));
@@ -292,7 +292,7 @@ impl Track {
     }
 
     /// A datagram of this path's session has come; false if it is not the far end's, or not new.
-    pub fn receive(&mut self, now: Nanos, datagram: &Datagram, at: Nanos, batch: Batch, mouth: &mut Mouth) -> bool {
+    pub fn receive(&mut self, now: Nanos, datagram: &Datagram, at: Nanos, batch: Batch, outbox: &mut Outbox) -> bool {
         if datagram.kind == Kind::PathCookie {
             // said before there is state at the other end: without a number
             let right = datagram.is_signed(&self.channel.receive);
@@ -302,7 +302,7 @@ impl Track {
             }
             return right;
         }
-        if self.channel.hear(datagram).is_err() {
+        if self.channel.accept(datagram).is_err() {
             return false;
         }
         self.heard = now;
@@ -333,7 +333,7 @@ impl Track {
             }
             (Kind::Outcome, _) => {
                 if let Some(outcome) = Outcome::decode(datagram.body) {
-                    mouth.say(now, &mut self.channel, Kind::Noted, datagram.part, &[]);
+                    outbox.say(now, &mut self.channel, Kind::Noted, datagram.part, &[]);
                     if current && matches!(self.stage, Stage::In { .. }) {
                         self.conclude(now, outcome);
                     }
@@ -345,8 +345,8 @@ impl Track {
     }
 
     /// Says something without a body.
-    pub fn say(&mut self, now: Nanos, kind: Kind, mouth: &mut Mouth) {
-        mouth.say(now, &mut self.channel, kind, 0, &[]);
+    pub fn say(&mut self, now: Nanos, kind: Kind, outbox: &mut Outbox) {
+        outbox.say(now, &mut self.channel, kind, 0, &[]);
     }
 
     /// All that came before `until` is told.
@@ -357,12 +357,12 @@ impl Track {
     }
 
     /// Does what is due.
-    pub fn pump(&mut self, now: Nanos, mouth: &mut Mouth) {
-        while self.step(now, mouth) {}
+    pub fn pump(&mut self, now: Nanos, outbox: &mut Outbox) {
+        while self.step(now, outbox) {}
     }
 
     /// One thing; false if there is nothing to do now.
-    fn step(&mut self, now: Nanos, mouth: &mut Mouth) -> bool {
+    fn step(&mut self, now: Nanos, outbox: &mut Outbox) -> bool {
         let path = self.channel.path;
         match &mut self.stage {
             Stage::Waiting | Stage::Finished => false,
@@ -371,14 +371,14 @@ impl Track {
                     return false;
                 }
                 if retry.tries > TRIES {
-                    self.give_up(Why::NoAnswer);
+                    self.give_up(Reason::NoAnswer);
                     return true;
                 }
                 let (kind, body) = match cookie {
                     Some(cookie) => (Kind::PathJoin, cookie.encode()),
                     None => (Kind::PathHello, vec![0; PADDED]),
                 };
-                mouth.say(now, &mut self.channel, kind, 0, &body);
+                outbox.say(now, &mut self.channel, kind, 0, &body);
                 true
             }
             Stage::Clocks { questions, until, gone } => {
@@ -390,7 +390,7 @@ impl Track {
                     let id = self.times.ask(size);
                     let (seq, payload) = self.channel.seal(Kind::Time, 0, &id.to_be_bytes());
                     self.asked.insert(CONTROL | seq, id);
-                    mouth.payload(now, path, seq, size, payload);
+                    outbox.payload(now, path, seq, size, payload);
                     if questions.is_empty() {
                         let most = Nanos(self.granted.time.0 / WAITED);
                         *until = now + self.waits.wait(size).max(self.waits.wait(LARGE)).min(most);
@@ -402,7 +402,7 @@ impl Track {
                     if now < *gone {
                         return false;
                     }
-                    self.give_up(Why::NoAnswer);
+                    self.give_up(Reason::NoAnswer);
                     return true;
                 }
                 if self.times.is_pending() && now < *until {
@@ -414,13 +414,13 @@ impl Track {
             }
             Stage::Out(source) => {
                 let part = source.part();
-                match source.next(now, &mut mouth.granted) {
-                    Some(Emit::Train(train)) => {
-                        mouth.bytes += train.count() as u64 * u64::from(train.size);
-                        mouth.last = now + train.duration();
-                        mouth.actions.push_back(Action::SendTrain(train));
+                match source.next(now, &mut outbox.granted) {
+                    Some(SourceAction::Train(train)) => {
+                        outbox.bytes += train.count() as u64 * u64::from(train.size);
+                        outbox.last = now + train.duration();
+                        outbox.actions.push_back(Action::SendTrain(train));
                     }
-                    Some(Emit::Ask(body)) => mouth.say(now, &mut self.channel, Kind::Ask, part, &body),
+                    Some(SourceAction::Ask(body)) => outbox.say(now, &mut self.channel, Kind::Ask, part, &body),
                     None => match source.outcome() {
                         Some(outcome) => self.conclude(now, outcome),
                         None => return false,
@@ -430,16 +430,16 @@ impl Track {
             }
             Stage::In { sink, begin, retry, begun, ends } => {
                 if let Some(body) = sink.next() {
-                    mouth.say(now, &mut self.channel, Kind::Report, self.part, &body);
+                    outbox.say(now, &mut self.channel, Kind::Report, self.part, &body);
                     return true;
                 }
                 if now >= *ends || now >= self.heard + SILENCE + self.waits.wait(LARGE) {
-                    let why = if *begun { Why::FeedbackLost } else { Why::NoAnswer };
+                    let why = if *begun { Reason::FeedbackLost } else { Reason::NoAnswer };
                     self.conclude(now, Outcome::none(why));
                     return true;
                 }
                 if !*begun && retry.is_due(now, &self.waits, LARGE) {
-                    mouth.say(now, &mut self.channel, Kind::Begin, self.part, &begin.encode());
+                    outbox.say(now, &mut self.channel, Kind::Begin, self.part, &begin.encode());
                     return true;
                 }
                 false
@@ -447,7 +447,7 @@ impl Track {
         }
     }
 
-    /// When [`Track::pump`] is due.
+    /// When [`ClientPath::pump`] is due.
     pub fn wake(&self) -> Nanos {
         match &self.stage {
             Stage::Waiting | Stage::Finished => Nanos::MAX,

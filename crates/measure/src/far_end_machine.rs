@@ -9,20 +9,20 @@ use super::far_end::FarEnd;
 use crate::machine::{Action, Event, Machine};
 
 /// See the [module](self). A client's address is the number of its path.
-pub struct Lone {
+pub struct FarEndMachine {
     far_end: FarEnd<usize>,
     /// Whose packets are on their way out of the host, by path and number.
     sent: HashMap<(usize, u64), u64>,
 }
 
-impl Lone {
+impl FarEndMachine {
     /// Carries this far end.
-    pub fn new(far_end: FarEnd<usize>) -> Lone {
-        Lone { far_end, sent: HashMap::new() }
+    pub fn new(far_end: FarEnd<usize>) -> FarEndMachine {
+        FarEndMachine { far_end, sent: HashMap::new() }
     }
 }
 
-impl Machine for Lone {
+impl Machine for FarEndMachine {
     fn handle(&mut self, now: Nanos, event: Event<'_>) {
         let event = match event {
             Event::Received { path, packet, size, dscp, at, batch } => {
