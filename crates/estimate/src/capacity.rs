@@ -201,6 +201,35 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_train_lasts_as_long_as_hosts_gather() {
+        // 1.5 ms, and five packets at least
+        assert_eq!([1e6, 5e6, 100e6, 500e6, 1e9].map(train_length), [5, 5, 13, 66, 125]);
+    }
+
+    /// Of positions that differ by more than a third, to both sides of the middle, none is believed.
+    #[test]
+    fn positions_that_contradict_each_other_are_said() {
+        let of = |rates: [f64; 3]| {
+            let budget = Budget { bytes: Bytes(80_000), time: Nanos::secs(10) };
+            let mut method = MiniTrains::new(budget, 3, 1);
+            let mut at = vec![Some(0), Some(1_000_000)];
+            let mut last = 1e6;
+            for rate in rates {
+                last += 1400.0 * 8e9 / rate;
+                at.push(Some(last as u64));
+            }
+            for id in 0..3 {
+                method.observe(Nanos::secs(1), &train(id, 1400, &[0; 5], &at));
+            }
+            method.estimate().why_not
+        };
+        assert_eq!(of([4e6, 5e6, 6.5e6]), Some(WhyNot::Inconsistent));
+        assert_eq!(of([4e6, 5e6, 5.4e6]), None, "high / low is 1.31, but the upper end is near");
+        assert_eq!(of([4.7e6, 5e6, 6.5e6]), None, "the lower end is near");
+        assert_eq!(of([4.6e6, 5e6, 5.6e6]), None);
+    }
+
     /// Where no pair has waited for nobody more trains are asked for once all are answered, or at once if an answer takes long.
     #[test]
     fn more_trains_are_asked_for_at_once_only_on_a_long_path() {

@@ -155,6 +155,15 @@ mod tests {
     }
 
     #[test]
+    fn no_pair_is_begun_that_cannot_be_paid_for() {
+        for (bytes, sent) in [(399, 0), (400, 400), (1199, 400), (1200, 1200)] {
+            let budget = Budget { bytes: Bytes(bytes), time: Nanos::secs(200) };
+            let (estimate, _) = Fluid::new(5e6, 0.0, 0.01).run(&mut Clusters::new(budget));
+            assert_eq!(estimate.bytes, Bytes(sent), "of {bytes}");
+        }
+    }
+
+    #[test]
     fn the_interval_is_1_645_standard_errors() {
         let mut method = Clusters::new(Budget { bytes: Bytes(200_000), time: Nanos::secs(10) });
         // one cluster, whose deviation is sqrt(2) 0.1

@@ -152,6 +152,18 @@ mod tests {
         assert!(waits.wait(1400) <= wait);
     }
 
+    /// RFC 6298: RTTVAR begins at half of the first round trip, then three quarters of it and one of what is above the line.
+    #[test]
+    fn the_variation_is_smoothed() {
+        let mut waits = Waits::default();
+        waits.answered(1400, Nanos::millis(80));
+        assert_eq!(waits.wait(1400), Nanos::millis(80 + 4 * 40));
+        waits.answered(1400, Nanos::millis(120));
+        assert_eq!(waits.wait(1400), Nanos::millis(80 + 4 * (30 + 10)));
+        waits.answered(1400, Nanos::millis(80));
+        assert_eq!(waits.wait(1400), Nanos::millis(80 + 4 * 30));
+    }
+
     #[test]
     fn noise_does_not_make_large_packets_faster() {
         let mut waits = Waits::default();

@@ -235,3 +235,28 @@ pub trait Method {
     /// What is known so far.
     fn estimate(&self) -> Estimate;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_sensible_goes_evenly_in_logarithms() {
+        let of = |capacity, lag| {
+            let budget = Budget::sensible(capacity, Nanos::millis(lag));
+            (budget.bytes.0 as f64, budget.time.as_secs_f64())
+        };
+        let near = |(bytes, time): (f64, f64), exact: (f64, f64)| {
+            assert!(
+                (bytes / exact.0 - 1.0).abs() < 1e-5 && (time / exact.1 - 1.0).abs() < 1e-6,
+                "{bytes} {time} {exact:?}"
+            );
+        };
+        near(of(5e6, 1), (930e3, 2.4));
+        near(of(50e3, 1), (135e3, 17.0)); // as at 100 kbit/s
+        near(of(5e9, 1), (10e6, 0.6));
+        // half-way from 5 to 100 Mbit/s: the geometric means
+        near(of(500e12f64.sqrt(), 1), ((930e3 * 4e6f64).sqrt(), (2.4 * 0.6f64).sqrt()));
+        near(of(5e6, 400), (930e3, 3.2)); // eight reports
+    }
+}

@@ -148,6 +148,26 @@ mod tests {
         assert_eq!(tester.waittime, SHORTEST);
     }
 
+    /// Equation (2): mean and three standard deviations of the round trips, a second before there are two.
+    #[test]
+    fn the_timeout_is_equation_two() {
+        let mut tester = PathTester::new(Budget { bytes: Bytes(1), time: Nanos(1) });
+        assert_eq!(tester.timeout(), Nanos::secs(1));
+        tester.round_trips = vec![0.09, 0.11];
+        let exact = 0.1 + 3.0 * 2f64.sqrt() * 0.01;
+        assert!((tester.timeout().as_secs_f64() - exact).abs() < 1e-8);
+    }
+
+    #[test]
+    fn no_train_is_begun_that_cannot_be_paid_for() {
+        let all = 50 * 1400;
+        for (bytes, sent) in [(1399, 0), (1400, 1400), (all + 9_799, all), (all + 9_800, all + 9_800)] {
+            let budget = Budget { bytes: Bytes(bytes), time: Nanos::secs(200) };
+            let (estimate, _) = Fluid::new(5e6, 0.0, 0.01).run(&mut PathTester::new(budget));
+            assert_eq!(estimate.bytes, Bytes(sent), "of {bytes}");
+        }
+    }
+
     #[test]
     fn equation_one_drops_what_is_extremely_off() {
         let mut samples = vec![5.0; 20];

@@ -183,6 +183,29 @@ mod tests {
     use super::super::testing::{Fluid, train};
     use super::*;
 
+    /// Student's t times the standard error of the trains' mean, and half a percent of C.
+    #[test]
+    fn the_interval_is_that_of_a_mean() {
+        let mut replay = Replay::new(Budget { bytes: Bytes(1_000_000), time: Nanos::secs(10) }, 20, 30, 1);
+        (replay.c, replay.measured, replay.answered) = (Some(5e6), vec![2.9e6, 3e6, 3.1e6], 6);
+        let estimate = replay.estimate();
+        let half = 2.920 * 0.1e6 / 3f64.sqrt() + 0.005 * 5e6;
+        let exact = [3e6, 3e6 - half, 3e6 + half];
+        for (ours, exact) in [estimate.value_bps.unwrap(), estimate.low_bps, estimate.high_bps].into_iter().zip(exact) {
+            assert!((ours - exact).abs() < 1.0, "{estimate:?} {exact}");
+        }
+        // half of the trains that were answered must say something, and three at least
+        assert_eq!(estimate.why_not, None);
+        replay.answered = 7;
+        assert_eq!(replay.estimate().why_not, Some(WhyNot::HostTooSlow));
+        (replay.measured, replay.answered) = (vec![3e6; 2], 2);
+        assert_eq!(replay.estimate().why_not, Some(WhyNot::TooFew));
+        // no more than C, nor an end above what the fit may find
+        replay.measured = vec![5.4e6; 4];
+        let estimate = replay.estimate();
+        assert_eq!((estimate.value_bps, estimate.high_bps), (Some(5e6), 5e6 * ABOVE.min(1.085)));
+    }
+
     /// Trains leave between A and C, nearer to neither end than a seventh of what is between; where A is C about it.
     #[test]
     fn trains_leave_between_what_is_free_and_the_capacity() {

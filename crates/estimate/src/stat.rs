@@ -60,6 +60,6 @@ mod tests {
         assert_eq!(line(&[(0.0, 1.0), (1.0, 3.0), (2.0, 5.0)]), Some((1.0, 2.0)));
         assert_eq!(line(&[(1.0, 1.0), (1.0, 3.0)]), None);
         assert!((student90(20) - 1.725).abs() < 0.003 && (student90(60) - 1.671).abs() < 0.003);
-        assert_eq!(student90(1), 6.314);
+        assert_eq!([0, 1, 2, 10].map(student90), [6.314, 6.314, 2.920, 1.812]);
     }
 }

@@ -470,6 +470,87 @@ mod tests {
     }
 
     #[test]
+    fn a_third_of_the_bytes_and_half_of_the_time_are_the_capacitys() {
+        for (kb, trains) in [(1000, 7), (200, 5), (100, 4), (140, 4), (175, 5), (245, 7), (244, 6)] {
+            let (share, count) = Ride::share(budget(kb, Nanos::secs(3)));
+            assert_eq!(
+                (share, count),
+                (Budget { bytes: Bytes(kb * 1000 / 3), time: Nanos::millis(1500) }, trains),
+                "{kb}"
+            );
+        }
+    }
+
+    /// What a ride is at work with, to ask it what it does next: 5 Mbit/s of which 3 are free, and reports that take 20 ms.
+    fn riding(phase: Phase) -> Ride {
+        let mut ride = Ride::new(budget(1000, Nanos::secs(3)), 1);
+        (ride.c, ride.a, ride.phase) = (5e6, 3e6, phase);
+        (ride.started, ride.lag) = (Some(Nanos::ZERO), Nanos::millis(20));
+        ride.target = 6.0 * PACKET;
+        ride
+    }
+
+    #[test]
+    fn reports_are_waited_for_twice_as_long_as_they_took() {
+        let mut ride = riding(Phase::Drain);
+        ride.pending.insert(7, vec![1.0]);
+        ride.last_end = Nanos::millis(1000);
+        let until = Nanos::millis(1000 + 2 * 20 + 30);
+        assert_eq!((ride.next(Nanos::millis(1001)), ride.next(until)), (Step::Wait(until), Step::Done));
+        // not beyond the budget's end, but as long as one takes
+        let mut ride = riding(Phase::Drain);
+        ride.pending.insert(7, vec![1.0]);
+        ride.last_end = Nanos::millis(2990);
+        assert_eq!(ride.next(Nanos::millis(2991)), Step::Wait(Nanos::millis(3010)));
+        ride.pending.clear();
+        assert_eq!(ride.next(Nanos::millis(2992)), Step::Done);
+        // the opening's three times
+        let mut ride = riding(Phase::Opening);
+        (ride.a, ride.last_end) = (0.0, Nanos::millis(1000));
+        let until = Nanos::millis(1000 + 3 * 20 + 50);
+        assert_eq!(ride.next(Nanos::millis(1001)), Step::Wait(until));
+        assert!(matches!(ride.next(until), Step::Send(_)));
+        assert_eq!((ride.a, ride.phase), (2.5e6, Phase::Ride));
+    }
+
+    /// What came last waited 20 ms, so that 100 kbit and itself are there; then two more leave, and A drains the queue.
+    #[test]
+    fn what_waits_follows_from_the_last_report_and_what_was_sent_since() {
+        let mut ride = riding(Phase::Ride);
+        ride.base.floor.delay = 10e6;
+        ride.trains.insert(0, train(0, LARGE, &[1_000_000_000], &[Some(1_030_000_000)]));
+        let there = 100e3 + PACKET;
+        assert!((ride.backlog(1.0) - there).abs() < 1e-6);
+        assert!((ride.backlog(1.01) - (there - 30e3)).abs() < 1e-3);
+        ride.pending.insert(1, vec![0.999, 1.004, 1.008, 1.5]);
+        assert!((ride.backlog(1.01) - (there - 30e3 + 2.0 * PACKET)).abs() < 1e-3);
+        assert_eq!(ride.backlog(1.4), 0.0);
+        // the next train adds what is missing in a hurry
+        assert_eq!(riding(Phase::Ride).backlog(1.0), 0.0);
+    }
+
+    #[test]
+    fn a_train_is_twelve_packets_at_the_rate_that_is_free() {
+        let mut ride = riding(Phase::Ride);
+        let packet = |rate: f64| PACKET / rate;
+        assert!((ride.known() - 50.0 * packet(5e6)).abs() < 1e-12);
+        ride.covered = 1.0;
+        let time = |ride: &mut Ride, a: f64| {
+            ride.a = a;
+            ride.train_time()
+        };
+        assert!((time(&mut ride, 3e6) - 12.0 * packet(3e6)).abs() < 1e-12);
+        assert!((time(&mut ride, 0.5e6) - 60.0 * packet(5e6)).abs() < 1e-12, "60 at the rate C at the most");
+        assert!((time(&mut ride, 0.2e6) - 4.0 * packet(0.2e6)).abs() < 1e-12, "four at the least");
+        ride.lag = Nanos::millis(200);
+        assert!((time(&mut ride, 3e6) - 0.1).abs() < 1e-12, "half of a report's time");
+        ride.covered = 0.0;
+        assert!((time(&mut ride, 3e6) - 40.0 * packet(5e6)).abs() < 1e-12, "as long as little is known");
+        (ride.c, ride.lag) = (1e9, Nanos::ZERO);
+        assert!((time(&mut ride, 0.9e9) - 4e-3).abs() < 1e-12);
+    }
+
+    #[test]
     fn the_queue_is_two_packets_or_what_a_host_gathers_at_least() {
         let mut ride = Ride::new(budget(1000, Nanos::secs(3)), 1);
         for (c, bits) in [(5e6, 2.0 * PACKET), (1e9, 300e3)] {
