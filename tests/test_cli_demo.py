@@ -51,7 +51,7 @@ def test_an_unknown_controller_is_2_names_the_known_and_leaves_nothing(pathcast,
 
 @pytest.mark.privileged
 def test_a_short_demo_end_to_end(site, tmp_path):
-    """On a machine that is too busy the demo says so by its exit status, and shows what it measured all the same."""
+    """On a machine that is busy the demo says so by its exit status; what was in time is judged, and something was."""
     out = tmp_path / "out"
     command = [COMMAND, "demo", "--rounds", "10", "--seed", "7", "--json", "--out", out]
     done = subprocess.run(command, capture_output=True, text=True, timeout=900)
@@ -69,11 +69,12 @@ def test_a_short_demo_end_to_end(site, tmp_path):
     assert document["plan"]["seed"] == 7
     assert document["directory"] == str(out)
     check_document(document, 10, 8)
-    for r in document["rounds"]:
-        if r["left_out"] is None:
-            assert r["emulator"]["p99_s"] <= 1e-3
-            assert min(r["subflow_bytes"]) > 0
-            assert sum(r["subflow_bytes"]) >= document["plan"]["transfer_bytes"]
+    counted = [r for r in document["rounds"] if r["left_out"] is None]
+    assert counted
+    for r in counted:
+        assert r["emulator"]["p99_s"] <= 1e-3
+        assert min(r["subflow_bytes"]) > 0
+        assert sum(r["subflow_bytes"]) >= document["plan"]["transfer_bytes"]
     check_directory(out)
     assert json.loads((out / "run.json").read_text())["result"]["errors"] == document["errors"]
     assert site.empty()
