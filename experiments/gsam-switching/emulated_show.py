@@ -24,10 +24,10 @@ def _seeds(results: Results) -> set[int]:
 
 def sides(results: Results) -> Table:
     """Who is faster: + MPTCP, - GSAM, · neither for certain; kernel and simulator beside the paper's findings."""
-    rows = [("the paper", "ns-3", *(" ".join(_SIGN[paper_says((size, n))] for n in SUBFLOWS) for size in SIZES))]
+    rows = [("the paper", "ns-3", *("".join(_SIGN[paper_says((size, n))] for n in SUBFLOWS) for size in SIZES))]
     for tcp in SETTINGS:
         for world, column in (("kernel", _KERNEL), ("simulator", _SIMULATED)):
-            signs = (" ".join(_side(results, tcp, size, n, column) for n in SUBFLOWS) for size in SIZES)
+            signs = ("".join(_side(results, tcp, size, n, column) for n in SUBFLOWS) for size in SIZES)
             rows.append((f"TCP `{tcp}`", world, *signs))
     return ("network", "by", *(f"{size}, n = 1..8" for size in SIZES)), rows
 

@@ -66,10 +66,10 @@ def _mean(results: Results, network: Network, size: str, n: int, control: str) -
 def sides(results: Results) -> Table:
     """Who is faster, in each network: + MPTCP, - GSAM, · neither for certain; beside the paper's findings."""
     header = ("network", "GSAM", *(f"{size}, n = 1..8" for size in SIZES))
-    rows = [("the paper", "its own", *(" ".join(_SIGN[paper_says((size, n))] for n in SUBFLOWS) for size in SIZES))]
+    rows = [("the paper", "its own", *("".join(_SIGN[paper_says((size, n))] for n in SUBFLOWS) for size in SIZES))]
     for network in NETWORKS:
         for gsam in ("gsam", "gsam_default"):
-            cells = [" ".join(_side(results, network, size, n, gsam) for n in SUBFLOWS) for size in SIZES]
+            cells = ["".join(_side(results, network, size, n, gsam) for n in SUBFLOWS) for size in SIZES]
             rows.append((f"TCP `{network[0]}`, RTT {network[1]} ms", NAMES[gsam].split(", ")[1], *cells))
     return header, rows
 
@@ -88,7 +88,7 @@ def calibration(results: Results) -> Table:
     rows = []
     for key, cells in agreement(results, _CALIBRATION).items():
         agree = sum(sign == paper_says(cell) for cell, sign in cells.items())
-        signs = (" ".join(_SIGN[cells[size, n]] for n in SUBFLOWS) for size in SIZES)
+        signs = ("".join(_SIGN[cells[size, n]] for n in SUBFLOWS) for size in SIZES)
         rows.append((agree, (*map(str, key), str(agree), *signs)))
     return header, [row for _, row in sorted(rows, key=lambda row: -row[0])]
 

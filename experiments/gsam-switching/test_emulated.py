@@ -285,7 +285,7 @@ def test_tables_and_figures(papers):
     show = EXPERIMENT.module("show")
     assert set(show.ONLY) == {*show.TABLES, *show.FIGURES}
     _, rows = show.TABLES["kernel-sides"](papers)
-    assert rows[0][2:] == rows[1][2:] == ("+ + + + + + + +", "+ + - - - - - -")
+    assert rows[0][2:] == rows[1][2:] == ("++++++++", "++------")
     header, rows = show.TABLES["kernel-completion-paper"](papers)
     assert len(rows) == 2 * len(CONTROLS)
     assert rows[0][:3] == ("250KB", "MPTCP (LIA)", "1.50 ± 0.01 (1.46)")

@@ -175,7 +175,7 @@ def test_tables_and_figures(experiment, results):
 
     show = experiment.module("show")
     header, rows = show.TABLES["sides"](results)
-    assert rows[0][2:] == ("+ + + + + + + +",) * 2 + ("+ + - - - - - -",) * 3
+    assert rows[0][2:] == ("++++++++",) * 2 + ("++------",) * 3
     ours = next(row for row in rows if row[:2] == ("TCP `paper`, RTT 150 ms", "calibrated"))
     assert ours[2:] == rows[0][2:]
     assert {len(row) for row in rows} == {len(header)}
