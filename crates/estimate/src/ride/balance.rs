@@ -251,6 +251,20 @@ mod tests {
         assert_eq!([balance.over(4.0), balance.over(2.0), balance.over(1.0)], [2.8e6, 3e6, 3e6]);
     }
 
+    #[test]
+    fn the_line_was_perhaps_idle_where_probes_are_apart() {
+        let segment = |k: usize| match k {
+            50 => Segment { joined: false, hidden: 0.4e-3, high: 5000.0, ..SEGMENT },
+            // so long that the host must have paused
+            51 => Segment { joined: false, hidden: 0.9, time: 1.0, high: 5e6, ..SEGMENT },
+            _ => SEGMENT,
+        };
+        let segments: Vec<Segment> = (0..100).map(segment).collect();
+        let balance = Balance::of(&segments, Losses::default(), 5e6, 0.0).unwrap();
+        assert!((balance.open - 0.4e-3).abs() < 1e-12 && (balance.time - 99e-3).abs() < 1e-9, "{balance:?}");
+        assert_eq!(balance.runs, 2);
+    }
+
     /// Half of what was lost found the queue full: others lose the same share nearby.
     #[test]
     fn others_lose_as_large_a_share_as_the_probes() {

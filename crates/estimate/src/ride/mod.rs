@@ -481,6 +481,25 @@ mod tests {
         }
     }
 
+    /// By half of what is sensible each time, up to three times as much, and no more than is allowed.
+    #[test]
+    fn a_rough_estimate_is_worth_more() {
+        let extended = |kb, time| {
+            let most = budget(kb, Nanos::millis(time));
+            let mut ride = Ride::sparing(most, 1);
+            ride.c = 5e6; // sensible: 930 kB and 2.4 s; nothing is known yet, which is rough
+            ride.budget = most.min(Budget::sensible(5e6, Nanos::ZERO));
+            let times = (0..20).take_while(|_| ride.extend()).count();
+            (times, (ride.budget.bytes.0 + 500) / 1000, (ride.budget.time.0 + 500_000) / 1_000_000)
+        };
+        assert_eq!(extended(20_000, 30_000), (4, 2790, 7200));
+        assert_eq!(extended(1_500, 30_000), (2, 1500, 4800));
+        assert_eq!(extended(20_000, 3_000), (1, 1395, 3000));
+        let mut ride = Ride::new(budget(1000, Nanos::secs(3)), 1);
+        ride.c = 5e6;
+        assert!(!ride.extend());
+    }
+
     /// What a ride is at work with, to ask it what it does next: 5 Mbit/s of which 3 are free, and reports that take 20 ms.
     fn riding(phase: Phase) -> Ride {
         let mut ride = Ride::new(budget(1000, Nanos::secs(3)), 1);
