@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pathcast.lab.experiment import Results, Table, Undecided
-from pathcast.lab.mean import Mean
+from pathcast.lab.interval import Interval
 from pathcast.results.style import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 
 from .cells import (
@@ -83,7 +83,7 @@ def _both(results: Results, cell: Cell, control: str, load: int) -> str:
     rate = runs(results, cell, control)["bg_bps"].loc[load].mean() / 1e6
     if load == 0:
         return f"{rate:.2f}"
-    return f"{rate:.2f} ({Mean.of(growth_by_load(results, cell, control).loc[load]).percent()})"
+    return f"{rate:.2f} ({Interval.mean(growth_by_load(results, cell, control).loc[load]).percent()})"
 
 
 def summary(
@@ -109,7 +109,7 @@ def summary(
 
 def _summary(results: Results, cell: Cell, control: str) -> tuple[str, ...] | None:
     try:
-        grown, away = (Mean.of(of(results, cell, control)) for of in (growth, apart))
+        grown, away = (Interval.mean(of(results, cell, control)) for of in (growth, apart))
         found = runs(results, cell, control)
         used = found["bg_bps"].mean() / available(results, cell).mean()
         own = found["bg_bps"].mean() / (link_bps(results, cell.network) - found["fg_bps"]).mean()
@@ -144,7 +144,7 @@ def busy(networks: tuple[str, ...], seeds: tuple[int, ...], controls: tuple[str,
 
 def _further(results: Results, cell: Cell, control: str) -> str:
     """Than ImTCP-bg from the available bandwidth."""
-    return Mean.of((apart(results, cell, control) - apart(results, cell, OURS)).dropna()).percent()
+    return Interval.mean((apart(results, cell, control) - apart(results, cell, OURS)).dropna()).percent()
 
 
 def several(networks: tuple[str, ...], seeds: tuple[int, ...], controls: tuple[str, ...]) -> Callable[[Results], Table]:
@@ -176,13 +176,10 @@ def _several_table(
 def _several(results: Results, cell: Cell, control: str) -> list[str]:
     lost = losses(results, cell, control)
     return [
-        Mean.of(growth(results, cell, control)).percent(),
+        Interval.mean(growth(results, cell, control)).percent(),
         f"{throughput(results, cell, control).mean() / 1e6:.2f}",
         *(f"{100 * share(results, cell, control, n).mean():.0f} %" for n in range(1, FIVE + 1)),
-        *(
-            f"{m.mean:.3f} ± {m.half:.3f}"
-            for m in (Mean.of(of(results, cell, control)) for of in (fluctuation, fairness))
-        ),
+        *(str(Interval.mean(of(results, cell, control))) for of in (fluctuation, fairness)),
         f"{lost['before'].mean():.1f}, {lost['after'].mean():.1f}",
         f"{100 * lost['with'].mean():.0f} %",
         f"{start(results, cell, control).mean():.2f}",
@@ -254,7 +251,7 @@ def _line(ax: Any, results: Results, cell: Cell, values: Any, name: str) -> None
     for load, of in values.groupby("load"):
         x.append(_nodes(results, cell, load))
         y.append(float(of.mean()))
-        half.append(Mean.of(of).half if len(of) > 1 else 0.0)
+        half.append(Interval.mean(of).half if len(of) > 1 else 0.0)
     style = {NONE: "--", "recommended": ":"}.get(name, "-")
     ax.errorbar(x, y, half, fmt=f"o{style}", lw=1.2, ms=3, capsize=2, color=COLOURS[name], label=NAMES[name])
 

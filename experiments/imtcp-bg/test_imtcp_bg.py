@@ -18,7 +18,6 @@ import pytest
 
 from pathcast.errors import PathcastError
 from pathcast.lab.experiment import Experiment, Results
-from pathcast.lab.mean import Mean
 from pathcast.service import doctor
 
 HERE = Path(__file__).parent
@@ -59,7 +58,8 @@ E2 = {
 
 
 def one(network, control, load, seed, about=None):
-    used, grown = about or E1[control]
+    # the rules for small paths are judged on seeds of their own, where it costs pages more without them
+    used, grown = about or E1["imtcp_bg" if control == "plain" and seed in SEEDS else control]
     draw = random.Random(f"{network} {load} {seed}")
     link = SETUP["network"][network]["rate_mbit"] * 1e6
     fg = link * load / 100 * draw.uniform(0.9, 0.95)
@@ -99,8 +99,8 @@ def five(network, control, seed):
 
 
 def like_the_slides():
-    rows = [one(*of) for of in itertools.product(("10", "20", "100"), E1, (0, 30, 90), SEEDS)]
-    rows += [five(*of) for of in itertools.product(("10", "100"), E2, SEEDS)]
+    rows = [one(*of) for of in itertools.product(("10", "20", "100", "10, ns-2"), E1, (0, 30, 90), SEEDS)]
+    rows += [five(*of) for of in itertools.product(("10", "100", "10, ns-2"), E2, SEEDS)]
     rows += [one(*of) for of in itertools.product(("10",), E1, (15, 75), (21, 22))]
     rows += [five(*of) for of in itertools.product(("10",), E2, (21, 22))]
     plan = SETUP["control"]["recommended"]
@@ -148,6 +148,12 @@ SWAPS = {
     "core-e2-one": ("imtcp_bg", "lp"),
     "core-e2-steady": ("imtcp_bg", "lp"),
     "core-e2-fair": ("imtcp_bg", "reno"),
+    "plain-e1-quiet": ("plain", "reno"),
+    "plain-e1-closest": ("nice", "plain"),
+    "plain-e2-nice": ("nice", "plain"),
+    "plain-e2-one": ("plain", "lp"),
+    "plain-e2-steady": ("plain", "lp"),
+    "plain-e2-fair": ("plain", "reno"),
     "ledbatpp": ("ledbatpp", "reno"),
     "cause-small-one": ("plain", "imtcp_bg"),
     "cause-small-several": ("plain", "imtcp_bg"),
@@ -192,14 +198,6 @@ def test_an_interval_over_the_threshold_is_undecided(slides):
     found = judged(Results(rows, EXPERIMENT.plan, "sim", False), "core-e1-quiet-10")
     assert found.holds is None
     assert "LP" in found.reason
-
-
-@pytest.mark.parametrize(
-    ("mean", "above", "at_most"), [(0.07, False, True), (0.09, False, None), (0.11, None, False), (0.13, True, False)]
-)
-def test_a_mean_on_the_wrong_side_is_false_wherever_its_interval_reaches(mean, above, at_most):
-    claims, found = EXPERIMENT.module("claims"), Mean(mean, 0.02, 5)
-    assert (claims._above("", found, 0.1).holds, claims._below("", found, 0.1).holds) == (above, at_most)
 
 
 def test_without_samples_every_claim_is_undecided():

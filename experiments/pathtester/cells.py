@@ -1,4 +1,4 @@
-"""Runs of one method in one case by seed, and means over them with 95 % intervals (Student's t)."""
+"""Runs of one method in one case by seed, and what they have in the mean, with its interval."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from pathcast.lab.experiment import Results, Undecided
-from pathcast.lab.mean import Mean
+from pathcast.lab.interval import Interval
 
 CROSS = (0.0, 0.5, 1.5, 3.0)
 LINES = ("adsl24", "adsl12")
@@ -97,7 +97,23 @@ def _by_grid(results: Results) -> dict[tuple[str, str], pd.DataFrame]:
     return dict(iter(frame.groupby(["grid", "method"])))
 
 
-def less(results: Results, case: Case, column: str, more: str, fewer: str) -> Mean:
+def less(results: Results, case: Case, column: str, more: str, fewer: str) -> Interval:
     """How much less of a column one method has than the other, in pairs of the same seed."""
-    one, other = (runs(results, case, method)[column].astype(float) for method in (more, fewer))
-    return Mean.of((one - other).dropna())
+    one, other = _pairs(results, case, column, more, fewer)
+    return Interval.mean(one - other)
+
+
+def times(results: Results, case: Case, column: str, one: str, other: str) -> Interval:
+    """How many times as much of a column one method has as the other, in pairs of the same seed."""
+    first, second = _pairs(results, case, column, one, other)
+    return Interval.mean(first / second)
+
+
+def _pairs(results: Results, case: Case, column: str, *methods: str) -> tuple[pd.Series, pd.Series]:
+    one, other = (runs(results, case, method)[column].astype(float) for method in methods)
+    return one.align(other, join="inner")
+
+
+def percent(share: float, sign: str = "") -> str:
+    """`+3.1 %`."""
+    return f"{100 * share:{sign}.1f} %"
