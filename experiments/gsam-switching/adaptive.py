@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pandas as pd
 from scipy.stats import t
 
 from pathcast.lab.experiment import Finding, Results, Undecided
+from pathcast.lab.interval import Interval
 from pathcast.lab.plan import Claim
+from pathcast.lab.verdict import Verdict
 
 from .cells import Network
 from .networks import network
@@ -109,12 +111,16 @@ def _intervals(frame: pd.DataFrame, keys: list[str], found: pd.DataFrame) -> pd.
     return pd.DataFrame({"half": half, "seeds": n})
 
 
-def judged(results: Results, claim: Claim, grid: str, networks: Iterable[Network] | None, tcp: str) -> pd.DataFrame:
-    """The cells that a claim is about, with `exchanged` and `exchanged_best`: the ratio with the seeds to choose and
-    to judge exchanged, and the best of then; not a number where adaptive start has no samples on the former.
+def judged(
+    results: Results, seeds: Mapping[str, Any], grid: str, networks: Iterable[Network] | None, tcp: str
+) -> pd.DataFrame:
+    """The cells that are judged; seeds: the first and the last to `choose` and to `judge` on.
+
+    Also `exchanged` and `exchanged_best`: the ratio with the seeds to choose and to judge exchanged, and the best of
+    then; not a number where adaptive start has no samples on the former.
     """
-    first, last = claim.threshold["choose"]
-    begin, end = claim.threshold["judge"]
+    first, last = seeds["choose"]
+    begin, end = seeds["judge"]
     choose, judge = range(first, last + 1), range(begin, end + 1)
     found = ratios(results, grid, choose, judge)
     keys = list(KEYS[grid])
@@ -142,55 +148,48 @@ def seeds(found: pd.DataFrame) -> str:
     return f"{most}" if least == most else f"{least} to {most}"
 
 
-def _ours(found: pd.DataFrame, most: float) -> str:
-    """What is judged, with the worst cell's interval; of single seeds also what they say when exchanged."""
-    within, worst = int((found["ratio"] <= 1 + most).sum()), found.loc[found["ratio"].idxmax()]
-    told = f"within {100 * most:.0f} % in {within} of {len(found)} cells; worst {slower(worst.ratio, worst.half)}, "
-    told += f"median {slower(found['ratio'].median())}; judged on "
-    if found["seeds"].max() > 1:
-        return f"{told}{seeds(found)} seeds"
-    told += "one seed"
-    other = found["exchanged"].dropna()
-    if other.empty:
-        return told
-    within = int((other <= 1 + most).sum())
-    return f"{told} (exchanged with that of the choice: {within} of {len(other)}, worst {slower(other.max())})"
-
-
 def _cell(row: pd.Series) -> str:
     """A cell that is behind: by how much, and what both controllers lost there."""
     over = f"{row['cell']}: {slower(row['ratio'], row['half'])} of {row['best']} ("
     if row["tied"]:
         over += f"{slower(row['over_tied'])} of {row['tied']}, as fast on the seeds to choose on; "
-    if row["seeds"] == 1 and not math.isnan(row["exchanged"]):
-        over += f"seeds exchanged: {slower(row['exchanged'])} of {row['exchanged_best']}; "
     lost = f"drops {row['drops']:.0f} against {row['best_drops']:.0f}, "
     return over + lost + f"timeouts {row['timeouts']:.1f} against {row['best_timeouts']:.1f})"
 
 
 def _verdict(found: pd.DataFrame, threshold: dict[str, Any]) -> Finding:
-    """Judged by the means alone, as the plan says; the reason says of the cells that are behind what the samples do."""
-    most, share, beyond = threshold["most"], threshold.get("share", 1.0), threshold.get("all")
+    """A cell is within a bound if its whole interval is, beyond if its whole interval is; a single seed has none."""
+    most, verdict = threshold["most"], Verdict()
+    shares = {}
+    for bound in (most, threshold.get("all")):
+        if bound is not None:
+            ends = found["ratio"] - found["half"], found["ratio"] + found["half"]
+            shares[bound] = Interval(
+                float((found["ratio"] <= 1 + bound).mean()),
+                float((ends[1] <= 1 + bound).mean()),
+                float(1 - (ends[0] > 1 + bound).mean()),
+                len(found),
+            )
+    if found["seeds"].max() == 1:
+        verdict.needs(None, "one seed a cell has no interval")
+    for bound, wanted in zip(shares, (threshold.get("share", 1.0), 1.0), strict=False):
+        share = shares[bound]
+        told = f"of the cells {100 * share.low:.1f} to {100 * share.high:.1f} % are within {100 * bound:.0f} %"
+        if found["seeds"].max() > 1:
+            verdict.needs(share.at_least(wanted), told)
     over = found[found["ratio"] > 1 + most].sort_values("ratio", ascending=False)
-    within = len(found) - len(over)
-    ours = _ours(found, most)
-    if within >= share * len(found) and (beyond is None or found["ratio"].max() <= 1 + beyond):
-        return Finding(ours, True)
-    few = beyond is not None and within >= share * len(found)
-    bound = beyond if few else most
-    shown = over[over["ratio"] > 1 + bound]
-    listed = "; ".join(_cell(row) for _, row in shown.head(4).iterrows())
-    more = f" and {len(shown) - 4} more" if len(shown) > 4 else ""
-    return Finding(ours, False, f"{listed}{more}. {_summary(shown, bound)}")
+    verdict.details = [_cell(row) for _, row in over.head(8).iterrows()]
+    if len(over):
+        verdict.details.append(_summary(over, most))
+    worst = found.loc[found["ratio"].idxmax()]
+    ours = f"within {100 * most:.0f} % in {len(found) - len(over)} of {len(found)} cells, worst "
+    return verdict.finding(ours + slower(worst.ratio, worst.half))
 
 
 def _summary(shown: pd.DataFrame, bound: float) -> str:
     """Of all cells beyond the bound: for certain or not, on which paths, and who loses more."""
     certain = int((shown["ratio"] - shown["half"] > 1 + bound).sum())
-    one = shown["seeds"].max() == 1
-    said = [
-        f"Beyond {100 * bound:.0f} %: {len(shown)} ({'no interval' if one else f'with the whole interval: {certain}'})"
-    ]
+    said = [f"beyond {100 * bound:.0f} %: {len(shown)} (with the whole interval: {certain})"]
     if "shape" in shown:
         said.append(", ".join(f"{count} ({shape})" for shape, count in shown["shape"].value_counts().items()))
     more = [int((shown[column] > shown[f"best_{column}"]).sum()) for column in ("drops", "timeouts")]
@@ -202,7 +201,7 @@ def first_grid(tcp: str, networks: tuple[Network, ...]) -> Callable[[Results, Cl
     """In no cell of the first grid slower by more than the threshold."""
 
     def claim_function(results: Results, claim: Claim) -> Finding:
-        return _verdict(judged(results, claim, "open", networks, tcp), claim.threshold)
+        return _verdict(judged(results, claim.threshold, "open", networks, tcp), claim.threshold)
 
     return claim_function
 
@@ -211,7 +210,7 @@ def other_grid(grid: str, tcp: str) -> Callable[[Results, Claim], Finding]:
     """In so many cells of another grid, and nowhere by more than `all`."""
 
     def claim_function(results: Results, claim: Claim) -> Finding:
-        return _verdict(judged(results, claim, grid, None, tcp), claim.threshold)
+        return _verdict(judged(results, claim.threshold, grid, None, tcp), claim.threshold)
 
     return claim_function
 
@@ -222,12 +221,8 @@ CLAIMS: dict[str, Callable[[Results, Claim], Finding]] = {
     "open-linux": first_grid("linux", NETWORKS[2:]),
     "open-second-grid": other_grid("second", "paper"),
     "open-second-grid-linux": other_grid("second", "linux"),
-    "open-100MB": other_grid("large", "paper"),
-    "open-100MB-linux": other_grid("large", "linux"),
     "open-third-grid": other_grid("third", "paper"),
     "open-third-grid-linux": other_grid("third", "linux"),
-    "open-third-100MB": other_grid("third-large", "paper"),
-    "open-third-100MB-linux": other_grid("third-large", "linux"),
     "open-fourth-grid": other_grid("fourth", "paper"),
     "open-fourth-grid-linux": other_grid("fourth", "linux"),
     "open-fourth-100MB": other_grid("fourth-large", "paper"),

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from pathcast.lab.experiment import Results, Table, Undecided
-from pathcast.lab.plan import Claim
 from pathcast.results.style import BLUE, ORANGE
 
 from .adaptive import NETWORKS, seeds, slower
@@ -19,14 +18,14 @@ from .networks import SHAPES
 
 _COLOURS = {"paper": BLUE, "linux": ORANGE}
 _LIMIT = 1.02
-# the grids beside the first, with a claim about each
-_GRIDS = {
+# the grids beside the first, with a claim about each, or the seeds to choose and to judge on: one each decides nothing
+_GRIDS: dict[str, str | Mapping[str, Any]] = {
     "fourth": "open-fourth-grid",
     "fourth-large": "open-fourth-100MB",
     "third": "open-third-grid",
-    "third-large": "open-third-100MB",
+    "third-large": {"choose": (303, 303), "judge": (304, 304)},
     "second": "open-second-grid",
-    "large": "open-100MB",
+    "large": {"choose": (203, 203), "judge": (204, 204)},
 }
 _TITLES = {
     "fourth": "grid fourth",
@@ -40,14 +39,12 @@ _TITLES = {
 _SHOWN = (-40, 30)
 
 
-def _cells(results: Results, claim: str, grid: str, tcp: str) -> pd.DataFrame:
-    (stated,) = (one for one in results.plan.claims if one.id == claim)
-    return _of(results, stated, grid, tcp)
-
-
-def _of(results: Results, stated: Claim, grid: str, tcp: str) -> pd.DataFrame:
+def _cells(results: Results, of: str | Mapping[str, Any], grid: str, tcp: str) -> pd.DataFrame:
+    """The cells of a claim, or of such seeds."""
+    if isinstance(of, str):
+        (of,) = (one.threshold for one in results.plan.claims if one.id == of)
     try:
-        return cells_of(results, stated, grid, None, tcp)
+        return cells_of(results, of, grid, None, tcp)
     except Undecided:
         return pd.DataFrame()
 
@@ -101,9 +98,9 @@ _SUMMARY = (
 
 def _others(results: Results) -> Iterator[tuple[str, str, pd.DataFrame]]:
     """Grid, TCP and cells of the grids beside the first, where there are any."""
-    for grid, claim in _GRIDS.items():
+    for grid, of in _GRIDS.items():
         for tcp in _COLOURS:
-            found = _cells(results, claim, grid, tcp)
+            found = _cells(results, of, grid, tcp)
             if not found.empty:
                 yield grid, tcp, found
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from pathcast import _native
 from pathcast.lab.experiment import Results, Undecided
-from pathcast.lab.mean import Mean
+from pathcast.lab.interval import Interval
 
 from .cells import PAPER, Cell, completions, parameters
 
@@ -39,5 +39,5 @@ def _agreement(results: Results, seeds: tuple[int, ...]) -> dict[Parameters, dic
         cell = (about["bytes"], int(about["subflows"]))
         lia = completions(results, PAPER, cell, "lia", seeds)
         gsam = rows.set_index("seed")["completion_s"]
-        found.setdefault(parameters(about), {})[cell] = Mean.of((gsam - lia).dropna()).sign
+        found.setdefault(parameters(about), {})[cell] = Interval.mean((gsam - lia).dropna()).sign
     return found

@@ -1,4 +1,4 @@
-"""Cells of the grid, and pairs of controllers in them: means over seeds with 95 % intervals (Student's t)."""
+"""Cells of the grid, and pairs of controllers in them: means over seeds with their intervals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from pathcast.lab.experiment import Results, Undecided
-from pathcast.lab.mean import Mean
+from pathcast.lab.interval import Interval
 
 SIZES = ("50KB", "250KB", "500KB", "750KB", "1MB")
 SMALL, LARGE = SIZES[:2], SIZES[2:]
@@ -45,10 +45,12 @@ def completions(results: Results, network: Network, cell: Cell, control: str, se
     return found[found.index.isin(tuple(seeds))]
 
 
-def difference(results: Results, network: Network, cell: Cell, slower: str, faster: str, seeds: Iterable[int]) -> Mean:
+def difference(
+    results: Results, network: Network, cell: Cell, slower: str, faster: str, seeds: Iterable[int]
+) -> Interval:
     """How much longer `slower` takes than `faster` [s], in pairs of the same seed."""
     one, other = (completions(results, network, cell, control, seeds) for control in (slower, faster))
-    return Mean.of((one - other).dropna())
+    return Interval.mean((one - other).dropna())
 
 
 def cells(sizes: Iterable[str], subflows: Iterable[int]) -> list[Cell]:

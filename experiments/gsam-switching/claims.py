@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable
 import pandas as pd
 
 from pathcast.lab.experiment import Finding, Results, Undecided
+from pathcast.lab.interval import Interval
 from pathcast.lab.plan import Claim
+from pathcast.lab.verdict import Verdict
 
 from . import emulated_claims
 from .adaptive import CLAIMS as OPEN
@@ -29,6 +31,7 @@ from .cells import (
     parameters,
     told,
 )
+from .losses import lossy
 
 LINUX: Network = ("linux", 150)
 ONE_WAY: Network = ("paper", 300)
@@ -36,22 +39,21 @@ Pairs = list[tuple[Cell, str, str]]
 
 
 def _faster(results: Results, claim: Claim, network: Network, pairs: Pairs, why: str) -> Finding:
-    """Whether in every cell the first control takes longer than the second, the whole interval above the threshold."""
-    holds, not_so = [], []
-    for cell, slower, faster in pairs:
-        found = difference(results, network, cell, slower, faster, claim.seeds)
-        relative = found.mean / completions(results, network, cell, faster, claim.seeds).mean()
-        beyond = found.mean - found.half > claim.threshold["least_s"]
-        (holds if beyond else not_so).append((cell, found, relative))
-    ours = f"so in {len(holds)} of {len(pairs)} cells"
-    if holds:
-        every = [relative for _, _, relative in holds]
-        ours += f", by {100 * min(every):.1f} to {100 * max(every):.0f} % ({holds[0][1].n} seeds)"
-    if not not_so:
-        return Finding(ours, True)
-    listed = "; ".join(f"{told(cell)}: {found} s" for cell, found, _ in not_so[:4])
-    more = f" and {len(not_so) - 4} more" if len(not_so) > 4 else ""
-    return Finding(ours, False, f"not at {listed}{more}. {why}")
+    """Whether in every cell the first control takes longer than the second."""
+    verdict = Verdict()
+    told = faster(verdict, results, claim, network, pairs)
+    return verdict.finding(told, why)
+
+
+def faster(verdict: Verdict, results: Results, claim: Claim, network: Network, pairs: Pairs) -> str:
+    """Asks that of a verdict; returns in how many cells it is so, and by how much."""
+    so = []
+    for cell, slower, quicker in pairs:
+        found = difference(results, network, cell, slower, quicker, claim.seeds)
+        if verdict.needs(found.above(claim.threshold["least_s"]), f"{told(cell)}: {found} s"):
+            so.append(found.value / completions(results, network, cell, quicker, claim.seeds).mean())
+    by = f", by {100 * min(so):.1f} to {100 * max(so):.0f} %" if so else ""
+    return f"so in {len(so)} of {len(pairs)} cells{by}"
 
 
 def _against(cell_list: Iterable[Cell], slower: str, faster: str) -> Pairs:
@@ -83,19 +85,15 @@ def small(results: Results, claim: Claim) -> Finding:
 
 def switch(results: Results, claim: Claim) -> Finding:
     """Finding c."""
-    better = _faster(results, claim, PAPER, _against(cells(SIZES, FEW), "gsam", "subflow_switch"), "")
-    unequal, most = [], 0.0
+    verdict, most, equal = Verdict(), 0.0, claim.threshold["equal"]
+    better = faster(verdict, results, claim, PAPER, _against(cells(SIZES, FEW), "gsam", "subflow_switch"))
     for control, numbers in (("lia", FEW), ("gsam", MANY)):
         for cell in cells(SIZES, numbers):
             other = completions(results, PAPER, cell, control, claim.seeds).mean()
-            apart = abs(difference(results, PAPER, cell, "subflow_switch", control, claim.seeds).mean) / other
-            most = max(most, apart)
-            if apart > claim.threshold["equal"]:
-                unequal.append(f"{told(cell)}: {100 * apart:.1f} % from {control}")
-    ours = f"n <= 2, faster than GSAM: {better.ours}; equal to within {100 * most:.2f} % in all cells"
-    if better.holds and not unequal:
-        return Finding(ours, True)
-    return Finding(ours, False, "; ".join(filter(None, (better.reason, *unequal[:4]))))
+            apart = difference(results, PAPER, cell, "subflow_switch", control, claim.seeds).times(1 / other)
+            most = max(most, abs(apart.value))
+            verdict.needs(apart.within(-equal, equal), f"{told(cell)}: {apart.percent()} from {control}")
+    return verdict.finding(f"n <= 2, faster than GSAM: {better}; else equal to within {100 * most:.2f} %")
 
 
 def not_mended(results: Results, claim: Claim) -> Finding:
@@ -107,17 +105,11 @@ def not_mended(results: Results, claim: Claim) -> Finding:
 def losses(results: Results, claim: Claim) -> Finding:
     """What the authors suppose to be the cause of b."""
     frame = _lost(results, claim, PAPER, cells(SIZES, SUBFLOWS))
-    shares = (frame["drops"] > 0).groupby([frame["bytes"], frame["subflows"]]).mean()
-    wrong = []
-    for cell in cells(SIZES, SUBFLOWS):
-        wanted = claim.threshold["without" if paper_says(cell) > 0 else "with"]
-        if cell not in shares.index:
-            raise Undecided(f"no results of lia at {told(cell)}")
-        if shares[cell] != wanted:
-            wrong.append(f"{told(cell)}: drops in {100 * shares[cell]:.0f} % of the runs")
-    lossy = int((shares == 1).sum())
-    ours = f"drops in all runs of {lossy} cells, in none of {int((shares == 0).sum())}"
-    return Finding(ours, True) if not wrong else Finding(ours, False, "; ".join(wrong[:4]))
+    by_cell = {cell: rows["drops"] > 0 for cell, rows in frame.groupby(["bytes", "subflows"])}
+    missing = [cell for cell in cells(SIZES, SUBFLOWS) if cell not in by_cell]
+    if missing:
+        raise Undecided(f"no results of lia at {told(missing[0])}")
+    return lossy(claim, by_cell)
 
 
 def one_way(results: Results, claim: Claim) -> Finding:
@@ -184,30 +176,30 @@ def calibrated(results: Results, claim: Claim) -> Finding:
 
 def border(results: Results, claim: Claim) -> Finding:
     """Which of the paper's TCP settings makes the border, one at a time."""
-    faster = {}
-    for tcp in claim.threshold:
-        pairs = _against(cells(LARGE, MANY), "lia", "gsam")
+    verdict, told_ = Verdict(), []
+    pairs = _against(cells(LARGE, MANY), "lia", "gsam")
+    for tcp, (least, most) in claim.threshold.items():
         found = [difference(results, (tcp, 150), *pair, claim.seeds) for pair in pairs]
-        faster[tcp] = sum(one.sign > 0 for one in found)
-    ours = ", ".join(f"{tcp.removeprefix('paper_')}: {count} of 18 cells" for tcp, count in faster.items())
-    wrong = [tcp for tcp, (least, most) in claim.threshold.items() if not least <= faster[tcp] <= most]
-    if not wrong:
-        return Finding(ours, True)
-    return Finding(ours, False, f"outside of what the plan has for {', '.join(wrong)}")
+        # between the cells in which it is so for certain and those in which it may be
+        certain, possible = (
+            sum(end > 0 for end in ends) for ends in zip(*((f.low, f.high) for f in found), strict=True)
+        )
+        count = Interval(sum(one.value > 0 for one in found), certain, possible, len(found))
+        told_.append(f"{tcp.removeprefix('paper_')} {certain}")
+        verdict.needs(count.within(least, most), f"{tcp}: {certain} to {possible} cells")
+    return verdict.finding(f"for certain in cells of 18: {', '.join(told_)}")
 
 
 def default(results: Results, claim: Claim) -> Finding:
     """Findings a and b with the parameters that were chosen by analysis, before any calibration."""
-    against, same = [], 0
+    verdict, counts = Verdict(), {1: 0, 0: 0, -1: 0}
     for cell in cells(SIZES, SUBFLOWS):
-        found = difference(results, PAPER, cell, "gsam_default", "lia", claim.seeds)
-        if found.sign == -paper_says(cell) or (found.sign == 0 and paper_says(cell) < 0):
-            against.append(f"{told(cell)}: {found} s")
-        same += found.sign == 0
-    ours = f"{len(against)} of 40 cells against it; in {same} of the 22 for MPTCP the two do not differ for certain"
-    if len(against) <= claim.threshold["against"]:
-        return Finding(ours, True)
-    return Finding(ours, False, "; ".join(against[:4]))
+        found = difference(results, PAPER, cell, "gsam_default", "lia", claim.seeds).times(paper_says(cell))
+        counts[found.sign] += 1
+        verdict.needs(found.above(0), f"{told(cell)}: {found} s")
+    against = f"against it in {counts[-1]}" if counts[-1] else "nothing contradicts"
+    why = "Where no queue of any size builds up its threshold is not met, and GSAM is MPTCP."
+    return verdict.finding(f"as the paper in {counts[1]} of 40 cells, equal or unsure in {counts[0]}: {against}", why)
 
 
 CLAIMS: dict[str, Callable[[Results, Claim], Finding]] = {

@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterable, Iterator
 import pandas as pd
 
 from pathcast.lab.experiment import Finding, Results, Undecided
-from pathcast.lab.mean import Mean
+from pathcast.lab.interval import Interval
 from pathcast.lab.plan import Claim
+from pathcast.lab.verdict import Verdict
 
-from .cells import FEW, MANY, SUBFLOWS, Cell, cells, paper_says, told
+from .cells import FEW, MANY, SUBFLOWS, Cell, cells, told
+from .losses import lossy
 
 SMALL, LARGE = ("250KB",), ("750KB",)
 SIZES = (*SMALL, *LARGE)
@@ -41,11 +43,11 @@ def of(results: Results, tcp: str, cell: Cell, control: str, seeds: Iterable[int
     return frame.set_index("seed")
 
 
-def difference(results: Results, tcp: str, pair: Pair, seeds: Iterable[int], column: str = "completion_s") -> Mean:
+def difference(results: Results, tcp: str, pair: Pair, seeds: Iterable[int], column: str = "completion_s") -> Interval:
     """How much longer the first controller takes than the second [s], in pairs of the same seed."""
     cell, slower, faster = pair
     one, other = (of(results, tcp, cell, control, seeds)[column] for control in (slower, faster))
-    return Mean.of((one - other).dropna())
+    return Interval.mean((one - other).dropna())
 
 
 def _pairs(sizes: Iterable[str], subflows: Iterable[int], slower: str, faster: str) -> list[Pair]:
@@ -53,32 +55,25 @@ def _pairs(sizes: Iterable[str], subflows: Iterable[int], slower: str, faster: s
 
 
 def _judged(results: Results, claim: Claim, tcp: str, pairs: list[Pair], why: str) -> Finding:
-    """Whether the first controller is the slower one in every cell; undecided where no cell is against it."""
-    beyond, against, unsure = [], [], []
+    """Whether the first controller is the slower one in every cell."""
+    verdict = Verdict()
+    ours, others = _faster(verdict, results, claim, tcp, pairs)
+    if others:
+        verdict.details.append(f"in the other cells {'; '.join(_lost(results, claim, tcp, others))}")
+    return verdict.finding(ours, why)
+
+
+def _faster(verdict: Verdict, results: Results, claim: Claim, tcp: str, pairs: list[Pair]) -> tuple[str, list[Pair]]:
+    """Asks that of a verdict; returns in how many cells it is so, and those in which it is not."""
+    so, others = [], []
     for pair in pairs:
         found = difference(results, tcp, pair, claim.seeds)
-        over = Mean(found.mean - claim.threshold["least_s"], found.half, found.n)
-        kind = {1: beyond, -1: against, 0: unsure}[over.sign]
-        kind.append((pair, found, found.mean / of(results, tcp, pair[0], pair[2], claim.seeds)["completion_s"].mean()))
-    ours = f"so in {len(beyond)} of {len(pairs)} cells"
-    if beyond:
-        every = [relative for *_, relative in beyond]
-        ours += f", by {100 * min(every):.1f} to {100 * max(every):.0f} % ({beyond[0][1].n} seeds)"
-    if len(beyond) == len(pairs):
-        return Finding(ours, True)
-    reasons = [
-        f"not at {_listed(against)}" if against else "",
-        f"not for certain at {_listed(unsure)}" if unsure else "",
-    ]
-    lost = "; ".join(_lost(results, claim, tcp, [pair for pair, *_ in (against or unsure)]))
-    return Finding(
-        ours, False if against else None, f"{'; '.join(filter(None, reasons))}. {why} In these cells {lost}."
-    )
-
-
-def _listed(found: list[tuple[Pair, Mean, float]]) -> str:
-    more = f" and {len(found) - 4} more" if len(found) > 4 else ""
-    return "; ".join(f"{told(pair[0])}: {mean} s" for pair, mean, _ in found[:4]) + more
+        if verdict.needs(found.above(claim.threshold["least_s"]), f"{told(pair[0])}: {found} s"):
+            so.append(found.value / of(results, tcp, pair[0], pair[2], claim.seeds)["completion_s"].mean())
+        else:
+            others.append(pair)
+    by = f", by {100 * min(so):.0f} to {100 * max(so):.0f} %" if so else ""
+    return f"so in {len(so)} of {len(pairs)} cells{by}", others
 
 
 def _lost(results: Results, claim: Claim, tcp: str, pairs: list[Pair]) -> Iterator[str]:
@@ -110,26 +105,15 @@ def small(results: Results, claim: Claim) -> Finding:
 
 def switch(results: Results, claim: Claim) -> Finding:
     """Finding c."""
-    why = "Up to 2 subflows the switch is MPTCP."
-    better = _judged(results, claim, "paper", _pairs(SIZES, FEW, "gsam", "subflow_switch"), why)
-    equal, apart, unsure, most = claim.threshold["equal"], [], [], 0.0
+    verdict, equal, most = Verdict(), claim.threshold["equal"], 0.0
+    better, _ = _faster(verdict, results, claim, "paper", _pairs(SIZES, FEW, "gsam", "subflow_switch"))
     for control, numbers in (("lia", FEW), ("gsam", MANY)):
         for cell in cells(SIZES, numbers):
             other = of(results, "paper", cell, control, claim.seeds)["completion_s"].mean()
-            found = difference(results, "paper", (cell, "subflow_switch", control), claim.seeds)
-            most = max(most, abs(found.mean) / other)
-            if abs(found.mean) > equal * other:
-                certain = abs(found.mean) - found.half > equal * other
-                (apart if certain else unsure).append(f"{told(cell)}: {found} s from {control}")
-    ours = f"n <= 2, faster than GSAM: {better.ours}; equal to within {100 * most:.1f} % in all cells"
-    if better.holds and not apart and not unsure:
-        return Finding(ours, True)
-    holds = False if better.holds is False or apart else None
-    listed = [
-        f"apart at {'; '.join(apart[:4])}" if apart else "",
-        f"perhaps at {'; '.join(unsure[:4])}" if unsure else "",
-    ]
-    return Finding(ours, holds, "; ".join(filter(None, (better.reason, *listed))))
+            found = difference(results, "paper", (cell, "subflow_switch", control), claim.seeds).times(1 / other)
+            most = max(most, abs(found.value))
+            verdict.needs(found.within(-equal, equal), f"{told(cell)}: {found.percent()} from {control}")
+    return verdict.finding(f"n <= 2, faster than GSAM: {better}; else equal to within {100 * most:.1f} %")
 
 
 def not_mended(results: Results, claim: Claim) -> Finding:
@@ -140,15 +124,7 @@ def not_mended(results: Results, claim: Claim) -> Finding:
 
 def losses(results: Results, claim: Claim) -> Finding:
     """What the authors suppose to be the cause of b."""
-    shares = {cell: (of(results, "paper", cell, "lia", claim.seeds)["drops"] > 0).mean() for cell in _all()}
-    wrong = [
-        f"{told(cell)}: drops in {100 * share:.0f} % of the runs"
-        for cell, share in shares.items()
-        if share != claim.threshold["without" if paper_says(cell) > 0 else "with"]
-    ]
-    every = list(shares.values())
-    ours = f"drops in all runs of {every.count(1)} cells, in none of {every.count(0)}"
-    return Finding(ours, True) if not wrong else Finding(ours, False, "; ".join(wrong[:4]))
+    return lossy(claim, {cell: of(results, "paper", cell, "lia", claim.seeds)["drops"] > 0 for cell in _all()})
 
 
 def _all() -> list[Cell]:
@@ -168,32 +144,33 @@ def linux_small(results: Results, claim: Claim) -> Finding:
     return _judged(results, claim, "linux", _pairs(SMALL, SUBFLOWS, "gsam", "lia"), why)
 
 
-def ratio(results: Results, tcp: str, cell: Cell, control: str, seeds: Iterable[int]) -> float:
+def ratio(results: Results, tcp: str, cell: Cell, control: str, seeds: Iterable[int]) -> Interval:
     """Mean completion time of the simulator over that of the kernel."""
     frame = of(results, tcp, cell, control, seeds)
-    return float(frame["simulated_completion_s"].mean() / frame["completion_s"].mean())
+    kernel, value = frame["completion_s"].mean(), frame["simulated_completion_s"].mean() / frame["completion_s"].mean()
+    # to the first order a ratio of means errs by the mean of this over the kernel's
+    errors = Interval.mean((frame["simulated_completion_s"] - value * frame["completion_s"]).dropna()).times(1 / kernel)
+    return Interval(float(value), float(value + errors.low), float(value + errors.high), errors.n)
 
 
 def simulator(results: Results, claim: Claim) -> Finding:
     """The simulator beside the kernel."""
-    controls = results.plan.setup["emulated"]["controls"]
+    controls, most, verdict = results.plan.setup["emulated"]["controls"], claim.threshold["within"], Verdict()
     every = [(tcp, cell, control) for tcp in SETTINGS for cell in _all() for control in controls]
-    found = pd.Series({one: ratio(results, *one, claim.seeds) for one in every})
-    within = (found - 1).abs() <= claim.threshold["within"]
-    ours = (
-        f"{int(within.sum())} of {len(found)} cells within {100 * claim.threshold['within']:.0f} %: "
-        + ", ".join(
-            f"{int(part.sum())} of {len(part)} with TCP {tcp}" for tcp, part in within.groupby(level=0, sort=False)
-        )
-        + f"; median {found.median():.2f}, least {found.min():.2f}, most {found.max():.2f}"
+    found = {one: ratio(results, *one, claim.seeds) for one in every}
+    known = [one.within(1 - most, 1 + most) for one in found.values()]
+    means = sum(abs(one.value - 1) <= most for one in found.values())
+    share = Interval(
+        means / len(every), known.count(True) / len(every), 1 - known.count(False) / len(every), len(every)
     )
-    if within.mean() >= claim.threshold["cells"]:
-        return Finding(ours, True)
-    worst = (found - 1).abs().sort_values(ascending=False).index[:4]
-    listed = "; ".join(
-        f"{control}, TCP {tcp}, {told(cell)}: {found[tcp, cell, control]:.2f}" for tcp, cell, control in worst
-    )
-    return Finding(ours, False, f"furthest apart at {listed}")
+    verdict.needs(share.at_least(claim.threshold["cells"]), f"{share.percent(sign=False)} of the cells")
+    worst = sorted(every, key=lambda one: -abs(found[one].value - 1))[:8]
+    verdict.details = [
+        f"{control}, TCP {tcp}, {told(cell)}: {found[tcp, cell, control]}" for tcp, cell, control in worst
+    ]
+    values = [one.value for one in found.values()]
+    ours = f"{means} of {len(every)} cells within {100 * most:.0f} %, for certain {known.count(True)}; "
+    return verdict.finding(f"{ours}{min(values):.2f} to {max(values):.2f} times")
 
 
 CLAIMS: dict[str, Callable[[Results, Claim], Finding]] = {

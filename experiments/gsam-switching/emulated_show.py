@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pathcast.lab.experiment import Results, Table, Undecided
-from pathcast.lab.mean import Mean
+from pathcast.lab.interval import Interval
 
 from .cells import SUBFLOWS, paper_says
 from .emulated_claims import SETTINGS, SIZES, difference, of
@@ -39,9 +39,9 @@ def _side(results: Results, tcp: str, size: str, n: int, column: str) -> str:
         return "?"
 
 
-def _mean(results: Results, tcp: str, size: str, n: int, control: str, column: str = _KERNEL) -> Mean | None:
+def _mean(results: Results, tcp: str, size: str, n: int, control: str, column: str = _KERNEL) -> Interval | None:
     try:
-        return Mean.of(of(results, tcp, (size, n), control, _seeds(results))[column])
+        return Interval.mean(of(results, tcp, (size, n), control, _seeds(results))[column])
     except Undecided:
         return None
 
@@ -51,7 +51,7 @@ def completion(tcp: str, names: Mapping[str, str]) -> Callable[[Results], Table]
 
     def cell(results: Results, size: str, n: int, control: str) -> str:
         found, ours = (_mean(results, tcp, size, n, control, column) for column in (_KERNEL, _SIMULATED))
-        return "-" if found is None or ours is None else f"{found.mean:.2f} ± {found.half:.2f} ({ours.mean:.2f})"
+        return "-" if found is None or ours is None else f"{found.told(form='.2f')} ({ours.value:.2f})"
 
     def table(results: Results) -> Table:
         labels = results.plan.setup["emulated"]["controls"]
@@ -112,11 +112,11 @@ def plot(tcp: str, names: Mapping[str, str], colours: Mapping[str, str]) -> Call
 def _draw(ax: Any, results: Results, tcp: str, size: str, control: str, name: str, colour: str) -> None:
     for column, style in ((_KERNEL, "o-"), (_SIMULATED, ":")):
         found = [(n, one) for n in SUBFLOWS if (one := _mean(results, tcp, size, n, control, column)) is not None]
-        x, y = [n for n, _ in found], [m.mean for _, m in found]
+        x, y = [n for n, _ in found], [m.value for _, m in found]
         label = name if column == _KERNEL else None
         ax.plot(x, y, style, lw=1.2, ms=3, color=colour, label=label)
         if column == _KERNEL:
-            ax.vlines(x, [m.mean - m.half for _, m in found], [m.mean + m.half for _, m in found], color=colour)
+            ax.vlines(x, [m.low for _, m in found], [m.high for _, m in found], color=colour)
 
 
 def tables(names: Mapping[str, str]) -> dict[str, Callable[[Results], Table]]:

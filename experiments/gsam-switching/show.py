@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from pathcast.lab.experiment import Results, Table, Undecided
-from pathcast.lab.mean import Mean
+from pathcast.lab.interval import Interval
 from pathcast.results.style import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
 
 from . import emulated_show
@@ -48,17 +48,15 @@ def completion(network: Network) -> Callable[[Results], Table]:
         for size in SIZES:
             for control, name in NAMES.items():
                 found = [_mean(results, network, size, n, control) for n in SUBFLOWS]
-                rows.append(
-                    (size, name, *("-" if one is None else f"{one.mean:.2f} ± {one.half:.2f}" for one in found))
-                )
+                rows.append((size, name, *("-" if one is None else one.told(form=".2f") for one in found)))
         return ("size", "controller", *_N), rows
 
     return table
 
 
-def _mean(results: Results, network: Network, size: str, n: int, control: str) -> Mean | None:
+def _mean(results: Results, network: Network, size: str, n: int, control: str) -> Interval | None:
     try:
-        return Mean.of(completions(results, network, (size, n), control, _SEEDS))
+        return Interval.mean(completions(results, network, (size, n), control, _SEEDS))
     except Undecided:
         return None
 
@@ -114,10 +112,10 @@ def _draw(ax: Any, results: Results, network: Network, size: str, controls: Iter
     """Completion time over the number of subflows; bars are 95 % intervals."""
     for control in controls:
         found = [(n, one) for n in SUBFLOWS if (one := _mean(results, network, size, n, control)) is not None]
-        x, y = [n for n, _ in found], [m.mean for _, m in found]
+        x, y = [n for n, _ in found], [m.value for _, m in found]
         dashed = "--" if control == "gsam_default" else "-"
         ax.plot(x, y, f"o{dashed}", lw=1.2, ms=3, color=_COLOURS[control], label=NAMES[control])
-        ax.vlines(x, [m.mean - m.half for _, m in found], [m.mean + m.half for _, m in found], color=_COLOURS[control])
+        ax.vlines(x, [m.low for _, m in found], [m.high for _, m in found], color=_COLOURS[control])
     ax.set_title(size.replace("KB", " KB").replace("MB", " MB"))
     ax.set_ylim(bottom=0)
 

@@ -18,12 +18,12 @@ SEEDS = {
     "factors": (51, 52, 53),
     **dict.fromkeys(("calibration", "calibration-lia"), (1001, 1002, 1003)),
     "open": (51, 52, 53),
-    "second": (203, 204),
+    "second": (203, 204, 205),
     "large": (203, 204),
     "third": (303, 304, 305),
     "third-large": (303, 304),
     "fourth": (403, 404, 405),
-    "fourth-large": (402, 403),
+    "fourth-large": (402, 403, 404),
 }
 CALIBRATED, OTHER = (6, 1000, 4, 8), (3, 1000, 4, 8)
 
@@ -39,7 +39,7 @@ def _seconds(point):
     lia = 2.0 if border else 1.0
     gsam = 0.9 if grid == "calibration" and CELLS.parameters(point) != CALIBRATED else 1.5
     switch = lia if point["subflows"] <= 2 else gsam
-    return {"lia": lia, "gsam": gsam, "gsam_default": min(lia, gsam), "subflow_switch": switch}[control]
+    return {"lia": lia, "gsam": gsam, "gsam_default": gsam, "subflow_switch": switch}[control]
 
 
 def _row(point):
@@ -50,6 +50,9 @@ def _row(point):
 
 
 def _kept(point):
+    # that none of a cell's transfers loses is certain with 36 and more
+    if (point["grid"], point["tcp"], point.get("rtt_ms"), point["control"]) == ("main", "paper", 150, "lia"):
+        return point["seed"] <= 40
     if point["seed"] not in SEEDS.get(point["grid"], ()):
         return False
     if point["grid"] in ("second", "third", "fourth"):
@@ -63,9 +66,7 @@ ROWS = [_row(point) for point in PLAN.points("sim") if _kept(point)]
 # the grids of a claim about others than the first
 OTHERS = {
     "open-second-grid": "second",
-    "open-100MB": "large",
     "open-third-grid": "third",
-    "open-third-100MB": "third-large",
     "open-fourth-grid": "fourth",
     "open-fourth-100MB": "fourth-large",
 }
@@ -74,7 +75,11 @@ OTHERS = {
 def _finding(name, rows=ROWS):
     """Of one claim alone, on the rows of its grids."""
     own = OTHERS.get(name.removesuffix("-linux"))
-    kept = [row for row in rows if (row["grid"] == own if own else row["grid"] not in OTHERS.values())]
+    kept = [
+        row
+        for row in rows
+        if (row["grid"] == own if own else row["grid"] not in ("large", "third-large", *OTHERS.values()))
+    ]
     (claim,) = (one for one in PLAN.claims if one.id == name)
     return EXPERIMENT.module("claims").CLAIMS[name](Results(kept, PLAN, "sim", False), claim)
 
@@ -110,10 +115,10 @@ def test_a_claim_is_false_with_labels_swapped(claim):
 
 
 @pytest.mark.parametrize("claim", ["core-a-few", "core-a-many", "core-b", "core-d", "one-way-a", "linux-a", "linux-b"])
-def test_a_cell_that_is_not_certain_counts_against_its_claim(claim):
+def test_a_cell_that_is_not_certain_decides_nothing(claim):
     # by seed 1: the mean differences have the signs of before, but three seeds say nothing for certain
     found = _finding(claim, [{**row, "completion_s": row["completion_s"] * _noise(row)} for row in ROWS])
-    assert found.holds is False
+    assert found.holds is None
     assert "±" in found.reason
 
 
@@ -137,9 +142,7 @@ def test_of_the_third_grid_one_cell_in_twenty_may_be_behind_but_none_by_much(man
     found = _finding("open-third-grid", _slow(many, ratio))
     assert found.holds is holds
     assert f"within 2 % in {144 - many} of 144 cells" in found.ours
-    assert "judged on 2 seeds" in found.ours
-    if not holds:
-        assert f": {many} (with the whole interval: {many})" in found.reason
+    assert f": {many} (with the whole interval: {many})" in found.details[-1]
 
 
 def test_the_ratio_has_the_interval_of_a_ratio_of_means():
@@ -159,24 +162,7 @@ def test_the_ratio_has_the_interval_of_a_ratio_of_means():
     assert found.half == pytest.approx(4.303 * 0.1 / sqrt(3), rel=1e-3)
 
 
-def test_a_single_seed_has_no_interval_and_is_judged_the_other_way_round_too():
-    times = {
-        **{("adaptive_start", 304): 1.5, ("lia", 304): 1.0},
-        # as fast as the best on the seed to choose on, and slower on the other
-        **{("css", 303): 1.0, ("lia", 303): 1.0, ("css", 304): 1.25},
-    }
-
-    def changed(row):
-        mine = row["grid"] == "third-large" and (row["tcp"], row["network"]) == ("paper", 201)
-        if not mine or (row["control"], row["seed"]) not in times:
-            return row
-        return {**row, "completion_s": times[row["control"], row["seed"]], "drops": 7 * (row["control"] != "lia")}
-
-    rows = [changed(row) for row in ROWS]
-    found = _finding("open-third-100MB", rows)
-    assert found.holds is False
-    assert "judged on one seed (exchanged with that of the choice: 18 of 18" in found.ours
-    assert "±" not in found.ours + found.reason
-    assert ": +50.0 % of lia (+20.0 % of css, as fast on the seeds to choose on; seeds exchanged: -" in found.reason
-    assert "drops 7 against 0, timeouts 0.0 against 0.0)" in found.reason
-    assert "Beyond 2 %: 1 (no interval)" in found.reason
+def test_a_single_seed_has_no_interval_and_decides_nothing():
+    found = _finding("open-fourth-100MB", [row for row in ROWS if row["seed"] != 404])
+    assert (found.holds, found.reason) == (None, "not certain: one seed a cell has no interval")
+    assert "±" not in found.ours

@@ -72,6 +72,11 @@ class Interval:
         low, high = np.quantile(drawn, (0.025, 0.975))
         return cls(value, float(low), float(high), n)
 
+    def times(self, factor: float) -> Interval:
+        """The value and both ends times a number."""
+        low, high = sorted((factor * self.low, factor * self.high))
+        return Interval(factor * self.value, low, high, self.n)
+
     def at_least(self, limit: float) -> bool | None:
         """Whether it is the limit or more."""
         return _decided(self.low >= limit, self.high < limit)

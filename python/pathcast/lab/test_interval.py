@@ -68,6 +68,10 @@ def test_without_width_the_value_decides():
     assert (found.at_least(1.0), found.above(1.0), found.at_most(1.0), found.below(1.0)) == (True, False, True, False)
 
 
+def test_times_a_negative_number_its_ends_change_places():
+    assert Interval(1.0, 0.5, 2.0, 9).times(-2) == Interval(-2.0, -4.0, -1.0, 9)
+
+
 def test_parts_together():
     assert [both(True, True), both(True, None), both(None, False), both()] == [True, None, False, True]
 

@@ -1,0 +1,25 @@
+"""What the authors suppose to be the cause of finding b: where MPTCP loses at the bottleneck, and where it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pathcast.lab.experiment import Finding
+from pathcast.lab.interval import Interval
+from pathcast.lab.plan import Claim
+from pathcast.lab.verdict import Verdict
+
+from .cells import Cell, paper_says, told
+
+
+def lossy(claim: Claim, by_cell: Mapping[Cell, Iterable[bool]]) -> Finding:
+    """Whether MPTCP loses in every transfer where it ought to, in none elsewhere: one that does otherwise says no."""
+    verdict, counts = Verdict(), {True: 0, False: 0}
+    for cell, seen in by_cell.items():
+        share, ought = Interval.share(seen), paper_says(cell) < 0
+        hits = round(share.value * share.n)
+        against = hits > 0 if not ought else hits < share.n
+        counts[ought] += not against
+        rare = share.at_least(claim.threshold["with"]) if ought else share.at_most(claim.threshold["without"])
+        verdict.needs(False if against else rare, f"{told(cell)}: drops in {hits} of {share.n} transfers")
+    return verdict.finding(f"drops in all transfers of {counts[True]} cells, in none of {counts[False]}")
