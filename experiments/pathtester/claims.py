@@ -296,7 +296,10 @@ def cause_queue(results: Results, claim: Claim) -> Finding:
 
 
 def _inside(results: Results, method: str, claim: Claim, why: str) -> Finding:
-    """Whether a method's interval holds the truth often enough, in every row; undecided where it is too wide."""
+    """Whether a method's interval holds the truth often enough, in every row, and says enough.
+
+    Where it is `said` to be narrow one that is not makes the claim false, else undecided: a wide one holds everything.
+    """
     verdict, parts, least, most = Verdict(), [], claim.threshold["least"], claim.threshold["half"]
     for case in TABLE_5:
         found = runs(results, case, method)
@@ -311,9 +314,9 @@ def _inside(results: Results, method: str, claim: Claim, why: str) -> Finding:
     share, width = Interval.share(held), Interval.mean(half)
     ours = f"{percent(share.value)} of {share.n}, half of it {percent(width.value)} of the capacity"
     verdict.needs(share.at_least(least), f"{share.percent(sign=False)} hold it")
-    # an interval that is wide enough holds everything
-    wide = None if width.at_most(most) is not True else True
-    verdict.needs(wide, f"half of it is {width.percent(sign=False)} of the capacity, which says too little")
+    narrow = width.at_most(most)
+    narrow = narrow if claim.threshold["said"] else narrow or None
+    verdict.needs(narrow, f"half of it is {width.percent(sign=False)} of the capacity, which says too little")
     return verdict.finding(ours, why)
 
 

@@ -66,7 +66,7 @@ def like_the_paper(point):
         seconds = 69
     truth = (capacity - cross) * 1e6
     value = None if nothing else truth * (1 + error + 1e-4 * point["seed"])
-    width = {"improved": 0.6, "old": 0.01}.get(method, 0.01) * capacity * 1e6
+    width = {"improved": 0.197, "old": 0.01}.get(method, 0.01) * capacity * 1e6
     far = {"improved": 5.0, "old": 1.1}.get(method, 1.0)
     clusters = 0.1 if method == "improved" else 0.001
     return {
@@ -121,6 +121,7 @@ LABELS = {
     "improved-load": ("improved", "old"),
     "improved-low": ("improved", "new"),
     "cause-queue": ("improved", "new"),
+    # the old one's interval is too narrow
     "improved-interval": ("improved", "old"),
     "new-interval": ("new", "improved"),
     "pathload-error": ("improved", "slops"),
