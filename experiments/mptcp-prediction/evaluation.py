@@ -9,19 +9,19 @@ handshake a path, no probe at all (features.py).
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import spearmanr
 
 from pathcast import parallel
 from pathcast.lab.experiment import Results, Undecided
-from pathcast.predict import CdfMatching, MultiProbeSVR, SingleProbeSVR, fraction_within, rmse
+from pathcast.lab.interval import Interval
+from pathcast.predict import CdfMatching, MultiProbeSVR, SingleProbeSVR
 from pathcast.predict.evaluate import Errors
-from pathcast.predict.resample import Assessment, Reduction, assess, reduction, split
+from pathcast.predict.resample import Assessment, assess, split
 
 from .features import featured
 
@@ -55,25 +55,22 @@ class Score:
     rtts: np.ndarray
     found: Assessment
 
-    @property
-    def rmse(self) -> float:
-        """Training error [bit/s]."""
-        return rmse(self.found.trained, self.actual)
+    def error(self, unseen: bool = False) -> float:
+        """RMSE in training, over all searches, or on unseen samples, over all repeats [bit/s]."""
+        return float(self._whole.error(unseen)[0])
+
+    def fraction(self, unseen: bool = False) -> float:
+        """Share of samples within 10 %, mean of all searches or repeats."""
+        return float(self._whole.fraction(unseen)[0])
+
+    def by_relation(self, unseen: bool = False) -> list[float]:
+        """The share within 10 % in each of `RELATIONS`; NaN where there is no sample."""
+        return [float(row[0]) for row in self._whole.by_relation(unseen)]
 
     @property
-    def fraction(self) -> float:
-        """Share of training samples within 10 %."""
-        return fraction_within(self.found.trained, self.actual)
-
-    @property
-    def unseen_rmse(self) -> float:
-        """On unseen samples [bit/s], over all repeats."""
-        return float(np.sqrt(np.mean((self.found.unseen - self.actual) ** 2)))
-
-    @property
-    def unseen_fraction(self) -> float:
-        """Share of unseen samples within 10 %, mean of all repeats."""
-        return float(np.mean([fraction_within(one, self.actual) for one in self.found.unseen]))
+    def rho(self) -> float:
+        """Spearman's, of the first probe and the transfer."""
+        return float(self._whole.rho()[0])
 
     @property
     def unseen_median(self) -> float:
@@ -81,19 +78,66 @@ class Score:
         return float(np.mean(np.median(np.abs(self.found.unseen / self.actual - 1), axis=1)))
 
     @property
-    def rho(self) -> float:
-        """Spearman's, of the first probe and the transfer."""
-        return float(spearmanr(self.probes[:, 0], self.actual).statistic)
+    def _whole(self) -> Drawings:
+        return Drawings(self, np.ones((1, len(self.actual))))
 
-    def by_relation(self, unseen: bool) -> list[float]:
-        """The share within 10 % in each of `RELATIONS`; NaN where there is no sample."""
-        guesses = self.found.unseen if unseen else self.found.trained[None]
-        rows = []
-        for _, belongs in RELATIONS:
-            here = belongs(self.rtts[:, 0], self.rtts[:, 1])
-            means = [fraction_within(guess[here], self.actual[here]) for guess in guesses] if here.any() else [np.nan]
-            rows.append(float(np.mean(means)))
-        return rows
+
+@dataclass(frozen=True)
+class Drawings:
+    """A score of samples that were drawn again and again: a value a drawing, shape (drawings,)."""
+
+    score: Score
+    # shape (drawings, n): how often each sample was drawn
+    times: np.ndarray
+    # shape (drawings,): of the training which search; None: all
+    search: np.ndarray | None = None
+
+    def error(self, unseen: bool = False) -> np.ndarray:
+        """As `Score.error`."""
+        return np.sqrt(self._mean((self._guesses(unseen) - self.score.actual) ** 2, unseen))
+
+    def fraction(self, unseen: bool = False) -> np.ndarray:
+        """As `Score.fraction`."""
+        return self._mean(within(self._guesses(unseen), self.score.actual), unseen)
+
+    def by_relation(self, unseen: bool = False) -> np.ndarray:
+        """As `Score.by_relation`, a row each."""
+        near, (a, b) = within(self._guesses(unseen), self.score.actual), self.score.rtts.T
+        return np.array([self._mean(near, unseen, belongs(a, b)) for _, belongs in RELATIONS])
+
+    def rho(self) -> np.ndarray:
+        """As `Score.rho`."""
+        ranks = [self._ranks(values) for values in (self.score.probes[:, 0], self.score.actual)]
+        total = self.times.sum(axis=1, keepdims=True)
+        x, y = (one - (self.times * one).sum(axis=1, keepdims=True) / total for one in ranks)
+        xx, yy, xy = ((self.times * one).sum(axis=1) for one in (x * x, y * y, x * y))
+        return xy / np.sqrt(xx * yy)
+
+    def _guesses(self, unseen: bool) -> np.ndarray:
+        return self.score.found.unseen if unseen else self.score.found.trained
+
+    def _mean(self, each: np.ndarray, unseen: bool, here: np.ndarray | None = None) -> np.ndarray:
+        """Over the samples (that are `here`), of all searches or repeats, or of the search; `each`: (searches, n)."""
+        times = self.times if here is None else self.times[:, here]
+        each = each if here is None else each[:, here]
+        with np.errstate(invalid="ignore"):
+            means = times @ each.T / times.sum(axis=1, keepdims=True)
+        if unseen or self.search is None:
+            return means.mean(axis=1)
+        return means[np.arange(len(means)), self.search % means.shape[1]]
+
+    def _ranks(self, values: np.ndarray) -> np.ndarray:
+        """Shape (drawings, n): what is equal has the middle of its ranks."""
+        _, group = np.unique(values, return_inverse=True)
+        count = np.zeros((len(self.times), int(group.max()) + 1))
+        np.add.at(count, (slice(None), group), self.times)
+        return (count.cumsum(axis=1) - count / 2)[:, group]
+
+
+def within(guesses: np.ndarray, actual: np.ndarray) -> np.ndarray:
+    """As `pathcast.predict.fraction_within`, of each."""
+    near: np.ndarray = np.abs(guesses - actual) < 0.1 * np.minimum(guesses, actual)
+    return near
 
 
 @dataclass(frozen=True)
@@ -111,11 +155,27 @@ class Scores:
             raise Undecided(f"fewer than {least} samples of network `{network}` have what `{label}` needs")
         return self.scores[network, label]
 
-    def reduction(self, label: str, other: str, network: str, unseen: bool) -> Reduction:
+    def interval(self, labels: Sequence[str], network: str, statistic: Callable[..., np.ndarray]) -> Interval:
+        """A statistic of the `Drawings` of some predictors on a network, with its 95 % interval by bootstrap.
+
+        A drawing takes as many pairs of RTTs as there are, with replacement and all samples of each, since repetitions
+        are not independent, and of the training one search: what hangs on its folds widens the interval.
+        """
+        found = [self(label, network) for label in labels]
+        pairs, group = np.unique(np.concatenate([one.rtts for one in found]), axis=0, return_inverse=True)
+        groups = np.split(group.ravel(), np.cumsum([len(one.rtts) for one in found])[:-1])
+        count, draws, random = len(pairs), self.settings["bootstrap"], np.random.default_rng(self.settings["seed"])
+        times = random.multinomial(count, np.full(count, 1 / count), draws).astype(float)
+        search = random.integers(max(len(one.found.trained) for one in found), size=draws)
+        drawn = statistic(*(Drawings(one, times[:, own], search) for one, own in zip(found, groups, strict=True)))
+        if np.isnan(drawn).any():
+            raise Undecided("there are too few samples to draw from")
+        whole = statistic(*(Drawings(one, np.ones((1, len(one.actual)))) for one in found))
+        return Interval.of_draws(float(whole[0]), drawn, count)
+
+    def reduction(self, label: str, other: str, network: str, unseen: bool) -> Interval:
         """Of the RMSE of `label` over that of `other`."""
-        one, two = self(label, network), self(other, network)
-        guesses = (one.found.unseen, two.found.unseen) if unseen else (one.found.trained, two.found.trained)
-        return reduction(*guesses, one.actual, one.rtts, self.settings["bootstrap"], self.settings["seed"])
+        return self.interval((label, other), network, lambda one, two: 1 - one.error(unseen) / two.error(unseen))
 
     def swapped(self, a: str, b: str) -> Scores:
         """The same with the labels of two predictors exchanged: what no claim about the two may survive."""
@@ -137,6 +197,7 @@ def _scores(results: Results) -> Scores:
     setup, main = results.plan.setup, judged_network(results)
     settings = setup["evaluation"]
     length = "quick" if results.quick else "whole"
+    searches = settings["searches"][length]
     data: dict[Key, Task] = {}
     for network in setup["network"]:
         labels = None if network == main else _CORE
@@ -151,13 +212,16 @@ def _scores(results: Results) -> Scores:
     # of fewer than two samples nothing can be fitted
     able = [share for share in shares if share * len(one[2]) >= 2]
     splits = dict(_parallel(split, [(share, *one[:3], share, *drawn) for share in able]))
-    return Scores(assessed(data, settings, settings["repeats"][length]), splits, settings)
+    scored = assessed(data, settings, settings["repeats"][length], lambda key: searches if key[0] == main else 1)
+    return Scores(scored, splits, settings)
 
 
-def assessed(data: Mapping[Key, Task], settings: Mapping[str, Any], repeats: int) -> dict[Key, Score]:
-    """Each of them in training, and on unseen samples `repeats` times."""
-    folds = (settings["folds"], repeats, settings["seed"])
-    found = dict(_parallel(assess, [(key, *one[:3], *folds) for key, one in data.items()]))
+def assessed(
+    data: Mapping[Key, Task], settings: Mapping[str, Any], repeats: int, searches: Callable[[Key], int]
+) -> dict[Key, Score]:
+    """Each of them in training, in so many searches, and on unseen samples `repeats` times."""
+    tasks = [(key, *one[:3], settings["folds"], repeats, searches(key), settings["seed"]) for key, one in data.items()]
+    found = dict(_parallel(assess, tasks))
     return {key: Score(x, y, rtts, found[key]) for key, (_, x, y, rtts) in data.items()}
 
 

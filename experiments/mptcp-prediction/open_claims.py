@@ -8,33 +8,35 @@ from typing import Any
 import numpy as np
 
 from pathcast.lab.experiment import Finding, Results
+from pathcast.lab.interval import Interval
 from pathcast.lab.plan import Claim
-from pathcast.predict import fraction_within
-from pathcast.predict.resample import Reduction
+from pathcast.lab.verdict import Verdict
 
-from .evaluation import MULTI, SINGLE, Scores, judged_network, scores
+from .evaluation import MULTI, SINGLE, Scores, judged_network, scores, within
 from .open_problems import FEW, LAST, MEASURED, SETTINGS, samples, scale_key, wan_scores
 from .telling import kbps, percent
 
 
-def _over(found: Scores, label: str, other: str, network: str) -> tuple[Reduction, str]:
+def _over(found: Scores, label: str, other: str, network: str) -> tuple[Interval, str]:
     """Reduction of the unseen RMSE, and how it is told."""
     value = found.reduction(label, other, network, unseen=True)
     one, two = found(label, network), found(other, network)
-    return value, f"{value} lower ({kbps(one.unseen_rmse)} and {kbps(two.unseen_rmse)} KB/s)"
+    return (
+        value,
+        f"{value.percent(False)} lower ({kbps(one.error(unseen=True))} and {kbps(two.error(unseen=True))} KB/s)",
+    )
 
 
 def few(label: str) -> Callable[[Results, Claim], Finding]:
     """A predictor with fewer probes than paths beside multi-probe."""
 
     def claim_few(results: Results, claim: Claim) -> Finding:
-        found, network = scores(results), judged_network(results)
+        found, network, verdict = scores(results), judged_network(results), Verdict()
         value, ours = _over(found, label, MULTI, network)
-        if value.low >= claim.threshold["least"]:
-            return Finding(ours, True)
         one, two = found(label, network), found(MULTI, network)
-        within = f"{percent(one.unseen_fraction)} and {percent(two.unseen_fraction)} within 10 %"
-        return Finding(ours, False, f"it may be worse by more than {percent(-claim.threshold['least'])}; {within}")
+        verdict.details = [f"{percent(one.fraction(unseen=True))} and {percent(two.fraction(unseen=True))} within 10 %"]
+        verdict.needs(value.at_least(claim.threshold["least"]), f"{value.percent(False)} lower")
+        return verdict.finding(ours)
 
     return claim_few
 
@@ -43,11 +45,13 @@ def wan(label: str, other: str) -> Callable[[Results, Claim], Finding]:
     """One predictor beside another on the WAN's samples."""
 
     def claim_wan(results: Results, claim: Claim) -> Finding:
-        found, network = wan_scores(results), scale_key(results.plan.setup["wan"]["scales"][0])
+        found, network, verdict = wan_scores(results), scale_key(results.plan.setup["wan"]["scales"][0]), Verdict()
         value, ours = _over(found, label, other, network)
-        if value.low >= claim.threshold["least"]:
-            return Finding(ours, True)
-        return Finding(ours, False, _outlier(results, found, label, other) or _why(found, label, network))
+        verdict.needs(value.at_least(claim.threshold["least"]), f"{value.percent(False)} lower")
+        if not verdict.missed and not verdict.unsure:
+            return verdict.finding(ours)
+        verdict.details = [_outlier(results, found, label, other) or _why(found, label, network)]
+        return verdict.finding(ours)
 
     return claim_wan
 
@@ -73,32 +77,33 @@ def _outlier(results: Results, found: Scores, label: str, other: str) -> str | N
     told = f"one sample of {len(squares)} has {percent(share)} of the squared error"
     if least < 1e5:
         told += f": on one path {least:.0f} bit/s were measured as available, whose logarithm is far from all others"
-    elsewhere = (f"{scale} scale {found.reduction(label, other, scale_key(scale), unseen=True)}" for scale in scales)
+    elsewhere = (
+        f"{scale} scale {found.reduction(label, other, scale_key(scale), unseen=True).percent()}" for scale in scales
+    )
     return f"{told}; reduction on the {', '.join(elsewhere)}" if scales else told
 
 
 def past(results: Results, claim: Claim) -> Finding:
     """An earlier transfer, beside the best that is published on neighbouring problems."""
     found, network = wan_scores(results), scale_key(results.plan.setup["wan"]["scales"][0])
-    one, limits = found(LAST, network), claim.threshold
+    one, limits, verdict = found(LAST, network), claim.threshold, Verdict()
+    guess = one.found.unseen[0]
+    # every sample has paths of its own
     if "within" in limits:
-        ours, holds = f"{percent(one.unseen_fraction)} within 10 %", one.unseen_fraction >= limits["within"]
-        measure = fraction_within
+        each, measure, form = within(guess, one.actual), np.mean, "{} within 10 %"
+        value = Interval.share(each)
+        met = value.at_least(limits["within"])
     else:
-        ours, holds = f"median error {percent(one.unseen_median)}", one.unseen_median <= limits["median"]
-        measure = _median_error
-    if holds:
-        return Finding(ours, True)
+        each, measure, form = np.abs(guess / one.actual - 1), np.median, "median error {}"
+        value = Interval.bootstrap(each, np.median)
+        met = value.at_most(limits["median"])
+    ours = form.format(value.percent(False))
+    verdict.needs(met, ours)
     lossy = samples(results)[["path1_loss", "path2_loss"]].max(axis=1).to_numpy() > 0
-    if lossy.all() or not lossy.any():
-        return Finding(ours, False, "the next transfer loses other packets")
-    kinds = (percent(measure(one.found.unseen[0][here], one.actual[here])) for here in (lossy, ~lossy))
-    told = "{} where a path has random loss, {} where none has: the next transfer loses other packets"
-    return Finding(ours, False, told.format(*kinds))
-
-
-def _median_error(predicted: np.ndarray, actual: np.ndarray) -> float:
-    return float(np.median(np.abs(predicted / actual - 1)))
+    if lossy.any() and not lossy.all():
+        kinds = (percent(float(measure(each[here]))) for here in (lossy, ~lossy))
+        verdict.details.append("{} where a path has random loss, {} where none has".format(*kinds))
+    return verdict.finding(ours, "the next transfer loses other packets")
 
 
 CLAIMS: dict[str, Callable[[Results, Claim], Any]] = {

@@ -91,7 +91,7 @@ def _scores(results: Results) -> Scores:
         for label, names in columns(data).items():
             tasks[scale_key(scale), label] = (predictor, rows[list(names)].to_numpy(float), actual, rtts)
     length = "quick" if results.quick else "whole"
-    scored = assessed(tasks, settings, setup["wan"]["repeats"][length])
+    scored = assessed(tasks, settings, setup["wan"]["repeats"][length], lambda _: 1)
     before = rows[f"past_{data}_bps"].to_numpy(float)
-    last = Score(before[:, None], actual, rtts, Assessment(None, before, before[None]))
+    last = Score(before[:, None], actual, rtts, Assessment(None, before[None], before[None]))
     return Scores({**scored, **{(scale_key(scale), LAST): last for scale in setup["wan"]["scales"]}}, {}, settings)

@@ -42,7 +42,7 @@ def _kilobytes(bytes: float) -> str:
 
 
 def _over(found: Scores, label: str, other: str, network: str) -> str:
-    return "-" if label == other else str(found.reduction(label, other, network, unseen=True))
+    return "-" if label == other else found.reduction(label, other, network, unseen=True).percent()
 
 
 def few(results: Results) -> Table:
@@ -55,7 +55,7 @@ def few(results: Results) -> Table:
             found = scores(results)
             one = found(label, network)
             better = _over(found, label, MULTI, network)
-            rows.append((*told, kbps(one.unseen_rmse), percent(one.unseen_fraction), better))
+            rows.append((*told, kbps(one.error(unseen=True)), percent(one.fraction(unseen=True)), better))
         except Undecided:
             rows.append((*told, "-", "-", "-"))
     costs = ("probes, 2 paths", "bytes, 2 paths", f"probes, {_MANY} paths", f"bytes, {_MANY} paths")
@@ -82,7 +82,7 @@ def few_networks(results: Results) -> Table:
     found, rows = scores(results), []
     for network in results.plan.setup["network"]:
         try:
-            told = [kbps(found(label, network).unseen_rmse) for label in (MULTI, FEW, "rtt")]
+            told = [kbps(found(label, network).error(unseen=True)) for label in (MULTI, FEW, "rtt")]
             rows.append((network, *told, *(_over(found, label, MULTI, network) for label in (FEW, "rtt"))))
         except Undecided:
             continue
@@ -108,7 +108,7 @@ def wan(results: Results) -> Table:
 
 def _errors(found: Scores, label: str, network: str) -> tuple[str, ...]:
     one = found(label, network)
-    errors = (kbps(one.unseen_rmse), percent(one.unseen_fraction), percent(one.unseen_median))
+    errors = (kbps(one.error(unseen=True)), percent(one.fraction(unseen=True)), percent(one.unseen_median))
     return (*errors, _over(found, label, MULTI, network))
 
 

@@ -58,36 +58,39 @@ def made(error_kbps, within, rho=0.0, rows=None, unseen=None):
             small = np.sqrt((error_kbps**2 - (1 - inside) * large**2) / inside)
         return actual + 8e3 * np.where(outside, large, small) * rng.choice([-1, 1], len(rtts))
 
-    trained = predicted(rows or [within] * 7)
+    trained = np.array([predicted(rows or [within] * 7) for _ in range(2)])
     found = Assessment(None, trained, np.array([predicted(unseen or rows or [within] * 7) for _ in range(2)]))
     return MODULE.Score(probe[:, None] + 1, actual, rtts, found)
 
 
-def papers(table_5=False):
+def papers(table_5=False, clearer=0.0):
     """What the paper has; of what it has not (unseen errors, CDF matching, other networks) something in its spirit.
 
-    table_5: with the shares of that table, which do not sum up to those of tables 3 and 4.
+    table_5: with the shares of that table, which do not sum up to those of tables 3 and 4. clearer: what is large is
+    larger by such a share, since on the paper's own numbers the limits that they are lie within the intervals.
     """
+    up, down, points = 1 + clearer, 1 - clearer, clearer / 2
     multi, single = None, None
     if table_5:
-        multi = [0.842, 0.866, 0.756, 0.903, 0.890, 0.866, 0.408]
-        single = [0.855, 0.761, 0.720, 0.613, 0.280, 0.254, 0.658]
-    core = {MULTI: made(4600, 0.777, rows=multi, unseen=[0.777] * 7), SINGLE: made(6891.8, 0.475, rows=single)}
-    core["single 32MB"] = made(5234.2, 0.721)
+        multi = [0.842, 0.866, 0.756, 0.903, 0.890, 0.866, 0.408 - points]
+        single = [0.855, 0.761 + points, 0.720 + points, 0.613 - 2 * points, 0.280, 0.254, 0.658 + points]
+    core = {MULTI: made(4600 * down, 0.777, rows=multi, unseen=[0.777] * 7)}
+    core[SINGLE] = made(6891.8 * up, 0.475 - points, rows=single)
+    core["single 32MB"] = made(5234.2 * down, 0.721)
     found = {(network, label): one for network in ("today", "short", "deep") for label, one in core.items()}
     main = {
         **core,
-        "single 64KB": made(6126.4, 0.557, rho=0.16),
+        "single 64KB": made(6126.4 * up, 0.557 - points, rho=0.16),
         "tcp 64KB": made(3029.9, 0.943, rho=0.97),
-        "multi 256KB": made(4902.9, 0.775),
-        "multi 512KB": made(4955.7, 0.775),
+        "multi 256KB": made(4902.9 * down, 0.775 + points),
+        "multi 512KB": made(4955.7 * down, 0.775 + points),
         "single 256KB": made(6811.4, 0.496),
-        "single 512KB": made(6740.6, 0.511),
-        "single 2MB": made(6297.5, 0.533),
-        "single 8MB": made(5900.9, 0.582),
-        "single 128MB": made(4724.1, 0.756),
-        "cdf 64KB": made(8000, 0.4),
-        "cdf 128KB": made(8500, 0.4),
+        "single 512KB": made(6740.6 * down**0.5, 0.511),
+        "single 2MB": made(6297.5 * down, 0.533),
+        "single 8MB": made(5900.9 * down**1.5, 0.582),
+        "single 128MB": made(4724.1 * down, 0.756),
+        "cdf 64KB": made(8000 * up, 0.4),
+        "cdf 128KB": made(8500 * up, 0.4),
     }
     found |= {("paper", label): one for label, one in main.items()}
     table_6 = {0.75: (3702.2, 0.787), 0.5: (4812.8, 0.791), 0.25: (4946.6, 0.762), 0.1: (5199.1, 0.734)}
@@ -99,8 +102,10 @@ def papers(table_5=False):
 def share_rows():
     """Figure 4 as the paper tells it."""
     rows = []
-    for pair, last in (("150/150", 0.52), ("150/120", 0.339), ("120/150", 0.66)):
-        row = {"grid": "shares", "network": "paper", "pair": pair, "seed": 1, "error": None, "key": "-"}
+    for pair, last, seed in (
+        (*one, seed) for one in (("150/150", 0.52), ("150/120", 0.339), ("120/150", 0.66)) for seed in (1, 2)
+    ):
+        row = {"grid": "shares", "network": "paper", "pair": pair, "seed": seed, "error": None, "key": "-"}
         sizes = SETUP["shares"]
         late = sizes.index("16MB")
         for n, size in enumerate(sizes):
@@ -109,11 +114,12 @@ def share_rows():
     return rows
 
 
-def judged(scores=None, rows=None, world="sim"):
-    results = Results(rows or share_rows(), EXPERIMENT.plan, world, False)
-    if scores is not None:
-        results.once(lambda _: scores, "scores")
-    return {one["id"]: one for one in EXPERIMENT.findings(results)}
+def judged(name, scores, rows=None):
+    """The finding of one claim."""
+    results = Results(rows or share_rows(), EXPERIMENT.plan, "sim", False)
+    results.once(lambda _: scores, "scores")
+    (claim,) = (one for one in EXPERIMENT.plan.claims if one.id == name)
+    return EXPERIMENT.module("claims").CLAIMS[name](results, claim)
 
 
 TABLE_5 = ("table-5-single", "table-5-weak", "open-c")
@@ -122,15 +128,32 @@ TABLE_5 = ("table-5-single", "table-5-weak", "open-c")
 @pytest.fixture(scope="module")
 def paper():
     """By claim."""
-    both = {of_table_5: papers(of_table_5) for of_table_5 in (False, True)}
+    both = {of_table_5: papers(of_table_5, clearer=0.15) for of_table_5 in (False, True)}
     return lambda claim: both[claim in TABLE_5]
 
 
 @pytest.mark.parametrize("claim", CLAIMS)
-def test_every_claim_holds_on_numbers_like_the_papers(paper, claim):
-    found = judged(paper(claim))[claim]
-    assert found["holds"] is True, found["reason"]
-    assert any(c.isdigit() for c in found["ours"])
+def test_no_claim_is_false_on_the_papers_own_numbers(claim):
+    assert judged(claim, papers(claim in TABLE_5)).holds is not False
+
+
+def test_a_limit_within_the_interval_is_undecided():
+    # about 29 % lower, by two searches
+    scores = papers()
+    one = scores(MULTI, "paper")
+    off = one.found.trained - one.actual
+    found = replace(one.found, trained=one.actual + np.concatenate([1.06 * off, 1.07 * off]))
+    scores = replace(scores, scores={**scores.scores, ("paper", MULTI): replace(one, found=found)})
+    found = judged("core-reduction", scores)
+    assert found.holds is None
+    assert "by single searches" in found.details[1]
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_every_claim_holds_on_numbers_clearer_than_the_papers(paper, claim):
+    found = judged(claim, paper(claim))
+    assert found.holds is True, found.reason
+    assert any(c.isdigit() for c in found.ours)
 
 
 # for each claim two labels without whose difference it would say nothing
@@ -157,16 +180,16 @@ LABELS = {
 
 @pytest.mark.parametrize(("claim", "labels"), LABELS.items())
 def test_a_claim_is_false_with_the_predictors_swapped(paper, claim, labels):
-    found = judged(paper(claim).swapped(*labels))[claim]
-    assert found["holds"] is False
-    assert found["reason"]
+    found = judged(claim, paper(claim).swapped(*labels))
+    assert found.holds is False
+    assert found.reason
 
 
 def test_the_order_of_table_6_is_false_with_its_shares_swapped(paper):
     other = {0.75: 0.05, 0.05: 0.75}
     scores = paper("table-6-order")
     splits = {other.get(share, share): errors for share, errors in scores.splits.items()}
-    assert judged(replace(scores, splits=splits))["table-6-order"]["holds"] is False
+    assert judged("table-6-order", replace(scores, splits=splits)).holds is False
 
 
 @pytest.mark.parametrize(
@@ -179,9 +202,9 @@ def test_a_claim_about_shares_is_false_with_sizes_or_subflows_swapped(paper, cla
         rows = Results(rows, EXPERIMENT.plan, "sim", False).swapped("pair", "150/120", "120/150").rows
     else:
         rows = [{**row, f"share_{a}": row[f"share_{b}"], f"share_{b}": row[f"share_{a}"]} for row in rows]
-    found = judged(paper(claim), rows)[claim]
-    assert found["holds"] is False
-    assert found["reason"]
+    found = judged(claim, paper(claim), rows)
+    assert found.holds is False
+    assert found.reason
 
 
 def test_every_claim_has_such_a_test():
@@ -352,7 +375,7 @@ def learnt():
 
 def test_multi_probe_learns_what_the_single_probe_cannot_know(learnt):
     scores = MODULE.scores(learnt)
-    assert scores(MULTI, "paper").unseen_rmse < 0.5 * scores(SINGLE, "paper").unseen_rmse
+    assert scores(MULTI, "paper").error(unseen=True) < 0.5 * scores(SINGLE, "paper").error(unseen=True)
     assert scores("tcp 64KB", "paper").rho > 0.9
     assert scores.reduction(MULTI, SINGLE, "paper", unseen=True).low > 0.4
     assert scores(MULTI, "paper").found.unseen.shape == (1, 72)

@@ -19,7 +19,7 @@ def score(repeats, wide=1.0):
     rtts = np.array([(a, b) for a in range(120, 181, 4) for b in range(120, 181, 4) for _ in range(repeats)], float)
     spread = np.where(rtts[:, 0] / rtts[:, 1] > 1.2, wide, 1.0) * 2.0
     actual = 8e6 * (50 - 0.1 * (rtts[:, 0] - 150) + spread * np.random.default_rng(5).normal(size=len(rtts)))
-    return EXPERIMENT.module("evaluation").Score(rtts, actual, rtts, Assessment(None, actual, actual[None]))
+    return EXPERIMENT.module("evaluation").Score(rtts, actual, rtts, Assessment(None, actual[None], actual[None]))
 
 
 def test_the_spread_between_repetitions_is_found_whatever_the_rtts_do():

@@ -1,4 +1,4 @@
-"""Errors on unseen samples: every sample is unseen once a repeat, nothing of it leaks, the interval covers."""
+"""Errors on unseen samples: every sample is unseen once a repeat, nothing of it leaks; every search is another."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, RegressorMixin
 
-from pathcast.predict.resample import assess, reduction, split
+from pathcast.predict.resample import assess, split
 
 
 class Nearest(RegressorMixin, BaseEstimator):
@@ -25,9 +25,9 @@ Y = 100 + X[:, 0]
 
 
 def test_what_is_predicted_was_not_trained_on():
-    key, found = assess("a", Nearest(), X, Y, folds=5, repeats=3, random_state=0)
+    key, found = assess("a", Nearest(), X, Y, folds=5, repeats=3, searches=4, random_state=0)
     assert key == "a"
-    assert np.array_equal(found.trained, Y)
+    assert np.array_equal(found.trained, Y[None])
     assert np.array_equal(found.unseen, np.ones((3, 20)))
 
 
@@ -36,7 +36,7 @@ def test_folds_are_those_of_every_predictor():
         def predict(self, X):
             return np.full(len(X), np.mean(list(self.known_.values())))
 
-    drawn = [assess("a", Mean(), X, y, 5, 2, 7)[1].unseen for y in (Y, 2 * Y)]
+    drawn = [assess("a", Mean(), X, y, 5, 2, 1, 7)[1].unseen for y in (Y, 2 * Y)]
     assert np.allclose(2 * drawn[0], drawn[1])
     assert not np.array_equal(drawn[0][0], drawn[0][1])
 
@@ -49,22 +49,14 @@ def test_a_split_tests_all_that_it_does_not_train_on(share, n):
     assert all(e["rmse_bps"] > 90 for e in errors)
 
 
-def test_a_reduction_is_that_of_the_rmse():
-    actual = np.full(8, 10.0)
-    found = reduction(actual + 1, actual - 2, actual, range(8), 200, 0)
-    assert (found.value, found.low, found.high) == pytest.approx((0.5, 0.5, 0.5))
-    repeated = reduction(np.array([actual + 1, actual - 1]), actual + 2, actual, range(8), 200, 0)
-    assert repeated.value == pytest.approx(0.5)
+def test_every_search_draws_other_folds():
+    class Drawn(Nearest):
+        def __init__(self, random_state=0):
+            self.random_state = random_state
 
+        def predict(self, X):
+            return np.full(len(X), self.random_state)
 
-def test_its_interval_covers_the_truth_and_is_wider_over_dependent_samples():
-    rng, covered, widths = np.random.default_rng(5), 0, []
-    for trial in range(60):
-        actual = np.full(100, 1000.0)
-        good, bad = (np.repeat(s * rng.standard_normal(50), 2) for s in (1.0, 2.0))
-        pairs = reduction(actual + good, actual + bad, actual, np.repeat(range(50), 2), 300, trial)
-        alone = reduction(actual + good, actual + bad, actual, range(100), 300, trial)
-        covered += pairs.low <= 0.5 <= pairs.high
-        widths.append((pairs.high - pairs.low) / (alone.high - alone.low))
-    assert covered >= 51
-    assert np.mean(widths) > 1.2
+    found = assess("a", Drawn(), X, Y, folds=5, repeats=2, searches=3, random_state=0)[1]
+    assert found.trained.tolist() == [[n] * 20 for n in range(3)]
+    assert found.unseen.tolist() == [[n] * 20 for n in range(2)]
