@@ -141,5 +141,8 @@ def test_an_experiments_readme_has_the_verdicts_of_its_plan(plan):
             continue  # no whole run of its worlds yet
         # in between is whose it is
         assert re.search(rf"\| {re.escape(claim['id'])} \| (\w+ \| )?{re.escape(claim['text'])} \|", readme)
+    heads = re.findall(r"^\| claim \| whose \| statement \| verdict \| (.*) \|$", readme, re.MULTILINE)
+    known = ", ".join(of.get("reconstruction", ()))
+    assert heads == [f"here (reconstruction: {known})" if known else "here"] * len(made)
     for plot in folder.glob("plots/*"):
         assert f"(plots/{plot.name})" in readme

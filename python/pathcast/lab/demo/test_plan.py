@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 
@@ -95,3 +96,9 @@ def test_a_setting_as_changes_of_links():
 
 def test_probes_of_a_round():
     assert Plan(probe_bytes=1000).probe_total_bytes == 2000
+
+
+def test_the_manual_has_the_links_chunk_and_queue():
+    text = (Path(__file__).parents[4] / "docs" / "demo.md").read_text()
+    assert f'`chunk = "{Plan().chunk}"`' in text
+    assert f"queues of {Plan().queue_packets} packets" in text
