@@ -304,6 +304,27 @@ mod tests {
         assert_eq!(slops.trends, [Trend::Unclear, Trend::Unclear, Trend::Flat]);
     }
 
+    /// Beside a grey part the search goes on in the wider of what is left above and below it, until both are narrow; rates in Mbit/s.
+    #[test]
+    fn the_search_goes_on_beside_the_grey_part() {
+        let next = |min: f64, max: Option<f64>, grey: Option<(f64, f64)>, rate: f64, fleet: Trend| {
+            let mut slops = Slops::new(Budget { bytes: Bytes(1), time: Nanos::secs(1) });
+            (slops.adr, slops.min, slops.rate) = (Some(5e6), min * 1e6, rate * 1e6);
+            (slops.max, slops.grey) = (max.map(|m| m * 1e6), grey.map(|(low, high)| (low * 1e6, high * 1e6)));
+            slops.decide(fleet);
+            ((slops.rate / 1e3).round() / 1e3, slops.ended)
+        };
+        assert_eq!(next(1.0, Some(5.0), Some((2.0, 3.0)), 2.5, Trend::Unclear), (4.0, false));
+        assert_eq!(next(1.0, Some(3.2), Some((2.0, 3.0)), 2.5, Trend::Unclear), (1.5, false));
+        assert_eq!(next(1.8, Some(3.2), Some((2.0, 3.0)), 2.5, Trend::Unclear), (1.9, true));
+        assert_eq!(next(1.0, Some(5.0), None, 3.0, Trend::Unclear), (4.0, false));
+        assert_eq!(next(1.0, None, Some((2.0, 3.0)), 3.5, Trend::Unclear), (7.0, false));
+        assert_eq!(next(1.0, None, None, 3.0, Trend::Flat), (6.0, false));
+        assert_eq!(next(1.0, None, None, 3.0, Trend::Rises), (2.0, false));
+        assert_eq!(next(2.95, Some(3.05), None, 3.0, Trend::Flat), (3.025, true));
+        assert_eq!(next(2.85, Some(3.15), None, 2.9, Trend::Flat), (3.025, false));
+    }
+
     #[test]
     fn the_first_train_is_shorter_after_each_that_is_not_answered() {
         let mut slops = Slops::new(Budget { bytes: Bytes(1_000_000), time: Nanos::secs(60) });
