@@ -36,8 +36,9 @@ NAMES = {
     "imtcp_bg": "ImTCP-bg",
     "recommended": "ImTCP-bg, recommended",
     "plain": "ImTCP-bg, small = 0",
+    "unyielding": "ImTCP-bg, small = 1",
 }
-OURS, PLAIN = "imtcp_bg", "plain"
+OURS, PLAIN, UNYIELDING = "imtcp_bg", "plain", "unyielding"
 OTHERS = ("nice", "lp")
 FIVE = 5
 # packets of a path below which it is small for ImTCP-bg, and how many times the queueing delay counts there
@@ -111,9 +112,12 @@ def ledbatpp(results: Results, claim: Claim) -> Finding:
 def _why_slow(results: Results, cell: Cell, own: str = OURS) -> str:
     network = results.plan.setup["network"][cell.network]
     packets = network["rate_mbit"] * 1e3 * network["rtt_ms"] / 8 / (network["mss"] + network["header"])
+    small = packets < SMALL
+    if small and own == PLAIN:
+        return "Two packets in a row look like somebody's queue there, and it is often held at two."
     falls = f"falls by {YIELD:g} times the queueing delay, for the pages' sake (cause-small-one)"
     return (
-        f"When pages come its window {falls if packets < SMALL and own == OURS else 'shrinks with the RTT'}; then it "
+        f"When pages come its window {falls if small else 'shrinks with the RTT'}; then it "
         "grows as Reno's does, by a packet a round trip."
     )
 
@@ -139,7 +143,7 @@ def e1_closest(results: Results, claim: Claim) -> Finding:
 def small_one(results: Results, claim: Claim) -> Finding:
     """Not in the slides: what ImTCP-bg's rules for small paths do."""
     cell, verdict = _cell(claim), Verdict()
-    grown, nearer = Interval.mean(growth(results, cell, PLAIN)), _nearer(results, [cell], PLAIN)
+    grown, nearer = Interval.mean(growth(results, cell, UNYIELDING)), _nearer(results, [cell], UNYIELDING)
     verdict.needs(grown.above(claim.threshold["grows"]), f"page times grow by {grown.percent()}")
     verdict.needs(nearer.above(claim.threshold["nearer"]), f"nearer by {nearer.percent()} of the link")
     ours = f"page times grow by {grown.percent()}; nearer by {nearer.percent()} of the link"
@@ -250,10 +254,10 @@ def e2_fair(results: Results, claim: Claim) -> Finding:
 def small_several(results: Results, claim: Claim) -> Finding:
     """Not in the slides: the same with five flows."""
     cell, verdict = _cell(claim, FIVE), Verdict()
-    more = Interval.mean((growth(results, cell, PLAIN) - growth(results, cell, OURS)).dropna())
+    more = Interval.mean((growth(results, cell, UNYIELDING) - growth(results, cell, OURS)).dropna())
     verdict.needs(more.above(claim.threshold["grows"]), "page times grow no more without them")
-    fair = _fair(results, claim, PLAIN, verdict)
-    one = _one(results, cell, PLAIN, None, verdict)
+    fair = _fair(results, claim, UNYIELDING, verdict)
+    one = _one(results, cell, UNYIELDING, None, verdict)
     return verdict.finding(f"page times grow by {more.percent()} more; {fair}; {one}")
 
 

@@ -31,11 +31,11 @@ from .cells import (
     start,
     throughput,
 )
-from .claims import FIVE, NAMES, OURS
+from .claims import FIVE, NAMES, OURS, PLAIN, UNYIELDING
 from .recommend import sweep
 
-BACKGROUND = tuple(name for name in NAMES if name not in (NONE, "plain"))
-COLOURS = dict(zip(NAMES, ("#777777", VERMILION, ORANGE, GREEN, PURPLE, BLUE, SKY, "#000000"), strict=True))
+BACKGROUND = tuple(name for name in NAMES if name not in (NONE, PLAIN, UNYIELDING))
+COLOURS = dict(zip(NAMES, ("#777777", VERMILION, ORANGE, GREEN, PURPLE, BLUE, SKY, "#000000", "#000000"), strict=True))
 _SEEDS = tuple(range(1, 21))
 _CHECK = tuple(range(2001, 2011))
 _CHECKED = ("5, 80 ms", "20, 20 ms", "20", "50, 100 ms")
@@ -320,7 +320,7 @@ def figure_sweep(results: Results) -> Any:
 _REAL = {"networks": ("20",), "seeds": (1, 2, 3, 4), "loads": (30, 60, 90), "controls": BACKGROUND[:-1]}
 _CHECKS = ("nice", "lp", "imtcp_bg", "recommended")
 _ROOM = tuple(range(21, 31))
-_ROOMS = ("nice", "lp", "imtcp_bg", "plain")
+_ROOMS = ("nice", "lp", "imtcp_bg", UNYIELDING)
 TABLES: dict[str, Callable[[Results], Table]] = {
     "summary": summary(("10", "20", "100", "10, ns-2"), _SEEDS, BACKGROUND),
     "busy": busy(("10", "20", "100", "10, ns-2"), _SEEDS, BACKGROUND),
