@@ -12,6 +12,7 @@ mod layout;
 mod ledger;
 mod namespace;
 mod network;
+mod orders;
 mod packet;
 mod release;
 mod time;

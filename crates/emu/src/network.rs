@@ -10,10 +10,11 @@ use serde::Serialize;
 
 use crate::error::EmuError;
 use crate::fit::fits;
-use crate::group::{Change, CrossPlan, Group, LinkPlan, Plan, Restart};
+use crate::group::Group;
 use crate::layout::{GroupLayout, Layout};
 use crate::ledger::{DeviceLedger, Ledger};
 use crate::namespace::{Namespace, inside, ip};
+use crate::orders::{Change, CrossPlan, LinkPlan, Plan, Restart};
 use crate::time::clock;
 use crate::tun::Tun;
 

@@ -7,9 +7,9 @@ use std::sync::mpsc::Receiver;
 use pathcast_base::Nanos;
 use pathcast_link::{CrossId, Link, LinkId, LinkLedger, Mesh, Outcome, RouteId};
 
-use crate::group::{Change, Order, Plan, Restart};
 use crate::histogram::Histogram;
 use crate::ledger::GroupLedger;
+use crate::orders::{Change, Order, Plan, Restart};
 use crate::packet::{LARGEST, Packet, Pair, Segment, VNET, pair, pool};
 use crate::release::Release;
 use crate::time::{Awake, become_urgent, clock, cpu_time};

@@ -26,6 +26,7 @@ mod error;
 mod flows;
 mod hook_log;
 mod loaded;
+mod maps;
 mod object;
 mod pins;
 mod record;

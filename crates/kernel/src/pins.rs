@@ -13,7 +13,7 @@ use libbpf_rs::{Link, MapHandle};
 use pathcast_base::lock::{self, Hold};
 
 use crate::error::KernelError;
-use crate::loaded::{GROUPS, MAPS, Maps};
+use crate::maps::{GROUPS, MAPS, Maps};
 use crate::object::{check_name, ready};
 
 const LINK: &str = "link";

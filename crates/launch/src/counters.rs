@@ -1,9 +1,6 @@
 //! What the eBPF program counts, read from the bytes of its maps (the structs of `launch.bpf.c`).
 
-use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
-
-use crate::program::Program;
 
 const KEY_BYTES: usize = 52;
 const USE_BYTES: usize = 48;
@@ -95,16 +92,6 @@ impl Faults {
     pub fn read(bytes: &[u8]) -> Option<Faults> {
         Some(Faults { uncontrolled: word(bytes, 0)?, uncounted: word(bytes, 8)? })
     }
-}
-
-/// The sums of everything, open or closed, and how many are open.
-pub(crate) fn sums(program: &Program) -> (BTreeMap<Key, Use>, u64) {
-    let open = program.flows();
-    let mut sums: BTreeMap<Key, Use> = program.closed().into_iter().collect();
-    for flow in &open {
-        sums.entry(flow.key.clone()).or_default().add(&flow.counts);
-    }
-    (sums, open.len() as u64)
 }
 
 #[cfg(test)]

@@ -3,9 +3,15 @@
 use std::ffi::CString;
 use std::mem::zeroed;
 use std::os::fd::RawFd;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::maker::{Counts, take_over};
+use crate::listener::take_over;
+
+/// Sockets asked for: made with Multipath TCP, and left to the kernel because that failed.
+pub(crate) struct Counts {
+    pub made: AtomicU64,
+    pub left: AtomicU64,
+}
 
 /// Everything that it needs, made before the fork. Absent descriptors are -1; the others are above 2.
 pub(crate) struct Forked {

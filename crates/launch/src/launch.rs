@@ -12,7 +12,6 @@ use pathcast_net::{Family, HostSockets, Protocol, SocketMaker};
 use crate::account::{self, Account};
 use crate::cgroup::{self, Cgroup};
 use crate::control;
-use crate::counters::sums;
 use crate::endpoints::{self, Endpoints};
 use crate::error::LaunchError;
 use crate::filter;
@@ -221,7 +220,7 @@ impl Launch {
     fn finish(&self, report: &mut Report, place: Option<&Place>, maker: Option<Maker>) {
         if let Some(place) = place {
             place.last_bytes();
-            let (sums, open) = sums(&place.program);
+            let (sums, open) = place.program.sums();
             report.fill(&sums, open, place.program.faults());
         }
         let own = usize::from(maker.is_some());

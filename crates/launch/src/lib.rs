@@ -28,6 +28,7 @@ mod error;
 mod filter;
 mod forked;
 mod launch;
+mod listener;
 mod maker;
 mod output;
 mod program;

@@ -1,5 +1,6 @@
 //! The eBPF program of a run, loaded and attached to its cgroup.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
@@ -108,8 +109,18 @@ impl Program {
     }
 
     /// Sums over those that are closed.
-    pub fn closed(&self) -> Vec<(Key, Use)> {
+    fn closed(&self) -> Vec<(Key, Use)> {
         self.each("paths", Key::read, Use::read)
+    }
+
+    /// The sums of everything, open or closed, and how many are open.
+    pub fn sums(&self) -> (BTreeMap<Key, Use>, u64) {
+        let open = self.flows();
+        let mut sums: BTreeMap<Key, Use> = self.closed().into_iter().collect();
+        for flow in &open {
+            sums.entry(flow.key.clone()).or_default().add(&flow.counts);
+        }
+        (sums, open.len() as u64)
     }
 
     /// What could not be controlled or counted.

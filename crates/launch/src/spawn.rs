@@ -10,7 +10,8 @@ use std::process::Command;
 use crate::account::Account;
 use crate::error::LaunchError;
 use crate::filter;
-use crate::maker::{Maker, hand_over};
+use crate::listener::hand_over;
+use crate::maker::Maker;
 use crate::typing;
 
 /// Steps between fork and exec; one that fails is told in the upper half of the error number.

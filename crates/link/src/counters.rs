@@ -46,6 +46,17 @@ pub struct CrossCounters {
     pub dropped: Tally,
 }
 
+/// Why a packet did not reach the far end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// The queue was full.
+    Queue,
+    /// Random early detection.
+    Red,
+    /// Lost on the wire.
+    Loss,
+}
+
 /// What a link has done so far. At any instant offered = carried + dropped + inside, for real packets;
 /// offered = entered + dropped for cross traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

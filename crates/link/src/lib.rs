@@ -23,10 +23,10 @@ mod red;
 mod round;
 
 pub use check::ParamError;
-pub use counters::{Counters, CrossCounters, Drops, Tally};
+pub use counters::{Cause, Counters, CrossCounters, Drops, Tally};
 pub use cross::CrossId;
 pub use fair::{FairLink, Offered};
 pub use ledger::LinkLedger;
-pub use link::{Cause, Link, Refused, Released};
+pub use link::{Link, Refused, Released};
 pub use mesh::{LinkId, Mesh, MeshError, Outcome, RouteId, Transit};
 pub use params::{Bucket, Cross, Fair, Jitter, Params, Queue, Red};

@@ -10,7 +10,7 @@ use pathcast_base::{Rate, Stream};
 
 use crate::bucket::Tokens;
 use crate::check::MOST_WAITING;
-use crate::link::Cause;
+use crate::counters::Cause;
 use crate::red::Early;
 use crate::{Counters, Params, Queue};
 

@@ -4,21 +4,11 @@ use std::collections::VecDeque;
 
 use pathcast_base::{Nanos, Stream};
 
+use crate::counters::Cause;
 use crate::cross::{CrossId, Sources};
 use crate::jitter::Wander;
 use crate::line::Line;
 use crate::{Counters, Cross, Params, Queue, Tally};
-
-/// Why a packet did not reach the far end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Cause {
-    /// The queue was full.
-    Queue,
-    /// Random early detection.
-    Red,
-    /// Lost on the wire.
-    Loss,
-}
 
 /// A packet that the link did not take.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,9 +1,18 @@
 //! `[host.client]` and `[host.server]`: clocks and network cards of the end hosts.
 
 use pathcast_base::Nanos;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::End;
+/// An end host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum End {
+    /// The node `client`.
+    Client,
+    /// The node `server`.
+    Server,
+}
 
 /// Both end hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]

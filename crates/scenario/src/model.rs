@@ -8,7 +8,7 @@ use pathcast_link::{Cross, Params};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::host::Hosts;
+use crate::host::{End, Hosts};
 use crate::tcp::Tcp;
 
 /// A whole scenario. Indices (`link`, `path`, `traffic`) point into its lists.
@@ -68,16 +68,6 @@ impl Direction {
             Direction::Ba => Direction::Ab,
         }
     }
-}
-
-/// An end host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum End {
-    /// The node `client`.
-    Client,
-    /// The node `server`.
-    Server,
 }
 
 /// A full-duplex link.

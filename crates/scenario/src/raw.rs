@@ -8,7 +8,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::forms::{Each, Offset, QueueForm};
-use crate::model::{Direction, End, Value};
+use crate::host::End;
+use crate::model::{Direction, Value};
 use crate::tcp::Tcp;
 
 /// A network, what else runs in it, and the transfers over it.

@@ -4,16 +4,7 @@ use pathcast_base::Fault;
 use pathcast_link::Params;
 use pathcast_scenario::{Amendment, Changed, Direction, Scenario};
 
-use crate::run::World;
-
-/// The text that a world was made from, with what was set over it.
-#[derive(Clone, Debug)]
-pub(crate) struct Source {
-    text: String,
-    sets: Vec<(String, String)>,
-    /// Changes of the scenario that our copy of the links has seen.
-    seen: usize,
-}
+use crate::run::{Source, World};
 
 impl World {
     /// The network that a scenario's text describes, with `sets` over it, at time zero.

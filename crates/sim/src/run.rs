@@ -8,7 +8,6 @@ use pathcast_base::Nanos;
 use pathcast_link::Params;
 use pathcast_scenario::{Direction, Scenario};
 
-use crate::amend::Source;
 use crate::error::SimError;
 use crate::network::wire;
 use crate::observe::{Nobody, Observer};
@@ -129,6 +128,15 @@ pub struct World {
     pub(crate) sim: Sim<Nobody>,
     /// If it was made by [`World::open`].
     pub(crate) source: Option<Source>,
+}
+
+/// The text that a world was made from, with what was set over it.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    pub text: String,
+    pub sets: Vec<(String, String)>,
+    /// Changes of the scenario that our copy of the links has seen.
+    pub seen: usize,
 }
 
 impl World {

@@ -6,7 +6,8 @@ use pathcast_link::Cross;
 use super::place::{self, Spot};
 use super::{flows, params};
 use crate::error::Problem;
-use crate::model::{Direction, End, Link, Path, Source, Traffic};
+use crate::host::End;
+use crate::model::{Direction, Link, Path, Source, Traffic};
 use crate::raw;
 use crate::sets::traffic_name;
 
