@@ -548,6 +548,21 @@ mod tests {
         assert_eq!(riding(Phase::Ride).backlog(1.0), 0.0);
     }
 
+    /// 67 kbit are missing; each packet 0.8 L/C behind the one before adds itself less what drains in between.
+    #[test]
+    fn what_is_missing_comes_first_and_in_a_hurry() {
+        let mut ride = riding(Phase::Ride);
+        ride.covered = 10.0; // A is well known: the surplus over it is 738 bit/s
+        let Step::Send(plan) = ride.next(Nanos::secs(1)) else { panic!("no train") };
+        let missing = 6.0 * PACKET + 738.0 * 0.02;
+        let hurried = (missing / (PACKET * (1.0 - 0.8 * 0.6))) as usize;
+        assert_eq!((hurried, plan.gaps.len()), (11, 11 + 12 - 1));
+        for (k, gap) in plan.gaps.iter().enumerate() {
+            let exact = if k < hurried { 0.8 * PACKET / 5e6 } else { PACKET / (3e6 + 738.0) };
+            assert!((gap.as_secs_f64() / exact - 1.0).abs() < 1e-5, "{k}: {gap:?} {exact}");
+        }
+    }
+
     #[test]
     fn a_train_is_twelve_packets_at_the_rate_that_is_free() {
         let mut ride = riding(Phase::Ride);
