@@ -500,6 +500,19 @@ mod tests {
         assert!(!ride.extend());
     }
 
+    /// A queue that grows for all of the ride leaves an interval of that; rough is one of more than a twentieth of C.
+    #[test]
+    fn an_interval_of_a_twentieth_is_not_rough() {
+        for (apart, rough) in [(2_700_000, false), (2_650_000, true)] {
+            let mut ride = learnt(4e6, apart, 100);
+            (ride.most, ride.budget) = (Some(budget(20_000, Nanos::secs(30))), Budget::sensible(4e6, Nanos::ZERO));
+            let estimate = ride.estimate();
+            let width = (estimate.high_bps - estimate.low_bps) / ride.c;
+            assert!((0.03..0.08).contains(&width) && (width > 0.05) == rough, "{apart}: {width}");
+            assert_eq!(ride.extend(), rough, "{apart}: {width}");
+        }
+    }
+
     /// What a ride is at work with, to ask it what it does next: 5 Mbit/s of which 3 are free, and reports that take 20 ms.
     fn riding(phase: Phase) -> Ride {
         let mut ride = Ride::new(budget(1000, Nanos::secs(3)), 1);
