@@ -106,6 +106,14 @@ mod tests {
         }
     }
 
+    /// 1400 bytes every 2^15 us are 342 kbit/s, the slowest that is tried.
+    #[test]
+    fn the_largest_gap_is_tried_too() {
+        let budget = Budget { bytes: Bytes(10_000_000), time: Nanos::secs(200) };
+        let (estimate, _) = Fluid::new(400e3, 0.0, 0.01).run(&mut OldPathTester::new(budget, 15));
+        assert!((estimate.value_bps.unwrap() - 11_200.0 / 32_768e-6).abs() < 1e3, "{estimate:?}");
+    }
+
     #[test]
     fn slow_links_have_no_answer() {
         let budget = Budget { bytes: Bytes(10_000_000), time: Nanos::secs(200) };
