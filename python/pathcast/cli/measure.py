@@ -217,9 +217,9 @@ def _stamp(url: str, request: Any, key_file: Path | None, json: bool) -> None:
         return
     table = Table("", "minimum", "median", "95 %", "error", title=f"STAMP to {found['remote']} port {found['port']}")
     trip = found["round_trip_s"]
-    table.add_row("round trip", *(seconds(trip[key]) for key in ("minimum", "median", "p95")), "")
-    for name, key in (("out", "out_s"), ("in", "in_s")):
-        way = found[key]
+    table.add_row("round trip", *(seconds(trip[of]) for of in ("minimum", "median", "p95")), "")
+    for name, entry in (("out", "out_s"), ("in", "in_s")):
+        way = found[entry]
         if way is not None and way["synchronised"]:
             least = way["minimum"]
             above = (least + way["median_above_minimum"], least + way["p95_above_minimum"])

@@ -52,7 +52,9 @@ class Emu(Verbs):
             hosts = self._net.record.about["hosts"]
             key = {"id": "emu", "secret": secrets.token_hex(32)}  # both ends are ours; it never leaves this host
             remotes = list(dict.fromkeys(p.remote for p in self.paths))
-            server = {"bind": [], "port": PORT, "keys": [key], "addresses": remotes}
+            # all of its flows are one client's
+            limits = dict.fromkeys(("sessions", "sessions-per-key", "sessions-per-source"), "64")
+            server = {"bind": [], "port": PORT, "keys": [key], "addresses": remotes, "limits": limits}
             stack.enter_context(
                 daemon.start("serve", {"name": self._name, "namespace": hosts["server"], "server": server})
             )
