@@ -197,9 +197,9 @@ def default(results: Results, claim: Claim) -> Finding:
         found = difference(results, PAPER, cell, "gsam_default", "lia", claim.seeds).times(paper_says(cell))
         counts[found.sign] += 1
         verdict.needs(found.above(0), f"{told(cell)}: {found} s")
-    against = f"against it in {counts[-1]}" if counts[-1] else "nothing contradicts"
     why = "Where no queue of any size builds up its threshold is not met, and GSAM is MPTCP."
-    return verdict.finding(f"as the paper in {counts[1]} of 40 cells, equal or unsure in {counts[0]}: {against}", why)
+    found = f"as the paper in {counts[1]} of 40 cells, equal or unsure in {counts[0]}, against it in {counts[-1]}"
+    return verdict.finding(found, why)
 
 
 CLAIMS: dict[str, Callable[[Results, Claim], Finding]] = {

@@ -93,7 +93,7 @@ def test_that_nothing_contradicts_is_not_that_it_holds(experiment, results):
     assert found["holds"] is False
     assert "50 KB, n = 1: 0.000 ± 0.000 s" in found["reason"]
     assert "as the paper in 24 of 40 cells" in found["ours"]
-    assert "nothing contradicts" in found["ours"]
+    assert "against it in 0" in found["ours"]
 
 
 # for each claim the two labels without whose difference it would say nothing
