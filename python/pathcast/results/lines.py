@@ -8,12 +8,13 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import stat
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pathcast.errors import PathcastError
+from pathcast.errors import PathcastError, usage
 
 Line = dict[str, Any]
 
@@ -49,7 +50,14 @@ class Lines:
 
     def _locked(self) -> bool:
         """Opens and locks the file; false if whoever had it before has removed it meanwhile."""
-        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        try:
+            self._file = os.open(self.path, flags, 0o666)
+        except OSError as error:
+            raise usage(f"`{self.path}` cannot be written to: {error.strerror}", "give another directory") from None
+        if not stat.S_ISREG(os.fstat(self._file).st_mode):
+            os.close(self._file)
+            raise usage(f"`{self.path}` is no plain file", "give another directory")
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

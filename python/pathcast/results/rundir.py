@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from pathcast.errors import usage
 from pathcast.machine import machine, versions
@@ -44,10 +45,18 @@ class RunDir:
 
     def text(self, name: str, text: str) -> Path:
         """Writes a text file."""
+        with self._whole(name) as file:
+            file.write(text.encode())
+        return self.path / name
+
+    @contextmanager
+    def _whole(self, name: str) -> Iterator[BinaryIO]:
+        """A file that has its name when it is written; what somebody else has put in its place is not followed."""
         target, temporary = self.path / name, self.path / f".{name}.part"
-        temporary.write_text(text)
+        temporary.unlink(missing_ok=True)
+        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), "wb") as file:
+            yield file
         temporary.replace(target)
-        return target
 
     def run(self, about: Mapping[str, Any]) -> Path:
         """Writes `run.json`: the command, versions, machine, and what the caller adds."""
@@ -64,13 +73,11 @@ class RunDir:
 
     def table(self, name: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Path:
         """Writes a CSV table."""
-        target, temporary = self.path / f"{name}.csv", self.path / f".{name}.part"
-        with temporary.open("w", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(header)
-            writer.writerows(rows)
-        temporary.replace(target)
-        return target
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)
+        return self.text(f"{name}.csv", text.getvalue())
 
     def samples(self, name: str, rows: Sequence[Mapping[str, Any]]) -> Path:
         """Writes samples as Parquet, a column a key; lists and mappings inside stay nested."""
@@ -82,10 +89,9 @@ class RunDir:
         """Writes an Arrow table as Parquet."""
         import pyarrow.parquet as pq
 
-        target, temporary = self.path / f"{name}.parquet", self.path / f".{name}.part"
-        pq.write_table(table, temporary, compression="zstd")
-        temporary.replace(target)
-        return target
+        with self._whole(f"{name}.parquet") as file:
+            pq.write_table(table, file, compression="zstd")
+        return self.path / f"{name}.parquet"
 
     def figure(self, name: str, figure: Any) -> list[Path]:
         """Writes a matplotlib figure as SVG and PNG."""
@@ -93,9 +99,8 @@ class RunDir:
 
         written = []
         for ending in ("svg", "png"):
-            target, temporary = self.path / f"{name}.{ending}", self.path / f".{name}.part"
-            figure.savefig(temporary, format=ending, dpi=144, metadata={"Date": None} if ending == "svg" else None)
-            temporary.replace(target)
-            written.append(target)
+            with self._whole(f"{name}.{ending}") as file:
+                figure.savefig(file, format=ending, dpi=144, metadata={"Date": None} if ending == "svg" else None)
+            written.append(self.path / f"{name}.{ending}")
         plt.close(figure)
         return written

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+from pathlib import Path
 
 import pytest
 
 from pathcast.errors import Exit, PathcastError
 from pathcast.machine import clock_state, machine, versions
+from pathcast.results.lines import Lines
 from pathcast.results.rundir import RunDir
 
 
@@ -106,3 +109,29 @@ def test_the_clock_is_only_read():
     assert state["synchronised"] in (True, False)
     assert state["maximum_error_s"] >= 0
     assert machine()["clock"].keys() == state.keys()
+
+
+def test_what_was_planted_in_the_directory_is_not_followed(tmp_path):
+    """As root in a directory that somebody else may write to."""
+    mine = tmp_path / "mine"
+    mine.write_text("mine")
+    out = tmp_path / "out"
+    out.mkdir()
+    for name in (".run.json.part", "run.json", ".t.csv.part", ".s.parquet.part", ".f.svg.part", ".f.png.part"):
+        (out / name).symlink_to(mine)
+    run = RunDir(out)
+    run.run({})
+    run.table("t", ["a"], [[1]])
+    run.samples("s", [{"a": 1}])
+    assert mine.read_text() == "mine"
+    assert not (out / "run.json").is_symlink()
+    for what in (mine, tmp_path / "not-there", Path("/dev/zero")):
+        (out / "samples.jsonl").symlink_to(what)
+        with pytest.raises(PathcastError) as error, Lines(out / "samples.jsonl", lambda line: True):
+            pass
+        assert error.value.exit == Exit.USAGE
+        (out / "samples.jsonl").unlink()
+    os.mkfifo(out / "samples.jsonl")
+    with pytest.raises(PathcastError, match="no plain file"), Lines(out / "samples.jsonl", lambda line: True):
+        pass
+    assert (mine.read_text(), (tmp_path / "not-there").exists()) == ("mine", False)
