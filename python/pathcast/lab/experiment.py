@@ -201,14 +201,29 @@ def experiments(directory: Path | None = None) -> dict[str, Path]:
     raise usage(f"no experiments in `{places[0]}`" + ("" if directory else " or above it"), hint)
 
 
-def _ours(*places: Path) -> bool:
-    """Whether nobody but us, root and who called sudo can have put something there."""
+def _ours(*folders: Path) -> bool:
+    """Whether nobody but us, root and who called sudo can have put or changed something there."""
     us = os.geteuid()
     caller = os.environ.get("SUDO_UID", "") if us == 0 else ""
+    inside = (file for folder in folders for file in (folder, *folder.glob("*.py"), *folder.glob("*.toml")))
     return all(
-        (about.st_uid in (us, 0) or str(about.st_uid) == caller) and not about.st_mode & stat.S_IWOTH
-        for about in (place.stat() for place in places)
+        (about.st_uid in (us, 0) or str(about.st_uid) == caller)
+        and not about.st_mode & stat.S_IWOTH
+        and (not about.st_mode & stat.S_IWGRP or _private(about))
+        for about in (file.stat() for file in inside)
     )
+
+
+def _private(about: os.stat_result) -> bool:
+    """Whether the group is the owner's own, as most systems give everybody one by the same name."""
+    import grp
+    import pwd
+
+    try:
+        group, owner = grp.getgrgid(about.st_gid), pwd.getpwuid(about.st_uid)
+    except KeyError:
+        return False
+    return group.gr_name == owner.pw_name and set(group.gr_mem) <= {owner.pw_name}
 
 
 def find(name: str, directory: Path | None = None) -> Experiment:

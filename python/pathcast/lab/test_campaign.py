@@ -488,6 +488,23 @@ def test_nor_those_of_another_user_but_of_who_called_sudo(toy, monkeypatch):
     assert find("toy-one").name == "toy-one"
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="missing: privilege (root, to give files away)")
+@pytest.mark.parametrize("what", ["folder", "file"])
+def test_nor_those_that_a_group_may_change_but_of_ones_own(toy, monkeypatch, what):
+    monkeypatch.chdir(toy)
+    changed = toy if what == "folder" else toy / "samples.py"
+    changed.chmod(0o775)
+    assert find("toy-one").name == "toy-one"  # root's own group
+    os.chown(changed, 0, 4711)
+    with pytest.raises(PathcastError, match="may be another user's"):
+        find("toy-one")
+    changed.chmod(0o755)
+    assert find("toy-one").name == "toy-one"
+    os.chown(toy / "plan.toml", 4711, 0)
+    with pytest.raises(PathcastError, match="may be another user's"):
+        find("toy-one")
+
+
 def test_results_remember_what_was_asked_of_them_once():
     calls = []
     results = Results([], None, "sim", False)
