@@ -1,0 +1,223 @@
+//! The ride beside a fluid, and its parts in closed form.
+
+use super::super::testing::{Fluid, train};
+use super::*;
+
+fn budget(kb: u64, time: Nanos) -> Budget {
+    Budget { bytes: Bytes(kb * 1000), time }
+}
+
+#[test]
+fn a_fluid_is_met_at_every_load_and_the_budget_is_kept() {
+    for cross in [0.0, 0.5e6, 1.5e6, 3e6, 4.5e6] {
+        let budget = budget(350, Nanos::millis(1500));
+        let (estimate, end) = Fluid::new(5e6, cross, 0.02).run(&mut Ride::new(budget, 1));
+        let value = estimate.value_bps.unwrap();
+        // a fluid shows no packet that is waited for: as long as the queue is empty it looks like no traffic
+        assert!((value - (5e6 - cross)).abs() < 0.015 * 5e6, "{cross}: {estimate:?}");
+        assert!((estimate.low_bps..=estimate.high_bps).contains(&(5e6 - cross)), "{cross}: {estimate:?}");
+        assert!(estimate.bytes <= budget.bytes && end <= Nanos::millis(2700), "{cross}: {estimate:?} {end:?}");
+    }
+}
+
+#[test]
+fn slow_and_fast() {
+    for (capacity, delay, kb, time) in
+        [(100e3, 0.01, 150, Nanos::secs(20)), (100e6, 0.01, 4000, Nanos::secs(1)), (1e9, 0.001, 10_000, Nanos::secs(1))]
+    {
+        let (estimate, _) = Fluid::new(capacity, 0.3 * capacity, delay).run(&mut Ride::new(budget(kb, time), 1));
+        let value = estimate.value_bps.unwrap();
+        assert!((value / capacity - 0.7).abs() < 0.02, "{capacity} {delay}: {estimate:?}");
+    }
+}
+
+/// A ride that takes the capacity for `c` [bit/s] and learns from one train: 1400 bytes every `apart` [ns], which come a packet's
+/// time at 4 Mbit/s apart; `room`: so many fit the queue.
+fn learnt(c: f64, apart: u64, room: u64) -> Ride {
+    let service = 2_800_000;
+    let (mut sent, mut received, mut free) = (Vec::new(), Vec::new(), 0);
+    for k in 0..201 {
+        let at = k * apart;
+        let place = free <= at + room * service;
+        free = if place { free.max(at) + service } else { free };
+        sent.push(at);
+        received.push(place.then_some(free + 10_000_000));
+    }
+    let train = train(0, LARGE, &sent, &received);
+    let mut ride = Ride::new(budget(1000, Nanos::secs(3)), 1);
+    (ride.c, ride.target) = (c, 20.0 * PACKET);
+    ride.trains.insert(0, train.clone());
+    ride.learn(&train);
+    ride
+}
+
+#[test]
+fn what_the_path_carries_proves_more_than_the_trains_showed_by_one_in_a_hundred() {
+    for (less, proven) in [(1.005, 0.0), (1.02, 4e6)] {
+        let ride = learnt(4e6 / less, 2_800_000, 50);
+        assert!((ride.proven - proven).abs() < 1.0, "{less}: {}", ride.proven);
+        // all of 0.56 s was the probes', before it half of C for eight packets' time
+        let (seen, known) = (200.0 * 2.8e-3, 8.0 * PACKET / ride.c);
+        let a = (4e6 * seen + 0.5 * ride.c * known) / (seen + known);
+        assert!((ride.a / a - 1.0).abs() < 1e-6, "{less}: {} {a}", ride.a);
+    }
+}
+
+#[test]
+fn a_third_of_the_bytes_and_half_of_the_time_are_the_capacitys() {
+    for (kb, trains) in [(1000, 7), (200, 5), (100, 4), (140, 4), (175, 5), (245, 7), (244, 6)] {
+        let (share, count) = Ride::share(budget(kb, Nanos::secs(3)));
+        assert_eq!((share, count), (Budget { bytes: Bytes(kb * 1000 / 3), time: Nanos::millis(1500) }, trains), "{kb}");
+    }
+}
+
+/// By half of what is sensible each time, up to three times as much, and no more than is allowed.
+#[test]
+fn a_rough_estimate_is_worth_more() {
+    let extended = |kb, time| {
+        let most = budget(kb, Nanos::millis(time));
+        let mut ride = Ride::sparing(most, 1);
+        ride.c = 5e6; // sensible: 930 kB and 2.4 s; nothing is known yet, which is rough
+        ride.budget = most.min(Budget::sensible(5e6, Nanos::ZERO));
+        let times = (0..20).take_while(|_| ride.extend()).count();
+        (times, (ride.budget.bytes.0 + 500) / 1000, (ride.budget.time.0 + 500_000) / 1_000_000)
+    };
+    assert_eq!(extended(20_000, 30_000), (4, 2790, 7200));
+    assert_eq!(extended(1_500, 30_000), (2, 1500, 4800));
+    assert_eq!(extended(20_000, 3_000), (1, 1395, 3000));
+    let mut ride = Ride::new(budget(1000, Nanos::secs(3)), 1);
+    ride.c = 5e6;
+    assert!(!ride.extend());
+}
+
+/// A queue that grows for all of the ride leaves an interval of that; rough is one of more than a twentieth of C.
+#[test]
+fn an_interval_of_a_twentieth_is_not_rough() {
+    for (apart, rough) in [(2_700_000, false), (2_650_000, true)] {
+        let mut ride = learnt(4e6, apart, 100);
+        (ride.most, ride.budget) = (Some(budget(20_000, Nanos::secs(30))), Budget::sensible(4e6, Nanos::ZERO));
+        let estimate = ride.estimate();
+        let width = (estimate.high_bps - estimate.low_bps) / ride.c;
+        assert!((0.03..0.08).contains(&width) && (width > 0.05) == rough, "{apart}: {width}");
+        assert_eq!(ride.extend(), rough, "{apart}: {width}");
+    }
+}
+
+/// What a ride is at work with, to ask it what it does next: 5 Mbit/s of which 3 are free, and reports that take 20 ms.
+fn riding(phase: Phase) -> Ride {
+    let mut ride = Ride::new(budget(1000, Nanos::secs(3)), 1);
+    (ride.c, ride.a, ride.phase) = (5e6, 3e6, phase);
+    (ride.started, ride.lag) = (Some(Nanos::ZERO), Nanos::millis(20));
+    ride.target = 6.0 * PACKET;
+    ride
+}
+
+#[test]
+fn reports_are_waited_for_twice_as_long_as_they_took() {
+    let mut ride = riding(Phase::Drain);
+    ride.pending.insert(7, vec![1.0]);
+    ride.last_end = Nanos::millis(1000);
+    let until = Nanos::millis(1000 + 2 * 20 + 30);
+    assert_eq!((ride.next(Nanos::millis(1001)), ride.next(until)), (Step::Wait(until), Step::Done));
+    // not beyond the budget's end, but as long as one takes
+    let mut ride = riding(Phase::Drain);
+    ride.pending.insert(7, vec![1.0]);
+    ride.last_end = Nanos::millis(2990);
+    assert_eq!(ride.next(Nanos::millis(2991)), Step::Wait(Nanos::millis(3010)));
+    ride.pending.clear();
+    assert_eq!(ride.next(Nanos::millis(2992)), Step::Done);
+    // the opening's three times
+    let mut ride = riding(Phase::Opening);
+    (ride.a, ride.last_end) = (0.0, Nanos::millis(1000));
+    let until = Nanos::millis(1000 + 3 * 20 + 50);
+    assert_eq!(ride.next(Nanos::millis(1001)), Step::Wait(until));
+    assert!(matches!(ride.next(until), Step::Send(_)));
+    assert_eq!((ride.a, ride.phase), (2.5e6, Phase::Ride));
+}
+
+/// What came last waited 20 ms, so that 100 kbit and itself are there; then two more leave, and A drains the queue.
+#[test]
+fn what_waits_follows_from_the_last_report_and_what_was_sent_since() {
+    let mut ride = riding(Phase::Ride);
+    ride.base.floor.delay = 10e6;
+    ride.trains.insert(0, train(0, LARGE, &[1_000_000_000], &[Some(1_030_000_000)]));
+    let there = 100e3 + PACKET;
+    assert!((ride.backlog(1.0) - there).abs() < 1e-6);
+    assert!((ride.backlog(1.01) - (there - 30e3)).abs() < 1e-3);
+    ride.pending.insert(1, vec![0.999, 1.004, 1.008, 1.5]);
+    assert!((ride.backlog(1.01) - (there - 30e3 + 2.0 * PACKET)).abs() < 1e-3);
+    assert_eq!(ride.backlog(1.4), 0.0);
+    // the next train adds what is missing in a hurry
+    assert_eq!(riding(Phase::Ride).backlog(1.0), 0.0);
+}
+
+/// 67 kbit are missing; each packet 0.8 L/C behind the one before adds itself less what drains in between.
+#[test]
+fn what_is_missing_comes_first_and_in_a_hurry() {
+    let mut ride = riding(Phase::Ride);
+    ride.covered = 10.0; // A is well known: the surplus over it is 738 bit/s
+    let Step::Send(plan) = ride.next(Nanos::secs(1)) else { panic!("no train") };
+    let missing = 6.0 * PACKET + 738.0 * 0.02;
+    let hurried = (missing / (PACKET * (1.0 - 0.8 * 0.6))) as usize;
+    assert_eq!((hurried, plan.gaps.len()), (11, 11 + 12 - 1));
+    for (k, gap) in plan.gaps.iter().enumerate() {
+        let exact = if k < hurried { 0.8 * PACKET / 5e6 } else { PACKET / (3e6 + 738.0) };
+        assert!((gap.as_secs_f64() / exact - 1.0).abs() < 1e-5, "{k}: {gap:?} {exact}");
+    }
+}
+
+#[test]
+fn a_train_is_twelve_packets_at_the_rate_that_is_free() {
+    let mut ride = riding(Phase::Ride);
+    let packet = |rate: f64| PACKET / rate;
+    assert!((ride.known() - 50.0 * packet(5e6)).abs() < 1e-12);
+    ride.covered = 1.0;
+    let time = |ride: &mut Ride, a: f64| {
+        ride.a = a;
+        ride.train_time()
+    };
+    assert!((time(&mut ride, 3e6) - 12.0 * packet(3e6)).abs() < 1e-12);
+    assert!((time(&mut ride, 0.5e6) - 60.0 * packet(5e6)).abs() < 1e-12, "60 at the rate C at the most");
+    assert!((time(&mut ride, 0.2e6) - 4.0 * packet(0.2e6)).abs() < 1e-12, "four at the least");
+    ride.lag = Nanos::millis(200);
+    assert!((time(&mut ride, 3e6) - 0.1).abs() < 1e-12, "half of a report's time");
+    ride.covered = 0.0;
+    assert!((time(&mut ride, 3e6) - 40.0 * packet(5e6)).abs() < 1e-12, "as long as little is known");
+    (ride.c, ride.lag) = (1e9, Nanos::ZERO);
+    assert!((time(&mut ride, 0.9e9) - 4e-3).abs() < 1e-12);
+}
+
+#[test]
+fn the_queue_is_two_packets_or_what_a_host_gathers_at_least() {
+    let mut ride = Ride::new(budget(1000, Nanos::secs(3)), 1);
+    for (c, bits) in [(5e6, 2.0 * PACKET), (1e9, 300e3)] {
+        ride.c = c;
+        assert!((ride.floor() / bits - 1.0).abs() < 1e-9, "{c}");
+    }
+}
+
+#[test]
+fn it_takes_half_of_the_room_that_it_has_seen() {
+    let ride = learnt(4e6, 2_000_000, 10);
+    let room = ride.limit / PACKET;
+    assert!((9.0..=11.0).contains(&room), "{room}");
+    assert!((ride.target / ride.limit - 0.5).abs() < 1e-9, "{} {}", ride.target, ride.limit);
+    // two packets at least
+    let ride = learnt(4e6, 2_000_000, 3);
+    assert!((ride.target / PACKET - 2.0).abs() < 1e-9, "{} {}", ride.target / PACKET, ride.limit / PACKET);
+    assert!(learnt(4e6, 2_800_000, 50).limit.is_infinite());
+}
+
+#[test]
+fn without_an_answer_it_says_so() {
+    let mut ride = Ride::new(budget(1000, Nanos::secs(3)), 1);
+    let mut now = Nanos(0);
+    loop {
+        match ride.next(now) {
+            Step::Send(_) => {}
+            Step::Wait(until) => now = until,
+            Step::Done => break,
+        }
+    }
+    assert_eq!((ride.estimate().value_bps, ride.estimate().why_not), (None, Some(WhyNot::NoAnswer)));
+}
