@@ -15,62 +15,10 @@ from pathcast.errors import Exit, PathcastError
 from pathcast.lab import version, worker
 from pathcast.lab.campaign import Campaign, document, last, load, status
 from pathcast.lab.cluster import connected
-from pathcast.lab.experiment import Experiment, Finding, Results, experiments, find
+from pathcast.lab.conftest import CLAIMS, MORE, PLAN, SAMPLES
+from pathcast.lab.experiment import Experiment, Finding, Results
 from pathcast.results.lines import Lines
 from pathcast.results.rundir import RunDir
-
-PLAN = """
-schema = "pathcast.plan/1"
-title = "Toys"
-paper = "A paper"
-worlds = ["sim", "emu"]
-[setup]
-factor = 10
-[[grid]]
-name = "main"
-[grid.over]
-control = ["quick", "slow"]
-seed = "1..3"
-[grid.quick]
-seed = 1
-[[claim]]
-id = "core-slow"
-kind = "paper"
-text = "slow is slower"
-paper = "it is"
-statistic = "difference of means"
-threshold = 0
-"""
-SAMPLES = """
-import os
-from pathcast.errors import PathcastError
-from .more import value
-
-def scenario(point, setup, world):
-    return {"about": [point["control"], point["seed"]], "factor": setup["factor"]}
-
-def sample(scenario, world):
-    control, seed = scenario["about"]
-    with open(__file__ + ".log", "a") as log:
-        log.write(f"{control} {seed} {world}\\n")
-    return {"time_s": value(control, seed) * scenario["factor"], "pid": os.getpid()}
-"""
-CLAIMS = """
-from pathcast.lab.experiment import Finding, Undecided
-
-def slow(results, claim):
-    means = results.frame.groupby("control")["time_s"].mean() if len(results.frame) else {}
-    if len(means) < 2:
-        raise Undecided("one of them has no result")
-    more = means["slow"] - means["quick"]
-    return Finding(f"{more:g}", bool(more > claim.threshold), f"it is {more:g}")
-
-CLAIMS = {"core-slow": slow}
-"""
-MORE = """
-def value(control, seed):
-    return seed * (2 if control == "slow" else 1)
-"""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -79,16 +27,6 @@ def _no_worker_outlives_its_tests():
     from joblib.externals.loky import get_reusable_executor
 
     get_reusable_executor().shutdown(wait=True)
-
-
-@pytest.fixture
-def toy(tmp_path):
-    """The folder of an experiment."""
-    folder = tmp_path / "experiments" / "toy-one"
-    folder.mkdir(parents=True)
-    for name, text in (("plan.toml", PLAN), ("samples.py", SAMPLES), ("claims.py", CLAIMS), ("more.py", MORE)):
-        (folder / name).write_text(text)
-    return folder
 
 
 @pytest.fixture
@@ -451,58 +389,6 @@ def test_a_worker_with_other_code_computes_nothing(toy):
     key, outcome = worker.compute(str(toy), "another", "sim", "k", {"about": ["slow", 1], "factor": 1})
     assert (key, outcome["error"]["code"]) == ("k", "code")
     assert computed(toy) == []
-
-
-def test_experiments_are_found_in_the_checkout_or_where_it_is_said(toy, tmp_path, monkeypatch):
-    assert experiments(toy.parent) == {"toy-one": toy}
-    inside = tmp_path / "a" / "b"
-    inside.mkdir(parents=True)
-    monkeypatch.chdir(inside)
-    assert find("toy-one").name == "toy-one"
-    with pytest.raises(PathcastError, match=r"`nosuch`; known: toy-one"):
-        find("nosuch")
-    with pytest.raises(PathcastError, match="no experiments") as error:
-        experiments(inside)
-    assert error.value.exit == 2
-
-
-@pytest.mark.parametrize("which", ["folder", "experiment"])
-def test_experiments_of_the_current_directory_that_anybody_may_have_put_there_are_refused(toy, monkeypatch, which):
-    """As root in /tmp, say: they are code."""
-    monkeypatch.chdir(toy)
-    assert find("toy-one").name == "toy-one"
-    (toy.parent if which == "folder" else toy).chmod(0o777)
-    with pytest.raises(PathcastError, match="may be another user's") as error:
-        find("toy-one")
-    assert (error.value.exit, error.value.hint) == (4, f"if you trust them: --experiments {toy.parent}")
-    assert find("toy-one", toy.parent).name == "toy-one"
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="missing: privilege (root, to give files away)")
-def test_nor_those_of_another_user_but_of_who_called_sudo(toy, monkeypatch):
-    monkeypatch.chdir(toy)
-    os.chown(toy, 4711, 4711)
-    with pytest.raises(PathcastError, match="may be another user's"):
-        find("toy-one")
-    monkeypatch.setenv("SUDO_UID", "4711")
-    assert find("toy-one").name == "toy-one"
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="missing: privilege (root, to give files away)")
-@pytest.mark.parametrize("what", ["folder", "file"])
-def test_nor_those_that_a_group_may_change_but_of_ones_own(toy, monkeypatch, what):
-    monkeypatch.chdir(toy)
-    changed = toy if what == "folder" else toy / "samples.py"
-    changed.chmod(0o775)
-    assert find("toy-one").name == "toy-one"  # root's own group
-    os.chown(changed, 0, 4711)
-    with pytest.raises(PathcastError, match="may be another user's"):
-        find("toy-one")
-    changed.chmod(0o755)
-    assert find("toy-one").name == "toy-one"
-    os.chown(toy / "plan.toml", 4711, 0)
-    with pytest.raises(PathcastError, match="may be another user's"):
-        find("toy-one")
 
 
 def test_results_remember_what_was_asked_of_them_once():
