@@ -36,6 +36,7 @@ const LIMITS: MeasureLimits = MeasureLimits {
     time: Nanos::secs(60),
     bytes: Bytes(3_000_000),
     idle: Nanos::secs(5),
+    pause: Nanos::secs(2),
 };
 /// Packets that have not left yet are kept up to here.
 const KEPT: usize = 20_000;

@@ -44,6 +44,8 @@ struct Session<A> {
     granted: Budget,
     measures: Option<Nanos>,
     heard: Nanos,
+    /// Until when probes came or went, or since when it measures.
+    probed: Nanos,
     /// Probes, both ways; questions of the time with their answers [IP bytes].
     bytes: u64,
     asked: u64,
@@ -168,17 +170,28 @@ impl<A: Address> FarEnd<A> {
     fn due(&self, session: &Session<A>) -> Nanos {
         let paths = session.paths.values().map(FarPath::wake).min().unwrap_or(Nanos::MAX);
         let end = session.measures.map_or(Nanos::MAX, |since| since + session.granted.time);
-        paths.min(end).min(session.heard + self.limits.idle)
+        paths.min(end).min(session.heard + self.limits.idle).min(self.paused(session))
+    }
+
+    /// When a session gives its turn up to those who wait, having measured nothing.
+    fn paused(&self, session: &Session<A>) -> Nanos {
+        match session.measures.is_some() && self.queue.is_waiting() {
+            true => session.probed + self.limits.pause,
+            false => Nanos::MAX,
+        }
     }
 
     /// All that came before `until` is told.
     fn timer(&mut self, now: Nanos, until: Nanos) {
         let all: Vec<u64> = self.sessions.keys().copied().collect();
         for id in all {
+            let paused = self.sessions.get(&id).is_some_and(|session| self.paused(session) <= now);
             let Some(session) = self.sessions.get_mut(&id) else { continue };
             if session.heard + self.limits.idle <= now {
                 self.counters.timed_out += 1;
                 self.end(now, id);
+            } else if paused {
+                self.refuse(now, id, Denied { denial: Denial::Pause, limit: self.limits.pause.0 });
             } else if session.measures.is_some_and(|since| since + session.granted.time <= now) {
                 let limit = session.granted.time.0;
                 self.refuse(now, id, Denied { denial: Denial::Time, limit });
@@ -202,7 +215,7 @@ impl<A: Address> FarEnd<A> {
     fn promote(&mut self, now: Nanos) {
         while let Some(id) = self.queue.promote(self.limits.measuring) {
             let Some(session) = self.sessions.get_mut(&id) else { continue };
-            session.measures = Some(now);
+            (session.measures, session.probed) = (Some(now), now);
             self.counters.opened += 1;
             let primary = session.primary;
             self.answer(now, id, primary);
@@ -216,7 +229,8 @@ impl<A: Address> FarEnd<A> {
             let clock = ClockInfo::new(&self.clock, |host| session.keys.clock_digest(host));
             (Kind::Opened, Opened { total: session.granted, rate: self.limits.rate, clock }.encode())
         } else {
-            let (ahead, measuring) = (self.queue.ahead(id) as u32, self.queue.measuring() as u32);
+            let ahead = self.queue.order().into_iter().take_while(|&waits| waits != id).count() as u32;
+            let measuring = self.queue.measuring() as u32;
             (Kind::Queued, Queued { ahead, measuring }.encode())
         };
         self.say(now, id, path, kind, 0, 0, &body);
@@ -285,6 +299,7 @@ impl<A: Address> FarEnd<A> {
                 if !fresh {
                     return;
                 }
+                session.probed = session.probed.max(now);
                 true
             }
             Kind::Time => match body.try_into().map(u32::from_be_bytes) {
@@ -328,6 +343,7 @@ impl<A: Address> FarEnd<A> {
                         let bytes = train.count() as u64 * u64::from(train.size);
                         session.bytes += bytes;
                         self.counters.probe_bytes += bytes;
+                        session.probed = session.probed.max(now + train.duration());
                         FarAction::SendTrain { session: id, to, train }
                     }
                     FarPathAction::Message(kind, part, body) => {
@@ -371,16 +387,16 @@ impl<A: Address> FarEnd<A> {
     }
 
     fn end(&mut self, now: Nanos, id: u64) {
-        let waiting: Vec<(u64, usize)> = self.queue.waiting().zip(0..).collect();
+        let before = self.queue.order();
         if self.sessions.remove(&id).is_some() {
             self.actions.push_back(FarAction::Stop { session: id });
             self.queue.leave(now, id);
             self.promote(now);
             // those who have moved up
-            for (id, place) in waiting {
-                let waits = self.sessions.get(&id).filter(|session| session.measures.is_none());
-                if let Some(primary) = waits.map(|session| session.primary).filter(|_| self.queue.ahead(id) < place) {
-                    self.answer(now, id, primary);
+            for (place, id) in self.queue.order().into_iter().enumerate() {
+                let moved = before.iter().position(|&waits| waits == id).is_some_and(|before| place < before);
+                if let Some(session) = self.sessions.get(&id).filter(|_| moved) {
+                    self.answer(now, id, session.primary);
                 }
             }
         }

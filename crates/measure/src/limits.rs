@@ -9,7 +9,7 @@ use serde::Serialize;
 pub struct MeasureLimits {
     /// Sessions at once, those that wait included.
     pub sessions: Quota,
-    /// How many measure at once; the others wait in the order in which they came.
+    /// How many measure at once; the others wait for their turn.
     pub measuring: usize,
     /// Paths of a session.
     pub paths: u8,
@@ -21,6 +21,8 @@ pub struct MeasureLimits {
     pub bytes: Bytes,
     /// A session from which nothing was heard for so long is over [ns].
     pub idle: Nanos,
+    /// Whose turn it is and of whom no probe came or went for so long is over, if others wait [ns].
+    pub pause: Nanos,
 }
 
 impl Default for MeasureLimits {
@@ -33,6 +35,7 @@ impl Default for MeasureLimits {
             time: Nanos::secs(300),
             bytes: Bytes(1_000_000_000),
             idle: Nanos::secs(5),
+            pause: Nanos::secs(20),
         }
     }
 }

@@ -178,11 +178,20 @@ pub(super) enum Denial {
     Bytes = 5,
     /// Its time is.
     Time = 6,
+    /// It measured nothing, and others wait.
+    Pause = 7,
 }
 
 impl Denial {
-    const ALL: [Denial; 6] =
-        [Denial::Sessions, Denial::KeySessions, Denial::SourceSessions, Denial::Paths, Denial::Bytes, Denial::Time];
+    const ALL: [Denial; 7] = [
+        Denial::Sessions,
+        Denial::KeySessions,
+        Denial::SourceSessions,
+        Denial::Paths,
+        Denial::Bytes,
+        Denial::Time,
+        Denial::Pause,
+    ];
 
     /// As results call it.
     pub fn code(self) -> &'static str {
@@ -193,6 +202,7 @@ impl Denial {
             Denial::Paths => "paths",
             Denial::Bytes => "bytes",
             Denial::Time => "time",
+            Denial::Pause => "pause",
         }
     }
 
@@ -208,6 +218,12 @@ impl Denial {
             Denial::Bytes => format!("the far end allows {limit} bytes for a session: ask for a smaller budget"),
             Denial::Time => {
                 format!("the far end allows {:.0} s for a session: ask for a shorter time", Nanos(limit).as_secs_f64())
+            }
+            Denial::Pause => {
+                let paused = Nanos(limit).as_secs_f64();
+                format!(
+                    "no probe went over the paths for {paused:.0} s, and the far end lets others measure: try again"
+                )
             }
         }
     }

@@ -190,10 +190,11 @@ fn limits(written: &BTreeMap<String, String>) -> Result<MeasureLimits, Failed> {
             "time" => limits.time = value(name, text)?,
             "bytes" => limits.bytes = value(name, text)?,
             "idle" => limits.idle = value(name, text)?,
+            "pause" => limits.pause = value(name, text)?,
             _ => {
                 return Err(Failed::usage(format!(
                     "limit `{name}`: allowed are sessions, sessions-per-key, sessions-per-source, measuring, paths, rate, time, \
-                     bytes, idle"
+                     bytes, idle, pause"
                 )));
             }
         }

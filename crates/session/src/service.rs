@@ -162,6 +162,11 @@ impl Service {
         by_source.values().max_by_key(|&&(count, oldest)| (count, u64::MAX - oldest)).map(|&(_, oldest)| oldest)
     }
 
+    #[cfg(test)]
+    pub(super) fn expendable(&self) -> usize {
+        self.expendable.len()
+    }
+
     /// `id` has proved itself or is gone; false when it had been evicted before.
     pub(super) fn settle(&mut self, id: u64) -> bool {
         self.expendable.remove(&id).is_some()

@@ -207,6 +207,27 @@ fn every_wait_ends() {
     mute.expire(limits.handshake, &mut service);
     assert!(mute.closing());
 
+    // it has said who it is, and never that it has read the answer
+    let mut greeted = connect(&mut service, 8);
+    greeted.receive(Nanos::secs(3), &ClientControl::new(&key("site", 7), [8; 32]).output(), &mut service);
+    assert!(!greeted.output().is_empty() && !greeted.closing());
+    assert_eq!(greeted.deadline(&service), limits.handshake, "what is said does not put it off");
+    greeted.expire(limits.handshake - Nanos(1), &mut service);
+    assert!(!greeted.closing());
+    greeted.expire(limits.handshake, &mut service);
+    assert!(greeted.closing() && service.expendable() == 0);
+
+    // its last words are not read, and it does not go
+    let mut refused = connect(&mut service, 7);
+    refused.receive(Nanos::secs(5), &ClientControl::new(&key("site", 1), [7; 32]).output(), &mut service);
+    assert!(refused.closing() && !refused.output().is_empty());
+    let lingers = refused.deadline(&service);
+    assert_eq!((lingers, service.expendable()), (Nanos::secs(7), 1));
+    refused.receive(Nanos::secs(6), b"more", &mut service);
+    assert_eq!(refused.deadline(&service), lingers, "nor does what is said then");
+    refused.expire(lingers, &mut service);
+    assert_eq!((refused.deadline(&service), service.expendable()), (Nanos::ZERO, 0), "it is gone");
+
     let (mut client, mut server) = open(&mut service, 1);
     assert_eq!(server.deadline(&service), limits.session_idle);
     client.ping();
@@ -224,7 +245,7 @@ fn every_wait_ends() {
     assert!(stalled.closing());
     server.expire(Nanos::secs(1500), &mut service);
     assert!(server.closing());
-    assert_eq!((service.sessions(), service.counters().timed_out), (0, 3));
+    assert_eq!((service.sessions(), service.counters().timed_out), (0, 4));
 }
 
 #[test]

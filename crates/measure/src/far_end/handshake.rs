@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use pathcast_base::Nanos;
 use pathcast_estimate::Budget;
+use pathcast_session::address::source;
 use pathcast_session::{Full, Place};
 
 use super::super::bucket::Bucket;
@@ -81,7 +82,7 @@ impl<A: Address> FarEnd<A> {
                 return self.reply_stateless(came.from, datagram.path, payload);
             }
         };
-        self.queue.enter(id);
+        self.queue.enter(id, key_id, source(came.from.source()));
         let total =
             Budget { bytes: open.total.bytes.min(self.limits.bytes), time: open.total.time.min(self.limits.time) };
         let channel = Channel::new(id, datagram.path, keys.far_end.clone(), keys.client.clone());
@@ -94,6 +95,7 @@ impl<A: Address> FarEnd<A> {
             granted: total,
             measures: None,
             heard: now,
+            probed: now,
             bytes: 0,
             asked: 0,
             _place: place,

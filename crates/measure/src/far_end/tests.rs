@@ -1,6 +1,7 @@
 //! What a far end grants, and when it ends a session.
 
 mod amplification;
+mod turns;
 
 use pathcast_base::Bytes;
 use pathcast_session::Key;
@@ -9,6 +10,7 @@ use super::*;
 use crate::keys::greeting;
 use crate::messages::{Cookie, Hello, Open, encode_ask};
 use crate::report;
+use crate::request::MethodName;
 use crate::wire::{Channel, PROBE, ProbeHead};
 
 const NOW: Nanos = Nanos::secs(50);
@@ -84,6 +86,37 @@ fn a_session_ends_with_its_bytes() {
         }
     }
     assert_eq!((denied, far.sessions()), (Some(71), 0), "100,000 bytes are 71.4 packets");
+}
+
+#[test]
+fn a_session_ends_with_the_bytes_that_it_was_sent() {
+    let limit = 100_000;
+    let (mut far, mut channel) = opened(MeasureLimits { bytes: Bytes(limit), ..MeasureLimits::default() });
+    let budget = Budget { bytes: Bytes(u64::MAX), time: Nanos::secs(100) };
+    let (mut sent, mut denied) = (vec![], None);
+    for part in 1..=90 {
+        let begin = Begin { method: MethodName::Ride, budget, sparing: false, seed: 1, wait: Nanos::secs(5) };
+        let (packet, now) =
+            (channel.seal(Kind::Begin, part, &begin.encode()).1, NOW + Nanos::secs(1) * u64::from(part));
+        let size = packet.len() as u16 + 28;
+        let batch = Batch::SINGLE;
+        far.handle(now, FarEvent::Received { from: 0, packet: &packet, size, dscp: 0, at: now, batch });
+        far.handle(now, FarEvent::Timer);
+        while let Some(action) = far.next(now) {
+            match action {
+                FarAction::SendTrain { train, .. } => sent.push(train.count() as u64 * u64::from(train.size)),
+                FarAction::Reply { reply, .. } => {
+                    let said = Datagram::parse(&reply.payload).unwrap();
+                    denied = denied.or_else(|| Denied::decode(said.body).filter(|_| said.kind == Kind::Denied));
+                }
+                _ => {}
+            }
+        }
+    }
+    assert_eq!(denied, Some(Denied { denial: Denial::Bytes, limit }), "after {sent:?}");
+    let (all, last): (u64, u64) = (sent.iter().sum(), sent[sent.len() - 1]);
+    assert!(all > limit && all - last <= limit && sent.len() > 2, "{sent:?}");
+    assert_eq!(far.sessions(), 0);
 }
 
 #[test]
