@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pathcast.errors import usage
+from pathcast.files import read_file
+
+LARGEST_BYTES = 16 << 20
 
 
 def pair(option: str, item: str) -> tuple[str, str]:
@@ -30,7 +33,7 @@ class Scenario:
         """Reads a file; `sets` are as `--set` takes them."""
         pairs = tuple(pair("--set", item) for item in sets)
         try:
-            text = Path(file).read_text(encoding="utf-8")
+            text = read_file(Path(file), LARGEST_BYTES).decode()
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             hint = "give the path of a scenario file (TOML), for example topologies/two-path.toml"

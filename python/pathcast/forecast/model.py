@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from pathcast import codec
 from pathcast.errors import Exit, PathcastError, usage
+from pathcast.files import read_file
 from pathcast.forecast.rounds import Round
 from pathcast.worlds.world import World
 
@@ -169,16 +170,12 @@ def _no_number(text: str) -> float:
 
 def _bytes(file: Path) -> bytes:
     try:
-        with file.open("rb") as opened:
-            data = opened.read(LARGEST_BYTES + 1)
+        return read_file(file, LARGEST_BYTES)
     except FileNotFoundError:
         raise ModelFileError(file, "there is no such file", "make one with `pathcast learn`") from None
     except OSError as error:
         problem = f"cannot be read ({error.strerror})"
         raise ModelFileError(file, problem, "check the path and its permissions") from None
-    if len(data) > LARGEST_BYTES:
-        raise ModelFileError(file, f"is larger than {LARGEST_BYTES} bytes, no model is", "check the path")
-    return data
 
 
 def _write(file: Path, data: bytes) -> None:

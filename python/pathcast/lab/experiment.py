@@ -22,6 +22,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pathcast.errors import Exit, PathcastError, usage
+from pathcast.files import trusted_users
 from pathcast.lab import version
 from pathcast.lab.plan import Claim, Plan
 
@@ -203,11 +204,10 @@ def experiments(directory: Path | None = None) -> dict[str, Path]:
 
 def _ours(*folders: Path) -> bool:
     """Whether nobody but us, root and who called sudo can have put or changed something there."""
-    us = os.geteuid()
-    caller = os.environ.get("SUDO_UID", "") if us == 0 else ""
+    trusted = trusted_users()
     inside = (file for folder in folders for file in (folder, *folder.glob("*.py"), *folder.glob("*.toml")))
     return all(
-        (about.st_uid in (us, 0) or str(about.st_uid) == caller)
+        about.st_uid in trusted
         and not about.st_mode & stat.S_IWOTH
         and (not about.st_mode & stat.S_IWGRP or _private(about))
         for about in (file.stat() for file in inside)

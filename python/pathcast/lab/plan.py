@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from pathcast.errors import usage
+from pathcast.files import read_file
 
 SCHEMA = "pathcast.plan/1"
 WORLDS = ("sim", "emu")
+_LARGEST_BYTES = 1 << 20
 _TOP = ("schema", "title", "paper", "worlds", "reconstruction", "setup", "grid", "claim")
 _GRID = ("name", "worlds", "over", "quick", *WORLDS)
 _CLAIM = ("id", "kind", "text", "paper", "statistic", "threshold", "seeds", "worlds", "uncounted")
@@ -66,8 +68,7 @@ class Plan:
     def load(cls, path: Path) -> Plan:
         """Reads a file; raises PathcastError (exit 2) that names it and what is wrong."""
         try:
-            text = path.read_text(encoding="utf-8")
-            return cls.parse(text)
+            return cls.parse(read_file(path, _LARGEST_BYTES).decode())
         except OSError as error:
             raise usage(f"cannot read `{path}`: {error.strerror}") from None
         except (ValueError, TypeError) as error:  # TOMLDecodeError and UnicodeDecodeError are ValueErrors

@@ -36,8 +36,10 @@ class Lines:
     def __enter__(self) -> Lines:
         while not self._locked():
             os.close(self._file)
-        self.stored = stored(self.path, self._counts)
-        if self.path.stat().st_size and not self.path.read_bytes().endswith(b"\n"):
+        with open(self._file, "rb", closefd=False) as file:  # what was opened, whatever has its name now
+            data = file.read()
+        self.stored = stored(data, self._counts)
+        if data and not data.endswith(b"\n"):
             os.write(self._file, b"\n")  # a line that was not written to its end
         self._synced = time.monotonic()
         return self
@@ -76,10 +78,10 @@ class Lines:
             self._synced = time.monotonic()
 
 
-def stored(path: Path, counts: Callable[[Line], bool]) -> dict[str, Line]:
+def stored(data: bytes, counts: Callable[[Line], bool]) -> dict[str, Line]:
     """The lines of a file by their keys, the last one of each; a line that is not whole is left out."""
     found = {}
-    for text in path.read_bytes().splitlines() if path.exists() else ():
+    for text in data.splitlines():
         try:
             line = json.loads(text)
         except ValueError:

@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pathcast.errors import PathcastError, usage
+from pathcast.files import is_descriptor, open_file, trusted_users
 
 # Known to everyone: what a far end without a key file uses. It keeps strangers' garbage out, nobody else.
 OPEN_ID = "open"
 OPEN_SECRET = "00" * 32
+# some ten thousand keys; what follows is not read
+LARGEST_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -25,19 +28,60 @@ class Key:
 
 
 def read_keys(path: Path) -> list[Key]:
-    """Every key of a file. Refuses a file that others may read, and malformed lines with their number."""
+    """Every key of a file. Refuses one that others may read, change or replace, and malformed lines by number."""
     try:
-        with path.open() as file:
-            mode = os.fstat(file.fileno()).st_mode
-            text = file.read()
+        if not is_descriptor(path) and (link := _anothers_link(path)):
+            raise _refused(path, f"is reached by a link of another user's, `{link}`", "name the file itself")
+        with open_file(path) as file:
+            _check(path, os.fstat(file.fileno()))
+            text = file.read(LARGEST_BYTES).decode()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise usage(
             f"cannot read the key file `{path}`: {reason}", f"make one with `pathcast serve --new-key {path}`"
         ) from None
-    if mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise PathcastError("key-file", f"the key file `{path}` can be read by others", f"chmod 600 {path}", exit=4)
     return parse_keys(text, f"the key file `{path}`")
+
+
+def _refused(path: Path, problem: str, hint: str) -> PathcastError:
+    return PathcastError("key-file", f"the key file `{path}` {problem}", hint, exit=4)
+
+
+def _check(path: Path, about: os.stat_result) -> None:
+    """Raises PathcastError (exit 4) for a file that is somebody else's, or that others may use."""
+    if not is_descriptor(path) and about.st_uid not in trusted_users():
+        hint = f"if you trust them: install -m 600 {path} FILE, and give that"
+        raise _refused(path, f"belongs to another user ({about.st_uid})", hint)
+    others = stat.S_IRWXG | stat.S_IRWXO
+    if about.st_uid == 0 and os.environ.get("CREDENTIALS_DIRECTORY") == str(path.parent):
+        others &= (
+            ~stat.S_IRGRP
+        )  # systemd lets a service read it by an access list, whose mask stands in the group's place
+    if about.st_mode & others:
+        raise _refused(path, "can be read or changed by others", f"chmod 600 {path}")
+
+
+def _anothers_link(path: Path) -> Path | None:
+    """The first link on the way to a file that somebody else may lead elsewhere."""
+    place, ahead = Path("/"), list(reversed(path.absolute().parts[1:]))
+    for _ in range(1000):  # more than the kernel follows
+        if not ahead:
+            break
+        part = ahead.pop()
+        if part == "..":
+            place = place.parent
+            continue
+        step = place / part
+        about = step.lstat()
+        if not stat.S_ISLNK(about.st_mode):
+            place = step
+            continue
+        if about.st_uid not in trusted_users():
+            return step
+        target = step.readlink()
+        place = Path("/") if target.is_absolute() else place
+        ahead.extend(reversed(target.parts[1:] if target.is_absolute() else target.parts))
+    return None
 
 
 def parse_keys(text: str, source: str) -> list[Key]:

@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from pathcast.errors import Exit, PathcastError
 from pathcast.runtime.keys import OPEN_ID, OPEN_SECRET, Key, read_key, read_keys, write_key
 
 A, B = "a1" * 32, "b2" * 32
+root = pytest.mark.skipif(os.geteuid() != 0, reason="missing: privilege (root, to give files away)")
 
 
 @pytest.fixture
@@ -98,10 +100,79 @@ def test_without_a_file_the_open_key():
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o644, 0o601, 0o610, 0o777])
 def test_a_file_that_others_may_use_is_refused_by_policy(file, mode):
     path = file(f"k {A}\n", mode)
-    with pytest.raises(PathcastError, match="can be read by others") as error:
+    with pytest.raises(PathcastError, match="can be read or changed by others") as error:
         read_keys(path)
     assert error.value.exit == Exit.REFUSED
     assert error.value.hint == f"chmod 600 {path}"
+
+
+@root
+@pytest.mark.parametrize("caller", [None, "4711", "4712", "root"])
+def test_a_file_of_another_user_is_refused_but_for_who_called_sudo(file, monkeypatch, caller):
+    path = file(f"k {A}\n")
+    os.chown(path, 4711, 4711)
+    if caller:
+        monkeypatch.setenv("SUDO_UID", caller)
+    if caller == "4711":
+        assert read_keys(path) == [Key("k", A)]
+        return
+    with pytest.raises(PathcastError, match=r"belongs to another user \(4711\)") as error:
+        read_keys(path)
+    assert error.value.exit == Exit.REFUSED
+    assert f"install -m 600 {path}" in error.value.hint
+
+
+@root
+@pytest.mark.parametrize("owner", [0, 4711])
+@pytest.mark.parametrize("where", ["file", "directory", "up", "twice"])
+def test_a_file_that_another_users_link_leads_to_is_refused(file, tmp_path, owner, where):
+    """The file is ours, but whoever owns the link says which one of ours it is."""
+    real, link = file(f"k {A}\n"), tmp_path / "link"
+    link.symlink_to({"file": real, "directory": tmp_path, "up": f"../{tmp_path.name}", "twice": tmp_path}[where])
+    os.lchown(link, owner, owner)
+    path = link if where == "file" else link / real.name
+    if where == "twice":
+        (tmp_path / "ours").symlink_to("link/keys")
+        path = tmp_path / "ours"
+    if owner == 0:
+        assert read_keys(path) == [Key("k", A)]
+        return
+    with pytest.raises(PathcastError, match=f"by a link of another user's, `{link}`") as error:
+        read_keys(path)
+    assert error.value.exit == Exit.REFUSED
+
+
+def test_links_that_go_round_are_said(tmp_path):
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    with pytest.raises(PathcastError, match="Too many levels of symbolic links"):
+        read_keys(tmp_path / "a")
+
+
+def test_a_pipe_is_taken_by_descriptor_and_not_waited_for_by_name(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path, 0o600)
+    with pytest.raises(PathcastError, match="it is a pipe"):
+        read_keys(path)
+    read, write = os.pipe()
+    later = subprocess.Popen(["sh", "-c", f"sleep 0.5; echo k {A}"], stdout=write)
+    os.close(write)
+    assert read_keys(Path(f"/dev/fd/{read}")) == [Key("k", A)]
+    os.close(read)
+    later.wait()
+
+
+@root
+def test_a_credential_of_systemd_has_an_access_list(file, monkeypatch):
+    path = file(f"k {A}\n", 0o440)
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(path.parent / "other"))
+    with pytest.raises(PathcastError, match="can be read or changed by others"):
+        read_keys(path)
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(path.parent))
+    assert read_keys(path) == [Key("k", A)]
+    path.chmod(0o444)
+    with pytest.raises(PathcastError, match="can be read or changed by others"):
+        read_keys(path)
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o400])
