@@ -339,7 +339,7 @@ def test_a_report_is_written_with_the_rights_of_the_programs_user(pathcast, site
 def test_root_has_a_report_of_its_own_by_a_descriptor_that_the_program_does_not_get(pathcast, site, ground):
     _, secret = ground
     shell = ("sh", "-c", f'exec "$@" 3>>{secret}', "sh")
-    look = "ls /proc/$$/fd | tr '\\n' ' '"
+    look = "for n in $(seq 0 40); do [ ! -e /proc/$$/fd/$n ] || printf '%s ' $n; done"  # opens nothing itself meanwhile
     done = pathcast("run", "--user", "nobody", "--report", "/dev/fd/3", "--", "sh", "-c", look, prefix=shell)
     assert (done.returncode, done.stdout) == (0, "0 1 2 "), done.stderr
     first, _, rest = secret.read_text().partition("\n")
@@ -349,6 +349,35 @@ def test_root_has_a_report_of_its_own_by_a_descriptor_that_the_program_does_not_
     done = pathcast("run", "--report", "/dev/fd/77", "--", "true")
     assert done.returncode == 2
     assert "cannot write the report to `/dev/fd/77`: Bad file descriptor" in done.stderr
+
+
+@pytest.mark.parametrize("user", ["nobody", "root"])
+def test_a_program_of_another_user_gets_no_descriptors_but_its_streams(pathcast, site, ground, user):
+    """As sudo has it; of one's own user it is as any program, and may be given what the shell opens."""
+    _, secret = ground
+    shell = ("bash", "-c", f'exec "$@" 3<{secret} 7>>{secret}', "bash")
+    done = pathcast("run", "--user", user, "--", "sh", "-c", "cat <&3; echo more >&7", prefix=shell)
+    if user == "nobody":
+        assert (done.stdout, secret.read_text()) == ("", SECRET), done.stderr
+        assert "Bad file descriptor" in done.stderr
+    else:
+        assert (done.stdout, secret.read_text()) == (SECRET, f"{SECRET}more\n"), done.stderr
+
+
+def test_a_report_into_a_pipe_whose_reader_has_stopped_keeps_nobody(pathcast, site, ground):
+    place, _ = ground
+    report = place / "report.json"
+    os.mkfifo(report, 0o600)
+    reader = os.open(report, os.O_RDWR | os.O_NONBLOCK)
+    try:
+        while True:
+            os.write(reader, bytes(4096))
+    except BlockingIOError:
+        pass
+    done = pathcast("run", "--report", report, "--", "sh", "-c", "exit 3")
+    os.close(reader)
+    assert done.returncode == 3
+    assert f"cannot write the report to `{report}`" in done.stderr
 
 
 @pytest.mark.parametrize("where", ["/dev/full", "closed pipe"])

@@ -60,8 +60,8 @@ fn open(path: &Path) -> io::Result<File> {
     if about.is_file() && about.nlink() > 1 {
         return Err(io::Error::other("it has a second name"));
     }
-    // SAFETY: an open descriptor
-    if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, 0) } != 0 {
+    // SAFETY: an open descriptor. A pipe whose reader has stopped must not keep us either: it takes what it has room for
+    if about.is_file() && unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, 0) } != 0 {
         return Err(io::Error::last_os_error());
     }
     Ok(file)

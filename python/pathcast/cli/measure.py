@@ -13,7 +13,7 @@ import typer
 
 from pathcast.cli.output import Json, console, print_json, print_line
 from pathcast.cli.target import Host, KeyFile, Paths, Set, Target, TopologyFile, World, names, target
-from pathcast.errors import PathcastError, usage
+from pathcast.errors import Exit, PathcastError, usage
 from pathcast.units import bits, seconds
 from pathcast.units import size as written
 
@@ -203,21 +203,39 @@ def _table(name: str, found: Any) -> None:
     print(f"{written(found.probe_bytes)} of probes in {seconds(found.elapsed_s)}, method {found.method}")
 
 
-def _stamp(url: str, request: Any, key_file: Path | None, json: bool) -> None:
-    from rich.table import Table
+_STAMP_WARNINGS = {
+    "stamps": "some answers left the reflector before their questions came there, or were longer there than away: "
+    "they are left out of the delays",
+    "clock": "the reflector's clock was set meanwhile, or is none: there are no delays by direction",
+    "claim": "the reflector calls its clock synchronised, which its stamps belie: delays by direction are relative",
+    "numbers": "the reflector's numbers count no packets: where packets were lost is not known",
+}
 
+
+def _stamp(url: str, request: Any, key_file: Path | None, json: bool) -> None:
     from pathcast.runtime.keys import read_key
     from pathcast.worlds.stamp import measure
 
     key = None if key_file is None else read_key(key_file)
     with _listener(quiet=json) as progress:
         found = measure(url, request.time_s or 2.0, request.dscp, progress, key)
+    odd = [_STAMP_WARNINGS[word] for word in found["warnings"]]
     if json:
         print_json("stamp", found)
-        return
+    else:
+        _stamp_table(found)
+    for line in odd:
+        print(f"pathcast: {line}", file=sys.stderr)
+    if found["round_trip_s"] is None:
+        raise typer.Exit(Exit.UNTRUSTWORTHY)
+
+
+def _stamp_table(found: dict[str, Any]) -> None:
+    from rich.table import Table
+
     table = Table("", "minimum", "median", "95 %", "error", title=f"STAMP to {found['remote']} port {found['port']}")
-    trip = found["round_trip_s"]
-    table.add_row("round trip", *(seconds(trip[of]) for of in ("minimum", "median", "p95")), "")
+    if trip := found["round_trip_s"]:
+        table.add_row("round trip", *(seconds(trip[of]) for of in ("minimum", "median", "p95")), "")
     for name, entry in (("out", "out_s"), ("in", "in_s")):
         way = found[entry]
         if way is not None and way["synchronised"]:
@@ -228,7 +246,12 @@ def _stamp(url: str, request: Any, key_file: Path | None, json: bool) -> None:
             above = (f"+{seconds(way['median_above_minimum'])}", f"+{seconds(way['p95_above_minimum'])}")
             table.add_row(name, "unknown", *above, "clocks not synchronised")
     console().print(table)
-    print(f"{found['received']} of {found['sent']} packets were answered")
+    where = (
+        ""
+        if not found["lost_out"] and not found["lost_in"]
+        else f": {found['lost_out']} lost out, {found['lost_in']} in"
+    )
+    print(f"{found['received']} of {found['sent']} packets were answered{where}")
 
 
 def seconds_signed(value: float) -> str:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9"
@@ -49,8 +54,30 @@ _SETTINGS: Any = {
 @contextmanager
 def style() -> Iterator[None]:
     """Draws off screen in our style."""
-    import matplotlib
-
+    matplotlib = _matplotlib()
     matplotlib.use("Agg")
     with matplotlib.rc_context(_SETTINGS):
         yield
+
+
+def _matplotlib() -> Any:
+    """matplotlib with the settings that it is shipped with.
+
+    It would take those of a `matplotlibrc` of the current directory first, which may be another user's, and can name
+    modules to import and programs to run.
+    """
+    if "matplotlib" in sys.modules:
+        return sys.modules["matplotlib"]
+    found = importlib.util.find_spec("matplotlib")
+    shipped = Path(found.origin).parent / "mpl-data" / "matplotlibrc" if found and found.origin else None
+    before, here = os.environ.get("MATPLOTLIBRC"), os.open(".", os.O_PATH | os.O_DIRECTORY)
+    try:
+        os.chdir("/")  # of the whole process: nothing runs beside the drawing of plots
+        os.environ["MATPLOTLIBRC"] = str(shipped)
+        return importlib.import_module("matplotlib")
+    finally:
+        os.fchdir(here)
+        os.close(here)
+        os.environ.pop("MATPLOTLIBRC")
+        if before is not None:
+            os.environ["MATPLOTLIBRC"] = before

@@ -12,7 +12,7 @@ mod time;
 
 pub use packet::{Mode, ReflectedPacket, StampKey, TestPacket};
 pub use reflector::{MAX_SESSIONS, Reflector, ReflectorClock, ReflectorOptions, Request};
-pub use report::{OneWay, Spread, StampReport};
+pub use report::{OneWay, Spread, StampReport, Warning};
 pub use sender::{Sender, SenderOptions};
 pub use time::{ErrorEstimate, Format};
 

@@ -37,6 +37,22 @@ pub struct OneWay {
     pub p95_above_minimum: f64,
 }
 
+/// What is wrong with what a reflector told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Warning {
+    /// Answers left before their questions came, or stayed there for longer than the whole round trip took: they are in no
+    /// delay.
+    Stamps,
+    /// Its clock was set meanwhile, or is none: there are no delays by direction.
+    Clock,
+    /// It calls its clock synchronised, and a delay is beyond the round trip and the errors that both hosts admit, or that error
+    /// is beyond 16 s, the largest of a synchronised clock: delays are relative.
+    Claim,
+    /// Its numbers do not count packets: where packets were lost is not known.
+    Numbers,
+}
+
 /// What a sender has found.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StampReport {
@@ -56,6 +72,8 @@ pub struct StampReport {
     pub duplicates: u64,
     /// Answers that came after one of a later packet.
     pub reordered: u64,
+    /// What is wrong with what the reflector told; in order, each once.
+    pub warnings: Vec<Warning>,
     /// There and back, less the reflector's own time [s].
     pub round_trip_s: Option<Spread>,
     /// From here to the reflector.

@@ -1,12 +1,12 @@
 //! The sender (RFC 8762 section 4.2): a packet every so often, and what their answers say.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use pathcast_base::Nanos;
 
 use super::packet::{Mode, ReflectedPacket, TestPacket};
 use super::reflector::{EXTRA_PADDING, UNRECOGNISED};
-use super::report::{OneWay, Spread, StampReport};
+use super::report::{OneWay, Spread, StampReport, Warning};
 use super::time::{ErrorEstimate, Format};
 use crate::machine::{Action, Event, Machine, Progress, Reply};
 
@@ -50,6 +50,11 @@ impl Default for SenderOptions {
         }
     }
 }
+
+/// How far stamps of one host may be off that come from different places, such as its device and its kernel.
+const SLACK: Nanos = Nanos::millis(1);
+/// The largest error of a clock that is kept right: beyond it NTP calls it unsynchronised (RFC 5905 section 7.2, MAXDISP).
+const LARGEST: Nanos = Nanos::secs(16);
 
 /// One packet.
 #[derive(Clone, Copy, Debug, Default)]
@@ -158,16 +163,21 @@ impl Sender {
     /// What was found so far.
     pub fn report(&self) -> StampReport {
         let unsent = self.sent.iter().filter(|s| s.unsent).count() as u64;
-        let answered: Vec<(Nanos, Answer)> =
-            self.sent.iter().filter_map(|s| s.answer.map(|a| (s.left.unwrap_or(s.stamp), a))).collect();
+        let answers = || self.sent.iter().filter_map(|s| s.answer.map(|a| Times::of(s.left.unwrap_or(s.stamp), a)));
         let sent = self.sent.len() as u64 - unsent;
-        let received = answered.len() as u64;
+        let received = answers().count() as u64;
         let lost = sent.saturating_sub(received);
         let lost_out = self.lost_out(lost);
-        let durations = |of: fn(&(Nanos, Answer)) -> i64| answered.iter().map(of).collect::<Vec<i64>>();
-        let out = durations(|(left, a)| difference(a.there, *left));
-        let back = durations(|(_, a)| difference(a.came, a.back));
-        let round = durations(|(left, a)| difference(a.came, *left) - difference(a.back, a.there));
+        let told: Vec<Times> = answers().filter(Times::are_possible).collect();
+        let [out_s, in_s] = [|t: &Times| t.out, |t: &Times| t.back].map(|of| self.one_way(&told, of));
+        let mut warnings = Vec::new();
+        let mut warn = |warning, when| warnings.extend(Some(warning).filter(|_| when));
+        warn(Warning::Stamps, (told.len() as u64) < received);
+        warn(Warning::Clock, !told.is_empty() && out_s.is_none());
+        let claimed = !told.is_empty() && told.iter().all(|t| t.trusted);
+        warn(Warning::Claim, claimed && self.options.synchronised && out_s.is_some_and(|way| !way.synchronised));
+        warn(Warning::Numbers, lost_out.is_err());
+        let lost_out = lost_out.unwrap_or_default();
         StampReport {
             sent,
             unsent,
@@ -177,40 +187,96 @@ impl Sender {
             lost_in: lost_out.map(|out| lost - out),
             duplicates: self.duplicates,
             reordered: self.reordered,
-            round_trip_s: Spread::of(round),
-            out_s: self.one_way(out, &answered),
-            in_s: self.one_way(back, &answered),
+            warnings,
+            round_trip_s: Spread::of(told.iter().map(|t| t.round).collect()),
+            out_s,
+            in_s,
             ttl_out: self.ttl,
             dscp_in: self.dscp,
         }
     }
 
-    /// A reflector that counts has seen as many packets up to its last answer as that answer's number says.
-    fn lost_out(&self, lost: u64) -> Option<u64> {
-        let answers = self.sent.iter().zip(0u32..).filter_map(|(s, number)| s.answer.map(|a| (a.number, number)));
-        let last = answers.clone().max()?;
-        let counts = answers.clone().any(|(theirs, ours)| theirs != ours);
-        match (counts, lost) {
-            (_, 0) => Some(0),
-            (true, _) => Some(u64::from(last.1.saturating_sub(last.0)).min(lost)),
-            (false, _) => None,
+    /// A reflector that counts has seen as many packets up to its last answer as that answer's number says. None: it does not
+    /// count; an error: its numbers cannot be.
+    fn lost_out(&self, lost: u64) -> Result<Option<u64>, ()> {
+        let answers = || self.sent.iter().zip(0u32..).filter_map(|(s, ours)| s.answer.map(|a| (a.number, ours)));
+        let Some(last) = answers().map(|(_, ours)| ours).max() else { return Ok(None) };
+        if lost == 0 || answers().all(|(theirs, ours)| theirs == ours) {
+            return Ok((lost == 0).then_some(0));
+        }
+        let theirs: BTreeSet<u32> = answers().map(|(theirs, _)| theirs).collect();
+        let seen = u64::from(theirs.last().copied().unwrap_or_default());
+        // it counts what came twice, too
+        let twice = seen.saturating_sub(last.into());
+        let missing = u64::from(last).saturating_sub(seen);
+        match theirs.len() == answers().count() && twice <= self.duplicates && missing <= lost {
+            true => Ok(Some(missing)),
+            false => Err(()),
         }
     }
 
-    fn one_way(&self, delays: Vec<i64>, answered: &[(Nanos, Answer)]) -> Option<OneWay> {
-        let spread = Spread::of(delays)?;
-        // a PTP stamp may count leap seconds or not
-        let trusted = |a: &Answer| a.error.synchronised && a.error.format == Format::Ntp && a.error.error().is_some();
-        let synchronised = self.options.synchronised && answered.iter().all(|(_, a)| trusted(a));
-        let theirs = answered.iter().filter_map(|(_, a)| a.error.error()).max().unwrap_or_default();
-        let error = theirs.as_secs_f64() + self.options.error.as_secs_f64();
+    /// One direction's delays; none if they are of no clock.
+    fn one_way(&self, told: &[Times], of: fn(&Times) -> i64) -> Option<OneWay> {
+        let spread = Spread::of(told.iter().map(of).collect())?;
+        let round = told.iter().map(|t| t.round).max()?;
+        // both ends of one way within the round trips, for a clock that goes wrong by 1 in 1000 and is not set
+        let (first, last) = (told.first()?.left, told.last()?.left);
+        let drift = last.saturating_sub(first).0 / 1000 + SLACK.0;
+        let most = told.iter().map(of).max()?.saturating_sub(told.iter().map(of).min()?);
+        if most > round.saturating_add_unsigned(drift) {
+            return None;
+        }
+        let theirs = told.iter().map(|t| t.error).max().unwrap_or_default();
+        let error = Nanos(theirs.0.saturating_add(self.options.error.0));
+        let bound = i64::try_from(error.0).unwrap_or(i64::MAX).saturating_add_unsigned(SLACK.0);
+        let is_within =
+            |t: &Times| [t.out, t.back].iter().all(|&way| (-bound..=bound.saturating_add(t.round)).contains(&way));
+        let synchronised =
+            self.options.synchronised && theirs <= LARGEST && told.iter().all(|t| t.trusted && is_within(t));
         Some(OneWay {
             synchronised,
             minimum: synchronised.then_some(spread.minimum),
-            error: synchronised.then_some(error),
+            error: synchronised.then_some(error.as_secs_f64()),
             median_above_minimum: spread.median - spread.minimum,
             p95_above_minimum: spread.p95 - spread.minimum,
         })
+    }
+}
+
+/// One answered packet [ns].
+struct Times {
+    left: Nanos,
+    out: i64,
+    back: i64,
+    /// There and back, and how much of it the reflector took.
+    whole: i64,
+    there: i64,
+    round: i64,
+    /// Whether the reflector says that its clock is kept right, and to how much.
+    trusted: bool,
+    error: Nanos,
+}
+
+impl Times {
+    fn of(left: Nanos, a: Answer) -> Times {
+        let (whole, there) = (difference(a.came, left), difference(a.back, a.there));
+        Times {
+            left,
+            out: difference(a.there, left),
+            back: difference(a.came, a.back),
+            whole,
+            there,
+            round: whole.saturating_sub(there).max(0),
+            // a PTP stamp may count leap seconds or not
+            trusted: a.error.synchronised && a.error.format == Format::Ntp && a.error.error().is_some(),
+            error: a.error.error().unwrap_or_default(),
+        }
+    }
+
+    /// Whether the reflector had the packet for some time, and not for longer than it was away.
+    fn are_possible(&self) -> bool {
+        let slack = SLACK.0 as i64;
+        self.there >= -slack && self.there <= self.whole.saturating_add(slack)
     }
 }
 

@@ -2,9 +2,11 @@
 
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::machine::Batch;
-use crate::stamp::{Reflector, ReflectorClock, ReflectorOptions, Request, StampKey};
+use crate::stamp::{Reflector, ReflectorClock, ReflectorOptions, Request, StampKey, TestPacket};
 
 /// What the way does to a packet: lost before or after the reflector, or answered twice.
 #[derive(Clone, Copy, PartialEq)]
@@ -170,4 +172,154 @@ fn padding() {
     assert_eq!(open(50)[44..], [0x80, 1, 0, 2, 0, 0]);
     let closed = pad(vec![9; 112], 120, &Mode::Authenticated(StampKey::new(b"k")));
     assert_eq!((closed.len(), &closed[112..]), (120, &[0; 8][..]));
+}
+
+/// What a reflector says in an answer: its number, when the packet came and when the answer left, and of its clock.
+type Said = (u32, u64, u64, u16);
+
+/// When the first packet leaves, how long each is away and from one to the next.
+const BEGAN: Nanos = Nanos::secs(1_700_000_000);
+const AWAY: Nanos = Nanos::millis(12);
+const APART: Nanos = Nanos::millis(100);
+
+/// What is found if the packets are answered like this after 12 ms, none: not at all.
+fn told(options: &SenderOptions, answers: &[Option<Said>]) -> StampReport {
+    let mut sender = Sender::new(SenderOptions { count: answers.len() as u32, ..options.clone() });
+    sender.handle(BEGAN, Event::Started);
+    let mut now = BEGAN;
+    for (number, answer) in (0u32..).zip(answers) {
+        while sender.next(now).is_some() {}
+        sender.handle(now, Event::Sent { path: 0, seq: number.into(), at: now });
+        if let &Some((sequence, received, timestamp, error)) = answer {
+            let error = ErrorEstimate::from_bits(error);
+            let own = TestPacket { sequence, timestamp, error, ssid: options.ssid };
+            let sent = TestPacket { sequence: number, timestamp: Format::Ntp.write(now), ..own };
+            let packet = ReflectedPacket { own, received, sender: sent, sender_ttl: 9 }.write(&options.mode);
+            let at = now + AWAY;
+            let batch = Batch::SINGLE;
+            sender.handle(at, Event::Received { path: 0, packet: &packet, size: 72, dscp: 0, at, batch });
+        }
+        now += APART;
+        sender.handle(now, Event::Timer);
+    }
+    sender.report()
+}
+
+/// An honest answer to a packet: 3 ms out, half a millisecond there, by a clock that is wrong by so much.
+fn honest(number: u32, wrong_ns: i64) -> Said {
+    let came = (BEGAN + APART * u64::from(number) + OUT).0.saturating_add_signed(wrong_ns);
+    let clock = ErrorEstimate::new(true, Format::Ntp, Nanos::millis(2)).to_bits();
+    (number, Format::Ntp.write(Nanos(came)), Format::Ntp.write(Nanos(came) + THERE), clock)
+}
+
+#[test]
+fn stamps_that_cannot_be_are_in_no_delay() {
+    let fine = told(&synchronised(), &[0, 1, 2].map(|i| Some(honest(i, 0))));
+    assert_eq!(fine.warnings, []);
+    let (number, came, left, clock) = honest(1, 0);
+    // 1900, 2036, the wrong way round, half a minute there
+    for (came, left) in [(0, left), (came, u64::MAX), (left, came - (1 << 30)), (came, left + (30 << 32))] {
+        let odd = Some((number, came, left, clock));
+        let report = told(&synchronised(), &[Some(honest(0, 0)), odd, Some(honest(2, 0))]);
+        assert_eq!((report.received, &report.warnings[..]), (3, &[Warning::Stamps][..]), "{came:x} {left:x}");
+        assert_eq!((report.round_trip_s, report.out_s), (fine.round_trip_s, fine.out_s));
+        let report = told(&synchronised(), &[odd, odd]);
+        assert_eq!((report.round_trip_s, report.out_s, report.in_s), (None, None, None));
+    }
+}
+
+#[test]
+fn a_clock_that_is_set_meanwhile_tells_no_delays() {
+    let year = 31_557_600_000_000_000;
+    for wrong in [-123 * year, -50 * year, -5_000_000_000, 40_000_000, 60 * year] {
+        let report = told(&synchronised(), &[honest(0, 0), honest(1, wrong), honest(2, 0)].map(Some));
+        assert_eq!((&report.warnings[..], report.out_s), (&[Warning::Clock][..], None), "{wrong}");
+        assert!(is(report.round_trip_s.unwrap().p95, 0.0115), "it needs no clock: {report:?}");
+    }
+}
+
+#[test]
+fn a_clock_that_is_not_as_right_as_it_claims_is_not_believed() {
+    let answers = |wrong| [0, 1, 2].map(|i| Some(honest(i, wrong)));
+    // both hosts admit 3 ms; the round trip takes 11.5 ms
+    for (wrong, fine) in [(2_900_000, true), (-6_900_000, true), (30_000_000, false), (-86_400_000_000_000, false)] {
+        let report = told(&synchronised(), &answers(wrong));
+        assert_eq!(report.out_s.unwrap().synchronised, fine, "{wrong}: {report:?}");
+        assert_eq!(report.warnings.contains(&Warning::Claim), !fine, "{wrong}");
+    }
+    for error in [0xbfff, 0x8000 | 30 << 8 | 255] {
+        let report = told(&synchronised(), &answers(0).map(|said| said.map(|said| (said.0, said.1, said.2, error))));
+        assert_eq!(report.warnings, [Warning::Claim], "584 years, or a minute: {report:?}");
+    }
+}
+
+#[test]
+fn numbers_that_count_nothing_tell_nothing() {
+    let said = |theirs: &[Option<u32>]| {
+        let answers: Vec<_> = (0u32..)
+            .zip(theirs)
+            .map(|(i, n)| {
+                n.map(|n| {
+                    let (_, came, left, clock) = honest(i, 0);
+                    (n, came, left, clock)
+                })
+            })
+            .collect();
+        told(&synchronised(), &answers)
+    };
+    let fine = said(&[Some(0), None, Some(1), None, Some(3)]);
+    assert_eq!((fine.lost_out, fine.lost_in, &fine.warnings[..]), (Some(1), Some(1), &[][..]));
+    for theirs in [[Some(0), None, Some(u32::MAX)], [Some(7), None, Some(7)], [Some(1), None, Some(1 << 31)]] {
+        let report = said(&theirs);
+        assert_eq!((report.lost_out, &report.warnings[..]), (None, &[Warning::Numbers][..]), "{theirs:?}");
+    }
+}
+
+/// Stamps near the truth, at the edges of what can be written, and anything.
+fn stamp() -> impl Strategy<Value = u64> {
+    let now = Format::Ntp.write(BEGAN);
+    prop_oneof![
+        (0u64..4 << 32).prop_map(move |off| now + off),
+        prop_oneof![
+            Just(0),
+            Just(u64::MAX),
+            Just(1 << 63),
+            Just(now ^ 1 << 63),
+            Just(0xffff_ffff),
+            Just(u64::MAX << 32)
+        ],
+        any::<u64>(),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn whatever_a_reflector_says_no_delay_is_absurd(
+        answers in prop::collection::vec(prop::option::of((any::<u32>(), stamp(), stamp(), any::<u16>())), 1..12),
+        honest_ones in 0usize..4,
+        kept_right: bool,
+    ) {
+        let honest_ones = (0..honest_ones as u32).map(|i| Some(honest(i, 0)));
+        let all: Vec<_> = honest_ones.chain(answers).collect();
+        let report = told(&SenderOptions { synchronised: kept_right, ..synchronised() }, &all);
+        let answered = all.iter().flatten().count() as u64;
+        prop_assert_eq!((report.sent, report.received + report.lost), (all.len() as u64, all.len() as u64));
+        prop_assert_eq!(report.received, answered);
+        let whole = AWAY.as_secs_f64() + 0.001;
+        if let Some(round) = report.round_trip_s {
+            prop_assert!(0.0 <= round.minimum && round.minimum <= round.median && round.p95 <= whole, "{:?}", report);
+        } else {
+            prop_assert!(answered == 0 || report.warnings.contains(&Warning::Stamps));
+        }
+        for way in [report.out_s, report.in_s].into_iter().flatten() {
+            let above = [way.median_above_minimum, way.p95_above_minimum];
+            prop_assert!(above.iter().all(|&above| (0.0..whole + 0.003).contains(&above)), "{:?}", way);
+            prop_assert_eq!(way.synchronised, way.minimum.is_some());
+            if let (Some(minimum), Some(error)) = (way.minimum, way.error) {
+                prop_assert!(kept_right && error <= 16.1 && minimum.abs() <= whole + error + 0.001, "{:?}", way);
+            }
+        }
+        prop_assert_eq!(report.lost_out.map(|out| report.lost - out), report.lost_in);
+        prop_assert!(serde_json::to_value(&report).is_ok());
+    }
 }
