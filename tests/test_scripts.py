@@ -13,8 +13,11 @@ import pytest
 from conftest import ROOT
 
 CARGO = """
-case $1 in
-  test) echo 'test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out'
+case "$* $CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER" in
+  *--no-run*) ;;
+  test*" wait") echo 'test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out' ;;
+  test*" compute")
+        echo 'test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out'
         echo 'SKIPPED: a thing: this kernel has none'
         [ -z "$FAIL_CARGO" ] && exit
         printf 'failures:\\n\\n---- odd stdout ----\\nwrong by 3\\n\\nfailures:\\n    odd\\n\\n'
@@ -58,7 +61,7 @@ def test_what_passed_and_what_was_skipped(run):
     assert end == [
         "SKIPPED: a thing: this kernel has none",
         "SKIPPED [1] tests/conftest.py:60: missing: tun",
-        "18 passed, 0 failed, 3 skipped for what is missing here",
+        "20 passed, 0 failed, 3 skipped for what is missing here",
     ]
 
 
@@ -68,11 +71,29 @@ def test_every_failure_stands_at_the_end(run):
     end = out.partition("the end\n")[2]
     for told in ("x.py:1: it is odd", "wrong by 3", "FAILED tests/test_x.py::test_y"):
         assert told in end
-    assert "21 passed, 3 failed, 3 skipped" in end
-    assert end.splitlines()[-1] == (
-        "FAILED: ruff check python tests benches experiments examples; cargo test; pytest -m 'not privileged'; "
-        "pytest -m 'privileged'"
-    )
+    assert "23 passed, 3 failed, 3 skipped" in end
+    failed = end.splitlines()[-1].removeprefix("FAILED: ").split("; ")
+    assert sorted(failed) == [  # two steps run at once, so that either may be the first
+        "cargo test, those that compute",
+        "pytest -m 'not privileged'",
+        "pytest -m 'privileged'",
+        "ruff check python tests benches experiments examples",
+    ]
+
+
+def test_each_crates_tests_run_once(tmp_path):
+    """`scripts/runner` sorts the crates in two; what it names is there."""
+    runner = ROOT / "scripts" / "runner"
+    crates = [path.parent for path in ROOT.glob("crates/*/Cargo.toml")]
+
+    def ran(kind, crate):
+        return (
+            subprocess.run([runner, kind, "echo", "ran"], cwd=crate, capture_output=True, text=True).stdout == "ran\n"
+        )
+
+    waiting = {crate.name for crate in crates if ran("wait", crate)}
+    assert waiting == {"emu", "kernel", "launch", "net"}
+    assert {crate.name for crate in crates if ran("compute", crate)} == {crate.name for crate in crates} - waiting
 
 
 def test_one_failing_check_of_the_steps_asked_for_is_enough(run):
