@@ -8,6 +8,7 @@ import pytest
 
 from pathcast.errors import PathcastError
 from pathcast.lab.experiment import Experiment, Results
+from pathcast.lab.testing import Verdicts
 from pathcast.worlds.topology import Topology
 
 EXPERIMENT = Experiment(Path(__file__).parent)
@@ -88,7 +89,7 @@ def results(change=lambda row: {}, world="sim", part=lambda point: True):
 
 
 def judged(of):
-    return {one["id"]: one for one in EXPERIMENT.findings(of)}
+    return Verdicts(EXPERIMENT, of)
 
 
 def less(share, **where):

@@ -8,6 +8,7 @@ import pytest
 
 from pathcast.lab import worker
 from pathcast.lab.experiment import Experiment, Results
+from pathcast.lab.testing import Verdicts
 
 HERE = Path(__file__).parent
 LARGE = 215  # two unlike paths
@@ -54,8 +55,7 @@ def results(experiment):
 
 
 def verdicts(experiment, results):
-    found = experiment.findings(results)
-    return {one["id"]: one for one in found if one["id"] in experiment.module("adaptive").CLAIMS}
+    return Verdicts(experiment, results)
 
 
 def test_the_first_grids_claim_holds_with_few_seeds(experiment, results):
@@ -93,8 +93,8 @@ def test_a_claim_is_false_with_the_controllers_swapped(experiment, results, clai
 
 def test_without_samples_every_claim_is_undecided(experiment):
     found = verdicts(experiment, Results([], experiment.plan, "sim", False))
-    assert set(found) == set(WORSE)
-    assert {one["holds"] for one in found.values()} == {None}
+    assert set(WORSE) == set(experiment.module("adaptive").CLAIMS)
+    assert {found[claim]["holds"] for claim in WORSE} == {None}
 
 
 def test_the_best_is_chosen_on_other_seeds_than_it_is_judged_on(experiment, results):

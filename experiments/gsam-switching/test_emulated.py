@@ -11,6 +11,7 @@ import pytest
 
 from pathcast.errors import PathcastError
 from pathcast.lab.experiment import Experiment, Results
+from pathcast.lab.testing import Verdicts
 from pathcast.worlds.results import Verdict
 from pathcast.worlds.testing import sent
 
@@ -73,7 +74,7 @@ def swapped(found, a, b, columns=None):
 
 
 def verdicts(found):
-    return {one["id"]: one for one in EXPERIMENT.findings(found)}
+    return Verdicts(EXPERIMENT, found)
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ import pytest
 from pathcast.errors import PathcastError
 from pathcast.lab import worker
 from pathcast.lab.experiment import Experiment, Results
+from pathcast.lab.testing import Verdicts
 
 HERE = Path(__file__).parent
 CALIBRATED = (1001, 1002)
@@ -53,7 +54,7 @@ def results(experiment):
 
 
 def verdicts(experiment, results):
-    return {one["id"]: one for one in experiment.findings(results)}
+    return Verdicts(experiment, results)
 
 
 HOLD = (

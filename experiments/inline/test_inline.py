@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pathcast.lab.experiment import Experiment, Results
+from pathcast.lab.testing import Verdicts
 from pathcast.worlds.topology import Topology
 
 EXPERIMENT = Experiment(Path(__file__).parent)
@@ -24,7 +25,7 @@ def results(change=lambda row: {}):
 
 
 def judged(of):
-    return {one["id"]: one for one in EXPERIMENT.findings(of)}
+    return Verdicts(EXPERIMENT, of)
 
 
 def test_every_path_is_a_scenario():

@@ -9,6 +9,7 @@ import pytest
 
 from pathcast.errors import PathcastError
 from pathcast.lab.experiment import Experiment, Results, Undecided
+from pathcast.lab.testing import Verdicts
 from pathcast.worlds.measurement import Measurement
 from pathcast.worlds.results import Verdict
 from pathcast.worlds.test_measurement import direction, document
@@ -176,7 +177,7 @@ def results(change=lambda row: {}, world="sim", part=lambda row: True):
 
 
 def judged(*arguments, **more):
-    return {one["id"]: one for one in EXPERIMENT.findings(results(*arguments, **more))}
+    return Verdicts(EXPERIMENT, results(*arguments, **more))
 
 
 def test_every_claim_holds_on_good_runs():

@@ -9,6 +9,7 @@ import pytest
 from pathcast.errors import PathcastError
 from pathcast.lab import worker
 from pathcast.lab.experiment import Experiment, Results
+from pathcast.lab.testing import Verdicts
 
 HERE = Path(__file__).parent
 EXPERIMENT = Experiment(HERE)
@@ -18,7 +19,7 @@ CORE = tuple(f"core-table5-{cross}" for cross in ("0", "0.5", "1.5", "3"))
 
 
 def judged(rows, world="sim"):
-    return {one["id"]: one for one in EXPERIMENT.findings(Results(rows, EXPERIMENT.plan, world, False))}
+    return Verdicts(EXPERIMENT, Results(rows, EXPERIMENT.plan, world, False))
 
 
 def finding(results, name):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pathcast.lab.experiment import Experiment, Results
+from pathcast.lab.testing import Verdicts
 from pathcast.worlds.topology import Topology
 
 EXPERIMENT = Experiment(Path(__file__).parent)
@@ -25,7 +26,7 @@ def results(change=lambda row, n: 1.0):
 
 
 def judged(of):
-    return {one["id"]: one for one in EXPERIMENT.findings(of)}
+    return Verdicts(EXPERIMENT, of)
 
 
 @pytest.mark.parametrize("grid", [grid["name"] for grid in PLAN.grids])

@@ -13,7 +13,7 @@ import os
 import stat
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -144,14 +144,14 @@ class Experiment:
                 package.__path__ = [str(path)]
         return own
 
-    def findings(self, results: Results) -> list[dict[str, Any]]:
-        """Every claim of the results' world with its verdict, as the command's document has it."""
+    def findings(self, results: Results, only: Collection[str] | None = None) -> list[dict[str, Any]]:
+        """Every claim of the results' world with its verdict, as the command's document has it; of `only`, if given."""
         functions = self.module("claims").CLAIMS
         planned = {claim.id for claim in self.plan.claims}
         if planned != set(functions):
             odd = ", ".join(sorted(planned ^ set(functions)))
             raise usage(f"{self.name}: plan.toml and claims.py do not have the same claims: {odd}")
-        ours = [one for one in self.plan.claims if results.world in one.worlds]
+        ours = [one for one in self.plan.claims if results.world in one.worlds and (only is None or one.id in only)]
         with self.blamed():
             return [_judged(functions[one.id], results, one) for one in ours]
 

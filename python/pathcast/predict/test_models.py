@@ -15,9 +15,9 @@ from pathcast.predict.search import GRID, candidates
 @parametrize_with_checks(
     [
         CdfMatching(),
-        # they are one class but for what the pipeline begins with and the target's scale: each once
-        SingleProbeSVR(scale="linear"),
-        MultiProbeSVR(),
+        # one class but for their columns and scale, so each once; a short search is a search
+        SingleProbeSVR(scale="linear", n_iter=4),
+        MultiProbeSVR(n_iter=4),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
