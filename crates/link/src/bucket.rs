@@ -9,7 +9,7 @@ use pathcast_base::Nanos;
 use crate::Bucket;
 
 /// Units in a byte: bit/s times ns.
-const BYTE: u64 = 8_000_000_000;
+pub(crate) const BYTE: u64 = 8_000_000_000;
 
 /// How many units a bucket lacked at one time.
 #[derive(Clone, Copy, Debug, Default)]

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use pathcast_base::{Bytes, Exit, Fault, Nanos, Rate};
 
-use crate::{Cross, Params, Queue};
+use crate::{Cross, GilbertElliott, Loss, Params, Queue};
 
 /// A parameter outside its range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -50,7 +50,15 @@ impl Params {
         if let Some(rate) = self.rate {
             ensure(rate.0 >= 1, "rate", rate, "at least 1bit; leave it out for an infinitely fast link")?;
         }
-        ensure((0.0..=1.0).contains(&self.loss), "loss", self.loss, "0 to 1")?;
+        match self.loss {
+            Loss::Random(p) => ensure((0.0..=1.0).contains(&p), "loss", p, "0 to 1")?,
+            Loss::Bursts(GilbertElliott { p, r, good, bad }) => {
+                ensure(positive_share(p), "loss.p", p, "above 0, at most 1")?;
+                ensure(positive_share(r), "loss.r", r, "above 0, at most 1")?;
+                ensure((0.0..=1.0).contains(&good), "loss.good", good, "0 to 1")?;
+                ensure((0.0..=1.0).contains(&bad), "loss.bad", bad, "0 to 1")?;
+            }
+        }
         ensure(self.overhead.0 <= 65_535, "overhead", self.overhead, "at most 65535B")?;
         ensure(self.chunk <= Nanos::millis(10), "chunk", self.chunk, "at most 10ms")?;
         let few = |key, packets: u32| {
@@ -82,11 +90,18 @@ impl Params {
         if let Some(jitter) = &self.jitter {
             ensure(jitter.step >= Nanos::millis(1), "jitter.step", jitter.step, "at least 1ms")?;
         }
+        let least = Bytes(1500 + self.overhead.0);
+        let burst = |key, burst| {
+            let allowed = format!("{least} (1500B and the overhead) to 2GB");
+            ensure((least..=Bytes(2_000_000_000)).contains(&burst), key, burst, allowed)
+        };
         if let Some(bucket) = &self.bucket {
             ensure(bucket.rate.0 >= 1, "bucket.rate", bucket.rate, "at least 1bit")?;
-            let least = Bytes(1500 + self.overhead.0);
-            let allowed = format!("{least} (1500B and the overhead) to 2GB");
-            ensure((least..=Bytes(2_000_000_000)).contains(&bucket.burst), "bucket.burst", bucket.burst, allowed)?;
+            burst("bucket.burst", bucket.burst)?;
+        }
+        if let Some(policer) = &self.policer {
+            ensure(policer.rate.0 >= 1, "policer.rate", policer.rate, "at least 1bit")?;
+            burst("policer.burst", policer.burst)?;
         }
         Ok(())
     }
@@ -124,7 +139,7 @@ impl Cross {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Bucket, Fair, Jitter, Red};
+    use crate::{Bucket, Fair, Jitter, Policer, Red};
 
     fn red(change: impl Fn(&mut Red)) -> Params {
         let mut red = Red { min: 5.0, max: 15.0, limit: 60, probability: 0.1, weight: 0.002 };
@@ -145,6 +160,12 @@ mod tests {
     fn wrong_links_are_refused_by_key() {
         let default = Params::default;
         let bucket = |rate, burst| Some(Bucket { rate: Rate(rate), burst: Bytes(burst) });
+        let bursts =
+            |p, r, good, bad| Params { loss: Loss::Bursts(GilbertElliott { p, r, good, bad }), ..Params::default() };
+        let policed = |rate, burst| Params {
+            policer: Some(Policer { rate: Rate(rate), burst: Bytes(burst) }),
+            ..Params::default()
+        };
         let fair = |quantum| Queue::Fair(Fair { packets: 100, quantum: Bytes(quantum) });
         for (key, params) in [
             ("queue", Params { queue: Queue::Packets(MOST_WAITING + 1), ..default() }),
@@ -158,10 +179,18 @@ mod tests {
             ("queue.fair.quantum", Params { queue: fair(65_536), ..default() }),
             ("bucket", Params { queue: fair(1514), bucket: bucket(1, 1500), ..default() }),
             ("rate", Params { rate: Some(Rate(0)), ..default() }),
-            ("loss", Params { loss: f64::NAN, ..default() }),
-            ("loss", Params { loss: 1.01, ..default() }),
-            ("loss", Params { loss: -0.1, ..default() }),
-            ("loss", Params { loss: f64::INFINITY, ..default() }),
+            ("loss", Params { loss: f64::NAN.into(), ..default() }),
+            ("loss", Params { loss: 1.01.into(), ..default() }),
+            ("loss", Params { loss: (-0.1).into(), ..default() }),
+            ("loss", Params { loss: f64::INFINITY.into(), ..default() }),
+            ("loss.p", bursts(0.0, 0.5, 0.0, 1.0)),
+            ("loss.p", bursts(1.1, 0.5, 0.0, 1.0)),
+            ("loss.r", bursts(0.1, f64::NAN, 0.0, 1.0)),
+            ("loss.good", bursts(0.1, 0.5, -0.1, 1.0)),
+            ("loss.bad", bursts(0.1, 0.5, 0.0, 1.5)),
+            ("policer.rate", policed(0, 1500)),
+            ("policer.burst", policed(1, 1499)),
+            ("policer.burst", policed(1, 2_000_000_001)),
             ("overhead", Params { overhead: Bytes(70_000), ..default() }),
             ("chunk", Params { chunk: Nanos::millis(11), ..default() }),
             ("queue.red.min", red(|r| r.min = -1.0)),
@@ -182,7 +211,7 @@ mod tests {
             assert_eq!(error.key, key);
             assert_eq!(error.exit(), Exit::Usage);
         }
-        let text = Params { loss: 2.0, ..default() }.check().unwrap_err().to_string();
+        let text = Params { loss: 2.0.into(), ..default() }.check().unwrap_err().to_string();
         assert_eq!(text, "`loss` is 2; allowed: 0 to 1");
     }
 

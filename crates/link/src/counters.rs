@@ -27,12 +27,35 @@ impl Tally {
 /// Real packets that did not reach the far end, by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Drops {
+    /// They exceeded the policer.
+    pub policer: Tally,
     /// The queue was full; of a fair queue also those that were pushed out.
     pub queue: Tally,
     /// Random early detection.
     pub red: Tally,
     /// Lost on the wire; counted when they would have arrived.
     pub loss: Tally,
+}
+
+impl Drops {
+    /// All causes together.
+    pub fn all(&self) -> Tally {
+        let Drops { policer, queue, red, loss } = self;
+        [policer, queue, red, loss].into_iter().fold(Tally::default(), |sum, cause| Tally {
+            packets: sum.packets + cause.packets,
+            bytes: sum.bytes + cause.bytes,
+        })
+    }
+
+    /// Counts a packet that was not admitted.
+    pub(crate) fn count(&mut self, cause: Cause, bytes: u32) {
+        match cause {
+            Cause::Policer => self.policer.add(bytes),
+            Cause::Queue => self.queue.add(bytes),
+            Cause::Red => self.red.add(bytes),
+            Cause::Loss => self.loss.add(bytes),
+        }
+    }
 }
 
 /// Virtual cross traffic.
@@ -42,13 +65,15 @@ pub struct CrossCounters {
     pub offered: Tally,
     /// Entered the queue or the line, and were not pushed out of a fair queue again.
     pub entered: Tally,
-    /// Dropped at the queue, by whatever cause.
+    /// Dropped at the policer or the queue, by whatever cause.
     pub dropped: Tally,
 }
 
 /// Why a packet did not reach the far end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cause {
+    /// It exceeded the policer.
+    Policer,
     /// The queue was full.
     Queue,
     /// Random early detection.

@@ -11,7 +11,9 @@ use pathcast_base::{Nanos, Stream};
 use crate::cross::{CrossId, Sources};
 use crate::jitter::Wander;
 use crate::line::rescaled;
-use crate::link::{Inside, threshold};
+use crate::link::Inside;
+use crate::loss::Losses;
+use crate::policer::{self, Meter};
 use crate::round::{Flow, Load, Round, Waiting};
 use crate::{Counters, Cross, Fair, Params, Queue, Released, Tally};
 
@@ -21,7 +23,7 @@ use crate::{Counters, Cross, Fair, Params, Queue, Released, Tally};
 pub enum Offered<T> {
     /// It is in.
     Taken,
-    /// The queue is full and its own flow's queue would be the longest; here it is again.
+    /// It exceeds the policer, or the queue is full and its own flow's queue would be the longest; here it is again.
     Refused(T),
     /// It is in; the queue was full, and this packet, the last of another flow, was dropped for it.
     PushedOut(T),
@@ -39,9 +41,8 @@ pub struct FairLink<T> {
     round: Round<T>,
     sources: Sources,
     wander: Option<Wander>,
-    /// Loss as a threshold of 53 random bits.
-    loss: u64,
-    loss_stream: Stream,
+    policer: Option<Meter>,
+    loss: Losses,
     /// Departure of the packet that started last, and whether it is a real one.
     serving_until: u64,
     serving_real: bool,
@@ -83,8 +84,8 @@ impl<T> FairLink<T> {
             round: Round::new(),
             sources: Sources::default(),
             wander: params.jitter.map(|jitter| Wander::new(stream("jitter"), jitter)),
-            loss: threshold(params.loss),
-            loss_stream: stream("loss"),
+            policer: params.policer.map(Meter::new),
+            loss: Losses::new(params.loss, stream("loss")),
             serving_until: 0,
             serving_real: false,
             started: 0,
@@ -116,17 +117,26 @@ impl<T> FairLink<T> {
     pub fn offer(&mut self, now: Nanos, bytes: u32, flow: u32, packet: T) -> Offered<T> {
         self.advance(now);
         self.counters.offered.add(bytes);
+        if self.exceeds(self.clock, bytes) {
+            self.counters.dropped.policer.add(bytes);
+            return Offered::Refused(packet);
+        }
         let flow = Flow::Real(flow);
         let Ok(victim) = self.make_place(self.clock, flow, bytes) else {
             self.counters.dropped.queue.add(bytes);
             return Offered::Refused(packet);
         };
-        let lost = self.loss != 0 && self.loss_stream.bits() >> 11 < self.loss;
+        let lost = self.loss.strikes();
         self.enter(self.clock, flow, Waiting { bytes, load: Some(Load { packet, lost }) });
         match victim.and_then(|victim| victim.load) {
             Some(load) => Offered::PushedOut(load.packet),
             None => Offered::Taken,
         }
+    }
+
+    fn exceeds(&mut self, at: u64, bytes: u32) -> bool {
+        let size = u64::from(bytes) + self.params.overhead.0;
+        self.policer.as_mut().is_some_and(|policer| !policer.passes(at, size))
     }
 
     /// Makes sure that a packet of `flow` has a place at `at`, whatever another flow loses for it. An error: it is the
@@ -260,6 +270,10 @@ impl<T> FairLink<T> {
         let Some((at, bytes, source)) = self.sources.pop_from() else { return false };
         self.counters.cross.offered.add(bytes);
         let flow = Flow::Cross(source.0);
+        if self.exceeds(at, bytes) {
+            self.counters.cross.dropped.add(bytes);
+            return true;
+        }
         let Ok(victim) = self.make_place(at, flow, bytes) else {
             self.counters.cross.dropped.add(bytes);
             return true;
@@ -283,7 +297,8 @@ impl<T> FairLink<T> {
         self.advance(now);
         let now = self.clock;
         self.fair = fair(&params);
-        self.loss = threshold(params.loss);
+        self.loss.change(params.loss);
+        policer::change(&mut self.policer, now, params.policer);
         match (&mut self.wander, params.jitter) {
             (Some(wander), Some(jitter)) => wander.change(jitter),
             (wander, jitter) => {

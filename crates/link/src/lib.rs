@@ -17,8 +17,10 @@ mod jitter;
 mod ledger;
 mod line;
 mod link;
+mod loss;
 mod mesh;
 mod params;
+mod policer;
 mod red;
 mod round;
 
@@ -29,4 +31,4 @@ pub use fair::{FairLink, Offered};
 pub use ledger::LinkLedger;
 pub use link::{Link, Refused, Released};
 pub use mesh::{LinkId, Mesh, MeshError, Outcome, RouteId, Transit};
-pub use params::{Bucket, Cross, Fair, Jitter, Params, Queue, Red};
+pub use params::{Bucket, Cross, Fair, GilbertElliott, Jitter, Loss, Params, Policer, Queue, Red};

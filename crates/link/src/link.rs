@@ -8,6 +8,8 @@ use crate::counters::Cause;
 use crate::cross::{CrossId, Sources};
 use crate::jitter::Wander;
 use crate::line::Line;
+use crate::loss::Losses;
+use crate::policer::{self, Meter};
 use crate::{Counters, Cross, Params, Queue, Tally};
 
 /// A packet that the link did not take.
@@ -44,7 +46,7 @@ pub(crate) struct Inside<T> {
 /// One direction of one link. Every call that takes `now` brings the link up to that time; `now` never decreases
 /// (in a release build an earlier one counts as the latest seen).
 ///
-/// A packet waits for the serialiser (and for tokens, if there is a bucket), takes `(bytes + overhead) * 8 / rate` of
+/// A packet passes the policer, waits for the serialiser (and for tokens, if there is a bucket), takes `(bytes + overhead) * 8 / rate` of
 /// line time, and is due `delay` plus jitter after its departure. `n` packets or bytes wait PLUS one packet in
 /// transmission. An infinitely fast link has no queue unless a bucket makes packets wait.
 #[derive(Clone, Debug)]
@@ -53,9 +55,8 @@ pub struct Link<T> {
     line: Line,
     sources: Sources,
     wander: Option<Wander>,
-    /// Loss as a threshold of 53 random bits.
-    loss: u64,
-    loss_stream: Stream,
+    policer: Option<Meter>,
+    loss: Losses,
     inside: VecDeque<Inside<T>>,
     /// Due times of the packets that came in last and went out last.
     last_due: u64,
@@ -64,10 +65,6 @@ pub struct Link<T> {
     counters: Counters,
     seed: u64,
     name: String,
-}
-
-pub(crate) fn threshold(loss: f64) -> u64 {
-    (loss * (1u64 << 53) as f64).ceil() as u64
 }
 
 /// Who is next in a fair queue is not known at admission.
@@ -90,8 +87,8 @@ impl<T> Link<T> {
             line: Line::new(&params, stream("red")),
             sources: Sources::default(),
             wander: params.jitter.map(|jitter| Wander::new(stream("jitter"), jitter)),
-            loss: threshold(params.loss),
-            loss_stream: stream("loss"),
+            policer: params.policer.map(Meter::new),
+            loss: Losses::new(params.loss, stream("loss")),
             inside: VecDeque::new(),
             last_due: 0,
             last_out: 0,
@@ -116,27 +113,34 @@ impl<T> Link<T> {
     /// Offers a packet of `bytes` IP bytes at `now`.
     ///
     /// # Errors
-    /// The packet, if the queue does not take it.
+    /// The packet, if the policer or the queue does not take it.
     #[inline]
     pub fn offer(&mut self, now: Nanos, bytes: u32, packet: T) -> Result<(), Refused<T>> {
         self.advance(now);
         self.counters.offered.add(bytes);
-        match self.line.admit(self.clock, bytes, true, &mut self.counters) {
+        match self.admit(self.clock, bytes, true) {
             Ok(departure) => {
                 let due = self.arrival(departure).max(self.last_due);
                 self.last_due = due;
-                let lost = self.loss != 0 && self.loss_stream.bits() >> 11 < self.loss;
+                let lost = self.loss.strikes();
                 self.inside.push_back(Inside { due, bytes, lost, packet });
                 Ok(())
             }
             Err(cause) => {
-                match cause {
-                    Cause::Red => self.counters.dropped.red.add(bytes),
-                    _ => self.counters.dropped.queue.add(bytes),
-                }
+                self.counters.dropped.count(cause, bytes);
                 Err(Refused { cause, packet })
             }
         }
+    }
+
+    #[inline]
+    fn admit(&mut self, at: u64, bytes: u32, real: bool) -> Result<u64, Cause> {
+        if let Some(policer) = &mut self.policer
+            && !policer.passes(at, u64::from(bytes) + self.params.overhead.0)
+        {
+            return Err(Cause::Policer);
+        }
+        self.line.admit(at, bytes, real, &mut self.counters)
     }
 
     fn arrival(&mut self, departure: u64) -> u64 {
@@ -218,7 +222,7 @@ impl<T> Link<T> {
         while self.sources.next() <= now {
             let Some((at, bytes)) = self.sources.pop() else { return };
             self.line.depart(at);
-            let cross = match self.line.admit(at, bytes, false, &mut self.counters) {
+            let cross = match self.admit(at, bytes, false) {
                 Ok(_) => &mut self.counters.cross.entered,
                 Err(_) => &mut self.counters.cross.dropped,
             };
@@ -229,7 +233,7 @@ impl<T> Link<T> {
 
     /// Changes the parameters at `now`. Packets that wait, and the rest of the one in transmission, go on under the new
     /// rate, overhead, bucket, delay and jitter; packets on the wire keep their due times, and no packet overtakes.
-    /// Loss and queue apply to packets offered from now on; tokens and the average of RED survive.
+    /// Loss, policer and queue apply to packets offered from now on; tokens and the average of RED survive.
     ///
     /// # Panics
     /// If the queue is [`Queue::Fair`].
@@ -238,7 +242,8 @@ impl<T> Link<T> {
         not_fair(&params, &self.name);
         self.advance(now);
         let now = self.clock;
-        self.loss = threshold(params.loss);
+        self.loss.change(params.loss);
+        policer::change(&mut self.policer, now, params.policer);
         match (&mut self.wander, params.jitter) {
             (Some(wander), Some(jitter)) => wander.change(jitter),
             (wander, jitter) => {

@@ -14,10 +14,13 @@ pub struct Params {
     pub rate: Option<Rate>,
     /// Propagation delay, one way.
     pub delay: Nanos,
+    /// A token bucket in front of the queue that drops what exceeds it; none: no policing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policer: Option<Policer>,
     /// Where packets wait for the serialiser.
     pub queue: Queue,
-    /// Probability that a packet is lost on the wire, after it has used its line time, 0..=1.
-    pub loss: f64,
+    /// Loss on the wire, after the line time was used.
+    pub loss: Loss,
     /// Added to every IP packet's bytes for the time it takes, as a link layer's headers are; at most 65535 B.
     pub overhead: Bytes,
     /// Extra delay that varies in time; none: constant delay.
@@ -36,8 +39,9 @@ impl Default for Params {
         Params {
             rate: None,
             delay: Nanos::ZERO,
+            policer: None,
             queue: Queue::default(),
-            loss: 0.0,
+            loss: Loss::Random(0.0),
             overhead: Bytes(0),
             jitter: None,
             bucket: None,
@@ -136,6 +140,61 @@ pub struct Bucket {
     pub rate: Rate,
     /// Tokens that the bucket holds; at least one packet of 1500 B plus the link's overhead, at most 2 GB.
     pub burst: Bytes,
+}
+
+/// A policer: on average `rate`, after a rest up to `burst` at once; what exceeds it is dropped, nothing waits.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Policer {
+    /// Rate at which tokens come.
+    pub rate: Rate,
+    /// Tokens that the bucket holds; at least one packet of 1500 B plus the link's overhead, at most 2 GB.
+    pub burst: Bytes,
+}
+
+/// Loss on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Loss {
+    /// Every packet by itself with this probability, 0..=1.
+    Random(f64),
+    /// In bursts.
+    Bursts(GilbertElliott),
+}
+
+impl From<f64> for Loss {
+    fn from(probability: f64) -> Self {
+        Loss::Random(probability)
+    }
+}
+
+impl PartialEq<f64> for Loss {
+    fn eq(&self, probability: &f64) -> bool {
+        *self == Loss::Random(*probability)
+    }
+}
+
+/// Loss in bursts: a chain of two states (Gilbert 1960, Elliott 1963).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename = "gilbert-elliott")] // refusing unknown fields, serde refuses the tag
+#[schemars(deny_unknown_fields)]
+pub struct GilbertElliott {
+    /// Probability that the good state turns bad after a packet, above 0, at most 1.
+    pub p: f64,
+    /// Probability that the bad state turns good after a packet, above 0, at most 1.
+    pub r: f64,
+    /// Probability of loss in the good state; default 0.
+    #[serde(default)]
+    pub good: f64,
+    /// Probability of loss in the bad state; default 1.
+    #[serde(default = "GilbertElliott::default_bad")]
+    pub bad: f64,
+}
+
+impl GilbertElliott {
+    fn default_bad() -> f64 {
+        1.0
+    }
 }
 
 /// Virtual cross traffic: packets that take queue places and line time, but carry nothing.

@@ -164,7 +164,7 @@ fn a_new_rate_reaches_all_that_waits_and_the_rest_of_what_is_in_service() {
 
 #[test]
 fn wire_loss_has_its_probability_and_uses_line_time() {
-    let mut link = Link::new(Params { loss: 0.02, ..line(12, Queue::Packets(10)) }, 3, "l");
+    let mut link = Link::new(Params { loss: 0.02.into(), ..line(12, Queue::Packets(10)) }, 3, "l");
     let mut lost = 0;
     for i in 0..100_000 {
         let now = Nanos(u64::from(i) * 1_000_000);
@@ -177,7 +177,7 @@ fn wire_loss_has_its_probability_and_uses_line_time() {
     assert_eq!(link.counters().dropped.loss.packets, u64::from(lost));
     assert_eq!(link.counters().busy, Nanos(99_999 * 1_000_000));
     let now = Nanos::secs(101);
-    link.set(now, Params { loss: 1.0, ..link.params().clone() });
+    link.set(now, Params { loss: 1.0.into(), ..link.params().clone() });
     link.offer(now, 1500, 0).unwrap();
     assert!(drain(&mut link).iter().any(|&(_, _, lost)| lost));
 }

@@ -3,8 +3,22 @@
 use std::collections::BTreeMap;
 
 use pathcast_base::{Bytes, Nanos, Rate};
-use pathcast_link::{Counters, Cross, Fair, FairLink, Jitter, Link, Offered, Params, Queue, Released};
+use pathcast_link::{
+    Counters, Cross, Fair, FairLink, GilbertElliott, Jitter, Link, Loss, Offered, Params, Policer, Queue, Released,
+};
 use proptest::prelude::*;
+
+fn losses() -> impl Strategy<Value = Loss> {
+    let bursts = (0.01..1.0, 0.01..1.0, 0.0..0.5, 0.5..1.0)
+        .prop_map(|(p, r, good, bad)| Loss::Bursts(GilbertElliott { p, r, good, bad }));
+    prop_oneof![2 => Just(Loss::Random(0.0)), 1 => (0.0..1.0).prop_map(Loss::Random), 1 => bursts]
+}
+
+fn policers() -> impl Strategy<Value = Option<Policer>> {
+    let policer = (500_000u64..50_000_000, 1600u64..20_000)
+        .prop_map(|(rate, burst)| Policer { rate: Rate(rate), burst: Bytes(burst) });
+    prop::option::weighted(0.3, policer)
+}
 
 fn params() -> impl Strategy<Value = Params> {
     let queue = (0u32..8, 64u64..4000).prop_map(|(packets, q)| Queue::Fair(Fair { packets, quantum: Bytes(q) }));
@@ -13,13 +27,14 @@ fn params() -> impl Strategy<Value = Params> {
     let (rate, jitter) = (prop::option::weighted(0.9, rate), prop::option::of(jitter));
     let delay = prop_oneof![Just(0), Just(1_000_000), 0u64..5_000_000];
     let overhead = prop_oneof![Just(0u64), Just(38)];
-    (rate, queue, delay, jitter, prop_oneof![Just(0.0), 0.0..1.0], overhead).prop_map(
-        |(rate, queue, delay, jitter, loss, overhead)| Params {
+    (rate, queue, delay, jitter, losses(), overhead, policers()).prop_map(
+        |(rate, queue, delay, jitter, loss, overhead, policer)| Params {
             rate,
             queue,
             delay: Nanos(delay),
             jitter,
             loss,
+            policer,
             overhead: Bytes(overhead),
             ..Params::default()
         },
@@ -91,7 +106,7 @@ proptest! {
     fn nothing_is_lost_or_made_and_no_flow_is_reordered(first in params(), script in steps()) {
         let check = |link: &mut FairLink<u32>, now: Nanos| {
             let c = *link.counters();
-            let dropped = c.dropped.queue.packets + c.dropped.red.packets + c.dropped.loss.packets;
+            let dropped = c.dropped.all().packets;
             assert_eq!(c.offered.packets, c.carried.packets + dropped + link.len() as u64);
             assert_eq!(c.cross.offered.packets, c.cross.entered.packets + c.cross.dropped.packets);
             assert_eq!(c.cross.offered.bytes, c.cross.entered.bytes + c.cross.dropped.bytes);
@@ -99,7 +114,7 @@ proptest! {
         };
         let run = play(&first, &script, check);
         let c = run.counters.last().unwrap();
-        let dropped = c.dropped.queue.bytes + c.dropped.loss.bytes;
+        let dropped = c.dropped.all().bytes;
         prop_assert_eq!(c.offered.bytes, c.carried.bytes + dropped);
         // every packet comes back once
         let mut all: Vec<u32> = run.out.iter().map(|r| r.packet).chain(run.gone.iter().copied()).collect();
@@ -114,7 +129,7 @@ proptest! {
         }
         prop_assert!(run.out.iter().filter(|r| !r.lost).is_sorted_by_key(|r| r.at));
         let lost = run.out.iter().filter(|r| r.lost).count() as u64;
-        prop_assert_eq!(lost + run.gone.len() as u64, c.dropped.loss.packets + c.dropped.queue.packets);
+        prop_assert_eq!(lost + run.gone.len() as u64, c.dropped.all().packets);
     }
 
     /// Cross traffic and departures are made lazily; when is nobody's business.

@@ -56,7 +56,7 @@ fn two_routes_share_a_bottleneck() {
 #[test]
 fn drops_on_the_way_are_reported_where_and_when() {
     let mut lossy = link("lossy", 0, 0, 1);
-    lossy.set(Nanos(0), Params { loss: 1.0, ..lossy.params().clone() });
+    lossy.set(Nanos(0), Params { loss: 1.0.into(), ..lossy.params().clone() });
     let mut mesh = mesh(vec![link("a", 0, 0, 3), link("narrow", 12, 1, 0), lossy], &[&[0, 1], &[2, 0]]);
     for i in 0..4 {
         mesh.offer(Nanos(0), RouteId(0), 1500, i).unwrap();
@@ -136,7 +136,7 @@ fn a_driver_wakes_at_the_end_of_a_run() {
 fn a_lost_packet_ends_a_run() {
     let mut mesh = mesh(vec![link("a", 1000, 100, 1)], &[&[0]]);
     let link = LinkId(0);
-    let lossy = |loss| Params { loss, ..mesh.link(link).params().clone() };
+    let lossy = |loss: f64| Params { loss: loss.into(), ..mesh.link(link).params().clone() };
     let (none, all) = (lossy(0.0), lossy(1.0));
     for (packet, params) in [(0, &none), (1, &none), (2, &all), (3, &none)] {
         mesh.link_mut(link).set(Nanos(0), params.clone());
@@ -183,7 +183,7 @@ proptest! {
     fn a_chain_equals_the_composition_of_its_links(seed in any::<u64>(), every in 1u64..20) {
         let chain = || [(20, 5, 3), (12, 3, 0), (15, 2, 7)].map(|(mbit, queue, delay)| {
             let mut params = link::<u32>("x", mbit, queue, delay).params().clone();
-            params.loss = 0.05;
+            params.loss = 0.05.into();
             (params, format!("hop{mbit}"))
         });
         let cross = Cross::Poisson { rate: Rate(4_000_000), packet: Bytes(1000) };

@@ -1,8 +1,22 @@
 //! What holds for every link under every script: conservation, order, determinism, bounded jitter.
 
 use pathcast_base::{Bytes, Nanos, Rate};
-use pathcast_link::{Bucket, Counters, Cross, Jitter, Link, Params, Queue, Red, Released};
+use pathcast_link::{
+    Bucket, Counters, Cross, GilbertElliott, Jitter, Link, Loss, Params, Policer, Queue, Red, Released,
+};
 use proptest::prelude::*;
+
+fn losses() -> impl Strategy<Value = Loss> {
+    let bursts = (0.01..1.0, 0.01..1.0, 0.0..0.5, 0.5..1.0)
+        .prop_map(|(p, r, good, bad)| Loss::Bursts(GilbertElliott { p, r, good, bad }));
+    prop_oneof![2 => Just(Loss::Random(0.0)), 1 => (0.0..1.0).prop_map(Loss::Random), 1 => bursts]
+}
+
+fn policers() -> impl Strategy<Value = Option<Policer>> {
+    let policer = (500_000u64..50_000_000, 1600u64..20_000)
+        .prop_map(|(rate, burst)| Policer { rate: Rate(rate), burst: Bytes(burst) });
+    prop::option::weighted(0.3, policer)
+}
 
 fn params() -> impl Strategy<Value = Params> {
     let red = Red { min: 1.0, max: 4.0, limit: 10, probability: 0.2, weight: 0.3 };
@@ -15,14 +29,15 @@ fn params() -> impl Strategy<Value = Params> {
     let bucket = (rate(), 1600u64..20_000).prop_map(|(rate, burst)| Bucket { rate, burst: Bytes(burst) });
     let jitter = (0u64..4_000_000).prop_map(|amplitude| Jitter { amplitude: Nanos(amplitude), step: Nanos::millis(1) });
     let (rate, bucket) = (prop::option::weighted(0.8, rate()), prop::option::weighted(0.3, bucket));
-    (rate, queue, bucket, 0u64..5_000_000, prop::option::of(jitter), prop_oneof![Just(0.0), 0.0..1.0]).prop_map(
-        |(rate, queue, bucket, delay, jitter, loss)| Params {
+    (rate, queue, bucket, 0u64..5_000_000, prop::option::of(jitter), losses(), policers()).prop_map(
+        |(rate, queue, bucket, delay, jitter, loss, policer)| Params {
             rate,
             queue,
             bucket,
             delay: Nanos(delay),
             jitter,
             loss,
+            policer,
             ..Params::default()
         },
     )
@@ -92,7 +107,7 @@ proptest! {
     fn nothing_is_lost_or_made_and_nothing_overtakes(first in params(), script in steps()) {
         let check = |link: &mut Link<u32>, now| {
             let c = *link.counters();
-            let dropped = c.dropped.queue.packets + c.dropped.red.packets + c.dropped.loss.packets;
+            let dropped = c.dropped.all().packets;
             assert_eq!(c.offered.packets, c.carried.packets + dropped + link.len() as u64);
             assert_eq!(c.cross.offered.packets, c.cross.entered.packets + c.cross.dropped.packets);
             assert_eq!(c.cross.offered.bytes, c.cross.entered.bytes + c.cross.dropped.bytes);
@@ -105,7 +120,7 @@ proptest! {
         prop_assert!(out.is_sorted_by_key(|r| r.at));
         prop_assert!(out.is_sorted_by(|a, b| a.packet < b.packet));
         let c = counters.last().unwrap();
-        let dropped = c.dropped.queue.bytes + c.dropped.red.bytes + c.dropped.loss.bytes;
+        let dropped = c.dropped.all().bytes;
         prop_assert_eq!(c.offered.bytes, c.carried.bytes + dropped);
         prop_assert_eq!(out.iter().filter(|r| r.lost).count() as u64, c.dropped.loss.packets);
         prop_assert!(out.iter().all(|r| matches!(script[r.packet as usize].1, Step::Offer(b) if b == r.bytes)));

@@ -8,7 +8,7 @@ use crate::error::ScenarioError;
 use crate::model::{Direction, Link, Scenario};
 
 /// Keys of a link that may change while it runs.
-pub const LINK_KEYS: [&str; 8] = ["rate", "delay", "queue", "loss", "overhead", "jitter", "bucket", "chunk"];
+pub const LINK_KEYS: [&str; 9] = ["rate", "delay", "queue", "policer", "loss", "overhead", "jitter", "bucket", "chunk"];
 
 /// Why a change of a link was not taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -152,6 +152,7 @@ fn copy(key: &str, from: &Params, to: &mut Params) {
         "rate" => to.rate = from.rate,
         "delay" => to.delay = from.delay,
         "queue" => to.queue = from.queue.clone(),
+        "policer" => to.policer = from.policer,
         "loss" => to.loss = from.loss,
         "overhead" => to.overhead = from.overhead,
         "jitter" => to.jitter = from.jitter,
@@ -179,22 +180,22 @@ mod tests {
         // what it has by now differs from the text
         let mut link = Scenario::parse(TEXT, &[]).unwrap().links.remove(0);
         link.ab.delay = Nanos::millis(33);
-        link.ba.loss = 0.5;
+        link.ba.loss = 0.5.into();
         link
     }
 
     #[test]
     fn only_the_named_keys_change_and_only_in_the_named_direction() {
         let both = read(None, &[("rate", "2Mbit")]).unwrap();
-        assert_eq!((both.link(), both.wanted().links[0].ab.loss), (0, 0.01), "the sets of the beginning hold");
+        assert_eq!((both.link(), both.wanted().links[0].ab.loss), (0, 0.01.into()), "the sets of the beginning hold");
         let new = both.over(&link()).unwrap();
         assert_eq!(new.iter().map(|(direction, _)| *direction).collect::<Vec<_>>(), Direction::BOTH);
         assert!(new.iter().all(|(_, params)| params.rate == Some(Rate(2_000_000))));
-        assert_eq!((new[0].1.delay, new[1].1.loss), (Nanos::millis(33), 0.5));
+        assert_eq!((new[0].1.delay, new[1].1.loss), (Nanos::millis(33), 0.5.into()));
 
         let back = read(Some(Direction::Ba), &[("rate", "{ ab = \"1Mbit\", ba = \"3Mbit\" }"), ("loss", "")]).unwrap();
         let [(Direction::Ba, params)] = &back.over(&link()).unwrap()[..] else { panic!("one direction") };
-        assert_eq!((params.rate, params.loss), (Some(Rate(3_000_000)), 0.0), "an empty value is the default");
+        assert_eq!((params.rate, params.loss), (Some(Rate(3_000_000)), 0.0.into()), "an empty value is the default");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use pathcast_base::{Bytes, Nanos};
-use pathcast_link::{Fair, Queue, Red};
+use pathcast_link::{Fair, GilbertElliott, Loss, Queue, Red};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserialize, Deserializer, EnumAccess, VariantAccess, Visitor};
 
@@ -111,6 +111,66 @@ impl JsonSchema for QueueForm {
                 { "type": "string", "pattern": r"^\d+(\.\d+)?\s*(packets?|B|kB|KB|KiB|MB|MiB|GB|GiB|TB|TiB)$" },
                 Table::json_schema(generator),
             ]
+        })
+    }
+}
+
+/// `0.01` or `{ kind = "gilbert-elliott", … }`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LossForm(pub Loss);
+
+const LOSS: &str = "a number from 0 to 1, or { kind = \"gilbert-elliott\", p = 0.01, r = 0.25 }";
+
+impl<'de> Deserialize<'de> for LossForm {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Form;
+        #[derive(serde::Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        enum Kind {
+            GilbertElliott,
+        }
+        /// The table without its kind, which the reader has taken out.
+        #[derive(serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Table {
+            p: f64,
+            r: f64,
+            good: Option<f64>,
+            bad: Option<f64>,
+        }
+        impl<'de> Visitor<'de> for Form {
+            type Value = LossForm;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(LOSS)
+            }
+            fn visit_f64<E: de::Error>(self, p: f64) -> Result<LossForm, E> {
+                Ok(LossForm(Loss::Random(p)))
+            }
+            fn visit_u64<E: de::Error>(self, p: u64) -> Result<LossForm, E> {
+                self.visit_f64(p as f64)
+            }
+            fn visit_i64<E: de::Error>(self, p: i64) -> Result<LossForm, E> {
+                self.visit_f64(p as f64)
+            }
+            fn visit_enum<A: EnumAccess<'de>>(self, data: A) -> Result<LossForm, A::Error> {
+                let (Kind::GilbertElliott, table) = data.variant()?;
+                let Table { p, r, good, bad } = table.newtype_variant()?;
+                let (good, bad) = (good.unwrap_or(0.0), bad.unwrap_or(1.0));
+                Ok(LossForm(Loss::Bursts(GilbertElliott { p, r, good, bad })))
+            }
+        }
+        deserializer.deserialize_enum("Loss", &["gilbert-elliott"], Form)
+    }
+}
+
+impl JsonSchema for LossForm {
+    fn schema_name() -> Cow<'static, str> {
+        "Loss".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": format!("loss on the wire: {LOSS}"),
+            "anyOf": [{ "type": "number", "minimum": 0, "maximum": 1 }, GilbertElliott::json_schema(generator)]
         })
     }
 }

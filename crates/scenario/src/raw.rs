@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use pathcast_base::{Bytes, Nanos, Rate};
-use pathcast_link::{Bucket, Jitter};
+use pathcast_link::{Bucket, Jitter, Policer};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::forms::{Each, Offset, QueueForm};
+use crate::forms::{Each, LossForm, Offset, QueueForm};
 use crate::host::End;
 use crate::model::{Direction, Value};
 use crate::tcp::Tcp;
@@ -64,8 +64,10 @@ pub(crate) struct Link {
     pub delay: Option<Each<Nanos>>,
     /// Where packets wait; default "1000 packets".
     pub queue: Option<Each<QueueForm>>,
-    /// Probability that a packet is lost on the wire; default 0.
-    pub loss: Option<Each<f64>>,
+    /// Token bucket that drops and never queues, in front of the queue; default: none.
+    pub policer: Option<Each<Policer>>,
+    /// Loss on the wire; default 0.
+    pub loss: Option<Each<LossForm>>,
     /// Bytes of line time added to every IP packet; default 0.
     pub overhead: Option<Each<Bytes>>,
     /// Delay that varies in time; default: none.
@@ -281,8 +283,10 @@ pub(crate) struct Change {
     pub delay: Option<Each<Nanos>>,
     /// New queue.
     pub queue: Option<Each<QueueForm>>,
-    /// New loss probability.
-    pub loss: Option<Each<f64>>,
+    /// New policer.
+    pub policer: Option<Each<Policer>>,
+    /// New loss.
+    pub loss: Option<Each<LossForm>>,
     /// New overhead.
     pub overhead: Option<Each<Bytes>>,
     /// New jitter.

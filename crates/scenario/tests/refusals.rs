@@ -118,6 +118,14 @@ fn values_out_of_range() {
     link("jitter = { amplitude = \"1ms\", step = \"0s\" }", "link.wire.jitter.step", "0s", "at least 1ms");
     link("bucket = { rate = \"1Mbit\", burst = \"100B\" }", "link.wire.bucket.burst", "100B", "1500B");
     link("bucket = { ab = { rate = \"1Mbit\", burst = \"100B\" } }", "link.wire.bucket.ab.burst", "100B", "1500B");
+    let bursts = |rest: &str| format!("loss = {{ kind = \"gilbert-elliott\", {rest} }}");
+    link(&bursts("p = 0.1"), "link.wire.loss", "", "the key `r` is missing");
+    link(&bursts("p = 0, r = 0.5"), "link.wire.loss.p", "0", "allowed: above 0, at most 1");
+    link(&bursts("p = 0.1, r = 0.5, bad = 2"), "link.wire.loss.bad", "2", "allowed: 0 to 1");
+    link(&bursts("p = 0.1, r = 0.5, q = 2"), "link.wire.loss.q", "2", "allowed: p, r, good, bad");
+    link("loss = { kind = \"markov\" }", "link.wire.loss.kind", "markov", "allowed: gilbert-elliott");
+    link("policer = { rate = \"1Mbit\", burst = \"1KB\" }", "link.wire.policer.burst", "1KB", "1500B and the overhead");
+    link("policer = { rate = \"1Mbit\" }", "link.wire.policer", "", "`burst` is missing");
     for (value, allowed) in [
         ("9223372036854775807B", "allowed: at most 3GB"),
         ("3000000001B", "allowed: at most 3GB"),

@@ -13,6 +13,8 @@ fn mutated() -> impl Strategy<Value = String> {
         "end = \"1ms\"",
         "[[link]]",
         "[[path]]",
+        "loss = { kind = \"gilbert-elliott\", p = 0.01, r = 0.1 }",
+        "policer = { rate = \"1Mbit\", burst = \"9KB\" }",
         "[[flow]]",
         "[[traffic]]",
         "[[change]]",

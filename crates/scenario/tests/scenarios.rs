@@ -264,7 +264,7 @@ delay = "8ms"
     let cross = Cross::Poisson { rate: Rate(1_000_000), packet: Bytes(500) };
     assert_eq!(s.changes[3].what, Changed::Traffic { traffic: 0, cross });
     assert_eq!(link(4), (2, Direction::Ab, &late(&slow, 8)));
-    assert_eq!(link(5), (3, Direction::Ba, &Params { loss: 0.5, ..late(&base, 9) }));
+    assert_eq!(link(5), (3, Direction::Ba, &Params { loss: 0.5.into(), ..late(&base, 9) }));
     assert_eq!(s.changes.len(), 6);
 }
 

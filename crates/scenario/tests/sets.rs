@@ -4,7 +4,7 @@ mod common;
 
 use common::{SMALL, refusal, sets};
 use pathcast_base::{Bytes, Nanos, Rate};
-use pathcast_link::{Fair, Queue};
+use pathcast_link::{Fair, GilbertElliott, Loss, Policer, Queue};
 use pathcast_scenario::{Place, Preset, Scenario, Scheduler, Source, Value, Workload};
 
 fn with(text: &str, set: &[(&str, &str)]) -> Scenario {
@@ -28,6 +28,10 @@ fn every_part_can_be_set() {
     assert_eq!(one("link.wire.rate", "2Mbit").links[0].ba.rate, Some(Rate(2_000_000)));
     assert_eq!(one("link.wire.loss", "0").links[0].ab.loss, 0.0);
     assert_eq!(one("link.wire.loss", "0.25").links[0].ab.loss, 0.25);
+    let bursts = one("link.wire.loss", "{ kind = \"gilbert-elliott\", p = 0.01, r = 1 }").links[0].ab.loss;
+    assert_eq!(bursts, Loss::Bursts(GilbertElliott { p: 0.01, r: 1.0, good: 0.0, bad: 1.0 }));
+    let policed = one("link.wire.policer", "{ rate = \"1Mbit\", burst = \"15KB\" }").links[0].ba.policer;
+    assert_eq!(policed, Some(Policer { rate: Rate(1_000_000), burst: Bytes(15_000) }));
     assert_eq!(one("link.wire.queue", "20 packets").links[0].ab.queue, Queue::Packets(20));
     let red = one("link.wire.queue", "{ kind = \"red\", min = 5, max = 15, limit = 50 }");
     assert!(matches!(red.links[0].ab.queue, Queue::Red(_)));

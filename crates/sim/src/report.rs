@@ -335,7 +335,7 @@ impl<O: Observer> Sim<O> {
                 direction: Direction::BOTH[i % 2].name(),
                 packets: c.carried.packets,
                 bytes: c.carried.bytes,
-                drops: c.dropped.queue.packets + c.dropped.red.packets + c.dropped.loss.packets,
+                drops: c.dropped.all().packets,
                 first_drop_s: self.first_drop[i].map(seconds),
                 utilisation: if self.now == 0 { 0.0 } else { c.busy.as_secs_f64() / seconds(self.now) },
                 queue_max_packets: c.queue_max.packets,
@@ -383,7 +383,7 @@ impl<O: Observer> Sim<O> {
         }
         for (i, wire) in self.network.wires.iter().enumerate() {
             let c = wire.counters();
-            let out = c.carried.packets + c.dropped.queue.packets + c.dropped.red.packets + c.dropped.loss.packets;
+            let out = c.carried.packets + c.dropped.all().packets;
             if c.offered.packets != out + wire.len() as u64 {
                 let name = &self.scenario.links[i / 2].name;
                 return Err(format!("link {name}: offered {}, out {out}, inside {}", c.offered.packets, wire.len()));

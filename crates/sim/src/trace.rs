@@ -160,7 +160,7 @@ impl Observer for Trace {
             packets: backlog.packets,
             bytes: backlog.bytes,
             carried: counters.carried.bytes,
-            drops: d.queue.packets + d.red.packets + d.loss.packets,
+            drops: d.all().packets,
         });
     }
 }

@@ -136,6 +136,13 @@ def _table(name: str, about: dict[str, Any]) -> Any:
     return table
 
 
+def _loss(loss: Any) -> str:
+    if not isinstance(loss, dict):
+        return f"{loss:g}"
+    bad = loss["p"] / (loss["p"] + loss["r"])
+    return f"{(1 - bad) * loss['good'] + bad * loss['bad']:.3g} in bursts"
+
+
 def _ledger(network: dict[str, Any]) -> Any:
     from rich.table import Table
 
@@ -149,7 +156,7 @@ def _ledger(network: dict[str, Any]) -> Any:
                 link["name"],
                 p.get("rate", "no limit"),
                 p["delay"],
-                f"{p['loss']:g}",
+                _loss(p["loss"]),
                 f"{c['carried']['packets']}",
                 f"{dropped}",
                 f"{link['backlog']['packets']}",

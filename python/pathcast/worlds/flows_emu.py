@@ -202,4 +202,4 @@ def _counts(ledger: dict[str, Any]) -> dict[str, tuple[int, int, int]]:
 
 
 def _drops(counters: dict[str, Any]) -> int:
-    return sum(counters["dropped"][cause]["packets"] for cause in ("queue", "red", "loss"))
+    return sum(cause["packets"] for cause in counters["dropped"].values())

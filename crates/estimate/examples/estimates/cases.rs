@@ -69,7 +69,7 @@ impl Case {
             path.receiver.gather = Nanos::from_secs_f64(s.between(50e-6, 250e-6));
         }
         let loss = if s.chance(0.5) { log(s, 1e-3, 0.05) } else { 0.0 };
-        path.hops[0].params.loss = loss;
+        path.hops[0].params.loss = loss.into();
         if s.chance(0.25) {
             path.stalls = (s.between(5.0, 50.0), Nanos::millis(5));
         }

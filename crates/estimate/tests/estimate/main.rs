@@ -74,7 +74,7 @@ fn random_cross_traffic_two_links_and_a_short_queue() {
 #[test]
 fn loss_distance_a_bucket_and_a_restless_host() {
     let mut lossy = Path::one(Rate(5 * MBIT), 50, constant(2 * MBIT));
-    lossy.hops[0].params.loss = 0.02;
+    lossy.hops[0].params.loss = 0.02.into();
     assert!(worst(&lossy, budget(1000, 3000), 5) < 0.04);
     let mut far = Path::one(Rate(5 * MBIT), 100, constant(2 * MBIT));
     far.delay = Nanos::millis(300);

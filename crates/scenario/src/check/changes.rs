@@ -11,7 +11,7 @@ use crate::forms::Each;
 use crate::model::{Change, Changed, Direction, Link, Source, Traffic};
 use crate::raw;
 
-const OF_LINKS: [&str; 7] = ["rate", "delay", "queue", "loss", "overhead", "jitter", "bucket"];
+const OF_LINKS: [&str; 8] = ["rate", "delay", "queue", "policer", "loss", "overhead", "jitter", "bucket"];
 const OF_TRAFFIC: [&str; 5] = ["rate", "packet", "peak", "on", "shape"];
 
 pub(super) fn changes(
@@ -46,6 +46,7 @@ fn given(raw: &raw::Change) -> Vec<&'static str> {
         ("rate", raw.rate.is_some()),
         ("delay", raw.delay.is_some()),
         ("queue", raw.queue.is_some()),
+        ("policer", raw.policer.is_some()),
         ("loss", raw.loss.is_some()),
         ("overhead", raw.overhead.is_some()),
         ("jitter", raw.jitter.is_some()),
@@ -83,6 +84,7 @@ fn change_link(
         rate: &raw.rate,
         delay: &raw.delay,
         queue: &raw.queue,
+        policer: &raw.policer,
         loss: &raw.loss,
         overhead: &raw.overhead,
         jitter: &raw.jitter,

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use pathcast_base::{Bytes, Nanos, Rate};
-use pathcast_link::{Bucket, Jitter, Params};
+use pathcast_link::{Bucket, Jitter, Params, Policer};
 
 use super::params;
 use super::place::{self, Spot};
 use crate::error::Problem;
-use crate::forms::{Each, QueueForm};
+use crate::forms::{Each, LossForm, QueueForm};
 use crate::model::{Direction, Link};
 use crate::raw;
 
@@ -37,6 +37,7 @@ fn link(spot: &Spot, raw: &raw::Link) -> Result<Link, Problem> {
         rate: &raw.rate,
         delay: &raw.delay,
         queue: &raw.queue,
+        policer: &raw.policer,
         loss: &raw.loss,
         overhead: &raw.overhead,
         jitter: &raw.jitter,
@@ -54,7 +55,8 @@ pub(super) struct Values<'a> {
     pub rate: &'a Option<Each<Rate>>,
     pub delay: &'a Option<Each<Nanos>>,
     pub queue: &'a Option<Each<QueueForm>>,
-    pub loss: &'a Option<Each<f64>>,
+    pub policer: &'a Option<Each<Policer>>,
+    pub loss: &'a Option<Each<LossForm>>,
     pub overhead: &'a Option<Each<Bytes>>,
     pub jitter: &'a Option<Each<Jitter>>,
     pub bucket: &'a Option<Each<Bucket>>,
@@ -70,7 +72,8 @@ impl Values<'_> {
         let mut given = give(self.rate, direction, |rate| params.rate = Some(*rate));
         given |= give(self.delay, direction, |delay| params.delay = *delay);
         given |= give(self.queue, direction, |queue| params.queue = queue.0.clone());
-        given |= give(self.loss, direction, |loss| params.loss = *loss);
+        given |= give(self.loss, direction, |loss| params.loss = loss.0);
+        given |= give(self.policer, direction, |policer| params.policer = Some(*policer));
         given |= give(self.overhead, direction, |overhead| params.overhead = *overhead);
         given |= give(self.jitter, direction, |jitter| params.jitter = Some(*jitter));
         given |= give(self.bucket, direction, |bucket| params.bucket = Some(*bucket));
@@ -96,6 +99,7 @@ impl Values<'_> {
             "rate" => split(self.rate),
             "delay" => split(self.delay),
             "queue" => split(self.queue),
+            "policer" => split(self.policer),
             "loss" => split(self.loss),
             "overhead" => split(self.overhead),
             "jitter" => split(self.jitter),
