@@ -118,7 +118,7 @@ impl Network {
     /// meet the same checks. Returns the link's new parameters by direction.
     ///
     /// # Errors
-    /// Usage: an unknown link or key, a value out of range or a fair queue. Nothing is changed then.
+    /// Usage: an unknown link or key, a value out of range or a queue of another kind. Nothing is changed then.
     pub fn set(
         &mut self,
         link: &str,

@@ -18,6 +18,13 @@ const GSO_TCPV4: u8 = 1;
 const GSO_TCPV6: u8 = 4;
 const GSO_ECN: u8 = 0x80;
 const TCP: u8 = 6;
+/// Congestion experienced, in the ECN field (RFC 3168).
+const CE: u8 = 3;
+/// The part of an IP header that holds the ECN field, and of IPv4 the checksum.
+const MARKED: usize = 12;
+/// Flows are told apart up to so many; a queue per flow keeps four bytes for each.
+const FLOWS: u64 = 1 << 16;
+const UDP: u8 = 17;
 const FIN_PSH: u8 = 0x09;
 const CWR: u8 = 0x80;
 
@@ -85,6 +92,43 @@ impl Packet {
         (Segment { packet: packet.clone(), index }, bytes)
     }
 
+    /// Whether a link may mark it: its ECN field is not 0.
+    pub fn ect(&self) -> bool {
+        match self.data.borrow()[VNET..] {
+            [v4, tos, ..] if v4 >> 4 == 4 => tos & CE != 0,
+            [v6, class, ..] if v6 >> 4 == 6 => class & CE << 4 != 0,
+            _ => false,
+        }
+    }
+
+    /// Its flow: a number below 65,536 that stands for addresses, protocol and ports (of fragments, and of what has no
+    /// ports there: without).
+    pub fn flow(&self) -> u32 {
+        let data = self.data.borrow();
+        let ip = &data[VNET..];
+        let word = |at: usize| -> u64 {
+            ip.get(at..at + 4).map_or(0, |w| u32::from_be_bytes([w[0], w[1], w[2], w[3]]).into())
+        };
+        let (addresses, protocol, l4) = match ip.first().map_or(0, |first| first >> 4) {
+            // the first fragment too, or a packet would be two flows
+            4 if word(4) & 0x3fff != 0 => (12..20, ip[9], None),
+            4 => (12..20, *ip.get(9).unwrap_or(&0), Some(usize::from(ip[0] & 15) * 4)),
+            6 => (8..40, *ip.get(6).unwrap_or(&0), Some(40)),
+            _ => (0..0, 0, None),
+        };
+        let ports = match l4 {
+            Some(l4) if protocol == TCP || protocol == UDP => word(l4),
+            _ => 0,
+        };
+        let mut hash = u64::from(protocol) << 32 | ports;
+        for at in addresses.step_by(4) {
+            hash = (hash.rotate_left(23) ^ word(at)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            hash ^= hash >> 29;
+        }
+        hash = hash.wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        ((u128::from(hash ^ hash >> 32) * u128::from(FLOWS)) >> 64) as u32
+    }
+
     /// Payload bytes of segments `first..=last` (of an unsegmented packet: all of it).
     fn payload(&self, first: u16, last: u16) -> u32 {
         if self.headers == 0 {
@@ -134,16 +178,18 @@ impl Segment {
         self.index.wrapping_add(1) == next.index && Rc::ptr_eq(&self.packet, &next.packet)
     }
 
-    /// The frame for the segments from this one up to `last` of the same packet: `head` receives what has to be
+    /// The frame for the segments from this one up to `last` of the same packet, all `marked` or none: `head` receives what has to be
     /// rewritten, the result is what follows it. Together they are one write to a device.
-    pub fn run<'a>(&'a self, last: &Segment, head: &mut Vec<u8>) -> Ref<'a, [u8]> {
+    pub fn run<'a>(&'a self, last: &Segment, marked: bool, head: &mut Vec<u8>) -> Ref<'a, [u8]> {
         let (packet, first, last) = (&*self.packet, self.index, last.index);
         let data = packet.data.borrow();
         head.clear();
         if first == 0 && last + 1 == packet.segments {
-            head.extend_from_slice(&data[..VNET]);
+            let copied = VNET + if marked { MARKED.min(packet.len as usize) } else { 0 };
+            head.extend_from_slice(&data[..copied]);
             head[0] &= NEEDS_CSUM; // other flags are the receive side's
-            return Ref::map(data, |d| &d[VNET..VNET + packet.len as usize]);
+            mark(&mut head[VNET..]);
+            return Ref::map(data, |d| &d[copied..VNET + packet.len as usize]);
         }
         let (headers, l4) = (usize::from(packet.headers), usize::from(packet.l4));
         head.extend_from_slice(&data[..VNET + headers]);
@@ -153,8 +199,28 @@ impl Segment {
             head[1] = GSO_NONE;
             head[4..6].fill(0);
         }
+        if marked {
+            mark(&mut head[VNET..]);
+        }
         let from = VNET + headers + usize::from(first) * usize::from(packet.gso_size);
         Ref::map(data, |d| &d[from..from + payload])
+    }
+}
+
+/// Writes that congestion was experienced into the ECN field at the beginning of an IP packet; of IPv4 the checksum is
+/// mended (RFC 1624, equation 3).
+fn mark(ip: &mut [u8]) {
+    match ip {
+        [v4, tos, rest @ ..] if *v4 >> 4 == 4 && rest.len() >= MARKED - 2 => {
+            let old = u16::from_be_bytes([*v4, *tos]);
+            *tos |= CE;
+            let new = u16::from_be_bytes([*v4, *tos]);
+            let sum = u16::from_be_bytes([rest[8], rest[9]]);
+            let sum = !fold(u32::from(!sum) + u32::from(!old) + u32::from(new));
+            rest[8..10].copy_from_slice(&sum.to_be_bytes());
+        }
+        [v6, class, ..] if *v6 >> 4 == 6 => *class |= CE << 4,
+        _ => {}
     }
 }
 
@@ -271,7 +337,7 @@ mod tests {
 
     fn written(first: &Segment, last: &Segment) -> Vec<u8> {
         let mut head = Vec::new();
-        let rest = first.run(last, &mut head).to_vec();
+        let rest = first.run(last, false, &mut head).to_vec();
         head.extend(rest);
         head
     }

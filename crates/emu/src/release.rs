@@ -16,6 +16,8 @@ struct Run {
     due: Nanos,
     /// Due times of all.
     dues: Vec<Nanos>,
+    /// A link has marked them.
+    marked: bool,
 }
 
 /// The end of a route.
@@ -53,11 +55,11 @@ impl Release {
     }
 
     /// Takes what has come to the end of its route; writes what it does not join.
-    pub fn arrived(&mut self, at: Nanos, route: RouteId, segment: Segment) {
+    pub fn arrived(&mut self, at: Nanos, route: RouteId, marked: bool, segment: Segment) {
         let index = route.0 as usize;
         let Exit { chunk, run, .. } = &mut self.exits[index];
         match run {
-            Some(run) if run.last.joins(&segment) && at <= run.due + *chunk => {
+            Some(run) if run.last.joins(&segment) && run.marked == marked && at <= run.due + *chunk => {
                 run.last = segment;
                 run.dues.push(at);
             }
@@ -65,19 +67,19 @@ impl Release {
                 self.flush(index);
                 let mut dues = self.spare.pop().unwrap_or_default();
                 dues.push(at);
-                self.exits[index].run = Some(Run { first: segment.clone(), last: segment, due: at, dues });
+                self.exits[index].run = Some(Run { first: segment.clone(), last: segment, due: at, dues, marked });
             }
         }
     }
 
     fn flush(&mut self, route: usize) {
-        let Some(Run { first, last, mut dues, .. }) = self.exits[route].run.take() else { return };
+        let Some(Run { first, last, mut dues, marked, .. }) = self.exits[route].run.take() else { return };
         let now = clock();
         for due in dues.drain(..) {
             self.errors.record(now.0.abs_diff(due.0));
         }
         self.spare.push(dues);
-        let rest = first.run(&last, &mut self.head);
+        let rest = first.run(&last, marked, &mut self.head);
         self.writes += 1;
         if self.devices[self.exits[route].device].write(&self.head, &rest).is_err() {
             self.failures += 1;
@@ -92,7 +94,7 @@ impl Release {
             let Some(run) = &exit.run else { continue };
             let latest = run.due + exit.chunk;
             match mesh.upcoming(exit.last_link, RouteId(route as u32)) {
-                Some((due, segment)) if due <= latest && run.last.joins(segment) => {
+                Some((due, marked, segment)) if due <= latest && marked == run.marked && run.last.joins(segment) => {
                     next = Some(next.map_or(latest, |n| n.min(latest)));
                 }
                 _ => self.flush(route),

@@ -5,7 +5,7 @@ use std::os::fd::RawFd;
 use std::sync::mpsc::Receiver;
 
 use pathcast_base::Nanos;
-use pathcast_link::{CrossId, Link, LinkId, LinkLedger, Mesh, Outcome, RouteId};
+use pathcast_link::{CrossId, LinkId, LinkLedger, Mesh, Outcome, RouteId, Tag, Wire};
 
 use crate::histogram::Histogram;
 use crate::ledger::GroupLedger;
@@ -49,7 +49,7 @@ impl Worker {
             .into_iter()
             .enumerate()
             .map(|(at, (params, name, crosses))| {
-                let mut link = Link::new(params, plan.seed, &name);
+                let mut link = Wire::new(params, plan.seed, &name);
                 link.advance(start);
                 for c in crosses {
                     let id = link.add_cross(&c.name, &c.cross, start + c.start, c.stop.map(|s| start + s));
@@ -95,8 +95,8 @@ impl Worker {
             let now = clock();
             self.apply_changes(now);
             self.step(now);
-            self.mesh.release_early(now, EARLY, Segment::joins, &mut |at, route, segment| {
-                self.release.arrived(at, route, segment);
+            self.mesh.release_early(now, EARLY, Segment::joins, &mut |at, route, marked, segment| {
+                self.release.arrived(at, route, marked, segment);
             });
             let incomplete = self.release.flush_complete(&self.mesh);
             let ahead = self.mesh.next_wake(Segment::joins);
@@ -118,8 +118,8 @@ impl Worker {
     fn step(&mut self, now: Nanos) {
         let Worker { mesh, release, .. } = self;
         mesh.step(now, &mut |outcome| {
-            if let Outcome::Arrived { at, route, packet } = outcome {
-                release.arrived(at, route, packet);
+            if let Outcome::Arrived { at, route, marked, packet } = outcome {
+                release.arrived(at, route, marked, packet);
             }
         });
     }
@@ -156,10 +156,11 @@ impl Worker {
     fn offer(&mut self, route: RouteId, packet: &std::rc::Rc<Packet>) {
         let now = clock();
         self.step(now);
+        let tag = Tag { flow: packet.flow(), ect: packet.ect() };
         let mut last = None;
         for index in 0..packet.segments() {
             let (segment, bytes) = Packet::segment(packet, index);
-            if self.mesh.offer(now, route, bytes, segment).is_ok() {
+            if self.mesh.offer_tagged(now, route, bytes, tag, segment).is_ok() {
                 last = Some(index);
             }
         }

@@ -148,7 +148,7 @@ fn a_link_changes_while_it_runs() {
         ("wan", "speed", "1Mbit", "rate"),
         ("wan", "rate", "fast", "Mbit"),
         ("wan", "loss", "1.5", "1"),
-        ("wan", "queue", "{ kind = \"fair\", packets = 9 }", "which only the simulator has"),
+        ("wan", "queue", "{ kind = \"fair\", packets = 9 }", "cannot become one of another kind"),
     ] {
         let error = n.set(link, None, &[(key.into(), value.into())]).unwrap_err();
         assert_eq!(error.exit(), pathcast_base::Exit::Usage);

@@ -36,6 +36,9 @@ pub(crate) const MOST_WAITING: u32 = 2_000_000;
 /// As many as there can be of common packets.
 const MOST_BYTES: Bytes = Bytes(MOST_WAITING as u64 * 1500);
 
+/// The longest time constant of a queue.
+const LONG: Nanos = Nanos::secs(10);
+
 /// In `(0, 1]`; false for NaN.
 fn positive_share(p: f64) -> bool {
     p > 0.0 && p <= 1.0
@@ -74,7 +77,11 @@ impl Params {
             Queue::Bytes(bytes) => ensure(*bytes <= MOST_BYTES, "queue", bytes, format!("at most {MOST_BYTES}"))?,
             Queue::Red(red) => few("queue.red.limit", red.limit)?,
             Queue::Fair(fair) => few("queue.fair.packets", fair.packets)?,
+            Queue::Codel(codel) => few("queue.codel.limit", codel.limit)?,
+            Queue::FqCodel(fq) => few("queue.fq_codel.limit", fq.limit)?,
+            Queue::Pie(pie) => few("queue.pie.limit", pie.limit)?,
         }
+        self.check_managed()?;
         if let Queue::Red(red) = &self.queue {
             ensure(red.min >= 0.0 && red.min.is_finite(), "queue.red.min", red.min, "at least 0 packets")?;
             let above = format!("above queue.red.min ({}), at most queue.red.limit ({})", red.min, red.limit);
@@ -86,6 +93,13 @@ impl Params {
             let quantum = (64..=65_535).contains(&fair.quantum.0);
             ensure(quantum, "queue.fair.quantum", fair.quantum, "64B to 65535B")?;
             ensure(self.bucket.is_none(), "bucket", "a token bucket", "none beside a fair queue")?;
+        } else if self.queue.is_deferred() {
+            ensure(
+                self.bucket.is_none(),
+                "bucket",
+                "a token bucket",
+                "none beside a queue of kind codel, fq_codel or pie",
+            )?;
         }
         if let Some(jitter) = &self.jitter {
             ensure(jitter.step >= Nanos::millis(1), "jitter.step", jitter.step, "at least 1ms")?;
@@ -104,6 +118,35 @@ impl Params {
             burst("policer.burst", policer.burst)?;
         }
         Ok(())
+    }
+
+    fn check_managed(&self) -> Result<(), ParamError> {
+        let codel = |keys: [&'static str; 2], target: Nanos, interval: Nanos| {
+            ensure(interval.0 >= 1 && interval <= LONG, keys[1], interval, format!("above 0s, at most {LONG}"))?;
+            let allowed = format!("above 0s, below the interval ({interval})");
+            ensure(target.0 >= 1 && target < interval, keys[0], target, allowed)
+        };
+        match &self.queue {
+            Queue::Codel(c) => codel(["queue.codel.target", "queue.codel.interval"], c.target, c.interval),
+            Queue::FqCodel(fq) => {
+                codel(["queue.fq_codel.target", "queue.fq_codel.interval"], fq.target, fq.interval)?;
+                ensure((1..=65_536).contains(&fq.flows), "queue.fq_codel.flows", fq.flows, "1 to 65536")?;
+                let quantum = (64..=65_535).contains(&fq.quantum.0);
+                ensure(quantum, "queue.fq_codel.quantum", fq.quantum, "64B to 65535B")?;
+                ensure(fq.memory <= MOST_BYTES, "queue.fq_codel.memory", fq.memory, format!("at most {MOST_BYTES}"))
+            }
+            Queue::Pie(pie) => {
+                let range = |least: Nanos| format!("{least} to {LONG}");
+                let within = |time: Nanos, least: Nanos| (least..=LONG).contains(&time);
+                ensure(within(pie.target, Nanos(1)), "queue.pie.target", pie.target, range(Nanos(1)))?;
+                let t_update = within(pie.t_update, Nanos::millis(1));
+                ensure(t_update, "queue.pie.t_update", pie.t_update, range(Nanos::millis(1)))?;
+                ensure((0.0..=32.0).contains(&pie.alpha), "queue.pie.alpha", pie.alpha, "0 to 32")?;
+                ensure((0.0..=32.0).contains(&pie.beta), "queue.pie.beta", pie.beta, "0 to 32")?;
+                ensure(pie.max_burst <= LONG, "queue.pie.max_burst", pie.max_burst, range(Nanos::ZERO))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -142,7 +185,7 @@ mod tests {
     use crate::{Bucket, Fair, Jitter, Policer, Red};
 
     fn red(change: impl Fn(&mut Red)) -> Params {
-        let mut red = Red { min: 5.0, max: 15.0, limit: 60, probability: 0.1, weight: 0.002 };
+        let mut red = Red { min: 5.0, max: 15.0, limit: 60, probability: 0.1, weight: 0.002, ecn: false };
         change(&mut red);
         Params { queue: Queue::Red(red), ..Params::default() }
     }

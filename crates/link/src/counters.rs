@@ -29,10 +29,10 @@ impl Tally {
 pub struct Drops {
     /// They exceeded the policer.
     pub policer: Tally,
-    /// The queue was full; of a fair queue also those that were pushed out.
+    /// The queue was full; of a queue per flow also those that were pushed out.
     pub queue: Tally,
-    /// Random early detection.
-    pub red: Tally,
+    /// Active queue management: random early detection, controlled delay or the proportional integral controller.
+    pub aqm: Tally,
     /// Lost on the wire; counted when they would have arrived.
     pub loss: Tally,
 }
@@ -40,8 +40,8 @@ pub struct Drops {
 impl Drops {
     /// All causes together.
     pub fn all(&self) -> Tally {
-        let Drops { policer, queue, red, loss } = self;
-        [policer, queue, red, loss].into_iter().fold(Tally::default(), |sum, cause| Tally {
+        let Drops { policer, queue, aqm, loss } = self;
+        [policer, queue, aqm, loss].into_iter().fold(Tally::default(), |sum, cause| Tally {
             packets: sum.packets + cause.packets,
             bytes: sum.bytes + cause.bytes,
         })
@@ -52,7 +52,7 @@ impl Drops {
         match cause {
             Cause::Policer => self.policer.add(bytes),
             Cause::Queue => self.queue.add(bytes),
-            Cause::Red => self.red.add(bytes),
+            Cause::Aqm => self.aqm.add(bytes),
             Cause::Loss => self.loss.add(bytes),
         }
     }
@@ -63,7 +63,7 @@ impl Drops {
 pub struct CrossCounters {
     /// Generated.
     pub offered: Tally,
-    /// Entered the queue or the line, and were not pushed out of a fair queue again.
+    /// Entered the queue or the line, and were not dropped from the queue again.
     pub entered: Tally,
     /// Dropped at the policer or the queue, by whatever cause.
     pub dropped: Tally,
@@ -76,8 +76,8 @@ pub enum Cause {
     Policer,
     /// The queue was full.
     Queue,
-    /// Random early detection.
-    Red,
+    /// Active queue management.
+    Aqm,
     /// Lost on the wire.
     Loss,
 }
@@ -92,6 +92,8 @@ pub struct Counters {
     pub carried: Tally,
     /// Real packets that did not.
     pub dropped: Drops,
+    /// Real packets that active queue management marked instead of dropping them, whatever became of them later.
+    pub marked: Tally,
     /// Virtual cross traffic.
     pub cross: CrossCounters,
     /// The most packets, and the most bytes, that have waited at once, cross traffic included.
@@ -99,6 +101,9 @@ pub struct Counters {
     /// Line time used, by real packets and cross traffic; over the time elapsed it is the utilisation.
     #[serde(rename = "busy_s", serialize_with = "seconds")]
     pub busy: Nanos,
+    /// Time that real packets have waited until their transmission began, summed up.
+    #[serde(rename = "waited_s", serialize_with = "seconds")]
+    pub waited: Nanos,
 }
 
 fn seconds<S: Serializer>(time: &Nanos, serializer: S) -> Result<S::Ok, S::Error> {

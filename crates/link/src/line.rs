@@ -17,6 +17,7 @@ use crate::{Counters, Params, Queue};
 /// A packet that waits for the serialiser.
 #[derive(Clone, Debug)]
 struct Waiting {
+    arrived: u64,
     start: u64,
     departure: u64,
     bytes: u32,
@@ -40,6 +41,8 @@ pub(crate) struct Line {
     busy_until: u64,
     /// Line time of all packets that have started.
     started: u64,
+    /// Time that the real ones among them have waited.
+    waited: u64,
     /// The last size and its line time: most packets in a row are equally long, and a division is dear.
     memo: (u64, u64),
 }
@@ -58,6 +61,7 @@ impl Line {
             serving_real: false,
             busy_until: 0,
             started: 0,
+            waited: 0,
             memo: (0, 0),
         }
     }
@@ -75,6 +79,11 @@ impl Line {
     /// Line time used up to `now`.
     pub(crate) fn busy(&self, now: u64) -> u64 {
         self.started - self.serving_until.saturating_sub(now)
+    }
+
+    /// Time that real packets have waited until they started.
+    pub(crate) fn waited(&self) -> u64 {
+        self.waited
     }
 
     fn line_time(&mut self, bytes: u64) -> u64 {
@@ -97,27 +106,37 @@ impl Line {
             }
             self.serving_until = head.departure;
             self.serving_real = head.real;
+            if head.real {
+                self.waited = self.waited.saturating_add(head.start - head.arrived);
+            }
             self.started += head.departure - head.start;
             self.waiting.pop_front();
         }
     }
 
-    /// Admits a packet that arrives at `now`, or says why not; returns its departure. `depart(now)` came before.
+    /// Admits a packet that arrives at `now`, or says why not; returns its departure and whether it is to be marked.
+    /// `ect`: it can be. `depart(now)` came before.
     #[inline]
-    pub(crate) fn admit(&mut self, now: u64, bytes: u32, real: bool, counters: &mut Counters) -> Result<u64, Cause> {
+    pub(crate) fn admit(
+        &mut self,
+        now: u64,
+        bytes: u32,
+        (real, ect): (bool, bool),
+        counters: &mut Counters,
+    ) -> Result<(u64, bool), Cause> {
         let size = u64::from(bytes) + self.overhead;
         let mut start = now.max(self.busy_until);
         if let Some(tokens) = &self.tokens {
             start = tokens.earliest(start, size);
         }
-        self.pass_queue(now, start, bytes)?;
+        let mark = self.pass_queue(now, start, bytes, ect)?;
         if let Some(tokens) = &mut self.tokens {
             tokens.schedule(start, size);
         }
         let departure = start.saturating_add(self.line_time(size));
         self.busy_until = departure;
         if start > now {
-            self.waiting.push_back(Waiting { start, departure, bytes, real });
+            self.waiting.push_back(Waiting { arrived: now, start, departure, bytes, real });
             self.waiting_bytes += u64::from(bytes);
             counters.queue_max.packets = counters.queue_max.packets.max(self.waiting.len() as u64);
             counters.queue_max.bytes = counters.queue_max.bytes.max(self.waiting_bytes);
@@ -129,11 +148,12 @@ impl Line {
             self.serving_real = real;
             self.started += departure - start;
         }
-        Ok(departure)
+        Ok((departure, mark))
     }
 
     #[inline]
-    fn pass_queue(&mut self, now: u64, start: u64, bytes: u32) -> Result<(), Cause> {
+    fn pass_queue(&mut self, now: u64, start: u64, bytes: u32, ect: bool) -> Result<bool, Cause> {
+        let mut mark = false;
         let full = match &self.queue {
             Queue::Packets(limit) => self.waiting.len() as u64 >= u64::from(*limit),
             Queue::Bytes(limit) => {
@@ -141,8 +161,10 @@ impl Line {
             }
             Queue::Red(red) => {
                 let red = *red;
-                if self.early_drop(&red, now) {
-                    return Err(Cause::Red);
+                match self.early_drop(&red, now) {
+                    Some(false) if ect && red.ecn => mark = true,
+                    Some(_) => return Err(Cause::Aqm),
+                    None => {}
                 }
                 let full = self.packets() >= red.limit;
                 if full {
@@ -151,18 +173,18 @@ impl Line {
                 full
             }
             // `Link` does not let it in
-            Queue::Fair(_) => false,
+            Queue::Fair(_) | Queue::Codel(_) | Queue::FqCodel(_) | Queue::Pie(_) => false,
         };
         // a packet that need not wait needs no place
-        if full && start > now { Err(Cause::Queue) } else { Ok(()) }
+        if full && start > now { Err(Cause::Queue) } else { Ok(mark) }
     }
 
-    fn early_drop(&mut self, red: &crate::Red, now: u64) -> bool {
+    fn early_drop(&mut self, red: &crate::Red, now: u64) -> Option<bool> {
         let typical = 1500 + self.overhead;
         let typical = match (self.rate, &self.tokens) {
             (Some(rate), _) => rate.time_for(typical),
             (None, Some(tokens)) => tokens.time_for(typical),
-            (None, None) => return false, // infinitely fast: there is no queue
+            (None, None) => return None, // infinitely fast: there is no queue
         };
         let idle_since = (self.busy_until <= now).then_some(self.busy_until);
         self.early.drops(red, now, self.packets(), idle_since, typical.0)

@@ -1,6 +1,6 @@
 //! One direction of one link, with the packets that travel on it.
 
-use std::collections::VecDeque;
+use std::collections::{VecDeque, vec_deque};
 
 use pathcast_base::{Nanos, Stream};
 
@@ -10,7 +10,7 @@ use crate::jitter::Wander;
 use crate::line::Line;
 use crate::loss::Losses;
 use crate::policer::{self, Meter};
-use crate::{Counters, Cross, Params, Queue, Tally};
+use crate::{Counters, Cross, Params, Tally};
 
 /// A packet that the link did not take.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,8 +28,10 @@ pub struct Released<T> {
     pub at: Nanos,
     /// Its IP bytes.
     pub bytes: u32,
-    /// Lost on the wire: it used its place and its line time, and comes out only to be freed.
+    /// Lost on the wire (it used its place and its line time) or dropped from the queue; it comes out only to be freed.
     pub lost: bool,
+    /// Marked by active queue management: congestion was experienced.
+    pub marked: bool,
     /// The packet.
     pub packet: T,
 }
@@ -40,6 +42,7 @@ pub(crate) struct Inside<T> {
     pub(crate) due: u64,
     pub(crate) bytes: u32,
     pub(crate) lost: bool,
+    pub(crate) marked: bool,
     pub(crate) packet: T,
 }
 
@@ -67,21 +70,21 @@ pub struct Link<T> {
     name: String,
 }
 
-/// Who is next in a fair queue is not known at admission.
-fn not_fair(params: &Params, name: &str) {
-    assert!(!matches!(params.queue, Queue::Fair(_)), "{name}: a fair queue needs a FairLink, not a Link");
+/// Who is next is not known at admission in other queues.
+fn fused(params: &Params, name: &str) {
+    assert!(!params.queue.is_deferred(), "{name}: {:?} needs a DeferredLink, not a Link", params.queue);
 }
 
 impl<T> Link<T> {
-    /// An idle link with a full bucket. `params` must pass [`Params::check`]; a fair queue needs a
-    /// [`FairLink`](crate::FairLink). Its random streams depend on the seed, its name and their purpose only
+    /// An idle link with a full bucket. `params` must pass [`Params::check`]; a queue that decides late
+    /// needs a [`DeferredLink`](crate::DeferredLink). Its random streams depend on the seed, its name and their purpose only
     /// (`<name>/loss`, `<name>/red`, …), so give every direction a name of its own.
     ///
     /// # Panics
-    /// If the queue is [`Queue::Fair`].
+    /// If the queue [is deferred](crate::Queue::is_deferred).
     pub fn new(params: Params, seed: u64, name: &str) -> Self {
         debug_assert_eq!(params.check(), Ok(()));
-        not_fair(&params, name);
+        fused(&params, name);
         let stream = |purpose: &str| Stream::new(seed, &format!("{name}/{purpose}"));
         Link {
             line: Line::new(&params, stream("red")),
@@ -116,14 +119,26 @@ impl<T> Link<T> {
     /// The packet, if the policer or the queue does not take it.
     #[inline]
     pub fn offer(&mut self, now: Nanos, bytes: u32, packet: T) -> Result<(), Refused<T>> {
+        self.offer_tagged(now, bytes, false, packet)
+    }
+
+    /// The same of a packet that can be marked (`ect`: its IP header says so).
+    ///
+    /// # Errors
+    /// The packet, if the queue does not take it.
+    #[inline]
+    pub fn offer_tagged(&mut self, now: Nanos, bytes: u32, ect: bool, packet: T) -> Result<(), Refused<T>> {
         self.advance(now);
         self.counters.offered.add(bytes);
-        match self.admit(self.clock, bytes, true) {
-            Ok(departure) => {
+        match self.admit(self.clock, bytes, (true, ect)) {
+            Ok((departure, marked)) => {
                 let due = self.arrival(departure).max(self.last_due);
                 self.last_due = due;
                 let lost = self.loss.strikes();
-                self.inside.push_back(Inside { due, bytes, lost, packet });
+                self.inside.push_back(Inside { due, bytes, lost, marked, packet });
+                if marked {
+                    self.counters.marked.add(bytes);
+                }
                 Ok(())
             }
             Err(cause) => {
@@ -134,13 +149,13 @@ impl<T> Link<T> {
     }
 
     #[inline]
-    fn admit(&mut self, at: u64, bytes: u32, real: bool) -> Result<u64, Cause> {
+    fn admit(&mut self, at: u64, bytes: u32, (real, ect): (bool, bool)) -> Result<(u64, bool), Cause> {
         if let Some(policer) = &mut self.policer
             && !policer.passes(at, u64::from(bytes) + self.params.overhead.0)
         {
             return Err(Cause::Policer);
         }
-        self.line.admit(at, bytes, real, &mut self.counters)
+        self.line.admit(at, bytes, (real, ect), &mut self.counters)
     }
 
     fn arrival(&mut self, departure: u64) -> u64 {
@@ -173,14 +188,14 @@ impl<T> Link<T> {
     }
 
     fn take(&mut self) -> Option<Released<T>> {
-        let Inside { due, bytes, lost, packet } = self.inside.pop_front()?;
+        let Inside { due, bytes, lost, marked, packet } = self.inside.pop_front()?;
         self.last_out = due;
         if lost {
             self.counters.dropped.loss.add(bytes);
         } else {
             self.counters.carried.add(bytes);
         }
-        Some(Released { at: Nanos(due), bytes, lost, packet })
+        Some(Released { at: Nanos(due), bytes, lost, marked, packet })
     }
 
     /// The packets inside with their due times, in due order; lost ones too.
@@ -189,7 +204,7 @@ impl<T> Link<T> {
     }
 
     /// In due order, with all that the link knows of a packet.
-    pub(crate) fn inside(&self) -> impl Iterator<Item = &Inside<T>> {
+    pub(crate) fn inside(&self) -> vec_deque::Iter<'_, Inside<T>> {
         self.inside.iter()
     }
 
@@ -215,6 +230,7 @@ impl<T> Link<T> {
         self.line.depart(now);
         self.clock = now;
         self.counters.busy = Nanos(self.line.busy(now));
+        self.counters.waited = Nanos(self.line.waited());
     }
 
     #[cold]
@@ -222,7 +238,7 @@ impl<T> Link<T> {
         while self.sources.next() <= now {
             let Some((at, bytes)) = self.sources.pop() else { return };
             self.line.depart(at);
-            let cross = match self.admit(at, bytes, false) {
+            let cross = match self.admit(at, bytes, (false, false)) {
                 Ok(_) => &mut self.counters.cross.entered,
                 Err(_) => &mut self.counters.cross.dropped,
             };
@@ -236,10 +252,10 @@ impl<T> Link<T> {
     /// Loss, policer and queue apply to packets offered from now on; tokens and the average of RED survive.
     ///
     /// # Panics
-    /// If the queue is [`Queue::Fair`].
+    /// If the queue [is deferred](crate::Queue::is_deferred).
     pub fn set(&mut self, now: Nanos, params: Params) {
         debug_assert_eq!(params.check(), Ok(()));
-        not_fair(&params, &self.name);
+        fused(&params, &self.name);
         self.advance(now);
         let now = self.clock;
         self.loss.change(params.loss);
@@ -263,6 +279,7 @@ impl<T> Link<T> {
         self.last_due = due;
         self.params = params;
         self.counters.busy = Nanos(self.line.busy(now));
+        self.counters.waited = Nanos(self.line.waited());
     }
 
     /// Adds cross traffic between `start` and before `stop`; a `start` in the past counts as now. Its random stream is

@@ -3,7 +3,7 @@
 use pathcast_base::{Exit, Fault, Nanos};
 
 use crate::link::Inside;
-use crate::{Cause, Link, Refused};
+use crate::{Cause, Refused, Tag, Wire};
 
 /// A link of a mesh: its index in the list that the mesh was made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,7 +48,16 @@ impl Fault for MeshError {
 pub struct Transit<T> {
     route: RouteId,
     hop: u32,
+    tag: Tag,
+    /// By a link before.
+    marked: bool,
     packet: T,
+}
+
+impl<T> Inside<Transit<T>> {
+    fn is_marked(&self) -> bool {
+        self.marked || self.packet.marked
+    }
 }
 
 /// What became of a packet.
@@ -60,10 +69,12 @@ pub enum Outcome<T> {
         at: Nanos,
         /// Its route.
         route: RouteId,
+        /// A link on the way marked it.
+        marked: bool,
         /// The packet.
         packet: T,
     },
-    /// It was lost on a wire, or refused at a later link than the first.
+    /// It was lost on a wire, dropped from a queue after it had entered, or refused at a later link than the first.
     Dropped {
         /// When, by the model.
         at: Nanos,
@@ -80,7 +91,7 @@ pub enum Outcome<T> {
 /// changes a link, at that time.
 #[derive(Clone, Debug)]
 pub struct Mesh<T> {
-    links: Vec<Link<Transit<T>>>,
+    links: Vec<Wire<Transit<T>>>,
     routes: Vec<Vec<LinkId>>,
     clock: Nanos,
 }
@@ -90,7 +101,7 @@ impl<T> Mesh<T> {
     ///
     /// # Errors
     /// A route that is empty or names a link that is not there.
-    pub fn new(links: Vec<Link<Transit<T>>>, routes: Vec<Vec<LinkId>>) -> Result<Self, MeshError> {
+    pub fn new(links: Vec<Wire<Transit<T>>>, routes: Vec<Vec<LinkId>>) -> Result<Self, MeshError> {
         for (route, hops) in routes.iter().enumerate() {
             if hops.is_empty() {
                 return Err(MeshError::EmptyRoute { route });
@@ -111,12 +122,30 @@ impl<T> Mesh<T> {
     /// # Panics
     /// If there is no such route.
     pub fn offer(&mut self, now: Nanos, route: RouteId, bytes: u32, packet: T) -> Result<(), Refused<T>> {
+        self.offer_tagged(now, route, bytes, Tag::default(), packet)
+    }
+
+    /// The same, of a packet of a flow, which perhaps can be marked.
+    ///
+    /// # Errors
+    /// The packet, if the first link's queue does not take it.
+    ///
+    /// # Panics
+    /// If there is no such route.
+    pub fn offer_tagged(
+        &mut self,
+        now: Nanos,
+        route: RouteId,
+        bytes: u32,
+        tag: Tag,
+        packet: T,
+    ) -> Result<(), Refused<T>> {
         debug_assert!(now >= self.clock, "{now} is before {}, which was stepped to", self.clock);
         debug_assert!(self.next_event().is_none_or(|(due, _)| due >= now), "step to {now} first");
         let first = self.routes[route.0 as usize][0];
-        let transit = Transit { route, hop: 0, packet };
+        let transit = Transit { route, hop: 0, tag, marked: false, packet };
         self.links[first.0 as usize]
-            .offer(now, bytes, transit)
+            .offer_tagged(now, bytes, tag, transit)
             .map_err(|refused| Refused { cause: refused.cause, packet: refused.packet.packet })
     }
 
@@ -129,19 +158,22 @@ impl<T> Mesh<T> {
     /// and hands out what became of packets.
     pub fn step(&mut self, until: Nanos, out: &mut impl FnMut(Outcome<T>)) {
         while let Some((due, index)) = self.next_event().filter(|&(due, _)| due <= until) {
-            let Some(released) = self.links[index].pop(due) else { break };
-            let Transit { route, hop, packet } = released.packet;
+            // none: there was only a departure to decide
+            let Some((released, cause)) = self.links[index].pop_cause(due) else { continue };
+            let at = released.at;
+            let Transit { route, hop, tag, marked, packet } = released.packet;
+            let marked = marked || released.marked;
             if released.lost {
-                out(Outcome::Dropped { at: due, link: LinkId(index as u32), cause: Cause::Loss, packet });
+                out(Outcome::Dropped { at, link: LinkId(index as u32), cause, packet });
                 continue;
             }
             let Some(&link) = self.routes[route.0 as usize].get(hop as usize + 1) else {
-                out(Outcome::Arrived { at: due, route, packet });
+                out(Outcome::Arrived { at, route, marked, packet });
                 continue;
             };
-            let transit = Transit { route, hop: hop + 1, packet };
-            if let Err(refused) = self.links[link.0 as usize].offer(due, released.bytes, transit) {
-                out(Outcome::Dropped { at: due, link, cause: refused.cause, packet: refused.packet.packet });
+            let transit = Transit { route, hop: hop + 1, tag, marked, packet };
+            if let Err(refused) = self.links[link.0 as usize].offer_tagged(at, released.bytes, tag, transit) {
+                out(Outcome::Dropped { at, link, cause: refused.cause, packet: refused.packet.packet });
             }
         }
         self.clock = self.clock.max(until);
@@ -149,13 +181,17 @@ impl<T> Mesh<T> {
 
     /// When a real-time driver should call [`Mesh::step`] next. A packet that goes on to another link wakes it at its
     /// due time. At the end of a route packets leave in runs: the wake-up is the due time of the last packet in the
-    /// head's run, the packets right behind it of the same route, not lost, each joining the one before it, and due
+    /// head's run, the packets right behind it of the same route, not lost, marked or not as it is, each joining the one before it, and due
     /// within the link's `chunk` of the head. A packet with no such followers wakes at its own due time.
     pub fn next_wake(&self, joins: impl Fn(&T, &T) -> bool) -> Option<Nanos> {
         let mut wake: Option<u64> = None;
         for link in &self.links {
             let mut inside = link.inside();
-            let Some(head) = inside.next() else { continue };
+            let Some(head) = inside.next() else {
+                // a departure to decide, perhaps
+                wake = wake.into_iter().chain(link.next_due().map(|due| due.0)).min();
+                continue;
+            };
             // a run ends no earlier than its head
             if wake.is_none_or(|wake| head.due < wake) {
                 let end = self.run_end(head, inside, link.params().chunk.0, &joins);
@@ -181,7 +217,12 @@ impl<T> Mesh<T> {
         let mut last = head;
         for next in followers {
             let same = next.packet.route == route && next.packet.hop == hop;
-            if next.lost || !same || next.due > latest || !joins(&last.packet.packet, &next.packet.packet) {
+            if next.lost
+                || !same
+                || next.is_marked() != head.is_marked()
+                || next.due > latest
+                || !joins(&last.packet.packet, &next.packet.packet)
+            {
                 break;
             }
             last = next;
@@ -189,7 +230,8 @@ impl<T> Mesh<T> {
         last.due
     }
 
-    /// Hands out, up to `slack` or half of the link's `chunk` early, what leaves at the end of routes: runs (see
+    /// Hands out, up to `slack` or half of the link's `chunk` early, what leaves at the end of routes (and whether it is
+    /// marked): runs (see
     /// [`Mesh::next_wake`]) whose last packet is due by then and has left the serialiser by `now`. For a driver to which
     /// every waking is dear, and that could only be late otherwise. The mesh must have been stepped to `now`.
     pub fn release_early(
@@ -197,7 +239,7 @@ impl<T> Mesh<T> {
         now: Nanos,
         slack: Nanos,
         joins: impl Fn(&T, &T) -> bool,
-        out: &mut impl FnMut(Nanos, RouteId, T),
+        out: &mut impl FnMut(Nanos, RouteId, bool, T),
     ) {
         for index in 0..self.links.len() {
             loop {
@@ -216,7 +258,8 @@ impl<T> Mesh<T> {
                     break;
                 }
                 while let Some(released) = self.links[index].pop_early(Nanos(end)) {
-                    out(released.at, released.packet.route, released.packet.packet);
+                    let marked = released.marked || released.packet.marked;
+                    out(released.at, released.packet.route, marked, released.packet.packet);
                     if released.at.0 == end {
                         break;
                     }
@@ -225,10 +268,11 @@ impl<T> Mesh<T> {
         }
     }
 
-    /// The next packet at the end of a link with its due time, if it travels on `route` and is not lost.
-    pub fn upcoming(&self, link: LinkId, route: RouteId) -> Option<(Nanos, &T)> {
+    /// The next packet at the end of a link with its due time and whether it is marked, if it travels on `route` and is
+    /// not lost.
+    pub fn upcoming(&self, link: LinkId, route: RouteId) -> Option<(Nanos, bool, &T)> {
         let head = self.links[link.0 as usize].inside().next()?;
-        (head.packet.route == route && !head.lost).then_some((Nanos(head.due), &head.packet.packet))
+        (head.packet.route == route && !head.lost).then_some((Nanos(head.due), head.is_marked(), &head.packet.packet))
     }
 
     /// Brings the counters of all links up to `now`, to which the mesh has been stepped.
@@ -239,7 +283,7 @@ impl<T> Mesh<T> {
     }
 
     /// All links, by index.
-    pub fn links(&self) -> &[Link<Transit<T>>] {
+    pub fn links(&self) -> &[Wire<Transit<T>>] {
         &self.links
     }
 
@@ -247,7 +291,7 @@ impl<T> Mesh<T> {
     ///
     /// # Panics
     /// If there is no such link.
-    pub fn link(&self, id: LinkId) -> &Link<Transit<T>> {
+    pub fn link(&self, id: LinkId) -> &Wire<Transit<T>> {
         &self.links[id.0 as usize]
     }
 
@@ -255,7 +299,7 @@ impl<T> Mesh<T> {
     ///
     /// # Panics
     /// If there is no such link.
-    pub fn link_mut(&mut self, id: LinkId) -> &mut Link<Transit<T>> {
+    pub fn link_mut(&mut self, id: LinkId) -> &mut Wire<Transit<T>> {
         &mut self.links[id.0 as usize]
     }
 

@@ -5,6 +5,8 @@ use pathcast_base::{Bytes, Nanos, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::{Codel, FqCodel, Pie};
+
 /// One direction of a link. The default is an ideal wire: infinitely fast, no delay, no loss.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -60,8 +62,43 @@ pub enum Queue {
     Bytes(Bytes),
     /// Random early detection.
     Red(Red),
-    /// A queue per flow; only a [`FairLink`](crate::FairLink) has it, and no bucket beside it.
+    /// A queue per flow; only a [`DeferredLink`](crate::DeferredLink) has this and those below, and no bucket beside them.
     Fair(Fair),
+    /// Controlled delay.
+    Codel(Codel),
+    /// A queue per hash of the flow, each with controlled delay.
+    #[serde(rename = "fq_codel")]
+    FqCodel(FqCodel),
+    /// Proportional integral controller.
+    Pie(Pie),
+}
+
+impl Queue {
+    /// Whether who goes next is decided when the line is free, so that it needs a [`DeferredLink`](crate::DeferredLink).
+    pub fn is_deferred(&self) -> bool {
+        !matches!(self, Queue::Packets(_) | Queue::Bytes(_) | Queue::Red(_))
+    }
+
+    /// Whether a link can change from this queue to `other` while it runs: what waits cannot move between kinds, but
+    /// among those of a [`Link`](crate::Link). An error: what it may become.
+    ///
+    /// # Errors
+    /// What it may become.
+    pub fn may_become(&self, other: &Queue) -> Result<(), String> {
+        let allowed = match (self, other) {
+            (Queue::Fair(_), Queue::Fair(_)) | (Queue::Codel(_), Queue::Codel(_)) | (Queue::Pie(_), Queue::Pie(_)) => {
+                return Ok(());
+            }
+            (Queue::FqCodel(old), Queue::FqCodel(new)) if old.flows == new.flows => return Ok(()),
+            (old, new) if !old.is_deferred() && !new.is_deferred() => return Ok(()),
+            (Queue::Fair(_), _) => "a queue of kind fair, such as { kind = \"fair\", packets = 50 }".into(),
+            (Queue::Codel(_), _) => "a queue of kind codel".into(),
+            (Queue::Pie(_), _) => "a queue of kind pie".into(),
+            (Queue::FqCodel(old), _) => format!("a queue of kind fq_codel with flows = {}", old.flows),
+            _ => "packets, bytes or a queue of kind red".into(),
+        };
+        Err(allowed)
+    }
 }
 
 impl Default for Queue {
@@ -86,6 +123,9 @@ pub struct Red {
     /// Weight of the newest sample in the average, above 0 and at most 1.
     #[serde(default = "Red::default_weight")]
     pub weight: f64,
+    /// Mark packets that can be marked instead of dropping them, while the average is below twice `max`.
+    #[serde(default)]
+    pub ecn: bool,
 }
 
 impl Red {

@@ -23,9 +23,17 @@ impl Early {
         Early { average: 0.0, count: -1, aged_until: 0, stream }
     }
 
-    /// Whether a packet that arrives at `now` [ns] is dropped early. `waiting`: packets in the queue; `idle_since`: the
+    /// Whether a packet that arrives at `now` [ns] is dropped early, or marked if it can be; `None`: it passes,
+    /// `Some(true)`: the average is so high that it is dropped in any case. `waiting`: packets in the queue; `idle_since`: the
     /// line is idle since then [ns]; `typical`: transmission time of a 1500-byte packet [ns].
-    pub(crate) fn drops(&mut self, red: &Red, now: u64, waiting: u32, idle_since: Option<u64>, typical: u64) -> bool {
+    pub(crate) fn drops(
+        &mut self,
+        red: &Red,
+        now: u64,
+        waiting: u32,
+        idle_since: Option<u64>,
+        typical: u64,
+    ) -> Option<bool> {
         match idle_since {
             None => self.average += red.weight * (f64::from(waiting) - self.average),
             Some(since) => {
@@ -38,7 +46,7 @@ impl Early {
         }
         if self.average < red.min {
             self.count = -1;
-            return false;
+            return None;
         }
         self.count += 1;
         let base = if self.average < red.max {
@@ -48,11 +56,12 @@ impl Early {
         };
         // uniform gaps between drops instead of geometric ones: p_a = p_b / (1 - count * p_b)
         let left = 1.0 - self.count as f64 * base;
-        let drop = self.average >= 2.0 * red.max || left <= 0.0 || self.stream.chance(base / left);
+        let forced = self.average >= 2.0 * red.max;
+        let drop = forced || left <= 0.0 || self.stream.chance(base / left);
         if drop {
             self.count = 0;
         }
-        drop
+        drop.then_some(forced)
     }
 
     /// A full queue dropped a packet.
@@ -65,7 +74,7 @@ impl Early {
 mod tests {
     use super::*;
 
-    const RED: Red = Red { min: 5.0, max: 15.0, limit: 60, probability: 0.1, weight: 0.5 };
+    const RED: Red = Red { min: 5.0, max: 15.0, limit: 60, probability: 0.1, weight: 0.5, ecn: false };
 
     fn early() -> Early {
         Early::new(Stream::new(1, "test/red"))
@@ -76,7 +85,7 @@ mod tests {
         let mut early = early();
         let (n, mut dropped, mut gap, mut widest) = (100_000, 0, 0, 0);
         for i in 0..n + 100 {
-            let drop = early.drops(red, i, waiting, None, 1);
+            let drop = early.drops(red, i, waiting, None, 1).is_some();
             if i >= 100 {
                 dropped += u32::from(drop);
                 gap = if drop { 0 } else { gap + 1 };
@@ -99,6 +108,15 @@ mod tests {
     }
 
     #[test]
+    fn far_above_the_thresholds_a_drop_is_forced() {
+        let mut early = early();
+        let verdicts =
+            |early: &mut Early, waiting| (0..100).map(|i| early.drops(&RED, i, waiting, None, 1)).collect::<Vec<_>>();
+        assert!(verdicts(&mut early, 29).iter().all(|verdict| *verdict != Some(true)));
+        assert_eq!(verdicts(&mut early, 31).last(), Some(&Some(true)));
+    }
+
+    #[test]
     fn an_idle_line_ages_the_average_once() {
         let mut early = early();
         early.average = 16.0;
@@ -112,6 +130,6 @@ mod tests {
     fn the_average_filters_bursts() {
         let slow = Red { weight: 0.002, ..RED };
         let mut early = early();
-        assert!((0..50).all(|i| !early.drops(&slow, i, i as u32, None, 1)));
+        assert!((0..50).all(|i| early.drops(&slow, i, i as u32, None, 1).is_none()));
     }
 }

@@ -185,7 +185,7 @@ fn wire_loss_has_its_probability_and_uses_line_time() {
 /// Offered 5 % above the rate, RED must drop about 1 in 21 and keep the average between its thresholds.
 #[test]
 fn red_holds_an_overload_between_its_thresholds() {
-    let red = Red { min: 20.0, max: 60.0, limit: 200, probability: 0.1, weight: 0.002 };
+    let red = Red { min: 20.0, max: 60.0, limit: 200, probability: 0.1, weight: 0.002, ecn: false };
     let mut link = Link::new(line(12, Queue::Red(red)), 4, "l");
     let mut arrivals = Stream::new(4, "arrivals");
     let (mut now, mut waiting, n) = (0.0, 0.0, 100_000);
@@ -195,11 +195,11 @@ fn red_holds_an_overload_between_its_thresholds() {
         while link.pop(at).is_some() {}
         waiting += link.backlog(at).packets as f64 / f64::from(n);
         if let Err(refused) = link.offer(at, 1500, i) {
-            assert_eq!(refused.cause, Cause::Red);
+            assert_eq!(refused.cause, Cause::Aqm);
         }
     }
     let Counters { offered, dropped, .. } = *link.counters();
-    let share = dropped.red.packets as f64 / offered.packets as f64;
+    let share = dropped.aqm.packets as f64 / offered.packets as f64;
     assert!((share - 0.05 / 1.05).abs() < 0.005, "{share}");
     assert!((20.0..60.0).contains(&waiting), "{waiting}");
     assert!(link.counters().busy.0 as f64 / now > 0.995);
@@ -207,7 +207,7 @@ fn red_holds_an_overload_between_its_thresholds() {
 
 #[test]
 fn a_full_red_queue_drops_the_tail() {
-    let red = Red { min: 5.0, max: 10.0, limit: 10, probability: 0.1, weight: 0.0001 };
+    let red = Red { min: 5.0, max: 10.0, limit: 10, probability: 0.1, weight: 0.0001, ecn: false };
     let mut link = Link::new(line(12, Queue::Red(red)), 4, "l");
     let causes: Vec<_> = (0..20).map(|i| link.offer(Nanos(0), 1500, i).err().map(|r| r.cause)).collect();
     assert!(causes[..11].iter().all(Option::is_none));

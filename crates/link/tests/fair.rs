@@ -1,7 +1,7 @@
 //! A link with a fair queue: who loses a packet, what flows share, how long a thin flow waits.
 
 use pathcast_base::{Bytes, Nanos, Rate};
-use pathcast_link::{Cross, Fair, FairLink, Link, Offered, Params, Queue};
+use pathcast_link::{Cross, DeferredLink, Fair, Link, Offered, Params, Queue};
 use proptest::prelude::*;
 
 fn fair(packets: u32, quantum: u64) -> Queue {
@@ -13,7 +13,7 @@ fn line(queue: Queue) -> Params {
     Params { rate: Some(Rate(12_000_000)), queue, ..Params::default() }
 }
 
-fn drain(link: &mut FairLink<u32>) -> Vec<(u64, u32, bool)> {
+fn drain(link: &mut DeferredLink<u32>) -> Vec<(u64, u32, bool)> {
     let mut all = Vec::new();
     while let Some(due) = link.next_due() {
         all.extend(link.pop(due).map(|r| (r.at.0, r.packet, r.lost)));
@@ -21,13 +21,13 @@ fn drain(link: &mut FairLink<u32>) -> Vec<(u64, u32, bool)> {
     all
 }
 
-fn packets(link: &mut FairLink<u32>) -> Vec<u32> {
+fn packets(link: &mut DeferredLink<u32>) -> Vec<u32> {
     drain(link).into_iter().map(|(_, packet, _)| packet).collect()
 }
 
 #[test]
 fn flows_take_turns() {
-    let mut link = FairLink::new(line(fair(100, 1500)), 1, "l");
+    let mut link = DeferredLink::new(line(fair(100, 1500)), 1, "l");
     for i in 0..3 {
         assert_eq!(link.offer(Nanos(0), 1500, 0, i), Offered::Taken);
     }
@@ -44,7 +44,7 @@ fn flows_take_turns() {
 
 #[test]
 fn a_full_queue_drops_from_the_tail_of_the_longest() {
-    let mut link = FairLink::new(line(fair(3, 1500)), 1, "l");
+    let mut link = DeferredLink::new(line(fair(3, 1500)), 1, "l");
     for i in 0..4 {
         assert_eq!(link.offer(Nanos(0), 1000, 1, i), Offered::Taken);
     }
@@ -63,14 +63,14 @@ fn a_full_queue_drops_from_the_tail_of_the_longest() {
 
 #[test]
 fn a_source_of_cross_traffic_is_a_flow_and_pushes_out() {
-    let mut link = FairLink::new(line(fair(4, 1500)), 1, "l");
+    let mut link = DeferredLink::new(line(fair(4, 1500)), 1, "l");
     let cross = Cross::Constant { rate: Rate(12_000_000), packet: Bytes(1500) };
     let id = link.add_cross("load", &cross, Nanos(1), None);
     for i in 0..5 {
         assert_eq!(link.offer(Nanos(0), 1500, 0, i), Offered::Taken);
     }
     // the virtual packet of 1 ns pushes 4 out; from then on both take turns
-    let out = |link: &mut FairLink<u32>, now| link.pop(Nanos(now)).map(|r| (r.at.0, r.packet, r.lost));
+    let out = |link: &mut DeferredLink<u32>, now| link.pop(Nanos(now)).map(|r| (r.at.0, r.packet, r.lost));
     assert_eq!(out(&mut link, 999_999), Some((1, 4, true)));
     assert_eq!(out(&mut link, 999_999), None);
     let rest = drain(&mut link);
@@ -83,7 +83,7 @@ fn a_source_of_cross_traffic_is_a_flow_and_pushes_out() {
 
 #[test]
 fn a_real_packet_pushes_out_a_virtual_one() {
-    let mut link = FairLink::new(line(fair(2, 1500)), 1, "l");
+    let mut link = DeferredLink::new(line(fair(2, 1500)), 1, "l");
     let cross = Cross::Constant { rate: Rate(120_000_000), packet: Bytes(1500) };
     link.add_cross("load", &cross, Nanos(0), Some(Nanos::micros(250)));
     // one in transmission, two wait
@@ -99,20 +99,21 @@ fn a_real_packet_pushes_out_a_virtual_one() {
 
 #[test]
 fn without_a_rate_it_is_a_wire() {
-    let mut link = FairLink::new(Params { delay: Nanos::millis(3), queue: fair(0, 64), ..Params::default() }, 1, "l");
+    let mut link =
+        DeferredLink::new(Params { delay: Nanos::millis(3), queue: fair(0, 64), ..Params::default() }, 1, "l");
     assert!((0..100).all(|i| link.offer(Nanos(7), 1500, i % 5, i) == Offered::Taken));
     let expected: Vec<_> = (0..100).map(|i| (3_000_007, i, false)).collect();
     assert_eq!(drain(&mut link), expected);
 }
 
 #[test]
-#[should_panic(expected = "allowed: Queue::Fair")]
+#[should_panic(expected = "which needs a `Link`")]
 fn another_queue_is_refused() {
-    drop(FairLink::<()>::new(line(Queue::Packets(1)), 1, "l"));
+    drop(DeferredLink::<()>::new(line(Queue::Packets(1)), 1, "l"));
 }
 
 #[test]
-#[should_panic(expected = "l: a fair queue needs a FairLink")]
+#[should_panic(expected = "needs a DeferredLink, not a Link")]
 fn the_plain_link_refuses_a_fair_queue() {
     drop(Link::<()>::new(line(fair(9, 1514)), 1, "l"));
 }
@@ -129,7 +130,7 @@ proptest! {
         overhead in 0u64..50,
     ) {
         let params = Params { overhead: Bytes(overhead), ..line(fair(10_000, quantum)) };
-        let mut link = FairLink::new(params, 1, "l");
+        let mut link = DeferredLink::new(params, 1, "l");
         for (i, (a, b)) in sizes.iter().enumerate() {
             prop_assert_eq!(link.offer(Nanos(0), *a, 0, 2 * i as u32), Offered::Taken);
             prop_assert_eq!(link.offer(Nanos(0), *b, 1, 2 * i as u32 + 1), Offered::Taken);
@@ -149,7 +150,7 @@ proptest! {
     /// A packet of a flow that has none waiting waits for the packet in service and for one turn of every other flow.
     #[test]
     fn a_thin_flow_waits_a_round(flows in 1u32..8, quantum in 1500u64..4000, at in 0u64..20_000_000, bytes in 40u32..1500) {
-        let mut link = FairLink::new(line(fair(10_000, quantum)), 1, "l");
+        let mut link = DeferredLink::new(line(fair(10_000, quantum)), 1, "l");
         for i in 0..400 {
             prop_assert_eq!(link.offer(Nanos(0), 700 + i % 801, i % flows, i), Offered::Taken);
         }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use pathcast_base::{Bytes, Nanos, Rate};
-use pathcast_link::{Fair, FairLink, Offered, Params, Queue};
+use pathcast_link::{DeferredLink, Fair, Offered, Params, Queue};
 use proptest::prelude::*;
 
 struct Naive {
@@ -112,7 +112,7 @@ proptest! {
             overhead: Bytes(overhead),
             ..Params::default()
         };
-        let mut link = FairLink::new(params, 1, "model");
+        let mut link = DeferredLink::new(params, 1, "model");
         let mut model = Naive {
             rate,
             overhead,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pathcast_base::{Bytes, Nanos, Rate};
 use pathcast_link::{
-    Counters, Cross, Fair, FairLink, GilbertElliott, Jitter, Link, Loss, Offered, Params, Policer, Queue, Released,
+    Counters, Cross, DeferredLink, Fair, GilbertElliott, Jitter, Link, Loss, Offered, Params, Policer, Queue, Released,
 };
 use proptest::prelude::*;
 
@@ -68,8 +68,8 @@ struct Run {
     counters: Vec<Counters>,
 }
 
-fn play(first: &Params, script: &[(u64, Step)], mut look: impl FnMut(&mut FairLink<u32>, Nanos)) -> Run {
-    let mut link = FairLink::new(first.clone(), 7, "script");
+fn play(first: &Params, script: &[(u64, Step)], mut look: impl FnMut(&mut DeferredLink<u32>, Nanos)) -> Run {
+    let mut link = DeferredLink::new(first.clone(), 7, "script");
     for (name, rate, packet) in [("poisson", 4_000_000, 700), ("more", 2_000_000, 1500)] {
         let cross = Cross::Poisson { rate: Rate(rate), packet: Bytes(packet) };
         link.add_cross(name, &cross, Nanos(0), Some(Nanos::millis(50)));
@@ -104,7 +104,7 @@ proptest! {
 
     #[test]
     fn nothing_is_lost_or_made_and_no_flow_is_reordered(first in params(), script in steps()) {
-        let check = |link: &mut FairLink<u32>, now: Nanos| {
+        let check = |link: &mut DeferredLink<u32>, now: Nanos| {
             let c = *link.counters();
             let dropped = c.dropped.all().packets;
             assert_eq!(c.offered.packets, c.carried.packets + dropped + link.len() as u64);
@@ -162,7 +162,7 @@ proptest! {
             Params { queue: Queue::Packets(fair.packets), ..params.clone() }
         };
         let mut link = Link::new(plainly(&first), 7, "script");
-        let mut fair = FairLink::new(first, 7, "script");
+        let mut fair = DeferredLink::new(first, 7, "script");
         let mut now = Nanos(0);
         for (id, (gap, step)) in script.iter().enumerate() {
             now += Nanos(*gap);

@@ -1,7 +1,7 @@
 //! Policer and loss in bursts against their closed forms, on the plain link and on the fair one.
 
 use pathcast_base::{Bytes, Nanos, Rate};
-use pathcast_link::{Cause, Cross, Fair, FairLink, GilbertElliott, Link, Loss, Offered, Params, Policer, Queue};
+use pathcast_link::{Cause, Cross, DeferredLink, Fair, GilbertElliott, Link, Loss, Offered, Params, Policer, Queue};
 
 const MBIT: u64 = 1_000_000;
 
@@ -112,7 +112,7 @@ fn the_fair_link_polices_and_loses_alike() {
     let params = Params { loss, rate: Some(Rate(24 * MBIT)), ..policed(12, 6000) };
     let fair = Queue::Fair(Fair { packets: 1000, quantum: Bytes(1514) });
     let mut plain = Link::new(params.clone(), 5, "l");
-    let mut fair = FairLink::new(Params { queue: fair, ..params }, 5, "l");
+    let mut fair = DeferredLink::new(Params { queue: fair, ..params }, 5, "l");
     for i in 0..20_000u32 {
         let at = Nanos(u64::from(i) * 300_000);
         let taken = plain.offer(at, 1500, i).is_ok();

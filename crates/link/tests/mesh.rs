@@ -1,18 +1,18 @@
 //! Routes over shared links: composition, sharing, ties, drops on the way, and when a real-time driver wakes.
 
 use pathcast_base::{Bytes, Nanos, Rate, Stream};
-use pathcast_link::{Cause, Cross, Link, LinkId, Mesh, MeshError, Outcome, Params, Queue, RouteId, Transit};
+use pathcast_link::{Cause, Cross, LinkId, Mesh, MeshError, Outcome, Params, Queue, RouteId, Tag, Transit, Wire};
 use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;
 
-fn link<T>(name: &str, mbit: u64, queue: u32, delay_ms: u64) -> Link<T> {
+fn link<T>(name: &str, mbit: u64, queue: u32, delay_ms: u64) -> Wire<T> {
     let rate = (mbit > 0).then_some(Rate(mbit * 1_000_000));
     let params = Params { rate, queue: Queue::Packets(queue), delay: Nanos::millis(delay_ms), ..Params::default() };
-    Link::new(params, 1, name)
+    Wire::new(params, 1, name)
 }
 
-fn mesh(links: Vec<Link<Transit<u32>>>, routes: &[&[u32]]) -> Mesh<u32> {
+fn mesh(links: Vec<Wire<Transit<u32>>>, routes: &[&[u32]]) -> Mesh<u32> {
     Mesh::new(links, routes.iter().map(|r| r.iter().map(|&l| LinkId(l)).collect()).collect()).unwrap()
 }
 
@@ -23,7 +23,7 @@ fn stepped(mesh: &mut Mesh<u32>, until: u64) -> Vec<Outcome<u32>> {
 }
 
 fn arrived(at: u64, route: u32, packet: u32) -> Outcome<u32> {
-    Outcome::Arrived { at: Nanos(at), route: RouteId(route), packet }
+    Outcome::Arrived { at: Nanos(at), route: RouteId(route), marked: false, packet }
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn a_lost_packet_ends_a_run() {
 
 fn early(mesh: &mut Mesh<u32>, now: u64) -> Vec<(u64, u32)> {
     let mut out = Vec::new();
-    mesh.release_early(Nanos(now), Nanos(20_000), |_, _| true, &mut |at, _, packet| out.push((at.0, packet)));
+    mesh.release_early(Nanos(now), Nanos(20_000), |_, _| true, &mut |at, _, _, packet| out.push((at.0, packet)));
     out
 }
 
@@ -162,13 +162,13 @@ fn whole_runs_leave_early_once_they_are_on_the_wire() {
     stepped(&mut on_wire, MS + 10_000);
     assert_eq!(early(&mut on_wire, MS + 10_000), [], "the run ends at 36 us");
     stepped(&mut on_wire, MS + 13_000);
-    assert_eq!(on_wire.upcoming(LinkId(0), RouteId(0)), Some((Nanos(MS + 24_000), &1)));
+    assert_eq!(on_wire.upcoming(LinkId(0), RouteId(0)), Some((Nanos(MS + 24_000), false, &1)));
     stepped(&mut on_wire, MS + 20_000);
     assert_eq!(early(&mut on_wire, MS + 20_000), [(MS + 24_000, 1), (MS + 36_000, 2)]);
     // what comes after it is not due before it, however short the link becomes
     on_wire.link_mut(LinkId(0)).set(Nanos(MS + 20_000), Params::default());
     on_wire.offer(Nanos(MS + 20_000), RouteId(0), 1500, 3).unwrap();
-    assert_eq!(on_wire.upcoming(LinkId(0), RouteId(0)), Some((Nanos(MS + 36_000), &3)));
+    assert_eq!(on_wire.upcoming(LinkId(0), RouteId(0)), Some((Nanos(MS + 36_000), false, &3)));
 
     let mut in_service = mesh(vec![link("a", 1000, 100, 0)], &[&[0]]);
     in_service.offer(Nanos(0), RouteId(0), 1500, 0).unwrap();
@@ -197,10 +197,10 @@ proptest! {
         let mut expected: Vec<(u64, u32, u32)> =
             offers.iter().zip(0..).map(|(&(at, bytes), id)| (at, bytes, id)).collect();
         for (params, name) in chain() {
-            let mut link = Link::new(params, seed, &name);
+            let mut link = Wire::new(params, seed, &name);
             link.add_cross("load", &cross, Nanos(0), None);
             let mut out = Vec::new();
-            let mut take = |link: &mut Link<u32>, until: Nanos| {
+            let mut take = |link: &mut Wire<u32>, until: Nanos| {
                 while let Some(r) = link.next_due().filter(|&due| due <= until).and_then(|due| link.pop(due)) {
                     if !r.lost {
                         out.push((r.at.0, r.bytes, r.packet));
@@ -209,14 +209,14 @@ proptest! {
             };
             for (at, bytes, id) in expected {
                 take(&mut link, Nanos(at));
-                let _ = link.offer(Nanos(at), bytes, id);
+                let _ = link.offer(Nanos(at), bytes, Tag::default(), id);
             }
             take(&mut link, Nanos::MAX);
             expected = out;
         }
 
         let links = chain().map(|(params, name)| {
-            let mut link = Link::new(params, seed, &name);
+            let mut link = Wire::new(params, seed, &name);
             link.add_cross("load", &cross, Nanos(0), None);
             link
         });

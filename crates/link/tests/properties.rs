@@ -19,7 +19,7 @@ fn policers() -> impl Strategy<Value = Option<Policer>> {
 }
 
 fn params() -> impl Strategy<Value = Params> {
-    let red = Red { min: 1.0, max: 4.0, limit: 10, probability: 0.2, weight: 0.3 };
+    let red = Red { min: 1.0, max: 4.0, limit: 10, probability: 0.2, weight: 0.3, ecn: false };
     let queue = prop_oneof![
         (0u32..8).prop_map(Queue::Packets),
         (0u64..12_000).prop_map(|bytes| Queue::Bytes(Bytes(bytes))),

@@ -2,7 +2,7 @@
 //! that the network was made from, as `--set` lays them, so that they are read and checked as if they stood there.
 
 use pathcast_base::{Exit, Fault};
-use pathcast_link::{ParamError, Params, Queue};
+use pathcast_link::{ParamError, Params};
 
 use crate::error::ScenarioError;
 use crate::model::{Direction, Link, Scenario};
@@ -34,15 +34,13 @@ pub enum AmendError {
         /// What is wrong.
         source: ParamError,
     },
-    /// What waits cannot move between one queue and a queue per flow.
-    #[error("link {link}: `queue` cannot become {wanted}; allowed: {allowed}")]
+    /// What waits cannot move between kinds of queues.
+    #[error("link {link}: `queue` cannot become one of another kind; allowed: {allowed}")]
     OtherQueue {
         /// The link.
         link: String,
-        /// What it would have become.
-        wanted: &'static str,
         /// What it may become.
-        allowed: &'static str,
+        allowed: String,
     },
 }
 
@@ -120,31 +118,19 @@ impl Amendment {
     pub fn over(&self, now: &Link) -> Result<Vec<(Direction, Params)>, AmendError> {
         let new = |direction: &Direction| {
             let mut params = now.params(*direction).clone();
-            let was_fair = is_fair(&params);
+            let old = params.queue.clone();
             for key in &self.keys {
                 copy(key, self.wanted.links[self.link].params(*direction), &mut params);
             }
             let link = || now.name.clone();
-            match (was_fair, is_fair(&params)) {
-                (true, false) => {
-                    let allowed = "a queue of kind fair, such as { kind = \"fair\", packets = 50 }";
-                    return Err(AmendError::OtherQueue { link: link(), wanted: "one that is not fair", allowed });
-                }
-                (false, true) => {
-                    let allowed = "packets, bytes or a queue of kind red";
-                    return Err(AmendError::OtherQueue { link: link(), wanted: "a fair one", allowed });
-                }
-                _ => {}
+            if let Err(allowed) = old.may_become(&params.queue) {
+                return Err(AmendError::OtherQueue { link: link(), allowed });
             }
             params.check().map_err(|source| AmendError::Together { link: link(), source })?;
             Ok((*direction, params))
         };
         self.directions.iter().map(new).collect()
     }
-}
-
-fn is_fair(params: &Params) -> bool {
-    matches!(params.queue, Queue::Fair(_))
 }
 
 fn copy(key: &str, from: &Params, to: &mut Params) {
@@ -228,7 +214,7 @@ mod tests {
     fn a_queue_does_not_become_fair_nor_a_fair_one_another() {
         let fair = read(None, &[("queue", "{ kind = \"fair\", packets = 9 }")]).unwrap();
         let error = fair.over(&link()).unwrap_err();
-        assert!(error.to_string().contains("cannot become a fair one; allowed: packets, bytes"), "{error}");
+        assert!(error.to_string().contains("cannot become one of another kind; allowed: packets, bytes"), "{error}");
         let mut fairly = link();
         (fairly.ab.queue, fairly.ba.queue) = (fair.wanted().links[0].ab.queue.clone(), fairly.ab.queue);
         let one = Amendment { directions: vec![Direction::Ab], ..fair };

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use pathcast_base::{Bytes, Nanos};
-use pathcast_link::{Fair, GilbertElliott, Loss, Queue, Red};
+use pathcast_link::{Codel, Fair, FqCodel, GilbertElliott, Loss, Pie, Queue, Red};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserialize, Deserializer, EnumAccess, VariantAccess, Visitor};
 
@@ -43,12 +43,12 @@ impl<T> Each<T> {
     }
 }
 
-/// `"50 packets"`, `"150KB"`, `{ kind = "red", … }` or `{ kind = "fair", … }`.
+/// `"50 packets"`, `"150KB"`, or a table with its `kind`.
 #[derive(Clone, Debug)]
 pub(crate) struct QueueForm(pub Queue);
 
-const FORMS: &str = "\"50 packets\", \"150KB\", { kind = \"red\", min = 5, max = 15, limit = 50 } or \
-                     { kind = \"fair\", packets = 100 }";
+const FORMS: &str = "\"50 packets\", \"150KB\", { kind = \"red\", min = 5, max = 15, limit = 50 }, \
+                     { kind = \"fair\", packets = 100 }, { kind = \"codel\" }, { kind = \"fq_codel\" } or { kind = \"pie\" }";
 
 fn drop_tail(text: &str) -> Option<Queue> {
     let text = text.trim();
@@ -65,10 +65,13 @@ impl<'de> Deserialize<'de> for QueueForm {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Form;
         #[derive(serde::Deserialize)]
-        #[serde(rename_all = "lowercase")]
+        #[serde(rename_all = "snake_case")]
         enum Kind {
             Red,
             Fair,
+            Codel,
+            FqCodel,
+            Pie,
         }
         impl<'de> Visitor<'de> for Form {
             type Value = QueueForm;
@@ -83,11 +86,14 @@ impl<'de> Deserialize<'de> for QueueForm {
                 let queue = match kind {
                     Kind::Red => Queue::Red(table.newtype_variant()?),
                     Kind::Fair => Queue::Fair(table.newtype_variant()?),
+                    Kind::Codel => Queue::Codel(table.newtype_variant()?),
+                    Kind::FqCodel => Queue::FqCodel(table.newtype_variant()?),
+                    Kind::Pie => Queue::Pie(table.newtype_variant()?),
                 };
                 Ok(QueueForm(queue))
             }
         }
-        deserializer.deserialize_enum("Queue", &["red", "fair"], Form)
+        deserializer.deserialize_enum("Queue", &["red", "fair", "codel", "fq_codel", "pie"], Form)
     }
 }
 
@@ -97,13 +103,19 @@ impl JsonSchema for QueueForm {
     }
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         #[derive(JsonSchema)]
-        #[schemars(tag = "kind", rename_all = "lowercase")]
+        #[schemars(tag = "kind", rename_all = "snake_case")]
         #[allow(dead_code)]
         enum Table {
             /// Random early detection.
             Red(Red),
-            /// A queue per flow, in turns; not in the emulator.
+            /// A queue per flow, in turns.
             Fair(Fair),
+            /// Controlled delay.
+            Codel(Codel),
+            /// A queue per hash of the flow, each with controlled delay.
+            FqCodel(FqCodel),
+            /// Proportional integral controller.
+            Pie(Pie),
         }
         json_schema!({
             "description": format!("where packets wait, in addition to the one in transmission: {FORMS}"),

@@ -77,9 +77,15 @@ fn wrong_types() {
         7,
         "link.wire.queue",
         "",
-        "the key `kind` is missing; allowed: red, fair",
+        "the key `kind` is missing; allowed: red, fair, codel, fq_codel, pie",
     );
-    check(&after("rate", "queue = { kind = \"codel\" }"), 7, "link.wire.queue.kind", "codel", "allowed: red, fair");
+    check(
+        &after("rate", "queue = { kind = \"cake\" }"),
+        7,
+        "link.wire.queue.kind",
+        "cake",
+        "allowed: red, fair, codel, fq_codel, pie",
+    );
     check(
         &after("rate", "queue = { kind = \"red\", min = 1, max = 2 }"),
         7,
@@ -333,15 +339,20 @@ fn changes() {
         19,
         ".queue",
         "",
-        "becomes a fair one; allowed: packets, bytes",
+        "becomes one of another kind; allowed: packets, bytes",
     );
-    change(&format!("link = \"wire\"\nqueue = {{ ba = {fair} }}"), 19, ".queue.ba", "", "becomes a fair one");
+    change(&format!("link = \"wire\"\nqueue = {{ ba = {fair} }}"), 19, ".queue.ba", "", "becomes one of another kind");
     let fixed = |keys: &str, key: &str, value: &str, message: &str| {
         let text =
             after("rate", &format!("queue = {fair}")) + &format!("[[change]]\nat = \"1s\"\nlink = \"wire\"\n{keys}\n");
         check(&text, 17, &format!("change.1{key}"), value, message);
     };
-    fixed("queue = \"9 packets\"", ".queue", "9 packets", "a fair queue stays one; allowed: a queue of kind fair");
+    fixed(
+        "queue = \"9 packets\"",
+        ".queue",
+        "9 packets",
+        "no queue becomes one of another kind; allowed: a queue of kind fair",
+    );
     fixed("bucket = { rate = \"1Mbit\", burst = \"9KB\" }", ".bucket", "", "none beside a fair queue");
     let poisson = |keys: &str, line: usize, key: &str, value: &str, message: &str| {
         let source = "kind = \"poisson\"\nlink = \"wire\"\ndirection = \"ab\"\nrate = \"1Mbit\"";

@@ -108,7 +108,7 @@ mod tests {
             ("lan", "rate", "1Mbit", "wan"),
             ("wan", "speed", "1Mbit", "allowed: rate, delay"),
             ("wan", "loss", "1.5", "0 to 1"),
-            ("wan", "queue", "{ kind = \"fair\", packets = 9 }", "cannot become a fair one"),
+            ("wan", "queue", "{ kind = \"fair\", packets = 9 }", "cannot become one of another kind"),
         ] {
             let error = world.amend(link, None, &pair(key, value)).unwrap_err();
             assert_eq!(error.exit(), Exit::Usage);

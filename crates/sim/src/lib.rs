@@ -90,7 +90,6 @@ mod tcp;
 mod trace;
 mod transfer;
 mod transmit;
-mod wire;
 
 pub use clock::Clock;
 pub use error::SimError;

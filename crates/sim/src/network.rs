@@ -1,12 +1,11 @@
 //! The links, and how packets go from one to the next.
 
 use pathcast_base::Nanos;
-use pathcast_link::{Counters, Cross, CrossId, Params, Released};
+use pathcast_link::{Counters, Cross, CrossId, Params, Released, Tag, Wire};
 use pathcast_scenario::{Direction, End, Scenario, Source};
 
 use crate::agenda::Agenda;
-use crate::packet::Packet;
-use crate::wire::Wire;
+use crate::packet::{CE, ECT, Packet};
 
 /// In the table of hops: the end of a route, at the host whose number is in the lower bits.
 const HOST: u32 = 1 << 31;
@@ -14,7 +13,7 @@ const HOST: u32 = 1 << 31;
 /// Links by direction (`2 * link`, and one more for `ba`), the routes over them, and their agenda.
 #[derive(Clone, Debug)]
 pub(crate) struct Network {
-    pub wires: Vec<Wire>,
+    pub wires: Vec<Wire<Packet>>,
     pub agenda: Agenda,
     hops: Vec<u32>,
     /// Start in the table of each path's hops to the server and to the client.
@@ -112,7 +111,8 @@ impl Network {
     #[inline]
     fn offer(&mut self, now: u64, index: usize, packet: Packet) -> Option<(usize, Packet)> {
         let wire = &mut self.wires[index];
-        let dropped = wire.offer(Nanos(now), packet);
+        let tag = Tag { flow: packet.flow, ect: packet.flags & ECT != 0 };
+        let dropped = wire.offer(Nanos(now), u32::from(packet.bytes), tag, packet);
         if let Some(due) = wire.due_if_changed(now) {
             self.agenda.set(index, due);
         }
@@ -128,12 +128,15 @@ impl Network {
         let wire = &mut self.wires[index];
         let released = wire.pop(Nanos(now));
         self.agenda.set(index, wire.due(now));
-        let Some(Released { lost, mut packet, .. }) = released else { return Step::Onward };
+        let Some(Released { lost, marked, mut packet, .. }) = released else { return Step::Onward };
         if lost {
             self.counts.dropped += 1;
             return Step::Dropped(index, packet);
         }
         self.counts.forwarded += 1;
+        if marked {
+            packet.flags |= CE;
+        }
         packet.hop += 1;
         let next = self.hops[packet.hop as usize];
         if next & HOST != 0 {

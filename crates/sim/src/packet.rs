@@ -25,6 +25,10 @@ pub(crate) const DUPLICATE: u8 = 1;
 pub(crate) const LAST: u8 = 2;
 /// A retransmission.
 pub(crate) const AGAIN: u8 = 4;
+/// A link may mark it (RFC 3168: ECT).
+pub(crate) const ECT: u8 = 8;
+/// A link has marked it (RFC 3168: CE).
+pub(crate) const CE: u8 = 16;
 /// No SACK blocks.
 pub(crate) const NONE: u32 = u32::MAX;
 

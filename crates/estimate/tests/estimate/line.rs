@@ -1,7 +1,7 @@
 //! A hop of the path: a link with one queue or with fair queueing, and the cross traffic that does not respond.
 
 use pathcast_base::{Nanos, Stream};
-use pathcast_link::{Cross, FairLink, Link, Offered, Params, Queue};
+use pathcast_link::{Cross, DeferredLink, Link, Offered, Params, Queue};
 
 #[derive(Clone, Debug)]
 pub struct Hop {
@@ -19,14 +19,14 @@ impl Hop {
 
 pub enum Line {
     Shared(Link<u64>),
-    Fair(FairLink<u64>),
+    Fair(DeferredLink<u64>),
 }
 
 impl Line {
     pub fn new(hop: &Hop, number: usize, seed: u64, stream: &mut Stream) -> Line {
         let name = format!("hop{number}");
         let mut line = match hop.params.queue {
-            Queue::Fair(_) => Line::Fair(FairLink::new(hop.params.clone(), seed, &name)),
+            Queue::Fair(_) => Line::Fair(DeferredLink::new(hop.params.clone(), seed, &name)),
             _ => Line::Shared(Link::new(hop.params.clone(), seed, &name)),
         };
         for (c, cross) in hop.cross.iter().enumerate() {

@@ -168,7 +168,7 @@ impl Reference {
         let room = match &self.params.queue {
             Queue::Packets(limit) => self.queue.len() < *limit as usize,
             Queue::Bytes(limit) => waiting_bytes + u64::from(packet.bytes) <= limit.0,
-            Queue::Red(_) | Queue::Fair(_) => unreachable!("drop-tail only"),
+            _ => unreachable!("drop-tail only"),
         };
         if !at_once && !room {
             return false;

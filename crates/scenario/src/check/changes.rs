@@ -1,7 +1,7 @@
 //! `[[change]]`: in order of time, each on top of those before it.
 
 use pathcast_base::{Bytes, Rate};
-use pathcast_link::{Cross, Params, Queue};
+use pathcast_link::Cross;
 
 use super::links::Values;
 use super::params;
@@ -100,10 +100,10 @@ fn change_link(
             continue;
         }
         let params = links[link].params_mut(direction);
-        let was_fair = is_fair(params);
+        let old = params.queue.clone();
         if values.apply(spot, direction, params)? {
-            if is_fair(params) != was_fair {
-                return Err(other_queue(spot, values.is_split("queue").then_some(direction), was_fair));
+            if let Err(allowed) = old.may_become(&params.queue) {
+                return Err(other_queue(spot, values.is_split("queue").then_some(direction), allowed));
             }
             let what = Changed::Link { link, direction, params: params.clone() };
             changes.push(Change { at: raw.at, what });
@@ -112,19 +112,11 @@ fn change_link(
     Ok(())
 }
 
-fn is_fair(params: &Params) -> bool {
-    matches!(params.queue, Queue::Fair(_))
-}
-
-/// What waits cannot move between one queue and a queue per flow. `direction`: the queue is given per direction.
-fn other_queue(spot: &Spot, direction: Option<Direction>, was_fair: bool) -> Problem {
+/// What waits cannot move between kinds of queues. `direction`: the queue is given per direction.
+fn other_queue(spot: &Spot, direction: Option<Direction>, allowed: String) -> Problem {
     let spot = spot.key("queue");
     let spot = direction.map_or(spot.clone(), |direction| spot.key(direction.name()));
-    if was_fair {
-        spot.refuse("a fair queue stays one").allowed("a queue of kind fair, such as { kind = \"fair\", packets = 50 }")
-    } else {
-        spot.refuse("no queue becomes a fair one").allowed("packets, bytes or a queue of kind red")
-    }
+    spot.refuse("no queue becomes one of another kind").allowed(allowed)
 }
 
 fn change_traffic(spot: &Spot, raw: &raw::Change, name: &str, traffic: &mut [Traffic]) -> Result<Change, Problem> {

@@ -61,7 +61,8 @@ pub(super) fn cross(cross: &Cross, spot: &Spot) -> Result<(), Problem> {
 
 fn wrong(at: &dyn Fn(&str) -> Spot, error: &ParamError) -> Problem {
     // in the file the kind of the queue is a key of its own
-    let key = error.key.replace("queue.red.", "queue.").replace("queue.fair.", "queue.");
+    let kinds = ["queue.red.", "queue.fair.", "queue.codel.", "queue.fq_codel.", "queue.pie."];
+    let key = kinds.iter().fold(error.key.to_owned(), |key, kind| key.replace(kind, "queue."));
     let text = match error.key {
         "bucket" => format!("{} does not go together with the queue", error.value),
         _ => format!("{} is out of range", error.value),
