@@ -42,6 +42,7 @@ fn params() -> impl Strategy<Value = Params> {
 }
 
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)] // a script has few of the small ones
 enum Step {
     Offer { bytes: u32, flow: u32 },
     Pop,

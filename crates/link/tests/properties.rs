@@ -44,6 +44,7 @@ fn params() -> impl Strategy<Value = Params> {
 }
 
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)] // a script has few of the small ones
 enum Step {
     Offer(u32),
     Pop,
