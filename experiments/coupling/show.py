@@ -5,6 +5,7 @@ from __future__ import annotations
 from statistics import median
 
 from pathcast.lab.experiment import Results, Table
+from pathcast.lab.interval import same
 from pathcast.lab.parts import cells
 
 from .claims import COLUMNS
@@ -27,7 +28,8 @@ def table(results: Results) -> Table:
                 continue
             subflows = str(rest[0]) if grid == "transition" else "2"
             loss = f"{rest[0]:.1%}" if grid == "shared" else "-"
-            spread = f"{min(values):.2f} to {max(values):.2f}"
+            alike = len(values) > 1 and same(values)
+            spread = "the same in all" if alike else f"{min(values):.2f} to {max(values):.2f}"
             found.append((told, control, subflows, loss, str(len(values)), f"{median(values):.2f}", spread))
     return header, found
 

@@ -66,9 +66,28 @@ def test_every_claim_holds_on_good_runs_and_fails_with_labels_swapped():
     assert (early["transition"], early["fair"]) == (False, True)
 
 
-def test_what_was_not_seen_is_undecided():
-    nothing = lambda row: {"first_ratio": None} if row.get("subflows") == 2 else {}  # noqa: E731
-    assert judged(results("emu", nothing))["transition"] is None
+@pytest.mark.parametrize("seeds", [range(1, 6), [3]])
+def test_what_was_not_seen_is_undecided_be_it_in_one_run(seeds):
+    def unseen(row):
+        return {"first_ratio": None} if row.get("subflows") == 2 and row["seed"] in seeds else {}
+
+    assert judged(results("emu", unseen))["transition"] is None
+
+
+def test_a_run_that_failed_is_told_and_holds_up_its_claims():
+    of = results("emu", lambda row: {"error": "late: by 2 ms"} if row.get("loss") == 0.01 and row["seed"] == 4 else {})
+    (fair,) = (one for one in EXPERIMENT.findings(of) if one["id"] == "fair")
+    assert (fair["holds"], fair["reason"]) == (None, "4 of 5 seeds complete, 1 of 10 samples missing")
+    assert judged(of)["both-paths"] is True
+
+
+def test_simulated_runs_over_paths_of_their_own_are_one_run():
+    of = results("sim", lambda row: {"least_part": 0.45} if row["grid"] == "disjoint" else {})
+    (found,) = (one for one in EXPERIMENT.findings(of) if one["id"] == "both-paths")
+    assert (found["holds"], found["ours"]) == (None, "0.45 (the same in all 5 runs)")
+    rows = EXPERIMENT.module("show").table(of)[1]
+    assert {row[-1] for row in rows if row[0].startswith("disjoint")} == {"the same in all"}
+    assert judged(results("sim", lambda row: {"least_part": 0.25}))["both-paths"] is False
 
 
 def test_the_table_has_a_row_a_cell():

@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.stats import t
 
 from pathcast.lab.experiment import Finding, Results, Undecided
-from pathcast.lab.interval import Interval
+from pathcast.lab.interval import Interval, same
 from pathcast.lab.plan import Claim
 from pathcast.lab.verdict import Verdict
 
@@ -38,10 +38,11 @@ def ratios(results: Results, grid: str, choose: Iterable[int], judge: Iterable[i
     """Of each cell: the best of the others on the seeds of `choose`; on those of `judge` our mean over its mean.
 
     Columns: the cell's keys, `best`, `ours_s` and `best_s` [s], `ratio`, `half` of its 95 % interval (not a number for
-    a single seed), `seeds` (those of `judge` that both have), means of `drops` and `timeouts`, and of the best's as
-    `best_drops` and `best_timeouts`; `tied`, another that was as fast as the best on the seeds of `choose`, the slowest
-    on those of `judge`, and the ratio over it, `over_tied`; `cell` in words and, but for `open`, the `shape` of its
-    network. `open` also has the seeds of `main`. Raises Undecided where no cell has samples of all.
+    a single seed, or where all have the same), `seeds` (those of `judge` that both have), means of `drops` and
+    `timeouts`, and of the best's as `best_drops` and `best_timeouts`; `tied`, another that was as fast as the best on
+    the seeds of `choose`, the slowest on those of `judge`, and the ratio over it, `over_tied`; `cell` in words and, but
+    for `open`, the `shape` of its network. `open` also has the seeds of `main`. Raises Undecided where no cell has
+    samples of all.
     """
     first, then = tuple(choose), tuple(judge)
     return results.once(lambda every: _ratios(every, grid, first, then), f"ratios {grid} {first} {then}")
@@ -108,7 +109,9 @@ def _intervals(frame: pd.DataFrame, keys: list[str], found: pd.DataFrame) -> pd.
     cells = errors.groupby(level=keys)
     n = cells.size().reindex(found.index)
     half = t.ppf(0.975, n - 1) * cells.std() / n**0.5 / best[errors.index].groupby(level=keys).mean()
-    return pd.DataFrame({"half": half, "seeds": n})
+    return pd.DataFrame(
+        {"half": half.mask(cells.agg(same).reindex(found.index, fill_value=True).astype(bool)), "seeds": n}
+    )
 
 
 def judged(
@@ -158,17 +161,19 @@ def _cell(row: pd.Series) -> str:
 
 
 def _verdict(found: pd.DataFrame, threshold: dict[str, Any]) -> Finding:
-    """A cell is within a bound if its whole interval is, beyond if its whole interval is; a single seed has none."""
+    """A cell is within a bound if its whole interval is, beyond if that is, or a ratio that is the same for all seeds.
+
+    A single seed has no interval.
+    """
     most, verdict = threshold["most"], Verdict()
     shares = {}
     for bound in (most, threshold.get("all")):
         if bound is not None:
             ends = found["ratio"] - found["half"], found["ratio"] + found["half"]
+            over = found["ratio"] > 1 + bound
+            beyond = (ends[0] > 1 + bound) | (over & found["half"].isna() & (found["seeds"] > 1))
             shares[bound] = Interval(
-                float((found["ratio"] <= 1 + bound).mean()),
-                float((ends[1] <= 1 + bound).mean()),
-                float(1 - (ends[0] > 1 + bound).mean()),
-                len(found),
+                float((~over).mean()), float((ends[1] <= 1 + bound).mean()), float(1 - beyond.mean()), len(found)
             )
     if found["seeds"].max() == 1:
         verdict.needs(None, "one seed a cell has no interval")

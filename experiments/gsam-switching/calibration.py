@@ -39,5 +39,5 @@ def _agreement(results: Results, seeds: tuple[int, ...]) -> dict[Parameters, dic
         cell = (about["bytes"], int(about["subflows"]))
         lia = completions(results, PAPER, cell, "lia", seeds)
         gsam = rows.set_index("seed")["completion_s"]
-        found.setdefault(parameters(about), {})[cell] = Interval.mean((gsam - lia).dropna()).sign
+        found.setdefault(parameters(about), {})[cell] = Interval.mean(gsam - lia).sign
     return found

@@ -50,7 +50,7 @@ def difference(
 ) -> Interval:
     """How much longer `slower` takes than `faster` [s], in pairs of the same seed."""
     one, other = (completions(results, network, cell, control, seeds) for control in (slower, faster))
-    return Interval.mean((one - other).dropna())
+    return Interval.mean(one - other)
 
 
 def cells(sizes: Iterable[str], subflows: Iterable[int]) -> list[Cell]:

@@ -47,7 +47,7 @@ def difference(results: Results, tcp: str, pair: Pair, seeds: Iterable[int], col
     """How much longer the first controller takes than the second [s], in pairs of the same seed."""
     cell, slower, faster = pair
     one, other = (of(results, tcp, cell, control, seeds)[column] for control in (slower, faster))
-    return Interval.mean((one - other).dropna())
+    return Interval.mean(one - other)
 
 
 def _pairs(sizes: Iterable[str], subflows: Iterable[int], slower: str, faster: str) -> list[Pair]:
@@ -68,7 +68,7 @@ def _faster(verdict: Verdict, results: Results, claim: Claim, tcp: str, pairs: l
     so, others = [], []
     for pair in pairs:
         found = difference(results, tcp, pair, claim.seeds)
-        if verdict.needs(found.above(claim.threshold["least_s"]), f"{told(pair[0])}: {found} s"):
+        if verdict.needs(found.above(claim.threshold["least_s"]), f"{told(pair[0])}: {found.told(unit=' s')}"):
             so.append(found.value / of(results, tcp, pair[0], pair[2], claim.seeds)["completion_s"].mean())
         else:
             others.append(pair)
@@ -124,7 +124,7 @@ def not_mended(results: Results, claim: Claim) -> Finding:
 
 def losses(results: Results, claim: Claim) -> Finding:
     """What the authors suppose to be the cause of b."""
-    return lossy(claim, {cell: of(results, "paper", cell, "lia", claim.seeds)["drops"] > 0 for cell in _all()})
+    return lossy(claim, {cell: of(results, "paper", cell, "lia", claim.seeds) for cell in _all()})
 
 
 def _all() -> list[Cell]:
@@ -149,8 +149,8 @@ def ratio(results: Results, tcp: str, cell: Cell, control: str, seeds: Iterable[
     frame = of(results, tcp, cell, control, seeds)
     kernel, value = frame["completion_s"].mean(), frame["simulated_completion_s"].mean() / frame["completion_s"].mean()
     # to the first order a ratio of means errs by the mean of this over the kernel's
-    errors = Interval.mean((frame["simulated_completion_s"] - value * frame["completion_s"]).dropna()).times(1 / kernel)
-    return Interval(float(value), float(value + errors.low), float(value + errors.high), errors.n)
+    errors = Interval.mean(frame["simulated_completion_s"] - value * frame["completion_s"]).times(1 / kernel)
+    return Interval(float(value), float(value + errors.low), float(value + errors.high), errors.n, errors.but)
 
 
 def simulator(results: Results, claim: Claim) -> Finding:

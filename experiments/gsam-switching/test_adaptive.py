@@ -51,7 +51,7 @@ def results(experiment):
         _, outcome = worker.compute(str(HERE), experiment.code, "sim", "-", scenario)
         assert outcome["error"] is None, (point, outcome["error"])
         rows.append({**point, **outcome["values"], "error": None, "key": "-"})
-    return Results(rows, experiment.plan, "sim", False)
+    return Results(rows, experiment.plan, "sim", True)
 
 
 def verdicts(experiment, results):
@@ -86,7 +86,7 @@ def test_a_claim_is_false_with_the_controllers_swapped(experiment, results, clai
     main = [row for row in results.rows if row["grid"] == "main"]
     swapped = results.swapped("control", "adaptive_start", control).rows
     swapped = [row for row in swapped if row["grid"] != "main"]
-    found = verdicts(experiment, Results(main + swapped, experiment.plan, "sim", False))[claim]
+    found = verdicts(experiment, Results(main + swapped, experiment.plan, "sim", True))[claim]
     assert found["holds"] is False
     assert "of the cells" in found["reason"]
 

@@ -140,10 +140,26 @@ def test_without_samples_or_with_one_seed_every_claim_is_undecided_or_says_why()
     assert found["core-a-few-kernel"]["reason"] == "fewer than two seeds have results"
 
 
-def test_a_failed_sample_is_left_out(papers):
-    rows = [{**row, "error": "late: it was", "transfers": None} if row["seed"] == 22 else row for row in papers.rows]
-    found = verdicts(Results(rows, EXPERIMENT.plan, "emu", False))["core-b-kernel"]
-    assert found["holds"] is True
+def test_a_failed_sample_is_told_and_nothing_holds_without_it(papers):
+    def late(row):
+        return (row["tcp"], row["bytes"], row["subflows"], row["seed"]) == ("paper", "250KB", 8, 22)
+
+    rows = [{**row, "error": "late: it was", "transfers": None} if late(row) else row for row in papers.rows]
+    found = verdicts(Results(rows, EXPERIMENT.plan, "emu", False))
+    lacks = "9 of 10 seeds complete, 1 of 80 samples missing"
+    assert (found["core-b-kernel"]["holds"], found["core-b-kernel"]["reason"]) == (None, lacks)
+    assert found["core-b-kernel"]["ours"].endswith(f"; {lacks}")
+    assert found["core-a-many-kernel"]["holds"] is found["linux-b-kernel"]["holds"] is True
+
+
+def test_transfers_that_are_all_the_same_are_one_run():
+    """Which says no, and not yes."""
+    found = verdicts(results(spread=0.0))
+    assert found["core-a-few-kernel"]["holds"] is None
+    assert "the same in all 10 runs" in found["core-a-few-kernel"]["reason"]
+    assert found["cause-b-kernel"]["holds"] is None
+    other = verdicts(swapped(results(spread=0.0), "lia", "gsam"))
+    assert other["core-a-few-kernel"]["holds"] is other["cause-b-kernel"]["holds"] is False
 
 
 # --- scenarios and samples

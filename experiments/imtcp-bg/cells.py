@@ -59,9 +59,9 @@ def runs(results: Results, cell: Cell, control: str) -> pd.DataFrame:
 
 
 def growth_by_load(results: Results, cell: Cell, control: str) -> pd.Series:
-    """By load and seed: by how much the mean page time grows over no background."""
-    with_, without = (runs(results, cell, one)["page_s"].dropna() for one in (control, NONE))
-    return (with_ / without - 1).dropna()
+    """By load and seed: by how much the mean page time grows over no background; NaN at a load of no pages."""
+    with_, without = (runs(results, cell, one)["page_s"].astype(float) for one in (control, NONE))
+    return with_ / without - 1
 
 
 def available(results: Results, cell: Cell) -> pd.Series:
@@ -72,7 +72,7 @@ def available(results: Results, cell: Cell) -> pd.Series:
 def apart_by_load(results: Results, cell: Cell, control: str) -> pd.Series:
     """By load and seed: |background throughput - available bandwidth| / link rate."""
     beside = runs(results, cell, control)["bg_bps"] - available(results, cell)
-    return (beside.abs() / link_bps(results, cell.network)).dropna()
+    return beside.abs() / link_bps(results, cell.network)
 
 
 def throughput(results: Results, cell: Cell, control: str) -> pd.Series:
@@ -91,11 +91,11 @@ def apart(results: Results, cell: Cell, control: str) -> pd.Series:
 
 
 def over_loads(values: pd.Series) -> pd.Series:
-    """The mean over loads of what is by load and seed: by seed, of those that have every load."""
-    table = values.unstack("load").dropna()
-    if table.empty:
+    """The mean over loads of what is by load and seed: by seed, NaN where a load is missing that other seeds have."""
+    table = values.unstack("load").dropna(axis=1, how="all")
+    if not table.notna().all(axis=1).any():
         raise Undecided("no seed has results of every load")
-    return table.mean(axis=1)
+    return table.mean(axis=1, skipna=False)
 
 
 # --- several flows
@@ -143,21 +143,23 @@ def share(results: Results, cell: Cell, control: str, n: int) -> pd.Series:
 
 
 def _several(results: Results, cell: Cell, control: str, value: Any) -> pd.Series:
-    """By seed: mean of `value(rates of the connections, by second)` over phases of two connections or more."""
+    """By seed: mean of `value(rates of the connections, by second)` over phases of two connections or more; NaN where
+    one has none."""
     wanted = [phase for phase in phases(results, cell) if len(phase.connections) > 1]
     values = {}
     for seed, row, _ in _each(results, cell, control):
         own = rates(row)
-        values[seed] = float(np.nanmean([value(own[list(p.connections), p.begin : p.end]) for p in wanted]))
+        values[seed] = float(np.mean([value(own[list(p.connections), p.begin : p.end]) for p in wanted]))
     return pd.Series(values)
 
 
 def fluctuation(results: Results, cell: Cell, control: str) -> pd.Series:
     """By seed: coefficient of variation of a connection's throughput, bins of 5 s; mean over connections and phases."""
-    return _several(results, cell, control, lambda own: np.nanmean(_variation(own)))
+    return _several(results, cell, control, lambda own: np.mean(_variation(own)))
 
 
 def _variation(own: np.ndarray) -> np.ndarray:
+    """Of each connection; NaN of one that has nothing."""
     n = own.shape[1] // BIN_S
     bins = own[:, : n * BIN_S].reshape(len(own), n, BIN_S).mean(axis=2)
     mean = bins.mean(axis=1)

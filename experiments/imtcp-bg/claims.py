@@ -61,7 +61,7 @@ def _cell(claim: Claim, connections: int = 1) -> Cell:
 def _reno(results: Results, claim: Claim, cell: Cell) -> Finding:
     verdict, found = Verdict(), {one: throughput(results, cell, one) for one in ("reno", *_three(claim))}
     for control in _three(claim):
-        more = Interval.mean((found["reno"] - found[control]).dropna())
+        more = Interval.mean(found["reno"] - found[control])
         verdict.details.append(
             f"{NAMES[control]} {found[control].mean() / 1e6:.2f} Mbit/s, Reno {more.told(1e-6, '.2f')} more"
         )
@@ -126,7 +126,7 @@ def _closest(results: Results, cell: Cell, own: str, least: float, verdict: Verd
     found = {control: apart(results, cell, control) for control in (own, *OTHERS)}
     told = [f"{NAMES[own]} {100 * found[own].mean():.1f} %"]
     for control in OTHERS:
-        further = Interval.mean((found[control] - found[own]).dropna())
+        further = Interval.mean(found[control] - found[own])
         told.append(f"{NAMES[control]} {100 * found[control].mean():.1f} %")
         verdict.details.append(f"{cell.network}: {NAMES[control]} is {further.percent()} of the link further away")
         verdict.needs(further.above(least), f"{NAMES[control]} is {further.percent()} further away")
@@ -153,7 +153,7 @@ def small_one(results: Results, claim: Claim) -> Finding:
 def _nearer(results: Results, cells: Sequence[Cell], own: str) -> Interval:
     """By how much it is nearer to the available bandwidth than the register's, mean over networks."""
     every = (apart(results, cell, OURS) - apart(results, cell, own) for cell in cells)
-    return Interval.mean((sum(every) / len(cells)).dropna())
+    return Interval.mean(sum(every) / len(cells))
 
 
 def e2_reno(results: Results, claim: Claim) -> Finding:
@@ -166,7 +166,7 @@ def e2_nice(results: Results, claim: Claim) -> Finding:
     cell, least, own, verdict = _cell(claim, FIVE), claim.threshold["least"], _own(claim), Verdict()
     one, five, other = (share(results, cell, *of) for of in (("nice", 1), ("nice", FIVE), (own, 1)))
     for found, told in ((five, "Nice with five"), (other, f"{NAMES[own]} with one")):
-        more = Interval.mean((found - one).dropna())
+        more = Interval.mean(found - one)
         verdict.details.append(f"{told}: {more.percent()} of what is available more")
         verdict.needs(more.above(least), f"{told} has {more.percent()} more")
     ours = (
@@ -179,7 +179,9 @@ def e2_nice(results: Results, claim: Claim) -> Finding:
 def e2_lp_losses(results: Results, claim: Claim) -> Finding:
     """E2: LP's losses at joins."""
     found, verdict = losses(results, _cell(claim, FIVE), "lp"), Verdict()
-    with_, more = (Interval.mean(one) for one in (found["with"], found["after"] - found["before"]))
+    every, more = found["with"] == 1, Interval.mean(found["after"] - found["before"])
+    # a mean of what is 1 throughout has no spread; of seeds of which all have it at least so many do
+    with_ = Interval.share(every, found["after"]) if every.all() else Interval.mean(found["with"])
     verdict.needs(with_.at_least(claim.threshold["share"]), f"losses at {with_.percent(False)} of the joins")
     verdict.needs(more.above(claim.threshold["more"]), f"{more.told(form='.1f')} segments more after a join")
     before, after = found["before"].mean(), found["after"].mean()
@@ -206,7 +208,7 @@ def _one(results: Results, cell: Cell, own: str, least: float | None, verdict: V
     if least is not None:
         verdict.needs(mean.at_least(least), f"{mean.percent(sign=False)}")
     for control in OTHERS:
-        more = Interval.mean((found[own] - found[control]).dropna())
+        more = Interval.mean(found[own] - found[control])
         verdict.details.append(f"{NAMES[control]} with one {100 * found[control].mean():.0f} %, {more.percent()} less")
         verdict.needs(more.above(0), f"no more than {NAMES[control]}")
     return told
@@ -224,7 +226,7 @@ def e2_steady(results: Results, claim: Claim) -> Finding:
     verdict, cell, own = Verdict(), _cell(claim, FIVE), _own(claim)
     found = {control: fluctuation(results, cell, control) for control in (own, "reno", *OTHERS)}
     for control in ("reno", *OTHERS):
-        more = Interval.mean((found[control] - found[own]).dropna())
+        more = Interval.mean(found[control] - found[own])
         verdict.details.append(f"{NAMES[control]} fluctuates by {more} more")
         verdict.needs(more.above(claim.threshold["least"]), f"{NAMES[control]} by no more")
     why = "Reno takes what pages leave, and keeps its place when they come; the others make room for each of them. "
@@ -238,7 +240,7 @@ def _fair(results: Results, claim: Claim, own: str, verdict: Verdict) -> str:
     ours = Interval.mean(found[own])
     verdict.needs(ours.at_least(claim.threshold["least"]), f"Jain's index {ours}")
     for control in OTHERS:
-        below = Interval.mean((found[control] - found[own]).dropna())
+        below = Interval.mean(found[control] - found[own])
         verdict.details.append(f"{NAMES[control]}: Jain's index {found[control].mean():.3f}, {below} above")
         verdict.needs(below.at_most(claim.threshold["below"]), f"below {NAMES[control]} by {below}")
     return f"Jain's index {ours}"
@@ -254,7 +256,7 @@ def e2_fair(results: Results, claim: Claim) -> Finding:
 def small_several(results: Results, claim: Claim) -> Finding:
     """Not in the slides: the same with five flows."""
     cell, verdict = _cell(claim, FIVE), Verdict()
-    more = Interval.mean((growth(results, cell, UNYIELDING) - growth(results, cell, OURS)).dropna())
+    more = Interval.mean(growth(results, cell, UNYIELDING) - growth(results, cell, OURS))
     verdict.needs(more.above(claim.threshold["grows"]), "page times grow no more without them")
     fair = _fair(results, claim, UNYIELDING, verdict)
     one = _one(results, cell, UNYIELDING, None, verdict)

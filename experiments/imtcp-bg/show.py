@@ -144,7 +144,7 @@ def busy(networks: tuple[str, ...], seeds: tuple[int, ...], controls: tuple[str,
 
 def _further(results: Results, cell: Cell, control: str) -> str:
     """Than ImTCP-bg from the available bandwidth."""
-    return Interval.mean((apart(results, cell, control) - apart(results, cell, OURS)).dropna()).percent()
+    return Interval.mean(apart(results, cell, control) - apart(results, cell, OURS)).percent()
 
 
 def several(networks: tuple[str, ...], seeds: tuple[int, ...], controls: tuple[str, ...]) -> Callable[[Results], Table]:

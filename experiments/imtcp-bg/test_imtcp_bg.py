@@ -27,7 +27,7 @@ SAMPLES, CELLS, SHOW = (EXPERIMENT.module(name) for name in ("samples", "cells",
 WEB, EMULATED = (sys.modules[f"{SAMPLES.__package__}.{name}"] for name in ("web", "emulated"))
 SETUP = EXPERIMENT.plan.setup
 POINT = {"network": "10", "connections": 1, "load": 30, "control": "imtcp_bg", "seed": 7}
-SEEDS = (1, 2)
+SEEDS = (1, 2, 3)
 CHECKED = ("open-recommended-elsewhere", "small-paths")
 
 
@@ -76,11 +76,15 @@ def one(network, control, load, seed, about=None):
 
 def five(network, control, seed):
     shares, spread, weights = E2[control]
+    # seeds differ by a little
+    own = 1 + 0.01 * (seed % 3)
+    draw = random.Random(f"{network} {control} {seed}")
+    spread, weights = own * spread, [of * draw.uniform(0.97, 1.03) for of in weights]
     link, step = SETUP["network"][network]["rate_mbit"] * 1e3, SETUP["network"][network]["several"]["step_s"]
     rates = [[0.0] * (9 * step) for _ in range(5)]
     for phase in range(9):
         there = [n for n in range(5) if n <= phase < n + 5]
-        whole = 0.7 * link * shares[len(there) - 1] / sum(weights[n] for n in there)
+        whole = own * 0.7 * link * shares[len(there) - 1] / sum(weights[n] for n in there)
         for bin in range(phase * step, (phase + 1) * step, 5):
             for n in there:
                 slow = 0.2 if control == "lp" and n == phase and bin < phase * step + 20 else 1
@@ -91,19 +95,19 @@ def five(network, control, seed):
     return {
         **row,
         "connections": 5,
-        "bg_bps": link * 1e3 * shares[2],
+        "bg_bps": own * link * 1e3 * shares[2],
         "carried_kbps": [0.3 * link] * (9 * step),
         "bg_kbps": rates if control != "none" else [],
         "drops_before": [0] * 4,
-        "drops_after": [lost + seed] * 4 if lost else [0] * 4,
+        "drops_after": [0 if seed == 1 else 9, *[lost + seed] * 3] if lost else [0] * 4,
     }
 
 
 def like_the_slides():
     rows = [one(*of) for of in itertools.product(("10", "20", "100", "10, ns-2"), E1, (0, 30, 90), SEEDS)]
     rows += [five(*of) for of in itertools.product(("10", "100", "10, ns-2"), E2, SEEDS)]
-    rows += [one(*of) for of in itertools.product(("10",), E1, (15, 75), (21, 22))]
-    rows += [five(*of) for of in itertools.product(("10",), E2, (21, 22))]
+    rows += [one(*of) for of in itertools.product(("10",), E1, (15, 75), (21, 22, 23))]
+    rows += [five(*of) for of in itertools.product(("10",), E2, (21, 22, 23))]
     plan = SETUP["control"]["recommended"]
     for network, load, seed in itertools.product(("10", "100"), (20, 80), (1001, 1002)):
         rows.append(one(network, "none", load, seed))
@@ -114,12 +118,23 @@ def like_the_slides():
     networks = next(c.threshold["networks"] for c in EXPERIMENT.plan.claims if c.id == "open-recommended-elsewhere")
     controls = ("none", "nice", "lp", "imtcp_bg", "recommended")
     rows += [one(*of) for of in itertools.product(networks, controls, (20, 80), (2001, 2002))]
-    return [{"error": None, "key": "-", **row} for row in rows]
+    return [{"error": None, "key": "-", "grid": _grid(row), **row} for row in rows]
+
+
+def _grid(row):
+    """Which grid of the plan has such a run."""
+    if row["seed"] > 1000:
+        return ("sweep" if "delta" in row else "sweep-none") if row["seed"] < 2000 else "check"
+    if row["seed"] > 20:
+        return "room" if row["connections"] == 1 else "room-several"
+    kind = {"10": "", "20": "-20", "100": "-fast", "10, ns-2": "-ns2"}[row["network"]]
+    return ("one" if row["connections"] == 1 else "several") + kind
 
 
 @pytest.fixture(scope="module")
 def slides():
-    return Results(like_the_slides(), EXPERIMENT.plan, "sim", False)
+    """Of few seeds and loads, as a quick run."""
+    return Results(like_the_slides(), EXPERIMENT.plan, "sim", True)
 
 
 def verdicts(results):
@@ -199,6 +214,60 @@ def test_an_interval_over_the_threshold_is_undecided(slides):
     found = judged(Results(rows, EXPERIMENT.plan, "sim", False), "core-e1-quiet-10")
     assert found.holds is None
     assert "LP" in found.reason
+
+
+def without(slides, **where):
+    """Without the runs of one controller that have these values."""
+    left = [row for row in slides.rows if not where.items() <= row.items()]
+    return Results(left, EXPERIMENT.plan, "sim", True)
+
+
+def test_a_load_or_a_phase_that_one_seed_lacks_is_told_and_nothing_holds_without_it(slides):
+    cell = CELLS.Cell("10", SEEDS)
+    lacking = without(slides, network="10", connections=1, control="lp", load=90, seed=2)
+    assert [value == value for value in CELLS.apart(lacking, cell, "lp")] == [True, False, True]
+    assert len(CELLS.apart(slides, cell, "lp")) == len(CELLS.growth(slides, cell, "lp")) == 3
+    rows = [
+        {**row, "page_s": None}
+        if (row["control"], row["network"], row["load"], row["seed"]) == ("lp", "10", 90, 2)
+        else row
+        for row in like_the_slides()
+    ]
+    three = Results(rows, EXPERIMENT.plan, "sim", True)
+    found = judged(three, "core-e1-quiet-10")
+    assert (found.holds, "(2 of 3 seeds)" in found.reason) == (None, True)
+    starved = [
+        {**row, "bg_kbps": [[0.0] * 900, *row["bg_kbps"][1:]]}
+        if (row["control"], row["network"], row["connections"], row["seed"]) == ("lp", "10", 5, 2)
+        else row
+        for row in rows
+    ]
+    found = CELLS.fluctuation(Results(starved, EXPERIMENT.plan, "sim", True), CELLS.Cell("10", SEEDS, 5), "lp")
+    assert [value == value for value in found] == [True, False, True]
+
+
+def test_where_every_join_has_losses_the_seeds_are_counted(slides):
+    def found(rows):
+        lossy = [{**row, "drops_after": [5 + row["seed"]] * 4} if row.get("drops_after") else row for row in rows]
+        return judged(Results(lossy, EXPERIMENT.plan, "sim", True), "core-e2-lp-losses-10")
+
+    few = found(slides.rows)
+    assert (few.holds, "losses at 100.0 (29.2 to 100.0) % of the joins" in few.ours) == (None, True)
+    more = [five("10", control, seed) for control in ("lp", "none") for seed in range(4, 21)]
+    assert found([*slides.rows, *({**row, "error": None, "key": "-", "grid": "several"} for row in more)]).holds is True
+
+
+def test_a_run_that_is_not_there_holds_up_the_claims_that_it_is_of(slides):
+    rows = [
+        {**row, "error": "x: y"}
+        if (row["control"], row["network"], row["load"], row["seed"]) == ("lp", "10", 90, 2)
+        else row
+        for row in like_the_slides()
+    ]
+    found = verdicts(Results(rows, EXPERIMENT.plan, "sim", True))
+    assert found["core-e1-closest-10"]["holds"] is None
+    assert "2 of 3 seeds complete, 1 of 36 samples missing" in found["core-e1-closest-10"]["ours"]
+    assert found["ledbatpp-10"]["holds"] is found["core-e1-closest-20"]["holds"] is True
 
 
 def test_without_samples_every_claim_is_undecided():

@@ -21,7 +21,7 @@ def bar(results: Results, claim: Claim) -> Finding:
     if not found:
         raise Undecided("none of its runs is there")
     for row in found:
-        verdict.details.append(f"{row.name}: {told(quantity, row.worst)} at worst of {len(row.runs)}")
+        verdict.details.append(f"{row.name}: {told(quantity, row.worst)} at worst, {row.of}")
         verdict.needs(not row.wrong(), f"{row.name}: {', '.join(row.wrong())}")
         if row.missing:
             verdict.missing.append(f"{row.name}: {row.missing} runs")
@@ -29,7 +29,10 @@ def bar(results: Results, claim: Claim) -> Finding:
     if len(found) < len(planned):
         verdict.missing.append(f"{len(planned) - len(found)} networks")
     worst = max((row.worst for row in found if row.worst is not None), key=abs, default=None)
-    return verdict.finding(f"{told(quantity, worst)} at worst")
+    alike = sum(row.alike for row in found)
+    return verdict.finding(
+        f"{told(quantity, worst)} at worst" + (f"; of {len(found)} rows {alike} one run" if alike else "")
+    )
 
 
 def _of(claim: Claim, point: dict) -> bool:

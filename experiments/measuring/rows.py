@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pathcast.lab.experiment import Results
+from pathcast.lab.interval import same
 from pathcast.lab.plan import Claim
 
 # quantity: its value, the truth and the ends of its 90 % interval
@@ -43,6 +44,17 @@ class Row:
     def refused(self) -> int:
         """Runs without a value."""
         return len(self.runs) - len(self.errors)
+
+    @property
+    def alike(self) -> bool:
+        """Whether nothing was left to chance: all runs have the same, which is one."""
+        values = [run.get(COLUMNS[self.quantity][0]) for run in self.runs]
+        return len(values) > 1 and None not in values and same(values)
+
+    @property
+    def of(self) -> str:
+        """How many runs there are."""
+        return f"the same in all {len(self.runs)} runs" if self.alike else f"{len(self.runs)} runs"
 
     @property
     def worst(self) -> float | None:

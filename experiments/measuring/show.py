@@ -54,7 +54,7 @@ def _row(world: str, row: Row) -> tuple[str, ...]:
         told(row.quantity, row.claim.threshold["limit"], ""),
         ", ".join([told(row.quantity, row.worst), *missing]),
         told(row.quantity, row.mean),
-        f"{sum(held)}/{len(held)}" if held else "",
+        f"{sum(held)}/{len(held)}{', all the same' if row.alike else ''}" if held else "",
         f"{quantile(widths, 0.5) * 100:.1f} %" if widths else "",
         f"{row.most('bytes') / 1e3:,.0f} kB",
         f"{row.most('seconds'):.2f} s",

@@ -154,7 +154,13 @@ def good(point):
     """A run as it should be."""
     about = {"error": None, "key": "k", "tries": 1, **point}
     truth = 4e6
-    found = {"value_bps": truth * 1.001, "truth_bps": truth, "low_bps": 0.98 * truth, "high_bps": 1.02 * truth}
+    near = 1.001 + 1e-6 * (point["seed"] % 20)
+    found = {
+        "value_bps": truth * near,
+        "truth_bps": truth,
+        "low_bps": 0.98 * truth,
+        "high_bps": 1.02 * truth,
+    }
     found |= {"capacity_bps": 5.001e6, "capacity_low_bps": 4.9e6, "capacity_high_bps": 5.1e6, "capacity_truth_bps": 5e6}
     found |= {"capacity_error": 2e-4, "delay_s": 0.01001, "delay_truth_s": 0.01, "delay_bound_s": 2e-5, "refused": None}
     found |= {"bytes": 100_000, "seconds": 0.5}
@@ -163,7 +169,7 @@ def good(point):
         drawn = {"kind": CASES.KINDS[n % 5], "rate_bps": 10.0 ** (5 + n % 4), "rtt_s": 10.0 ** -(1 + n % 3)}
         drawn |= {"queue": 10 * (1 + n % 9), "loss_rate": 0.01 * (n % 2), "second": 1.5 if n % 2 else None}
         # the interval holds in nine of ten
-        low = {"low_bps": found["value_bps"]} if n % 10 == 0 else {}
+        low = {"low_bps": found["value_bps"] if n % 10 == 0 else (0.98 - 1e-6 * n) * truth}
         return about | found | drawn | low
     return about | found
 
@@ -217,6 +223,19 @@ def test_one_bad_run_or_none_or_too_dear_a_one_makes_a_bar_false(claim):
     assert found({}, of=(1, 20)).holds is None
     with pytest.raises(Undecided):
         found({}, of=())
+
+
+def test_runs_that_are_all_the_same_are_told_as_one_and_still_decide_a_bar():
+    def idle(value):
+        return lambda row: {"value_bps": value * row["truth_bps"]} if row.get("cross") == 0 else {}
+
+    found = judged(idle(1.01))["constant"]
+    assert (found["holds"], found["ours"]) == (True, "+1.00 % at worst; of 4 rows 1 one run")
+    assert found["details"][0] == "5: +1.00 % at worst, the same in all 20 runs"
+    assert found["details"][1] == "5, constant 0.5: +0.10 % at worst, 20 runs"
+    assert judged(idle(1.03))["constant"]["holds"] is False
+    row = EXPERIMENT.module("show").bars(results(idle(1.01)))[1][0]
+    assert row[5] == "20/20, all the same"
 
 
 def test_a_network_that_was_not_run_leaves_a_bar_undecided():

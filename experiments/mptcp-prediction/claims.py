@@ -111,9 +111,9 @@ def equal_bytes(results: Results, claim: Claim) -> Finding:
         lower = found.reduction(*pair, network, unseen=False)
         points = found.interval(pair, network, lambda one, two: one.fraction() - two.fraction())
         told.append(f"{size}: {_percent(lower.value)}, {100 * points.value:.1f} points")
-        verdict.details.append(f"{size}: RMSE {lower.percent(False)} lower, {points.told(100, '+.1f')} points")
+        verdict.details.append(f"{size}: RMSE {lower.percent(False)} lower, {points.told(100, '+.1f', ' points')}")
         verdict.needs(lower.at_least(claim.threshold["least"]), f"{size}: RMSE {lower.percent(False)} lower")
-        verdict.needs(points.at_least(claim.threshold["points"]), f"{size}: {points.told(100, '+.1f')} points")
+        verdict.needs(points.at_least(claim.threshold["points"]), f"{size}: {points.told(100, '+.1f', ' points')}")
     most = max(found(f"single {size}", network).fraction() for size in sizes)
     why = f"The single probe has up to {_percent(most)} within 10 %. {_near(found(MULTI, network))}"
     return verdict.finding("; ".join(told), why)
@@ -154,9 +154,9 @@ def contrast(results: Results, claim: Claim) -> Finding:
     ratio = found.interval(labels, network, lambda one, two: one.error() / two.error())
     points = found.interval(labels, network, lambda one, two: two.fraction() - one.fraction())
     verdict.needs(ratio.above(claim.threshold["ratio"]), f"{ratio.told(form='.2f')} times the RMSE")
-    verdict.needs(points.at_least(claim.threshold["points"]), f"{points.told(100, '+.1f')} points")
+    verdict.needs(points.at_least(claim.threshold["points"]), f"{points.told(100, '+.1f', ' points')}")
     verdict.details = [f"{_pair(found, *labels, network)}; {_percent(both.fraction())} and {_percent(tcp.fraction())}"]
-    ours = f"{ratio.told(form='.2f')} times; {points.told(100, '+.1f')} points"
+    ours = f"{ratio.told(form='.2f')} times; {points.told(100, '+.1f', ' points')}"
     return verdict.finding(ours, " ".join(filter(None, (f"{_near(both)}.", unpredictable_alone(tcp)))))
 
 
@@ -194,8 +194,8 @@ def single_fails(results: Results, claim: Claim) -> Finding:
         return np.min(rows[:3], axis=0) - np.max(rows[3:6], axis=0)
 
     below = found.interval((SINGLE,), network, gap)
-    verdict.needs(below.above(claim.threshold["gap"]), f"lower by {below.told(100, '.1f')} points")
-    verdict.details = [f"lower by {below.told(100, '.1f')} points"]
+    verdict.needs(below.above(claim.threshold["gap"]), f"lower by {below.told(100, '.1f', ' points')}")
+    verdict.details = [f"lower by {below.told(100, '.1f', ' points')}"]
     weak = ", ".join(f"{RELATIONS[n][0]} ({_percent(rows[n])})" for n in sorted(range(7), key=rows.__getitem__)[:3])
     return verdict.finding(f"rows as in table 5: {_rows(rows)}", f"its weakest rows are {weak}")
 
@@ -211,9 +211,11 @@ def weak_spot(results: Results, claim: Claim) -> Finding:
 
     own = found.interval((MULTI,), network, others)
     than = found.interval((MULTI, SINGLE), network, _last_row)
-    worst = verdict.needs(own.above(claim.threshold["gap"]), f"lower than the others by {own.told(100, '.1f')} points")
+    worst = verdict.needs(
+        own.above(claim.threshold["gap"]), f"lower than the others by {own.told(100, '.1f', ' points')}"
+    )
     verdict.needs(
-        than.above(claim.threshold["gap"]), f"lower than the single probe's by {than.told(100, '.1f')} points"
+        than.above(claim.threshold["gap"]), f"lower than the single probe's by {than.told(100, '.1f', ' points')}"
     )
     why = "There is no weak spot there: parameters are searched for, and all rows fitted alike"
     if worst:
@@ -241,12 +243,14 @@ def open_c(results: Results, claim: Claim) -> Finding:
 
     apart = found.interval((MULTI,), network, beside)
     better = found.interval((MULTI, SINGLE), network, more)
-    verdict.needs(apart.at_least(claim.threshold["least"]), f"{apart.told(100, '+.1f')} points from the others")
-    verdict.needs(better.at_least(0), f"{better.told(100, '+.1f')} points from the single probe")
+    verdict.needs(apart.at_least(claim.threshold["least"]), f"{apart.told(100, '+.1f', ' points')} from the others")
+    verdict.needs(better.at_least(0), f"{better.told(100, '+.1f', ' points')} from the single probe")
     verdict.details = [
         f"{_percent(rows[-1])} there, in the other rows {_rows(rows[:-1])}; the single probe {_percent(single[-1])}"
     ]
-    ours = f"{apart.told(100, '+.1f')} points from the mean of the others, {better.told(100, '+.1f')} from the single"
+    ours = (
+        f"{apart.told(100, '+.1f', ' points')} from the mean of the others, {better.told(100, '+.1f')} from the single"
+    )
     return verdict.finding(ours, f"the search does not mend it. {last_row(found(MULTI, network))}".strip())
 
 
@@ -269,8 +273,8 @@ def few(results: Results, claim: Claim) -> Finding:
         f"{kbps(single.error())} KB/s, {_percent(single.fraction())}"
     ]
     verdict.needs(lower.at_least(claim.threshold["least"]), f"RMSE {lower.percent(False)} lower")
-    verdict.needs(points.at_least(claim.threshold["points"]), f"{points.told(100, '+.1f')} points")
-    return verdict.finding(f"RMSE {lower.percent(False)} lower, {points.told(100, '+.1f')} points")
+    verdict.needs(points.at_least(claim.threshold["points"]), f"{points.told(100, '+.1f', ' points')}")
+    return verdict.finding(f"RMSE {lower.percent(False)} lower, {points.told(100, '+.1f', ' points')}")
 
 
 def order(results: Results, claim: Claim) -> Finding:
@@ -318,11 +322,11 @@ def share_rises(results: Results, claim: Claim) -> Finding:
     sizes = list(frame.columns)[: list(frame.columns).index("16MB") + 1]
     for size, more in pairwise(sizes):
         step = Interval.mean(frame[more] - frame[size])
-        told = f"{more} has {step.told(100, '+.1f')} points more than {size}"
+        told = f"{more} has {step.told(100, '+.1f', ' points')} more than {size}"
         verdict.details.append(told)
         verdict.needs(step.at_most(claim.threshold["most"]), told)
     rise = Interval.mean(frame[sizes[0]] - frame[sizes[-1]])
-    told = f"it rises by {rise.told(100, '.1f')} points"
+    told = f"it rises by {rise.told(100, '.1f', ' points')}"
     verdict.needs(rise.at_least(claim.threshold["rise"]), told)
     return verdict.finding(f"{told}, from {_percent(frame[sizes[-1]].mean())} at 16MB")
 

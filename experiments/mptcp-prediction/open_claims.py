@@ -13,7 +13,7 @@ from pathcast.lab.plan import Claim
 from pathcast.lab.verdict import Verdict
 
 from .evaluation import MULTI, SINGLE, Scores, judged_network, scores, within
-from .open_problems import FEW, LAST, MEASURED, SETTINGS, samples, scale_key, wan_scores
+from .open_problems import FEW, LAST, MEASURED, SETTINGS, lacking, samples, scale_key, wan_scores
 from .telling import kbps, percent
 
 
@@ -48,6 +48,7 @@ def wan(label: str, other: str) -> Callable[[Results, Claim], Finding]:
         found, network, verdict = wan_scores(results), scale_key(results.plan.setup["wan"]["scales"][0]), Verdict()
         value, ours = _over(found, label, other, network)
         verdict.needs(value.at_least(claim.threshold["least"]), f"{value.percent(False)} lower")
+        verdict.missing += filter(None, [lacking(results)])
         if not verdict.missed and not verdict.unsure:
             return verdict.finding(ours)
         verdict.details = [_outlier(results, found, label, other) or _why(found, label, network)]
@@ -97,6 +98,7 @@ def past(results: Results, claim: Claim) -> Finding:
         each, measure, form = np.abs(guess / one.actual - 1), np.median, "median error {}"
         value = Interval.bootstrap(each, np.median)
         met = value.at_most(limits["median"])
+    verdict.missing += filter(None, [lacking(results)])
     ours = form.format(value.percent(False))
     verdict.needs(met, ours)
     lossy = samples(results)[["path1_loss", "path2_loss"]].max(axis=1).to_numpy() > 0

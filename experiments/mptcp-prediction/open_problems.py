@@ -71,6 +71,14 @@ def _samples(results: Results) -> pd.DataFrame:
     return frame.assign(**made).dropna(subset=sorted(needed))
 
 
+def lacking(results: Results) -> str:
+    """How many finished samples have not all that any predictor needs, and count nowhere; nothing if there are none."""
+    frame = results.frame
+    finished = int((frame["grid"] == "wan").sum()) if "grid" in frame else 0
+    left = finished - len(samples(results))
+    return f"{left} of {finished} samples, in which something was not measured" if left > 0 else ""
+
+
 def wan_scores(results: Results) -> Scores:
     """Every predictor, by scale and label."""
     return results.once(_scores, "wan scores")

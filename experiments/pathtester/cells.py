@@ -114,6 +114,11 @@ def _pairs(results: Results, case: Case, column: str, *methods: str) -> tuple[pd
     return one.align(other, join="inner")
 
 
+def seen(found: pd.DataFrame) -> pd.DataFrame:
+    """What runs without chance have alike: value, capacity [bit/s] and least delay [us]."""
+    return pd.DataFrame({"value": found["value_bps"], "capacity": found["capacity_bps"], "us": 1e6 * found["delay_s"]})
+
+
 def percent(share: float, sign: str = "") -> str:
     """`+3.1 %`."""
     return f"{100 * share:{sign}.1f} %"

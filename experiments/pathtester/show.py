@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from pathcast.lab.experiment import Results, Table
+from pathcast.lab.interval import same
 
 from ..measuring.peers import stored
 from .cells import (
@@ -84,6 +85,8 @@ def _errors(found: pd.Series, digits: int = 1) -> str:
     found = 100 * found.dropna()
     if found.empty:
         return "-"
+    if len(found) > 1 and same(found):
+        return f"{found.mean():+.{digits}f} % (all the same)"
     return f"{found.mean():+.{digits}f} ({found.min():+.{digits}f} to {found.max():+.{digits}f}) %"
 
 
@@ -109,13 +112,14 @@ def _columns(found: pd.DataFrame) -> tuple[str, ...]:
     known = found[found["value_bps"].notna()]
     inside = ((known["low_bps"] <= known["truth_bps"]) & (known["truth_bps"] <= known["high_bps"])).sum()
     half = ((known["high_bps"] - known["low_bps"]) / 2 / known["truth_bps"]).median()
+    alike = len(known) > 1 and same(known["value_bps"])
     missing = found.loc[found["value_bps"].isna(), "refused"]
     reasons = ", ".join(f"{n} {why}" for why, n in missing.value_counts().items())
     return (
         _value(found),
         f"{found['truth_bps'].mean() / 1e6:#.4g}",
         _errors(found["relative_error"], 2),
-        f"{inside} of {len(known)}" if len(known) else "-",
+        f"{inside} of {len(known)}{', all the same' if alike else ''}" if len(known) else "-",
         f"{100 * half:.1f} %" if len(known) else "-",
         f"{found['seconds'].mean():.2f} ({found['seconds'].max():.2f})",
         f"{found['bytes'].mean() / 1e3:.0f}",

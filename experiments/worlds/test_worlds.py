@@ -49,6 +49,26 @@ def test_claims_hold_where_the_worlds_agree_and_not_where_one_flow_is_off():
     assert pair["reason"].startswith("reno beside cubic, 20 Mbit/s, 50 ms, 0.25 BDP: 1.30")
 
 
+def test_three_runs_have_the_interval_of_three_runs():
+    """Student's t of two degrees of freedom is 4.303: 1.05 +- 0.124 may be more than 1.15."""
+    found = judged(results(lambda point, n: 1 + 0.05 * (point["seed"] - 1)))
+    assert {one["holds"] for one in found.values()} == {None}
+    assert "1.05 ± 0.13" in found["single"]["reason"]
+    # three flows that came to the same thing are one
+    assert {one["holds"] for one in judged(results(lambda point, n: 1 / (1 + 0.001 * point["seed"]))).values()} == {
+        None
+    }
+
+
+def test_a_flow_without_goodput_in_the_kernel_is_told():
+    def lost(point, n):
+        return float("nan") if (point["grid"], point["seed"], n) == ("short", 2, 0) else 1.0
+
+    found = judged(results(lost))
+    assert {name for name, one in found.items() if one["holds"] is None} == {"short"}
+    assert "(2 of 3 seeds)" in found["short"]["reason"]
+
+
 def test_tables():
     show = EXPERIMENT.module("show")
     for of in (results(), Results([], PLAN, "emu", False)):

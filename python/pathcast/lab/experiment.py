@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from pathcast.errors import Exit, PathcastError, usage
 from pathcast.files import trusted_users
 from pathcast.lab import version
+from pathcast.lab.coverage import Coverage, covered
 from pathcast.lab.plan import Claim, Plan
 
 if TYPE_CHECKING:
@@ -152,17 +153,19 @@ class Experiment:
             odd = ", ".join(sorted(planned ^ set(functions)))
             raise usage(f"{self.name}: plan.toml and claims.py do not have the same claims: {odd}")
         ours = [one for one in self.plan.claims if results.world in one.worlds and (only is None or one.id in only)]
+        there = covered(results, ours)
         with self.blamed():
-            return [_judged(functions[one.id], results, one) for one in ours]
+            return [_judged(functions[one.id], results, one, there[one.id]) for one in ours]
 
 
 def _judged(
     function: Callable[[Results, Claim], Finding],
     results: Results,
     claim: Claim,
+    there: Coverage,
 ) -> dict[str, Any]:
     try:
-        found = function(results, claim)
+        found = there.judged(function(results, claim))
     except Undecided as reason:
         found = Finding("undecided", None, str(reason))
     return {

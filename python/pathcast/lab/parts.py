@@ -35,21 +35,23 @@ def judged(
 ) -> Finding:
     """Whether the mean of every part is between two bounds, by its 95 % interval (Student's t).
 
-    parts: names and values by seed; those that are None are left out. of: what the parts are called. Raises Undecided
-    if no part has a value.
+    parts: names and values by seed, None where a run has none. of: what the parts are called. Raises Undecided if no
+    part has a value.
     """
     verdict, found, without = Verdict(), [], 0
     for name, values in parts:
-        known = [value for value in values if value is not None]
+        every = list(values)
+        known = [value for value in every if value is not None]
         if not known:
             without += 1
             continue
         if len(known) == 1:
-            told, met = f"{known[0]:{form}} in one run", None
+            few = f" ({len(known)} of {len(every)} seeds)" if len(every) > 1 else ""
+            told, met = f"{known[0]:{form}} in one run{few}", None
         else:
-            mean = Interval.mean(known)
+            mean = Interval.mean(every)
             told, met = mean.told(form=form), mean.within(least, most)
-        found.append((met, told if len(known) > 1 else f"{known[0]:{form}}"))
+        found.append((met, told))
         verdict.details.append(f"{name}: {told}")
         verdict.needs(met, f"{name}: {told}")
     if not found:

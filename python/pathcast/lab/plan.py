@@ -9,7 +9,7 @@ import itertools
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ WORLDS = ("sim", "emu")
 _LARGEST_BYTES = 1 << 20
 _TOP = ("schema", "title", "paper", "worlds", "reconstruction", "setup", "grid", "claim")
 _GRID = ("name", "worlds", "over", "quick", *WORLDS)
-_CLAIM = ("id", "kind", "text", "paper", "statistic", "threshold", "seeds", "worlds", "uncounted")
+_CLAIM = ("id", "kind", "text", "paper", "statistic", "threshold", "samples", "seeds", "worlds", "uncounted")
 # paper: the paper says it; calibrated: it does, and something here was fitted to it; ours: it does not
 KINDS = ("paper", "calibrated", "ours")
 _RANGE = re.compile(r"(\d+)\.\.(\d+)")
@@ -47,6 +47,18 @@ class Claim:
     worlds: tuple[str, ...]
     # why it is not counted, for example since it holds by construction; None: it is
     uncounted: str | None = None
+    # values by key (`grid` too) of the samples that it is judged on; a key that is not here has any
+    samples: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+
+    def of(self, key: str, value: Any) -> bool:
+        """Whether it is judged on samples with this value of a key."""
+        return value in self.samples.get(key, (value,))
+
+    def about(self, point: Point) -> bool:
+        """Whether it is judged on a sample."""
+        if self.seeds and "seed" in point and point["seed"] not in self.seeds:
+            return False
+        return all(point[key] in values for key, values in self.samples.items() if key in point)
 
 
 @dataclass(frozen=True)
@@ -101,7 +113,7 @@ class Plan:
         names = [grid["name"] for grid in grids]
         if not names or len(set(names)) < len(names):
             raise ValueError("a plan needs one [[grid]] or more, each with a name of its own")
-        claims = tuple(_claim(one, worlds) for one in data.get("claim", ()))
+        claims = tuple(_claim(one, worlds, grids) for one in data.get("claim", ()))
         if len({claim.id for claim in claims}) < len(claims):
             raise ValueError("two claims have the same id")
         rebuilt = data.get("reconstruction", [])
@@ -118,6 +130,14 @@ class Plan:
             over = {**grid["over"], **grid.get(world, {}), **own}
             for values in itertools.product(*(_values(value) for value in over.values())):
                 yield {"grid": grid["name"], **dict(zip(over, values, strict=True))}
+
+    def seeds(self, world: str, claim: Claim) -> set[Any]:
+        """Those of the samples that a claim is judged on, in the whole plan."""
+        found: set[Any] = set()
+        for grid in self.grids:
+            if world in grid.get("worlds", self.worlds) and claim.of("grid", grid["name"]):
+                found |= set(_values({**grid["over"], **grid.get(world, {})}.get("seed", [])))
+        return {seed for seed in found if claim.about({"seed": seed})}
 
 
 def _one_type(grids: Sequence[Mapping[str, Any]]) -> None:
@@ -167,14 +187,32 @@ def _worlds(where: str, written: Any, allowed: tuple[str, ...]) -> tuple[str, ..
     return tuple(written)
 
 
-def _claim(data: Any, worlds: tuple[str, ...]) -> Claim:
+def _claim(data: Any, worlds: tuple[str, ...], grids: Sequence[Mapping[str, Any]]) -> Claim:
     where = f"claim `{data.get('id', '?')}`" if isinstance(data, dict) else "a [[claim]]"
     _known(where, data, _CLAIM, _CLAIM[:6])
     seeds = tuple(one for part in _values(data.get("seeds", [])) for one in _values(part))
     own = _worlds(where, data.get("worlds", worlds), worlds)
     if "uncounted" in data and not (isinstance(data["uncounted"], str) and data["uncounted"]):
         raise ValueError(f"{where}: uncounted is {data['uncounted']!r}; the reason is wanted")
-    return Claim(**{**data, "kind": _kinds(where, data["kind"], own), "seeds": seeds, "worlds": own})
+    samples = _samples(where, data.get("samples", {}), grids)
+    kinds = _kinds(where, data["kind"], own)
+    return Claim(**{**data, "kind": kinds, "seeds": seeds, "worlds": own, "samples": samples})
+
+
+def _samples(where: str, written: Any, grids: Sequence[Mapping[str, Any]]) -> dict[str, tuple[Any, ...]]:
+    """Every value must be one that a grid has."""
+    known: dict[str, set[Any]] = {"grid": {grid["name"] for grid in grids}}
+    for grid in grids:
+        for table in (grid["over"], *(grid.get(world, {}) for world in WORLDS)):
+            for key, values in table.items():
+                known.setdefault(key, set()).update(_values(values))
+    _known(f"{where}, samples", written, tuple(known), ())
+    found = {key: _values(values) for key, values in written.items()}
+    for key, values in found.items():
+        for value in values:
+            if value not in known[key]:
+                raise ValueError(f"{where}: no sample has {key} = {value!r}")
+    return found
 
 
 def _kinds(where: str, written: Any, worlds: tuple[str, ...]) -> dict[str, str]:

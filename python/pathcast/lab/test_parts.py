@@ -45,7 +45,7 @@ def test_cells_are_those_of_the_plan_and_hold_what_finished():
     [(0.7, 1.3, True), (0.7, math.inf, True), (0.9, 1.3, None), (1.3, 1.5, False), (0.5, 0.7, False), (0.7, 1.1, None)],
 )
 def test_a_mean_is_between_its_bounds_if_its_whole_interval_is(least, most, holds):
-    found = judged([("a", ONE), ("b", (*ONE, None))], least, most)
+    found = judged([("a", ONE), ("b", ONE)], least, most)
     assert (found.ours, found.holds) == ("1.00 ± 0.25, 1.00 ± 0.25", holds)
 
 
@@ -59,6 +59,11 @@ OFF, NEAR = (2.0, 2.1, 1.9), (1.2, 1.3, 1.1)
         ((ONE, OFF, NEAR), False, "c1: 2.00 ± 0.25"),
         ((ONE, NEAR), None, "not certain: c1: 1.20 ± 0.25"),
         ((ONE, (1.0,)), None, "not certain: c1: 1.00 in one run"),
+        ((ONE, (1.0, None, None)), None, "not certain: c1: 1.00 in one run (1 of 3 seeds)"),
+        ((ONE, (*ONE, None)), None, "not certain: c1: 1.00 ± 0.25 (3 of 4 seeds)"),
+        ((ONE, (*OFF, None)), False, "c1: 2.00 ± 0.25 (3 of 4 seeds)"),
+        ((ONE, (1.0, 1.0, 1.0)), None, "not certain: c1: 1.00 (the same in all 3 runs)"),
+        ((ONE, (2.0, 2.0, 2.0)), False, "c1: 2.00 (the same in all 3 runs)"),
         ((ONE, ()), None, "not run: 1 of 2 cells"),
         ((NEAR, ()), None, "not certain: c0: 1.20 ± 0.25. not run: 1 of 2 cells"),
         ((OFF,) * 5, False, "c0: 2.00 ± 0.25; c1: 2.00 ± 0.25; c2: 2.00 ± 0.25 and 2 more"),
