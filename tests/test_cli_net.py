@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -110,7 +112,7 @@ def test_exec_is_inside_with_options_and_signals_left_to_the_command(pathcast, n
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["nosuch", "client", "--", "true"], "there is no net `nosuch`; running: NAME"),
+        (["nosuch", "client", "--", "true"], "there is no network `nosuch`; running: NAME"),
         (["NAME", "router", "--", "true"], "host `router` is not in NAME; allowed: client, server"),
         (["NAME", "client", "--", "no-such-program"], "no command `no-such-program`"),
         (["NAME", "client"], "COMMAND"),
@@ -120,6 +122,26 @@ def test_exec_refuses_on_standard_error_only(pathcast, net, arguments, words):
     done = pathcast("net", "exec", *(net if a == "NAME" else a for a in arguments))
     assert (done.returncode, done.stdout) == (2, "")
     assert words.replace("NAME", net).lower() in done.stderr.lower()
+
+
+@privileged
+def test_who_may_not_see_roots_networks_is_told_so(pathcast, nobody):
+    """An empty answer would look like none."""
+    place = Path(tempfile.mkdtemp(prefix="pc-nobody-"))
+    place.chmod(0o1777)
+    try:
+        theirs = {"PATHCAST_RUN_DIR": "", "XDG_RUNTIME_DIR": "", "TMPDIR": str(place), "HOME": "/"}
+        pathcast("net", "list", env={"PATHCAST_RUN_DIR": ""})  # whose directory is there then
+        for command in (["net", "list"], ["net", "down", "x"], ["control", "show"], ["control", "unload", "reno"]):
+            done = pathcast(*command, "--json", prefix=nobody, env=theirs)
+            assert done.returncode == 5
+            assert "root's" in done.error["message"]
+            assert "sudo pathcast" in done.error["hint"]
+        done = pathcast("undo", prefix=nobody, env=theirs)
+        assert (done.returncode, done.stdout) == (0, "nothing was left behind\n")
+        assert "sudo pathcast undo" in done.stderr
+    finally:
+        shutil.rmtree(place)
 
 
 @privileged
@@ -141,11 +163,11 @@ def test_set_changes_a_link_while_it_runs(pathcast, net, reach):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["nosuch", "wan1", "rate=1Mbit"], ["there is no net `nosuch`", "NAME"]),
+        (["nosuch", "wan1", "rate=1Mbit"], ["there is no network `nosuch`", "NAME"]),
         (["NAME", "wan9", "rate=1Mbit"], ["link `wan9`", "allowed: wan1, wan2"]),
         (["NAME", "wan1", "rte=1Mbit"], ["`rte`", "allowed: rate, delay, queue, loss"]),
         (["NAME", "wan1", "rate"], ["`rate` is not KEY=VALUE"]),
-        (["NAME", "wan1", "rate=5"], ["unit is missing", "5Mbit"]),
+        (["NAME", "wan1", "rate=5"], [": `5` is not a rate: the unit is missing", "5Mbit"]),
         (["NAME", "wan1", "loss=2"], ["loss", "2", "allowed"]),
         (["NAME", "wan1", "delay=-1ms"], ["delay"]),
         (["NAME", "wan1", "queue=lots"], ["queue"]),
@@ -163,7 +185,7 @@ def test_set_refuses_and_names_what_is_allowed(pathcast, net, arguments, words):
 def test_down_of_what_is_not_up_is_2(pathcast, site):
     done = pathcast("net", "down", "nosuch", "--json")
     assert done.returncode == 2
-    assert done.error["message"] == "there is no net `nosuch`; running: none"
+    assert done.error["message"] == "there is no network `nosuch`; running: none"
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ impl Namespace {
                 return Err(if why.contains("not permitted") || why.contains("Permission denied") {
                     EmuError::Missing {
                         what: format!("the privilege to make network namespaces ({why})"),
-                        mend: "run as root, or use --world sim".into(),
+                        mend: "run as root; the simulator needs none (`pathcast sim`, `--world sim`)".into(),
                     }
                 } else {
                     failed(why)

@@ -297,7 +297,7 @@ fn tun_error(error: std::io::Error) -> EmuError {
         },
         PermissionDenied => EmuError::Missing {
             what: format!("the privilege to make TUN devices ({error})"),
-            mend: "run as root, or use --world sim".into(),
+            mend: "run as root; the simulator needs none (`pathcast sim`, `--world sim`)".into(),
         },
         _ => EmuError::Setup { what: "a TUN device".into(), why: error.to_string() },
     }

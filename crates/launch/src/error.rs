@@ -132,9 +132,7 @@ impl Fault for LaunchError {
     fn hint(&self) -> Option<String> {
         match self {
             LaunchError::Missing { mend, .. } => Some(mend.clone()),
-            LaunchError::UnknownControl { .. } => {
-                Some("`pathcast control load NAME` brings ours into the kernel".into())
-            }
+            LaunchError::UnknownControl { .. } => Some("those of pathcast: `pathcast control list`".into()),
             LaunchError::Limits { need, .. } => Some(format!(
                 "the limit holds for every program on this host, so it is not changed here: `ip mptcp limits set \
                  subflows {need}`, or fewer --paths"

@@ -68,6 +68,8 @@ pub struct Client {
     /// The last Poll.
     polled: Nanos,
     received_bytes: u64,
+    /// Of the far end's probes, as they came.
+    probed_bytes: u64,
     refused: Option<Refusal>,
     told: (Option<Progress>, Nanos),
     wake: Nanos,
@@ -106,6 +108,7 @@ impl Client {
             heard: Nanos::ZERO,
             polled: Nanos::ZERO,
             received_bytes: 0,
+            probed_bytes: 0,
             refused: None,
             told: (None, Nanos::ZERO),
             wake: Nanos::MAX,
@@ -201,9 +204,10 @@ impl Client {
             (Phase::Measuring, _) => {
                 let session = self.keys.as_ref()?.session;
                 let client_path = self.paths.get_mut(path).filter(|_| datagram.session == session)?;
-                if client_path.receive(now, &datagram, at, batch, &mut self.outbox) {
-                    self.heard = now;
+                if !client_path.receive(now, &datagram, at, batch, &mut self.outbox) {
+                    return None;
                 }
+                self.heard = now;
             }
         }
         Some(())
@@ -381,7 +385,7 @@ impl Client {
         let paths = paths.collect();
         let document = Document {
             paths,
-            probe_bytes: (self.outbox.bytes + self.received_bytes).saturating_add(far_bytes),
+            probe_bytes: (self.outbox.bytes + self.received_bytes).saturating_add(far_bytes.max(self.probed_bytes)),
             elapsed_s: now.saturating_sub(self.started).as_secs_f64(),
             method: self.request.method.to_string(),
             refused: self.refused.clone(),
@@ -416,10 +420,10 @@ impl Machine for Client {
                 }
             }
             Event::Received { path, packet, size, at, batch, .. } => {
-                // probes are counted by those who send them
+                // probes are counted by those who send them, but not below what came
                 let probe = Datagram::parse(packet).is_ok_and(|datagram| datagram.kind == Kind::Probe);
-                if self.receive(now, path, packet, at, batch).is_some() && !probe {
-                    self.received_bytes += u64::from(size);
+                if self.receive(now, path, packet, at, batch).is_some() {
+                    *(if probe { &mut self.probed_bytes } else { &mut self.received_bytes }) += u64::from(size);
                 }
             }
             Event::Timer => {

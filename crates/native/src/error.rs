@@ -33,11 +33,19 @@ impl Failed {
     }
 
     pub fn into_py(self, py: Python<'_>) -> PyErr {
+        let message = plain(&self.message);
         let raised = py
             .import("pathcast.errors")
-            .and_then(|m| m.getattr("PathcastError")?.call1((self.code, self.message, self.hint, self.exit as i32)));
+            .and_then(|m| m.getattr("PathcastError")?.call1((self.code, message, self.hint, self.exit as i32)));
         raised.map_or_else(|e| e, PyErr::from_value)
     }
+}
+
+/// Without the numbers that Rust puts after the system's words.
+fn plain(message: &str) -> String {
+    let mut parts = message.split(" (os error ");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + part.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start_matches(')'))
 }
 
 /// A value as JSON; ours have no maps with other keys than strings, so that it cannot fail.

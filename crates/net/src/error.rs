@@ -184,7 +184,9 @@ impl Fault for NetError {
                 "is `pathcast serve` running there, on this port?"
             }
             NetError::Connect { .. } => "look at the route and at firewalls on the way",
-            NetError::Rejected { rejection: Rejection::Refused, .. } => "both ends need the same key id and secret",
+            NetError::Rejected { rejection: Rejection::Refused, .. } => {
+                "both ends need the same key: --key-file FILE, a copy of the far end's"
+            }
             NetError::Rejected { rejection: Rejection::Version { .. }, .. } => "install the same version at both ends",
             NetError::Rejected { rejection: Rejection::Denied(_), .. } => "ask for less, or raise the limit there",
             NetError::Protocol { .. } => "is it `pathcast serve`, with the same key?",

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use pathcast_base::{PathAddr, PathManagerKind, Protocol, SubflowReport, TransferReport};
-use pathcast_session::{ClientTransfer, Receipt, TransferStatus};
+use pathcast_session::{ClientTransfer, Receipt, SessionError, TransferStatus};
 use socket2::Socket;
 
 use crate::client::Client;
@@ -219,20 +219,32 @@ impl<'a> Flow<'a> {
                     // the far end's reason may be waiting to be read
                     Err(e) => {
                         let receipt = self.read(&mut session, &mut buffer, server)?.ok_or_else(|| self.broken(e))?;
-                        return self.received(receipt, options);
+                        return self.received(receipt, sent, server, options);
                     }
                 }
             }
             if ready & !libc::POLLOUT != 0
                 && let Some(receipt) = self.read(&mut session, &mut buffer, server)?
             {
-                return self.received(receipt, options);
+                return self.received(receipt, sent, server, options);
             }
         }
     }
 
-    fn received(&mut self, receipt: Receipt, options: &mut TransferOptions<'_>) -> Result<End, NetError> {
+    /// The far end says that it has all; `sent` bytes have been given to the socket, of which plain TCP knows what has come.
+    fn received(
+        &mut self,
+        receipt: Receipt,
+        sent: u64,
+        server: SocketAddr,
+        options: &mut TransferOptions<'_>,
+    ) -> Result<End, NetError> {
         self.sample(self.finished)?;
+        let came = if self.protocol == Protocol::Tcp { sent.min(self.acked) } else { sent };
+        if came < self.preface + self.bytes {
+            let error = SessionError::Miscounted { got: receipt.bytes, want: came.saturating_sub(self.preface) };
+            return Err(NetError::session(server, error));
+        }
         self.acked = self.preface + self.bytes; // the receipt says so, whatever the socket has heard of it
         self.show(self.finished, options);
         Ok(End::Received(receipt))

@@ -66,7 +66,7 @@ impl Admission {
         Admission { quota, places: Arc::default() }
     }
 
-    /// Takes a place.
+    /// Takes a place. Beside others a source gets no more than are left then, so that two do not take all of a key's.
     ///
     /// # Errors
     /// There is none for this key or this source, or for anybody.
@@ -78,8 +78,13 @@ impl Admission {
         if count(&|of| of.0 == key_id) >= per_key {
             return Err(Full::OfKey(per_key));
         }
-        if count(&|of| of.1 == from) >= per_source {
+        let own = count(&|of| of.1 == from);
+        if own >= per_source {
             return Err(Full::OfSource(per_source));
+        }
+        let free = (per_key - count(&|of| of.0 == key_id)).min(in_all.saturating_sub(places.taken.len()));
+        if own > 0 && own >= free && places.taken.len() > own {
+            return Err(Full::OfSource(own));
         }
         if places.taken.len() >= in_all {
             return Err(Full::InAll(in_all));
@@ -105,6 +110,20 @@ impl Drop for Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_sources_do_not_take_all_places_of_a_key() {
+        let admission = Admission::new(Quota::SESSIONS);
+        let mut held = Vec::new();
+        let mut take = |key: &str, last: u8| {
+            let before = held.len();
+            held.extend(std::iter::from_fn(|| admission.enter(key, [192, 0, 2, last].into()).ok()));
+            held.len() - before
+        };
+        // one alone has what a source may have, and each that comes later as much as it leaves to others
+        assert_eq!([1, 2, 3, 4, 5, 6, 7].map(|last| take("k", last)), [16, 8, 4, 2, 1, 1, 0]);
+        assert_eq!([11, 12, 13].map(|last| take("l", last)), [16, 8, 4]);
+    }
 
     #[test]
     fn limits_by_key_by_source_and_in_all() {

@@ -149,6 +149,7 @@ def show(
 
 def _shown(name: str | None) -> list[dict[str, Any]]:
     from pathcast.control import kernel
+    from pathcast.runtime import state
 
     chosen = [kernel.find(name)] if name else [i for i in kernel.instances() if not i.stale]
     found = []
@@ -158,6 +159,8 @@ def _shown(name: str | None) -> list[dict[str, Any]]:
         except PathcastError:
             if name:
                 raise  # of all, one may end while it is asked
+    if not found:
+        state.see("controllers", "pathcast control show")
     return found
 
 
@@ -197,7 +200,7 @@ def _all(found: list[dict[str, Any]]) -> None:
 
 def _where(control: dict[str, Any]) -> str:
     if not control["instances"]:
-        return control["kernel_name"] or "simulator only"
+        return f"not loaded ({control['kernel_name']})" if control["kernel_name"] else "simulator only"
     words = []
     for instance in control["instances"]:
         how = f"pinned by {instance['version']}" if instance["path"] else f"held by process {instance['pid']}"
@@ -227,7 +230,7 @@ def _view(shown: list[dict[str, Any]]) -> Any:
     from rich.table import Table
 
     if not shown:
-        return "pathcast has loaded no controller"
+        return "no controller of pathcast is loaded; one is by: pathcast control load NAME"
     tables = []
     for control in shown:
         counts = control["counts"]

@@ -102,7 +102,8 @@ def run(
             campaign.needed()
         left = len(campaign.todo())
         if not json:
-            print(f"{len(campaign.samples)} samples, {len(campaign.samples) - left} done before", file=sys.stderr)
+            count = len(campaign.samples)
+            print(f"{count} sample{'' if count == 1 else 's'}, {count - left} done before", file=sys.stderr)
         from pathcast.cli.progress import samples
 
         bar = stack.enter_context(ExitStack())
@@ -121,6 +122,9 @@ def run(
         print_json("lab", found)
     else:
         _told(found)
+        if quick:
+            whole = _command("run", name, world, out, experiments)
+            print(f"this judges the quick subset only, and many claims not at all; the whole run decides: {whole}")
         print(f"results: {written}; the page: {_command('report', name, world, out, experiments)}")
     _ended(found, status(found, results))
 
@@ -155,6 +159,8 @@ def report(
     results, about = load(source, experiment.plan)
     if about["plan"] != experiment.plan.text:
         print("the plan has changed since these results: they are judged by what it says now", file=sys.stderr)
+    if not json:
+        print("drawing the tables, the plots and the page …", file=sys.stderr)
     with _place(out, name, world) as place:
         found = document(experiment, results, 0, place.path)
         page = pages.write(experiment, results, found, about, place)

@@ -56,6 +56,8 @@ def list_(json: Json = False) -> None:
             networks.append({"name": record.id, "pid": record.pid, **part.ask("describe"), **part.ask("ledger")})
         except PathcastError as error:
             networks.append({"name": record.id, "pid": record.pid, "error": error.message})
+    if not networks:
+        state.see("networks", "pathcast net list")
     if json:
         print_json("net-list", {"networks": networks})
         return
@@ -100,7 +102,11 @@ def set_(
         if not equals:
             raise usage(f"`{change}` is not KEY=VALUE, for example rate=2Mbit")
         pairs.append([key, value])
-    result = daemon.find("net", name).ask("set", link=link, direction=direction, changes=pairs)
+    try:
+        result = daemon.find("net", name).ask("set", link=link, direction=direction, changes=pairs)
+    except PathcastError as error:
+        error.message = error.message.replace(f"--set link.{link}.", "")  # as it was written here
+        raise
     if json:
         print_json("net-set", {"name": name, **result})
     else:
@@ -146,7 +152,8 @@ def _loss(loss: Any) -> str:
 def _ledger(network: dict[str, Any]) -> Any:
     from rich.table import Table
 
-    table = Table("link", "rate", "delay", "loss", "carried", "dropped", "waiting", "release error p50, p99")
+    late = "late: median, 99 %"
+    table = Table("link", "rate", "delay", "loss", "packets carried", "dropped", "waiting", late)
     for group in network["groups"]:
         error = group["release_error"]
         for link in group["links"]:

@@ -85,7 +85,7 @@ def _written(document: dict[str, Any], file: IO[str]) -> str | None:
 def summary(document: dict[str, Any]) -> list[str]:
     """A run's report in lines for people."""
     lines = []
-    if document["counted"]:
+    if document["counted"] and document["connections"]:
         under = document["control"] or "the system's controller"
         lines.append(
             f"sent {size(document['bytes_sent'])} at {bits(document['sent_bps'])} under {under}, "

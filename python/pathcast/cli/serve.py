@@ -110,6 +110,8 @@ def serve(
         print("listening on " + ", ".join(about["listening"]))
         if loopback:
             print("only on loopback; give --key-file FILE or --open to serve others", file=sys.stderr)
+        whom = "everyone" if key_file is None else f"who has the key {' or '.join(f'`{key.id}`' for key in keys)}"
+        print(f"serving {whom}, until this command ends (Ctrl-C)", file=sys.stderr)
         sys.stdout.flush()
     over = threading.Event()
     warner = threading.Thread(target=_warn, args=(server, over), daemon=True)

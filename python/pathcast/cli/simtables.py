@@ -52,7 +52,8 @@ def _flows(document: dict[str, Any], title: str) -> Any:
 
 
 def _subflows(document: dict[str, Any]) -> Any:
-    columns = ("acknowledged", "packets sent", "again", "drops", "timeouts", "min RTT", "RTT", "window", "joined after")
+    times = ("min RTT", "RTT", "window, packets", "joined after")
+    columns = ("acked", "packets sent", "again", "drops", "timeouts", *times)
     table = _table("subflows", "flow", "subflow", "path", *columns)
     for flow in document["flows"]:
         for number, sub in enumerate(flow["subflows"], 1):
@@ -114,7 +115,8 @@ def _links(document: dict[str, Any]) -> Any:
 def summary(document: dict[str, Any]) -> Any:
     """Of a sweep: a row for each setting and flow, medians over seeds."""
     keys = document["keys"]
-    columns = ("flow", "samples", "completion", "from", "to", "goodput", "retransmits", "timeouts", "not complete")
+    times = ("completion", "fastest", "slowest")
+    columns = ("flow", "samples", *times, "goodput", "retransmits", "timeouts", "not complete")
     rows = document["summary"]
     shown = rows[:_ROWS]
     title = "medians of the samples"

@@ -228,7 +228,7 @@ def test_over_an_emulated_network(pathcast, topology, monkeypatch):
     assert "learnt with --control cubic" in err
     status, _, err = pathcast("predict", *emu[:-1], "2MB")
     assert status == Exit.USAGE
-    assert "learnt are: 500KB (8 rounds)" in err
+    assert "the model has: 500KB (8 rounds)" in err
 
 
 # --- over a simulated network ------------------------------------------------------------------------------------

@@ -78,6 +78,15 @@ def test_every_exit_status_as_json(command, capsys, error, status):
     assert error.message in caught.err
 
 
+def test_an_error_commands_no_terminal(command, capsys):
+    """Words of a file, or of another host over ssh."""
+
+    words = PathcastError("ssh", "no: \x1b]0;title\x07\x1b[31m\r\u202ered", "try\x9b2J\nagain")
+    assert command(failing(words)) == 1
+    err = capsys.readouterr().err
+    assert err == "pathcast: no: \\x1b]0;title\\x07\\x1b[31m\\r\\u202ered\nhint: try\\x9b2J\nagain\n"
+
+
 def test_success_is_0(command, capsys):
     assert command(lambda: print("data")) == 0
     assert capsys.readouterr().out == "data\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -33,3 +34,7 @@ def undo(
     print("\n".join(what if what.startswith("not removed") else f"removed {what}" for what in removed) or _NOTHING)
     for what in left:
         print(f"running, left alone: {what}")
+    if left:
+        print("hint: `pathcast undo --all` ends these, too", file=sys.stderr)
+    if (roots := state.hidden()) is not None:
+        print(f"what root's commands left is recorded in {roots}: sudo pathcast undo", file=sys.stderr)

@@ -210,7 +210,9 @@ def find(name: str) -> Instance:
     names = ", ".join(i.kernel_name for i in (found or here)) or "none"
     if found:
         raise usage(f"`{name}` is loaded {len(found)} times; choose one: {names}")
-    raise usage(f"`{name}` is not loaded by pathcast; loaded: {names}")
+    if not here:
+        state.see("controllers", "pathcast control …")
+    raise usage(f"`{name}` is not loaded by pathcast; loaded: {names}", f"load it: pathcast control load {name}")
 
 
 class Controls:

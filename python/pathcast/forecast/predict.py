@@ -113,8 +113,10 @@ def learnt_size(model: Model, bytes: int) -> int:
     if near:
         return min(near, key=lambda s: abs(math.log(s / bytes)))
     learnt = ", ".join(f"{written(s)} ({n} rounds)" for s, n in sizes.items()) or "none"
+    begun = [s for s in sizes if max(s, bytes) <= LARGEST_FACTOR * min(s, bytes)]
+    wanted = min(begun, key=lambda s: abs(math.log(s / bytes)), default=bytes)
     raise usage(
-        f"no size within a factor of {LARGEST_FACTOR} of {written(bytes)} is learnt; learnt are: {learnt}; "
-        f"{MINIMUM_ROUNDS} rounds are needed",
-        f"learn it: `pathcast learn` with --size {written(bytes)}",
+        f"too little is learnt of sizes within a factor of {LARGEST_FACTOR} of {written(bytes)}: "
+        f"{MINIMUM_ROUNDS} rounds of one size are needed; the model has: {learnt}",
+        f"measure more rounds: `pathcast learn` with --size {written(wanted)}",
     )

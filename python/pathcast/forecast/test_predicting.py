@@ -68,7 +68,9 @@ def test_a_size_within_a_factor_of_two_is_predicted_with_a_note(learnt, bytes, f
     file, world, _ = learnt
     bytes = int(bytes)
     if not fits:
-        error = refused(lambda: foretell(file, world, bytes), r"learnt are: 16MB \(24 rounds\); 8 rounds are needed")
+        error = refused(
+            lambda: foretell(file, world, bytes), r"8 rounds of one size are needed; the model has: 16MB \(24 rounds\)"
+        )
         assert f"--size {written(bytes)}" in error.hint
         return
     notes = foretell(file, world, bytes)["notes"]
@@ -77,7 +79,7 @@ def test_a_size_within_a_factor_of_two_is_predicted_with_a_note(learnt, bytes, f
 
 def test_too_few_rounds_are_refused(file):
     go(file, World(), rounds=7)
-    refused(lambda: foretell(file, World()), r"16MB \(7 rounds\); 8 rounds are needed")
+    refused(lambda: foretell(file, World()), r"8 rounds of one size are needed; the model has: 16MB \(7 rounds\)")
 
 
 def test_outside_of_the_training_range_nothing_is_chosen(learnt):

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from pathcast.errors import Exit, PathcastError
-from pathcast.runtime.state import Record, clean, records
+from pathcast.runtime.state import KINDS, Record, clean, records, see
 
 # how long a part may take to hear that it shall end, and again to end
 PATIENCE_S = 10.0
@@ -166,7 +166,10 @@ def find(kind: str, id: str) -> Daemon:
         if record.id == id:
             return Daemon(record)
     names = ", ".join(r.id for r in living) or "none"
-    raise PathcastError("unknown", f"there is no {kind} `{id}`; running: {names}", None, Exit.USAGE)
+    what = KINDS.get(kind, kind)
+    if not living:
+        see(f"{what}s", f"pathcast {kind} …")
+    raise PathcastError("unknown", f"there is no {what} `{id}`; running: {names}", None, Exit.USAGE)
 
 
 # --- the side that answers ---------------------------------------------------------------------------------------

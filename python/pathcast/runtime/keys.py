@@ -37,9 +37,8 @@ def read_keys(path: Path) -> list[Key]:
             text = file.read(LARGEST_BYTES).decode()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise usage(
-            f"cannot read the key file `{path}`: {reason}", f"make one with `pathcast serve --new-key {path}`"
-        ) from None
+        hint = f"copy the far end's here; at the far end: `pathcast serve --new-key {path}` makes one"
+        raise usage(f"cannot read the key file `{path}`: {reason}", hint) from None
     return parse_keys(text, f"the key file `{path}`")
 
 

@@ -38,6 +38,10 @@ _POLL_S = 0.01
 # a record that is being written
 _CLAIM = ".claim-"
 
+ROOTS = Path("/run/pathcast")
+# what people call a part
+KINDS = {"net": "network"}
+
 
 def run_dir() -> Path:
     """`/run/pathcast`, or the user's own runtime directory without root; made if it is not there.
@@ -49,7 +53,7 @@ def run_dir() -> Path:
     if chosen:
         path = Path(chosen)
     elif os.geteuid() == 0:
-        path = Path("/run/pathcast")
+        path = ROOTS
     else:
         path = Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()) / f"pathcast-{os.geteuid()}"
     try:
@@ -71,6 +75,19 @@ def run_dir() -> Path:
     if not chosen and about.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         path.chmod(0o700)  # of a version that let others read it
     return path
+
+
+def hidden() -> Path | None:
+    """Root's run directory, where this user is not root and may not look into it."""
+    return ROOTS if os.geteuid() != 0 and ROOTS.exists() and not os.access(ROOTS, os.R_OK | os.X_OK) else None
+
+
+def see(what: str, command: str) -> None:
+    """Raises PathcastError (exit 5) where root may have `what` that this user does not see; `command` shows it."""
+    if directory := hidden():
+        raise missing(
+            f"the right to see root's {what}, recorded in {directory}, is missing", f"run as root: sudo {command}"
+        )
 
 
 def _refused(path: Path, why: str) -> PathcastError:
@@ -231,7 +248,10 @@ class Record:
     def _taken(self) -> PathcastError:
         if _read(self.path) is None:
             return PathcastError("exists", f"{self.path} is there, and is no record of pathcast", "remove it")
-        told, down = f"{self.kind} `{self.id}` is there already", f"pathcast {self.kind} down {self.id}"
+        told, down = (
+            f"{KINDS.get(self.kind, self.kind)} `{self.id}` is there already",
+            f"pathcast {self.kind} down {self.id}",
+        )
         return PathcastError("exists", told, f"choose another --name, or remove it with `{down}`")
 
     def remove(self) -> list[str]:

@@ -110,7 +110,7 @@ def test_a_record_comes_back_as_it_was_written(home):
 
 def test_a_living_processs_name_is_refused(home):
     own().claim()
-    with pytest.raises(PathcastError, match="net `a` is there already") as error:
+    with pytest.raises(PathcastError, match="network `a` is there already") as error:
         own().claim()
     assert error.value.code == "exists"
     assert "--name" in error.value.hint

@@ -13,11 +13,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from pathcast.errors import PathcastError, usage
 
+# what a far end says when it listens has some hundred bytes
+LARGEST_BYTES = 1 << 16
 # ssh may ask for a password meanwhile
 PATIENCE_S = 60.0
 
@@ -42,8 +43,7 @@ def far_end(url: str, ssh: str = "ssh", command: str = "pathcast") -> Iterator[t
         with suppress(BrokenPipeError):  # then it has ended, and why is told below
             process.stdin.write(f"{id} {secret}\n".encode())
             process.stdin.flush()
-        about = _started(process, url)
-        port = int(about["listening"][0].rpartition(":")[2])
+        port = _started(process, url)
         with tempfile.TemporaryDirectory(prefix="pathcast-") as directory:
             file = Path(directory) / "key"
             with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as text:
@@ -74,8 +74,8 @@ def _destination(url: str, ssh: str) -> tuple[str, list[str]]:
     return host, [*words, *(["-p", str(port)] if port else []), "--", there]
 
 
-def _started(process: subprocess.Popen[bytes], url: str) -> dict[str, Any]:
-    """The document that the far end prints when it listens."""
+def _started(process: subprocess.Popen[bytes], url: str) -> int:
+    """The port of the far end, from the document that it prints when it listens."""
     text, deadline = b"", time.monotonic() + PATIENCE_S
     assert process.stdout is not None
     with selectors.DefaultSelector() as selector:
@@ -88,10 +88,16 @@ def _started(process: subprocess.Popen[bytes], url: str) -> dict[str, Any]:
                 hint = "is pathcast installed there, and in the PATH of a command that ssh runs? see --remote-command"
                 raise PathcastError("ssh", f"no far end on `{url}`: {reason}", hint)
             text += more
-            with suppress(ValueError):
-                document: dict[str, Any] = json.loads(text)
-                if "listening" in document:
-                    return document
+            if len(text) > LARGEST_BYTES:
+                break
+            with suppress(ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
+                port = int(json.loads(text)["listening"][0].rpartition(":")[2])
+                if 0 < port < 1 << 16:
+                    return port
+    if len(text) > LARGEST_BYTES:
+        raise PathcastError(
+            "ssh", f"no far end on `{url}`: it says more than any", "does a login there print something?"
+        )
     raise PathcastError("ssh", f"no far end on `{url}` after {PATIENCE_S:.0f} s", "try to log in by hand first")
 
 

@@ -194,6 +194,29 @@ fn a_far_end_that_has_always_another_cookie_for_a_path() {
     assert!(held < Nanos::secs(120), "{held:?}");
 }
 
+#[test]
+fn a_far_end_that_sends_more_than_it_says() {
+    for probes in [0, 100] {
+        let answer = |said: &Datagram| match said.kind {
+            Kind::Open => vec![(Kind::Opened, opened())],
+            Kind::Time => {
+                let id = u32::from_be_bytes(said.body.try_into().unwrap());
+                vec![(Kind::Stamp, forge::stamp(id, Nanos(100), Nanos(200)))]
+            }
+            Kind::Begin => {
+                let mut answers = vec![(Kind::Probe, vec![0; 4]); probes];
+                answers.push((Kind::Outcome, forge::outcome([5e6, 4e6, 6e6], 1, &[])));
+                answers
+            }
+            _ => vec![],
+        };
+        let (_, result) = kept(1, answer).expect("it waits for ever");
+        assert_eq!(result["paths"][0]["directions"]["in"]["available_bps"]["value"], 5e6, "{result:#}");
+        let more = result["probe_bytes"].as_u64().unwrap() >= 100 * 100;
+        assert_eq!(more, probes == 100, "a probe has 100 bytes here: {result:#}");
+    }
+}
+
 /// A far end that forges the words of another address hears nothing of what is said there.
 #[test]
 fn nothing_is_sent_to_an_address_that_reads_no_questions() {

@@ -1,0 +1,40 @@
+"""A far end over ssh: what the other host says need not be a far end's document."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from pathcast.errors import PathcastError
+from pathcast.worlds import remote
+
+# what stands for ssh: it says something, and stays until its input ends
+SAYS = "import sys; sys.stdout.write({text!r} * {times}); sys.stdout.flush(); sys.stdin.read()"
+
+
+def said(tmp_path, text, times=1):
+    """The address of the far end, from a host that says this."""
+    script = tmp_path / "ssh.py"
+    script.write_text(SAYS.format(text=text, times=times))
+    with remote.far_end("ssh://there", f"{sys.executable} {script}") as (where, _):
+        return where
+
+
+def test_a_document_tells_the_port(tmp_path):
+    assert said(tmp_path, '{"schema": "pathcast.serve/1", "listening": ["0.0.0.0:4711", "[::]:4711"]}') == "there:4711"
+
+
+LISTENING = ["7", "[]", "[7]", '["x:y"]', '["x:99999"]', '["x:-1"]', '{"0": "x:1"}']
+
+
+@pytest.mark.parametrize("document", ["[]", "7", "[" * 9000, *(f'{{"listening": {one}}}' for one in LISTENING)])
+def test_what_is_no_far_ends_document_is_not_believed(tmp_path, monkeypatch, document):
+    monkeypatch.setattr(remote, "PATIENCE_S", 1.5)
+    with pytest.raises(PathcastError, match="no far end on `ssh://there` after 2 s"):
+        said(tmp_path, document)
+
+
+def test_nor_is_what_has_no_end(tmp_path):
+    with pytest.raises(PathcastError, match="it says more than any"):
+        said(tmp_path, "x" * 4096, 1000)
