@@ -353,6 +353,82 @@ mod tests {
         assert_eq!(written(&segment, &segment), plain.to_vec());
     }
 
+    /// An ECN field and, of IPv4, a right checksum.
+    fn with_ecn(mut frame: Box<[u8]>, ecn: u8) -> Box<[u8]> {
+        let ip = &mut frame[VNET..];
+        if ip[0] >> 4 == 4 {
+            ip[1] = 0xb8 | ecn;
+            let sum = !fold(add(0, &ip[..20]));
+            ip[10..12].copy_from_slice(&sum.to_be_bytes());
+        } else {
+            ip[1] = ecn << 4 | 0x07;
+        }
+        frame
+    }
+
+    #[test]
+    fn marks_are_written_into_whole_packets_and_into_parts() {
+        for (v6, ecn, payload) in [(false, 2, 100), (false, 1, 6000), (true, 2, 100), (true, 1, 6000), (false, 3, 6000)]
+        {
+            let original = with_ecn(frame(v6, payload, 1448), ecn);
+            let packet = Packet::new(original.clone(), original.len());
+            assert!(packet.ect());
+            let last = packet.segments() - 1;
+            for (from, to) in [(0, last), (0, 0), (last, last)] {
+                let (first, last) = (Packet::segment(&packet, from).0, Packet::segment(&packet, to).0);
+                let written = |marked| {
+                    let mut head = Vec::new();
+                    let rest = first.run(&last, marked, &mut head).to_vec();
+                    head.extend(rest);
+                    head
+                };
+                let (plain, mut marked) = (written(false), written(true));
+                let ip = &mut marked[VNET..];
+                if v6 {
+                    assert_eq!(ip[1], 0x37);
+                    ip[1] = plain[VNET + 1];
+                } else {
+                    assert_eq!((ip[1], fold(add(0, &ip[..20]))), (0xbb, 0xffff));
+                    let sum = plain[VNET + 10..VNET + 12].to_owned();
+                    ip[1] = plain[VNET + 1];
+                    ip[10..12].copy_from_slice(&sum);
+                }
+                assert_eq!(marked, plain, "nothing else changes");
+            }
+        }
+        for v6 in [false, true] {
+            let original = with_ecn(frame(v6, 100, 1448), 0);
+            assert!(!Packet::new(original.clone(), original.len()).ect());
+        }
+        assert!(!Packet::new([0; VNET + 1].into(), VNET + 1).ect());
+    }
+
+    #[test]
+    fn a_flow_is_told_by_addresses_protocol_and_ports() {
+        for v6 in [false, true] {
+            let flow = |at: usize, to: u8| {
+                let mut frame = frame(v6, 100, 1448);
+                frame[VNET + at] = to;
+                Packet::new(frame.clone(), frame.len()).flow()
+            };
+            let l4 = if v6 { 40 } else { 20 };
+            let same = flow(l4 + 4, 1);
+            assert_eq!(same, flow(l4 + 4, 2), "a sequence number");
+            let others = [flow(l4 + 1, 9), flow(l4 + 3, 9), flow(l4 - 1, 9), flow(if v6 { 6 } else { 9 }, UDP)];
+            assert!(others.iter().all(|other| *other != same && u64::from(*other) < FLOWS));
+            // of fragments there are no ports
+            if !v6 {
+                let fragment = |port| {
+                    let mut frame = frame(v6, 100, 1448);
+                    (frame[VNET + 6], frame[VNET + 21]) = (0x20, port);
+                    Packet::new(frame.clone(), frame.len()).flow()
+                };
+                assert_eq!(fragment(1), fragment(2));
+            }
+        }
+        Packet::new([0x45; VNET + 3].into(), VNET + 3).flow();
+    }
+
     #[test]
     fn nonsense_headers_pass_as_one_packet() {
         let mut short = frame(false, 3000, 1448);

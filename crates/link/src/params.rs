@@ -79,6 +79,15 @@ impl Queue {
         !matches!(self, Queue::Packets(_) | Queue::Bytes(_) | Queue::Red(_))
     }
 
+    /// Whether it drops or marks before it is full, other than by random early detection that only drops.
+    pub fn is_managed(&self) -> bool {
+        match self {
+            Queue::Codel(_) | Queue::FqCodel(_) | Queue::Pie(_) => true,
+            Queue::Red(red) => red.ecn,
+            Queue::Packets(_) | Queue::Bytes(_) | Queue::Fair(_) => false,
+        }
+    }
+
     /// Whether a link can change from this queue to `other` while it runs: what waits cannot move between kinds, but
     /// among those of a [`Link`](crate::Link). An error: what it may become.
     ///

@@ -95,7 +95,9 @@ pub use clock::Clock;
 pub use error::SimError;
 pub use ledger::{GroupLedger, Ledger};
 pub use machines::{HostTally, MachineError, Session, SessionReport};
-pub use report::{FlowReport, JSON_SCHEMA, LinkReport, PacketReport, PageReport, Report, SubflowReport, TrafficReport};
+pub use report::{
+    FlowReport, JSON_SCHEMA, LinkReport, ManagedReport, PacketReport, PageReport, Report, SubflowReport, TrafficReport,
+};
 pub use run::{Options, Outcome, World, sampled, simulate};
 pub use series::{FlowSample, Series, SubflowSample};
 pub use sim::Stopped;

@@ -2,6 +2,7 @@
 
 use pathcast_base::Nanos;
 use pathcast_congestion::INFINITE;
+use pathcast_link::Counters;
 use pathcast_scenario::Direction;
 use serde::Serialize;
 
@@ -173,6 +174,20 @@ pub struct LinkReport {
     pub cross_packets: u64,
     /// Virtual packets that were dropped.
     pub cross_drops: u64,
+    /// Of a queue of kind codel, fq_codel or pie, or red that marks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub managed: Option<ManagedReport>,
+}
+
+/// What active queue management did to real packets.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct ManagedReport {
+    /// Dropped by it, full queues not counted.
+    pub drops: u64,
+    /// Marked.
+    pub marks: u64,
+    /// Mean waiting time of those that went on the line; without one, none.
+    pub sojourn_s: Option<f64>,
 }
 
 /// All packets.
@@ -341,6 +356,7 @@ impl<O: Observer> Sim<O> {
                 queue_max_packets: c.queue_max.packets,
                 cross_packets: c.cross.entered.packets,
                 cross_drops: c.cross.dropped.packets,
+                managed: wire.params().queue.is_managed().then(|| managed(c)),
             });
         }
         let counts = self.network.counts;
@@ -396,5 +412,15 @@ impl<O: Observer> Sim<O> {
             }
         }
         Ok(())
+    }
+}
+
+fn managed(c: &Counters) -> ManagedReport {
+    // what is in transmission counts as soon as it is through
+    let went = c.carried.packets + c.dropped.loss.packets;
+    ManagedReport {
+        drops: c.dropped.aqm.packets,
+        marks: c.marked.packets,
+        sojourn_s: (went > 0).then(|| c.waited.as_secs_f64() / went as f64),
     }
 }
