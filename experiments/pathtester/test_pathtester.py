@@ -162,7 +162,7 @@ def test_a_refusal_is_a_miss(paper):
     found = finding(results, "core-table5-1.5")
     # 100 % off, in the mean of 20
     assert found.ours.startswith("5.29 % off")
-    assert finding(results, "core-table5-0.5").ours.startswith("0.2")
+    assert float(finding(results, "core-table5-0.5").ours.split()[0]) < 0.4
 
 
 def test_runs_that_are_all_the_same_are_one_which_says_no_and_not_yes(paper):
