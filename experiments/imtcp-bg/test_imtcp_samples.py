@@ -44,11 +44,11 @@ def test_by_second_are_kilobits():
 
 def test_drops_are_the_backgrounds_at_the_bottleneck_five_seconds_before_and_after_a_join():
     drops = {
-        "time_s": np.array([4.9, 5.0, 9.9, 10.0, 14.9, 15.0, 12.0, 12.0]),
-        "flow": np.array([0, 1, 4, 0, 1, 0, 5, 0]),  # 5: a page
-        "link": np.array([0, 0, 0, 0, 0, 0, 0, 1]),  # 1: the way back
+        "time_s": np.array([4.9, 5.0, 5.0, 9.9, 10.0, 14.9, 15.0, 12.0, 12.0]),
+        "flow": np.array([0, 2, 1, 4, 0, 1, 0, 5, 0]),  # 5: a page
+        "link": np.array([0, 0, 0, 0, 0, 0, 0, 0, 1]),  # 1: the way back
     }
-    assert SIMULATED._around(drops, 5, [10.0]) == {"drops_before": [2], "drops_after": [2]}
+    assert SIMULATED._around(drops, 5, [10.0]) == {"drops_before": [3], "drops_after": [2]}
 
 
 @pytest.mark.parametrize("several", [False, True])
