@@ -291,3 +291,52 @@ def test_a_run_directory_without_the_right_to_write_is_5(pathcast, nobody, small
     site.path.chmod(0o755)
     assert done.returncode == 5
     assert "PATHCAST_RUN_DIR" in done.error["hint"]
+
+
+def test_the_shipped_topologies_are_listed(pathcast):
+    done = pathcast("net", "topologies", "--json")
+    assert (done.returncode, done.json["schema"]) == (0, "pathcast.net-topologies/1")
+    known = {one["name"]: one for one in done.json["topologies"]}
+    assert set(known) == {file.stem for file in (ROOT / "topologies").glob("*.toml")}
+    assert {"dsl", "cable", "gpon", "lte", "5g", "starlink", "wifi", "policed", "office", "van", "village"} <= set(
+        known
+    )
+    assert all(one["about"] for one in known.values())
+    [path] = known["dsl"]["paths"]
+    assert path == {"name": "path1", "up_bps": 40e6, "down_bps": 100e6, "rtt_s": 0.03}
+    assert known["policed"]["paths"][0]["up_bps"] == 20e6
+    # the mean of what the file of its rates says
+    rows = (ROOT / "topologies" / "starlink-down.csv").read_text().splitlines()[1:]
+    mean = sum(float(row.split(",")[1]) for row in rows) / len(rows) * 1e6
+    assert known["van"]["paths"][0]["down_bps"] == pytest.approx(mean, rel=1e-9)
+    table = pathcast("net", "topologies").stdout
+    assert "Starlink and 5G" in table
+    assert "100 Mbit/s" in table
+
+
+def test_an_unknown_name_lists_the_shipped_ones(pathcast):
+    refused = pathcast("net", "up", "vann", "--json")
+    assert refused.returncode == 2
+    assert "vann" in refused.error["message"]
+    assert "van," in refused.error["hint"]
+
+
+@privileged
+def test_a_shipped_topology_comes_up_by_its_name_and_its_digest_is_shown(pathcast, site, name):
+    import hashlib
+
+    assert pathcast("net", "up", "van", "--name", name).returncode == 0
+    [network] = pathcast("net", "list", "--json").json["networks"]
+    links = {link["name"]: link for group in network["groups"] for link in group["links"]}
+    digest = hashlib.sha256((ROOT / "topologies" / "starlink-up.csv").read_bytes()).hexdigest()
+    assert links["starlink/ab"]["params"]["trace"]["sha256"] == digest
+    assert links["starlink/ab"]["params"]["loss"]["kind"] == "gilbert-elliott"
+    assert "starlink-up.csv" in pathcast("net", "list").stdout
+    done = pathcast("net", "set", name, "starlink", "rate=5Mbit", "policer={ rate = '1Mbit', burst = '9KB' }")
+    assert done.returncode == 0
+    [network] = pathcast("net", "list", "--json").json["networks"]
+    links = {link["name"]: link for group in network["groups"] for link in group["links"]}
+    assert "trace" not in links["starlink/ab"]["params"]
+    assert links["starlink/ba"]["params"]["policer"]["burst"] == "9KB"
+    assert pathcast("net", "down", name).returncode == 0
+    assert site.empty()

@@ -224,3 +224,35 @@ def test_the_command_stays_light():
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stderr == "[]\n"
     assert COMMAND.exists()
+
+
+def test_a_shipped_topology_by_its_name(pathcast, tmp_path):
+    import hashlib
+
+    done = pathcast("sim", "starlink", "--set", "bytes=5MB", "--plot", tmp_path, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    digest = hashlib.sha256((ROOT / "topologies" / "starlink-up.csv").read_bytes()).hexdigest()
+    assert done.json["links"][0]["trace"]["sha256"] == digest
+    recorded = json.loads((tmp_path / "run.json").read_text())
+    assert recorded["result"]["links"][0]["trace"]["sha256"] == digest
+    # 17 Mbit/s on average, and the losses of the radio
+    [flow] = done.json["flows"]
+    assert 0.5e6 < flow["goodput_bps"] < 35e6
+
+
+@pytest.mark.parametrize("name", ["dsl", "cable", "gpon", "lte", "5g", "wifi", "policed", "office", "village"])
+def test_every_shipped_line_carries_a_transfer(pathcast, name):
+    done = pathcast("sim", name, "--set", "bytes=2MB", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.json["flows"][0]["completion_s"] is not None
+
+
+def test_a_bad_trace_is_refused_with_its_line(pathcast, tmp_path):
+    (tmp_path / "t").write_text("1\n5\n3\n")
+    file = tmp_path / "net.toml"
+    file.write_text(ENDLESS.replace('rate = "1Gbit"', 'rate = { trace = "t" }') + GREEDY + 'bytes = "1MB"\n')
+    refused = pathcast("sim", file, "--json")
+    assert refused.returncode == 2
+    assert "line 3: `3` comes after 5" in refused.error["message"]
+    (tmp_path / "t").write_text("1\n3\n")
+    assert pathcast("sim", file, "--json").returncode == 0

@@ -10,6 +10,18 @@ from pathcast.errors import usage
 from pathcast.files import read_file
 
 LARGEST_BYTES = 16 << 20
+SHIPPED = Path(__file__).parent / "topologies"
+
+
+def shipped() -> dict[str, Path]:
+    """The topologies that come with pathcast, by name."""
+    return {file.stem: file for file in sorted(SHIPPED.glob("*.toml"))}
+
+
+def find(file: Path | str) -> Path:
+    """A file as it is named; where there is none, the shipped topology of that name."""
+    path = Path(file)
+    return path if path.exists() else shipped().get(str(file), path)
 
 
 def pair(option: str, item: str) -> tuple[str, str]:
@@ -32,13 +44,19 @@ class Scenario:
     def load(cls, file: Path | str, sets: Sequence[str] = ()) -> Scenario:
         """Reads a file; `sets` are as `--set` takes them."""
         pairs = tuple(pair("--set", item) for item in sets)
+        path = find(file)
         try:
-            text = read_file(Path(file), LARGEST_BYTES).decode()
+            text = read_file(path, LARGEST_BYTES).decode()
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-            hint = "give the path of a scenario file (TOML), for example topologies/two-path.toml"
+            hint = f"give the path of a scenario file (TOML), or the name of a shipped one: {', '.join(shipped())}"
             raise usage(f"cannot read the scenario `{file}`: {reason}", hint) from None
-        return cls(text, pairs, str(file))
+        return cls(text, pairs, str(path))
+
+    @property
+    def base(self) -> str | None:
+        """The directory that files named in it are relative to."""
+        return None if self.source is None else str(Path(self.source).absolute().parent)
 
     def over(self, sets: Sequence[tuple[str, str]]) -> Scenario:
         """The same with more set over it."""

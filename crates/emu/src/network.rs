@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 
 use pathcast_base::{Fault, Nanos};
 use pathcast_link::{LinkId, Params};
@@ -47,6 +48,7 @@ pub struct Network {
     scenario: Scenario,
     text: String,
     sets: Vec<(String, String)>,
+    base: Option<PathBuf>,
     /// What was set since, in the form of `sets`.
     asked: Vec<(String, String)>,
     start: Nanos,
@@ -86,14 +88,27 @@ impl Network {
     /// A scenario error or what only the simulator can do (usage), a missing privilege or device (missing), or what the
     /// set-up met.
     pub fn up(text: &str, sets: &[(String, String)], id: &str) -> Result<Network, Box<dyn Fault + Send + Sync>> {
-        let scenario = Scenario::parse(text, sets).map_err(boxed)?;
+        Network::up_in(text, sets, None, id)
+    }
+
+    /// The same; `base` is as for [`Scenario::parse_in`].
+    ///
+    /// # Errors
+    /// As [`Network::up`].
+    pub fn up_in(
+        text: &str,
+        sets: &[(String, String)],
+        base: Option<&Path>,
+        id: &str,
+    ) -> Result<Network, Box<dyn Fault + Send + Sync>> {
+        let scenario = Scenario::parse_in(text, sets, base).map_err(boxed)?;
         fits(&scenario).map_err(boxed)?;
         let layout = Layout::new(&scenario, addresses(&scenario, NET));
         let client = Namespace::create(&format!("pc-{id}-client")).map_err(boxed)?;
         let server = Namespace::create(&format!("pc-{id}-server")).map_err(boxed)?;
         let groups = build(&scenario, &layout, &client, &server).map_err(boxed)?;
-        let (text, sets) = (text.to_owned(), sets.to_vec());
-        Ok(Network { groups, client, server, layout, scenario, text, sets, asked: Vec::new(), start: clock() })
+        let (text, sets, base) = (text.to_owned(), sets.to_vec(), base.map(Path::to_path_buf));
+        Ok(Network { groups, client, server, layout, scenario, text, sets, base, asked: Vec::new(), start: clock() })
     }
 
     /// Names and addresses.
@@ -125,7 +140,8 @@ impl Network {
         direction: Option<Direction>,
         changes: &[(String, String)],
     ) -> Result<Vec<(Direction, Params)>, Box<dyn Fault + Send + Sync>> {
-        let amendment = Amendment::read(&self.text, &self.sets, link, direction, changes).map_err(boxed)?;
+        let amendment = Amendment::read(&self.text, &self.sets, self.base.as_deref(), link, direction, changes);
+        let amendment = amendment.map_err(boxed)?;
         fits(amendment.wanted()).map_err(boxed)?;
         self.catch_up();
         let index = amendment.link();
@@ -149,7 +165,7 @@ impl Network {
     /// Values set one by one that the scenario's checks refuse together; nothing is changed then. A thread that has ended.
     pub fn restart(&mut self, lead: Nanos) -> Result<Nanos, Box<dyn Fault + Send + Sync>> {
         let sets: Vec<_> = self.sets.iter().chain(&self.asked).cloned().collect();
-        let scenario = Scenario::parse(&self.text, &sets).map_err(boxed)?;
+        let scenario = Scenario::parse_in(&self.text, &sets, self.base.as_deref()).map_err(boxed)?;
         let at = Nanos(clock().0.saturating_add(lead.0));
         for (group, layout) in self.groups.iter().zip(&self.layout.groups) {
             let (links, changes) = (plan_links(&scenario, layout), plan_changes(&scenario, layout));

@@ -42,6 +42,7 @@ pub struct CrossPlan {
 }
 
 /// A change that the scenario itself makes.
+#[allow(clippy::large_enum_variant)] // the large one is the usual one
 pub enum Change {
     /// The link's parameters.
     Params(Params),
@@ -50,6 +51,7 @@ pub enum Change {
 }
 
 /// What a group is asked for.
+#[allow(clippy::large_enum_variant)] // the large one is the usual one
 pub enum Order {
     /// Change a link from now on.
     Set(LinkId, Params),

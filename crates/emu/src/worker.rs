@@ -50,6 +50,7 @@ impl Worker {
             .enumerate()
             .map(|(at, (params, name, crosses))| {
                 let mut link = Wire::new(params, plan.seed, &name);
+                link.begin(start);
                 link.advance(start);
                 for c in crosses {
                     let id = link.add_cross(&c.name, &c.cross, start + c.start, c.stop.map(|s| start + s));
@@ -231,6 +232,7 @@ impl Worker {
             let id = LinkId(at as u32);
             let link = self.mesh.link_mut(id);
             link.set(now, params);
+            link.begin(self.start);
             for c in crosses {
                 let cross = link.add_cross(&c.name, &c.cross, self.start + c.start, c.stop.map(|s| self.start + s));
                 self.crosses.insert(c.name, (id, cross));

@@ -53,6 +53,10 @@ impl Params {
         if let Some(rate) = self.rate {
             ensure(rate.0 >= 1, "rate", rate, "at least 1bit; leave it out for an infinitely fast link")?;
         }
+        if let Some(trace) = &self.trace {
+            ensure((0.01..=100.0).contains(&trace.scale), "rate.scale", trace.scale, "0.01 to 100")?;
+            ensure(self.bucket.is_none(), "bucket", "a token bucket", "none beside a trace")?;
+        }
         match self.loss {
             Loss::Random(p) => ensure((0.0..=1.0).contains(&p), "loss", p, "0 to 1")?,
             Loss::Bursts(GilbertElliott { p, r, good, bad }) => {
@@ -101,6 +105,11 @@ impl Params {
                 "none beside a queue of kind codel, fq_codel or pie",
             )?;
         }
+        if self.queue.is_deferred() {
+            let plain = self.trace.is_none() && self.aggregation.is_none();
+            let allowed = "packets, bytes or kind red beside a trace or aggregation";
+            ensure(plain, "queue", "a queue of kind fair, codel, fq_codel or pie", allowed)?;
+        }
         if let Some(jitter) = &self.jitter {
             ensure(jitter.step >= Nanos::millis(1), "jitter.step", jitter.step, "at least 1ms")?;
         }
@@ -112,6 +121,12 @@ impl Params {
         if let Some(bucket) = &self.bucket {
             ensure(bucket.rate.0 >= 1, "bucket.rate", bucket.rate, "at least 1bit")?;
             burst("bucket.burst", bucket.burst)?;
+        }
+        if let Some(aggregation) = &self.aggregation {
+            let every = (Nanos::micros(10)..=Nanos::secs(1)).contains(&aggregation.every);
+            ensure(every, "aggregation.every", aggregation.every, "10us to 1s")?;
+            burst("aggregation.bytes", aggregation.bytes)?;
+            ensure(self.bucket.is_none(), "bucket", "a token bucket", "none beside aggregation")?;
         }
         if let Some(policer) = &self.policer {
             ensure(policer.rate.0 >= 1, "policer.rate", policer.rate, "at least 1bit")?;

@@ -6,12 +6,13 @@
 
 use std::collections::VecDeque;
 
-use pathcast_base::{Rate, Stream};
+use pathcast_base::{Nanos, Rate, Stream};
 
 use crate::bucket::Tokens;
 use crate::check::MOST_WAITING;
 use crate::counters::Cause;
 use crate::red::Early;
+use crate::special::{Special, Times};
 use crate::{Counters, Params, Queue};
 
 /// A packet that waits for the serialiser.
@@ -32,6 +33,7 @@ pub(crate) struct Line {
     queue: Queue,
     tokens: Option<Tokens>,
     early: Early,
+    special: Option<Box<Special>>,
     waiting: VecDeque<Waiting>,
     waiting_bytes: u64,
     /// Departure of the packet that started last, and whether it is a real one.
@@ -55,6 +57,7 @@ impl Line {
             queue: params.queue.clone(),
             tokens: params.bucket.map(Tokens::new),
             early: Early::new(red),
+            special: Special::new(params, 0),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             serving_until: 0,
@@ -104,6 +107,9 @@ impl Line {
             if let Some(tokens) = &mut self.tokens {
                 tokens.start(head.start, u64::from(head.bytes) + self.overhead);
             }
+            if let Some(special) = &mut self.special {
+                special.depart(u64::from(head.bytes) + self.overhead);
+            }
             self.serving_until = head.departure;
             self.serving_real = head.real;
             if head.real {
@@ -114,7 +120,7 @@ impl Line {
         }
     }
 
-    /// Admits a packet that arrives at `now`, or says why not; returns its departure and whether it is to be marked.
+    /// Admits a packet that arrives at `now`, or says why not; returns when it leaves and whether it is to be marked.
     /// `ect`: it can be. `depart(now)` came before.
     #[inline]
     pub(crate) fn admit(
@@ -124,6 +130,9 @@ impl Line {
         (real, ect): (bool, bool),
         counters: &mut Counters,
     ) -> Result<(u64, bool), Cause> {
+        if self.special.is_some() {
+            return self.admit_special(now, bytes, (real, ect), counters);
+        }
         let size = u64::from(bytes) + self.overhead;
         let mut start = now.max(self.busy_until);
         if let Some(tokens) = &self.tokens {
@@ -136,10 +145,7 @@ impl Line {
         let departure = start.saturating_add(self.line_time(size));
         self.busy_until = departure;
         if start > now {
-            self.waiting.push_back(Waiting { arrived: now, start, departure, bytes, real });
-            self.waiting_bytes += u64::from(bytes);
-            counters.queue_max.packets = counters.queue_max.packets.max(self.waiting.len() as u64);
-            counters.queue_max.bytes = counters.queue_max.bytes.max(self.waiting_bytes);
+            self.wait(Waiting { arrived: now, start, departure, bytes, real }, counters);
         } else {
             if let Some(tokens) = &mut self.tokens {
                 tokens.start(start, size);
@@ -149,6 +155,43 @@ impl Line {
             self.started += departure - start;
         }
         Ok((departure, mark))
+    }
+
+    #[inline]
+    fn wait(&mut self, waiting: Waiting, counters: &mut Counters) {
+        self.waiting_bytes += u64::from(waiting.bytes);
+        self.waiting.push_back(waiting);
+        counters.queue_max.packets = counters.queue_max.packets.max(self.waiting.len() as u64);
+        counters.queue_max.bytes = counters.queue_max.bytes.max(self.waiting_bytes);
+    }
+
+    /// The same where there is a trace or packets gather. There are no tokens then.
+    fn admit_special(
+        &mut self,
+        now: u64,
+        bytes: u32,
+        (real, ect): (bool, bool),
+        counters: &mut Counters,
+    ) -> Result<(u64, bool), Cause> {
+        let size = u64::from(bytes) + self.overhead;
+        let from = now.max(self.busy_until);
+        let line_time = self.line_time(size);
+        let Some(special) = &mut self.special else { unreachable!("the caller looked") };
+        let (times, state) = special.plan(now, from, size, line_time);
+        let mark = self.pass_queue(now, times.start, bytes, ect)?;
+        let Some(special) = &mut self.special else { unreachable!("the caller looked") };
+        let Times { start, departure, leaves } = times;
+        self.busy_until = departure;
+        if start > now {
+            special.take(state);
+            self.wait(Waiting { arrived: now, start, departure, bytes, real }, counters);
+        } else {
+            special.start(state, size);
+            self.serving_until = departure;
+            self.serving_real = real;
+            self.started += departure - start;
+        }
+        Ok((leaves, mark))
     }
 
     #[inline]
@@ -184,22 +227,28 @@ impl Line {
         let typical = match (self.rate, &self.tokens) {
             (Some(rate), _) => rate.time_for(typical),
             (None, Some(tokens)) => tokens.time_for(typical),
-            (None, None) => return None, // infinitely fast: there is no queue
+            (None, None) => match &self.special {
+                Some(special) => Nanos(special.typical(typical)),
+                None => return None, // infinitely fast: there is no queue
+            },
         };
         let idle_since = (self.busy_until <= now).then_some(self.busy_until);
         self.early.drops(red, now, self.packets(), idle_since, typical.0)
     }
 
-    /// Real packets that have not departed at `now`.
+    /// Real packets that have not departed at `now` and do not gather.
     pub(crate) fn unsent(&self, now: u64) -> usize {
-        let serving = self.serving_real && self.serving_until > now;
+        let gathers = self.special.as_ref().is_some_and(|special| special.gathers());
+        let serving = self.serving_real && self.serving_until > now && !gathers;
         self.waiting.iter().filter(|w| w.real).count() + usize::from(serving)
     }
 
     /// Changes the parameters at `now` and reschedules all that has not departed: the packet in service keeps the share
     /// already served, the others start anew in their order. Hands out the new departures of the real ones. Packets
-    /// beyond a smaller queue stay.
-    pub(crate) fn change(&mut self, now: u64, params: &Params, mut departs: impl FnMut(u64)) {
+    /// beyond a smaller queue stay. `zero`: where the link's time begins.
+    pub(crate) fn change(&mut self, now: u64, params: &Params, zero: u64, mut departs: impl FnMut(u64)) {
+        let (was, new) = (self.special.take(), Special::new(params, zero));
+        let gathered = was.as_ref().is_some_and(|special| special.gathers());
         let old = std::mem::replace(&mut self.rate, params.rate);
         self.overhead = params.overhead.0;
         self.queue = params.queue.clone();
@@ -210,10 +259,31 @@ impl Line {
         }
         let left = self.serving_until.saturating_sub(now);
         if left > 0 {
-            self.serving_until = now.saturating_add(rescaled(left, old, params.rate));
+            let traced = |special: &Option<Box<Special>>| special.as_ref().is_some_and(|special| special.traced());
+            self.serving_until = match (traced(&was), traced(&new)) {
+                // what gathers may have no rate that says how long it holds the serialiser
+                (false, false) if gathered && old == params.rate => self.serving_until,
+                (false, false) => now.saturating_add(rescaled(left, old, params.rate)),
+                // from a trace to a rate it begins anew
+                (true, false) => {
+                    let size = was.as_ref().map_or(0, |was| was.serving());
+                    now.saturating_add(params.rate.map_or(0, |rate| rate.time_for(size).0))
+                }
+                (_, true) => self.serving_until,
+            };
+            self.special = new;
+            if let Some(special) = &mut self.special {
+                let rest = old.map_or(0, |old| sent_in(left, old));
+                self.serving_until = special.follow(was.as_deref(), now, self.serving_until, rest);
+            }
             self.started = self.started - left + (self.serving_until - now);
-            if self.serving_real {
+            if self.serving_real && !gathered {
                 departs(self.serving_until);
+            }
+        } else {
+            self.special = new;
+            if let Some(special) = &mut self.special {
+                special.follow(was.as_deref(), now, now, 0);
             }
         }
         self.busy_until = self.serving_until;
@@ -223,12 +293,18 @@ impl Line {
             if let Some(tokens) = &mut self.tokens {
                 start = tokens.schedule(start, size);
             }
-            let departure = start.saturating_add(self.line_time(size));
+            let line_time = self.line_time(size);
+            let (mut departure, mut leaves) = (start.saturating_add(line_time), None);
+            if let Some(special) = &mut self.special {
+                let (times, state) = special.plan(now, start, size, line_time);
+                special.take(state);
+                (start, departure, leaves) = (times.start, times.departure, Some(times.leaves));
+            }
             self.busy_until = departure;
             let waiting = &mut self.waiting[i];
             (waiting.start, waiting.departure) = (start, departure);
             if waiting.real {
-                departs(departure);
+                departs(leaves.unwrap_or(departure));
             }
         }
         self.depart(now);
@@ -244,4 +320,9 @@ pub(crate) fn rescaled(left: u64, old: Option<Rate>, new: Option<Rate>) -> u64 {
         }
         _ => 0,
     }
+}
+
+/// Bytes that a rate sends in a time [ns], rounded up.
+fn sent_in(time: u64, rate: Rate) -> u64 {
+    u64::try_from((u128::from(time) * u128::from(rate.0)).div_ceil(8_000_000_000)).unwrap_or(u64::MAX)
 }

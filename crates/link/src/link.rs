@@ -64,6 +64,8 @@ pub struct Link<T> {
     /// Due times of the packets that came in last and went out last.
     last_due: u64,
     last_out: u64,
+    /// Where its time begins: that of traces and opportunities.
+    zero: u64,
     clock: u64,
     counters: Counters,
     seed: u64,
@@ -95,6 +97,7 @@ impl<T> Link<T> {
             inside: VecDeque::new(),
             last_due: 0,
             last_out: 0,
+            zero: 0,
             clock: 0,
             counters: Counters::default(),
             seed,
@@ -248,7 +251,7 @@ impl<T> Link<T> {
     }
 
     /// Changes the parameters at `now`. Packets that wait, and the rest of the one in transmission, go on under the new
-    /// rate, overhead, bucket, delay and jitter; packets on the wire keep their due times, and no packet overtakes.
+    /// rate, overhead, bucket, delay and jitter (the latter anew if it comes from or to a trace); packets on the wire keep their due times, and no packet overtakes.
     /// Loss, policer and queue apply to packets offered from now on; tokens and the average of RED survive.
     ///
     /// # Panics
@@ -271,7 +274,7 @@ impl<T> Link<T> {
         let mut due = first.checked_sub(1).map_or(self.last_out, |i| self.inside[i].due);
         let (delay, wander) = (params.delay.0, &mut self.wander);
         let mut unsent = self.inside.range_mut(first..);
-        self.line.change(now, &params, |departure| {
+        self.line.change(now, &params, self.zero, |departure| {
             let extra = wander.as_mut().map_or(0, |wander| wander.at(departure));
             due = due.max(departure.saturating_add(delay).saturating_add(extra));
             unsent.next().expect("as many as are unsent").due = due;
@@ -280,6 +283,13 @@ impl<T> Link<T> {
         self.params = params;
         self.counters.busy = Nanos(self.line.busy(now));
         self.counters.waited = Nanos(self.line.waited());
+    }
+
+    /// Lets the link's time begin at `zero`, which may lie before or after the latest `now`: a trace is at its offset
+    /// then, and opportunities to leave are whole multiples of their distance from it. The default is 0.
+    pub fn begin(&mut self, zero: Nanos) {
+        self.zero = zero.0;
+        self.set(Nanos(self.clock), self.params.clone());
     }
 
     /// Adds cross traffic between `start` and before `stop`; a `start` in the past counts as now. Its random stream is

@@ -5,7 +5,7 @@ use pathcast_base::{Bytes, Nanos, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Codel, FqCodel, Pie};
+use crate::{Codel, FqCodel, Pie, Trace};
 
 /// One direction of a link. The default is an ideal wire: infinitely fast, no delay, no loss.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -14,6 +14,13 @@ pub struct Params {
     /// Rate of the serialiser in IP bits per second plus `overhead`, at least 1 bit/s; none: infinitely fast.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
+    /// A rate that follows a file, in place of `rate`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub trace: Option<Trace>,
+    /// Packets gather until the next opportunity; none: each leaves when it has been sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aggregation: Option<Aggregation>,
     /// Propagation delay, one way.
     pub delay: Nanos,
     /// A token bucket in front of the queue that drops what exceeds it; none: no policing.
@@ -36,10 +43,23 @@ pub struct Params {
     pub chunk: Nanos,
 }
 
+impl Params {
+    /// What can go through in the long run; none: no limit.
+    pub fn mean_rate(&self) -> Option<Rate> {
+        let trace = self.trace.as_ref().map(|trace| Rate((trace.mean() as u64).max(1)));
+        let gathered = self.aggregation.map(|a| Rate(a.bytes.0.saturating_mul(8_000_000_000) / a.every.0.max(1)));
+        let bucket = self.bucket.map(|bucket| bucket.rate);
+        let policer = self.policer.map(|policer| policer.rate);
+        [self.rate, trace, gathered, bucket, policer].into_iter().flatten().min()
+    }
+}
+
 impl Default for Params {
     fn default() -> Self {
         Params {
             rate: None,
+            trace: None,
+            aggregation: None,
             delay: Nanos::ZERO,
             policer: None,
             queue: Queue::default(),
@@ -199,6 +219,16 @@ pub struct Policer {
     pub rate: Rate,
     /// Tokens that the bucket holds; at least one packet of 1500 B plus the link's overhead, at most 2 GB.
     pub burst: Bytes,
+}
+
+/// What the serialiser has sent leaves together at the link's next opportunity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Aggregation {
+    /// Time between two opportunities, 10 us to 1 s.
+    pub every: Nanos,
+    /// Most bytes, overhead included, that leave at one; at least one packet of 1500 B plus the overhead, at most 2 GB.
+    pub bytes: Bytes,
 }
 
 /// Loss on the wire.

@@ -136,6 +136,13 @@ impl<T> Wire<T> {
         self.len() == 0
     }
 
+    /// As [`Link::begin`]; a [`DeferredLink`] has nothing that begins.
+    pub fn begin(&mut self, zero: Nanos) {
+        if let Wire::Fused(link) = self {
+            link.begin(zero);
+        }
+    }
+
     /// Brings departures, cross traffic and counters up to `now`.
     pub fn advance(&mut self, now: Nanos) {
         either!(self, link => link.advance(now));

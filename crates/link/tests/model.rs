@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use reference::{Reference, Totals};
 
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)]
 enum Step {
     Offer(u32),
     Pop,

@@ -12,15 +12,18 @@ mod simulator;
 mod sockets;
 mod world;
 
+use std::path::PathBuf;
+
 use pyo3::prelude::*;
 
 use crate::error::{Failed, json};
 
-/// A checked scenario as JSON; `source` names it in errors.
+/// A checked scenario as JSON; files that it names are relative to `base`.
 #[pyfunction]
-fn scenario(py: Python<'_>, text: String, sets: Vec<(String, String)>) -> PyResult<String> {
+#[pyo3(signature = (text, sets, base=None))]
+fn scenario(py: Python<'_>, text: String, sets: Vec<(String, String)>, base: Option<PathBuf>) -> PyResult<String> {
     py.detach(|| {
-        let scenario = pathcast_scenario::Scenario::parse(&text, &sets).map_err(Failed::new)?;
+        let scenario = pathcast_scenario::Scenario::parse_in(&text, &sets, base.as_deref()).map_err(Failed::new)?;
         Ok(json(&scenario))
     })
     .map_err(|e: Failed| e.into_py(py))

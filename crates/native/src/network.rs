@@ -1,6 +1,7 @@
 //! `Network`: an emulated network.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use pathcast_base::Nanos;
 use pathcast_scenario::Direction;
@@ -38,8 +39,15 @@ impl Network {
 #[pymethods]
 impl Network {
     #[new]
-    fn new(py: Python<'_>, text: String, sets: Vec<(String, String)>, id: String) -> PyResult<Self> {
-        py.detach(|| pathcast_emu::Network::up(&text, &sets, &id).map_err(|e| Failed::of(&*e)))
+    #[pyo3(signature = (text, sets, id, base=None))]
+    fn new(
+        py: Python<'_>,
+        text: String,
+        sets: Vec<(String, String)>,
+        id: String,
+        base: Option<PathBuf>,
+    ) -> PyResult<Self> {
+        py.detach(|| pathcast_emu::Network::up_in(&text, &sets, base.as_deref(), &id).map_err(|e| Failed::of(&*e)))
             .map(|network| Network(Some(network)))
             .map_err(|e| e.into_py(py))
     }

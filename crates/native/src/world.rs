@@ -1,5 +1,6 @@
 //! `World`: a simulated network, and transfers in it. Its verbs take and give what those of `Client` do.
 
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -53,9 +54,9 @@ fn open(turn: &mut Option<pathcast_sim::World>) -> Result<&mut pathcast_sim::Wor
 #[pymethods]
 impl World {
     #[new]
-    #[pyo3(signature = (text, sets=Vec::new()))]
-    fn new(py: Python<'_>, text: String, sets: Vec<(String, String)>) -> PyResult<Self> {
-        py.detach(|| pathcast_sim::World::open(&text, &sets).map_err(|e| Failed::of(&*e)))
+    #[pyo3(signature = (text, sets=Vec::new(), base=None))]
+    fn new(py: Python<'_>, text: String, sets: Vec<(String, String)>, base: Option<PathBuf>) -> PyResult<Self> {
+        py.detach(|| pathcast_sim::World::open_in(&text, &sets, base.as_deref()).map_err(|e| Failed::of(&*e)))
             .map(|world| World(Mutex::new(Some(world))))
             .map_err(|e| e.into_py(py))
     }

@@ -1,6 +1,8 @@
 //! A textual change of a link in a network that stands: `link set wan rate=2Mbit`. The new values are laid over the text
 //! that the network was made from, as `--set` lays them, so that they are read and checked as if they stood there.
 
+use std::path::Path;
+
 use pathcast_base::{Exit, Fault};
 use pathcast_link::{ParamError, Params};
 
@@ -8,7 +10,8 @@ use crate::error::ScenarioError;
 use crate::model::{Direction, Link, Scenario};
 
 /// Keys of a link that may change while it runs.
-pub const LINK_KEYS: [&str; 9] = ["rate", "delay", "queue", "policer", "loss", "overhead", "jitter", "bucket", "chunk"];
+pub const LINK_KEYS: [&str; 10] =
+    ["rate", "delay", "queue", "policer", "loss", "overhead", "jitter", "aggregation", "bucket", "chunk"];
 
 /// Why a change of a link was not taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -72,18 +75,19 @@ pub struct Amendment {
 
 impl Amendment {
     /// Reads `changes` of `link` as if they stood in the scenario `text` with `sets` over it; without `direction` they
-    /// are of both, and a value may be given per direction.
+    /// are of both, and a value may be given per direction. `base` is as for [`Scenario::parse_in`].
     ///
     /// # Errors
     /// An unknown link or key with those that exist, or a value that the scenario's checks refuse.
     pub fn read(
         text: &str,
         sets: &[(String, String)],
+        base: Option<&Path>,
         link: &str,
         direction: Option<Direction>,
         changes: &[(String, String)],
     ) -> Result<Amendment, AmendError> {
-        let scenario = Scenario::parse(text, sets)?;
+        let scenario = Scenario::parse_in(text, sets, base)?;
         let Some(index) = scenario.link(link) else {
             let names: Vec<&str> = scenario.links.iter().map(|link| link.name.as_str()).collect();
             return Err(AmendError::Unknown { key: "link", value: link.into(), allowed: names.join(", ") });
@@ -97,7 +101,7 @@ impl Amendment {
             link: index,
             keys: changes.iter().map(|(key, _)| key.clone()).collect(),
             directions: direction.map_or(Direction::BOTH.into(), |direction| vec![direction]),
-            wanted: Scenario::parse(text, &sets)?,
+            wanted: Scenario::parse_in(text, &sets, base)?,
         })
     }
 
@@ -135,7 +139,8 @@ impl Amendment {
 
 fn copy(key: &str, from: &Params, to: &mut Params) {
     match key {
-        "rate" => to.rate = from.rate,
+        "rate" => (to.rate, to.trace) = (from.rate, from.trace.clone()),
+        "aggregation" => to.aggregation = from.aggregation,
         "delay" => to.delay = from.delay,
         "queue" => to.queue = from.queue.clone(),
         "policer" => to.policer = from.policer,
@@ -159,7 +164,7 @@ mod tests {
 
     fn read(direction: Option<Direction>, changes: &[(&str, &str)]) -> Result<Amendment, AmendError> {
         let changes: Vec<_> = changes.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
-        Amendment::read(TEXT, &[("link.wan.loss".into(), "0.01".into())], "wan", direction, &changes)
+        Amendment::read(TEXT, &[("link.wan.loss".into(), "0.01".into())], None, "wan", direction, &changes)
     }
 
     fn link() -> Link {
@@ -195,7 +200,7 @@ mod tests {
             assert_eq!((error.code(), error.exit()), (code, Exit::Usage));
             assert!(error.to_string().contains(says), "{error}");
         }
-        let error = Amendment::read(TEXT, &[], "lan", None, &[]).unwrap_err();
+        let error = Amendment::read(TEXT, &[], None, "lan", None, &[]).unwrap_err();
         assert_eq!(error.to_string(), "link `lan` is not in this network; allowed: wan");
     }
 

@@ -4,10 +4,11 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use pathcast_base::{Bytes, Nanos};
-use pathcast_link::{Codel, Fair, FqCodel, GilbertElliott, Loss, Pie, Queue, Red};
+use pathcast_base::{Bytes, Nanos, Rate};
+use pathcast_link::{Codel, Fair, Format, FqCodel, GilbertElliott, Loss, Pie, Queue, Red};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{self, Deserialize, Deserializer, EnumAccess, VariantAccess, Visitor};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, Deserialize, Deserializer, EnumAccess, MapAccess, VariantAccess, Visitor};
 
 use crate::model::{Direction, Value};
 
@@ -123,6 +124,60 @@ impl JsonSchema for QueueForm {
                 { "type": "string", "pattern": r"^\d+(\.\d+)?\s*(packets?|B|kB|KB|KiB|MB|MiB|GB|GiB|TB|TiB)$" },
                 Table::json_schema(generator),
             ]
+        })
+    }
+}
+
+/// `"5Mbit"` or `{ trace = "FILE", … }`.
+#[derive(Clone, Debug)]
+pub(crate) enum RateForm {
+    Fixed(Rate),
+    Trace(TraceForm),
+}
+
+/// A rate that follows a file.
+#[derive(Clone, Debug, serde::Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TraceForm {
+    /// The file; a relative path is relative to the scenario's file.
+    pub trace: String,
+    /// Where in the file the run begins; default 0s.
+    pub offset: Option<Nanos>,
+    /// What all rates are multiplied by; default 1.
+    pub scale: Option<f64>,
+    /// How the file is written; default: csv if its name ends so, else mahimahi.
+    pub format: Option<Format>,
+}
+
+const RATE: &str = "a rate such as `100kbit`, `5Mbit` or `1.5Gbit`, or { trace = \"FILE\" }";
+
+impl<'de> Deserialize<'de> for RateForm {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Form;
+        impl<'de> Visitor<'de> for Form {
+            type Value = RateForm;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(RATE)
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<RateForm, E> {
+                text.parse().map(RateForm::Fixed).map_err(E::custom)
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<RateForm, A::Error> {
+                TraceForm::deserialize(MapAccessDeserializer::new(map)).map(RateForm::Trace)
+            }
+        }
+        deserializer.deserialize_enum("Rate", &[], Form)
+    }
+}
+
+impl JsonSchema for RateForm {
+    fn schema_name() -> Cow<'static, str> {
+        "RateOrTrace".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": RATE,
+            "anyOf": [generator.subschema_for::<Rate>(), generator.subschema_for::<TraceForm>()]
         })
     }
 }

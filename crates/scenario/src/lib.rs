@@ -15,6 +15,7 @@ mod raw;
 mod read;
 mod sets;
 mod tcp;
+mod trace;
 mod tree;
 
 use std::collections::BTreeSet;
@@ -35,7 +36,13 @@ impl Scenario {
     /// Reads and checks a scenario. `sets` are the keys and values of `--set`, applied in their order before the checks.
     /// A scenario that does not say its name is called `scenario`.
     pub fn parse(text: &str, sets: &[(String, String)]) -> Result<Scenario, ScenarioError> {
-        Scenario::build(text, sets, "scenario")
+        Scenario::parse_in(text, sets, None)
+    }
+
+    /// The same; relative paths of the files that it names are relative to the directory `base`, without one to the
+    /// current directory.
+    pub fn parse_in(text: &str, sets: &[(String, String)], base: Option<&FilePath>) -> Result<Scenario, ScenarioError> {
+        Scenario::build(text, sets, "scenario", base)
     }
 
     /// The same from a file. A scenario that does not say its name is called as the file is.
@@ -54,14 +61,19 @@ impl Scenario {
     ) -> Result<Scenario, ScenarioError> {
         let Some(file) = file else { return Scenario::parse(text, sets) };
         let stem = file.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
-        Scenario::build(text, sets, &stem).map_err(|error| error.in_file(file))
+        Scenario::build(text, sets, &stem, file.parent()).map_err(|error| error.in_file(file))
     }
 
-    fn build(text: &str, sets: &[(String, String)], name: &str) -> Result<Scenario, ScenarioError> {
+    fn build(
+        text: &str,
+        sets: &[(String, String)],
+        name: &str,
+        base: Option<&FilePath>,
+    ) -> Result<Scenario, ScenarioError> {
         let mut root = tree::Node::parse(text)?;
         sets::apply(&mut root, sets)?;
         let file = read::read(&root).map_err(|problem| problem.finish(&root))?;
-        check::check(&file, name).map_err(|problem| problem.finish(&root))
+        check::check(&file, name, &trace::Traces::new(base)).map_err(|problem| problem.finish(&root))
     }
 
     /// The checked form as one JSON document, `"schema"` first. Quantities are texts with their units, as in the file,
@@ -78,9 +90,19 @@ impl Scenario {
     }
 
     /// Reads back what [`Scenario::to_json`] wrote, for handing a scenario to another process of pathcast. It trusts
-    /// its input; files of users go through [`Scenario::load`].
+    /// its input, but for the digests of traces, whose files it reads again; files of users go through [`Scenario::load`].
     pub fn from_json(text: &str) -> Result<Scenario, serde_json::Error> {
-        serde_json::from_str(text)
+        let mut scenario: Scenario = serde_json::from_str(text)?;
+        let of_changes = scenario.changes.iter_mut().filter_map(|change| match &mut change.what {
+            Changed::Link { params, .. } => Some(params),
+            Changed::Traffic { .. } => None,
+        });
+        let links = scenario.links.iter_mut().flat_map(|link| [&mut link.ab, &mut link.ba]);
+        let traces = trace::Traces::new(None);
+        for trace in links.chain(of_changes).filter_map(|params| params.trace.as_mut()) {
+            traces.restore(trace).map_err(serde::de::Error::custom)?;
+        }
+        Ok(scenario)
     }
 
     /// The congestion controllers that flows and traffic name, and those that have parameters.

@@ -269,6 +269,7 @@ pub struct Change {
 /// What changes. The values are whole: what earlier changes set is in them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[allow(clippy::large_enum_variant)] // the large one is the usual one
 pub enum Changed {
     /// One direction of a link.
     Link {

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use pathcast_base::{Bytes, Nanos, Rate};
-use pathcast_link::{Bucket, Jitter, Policer};
+use pathcast_link::{Aggregation, Bucket, Jitter, Policer};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::forms::{Each, LossForm, Offset, QueueForm};
+use crate::forms::{Each, LossForm, Offset, QueueForm, RateForm};
 use crate::host::End;
 use crate::model::{Direction, Value};
 use crate::tcp::Tcp;
@@ -59,7 +59,7 @@ pub(crate) struct Link {
     /// The node at the other end.
     pub b: String,
     /// Rate in IP bits per second; default: infinitely fast.
-    pub rate: Option<Each<Rate>>,
+    pub rate: Option<Each<RateForm>>,
     /// Propagation delay, one way; default 0.
     pub delay: Option<Each<Nanos>>,
     /// Where packets wait; default "1000 packets".
@@ -72,6 +72,8 @@ pub(crate) struct Link {
     pub overhead: Option<Each<Bytes>>,
     /// Delay that varies in time; default: none.
     pub jitter: Option<Each<Jitter>>,
+    /// Packets gather until the link's next opportunity to leave; default: none.
+    pub aggregation: Option<Each<Aggregation>>,
     /// Token bucket in front of the serialiser; default: none.
     pub bucket: Option<Each<Bucket>>,
     /// Line time that leaves at once in the emulator; default 48us.
@@ -278,7 +280,7 @@ pub(crate) struct Change {
     /// The only direction of the link that changes; default: both.
     pub direction: Option<Direction>,
     /// New rate, of a link or of traffic.
-    pub rate: Option<Each<Rate>>,
+    pub rate: Option<Each<RateForm>>,
     /// New propagation delay.
     pub delay: Option<Each<Nanos>>,
     /// New queue.
@@ -291,6 +293,8 @@ pub(crate) struct Change {
     pub overhead: Option<Each<Bytes>>,
     /// New jitter.
     pub jitter: Option<Each<Jitter>>,
+    /// New aggregation.
+    pub aggregation: Option<Each<Aggregation>>,
     /// New token bucket.
     pub bucket: Option<Each<Bucket>>,
     /// New packet size of traffic.

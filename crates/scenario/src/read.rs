@@ -169,6 +169,8 @@ impl<'de> Deserializer<'de> for Reader<'de> {
                 let split = node.entry("ab").is_some() || node.entry("ba").is_some();
                 visitor.visit_enum(Kind { node, variant: if split { "split" } else { "same" }, tagged: false })
             }
+            Value::Text(text) | Value::Bare(text) if name == "Rate" => visitor.visit_str(text),
+            Value::Table(entries) if name == "Rate" => visitor.visit_map(Table { entries, next: 0, tagged: false }),
             // a queue is either a text or a table with a kind, a loss a number or such a table
             Value::Text(text) | Value::Bare(text) if name == "Queue" => visitor.visit_str(text),
             Value::Bare(_) | Value::Integer(_) | Value::Float(_) if name == "Loss" => self.deserialize_f64(visitor),
@@ -181,7 +183,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
                 },
                 None => Err(Problem::missing_field("kind").allowed(variants.join(", "))),
             },
-            _ if name == "Queue" || name == "Loss" => Err(self.wrong(&visitor)),
+            _ if ["Queue", "Loss", "Rate"].contains(&name) => Err(self.wrong(&visitor)),
             _ => Err(self.wrong(&visitor).allowed(variants.join(", "))),
         }
     }

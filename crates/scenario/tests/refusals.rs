@@ -132,6 +132,9 @@ fn values_out_of_range() {
     link("loss = { kind = \"markov\" }", "link.wire.loss.kind", "markov", "allowed: gilbert-elliott");
     link("policer = { rate = \"1Mbit\", burst = \"1KB\" }", "link.wire.policer.burst", "1KB", "1500B and the overhead");
     link("policer = { rate = \"1Mbit\" }", "link.wire.policer", "", "`burst` is missing");
+    link("aggregation = { every = \"1us\", bytes = \"9KB\" }", "link.wire.aggregation.every", "1us", "10us to 1s");
+    link("aggregation = { every = \"4ms\", bytes = \"1KB\" }", "link.wire.aggregation.bytes", "1KB", "1500B");
+    link("aggregation = { every = \"4ms\" }", "link.wire.aggregation", "", "`bytes` is missing");
     for (value, allowed) in [
         ("9223372036854775807B", "allowed: at most 3GB"),
         ("3000000001B", "allowed: at most 3GB"),

@@ -4,7 +4,7 @@ mod common;
 
 use common::{SMALL, refusal, sets};
 use pathcast_base::{Bytes, Nanos, Rate};
-use pathcast_link::{Fair, GilbertElliott, Loss, Policer, Queue};
+use pathcast_link::{Aggregation, Fair, GilbertElliott, Loss, Policer, Queue};
 use pathcast_scenario::{Place, Preset, Scenario, Scheduler, Source, Value, Workload};
 
 fn with(text: &str, set: &[(&str, &str)]) -> Scenario {
@@ -31,6 +31,8 @@ fn every_part_can_be_set() {
     let bursts = one("link.wire.loss", "{ kind = \"gilbert-elliott\", p = 0.01, r = 1 }").links[0].ab.loss;
     assert_eq!(bursts, Loss::Bursts(GilbertElliott { p: 0.01, r: 1.0, good: 0.0, bad: 1.0 }));
     let policed = one("link.wire.policer", "{ rate = \"1Mbit\", burst = \"15KB\" }").links[0].ba.policer;
+    let gathered = one("link.wire.aggregation", "{ every = \"4ms\", bytes = \"9KB\" }").links[0].ba.aggregation;
+    assert_eq!(gathered, Some(Aggregation { every: Nanos::millis(4), bytes: Bytes(9000) }));
     assert_eq!(policed, Some(Policer { rate: Rate(1_000_000), burst: Bytes(15_000) }));
     assert_eq!(one("link.wire.queue", "20 packets").links[0].ab.queue, Queue::Packets(20));
     let red = one("link.wire.queue", "{ kind = \"red\", min = 5, max = 15, limit = 50 }");

@@ -75,6 +75,9 @@ fn all_of_them_read_back_from_json() {
     let mut seen = 0;
     for file in std::fs::read_dir(folder()).unwrap() {
         let path = file.unwrap().path();
+        if path.extension().is_none_or(|end| end != "toml") {
+            continue;
+        }
         let s = Scenario::load(&path, &[]).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(s.name, path.file_stem().unwrap().to_str().unwrap());
         let json = s.to_json();
@@ -82,5 +85,42 @@ fn all_of_them_read_back_from_json() {
         assert_eq!(Scenario::from_json(&json).unwrap(), s);
         seen += 1;
     }
-    assert!(seen >= 5);
+    assert!(seen >= 16);
+}
+
+#[test]
+fn a_pair_has_the_lines_that_are_shipped_singly() {
+    for (pair, lines) in [("office", ["dsl", "cable"]), ("van", ["starlink", "5g"]), ("village", ["starlink", "dsl"])] {
+        let pair = load(&format!("{pair}.toml"));
+        for (path, name) in pair.paths.iter().zip(lines) {
+            let single = load(&format!("{name}.toml"));
+            assert_eq!(pair.links[path.hops[0].link], single.links[0]);
+            assert_eq!(single.links[0].name, name);
+        }
+        let found = addresses(&pair, 0);
+        assert_eq!(found[0].remote, found[1].remote);
+    }
+}
+
+/// Of the rates of `scripts/rates.py`.
+#[test]
+fn the_radio_lines_have_the_medians_that_they_name() {
+    for (name, down, up, step) in [("starlink", 178e6, 17e6, 15), ("5g", 100e6, 50e6, 1), ("lte", 9.6e6, 4.9e6, 1)] {
+        let link = load(&format!("{name}.toml")).links.swap_remove(0);
+        for (params, median) in [(link.ab, up), (link.ba, down)] {
+            let trace = params.trace.unwrap();
+            let text = std::fs::read_to_string(&trace.file).unwrap();
+            let rows: Vec<(f64, f64)> = text
+                .lines()
+                .skip(1)
+                .map(|line| line.split_once(',').unwrap())
+                .map(|(at, rate)| (at.parse().unwrap(), rate.parse().unwrap()))
+                .collect();
+            assert!(rows.windows(2).all(|two| two[1].0 - two[0].0 == f64::from(step)));
+            let mut rates: Vec<f64> = rows.iter().map(|row| row.1 * 1e6).collect();
+            rates.sort_by(f64::total_cmp);
+            let found = rates[rates.len() / 2];
+            assert!((found / median - 1.0).abs() < 0.25, "{name}: {found} of {median}");
+        }
+    }
 }

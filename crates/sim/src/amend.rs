@@ -1,5 +1,7 @@
 //! A standing network made from a text, and changes of its links in the words of that text.
 
+use std::path::Path;
+
 use pathcast_base::Fault;
 use pathcast_link::Params;
 use pathcast_scenario::{Amendment, Changed, Direction, Scenario};
@@ -12,9 +14,22 @@ impl World {
     /// # Errors
     /// A scenario error, or as [`World::new`].
     pub fn open(text: &str, sets: &[(String, String)]) -> Result<World, Box<dyn Fault + Send + Sync>> {
-        let scenario = Scenario::parse(text, sets).map_err(boxed)?;
+        World::open_in(text, sets, None)
+    }
+
+    /// The same; `base` is as for [`Scenario::parse_in`].
+    ///
+    /// # Errors
+    /// As [`World::open`].
+    pub fn open_in(
+        text: &str,
+        sets: &[(String, String)],
+        base: Option<&Path>,
+    ) -> Result<World, Box<dyn Fault + Send + Sync>> {
+        let scenario = Scenario::parse_in(text, sets, base).map_err(boxed)?;
         let mut world = World::new(scenario).map_err(boxed)?;
-        world.source = Some(Source { text: text.into(), sets: sets.to_vec(), seen: 0 });
+        world.source =
+            Some(Source { text: text.into(), sets: sets.to_vec(), base: base.map(Path::to_path_buf), seen: 0 });
         Ok(world)
     }
 
@@ -33,7 +48,8 @@ impl World {
         changes: &[(String, String)],
     ) -> Result<Vec<(Direction, Params)>, Box<dyn Fault + Send + Sync>> {
         let source = self.source.as_ref().expect("a world that `World::open` made");
-        let amendment = Amendment::read(&source.text, &source.sets, link, direction, changes).map_err(boxed)?;
+        let base = source.base.as_deref();
+        let amendment = Amendment::read(&source.text, &source.sets, base, link, direction, changes).map_err(boxed)?;
         self.catch_up();
         let new = amendment.over(&self.scenario().links[amendment.link()]).map_err(boxed)?;
         for (direction, params) in &new {

@@ -174,6 +174,9 @@ pub struct LinkReport {
     pub cross_packets: u64,
     /// Virtual packets that were dropped.
     pub cross_drops: u64,
+    /// The file that its rate follows at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<pathcast_link::Trace>,
     /// Of a queue of kind codel, fq_codel or pie, or red that marks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub managed: Option<ManagedReport>,
@@ -357,6 +360,7 @@ impl<O: Observer> Sim<O> {
                 cross_packets: c.cross.entered.packets,
                 cross_drops: c.cross.dropped.packets,
                 managed: wire.params().queue.is_managed().then(|| managed(c)),
+                trace: wire.params().trace.clone(),
             });
         }
         let counts = self.network.counts;

@@ -135,6 +135,7 @@ pub struct World {
 pub(crate) struct Source {
     pub text: String,
     pub sets: Vec<(String, String)>,
+    pub base: Option<std::path::PathBuf>,
     /// Changes of the scenario that our copy of the links has seen.
     pub seen: usize,
 }

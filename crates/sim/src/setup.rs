@@ -75,7 +75,7 @@ fn takes_time(scenario: &Scenario, path: usize) -> Result<(), SimError> {
     let path = &scenario.paths[path];
     let timed = |hop: &Hop| {
         let params = [Direction::Ab, Direction::Ba].map(|direction| scenario.links[hop.link].params(direction));
-        params.iter().any(|params| params.rate.is_some() || params.delay.0 > 0 || params.bucket.is_some())
+        params.iter().any(|params| params.mean_rate().is_some() || params.delay.0 > 0)
     };
     if path.hops.iter().any(timed) {
         return Ok(());

@@ -159,7 +159,7 @@ impl World {
     fn patience(&self, paths: &[usize], bytes: u64) -> Nanos {
         let scenario = self.scenario();
         let hops = paths.iter().flat_map(|&path| &scenario.paths[path].hops);
-        let slowest = hops.filter_map(|hop| scenario.links[hop.link].params(hop.direction).rate).min();
+        let slowest = hops.filter_map(|hop| scenario.links[hop.link].params(hop.direction).mean_rate()).min();
         let needed = slowest.map_or(Nanos::ZERO, |rate| rate.time_for(bytes));
         PATIENCE.max(Nanos(needed.0.saturating_mul(PATIENCE_TIMES)))
     }

@@ -13,7 +13,7 @@ import typer
 from pathcast.cli.output import Json, console, print_json
 from pathcast.cli.signals import hand_over
 from pathcast.errors import PathcastError, usage
-from pathcast.units import seconds
+from pathcast.units import bits, seconds
 
 app = typer.Typer(help="Emulated networks between two namespaces, with the real kernel.", no_args_is_help=True)
 
@@ -22,7 +22,7 @@ Name = Annotated[str, typer.Argument(help="The network, as `net list` shows it."
 
 @app.command()
 def up(
-    file: Annotated[Path, typer.Argument(help="A topology, for example topologies/two-path.toml.")],
+    file: Annotated[Path, typer.Argument(help="A topology: a file, or one of `net topologies`.")],
     name: Annotated[str | None, typer.Option(help="Its name (default: the topology's).")] = None,
     set: Annotated[
         list[str] | None, typer.Option("--set", help="KEY=VALUE over the file's, for example link.wan1.rate=5Mbit.")
@@ -41,6 +41,26 @@ def up(
         return
     console().print(_table(network.record.id, about))
     print(f"try: pathcast net exec {network.record.id} client -- ip addr")
+
+
+@app.command()
+def topologies(json: Json = False) -> None:
+    """Show the topologies that come with pathcast, which `net up`, `sim` and --topology take by their names."""
+    from pathcast.scenario import shipped
+    from pathcast.worlds.topology import Topology
+
+    known = [{"name": name, **Topology.load(file).about()} for name, file in shipped().items()]
+    if json:
+        print_json("net-topologies", {"topologies": known})
+        return
+    from rich.table import Table
+
+    table = Table("name", "what it is", "path", "up", "down", "RTT")
+    for one in known:
+        for i, path in enumerate(one["paths"]):
+            head = (one["name"], one["about"]) if i == 0 else ("", "")
+            table.add_row(*head, path["name"], bits(path["up_bps"]), bits(path["down_bps"]), seconds(path["rtt_s"]))
+    console().print(table)
 
 
 @app.command("list")
@@ -142,6 +162,11 @@ def _table(name: str, about: dict[str, Any]) -> Any:
     return table
 
 
+def _rate(params: dict[str, Any]) -> str:
+    trace = params.get("trace")
+    return Path(trace["file"]).name if trace else str(params.get("rate", "no limit"))
+
+
 def _loss(loss: Any) -> str:
     if not isinstance(loss, dict):
         return f"{loss:g}"
@@ -161,7 +186,7 @@ def _ledger(network: dict[str, Any]) -> Any:
             dropped = sum(cause["packets"] for cause in c["dropped"].values())
             table.add_row(
                 link["name"],
-                p.get("rate", "no limit"),
+                _rate(p),
                 p["delay"],
                 _loss(p["loss"]),
                 f"{c['carried']['packets']}",

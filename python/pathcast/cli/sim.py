@@ -16,7 +16,7 @@ _EVENTS = 100_000_000_000
 
 
 def sim(
-    file: Annotated[Path, typer.Argument(help="A scenario, for example topologies/two-path.toml.")],
+    file: Annotated[Path, typer.Argument(help="A scenario: a file, or one of `pathcast net topologies`.")],
     set: Annotated[
         list[str] | None,
         typer.Option("--set", help="KEY=VALUE over the file's, for example flow.bulk.control=lia; may be repeated."),

@@ -23,7 +23,11 @@ World = Annotated[
 ]
 TopologyFile = Annotated[
     Path | None,
-    typer.Option("--topology", help="With --world emu or sim: the network, in place of HOST.", show_default=False),
+    typer.Option(
+        "--topology",
+        help="With --world emu or sim: the network, a file or one of `pathcast net topologies`, in place of HOST.",
+        show_default=False,
+    ),
 ]
 Set = Annotated[
     list[str] | None,
@@ -70,7 +74,7 @@ def target(host: str | None, world: str, topology: Path | None, set: list[str] |
     if world not in NETWORKS:
         raise usage(f"--world `{world}`: allowed are host, {', '.join(NETWORKS)}")
     if topology is None:
-        raise usage(f"--world {world} needs --topology FILE", "for example topologies/two-path.toml")
+        raise usage(f"--world {world} needs --topology FILE", "a file, or a name of `pathcast net topologies`")
     if host is not None or key_file is not None:
         raise usage(
             f"HOST and --key-file do not go with --world {world}: both ends are in the {NETWORKS[world]} network"

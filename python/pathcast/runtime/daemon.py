@@ -213,7 +213,7 @@ class Net(Part):
         from pathcast import _native
 
         sets = [tuple(pair) for pair in self.config["sets"]]  # JSON knows lists only
-        self._network = _native.Network(self.config["text"], sets, self.config["name"])
+        self._network = _native.Network(self.config["text"], sets, self.config["name"], self.config.get("base"))
 
     def describe(self) -> dict[str, Any]:
         return _document_of(self._network.describe())

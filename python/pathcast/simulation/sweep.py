@@ -148,7 +148,7 @@ class Sweep:
 
         whole = self.scenario.over(sets)
         try:
-            checked, error = _native.scenario(whole.text, list(whole.sets)), None
+            checked, error = _native.scenario(whole.text, list(whole.sets), whole.base), None
             # no event at all: only what the simulator itself refuses
             _native.simulate(whole.text, list(whole.sets), whole.source, _native.Stop(), 0, self.limits.time_ns)
         except PathcastError as refusal:

@@ -40,7 +40,7 @@ def _simulate(
     from pathcast import _native
 
     stop = _native.Stop()
-    arguments = (topology.text, sets, None, stop, names, every_ns)
+    arguments = (topology.text, sets, topology.source if topology.base else None, stop, names, every_ns)
     report, series = map(json.loads, interruptible(lambda: _native.simulate_flows(*arguments), stop.cancel))
     return report, series + [[] for _ in range(len(names) - len(series))]
 

@@ -54,7 +54,7 @@ class Sim(Verbs):
         from pathcast import _native
 
         self._sets = sets
-        self._client = _native.World(self._topology.text, sets)
+        self._client = _native.World(self._topology.text, sets, self._topology.base)
         self.paths = tuple(Path(p["name"], tuple(p["local"]), p["remote"]) for p in json.loads(self._client.paths()))
 
     def set(self, link: str, direction: str | None = None, **changes: str) -> None:

@@ -21,22 +21,56 @@ class Topology:
     sets: tuple[tuple[str, str], ...]
     source: str
     scenario: dict[str, Any]
+    base: str | None = None
 
     @classmethod
-    def parse(cls, text: str, sets: Sequence[str] = (), source: str = "<text>") -> Topology:
-        """Checks `text`; raises with the line, the value and the allowed ones."""
+    def parse(cls, text: str, sets: Sequence[str] = (), source: str = "<text>", base: str | None = None) -> Topology:
+        """Checks `text`, which names files relative to `base`; raises with the line, the value and the allowed ones."""
         from pathcast import _native
 
         pairs = [pair("--set", item) for item in sets]
-        return cls(text, tuple(pairs), source, json.loads(_native.scenario(text, pairs)))
+        return cls(text, tuple(pairs), source, json.loads(_native.scenario(text, pairs, base)), base)
 
     @classmethod
     def load(cls, file: Path | str, sets: Sequence[str] = ()) -> Topology:
         """Reads and checks a file."""
-        return cls.parse(Scenario.load(file).text, sets, str(file))
+        read = Scenario.load(file)
+        return cls.parse(read.text, sets, str(read.source), read.base)
+
+    def about(self) -> dict[str, Any]:
+        """Its first line, and of every path the rates [bit/s] and the round trip of an empty network [s]."""
+        from pathcast import _native
+
+        first = self.text.splitlines()[0].lstrip("# ") if self.text.startswith("#") else ""
+        links = self.scenario["links"]
+        paths = []
+        for path in self.scenario["paths"]:
+            ends = {end: [links[hop["link"]][_way(hop, end)] for hop in path["hops"]] for end in ("up", "down")}
+            rtt_s = sum(_native.parse_duration(link["delay"]) for of in ends.values() for link in of) / 1e9
+            rates = {f"{end}_bps": _least(of) for end, of in ends.items()}
+            paths.append({"name": path["name"], **rates, "rtt_s": rtt_s})
+        return {"about": first, "paths": paths}
 
     def start(self, name: str | None = None) -> daemon.Daemon:
         """Builds the network in a process of its own, which ends with this one, or is detached."""
         name = check_id(name or self.scenario["name"])
-        config = {"name": name, "text": self.text, "sets": self.sets, "source": self.source}
+        config = {"name": name, "text": self.text, "sets": self.sets, "source": self.source, "base": self.base}
         return daemon.start("net", config)
+
+
+def _way(hop: dict[str, Any], end: str) -> str:
+    same: str = hop["direction"]
+    return same if end == "up" else {"ab": "ba", "ba": "ab"}[same]
+
+
+def _least(links: list[dict[str, Any]]) -> float | None:
+    """The smallest mean rate of these directions of links [bit/s]."""
+    from pathcast import _native
+
+    rates: list[float] = []
+    for link in links:
+        if "trace" in link:
+            rates.append(link["trace"]["mean_bps"] * link["trace"]["scale"])
+        written = [link.get("rate"), *(link.get(key, {}).get("rate") for key in ("policer", "bucket"))]
+        rates += [_native.parse_rate(rate) for rate in written if rate is not None]
+    return min(rates, default=None)

@@ -7,11 +7,13 @@ use super::links::Values;
 use super::params;
 use super::place::{self, Spot};
 use crate::error::Problem;
-use crate::forms::Each;
+use crate::forms::{Each, RateForm};
 use crate::model::{Change, Changed, Direction, Link, Source, Traffic};
 use crate::raw;
+use crate::trace::Traces;
 
-const OF_LINKS: [&str; 8] = ["rate", "delay", "queue", "policer", "loss", "overhead", "jitter", "bucket"];
+const OF_LINKS: [&str; 9] =
+    ["rate", "delay", "queue", "policer", "loss", "overhead", "jitter", "aggregation", "bucket"];
 const OF_TRAFFIC: [&str; 5] = ["rate", "packet", "peak", "on", "shape"];
 
 pub(super) fn changes(
@@ -19,6 +21,7 @@ pub(super) fn changes(
     raw: &[raw::Change],
     links: &[Link],
     traffic: &[Traffic],
+    traces: &Traces,
 ) -> Result<Vec<Change>, Problem> {
     let (mut links, mut traffic) = (links.to_vec(), traffic.to_vec());
     let mut order: Vec<usize> = (0..raw.len()).collect();
@@ -29,7 +32,7 @@ pub(super) fn changes(
         let (spot, raw) = (spot.index(i), &raw[i]);
         params::time(&spot.key("at"), raw.at)?;
         match (&raw.link, &raw.traffic) {
-            (Some(name), None) => change_link(&spot, raw, name, &mut links, &mut changes)?,
+            (Some(name), None) => change_link(&spot, raw, name, traces, &mut links, &mut changes)?,
             (None, Some(name)) => changes.push(change_traffic(&spot, raw, name, &mut traffic)?),
             (Some(_), Some(_)) => {
                 return Err(spot.key("traffic").refuse("a change is of a link or of traffic").allowed("one of them"));
@@ -44,6 +47,7 @@ fn given(raw: &raw::Change) -> Vec<&'static str> {
     let keys = [
         ("direction", raw.direction.is_some()),
         ("rate", raw.rate.is_some()),
+        ("aggregation", raw.aggregation.is_some()),
         ("delay", raw.delay.is_some()),
         ("queue", raw.queue.is_some()),
         ("policer", raw.policer.is_some()),
@@ -74,6 +78,7 @@ fn change_link(
     spot: &Spot,
     raw: &raw::Change,
     name: &str,
+    traces: &Traces,
     links: &mut [Link],
     changes: &mut Vec<Change>,
 ) -> Result<(), Problem> {
@@ -81,7 +86,9 @@ fn change_link(
     let link = place::find(&spot.key("link"), "link", name, &names)?;
     only(spot, raw, "a link", &OF_LINKS)?;
     let values = Values {
+        traces,
         rate: &raw.rate,
+        aggregation: &raw.aggregation,
         delay: &raw.delay,
         queue: &raw.queue,
         policer: &raw.policer,
@@ -136,7 +143,10 @@ fn change_traffic(spot: &Spot, raw: &raw::Change, name: &str, traffic: &mut [Tra
         return Err(problem.allowed("no `direction` with `traffic`"));
     }
     let rate = match &raw.rate {
-        Some(Each::Same(rate)) => Some(*rate),
+        Some(Each::Same(RateForm::Fixed(rate))) => Some(*rate),
+        Some(Each::Same(RateForm::Trace(_))) => {
+            return Err(spot.key("rate").refuse("only a link follows a trace").allowed("a rate, such as \"5Mbit\""));
+        }
         Some(Each::Split(_)) => {
             return Err(spot.key("rate").refuse("traffic has one direction").allowed("one rate, such as \"5Mbit\""));
         }

@@ -2,30 +2,31 @@
 
 use std::collections::BTreeSet;
 
-use pathcast_base::{Bytes, Nanos, Rate};
-use pathcast_link::{Bucket, Jitter, Params, Policer};
+use pathcast_base::{Bytes, Nanos};
+use pathcast_link::{Aggregation, Bucket, Jitter, Params, Policer};
 
 use super::params;
 use super::place::{self, Spot};
 use crate::error::Problem;
-use crate::forms::{Each, LossForm, QueueForm};
+use crate::forms::{Each, LossForm, QueueForm, RateForm};
 use crate::model::{Direction, Link};
 use crate::raw;
+use crate::trace::Traces;
 
-pub(super) fn links(spot: &Spot, raw: &[raw::Link]) -> Result<Vec<Link>, Problem> {
+pub(super) fn links(spot: &Spot, raw: &[raw::Link], traces: &Traces) -> Result<Vec<Link>, Problem> {
     if raw.is_empty() {
         return Err(spot.refuse("there is no [[link]]").allowed("at least one"));
     }
     let mut links = Vec::new();
     for (i, raw) in raw.iter().enumerate() {
-        links.push(link(&spot.index(i), raw)?);
+        links.push(link(&spot.index(i), raw, traces)?);
     }
     place::distinct(spot, "link", &links.iter().map(|link| link.name.as_str()).collect::<Vec<_>>())?;
     connected(spot, &links)?;
     Ok(links)
 }
 
-fn link(spot: &Spot, raw: &raw::Link) -> Result<Link, Problem> {
+fn link(spot: &Spot, raw: &raw::Link, traces: &Traces) -> Result<Link, Problem> {
     let name = place::name(&spot.key("name"), &raw.name)?;
     let a = place::name(&spot.key("a"), &raw.a)?;
     let b = place::name(&spot.key("b"), &raw.b)?;
@@ -34,7 +35,9 @@ fn link(spot: &Spot, raw: &raw::Link) -> Result<Link, Problem> {
     }
     let mut link = Link { name, a, b, ab: Params::default(), ba: Params::default() };
     let values = Values {
+        traces,
         rate: &raw.rate,
+        aggregation: &raw.aggregation,
         delay: &raw.delay,
         queue: &raw.queue,
         policer: &raw.policer,
@@ -52,7 +55,9 @@ fn link(spot: &Spot, raw: &raw::Link) -> Result<Link, Problem> {
 
 /// The values of a link as a `[[link]]` or a `[[change]]` gives them.
 pub(super) struct Values<'a> {
-    pub rate: &'a Option<Each<Rate>>,
+    pub traces: &'a Traces,
+    pub rate: &'a Option<Each<RateForm>>,
+    pub aggregation: &'a Option<Each<Aggregation>>,
     pub delay: &'a Option<Each<Nanos>>,
     pub queue: &'a Option<Each<QueueForm>>,
     pub policer: &'a Option<Each<Policer>>,
@@ -69,7 +74,8 @@ impl Values<'_> {
         fn give<T>(each: &Option<Each<T>>, direction: Direction, put: impl FnOnce(&T)) -> bool {
             each.as_ref().and_then(|each| each.get(direction)).map(put).is_some()
         }
-        let mut given = give(self.rate, direction, |rate| params.rate = Some(*rate));
+        let mut given = self.rate(spot, direction, params)?;
+        given |= give(self.aggregation, direction, |aggregation| params.aggregation = Some(*aggregation));
         given |= give(self.delay, direction, |delay| params.delay = *delay);
         given |= give(self.queue, direction, |queue| params.queue = queue.0.clone());
         given |= give(self.loss, direction, |loss| params.loss = loss.0);
@@ -91,12 +97,29 @@ impl Values<'_> {
         Ok(given)
     }
 
+    /// A rate takes the place of a trace, and a trace that of a rate.
+    fn rate(&self, spot: &Spot, direction: Direction, params: &mut Params) -> Result<bool, Problem> {
+        let Some(rate) = self.rate.as_ref().and_then(|each| each.get(direction)) else { return Ok(false) };
+        (params.rate, params.trace) = match rate {
+            RateForm::Fixed(rate) => (Some(*rate), None),
+            RateForm::Trace(form) => {
+                let spot = spot.key("rate");
+                let spot = if self.is_split("rate") { spot.key(direction.name()) } else { spot };
+                params::time(&spot.key("offset"), form.offset.unwrap_or_default())?;
+                let trace = self.traces.load(form);
+                (None, Some(trace.map_err(|bad| spot.key("trace").refuse(bad.text).allowed(bad.allowed))?))
+            }
+        };
+        Ok(true)
+    }
+
     pub fn is_split(&self, key: &str) -> bool {
         fn split<T>(each: &Option<Each<T>>) -> bool {
             matches!(each, Some(Each::Split(_)))
         }
         match key {
             "rate" => split(self.rate),
+            "aggregation" => split(self.aggregation),
             "delay" => split(self.delay),
             "queue" => split(self.queue),
             "policer" => split(self.policer),

@@ -13,12 +13,13 @@ mod traffic;
 use crate::error::Problem;
 use crate::model::Scenario;
 use crate::raw::File;
+use crate::trace::Traces;
 use place::Spot;
 
-/// `default_name` is what the scenario is called if the file does not say.
-pub(crate) fn check(file: &File, default_name: &str) -> Result<Scenario, Problem> {
+/// `default_name` is what the scenario is called if the file does not say; `traces` reads the files that it names.
+pub(crate) fn check(file: &File, default_name: &str, traces: &Traces) -> Result<Scenario, Problem> {
     let root = Spot::default();
-    let links = links::links(&root.key("link"), &file.link)?;
+    let links = links::links(&root.key("link"), &file.link, traces)?;
     let paths = paths::paths(&root.key("path"), &file.path, &links)?;
     let traffic = traffic::traffic(&root.key("traffic"), &file.traffic, &links, &paths)?;
     let flows = flows::flows(&root.key("flow"), &file.flow, &paths)?;
@@ -31,7 +32,7 @@ pub(crate) fn check(file: &File, default_name: &str) -> Result<Scenario, Problem
     tcp::tcp(&root.key("tcp"), &file.tcp)?;
     let hosts = hosts::hosts(&root.key("host"), &file.host)?;
     tcp::control(&root.key("control"), &file.control)?;
-    let changes = changes::changes(&root.key("change"), &file.change, &links, &traffic)?;
+    let changes = changes::changes(&root.key("change"), &file.change, &links, &traffic, traces)?;
     let name = match &file.name {
         Some(name) => place::name(&root.key("name"), name)?,
         None => default_name.to_owned(),

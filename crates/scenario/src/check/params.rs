@@ -64,7 +64,10 @@ fn wrong(at: &dyn Fn(&str) -> Spot, error: &ParamError) -> Problem {
     let kinds = ["queue.red.", "queue.fair.", "queue.codel.", "queue.fq_codel.", "queue.pie."];
     let key = kinds.iter().fold(error.key.to_owned(), |key, kind| key.replace(kind, "queue."));
     let text = match error.key {
-        "bucket" => format!("{} does not go together with the queue", error.value),
+        "bucket" if error.allowed.contains("queue") => format!("{} does not go together with the queue", error.value),
+        "bucket" | "queue" if error.value.starts_with("a ") => {
+            format!("{} does not go together with the rest of the link", error.value)
+        }
         _ => format!("{} is out of range", error.value),
     };
     at(&key).refuse(text).allowed(error.allowed.replace("queue.red.", ""))

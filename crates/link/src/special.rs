@@ -1,0 +1,125 @@
+//! What only some links have at their serialiser: a rate that follows a trace, and packets that gather. Its state is kept
+//! both after the packets that have started and after those that only will, as a token bucket's is.
+
+use std::collections::VecDeque;
+
+use crate::Params;
+use crate::gather::{Fill, Gather};
+use crate::trace::{Player, Position};
+
+/// What the packets so far have used.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct State {
+    position: Position,
+    fill: Fill,
+}
+
+/// When a packet starts, when the serialiser is free again, and when the packet leaves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    pub(crate) start: u64,
+    pub(crate) departure: u64,
+    pub(crate) leaves: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Special {
+    trace: Option<Player>,
+    gather: Option<Gather>,
+    scheduled: State,
+    started: State,
+    /// After each packet that waits.
+    waiting: VecDeque<State>,
+    /// Bytes of the packet in service.
+    serving: u64,
+}
+
+impl Special {
+    /// None if the parameters have nothing of it. `zero`: where the link's time begins.
+    pub(crate) fn new(params: &Params, zero: u64) -> Option<Box<Special>> {
+        let trace = params.trace.as_ref().map(|trace| Player::new(trace, zero));
+        let gather = params.aggregation.map(|aggregation| Gather::new(aggregation, zero));
+        if trace.is_none() && gather.is_none() {
+            return None;
+        }
+        let (scheduled, started) = (State::default(), State::default());
+        Some(Box::new(Special { trace, gather, scheduled, started, waiting: VecDeque::new(), serving: 0 }))
+    }
+
+    /// The times of a packet that comes at `now`, may start at `from` and takes `line_time` where there is no trace; and
+    /// the state that [`Special::take`] or [`Special::start`] has to be given if it is admitted.
+    pub(crate) fn plan(&mut self, now: u64, from: u64, bytes: u64, line_time: u64) -> (Times, State) {
+        let mut state = self.scheduled;
+        let (start, departure) = match &mut self.trace {
+            Some(trace) => trace.serve(&mut state.position, now, from, bytes),
+            None => (from, from.saturating_add(line_time)),
+        };
+        let (departure, leaves) = match &self.gather {
+            Some(gather) => gather.pass(&mut state.fill, departure, bytes),
+            None => (departure, departure),
+        };
+        (Times { start, departure, leaves }, state)
+    }
+
+    /// An admitted packet waits.
+    pub(crate) fn take(&mut self, state: State) {
+        self.scheduled = state;
+        self.waiting.push_back(state);
+    }
+
+    /// An admitted packet starts at once.
+    pub(crate) fn start(&mut self, state: State, bytes: u64) {
+        (self.scheduled, self.started, self.serving) = (state, state, bytes);
+    }
+
+    /// The packet that has waited longest starts.
+    pub(crate) fn depart(&mut self, bytes: u64) {
+        if let Some(state) = self.waiting.pop_front() {
+            (self.started, self.serving) = (state, bytes);
+        }
+    }
+
+    /// Whether a packet that has started keeps its opportunity whatever changes.
+    pub(crate) fn gathers(&self) -> bool {
+        self.gather.is_some()
+    }
+
+    /// Mean time of a packet [ns], if the link's rate does not say it.
+    pub(crate) fn typical(&self, bytes: u64) -> u64 {
+        match (&self.trace, &self.gather) {
+            (Some(trace), _) => trace.typical(bytes),
+            (None, Some(gather)) => gather.typical(bytes),
+            (None, None) => 0,
+        }
+    }
+
+    /// Goes on from `old`, another one, at `now`: as far as they are the same with what the packets that have started have
+    /// used. The serialiser is free at `until`, and was to be then at `rest` bytes if no trace says it; it now is at the
+    /// time that is returned.
+    pub(crate) fn follow(&mut self, old: Option<&Special>, now: u64, until: u64, rest: u64) -> u64 {
+        self.serving = old.map_or(rest, |old| old.serving);
+        let mut free = until;
+        if let Some(trace) = &mut self.trace {
+            match old.and_then(|old| old.trace.as_ref().map(|player| (old, player))) {
+                Some((old, player)) if player.same(trace) => self.started.position = old.started.position,
+                _ if until > now => (_, free) = trace.serve(&mut self.started.position, now, now, self.serving),
+                _ => {}
+            }
+        }
+        if let (Some(old), true) = (old, old.is_some_and(|old| old.gather == self.gather)) {
+            self.started.fill = old.started.fill;
+        }
+        self.scheduled = self.started;
+        free
+    }
+
+    /// Whether a trace says when packets depart.
+    pub(crate) fn traced(&self) -> bool {
+        self.trace.is_some()
+    }
+
+    /// Bytes of the packet in service.
+    pub(crate) fn serving(&self) -> u64 {
+        self.serving
+    }
+}

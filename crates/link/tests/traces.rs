@@ -1,0 +1,219 @@
+//! Rates from a file: departures equal those of Mahimahi's own loop, written down here again, and of plain arithmetic.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use pathcast_base::{Bytes, Nanos, Rate};
+use pathcast_link::{Cause, Format, Link, Params, Queue, Schedule, Trace};
+use proptest::prelude::*;
+
+const MS: u64 = 1_000_000;
+
+fn traced(schedule: Schedule) -> Trace {
+    Trace::new("f".into(), String::new(), Format::Csv, Arc::new(schedule))
+}
+
+fn opportunities(times: &[u32]) -> Trace {
+    traced(Schedule::opportunities(times.iter().copied()).unwrap())
+}
+
+fn rates(all: &[(u64, u64)]) -> Trace {
+    traced(Schedule::rates(all.iter().map(|&(ms, rate)| (Nanos::millis(ms), Rate(rate))).collect()).unwrap())
+}
+
+fn params(trace: Trace, queue: u32) -> Params {
+    let params = Params { trace: Some(trace), queue: Queue::Packets(queue), ..Params::default() };
+    assert_eq!(params.check(), Ok(()));
+    params
+}
+
+/// `LinkQueue` of Mahimahi's src/packet/link_queue.cc with a drop-tail queue of packets: `rationalize` before every
+/// packet that is read. Times in ms; packets are their numbers and bytes.
+struct Mahimahi {
+    schedule: Vec<u64>,
+    next: usize,
+    base: u64,
+    queue: VecDeque<(u32, u64)>,
+    limit: usize,
+    transit: Option<(u32, u64)>,
+    out: Vec<(u64, u32)>,
+}
+
+impl Mahimahi {
+    fn rationalize(&mut self, now: u64) {
+        while self.schedule[self.next] + self.base <= now {
+            let at = self.schedule[self.next] + self.base;
+            self.next = (self.next + 1) % self.schedule.len();
+            if self.next == 0 {
+                self.base += self.schedule.last().unwrap();
+            }
+            let mut left = 1500;
+            while left > 0 {
+                let Some((packet, rest)) = self.transit.take().or_else(|| self.queue.pop_front()) else { break };
+                let sent = rest.min(left);
+                left -= sent;
+                if rest == sent { self.out.push((at, packet)) } else { self.transit = Some((packet, rest - sent)) }
+            }
+        }
+    }
+
+    fn offer(&mut self, now: u64, packet: u32, bytes: u64) -> bool {
+        self.rationalize(now);
+        let fits = self.queue.len() < self.limit;
+        if fits {
+            self.queue.push_back((packet, bytes));
+        }
+        fits
+    }
+}
+
+fn steps() -> impl Strategy<Value = Vec<(u64, u64)>> {
+    let gap = prop_oneof![4 => Just(0u64), 4 => 0u64..4, 1 => 0u64..60, 1 => 0u64..2000];
+    prop::collection::vec((gap, prop_oneof![3 => Just(1500u64), 1 => 1u64..1500]), 1..200)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 500, ..ProptestConfig::default() })]
+
+    #[test]
+    fn opportunities_are_mahimahis(gaps in prop::collection::vec(prop_oneof![3 => 0u32..2, 1 => 0u32..30], 1..60),
+                                   script in steps(), limit in 1usize..40) {
+        let mut times: Vec<u32> = gaps.iter().scan(0, |at, gap| { *at += gap; Some(*at) }).collect();
+        *times.last_mut().unwrap() += 1;
+        let mut link = Link::new(params(opportunities(&times), limit as u32), 1, "l");
+        let mut model = Mahimahi {
+            schedule: times.iter().map(|&t| u64::from(t)).collect(), next: 0, base: 0, queue: VecDeque::new(), limit,
+            transit: None, out: Vec::new(),
+        };
+        let mut now = 0;
+        let mut out = Vec::new();
+        for (id, (gap, bytes)) in script.into_iter().enumerate() {
+            now += gap;
+            let taken = link.offer(Nanos(now * MS), bytes as u32, id as u32);
+            prop_assert_eq!(taken.is_ok(), model.offer(now, id as u32, bytes));
+            prop_assert!(taken.err().is_none_or(|refused| refused.cause == Cause::Queue));
+        }
+        while let Some(due) = link.next_due() {
+            let released = link.pop(due.max(Nanos(now * MS))).unwrap();
+            out.push((released.at.0 / MS, released.packet));
+            prop_assert_eq!(released.at.0 % MS, 0);
+        }
+        model.rationalize(out.last().map_or(now, |last| last.0));
+        prop_assert_eq!(out, model.out);
+    }
+
+    /// With one rate throughout it is the plain link, to the nanosecond.
+    #[test]
+    fn a_constant_trace_is_a_constant_rate(rate in 100_000u64..1_000_000_000, script in steps(), limit in 0u32..40) {
+        let mut plain = Link::new(Params { rate: Some(Rate(rate)), ..params(rates(&[(0, rate), (7, rate)]), limit) }, 1, "l");
+        let without = Params { trace: None, ..plain.params().clone() };
+        plain.set(Nanos(0), without);
+        let mut link = Link::new(params(rates(&[(0, rate), (7, rate)]), limit), 1, "l");
+        let mut now = 0;
+        for (id, (gap, bytes)) in script.into_iter().enumerate() {
+            now += gap * 77_777;
+            let (a, b) = (plain.offer(Nanos(now), bytes as u32, id), link.offer(Nanos(now), bytes as u32, id));
+            prop_assert_eq!(a, b);
+            if id % 7 == 3 {
+                link.set(Nanos(now), link.params().clone());
+            }
+            prop_assert_eq!(plain.backlog(Nanos(now)), link.backlog(Nanos(now)));
+        }
+        // a packet over the edge of a period is rounded up once, as on the plain link
+        let dues = |link: &Link<usize>| link.upcoming().map(|(due, _)| due.0).collect::<Vec<_>>();
+        prop_assert_eq!(dues(&plain), dues(&link));
+        prop_assert_eq!(plain.counters(), link.counters());
+    }
+
+    /// What one begins at an offset, another begins there by its own time; and setting the same changes nothing.
+    #[test]
+    fn an_offset_is_a_shift(times in prop::collection::vec(0u32..200, 2..40), offset in 0u64..500, zero in 0u64..5000,
+                            script in steps(), set in any::<bool>()) {
+        let mut times = times;
+        times.sort_unstable();
+        *times.last_mut().unwrap() += 1;
+        let trace = opportunities(&times);
+        let period = trace.schedule.period().0 / MS;
+        let shifted = Trace { offset: Nanos::millis(offset), ..trace.clone() };
+        let mut link = Link::new(params(shifted, 20), 1, "l");
+        link.begin(Nanos::millis(zero));
+        let mut plain = Link::new(params(trace, 20), 1, "l");
+        let mut now = zero;
+        // where the plain link is at the same place of the file
+        let later = (offset + 10 * period) * MS;
+        let mut last = (None, None);
+        for (id, (gap, bytes)) in script.into_iter().enumerate() {
+            now += gap;
+            let there = Nanos((now - zero) * MS + later);
+            let (a, b) = (link.offer(Nanos(now * MS), bytes as u32, id), plain.offer(there, bytes as u32, id));
+            prop_assert_eq!(a.is_ok(), b.is_ok());
+            if set {
+                link.set(Nanos(now * MS), link.params().clone());
+            }
+            last = (link.upcoming().next_back().map(|p| p.0.0), plain.upcoming().next_back().map(|p| p.0.0));
+            prop_assert_eq!(last.0.map(|due| due - zero * MS), last.1.map(|due| due - later));
+        }
+        prop_assert!(last.0.is_some());
+    }
+}
+
+#[test]
+fn exact_departures_over_changing_rates() {
+    // 12 Mbit/s is a packet a ms; 3 ms of that, 2 ms of nothing, 5 ms of 24 Mbit/s, again
+    let mut link = Link::new(params(rates(&[(0, 12_000_000), (3, 0), (5, 24_000_000)]), 1000), 1, "l");
+    for i in 0..20 {
+        link.offer(Nanos(500_000), 1500, i).unwrap();
+    }
+    let dues: Vec<u64> = link.upcoming().map(|(due, _)| due.0 / 1000).collect();
+    // the third has half of itself left when nothing goes any more; the last rate holds as long as the one before: 2 ms
+    assert_eq!(dues[..7], [1500, 2500, 5250, 5750, 6250, 6750, 7500]);
+    assert_eq!(dues[7..10], [8500, 9500, 12_250]);
+}
+
+#[test]
+fn scale_is_of_rates_and_of_opportunities() {
+    let at = |trace: Trace| {
+        let mut link = Link::new(params(trace, 1000), 1, "l");
+        (0..6).for_each(|i| link.offer(Nanos(0), 1500, i).unwrap());
+        link.upcoming().map(|(due, _)| due.0 / 1000).collect::<Vec<_>>()
+    };
+    assert_eq!(at(Trace { scale: 2.0, ..rates(&[(0, 12_000_000)]) }), [500, 1000, 1500, 2000, 2500, 3000]);
+    assert_eq!(at(Trace { scale: 2.0, ..opportunities(&[1, 3]) }), [1000, 1000, 3000, 3000, 4000, 4000]);
+    assert_eq!(at(Trace { scale: 0.5, ..opportunities(&[1]) }), [2000, 4000, 6000, 8000, 10_000, 12_000]);
+}
+
+#[test]
+fn the_mean_rate_goes_through_and_overhead_takes_its_part() {
+    let trace = opportunities(&[0, 0, 3, 7, 10]);
+    assert_eq!(trace.mean(), 5.0 * 12_000.0 / 0.01);
+    let overhead = Params { overhead: Bytes(500), ..params(trace, 1_000_000) };
+    let mut link = Link::new(overhead, 1, "l");
+    (0..30_000).for_each(|i| link.offer(Nanos(0), 1500, i).unwrap());
+    let last = link.upcoming().next_back().unwrap().0.0 as f64;
+    assert!((30_000.0 * 2000.0 * 8.0 / (last / 1e9) / 6e6 - 1.0).abs() < 1e-3, "{last}");
+}
+
+#[test]
+fn from_a_rate_to_a_trace_and_back() {
+    let mut link = Link::new(Params { rate: Some(Rate(12_000_000)), ..Params::default() }, 1, "l");
+    (0..3).for_each(|i| link.offer(Nanos(0), 1500, i).unwrap());
+    let dues = |link: &Link<u32>| link.upcoming().map(|(due, _)| due.0 / 1000).collect::<Vec<_>>();
+    let at = Nanos(400_000);
+    // 60 % of the first are left, which an opportunity of 1500 bytes takes, and 600 bytes of the second
+    link.set(at, params(opportunities(&[2, 4]), 100));
+    assert_eq!(dues(&link), [2000, 4000, 6000]);
+    // in transmission anew at 3 ms, at the rate
+    link.set(Nanos(3_000_000), Params { rate: Some(Rate(12_000_000)), ..Params::default() });
+    assert_eq!(dues(&link), [2000, 4000, 5000]);
+}
+
+#[test]
+fn a_long_rest_costs_no_walk() {
+    let times: Vec<u32> = (1..=1_000_000).collect();
+    let mut link = Link::new(params(opportunities(&times), 10), 1, "l");
+    for day in 1..2000u64 {
+        link.offer(Nanos::secs(86_400 * day), 1500, day).unwrap();
+        assert_eq!(link.next_due(), Some(Nanos(86_400 * day * 1_000_000_000 + MS)));
+        while link.pop(Nanos::secs(86_400 * day + 1)).is_some() {}
+    }
+}
