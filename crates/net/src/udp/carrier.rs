@@ -112,7 +112,7 @@ pub(crate) struct Carrier<K> {
     put_off: (u32, Nanos),
 }
 
-impl<K: Clone> Carrier<K> {
+impl<K: Clone + PartialEq> Carrier<K> {
     pub fn new(clock: SessionClock, sockets: Vec<UdpSocket>) -> Carrier<K> {
         payload::chunk(); // made now, not when the first packet is due
         let polled = sockets.iter().map(|s| libc::pollfd { fd: s.fd(), events: libc::POLLIN, revents: 0 }).collect();

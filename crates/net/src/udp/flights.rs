@@ -1,4 +1,5 @@
-//! Trains that are being sent, several at once: which packet is next and when.
+//! Trains that are being sent, several at once: which packet is next and when. Those of one key leave one after the other,
+//! however late: its receiver takes a packet of a later train for a sign that the earlier one is through.
 
 use pathcast_base::Nanos;
 use pathcast_measure::machine::Train;
@@ -17,10 +18,10 @@ pub(crate) struct Flight<K> {
     due: Nanos,
 }
 
-/// All of them.
+/// All of them, in the order in which they were begun.
 pub(crate) struct Flights<K>(Vec<Flight<K>>);
 
-impl<K> Flights<K> {
+impl<K: PartialEq> Flights<K> {
     pub fn new() -> Flights<K> {
         Flights(Vec::new())
     }
@@ -31,14 +32,19 @@ impl<K> Flights<K> {
         self.0.push(Flight { key, socket, to, train, next: 0, due });
     }
 
+    /// The first train of each key.
+    fn first(&self) -> impl Iterator<Item = usize> {
+        (0..self.0.len()).filter(|&i| self.0[..i].iter().all(|before| before.key != self.0[i].key))
+    }
+
     /// When the next packet of all is due.
     pub fn due(&self) -> Option<Nanos> {
-        self.0.iter().map(|flight| flight.due).min()
+        self.first().map(|i| self.0[i].due).min()
     }
 
     /// The train whose packet is due now and the longest.
     pub fn next_due(&self, now: Nanos) -> Option<usize> {
-        let first = (0..self.0.len()).min_by_key(|&i| self.0[i].due)?;
+        let first = self.first().min_by_key(|&i| self.0[i].due)?;
         (self.0[first].due <= now).then_some(first)
     }
 
@@ -50,7 +56,7 @@ impl<K> Flights<K> {
     pub fn advance(&mut self, index: usize, now: Nanos) {
         let flight = &mut self.0[index];
         let Some(&gap) = flight.train.gaps.get(flight.next) else {
-            self.0.swap_remove(index);
+            self.0.remove(index);
             return;
         };
         flight.next += 1;
@@ -103,6 +109,17 @@ mod tests {
         assert_eq!(flights.due(), Some(Nanos(900)));
         flights.retain(|key| *key != 'a');
         assert_eq!(flights.due(), None);
+    }
+
+    #[test]
+    fn of_one_key_the_next_waits_for_the_last_packet_before_it() {
+        let mut flights = Flights::new();
+        flights.add(Nanos(0), 'a', 0, None, Train::even(0, 0, Nanos(10), 3, Nanos(100), 0));
+        flights.add(Nanos(0), 'a', 0, None, Train::even(0, 3, Nanos(300), 2, Nanos(10), 0));
+        flights.add(Nanos(0), 'b', 0, None, Train::even(0, 0, Nanos(320), 1, Nanos(0), 0));
+        // the second packet is so late that the rest of its train is, too
+        let left = leave(&mut flights, &[10, 305, 320, 405, 406, 416]);
+        assert_eq!(left, [(10, 'a', 0), (305, 'a', 1), (320, 'b', 0), (405, 'a', 2), (405, 'a', 0), (416, 'a', 1)]);
     }
 
     #[test]
