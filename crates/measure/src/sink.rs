@@ -55,8 +55,15 @@ impl Sink {
     /// A probe has come; false if it had come before, or too late.
     pub fn probe(&mut self, now: Nanos, head: ProbeHead, at: Nanos, batch: Batch) -> bool {
         let ProbeHead { train, index, count, rest } = head;
-        if train < self.forgotten || self.closed.contains_key(&train) {
+        if train < self.forgotten {
             return false;
+        }
+        if let Some((came, _)) = self.closed.get_mut(&train) {
+            // given up too early, as of a sender that was held up: it is told when the source asks again
+            let news = came.count == count && came.add(index, Arrival { at, batch });
+            self.packets += usize::from(news);
+            self.bound(now);
+            return news;
         }
         let incoming = self.open.entry(train).or_insert_with(|| Incoming {
             came: TrainArrivals::of(count),
@@ -229,6 +236,20 @@ mod tests {
         sink.timer(due + Nanos::secs(1), due);
         assert_eq!(said(&mut sink), [(1, 3)]);
         assert_eq!(sink.wake(), Nanos::MAX);
+    }
+
+    #[test]
+    fn what_was_given_up_and_comes_is_told_when_asked() {
+        let mut sink = Sink::default();
+        put(&mut sink, 0, head(0, 0, 3));
+        let due = sink.wake();
+        sink.timer(due, due);
+        assert_eq!(said(&mut sink), [(0, 1)]);
+        assert!(put(&mut sink, 90, head(0, 1, 3)) && put(&mut sink, 91, head(0, 2, 3)));
+        assert!(!put(&mut sink, 92, head(0, 2, 3)), "twice");
+        assert_eq!(said(&mut sink), []);
+        sink.ask(Nanos::millis(99), &[0]);
+        assert_eq!((said(&mut sink), sink.packets), (vec![(0, 3)], 3));
     }
 
     #[test]

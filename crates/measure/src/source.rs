@@ -305,6 +305,7 @@ impl Source {
     }
 
     fn learn(&mut self, now: Nanos, piece: &Piece) {
+        let (wait, way) = (self.wait(), Nanos(self.waits.line(LARGE).unwrap_or(0.0) as u64 / 2));
         let Some(flight) = self.flights.get_mut(&piece.train) else { return };
         let packets = if piece.count == 0 {
             // nothing has come
@@ -314,12 +315,23 @@ impl Source {
         } else {
             return;
         };
+        let mut early = false;
         for (packet, arrival) in packets {
-            if !packet.told {
+            // a report cannot know of what left after it: this host was held up, and its receiver waited no longer
+            let before = match packet.departure {
+                Departure::Planned(_) => true,
+                Departure::Left(at) => at + way > now,
+                Departure::Never => false,
+            };
+            if !packet.told && !(arrival.is_none() && before) {
                 packet.told = true;
                 packet.arrival = *arrival;
                 flight.untold -= 1;
             }
+            early |= !packet.told;
+        }
+        if early {
+            flight.ask_at = flight.ask_at.max(now + wait);
         }
         if flight.untold > 0 {
             return;

@@ -15,6 +15,7 @@
 //! mean over the whole measurement counts what was displaced (`balance.rs`, which has the interval too).
 
 mod balance;
+mod noise;
 mod pace;
 mod queueing;
 
@@ -125,6 +126,8 @@ pub struct Ride {
     proven: f64,
     /// A packet's delay without a queue.
     base: Base,
+    /// A wait up to this may be none [s].
+    noise: f64,
     /// Bits that are to wait.
     target: f64,
     /// Bits above which the queue overflows, as far as is known.
@@ -168,6 +171,7 @@ impl Ride {
             c: 0.0,
             proven: 0.0,
             base: Base { floor: Floor { at: 0, delay: 0.0, skew: 0.0 }, drift: 0.0, late: 0.0 },
+            noise: 0.0,
             target: 0.0,
             limit: f64::INFINITY,
             a: 0.0,
@@ -264,7 +268,8 @@ impl Ride {
 
     fn find_base(&mut self) {
         if let Some(base) = series::base(self.trains.values()) {
-            self.base = Base { late: self.blur(), ..base };
+            self.noise = self.noise();
+            self.base = Base { late: self.blur().max(self.noise), ..base };
         }
     }
 
@@ -298,6 +303,7 @@ impl Ride {
             self.target = self.target.min(self.limit * ROOM_SHARE).max(BACKLOG_LEAST * PACKET);
         }
         let least = self.floor();
+        self.target = self.target.max(least.min(self.limit * ROOM_SHARE));
         if train.id < self.raised {
             return;
         }

@@ -29,6 +29,8 @@ const OPENING: (usize, usize) = (12, 200);
 
 /// How long hosts at high rates gather packets before they hand them over [s].
 const GATHERED: f64 = 0.3e-3;
+/// A queue of so many times what delays scatter is seen.
+const HIDES: f64 = 2.0;
 
 /// Covered time after which A is roughly known [packets' time at the rate C].
 const KNOWN: f64 = 50.0;
@@ -102,9 +104,9 @@ impl Ride {
         self.send(plan)
     }
 
-    /// Bits that hide how a host at high rates gathers packets.
+    /// Bits that hide how a host at high rates gathers packets, and by how much their delays scatter.
     pub(super) fn floor(&self) -> f64 {
-        (GATHERED * self.c).max(BACKLOG_LEAST * PACKET)
+        (GATHERED.max(HIDES * self.noise) * self.c).max(BACKLOG_LEAST * PACKET)
     }
 
     /// After so much covered time A is roughly known [s].

@@ -292,3 +292,25 @@ fn the_other_methods_on_an_idle_link_and_beside_steady_traffic() {
     let range = run(&busy, 1, &mut Slops::new(large)).estimate;
     assert!(range.low_bps < 3.6e6 && range.high_bps > 3.4e6, "{range:?}");
 }
+
+/// Hosts wake late, and a wait that is theirs is no queue's: an idle line is not read low for it.
+#[test]
+fn an_idle_line_between_hosts_that_are_late_is_idle() {
+    for (mbit, noise, stalls) in [20, 50, 100, 200]
+        .into_iter()
+        .flat_map(|mbit| [20, 60, 150].map(|noise| (mbit, noise)))
+        .flat_map(|(mbit, noise)| [0.0, 40.0].map(|stalls| (mbit, noise, stalls)))
+    {
+        let mut path = Path::one(Rate(mbit * MBIT), 400, vec![]);
+        path.receiver.noise = Nanos::micros(noise);
+        path.stalls = (stalls, Nanos::micros(600));
+        let most = budget(30_000, 10_000);
+        let runs: Vec<Outcome> = (1..=10).map(|seed| run(&path, seed, &mut Ride::sparing(most, seed))).collect();
+        let mut errors: Vec<f64> = runs.iter().map(|o| o.estimate.value_bps.unwrap() / o.truth - 1.0).collect();
+        errors.sort_by(f64::total_cmp);
+        let of = format!("{mbit} Mbit/s, {noise} us late, {stalls} stalls a second: {errors:?}");
+        assert!(errors[5].abs() < 0.003 && errors[0] > -0.015 && errors[9] < 0.015, "{of}");
+        let inside = |o: &&Outcome| o.estimate.low_bps <= o.truth && o.truth <= o.estimate.high_bps;
+        assert!(runs.iter().filter(inside).count() == 10, "{of}");
+    }
+}
