@@ -268,7 +268,6 @@ impl Ride {
 
     fn find_base(&mut self) {
         if let Some(base) = series::base(self.trains.values()) {
-            self.noise = self.noise();
             self.base = Base { late: self.blur().max(self.noise), ..base };
         }
     }
@@ -292,6 +291,7 @@ impl Ride {
             self.a = a.clamp(PLANNED.0 * self.c, PLANNED.1 * self.c);
         }
         self.refine();
+        self.noise = self.noise(&segments);
         let from = train.packets[0].sent.as_secs_f64();
         let (mut time, mut open) = (0.0, 0.0);
         for segment in segments.iter().filter(|s| s.from >= from) {

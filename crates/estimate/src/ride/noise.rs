@@ -1,11 +1,13 @@
 //! How far a packet's delay may lie above the smallest one where no queue is: hosts that wake late.
 //!
-//! The ride takes a wait for a queue; what is none makes an idle line look busy. Packets leave a bottleneck L/C apart at least: of two
-//! that arrive closer the first was late, whatever traffic there is. What was sent up to the ride's opening shows by how much.
+//! The ride takes a wait for a queue; what is none makes an idle line look busy. Two marks of what is none:
+//! - packets leave a bottleneck L/C apart at least: of two that arrive closer the first was late, whatever traffic there is;
+//! - who finds the probes' own queue empty waits for others only, and usually for few.
 
 use super::super::TrainSeen;
+use super::super::series::Segment;
 use super::super::stat::quantile;
-use super::Ride;
+use super::{PACKET, Ride};
 
 /// The share of gaps that are closer than the scatter, and the delays that it stands for: of a gap two delays differ, and the floor is
 /// the least of thousands.
@@ -14,6 +16,14 @@ const SCATTER: f64 = 3.5;
 
 /// C is known so far.
 const EXACT: f64 = 0.98;
+
+/// Delays reach so many times as far above the least as their median does; fewer say nothing.
+const REACH: f64 = 2.0;
+const ALONE: usize = 12;
+/// What usually waits behind others is at a load of a half so many packets at the most.
+const QUEUES: f64 = 1.0;
+/// Where A is not known, or next to nothing.
+const LOAD_MOST: f64 = 0.9;
 
 /// Hosts are no noisier, unless they are stopped [s]; what a queue behind the bottleneck gathers on slow lines is.
 const MOST: f64 = 0.5e-3;
@@ -35,10 +45,18 @@ fn scatter<'a>(trains: impl Iterator<Item = &'a TrainSeen>, capacity: f64) -> f6
 
 impl Ride {
     /// A wait up to this may be none [s].
-    pub(super) fn noise(&self) -> f64 {
+    pub(super) fn noise(&self, segments: &[Segment]) -> f64 {
         let before = self.trains.range(..=self.first).map(|(_, train)| train);
-        (SCATTER * scatter(before, self.c)).min(MOST)
+        let load = if self.a > 0.0 { (1.0 - self.a / self.c).clamp(0.0, LOAD_MOST) } else { LOAD_MOST };
+        let queues = QUEUES * load / (1.0 - load) * PACKET / self.c;
+        (SCATTER * scatter(before, self.c)).max(reach(segments) - queues).min(MOST)
     }
+}
+
+/// How far the delays of those reach that found no probe before them [s].
+fn reach(segments: &[Segment]) -> f64 {
+    let alone: Vec<f64> = segments.iter().filter(|s| !s.joined && s.lost == 0).map(|s| s.wait).collect();
+    if alone.len() < ALONE { 0.0 } else { REACH * quantile(&alone, 0.5).unwrap_or(0.0) }
 }
 
 #[cfg(test)]

@@ -18,8 +18,9 @@ use super::stamps::{Departure, Unstamped};
 use super::urgency::sleep;
 use crate::payload;
 
-/// A thread that sleeps may wake so much late.
-const SPIN: Nanos = Nanos::micros(100);
+/// A thread that sleeps may wake so much late. No more: a real-time thread that turns all the time is stopped by the kernel for 50 ms
+/// of every second.
+const SPIN: Nanos = Nanos::micros(25);
 /// Reading takes up to so long; it is put off when a packet is due before.
 const READING: Nanos = Nanos::micros(30);
 /// But not for longer than this.
