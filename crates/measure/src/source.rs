@@ -323,7 +323,7 @@ impl Source {
                 Departure::Left(at) => at + way > now,
                 Departure::Never => false,
             };
-            if !packet.told && !(arrival.is_none() && before) {
+            if !packet.told && (arrival.is_some() || !before) {
                 packet.told = true;
                 packet.arrival = *arrival;
                 flight.untold -= 1;
