@@ -188,7 +188,9 @@ def _verdict(found: pd.DataFrame, threshold: dict[str, Any]) -> Finding:
         verdict.details.append(_summary(over, most))
     worst = found.loc[found["ratio"].idxmax()]
     ours = f"within {100 * most:.0f} % in {len(found) - len(over)} of {len(found)} cells, worst "
-    return verdict.finding(ours + slower(worst.ratio, worst.half))
+    alike = int((found["half"].isna() & (found["seeds"] > 1)).sum())
+    one_run = f"; {alike} cells the same in all runs" if alike else ""
+    return verdict.finding(ours + slower(worst.ratio, worst.half) + one_run)
 
 
 def _summary(shown: pd.DataFrame, bound: float) -> str:
