@@ -1,4 +1,4 @@
-"""The networks of ns3/dumbbell.cc and ns3/short.cc as scenarios of ours.
+"""The networks of ns3/dumbbell.cc, ns3/short.cc and ns3/managed.cc as scenarios of ours.
 
 `python tests/reference/networks.py` writes scenarios/ anew. A single run is one of these files and `--set` values.
 """
@@ -74,6 +74,23 @@ def dumbbell(flows: int) -> str:
         parts.append(_path(f"path{k}", f"c-{k}", "bottleneck", f"s-{k}"))
     parts += [_flow(k, f"path{k}") for k in range(1, flows + 1)]
     return _file(f'name = "dumbbell-{flows}"\nseed = 1\nend = "60s"\n', parts)
+
+
+# the discs of ns3/managed.cc; nothing is marked, since nothing is ECN-capable
+MANAGED = {
+    "codel": '{ kind = "codel" }',
+    "fq_codel": '{ kind = "fq_codel", quantum = "1502B" }',
+    "pie": '{ kind = "pie" }',
+    "red": '{ kind = "red", min = 30, max = 90, limit = 300, probability = 0.1, ecn = true }',
+}
+
+
+def managed(disc: str, flows: int, offset_us: int = 1000, seconds: int = 30) -> str:
+    """The network of ns3/managed.cc: `dumbbell` at 50 Mbit/s, with a queue of MANAGED on the way to the servers."""
+    text = dumbbell(flows).replace('"100Mbit"', '"50Mbit"').replace('end = "60s"', f'end = "{seconds}s"')
+    text = text.replace('queue = "100 packets"', f'queue = {{ ab = {MANAGED[disc]}, ba = "1000 packets" }}')
+    first, *rest = text.split('start = "0us"')
+    return first + "".join(f'start = "{number * offset_us}us"{part}' for number, part in enumerate(rest))
 
 
 def short(flows: int, bytes: int = 1_000_000) -> str:

@@ -302,22 +302,34 @@ class Network
         Device* deviceB;
     };
 
-    /// A full-duplex link; `queue` packets wait at each of its devices, and one more is in transmission.
-    Ends AddLink(Ptr<Node> a, Ptr<Node> b, const std::string& rate, Time delay, uint32_t queue)
+    /// A full-duplex link; `queue` packets wait at each of its devices, and one more is in transmission. With `disc` packets
+    /// from a to b wait in that queue disc, and only one of them at the device; its statistics are `root`'s.
+    Ends AddLink(Ptr<Node> a, Ptr<Node> b, const std::string& rate, Time delay, uint32_t queue,
+                 TrafficControlHelper* disc = nullptr, Ptr<QueueDisc>* root = nullptr)
     {
         PointToPointHelper link;
         // Without flow control a device has no NetDeviceQueueInterface, and the address helper below then installs no
         // queue disc: packets wait at the device, in its drop-tail queue, and nowhere else.
-        link.DisableFlowControl();
+        if (!disc)
+        {
+            link.DisableFlowControl();
+        }
         link.SetDeviceAttribute("DataRate", StringValue(rate));
         link.SetChannelAttribute("Delay", TimeValue(delay));
-        link.SetQueue("ns3::DropTailQueue", "MaxSize", QueueSizeValue(QueueSize(QueueSizeUnit::PACKETS, queue)));
+        link.SetQueue("ns3::DropTailQueue", "MaxSize", QueueSizeValue(QueueSize(QueueSizeUnit::PACKETS, disc ? 1 : queue)));
         NetDeviceContainer pair = link.Install(a, b);
+        if (disc)
+        {
+            *root = disc->Install(pair.Get(0)).Get(0);
+            TrafficControlHelper fifo;
+            fifo.SetRootQueueDisc("ns3::FifoQueueDisc");
+            fifo.Install(pair.Get(1));
+        }
         Ipv4InterfaceContainer interfaces = m_addresses.Assign(pair);
         m_addresses.NewNetwork();
         for (uint32_t end = 0; end < 2; ++end)
         {
-            NS_ABORT_MSG_IF(pair.Get(end)->GetNode()->GetObject<TrafficControlLayer>()->GetRootQueueDiscOnDevice(
+            NS_ABORT_MSG_IF(!disc && pair.Get(end)->GetNode()->GetObject<TrafficControlLayer>()->GetRootQueueDiscOnDevice(
                                 pair.Get(end)),
                             "a queue disc was installed");
             devices.push_back(std::make_unique<Device>());
