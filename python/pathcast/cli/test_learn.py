@@ -166,7 +166,7 @@ def test_over_loopback(pathcast, far_end, tmp_path):
 
     status, _, err = pathcast("predict", *common)
     assert status == Exit.USAGE
-    assert "400KB (5 rounds); 8 rounds are needed" in err
+    assert "8 rounds of one size are needed; the model has: 400KB (5 rounds)" in err
 
     status, out, err = pathcast("learn", *common, "--rounds", "3", "--pause", "1ms")
     assert status == Exit.OK
