@@ -6,6 +6,7 @@ import fcntl
 import os
 import platform
 import pty
+import random
 import re
 import select
 import signal
@@ -241,6 +242,24 @@ def test_stopped_and_continued(shell):
     shell.see(PROMPT)
     shell.type("echo status $?\n")
     shell.see("status 0")
+
+
+def test_no_stop_and_no_continuing_is_lost_or_comes_late(shell):
+    """In the background the program stops as it reads, beside which the shell takes it to the foreground again."""
+    chance = random.Random(1)
+    shell.type("NOBODY sh -c 'echo begin; while read line; do echo got $line; done'\n")
+    shell.see("begin\r\n")
+    for number in range(150):
+        shell.type("\x1a")
+        shell.see("Stopped")
+        shell.see(PROMPT)
+        shell.type("bg\n")
+        shell.see(PROMPT)
+        time.sleep(chance.uniform(0, 0.004))
+        shell.type("fg\n")
+        shell.see("pathcast run.*\r\n")
+        shell.type(f"{number}\n")
+        assert shell.see(f"got {number}\r|Stopped")[0] != "Stopped"
 
 
 def test_a_shell_in_it_has_job_control_of_its_own(shell):

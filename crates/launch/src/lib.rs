@@ -35,6 +35,7 @@ mod program;
 mod report;
 mod signals;
 mod spawn;
+mod stop;
 mod terminal;
 mod typing;
 mod wait;

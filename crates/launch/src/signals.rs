@@ -22,6 +22,12 @@ const STARTING: i32 = -1;
 
 static PROGRAMS: [AtomicI32; SLOTS] = [const { AtomicI32::new(FREE) }; SLOTS];
 static WAITING: [AtomicU64; SLOTS] = [const { AtomicU64::new(0) }; SLOTS];
+static CONTINUED: AtomicU64 = AtomicU64::new(0);
+
+/// How often this process was told to go on.
+pub(crate) fn continued() -> u64 {
+    CONTINUED.load(Ordering::SeqCst)
+}
 
 struct Installed {
     runs: usize,
@@ -37,6 +43,9 @@ extern "C" fn pass_on(signal: i32, info: *mut libc::siginfo_t, _: *mut libc::c_v
         let errno = *libc::__errno_location();
         let by_kernel = (*info).si_code == libc::SI_KERNEL;
         let sender = (*info).si_pid();
+        if signal == SIGCONT {
+            CONTINUED.fetch_add(1, Ordering::SeqCst);
+        }
         for (program, waiting) in PROGRAMS.iter().zip(&WAITING) {
             match program.load(Ordering::SeqCst) {
                 FREE => {}
@@ -44,8 +53,10 @@ extern "C" fn pass_on(signal: i32, info: *mut libc::siginfo_t, _: *mut libc::c_v
                     waiting.fetch_or(1 << signal, Ordering::SeqCst);
                 }
                 pid => {
-                    // from the terminal: to the whole group, so the program has it too if it is still in ours
-                    let has_it = if by_kernel { libc::getpgid(pid) == libc::getpgrp() } else { sender == pid };
+                    // from the terminal, and to go on from a shell: to the whole group, so the program has it too if it
+                    // is still in ours, and once more, later, would undo its next stop; `wait` sees to one that has not
+                    let to_all = by_kernel || signal == SIGCONT;
+                    let has_it = if to_all { libc::getpgid(pid) == libc::getpgrp() } else { sender == pid };
                     if !has_it {
                         libc::kill(pid, signal);
                     }

@@ -3,7 +3,8 @@
 use std::io;
 use std::mem::zeroed;
 
-use crate::signals::Passing;
+use crate::signals::{Passing, continued};
+use crate::stop::stop;
 use crate::terminal::Terminal;
 
 fn next(pid: libc::pid_t, flags: i32) -> io::Result<libc::siginfo_t> {
@@ -21,6 +22,16 @@ fn next(pid: libc::pid_t, flags: i32) -> io::Result<libc::siginfo_t> {
     }
 }
 
+/// Whether there is such a report of the program now; taken unless `flags` have `WNOWAIT`.
+fn reported(pid: libc::pid_t, flags: i32) -> io::Result<bool> {
+    match next(pid, flags | libc::WNOHANG) {
+        // SAFETY: filled in by waitid, or zero
+        Ok(info) => Ok(unsafe { info.si_pid() } == pid),
+        Err(error) if error.raw_os_error() == Some(libc::ECHILD) => Ok(false), // it has ended meanwhile
+        Err(error) => Err(error),
+    }
+}
+
 /// Waits until the program has ended: its exit status, 128 + n after signal n.
 ///
 /// When it is stopped, this process stops itself, so that the shell has its terminal back; when this process goes on, so
@@ -30,17 +41,20 @@ fn next(pid: libc::pid_t, flags: i32) -> io::Result<libc::siginfo_t> {
 /// The system's.
 pub(crate) fn wait(pid: libc::pid_t, passing: &Passing, terminal: &Terminal) -> io::Result<i32> {
     loop {
+        let before = continued();
         let info = next(pid, libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT)?;
         if matches!(info.si_code, libc::CLD_STOPPED | libc::CLD_TRAPPED) {
-            let now = next(pid, libc::WSTOPPED | libc::WNOHANG)?;
-            // SAFETY: filled in by waitid, or zero when it goes on already
-            if unsafe { now.si_pid() } == pid {
-                let group = terminal.suspend(pid);
-                // to this thread, or it could go on for a while, and with it the program, while another takes the signal
-                // SAFETY: plain numbers; the signal cannot be caught and stops the whole process
-                unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), libc::gettid(), libc::SIGSTOP) };
-                terminal.resume(group);
-                // SAFETY: as above; not yet waited for
+            let group = terminal.suspend(pid);
+            let stopped = stop(|| {
+                // a shell that has continued the program meanwhile has done so with us
+                Ok(reported(pid, libc::WSTOPPED | libc::WNOWAIT)?
+                    && continued() == before
+                    && reported(pid, libc::WSTOPPED)?)
+            })?;
+            terminal.resume(group);
+            // what went on with us may be stopped again by now
+            if stopped && !reported(pid, libc::WSTOPPED | libc::WCONTINUED | libc::WNOWAIT)? {
+                // SAFETY: not yet waited for
                 unsafe { libc::kill(pid, libc::SIGCONT) };
             }
             continue;
