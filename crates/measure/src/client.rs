@@ -28,6 +28,10 @@ const QUEUE: Nanos = Nanos::secs(1800);
 /// Opens without an answer, and the cookie is given up; cookies given up, and the far end is.
 const OPENS: u32 = 4;
 const COOKIES: u32 = 3;
+/// So often the goodbye is said until it is answered, and so long after each: one that is lost costs the next client of the
+/// key a wait, one that nobody answers the user a half second.
+const GOODBYES: u32 = 3;
+const GOODBYE: Nanos = Nanos::millis(150);
 /// More paths are not measured.
 const PATHS: usize = 64;
 /// From one word about progress to the next.
@@ -43,6 +47,12 @@ enum Phase {
     /// Since when.
     Queued(Nanos),
     Measuring,
+    /// The goodbye is not answered.
+    Leaving {
+        document: Vec<u8>,
+        said: u32,
+        due: Nanos,
+    },
     Done,
 }
 
@@ -174,6 +184,13 @@ impl Client {
                 self.phase = Phase::Opening { cookie, retry: Retry::default() };
             }
             (Phase::Hello(_) | Phase::Done, _) => return None,
+            (Phase::Leaving { .. }, kind) => {
+                let keys = self.keys.as_ref()?;
+                if kind == Kind::Bye && datagram.session == keys.session && datagram.is_signed(&keys.far_end) {
+                    self.left();
+                }
+                return None; // the account is closed
+            }
             (_, Kind::Denied) => {
                 let keys = self.keys.as_ref()?;
                 if datagram.session != keys.session || !datagram.is_signed(&keys.far_end) {
@@ -323,6 +340,16 @@ impl Client {
                 }
                 self.poll(now);
             }
+            Phase::Leaving { said, due, .. } => {
+                if now < *due {
+                    return;
+                }
+                if *said == GOODBYES {
+                    return self.left();
+                }
+                (*said, *due) = (*said + 1, now + GOODBYE);
+                self.bye(now);
+            }
             Phase::Done => {}
         }
     }
@@ -341,19 +368,31 @@ impl Client {
         }
     }
 
-    /// Ends with what is known.
+    /// Ends with what is known: of an open session when that has been said.
     fn finish(&mut self, now: Nanos, why: Reason) {
         let opened = matches!(self.phase, Phase::Queued(_) | Phase::Measuring);
         self.paths.iter_mut().for_each(|client_path| client_path.give_up(why));
-        let document = self.document(now);
+        self.phase = Phase::Leaving { document: self.document(now), said: 0, due: now };
+        match opened {
+            true => self.pump(now),
+            false => self.left(),
+        }
+    }
+
+    fn bye(&mut self, now: Nanos) {
         let primary = usize::from(self.primary);
         match (&mut self.channel, self.paths.get_mut(primary)) {
-            (Some(channel), _) if opened => self.outbox.say(now, channel, Kind::Bye, 0, &[]),
-            (None, Some(client_path)) if opened => client_path.say(now, Kind::Bye, &mut self.outbox),
-            _ => {}
+            (Some(channel), _) => self.outbox.say(now, channel, Kind::Bye, 0, &[]),
+            (None, Some(client_path)) => client_path.say(now, Kind::Bye, &mut self.outbox),
+            (None, None) => {}
         }
-        self.phase = Phase::Done;
-        self.outbox.actions.push_back(Action::Done(document));
+    }
+
+    /// The far end knows, or never will.
+    fn left(&mut self) {
+        if let Phase::Leaving { document, .. } = std::mem::replace(&mut self.phase, Phase::Done) {
+            self.outbox.actions.push_back(Action::Done(document));
+        }
     }
 
     fn document(&self, now: Nanos) -> Vec<u8> {
@@ -400,6 +439,7 @@ impl Client {
             Phase::Hello(retry) | Phase::Opening { retry, .. } => retry.due,
             Phase::Queued(since) => alive.min(self.heard + SILENCE * 2).min(*since + QUEUE),
             Phase::Measuring => self.paths.iter().map(ClientPath::wake).min().unwrap_or(Nanos::MAX).min(alive),
+            Phase::Leaving { due, .. } => *due,
             Phase::Done => Nanos::MAX,
         }
     }
@@ -431,9 +471,10 @@ impl Machine for Client {
                 self.paths.iter_mut().for_each(|client_path| client_path.timer(now, until));
             }
             Event::Stop => {
-                if !matches!(self.phase, Phase::Done) {
+                if !matches!(self.phase, Phase::Leaving { .. } | Phase::Done) {
                     self.finish(now, Reason::Stopped);
                 }
+                self.left(); // who stops it does not wait
             }
         }
         self.pump(now);

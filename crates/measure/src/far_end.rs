@@ -285,7 +285,7 @@ impl<A: Address> FarEnd<A> {
         let sound = match datagram.kind {
             Kind::Bye => {
                 self.counters.ended += 1;
-                return self.end(now, id);
+                return self.close(now, id, datagram.path, Kind::Bye, &[]);
             }
             Kind::Poll => {
                 session.heard = now;
@@ -374,15 +374,20 @@ impl<A: Address> FarEnd<A> {
 
     /// A session has had what it was granted.
     fn refuse(&mut self, now: Nanos, id: u64, denied: Denied) {
-        let Some(session) = self.sessions.get_mut(&id) else { return };
-        let primary = session.primary;
-        if let Some(path) = session.paths.get_mut(&primary) {
-            let (_, payload) = path.channel.seal(Kind::Denied, 0, &denied.encode());
-            let to = path.address.clone();
-            // of no session any more, with which it would be dropped
-            self.reply_stateless(to, primary, payload);
-        }
+        let Some(session) = self.sessions.get(&id) else { return };
         self.counters.denied += 1;
+        self.close(now, id, session.primary, Kind::Denied, &denied.encode());
+    }
+
+    /// The last word of a session, over a path.
+    fn close(&mut self, now: Nanos, id: u64, path: u8, kind: Kind, body: &[u8]) {
+        let last = self.sessions.get_mut(&id).and_then(|session| session.paths.get_mut(&path));
+        if let Some(of) = last {
+            let (_, payload) = of.channel.seal(kind, 0, body);
+            let to = of.address.clone();
+            // of no session any more, with which it would be dropped
+            self.reply_stateless(to, path, payload);
+        }
         self.end(now, id);
     }
 

@@ -7,7 +7,8 @@
 //! Hello, signed with the key; Cookie, smaller, for the address; Open with the cookie, signed with keys that both nonces
 //! make; Opened, Queued or Denied. Further paths prove their addresses in the same way. On each path: the clocks are
 //! compared, and for each direction trains go one way and reports the other, until the sender's method is content.
-//! The far end sends what it has found of the direction to the client until that is noted. Bye.
+//! The far end sends what it has found of the direction to the client until that is noted. Bye, until it
+//! is answered, three times at most.
 //!
 //! # What it protects
 //! Nobody without the key gets an answer, and nobody can forge, change or replay what is said, probes included. An address

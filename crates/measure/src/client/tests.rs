@@ -247,3 +247,36 @@ fn nothing_is_sent_to_an_address_that_reads_no_questions() {
         assert_eq!((probes > 0, far["value"] == 5e6), (proven, proven), "{result:#}");
     }
 }
+
+/// How often a client says goodbye to a far end that answers the `answered`th, and how long that takes.
+fn goodbyes(answered: u32) -> (u32, Nanos) {
+    let mut said = 0;
+    let answer = |datagram: &Datagram| match datagram.kind {
+        Kind::Open => vec![(Kind::Opened, opened())],
+        Kind::Time => {
+            let id = u32::from_be_bytes(datagram.body.try_into().unwrap());
+            vec![(Kind::Stamp, forge::stamp(id, Nanos(100), Nanos(200)))]
+        }
+        Kind::Begin => vec![(Kind::Outcome, forge::outcome([5e6, 4e6, 6e6], 1, &[]))],
+        Kind::Bye => {
+            said += 1;
+            if said == answered { vec![(Kind::Bye, vec![])] } else { vec![] }
+        }
+        _ => vec![],
+    };
+    let (held, result) = kept(1, answer).expect("it waits for ever");
+    let measured = Nanos((result["elapsed_s"].as_f64().unwrap() * 1e9) as u64);
+    (said, held.saturating_sub(measured))
+}
+
+#[test]
+fn a_goodbye_is_said_until_it_is_answered_and_three_times_at_most() {
+    for answered in 1..=3 {
+        let (said, took) = goodbyes(answered);
+        assert_eq!(said, answered);
+        assert!(took < GOODBYE * u64::from(answered), "{took:?}");
+    }
+    let (said, took) = goodbyes(9);
+    assert_eq!(said, GOODBYES);
+    assert!(took >= GOODBYE * 3 && took < GOODBYE * 3 + Nanos::millis(20), "{took:?}");
+}
