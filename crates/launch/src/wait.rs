@@ -2,10 +2,15 @@
 
 use std::io;
 use std::mem::zeroed;
+use std::thread;
+use std::time::Duration;
 
 use crate::signals::{Passing, continued};
 use crate::stop::stop;
 use crate::terminal::Terminal;
+
+/// How long a program that is stopped may take to show it.
+const SETTLING: Duration = Duration::from_millis(2);
 
 fn next(pid: libc::pid_t, flags: i32) -> io::Result<libc::siginfo_t> {
     loop {
@@ -32,6 +37,16 @@ fn reported(pid: libc::pid_t, flags: i32) -> io::Result<bool> {
     }
 }
 
+/// Whether the program has gone on by the signal that let us go on; it may be stopped again by now. Asked twice, since the
+/// kernel may be about to replace the one report by the other, and a SIGCONT too many undoes a stop.
+fn went_on(pid: libc::pid_t) -> io::Result<bool> {
+    let any = libc::WSTOPPED | libc::WCONTINUED | libc::WNOWAIT;
+    Ok(reported(pid, any)? || {
+        thread::sleep(SETTLING);
+        reported(pid, any)?
+    })
+}
+
 /// Waits until the program has ended: its exit status, 128 + n after signal n.
 ///
 /// When it is stopped, this process stops itself, so that the shell has its terminal back; when this process goes on, so
@@ -52,8 +67,7 @@ pub(crate) fn wait(pid: libc::pid_t, passing: &Passing, terminal: &Terminal) -> 
                     && reported(pid, libc::WSTOPPED)?)
             })?;
             terminal.resume(group);
-            // what went on with us may be stopped again by now
-            if stopped && !reported(pid, libc::WSTOPPED | libc::WCONTINUED | libc::WNOWAIT)? {
+            if stopped && !went_on(pid)? {
                 // SAFETY: not yet waited for
                 unsafe { libc::kill(pid, libc::SIGCONT) };
             }
