@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,12 @@ def test_the_shipped_ones_are_taken(file):
     topology = Topology.load(file)
     assert topology.scenario["name"] == file.stem
     assert topology.source == str(file)
+
+
+def test_the_shipped_rates_are_what_their_script_writes():
+    script = runpy.run_path(str(SHIPPED[0].resolve().parents[3] / "scripts" / "rates.py"))
+    files = {file.stem: file.read_text() for file in SHIPPED[0].parent.glob("*.csv")}
+    assert files == {name: script["rows"](name) for name in script["FILES"]}
 
 
 def test_a_set_is_laid_over_the_file():
