@@ -337,6 +337,17 @@ def test_a_page_has_the_tables_that_the_readme_leaves_out_and_says_what_is_a_rec
     assert "controller" not in text
 
 
+def test_a_brief_table_of_verdicts_leaves_out_what_is_claimed(lab, tmp_path):
+    (lab.folder / "README.md").write_text("# Small\n\n<!-- lab: sim claims brief -->\n<!-- end -->\n")
+    assert lab("run", "small", "--jobs", 1)[0] == 0
+    assert lab("report", "small", "--readme")[0] == 0
+    text = (lab.folder / "README.md").read_text()
+    assert "| claim | whose | verdict | here |" in text
+    assert "| statement |" not in text
+    page = (tmp_path / "out" / "lab" / "small-sim" / "index.html").read_text()
+    assert page.count("<th>verdict</th>") == 1
+
+
 def test_report_prints_the_tables_that_are_asked_for(lab):
     assert lab("run", "small", "--jobs", 1)[0] == 0
     for name in ("times", "all"):

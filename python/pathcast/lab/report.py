@@ -3,6 +3,7 @@
 README.md is the experiment's text. What stands between `<!-- lab: WORLD claims -->` (or `run`, `table NAME`,
 `data NAME`, `figure NAME`) and `<!-- end -->` is made from the results of that world. `data` is a table that is too
 long for a README: there it is a line that names its file, data/WORLD-NAME.csv; on the page it is the table.
+`claims brief` are the verdicts without what is claimed, which the table of another world says.
 """
 
 from __future__ import annotations
@@ -117,7 +118,10 @@ def _blocks(
     figures: Iterable[str],
 ) -> dict[tuple[str, str | None], str]:
     """Markdown by kind and name."""
-    claims = markdown(*short(document["claims"], results.plan.reconstruction))
+    claims = {
+        name: markdown(*short(document["claims"], results.plan.reconstruction, statements=name is None))
+        for name in (None, "brief")
+    }
     more = below(document["claims"])
     about = (
         f"{document['samples']} samples in world `{results.world}`{' (a part of the plan)' if results.quick else ''}, "
@@ -125,10 +129,11 @@ def _blocks(
         f"code `{run['code']}`.\n"
     )
     found: dict[tuple[str, str | None], str] = {
-        ("claims", None): f"{told(document['claims'])}.\n\n{claims}" + (f"\n{more}" if more else ""),
         ("run", None): about,
         ("data", "claims"): "",  # the page has every claim in full at its end
     }
+    for name, table in claims.items():
+        found["claims", name] = f"{told(document['claims'])}.\n\n{table}" + (f"\n{more}" if more else "")
     shown = {name: markdown(*table) for name, table in tables.items()}
     found |= {(kind, name): text for kind in ("table", "data") for name, text in shown.items()}
     return found | {("figure", name): f"![{name}]({_plot(results.world, name)})\n" for name in figures}
@@ -148,7 +153,7 @@ def _others(experiment: Experiment, world: str, text: str, blocks: Mapping[tuple
     there = {("table" if kind == "data" else kind, name) for of, kind, name in found if of == world}
     parts = []
     for (kind, name), block in blocks.items():
-        if name is not None and kind != "data" and (kind, name) not in there:
+        if name is not None and kind in ("table", "figure") and (kind, name) not in there:
             makes = (show.TABLES if kind == "table" else show.FIGURES)[name]
             parts.append(f"### {name}\n\n{_about(makes)}\n\n{block}")
     return "\n## Other tables and plots\n\n" + "\n".join(parts) if parts else ""
@@ -179,7 +184,8 @@ def _filled(experiment: Experiment, world: str, blocks: Mapping[tuple[str, str |
     if readme.exists():
         text = readme.read_text(encoding="utf-8")
     else:
-        names = (" ".join(filter(None, (world, *block))) for block in blocks if block[0] != "data")
+        once = (block for block in blocks if block[0] != "data" and block != ("claims", "brief"))
+        names = (" ".join(filter(None, (world, *block))) for block in once)
         every = (f"<!-- lab: {name} -->\n<!-- end -->" for name in names)
         text = "\n\n".join((f"# {experiment.plan.title}", experiment.plan.paper, *every)) + "\n"
 

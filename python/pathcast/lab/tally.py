@@ -36,11 +36,17 @@ def told(claims: Iterable[Mapping[str, Any]]) -> str:
     return text[:1].upper() + text[1:]
 
 
-def short(claims: Iterable[Mapping[str, Any]], reconstructed: Sequence[str]) -> tuple[list[str], list[list[str]]]:
-    """Header and rows of the verdict table; `reconstructed`: what of the paper's is here by our reconstruction only."""
+def short(
+    claims: Iterable[Mapping[str, Any]], reconstructed: Sequence[str], *, statements: bool = True
+) -> tuple[list[str], list[list[str]]]:
+    """Header and rows of the verdict table, with what is claimed or, where another table says that, without.
+
+    `reconstructed`: what of the paper's is here by our reconstruction only.
+    """
     here = f"here (reconstruction: {', '.join(reconstructed)})" if reconstructed else "here"
-    rows = [[one["id"], one["kind"], one["text"], _word(one), _cell(one)] for one in claims]
-    return ["claim", "whose", "statement", "verdict", here], rows
+    header = ["claim", "whose", *(["statement"] if statements else []), "verdict", here]
+    rows = [[one["id"], one["kind"], *([one["text"]] if statements else []), _word(one), _cell(one)] for one in claims]
+    return header, rows
 
 
 def below(claims: Iterable[Mapping[str, Any]]) -> str:

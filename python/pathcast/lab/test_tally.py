@@ -39,3 +39,11 @@ def test_cells_are_short_and_nothing_is_lost(ours, reason, uncounted, cells, lis
 
 def test_what_is_reconstructed_stands_in_the_head():
     assert short([], ("GSAM", "CSS"))[0][-1] == "here (reconstruction: GSAM, CSS)"
+
+
+def test_a_brief_table_has_the_verdicts_without_the_statements():
+    claim = {**CLAIM, "holds": True, "ours": "1.5", "reason": None}
+    assert short([claim], ("CSS",), statements=False) == (
+        ["claim", "whose", "verdict", "here (reconstruction: CSS)"],
+        [["a", "ours", "holds", "1.5"]],
+    )
