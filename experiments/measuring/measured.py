@@ -20,29 +20,43 @@ SETTLE_S = 0.5
 def measured(world: str, about: Mapping[str, Any]) -> dict[str, Any]:
     """The columns of a sample in `sim` or `emu`. Raises PathcastError (`late`) where the emulator was.
 
-    about: `text` of the scenario, `direction` (`out` or `in`), `request` (as `Request` has it), `settle_s` if not half
-    a second, and `tcp` if cross traffic is not the links' own, but real: then what other real packets took counts.
+    about: as for `observed`, `direction` (`out` or `in`), and `tcp` if cross traffic is not the links' own, but real:
+    then what other real packets took counts.
+    """
+    direction = about["direction"]
+    request = {"directions": (direction,), **about["request"]}
+    found, before, after = observed(world, {**about, "request": request})
+    if found is None:
+        return {"refused": "no-answer"}
+    own = found.paths[0].directions[direction].bytes if about.get("tcp") else None
+    back = {"out": "in", "in": "out"}[direction]
+    return columns(found, direction, truth(before, after, direction, own), truth(before, after, back))
+
+
+def observed(world: str, about: Mapping[str, Any]) -> tuple[Measurement | None, Mapping[str, Any], Mapping[str, Any]]:
+    """What was measured, None where nothing answered, and the ledgers before and after it.
+
+    about: `text` of the scenario, `request` (as `Request` has it), and `settle_s` if not half a second. Raises
+    PathcastError (`late`) where the emulator was.
     """
     if world == "sim":
         from pathcast.worlds.sim import Sim as World
     else:
         from pathcast.worlds.emu import Emu as World
-    direction = about["direction"]
     with World(Topology.parse(about["text"])) as network:
         network.wait(about.get("settle_s", SETTLE_S))
         with network.judged() as verdict:
             before = network.ledger()
             try:
-                found = network.measure(request=Request(directions=(direction,), **about["request"]))
+                found: Measurement | None = network.measure(request=Request(**about["request"]))
             except PathcastError as error:
                 if error.code != "no-answer":
                     raise
-                return {"refused": error.code}
+                found = None
             after = network.ledger()
-    verdict.check()
-    own = found.paths[0].directions[direction].bytes if about.get("tcp") else None
-    back = {"out": "in", "in": "out"}[direction]
-    return columns(found, direction, truth(before, after, direction, own), truth(before, after, back))
+    if found is not None:
+        verdict.check()
+    return found, before, after
 
 
 def columns(found: Measurement, direction: str, true: Truth, back: Truth) -> dict[str, Any]:

@@ -85,7 +85,7 @@ def truth(before: Mapping[str, Any], after: Mapping[str, Any], direction: str, o
             rates.append(rate)
             entered = _entered(link) - _entered(earlier)
             if own_bytes is not None:
-                entered += max(0, _offered(link) - _offered(earlier) - own_bytes)
+                entered += max(0, offered(link) - offered(earlier) - own_bytes)
             left.append(rate - entered * 8 / (group["since_start_s"] - since_s))
             delay_s += _native.parse_duration(params["delay"]) / 1e9
             transmission += 1 / line
@@ -96,6 +96,6 @@ def _entered(link: Mapping[str, Any]) -> int:
     return link["counters"]["cross"]["entered"]["bytes"]
 
 
-def _offered(link: Mapping[str, Any]) -> int:
+def offered(link: Mapping[str, Any]) -> int:
     counters = link["counters"]
     return counters["offered"]["bytes"] - counters["dropped"]["queue"]["bytes"]

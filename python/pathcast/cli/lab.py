@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from pathcast.cli.output import Json, as_directory, console, print_json
-from pathcast.errors import Exit, missing, usage
+from pathcast.errors import Exit, PathcastError, missing, usage
 
 app = typer.Typer(help="The papers' experiments: run, judged claim by claim, reported.", no_args_is_help=True)
 
@@ -47,17 +48,22 @@ def list_(experiments: _Experiments = None, json: Json = False) -> None:
     table = Table("experiment", "what", "world", "samples", "quick", "claims")
     for one in found:
         for world, count in one["worlds"].items():
-            table.add_row(one["name"], one["title"], world, *map(str, count.values()))
+            numbers = ("-" if number is None else str(number) for number in count.values())
+            table.add_row(one["name"], one["title"], world, *numbers)
     console().print(table)
 
 
-def _counts(plan: Any, world: str) -> dict[str, int]:
+def _counts(plan: Any, world: str) -> dict[str, int | None]:
     claims = sum(world in claim.worlds for claim in plan.claims)
-    return {"samples": sum(1 for _ in plan.points(world)), "quick": _quick(plan, world), "claims": claims}
+    return {"samples": _samples(plan, world), "quick": _samples(plan, world, quick=True), "claims": claims}
 
 
-def _quick(plan: Any, world: str) -> int:
-    return sum(1 for _ in plan.points(world, quick=True))
+def _samples(plan: Any, world: str, quick: bool = False) -> int | None:
+    """None where they are those of a file that is not there."""
+    try:
+        return sum(1 for _ in plan.points(world, quick))
+    except PathcastError:
+        return None
 
 
 @app.command()
@@ -68,6 +74,12 @@ def run(
     only: Annotated[
         list[str] | None,
         typer.Option(metavar="KEY=VALUE", help="Only samples with this value of a key; several of a key: any of them."),
+    ] = None,
+    set: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE", help="In place of a value of the plan's [setup], for example profiles=my.jsonl."
+        ),
     ] = None,
     jobs: Annotated[
         int | None,
@@ -84,8 +96,9 @@ def run(
     """Run an experiment's plan, or what is left of it, and judge the paper's claims by the results."""
     from pathcast.lab.campaign import Campaign, document, status
 
-    pairs = [_pair(item) for item in only or ()]
-    experiment, world = _chosen(name, world, experiments)
+    pairs = [_pair("--only", item) for item in only or ()]
+    sets = [_pair("--set", item) for item in set or ()]
+    experiment, world = _chosen(name, world, experiments, sets)
     if cluster is not None:
         from pathcast.lab import cluster as dask
 
@@ -123,7 +136,7 @@ def run(
     else:
         _told(found)
         if quick:
-            whole = _command("run", name, world, out, experiments)
+            whole = _command("run", name, world, out, experiments, set)
             print(f"this judges the quick subset only, and many claims not at all; the whole run decides: {whole}")
         print(f"results: {written}; the page: {_command('report', name, world, out, experiments)}")
     _ended(found, status(found, results))
@@ -157,6 +170,9 @@ def report(
         what = "results of a whole run" if readme else "results"
         raise usage(f"there are no {what} in `{where}`", _command("run", name, world, out, experiments))
     results, about = load(source, experiment.plan)
+    if readme and about.get("set"):
+        told = " ".join(f"--set {key}={value}" for key, value in about["set"].items())
+        raise usage(f"--readme: the results in `{where}` are of a run with {told}", "run it without --set")
     if about["plan"] != experiment.plan.text:
         print("the plan has changed since these results: they are judged by what it says now", file=sys.stderr)
     if not json:
@@ -178,20 +194,28 @@ def report(
         print(f"renewed: {path}")
 
 
-def _chosen(name: str, world: str | None, experiments: Path | None) -> tuple[Any, str]:
+def _chosen(
+    name: str, world: str | None, experiments: Path | None, sets: Sequence[tuple[str, str]] = ()
+) -> tuple[Any, str]:
     from pathcast.lab.experiment import find
 
-    experiment = find(name, experiments)
+    experiment = find(name, experiments, sets)
     known = experiment.plan.worlds
     if world is not None and world not in known:
         raise usage(f"--world `{world}`: {name} has {', '.join(known)}")
     return experiment, world or known[0]
 
 
-def _pair(item: str) -> tuple[str, str]:
+_KEYS = {
+    "--only": "keys are those of the grids in plan.toml, for example seed=1",
+    "--set": "keys are those of [setup] in plan.toml",
+}
+
+
+def _pair(option: str, item: str) -> tuple[str, str]:
     key, equals, value = item.partition("=")
     if not key or not equals:
-        raise usage(f"--only `{item}` is not KEY=VALUE", "keys are those of the grids in plan.toml, for example seed=1")
+        raise usage(f"{option} `{item}` is not KEY=VALUE", _KEYS[option])
     return key, value
 
 
@@ -213,11 +237,15 @@ def _default(name: str, world: str) -> Path:
     return Path("out") / "lab" / f"{name}-{world}"
 
 
-def _command(verb: str, name: str, world: str, out: Path | None, experiments: Path | None) -> str:
+def _command(
+    verb: str, name: str, world: str, out: Path | None, experiments: Path | None, sets: Sequence[str] | None = None
+) -> str:
     """The command that goes on from this one, with the directories that this one was given."""
     words = ["pathcast", "lab", verb, name, "--world", world]
     for option, path in (("--out", out), ("--experiments", experiments)):
         words += [option, str(path)] if path is not None else []
+    for item in sets or ():
+        words += ["--set", item]
     return shlex.join(words)
 
 

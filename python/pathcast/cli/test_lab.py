@@ -186,6 +186,30 @@ def test_a_quick_run_leaves_the_whole_runs_results_and_report_takes_the_last(lab
     assert "A quick run" not in page.read_text()
 
 
+def test_set_is_for_a_key_of_the_setup_and_its_results_are_not_the_plans(lab):
+    (lab.folder / "README.md").write_text(README)
+    (lab.folder / "plan.toml").write_text(PLAN.replace("[[grid]]", "[setup]\nfactor = 2\n[[grid]]", 1))
+    for given, words in (("factor", "--set `factor` is not KEY=VALUE"), ("fact=1", "there are: factor")):
+        status, out, err = lab("run", "small", "--set", given, "--json")
+        assert (status, json.loads(out)["error"]["exit"]) == (2, 2)
+        assert words in err
+    status, told, _ = lab("run", "small", "--set", "factor=3", "--quick", "--jobs", 1)
+    assert (status, "lab run small --world sim --set factor=3" in told) == (0, True)
+    assert lab("run", "small", "--set", "factor=3", "--jobs", 1)[0] == 0
+    assert lab("report", "small")[0] == 0
+    status, _, err = lab("report", "small", "--readme")
+    assert (status, "of a run with --set factor=3" in err) == (2, True)
+
+
+def test_list_tells_a_plan_whose_samples_are_of_a_file_that_is_not_there(lab):
+    (lab.folder / "plan.toml").write_text(PLAN.replace('["quick", "slow"]', '{ from = "controls" }'))
+    status, out, _ = lab("list", "--json")
+    assert status == 0
+    (one,) = json.loads(out)["experiments"]
+    assert one["worlds"]["sim"] == {"samples": None, "quick": None, "claims": 2}
+    assert lab("list")[0] == 0
+
+
 def test_hints_keep_the_directories_that_were_given(lab, tmp_path):
     where = ("--out", "my results", "--experiments", lab.folder.parent)
     following = f"small --world sim --out 'my results' --experiments {lab.folder.parent}"

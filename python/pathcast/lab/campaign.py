@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from pathcast.errors import Exit, PathcastError, usage
 from pathcast.lab import worker
 from pathcast.lab.experiment import Experiment, Results
 from pathcast.lab.plan import Plan, Point
+from pathcast.lab.sets import over
 from pathcast.lab.tally import tally
 from pathcast.results.lines import Lines
 from pathcast.results.rundir import RunDir
@@ -117,6 +118,8 @@ class Campaign:
             "quick": self.quick,
             "code": self.experiment.code,
             "plan": self.experiment.plan.text,
+            "set": dict(self.experiment.sets),
+            "lists": self.experiment.lists(),
         }
         run = self.directory.run({**about, "result": document})
         table = _table(results.rows).replace_schema_metadata({_METADATA: run.read_bytes()})
@@ -201,11 +204,17 @@ def last(directory: Path, whole: bool) -> Path | None:
 
 
 def load(path: Path, plan: Plan) -> tuple[Results, dict[str, Any]]:
-    """Results that a run has written, to be judged by `plan`; and their metadata, `run.json` as it was."""
+    """Results that a run has written, to be judged by `plan`; and their metadata, `run.json` as it was.
+
+    What that run was told by `--set`, and the lists that it took from samples.py, are the plan's here.
+    """
     import pyarrow.parquet as pq
 
     table = pq.read_table(path)
     run = json.loads((table.schema.metadata or {})[_METADATA])
+    lists, named = run.get("lists", {}), plan.named
+    setup = over(plan.setup, tuple(run.get("set", {}).items()))
+    plan = replace(plan, setup=setup, named=lambda name: lists[name] if name in lists else named(name))
     return Results(table.to_pylist(), plan, run["world"], run["quick"]), run
 
 

@@ -1,6 +1,7 @@
 """An experiment: a folder with plan.toml, samples.py, claims.py, show.py and README.md. docs/lab.md has the contract.
 
-samples.py   scenario(point, setup, world) -> all that a sample depends on; sample(scenario, world) -> its columns
+samples.py   scenario(point, setup, world) -> all that a sample depends on; sample(scenario, world) -> its columns;
+             LISTS = {name: function(setup) -> values}, where the plan takes some from there
 claims.py    CLAIMS = {id: function(results, claim) -> Finding}
 show.py      TABLES = {name: function(results) -> (header, rows)}, FIGURES = {name: function(results) -> a figure};
              ONLY = {name: world}, where one is not of every world
@@ -15,7 +16,7 @@ import sys
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -26,6 +27,7 @@ from pathcast.files import trusted_users
 from pathcast.lab import version
 from pathcast.lab.coverage import Coverage, covered
 from pathcast.lab.plan import Claim, Plan
+from pathcast.lab.sets import over
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,10 +92,13 @@ class Results:
 class Experiment:
     """One folder. Its modules are imported when they are asked for."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, sets: Sequence[tuple[str, str]] = ()) -> None:
+        """sets: values over those of the plan's setup (`sets.over`)."""
         self.directory = directory.resolve()
         self.name = directory.name
-        self.plan = Plan.load(directory / "plan.toml")
+        self.sets = tuple(sets)
+        plan = Plan.load(directory / "plan.toml")
+        self.plan = replace(plan, setup=over(plan.setup, sets), named=functools.cache(self._named))
 
     @functools.cached_property
     def code(self) -> str:
@@ -104,6 +109,17 @@ class Experiment:
         packages = getattr(self.module("samples"), "PACKAGES", ())
         own = version.files(version.imported(self.directory / "samples.py") | version.packages(packages))
         return "-".join(part[:16] for part in (version.code(), version.worlds(), own))
+
+    def lists(self) -> dict[str, list[Any]]:
+        """The lists that the plan takes from samples.py. Raises PathcastError."""
+        return {name: list(self.plan.named(name)) for name in self.plan.lists()}
+
+    def _named(self, name: str) -> Sequence[Any]:
+        made = getattr(self.module("samples"), "LISTS", {})
+        if name not in made:
+            raise usage(f"{self.name}: samples.py has no list `{name}`; LISTS has: {', '.join(made) or 'none'}")
+        with self.blamed():
+            return tuple(made[name](self.plan.setup))
 
     def module(self, name: str) -> ModuleType:
         """`samples`, `claims` or `show`, as a module of a package of its own, so that it may import its neighbours.
@@ -229,9 +245,9 @@ def _private(about: os.stat_result) -> bool:
     return group.gr_name == owner.pw_name and set(group.gr_mem) <= {owner.pw_name}
 
 
-def find(name: str, directory: Path | None = None) -> Experiment:
+def find(name: str, directory: Path | None = None, sets: Sequence[tuple[str, str]] = ()) -> Experiment:
     """The experiment of that name; raises PathcastError (exit 2) that names those that there are."""
     known = experiments(directory)
     if name not in known:
         raise usage(f"there is no experiment `{name}`; known: {', '.join(known)}", "see `pathcast lab list`")
-    return Experiment(known[name])
+    return Experiment(known[name], sets)

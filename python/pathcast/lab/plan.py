@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,9 @@ _CLAIM = ("id", "kind", "text", "paper", "statistic", "threshold", "samples", "s
 # paper: the paper says it; calibrated: it does, and something here was fitted to it; ours: it does not
 KINDS = ("paper", "calibrated", "ours")
 _RANGE = re.compile(r"(\d+)\.\.(\d+)")
+
+# in place of values: `{ from = "name" }`, a list that samples.py makes
+_FROM = "from"
 
 # the values of one sample's keys; "grid" is the grid's name
 Point = dict[str, Any]
@@ -61,6 +64,10 @@ class Claim:
         return all(point[key] in values for key, values in self.samples.items() if key in point)
 
 
+def _nobody(name: str) -> Sequence[Any]:
+    raise usage(f"the plan's list `{name}` is of samples.py, which was not read")
+
+
 @dataclass(frozen=True)
 class Plan:
     """A checked plan.toml."""
@@ -75,6 +82,8 @@ class Plan:
     reconstruction: tuple[str, ...]
     # the text of the file
     text: str
+    # the list that samples.py has by a name; raises PathcastError
+    named: Callable[[str], Sequence[Any]] = field(default=_nobody, compare=False)
 
     @classmethod
     def load(cls, path: Path) -> Plan:
@@ -109,6 +118,8 @@ class Plan:
                 for key, values in table.items():
                     if not _values(values):
                         raise ValueError(f"{where}: `{key}` has no value")
+                    if isinstance(values, dict) and not (_is_named(values) and isinstance(values[_FROM], str)):
+                        raise ValueError(f'{where}: `{key}` is {values!r}; values or {{ {_FROM} = "name" }} are wanted')
         _one_type(grids)
         names = [grid["name"] for grid in grids]
         if not names or len(set(names)) < len(names):
@@ -122,13 +133,16 @@ class Plan:
         return cls(data["title"], data["paper"], worlds, data.get("setup", {}), grids, claims, tuple(rebuilt), text)
 
     def points(self, world: str, quick: bool = False) -> Iterator[Point]:
-        """All samples of a world, grid by grid, the last key changing fastest; quick: the quick subset."""
+        """All samples of a world, grid by grid, the last key changing fastest; quick: the quick subset.
+
+        Raises PathcastError where a list of samples.py cannot be made.
+        """
         for grid in self.grids:
             own = _quick(grid, world) if quick else {}
             if world not in grid.get("worlds", self.worlds) or own is None:
                 continue
             over = {**grid["over"], **grid.get(world, {}), **own}
-            for values in itertools.product(*(_values(value) for value in over.values())):
+            for values in itertools.product(*(self._values(value) for value in over.values())):
                 yield {"grid": grid["name"], **dict(zip(over, values, strict=True))}
 
     def seeds(self, world: str, claim: Claim) -> set[Any]:
@@ -136,8 +150,24 @@ class Plan:
         found: set[Any] = set()
         for grid in self.grids:
             if world in grid.get("worlds", self.worlds) and claim.of("grid", grid["name"]):
-                found |= set(_values({**grid["over"], **grid.get(world, {})}.get("seed", [])))
+                found |= set(self._values({**grid["over"], **grid.get(world, {})}.get("seed", [])))
         return {seed for seed in found if claim.about({"seed": seed})}
+
+    def lists(self) -> list[str]:
+        """Names of the lists that its grids take from samples.py."""
+        names: dict[str, None] = {}
+        for grid in self.grids:
+            quick = grid.get("quick", {}) or {}
+            tables = (grid["over"], quick, *(of.get(world, {}) or {} for of in (grid, quick) for world in WORLDS))
+            names |= dict.fromkeys(v[_FROM] for table in tables for v in table.values() if _is_named(v))
+        return list(names)
+
+    def _values(self, written: Any) -> Sequence[Any]:
+        return self.named(written[_FROM]) if _is_named(written) else _values(written)
+
+
+def _is_named(written: Any) -> bool:
+    return isinstance(written, dict) and set(written) == {_FROM}
 
 
 def _one_type(grids: Sequence[Mapping[str, Any]]) -> None:
@@ -145,7 +175,7 @@ def _one_type(grids: Sequence[Mapping[str, Any]]) -> None:
     text: dict[str, bool] = {}
     for grid in grids:
         for key, written in grid["over"].items():
-            for value in _values(written):
+            for value in () if _is_named(written) else _values(written):
                 if text.setdefault(key, isinstance(value, str)) != isinstance(value, str):
                     raise ValueError(f"`{key}` is text in one place and a number in another: {value!r}")
 
@@ -205,7 +235,7 @@ def _samples(where: str, written: Any, grids: Sequence[Mapping[str, Any]]) -> di
     for grid in grids:
         for table in (grid["over"], *(grid.get(world, {}) for world in WORLDS)):
             for key, values in table.items():
-                known.setdefault(key, set()).update(_values(values))
+                known.setdefault(key, set()).update(() if _is_named(values) else _values(values))
     _known(f"{where}, samples", written, tuple(known), ())
     found = {key: _values(values) for key, values in written.items()}
     for key, values in found.items():

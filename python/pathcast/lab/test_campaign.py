@@ -35,9 +35,9 @@ def run(toy, tmp_path, monkeypatch):
     # the turns of emulated samples are its own: nothing here is an emulator
     monkeypatch.setenv("PATHCAST_RUN_DIR", str(tmp_path / "turns"))
 
-    def go(world="sim", quick=False, jobs=1, cluster=None, out="out", only=()):
+    def go(world="sim", quick=False, jobs=1, cluster=None, out="out", only=(), sets=()):
         worker._experiment.cache_clear()
-        experiment = Experiment(toy)
+        experiment = Experiment(toy, sets)
         for name in ("samples", "claims", "more"):
             monkeypatch.delitem(sys.modules, f"{experiment._package}.{name}", raising=False)
         with Campaign(experiment, world, quick, RunDir(tmp_path / out), only) as campaign:
@@ -240,6 +240,42 @@ def test_parquet_has_the_results_and_all_metadata(toy, run, tmp_path):
     assert (about["plan"], about["code"], about["experiment"]) == (PLAN, Experiment(toy).code, "toy-one")
     assert {"command", "versions", "host", "started_unix_s"} <= set(about)
     assert json.loads((tmp_path / "out" / "run.json").read_text())["result"] == json.loads(json.dumps(found))
+
+
+LISTED = """
+LISTS = {"controls": lambda setup: ["quick", "slow"] if setup["factor"] == 10 else ["slow"]}
+"""
+
+
+@pytest.fixture
+def listed(toy):
+    """The toy with controllers that its samples.py lists, by the setup."""
+    (toy / "plan.toml").write_text(PLAN.replace('["quick", "slow"]', '{ from = "controls" }'))
+    (toy / "samples.py").write_text(SAMPLES + LISTED)
+    return toy
+
+
+def test_lists_and_sets_are_kept_with_the_results(listed, run, tmp_path):
+    assert [row["control"] for row in run()[1].rows] == ["quick"] * 3 + ["slow"] * 3
+    _, results = run(out="other", sets=[("factor", "20")])
+    assert [(row["control"], row["time_s"]) for row in results.rows] == [("slow", 20 * 2 * n) for n in (1, 2, 3)]
+    (listed / "samples.py").write_text(SAMPLES + LISTED.replace("lambda setup:", "lambda setup: 1 / 0 and"))
+    for name in [name for name in sys.modules if name.endswith("toy_one.samples")]:
+        del sys.modules[name]
+    plan = Experiment(listed).plan
+    loaded, about = load(tmp_path / "other" / "results.parquet", plan)
+    assert (about["set"], about["lists"]) == ({"factor": "20"}, {"controls": ["slow"]})
+    # nothing is asked of samples.py any more
+    assert [point["control"] for point in loaded.plan.points("sim")] == ["slow"] * 3
+    assert loaded.plan.setup["factor"] == 20
+    with pytest.raises(PathcastError, match="ZeroDivisionError"):
+        next(plan.points("sim"))
+
+
+def test_a_list_that_samples_py_does_not_have_is_refused(listed, run):
+    (listed / "samples.py").write_text(SAMPLES)
+    with pytest.raises(PathcastError, match=r"samples\.py has no list `controls`; LISTS has: none"):
+        run()
 
 
 LATE = """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pathcast.errors import PathcastError
@@ -68,6 +70,21 @@ def test_the_quick_subset_may_differ_in_a_world():
     for bad, words in ((own.replace("n = 2", "m = 2"), "`m`"), (own.replace("n = 2", "n = []"), "`n` has no value")):
         with pytest.raises(ValueError, match=words):
             Plan.parse(bad)
+
+
+def test_a_list_of_samples_py_has_the_values_of_its_name():
+    own = PLAN.replace('size = ["1KB", "2KB"]', 'size = { from = "sizes" }').replace(
+        'size = "1KB"', 'size = { from = "one" }'
+    )
+    plan = replace(Plan.parse(own), named={"sizes": ["3KB", "4KB"], "one": ["4KB"]}.__getitem__)
+    assert plan.lists() == ["sizes", "one"]
+    assert [next(plan.points(world))["size"] for world in plan.worlds] == ["3KB", "4KB"]
+    assert len(list(plan.points("sim"))) == 2 * 3 * 10 + 1
+    with pytest.raises(PathcastError, match="`sizes` is of samples"):
+        next(Plan.parse(own).points("sim"))
+    for bad in ("{ form = 'sizes' }", "{ from = 1 }"):
+        with pytest.raises(ValueError, match=r"grid `main`: `size` is .* are wanted"):
+            Plan.parse(own.replace('{ from = "sizes" }', bad))
 
 
 def test_claims_have_their_seeds_and_worlds():
