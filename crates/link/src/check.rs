@@ -33,6 +33,8 @@ fn ensure(holds: bool, key: &'static str, value: impl Display, allowed: impl Dis
 
 /// So many packets may wait at a line, whatever their sizes: each costs some bytes of memory.
 pub(crate) const MOST_WAITING: u32 = 2_000_000;
+/// Most queues that flows are hashed to.
+pub(crate) const MOST_FLOWS: u32 = 65_536;
 /// As many as there can be of common packets.
 const MOST_BYTES: Bytes = Bytes(MOST_WAITING as u64 * 1500);
 
@@ -145,7 +147,12 @@ impl Params {
             Queue::Codel(c) => codel(["queue.codel.target", "queue.codel.interval"], c.target, c.interval),
             Queue::FqCodel(fq) => {
                 codel(["queue.fq_codel.target", "queue.fq_codel.interval"], fq.target, fq.interval)?;
-                ensure((1..=65_536).contains(&fq.flows), "queue.fq_codel.flows", fq.flows, "1 to 65536")?;
+                ensure(
+                    (1..=MOST_FLOWS).contains(&fq.flows),
+                    "queue.fq_codel.flows",
+                    fq.flows,
+                    format!("1 to {MOST_FLOWS}"),
+                )?;
                 let quantum = (64..=65_535).contains(&fq.quantum.0);
                 ensure(quantum, "queue.fq_codel.quantum", fq.quantum, "64B to 65535B")?;
                 ensure(fq.memory <= MOST_BYTES, "queue.fq_codel.memory", fq.memory, format!("at most {MOST_BYTES}"))

@@ -8,6 +8,8 @@ use schemars::JsonSchema;
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
 
+use crate::check::{MOST_FLOWS, MOST_WAITING};
+
 /// Controlled delay (RFC 8289): drops at the head, the faster the longer packets have waited longer than `target`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -40,6 +42,7 @@ pub struct FqCodel {
     #[schemars(with = "Limit")]
     pub limit: u32,
     /// Queues that flows are hashed to, 1 to 65536.
+    #[serde(deserialize_with = "hashed")]
     pub flows: u32,
     /// Bytes, overhead included, that a flow may send in a round, 64 to 65535.
     pub quantum: Bytes,
@@ -111,7 +114,7 @@ fn packets<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> 
     impl Visitor<'_> for Form {
         type Value = u32;
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("packets, such as \"1000 packets\" or 1000")
+            write!(f, "packets, such as \"1000 packets\" or 1000, at most {MOST_WAITING}")
         }
         fn visit_u64<E: de::Error>(self, n: u64) -> Result<u32, E> {
             u32::try_from(n).map_err(|_| E::invalid_value(de::Unexpected::Unsigned(n), &self))
@@ -127,4 +130,35 @@ fn packets<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> 
         }
     }
     deserializer.deserialize_any(Form)
+}
+
+fn hashed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    deserializer.deserialize_u32(Whole { least: 1, most: MOST_FLOWS })
+}
+
+/// A number of packets that wait, where `"9 packets"` is not a form of it.
+pub(crate) fn waiting<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    deserializer.deserialize_u32(Whole { least: 0, most: MOST_WAITING })
+}
+
+/// What is no `u32` is refused with the range that the check has, not the type's.
+struct Whole {
+    least: u32,
+    most: u32,
+}
+
+impl Visitor<'_> for Whole {
+    type Value = u32;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Whole { least: 0, most } => write!(f, "a whole number, at most {most}"),
+            Whole { least, most } => write!(f, "a whole number, {least} to {most}"),
+        }
+    }
+    fn visit_u64<E: de::Error>(self, n: u64) -> Result<u32, E> {
+        u32::try_from(n).map_err(|_| E::invalid_value(de::Unexpected::Unsigned(n), &self))
+    }
+    fn visit_i64<E: de::Error>(self, n: i64) -> Result<u32, E> {
+        u32::try_from(n).map_err(|_| E::invalid_value(de::Unexpected::Signed(n), &self))
+    }
 }

@@ -145,6 +145,7 @@ pub struct Red {
     /// Average queue at which `probability` is reached, above `min` and at most `limit`, in packets.
     pub max: f64,
     /// Hard limit of waiting packets.
+    #[serde(deserialize_with = "crate::managed::waiting")]
     pub limit: u32,
     /// Drop probability at `max`, above 0 and at most 1.
     #[serde(default = "Red::default_probability")]
@@ -171,6 +172,7 @@ impl Red {
 #[serde(deny_unknown_fields)]
 pub struct Fair {
     /// Most packets that wait, of all flows together; when full, the longest queue loses its last packet.
+    #[serde(deserialize_with = "crate::managed::waiting")]
     pub packets: u32,
     /// Bytes, overhead included, that a flow may send in a round, 64 to 65535.
     #[serde(default = "Fair::default_quantum")]
