@@ -59,8 +59,8 @@ def test_what_passed_and_what_was_skipped(run):
     assert status == 0
     end = out.partition("the end\n")[2].splitlines()
     assert end == [
-        "SKIPPED: a thing: this kernel has none",
         "SKIPPED [1] tests/conftest.py:60: missing: tun",
+        "SKIPPED: a thing: this kernel has none",
         "20 passed, 0 failed, 3 skipped for what is missing here",
     ]
 

@@ -5,6 +5,9 @@ call that blocks, or that the system gives to another thread, is only noted, and
 pause, a read, the wait for a child. So every signal also wakes a thread, through a pipe, which sends it to the main
 thread again until its handler has run.
 
+What a handler raises within a destructor, or within a callback of a weak reference as the import of a module has them,
+Python only reports, and goes on; then the signal is sent once more.
+
 Before the command has begun a signal is noted, to be raised where it can be told. What comes within a second after one
 that was raised is passed over, so that what was made is removed; what comes later, or after the command, ends the
 process at once.
@@ -14,6 +17,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -48,6 +52,7 @@ class Signals:
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._writer, False)
         self._fd_before = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+        self._hook_before, sys.unraisablehook = sys.unraisablehook, self._unraised
         for number in self._before:
             signal.signal(number, self._handle)
         self._reminder = threading.Thread(target=self._remind, name="signals", daemon=True)
@@ -59,6 +64,7 @@ class Signals:
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+        sys.unraisablehook = self._hook_before
         signal.set_wakeup_fd(self._fd_before)
         os.write(self._writer, _END)
         self._reminder.join()
@@ -90,6 +96,15 @@ class Signals:
     def _raise(self, number: int) -> None:
         self._raised_at = time.monotonic()
         raise KeyboardInterrupt if number == signal.SIGINT else Terminated(number)
+
+    def _unraised(self, lost: sys.UnraisableHookArgs) -> None:
+        """What no caller hears of."""
+        if self._stage != _WITHIN or not isinstance(lost.exc_value, KeyboardInterrupt | Terminated):
+            self._hook_before(lost)
+            return
+        number = lost.exc_value.number if isinstance(lost.exc_value, Terminated) else signal.SIGINT
+        self._raised_at = None
+        os.write(self._writer, bytes([number]))
 
     def _remind(self) -> None:
         while (number := os.read(self._reader, 1)) != _END:

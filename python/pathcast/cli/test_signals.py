@@ -56,6 +56,42 @@ def test_a_signal_that_no_call_was_interrupted_by_is_raised_all_the_same(to_anot
     assert number == (end.value.number if end.type is Terminated else signal.SIGINT)
 
 
+class Last:
+    """Gets a signal in its destructor."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def __del__(self):
+        os.kill(os.getpid(), self.number)
+        time.sleep(60)
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_signal_within_a_destructor_is_raised_behind_it(number, capfd):
+    def command():
+        last = Last(number)
+        del last
+        signal.pause()
+
+    with Signals() as signals, pytest.raises(ENDS) as end, signals.raising():
+        command()
+    assert number == (end.value.number if end.type is Terminated else signal.SIGINT)
+    assert capfd.readouterr().err == ""
+
+
+def test_another_exception_within_a_destructor_is_told_as_ever():
+    told, before = [], sys.unraisablehook
+    sys.unraisablehook = told.append
+    try:
+        with Signals() as signals, signals.raising():
+            last = Last("no number")
+            del last
+    finally:
+        sys.unraisablehook = before
+    assert [one.exc_type for one in told] == [TypeError]
+
+
 def test_one_before_the_command_is_raised_where_that_begins():
     with Signals() as signals:
         os.kill(os.getpid(), signal.SIGTERM)
