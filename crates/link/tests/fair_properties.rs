@@ -3,22 +3,12 @@
 use std::collections::BTreeMap;
 
 use pathcast_base::{Bytes, Nanos, Rate};
-use pathcast_link::{
-    Counters, Cross, DeferredLink, Fair, GilbertElliott, Jitter, Link, Loss, Offered, Params, Policer, Queue, Released,
-};
+use pathcast_link::{Counters, Cross, DeferredLink, Fair, Jitter, Link, Offered, Params, Queue, Released};
 use proptest::prelude::*;
 
-fn losses() -> impl Strategy<Value = Loss> {
-    let bursts = (0.01..1.0, 0.01..1.0, 0.0..0.5, 0.5..1.0)
-        .prop_map(|(p, r, good, bad)| Loss::Bursts(GilbertElliott { p, r, good, bad }));
-    prop_oneof![2 => Just(Loss::Random(0.0)), 1 => (0.0..1.0).prop_map(Loss::Random), 1 => bursts]
-}
+mod common;
 
-fn policers() -> impl Strategy<Value = Option<Policer>> {
-    let policer = (500_000u64..50_000_000, 1600u64..20_000)
-        .prop_map(|(rate, burst)| Policer { rate: Rate(rate), burst: Bytes(burst) });
-    prop::option::weighted(0.3, policer)
-}
+use common::{losses, policers};
 
 fn params() -> impl Strategy<Value = Params> {
     let queue = (0u32..8, 64u64..4000).prop_map(|(packets, q)| Queue::Fair(Fair { packets, quantum: Bytes(q) }));

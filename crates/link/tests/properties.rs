@@ -1,22 +1,12 @@
 //! What holds for every link under every script: conservation, order, determinism, bounded jitter.
 
 use pathcast_base::{Bytes, Nanos, Rate};
-use pathcast_link::{
-    Bucket, Counters, Cross, GilbertElliott, Jitter, Link, Loss, Params, Policer, Queue, Red, Released,
-};
+use pathcast_link::{Bucket, Counters, Cross, Jitter, Link, Params, Queue, Red, Released};
 use proptest::prelude::*;
 
-fn losses() -> impl Strategy<Value = Loss> {
-    let bursts = (0.01..1.0, 0.01..1.0, 0.0..0.5, 0.5..1.0)
-        .prop_map(|(p, r, good, bad)| Loss::Bursts(GilbertElliott { p, r, good, bad }));
-    prop_oneof![2 => Just(Loss::Random(0.0)), 1 => (0.0..1.0).prop_map(Loss::Random), 1 => bursts]
-}
+mod common;
 
-fn policers() -> impl Strategy<Value = Option<Policer>> {
-    let policer = (500_000u64..50_000_000, 1600u64..20_000)
-        .prop_map(|(rate, burst)| Policer { rate: Rate(rate), burst: Bytes(burst) });
-    prop::option::weighted(0.3, policer)
-}
+use common::{losses, policers};
 
 fn params() -> impl Strategy<Value = Params> {
     let red = Red { min: 1.0, max: 4.0, limit: 10, probability: 0.2, weight: 0.3, ecn: false };
