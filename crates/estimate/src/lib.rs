@@ -15,6 +15,8 @@
 //! | [`replay`] | A by replaying a FIFO queue under each train | this project |
 //! | [`pathtester`], [`pathtester_old`] | A, as the paper improved it, and as it was before | PathTester |
 //! | [`slops`] | A as a range, by fleets of streams | Jain and Dovrolis, Pathload, PAM 2002 |
+//!
+//! All that is known of a direction is one record, [`knowledge`].
 
 mod batch;
 pub mod capacity;
@@ -22,6 +24,8 @@ pub mod clock;
 pub mod clusters;
 pub mod delay;
 mod dispersion;
+mod effort;
+pub mod knowledge;
 pub mod pathtester;
 pub mod pathtester_old;
 pub mod replay;
@@ -34,6 +38,8 @@ pub mod testing;
 mod turns;
 
 pub use batch::Batch;
+pub use effort::Effort;
+pub use knowledge::{Knowledge, Value, WhyNot};
 use pathcast_base::{Bytes, Nanos};
 
 /// IP bytes of a probe that is to be large, and passes tunnels unfragmented: the paper's 1400 octets.
@@ -155,19 +161,6 @@ impl Budget {
     }
 }
 
-/// Why there is no estimate, or none to be trusted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WhyNot {
-    /// No report has come, or every packet was lost.
-    NoAnswer,
-    /// Too few packets arrived within the budget.
-    TooFew,
-    /// The samples contradict each other: no value explains most of them.
-    Inconsistent,
-    /// The sending or the receiving host disturbed most trains.
-    HostTooSlow,
-}
-
 /// How the bottleneck treats the probes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Discipline {
@@ -234,6 +227,9 @@ pub trait Method {
 
     /// What is known so far.
     fn estimate(&self) -> Estimate;
+
+    /// Adds what it has found besides, of which rates, losses counted and what it did not look for are no part.
+    fn tell(&self, _known: &mut Knowledge) {}
 }
 
 #[cfg(test)]

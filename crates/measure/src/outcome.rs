@@ -1,67 +1,8 @@
 //! What one direction of a path has come to, as its sender knows it, and how the far end tells it.
 
-use pathcast_estimate::{Discipline, Estimate, WhyNot};
+pub(super) use pathcast_estimate::WhyNot as Reason;
+use pathcast_estimate::{Discipline, Estimate};
 use pathcast_session::codec::{LATEST, Reader, push_varint, unzigzag, whole, zigzag};
-
-/// Why there is no value to be trusted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(super) enum Reason {
-    /// Nothing came back.
-    NoAnswer = 1,
-    /// Too few packets came within the budget.
-    TooFew = 2,
-    /// The samples contradict each other.
-    Inconsistent = 3,
-    /// One of the hosts disturbed most trains.
-    HostTooSlow = 4,
-    /// Reports ceased to come.
-    FeedbackLost = 5,
-    /// The far end does not grant so fast a train.
-    RateLimit = 6,
-    /// It was stopped.
-    Stopped = 7,
-    /// The session did not go on.
-    SessionLost = 8,
-}
-
-impl Reason {
-    const ALL: [Reason; 8] = [
-        Reason::NoAnswer,
-        Reason::TooFew,
-        Reason::Inconsistent,
-        Reason::HostTooSlow,
-        Reason::FeedbackLost,
-        Reason::RateLimit,
-        Reason::Stopped,
-        Reason::SessionLost,
-    ];
-
-    /// As results call it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Reason::NoAnswer => "no-answer",
-            Reason::TooFew => "too-few",
-            Reason::Inconsistent => "inconsistent",
-            Reason::HostTooSlow => "host-too-slow",
-            Reason::FeedbackLost => "feedback-lost",
-            Reason::RateLimit => "rate-limit",
-            Reason::Stopped => "stopped",
-            Reason::SessionLost => "session-lost",
-        }
-    }
-}
-
-impl From<WhyNot> for Reason {
-    fn from(why: WhyNot) -> Reason {
-        match why {
-            WhyNot::NoAnswer => Reason::NoAnswer,
-            WhyNot::TooFew => Reason::TooFew,
-            WhyNot::Inconsistent => Reason::Inconsistent,
-            WhyNot::HostTooSlow => Reason::HostTooSlow,
-        }
-    }
-}
 
 /// A rate with its interval [bit/s].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -84,7 +25,7 @@ impl Figure {
             value: estimate.value_bps,
             low: estimate.low_bps,
             high: estimate.high_bps,
-            why: why.or(estimate.why_not.map(Reason::from)),
+            why: why.or(estimate.why_not),
             discipline: estimate.discipline,
         }
     }
@@ -105,7 +46,7 @@ impl Figure {
     fn read(r: &mut Reader<'_>) -> Option<Figure> {
         let (known, value, low, high) = (r.flag()?, r.f64()?, r.f64()?, r.f64()?);
         let code = r.u8()?;
-        let why = Reason::ALL.into_iter().find(|&why| why as u8 == code);
+        let why = Reason::of(code);
         let discipline = match r.u8()? {
             0 => Discipline::Unknown,
             1 => Discipline::Shared,
@@ -223,12 +164,6 @@ mod tests {
         let figure = Figure::of(&Estimate::of(30e6, -20e6, 80e6, 1), None);
         let outcome = Outcome { capacity: figure, ..Outcome::none(Reason::TooFew) };
         assert_eq!(Outcome::decode(&outcome.encode()), Some(outcome));
-    }
-
-    #[test]
-    fn every_reason_has_its_word() {
-        let words: std::collections::BTreeSet<_> = Reason::ALL.iter().map(|why| why.word()).collect();
-        assert_eq!(words.len(), Reason::ALL.len());
     }
 
     proptest! {

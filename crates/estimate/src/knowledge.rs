@@ -1,0 +1,268 @@
+//! What is known of one direction of a path: the one record that an estimator fills, a far end tells, a result prints and a
+//! forecast reads. Every entry is a [`Value`]: with its 90 % interval, or with the reason why there is none.
+//!
+//! It begins as [`Knowledge::default`], in which nothing was looked for; whoever looked says what was found, also that there
+//! is nothing ([`WhyNot::Absent`]) or that it cannot be told. Names and units are those of the document.
+
+use serde::{Serialize, Serializer};
+
+use super::Estimate;
+
+/// Why there is no value, or none to be trusted. The numbers are those of the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum WhyNot {
+    /// No report has come, or every packet was lost.
+    NoAnswer = 1,
+    /// Too few packets arrived within the budget.
+    TooFew = 2,
+    /// The samples contradict each other: no value explains most of them.
+    Inconsistent = 3,
+    /// The sending or the receiving host disturbed most trains.
+    HostTooSlow = 4,
+    /// Reports ceased to come.
+    FeedbackLost = 5,
+    /// The far end does not grant so fast a train.
+    RateLimit = 6,
+    /// It was stopped.
+    Stopped = 7,
+    /// The session did not go on.
+    SessionLost = 8,
+    /// This mode does not look for it.
+    NotLookedFor = 9,
+    /// It was looked for, and there is none.
+    Absent = 10,
+    /// More than this measurement may try: the bounds say how far it went.
+    BeyondLimit = 11,
+    /// What was seen fits several answers.
+    Ambiguous = 12,
+    /// What was seen is too short for what is asked.
+    TooShort = 13,
+    /// No probe was lost, or none in a full queue, so that nothing shows it.
+    NotSeen = 14,
+}
+
+impl WhyNot {
+    /// All of them.
+    pub const ALL: [WhyNot; 14] = [
+        WhyNot::NoAnswer,
+        WhyNot::TooFew,
+        WhyNot::Inconsistent,
+        WhyNot::HostTooSlow,
+        WhyNot::FeedbackLost,
+        WhyNot::RateLimit,
+        WhyNot::Stopped,
+        WhyNot::SessionLost,
+        WhyNot::NotLookedFor,
+        WhyNot::Absent,
+        WhyNot::BeyondLimit,
+        WhyNot::Ambiguous,
+        WhyNot::TooShort,
+        WhyNot::NotSeen,
+    ];
+
+    /// As results call it.
+    pub fn word(self) -> &'static str {
+        match self {
+            WhyNot::NoAnswer => "no-answer",
+            WhyNot::TooFew => "too-few",
+            WhyNot::Inconsistent => "inconsistent",
+            WhyNot::HostTooSlow => "host-too-slow",
+            WhyNot::FeedbackLost => "feedback-lost",
+            WhyNot::RateLimit => "rate-limit",
+            WhyNot::Stopped => "stopped",
+            WhyNot::SessionLost => "session-lost",
+            WhyNot::NotLookedFor => "not-looked-for",
+            WhyNot::Absent => "absent",
+            WhyNot::BeyondLimit => "beyond-limit",
+            WhyNot::Ambiguous => "ambiguous",
+            WhyNot::TooShort => "too-short",
+            WhyNot::NotSeen => "not-seen",
+        }
+    }
+
+    /// The reason with this number.
+    pub fn of(code: u8) -> Option<WhyNot> {
+        Self::ALL.into_iter().find(|&why| why as u8 == code)
+    }
+}
+
+impl Serialize for WhyNot {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.word())
+    }
+}
+
+/// A number, or why there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Value {
+    /// None: see `why`.
+    pub value: Option<f64>,
+    /// Lower end of the 90 % interval; infinite (null in a document): no bound is known. A bound can be known without a value.
+    pub low: f64,
+    /// Upper end, likewise.
+    pub high: f64,
+    /// Why the value is absent or, beside one, not trustworthy.
+    pub why: Option<WhyNot>,
+}
+
+impl Value {
+    /// Neither a value nor a bound.
+    pub const fn none(why: WhyNot) -> Value {
+        Value { value: None, low: f64::NEG_INFINITY, high: f64::INFINITY, why: Some(why) }
+    }
+
+    /// A value in its interval, which is widened to contain it.
+    pub fn of(value: f64, low: f64, high: f64) -> Value {
+        Value { value: Some(value), low: low.min(value), high: high.max(value), why: None }
+    }
+
+    /// A value without an interval, such as a probability, which says itself how sure it is.
+    pub const fn bare(value: f64) -> Value {
+        Value { value: Some(value), low: f64::NEG_INFINITY, high: f64::INFINITY, why: None }
+    }
+
+    /// No value, but it is this at least.
+    pub const fn at_least(low: f64, why: WhyNot) -> Value {
+        Value { value: None, low, high: f64::INFINITY, why: Some(why) }
+    }
+
+    /// The same, but not to be trusted, or given up, for this reason if there is one.
+    pub fn but(self, why: Option<WhyNot>) -> Value {
+        Value { why: why.or(self.why), ..self }
+    }
+}
+
+/// Not looked for.
+impl Default for Value {
+    fn default() -> Value {
+        Value::none(WhyNot::NotLookedFor)
+    }
+}
+
+impl From<&Estimate> for Value {
+    fn from(estimate: &Estimate) -> Value {
+        match estimate.value_bps {
+            Some(value) => Value::of(value, estimate.low_bps, estimate.high_bps).but(estimate.why_not),
+            None => Value::none(estimate.why_not.unwrap_or(WhyNot::TooFew)),
+        }
+    }
+}
+
+/// The queue in front of the bottleneck.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Queue {
+    /// The longest wait in it [s]; of a managed or fair queue the standing delay of a flow that fills it.
+    pub depth_s: Value,
+    /// The same [IP byte].
+    pub depth_bytes: Value,
+    /// How probable it is that every flow has a queue of its own; else first come, first served.
+    pub fair: Value,
+    /// How probable it is that it is managed (CoDel, PIE, RED and their kind) and does not merely overflow.
+    pub managed: Value,
+}
+
+/// A token bucket that drops what exceeds it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Policer {
+    /// How probable it is that there is one.
+    pub probability: Value,
+    /// What it lets through for good [bit/s].
+    pub rate_bps: Value,
+    /// What it lets through at once besides [IP byte].
+    pub burst_bytes: Value,
+}
+
+/// Probes that did not arrive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Loss {
+    /// Share of the packets that is lost whatever the queue holds.
+    pub random: Value,
+    /// Probes that did not arrive, for whatever reason.
+    pub lost: u64,
+    /// Probes that were sent and accounted for.
+    pub packets: u64,
+}
+
+/// What others send over the bottleneck.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Cross {
+    /// While it was measured [bit/s].
+    pub load_bps: Value,
+    /// The mean over the next minutes, by how it varied [bit/s].
+    pub mean_bps: Value,
+    /// The share of it that gives way as TCP does, 0 to 1.
+    pub elastic: Value,
+    /// What a new TCP flow would get beside it [bit/s].
+    pub tcp_bps: Value,
+}
+
+/// How the bottleneck's rate changes by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct RateVariation {
+    /// Standard deviation over mean.
+    pub cv: Value,
+    /// How long a change lasts [s].
+    pub scale_s: Value,
+}
+
+/// One direction of a path. See the [module](self).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Knowledge {
+    /// What the narrowest link carries [IP bit/s].
+    pub capacity_bps: Value,
+    /// What cross traffic leaves of the tight link [IP bit/s].
+    pub available_bps: Value,
+    /// The bottleneck's rate.
+    pub rate_variation: RateVariation,
+    /// The bottleneck's queue.
+    pub queue: Queue,
+    /// A policer on the way.
+    pub policer: Policer,
+    /// Losses.
+    pub loss: Loss,
+    /// Cross traffic.
+    pub cross: Cross,
+    /// How long packets gather until the link hands them over together [s].
+    pub aggregation_s: Value,
+}
+
+/// Another path whose bottleneck, in the same direction, is perhaps the same.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shared {
+    /// The other path's number in the measurement.
+    pub path: usize,
+    /// How probable it is.
+    pub probability: Value,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_has_its_word_and_its_number() {
+        let words: std::collections::BTreeSet<_> = WhyNot::ALL.iter().map(|why| why.word()).collect();
+        assert_eq!(words.len(), WhyNot::ALL.len());
+        assert!((0..=255).all(|code| WhyNot::of(code).is_none_or(|why| why as u8 == code)));
+        assert_eq!((1..=14).filter_map(WhyNot::of).collect::<Vec<_>>(), WhyNot::ALL);
+    }
+
+    #[test]
+    fn at_first_nothing_was_looked_for() {
+        let document = serde_json::to_value(Knowledge::default()).unwrap();
+        let nothing = serde_json::json!({"value": null, "low": null, "high": null, "why": "not-looked-for"});
+        for entry in ["/capacity_bps", "/queue/depth_s", "/policer/probability", "/loss/random", "/cross/elastic"] {
+            assert_eq!(document.pointer(entry), Some(&nothing), "{entry}");
+        }
+    }
+
+    #[test]
+    fn a_value_lies_in_its_interval_and_a_bound_needs_no_value() {
+        assert_eq!(Value::of(2.0, 3.0, 1.0), Value { value: Some(2.0), low: 2.0, high: 2.0, why: None });
+        let deep = serde_json::to_value(Value::at_least(0.5, WhyNot::BeyondLimit)).unwrap();
+        assert_eq!(deep, serde_json::json!({"value": null, "low": 0.5, "high": null, "why": "beyond-limit"}));
+        let doubted = Value::from(&Estimate { why_not: Some(WhyNot::Inconsistent), ..Estimate::of(5.0, 4.0, 6.0, 1) });
+        assert_eq!((doubted.value, doubted.low, doubted.why), (Some(5.0), 4.0, Some(WhyNot::Inconsistent)));
+    }
+}
