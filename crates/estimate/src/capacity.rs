@@ -201,6 +201,21 @@ mod tests {
         }
     }
 
+    /// The second train's report is waited for twice as long as the first one took, and 50 ms.
+    #[test]
+    fn patience_follows_the_first_report() {
+        let mut method = MiniTrains::new(Budget { bytes: Bytes(80_000), time: Nanos::secs(60) }, 8, 1);
+        assert!(matches!(method.next(Nanos(0)), Step::Send(_)));
+        // all in one batch: no gap, so no capacity
+        let mut seen = train(0, LARGE, &[0, 0, 0, 0, 0], &[Some(1_000_000); 5]);
+        for (index, packet) in (0..5).zip(&mut seen.packets) {
+            packet.batch = crate::Batch { index, of: 5 };
+        }
+        method.observe(Nanos::secs(1), &seen);
+        assert!(matches!(method.next(Nanos::secs(1)), Step::Send(_)));
+        assert_eq!(method.next(Nanos::millis(1600)), Step::Wait(Nanos::millis(3050)));
+    }
+
     #[test]
     fn a_train_lasts_as_long_as_hosts_gather() {
         // 1.5 ms, and five packets at least

@@ -407,6 +407,11 @@ mod tests {
         assert!((idle.floor.skew - 50e-6).abs() < 1e-9 && idle.drift == 0.0, "{idle:?}");
         let busy = base([&train(0, 1000, &sent, &skewed(MS))].into_iter()).unwrap();
         assert_eq!((busy.floor.skew, busy.floor.delay, busy.drift), (0.0, 1e6, SKEW));
+        // one late packet that met nobody is no proof
+        let mut once = skewed(MS);
+        once[99] = skewed(0)[99];
+        let once = base([&train(0, 1000, &sent, &once)].into_iter()).unwrap();
+        assert_eq!((once.floor.skew, once.floor.delay, once.drift), (0.0, 1e6, SKEW));
     }
 
     #[test]
@@ -443,6 +448,9 @@ mod tests {
         let sent: Vec<u64> = (0..41).map(|k| k * 5 * MS).collect();
         let received: Vec<_> = (0..41).map(|k| Some(k * 5 * MS + MS + u64::from(k % 4 == 1) * MS / 5)).collect();
         let s = of(&sent, &received);
+        // three thousandths of a large packet's own time are no wait
+        let blip = |wait: f64| filled(&[Segment { wait, unsure: 0.0, ..s[1] }], C, 0.0, 0.0)[0];
+        assert!(blip(4.1e-6) == 0.0 && blip(4.3e-6) > 0.0);
         let bits = filled(&s, C, 0.0, 0.0);
         let rate = bits.iter().sum::<f64>() / 0.2;
         assert!((rate / C - 0.25).abs() < 0.02, "{rate}");

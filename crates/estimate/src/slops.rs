@@ -260,6 +260,11 @@ mod tests {
         assert_eq!(metrics(&waves, 0.5), Some((5.0 / 9.0, 1.0 / 9.0)));
         assert_eq!(trend(&waves, 0.5), Trend::Flat);
         assert_eq!(metrics(&[1.0], 0.0), None);
+        // five steps of nine lead upwards, and two fifths of the way: neither says anything
+        let steps = [1.4, -0.75, 1.4, -0.75, 1.4, -0.75, 1.4, -0.75, 1.4];
+        let heights: Vec<f64> = (0..10).map(|k| steps[..k].iter().sum()).collect();
+        let between: Vec<f64> = heights.iter().flat_map(|&height| [height; 10]).collect();
+        assert_eq!(trend(&between, 0.0), Trend::Unclear);
     }
 
     #[test]
@@ -338,6 +343,14 @@ mod tests {
         }
         assert_eq!(counts, [50, 35, 20]);
         assert_eq!(slops.estimate().why_not, Some(WhyNot::NoAnswer));
+    }
+
+    #[test]
+    fn no_first_train_is_begun_that_cannot_be_paid_for() {
+        for (bytes, begins) in [(50 * u64::from(LARGE) - 1, false), (50 * u64::from(LARGE), true)] {
+            let mut slops = Slops::new(Budget { bytes: Bytes(bytes), time: Nanos::secs(60) });
+            assert_eq!(matches!(slops.next(Nanos(0)), Step::Send(_)), begins, "{bytes}");
+        }
     }
 
     #[test]
