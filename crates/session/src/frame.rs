@@ -161,3 +161,26 @@ impl FrameReader {
         std::mem::take(&mut self.bytes)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_body_is_read_and_none_beyond_it() {
+        let header = |body: usize| {
+            let [high, low] = (body as u16).to_be_bytes();
+            [&MAGIC[..], &[VERSION, Kind::Hello as u8, high, low]].concat()
+        };
+        let mut whole = FrameReader::default();
+        whole.push(&header(MAX_BODY_BYTES));
+        assert!(matches!(whole.next_frame(), Ok(None)));
+        whole.push(&vec![0; MAX_BODY_BYTES + TAG_BYTES]);
+        assert!(matches!(whole.next_frame(), Ok(Some(_))));
+        for body in [MAX_BODY_BYTES + 1, MAX_BODY_BYTES + 2, 0xffff] {
+            let mut reader = FrameReader::default();
+            reader.push(&header(body));
+            assert!(matches!(reader.next_frame(), Err(FrameError::TooLong(n)) if n == body), "{body}");
+        }
+    }
+}

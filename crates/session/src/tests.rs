@@ -249,6 +249,24 @@ fn every_wait_ends() {
 }
 
 #[test]
+fn a_session_lasts_as_long_as_its_transfer() {
+    let limits = Limits::default();
+    let mut service = service_with(limits);
+    let (client, mut server) = open(&mut service, 1);
+    let mut data = connect(&mut service, 2);
+    data.receive(Nanos::secs(100), transfer(&client, 1, 10).attach(), &mut service);
+    for look in 1..4 {
+        let due = Nanos::secs(100) + limits.session_idle * look;
+        assert_eq!(server.deadline(&service), due);
+        server.expire(due, &mut service);
+        assert!(!server.closing());
+    }
+    data.end(&mut service);
+    server.expire(server.deadline(&service), &mut service);
+    assert!(server.closing());
+}
+
+#[test]
 fn a_noisy_source_displaces_only_itself() {
     let mut service = service_with(Limits { max_expendable: 4, ..Limits::default() });
     let quiet: IpAddr = "192.0.2.99".parse().unwrap();
@@ -375,6 +393,17 @@ fn every_flipped_bit_is_refused() {
         assert!(!matches!(transfer(&client, 1, 0).receive(&m), Ok(TransferStatus::Done(_))));
     }
     assert!(matches!(data.receive(&receipt), Ok(TransferStatus::Done(_))));
+}
+
+#[test]
+fn every_ping_is_answered_by_its_number() {
+    let mut service = service_with(Limits::default());
+    let (mut client, mut server) = open(&mut service, 1);
+    for sent in 1..4 {
+        client.ping();
+        talk(&mut client, &mut server, &mut service, Nanos::ZERO, 4096).unwrap();
+        assert_eq!(client.status(), ControlStatus::Open { answered: sent, sent });
+    }
 }
 
 #[test]
