@@ -244,7 +244,9 @@ mod tests {
     #[test]
     fn a_controller_that_no_kernel_has_is_not_named() {
         let longest = "c".repeat(MAX_CONTROL_BYTES);
-        for (control, told) in [(&*longest, &*longest), (&*format!("{longest}c"), ""), ("two words", ""), ("ümlaut", "")] {
+        for (control, told) in
+            [(&*longest, &*longest), (&*format!("{longest}c"), ""), ("two words", ""), ("ümlaut", "")]
+        {
             let attach = Attach { session: [1; 16], transfer: 2, bytes: 3, flags: 0, control: control.into() };
             assert_eq!(Attach::decode(&attach.encode()).unwrap().control, told, "{control}");
         }
