@@ -15,14 +15,24 @@ impl Stream {
         for byte in name.bytes() {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }
+        Stream::of([seed, hash, !seed, hash.rotate_left(31)])
+    }
+
+    fn of(words: [u64; 4]) -> Self {
         let mut bytes = [0; 32];
-        bytes[..8].copy_from_slice(&seed.to_le_bytes());
-        bytes[8..16].copy_from_slice(&hash.to_le_bytes());
-        bytes[16..24].copy_from_slice(&(!seed).to_le_bytes());
-        bytes[24..].copy_from_slice(&hash.rotate_left(31).to_le_bytes());
+        for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
         let mut pcg = Pcg64::from_seed(bytes);
         pcg.next_u64(); // the first output still shows the seed's structure
         Stream(pcg)
+    }
+
+    /// Goes on with other numbers, which depend on `seed` and on where the stream stands: streams that differed go on
+    /// to differ.
+    pub fn reseed(&mut self, seed: u64) {
+        let (a, b) = (self.bits(), self.bits());
+        *self = Stream::of([seed, a, !seed, b]);
     }
 
     /// Uniform over all `u64`.
@@ -92,6 +102,19 @@ mod tests {
         assert!(mean(n, || s.normal()).abs() < 0.01);
         assert!((mean(n, || s.normal().powi(2)) - 1.0).abs() < 0.02);
         assert!((mean(n, || f64::from(u8::from(s.chance(0.2)))) - 0.2).abs() < 0.005);
+    }
+
+    #[test]
+    fn seeded_anew_it_depends_on_the_seed_and_on_where_it_stood() {
+        let after = |name: &str, drawn: u32, seed: u64| {
+            let mut stream = Stream::new(1, name);
+            (0..drawn).for_each(|_| _ = stream.bits());
+            stream.reseed(seed);
+            (stream.bits(), stream.bits())
+        };
+        let all = [after("a", 0, 1), after("a", 0, 2), after("a", 1, 1), after("b", 0, 1)];
+        assert!((0..4).all(|i| (0..i).all(|j| all[i] != all[j])), "{all:?}");
+        assert_eq!(after("a", 0, 1), all[0]);
     }
 
     #[test]

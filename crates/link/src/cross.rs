@@ -181,6 +181,11 @@ impl Sources {
         }
     }
 
+    /// From each source's next packet on, whose time stands already.
+    pub(crate) fn reseed(&mut self, seed: u64) {
+        self.list.iter_mut().flatten().for_each(|source| source.stream.reseed(seed));
+    }
+
     pub(crate) fn remove(&mut self, id: CrossId) {
         if let Some(slot) = self.list.get_mut(id.0 as usize) {
             *slot = None;

@@ -400,6 +400,19 @@ impl<T> DeferredLink<T> {
         self.advance(Nanos(now));
     }
 
+    /// Random numbers from now on depend on `seed` too, and else nothing changes: where the streams stand, what is known
+    /// already (the next packet of cross traffic, the jitter's present knots, the hash of fq_codel) stays.
+    pub fn reseed(&mut self, now: Nanos, seed: u64) {
+        self.advance(now);
+        self.seed = seed;
+        self.loss.reseed(seed);
+        self.sources.reseed(seed);
+        self.discipline.reseed(seed);
+        if let Some(wander) = &mut self.wander {
+            wander.reseed(self.clock, seed);
+        }
+    }
+
     /// Adds cross traffic between `start` and before `stop`; a `start` in the past counts as now. Its random stream is
     /// `<link>/cross/<name>`. `cross` must pass [`Cross::check`].
     pub fn add_cross(&mut self, name: &str, cross: &Cross, start: Nanos, stop: Option<Nanos>) -> CrossId {

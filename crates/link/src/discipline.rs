@@ -73,6 +73,13 @@ impl<T> Discipline<T> {
         }
     }
 
+    /// Other random numbers; the hash of fq_codel stays, by which its packets wait.
+    pub(crate) fn reseed(&mut self, seed: u64) {
+        if let Discipline::Pie(queue) = self {
+            queue.reseed(seed);
+        }
+    }
+
     /// # Panics
     /// If the queue is of another kind, or one of fq_codel with another number of flows.
     pub(crate) fn set(&mut self, now: u64, queue: &Queue, name: &str) {

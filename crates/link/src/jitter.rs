@@ -8,6 +8,8 @@ use crate::Jitter;
 #[derive(Clone, Debug)]
 pub(crate) struct Wander {
     key: u64,
+    /// The key of knots before this one, where it was another.
+    before: (u64, u64),
     jitter: Jitter,
     /// The segment asked for last: k, the knot at its begin, the knot at its end [ns].
     segment: (u64, u64, u64),
@@ -15,7 +17,7 @@ pub(crate) struct Wander {
 
 impl Wander {
     pub(crate) fn new(mut stream: Stream, jitter: Jitter) -> Self {
-        let mut wander = Wander { key: stream.bits(), jitter, segment: (0, 0, 0) };
+        let mut wander = Wander { key: stream.bits(), before: (0, 0), jitter, segment: (0, 0, 0) };
         wander.change(jitter);
         wander
     }
@@ -23,6 +25,13 @@ impl Wander {
     pub(crate) fn change(&mut self, jitter: Jitter) {
         self.jitter = jitter;
         self.segment = (0, self.knot(0), self.knot(1));
+    }
+
+    /// Knots behind those that are known by `now` [ns] depend on `seed` too.
+    pub(crate) fn reseed(&mut self, now: u64, seed: u64) {
+        let known = self.segment.0.max(now / self.jitter.step.0) + 2;
+        self.before = (known, self.key);
+        self.key = hash(self.key ^ hash(seed));
     }
 
     /// Extra delay of a packet that leaves the serialiser at `time` [ns].
@@ -38,14 +47,19 @@ impl Wander {
         if end >= begin { begin + part(end - begin) } else { begin - part(begin - end) }
     }
 
-    /// Uniform in 0..=amplitude; splitmix64 as the hash.
+    /// Uniform in 0..=amplitude.
     fn knot(&self, k: u64) -> u64 {
-        let mut z = self.key.wrapping_add(k.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^= z >> 31;
+        let key = if k < self.before.0 { self.before.1 } else { self.key };
+        let z = hash(key.wrapping_add(k.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
         ((u128::from(z) * (u128::from(self.jitter.amplitude.0) + 1)) >> 64) as u64
     }
+}
+
+/// The hash of splitmix64.
+fn hash(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
 }
 
 #[cfg(test)]
@@ -70,6 +84,19 @@ mod tests {
         assert!((below - 0.1).abs() < 0.01, "{below}");
         let middle = w.at(30_000_000);
         assert!(middle.abs_diff((knots[1] + knots[2]) / 2) <= 1);
+    }
+
+    #[test]
+    fn seeded_anew_it_goes_on_from_the_knots_that_are_known() {
+        let (mut one, mut two) = (wander(1), wander(1));
+        assert_eq!(one.at(50_000_000), two.at(50_000_000));
+        one.reseed(50_000_000, 7);
+        // knots 2 and 3 are known at 50 ms
+        assert!((0..60).all(|ms| one.at(ms * 1_000_000) == two.at(ms * 1_000_000)));
+        assert!((4..40).all(|k| one.at(k * 20_000_000) != two.at(k * 20_000_000)));
+        let mut again = wander(1);
+        again.reseed(50_000_000, 7);
+        assert!((0..400).all(|ms| one.at(ms * 1_000_000) == again.at(ms * 1_000_000)));
     }
 
     #[test]

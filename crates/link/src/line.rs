@@ -69,6 +69,11 @@ impl Line {
         }
     }
 
+    /// RED's random numbers.
+    pub(crate) fn reseed(&mut self, seed: u64) {
+        self.early.reseed(seed);
+    }
+
     /// Packets waiting.
     pub(crate) fn packets(&self) -> u32 {
         self.waiting.len() as u32

@@ -60,6 +60,11 @@ impl Losses {
         };
     }
 
+    /// From the next packet on by other random numbers.
+    pub(crate) fn reseed(&mut self, seed: u64) {
+        self.stream.reseed(seed);
+    }
+
     /// Whether the next packet is lost.
     #[inline]
     pub(crate) fn strikes(&mut self) -> bool {

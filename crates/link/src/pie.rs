@@ -53,6 +53,10 @@ impl<T> PieQueue<T> {
         }
     }
 
+    pub(crate) fn reseed(&mut self, seed: u64) {
+        self.stream.reseed(seed);
+    }
+
     pub(crate) fn set(&mut self, now: u64, params: Pie) {
         self.update_until(now);
         self.next_update = self.next_update.min(now.saturating_add(params.t_update.0));

@@ -23,6 +23,10 @@ impl Early {
         Early { average: 0.0, count: -1, aged_until: 0, stream }
     }
 
+    pub(crate) fn reseed(&mut self, seed: u64) {
+        self.stream.reseed(seed);
+    }
+
     /// Whether a packet that arrives at `now` [ns] is dropped early, or marked if it can be; `None`: it passes,
     /// `Some(true)`: the average is so high that it is dropped in any case. `waiting`: packets in the queue; `idle_since`: the
     /// line is idle since then [ns]; `typical`: transmission time of a 1500-byte packet [ns].

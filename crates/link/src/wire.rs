@@ -166,6 +166,11 @@ impl<T> Wire<T> {
         either!(self, link => link.set(now, params));
     }
 
+    /// As [`Link::reseed`].
+    pub fn reseed(&mut self, now: Nanos, seed: u64) {
+        either!(self, link => link.reseed(now, seed));
+    }
+
     /// As [`Link::add_cross`].
     pub fn add_cross(&mut self, name: &str, cross: &Cross, start: Nanos, stop: Option<Nanos>) -> CrossId {
         either!(self, link => link.add_cross(name, cross, start, stop))

@@ -86,6 +86,13 @@ impl Client {
 }
 
 impl<O: Observer> Sim<O> {
+    /// Other random numbers from now on; what is drawn already stays, as when a client asks for its next page.
+    pub(crate) fn reseed(&mut self, seed: u64) {
+        self.scenario.seed = seed;
+        self.network.reseed(self.now, seed);
+        self.clients.iter_mut().for_each(|client| client.stream.reseed(seed));
+    }
+
     /// Plans the scenario's flows.
     pub(crate) fn make_flows(&mut self) {
         for i in 0..self.scenario.flows.len() {

@@ -98,7 +98,7 @@ pub use machines::{HostTally, MachineError, Session, SessionReport};
 pub use report::{
     FlowReport, JSON_SCHEMA, LinkReport, ManagedReport, PacketReport, PageReport, Report, SubflowReport, TrafficReport,
 };
-pub use run::{Options, Outcome, World, sampled, simulate};
+pub use run::{Busy, Options, Outcome, World, sampled, simulate};
 pub use series::{FlowSample, Series, SubflowSample};
 pub use sim::Stopped;
 pub use trace::{Column, Table, Trace};

@@ -28,7 +28,7 @@ const ACTIONS: u32 = 1_000_000;
 const LARGEST: usize = 65_535;
 
 /// All sessions, and what they have on its way.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Machines {
     pub payloads: Payloads,
     sessions: Vec<Carried>,
@@ -39,6 +39,7 @@ pub(crate) struct Machines {
 }
 
 /// A session: its slot may have had others before.
+#[derive(Clone)]
 struct Carried {
     generation: u32,
     /// Taken; its result was not fetched.
@@ -71,6 +72,7 @@ struct Carrier {
 }
 
 /// A train that is being sent.
+#[derive(Clone)]
 struct Flight {
     session: u32,
     from: usize,
@@ -85,6 +87,30 @@ impl Carrier {
     fn new(machine: Box<dyn Machine>, paths: usize) -> Self {
         let (batches, tally) = (vec![(0, 0); paths], HostTally::default());
         Carrier { machine, done: false, wake: Nanos::MAX, planned: u64::MAX, batches, tally, instant: 0, actions: 0 }
+    }
+}
+
+/// Only of a session that is over, whose machines are not asked any more: they themselves cannot be copied.
+impl Clone for Carrier {
+    fn clone(&self) -> Self {
+        Carrier { machine: Box::new(Ended), batches: self.batches.clone(), ..*self }
+    }
+}
+
+/// Stands for the machine of a session that is over.
+struct Ended;
+
+impl Machine for Ended {
+    fn handle(&mut self, _: Nanos, _: Event<'_>) {}
+    fn next(&mut self, _: Nanos) -> Option<Action> {
+        None
+    }
+}
+
+impl Machines {
+    /// Whether a session goes on, or its result was not fetched.
+    pub(crate) fn busy(&self) -> bool {
+        self.sessions.iter().any(|session| session.live)
     }
 }
 

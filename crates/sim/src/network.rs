@@ -162,6 +162,14 @@ impl Network {
         self.agenda.set(index, self.wires[index].due(now));
     }
 
+    /// Other random numbers on all links from now on.
+    pub(crate) fn reseed(&mut self, now: u64, seed: u64) {
+        for (index, wire) in self.wires.iter_mut().enumerate() {
+            wire.reseed(Nanos(now), seed);
+            self.agenda.set(index, wire.due(now));
+        }
+    }
+
     /// New values of virtual traffic, by its index in the scenario.
     pub(crate) fn set_cross(&mut self, now: u64, traffic: usize, cross: &Cross) {
         if let Some((wire, id)) = self.cross[traffic] {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use pathcast_base::Nanos;
+use pathcast_base::{Exit, Fault, Nanos};
 use pathcast_link::Params;
 use pathcast_scenario::{Direction, Scenario};
 
@@ -130,6 +130,23 @@ pub struct World {
     pub(crate) source: Option<Source>,
 }
 
+/// Why a network cannot be copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a network cannot be copied while a measurement goes on in it")]
+pub struct Busy;
+
+impl Fault for Busy {
+    fn code(&self) -> &'static str {
+        "busy"
+    }
+    fn hint(&self) -> Option<String> {
+        Some("copy it before the measurement or after it".into())
+    }
+    fn exit(&self) -> Exit {
+        Exit::Usage
+    }
+}
+
 /// The text that a world was made from, with what was set over it.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
@@ -163,6 +180,23 @@ impl World {
     pub fn mss(&self, path: usize, multipath: bool) -> u32 {
         let v6 = self.sim.scenario.paths[path].ip == 6;
         self.sim.config.mss[usize::from(multipath) + 2 * usize::from(v6)]
+    }
+
+    /// The same network as it stands now: packets, queues, connections, plans and random streams. What happens in the one
+    /// does not happen in the other, and the same in both is the same to the last bit.
+    ///
+    /// # Errors
+    /// A session of machines that was not concluded.
+    pub fn copy(&self) -> Result<World, Busy> {
+        if self.sim.machines.busy() {
+            return Err(Busy);
+        }
+        Ok(World { sim: self.sim.clone(), source: self.source.clone() })
+    }
+
+    /// Random numbers from now on depend on `seed` too; what is drawn already stays, as the next packet of cross traffic.
+    pub fn reseed(&mut self, seed: u64) {
+        self.sim.reseed(seed);
     }
 
     /// Lets time pass.

@@ -98,7 +98,8 @@ pub enum Stopped {
     Interrupted,
 }
 
-/// A simulation in some state.
+/// A simulation in some state. A copy goes on by itself from there.
+#[derive(Clone)]
 pub(crate) struct Sim<O> {
     pub now: u64,
     pub scenario: Scenario,

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Text, controllers, json, run};
-use pathcast_base::{Bytes, Nanos};
+use pathcast_base::{Bytes, Nanos, PathAddr, Protocol};
 use pathcast_scenario::{Flow, Scenario, Source, Workload};
 use pathcast_sim::{FlowReport, Options, Report, World};
 use proptest::prelude::*;
@@ -276,6 +276,30 @@ proptest! {
             let done = flow.completion_s.is_some() || flow.failed || !matches!(wanted.workload, Workload::Bytes(_));
             assert!(done, "{flow:?} {}", text.0);
         }
+    }
+
+    /// A network goes on from a copy as it would have without one, wherever it stands: while connections send, before a
+    /// change, behind the end of traffic.
+    #[test]
+    fn random_networks_go_on_from_copies(text in scenario(true), at in 0u64..4_000, bytes in 1u64..200_000) {
+        let on = |mut world: World| {
+            let pair = |path: &pathcast_scenario::Path| PathAddr::new(path.name.clone(), [0; 4].into(), [0; 4].into());
+            let paths: Vec<PathAddr> = world.scenario().paths.iter().map(pair).collect();
+            let found = world.transfer(&paths[..1], bytes, Some("reno"), Protocol::Tcp, |_| true);
+            let both = world.transfer(&paths, bytes, None, Protocol::Mptcp, |_| true);
+            world.check().unwrap();
+            (format!("{found:?} {both:?}"), serde_json::to_string(&world.ledger()).unwrap(), world.now())
+        };
+        let begin = || {
+            let mut world = World::open(&text.0.replace("ip = 6\n", ""), &[]).unwrap();
+            world.wait(Nanos::millis(at));
+            world
+        };
+        let network = begin();
+        let copy = network.copy().unwrap();
+        let expected = on(begin());
+        prop_assert_eq!(&on(copy), &expected, "{}", text.0);
+        prop_assert_eq!(&on(network), &expected, "{}", text.0);
     }
 }
 

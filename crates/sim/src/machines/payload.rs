@@ -17,7 +17,7 @@ pub(crate) struct Payload {
 }
 
 /// Payloads by their places.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Payloads {
     slots: Vec<Payload>,
     free: Vec<u32>,
