@@ -15,6 +15,7 @@ mod raw;
 mod read;
 mod sets;
 mod tcp;
+mod template;
 mod trace;
 mod tree;
 
@@ -28,6 +29,7 @@ pub use host::{End, Host, Hosts};
 pub use model::{Change, Changed, Direction, Flow, Hop, Link, Path, Scenario, Source, Traffic, Value, Web, Workload};
 use serde::Serialize;
 pub use tcp::{Join, Preset, Recovery, Scheduler, Tcp};
+pub use template::Template;
 
 /// What the first key of [`Scenario::to_json`] says.
 pub const JSON_SCHEMA: &str = "pathcast.scenario/1";
@@ -42,7 +44,7 @@ impl Scenario {
     /// The same; relative paths of the files that it names are relative to the directory `base`, without one to the
     /// current directory.
     pub fn parse_in(text: &str, sets: &[(String, String)], base: Option<&FilePath>) -> Result<Scenario, ScenarioError> {
-        Scenario::build(text, sets, "scenario", base)
+        Template::parse_in(text, base)?.scenario(sets)
     }
 
     /// The same from a file. A scenario that does not say its name is called as the file is.
@@ -59,21 +61,7 @@ impl Scenario {
         sets: &[(String, String)],
         file: Option<&FilePath>,
     ) -> Result<Scenario, ScenarioError> {
-        let Some(file) = file else { return Scenario::parse(text, sets) };
-        let stem = file.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
-        Scenario::build(text, sets, &stem, file.parent()).map_err(|error| error.in_file(file))
-    }
-
-    fn build(
-        text: &str,
-        sets: &[(String, String)],
-        name: &str,
-        base: Option<&FilePath>,
-    ) -> Result<Scenario, ScenarioError> {
-        let mut root = tree::Node::parse(text)?;
-        sets::apply(&mut root, sets)?;
-        let file = read::read(&root).map_err(|problem| problem.finish(&root))?;
-        check::check(&file, name, &trace::Traces::new(base)).map_err(|problem| problem.finish(&root))
+        Template::from_text(text, file)?.scenario(sets)
     }
 
     /// The checked form as one JSON document, `"schema"` first. Quantities are texts with their units, as in the file,

@@ -1,12 +1,11 @@
 //! Files of rates: packet delivery opportunities as Mahimahi records them, or CSV of seconds and rates. A refusal names
 //! the file's line and the value; memory is bounded by the largest file that is read.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pathcast_base::{Nanos, Rate};
 use pathcast_link::{Format, Schedule, Trace};
@@ -32,10 +31,10 @@ pub(crate) struct Bad {
 type Content = (String, Arc<Schedule>);
 
 /// The files that a scenario names, each read once.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Traces {
     base: Option<PathBuf>,
-    read: RefCell<BTreeMap<(PathBuf, bool), Content>>,
+    read: Mutex<BTreeMap<(PathBuf, bool), Content>>,
 }
 
 impl Traces {
@@ -55,7 +54,8 @@ impl Traces {
 
     fn open(&self, path: &Path, format: Format) -> Result<Content, Bad> {
         let key = (path.to_path_buf(), format == Format::Csv);
-        if let Some(read) = self.read.borrow().get(&key) {
+        let known = || self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(read) = known().get(&key) {
             return Ok(read.clone());
         }
         let data = bytes(path)?;
@@ -65,7 +65,7 @@ impl Traces {
         };
         let schedule = schedule.map_err(|bad| Bad { text: format!("{}, {}", path.display(), bad.text), ..bad })?;
         let read = (hex(&Sha256::digest(&data)), Arc::new(schedule));
-        self.read.borrow_mut().insert(key, read.clone());
+        known().insert(key, read.clone());
         Ok(read)
     }
 
