@@ -1,12 +1,37 @@
-"""The same flows in the simulator and with the real kernel, in one sample."""
+"""The same flows in the simulator and with the real kernel, in one sample; in world `sim` the simulator's alone."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from pathcast.errors import Exit, PathcastError
+
+from .drawn import CASES, ROOM, TOPOLOGIES, case
+
+if TYPE_CHECKING:
+    from pathcast.worlds.results import Transfer
+    from pathcast.worlds.topology import Topology
+    from pathcast.worlds.world import World
+
+LISTS = {"cases": lambda setup: list(CASES)}
+# cross traffic alone, before the transfer [s]
+SETTLE_S = 1.0
 
 
-def scenario(point: Mapping[str, Any], setup: Mapping[str, Any], world: str) -> str:
+def scenario(point: Mapping[str, Any], setup: Mapping[str, Any], world: str) -> str | dict[str, Any]:
+    """A scenario's text; of a drawn one that, the name of the topology if it is one, and the transfer."""
+    if point["grid"] != "drawn":
+        return _flows(point, setup)
+    of = case(point["case"])
+    text = (TOPOLOGIES / f"{of.topology}.toml").read_text() if of.topology else of.text
+    about = {"text": text, "topology": of.topology, "paths": list(of.paths), "control": of.control}
+    return {**about, "bytes": of.bytes, "seed": point["seed"]}
+
+
+def _flows(point: Mapping[str, Any], setup: Mapping[str, Any]) -> str:
     """A link and a path for every round trip, a flow for every controller: each starts a second after the one before.
 
     The emulator's hosts have room for every window, the simulated ones only with these buffers.
@@ -27,7 +52,68 @@ def scenario(point: Mapping[str, Any], setup: Mapping[str, Any], world: str) -> 
     return text
 
 
-def sample(scenario: str, world: str) -> dict[str, Any]:
+def sample(scenario: str | dict[str, Any], world: str) -> dict[str, Any]:
+    return _side_by_side(scenario) if isinstance(scenario, str) else _transfers(scenario, world)
+
+
+def _transfers(about: dict[str, Any], world: str) -> dict[str, Any]:
+    """The transfer in `sim`, and in world `emu` there too: throughput [bit/s], duration [s], the share that was sent
+    again, bytes by path; `digest`: of the scenario, by which kernel and simulator of different runs are joined; late_s:
+    how late the emulator was (p99).
+
+    skipped: what this machine has not that the kernel's part needs.
+    """
+    from pathcast.worlds.emu import Emu
+    from pathcast.worlds.sim import Sim
+
+    found: dict[str, Any] = {"digest": digest(about)}
+    with Sim(topology(about)) as network:
+        found |= _columns("sim", about, _transfer(network, about))
+    if world == "emu":
+        try:
+            with Emu(topology(about)) as emulated, emulated.judged() as verdict:
+                done = _transfer(emulated, about)
+        except PathcastError as error:
+            if error.exit != Exit.MISSING:
+                raise
+            return {**found, "skipped": error.code}
+        verdict.check()
+        done.check()
+        found |= _columns("emu", about, done) | {"late_s": verdict.release_error["p99_s"]}
+        found["ratio"] = [found["sim_bps"][0] / found["emu_bps"][0]]
+    return found
+
+
+def digest(about: Mapping[str, Any]) -> str:
+    """By which a scenario is known, whatever ran it."""
+    return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def topology(about: Mapping[str, Any]) -> Topology:
+    """The network of a drawn scenario."""
+    from pathcast.worlds.topology import Topology
+
+    sets = [f"seed={about['seed']}", f"tcp.receive_buffer={ROOM}", f"tcp.send_buffer={ROOM}"]
+    return Topology.parse(about["text"], sets, base=str(TOPOLOGIES))
+
+
+def _transfer(network: World, about: Mapping[str, Any]) -> Transfer:
+    network.wait(SETTLE_S)
+    paths = about["paths"]
+    if len(paths) > 1:
+        return network.transfer(paths, about["bytes"], about["control"])
+    return network.tcp_probe(paths[0], about["bytes"], about["control"])
+
+
+def _columns(world: str, about: Mapping[str, Any], done: Transfer) -> dict[str, Any]:
+    again = sum(one.bytes_retransmitted for one in done.subflows) / max(1, about["bytes"])
+    values = {"bps": done.throughput_bps, "s": done.elapsed_s, "again": again}
+    return {f"{world}_{key}": [value] for key, value in values.items()} | {
+        f"{world}_by_path": done.bytes_by_path(about["paths"])
+    }
+
+
+def _side_by_side(scenario: str) -> dict[str, Any]:
     """Of each flow, in `sim` and `emu`: goodput over its life [bit/s], the share that was sent again, completion [s];
     `ratio`: goodput in the simulator over that in the kernel."""
     from pathcast.worlds.emu import Emu, Topology
@@ -41,7 +127,7 @@ def sample(scenario: str, world: str) -> dict[str, Any]:
     for done in (simulated, emulated):
         done.check()
     pairs = zip(simulated.flows, emulated.flows, strict=True)
-    found = {"ratio": [a.goodput_bps / b.goodput_bps if b.goodput_bps else None for a, b in pairs]}
+    found: dict[str, Any] = {"ratio": [a.goodput_bps / b.goodput_bps if b.goodput_bps else None for a, b in pairs]}
     for done in (simulated, emulated):
         again = [flow.bytes_retransmitted / max(1, flow.bytes_acked) for flow in done.flows]
         found[f"{done.world}_bps"] = [flow.goodput_bps for flow in done.flows]

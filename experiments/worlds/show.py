@@ -1,12 +1,16 @@
-"""A row a flow of a cell, and the spread of all ratios by grid."""
+"""A row a flow of a cell, and the spread of all ratios by grid; the drawn scenarios by class, one by one, and what the
+kernel gave, which world `sim` compares itself with."""
 
 from __future__ import annotations
 
-from statistics import median
+from math import log
+from statistics import mean, median
 
 from pathcast.lab.experiment import Results, Table
 
 from .claims import GRIDS, flows, name
+from .drawn import CLASSES
+from .pairs import COLUMNS, pairs
 
 
 def table(results: Results) -> Table:
@@ -37,5 +41,58 @@ def summary(results: Results) -> Table:
     return header, found
 
 
-TABLES = {"summary": summary, "cells": table}
+def gaps(results: Results) -> Table:
+    """The drawn scenarios by class, the widest gaps first: median throughput in the simulator over that in the kernel;
+    spread: of repeated transfers, mean standard deviation of the logarithm."""
+    header = ("class", "scenarios", "near", "sim/kernel", "least to most", "spread, sim", "kernel", "farthest")
+    found = []
+    for kind in dict.fromkeys(CLASSES):
+        of = [one for one in pairs(results) if one.of.kind == kind]
+        if not of:
+            continue
+        ratios, far = [one.ratio for one in of], max(of, key=lambda one: abs(log(one.ratio)))
+        near = sum(
+            abs(ratio - 1) <= (0.10 if one.of.multipath else 0.05) for one, ratio in zip(of, ratios, strict=True)
+        )
+        spreads = [one.spreads for one in of if one.spreads is not None]
+        both = (f"{mean(side):.1%}" for side in zip(*spreads, strict=True)) if spreads else ("-", "-")
+        apart = mean(abs(log(ratio)) for ratio in ratios)
+        least_most = f"{min(ratios):.2f} to {max(ratios):.2f}"
+        last = f"{far.of.control} ({far.number})"
+        found.append((apart, (kind, str(len(of)), str(near), f"{median(ratios):.2f}", least_most, *both, last)))
+    return header, [row for _, row in sorted(found, key=lambda one: -one[0])]
+
+
+def drawn(results: Results) -> Table:
+    """Each drawn scenario: throughput in Mbit/s, medians of its transfers; the share that was sent again."""
+    header = ("number", "class", "network", "control", "bytes", "runs", "sim", "kernel", "sim/kernel", "sent again")
+    found = []
+    for one in pairs(results):
+        sim, emu = (f"{median(bps) / 1e6:.2f}" for bps in (one.sim_bps, one.emu_bps))
+        again = ", ".join(f"{share:.2%}" for share in one.again)
+        about = (
+            str(one.number),
+            one.of.kind,
+            one.of.topology,
+            one.of.control,
+            str(one.of.bytes),
+            str(len(one.sim_bps)),
+        )
+        found.append((*about, sim, emu, f"{one.ratio:.3f}", again))
+    return header, found
+
+
+def kernel(results: Results) -> Table:
+    """What the kernel gave."""
+    found = []
+    for row in results.rows:
+        if row["grid"] == "drawn" and row["error"] is None and row.get("emu_bps"):
+            values = (f"{row[f'emu_{key}'][0]:.6g}" for key in ("bps", "s", "again"))
+            by_path = "+".join(str(bytes) for bytes in row["emu_by_path"])
+            found.append((str(row["case"]), str(row["seed"]), row["digest"], *values, by_path, f"{row['late_s']:.2g}"))
+    return COLUMNS, found
+
+
+TABLES = {"summary": summary, "cells": table, "gaps": gaps, "drawn": drawn, "kernel": kernel}
 FIGURES = {}
+ONLY = {"summary": "emu", "cells": "emu", "kernel": "emu"}

@@ -1,0 +1,75 @@
+"""The drawn scenarios' transfers, simulator and kernel side by side; in world `sim` the kernel's are those stored."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median, stdev
+from typing import Any
+
+from pathcast.lab.experiment import Results
+
+from .drawn import Case, case
+
+STORED = Path(__file__).parent / "data" / "emu-kernel.csv"
+COLUMNS = ("case", "seed", "digest", "bps", "s", "again", "by_path", "late_s")
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One scenario's transfers, one a seed. again: medians of the share that was sent again, simulator and kernel."""
+
+    number: int
+    of: Case
+    sim_bps: Sequence[float]
+    emu_bps: Sequence[float]
+    again: tuple[float, float]
+
+    @property
+    def ratio(self) -> float:
+        """Median throughput in the simulator over that in the kernel."""
+        return median(self.sim_bps) / median(self.emu_bps)
+
+    @property
+    def spreads(self) -> tuple[float, float] | None:
+        """Standard deviation of the logarithm of throughput, simulator and kernel; none of one transfer."""
+        if len(self.sim_bps) < 2:
+            return None
+        sim, emu = (stdev(map(math.log, bps)) for bps in (self.sim_bps, self.emu_bps))
+        return sim, emu
+
+
+def pairs(results: Results) -> list[Pair]:
+    """Of all scenarios that have transfers in both worlds, by number."""
+    return results.once(_pairs)
+
+
+def _pairs(results: Results) -> list[Pair]:
+    stored = kernel() if results.world == "sim" else {}
+    found: dict[int, list[tuple[float, float, float, float]]] = {}
+    for row in results.rows:
+        if row["grid"] != "drawn" or row["error"] is not None:
+            continue
+        other: Mapping[str, Any] | None = row if row.get("emu_bps") else stored.get(row["digest"])
+        if other is not None:
+            of_kernel = [float(other[f"emu_{key}"][0]) for key in ("bps", "again")]
+            found.setdefault(row["case"], []).append(
+                (row["sim_bps"][0], row["sim_again"][0], of_kernel[0], of_kernel[1])
+            )
+    made = []
+    for number, rows in sorted(found.items()):
+        sim, sim_again, emu, emu_again = zip(*rows, strict=True)
+        made.append(Pair(number, case(number), sim, emu, (median(sim_again), median(emu_again))))
+    return made
+
+
+def kernel(file: Path = STORED) -> dict[str, dict[str, Any]]:
+    """What is stored of the kernel's transfers, by the digest of their scenarios."""
+    if not file.exists():
+        return {}
+    with file.open(newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    return {row["digest"]: {"emu_bps": [float(row["bps"])], "emu_again": [float(row["again"])]} for row in rows}
