@@ -88,7 +88,10 @@ fn a_copy_may_be_changed_by_the_words_of_its_text() {
     world.amend("one", None, &[("rate".into(), "2Mbit".into())]).unwrap();
     let mut copy = world.copy().unwrap();
     copy.amend("one", None, &[("delay".into(), "50ms".into())]).unwrap();
-    assert_eq!((copy.scenario().links[0].ab.delay, copy.scenario().links[0].ab.rate.unwrap().0), (Nanos::millis(50), 2_000_000));
+    assert_eq!(
+        (copy.scenario().links[0].ab.delay, copy.scenario().links[0].ab.rate.unwrap().0),
+        (Nanos::millis(50), 2_000_000)
+    );
     assert_eq!(world.scenario().links[0].ab.delay, Nanos::millis(15));
 }
 
