@@ -242,6 +242,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn no_more_than_64_addresses_are_read() {
+        let addresses = vec!["192.0.2.1".parse().unwrap(); MAX_ADDRESSES];
+        let welcome = Welcome {
+            nonce: [1; 32],
+            session: [2; 16],
+            max_transfer_bytes: 3,
+            max_transfers: 4,
+            mptcp: true,
+            addresses,
+        };
+        let mut body = welcome.encode();
+        assert_eq!(Welcome::decode(&body).unwrap(), welcome);
+        let count = body.len() - 5 * MAX_ADDRESSES - 1;
+        body[count] += 1;
+        body.extend([4, 192, 0, 2, 1]);
+        assert!(Welcome::decode(&body).is_err());
+    }
+
+    #[test]
     fn a_controller_that_no_kernel_has_is_not_named() {
         let longest = "c".repeat(MAX_CONTROL_BYTES);
         for (control, told) in

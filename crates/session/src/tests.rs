@@ -84,7 +84,22 @@ fn a_session_tells_what_is_granted_and_where() {
     assert!(welcome.mptcp && welcome.max_transfers == 16 && welcome.session == [1; 16]);
     assert_eq!(keys.subkey("x"), service.sessions[&[1; 16]].keys.subkey("x"), "both ends hold the same keys");
     assert!(!server.closing());
-    assert_eq!(service.counters().sessions, 1);
+    assert_eq!((service.counters().connections, service.counters().sessions), (1, 1));
+    assert_eq!(service.take_notes(), [Note::SessionOpened { key_id: "site".into(), source: SOURCE }]);
+    assert!(service.take_notes().is_empty());
+}
+
+#[test]
+fn a_denial_under_another_key_is_none() {
+    let mut service = service_with(Limits::default());
+    let (client, _server) = open(&mut service, 1);
+    let (_, keys) = client.session().unwrap();
+    let denial = Denial::Size.encode(1);
+    for (tag, honest) in [(&keys.answer, true), (&keys.attach, false)] {
+        let said = keys::signed(tag, frame::Kind::Denied, &denial);
+        let found = transfer(&client, 1, 10).receive(said.bytes()).unwrap_err();
+        assert_eq!(found == SessionError::Forged, !honest, "{found}");
+    }
 }
 
 #[test]
@@ -152,6 +167,7 @@ fn a_transfer_is_measured_at_the_receiver() {
     server.receive(Nanos::millis(5), data.attach(), &mut service);
     server.receive(Nanos::millis(10), &[0; 400], &mut service);
     assert!(server.receiving() && server.output().is_empty());
+    assert_eq!((server.awaited(), connect(&mut service, 3).awaited()), (600, 0));
     server.receive(Nanos::millis(30), &[0; 600], &mut service);
     let receipt = Receipt { transfer: 1, bytes: 1000, duration_ns: 20_000_000 };
     assert_eq!(data.receive(&server.output()), Ok(TransferStatus::Done(receipt)));
