@@ -118,6 +118,8 @@ struct Kind {
     what: &'static str,
     examples: &'static str,
     units: &'static [Unit],
+    /// The unit of nothing.
+    zero: &'static str,
     compound: bool,
 }
 
@@ -133,6 +135,7 @@ const DURATION: Kind = Kind {
         unit("m", 60_000_000_000),
         unit("h", 3_600_000_000_000),
     ],
+    zero: "s",
     compound: true,
 };
 const RATE: Kind = Kind {
@@ -146,6 +149,7 @@ const RATE: Kind = Kind {
         unit("Gbit", 1_000_000_000),
         unit("Tbit", 1_000_000_000_000),
     ],
+    zero: "bit",
     compound: false,
 };
 const SIZE: Kind = Kind {
@@ -163,6 +167,7 @@ const SIZE: Kind = Kind {
         unit("TB", 1_000_000_000_000),
         unit("TiB", 1 << 40),
     ],
+    zero: "B",
     compound: false,
 };
 
@@ -220,12 +225,15 @@ fn parse(text: &str, kind: &Kind) -> Result<u64, QuantityError> {
 
 /// The largest unit that divides `value`; reads back to the same integer.
 fn write(value: u64, kind: &Kind, names: &[&str], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if value == 0 {
+        return write!(f, "0{}", kind.zero);
+    }
     let unit = kind
         .units
         .iter()
         .filter(|u| names.contains(&u.name))
         .rev()
-        .find(|u| value.is_multiple_of(u.size) && (value != 0 || u.size == 1))
+        .find(|u| value.is_multiple_of(u.size))
         .expect("every kind has a unit of size 1");
     write!(f, "{}{}", value / unit.size, unit.name)
 }
@@ -303,6 +311,8 @@ mod tests {
         assert_eq!("16MiB".parse(), Ok(Bytes(16 << 20)));
         assert_eq!(Bytes(1_500_000).to_string(), "1500KB");
         assert_eq!(Rate(0).to_string(), "0bit");
+        assert_eq!(Bytes(0).to_string(), "0B");
+        assert_eq!(Nanos(0).to_string(), "0s");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use pathcast_base::{Bytes, Exit, Fault, Nanos, Rate};
 
-use crate::{Cross, GilbertElliott, Loss, Params, Queue};
+use crate::{Cross, GilbertElliott, Loss, Params, Queue, Reorder};
 
 /// A parameter outside its range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -107,13 +107,13 @@ impl Params {
                 "none beside a queue of kind codel, fq_codel or pie",
             )?;
         }
-        if self.queue.is_deferred() {
-            let plain = self.trace.is_none() && self.aggregation.is_none();
-            let allowed = "packets, bytes or kind red beside a trace or aggregation";
-            ensure(plain, "queue", "a queue of kind fair, codel, fq_codel or pie", allowed)?;
-        }
         if let Some(jitter) = &self.jitter {
             ensure(jitter.step >= Nanos::millis(1), "jitter.step", jitter.step, "at least 1ms")?;
+        }
+        if let Some(Reorder { share, distance }) = self.reorder {
+            ensure(positive_share(share), "reorder.share", share, "above 0, at most 1")?;
+            let allowed = format!("above 0s, at most {LONG}");
+            ensure((Nanos(1)..=LONG).contains(&distance), "reorder.distance", distance, allowed)?;
         }
         let least = Bytes(1500 + self.overhead.0);
         let burst = |key, burst| {

@@ -4,19 +4,18 @@
 //! A departure is decided when its time has come; [`Link`](crate::Link) knows it at admission. Else the two are alike:
 //! with a single flow, and nothing dropped but at a full queue, they do the same to the nanosecond.
 
-use std::collections::{VecDeque, vec_deque};
+use std::collections::VecDeque;
 
 use pathcast_base::{Nanos, Stream};
 
 use crate::counters::Cause;
 use crate::cross::{CrossId, Sources};
 use crate::discipline::{Discipline, Fate, Load, Waiting};
-use crate::jitter::Wander;
-use crate::line::rescaled;
-use crate::link::{Inside, Refused};
-use crate::loss::Losses;
+use crate::flight::{Flight, Inside};
+use crate::link::Refused;
 use crate::policer::{self, Meter};
 use crate::round::Flow;
+use crate::special::Special;
 use crate::wire::Tag;
 use crate::{Counters, Cross, Params, Released, Tally};
 
@@ -43,22 +42,22 @@ pub struct DeferredLink<T> {
     params: Params,
     discipline: Discipline<T>,
     sources: Sources,
-    wander: Option<Wander>,
     policer: Option<Meter>,
-    loss: Losses,
-    /// Departure of the packet that started last, and whether it is a real one.
+    special: Option<Box<Special>>,
+    /// When the packet that started last lets the serialiser go, and whether it is a real one.
     serving_until: u64,
     serving_real: bool,
+    /// When the next one may start: then, or at the next opportunity of a trace.
+    free_at: u64,
     /// Line time of all packets that have started.
     started: u64,
     /// The last size and its line time: most packets in a row are equally long, and a division is dear.
     memo: (u64, u64),
-    /// Real packets that have started, in due order.
-    wire: VecDeque<Inside<T>>,
+    /// Real packets that have started.
+    flight: Flight<T>,
     books: Books<T>,
-    /// Due times of the packets that came on the wire last and went off it last.
-    last_due: u64,
-    last_out: u64,
+    /// Where its time begins: that of traces and opportunities.
+    zero: u64,
     clock: u64,
     seed: u64,
     name: String,
@@ -113,21 +112,19 @@ impl<T> DeferredLink<T> {
     /// If the queue is one of a [`Link`](crate::Link).
     pub fn new(params: Params, seed: u64, name: &str) -> Self {
         debug_assert_eq!(params.check(), Ok(()));
-        let stream = |purpose: &str| Stream::new(seed, &format!("{name}/{purpose}"));
         DeferredLink {
             discipline: Discipline::new(&params, seed, name),
             sources: Sources::default(),
-            wander: params.jitter.map(|jitter| Wander::new(stream("jitter"), jitter)),
             policer: params.policer.map(Meter::new),
-            loss: Losses::new(params.loss, stream("loss")),
+            special: Special::new(&params, 0),
             serving_until: 0,
             serving_real: false,
+            free_at: 0,
             started: 0,
             memo: (0, 0),
-            wire: VecDeque::new(),
+            flight: Flight::new(&params, seed, name),
             books: Books { counters: Counters::default(), packets: 0, loads: 0, bytes: 0, dropped: VecDeque::new() },
-            last_due: 0,
-            last_out: 0,
+            zero: 0,
             clock: 0,
             seed,
             name: name.into(),
@@ -186,8 +183,8 @@ impl<T> DeferredLink<T> {
         if marked {
             self.books.counters.marked.add(bytes);
         }
-        let lost = self.loss.strikes();
-        let load = Some(Load { packet, lost, ect: tag.ect && !marked, marked });
+        let (lost, late) = self.flight.fate();
+        let load = Some(Load { packet, lost, late, ect: tag.ect && !marked, marked });
         self.enter(now, flow, Waiting { arrived: now, bytes, load });
         Ok(())
     }
@@ -199,8 +196,12 @@ impl<T> DeferredLink<T> {
         if self.policer.as_mut().is_some_and(|policer| !policer.passes(at, size)) {
             return Err(Cause::Policer);
         }
+        // nothing waits then: else it would have started
+        if self.free_at <= at {
+            self.free_at = self.special.as_mut().map_or(at, |special| special.ready(at, at));
+        }
         // a packet that need not wait needs no place
-        if self.serving_until <= at {
+        if self.free_at <= at {
             return Ok(false);
         }
         let packets = self.books.packets;
@@ -209,7 +210,7 @@ impl<T> DeferredLink<T> {
     }
 
     fn enter(&mut self, at: u64, flow: Flow, waiting: Waiting<T>) {
-        if self.serving_until <= at {
+        if self.free_at <= at {
             let waiting = self.discipline.pass(at, self.params.overhead.0, flow, waiting);
             return self.start(at, waiting);
         }
@@ -229,23 +230,24 @@ impl<T> DeferredLink<T> {
     }
 
     fn start(&mut self, at: u64, waiting: Waiting<T>) {
-        let time = self.line_time(u64::from(waiting.bytes) + self.params.overhead.0);
-        let departure = at.saturating_add(time);
-        self.started += departure - at;
-        self.serving_until = departure;
+        let size = u64::from(waiting.bytes) + self.params.overhead.0;
+        let time = self.line_time(size);
+        let mut leaves = at.saturating_add(time);
+        self.serving_until = leaves;
+        self.free_at = leaves;
+        if let Some(special) = &mut self.special {
+            let (times, state) = special.plan(at.saturating_sub(1), at, size, time);
+            special.start(state, size);
+            (self.serving_until, leaves) = (times.departure, times.leaves);
+            self.free_at = special.ready(0, times.departure);
+        }
+        self.started += self.serving_until - at;
         self.serving_real = waiting.load.is_some();
-        if let Some(Load { packet, lost, marked, .. }) = waiting.load {
-            let due = self.arrival(departure).max(self.last_due);
-            self.last_due = due;
+        if let Some(Load { packet, lost, late, marked, .. }) = waiting.load {
             let waited = &mut self.books.counters.waited.0;
             *waited = waited.saturating_add(at - waiting.arrived);
-            self.wire.push_back(Inside { due, bytes: waiting.bytes, lost, marked, packet });
+            self.flight.push(leaves, Inside { due: 0, bytes: waiting.bytes, lost, marked, late, packet });
         }
-    }
-
-    fn arrival(&mut self, departure: u64) -> u64 {
-        let extra = self.wander.as_mut().map_or(0, |wander| wander.at(departure));
-        departure.saturating_add(self.params.delay.0).saturating_add(extra)
     }
 
     /// When to call [`DeferredLink::pop`] next: a packet reaches the far end, or its loss becomes final, or a departure must
@@ -253,11 +255,8 @@ impl<T> DeferredLink<T> {
     /// no call of their own: whichever call comes next makes them in their time.
     pub fn next_due(&self) -> Option<Nanos> {
         let dropped = self.books.dropped.front().map(|(released, _)| released.at);
-        let ahead = match self.wire.front() {
-            Some(head) => Some(Nanos(head.due)),
-            None => (self.books.loads > 0).then_some(Nanos(self.serving_until)),
-        };
-        dropped.into_iter().chain(ahead).min()
+        let decide = (self.flight.ordered().is_empty() && self.books.loads > 0).then_some(Nanos(self.free_at));
+        dropped.into_iter().chain(decide).chain(self.flight.next_due().map(Nanos)).min()
     }
 
     /// Takes the next packet that is due at or before `now`, or before the latest time seen, if that is later; none if
@@ -270,43 +269,26 @@ impl<T> DeferredLink<T> {
     /// The same, with the cause of what is lost.
     pub(crate) fn pop_cause(&mut self, now: Nanos) -> Option<(Released<T>, Cause)> {
         self.advance(now.max(Nanos(self.clock)));
-        let due = self.wire.front().map_or(u64::MAX, |head| head.due);
+        let due = self.flight.next_due().unwrap_or(u64::MAX);
         if self.books.dropped.front().is_some_and(|(released, _)| released.at.0 <= due) {
             return self.books.dropped.pop_front();
         }
-        if due > self.clock {
-            return None;
-        }
-        self.take().map(|released| (released, Cause::Loss))
+        let released = self.flight.pop(self.clock, &mut self.books.counters)?;
+        Some((released, Cause::Loss))
     }
 
     /// Takes the next packet on the wire that is due by `latest`, without bringing the link there.
     pub(crate) fn pop_early(&mut self, latest: Nanos) -> Option<Released<T>> {
-        if self.wire.front()?.due > latest.0 {
-            return None;
-        }
-        self.take()
+        self.flight.pop_early(latest.0, &mut self.books.counters)
     }
 
-    fn take(&mut self) -> Option<Released<T>> {
-        let Inside { due, bytes, lost, marked, packet } = self.wire.pop_front()?;
-        self.last_out = due;
-        if lost {
-            self.books.counters.dropped.loss.add(bytes);
-        } else {
-            self.books.counters.carried.add(bytes);
-        }
-        Some(Released { at: Nanos(due), bytes, lost, marked, packet })
-    }
-
-    /// The packets on the wire, in due order.
-    pub(crate) fn inside(&self) -> vec_deque::Iter<'_, Inside<T>> {
-        self.wire.iter()
+    pub(crate) fn flight(&self) -> &Flight<T> {
+        &self.flight
     }
 
     /// Real packets inside, waiting or on the wire.
     pub fn len(&self) -> usize {
-        self.wire.len() + self.books.loads as usize
+        self.flight.len() + self.books.loads as usize
     }
 
     /// Whether no real packet is inside.
@@ -321,7 +303,7 @@ impl<T> DeferredLink<T> {
         let now = now.0.max(self.clock);
         loop {
             let cross = self.sources.next();
-            if self.books.packets > 0 && self.serving_until <= now.min(cross) {
+            if self.books.packets > 0 && self.free_at <= now.min(cross) {
                 self.start_next();
             } else if cross > now || !self.cross_arrives() {
                 break;
@@ -332,7 +314,7 @@ impl<T> DeferredLink<T> {
     }
 
     fn start_next(&mut self) {
-        let (at, books) = (self.serving_until, &mut self.books);
+        let (at, books) = (self.free_at, &mut self.books);
         let next = self.discipline.next(at, self.params.overhead.0, &mut |victim, fate| books.drop(at, victim, fate));
         // else all that waited was dropped
         if let Some(waiting) = next {
@@ -374,30 +356,36 @@ impl<T> DeferredLink<T> {
         self.advance(now);
         let now = self.clock;
         self.discipline.set(now, &params.queue, &self.name);
-        self.loss.change(params.loss);
         policer::change(&mut self.policer, now, params.policer);
-        match (&mut self.wander, params.jitter) {
-            (Some(wander), Some(jitter)) => wander.change(jitter),
-            (wander, jitter) => {
-                let stream = Stream::new(self.seed, &format!("{}/jitter", self.name));
-                *wander = jitter.map(|jitter| Wander::new(stream, jitter));
-            }
-        }
+        self.flight.change(&params, self.seed, &self.name);
         let old = std::mem::replace(&mut self.params, params);
         self.memo = (0, 0);
         let left = self.serving_until.saturating_sub(now);
+        let was = self.special.take();
+        let gathered = was.as_ref().is_some_and(|special| special.gathers());
+        (self.special, self.serving_until) =
+            Special::change(was, &self.params, self.zero, now, self.serving_until, old.rate);
+        // what gathers has its time, and perhaps has gone before the serialiser is free; what else is in transmission is the
+        // last on the wire, and not yet on its way
+        self.serving_real &= !gathered;
+        let unsent = left > 0 && self.serving_real;
         if left > 0 {
-            self.serving_until = now.saturating_add(rescaled(left, old.rate, self.params.rate));
             self.started = self.started - left + (self.serving_until - now);
         }
-        // what is in transmission is the last on the wire, and not yet on its way
-        let unsent = if left > 0 && self.serving_real { self.wire.pop_back() } else { None };
-        self.last_due = self.wire.back().map_or(self.last_out, |last| last.due);
-        if let Some(inside) = unsent {
-            self.last_due = self.arrival(self.serving_until).max(self.last_due);
-            self.wire.push_back(Inside { due: self.last_due, ..inside });
+        let mut departs = self.flight.reschedule(usize::from(unsent));
+        if unsent {
+            departs(self.serving_until);
         }
+        drop(departs);
+        let free_at = self.serving_until.max(now);
+        self.free_at = self.special.as_mut().map_or(free_at, |special| special.ready(now, free_at));
         self.advance(Nanos(now));
+    }
+
+    /// As [`Link::begin`](crate::Link::begin).
+    pub fn begin(&mut self, zero: Nanos) {
+        self.zero = zero.0;
+        self.set(Nanos(self.clock), self.params.clone());
     }
 
     /// Random numbers from now on depend on `seed` too, and else nothing changes: where the streams stand, what is known
@@ -405,12 +393,9 @@ impl<T> DeferredLink<T> {
     pub fn reseed(&mut self, now: Nanos, seed: u64) {
         self.advance(now);
         self.seed = seed;
-        self.loss.reseed(seed);
+        self.flight.reseed(self.clock, seed);
         self.sources.reseed(seed);
         self.discipline.reseed(seed);
-        if let Some(wander) = &mut self.wander {
-            wander.reseed(self.clock, seed);
-        }
     }
 
     /// Adds cross traffic between `start` and before `stop`; a `start` in the past counts as now. Its random stream is

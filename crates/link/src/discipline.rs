@@ -16,6 +16,8 @@ pub(crate) struct Load<T> {
     pub(crate) packet: T,
     /// The wire will lose it.
     pub(crate) lost: bool,
+    /// Others will overtake it.
+    pub(crate) late: bool,
     /// It can be marked.
     pub(crate) ect: bool,
     pub(crate) marked: bool,

@@ -5,7 +5,7 @@
 //!
 //! Rules that every driver may rely on:
 //! - at equal times departures come before arrivals, and arrivals of cross traffic before real ones;
-//! - a link never reorders, a deferred one not within a flow;
+//! - a link never reorders, a deferred one not within a flow, unless it has `reorder`;
 //! - the same seed, names and calls give the same results on every machine.
 
 mod bucket;
@@ -15,6 +15,7 @@ mod counters;
 mod cross;
 mod deferred;
 mod discipline;
+mod flight;
 mod fq_codel;
 mod gather;
 mod jitter;
@@ -41,6 +42,8 @@ pub use ledger::LinkLedger;
 pub use link::{Link, Refused, Released};
 pub use managed::{Codel, FqCodel, Pie};
 pub use mesh::{LinkId, Mesh, MeshError, Outcome, RouteId, Transit};
-pub use params::{Aggregation, Bucket, Cross, Fair, GilbertElliott, Jitter, Loss, Params, Policer, Queue, Red};
+pub use params::{
+    Aggregation, Bucket, Cross, Fair, GilbertElliott, Jitter, Loss, Params, Policer, Queue, Red, Reorder,
+};
 pub use trace::{Format, Schedule, Trace};
 pub use wire::{Tag, Wire};

@@ -252,7 +252,7 @@ impl Line {
     /// already served, the others start anew in their order. Hands out the new departures of the real ones. Packets
     /// beyond a smaller queue stay. `zero`: where the link's time begins.
     pub(crate) fn change(&mut self, now: u64, params: &Params, zero: u64, mut departs: impl FnMut(u64)) {
-        let (was, new) = (self.special.take(), Special::new(params, zero));
+        let was = self.special.take();
         let gathered = was.as_ref().is_some_and(|special| special.gathers());
         let old = std::mem::replace(&mut self.rate, params.rate);
         self.overhead = params.overhead.0;
@@ -263,32 +263,13 @@ impl Line {
             (tokens, bucket) => *tokens = bucket.map(Tokens::new),
         }
         let left = self.serving_until.saturating_sub(now);
+        (self.special, self.serving_until) = Special::change(was, params, zero, now, self.serving_until, old);
         if left > 0 {
-            let traced = |special: &Option<Box<Special>>| special.as_ref().is_some_and(|special| special.traced());
-            self.serving_until = match (traced(&was), traced(&new)) {
-                // what gathers may have no rate that says how long it holds the serialiser
-                (false, false) if gathered && old == params.rate => self.serving_until,
-                (false, false) => now.saturating_add(rescaled(left, old, params.rate)),
-                // from a trace to a rate it begins anew
-                (true, false) => {
-                    let size = was.as_ref().map_or(0, |was| was.serving());
-                    now.saturating_add(params.rate.map_or(0, |rate| rate.time_for(size).0))
-                }
-                (_, true) => self.serving_until,
-            };
-            self.special = new;
-            if let Some(special) = &mut self.special {
-                let rest = old.map_or(0, |old| sent_in(left, old));
-                self.serving_until = special.follow(was.as_deref(), now, self.serving_until, rest);
-            }
             self.started = self.started - left + (self.serving_until - now);
-            if self.serving_real && !gathered {
+            // what gathers has its time, and perhaps has gone before the serialiser is free
+            self.serving_real &= !gathered;
+            if self.serving_real {
                 departs(self.serving_until);
-            }
-        } else {
-            self.special = new;
-            if let Some(special) = &mut self.special {
-                special.follow(was.as_deref(), now, now, 0);
             }
         }
         self.busy_until = self.serving_until;
@@ -314,20 +295,4 @@ impl Line {
         }
         self.depart(now);
     }
-}
-
-/// What takes `left` ns at the old rate takes so long at the new one, rounded up.
-pub(crate) fn rescaled(left: u64, old: Option<Rate>, new: Option<Rate>) -> u64 {
-    match (old, new) {
-        (Some(old), Some(new)) => {
-            let time = (u128::from(left) * u128::from(old.0)).div_ceil(u128::from(new.0));
-            u64::try_from(time).unwrap_or(u64::MAX)
-        }
-        _ => 0,
-    }
-}
-
-/// Bytes that a rate sends in a time [ns], rounded up.
-fn sent_in(time: u64, rate: Rate) -> u64 {
-    u64::try_from((u128::from(time) * u128::from(rate.0)).div_ceil(8_000_000_000)).unwrap_or(u64::MAX)
 }

@@ -1,14 +1,11 @@
 //! One direction of one link, with the packets that travel on it.
 
-use std::collections::{VecDeque, vec_deque};
-
 use pathcast_base::{Nanos, Stream};
 
 use crate::counters::Cause;
 use crate::cross::{CrossId, Sources};
-use crate::jitter::Wander;
+use crate::flight::{Flight, Inside};
 use crate::line::Line;
-use crate::loss::Losses;
 use crate::policer::{self, Meter};
 use crate::{Counters, Cross, Params, Tally};
 
@@ -36,16 +33,6 @@ pub struct Released<T> {
     pub packet: T,
 }
 
-/// A packet between its admission and the far end.
-#[derive(Clone, Debug)]
-pub(crate) struct Inside<T> {
-    pub(crate) due: u64,
-    pub(crate) bytes: u32,
-    pub(crate) lost: bool,
-    pub(crate) marked: bool,
-    pub(crate) packet: T,
-}
-
 /// One direction of one link. Every call that takes `now` brings the link up to that time; `now` never decreases
 /// (in a release build an earlier one counts as the latest seen).
 ///
@@ -57,13 +44,8 @@ pub struct Link<T> {
     params: Params,
     line: Line,
     sources: Sources,
-    wander: Option<Wander>,
     policer: Option<Meter>,
-    loss: Losses,
-    inside: VecDeque<Inside<T>>,
-    /// Due times of the packets that came in last and went out last.
-    last_due: u64,
-    last_out: u64,
+    flight: Flight<T>,
     /// Where its time begins: that of traces and opportunities.
     zero: u64,
     clock: u64,
@@ -87,16 +69,11 @@ impl<T> Link<T> {
     pub fn new(params: Params, seed: u64, name: &str) -> Self {
         debug_assert_eq!(params.check(), Ok(()));
         fused(&params, name);
-        let stream = |purpose: &str| Stream::new(seed, &format!("{name}/{purpose}"));
         Link {
-            line: Line::new(&params, stream("red")),
+            line: Line::new(&params, Stream::new(seed, &format!("{name}/red"))),
             sources: Sources::default(),
-            wander: params.jitter.map(|jitter| Wander::new(stream("jitter"), jitter)),
             policer: params.policer.map(Meter::new),
-            loss: Losses::new(params.loss, stream("loss")),
-            inside: VecDeque::new(),
-            last_due: 0,
-            last_out: 0,
+            flight: Flight::new(&params, seed, name),
             zero: 0,
             clock: 0,
             counters: Counters::default(),
@@ -135,10 +112,8 @@ impl<T> Link<T> {
         self.counters.offered.add(bytes);
         match self.admit(self.clock, bytes, (true, ect)) {
             Ok((departure, marked)) => {
-                let due = self.arrival(departure).max(self.last_due);
-                self.last_due = due;
-                let lost = self.loss.strikes();
-                self.inside.push_back(Inside { due, bytes, lost, marked, packet });
+                let (lost, late) = self.flight.fate();
+                self.flight.push(departure, Inside { due: 0, bytes, lost, marked, late, packet });
                 if marked {
                     self.counters.marked.add(bytes);
                 }
@@ -161,64 +136,43 @@ impl<T> Link<T> {
         self.line.admit(at, bytes, (real, ect), &mut self.counters)
     }
 
-    fn arrival(&mut self, departure: u64) -> u64 {
-        let extra = self.wander.as_mut().map_or(0, |wander| wander.at(departure));
-        departure.saturating_add(self.params.delay.0).saturating_add(extra)
-    }
-
-    /// When the next packet reaches the far end, or its loss becomes final.
+    /// When to call [`Link::pop`] next: a packet reaches the far end, or its loss becomes final, or others begin to
+    /// overtake it.
     #[inline]
     pub fn next_due(&self) -> Option<Nanos> {
-        self.inside.front().map(|head| Nanos(head.due))
+        self.flight.next_due().map(Nanos)
     }
 
-    /// Takes the next packet that is due at or before `now`, or before the latest time seen, if that is later.
+    /// Takes the next packet that is due at or before `now`, or before the latest time seen, if that is later; none if
+    /// others only began to overtake one: ask [`Link::next_due`] again.
     #[inline]
     pub fn pop(&mut self, now: Nanos) -> Option<Released<T>> {
         self.advance(now.max(Nanos(self.clock)));
-        if self.inside.front()?.due > self.clock {
-            return None;
-        }
-        self.take()
+        self.flight.pop(self.clock, &mut self.counters)
     }
 
     /// Takes the next packet that is due by `latest`, without bringing the link there.
     pub(crate) fn pop_early(&mut self, latest: Nanos) -> Option<Released<T>> {
-        if self.inside.front()?.due > latest.0 {
-            return None;
-        }
-        self.take()
+        self.flight.pop_early(latest.0, &mut self.counters)
     }
 
-    fn take(&mut self) -> Option<Released<T>> {
-        let Inside { due, bytes, lost, marked, packet } = self.inside.pop_front()?;
-        self.last_out = due;
-        if lost {
-            self.counters.dropped.loss.add(bytes);
-        } else {
-            self.counters.carried.add(bytes);
-        }
-        Some(Released { at: Nanos(due), bytes, lost, marked, packet })
-    }
-
-    /// The packets inside with their due times, in due order; lost ones too.
+    /// The packets inside that nobody has overtaken yet with their due times, in due order; lost ones too.
     pub fn upcoming(&self) -> impl DoubleEndedIterator<Item = (Nanos, &T)> + ExactSizeIterator {
-        self.inside.iter().map(|p| (Nanos(p.due), &p.packet))
+        self.flight.ordered().iter().map(|p| (Nanos(p.due), &p.packet))
     }
 
-    /// In due order, with all that the link knows of a packet.
-    pub(crate) fn inside(&self) -> vec_deque::Iter<'_, Inside<T>> {
-        self.inside.iter()
+    pub(crate) fn flight(&self) -> &Flight<T> {
+        &self.flight
     }
 
     /// Real packets inside, waiting or on the wire.
     pub fn len(&self) -> usize {
-        self.inside.len()
+        self.flight.len()
     }
 
     /// Whether no real packet is inside.
     pub fn is_empty(&self) -> bool {
-        self.inside.is_empty()
+        self.len() == 0
     }
 
     /// Brings departures, cross traffic and counters up to `now`. The work grows with the virtual packets since the
@@ -251,7 +205,7 @@ impl<T> Link<T> {
     }
 
     /// Changes the parameters at `now`. Packets that wait, and the rest of the one in transmission, go on under the new
-    /// rate, overhead, bucket, delay and jitter (the latter anew if it comes from or to a trace); packets on the wire keep their due times, and no packet overtakes.
+    /// rate, overhead, bucket, delay and jitter (the latter anew if it comes from or to a trace); packets on the wire keep their due times, and no packet overtakes for it.
     /// Loss, policer and queue apply to packets offered from now on; tokens and the average of RED survive.
     ///
     /// # Panics
@@ -261,25 +215,10 @@ impl<T> Link<T> {
         fused(&params, &self.name);
         self.advance(now);
         let now = self.clock;
-        self.loss.change(params.loss);
         policer::change(&mut self.policer, now, params.policer);
-        match (&mut self.wander, params.jitter) {
-            (Some(wander), Some(jitter)) => wander.change(jitter),
-            (wander, jitter) => {
-                let stream = Stream::new(self.seed, &format!("{}/jitter", self.name));
-                *wander = jitter.map(|jitter| Wander::new(stream, jitter));
-            }
-        }
-        let first = self.inside.len() - self.line.unsent(now);
-        let mut due = first.checked_sub(1).map_or(self.last_out, |i| self.inside[i].due);
-        let (delay, wander) = (params.delay.0, &mut self.wander);
-        let mut unsent = self.inside.range_mut(first..);
-        self.line.change(now, &params, self.zero, |departure| {
-            let extra = wander.as_mut().map_or(0, |wander| wander.at(departure));
-            due = due.max(departure.saturating_add(delay).saturating_add(extra));
-            unsent.next().expect("as many as are unsent").due = due;
-        });
-        self.last_due = due;
+        self.flight.change(&params, self.seed, &self.name);
+        let departs = self.flight.reschedule(self.line.unsent(now));
+        self.line.change(now, &params, self.zero, departs);
         self.params = params;
         self.counters.busy = Nanos(self.line.busy(now));
         self.counters.waited = Nanos(self.line.waited());
@@ -297,12 +236,9 @@ impl<T> Link<T> {
     pub fn reseed(&mut self, now: Nanos, seed: u64) {
         self.advance(now);
         self.seed = seed;
-        self.loss.reseed(seed);
+        self.flight.reseed(self.clock, seed);
         self.sources.reseed(seed);
         self.line.reseed(seed);
-        if let Some(wander) = &mut self.wander {
-            wander.reseed(self.clock, seed);
-        }
     }
 
     /// Adds cross traffic between `start` and before `stop`; a `start` in the past counts as now. Its random stream is

@@ -2,7 +2,7 @@
 
 use pathcast_base::{Exit, Fault, Nanos};
 
-use crate::link::Inside;
+use crate::flight::Inside;
 use crate::{Cause, Refused, Tag, Wire};
 
 /// A link of a mesh: its index in the list that the mesh was made of.
@@ -186,6 +186,7 @@ impl<T> Mesh<T> {
     pub fn next_wake(&self, joins: impl Fn(&T, &T) -> bool) -> Option<Nanos> {
         let mut wake: Option<u64> = None;
         for link in &self.links {
+            wake = wake.into_iter().chain(link.next_late()).min();
             let mut inside = link.inside();
             let Some(head) = inside.next() else {
                 // a departure to decide, perhaps
@@ -210,7 +211,7 @@ impl<T> Mesh<T> {
     ) -> u64 {
         let Transit { route, hop, .. } = head.packet;
         let last_hop = hop as usize + 1 == self.routes[route.0 as usize].len();
-        if head.lost || !last_hop {
+        if head.lost || head.late || !last_hop {
             return head.due;
         }
         let latest = head.due.saturating_add(chunk);
@@ -218,6 +219,7 @@ impl<T> Mesh<T> {
         for next in followers {
             let same = next.packet.route == route && next.packet.hop == hop;
             if next.lost
+                || next.late
                 || !same
                 || next.is_marked() != head.is_marked()
                 || next.due > latest
@@ -249,10 +251,13 @@ impl<T> Mesh<T> {
                 let mut inside = link.inside();
                 let Some(head) = inside.next() else { break };
                 let last_hop = head.packet.hop as usize + 1 == self.routes[head.packet.route.0 as usize].len();
-                if head.lost || !last_hop || head.due > latest {
+                if head.lost || head.late || !last_hop || head.due > latest {
                     break;
                 }
                 let end = self.run_end(head, inside, chunk, &joins);
+                if link.next_late().is_some_and(|late| late <= end) {
+                    break;
+                }
                 // what is in the serialiser may still be rescheduled; it is due no earlier than a delay after it
                 if end > latest || end.saturating_sub(delay) > now.0 {
                     break;
@@ -272,7 +277,11 @@ impl<T> Mesh<T> {
     /// not lost.
     pub fn upcoming(&self, link: LinkId, route: RouteId) -> Option<(Nanos, bool, &T)> {
         let head = self.links[link.0 as usize].inside().next()?;
-        (head.packet.route == route && !head.lost).then_some((Nanos(head.due), head.is_marked(), &head.packet.packet))
+        (head.packet.route == route && !head.lost && !head.late).then_some((
+            Nanos(head.due),
+            head.is_marked(),
+            &head.packet.packet,
+        ))
     }
 
     /// Brings the counters of all links up to `now`, to which the mesh has been stepped.

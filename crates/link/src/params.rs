@@ -35,6 +35,9 @@ pub struct Params {
     /// Extra delay that varies in time; none: constant delay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Jitter>,
+    /// Packets that others overtake; none: all arrive in order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reorder: Option<Reorder>,
     /// A token bucket in front of the serialiser; none: no shaping.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bucket: Option<Bucket>,
@@ -66,6 +69,7 @@ impl Default for Params {
             loss: Loss::Random(0.0),
             overhead: Bytes(0),
             jitter: None,
+            reorder: None,
             bucket: None,
             chunk: Nanos::micros(48),
         }
@@ -201,6 +205,18 @@ impl Jitter {
     fn default_step() -> Nanos {
         Nanos::millis(20)
     }
+}
+
+/// A share of the packets, each by itself, arrives later than it would in order, as over a longer way: those that come
+/// within `distance` behind it overtake it. It is then reordered by RFC 4737 (section 3), with `distance` as its late
+/// time; at packets `g` apart its extent, and its displacement by RFC 5236, is ceil(`distance` / `g`) - 1 packets.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Reorder {
+    /// Probability that a packet is one that others overtake, above 0, at most 1.
+    pub share: f64,
+    /// How much later it arrives, above 0, at most 10 s.
+    pub distance: Nanos,
 }
 
 /// A token bucket: on average `rate`, after a rest up to `burst` at the link's own rate.

@@ -194,7 +194,7 @@ mod tests {
     use crate::discipline::Load;
 
     fn push(round: &mut Round<u32>, flow: Flow, bytes: u32, packet: u32) {
-        let load = Some(Load { packet, lost: false, ect: false, marked: false });
+        let load = Some(Load { packet, lost: false, late: false, ect: false, marked: false });
         round.push(flow, Waiting { arrived: 0, bytes, load }, 1500);
     }
 

@@ -3,6 +3,8 @@
 
 use std::collections::VecDeque;
 
+use pathcast_base::Rate;
+
 use crate::Params;
 use crate::gather::{Fill, Gather};
 use crate::trace::{Player, Position};
@@ -93,10 +95,51 @@ impl Special {
         }
     }
 
+    /// When a packet could start that finds the serialiser free at `from`, where the opportunities of a trace up to `passed`
+    /// are not for it; of a link that decides late.
+    pub(crate) fn ready(&mut self, passed: u64, from: u64) -> u64 {
+        let Some(trace) = &self.trace else { return from };
+        let start = trace.ready(&mut self.started.position, passed, from);
+        self.scheduled = self.started;
+        start
+    }
+
+    /// Makes that of new parameters at `now` out of that of the old ones, which had the rate `old`. A packet is in service
+    /// until `until`; returns until when it now is. `zero`: where the link's time begins.
+    pub(crate) fn change(
+        was: Option<Box<Special>>,
+        params: &Params,
+        zero: u64,
+        now: u64,
+        until: u64,
+        old: Option<Rate>,
+    ) -> (Option<Box<Special>>, u64) {
+        let mut new = Special::new(params, zero);
+        let left = until.saturating_sub(now);
+        if left == 0 {
+            if let Some(new) = &mut new {
+                new.follow(was.as_deref(), now, now, 0);
+            }
+            return (new, until);
+        }
+        let traced = |special: &Option<Box<Special>>| special.as_ref().is_some_and(|special| special.trace.is_some());
+        let until = match (&was, traced(&was), traced(&new)) {
+            // what gathers or has gathered may have no rate that says how long it holds the serialiser
+            (_, false, false) if old == params.rate => until,
+            (_, false, false) => now.saturating_add(rescaled(left, old, params.rate)),
+            // from a trace to a rate it begins anew
+            (Some(was), true, false) => now.saturating_add(params.rate.map_or(0, |rate| rate.time_for(was.serving).0)),
+            _ => until,
+        };
+        let rest = old.map_or(0, |old| sent_in(left, old));
+        let until = new.as_mut().map_or(until, |new| new.follow(was.as_deref(), now, until, rest));
+        (new, until)
+    }
+
     /// Goes on from `old`, another one, at `now`: as far as they are the same with what the packets that have started have
     /// used. The serialiser is free at `until`, and was to be then at `rest` bytes if no trace says it; it now is at the
     /// time that is returned.
-    pub(crate) fn follow(&mut self, old: Option<&Special>, now: u64, until: u64, rest: u64) -> u64 {
+    fn follow(&mut self, old: Option<&Special>, now: u64, until: u64, rest: u64) -> u64 {
         self.serving = old.map_or(rest, |old| old.serving);
         let mut free = until;
         if let Some(trace) = &mut self.trace {
@@ -112,14 +155,20 @@ impl Special {
         self.scheduled = self.started;
         free
     }
+}
 
-    /// Whether a trace says when packets depart.
-    pub(crate) fn traced(&self) -> bool {
-        self.trace.is_some()
+/// What takes `left` ns at the old rate takes so long at the new one, rounded up.
+fn rescaled(left: u64, old: Option<Rate>, new: Option<Rate>) -> u64 {
+    match (old, new) {
+        (Some(old), Some(new)) => {
+            let time = (u128::from(left) * u128::from(old.0)).div_ceil(u128::from(new.0));
+            u64::try_from(time).unwrap_or(u64::MAX)
+        }
+        _ => 0,
     }
+}
 
-    /// Bytes of the packet in service.
-    pub(crate) fn serving(&self) -> u64 {
-        self.serving
-    }
+/// Bytes that a rate sends in a time [ns], rounded up.
+fn sent_in(time: u64, rate: Rate) -> u64 {
+    u64::try_from((u128::from(time) * u128::from(rate.0)).div_ceil(8_000_000_000)).unwrap_or(u64::MAX)
 }

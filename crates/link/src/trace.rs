@@ -195,51 +195,74 @@ impl Player {
         (bytes as f64 * 8e9 / self.mean.max(1.0)) as u64
     }
 
-    /// Start and departure of a packet that comes at `now` and may start at `from`.
+    /// When a packet could start that finds the serialiser free at `from`, where the opportunities up to `passed` are not
+    /// for it.
     #[inline]
-    pub(crate) fn serve(&mut self, position: &mut Position, now: u64, from: u64, bytes: u64) -> (u64, u64) {
+    pub(crate) fn ready(&self, position: &mut Position, passed: u64, from: u64) -> u64 {
         match &self.schedule.kind {
-            Kind::Opportunities(_) => self.use_opportunities(position, now, bytes),
-            Kind::Rates(_) => (from, self.send(position, from, bytes)),
+            Kind::Opportunities(all) => self.next_opportunity(all, position, passed.max(from.saturating_sub(1))),
+            Kind::Rates(_) => from,
         }
     }
 
-    fn use_opportunities(&self, position: &mut Position, now: u64, bytes: u64) -> (u64, u64) {
-        let Kind::Opportunities(all) = &self.schedule.kind else { unreachable!("the caller looked") };
-        let now = now.saturating_add(self.shift);
-        let time = |at: &Position| at.base + u64::from(all[at.index as usize].0) * MS;
-        let credit = |at: &Position| u64::from(all[at.index as usize].1) * self.unit;
-        let next = |at: &mut Position| {
-            at.index += 1;
-            if at.index as usize == all.len() {
-                (at.index, at.base) = (0, at.base + self.schedule.period);
-            }
-            at.left = credit(at);
+    /// Start and departure of a packet as of [`Player::ready`].
+    #[inline]
+    pub(crate) fn serve(&mut self, position: &mut Position, passed: u64, from: u64, bytes: u64) -> (u64, u64) {
+        let start = self.ready(position, passed, from);
+        let departure = match &self.schedule.kind {
+            Kind::Opportunities(all) => self.use_opportunities(all, position, bytes),
+            Kind::Rates(_) => self.send(position, start, bytes),
         };
-        if time(position) <= now {
-            // it has passed, and what was left of it is lost
-            self.pass_periods(position, now);
-            let passed = |entry: &(u32, u32)| position.base + u64::from(entry.0) * MS <= now;
-            position.index = skip(all, position.index, passed);
+        (start, departure)
+    }
+
+    /// Goes to the next opportunity that something is left of; all up to `passed` have passed.
+    fn next_opportunity(&self, all: &[(u32, u32)], position: &mut Position, passed: u64) -> u64 {
+        let passed = passed.saturating_add(self.shift);
+        if self.time(all, position) <= passed {
+            // what was left of it is lost
+            self.pass_periods(position, passed);
+            let base = position.base;
+            position.index = skip(all, position.index, |entry| base + u64::from(entry.0) * MS <= passed);
             if position.index as usize == all.len() {
-                (position.index, position.base) = (0, position.base + self.schedule.period);
+                (position.index, position.base) = (0, base + self.schedule.period);
                 // the first of a period may lie on the last of the one before
-                if time(position) <= now {
-                    position.index = skip(all, 0, |entry| position.base + u64::from(entry.0) * MS <= now);
+                if self.time(all, position) <= passed {
+                    position.index = skip(all, 0, |entry| position.base + u64::from(entry.0) * MS <= passed);
                 }
             }
-            position.left = credit(position);
+            position.left = self.credit(all, position);
         } else if position.left == 0 {
-            next(position);
+            self.step(all, position);
         }
-        let start = time(position);
+        self.time(all, position) - self.shift
+    }
+
+    /// When the packet has been sent that starts at `position`.
+    fn use_opportunities(&self, all: &[(u32, u32)], position: &mut Position, bytes: u64) -> u64 {
         let mut need = bytes;
         while need > position.left {
             need -= position.left;
-            next(position);
+            self.step(all, position);
         }
         position.left -= need;
-        (start - self.shift, time(position) - self.shift)
+        self.time(all, position) - self.shift
+    }
+
+    fn time(&self, all: &[(u32, u32)], at: &Position) -> u64 {
+        at.base + u64::from(all[at.index as usize].0) * MS
+    }
+
+    fn credit(&self, all: &[(u32, u32)], at: &Position) -> u64 {
+        u64::from(all[at.index as usize].1) * self.unit
+    }
+
+    fn step(&self, all: &[(u32, u32)], at: &mut Position) {
+        at.index += 1;
+        if at.index as usize == all.len() {
+            (at.index, at.base) = (0, at.base + self.schedule.period);
+        }
+        at.left = self.credit(all, at);
     }
 
     fn send(&mut self, position: &mut Position, from: u64, bytes: u64) -> u64 {

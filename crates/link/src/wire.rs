@@ -6,7 +6,8 @@ use pathcast_base::Nanos;
 
 use crate::counters::Cause;
 use crate::deferred::Offered;
-use crate::link::{Inside, Refused};
+use crate::flight::{Flight, Inside};
+use crate::link::Refused;
 use crate::{Counters, Cross, CrossId, DeferredLink, Link, Params, Released, Tally};
 
 /// What a queue may look at in a packet.
@@ -98,7 +99,7 @@ impl<T> Wire<T> {
     #[inline]
     pub fn due_if_changed(&self, now: u64) -> Option<u64> {
         match self {
-            Wire::Fused(link) => (link.len() == 1).then(|| self.due(now)),
+            Wire::Fused(link) => (link.flight().ordered().len() == 1).then(|| self.due(now)),
             Wire::Deferred(_) => Some(self.due(now)),
         }
     }
@@ -121,9 +122,18 @@ impl<T> Wire<T> {
         either!(self, link => link.pop_early(latest))
     }
 
-    /// Packets whose due times are known, in their order.
+    fn flight(&self) -> &Flight<T> {
+        either!(self, link => link.flight())
+    }
+
+    /// Packets whose due times are known and that nobody has overtaken yet, in their order.
     pub(crate) fn inside(&self) -> vec_deque::Iter<'_, Inside<T>> {
-        either!(self, link => link.inside())
+        self.flight().ordered().iter()
+    }
+
+    /// When the next packet that was overtaken arrives [ns].
+    pub(crate) fn next_late(&self) -> Option<u64> {
+        self.flight().next_late()
     }
 
     /// Real packets inside, waiting or on the wire.
@@ -136,11 +146,9 @@ impl<T> Wire<T> {
         self.len() == 0
     }
 
-    /// As [`Link::begin`]; a [`DeferredLink`] has nothing that begins.
+    /// As [`Link::begin`].
     pub fn begin(&mut self, zero: Nanos) {
-        if let Wire::Fused(link) = self {
-            link.begin(zero);
-        }
+        either!(self, link => link.begin(zero));
     }
 
     /// Brings departures, cross traffic and counters up to `now`.

@@ -10,8 +10,8 @@ use crate::error::ScenarioError;
 use crate::model::{Direction, Link, Scenario};
 
 /// Keys of a link that may change while it runs.
-pub const LINK_KEYS: [&str; 10] =
-    ["rate", "delay", "queue", "policer", "loss", "overhead", "jitter", "aggregation", "bucket", "chunk"];
+pub const LINK_KEYS: [&str; 11] =
+    ["rate", "delay", "queue", "policer", "loss", "overhead", "jitter", "reorder", "aggregation", "bucket", "chunk"];
 
 /// Why a change of a link was not taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -147,6 +147,7 @@ fn copy(key: &str, from: &Params, to: &mut Params) {
         "loss" => to.loss = from.loss,
         "overhead" => to.overhead = from.overhead,
         "jitter" => to.jitter = from.jitter,
+        "reorder" => to.reorder = from.reorder,
         "bucket" => to.bucket = from.bucket,
         "chunk" => to.chunk = from.chunk,
         _ => unreachable!("checked against LINK_KEYS"),

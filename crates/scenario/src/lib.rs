@@ -18,6 +18,7 @@ mod tcp;
 mod template;
 mod trace;
 mod tree;
+mod whole;
 
 use std::collections::BTreeSet;
 use std::path::Path as FilePath;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pathcast_base::{Bytes, Nanos, Rate};
-use pathcast_link::{Aggregation, Bucket, Jitter, Policer};
+use pathcast_link::{Aggregation, Bucket, Jitter, Policer, Reorder};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -11,6 +11,7 @@ use crate::forms::{Each, LossForm, Offset, QueueForm, RateForm};
 use crate::host::End;
 use crate::model::{Direction, Value};
 use crate::tcp::Tcp;
+use crate::whole::whole;
 
 /// A network, what else runs in it, and the transfers over it.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -72,6 +73,8 @@ pub(crate) struct Link {
     pub overhead: Option<Each<Bytes>>,
     /// Delay that varies in time; default: none.
     pub jitter: Option<Each<Jitter>>,
+    /// Packets that others overtake; default: none.
+    pub reorder: Option<Each<Reorder>>,
     /// Packets gather until the link's next opportunity to leave; default: none.
     pub aggregation: Option<Each<Aggregation>>,
     /// Token bucket in front of the serialiser; default: none.
@@ -170,6 +173,7 @@ pub(crate) struct Greedy {
     /// The host that the data goes to; default server.
     pub to: Option<End>,
     /// Number of connections; default 1.
+    #[serde(default, deserialize_with = "whole::<1, 10000, _>")]
     pub flows: Option<u32>,
     /// Time between the starts of two connections; default 0s.
     pub stagger: Option<Nanos>,
@@ -192,6 +196,7 @@ pub(crate) struct Pages {
     /// The host that the pages go to; default server.
     pub to: Option<End>,
     /// Number of clients; default 1.
+    #[serde(default, deserialize_with = "whole::<1, 10000, _>")]
     pub clients: Option<u32>,
     /// Mean page size; default 60KB.
     pub page: Option<Bytes>,
@@ -216,6 +221,7 @@ pub(crate) struct Flow {
     /// Names of paths; more than one: MPTCP.
     pub paths: Vec<String>,
     /// Number of subflows, the paths repeated in turn; default: one a path.
+    #[serde(default, deserialize_with = "whole::<1, 8, _>")]
     pub subflows: Option<u32>,
     /// Congestion controller; default cubic.
     pub control: Option<String>,
@@ -262,8 +268,10 @@ pub(crate) struct Host {
     /// Packets that arrive within this time of the first are handed over together; default 0s: each at once.
     pub receive_batch: Option<Nanos>,
     /// A batch is handed over early when it has so many packets; default 64.
+    #[serde(default, deserialize_with = "whole::<1, 65535, _>")]
     pub receive_batch_packets: Option<u32>,
     /// In the emulator: most segments that TCP hands to a device at once; default: as many as the kernel likes.
+    #[serde(default, deserialize_with = "whole::<1, 65535, _>")]
     pub send_segments: Option<u32>,
 }
 
@@ -293,6 +301,8 @@ pub(crate) struct Change {
     pub overhead: Option<Each<Bytes>>,
     /// New jitter.
     pub jitter: Option<Each<Jitter>>,
+    /// New reordering.
+    pub reorder: Option<Each<Reorder>>,
     /// New aggregation.
     pub aggregation: Option<Each<Aggregation>>,
     /// New token bucket.

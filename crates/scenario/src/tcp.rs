@@ -4,6 +4,8 @@ use pathcast_base::{Bytes, Nanos};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::whole::whole;
+
 /// A preset, and single values that override it; none: as the preset has it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -11,7 +13,7 @@ pub struct Tcp {
     /// Whose TCP; default linux.
     pub preset: Preset,
     /// Window at the start of a connection, in packets.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "whole::<1, 1000, _>")]
     pub initial_window: Option<u32>,
     /// Largest payload of a segment, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -23,7 +25,7 @@ pub struct Tcp {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sack: Option<bool>,
     /// Packets per acknowledgement: 1 or 2.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "whole::<1, 2, _>")]
     pub delayed_ack: Option<u32>,
     /// Longest time that an acknowledgement is held back.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,7 +67,7 @@ pub struct Tcp {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usec_timestamps: Option<bool>,
     /// Packets counted per acknowledgement in window growth, 1 to 65535: L of RFC 3465.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "whole::<1, 65535, _>")]
     pub abc_limit: Option<u32>,
     /// MPTCP: which subflow sends next.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -122,6 +122,9 @@ fn values_out_of_range() {
     link("delay = \"2h\"", "link.wire.delay", "2h", "at most 1h");
     link("jitter = { amplitude = \"2h\" }", "link.wire.jitter.amplitude", "2h", "at most 1h");
     link("jitter = { amplitude = \"1ms\", step = \"0s\" }", "link.wire.jitter.step", "0s", "at least 1ms");
+    link("reorder = { share = 0, distance = \"1ms\" }", "link.wire.reorder.share", "0", "allowed: above 0, at most 1");
+    link("reorder = { share = 0.1 }", "link.wire.reorder", "", "`distance` is missing");
+    link("reorder = { share = 0.1, distance = \"11s\" }", "link.wire.reorder.distance", "11s", "above 0s, at most 10s");
     link("bucket = { rate = \"1Mbit\", burst = \"100B\" }", "link.wire.bucket.burst", "100B", "1500B");
     link("bucket = { ab = { rate = \"1Mbit\", burst = \"100B\" } }", "link.wire.bucket.ab.burst", "100B", "1500B");
     let bursts = |rest: &str| format!("loss = {{ kind = \"gilbert-elliott\", {rest} }}");
@@ -158,12 +161,17 @@ fn values_out_of_range() {
         |line: &str, key: &str, value: &str, message: &str| check(&after("paths", line), 13, key, value, message);
     flow("subflows = 0", "flow.bulk.subflows", "0", "1..=8");
     flow("subflows = 9", "flow.bulk.subflows", "9", "1..=8");
+    flow("subflows = -1", "flow.bulk.subflows", "-1", "allowed: a whole number, 1..=8");
+    flow("subflows = 4294967296", "flow.bulk.subflows", "4294967296", "allowed: a whole number, 1..=8");
     flow("bytes = \"0B\"", "flow.bulk.bytes", "0B", "above 0");
     flow("stop = \"5s\"\nstart = \"5s\"", "flow.bulk.stop", "5s", "above 5s");
     flow("web = { shape = 1.0 }", "flow.bulk.web.shape", "1.0", "above 1");
     let tcp =
         |line: &str, key: &str, message: &str| check(&after("paths", &format!("[tcp]\n{line}")), 14, key, "", message);
     tcp("initial_window = 0", "tcp.initial_window", "1..=1000");
+    tcp("initial_window = -1", "tcp.initial_window", "a whole number, 1..=1000");
+    tcp("delayed_ack = -1", "tcp.delayed_ack", "a whole number, 1..=2");
+    tcp("abc_limit = 5000000000", "tcp.abc_limit", "a whole number, 1..=65535");
     tcp("mss = \"10B\"", "tcp.mss", "64B..=65495B");
     tcp("delayed_ack = 3", "tcp.delayed_ack", "1..=2");
     tcp("min_rto = \"0s\"", "tcp.min_rto", "at most 120s");

@@ -12,8 +12,8 @@ use crate::model::{Change, Changed, Direction, Link, Source, Traffic};
 use crate::raw;
 use crate::trace::Traces;
 
-const OF_LINKS: [&str; 9] =
-    ["rate", "delay", "queue", "policer", "loss", "overhead", "jitter", "aggregation", "bucket"];
+const OF_LINKS: [&str; 10] =
+    ["rate", "delay", "queue", "policer", "loss", "overhead", "jitter", "reorder", "aggregation", "bucket"];
 const OF_TRAFFIC: [&str; 5] = ["rate", "packet", "peak", "on", "shape"];
 
 pub(super) fn changes(
@@ -54,6 +54,7 @@ fn given(raw: &raw::Change) -> Vec<&'static str> {
         ("loss", raw.loss.is_some()),
         ("overhead", raw.overhead.is_some()),
         ("jitter", raw.jitter.is_some()),
+        ("reorder", raw.reorder.is_some()),
         ("bucket", raw.bucket.is_some()),
         ("packet", raw.packet.is_some()),
         ("peak", raw.peak.is_some()),
@@ -95,6 +96,7 @@ fn change_link(
         loss: &raw.loss,
         overhead: &raw.overhead,
         jitter: &raw.jitter,
+        reorder: &raw.reorder,
         bucket: &raw.bucket,
         chunk: &None,
     };

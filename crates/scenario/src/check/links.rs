@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use pathcast_base::{Bytes, Nanos};
-use pathcast_link::{Aggregation, Bucket, Jitter, Params, Policer};
+use pathcast_link::{Aggregation, Bucket, Jitter, Params, Policer, Reorder};
 
 use super::params;
 use super::place::{self, Spot};
@@ -44,6 +44,7 @@ fn link(spot: &Spot, raw: &raw::Link, traces: &Traces) -> Result<Link, Problem> 
         loss: &raw.loss,
         overhead: &raw.overhead,
         jitter: &raw.jitter,
+        reorder: &raw.reorder,
         bucket: &raw.bucket,
         chunk: &raw.chunk,
     };
@@ -64,6 +65,7 @@ pub(super) struct Values<'a> {
     pub loss: &'a Option<Each<LossForm>>,
     pub overhead: &'a Option<Each<Bytes>>,
     pub jitter: &'a Option<Each<Jitter>>,
+    pub reorder: &'a Option<Each<Reorder>>,
     pub bucket: &'a Option<Each<Bucket>>,
     pub chunk: &'a Option<Each<Nanos>>,
 }
@@ -82,6 +84,7 @@ impl Values<'_> {
         given |= give(self.policer, direction, |policer| params.policer = Some(*policer));
         given |= give(self.overhead, direction, |overhead| params.overhead = *overhead);
         given |= give(self.jitter, direction, |jitter| params.jitter = Some(*jitter));
+        given |= give(self.reorder, direction, |reorder| params.reorder = Some(*reorder));
         given |= give(self.bucket, direction, |bucket| params.bucket = Some(*bucket));
         given |= give(self.chunk, direction, |chunk| params.chunk = *chunk);
         params::link(params, |dotted| {
@@ -126,6 +129,7 @@ impl Values<'_> {
             "loss" => split(self.loss),
             "overhead" => split(self.overhead),
             "jitter" => split(self.jitter),
+            "reorder" => split(self.reorder),
             "bucket" => split(self.bucket),
             _ => split(self.chunk),
         }

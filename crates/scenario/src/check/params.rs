@@ -65,7 +65,7 @@ fn wrong(at: &dyn Fn(&str) -> Spot, error: &ParamError) -> Problem {
     let key = kinds.iter().fold(error.key.to_owned(), |key, kind| key.replace(kind, "queue."));
     let text = match error.key {
         "bucket" if error.allowed.contains("queue") => format!("{} does not go together with the queue", error.value),
-        "bucket" | "queue" if error.value.starts_with("a ") => {
+        "bucket" if error.value.starts_with("a ") => {
             format!("{} does not go together with the rest of the link", error.value)
         }
         _ => format!("{} is out of range", error.value),
