@@ -95,7 +95,7 @@ fn play(first: &Params, script: &[(u64, Step)], mut look: impl FnMut(&mut Deferr
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
     fn nothing_is_lost_or_made_and_no_flow_is_reordered(first in params(), script in steps()) {

@@ -84,7 +84,7 @@ fn constant((rate, packet): (Rate, Bytes)) -> Cross {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1500))]
+    #![proptest_config(ProptestConfig::with_cases(700))]
     #[test]
     fn equals_the_reference(first in params(), script in steps()) {
         let mut link = Link::new(first.clone(), 1, "model");
