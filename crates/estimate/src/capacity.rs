@@ -11,6 +11,7 @@
 use pathcast_base::{Nanos, Stream};
 
 pub use super::dispersion::Filter;
+use super::gather::{Gather, at_once};
 use super::series::NOTHING;
 use super::stat::{median, quantile};
 use super::{Budget, Estimate, LARGE, Method, Plan, Step, TrainSeen, WhyNot};
@@ -21,6 +22,13 @@ pub const TRAIN: usize = 5;
 /// What two clocks' rates may differ, and the share of the stamps' noise that is left in a median of positions.
 const CLOCKS: f64 = 1e-4;
 const STAMPS: f64 = 0.4;
+
+/// As long as no train has a gap the next one is twice as long, so often: where some were lost, and where all came.
+const DOUBLED: [usize; 2] = [4, 7];
+
+/// A link that lets packets gather is known by so many times as many trains at the most, of so many packets at the most.
+const GATHERED_TRAINS: usize = 3;
+const GATHERED_MOST: usize = 700;
 
 /// Packets of a train at a rate [bit/s]: five, and at high rates so many that they last several times as long as the
 /// receiving host may gather packets before it stamps them.
@@ -36,6 +44,7 @@ pub struct MiniTrains {
     trains: usize,
     stream: Stream,
     filter: Filter,
+    gather: Gather,
     started: Option<Nanos>,
     /// When the next train may be sent.
     free_at: Nanos,
@@ -58,6 +67,7 @@ impl MiniTrains {
             trains,
             stream: Stream::new(seed, "estimate/capacity"),
             filter: Filter::default(),
+            gather: Gather::default(),
             started: None,
             free_at: Nanos::ZERO,
             sent: 0,
@@ -80,6 +90,16 @@ impl MiniTrains {
         &self.filter
     }
 
+    /// C as far as it is known [bit/s].
+    pub fn capacity(&self) -> Option<f64> {
+        if self.every().is_some() { self.gather.capacity() } else { self.filter.capacity() }
+    }
+
+    /// From one opportunity of a link that lets packets gather to the next [s].
+    pub fn every(&self) -> Option<f64> {
+        self.gather.every()
+    }
+
     /// From a train's last packet to its report, the longest so far [ns].
     pub fn lag(&self) -> Nanos {
         self.lag
@@ -91,9 +111,13 @@ impl MiniTrains {
     }
 
     fn send(&mut self, now: Nanos) -> Step {
-        let capacity = self.filter.capacity();
-        // what comes in one batch has no gap: the next one is longer
-        let count = capacity.map_or(TRAIN << self.sent.min(4), train_length);
+        let capacity = self.capacity();
+        let left = (self.budget.bytes.0.saturating_sub(self.bytes) / u64::from(LARGE)) as usize;
+        let count = match self.gather.train_length() {
+            Some(length) => length.min(GATHERED_MOST).min(left).max(TRAIN),
+            // what comes in one batch has no gap: the next one is longer, and longest where nobody lost any
+            None => capacity.map_or(TRAIN << self.sent.min(DOUBLED[usize::from(self.lost == 0)]), train_length),
+        };
         let gap = capacity.map_or(0.0, |c| count as f64 * f64::from(LARGE) * 8.0 / c);
         let at = now.max(self.free_at);
         // half again its own time on the line, with a random part so that no period of the cross traffic is met in step
@@ -119,13 +143,15 @@ impl Method for MiniTrains {
         if self.sent == 0 {
             return self.send(now);
         }
-        if self.filter.capacity().is_none() {
+        let gathers = self.every().is_some();
+        let trains = if gathers { GATHERED_TRAINS * self.trains } else { self.trains };
+        if self.capacity().is_none() {
             // alone until one is answered
             if now < patience && self.seen + self.lost < self.sent {
                 return Step::Wait(patience);
             }
             self.lost = self.sent - self.seen;
-            if !affordable || self.sent >= self.trains {
+            if !affordable || self.sent >= trains {
                 return Step::Done;
             }
             return self.send(now);
@@ -136,7 +162,7 @@ impl Method for MiniTrains {
         }
         // more, and twice as many for positions that differ, only if those in flight do not settle it, as far as they can be waited for without losing time
         let known = self.seen == self.sent || self.lag > Nanos::millis(200);
-        let ask = !self.filter.settled() || (self.sent < 2 * self.trains && !self.filter.agrees());
+        let ask = !gathers && (!self.filter.settled() || (self.sent < 2 * self.trains && !self.filter.agrees()));
         if known && self.seen >= self.trains && ask && affordable && time_left {
             return self.send(now);
         }
@@ -150,13 +176,16 @@ impl Method for MiniTrains {
         let last = train.packets.last().map_or(now, |packet| packet.sent);
         self.lag = self.lag.max(now.saturating_sub(last));
         self.seen += 1;
-        self.filter.add(train);
+        let train = at_once(train);
+        self.filter.add(&train);
+        self.gather.add(&train);
     }
 
     /// The interval is that of the positions, and never less than the stamps and the clocks allow.
     fn estimate(&self) -> Estimate {
-        let rates = self.filter.by_position();
-        let Some(value) = median(&rates) else {
+        let gathers = self.every().is_some();
+        let rates = if gathers { self.gather.rates() } else { self.filter.by_position() };
+        let Some(value) = median(&rates).filter(|_| !gathers || self.capacity().is_some()) else {
             let why = if self.seen == 0 { WhyNot::NoAnswer } else { WhyNot::TooFew };
             return Estimate::none(why, self.bytes);
         };

@@ -25,6 +25,7 @@ pub mod clusters;
 pub mod delay;
 mod dispersion;
 mod effort;
+mod gather;
 pub mod knowledge;
 pub mod pathtester;
 pub mod pathtester_old;

@@ -47,38 +47,101 @@ impl Fluid {
             self.time = at;
             self.backlog += f64::from(plan.size) * 8.0;
             let leaves = at + self.backlog / self.capacity;
-            received.push(Some(((leaves + self.delay) * 1e9) as u64 + 1_000_000_000_000));
+            received.push(Some(((leaves + self.delay) * 1e9) as u64 + OFFSET));
         }
         train(plan.id, plan.size, &sent, &received)
     }
 
-    /// Runs a method to its end; it never waits longer than it asked for.
-    ///
-    /// # Panics
-    /// If it does not end.
+    /// Runs a method to its end, as [`run`] does.
     pub fn run(&mut self, method: &mut dyn Method) -> (Estimate, Nanos) {
-        let mut now = Nanos::secs(1);
-        let mut reports: Vec<(Nanos, TrainSeen)> = Vec::new();
-        for _ in 0..200_000 {
-            match method.next(now) {
-                Step::Send(plan) => {
-                    let plan = Plan { at: plan.at.max(now), ..plan };
-                    let seen = self.carry(&plan);
-                    let last = seen.packets.last().unwrap().received.unwrap().0 - 1_000_000_000_000;
-                    reports.push((Nanos(last) + Nanos::from_secs_f64(self.delay), seen));
-                    reports.sort_by_key(|r| r.0);
-                }
-                Step::Wait(until) => match reports.first().filter(|r| r.0 <= until) {
-                    Some(_) => {
-                        let (at, seen) = reports.remove(0);
-                        now = now.max(at);
-                        method.observe(now, &seen);
-                    }
-                    None => now = now.max(until),
-                },
-                Step::Done => return (method.estimate(), now),
-            }
-        }
-        panic!("it does not end");
+        let delay = Nanos::from_secs_f64(self.delay);
+        run(|plan| self.carry(plan), delay, method)
     }
+}
+
+/// The receiver's clock less the sender's [ns].
+pub const OFFSET: u64 = 1_000_000_000_000;
+
+/// A first-come-first-served link that lets packets gather: what it is done with leaves at the next multiple of `every`, all at
+/// once; what a bucket of `police` (rate [bit/s], burst [bit]) has no tokens for it drops before.
+pub struct Gathering {
+    /// [bit/s].
+    pub capacity: f64,
+    /// [s]; zero: nothing gathers.
+    pub every: f64,
+    /// One way [s].
+    pub delay: f64,
+    /// Rate [bit/s] and burst [bit].
+    pub police: Option<(f64, f64)>,
+    /// Until when it is busy, and tokens at a time.
+    free: f64,
+    tokens: (f64, f64),
+}
+
+impl Gathering {
+    /// An idle link with a full bucket.
+    pub fn new(capacity: f64, every: f64, delay: f64, police: Option<(f64, f64)>) -> Self {
+        Gathering { capacity, every, delay, police, free: 0.0, tokens: (0.0, police.map_or(0.0, |police| police.1)) }
+    }
+
+    /// What becomes of a train.
+    pub fn carry(&mut self, plan: &Plan) -> TrainSeen {
+        let (mut sent, mut received) = (vec![plan.at.0], Vec::new());
+        for gap in &plan.gaps {
+            sent.push(sent[sent.len() - 1] + gap.0);
+        }
+        let bits = f64::from(plan.size) * 8.0;
+        for &at in &sent {
+            let at = at as f64 / 1e9;
+            if let Some((rate, burst)) = self.police {
+                let tokens = (self.tokens.1 + rate * (at - self.tokens.0)).min(burst);
+                self.tokens = (at, if tokens < bits { tokens } else { tokens - bits });
+                if tokens < bits {
+                    received.push(None);
+                    continue;
+                }
+            }
+            self.free = self.free.max(at) + bits / self.capacity;
+            let leaves = if self.every > 0.0 { (self.free / self.every).ceil() * self.every } else { self.free };
+            received.push(Some(((leaves + self.delay) * 1e9) as u64 + OFFSET));
+        }
+        train(plan.id, plan.size, &sent, &received)
+    }
+
+    /// Runs a method to its end, as [`run`] does.
+    pub fn run(&mut self, method: &mut dyn Method) -> (Estimate, Nanos) {
+        let delay = Nanos::from_secs_f64(self.delay);
+        run(|plan| self.carry(plan), delay, method)
+    }
+}
+
+/// Runs a method to its end; it never waits longer than it asked for. Reports take `delay`; a train of which nothing came has none.
+///
+/// # Panics
+/// If it does not end.
+fn run(mut carry: impl FnMut(&Plan) -> TrainSeen, delay: Nanos, method: &mut dyn Method) -> (Estimate, Nanos) {
+    let mut now = Nanos::secs(1);
+    let mut reports: Vec<(Nanos, TrainSeen)> = Vec::new();
+    for _ in 0..200_000 {
+        match method.next(now) {
+            Step::Send(plan) => {
+                let plan = Plan { at: plan.at.max(now), ..plan };
+                let seen = carry(&plan);
+                if let Some(last) = seen.packets.iter().filter_map(|packet| packet.received).max() {
+                    reports.push((Nanos(last.0 - OFFSET) + delay, seen));
+                }
+                reports.sort_by_key(|r| r.0);
+            }
+            Step::Wait(until) => match reports.first().filter(|r| r.0 <= until) {
+                Some(_) => {
+                    let (at, seen) = reports.remove(0);
+                    now = now.max(at);
+                    method.observe(now, &seen);
+                }
+                None => now = now.max(until),
+            },
+            Step::Done => return (method.estimate(), now),
+        }
+    }
+    panic!("it does not end");
 }

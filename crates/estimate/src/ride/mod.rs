@@ -25,6 +25,7 @@ use pathcast_base::{Bytes, Nanos, Stream};
 
 use super::capacity::MiniTrains;
 use super::clock::Floor;
+use super::gather;
 use super::series::{self, Base, Losses, Segment};
 use super::{Budget, Estimate, LARGE, Method, Plan, Step, TrainSeen, WhyNot};
 use balance::Balance;
@@ -74,6 +75,14 @@ const PROOF: f64 = 1.01;
 const ROUGH: f64 = 0.025;
 const EXTEND_TIMES: u64 = 3;
 const EXTEND_LONGEST: f64 = 8.0;
+
+/// An interval whose half is this share of C says nothing: where the trains settle C, and where they do not.
+const HALF_MOST: [f64; 2] = [0.9, 0.3];
+
+/// Where more than this share of the ride is lost, A cannot be so many times what arrived: whoever drops so much lets no more
+/// through, and is no queue (a policer, which carries its burst at the line's rate).
+const LOST_MOST: f64 = 0.2;
+const GOT_MOST: f64 = 1.5;
 
 /// A within these shares of C for planning: not zero, since a train must end, and hardly above C.
 const PLANNED: (f64, f64) = (0.02, 1.02);
@@ -128,6 +137,10 @@ pub struct Ride {
     base: Base,
     /// A wait up to this may be none [s].
     noise: f64,
+    /// From one opportunity of a link that lets packets gather to the next, else none [s].
+    every: f64,
+    /// How long it was not known that the link does so, and what came at once was taken for its rate [ns].
+    misled: Nanos,
     /// Bits that are to wait.
     target: f64,
     /// Bits above which the queue overflows, as far as is known.
@@ -172,6 +185,8 @@ impl Ride {
             proven: 0.0,
             base: Base { floor: Floor { at: 0, delay: 0.0, skew: 0.0 }, drift: 0.0, late: 0.0 },
             noise: 0.0,
+            every: 0.0,
+            misled: Nanos::ZERO,
             target: 0.0,
             limit: f64::INFINITY,
             a: 0.0,
@@ -195,9 +210,14 @@ impl Ride {
         (Budget { bytes, time }, trains.clamp(CAPACITY_TRAINS.0, CAPACITY_TRAINS.1) as usize)
     }
 
-    /// The capacity that it has found: what the trains showed, and no less than what the path was seen to carry.
+    /// The capacity that it has found: what the trains showed, and no less than what the path was seen to carry. None where the
+    /// ride refutes it, and where neither the trains nor the ride can be trusted.
     pub fn capacity(&self) -> Estimate {
         let estimate = self.capacity.estimate();
+        let doubtful = estimate.why_not.is_some() && self.estimate().value_bps.is_none();
+        if self.refuted() || (doubtful && estimate.value_bps.is_some()) {
+            return Estimate::none(WhyNot::Inconsistent, estimate.bytes.0);
+        }
         match estimate.value_bps {
             Some(value) if value < self.proven => Estimate::of(
                 self.proven,
@@ -266,6 +286,19 @@ impl Ride {
         (segments, losses)
     }
 
+    fn balance(&self, segments: &[Segment], losses: Losses) -> Option<Balance> {
+        let balance = Balance::of(segments, losses, self.c, self.blur())?;
+        // an opportunity's last packet waited for it: what the stamps say is late by that packet's time at most
+        let late = if self.every > 0.0 { PACKET / self.c } else { balance.late };
+        Some(Balance { late, ..balance })
+    }
+
+    /// Whether what arrived of the ride shows that neither C nor A can be as large as they look.
+    fn refuted(&self) -> bool {
+        let (segments, losses) = self.segments();
+        self.balance(&segments, losses).is_some_and(|balance| self.c > 0.0 && refuted(&segments, balance.available))
+    }
+
     fn find_base(&mut self) {
         if let Some(base) = series::base(self.trains.values()) {
             self.base = Base { late: self.blur().max(self.noise), ..base };
@@ -273,7 +306,7 @@ impl Ride {
     }
 
     fn blur(&self) -> f64 {
-        series::blur(self.trains.values(), self.c)
+        series::blur(self.trains.values(), self.c).max(self.every)
     }
 
     fn learn(&mut self, train: &TrainSeen) {
@@ -284,7 +317,7 @@ impl Ride {
             (self.c, self.proven) = (carried, carried);
             (segments, losses) = self.segments();
         }
-        if let Some(balance) = Balance::of(&segments, losses, self.c, self.blur()) {
+        if let Some(balance) = self.balance(&segments, losses) {
             self.covered = balance.time;
             let known = PRIOR_PACKETS * PACKET / self.c;
             let a = (balance.available * balance.time + PRIOR * self.c * known) / (balance.time + known);
@@ -321,13 +354,24 @@ impl Ride {
     }
 }
 
+/// Whether so much of a ride was lost, and so much less than `available` [bit/s] arrived, that it is not what the path lets through.
+fn refuted(segments: &[Segment], available: f64) -> bool {
+    let (mut bits, mut lost, mut time) = (0.0, 0.0, 0.0);
+    for segment in segments {
+        bits += segment.bits;
+        lost += f64::from(segment.lost) * PACKET;
+        time += segment.time;
+    }
+    lost > LOST_MOST * (bits + lost) && available * time > GOT_MOST * bits
+}
+
 impl Method for Ride {
     fn next(&mut self, now: Nanos) -> Step {
         self.now = now;
         self.started.get_or_insert(now);
         match self.phase {
             Phase::Capacity => match self.capacity.next(now) {
-                Step::Done if self.capacity.filter().capacity().is_some() => self.small(now),
+                Step::Done if self.capacity.capacity().is_some() => self.small(now),
                 Step::Done => {
                     self.phase = Phase::Done;
                     Step::Done
@@ -373,13 +417,23 @@ impl Method for Ride {
             self.small = Some(train.clone());
             return;
         }
-        self.trains.insert(train.id, train.clone());
+        let joined = if self.every > 0.0 { gather::joined(train, self.every) } else { train.clone() };
+        self.trains.insert(train.id, joined);
         if self.phase == Phase::Capacity {
             self.capacity.observe(now, train);
-            if let (Some(most), Some(c)) = (self.most, self.capacity.filter().capacity()) {
-                self.budget = most.min(Budget::sensible(c, self.capacity.lag()));
+            if let Some(most) = self.most {
+                self.budget = match self.capacity.capacity() {
+                    Some(c) => {
+                        let Budget { bytes, time } = Budget::sensible(c, self.capacity.lag());
+                        most.min(Budget { bytes, time: time + self.misled })
+                    }
+                    None => most,
+                };
                 let (share, trains) = Self::share(self.budget);
                 self.capacity.bound(share, trains);
+            }
+            if self.misled == Nanos::ZERO && self.capacity.every().is_some() {
+                self.misled = now.saturating_sub(self.started.unwrap_or_default());
             }
             return;
         }
@@ -394,13 +448,17 @@ impl Method for Ride {
             return Estimate::none(self.capacity.estimate().why_not.unwrap_or(WhyNot::TooFew), self.bytes);
         }
         let (segments, losses) = self.segments();
-        let Some(balance) = Balance::of(&segments, losses, self.c, self.blur()) else {
+        let Some(balance) = self.balance(&segments, losses) else {
             return Estimate::none(WhyNot::TooFew, self.bytes);
         };
         let begun = self.started.unwrap_or_default();
         let whole = self.last_end.saturating_sub(begun).as_secs_f64().max(balance.time);
         let value = balance.over(whole).clamp(0.0, ABOVE_CAPACITY * self.c);
         let half = balance.half_width(self.c, whole);
+        let most = HALF_MOST[usize::from(self.capacity.estimate().why_not.is_some())];
+        if half >= most * self.c || refuted(&segments, balance.available) {
+            return Estimate::none(WhyNot::Inconsistent, self.bytes);
+        }
         Estimate {
             discipline: self.discipline().unwrap_or_default(),
             ..Estimate::of(value, (value - half).max(0.0), (value + half).min(ABOVE_CAPACITY * self.c), self.bytes)

@@ -2,6 +2,7 @@
 
 use pathcast_base::Nanos;
 
+use super::super::gather;
 use super::super::{LARGE, Plan, Step};
 use super::balance::{CROSS, ENDS};
 use super::{
@@ -26,6 +27,11 @@ const APART_SHARE: f64 = 0.15;
 /// The opening train lasts so long [s], within these numbers of packets.
 const OPENING_TIME: f64 = 2e-3;
 const OPENING: (usize, usize) = (12, 200);
+
+/// The same where a link lets packets gather; trains last so many of its opportunities, and the queue holds what so many carry.
+const OPENING_GATHERED: usize = 700;
+const OPPORTUNITIES: f64 = 4.0;
+const HELD: f64 = 2.0;
 
 /// How long hosts at high rates gather packets before they hand them over [s].
 const GATHERED: f64 = 0.3e-3;
@@ -71,7 +77,9 @@ impl Ride {
         self.first = self.next_id;
         self.target = self.floor().max(BACKLOG_FIRST * PACKET);
         self.phase = Phase::Opening;
-        let count = ((OPENING_TIME * self.c / PACKET) as usize).clamp(OPENING.0, OPENING.1).min(self.left() as usize);
+        let time = OPENING_TIME.max(OPPORTUNITIES * self.every);
+        let most = if self.every > 0.0 { OPENING_GATHERED } else { OPENING.1 };
+        let count = ((time * self.c / PACKET) as usize).clamp(OPENING.0, most).min(self.left() as usize);
         if count == 0 {
             self.phase = Phase::Drain;
             return self.drain(now);
@@ -86,7 +94,11 @@ impl Ride {
     /// A packet alone takes L/C even where every flow has its own queue; back to back it takes its share. They leave time for the
     /// capacity's last train to drain; where that is not to be had they are left out.
     pub(super) fn small(&mut self, now: Nanos) -> Step {
-        self.c = self.capacity.filter().capacity().unwrap_or(0.0);
+        self.c = self.capacity.capacity().unwrap_or(0.0);
+        if let Some(every) = self.capacity.every() {
+            self.every = every;
+            self.trains.values_mut().for_each(|train| *train = gather::joined(train, every));
+        }
         self.next_id = self.capacity.next_id;
         let least = APART_LEAST * PACKET / self.c;
         let time = self.deadline().saturating_sub(now).as_secs_f64() * APART_SHARE / SMALL_COUNT as f64;
@@ -106,7 +118,7 @@ impl Ride {
 
     /// Bits that hide how a host at high rates gathers packets, and by how much their delays scatter.
     pub(super) fn floor(&self) -> f64 {
-        (GATHERED.max(HIDES * self.noise) * self.c).max(BACKLOG_LEAST * PACKET)
+        (GATHERED.max(HIDES * self.noise).max(HELD * self.every) * self.c).max(BACKLOG_LEAST * PACKET)
     }
 
     /// After so much covered time A is roughly known [s].
@@ -117,7 +129,7 @@ impl Ride {
     /// How long a train lasts [s].
     pub(super) fn train_time(&self) -> f64 {
         let packets = (TRAIN * PACKET / self.a).min(TRAIN_MOST * PACKET / self.c).max(TRAIN_LEAST * PACKET / self.a);
-        let whole = packets.max(TRAIN_TIME).max(TRAIN_LAGS * self.lag.as_secs_f64());
+        let whole = packets.max(TRAIN_TIME).max(TRAIN_LAGS * self.lag.as_secs_f64()).max(OPPORTUNITIES * self.every);
         // what the opening said may be far off
         if self.covered < self.known() { whole.min(TRAIN_UNKNOWN * PACKET / self.c).max(TRAIN_TIME) } else { whole }
     }

@@ -66,7 +66,9 @@ impl Ride {
         let lost = train.packets.iter().any(|p| p.received.is_none());
         let count = train.packets.iter().filter(|p| p.sent > first.sent && p.sent <= last.sent).count();
         let bits = count as f64 * PACKET;
-        let (sent, received) = (last.sent.0 - first.sent.0, last.received?.0 - first.received?.0);
+        // packets may have overtaken each other
+        let received = last.received?.0.checked_sub(first.received?.0)?;
+        let sent = last.sent.0 - first.sent.0;
         if spoilt || lost || count < REFINED_PACKETS || received == 0 {
             return None;
         }

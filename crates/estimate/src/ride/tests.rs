@@ -1,6 +1,6 @@
 //! The ride beside a fluid, and its parts in closed form.
 
-use super::super::testing::{Fluid, train};
+use super::super::testing::{Fluid, Gathering, train};
 use super::*;
 
 fn budget(kb: u64, time: Nanos) -> Budget {
@@ -220,4 +220,43 @@ fn without_an_answer_it_says_so() {
         }
     }
     assert_eq!((ride.estimate().value_bps, ride.estimate().why_not), (None, Some(WhyNot::NoAnswer)));
+}
+
+/// Nothing behind them sets packets apart: all of an opportunity have one stamp.
+#[test]
+fn on_a_line_that_gathers_whole_opportunities_count() {
+    for (capacity, every) in [(300e6, 4e-3), (100e6, 2.5e-3), (30e6, 8e-3)] {
+        let mut ride = Ride::sparing(budget(50_000, Nanos::secs(10)), 1);
+        let (estimate, _) = Gathering::new(capacity, every, 0.01, None).run(&mut ride);
+        let (c, a) = (ride.capacity().value_bps.unwrap(), estimate.value_bps.unwrap());
+        assert!((c / capacity - 1.0).abs() < 0.01 && (a / capacity - 1.0).abs() < 0.02, "{every}: {c} {estimate:?}");
+        assert!((estimate.low_bps..estimate.high_bps).contains(&capacity), "{every}: {estimate:?}");
+    }
+}
+
+/// 20 Mbit/s and 625 kB at once of 100: what is dropped shows that the line's rate is nobody's.
+#[test]
+fn what_a_policer_lets_pass_at_once_is_no_capacity() {
+    let mut ride = Ride::sparing(budget(50_000, Nanos::secs(10)), 1);
+    let (estimate, _) = Gathering::new(100e6, 0.0, 0.01, Some((20e6, 5e6))).run(&mut ride);
+    assert_eq!((estimate.value_bps, estimate.why_not), (None, Some(WhyNot::Inconsistent)));
+    assert_eq!(ride.capacity().why_not, Some(WhyNot::Inconsistent));
+}
+
+/// A queue that grows for all of the ride leaves A open where it grows by as much as the line carries, and sooner where no train
+/// has shown C.
+#[test]
+fn an_interval_of_all_of_the_capacity_is_no_estimate() {
+    for (apart, known, told) in
+        [(2_400_000, false, true), (1_700_000, false, false), (1_700_000, true, true), (1_000_000, true, false)]
+    {
+        let mut ride = learnt(4e6, apart, 1000);
+        let back_to_back: Vec<_> = (0..5).map(|k| Some(10_000_000 + 2_800_000 * k)).collect();
+        for id in 0..if known { 3 } else { 0 } {
+            ride.capacity.observe(Nanos::secs(1), &train(id, LARGE, &[0; 5], &back_to_back));
+        }
+        let why = (!told).then_some(WhyNot::Inconsistent);
+        assert_eq!(ride.estimate().why_not, why, "{apart} {known} {:?}", ride.estimate());
+        assert_eq!(ride.estimate().value_bps.is_some(), told, "{apart} {known}");
+    }
 }
