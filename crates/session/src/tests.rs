@@ -189,7 +189,8 @@ fn what_is_not_granted_is_denied_with_its_reason() {
     busy.end(&mut service);
     assert!(run(&mut service, &mut transfer(&client, 4, 10), 10).is_ok());
     assert_eq!(denied(run(&mut service, &mut transfer(&client, 4, 10), 10)), Denial::Replay);
-    assert_eq!(service.counters().broken, 1);
+    let counted = service.counters();
+    assert_eq!((counted.broken, counted.refused_limit, counted.refused_replay), (1, 2, 1));
 }
 
 #[test]
@@ -419,6 +420,21 @@ fn every_ping_is_answered_by_its_number() {
         client.ping();
         talk(&mut client, &mut server, &mut service, Nanos::ZERO, 4096).unwrap();
         assert_eq!(client.status(), ControlStatus::Open { answered: sent, sent });
+    }
+}
+
+#[test]
+fn an_answer_to_a_ping_needs_the_key_and_the_number() {
+    let mut service = service_with(Limits::default());
+    for (own_key, number) in [(true, 2), (false, 1), (true, 1)] {
+        let (mut client, _server) = open(&mut service, 1);
+        client.ping();
+        client.output();
+        let (_, keys) = client.session().unwrap();
+        let tag = if own_key { &keys.server_control } else { &keys.client_control };
+        let pong = keys::signed(tag, frame::Kind::Pong, &u64::to_be_bytes(number));
+        let taken = client.receive(pong.bytes());
+        assert_eq!(taken.is_ok(), (own_key, number) == (true, 1), "{own_key} {number} {taken:?}");
     }
 }
 
