@@ -36,6 +36,10 @@ pub struct Tcp {
     /// Retransmission timeout before the first RTT sample.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_rto: Option<Nanos>,
+    /// Whether buffers begin small and grow with the traffic, sizes being memory as in Linux; else they have their largest size,
+    /// of payload, from the start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub autotuning: Option<bool>,
     /// Largest receive buffer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receive_buffer: Option<Bytes>,

@@ -2,59 +2,75 @@
 //! one's send buffer has room, ahead of what its window lets go. So a subflow that joins late finds that the others have
 //! taken what they could hold.
 //!
-//! Linux 6.18, `mptcp_subflow_get_send`: least `sk_wmem_queued / pacing rate`, 64 KiB at a time. The buffer is twice the
-//! window in packets (`tcp_sndbuf_expand`), each counted with the room that the kernel takes for it, and at most
-//! `[tcp] send_buffer` (`tcp_wmem`).
+//! Linux 6.18, `mptcp_subflow_get_send`: least `sk_wmem_queued / pacing rate`, 64 KiB at a time in fragments of 32 KiB. The rate
+//! is a mean over what was queued at the subflow. The program writes into a buffer that is the sum of the subflows'
+//! (`__mptcp_sync_sndbuf`): what a slow one holds back keeps it full, and the others idle.
 
 use crate::observe::Observer;
 use crate::sim::Sim;
 
-/// Bytes that go to one subflow before the next is chosen.
-const BURST: u64 = 65_536;
-/// What the kernel counts for a full packet when it sizes the buffer [byte].
-const PER_PACKET: u64 = 4096 + 256;
+/// Bytes that go to one subflow before the next is chosen, and how often its buffer is looked at meanwhile.
+const BURST: u64 = 65_428;
+pub(crate) const FRAGMENT: u64 = 32_728;
+/// Least send buffer of a connection, before its subflows' (`tcp_wmem`) [byte].
+const LEAST: u64 = 4096;
 
 impl<O: Observer> Sim<O> {
+    /// The program writes into the connection's buffer.
+    pub(crate) fn write(&mut self, index: u32) {
+        let Sim { conns, subs, senders, config, .. } = self;
+        if config.autotuning {
+            let conn = &mut conns[index as usize];
+            let open = conn.subs().iter().filter(|&&flow| subs[flow as usize].open);
+            let room = open.map(|&flow| senders[flow as usize].send_buffer(config)).sum::<u64>();
+            conn.send.write(LEAST + room, u64::from(conn.send.mss));
+        }
+    }
+
     /// Shares out the stream.
     pub(crate) fn queue_ahead(&mut self, index: u32) {
         let Sim { conns, subs, senders, config, .. } = self;
         let conn = &mut conns[index as usize];
         let mss = u64::from(conn.send.mss);
         loop {
-            let mut best: Option<(u64, u32)> = None;
-            let stream = conn.send.next < conn.send.end && conn.send.next < conn.send.una + conn.send.window;
             while conn.send.again.front().is_some_and(|&(dsn, _)| dsn < conn.send.una) {
                 conn.send.again.pop_front();
             }
+            let stream = conn.send.has_new();
             let again = conn.send.again.front().map(|&(_, of)| of);
+            let mut best: Option<(u64, u32)> = None;
             for &flow in conn.subs() {
                 if !subs[flow as usize].open || !(stream || again.is_some_and(|of| of != flow)) {
                     continue;
                 }
                 let sender = &mut senders[flow as usize];
-                let window = u64::from(sender.flow.cwnd.max(10));
-                let room = (2 * window * PER_PACKET).min(config.send_buffer) / mss;
-                sender.queue_most = sender.queue_most.max(room as u32);
-                let queued = u64::from(sender.out()) + sender.queue.len() as u64;
-                // of pacing rates only the ratio counts; the kernel's 200 % and 120 % of the window
-                let gain = if sender.flow.cwnd < sender.flow.ssthresh / 2 { 10 } else { 6 };
-                let rate = ((gain * u64::from(sender.flow.cwnd)) << 20) / u64::from(sender.rtt.srtt_us().max(1));
-                let linger = (queued << 32) / rate.max(1);
+                if !sender.is_active() {
+                    continue;
+                }
+                if sender.mean_rate == 0 || !config.autotuning {
+                    sender.mean_rate = sender.pacing_rate().max(1);
+                }
+                let linger = (sender.queued(mss, config) << 32) / sender.mean_rate;
                 if best.is_none_or(|(least, _)| linger < least) {
                     best = Some((linger, flow));
                 }
             }
             let Some((_, flow)) = best else { return };
             let sender = &mut senders[flow as usize];
-            let mut burst = BURST.div_ceil(mss);
-            while burst > 0 && sender.out() + (sender.queue.len() as u32) < sender.queue_most {
-                let Some(next) = conn.send.peek(flow) else { return };
-                let (dsn, _) = conn.send.take(next);
-                sender.queue.push_back(dsn);
-                burst -= 1;
-            }
-            if burst > 0 {
+            let (room, queued) = (sender.send_buffer(config), sender.queued(mss, config));
+            if queued >= room {
                 return; // the best one's buffer is full: the kernel waits
+            }
+            let now = sender.pacing_rate().max(1);
+            sender.mean_rate = ((sender.mean_rate * queued + now * BURST) / (BURST + queued)).max(1);
+            let mut burst = BURST.div_ceil(mss);
+            while burst > 0 && sender.queued(mss, config) < room {
+                for _ in 0..burst.min(FRAGMENT.div_ceil(mss)) {
+                    let Some(next) = conn.send.peek(flow) else { return };
+                    let (dsn, _) = conn.send.take(next);
+                    sender.queue.push_back(dsn);
+                    burst -= 1;
+                }
             }
         }
     }

@@ -5,6 +5,9 @@ use std::collections::VecDeque;
 use pathcast_congestion::Connection as Group;
 use pathcast_scenario::{MAX_SUBFLOWS, Scheduler};
 
+use crate::again::DataTimer;
+use crate::tcp::ReceiveBuffer;
+
 /// Stands for a stream without an end.
 pub(crate) const ENDLESS: u64 = u64::MAX;
 
@@ -28,6 +31,7 @@ pub(crate) struct Conn {
     /// The joins have begun.
     pub joined: bool,
     pub group: Group,
+    pub timer: DataTimer,
     pub send: Outgoing,
     pub receive: Incoming,
 }
@@ -56,8 +60,9 @@ pub(crate) struct Outgoing {
     pub last: u16,
     /// Acknowledged at the level of the connection.
     pub una: u64,
-    /// Segments that may be unacknowledged: the receive buffer or the send buffer.
-    pub window: u64,
+    /// Where the receiver's room ends, and what the program has written so far.
+    pub edge: u64,
+    pub written: u64,
     /// To be sent again over another subflow than the one named.
     pub again: VecDeque<(u64, u32)>,
     /// The subflow that had its turn last.
@@ -77,7 +82,23 @@ impl Outgoing {
                 break;
             }
         }
-        (self.next < self.end && self.next < self.una + self.window).then_some((self.next, false))
+        self.has_new().then_some((self.next, false))
+    }
+
+    /// There is something to be sent for the first time, and room for it at both ends.
+    #[inline]
+    pub(crate) fn has_new(&self) -> bool {
+        self.next < self.end.min(self.edge).min(self.written)
+    }
+
+    /// The program writes on once a third of a send buffer of `room` bytes is free, until it is full. A segment takes
+    /// `each` bytes of it.
+    #[inline]
+    pub(crate) fn write(&mut self, room: u64, each: u64) {
+        let queued = (self.written - self.una.min(self.written)) * each;
+        if queued + queued / 2 <= room {
+            self.written = self.una + room.div_ceil(each);
+        }
     }
 
     #[inline]
@@ -125,6 +146,9 @@ pub(crate) struct Incoming {
     pub held_most: u64,
     /// Arrived twice.
     pub duplicates: u64,
+    pub buffer: ReceiveBuffer,
+    /// Behind the last segment that has arrived.
+    pub last: u64,
 }
 
 impl Incoming {
@@ -201,6 +225,7 @@ impl Conn {
         self.live = true;
         self.started = now;
         self.joined = false;
+        self.timer = DataTimer::default();
         if multipath {
             self.group = Group::new();
         }
@@ -290,13 +315,13 @@ mod tests {
 
     #[test]
     fn a_subflow_does_not_send_again_what_is_its_own() {
-        let mut out = Outgoing { end: 10, window: 3, mss: 1000, last: 1, ..Outgoing::default() };
+        let mut out = Outgoing { end: 10, edge: 3, written: 20, mss: 1000, last: 1, ..Outgoing::default() };
         out.next = 3;
         assert_eq!(out.peek(0), None, "the window is full");
         out.again.push_back((1, 0));
         assert_eq!(out.peek(0), None);
         assert_eq!(out.peek(1), Some((1, true)));
-        out.una = 2;
+        (out.una, out.edge) = (2, 5);
         assert_eq!(out.peek(1), Some((3, false)), "it has arrived meanwhile");
         out.next = 9;
         out.una = 9;

@@ -7,7 +7,7 @@ use crate::conn::{ANY, Conn, ENDLESS, Owner};
 use crate::observe::Observer;
 use crate::packet::{Kind, NONE, Packet};
 use crate::sim::{Alarm, Sim, Sub};
-use crate::tcp::{MAX_RETRIES, Receiver, SYN_RETRIES, Sender};
+use crate::tcp::{MAX_RETRIES, ReceiveBuffer, Receiver, SYN_RETRIES, Sender};
 
 /// What a new connection is to be.
 #[derive(Clone, Debug)]
@@ -38,7 +38,17 @@ impl<O: Observer> Sim<O> {
         let conn = &mut self.conns[index as usize];
         conn.reset(wanted.owner, wanted.multipath, kind, now);
         conn.send.mss = mss as u16;
-        conn.send.window = (self.config.receive_buffer.min(self.config.send_buffer) / mss).max(1);
+        if self.config.autotuning {
+            conn.receive.buffer = ReceiveBuffer::new(now, mss as u32, &self.config);
+            if wanted.multipath {
+                // our far end asks: the kernel's connection can stand still for ever when what came early fills the buffer
+                conn.receive.buffer.ask();
+            }
+            conn.send.edge = u64::from(conn.receive.buffer.window(0));
+        } else {
+            conn.send.edge = self.config.fixed_window(mss);
+            conn.send.written = ENDLESS;
+        }
         conn.send.end = wanted.bytes.map_or(ENDLESS, |bytes| bytes.div_ceil(mss).max(1));
         conn.send.last = wanted.bytes.map_or(mss, |bytes| bytes - (bytes.div_ceil(mss).max(1) - 1) * mss) as u16;
         // the receiver opens what it fetches: only the client opens
@@ -112,6 +122,7 @@ impl<O: Observer> Sim<O> {
             hop: if to_receiver { sub.forward } else { sub.back },
             flow,
             extra: NONE,
+            window: 0,
             bytes: bytes as u16,
             generation: sub.generation,
             kind,

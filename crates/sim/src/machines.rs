@@ -308,6 +308,7 @@ impl<O: Observer> Sim<O> {
             hop: self.network.route(of_scenario, if to == host(End::Server) { End::Server } else { End::Client }),
             flow: FLOWS + session * MAX_PATHS as u32 + of_scenario as u32,
             extra,
+            window: 0,
             bytes: bytes as u16,
             generation: 0,
             kind: Kind::Probe,

@@ -47,6 +47,8 @@ pub(crate) struct Packet {
     pub flow: u32,
     /// ACK: its SACK blocks in the store; of machines, its payload in theirs.
     pub extra: u32,
+    /// ACK: segments that the receiver has room for from `seq`, of Multipath TCP from `dsn`, on.
+    pub window: u32,
     /// IP bytes.
     pub bytes: u16,
     /// Which user of the subflow's slot it belongs to.

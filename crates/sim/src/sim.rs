@@ -46,6 +46,8 @@ pub(crate) enum Plan {
     Wake(u32),
     /// The next packet of a machine's train.
     Train(u32),
+    /// A look at the timer of a connection, of this generation.
+    Again(u32, u16),
 }
 
 /// Slots of the agenda of the rest: plans, two hosts, then three a subflow.
@@ -259,6 +261,7 @@ impl<O: Observer> Sim<O> {
                 Plan::Begin(session) => self.begin_session(session),
                 Plan::Wake(machine) => self.wake_machine(machine),
                 Plan::Train(train) => self.send_train(train),
+                Plan::Again(conn, generation) => self.data_timer(conn, generation),
             }
         }
     }

@@ -21,7 +21,7 @@ impl<O: Observer> Sim<O> {
         let sub = &self.subs[packet.flow as usize];
         let conn = &mut self.conns[sub.conn as usize];
         let receiver = &mut self.receivers[packet.flow as usize];
-        let before = receiver.nxt;
+        let (before, passed) = (receiver.nxt, conn.receive.nxt);
         let last = packet.flags & LAST != 0;
         let answer = receiver.receive(self.now, packet.seq, packet.stamp, last, &self.config);
         let after = receiver.nxt;
@@ -37,6 +37,10 @@ impl<O: Observer> Sim<O> {
                 conn.receive.accept(dsn);
             }
         }
+        if self.config.autotuning {
+            self.read(packet.flow, packet.seq, packet.dsn, passed);
+        }
+        let conn = &self.conns[self.subs[packet.flow as usize].conn as usize];
         if after != before && conn.receive.nxt >= conn.send.end {
             self.stream_complete(packet.flow);
         }
@@ -50,11 +54,33 @@ impl<O: Observer> Sim<O> {
         }
     }
 
+    /// The receiver's program reads what has come in order; `passed`: what it had read before.
+    fn read(&mut self, flow: u32, seq: u64, dsn: u64, passed: u64) {
+        let Sim { conns, subs, senders, receivers, now, .. } = self;
+        let conn = &mut conns[subs[flow as usize].conn as usize];
+        // the kernel's receiver has an estimate of its own, of the same loop
+        let longest = conn.subs().iter().map(|&sub| senders[sub as usize].rtt.srtt_us()).max().unwrap_or(0);
+        let (place, held) =
+            if conn.multipath { (dsn, conn.receive.held_count) } else { (seq, receivers[flow as usize].held()) };
+        let receive = &mut conn.receive;
+        receive.last = receive.last.max(place + 1);
+        receive.buffer.arrive(held);
+        if receive.nxt > passed {
+            let beyond = if conn.multipath { 0 } else { receive.last - receive.nxt };
+            receive.buffer.read(*now, receive.nxt - passed, beyond, longest);
+        }
+    }
+
     #[inline]
     pub(crate) fn send_ack(&mut self, flow: u32, duplicate: bool) {
         let sub = &self.subs[flow as usize];
         let conn = &self.conns[sub.conn as usize];
         let receiver = &mut self.receivers[flow as usize];
+        let window = if self.config.autotuning {
+            conn.receive.buffer.window(if conn.multipath { conn.receive.held_count } else { receiver.held() })
+        } else {
+            0
+        };
         let mut bytes = self.config.header[conn.kind];
         let mut extra = NONE;
         if let Some(blocks) = receiver.acknowledge(duplicate).filter(|_| self.config.sack) {
@@ -68,6 +94,7 @@ impl<O: Observer> Sim<O> {
             hop: sub.back,
             flow,
             extra,
+            window,
             bytes: bytes as u16,
             generation: sub.generation,
             kind: Kind::Ack,
@@ -107,11 +134,23 @@ impl<O: Observer> Sim<O> {
             self.observer.acked(Nanos(self.now), packet.flow, sender);
         }
         let una = if conn.multipath { packet.dsn } else { sender.una };
+        let progress = una > conn.send.una;
         conn.send.una = conn.send.una.max(una);
+        if self.config.autotuning {
+            let from = if conn.multipath { packet.dsn } else { packet.seq };
+            conn.send.edge = conn.send.edge.max(from + u64::from(packet.window));
+        } else {
+            conn.send.edge = conn.send.una + self.config.fixed_window(u64::from(conn.send.mss));
+        }
+        let conn = &mut self.conns[index as usize];
         if conn.send.is_done() {
             self.finish(index);
             return;
         }
+        if progress && conn.multipath {
+            self.run_data_timer(index, true);
+        }
+        let conn = &self.conns[index as usize];
         if conn.multipath && !conn.joined && conn.send.una > 0 && self.config.join == Join::Handshake {
             self.join(index);
         }
@@ -136,6 +175,12 @@ impl<O: Observer> Sim<O> {
         }
         let now = self.now;
         let mut sent = false;
+        if self.config.autotuning {
+            let (sender, out) = (&mut self.senders[flow as usize], &mut self.conns[index as usize].send);
+            let mss = u64::from(out.mss);
+            let each = sender.taken(1, 0, mss, &self.config);
+            out.write(sender.send_buffer(&self.config), each);
+        }
         self.senders[flow as usize].ask_send(now, &self.config);
         loop {
             let sender = &mut self.senders[flow as usize];
@@ -171,6 +216,7 @@ impl<O: Observer> Sim<O> {
     fn push_subflows(&mut self, index: u32) {
         let now = self.now;
         let mut sent = [false; 8];
+        self.write(index);
         let count = self.conns[index as usize].subs().len();
         for (i, sent) in sent[..count].iter_mut().enumerate() {
             let flow = self.conns[index as usize].subs()[i];
@@ -197,14 +243,18 @@ impl<O: Observer> Sim<O> {
             }
         }
         if self.config.scheduler == Scheduler::Linux {
+            if self.config.data_timer && self.conns[index as usize].send.has_new() {
+                self.set_data_timer(index);
+            }
             self.queue_ahead(index);
             self.push_queues(index, &mut sent);
+            self.run_data_timer(index, false);
         }
         while self.config.scheduler != Scheduler::Linux {
             let Sim { conns, subs, senders, config, .. } = self;
             let conn = &mut conns[index as usize];
             // whoever has nothing to take but what was its own is passed over
-            let stream = conn.send.next < conn.send.end && conn.send.next < conn.send.una + conn.send.window;
+            let stream = conn.send.has_new();
             let again = conn.send.again.front().map(|&(_, of)| of);
             if !stream && again.is_none() {
                 break;
@@ -251,6 +301,7 @@ impl<O: Observer> Sim<O> {
             hop: sub.forward,
             flow,
             extra: NONE,
+            window: 0,
             bytes: (u32::from(bytes) + self.config.header[conn.kind]) as u16,
             generation: sub.generation,
             kind: Kind::Data,
@@ -305,7 +356,7 @@ impl<O: Observer> Sim<O> {
                     return;
                 }
                 let conn = &mut self.conns[index as usize];
-                if conn.multipath && self.config.reinjection {
+                if conn.multipath && self.config.reinjection && !self.config.data_timer {
                     let (una, again) = (conn.send.una, &mut conn.send.again);
                     self.senders[flow as usize].give_away(|dsn, sent| {
                         if dsn >= una {

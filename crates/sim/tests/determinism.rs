@@ -18,18 +18,19 @@ const PINNED: [(&str, u64); 5] = [
     ("busy", 0x44c2b6596f320d85),
 ];
 
+/// Preset `linux` without what the other presets do not have.
+const FIXED: &str = "autotuning = false";
+
 fn fnv(hash: u64, text: &str) -> u64 {
     text.bytes().fold(hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 fn scenario(name: &str, control: &str) -> Text {
     match name {
-        "plain" => Text::new(1, "").path("p", "rate = \"5Mbit\"; delay = \"20ms\"; queue = \"30 packets\"").flow(
-            "f",
-            &["p"],
-            control,
-            "bytes = \"1MB\"",
-        ),
+        "plain" => Text::new(1, "")
+            .path("p", "rate = \"5Mbit\"; delay = \"20ms\"; queue = \"30 packets\"")
+            .flow("f", &["p"], control, "bytes = \"1MB\"")
+            .table("[tcp]", FIXED),
         "lossy-subflows" => Text::new(2, "")
             .path("a", "rate = \"4Mbit\"; delay = \"10ms\"; loss = 0.01")
             .path("b", "rate = \"2Mbit\"; delay = \"60ms\"; loss = 0.02; jitter = { amplitude = \"5ms\" }")
@@ -58,6 +59,7 @@ fn scenario(name: &str, control: &str) -> Text {
                 "kind = \"pareto-onoff\"; link = \"p\"; direction = \"ab\"; rate = \"500kbit\"; peak = \"2Mbit\"; \
                  on = \"200ms\"",
             )
+            .table("[tcp]", FIXED)
             .table("[host.server]", "receive_batch = \"1ms\"; receive_batch_packets = 8"),
         _ => unreachable!("{name}"),
     }

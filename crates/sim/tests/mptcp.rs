@@ -35,9 +35,11 @@ fn every_byte_arrives_once_under_loss_and_reordering() {
                 let first: u64 = flow.subflows.iter().map(|sub| sub.sent - sub.retransmits).sum();
                 let stream = 1_234_567u64.div_ceil(if preset == "ns2" { 1000 } else { 1424 });
                 assert!(first >= stream);
-                assert!(flow.duplicates == 0 || flow.timeouts > 0, "duplicates without a timeout: {tcp}");
+                // the kernel's connection has a timer of its own, which waits for no subflow's timeout
+                let own = preset == "linux" && scheduler == "linux";
+                assert!(flow.duplicates == 0 || flow.timeouts > 0 || own, "duplicates without a timeout: {tcp}");
                 if loss == 0.0 {
-                    assert_eq!((flow.duplicates, first), (0, stream), "{tcp}, {ms} ms");
+                    assert!(own || (flow.duplicates, first) == (0, stream), "{tcp}, {ms} ms: {flow:?}");
                 }
                 // the kernel's scheduler may queue so little all at one subflow
                 if ms > 0 && scheduler != "linux" {
@@ -180,9 +182,9 @@ fn the_kernels_scheduler_fills_the_send_buffer_that_is_set() {
         let text = text.flow("f", &["a", "b"], "lia", "bytes = \"256MB\"").table("[tcp]", &tcp);
         limited(&text, 60).flows[0].goodput_bps
     };
-    // the stream's window and each subflow's queue are bounded by it: 4 MiB every 150 ms
+    // the connection's buffer is the sum of its subflows': no more than two of 4 MiB every 150 ms, each byte in a packet's memory
     let small = goodput("4MiB");
-    assert!(small < 8.0 * 4_194_304.0 / 0.15, "{small}");
+    assert!((0.3..1.0).contains(&(small / (8.0 * 2.0 * 4_194_304.0 / 0.15))), "{small}");
     // six times that over the two lines, less the slow start
     let large = goodput("200MB");
     assert!(large > 500e6, "{large}");

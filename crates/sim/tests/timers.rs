@@ -21,7 +21,7 @@ fn held_acks_and_quick_acks() {
     for (tcp, mss, held, quick) in [
         ("preset = \"linux\"", 1448, 0.040, 16),
         ("preset = \"linux\"; quick_ack = false", 1448, 0.040, 0),
-        ("preset = \"linux\"; delayed_ack = 1", 1448, 0.0, 0),
+        ("preset = \"linux\"; autotuning = false; delayed_ack = 1", 1448, 0.0, 0),
         ("preset = \"rfc\"", 1448, 0.200, 0),
         ("preset = \"rfc\"; quick_ack = true", 1448, 0.200, 16),
         ("preset = \"rfc\"; delayed_ack_timeout = \"70ms\"", 1448, 0.070, 0),
@@ -60,10 +60,10 @@ fn a_probe_of_the_tail_then_doubling_timeouts_until_the_connection_is_given_up()
         ("preset = \"rfc\"; delayed_ack = 1", 10, None, 1.0, 120.0),
         ("preset = \"rfc\"; delayed_ack = 1; min_rto = \"3s\"", 10, None, 3.0, 120.0),
         // Linux adds the least timeout to the RTT
-        ("preset = \"linux\"; delayed_ack = 1", 10, Some(0.202), 0.3, 120.0),
-        ("preset = \"linux\"; delayed_ack = 1; min_rto = \"700ms\"", 2, Some(0.202), 0.8, 120.0),
-        ("preset = \"linux\"; delayed_ack = 1", 1, Some(0.3), 0.3, 120.0),
-        ("preset = \"linux\"; delayed_ack = 1; rack = false", 10, None, 0.3, 120.0),
+        ("preset = \"linux\"; autotuning = false; delayed_ack = 1", 10, Some(0.202), 0.3, 120.0),
+        ("preset = \"linux\"; autotuning = false; delayed_ack = 1; min_rto = \"700ms\"", 2, Some(0.202), 0.8, 120.0),
+        ("preset = \"linux\"; autotuning = false; delayed_ack = 1", 1, Some(0.3), 0.3, 120.0),
+        ("preset = \"linux\"; autotuning = false; delayed_ack = 1; rack = false", 10, None, 0.3, 120.0),
         ("preset = \"ns3\"; delayed_ack = 1", 10, None, 1.0, 60.0),
         ("preset = \"ns2\"", 10, None, 0.2, 120.0),
     ] {

@@ -57,6 +57,7 @@ impl Sender {
         config: &Config,
         mut group: Option<&mut Connection>,
     ) {
+        self.heard = now;
         if ack.seq < self.una || ack.seq > self.nxt || self.out() == 0 {
             return;
         }

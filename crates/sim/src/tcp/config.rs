@@ -39,6 +39,8 @@ pub(crate) struct Config {
     pub max_rto: u64,
     /// The least RTO bounds the variation (Linux), not the sum (RFC 6298).
     pub rto_linux: bool,
+    /// Buffers begin small and grow (Linux); else they have these sizes, of payload, from the start.
+    pub autotuning: bool,
     pub receive_buffer: u64,
     pub send_buffer: u64,
     pub pacing: bool,
@@ -65,6 +67,8 @@ pub(crate) struct Config {
     pub scheduler: Scheduler,
     pub join: Join,
     pub reinjection: bool,
+    /// Not at a subflow's timeout, but by a timer of the connection (Linux).
+    pub data_timer: bool,
 }
 
 /// Times that the first packet of a handshake is sent again (Linux: tcp_syn_retries).
@@ -93,7 +97,8 @@ impl Config {
             initial_rto: 1000 * MS,
             max_rto: 120_000 * MS,
             rto_linux: true,
-            receive_buffer: 6 * MIB,
+            autotuning: true,
+            receive_buffer: 32 * MIB,
             send_buffer: 4 * MIB,
             pacing: false,
             limited_transmit: true,
@@ -111,12 +116,14 @@ impl Config {
             scheduler: Scheduler::Linux,
             join: Join::Handshake,
             reinjection: true,
+            data_timer: false,
         };
         let rfc = Config {
             delayed_ack_timeout: 200 * MS,
             quick_acks: 0,
             min_rto: 1000 * MS,
             rto_linux: false,
+            autotuning: false,
             receive_buffer: 64 * MIB,
             send_buffer: 64 * MIB,
             impatient: true,
@@ -160,6 +167,11 @@ impl Config {
         }
     }
 
+    /// Segments that buffers of a fixed size leave unacknowledged.
+    pub(crate) fn fixed_window(&self, mss: u64) -> u64 {
+        (self.receive_buffer.min(self.send_buffer) / mss).max(1)
+    }
+
     /// The preset of `tcp` with its single values.
     pub(crate) fn new(tcp: &Tcp) -> Config {
         let mut c = Config::preset(tcp.preset);
@@ -178,6 +190,7 @@ impl Config {
         put(&mut c.quick_acks, tcp.quick_ack, |on| if on { 16 } else { 0 });
         put(&mut c.min_rto, tcp.min_rto, ns);
         put(&mut c.initial_rto, tcp.initial_rto, ns);
+        put(&mut c.autotuning, tcp.autotuning, |on| on);
         put(&mut c.receive_buffer, tcp.receive_buffer, |bytes| bytes.0);
         put(&mut c.send_buffer, tcp.send_buffer, |bytes| bytes.0);
         put(&mut c.pacing, tcp.pacing, |on| on);
@@ -192,6 +205,7 @@ impl Config {
         put(&mut c.join, tcp.join, |join| join);
         put(&mut c.reinjection, tcp.reinjection, |on| on);
         c.rack &= c.sack;
+        c.data_timer = tcp.preset == Preset::Linux && c.scheduler == Scheduler::Linux && c.reinjection;
         c
     }
 }

@@ -3,6 +3,7 @@
 
 mod ack;
 mod board;
+mod buffers;
 mod config;
 mod loss;
 mod ns3;
@@ -13,6 +14,7 @@ mod rtt;
 mod sender;
 mod timer;
 
+pub(crate) use buffers::ReceiveBuffer;
 pub(crate) use config::{Config, MAX_RETRIES, SYN_RETRIES};
 pub(crate) use receiver::{Answer, Receiver};
 pub(crate) use sender::Sender;

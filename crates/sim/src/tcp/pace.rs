@@ -14,11 +14,16 @@ pub(crate) struct Pace {
 
 impl Sender {
     fn rate(&self, config: &Config) -> u64 {
+        if config.pacing || self.flow.pace_bytes_per_s > 0 { self.pacing_rate() } else { 0 }
+    }
+
+    /// What Linux keeps as `sk_pacing_rate`, paced or not [byte/s]; 0 before the first RTT.
+    pub(crate) fn pacing_rate(&self) -> u64 {
         if self.flow.pace_bytes_per_s > 0 {
             return self.flow.pace_bytes_per_s;
         }
         let srtt = u64::from(self.rtt.srtt_us());
-        if !config.pacing || srtt == 0 {
+        if srtt == 0 {
             return 0;
         }
         let window = u64::from(self.flow.cwnd.max(self.out())) * u64::from(self.flow.mss) * 1_000_000 / srtt;

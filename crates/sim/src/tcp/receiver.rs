@@ -154,6 +154,12 @@ impl Receiver {
         Some(blocks)
     }
 
+    /// Segments received beyond a hole.
+    #[inline]
+    pub(crate) fn held(&self) -> u64 {
+        self.runs.iter().map(|run| run.1 - run.0).sum()
+    }
+
     /// Whether something is held that an ACK should cover.
     pub(crate) fn is_holding(&self) -> bool {
         self.pending > 0

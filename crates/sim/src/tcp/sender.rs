@@ -5,12 +5,14 @@ use std::collections::VecDeque;
 use pathcast_congestion::{Connection, Event, Flow, INFINITE, Instance, Params, State};
 
 use super::board::{Board, EVER, LOST, RETRANS, Segment};
+use super::buffers::{send_buffer, super_packet, taken};
 use super::config::Config;
 use super::loss::Rack;
 use super::pace::Pace;
 use super::recovery::{Reduction, Undo};
 use super::rtt::Rtt;
 use super::timer::Timer;
+use crate::again::Progress;
 
 /// What a sender has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,8 +78,10 @@ pub(crate) struct Sender {
     pub rtt: Rtt,
     /// Given to this subflow ahead of its window: places in the stream.
     pub queue: VecDeque<u64>,
-    /// Segments that it may have queued and in flight; it grows with the window and never shrinks, as Linux's buffer.
-    pub queue_most: u32,
+    /// Its send buffer, which grows with the window and never shrinks [byte].
+    buffer: u64,
+    /// Pacing rate, averaged over what was queued at it [byte/s]; 0: nothing was.
+    pub mean_rate: u64,
     pub(super) timer: Timer,
     pub(super) pace: Pace,
     /// The window held the sender back in this window of data; most segments in flight in it; where it ends.
@@ -85,8 +89,10 @@ pub(crate) struct Sender {
     most_out: u32,
     limited_until: u64,
     last_sent: u64,
-    /// When the window was last seen in use [ns].
+    /// When the window was last seen in use, and when an ACK came last [ns].
     in_use_at: u64,
+    pub heard: u64,
+    pub progress: Progress,
     pub stats: Stats,
 }
 
@@ -124,7 +130,8 @@ impl Sender {
             undo: Undo::default(),
             rtt: Rtt::default(),
             queue: VecDeque::new(),
-            queue_most: 0,
+            buffer: 0,
+            mean_rate: 0,
             timer: Timer::default(),
             pace: Pace::default(),
             limited: false,
@@ -132,6 +139,8 @@ impl Sender {
             limited_until: 0,
             last_sent: 0,
             in_use_at: 0,
+            heard: 0,
+            progress: Progress::default(),
             stats: Stats::default(),
         }
     }
@@ -180,6 +189,40 @@ impl Sender {
             }
             None => self.control.init(&mut self.flow),
         }
+    }
+
+    /// Its send buffer now [byte].
+    #[inline]
+    pub(crate) fn send_buffer(&mut self, config: &Config) -> u64 {
+        let room = if config.autotuning {
+            send_buffer(self.flow.cwnd, self.flow.mss, config)
+        } else {
+            // of payload, as much as twice the window in pages; where `scheduler` asks for it
+            (2 * u64::from(self.flow.cwnd.max(10)) * (4096 + 256)).min(config.send_buffer)
+        };
+        self.buffer = self.buffer.max(room);
+        self.buffer
+    }
+
+    /// Memory that segments, sent and waiting, take in it [byte].
+    #[inline]
+    pub(crate) fn taken(&self, sent: u64, waiting: u64, mss: u64, config: &Config) -> u64 {
+        if !config.autotuning {
+            return (sent + waiting) * mss;
+        }
+        taken(sent, waiting, super_packet(self.pacing_rate(), self.rtt.min_us, mss), mss)
+    }
+
+    /// Whether the scheduler may choose it.
+    #[inline]
+    pub(crate) fn is_active(&mut self) -> bool {
+        self.progress.is_active(self.heard)
+    }
+
+    /// Memory of all that is in it [byte].
+    #[inline]
+    pub(crate) fn queued(&self, mss: u64, config: &Config) -> u64 {
+        self.taken(u64::from(self.out()), self.queue.len() as u64, mss, config)
     }
 
     /// Segments between `una` and `nxt`.
