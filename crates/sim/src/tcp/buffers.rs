@@ -79,7 +79,7 @@ impl ReceiveBuffer {
     }
 
     fn payload(&self, memory: u64) -> u64 {
-        memory * self.ratio >> 8
+        (memory * self.ratio) >> 8
     }
 
     fn free(&self, held: u64) -> u64 {
@@ -173,7 +173,7 @@ mod tests {
             }
             // a round's first segment ends the measure of the round before, which read twice as much as the one before it
             if round > 2 {
-                assert_eq!(buffer.memory, (6 * (read / 2) * 1448 << 8) / 160, "round {round}");
+                assert_eq!(buffer.memory, ((6 * (read / 2) * 1448) << 8) / 160, "round {round}");
             }
             offered = (offered + read * 2 * 1448).min(buffer.payload(buffer.memory));
             assert!(buffer.offered.abs_diff(offered) <= 2 * 1448, "round {round}: {} {offered}", buffer.offered);
