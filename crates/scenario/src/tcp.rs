@@ -73,6 +73,9 @@ pub struct Tcp {
     /// Packets counted per acknowledgement in window growth, 1 to 65535: L of RFC 3465.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "whole::<1, 65535, _>")]
     pub abc_limit: Option<u32>,
+    /// Explicit congestion notification: queues that can mark packets mark those of TCP and do not drop them (RFC 3168).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ecn: Option<bool>,
     /// MPTCP: which subflow sends next.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduler: Option<Scheduler>,

@@ -162,7 +162,7 @@ fn tcp_and_control() {
          delayed_ack = 1\ndelayed_ack_timeout = \"40ms\"\nmin_rto = \"1s\"\ninitial_rto = \"3s\"\n\
          receive_buffer = \"4MiB\"\nsend_buffer = \"4MiB\"\npacing = true\nlimited_transmit = true\nrecovery = \"classic\"\n\
          rack = false\nundo = false\nquick_ack = false\nwindow_validation = true\nusec_timestamps = true\nabc_limit = 2\n\
-         autotuning = true\n\
+         autotuning = true\necn = true\n\
          scheduler = \"roundrobin\"\njoin = \"together\"\nreinjection = true\n\
          [control.gsam]\ntheta = 3\ngain = 0.5\nresume = true\nhold = \"100ms\"\n",
     ));
@@ -188,6 +188,7 @@ fn tcp_and_control() {
         usec_timestamps: Some(true),
         abc_limit: Some(2),
         autotuning: Some(true),
+        ecn: Some(true),
         scheduler: Some(Scheduler::RoundRobin),
         join: Some(Join::Together),
         reinjection: Some(true),

@@ -29,6 +29,10 @@ pub(crate) const AGAIN: u8 = 4;
 pub(crate) const ECT: u8 = 8;
 /// A link has marked it (RFC 3168: CE).
 pub(crate) const CE: u8 = 16;
+/// ACK: a segment came that a link had marked (RFC 3168: ECE).
+pub(crate) const ECE: u8 = 32;
+/// Data: the window has been reduced for that (RFC 3168: CWR).
+pub(crate) const CWR: u8 = 64;
 /// No SACK blocks.
 pub(crate) const NONE: u32 = u32::MAX;
 

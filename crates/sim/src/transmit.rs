@@ -5,7 +5,7 @@ use pathcast_scenario::{Join, Scheduler};
 
 use crate::conn::ANY;
 use crate::observe::Observer;
-use crate::packet::{AGAIN, DUPLICATE, Kind, LAST, NONE, Packet};
+use crate::packet::{AGAIN, CWR, DUPLICATE, ECE, ECT, Kind, LAST, NONE, Packet};
 use crate::sim::{Alarm, Sim};
 use crate::tcp::{Answer, Config, Expired, MAX_RETRIES, Sender};
 
@@ -22,8 +22,7 @@ impl<O: Observer> Sim<O> {
         let conn = &mut self.conns[sub.conn as usize];
         let receiver = &mut self.receivers[packet.flow as usize];
         let (before, passed) = (receiver.nxt, conn.receive.nxt);
-        let last = packet.flags & LAST != 0;
-        let answer = receiver.receive(self.now, packet.seq, packet.stamp, last, &self.config);
+        let answer = receiver.receive(self.now, packet.seq, packet.stamp, packet.flags, &self.config);
         let after = receiver.nxt;
         if !conn.multipath {
             conn.receive.nxt = after;
@@ -98,7 +97,7 @@ impl<O: Observer> Sim<O> {
             bytes: bytes as u16,
             generation: sub.generation,
             kind: Kind::Ack,
-            flags: if duplicate { DUPLICATE } else { 0 },
+            flags: if duplicate { DUPLICATE } else { 0 } | if receiver.echoes { ECE } else { 0 },
         };
         self.send(packet);
     }
@@ -293,7 +292,13 @@ impl<O: Observer> Sim<O> {
         let sub = &self.subs[flow as usize];
         let conn = &self.conns[index as usize];
         let (dsn, bytes) = self.senders[flow as usize].content(seq);
-        let last = if dsn + 1 == conn.send.end { LAST } else { 0 };
+        let mut flags = flags | if dsn + 1 == conn.send.end { LAST } else { 0 };
+        if self.config.ecn && flags & AGAIN == 0 {
+            flags |= ECT; // never what is sent again (RFC 3168, section 6.1.5)
+            if std::mem::take(&mut self.senders[flow as usize].answers_mark) {
+                flags |= CWR;
+            }
+        }
         let packet = Packet {
             seq,
             dsn,
@@ -305,7 +310,7 @@ impl<O: Observer> Sim<O> {
             bytes: (u32::from(bytes) + self.config.header[conn.kind]) as u16,
             generation: sub.generation,
             kind: Kind::Data,
-            flags: flags | last,
+            flags,
         };
         self.send(packet);
     }

@@ -6,7 +6,7 @@ use pathcast_congestion::{Ack, Connection, State};
 use super::board::{EVER, LOST, RETRANS};
 use super::config::Config;
 use super::sender::Sender;
-use crate::packet::{DUPLICATE, Packet, Range};
+use crate::packet::{DUPLICATE, ECE, Packet, Range};
 
 /// What one ACK told.
 #[derive(Clone, Copy, Debug, Default)]
@@ -61,6 +61,7 @@ impl Sender {
         if ack.seq < self.una || ack.seq > self.nxt || self.out() == 0 {
             return;
         }
+        let marked = ack.flags & ECE != 0;
         let mut summary = AckSummary {
             moved: ack.seq > self.una,
             duplicate: ack.flags & DUPLICATE != 0,
@@ -100,13 +101,22 @@ impl Sender {
         }
         self.end_probe(now, &summary, config, group.as_deref_mut());
         self.detect(now, config);
+        if marked {
+            self.undo.forget();
+        }
+        if self.state == State::Cwr && self.una > self.high_seq {
+            self.end_reduction(now, config, group.as_deref_mut());
+        }
         let lost = self.state == State::Loss;
         self.respond(now, &summary, config, group.as_deref_mut());
+        if marked && matches!(self.state, State::Open | State::Disorder) {
+            self.enter_cwr(now, config, group.as_deref_mut());
+        }
         if summary.moved && config.rack {
             self.watch_tail(now, config); // also where nothing more is to be sent
         }
 
-        if self.state == State::Recovery {
+        if matches!(self.state, State::Recovery | State::Cwr) {
             self.reduce(&summary, config);
         } else if config.ns3_duplicates() && (self.state == State::Disorder || (lost && self.una == self.high_seq)) {
             // ns-3 grows the window neither in disorder nor for what had been sent before the timeout

@@ -64,6 +64,8 @@ pub(crate) struct Config {
     pub abc_limit: u32,
     /// A reduction starts from what is in flight (RFC 5681), not from the window (Linux).
     pub reduce_flight: bool,
+    /// Segments may be marked in place of being dropped (RFC 3168); both ends agree.
+    pub ecn: bool,
     pub scheduler: Scheduler,
     pub join: Join,
     pub reinjection: bool,
@@ -113,6 +115,7 @@ impl Config {
             usec_timestamps: false,
             abc_limit: 65_535,
             reduce_flight: false,
+            ecn: false,
             scheduler: Scheduler::Linux,
             join: Join::Handshake,
             reinjection: true,
@@ -201,6 +204,7 @@ impl Config {
         put(&mut c.window_validation, tcp.window_validation, |on| on);
         put(&mut c.usec_timestamps, tcp.usec_timestamps, |on| on);
         put(&mut c.abc_limit, tcp.abc_limit, |n| n);
+        put(&mut c.ecn, tcp.ecn, |on| on);
         put(&mut c.scheduler, tcp.scheduler, |scheduler| scheduler);
         put(&mut c.join, tcp.join, |join| join);
         put(&mut c.reinjection, tcp.reinjection, |on| on);

@@ -6,6 +6,7 @@ mod board;
 mod buffers;
 mod config;
 mod loss;
+mod mark;
 mod ns3;
 mod pace;
 mod receiver;

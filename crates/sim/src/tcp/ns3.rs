@@ -75,7 +75,9 @@ impl Sender {
             State::Loss => self.in_loss(summary, config),
             _ if if config.sack { summary.told } else { !summary.moved } => {
                 self.duplicates += 1;
-                self.state = State::Disorder;
+                if self.state != State::Cwr {
+                    self.state = State::Disorder;
+                }
                 let mut behind = self.una + 1..self.nxt.min(self.high_sacked.max(self.una + 2) - 1);
                 let known = |seq| self.is_sacked(seq) || self.board.get(seq).flags & LOST != 0;
                 if self.duplicates == DUP_THRESH
@@ -86,7 +88,9 @@ impl Sender {
             }
             _ if summary.moved => {
                 self.duplicates = 0;
-                self.state = State::Open;
+                if self.state != State::Cwr {
+                    self.state = State::Open;
+                }
             }
             _ => {}
         }

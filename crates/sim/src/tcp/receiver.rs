@@ -1,7 +1,7 @@
 //! The receiving half of a subflow: what has arrived, when an ACK is due, and which blocks it tells.
 
 use super::config::Config;
-use crate::packet::{Blocks, Range};
+use crate::packet::{Blocks, CE, CWR, LAST, Range};
 
 /// What an arriving segment asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,8 @@ pub(crate) struct Receiver {
     quick: u32,
     /// When the held ACK is due [ns]; 0: none is held.
     pub due: u64,
+    /// ACKs tell of a mark until the sender says that it has reduced its window.
+    pub echoes: bool,
     /// Segments that arrived, and those that were here before.
     pub arrived: u64,
     pub duplicates: u64,
@@ -43,10 +45,11 @@ impl Receiver {
         *self = Receiver { runs, quick: config.quick_acks, ..Receiver::default() };
     }
 
-    /// Segment `seq`, sent at `stamp`, has arrived; `last` ends the stream.
+    /// Segment `seq`, sent at `stamp`, has arrived, with the packet's flags.
     #[inline]
-    pub(crate) fn receive(&mut self, now: u64, seq: u64, stamp: u64, last: bool, config: &Config) -> Answer {
+    pub(crate) fn receive(&mut self, now: u64, seq: u64, stamp: u64, flags: u8, config: &Config) -> Answer {
         self.arrived += 1;
+        let told = flags & (CE | CWR) != 0 && self.mark(flags);
         if seq == self.nxt {
             if self.pending == 0 {
                 self.echo = stamp;
@@ -57,7 +60,7 @@ impl Receiver {
                 return Answer::Now;
             }
             self.pending += 1;
-            if self.pending >= config.delayed_ack || last {
+            if self.pending >= config.delayed_ack || told || flags & LAST != 0 {
                 return Answer::Now;
             }
             if self.quick > 0 {
@@ -70,6 +73,20 @@ impl Receiver {
             return Answer::Later;
         }
         self.out_of_order(seq, config)
+    }
+
+    /// A mark, or the answer to one (Linux: `tcp_ecn_check_ce`, `tcp_ecn_accept_cwr`); true: an ACK is due at once, since the
+    /// sender's window may be small now.
+    #[cold]
+    fn mark(&mut self, flags: u8) -> bool {
+        if flags & CWR != 0 {
+            self.echoes = false;
+        }
+        if flags & CE != 0 && !self.echoes {
+            self.echoes = true;
+            self.quick = self.quick.max(2);
+        }
+        flags & CWR != 0
     }
 
     fn fill(&mut self) {
@@ -183,12 +200,12 @@ mod tests {
     fn every_second_segment_at_once() {
         let (config, mut receiver) = (config(), Receiver::default());
         receiver.reset(&config);
-        assert_eq!(receiver.receive(5, 0, 1, false, &config), Answer::Later);
+        assert_eq!(receiver.receive(5, 0, 1, 0, &config), Answer::Later);
         assert_eq!(receiver.due, 200_000_005);
-        assert_eq!(receiver.receive(6, 1, 2, false, &config), Answer::Now);
+        assert_eq!(receiver.receive(6, 1, 2, 0, &config), Answer::Now);
         assert_eq!(receiver.echo, 1, "of the oldest");
         assert_eq!(receiver.acknowledge(false), None);
-        assert_eq!(receiver.receive(7, 2, 3, true, &config), Answer::Now, "the last one");
+        assert_eq!(receiver.receive(7, 2, 3, LAST, &config), Answer::Now, "the last one");
     }
 
     #[test]
@@ -197,14 +214,14 @@ mod tests {
         let mut receiver = Receiver::default();
         receiver.reset(&config);
         for seq in 0..16 {
-            assert_eq!(receiver.receive(0, seq, 0, false, &config), Answer::Now);
+            assert_eq!(receiver.receive(0, seq, 0, 0, &config), Answer::Now);
             receiver.acknowledge(false);
         }
-        assert_eq!(receiver.receive(0, 16, 0, false, &config), Answer::Later);
-        assert_eq!(receiver.receive(0, 18, 0, false, &config), Answer::Now);
-        assert_eq!(receiver.receive(0, 17, 0, false, &config), Answer::Now, "fills the hole");
+        assert_eq!(receiver.receive(0, 16, 0, 0, &config), Answer::Later);
+        assert_eq!(receiver.receive(0, 18, 0, 0, &config), Answer::Now);
+        assert_eq!(receiver.receive(0, 17, 0, 0, &config), Answer::Now, "fills the hole");
         receiver.acknowledge(false);
-        assert_eq!(receiver.receive(0, 19, 0, false, &config), Answer::Now);
+        assert_eq!(receiver.receive(0, 19, 0, 0, &config), Answer::Now);
     }
 
     #[test]
@@ -212,11 +229,34 @@ mod tests {
         let (config, mut receiver) = (config(), Receiver::default());
         receiver.reset(&config);
         for seq in [2, 5, 8, 11, 3] {
-            receiver.receive(0, seq, 0, false, &config);
+            receiver.receive(0, seq, 0, 0, &config);
         }
         assert_eq!(receiver.acknowledge(false).unwrap().as_slice(), [(2, 4), (11, 12), (8, 9)]);
-        assert_eq!(receiver.receive(0, 5, 0, false, &config), Answer::Duplicate);
+        assert_eq!(receiver.receive(0, 5, 0, 0, &config), Answer::Duplicate);
         assert_eq!(receiver.acknowledge(true).unwrap().as_slice(), [(5, 6), (2, 4)]);
+    }
+
+    /// RFC 3168, section 6.1.3: every ACK echoes until CWR comes; Linux acknowledges two at once after the first, and CWR.
+    #[test]
+    fn a_mark_is_echoed_until_the_sender_answers() {
+        let (config, mut receiver) = (config(), Receiver::default());
+        receiver.reset(&config);
+        for (seq, flags, answer, echoes) in [
+            (0, 0, Answer::Later, false),
+            (1, CE, Answer::Now, true),
+            (2, CE, Answer::Now, true),
+            (3, 0, Answer::Now, true),
+            (4, 0, Answer::Later, true),
+            (5, 0, Answer::Now, true),
+            (6, CWR, Answer::Now, false),
+            (7, CWR | CE, Answer::Now, true),
+        ] {
+            assert_eq!(receiver.receive(0, seq, 0, flags, &config), answer, "{seq}");
+            assert_eq!(receiver.echoes, echoes, "{seq}");
+            if answer == Answer::Now {
+                receiver.acknowledge(false);
+            }
+        }
     }
 
     proptest! {
@@ -226,7 +266,7 @@ mod tests {
             receiver.reset(&config);
             let mut seen = BTreeSet::new();
             for seq in order {
-                receiver.receive(0, seq, 0, false, &config);
+                receiver.receive(0, seq, 0, 0, &config);
                 seen.insert(seq);
                 let expected = (0..).find(|seq| !seen.contains(seq)).unwrap();
                 prop_assert_eq!(receiver.nxt, expected);
@@ -239,7 +279,7 @@ mod tests {
                     prop_assert!(seen.len() as u64 == expected);
                 }
             }
-            prop_assert_eq!(receiver.receive(0, again, 0, false, &config), Answer::Duplicate);
+            prop_assert_eq!(receiver.receive(0, again, 0, 0, &config), Answer::Duplicate);
             prop_assert_eq!((receiver.arrived, receiver.duplicates), (61, 1));
         }
     }

@@ -50,6 +50,11 @@ impl Undo {
         }
     }
 
+    /// The reduction stays whatever is learnt of it.
+    pub(super) fn forget(&mut self) {
+        self.armed = false;
+    }
+
     fn all_duplicates(&self) -> bool {
         self.first_resent > 0 && self.outstanding <= 0
     }
@@ -99,7 +104,7 @@ impl Sender {
         }
         if self.must_recover(config) {
             self.enter_recovery(now, config, group);
-        } else {
+        } else if self.state != State::Cwr {
             self.state = if self.sacked > 0 { State::Disorder } else { State::Open };
         }
     }
@@ -127,7 +132,7 @@ impl Sender {
         ssthresh.max(1)
     }
 
-    fn begin(&mut self, now: u64, config: &Config, group: Option<&mut Connection>) {
+    pub(super) fn begin(&mut self, now: u64, config: &Config, group: Option<&mut Connection>) {
         // Linux remembers three quarters of the window at least (tcp_current_ssthresh)
         let prior_ssthresh = self.flow.ssthresh.max(self.flow.cwnd / 2 + self.flow.cwnd / 4);
         let ssthresh = self.ask_ssthresh(now, config, group);
@@ -135,26 +140,36 @@ impl Sender {
         self.undo = Undo { armed: true, prior_ssthresh, first_resent: 0, outstanding: 0 };
         self.flow.ssthresh = ssthresh;
         self.high_seq = self.nxt;
+        self.answers_mark = config.ecn;
+    }
+
+    pub(super) fn start_reduction(&mut self, config: &Config) {
+        self.flow.cwnd_cnt = 0;
+        self.reduction = Reduction { active: true, prior_cwnd: self.flow.cwnd, ..Reduction::default() };
+        if !config.prr {
+            self.flow.cwnd = self.flow.ssthresh;
+        }
     }
 
     pub(super) fn enter_recovery(&mut self, now: u64, config: &Config, group: Option<&mut Connection>) {
         let flight = self.in_flight();
-        self.begin(now, config, group);
+        let reduces = self.state == State::Cwr; // for the same window already
+        if !reduces {
+            self.begin(now, config, group);
+        }
         self.stats.recoveries += 1;
         self.state = State::Recovery;
         if !config.sack || config.ns3_duplicates() {
             self.mark_head(config);
         }
-        self.flow.cwnd_cnt = 0;
         self.high_resent = self.una;
         self.rescued = false;
         self.forced |= config.ns3_duplicates(); // whatever the window says
-        self.reduction = Reduction { active: true, prior_cwnd: self.flow.cwnd, ..Reduction::default() };
+        if !reduces {
+            self.start_reduction(config);
+        }
         if config.ns3 {
             self.begin_bytes(flight);
-        }
-        if !config.prr {
-            self.flow.cwnd = self.flow.ssthresh;
         }
     }
 

@@ -74,6 +74,8 @@ pub(crate) struct Sender {
     /// Duplicate ACKs in a row, where they are counted.
     pub(super) duplicates: u32,
     pub(super) reduction: Reduction,
+    /// The next new segment says that the window was reduced.
+    pub answers_mark: bool,
     pub(super) undo: Undo,
     pub rtt: Rtt,
     /// Given to this subflow ahead of its window: places in the stream.
@@ -127,6 +129,7 @@ impl Sender {
             recover: None,
             duplicates: 0,
             reduction: Reduction::default(),
+            answers_mark: false,
             undo: Undo::default(),
             rtt: Rtt::default(),
             queue: VecDeque::new(),

@@ -93,7 +93,11 @@ impl Sender {
         if self.timer.purpose == Purpose::Reordering {
             return;
         }
-        if self.state != State::Open || self.sacked > 0 || self.out() == 0 || self.timer.probe.is_some() {
+        if !matches!(self.state, State::Open | State::Cwr)
+            || self.sacked > 0
+            || self.out() == 0
+            || self.timer.probe.is_some()
+        {
             return;
         }
         let srtt = u64::from(self.rtt.srtt_us()) * 1000;
