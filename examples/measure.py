@@ -54,7 +54,7 @@ def main() -> None:
                     continue
                 print(
                     f"{path.name} {direction}: {free.value / 1e6:.1f} ({free.low / 1e6:.1f} to {free.high / 1e6:.1f}) "
-                    f"of {capacity.value / 1e6:.1f} Mbit/s, one way {found.delay_s.minimum * 1e3:.1f} ms"
+                    f"of {capacity.value / 1e6:.1f} Mbit/s, one way {(found.delay_s.minimum.value or 0) * 1e3:.1f} ms"
                 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import signal
 
 import pytest
@@ -82,7 +83,7 @@ def far_end(serve, key):
 def check(document, share):
     """The fields that were promised, and values within `share` of the truth."""
     assert next(iter(document)) == "schema"
-    assert document["schema"] == "pathcast.measure/1"
+    assert document["schema"] == "pathcast.measure/2"
     assert {"paths", "probe_bytes", "elapsed_s", "method"} <= set(document)
     path = document["paths"][0]
     assert {"local", "remote", "directions"} <= set(path)
@@ -92,10 +93,11 @@ def check(document, share):
             assert of[key]["low"] <= of[key]["value"] <= of[key]["high"]
             assert of[key]["value"] == pytest.approx(right, rel=share), (direction, key)
         delay = of["delay_s"]
-        assert delay["minimum"] <= delay["median"]
-        assert DELAY_S - delay["error"] <= delay["minimum"] <= DELAY_S + 5e-3 + delay["error"]
+        least, median = delay["minimum"]["value"], delay["median"]["value"]
+        assert least <= median
+        assert DELAY_S - delay["error"] <= least <= DELAY_S + 5e-3 + delay["error"]
         assert set(delay["clock"]) >= {"synchronised", "offset_s"}
-        assert of["loss"] < 0.05
+        assert of["loss"]["lost"] < 0.05 * of["loss"]["packets"]
 
 
 def test_in_the_simulator(pathcast, narrow):
@@ -155,6 +157,10 @@ def test_what_finds_nothing_is_3_and_says_why(pathcast, narrow):
         (["--time", "1ms"], "100ms"),
         (["--dscp", "64"], "0 to 63"),
         (["--paths", "path9"], "path1"),
+        (["--light", "--thorough"], "exclude each other"),
+        (["--queue", "3s"], "--thorough"),
+        (["--thorough", "--queue", "3h"], "10s"),
+        (["--thorough", "--method", "slops"], "ride"),
         (["--json", "--jsonl"], "exclude each other"),
         (["--repeat", "10s"], "--jsonl"),
         (["--count", "3"], "--repeat"),
@@ -175,7 +181,104 @@ def test_again_and_again(pathcast, narrow):
     )
     assert done.returncode == 0
     lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [line["schema"] for line in lines] == ["pathcast.measure/1"] * 3
+    assert [line["schema"] for line in lines] == ["pathcast.measure/2"] * 3
+
+
+def test_a_repeated_table_has_times_and_totals(pathcast, narrow):
+    done = pathcast(
+        *("measure", "--world", "sim", "--topology", narrow, "--direction", "out", "--light"),
+        *("--repeat", "5m", "--count", 2),
+    )
+    assert done.returncode == 0, done.stderr
+    titles = [line for line in done.stdout.splitlines() if "to narrow," in line]
+    assert len(titles) == 2
+    assert all(re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", title) for title in titles)
+    said = done.stderr.splitlines()
+    assert "30 days" in said[0]  # before
+    assert "999.6 MB" in said[0]
+    assert re.search(r"round 2: .* in all, .* a day", said[-1])
+
+
+def test_a_light_measurement_costs_no_more_than_it_says(pathcast, narrow):
+    done = pathcast("measure", "--world", "sim", "--topology", narrow, "--light", "--json")
+    assert done.returncode == 0, done.stderr
+    assert "at most 115.7 KB" in done.stderr
+    assert 50_000 < done.json["probe_bytes"] <= 115_700
+    assert done.json["effort"] == "light"
+    back = done.json["paths"][0]["directions"]["in"]
+    assert back["capacity_bps"]["value"] == pytest.approx(20e6, rel=0.02)
+
+
+def test_too_little_to_say_is_no_value(pathcast):
+    """200 Mbit/s and 100 kB: once a value and 0 to 249 Mbit/s beside it."""
+    line = ("--world", "sim", "--topology", "topologies/two-path.toml", "--set", "link.wan1.rate=200Mbit")
+    done = pathcast("measure", *line, "--paths", "path1", "--budget", "100kB", "--json")
+    for of in done.json["paths"][0]["directions"].values():
+        capacity, available = of["capacity_bps"]["value"], of["available_bps"]
+        if available["value"] is None:
+            assert available["why"]
+        else:
+            assert available["high"] - available["low"] < 0.67 * capacity, of
+
+
+@pytest.mark.parametrize("topology", ["van"])
+def test_the_record_has_all_that_a_forecast_reads(pathcast, topology):
+    done = pathcast("measure", "--world", "sim", "--topology", topology, "--light", "--json")
+    assert done.returncode in (0, 3), done.stderr
+    first, second = done.json["paths"]
+    assert [shared["path"] for shared in first["shared_with"]] == [second["name"]] * 2
+    assert first["rtt_s"]["value"] > 0
+    for of in first["directions"].values():
+        for group, names in {
+            "queue": ("depth_s", "depth_bytes", "fair", "managed"),
+            "policer": ("probability", "rate_bps", "burst_bytes"),
+            "cross": ("load_bps", "mean_bps", "elastic", "tcp_bps"),
+            "rate_variation": ("cv", "scale_s"),
+            "loss": ("random",),
+        }.items():
+            for name in names:
+                value = of[group][name]
+                assert set(value) == {"value", "low", "high", "why"}
+                assert value["value"] is not None or value["why"], (group, name)
+        assert "discipline" in of["queue"]
+
+
+def test_a_path_that_is_down_is_said_and_the_other_is_measured(pathcast):
+    line = ("--world", "sim", "--topology", "topologies/two-path.toml", "--set", "link.wan2.loss=1")
+    done = pathcast("measure", *line, "--direction", "out", "--json")
+    assert done.returncode == 0, done.stderr
+    first, second = done.json["paths"]
+    assert first["directions"]["out"]["capacity_bps"]["value"]
+    assert second["down"]["probes"] > 3
+    assert "path2 is down: no answer to" in done.stderr
+    assert "--time" not in done.stderr
+    alone = pathcast("measure", *line, "--direction", "out", "--paths", "path2", "--json")
+    assert alone.returncode in (1, 3)
+    assert "--time" not in alone.stderr
+
+
+def test_a_series_outlives_a_far_end_that_is_away(start, serve, key, pathcast):
+    about, process = serve()
+    where = about["listening"][0]
+    port = where.rpartition(":")[2]
+    series = start(
+        *("measure", where, "--key-file", key, "--direction", "out", "--light", "--time", "500ms"),
+        *("--repeat", "1s", "--jsonl"),
+    )
+    assert "paths" in json.loads(series.stdout.readline())
+    process.send_signal(signal.SIGKILL)
+    process.wait(10)
+    for line in series.stdout:
+        if "error" in json.loads(line):
+            break
+    start("serve", "--key-file", key, "--bind", "127.0.0.1", "--port", port)
+    for line in series.stdout:
+        if "paths" in json.loads(line):
+            break
+    series.send_signal(signal.SIGINT)
+    assert series.wait(10) == 130
+    said = series.stderr.read()
+    assert "it is tried again every 1 s" in said
 
 
 def test_over_loopback(pathcast, far_end):
@@ -185,7 +288,7 @@ def test_over_loopback(pathcast, far_end):
     assert done.returncode in (0, 3), done.stderr
     delay = done.json["paths"][0]["directions"]["out"]["delay_s"]
     assert delay["clock"]["synchronised"]  # it is the same clock
-    assert 0 < delay["minimum"] < 0.1
+    assert 0 < delay["minimum"]["value"] < 0.1
     process.send_signal(signal.SIGINT)
     assert process.wait(10) == 130
 
@@ -289,7 +392,7 @@ def test_nothing_is_lost_on_an_idle_fast_line(pathcast, site):
     assert done.returncode == 0, done.stderr
     directions = [way for path in done.json["paths"] for way in path["directions"].values()]
     assert len(directions) == 4
-    assert all(way["loss"] < 0.001 for way in directions), directions
+    assert all(way["loss"]["lost"] < 0.001 * way["loss"]["packets"] for way in directions), directions
     assert site.empty()
 
 

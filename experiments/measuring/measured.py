@@ -81,10 +81,10 @@ def columns(found: Measurement, direction: str, true: Truth, back: Truth) -> dic
         "capacity_high_bps": capacity.high if capacity.value is not None else None,
         "capacity_truth_bps": true.capacity_bps,
         "capacity_error": error(capacity.value, true.capacity_bps),
-        "delay_s": delay.minimum,
+        "delay_s": delay.minimum.value,
         "delay_truth_s": true.delay_s(size),
         "delay_bound_s": delay.error,
-        "loss": of.loss,
+        "loss": of.loss.share,
         "seconds": found.elapsed_s,
         "bytes": found.probe_bytes,
         # idle round trips, from which the paper's wait would follow

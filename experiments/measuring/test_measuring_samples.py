@@ -19,8 +19,8 @@ def direction(value, packet_bytes=120):
     return N(
         available_bps=rate,
         capacity_bps=capacity,
-        delay_s=N(minimum=0.02, error=1e-5, packet_bytes=packet_bytes),
-        loss=0.25,
+        delay_s=N(minimum=N(value=0.02), error=1e-5, packet_bytes=packet_bytes),
+        loss=N(share=0.25),
         bytes=7,
     )
 

@@ -137,11 +137,11 @@ def _measured(net: Any, seed: int) -> dict[str, Any]:
     values = {"measure_bytes": found.probe_bytes, "measure_s": found.elapsed_s}
     for path in PATHS:
         of = found.path(path).directions["out"]
-        least, median = of.delay_s.minimum, of.delay_s.median
+        least, median = of.delay_s.minimum.value, of.delay_s.median.value
         values[f"{path}_available_bps"] = of.available_bps.value
         values[f"{path}_capacity_bps"] = of.capacity_bps.value
         values[f"{path}_queueing_s"] = None if least is None or median is None else median - least
-        values[f"{path}_probes_lost"] = of.loss
+        values[f"{path}_probes_lost"] = of.loss.share
     return values
 
 

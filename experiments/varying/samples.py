@@ -56,9 +56,9 @@ def sample(scenario: Mapping[str, Any], world: str) -> dict[str, Any]:
         "rate_mean_bps": mean,
         "rate_least_bps": least,
         "rate_most_bps": most,
-        "loss": found.loss,
+        "loss": found.loss.share,
         "loss_truth": lost / max(1, offered),
-        "discipline": rate.discipline,
+        "discipline": found.queue.discipline,
         "seconds": end_s - begin_s,
         "bytes": found.bytes,
     }

@@ -35,6 +35,7 @@ def simulate_flows(
     names: Sequence[str],
     every_ns: int,
 ) -> tuple[str, str]: ...
+def measure_costs() -> str: ...
 def stamp(
     job: Job,
     namespace: str | None,

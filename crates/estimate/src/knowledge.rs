@@ -4,6 +4,7 @@
 //! It begins as [`Knowledge::default`], in which nothing was looked for; whoever looked says what was found, also that there
 //! is nothing ([`WhyNot::Absent`]) or that it cannot be told. Names and units are those of the document.
 
+use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
 use super::Estimate;
@@ -127,6 +128,12 @@ impl Value {
         Value { value: None, low, high: f64::INFINITY, why: Some(why) }
     }
 
+    /// The same, but without its value where the bounds are so far apart that it says nothing.
+    pub fn unless_wider(self, than: f64) -> Value {
+        let wide = self.value.is_some() && self.high - self.low > than;
+        if wide { Value { value: None, why: self.why.or(Some(WhyNot::TooFew)), ..self } } else { self }
+    }
+
     /// The same, but not to be trusted, or given up, for this reason if there is one.
     pub fn but(self, why: Option<WhyNot>) -> Value {
         Value { why: why.or(self.why), ..self }
@@ -149,8 +156,8 @@ impl From<&Estimate> for Value {
     }
 }
 
-/// The queue in front of the bottleneck.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+/// The queue in front of the bottleneck. In a document it has a word besides, `discipline`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Queue {
     /// The longest wait in it [s]; of a managed or fair queue the standing delay of a flow that fills it.
     pub depth_s: Value,
@@ -160,6 +167,25 @@ pub struct Queue {
     pub fair: Value,
     /// How probable it is that it is managed (CoDel, PIE, RED and their kind) and does not merely overflow.
     pub managed: Value,
+}
+
+impl Queue {
+    /// What is more probable: `fair`, or first in, first out; none: nothing is known.
+    pub fn discipline(&self) -> Option<&'static str> {
+        self.fair.value.map(|fair| if fair > 0.5 { "fair" } else { "fifo" })
+    }
+}
+
+impl Serialize for Queue {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_struct("Queue", 5)?;
+        map.serialize_field("depth_s", &self.depth_s)?;
+        map.serialize_field("depth_bytes", &self.depth_bytes)?;
+        map.serialize_field("discipline", &self.discipline())?;
+        map.serialize_field("fair", &self.fair)?;
+        map.serialize_field("managed", &self.managed)?;
+        map.end()
+    }
 }
 
 /// A token bucket that drops what exceeds it.
@@ -227,6 +253,33 @@ pub struct Knowledge {
     pub aggregation_s: Value,
 }
 
+impl Knowledge {
+    /// Every value, in the order of the wire: new ones come at the end.
+    pub fn values_mut(&mut self) -> [&mut Value; 17] {
+        let Knowledge { capacity_bps, available_bps, rate_variation, queue, policer, loss, cross, aggregation_s } =
+            self;
+        [
+            capacity_bps,
+            available_bps,
+            &mut rate_variation.cv,
+            &mut rate_variation.scale_s,
+            &mut queue.depth_s,
+            &mut queue.depth_bytes,
+            &mut queue.fair,
+            &mut queue.managed,
+            &mut policer.probability,
+            &mut policer.rate_bps,
+            &mut policer.burst_bytes,
+            &mut loss.random,
+            &mut cross.load_bps,
+            &mut cross.mean_bps,
+            &mut cross.elastic,
+            &mut cross.tcp_bps,
+            aggregation_s,
+        ]
+    }
+}
+
 /// Another path whose bottleneck, in the same direction, is perhaps the same.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shared {
@@ -258,11 +311,40 @@ mod tests {
     }
 
     #[test]
+    fn a_queue_is_called_what_it_probably_is() {
+        let called = |fair| serde_json::to_value(Queue { fair, ..Queue::default() }).unwrap()["discipline"].clone();
+        let (fair, fifo, unknown) = (called(Value::bare(0.9)), called(Value::bare(0.1)), called(Value::default()));
+        assert_eq!(
+            [fair, fifo, unknown],
+            [serde_json::json!("fair"), serde_json::json!("fifo"), serde_json::Value::Null]
+        );
+    }
+
+    #[test]
     fn a_value_lies_in_its_interval_and_a_bound_needs_no_value() {
         assert_eq!(Value::of(2.0, 3.0, 1.0), Value { value: Some(2.0), low: 2.0, high: 2.0, why: None });
         let deep = serde_json::to_value(Value::at_least(0.5, WhyNot::BeyondLimit)).unwrap();
         assert_eq!(deep, serde_json::json!({"value": null, "low": 0.5, "high": null, "why": "beyond-limit"}));
         let doubted = Value::from(&Estimate { why_not: Some(WhyNot::Inconsistent), ..Estimate::of(5.0, 4.0, 6.0, 1) });
         assert_eq!((doubted.value, doubted.low, doubted.why), (Some(5.0), 4.0, Some(WhyNot::Inconsistent)));
+        let wide = Value { value: None, low: 0.0, high: 249e6, why: Some(WhyNot::TooFew) };
+        assert_eq!(Value::of(242e6, 0.0, 249e6).unless_wider(200e6), wide);
+        assert_eq!(Value::of(242e6, 0.0, 249e6).unless_wider(249e6).value, Some(242e6));
+    }
+
+    #[test]
+    fn every_value_of_a_document_is_among_those_of_the_wire() {
+        let mut known = Knowledge::default();
+        let count = known.values_mut().len();
+        (1..).zip(known.values_mut()).for_each(|(n, value)| *value = Value::bare(f64::from(n)));
+        fn numbers(of: &serde_json::Value, found: &mut Vec<u64>) {
+            let Some(map) = of.as_object() else { return };
+            found.extend(map.get("value").and_then(|v| Some(v.as_f64()? as u64)));
+            map.values().for_each(|inner| numbers(inner, found));
+        }
+        let mut found = Vec::new();
+        numbers(&serde_json::to_value(known).unwrap(), &mut found);
+        found.sort_unstable();
+        assert_eq!(found, (1..=count as u64).collect::<Vec<_>>());
     }
 }

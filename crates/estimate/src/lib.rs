@@ -138,7 +138,8 @@ pub struct Budget {
 
 /// What measuring a path of some capacity should cost: capacity [bit/s], bytes, time [s]. Between them both go evenly in
 /// logarithms.
-const SENSIBLE: [(f64, f64, f64); 4] = [(100e3, 135e3, 17.0), (5e6, 930e3, 2.4), (100e6, 4e6, 0.6), (1e9, 10e6, 0.6)];
+pub const SENSIBLE: [(f64, f64, f64); 4] =
+    [(100e3, 135e3, 17.0), (5e6, 930e3, 2.4), (100e6, 4e6, 0.6), (1e9, 10e6, 0.6)];
 
 /// And it lasts at least so many times as long as a report takes.
 const REPORTS: u64 = 8;

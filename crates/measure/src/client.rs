@@ -6,25 +6,30 @@ mod tests;
 use std::collections::VecDeque;
 
 use pathcast_base::{Bytes, Nanos, Rate};
-use pathcast_estimate::Budget;
 use pathcast_estimate::delay::Waits;
+use pathcast_estimate::{Budget, Effort, Value};
 use pathcast_session::Entropy;
 
 use super::bucket::Bucket;
 use super::client_path::{ClientPath, Outbox, Retry, SILENCE, TRIES};
 use super::keys::{SessionKeys, greeting};
+use super::ledger::Ledger;
 use super::messages::{ClockInfo, Cookie, Denied, Hello, Open, Opened, Queued};
 use super::outcome::{Outcome, Reason};
 use super::request::{Direction, Request};
-use super::result::{Directions, Document, Path, Refusal, direction};
+use super::result::{Directions, Document, Path, Refusal, SharedWith, direction};
 use super::times::Times;
-use super::wire::{Channel, Datagram, Kind};
+use super::wire::{BEFORE, Channel, Datagram, Kind, VERSION};
 use crate::machine::{Action, Batch, Event, Machine, Progress};
 
 /// A client that waits, or has nothing else to say, shows so often that it is alive.
 const ALIVE: Nanos = Nanos::secs(1);
 /// So long the far end may let a client wait for its turn, whatever place it tells.
 const QUEUE: Nanos = Nanos::secs(1800);
+/// The same where bytes are dear: to wait costs some 200 of them a second.
+const QUEUE_LIGHT: Nanos = Nanos::secs(60);
+/// After so many greetings without an answer it is asked too whether the far end speaks the version before.
+const PATIENT: u32 = 2;
 /// Opens without an answer, and the cookie is given up; cookies given up, and the far end is.
 const OPENS: u32 = 4;
 const COOKIES: u32 = 3;
@@ -102,6 +107,7 @@ impl Client {
                 last: Nanos::ZERO,
                 dscp: request.dscp,
                 granted: Bucket::of_bytes(Rate(0)),
+                ledger: Ledger::new(request.effort),
             },
             request: Request { directions, ..request },
             entropy,
@@ -168,6 +174,10 @@ impl Client {
     }
 
     fn receive(&mut self, now: Nanos, path: usize, packet: &[u8], at: Nanos, batch: Batch) -> Option<()> {
+        if matches!(self.phase, Phase::Hello(_)) && self.is_of_before(packet) {
+            self.speaks_before(now);
+            return Some(());
+        }
         let datagram = Datagram::parse(packet).ok().filter(|datagram| usize::from(datagram.path) == path)?;
         match (&mut self.phase, datagram.kind) {
             (Phase::Hello(_), Kind::Cookie) => {
@@ -230,6 +240,25 @@ impl Client {
         Some(())
     }
 
+    /// Whether a packet is the answer of a far end with our key to a greeting of the version before.
+    fn is_of_before(&self, packet: &[u8]) -> bool {
+        let cookie = Datagram::of_version(BEFORE, packet).filter(|datagram| datagram.kind == Kind::Cookie);
+        cookie.is_some_and(|datagram| {
+            Cookie::decode(datagram.body).is_some_and(|cookie| {
+                let keys = SessionKeys::new(&self.request.key, &self.entropy.nonce, &cookie.digest);
+                datagram.is_signed(&keys.far_end) && datagram.session == keys.session
+            })
+        })
+    }
+
+    fn speaks_before(&mut self, now: Nanos) {
+        let message = format!(
+            "the far end speaks version {BEFORE} of the measurement's protocol, this end version {VERSION}: install the \
+             same pathcast at both ends"
+        );
+        self.refuse(now, "other-version", message, None);
+    }
+
     /// An answer has come to what was said once.
     fn round_trip(&mut self, now: Nanos) {
         if let Some(said) = self.said.take() {
@@ -279,10 +308,15 @@ impl Client {
                 }
                 // of a repeated question nobody knows which one was answered (Karn)
                 self.said = (retry.tries == 1).then_some(now);
+                let ask_before = retry.tries > PATIENT;
                 let signer = greeting(&self.request.key);
                 let body = self.hello().encode();
                 for path in 0..self.request.paths as u8 {
                     self.outbox.payload(now, path, 0, 0, signer.seal(Kind::Hello, path, 0, 0, &body));
+                }
+                if ask_before {
+                    let hello = signer.seal(Kind::Hello, 0, 0, 0, &body);
+                    self.outbox.payload(now, 0, 0, 0, signer.as_of(BEFORE, hello));
                 }
                 self.progress(now, "hello", 0, 0);
             }
@@ -314,8 +348,9 @@ impl Client {
                 self.outbox.payload(now, self.primary, 0, 0, payload);
             }
             Phase::Queued(since) => {
-                if now >= *since + QUEUE {
-                    let waited = QUEUE.as_secs_f64() / 60.0;
+                let most = if self.request.effort == Effort::Light { QUEUE_LIGHT } else { QUEUE };
+                if now >= *since + most {
+                    let waited = most.as_secs_f64() / 60.0;
                     let message = format!("the far end lets others measure for {waited:.0} min now: try again later");
                     return self.refuse(now, "queue", message, None);
                 }
@@ -395,6 +430,20 @@ impl Client {
         }
     }
 
+    /// What is known of every other path's bottlenecks.
+    fn shared_with(&self, path: usize) -> Vec<SharedWith> {
+        let mut all = Vec::new();
+        for &way in &self.request.directions {
+            let known = self.paths.get(path).and_then(|client_path| client_path.shared.get(&way));
+            for other in (0..self.request.paths).filter(|&other| other != path) {
+                let found = known.and_then(|known| known.iter().find(|shared| shared.path == other));
+                let probability = found.map_or(Value::default(), |shared| shared.probability);
+                all.push(SharedWith { path: other, direction: way.word(), probability });
+            }
+        }
+        all
+    }
+
     fn document(&self, now: Nanos) -> Vec<u8> {
         let none = (Times::default(), Default::default());
         let mut far_bytes = 0u64;
@@ -419,7 +468,9 @@ impl Client {
                 };
                 directions.put(which, direction(outcome, delay, &clocks));
             }
-            Path { directions }
+            let rtt_s = times.round_trip().map_or(Value::none(Reason::NoAnswer), Value::bare);
+            let down = client_path.and_then(|client_path| client_path.down);
+            Path { rtt_s, down, shared_with: self.shared_with(path), directions }
         });
         let paths = paths.collect();
         let document = Document {
@@ -463,6 +514,7 @@ impl Machine for Client {
                 // probes are counted by those who send them, but not below what came
                 let probe = Datagram::parse(packet).is_ok_and(|datagram| datagram.kind == Kind::Probe);
                 if self.receive(now, path, packet, at, batch).is_some() {
+                    self.outbox.ledger.heard(path, size, packet);
                     *(if probe { &mut self.probed_bytes } else { &mut self.received_bytes }) += u64::from(size);
                 }
             }

@@ -5,15 +5,18 @@ use std::collections::{BTreeMap, VecDeque};
 
 use pathcast_base::{Bytes, Nanos, Stream};
 use pathcast_estimate::delay::Waits;
-use pathcast_estimate::{Budget, LARGE};
+use pathcast_estimate::knowledge::Shared;
+use pathcast_estimate::{Budget, Effort, LARGE};
 use pathcast_session::{Entropy, sign};
 
 use super::bucket::Bucket;
 use super::far_end::CONTROL;
+use super::ledger::Ledger;
 use super::messages::{Begin, Cookie, Opened, PADDED, Stamp, decode_ask};
 use super::outcome::{Outcome, Reason};
 use super::report;
 use super::request::{Direction, Request};
+use super::result::Down;
 use super::sink::Sink;
 use super::source::{Source, SourceAction, Spec};
 use super::times::Times;
@@ -39,6 +42,8 @@ pub(super) const SILENCE: Nanos = Nanos::secs(5);
 const PATIENCE: Nanos = Nanos::secs(2);
 /// And so often.
 pub(super) const TRIES: u32 = 8;
+/// Of a further path, whose far end has answered elsewhere, more are not made once it was silent for as long.
+const FEW_TRIES: u32 = 4;
 
 /// When a message is to be said again.
 #[derive(Clone, Copy, Default)]
@@ -67,6 +72,8 @@ pub(super) struct Outbox {
     pub dscp: u8,
     /// What the far end grants of trains.
     pub granted: Bucket,
+    /// Bytes by path, and what no path may exceed.
+    pub ledger: Ledger,
 }
 
 /// IP and UDP headers, as they are counted where the driver has not said it [byte].
@@ -74,7 +81,11 @@ pub(super) const HEADERS: usize = 28;
 
 impl Outbox {
     pub fn payload(&mut self, now: Nanos, path: u8, seq: u64, size: u16, payload: Vec<u8>) {
-        self.bytes += (payload.len() + HEADERS).max(size.into()) as u64;
+        let bytes = (payload.len() + HEADERS).max(size.into()) as u64;
+        if !self.ledger.say(path, bytes, &payload) {
+            return;
+        }
+        self.bytes += bytes;
         self.last = now;
         let reply = Reply { path: path.into(), seq: CONTROL | seq, size, dscp: self.dscp, payload };
         self.actions.push_back(Action::Reply(reply));
@@ -124,6 +135,12 @@ pub(super) struct ClientPath {
     /// Questions on their way out of the host, by the number of their packet.
     asked: BTreeMap<u64, u32>,
     pub outcomes: BTreeMap<Direction, Outcome>,
+    /// By direction what is known of other paths' bottlenecks.
+    pub shared: BTreeMap<Direction, Vec<Shared>>,
+    /// When it began, how many questions it has asked, and what it was given up for before any was answered.
+    began: Nanos,
+    questions: u32,
+    pub down: Option<Down>,
     heard: Nanos,
     request: Request,
     granted: Budget,
@@ -149,6 +166,10 @@ impl ClientPath {
             since: Nanos::ZERO,
             asked: BTreeMap::new(),
             outcomes: BTreeMap::new(),
+            shared: BTreeMap::new(),
+            began: Nanos::ZERO,
+            questions: 0,
+            down: None,
             heard: Nanos::ZERO,
             request: request.clone(),
             granted: budget,
@@ -160,6 +181,7 @@ impl ClientPath {
     pub fn begin(&mut self, now: Nanos, since: Nanos, is_known: bool) {
         self.since = since;
         self.heard = now;
+        self.began = now;
         if is_known {
             self.clocks(now);
         } else {
@@ -197,8 +219,9 @@ impl ClientPath {
 
     fn clocks(&mut self, now: Nanos) {
         let apart = self.apart().as_secs_f64();
+        let light = self.request.effort == Effort::Light;
         let sizes = (0..QUESTIONS.0).map(|_| QUESTIONS.1);
-        let larger = SIZES.into_iter().filter(|_| self.part == 0);
+        let larger = SIZES.into_iter().filter(|_| self.part == 0 && !light);
         let mut at = now;
         let stream = &mut self.stream;
         // at random, so that no period of the cross traffic is met in step
@@ -211,7 +234,7 @@ impl ClientPath {
     }
 
     /// Goes on to the next direction, or is finished.
-    fn part(&mut self, now: Nanos) {
+    fn part(&mut self, now: Nanos, outbox: &mut Outbox) {
         let Some(&direction) = self.left.front() else {
             self.stage = Stage::Finished;
             return;
@@ -219,26 +242,31 @@ impl ClientPath {
         self.part += 1;
         let limit = self.granted;
         let used = now.saturating_sub(self.since) + if self.left.len() == 1 { self.closing() } else { Nanos::ZERO };
-        let budget = Budget {
-            bytes: Bytes((limit.bytes.0 - limit.bytes.0 / 50).saturating_sub(OVERHEAD).max(limit.bytes.0 * 3 / 4)),
-            time: limit.time.saturating_sub(used).max(Nanos(limit.time.0 / 2)),
+        let bytes = match self.request.effort {
+            Effort::Light => outbox.ledger.share(self.channel.path, self.left.len() as u64).min(limit.bytes.0),
+            _ => (limit.bytes.0 - limit.bytes.0 / 50).saturating_sub(OVERHEAD).max(limit.bytes.0 * 3 / 4),
         };
+        let budget = Budget { bytes: Bytes(bytes), time: limit.time.saturating_sub(used).max(Nanos(limit.time.0 / 2)) };
         let seed = self.request.seed ^ u64::from(self.part) << 32 ^ u64::from(self.channel.path) << 40;
-        let (method, sparing, wait) = (self.request.method, self.request.sparing, self.waits.wait(LARGE));
+        let Request { method, sparing, effort, .. } = self.request;
+        let wait = self.waits.wait(LARGE);
         self.stage = match direction {
             Direction::Out => {
                 let (session, path, part) = (self.channel.session, self.channel.path, self.part);
                 let (signer, dscp) = (self.channel.send.clone(), self.request.dscp);
-                let spec = Spec { session, path, part, signer, method, budget, sparing, seed, dscp, wait };
+                let spec = Spec { session, path, part, signer, method, budget, sparing, effort, seed, dscp, wait };
                 Stage::Out(Box::new(Source::new(now, spec)))
             }
-            Direction::In => Stage::In {
-                sink: Box::default(),
-                begin: Begin { method, budget, sparing, seed, wait },
-                retry: Retry::default(),
-                begun: false,
-                ends: now + budget.time * 2 + SILENCE * 2,
-            },
+            Direction::In => {
+                outbox.ledger.expect(self.channel.path, bytes);
+                Stage::In {
+                    sink: Box::default(),
+                    begin: Begin { method, budget, sparing, effort, seed, wait },
+                    retry: Retry::default(),
+                    begun: false,
+                    ends: now + budget.time * 2 + SILENCE * 2,
+                }
+            }
         };
     }
 
@@ -256,13 +284,13 @@ impl ClientPath {
     }
 
     /// A direction has come to this.
-    fn conclude(&mut self, now: Nanos, outcome: Outcome) {
+    fn conclude(&mut self, now: Nanos, outcome: Outcome, outbox: &mut Outbox) {
         if let Some(direction) = self.left.pop_front() {
             self.outcomes.insert(direction, outcome);
         }
         self.since = now;
         match self.is_far() {
-            true => self.part(now),
+            true => self.part(now, outbox),
             false => self.clocks(now),
         }
     }
@@ -276,6 +304,13 @@ impl ClientPath {
         self.outcomes.extend(self.left.drain(..).map(|direction| (direction, Outcome::none(why))));
         self.times.end_group();
         self.stage = Stage::Finished;
+    }
+
+    /// Nothing has come back.
+    fn is_down(&mut self, now: Nanos) {
+        let seconds = now.saturating_sub(self.began).as_secs_f64().round() as u64;
+        self.down = Some(Down { probes: self.questions, seconds });
+        self.give_up(Reason::NoAnswer);
     }
 
     /// A packet has left, or never will.
@@ -335,7 +370,7 @@ impl ClientPath {
                 if let Some(outcome) = Outcome::decode(datagram.body) {
                     outbox.say(now, &mut self.channel, Kind::Noted, datagram.part, &[]);
                     if current && matches!(self.stage, Stage::In { .. }) {
-                        self.conclude(now, outcome);
+                        self.conclude(now, outcome, outbox);
                     }
                 }
             }
@@ -370,10 +405,11 @@ impl ClientPath {
                 if !retry.is_due(now, &self.waits, QUESTIONS.1) {
                     return false;
                 }
-                if retry.tries > TRIES {
-                    self.give_up(Reason::NoAnswer);
+                if retry.tries > TRIES || (retry.tries > FEW_TRIES && now >= self.began + SILENCE) {
+                    self.is_down(now);
                     return true;
                 }
+                self.questions += 1;
                 let (kind, body) = match cookie {
                     Some(cookie) => (Kind::PathJoin, cookie.encode()),
                     None => (Kind::PathHello, vec![0; PADDED]),
@@ -388,6 +424,7 @@ impl ClientPath {
                     }
                     questions.pop_front();
                     let id = self.times.ask(size);
+                    self.questions += 1;
                     let (seq, payload) = self.channel.seal(Kind::Time, 0, &id.to_be_bytes());
                     self.asked.insert(CONTROL | seq, id);
                     outbox.payload(now, path, seq, size, payload);
@@ -402,27 +439,29 @@ impl ClientPath {
                     if now < *gone {
                         return false;
                     }
-                    self.give_up(Reason::NoAnswer);
+                    self.is_down(now);
                     return true;
                 }
                 if self.times.is_pending() && now < *until {
                     return false;
                 }
                 self.times.end_group();
-                self.part(now);
+                self.part(now, outbox);
                 true
             }
             Stage::Out(source) => {
                 let part = source.part();
                 match source.next(now, &mut outbox.granted) {
                     Some(SourceAction::Train(train)) => {
-                        outbox.bytes += train.count() as u64 * u64::from(train.size);
+                        let bytes = train.count() as u64 * u64::from(train.size);
+                        outbox.ledger.expect(path, bytes);
+                        outbox.bytes += bytes;
                         outbox.last = now + train.duration();
                         outbox.actions.push_back(Action::SendTrain(train));
                     }
                     Some(SourceAction::Ask(body)) => outbox.say(now, &mut self.channel, Kind::Ask, part, &body),
                     None => match source.outcome() {
-                        Some(outcome) => self.conclude(now, outcome),
+                        Some(outcome) => self.conclude(now, outcome, outbox),
                         None => return false,
                     },
                 }
@@ -435,7 +474,7 @@ impl ClientPath {
                 }
                 if now >= *ends || now >= self.heard + SILENCE + self.waits.wait(LARGE) {
                     let why = if *begun { Reason::FeedbackLost } else { Reason::NoAnswer };
-                    self.conclude(now, Outcome::none(why));
+                    self.conclude(now, Outcome::none(why), outbox);
                     return true;
                 }
                 if !*begun && retry.is_due(now, &self.waits, LARGE) {

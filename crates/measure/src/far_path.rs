@@ -93,6 +93,7 @@ impl<A> FarPath<A> {
                 method: begin.method,
                 budget,
                 sparing: begin.sparing,
+                effort: begin.effort,
                 seed: begin.seed,
                 dscp,
                 wait: self.wait,

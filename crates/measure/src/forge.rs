@@ -1,7 +1,7 @@
 //! Either end of a measurement as it should not be: it holds the key and says whatever it likes. For fuzzing and tests only.
 
 use pathcast_base::Nanos;
-use pathcast_estimate::Budget;
+use pathcast_estimate::{Budget, Effort, Value, WhyNot};
 use pathcast_session::codec::LATEST;
 use pathcast_session::{Key, Nonce};
 
@@ -165,22 +165,19 @@ pub fn reports(train: u32, arrivals: &[Option<(Nanos, u32, u32)>]) -> Vec<Vec<u8
 /// The bodies of a Begin, an Opened and a Queued.
 pub fn bodies_of(method: u8, total: Budget, seed: u64, wait: Nanos, rate: u64) -> [Vec<u8>; 3] {
     let method = super::request::MethodName::ALL[usize::from(method) % 5];
-    let begin = Begin { method, budget: total, sparing: seed % 2 == 1, seed, wait }.encode();
+    let effort = Effort::default();
+    let begin = Begin { method, budget: total, sparing: seed % 2 == 1, effort, seed, wait }.encode();
     let opened = Opened { total, rate: pathcast_base::Rate(rate), clock: ClockInfo::default() }.encode();
     [begin, opened, Queued { ahead: seed as u32, measuring: 1 }.encode()]
 }
 
 /// The body of an Outcome with these rates, of so many bytes.
 pub fn outcome(rates: [f64; 3], bytes: u64, small: &[(u64, i64)]) -> Vec<u8> {
-    let figure = super::outcome::Figure {
-        value: Some(rates[0]),
-        low: rates[1],
-        high: rates[2],
-        why: None,
-        discipline: pathcast_estimate::Discipline::Shared,
-    };
-    let none = Outcome::none(super::outcome::Reason::TooFew);
-    Outcome { capacity: figure, available: figure, bytes, small: small.to_vec(), ..none }.encode()
+    let [value, low, high] = rates;
+    let value = Value { value: Some(value), low, high, why: None };
+    let mut outcome = Outcome { bytes, small: small.to_vec(), ..Outcome::none(WhyNot::TooFew) };
+    (outcome.known.capacity_bps, outcome.known.available_bps) = (value, value);
+    outcome.encode()
 }
 
 /// The body of a Stamp.

@@ -27,6 +27,7 @@ mod far_path;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod forge;
 mod keys;
+mod ledger;
 mod limits;
 pub mod machine;
 mod messages;

@@ -1,7 +1,7 @@
 //! The bodies of control messages; `wire.rs` has the head. Nothing may follow a body but filling.
 
 use pathcast_base::{Bytes, Nanos, Rate};
-use pathcast_estimate::Budget;
+use pathcast_estimate::{Budget, Effort};
 use pathcast_session::Nonce;
 use pathcast_session::codec::{Reader, push_text, whole};
 
@@ -273,6 +273,7 @@ pub(super) struct Begin {
     pub method: MethodName,
     pub budget: Budget,
     pub sparing: bool,
+    pub effort: Effort,
     pub seed: u64,
     /// How long an answer to a large packet takes at most, as far as the client knows [ns].
     pub wait: Nanos,
@@ -283,6 +284,13 @@ impl Begin {
         let mut out = vec![self.method.code()];
         write_budget(&mut out, &self.budget);
         out.push(self.sparing.into());
+        let (effort, queue) = match self.effort {
+            Effort::Light => (1, Nanos::ZERO),
+            Effort::Usual => (2, Nanos::ZERO),
+            Effort::Thorough { queue } => (3, queue),
+        };
+        out.push(effort);
+        out.extend(queue.0.to_be_bytes());
         out.extend(self.seed.to_be_bytes());
         out.extend(self.wait.0.to_be_bytes());
         out
@@ -296,7 +304,13 @@ impl Begin {
                 1 => true,
                 _ => return None,
             };
-            Some(Begin { method, budget, sparing, seed: r.u64()?, wait: Nanos(r.u64()?) })
+            let effort = match (r.u8()?, Nanos(r.u64()?)) {
+                (1, Nanos::ZERO) => Effort::Light,
+                (2, Nanos::ZERO) => Effort::Usual,
+                (3, queue) => Effort::Thorough { queue },
+                _ => return None,
+            };
+            Some(Begin { method, budget, sparing, effort, seed: r.u64()?, wait: Nanos(r.u64()?) })
         })
     }
 }
@@ -333,7 +347,13 @@ mod tests {
         let opened = Opened { total, rate: Rate(3), clock: ClockInfo { host: None, ..clock } };
         let queued = Queued { ahead: 3, measuring: 1 };
         let stamp = Stamp { id: 9, came: Nanos(10), leaves: Nanos(11) };
-        let begin = Begin { method: MethodName::Slops, budget: total, sparing: true, seed: 12, wait: Nanos(13) };
+        let effort = Effort::Thorough { queue: Nanos(14) };
+        let begin =
+            Begin { method: MethodName::Slops, budget: total, sparing: true, effort, seed: 12, wait: Nanos(13) };
+        for effort in [Effort::Light, Effort::Usual] {
+            let begin = Begin { effort, ..begin };
+            assert_eq!(Begin::decode(&begin.encode()), Some(begin));
+        }
         assert_eq!(Hello::decode(&hello().encode()), Some(hello()));
         assert_eq!(Cookie::decode(&cookie.encode()), Some(cookie));
         assert_eq!(Open::decode(&open.encode()), Some(open));

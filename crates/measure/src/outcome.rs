@@ -1,62 +1,33 @@
 //! What one direction of a path has come to, as its sender knows it, and how the far end tells it.
 
 pub(super) use pathcast_estimate::WhyNot as Reason;
-use pathcast_estimate::{Discipline, Estimate};
+use pathcast_estimate::knowledge::Loss;
+use pathcast_estimate::{Knowledge, Value};
 use pathcast_session::codec::{LATEST, Reader, push_varint, unzigzag, whole, zigzag};
 
-/// A rate with its interval [bit/s].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Figure {
-    pub value: Option<f64>,
-    pub low: f64,
-    pub high: f64,
-    pub why: Option<Reason>,
-    pub discipline: Discipline,
+use super::wire::BODY;
+
+/// A value as it goes over the wire: which of its numbers there are, the numbers, and the reason's number or 0.
+fn write(value: &Value, out: &mut Vec<u8>) {
+    let numbers =
+        [value.value, Some(value.low).filter(|low| low.is_finite()), Some(value.high).filter(|h| h.is_finite())];
+    out.push((0..3).filter(|&i| numbers[i].is_some()).map(|i| 1 << i).sum());
+    out.push(value.why.map_or(0, |why| why as u8));
+    numbers.iter().flatten().for_each(|number| out.extend(number.to_bits().to_be_bytes()));
 }
 
-impl Figure {
-    pub fn none(why: Reason) -> Figure {
-        Figure { value: None, low: 0.0, high: f64::INFINITY, why: Some(why), discipline: Discipline::Unknown }
+fn read(r: &mut Reader<'_>) -> Option<Value> {
+    let (which, code) = (r.u8()?, r.u8()?);
+    let why = Reason::of(code);
+    if which > 7 || (code == 0) != why.is_none() || (which & 1 == 0 && code == 0) {
+        return None;
     }
-
-    /// An estimate; `why` if the sending was cut short.
-    pub fn of(estimate: &Estimate, why: Option<Reason>) -> Figure {
-        Figure {
-            value: estimate.value_bps,
-            low: estimate.low_bps,
-            high: estimate.high_bps,
-            why: why.or(estimate.why_not),
-            discipline: estimate.discipline,
-        }
-    }
-
-    fn write(&self, out: &mut Vec<u8>) {
-        out.push(self.value.is_some().into());
-        for number in [self.value.unwrap_or(0.0), self.low, self.high] {
-            out.extend(number.to_bits().to_be_bytes());
-        }
-        out.push(self.why.map_or(0, |why| why as u8));
-        out.push(match self.discipline {
-            Discipline::Unknown => 0,
-            Discipline::Shared => 1,
-            Discipline::Fair => 2,
-        });
-    }
-
-    fn read(r: &mut Reader<'_>) -> Option<Figure> {
-        let (known, value, low, high) = (r.flag()?, r.f64()?, r.f64()?, r.f64()?);
-        let code = r.u8()?;
-        let why = Reason::of(code);
-        let discipline = match r.u8()? {
-            0 => Discipline::Unknown,
-            1 => Discipline::Shared,
-            2 => Discipline::Fair,
-            _ => return None,
-        };
-        // a number that is none, or less than nothing, is nobody's estimate
-        let sound = [value, low, high].iter().all(|number| *number >= 0.0) && (code == 0 || why.is_some());
-        sound.then_some(Figure { value: known.then_some(value), low, high, why, discipline })
-    }
+    let mut number = |bit: u8| if which & bit == 0 { Some(None) } else { r.f64().map(Some) };
+    let (value, low, high) = (number(1)?, number(2)?, number(4)?);
+    // a number that is none, or less than nothing, is nobody's estimate
+    let known = [low, value, high].into_iter().flatten();
+    let sound = known.clone().all(|n| n >= 0.0 && n.is_finite()) && known.is_sorted();
+    sound.then_some(Value { value, low: low.unwrap_or(f64::NEG_INFINITY), high: high.unwrap_or(f64::INFINITY), why })
 }
 
 /// A small packet: when it left, by the sender's clock [ns], and its delay with the clocks' offset in it [ns].
@@ -64,18 +35,18 @@ pub(super) type DelaySample = (u64, i64);
 
 /// So many delays are told at most.
 pub(super) const MAX_DELAY_SAMPLES: usize = 60;
+/// And as fit: one takes no more than this [byte].
+const DELAY_SAMPLE: usize = 20;
 
 /// What one direction has come to.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Outcome {
-    pub capacity: Figure,
-    pub available: Figure,
+    /// Its losses are those among the probes of the reported trains.
+    pub known: Knowledge,
     /// Trains sent, and of how many a report came.
     pub trains: u64,
     pub reported: u64,
-    /// Probes of the reported trains; how many of them were lost, and came before one that was sent earlier.
-    pub probes: u64,
-    pub lost: u64,
+    /// Probes that came before one that was sent earlier.
     pub reordered: u64,
     /// Probes sent [IP bytes].
     pub bytes: u64,
@@ -86,29 +57,24 @@ pub(super) struct Outcome {
 impl Outcome {
     /// Nothing was learnt.
     pub fn none(why: Reason) -> Outcome {
-        let (capacity, available) = (Figure::none(why), Figure::none(why));
-        Outcome {
-            capacity,
-            available,
-            trains: 0,
-            reported: 0,
-            probes: 0,
-            lost: 0,
-            reordered: 0,
-            bytes: 0,
-            small: Vec::new(),
-        }
+        let mut known = Knowledge::default();
+        known.values_mut().into_iter().for_each(|value| *value = Value::none(why));
+        Outcome { known, trains: 0, reported: 0, reordered: 0, bytes: 0, small: Vec::new() }
     }
 
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        self.capacity.write(&mut out);
-        self.available.write(&mut out);
-        for number in [self.trains, self.reported, self.probes, self.lost, self.reordered, self.bytes] {
+        let mut known = self.known;
+        known.values_mut().iter().for_each(|value| write(value, &mut out));
+        let Loss { lost, packets, .. } = known.loss;
+        for number in [self.trains, self.reported, packets, lost, self.reordered, self.bytes] {
             push_varint(&mut out, number);
         }
         let (mut sent, mut delay) = (0u64, 0i64);
         for &(at, late) in self.small.iter().take(MAX_DELAY_SAMPLES) {
+            if out.len() + DELAY_SAMPLE > BODY {
+                break;
+            }
             push_varint(&mut out, at.wrapping_sub(sent));
             push_varint(&mut out, zigzag(late.wrapping_sub(delay)));
             (sent, delay) = (at, late);
@@ -118,8 +84,11 @@ impl Outcome {
 
     pub fn decode(body: &[u8]) -> Option<Outcome> {
         whole(body, |r| {
-            let (capacity, available) = (Figure::read(r)?, Figure::read(r)?);
-            let (trains, reported, probes) = (r.varint()?, r.varint()?, r.varint()?);
+            let mut known = Knowledge::default();
+            for value in known.values_mut() {
+                *value = read(r)?;
+            }
+            let (trains, reported, packets) = (r.varint()?, r.varint()?, r.varint()?);
             let (lost, reordered, bytes) = (r.varint()?, r.varint()?, r.varint()?);
             let mut small: Vec<DelaySample> = Vec::new();
             let (mut sent, mut delay) = (0u64, 0i64);
@@ -131,8 +100,9 @@ impl Outcome {
                 }
                 small.push((sent, delay));
             }
-            let sound = lost <= probes && reported <= trains;
-            let outcome = Outcome { capacity, available, trains, reported, probes, lost, reordered, bytes, small };
+            let sound = lost <= packets && reported <= trains;
+            (known.loss.lost, known.loss.packets) = (lost, packets);
+            let outcome = Outcome { known, trains, reported, reordered, bytes, small };
             sound.then_some(outcome)
         })
     }
@@ -140,30 +110,52 @@ impl Outcome {
 
 #[cfg(test)]
 mod tests {
-    use super::super::wire::BODY;
     use super::*;
+    use pathcast_estimate::Estimate;
     use proptest::prelude::*;
 
     #[test]
     fn outcomes_come_back_and_fit_a_datagram() {
         let mut outcome = Outcome::none(Reason::FeedbackLost);
         assert_eq!(Outcome::decode(&outcome.encode()), Some(outcome.clone()));
-        outcome.capacity =
-            Figure { value: Some(5e6), low: 4.9e6, high: 5.1e6, why: None, discipline: Discipline::Fair };
+        outcome.known.values_mut().into_iter().for_each(|value| *value = Value::of(5e6, 4.9e6, 5.1e6));
         outcome.small = (0..MAX_DELAY_SAMPLES as u64)
             .map(|i| (LATEST.0 / 2 + i * 1_000_000_007, i64::MIN / 3 + i as i64))
             .collect();
-        (outcome.trains, outcome.reported, outcome.probes, outcome.lost) = (9, 8, 700, 6);
+        (outcome.trains, outcome.reported) = (9, 8);
+        (outcome.known.loss.packets, outcome.known.loss.lost) = (700, 6);
         assert!(outcome.encode().len() <= BODY);
-        assert_eq!(Outcome::decode(&outcome.encode()), Some(outcome));
+        assert_eq!(Outcome::decode(&outcome.encode()), Some(outcome.clone()));
+        // delays that differ much take more room than there is: the last ones stay here
+        outcome.small = (0..MAX_DELAY_SAMPLES as u64).map(|i| ((i % 2) << 61, (i as i64 % 2) << 61)).collect();
+        let told = Outcome::decode(&outcome.encode()).unwrap().small;
+        assert!(outcome.encode().len() <= BODY && told.len() > 25 && outcome.small.starts_with(&told));
     }
 
     #[test]
     fn what_an_estimate_gives_is_understood_by_the_other_end() {
         // wider than its value: half an interval that reached below nothing was refused there, again and again
-        let figure = Figure::of(&Estimate::of(30e6, -20e6, 80e6, 1), None);
-        let outcome = Outcome { capacity: figure, ..Outcome::none(Reason::TooFew) };
+        let mut outcome = Outcome::none(Reason::TooFew);
+        outcome.known.capacity_bps = Value::from(&Estimate::of(30e6, -20e6, 80e6, 1));
         assert_eq!(Outcome::decode(&outcome.encode()), Some(outcome));
+    }
+
+    #[test]
+    fn a_value_that_is_no_value_is_refused() {
+        let told = |value: Value| {
+            let mut outcome = Outcome::none(Reason::TooFew);
+            outcome.known.queue.depth_s = value;
+            Outcome::decode(&outcome.encode()).map(|told| told.known.queue.depth_s)
+        };
+        for sound in [Value::default(), Value::bare(0.5), Value::at_least(0.5, Reason::BeyondLimit)] {
+            assert_eq!(told(sound), Some(sound));
+        }
+        let of = |value, low, high| Value { value, low, high, why: None };
+        for wrong in
+            [of(None, 0.0, 1.0), of(Some(-1.0), -1.0, 1.0), of(Some(2.0), 0.0, 1.0), of(Some(f64::NAN), 0.0, 1.0)]
+        {
+            assert_eq!(told(wrong), None, "{wrong:?}");
+        }
     }
 
     proptest! {

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use pathcast_base::{Bytes, Nanos};
 
-use pathcast_estimate::Budget;
+use pathcast_estimate::{Budget, Effort};
 use pathcast_session::Key;
 
 /// Which way probes go.
@@ -150,6 +150,8 @@ pub struct Request {
     /// Whether the default method takes no more of it than the capacity that it finds asks for
     /// ([`Budget::sensible`](pathcast_estimate::Budget::sensible)).
     pub sparing: bool,
+    /// What is looked for, and what it may cost besides.
+    pub effort: Effort,
     /// Differentiated services code point of all packets, both ways: 0 to 63.
     pub dscp: u8,
     /// All paths at once instead of one after the other.
@@ -170,6 +172,7 @@ impl Request {
             method: MethodName::default(),
             budget: Budget { bytes: Bytes(1_000_000), time: Nanos::secs(3) },
             sparing: false,
+            effort: Effort::default(),
             dscp: 0,
             at_once: false,
             clock: ClockState::default(),

@@ -1,12 +1,12 @@
 //! The result of a measurement as one JSON document. Rates in IP bit/s, times in seconds; null where nothing is known, and
 //! `why` then says the reason in one word.
 
-use pathcast_estimate::Discipline;
 use pathcast_estimate::delay::OneWay;
+use pathcast_estimate::{Knowledge, Value, WhyNot};
 use serde::Serialize;
 
 use super::client_path::QUESTIONS;
-use super::outcome::{Figure, Outcome};
+use super::outcome::Outcome;
 use super::request::Direction;
 use super::times::Comparison;
 
@@ -31,7 +31,30 @@ pub(super) struct Refusal {
 
 #[derive(Serialize)]
 pub(super) struct Path {
+    /// The least of a small packet's round trips.
+    pub rtt_s: Value,
+    /// Nothing has ever come back over it.
+    pub down: Option<Down>,
+    pub shared_with: Vec<SharedWith>,
     pub directions: Directions,
+}
+
+/// A path on which no question was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Down {
+    /// Questions.
+    pub probes: u32,
+    /// From the first one to when it was given up, rounded [s].
+    pub seconds: u64,
+}
+
+/// Another path of the measurement that has perhaps the same bottleneck in this direction.
+#[derive(Serialize)]
+pub(super) struct SharedWith {
+    /// Its number.
+    pub path: usize,
+    pub direction: &'static str,
+    pub probability: Value,
 }
 
 #[derive(Default, Serialize)]
@@ -53,35 +76,20 @@ impl Directions {
 
 #[derive(Serialize)]
 pub(super) struct OneDirection {
-    capacity_bps: Interval,
-    available_bps: Available,
+    #[serde(flatten)]
+    known: Knowledge,
     delay_s: Delay,
-    loss: Option<f64>,
     reordered: u64,
     trains: u64,
     bytes: u64,
 }
 
 #[derive(Serialize)]
-struct Interval {
-    value: Option<f64>,
-    low: Option<f64>,
-    high: Option<f64>,
-    why: Option<&'static str>,
-}
-
-#[derive(Serialize)]
-struct Available {
-    #[serde(flatten)]
-    interval: Interval,
-    discipline: &'static str,
-}
-
-#[derive(Serialize)]
 struct Delay {
-    minimum: Option<f64>,
-    median: Option<f64>,
-    p95: Option<f64>,
+    minimum: Value,
+    median: Value,
+    p95: Value,
+    /// How far each of them may be off; null: no bound is known.
     error: Option<f64>,
     packets: usize,
     /// Size of the packets that the minimum is of [IP bytes].
@@ -96,37 +104,21 @@ struct Clock {
     skew_ppm: Option<f64>,
 }
 
-impl From<&Figure> for Interval {
-    fn from(figure: &Figure) -> Interval {
-        let known = |bound: f64| figure.value.and(Some(bound)).filter(|bound| bound.is_finite());
-        Interval {
-            value: figure.value,
-            low: known(figure.low),
-            high: known(figure.high),
-            why: figure.why.map(|why| why.word()),
-        }
-    }
-}
-
 /// One direction's part of the document.
 pub(super) fn direction(outcome: &Outcome, delay: Option<OneWay>, clocks: &Comparison) -> OneDirection {
     let seconds = |ns: f64| ns / 1e9;
-    let available = &outcome.available;
+    let error = delay.and_then(|d| Some(seconds(d.error? as f64)));
+    let within = |of: fn(&OneWay) -> f64| match delay.as_ref().map(|d| seconds(of(d))) {
+        Some(value) => error.map_or(Value::bare(value), |error| Value::of(value, value - error, value + error)),
+        None => Value::none(WhyNot::NoAnswer),
+    };
     OneDirection {
-        capacity_bps: (&outcome.capacity).into(),
-        available_bps: Available {
-            interval: available.into(),
-            discipline: match available.discipline {
-                Discipline::Unknown => "unknown",
-                Discipline::Shared => "shared",
-                Discipline::Fair => "fair",
-            },
-        },
+        known: outcome.known,
         delay_s: Delay {
-            minimum: delay.map(|d| seconds(d.minimum)),
-            median: delay.map(|d| seconds(d.median)),
-            p95: delay.map(|d| seconds(d.p95)),
-            error: delay.and_then(|d| Some(seconds(d.error? as f64))),
+            minimum: within(|d| d.minimum),
+            median: within(|d| d.median),
+            p95: within(|d| d.p95),
+            error,
             packets: delay.map_or(0, |d| d.count),
             packet_bytes: QUESTIONS.1,
             clock: Clock {
@@ -135,7 +127,6 @@ pub(super) fn direction(outcome: &Outcome, delay: Option<OneWay>, clocks: &Compa
                 skew_ppm: clocks.skew.map(|skew| skew * 1e6),
             },
         },
-        loss: (outcome.probes > 0).then(|| outcome.lost as f64 / outcome.probes as f64),
         reordered: outcome.reordered,
         trains: outcome.trains,
         bytes: outcome.bytes,

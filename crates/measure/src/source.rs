@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 
 use pathcast_base::Nanos;
 use pathcast_estimate::delay::Waits;
-use pathcast_estimate::{Budget, LARGE, Method, Plan, Seen, Step, TrainSeen};
+use pathcast_estimate::{Budget, Effort, LARGE, Method, Plan, Seen, Step, TrainSeen};
 
 use super::bucket::Bucket;
 use super::messages::{ASKED, encode_ask};
 use super::method::MeasureMethod;
-use super::outcome::{Figure, MAX_DELAY_SAMPLES, Outcome, Reason};
+use super::outcome::{MAX_DELAY_SAMPLES, Outcome, Reason};
 use super::report::{Arrival, Piece};
 use super::request::MethodName;
 use super::wire::{PROBE, ProbeHead, Signer};
@@ -41,6 +41,7 @@ pub(super) struct Spec {
     pub budget: Budget,
     /// Whether it takes no more of it than it needs, where the method knows that.
     pub sparing: bool,
+    pub effort: Effort,
     pub seed: u64,
     pub dscp: u8,
     /// How long a large packet's answer takes at most, as far as is known.
@@ -115,7 +116,7 @@ pub(super) struct Source {
 impl Source {
     pub fn new(now: Nanos, spec: Spec) -> Source {
         Source {
-            method: MeasureMethod::new(spec.method, spec.budget, spec.sparing, spec.seed),
+            method: MeasureMethod::new(spec.method, spec.effort, spec.budget, spec.sparing, spec.seed),
             started: now,
             flights: BTreeMap::new(),
             next_train: 0,
@@ -207,7 +208,9 @@ impl Source {
 
     fn send(&mut self, now: Nanos, mut plan: Plan, granted: &mut Bucket) -> Option<SourceAction> {
         plan.gaps.truncate(usize::from(u16::MAX) - 1);
-        let most = self.spec.budget.bytes.0 + self.spec.budget.bytes.0 / 4;
+        // a method that plans a little more is let go on, but where bytes are dear
+        let more = if self.spec.effort == Effort::Light { 0 } else { self.spec.budget.bytes.0 / 4 };
+        let most = self.spec.budget.bytes.0 + more;
         if self.bytes + plan.bytes() > most {
             self.end = Some(None);
             return None;
@@ -402,13 +405,15 @@ impl Source {
     /// What has come of it, once it has ended.
     pub fn outcome(&self) -> Option<Outcome> {
         let why = self.end?;
+        let mut known = self.method.knowledge();
+        for value in known.values_mut().into_iter().filter(|value| value.why != Some(Reason::NotLookedFor)) {
+            *value = value.but(why);
+        }
+        (known.loss.packets, known.loss.lost) = (self.probes, self.lost);
         Some(Outcome {
-            capacity: Figure::of(&self.method.capacity(), why),
-            available: Figure::of(&self.method.estimate(), why),
+            known,
             trains: self.trains,
             reported: self.reported,
-            probes: self.probes,
-            lost: self.lost,
             reordered: self.reordered,
             bytes: self.bytes,
             small: self.small.clone(),

@@ -89,6 +89,12 @@ impl Times {
         }
     }
 
+    /// The least of the small packets' round trips [s].
+    pub fn round_trip(&self) -> Option<f64> {
+        let small = self.done.iter().filter(|done| done.1 <= SMALL);
+        small.filter_map(|done| done.2.round_trip()).min().map(|ns| ns as f64 / 1e9)
+    }
+
     /// Ends a group; answers may still come.
     pub fn end_group(&mut self) {
         self.group += 1;

@@ -20,7 +20,9 @@ use sha2::Sha256;
 use pathcast_session::{ReplayWindow, Tag};
 
 /// The version of the protocol that this code speaks.
-pub(super) const VERSION: u8 = 1;
+pub(super) const VERSION: u8 = 2;
+/// The one before: its greeting is the same, so that a far end that speaks no other can be told from one that is silent.
+pub(super) const BEFORE: u8 = 1;
 const MAGIC: &[u8; 2] = b"PM";
 const HEAD: usize = 24;
 const TAG: usize = 16;
@@ -90,6 +92,13 @@ kinds! {
     Bye = 20,
 }
 
+impl Kind {
+    /// What a datagram is for, by its head; nothing is proved.
+    pub fn in_head(packet: &[u8]) -> Option<Kind> {
+        Kind::ALL.iter().copied().find(|&kind| packet.get(3) == Some(&(kind as u8)))
+    }
+}
+
 /// Why a datagram is none of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Malformed;
@@ -109,16 +118,17 @@ pub(super) struct Datagram<'a> {
 
 impl<'a> Datagram<'a> {
     pub fn parse(packet: &'a [u8]) -> Result<Datagram<'a>, Malformed> {
-        Self::read(packet).ok_or(Malformed)
+        Self::of_version(VERSION, packet).ok_or(Malformed)
     }
 
-    fn read(packet: &'a [u8]) -> Option<Datagram<'a>> {
+    /// The same of another version, whose head is the same.
+    pub fn of_version(version: u8, packet: &'a [u8]) -> Option<Datagram<'a>> {
         let head: &[u8; HEAD] = packet.first_chunk()?;
         let length = usize::from(u16::from_be_bytes([head[4], head[5]]));
-        if &head[..2] != MAGIC || head[2] != VERSION || !(HEAD + TAG..=LONGEST).contains(&length) {
+        if &head[..2] != MAGIC || head[2] != version || !(HEAD + TAG..=LONGEST).contains(&length) {
             return None;
         }
-        let kind = *Kind::ALL.iter().find(|&&kind| kind as u8 == head[3])?;
+        let kind = Kind::in_head(head)?;
         let (signed, tag) = packet.get(..length)?.split_at(length - TAG);
         let word = |at: usize| head[at..at + 8].iter().fold(0, |word, &byte| word << 8 | u64::from(byte));
         let (path, part) = (head[6], head[7]);
@@ -191,6 +201,17 @@ impl Signer {
         let mut out = vec![0; HEAD + body.len() + TAG];
         self.write(kind, path, part, session, number, body, &mut out);
         out
+    }
+
+    /// A datagram as another version would say it.
+    pub fn as_of(&self, version: u8, mut packet: Vec<u8>) -> Vec<u8> {
+        packet[2] = version;
+        let end = packet.len() - TAG;
+        let (signed, tag) = packet.split_at_mut(end);
+        let mut mac = self.0.clone();
+        mac.update(signed);
+        tag.copy_from_slice(&mac.finalize().into_bytes()[..TAG]);
+        packet
     }
 
     /// A probe's payload; `out` has [`PROBE`] bytes.

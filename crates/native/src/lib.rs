@@ -67,6 +67,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(simulator::simulate, module)?)?;
     module.add_function(wrap_pyfunction!(simulator::simulate_flows, module)?)?;
     module.add_function(wrap_pyfunction!(measure::stamp, module)?)?;
+    module.add_function(wrap_pyfunction!(measure::measure_costs, module)?)?;
     module.add_function(wrap_pyfunction!(network::remove_namespace, module)?)?;
     module.add_function(wrap_pyfunction!(kernel::controllers_in_kernel, module)?)?;
     module.add_function(wrap_pyfunction!(kernel::kernel_ready, module)?)?;

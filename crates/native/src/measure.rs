@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use pathcast_base::{Bytes, Exit, Nanos, PathAddr, Stream};
-use pathcast_estimate::Budget;
+use pathcast_estimate::{Budget, Effort};
 use pathcast_measure::machine::Progress;
 use pathcast_measure::stamp::{Mode, SenderOptions, StampKey};
 use pathcast_measure::{ClockState, Direction, MethodName};
@@ -30,6 +30,8 @@ pub struct Request {
     dscp: u8,
     at_once: bool,
     seed: u64,
+    effort: String,
+    queue_s: f64,
 }
 
 impl Request {
@@ -41,16 +43,34 @@ impl Request {
         };
         let directions = self.directions.iter().map(direction).collect::<Result<_, _>>()?;
         let method = self.method.parse().map_err(|e: pathcast_measure::NoSuchMethod| Failed::usage(e.to_string()))?;
+        let queue = Nanos::from_secs_f64(self.queue_s);
         // the default method chooses itself within wide bounds; the others end by themselves
-        let (bytes, time) = if method == MethodName::Ride { (20_000_000, 30.0) } else { (50_000_000, 120.0) };
+        let (effort, bytes, time) = match (self.effort.as_str(), method) {
+            ("light", _) => (Effort::Light, Effort::LIGHT_BYTES, 10.0),
+            ("thorough", _) => (Effort::Thorough { queue }, THOROUGH_BYTES, Effort::THOROUGH_TIME.as_secs_f64()),
+            ("usual", MethodName::Ride) => (Effort::Usual, USUAL.0, USUAL.1),
+            ("usual", _) => (Effort::Usual, 50_000_000, 120.0),
+            (word, _) => return Err(Failed::usage(format!("effort `{word}`: allowed are light, usual, thorough"))),
+        };
         let budget = Budget {
             bytes: Bytes(self.bytes.unwrap_or(bytes)),
             time: Nanos::from_secs_f64(self.time_s.unwrap_or(time)),
         };
         let sparing = self.bytes.is_none() || self.time_s.is_none();
         let (paths, dscp, at_once, seed) = (self.paths.len(), self.dscp, self.at_once, self.seed);
-        let request =
-            pathcast_measure::Request { key, paths, directions, method, budget, sparing, dscp, at_once, clock, seed };
+        let request = pathcast_measure::Request {
+            key,
+            paths,
+            directions,
+            method,
+            budget,
+            sparing,
+            effort,
+            dscp,
+            at_once,
+            clock,
+            seed,
+        };
         Ok(pathcast_measure::Client::new(request, entropy))
     }
 
@@ -74,11 +94,28 @@ pub fn document(result: &[u8], notes: Vec<String>) -> Result<String, Failed> {
     let mut document: Value = read(text)?;
     let refused = document.as_object_mut().and_then(|map| map.remove("refused")).unwrap_or_default();
     if let (Some(code), Some(message)) = (refused["code"].as_str(), refused["message"].as_str()) {
-        let exit = if code == "no-answer" { Exit::Runtime } else { Exit::Refused };
+        let exit = if matches!(code, "no-answer" | "other-version") { Exit::Runtime } else { Exit::Refused };
         return Err(Failed::with(code, message.into(), exit));
     }
     document["notes"] = notes.into();
     Ok(json(&document))
+}
+
+/// Of [`Effort::Usual`] and [`Effort::Thorough`] what a direction may take where nothing else is said [IP byte, s].
+const USUAL: (u64, f64) = (20_000_000, 30.0);
+const THOROUGH_BYTES: u64 = 200_000_000;
+
+/// What measuring costs, as far as it is known before: of light ones the bytes of a path, of usual ones what capacities
+/// [bit/s] ask for of each direction [IP byte, s], and the most of usual and thorough ones.
+#[pyfunction]
+pub fn measure_costs() -> String {
+    let usual: Vec<_> = pathcast_estimate::SENSIBLE.iter().map(|row| [row.0, row.1, row.2]).collect();
+    json(&serde_json::json!({
+        "light_bytes": Effort::LIGHT_BYTES,
+        "usual": usual,
+        "usual_most": USUAL,
+        "thorough_most": (THOROUGH_BYTES, Effort::THOROUGH_TIME.as_secs_f64()),
+    }))
 }
 
 /// Tells a job how far a measurement has come.

@@ -1,7 +1,7 @@
 //! Whole measurements in the simulator: both ends' machines, their datagrams and clocks, over links with cross traffic.
 
-use pathcast_base::{Bytes, Nanos};
-use pathcast_estimate::Budget;
+use pathcast_base::{Bytes, Nanos, Stream};
+use pathcast_estimate::{Budget, Effort};
 use pathcast_measure::{Client, ClockState, FarEnd, FarEndMachine, MeasureLimits, Request};
 use pathcast_scenario::Scenario;
 use pathcast_session::{Entropy, Key, KeyRing};
@@ -92,7 +92,7 @@ fn judge(result: &Value, path: usize, word: &str, truth: (f64, f64), share: f64,
     within(&d["capacity_bps"]["value"], truth.0, 0.01);
     within(&d["available_bps"]["value"], truth.1, share);
     assert_eq!(d["available_bps"]["why"], Value::Null, "{d}");
-    let (minimum, error) = (number(&d["delay_s"]["minimum"]), number(&d["delay_s"]["error"]));
+    let (minimum, error) = (number(&d["delay_s"]["minimum"]["value"]), number(&d["delay_s"]["error"]));
     assert!((minimum - delay).abs() <= error, "{minimum} for {delay}, error {error}");
     assert_eq!(d["delay_s"]["clock"]["synchronised"], false);
 }
@@ -110,7 +110,7 @@ fn five_megabits_within_the_budget() {
             let (result, report) = measure(&mid.text(), request(kb, ms));
             for word in ["out", "in"] {
                 judge(&result, 0, word, (5.0 * MBIT, left * MBIT), share, small(5e6, 0.01));
-                assert_eq!(number(&result["paths"][0]["directions"][word]["loss"]), 0.0);
+                assert_eq!(number(&result["paths"][0]["directions"][word]["loss"]["lost"]), 0.0);
             }
             let sent = report.client.sent_bytes + report.server.sent_bytes;
             assert!(sent <= 2 * kb * 1000, "{sent}");
@@ -168,7 +168,8 @@ fn loss_both_ways() {
     let (result, _) = measure(&Mid { keys, cross: ["1500kbit", "1500kbit"], paths: 1 }.text(), request(1000, 4000));
     for word in ["out", "in"] {
         judge(&result, 0, word, (5.0 * MBIT, 3.5 * MBIT), 0.06, small(5e6, 0.01));
-        let loss = number(&result["paths"][0]["directions"][word]["loss"]);
+        let loss = &result["paths"][0]["directions"][word]["loss"];
+        let loss = number(&loss["lost"]) / number(&loss["packets"]);
         assert!((0.02..0.09).contains(&loss), "{loss}");
     }
 }
@@ -187,4 +188,52 @@ fn a_host_that_gathers_packets() {
         within(&d["capacity_bps"]["value"], 5.0 * MBIT, 0.05);
         within(&d["available_bps"]["value"], 3.5 * MBIT, 0.1);
     }
+}
+
+/// A line whose rate, delay, queue, loss and load follow from the number: rate [bit/s], what is left there and back, keys.
+fn random_line(number: u64) -> (f64, [f64; 2], Mid) {
+    let mut stream = Stream::new(number, "light");
+    let rate = 1e5 * 10f64.powf(stream.between(0.0, 4.0));
+    let load =
+        if rate > 5e7 { [0.0; 2] } else { [0, 1].map(|_| (stream.between(-0.4, 0.8) * 20.0).round().max(0.0) / 20.0) };
+    let (delay, queue) = (stream.between(1.0, 100.0), stream.between(5.0, 300.0) as u64);
+    let loss = if number.is_multiple_of(4) { stream.between(0.0, 0.4) } else { 0.0 };
+    let keys = format!(r#"rate = "{rate:.0}bit", delay = "{delay:.1}ms", queue = "{queue} packets", loss = {loss:.4}"#);
+    let cross = load.map(|load| if load > 0.0 { format!("{:.0}bit", rate * load) } else { String::new() });
+    let mid = Mid { keys: keys.leak(), cross: cross.map(|text| &*text.leak()), paths: 1 };
+    let rate = rate.min(1e8); // of the access links
+    (rate, load.map(|load| rate * (1.0 - load)), mid)
+}
+
+/// All that both ends send over any line stays below what 1 GB a month allows, and what is said of the line holds.
+#[test]
+fn a_light_measurement_keeps_its_bound_over_any_line() {
+    let (mut said, mut held, mut given, mut capacities) = (0, 0, 0, 0);
+    for number in 0..60 {
+        let (rate, left, mid) = random_line(number);
+        let budget = Budget { bytes: Bytes(Effort::LIGHT_BYTES), time: Nanos::secs(10) };
+        let request = Request { budget, sparing: true, effort: Effort::Light, seed: number, ..Request::new(key()) };
+        let (result, report) = measure(&mid.text(), request);
+        let sent = report.client.sent_bytes + report.server.sent_bytes;
+        assert!(sent <= 1_000_000_000 / 8640, "{sent} B on line {number}: {}", mid.keys);
+        for (word, left) in ["out", "in"].into_iter().zip(left) {
+            let d = &result["paths"][0]["directions"][word];
+            let (c, a) = (&d["capacity_bps"], &d["available_bps"]);
+            given += i32::from(c["value"].is_number());
+            capacities += i32::from(c["value"].as_f64().is_some_and(|c| (c / rate - 1.0).abs() < 0.05));
+            let value = a["value"].as_f64();
+            if value.is_some() {
+                said += 1;
+                held += i32::from(
+                    number_or(&a["low"], 0.0) <= 1.005 * left && 0.995 * left <= number_or(&a["high"], f64::MAX),
+                );
+            }
+        }
+    }
+    assert!(given >= 80 && capacities * 100 >= given * 95, "{capacities} of {given} capacities of 120");
+    assert!(said >= 70 && held * 100 >= said * 85, "{held} of {said} of 120");
+}
+
+fn number_or(value: &Value, otherwise: f64) -> f64 {
+    value.as_f64().unwrap_or(otherwise)
 }

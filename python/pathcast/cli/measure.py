@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pathcast.cli.measureseries import Series
+from pathcast.cli.measuretable import show, signed
 from pathcast.cli.output import Json, console, print_json, print_line
 from pathcast.cli.target import Host, KeyFile, Paths, Set, Target, TopologyFile, World, names, target
 from pathcast.errors import Exit, PathcastError, usage
-from pathcast.units import bits, seconds
-from pathcast.units import size as written
+from pathcast.units import seconds
 
 if TYPE_CHECKING:
     from pathcast.worlds.measurement import Request
 
 BOTH = "both"
+# of the document: /2 is the record of `pathcast.worlds.measurement`
+VERSION = 2
 
 
 def measure(
@@ -44,6 +47,19 @@ def measure(
             help="Most time for each direction of a path, for example 5s (default: by the capacity found).",
             show_default=False,
         ),
+    ] = None,
+    light: Annotated[
+        bool, typer.Option("--light", help="At most 116 kB a path: 1 GB a month at one round every five minutes.")
+    ] = False,
+    thorough: Annotated[
+        bool,
+        typer.Option(
+            "--thorough", help="Up to 10 s a direction: what kind of line it is, its loss and queue depth too."
+        ),
+    ] = False,
+    queue: Annotated[
+        str | None,
+        typer.Option(help="With --thorough: the longest queue to build (default: 500ms).", show_default=False),
     ] = None,
     dscp: Annotated[int, typer.Option(help="Code point of all packets, both ways (0 to 63).")] = 0,
     at_once: Annotated[bool, typer.Option("--at-once", help="All paths at the same time, not in turn.")] = False,
@@ -74,6 +90,10 @@ def measure(
     from pathcast import _native
     from pathcast.worlds.measurement import DIRECTIONS, Request
 
+    if light and thorough:
+        raise usage("--light and --thorough exclude each other")
+    if queue is not None and not thorough:
+        raise usage("--queue goes with --thorough")
     request = Request(
         directions=DIRECTIONS if direction == BOTH else (direction,),
         method=method,
@@ -82,6 +102,8 @@ def measure(
         dscp=dscp,
         at_once=at_once,
         seed=seed,
+        effort="light" if light else "thorough" if thorough else "usual",
+        **({} if queue is None else {"queue_s": _native.parse_duration(queue) / 1e9}),
     )
     every_s = None if repeat is None else _native.parse_duration(repeat) / 1e9
     if json and jsonl:
@@ -94,12 +116,26 @@ def measure(
         raise usage(f"--repeat {repeat}: at least 1s")
     if host is not None and host.startswith("stamp://"):
         given = (paths, budget, repeat, topology, set)
-        if any(option is not None for option in given) or direction != BOTH or at_once or jsonl or world != "host":
+        if (
+            any(option is not None for option in given)
+            or direction != BOTH
+            or at_once
+            or light
+            or thorough
+            or jsonl
+            or world != "host"
+        ):
             raise usage("stamp://HOST[:PORT] takes --time, --dscp, --key-file and --json only")
         return _stamp(host, request, key_file, json)
     only = None if paths is None else names("--paths", paths)
-    with _far(host, world, topology, set, key_file, ssh, remote_command) as far, far.open() as make, make() as network:
-        error = _measure_all(network, far.name, only, request, every_s, count, json, jsonl)
+    with _far(host, world, topology, set, key_file, ssh, remote_command) as far, far.open() as make:
+        if every_s is None:
+            with make() as network:
+                error = _once(network, far.name, only, request, json, jsonl)
+        else:
+            error = Series(far.name, make, only, request, every_s, jsonl, VERSION, lambda: _listener(quiet=jsonl)).run(
+                count
+            )
     if error:
         raise error
 
@@ -125,39 +161,34 @@ def _far(
         yield target(address, world, topology, set, file)
 
 
-def _measure_all(
-    network: Any,
-    name: str,
-    only: tuple[str, ...] | None,
-    request: Request,
-    every_s: float | None,
-    count: int | None,
-    json: bool,
-    jsonl: bool,
+def _once(
+    network: Any, name: str, only: tuple[str, ...] | None, request: Request, json: bool, jsonl: bool
 ) -> PathcastError | None:
-    """The last measurement's error, if it has one; an interrupted series has given all that it had."""
-    error: PathcastError | None = None
-    done, begun = 0, time.monotonic()
-    while True:
-        with _listener(quiet=json or jsonl) as progress:
-            found = network.measure(only, request, progress)
-        done, error = done + 1, found.untrustworthy
-        document = {"target": name, "world": network.world, **found.document()}
-        if jsonl:
-            print_line("measure", {"time_s": time.time(), **document})
-        elif json:
-            print_json("measure", document)
-        else:
-            _table(name, found)
-        for note in found.notes:
-            print(f"note: {note}", file=sys.stderr)
-        if every_s is None or done == count:
-            return error
-        if error:
-            print(f"not to be trusted: {error.message}", file=sys.stderr)
-        # the next beginning is not moved by how long this one took, unless that was longer
-        behind = time.monotonic() - begun
-        network.wait((int(behind / every_s) + 1) * every_s - behind)
+    """Measures and prints; the error of what cannot be trusted at all."""
+    from pathcast.worlds.cost import cost
+
+    print(f"cost: {cost(request, len(only or network.paths))}", file=sys.stderr)
+    with _listener(quiet=json or jsonl) as progress:
+        found = network.measure(only, request, progress)
+    document = {"target": name, "world": network.world, **found.document()}
+    if jsonl:
+        print_line("measure", {"time_s": time.time(), **document}, VERSION)
+    elif json:
+        print_json("measure", document, VERSION)
+    else:
+        show(name, found)
+    _remarks(found)
+    error: PathcastError | None = found.untrustworthy
+    return error
+
+
+def _remarks(found: Any) -> None:
+    """What is missing though the rest is good, and notes."""
+    if found.untrustworthy is None:
+        for sentence in found.missing:
+            print(f"not to be trusted: {sentence}" if " is down: " not in sentence else sentence, file=sys.stderr)
+    for note in found.notes:
+        print(f"note: {note}", file=sys.stderr)
 
 
 @contextmanager
@@ -173,34 +204,6 @@ def _listener(quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
     ) as bar:
         task = bar.add_task("connecting", total=None)
         yield lambda phase, done, of: bar.update(task, description=phase, completed=done, total=of or None)
-
-
-def _table(name: str, found: Any) -> None:
-    from rich.table import Table
-
-    table = Table("path", "", "capacity", "available", "90 % interval", "delay (min / median)", "error", "loss")
-    table.title = f"to {name}"
-    for path in found.paths:
-        for direction, of in path.directions.items():
-            a, d = of.available_bps, of.delay_s
-            between = "-" if a.value is None else f"{bits(a.low)} to {bits(a.high)}"
-            table.add_row(
-                path.name if direction == next(iter(path.directions)) else "",
-                direction,
-                bits(of.capacity_bps.value),
-                bits(a.value) + (" (fair share)" if a.discipline == "fair" else ""),
-                between,
-                "-" if d.minimum is None else f"{seconds_signed(d.minimum)} / {seconds_signed(d.median)}",
-                "unknown" if d.error is None else f"± {seconds(d.error)}",
-                "-" if of.loss is None else f"{of.loss * 100:.2g} %",
-            )
-    console().print(table)
-    if any(not of.delay_s.clock.synchronised for path in found.paths for of in path.directions.values()):
-        print(
-            "The hosts' clocks are not synchronised: delays are relative to an offset found by exchanging stamps, "
-            "which takes both directions for equally long; the error is what that may be off."
-        )
-    print(f"{written(found.probe_bytes)} of probes in {seconds(found.elapsed_s)}, method {found.method}")
 
 
 _STAMP_WARNINGS = {
@@ -241,7 +244,7 @@ def _stamp_table(found: dict[str, Any]) -> None:
         if way is not None and way["synchronised"]:
             least = way["minimum"]
             above = (least + way["median_above_minimum"], least + way["p95_above_minimum"])
-            table.add_row(name, *(seconds_signed(value) for value in (least, *above)), f"± {seconds(way['error'])}")
+            table.add_row(name, *(signed(value) for value in (least, *above)), f"± {seconds(way['error'])}")
         elif way is not None:
             above = (f"+{seconds(way['median_above_minimum'])}", f"+{seconds(way['p95_above_minimum'])}")
             table.add_row(name, "unknown", *above, "clocks not synchronised")
@@ -252,8 +255,3 @@ def _stamp_table(found: dict[str, Any]) -> None:
         else f": {found['lost_out']} lost out, {found['lost_in']} in"
     )
     print(f"{found['received']} of {found['sent']} packets were answered{where}")
-
-
-def seconds_signed(value: float) -> str:
-    """A delay, which an offset's error can make negative."""
-    return f"-{seconds(-value)}" if value < 0 else seconds(value)

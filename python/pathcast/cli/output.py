@@ -34,14 +34,14 @@ def as_directory(text: str) -> Path:
     return Path(text)
 
 
-def print_json(schema: str, document: dict[str, Any]) -> None:
-    """Prints `{"schema": "pathcast.<schema>/1", …}`."""
+def print_json(schema: str, document: dict[str, Any], version: int = 1) -> None:
+    """Prints `{"schema": "pathcast.<schema>/<version>", …}`."""
     global printed
-    text = json.dumps({"schema": f"pathcast.{schema}/1", **document}, indent=1, allow_nan=False)
+    text = json.dumps({"schema": f"pathcast.{schema}/{version}", **document}, indent=1, allow_nan=False)
     printed = True
     print(text)
 
 
-def print_line(schema: str, document: dict[str, Any]) -> None:
+def print_line(schema: str, document: dict[str, Any], version: int = 1) -> None:
     """Prints the same as one line of many, at once."""
-    print(json.dumps({"schema": f"pathcast.{schema}/1", **document}, allow_nan=False), flush=True)
+    print(json.dumps({"schema": f"pathcast.{schema}/{version}", **document}, allow_nan=False), flush=True)

@@ -1,7 +1,7 @@
 """What `measure` is asked for and what it returns, the same in every world.
 
 Rates are IP bits per second, times seconds. Every value comes with its 90 % interval, or with the reason why there is
-none.
+none. The record is that of `crates/estimate/src/knowledge.rs`, under the same names.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ METHODS = ("ride", "replay", "pathtester", "pathtester-old", "slops")
 # the old PathTester with the wider gaps of its paper's table 1: up to 2^16 to 2^20 us
 WIDER = tuple(f"pathtester-old-{iunit}" for iunit in range(16, 21))
 DIRECTIONS = ("out", "in")
+EFFORTS = ("light", "usual", "thorough")
 # the reasons that a far end and the estimators give, in words
 REASONS = {
     "no-answer": "no probe was answered",
@@ -27,19 +28,37 @@ REASONS = {
     "rate-limit": "the far end does not grant so fast a train",
     "stopped": "it was stopped",
     "session-lost": "the far end ended the session",
+    "not-looked-for": "this mode does not look for it",
+    "absent": "there is none",
+    "beyond-limit": "more than this measurement may try",
+    "ambiguous": "what was seen fits several answers",
+    "too-short": "what was seen is too short for it",
+    "not-seen": "nothing was seen of it",
 }
+# what more time and bytes would mend
+_MENDED_BY_MORE = ("too-few", "inconsistent", "too-short")
 
 
 @dataclass(frozen=True)
-class Rate:
-    """A rate and its 90 % interval [bit/s]; `value` is None where nothing trustworthy was found, `why` says why."""
+class Value:
+    """A number and its 90 % interval; of `value` None, or of one not to be trusted, `why` says why.
+
+    A bound that is not known is None. Bounds can be known without a value.
+    """
 
     value: float | None
-    low: float | None
-    high: float | None
+    low: float | None = None
+    high: float | None = None
     why: str | None = None
-    # `shared`, `fair` (every flow has a queue of its own, the value is the probes' share), None where it cannot be told
-    discipline: str | None = None
+
+    @property
+    def trusted(self) -> bool:
+        """Whether there is a value, and nothing against it."""
+        return self.value is not None and self.why is None
+
+
+# of what an older record does not have
+_NOT_LOOKED_FOR = Value(None, why="not-looked-for")
 
 
 @dataclass(frozen=True)
@@ -59,23 +78,85 @@ class Delay:
     packet_bytes: size of the packets that the minimum is of [IP byte].
     """
 
-    minimum: float | None
-    median: float | None
-    p95: float | None
+    minimum: Value
+    median: Value
+    p95: Value
     error: float | None
     clock: Clock
     packet_bytes: int | None = None
 
 
 @dataclass(frozen=True)
-class Direction:
-    """One direction of a path. `loss`: share of its probes that did not arrive."""
+class Queue:
+    """The queue in front of the bottleneck: the longest wait in it [s, IP byte], of a managed or fair one the standing
+    delay of a flow that fills it; how probable it is that every flow has its own (`discipline`: fair, else fifo), and
+    that it is managed."""
 
-    capacity_bps: Rate
-    available_bps: Rate
+    depth_s: Value = _NOT_LOOKED_FOR
+    depth_bytes: Value = _NOT_LOOKED_FOR
+    discipline: str | None = None
+    fair: Value = _NOT_LOOKED_FOR
+    managed: Value = _NOT_LOOKED_FOR
+
+
+@dataclass(frozen=True)
+class Policer:
+    """A token bucket that drops: how probable it is, its rate [bit/s] and its burst [IP byte]."""
+
+    probability: Value = _NOT_LOOKED_FOR
+    rate_bps: Value = _NOT_LOOKED_FOR
+    burst_bytes: Value = _NOT_LOOKED_FOR
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Probes lost of those accounted for; random: the share that is lost whatever the queue holds."""
+
+    lost: int
+    packets: int
+    random: Value = _NOT_LOOKED_FOR
+
+    @property
+    def share(self) -> float | None:
+        """Of the probes, 0 to 1."""
+        return self.lost / self.packets if self.packets else None
+
+
+@dataclass(frozen=True)
+class Cross:
+    """What others send: now, in the mean of the next minutes [bit/s]; the share that gives way as TCP does, 0 to 1;
+    what a new TCP flow would get beside it [bit/s]."""
+
+    load_bps: Value = _NOT_LOOKED_FOR
+    mean_bps: Value = _NOT_LOOKED_FOR
+    elastic: Value = _NOT_LOOKED_FOR
+    tcp_bps: Value = _NOT_LOOKED_FOR
+
+
+@dataclass(frozen=True)
+class RateVariation:
+    """How the bottleneck's rate changes by itself: standard deviation over mean, and how long a change lasts [s]."""
+
+    cv: Value = _NOT_LOOKED_FOR
+    scale_s: Value = _NOT_LOOKED_FOR
+
+
+@dataclass(frozen=True)
+class Direction:
+    """What is known of one direction of a path. bytes: of its probes [IP byte]."""
+
+    capacity_bps: Value
+    available_bps: Value
     delay_s: Delay
-    loss: float | None
+    loss: Loss
     bytes: int
+    rate_variation: RateVariation = RateVariation()
+    queue: Queue = Queue()
+    policer: Policer = Policer()
+    cross: Cross = Cross()
+    aggregation_s: Value = _NOT_LOOKED_FOR
+    trains: int = 0
+    reordered: int = 0
 
     @property
     def trustworthy(self) -> bool:
@@ -84,34 +165,70 @@ class Direction:
 
 
 @dataclass(frozen=True)
+class Shared:
+    """How probable it is that another path has the same bottleneck in a direction."""
+
+    path: str
+    direction: str
+    probability: Value
+
+
+@dataclass(frozen=True)
+class Down:
+    """Nothing came back over a path: of how many probes, in how long [s]."""
+
+    probes: int
+    seconds: int
+
+
+@dataclass(frozen=True)
 class PathMeasured:
-    """A path and its directions: `out` from this host to the far end, `in` back."""
+    """A path and its directions: `out` from this host to the far end, `in` back. rtt_s: the least that was seen."""
 
     name: str
     local: str
     remote: str
     directions: dict[str, Direction]
+    rtt_s: Value = _NOT_LOOKED_FOR
+    shared_with: tuple[Shared, ...] = ()
+    down: Down | None = None
+
+    @property
+    def trustworthy(self) -> bool:
+        """Whether any value of it can be trusted."""
+        return any(
+            value.trusted
+            for of in self.directions.values()
+            for value in (of.capacity_bps, of.available_bps, of.delay_s.minimum)
+        )
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """A measurement of one or several paths. probe_bytes: IP bytes of all packets that it sent, both ways."""
+    """A measurement of one or several paths: what `history` keeps and a forecast reads.
+
+    probe_bytes: IP bytes of all packets that it sent, both ways. measured_at: when it began (UTC, ISO 8601), by the
+    machine's clock.
+    """
 
     paths: tuple[PathMeasured, ...]
     probe_bytes: int
     elapsed_s: float
     method: str
+    effort: str = "usual"
+    measured_at: str | None = None
     notes: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, pairs: Sequence[dict[str, str]], document: dict[str, Any]) -> Measurement:
         """From the machine's document, whose paths are those of `pairs`."""
 
-        def directions(of: dict[str, Any]) -> dict[str, Any]:
-            return {name: of[name] for name in DIRECTIONS if name in of}
+        def path(pair: dict[str, str], of: dict[str, Any]) -> dict[str, Any]:
+            directions = {name: of["directions"][name] for name in DIRECTIONS if name in of["directions"]}
+            shared = [{**one, "path": pairs[one["path"]]["name"]} for one in of.get("shared_with", ())]
+            return {**pair, **of, "directions": directions, "shared_with": shared}
 
-        found = zip(pairs, document["paths"], strict=True)
-        paths = [{**pair, "directions": directions(of["directions"])} for pair, of in found]
+        paths = [path(pair, of) for pair, of in zip(pairs, document["paths"], strict=True)]
         return codec.read(cls, {**document, "paths": paths})
 
     def path(self, name: str) -> PathMeasured:
@@ -122,29 +239,42 @@ class Measurement:
         raise usage(f"path `{name}` was not measured; measured: {', '.join(p.name for p in self.paths)}")
 
     @property
+    def missing(self) -> list[str]:
+        """A sentence for every path that is down, and for every rate that is not to be trusted."""
+        said = []
+        for path in self.paths:
+            if path.down:
+                said.append(f"{path.name} is down: no answer to {path.down.probes} probes in {path.down.seconds} s")
+                continue
+            for direction, of in path.directions.items():
+                for what, rate in (("capacity", of.capacity_bps), ("available bandwidth", of.available_bps)):
+                    if not rate.trusted:
+                        no = "no" if rate.value is None else "doubtful"
+                        said.append(f"{no} {what} of path `{path.name}` {direction}: {_reason(rate.why)}")
+        return said
+
+    @property
     def untrustworthy(self) -> PathcastError | None:
-        """Exit 3 with the first reason if some direction has no trustworthy value."""
-        missing = [
-            (path, direction, what, rate.why)
-            for path in self.paths
-            for direction, of in path.directions.items()
-            for what, rate in (("capacity", of.capacity_bps), ("available bandwidth", of.available_bps))
-            if rate.value is None
-        ]
-        if not missing:
+        """Exit 3 with the reasons if no value of any path can be trusted."""
+        if any(path.trustworthy for path in self.paths):
             return None
-        path, direction, what, why = missing[0]
-        more = f", and {len(missing) - 1} more" if len(missing) > 1 else ""
-        return PathcastError(
-            "untrustworthy",
-            f"no {what} of path `{path.name}` {direction}: {REASONS.get(why or '', why or 'unknown reason')}{more}",
-            "give more --time and --budget, or measure when the hosts are less busy",
-            Exit.UNTRUSTWORTHY,
-        )
+        up = [path for path in self.paths if path.down is None]
+        whys = {rate.why for p in up for of in p.directions.values() for rate in (of.capacity_bps, of.available_bps)}
+        if not up:
+            hint = "is the far end running, and does its UDP port let packets through?"
+        elif whys & set(_MENDED_BY_MORE):
+            hint = "give more --time and --budget, or measure when the hosts are less busy"
+        else:
+            hint = "measure again when the path answers; `pathcast paths` shows the others"
+        return PathcastError("untrustworthy", "; ".join(self.missing), hint, Exit.UNTRUSTWORTHY)
 
     def document(self) -> dict[str, Any]:
         """For JSON."""
         return asdict(self)
+
+
+def _reason(why: str | None) -> str:
+    return REASONS.get(why or "", why or "unknown reason")
 
 
 @dataclass(frozen=True)
@@ -153,6 +283,8 @@ class Request:
 
     bytes, time_s: limits of each direction of each path, IP bytes and seconds; None: by the capacity that is found.
     at_once: all paths at the same time, which shows what they share, instead of one after the other.
+    effort: light (at most 116 kB a path), usual, or thorough (up to 10 s a direction: loss and the queue's depth too,
+    of which no more than queue_s is built).
     """
 
     directions: tuple[str, ...] = DIRECTIONS
@@ -162,6 +294,8 @@ class Request:
     dscp: int = 0
     at_once: bool = False
     seed: int | None = None
+    effort: str = "usual"
+    queue_s: float = 0.5
 
     def __post_init__(self) -> None:
         if not self.directions or set(self.directions) - set(DIRECTIONS):
@@ -172,6 +306,12 @@ class Request:
             raise usage(f"a budget of {self.bytes} B: allowed are 10kB to 1TB for each direction of a path")
         if self.time_s is not None and not 0.1 <= self.time_s <= 600:
             raise usage(f"a time of {self.time_s:g} s: allowed are 100ms to 600s for each direction of a path")
+        if self.effort not in EFFORTS:
+            raise usage(f"effort `{self.effort}`: allowed are {', '.join(EFFORTS)}")
+        if self.effort == "thorough" and self.method != METHODS[0]:
+            raise usage(f"a thorough measurement goes with method {METHODS[0]}, not {self.method}")
+        if not 0.01 <= self.queue_s <= 10:
+            raise usage(f"a queue of {self.queue_s:g} s: allowed are 10ms to 10s")
         if not 0 <= self.dscp <= 63:
             raise usage(f"DSCP {self.dscp}: allowed are 0 to 63")
 

@@ -13,10 +13,16 @@ from pathcast.worlds.verbs import Verbs
 
 
 def direction(value=4e6, why=None):
-    rate = {"value": value, "low": 3.9e6, "high": 4.1e6, "why": why, "discipline": None}
+    rate = {"value": value, "low": 3.9e6, "high": 4.1e6, "why": why}
     clock = {"synchronised": True, "offset_s": 0.0, "skew_ppm": 0.0}
-    delay = {"minimum": 0.01, "median": 0.011, "p95": 0.02, "error": 0.0, "clock": clock, "packet_bytes": 120}
-    return {"capacity_bps": rate, "available_bps": rate, "delay_s": delay, "loss": 0.0, "bytes": 1000}
+    delays = {name: {"value": at, "low": at, "high": at, "why": None} for name, at in DELAYS.items()}
+    delay = {**delays, "error": 0.0, "clock": clock, "packet_bytes": 120}
+    loss = {"lost": 1, "packets": 200, "random": {"value": None, "low": None, "high": None, "why": "not-looked-for"}}
+    return {"capacity_bps": rate, "available_bps": rate, "delay_s": delay, "loss": loss, "bytes": 1000}
+
+
+DELAYS = {"minimum": 0.01, "median": 0.011, "p95": 0.02}
+NONE = {"value": None, "low": None, "high": None, "why": "no-answer"}
 
 
 def document(*paths):
@@ -74,6 +80,9 @@ def test_wrong_paths(paths, words):
         ({"time_s": 601}, "600s"),
         ({"time_s": float("nan")}, "600s"),
         ({"dscp": 64}, "0 to 63"),
+        ({"effort": "some"}, "light, usual, thorough"),
+        ({"effort": "thorough", "method": "slops"}, "ride"),
+        ({"queue_s": 11}, "10s"),
     ],
     ids=str,
 )
@@ -83,15 +92,71 @@ def test_wrong_requests(values, words):
     assert caught.value.exit == Exit.USAGE
 
 
-def test_a_direction_without_a_value_is_not_to_be_trusted():
-    pair = {"name": "p1", "local": "10.0.1.2", "remote": "10.0.1.1"}
-    bad = {**direction(), "available_bps": {"value": None, "low": None, "high": None, "why": "host-too-slow"}}
-    found = Measurement.read([pair], document({"out": direction(), "in": bad}))
-    error = found.untrustworthy
-    assert error.exit == Exit.UNTRUSTWORTHY
-    assert "`p1` in" in error.message
-    assert "host" in error.message
+def read(*paths, **of_first):
+    pairs = [{"name": f"p{n}", "local": f"10.0.{n}.2", "remote": "10.0.1.1"} for n in range(1, len(paths) + 1)]
+    found = document(*paths)
+    found["paths"][0] |= of_first
+    return Measurement.read(pairs, found)
+
+
+def silent():
+    nothing = direction()
+    nothing |= {"capacity_bps": NONE, "available_bps": NONE, "loss": {**nothing["loss"], "lost": 0, "packets": 0}}
+    nothing["delay_s"] |= dict.fromkeys(DELAYS, NONE)
+    return nothing
+
+
+def test_a_rate_that_is_missing_or_doubtful_is_named_and_the_rest_stands():
+    bad = direction()
+    bad["available_bps"] = {"value": None, "low": 0.0, "high": 249e6, "why": "host-too-slow"}
+    bad["capacity_bps"] = {"value": 25.5e6, "low": 20e6, "high": 26e6, "why": "inconsistent"}
+    found = read({"out": direction(), "in": bad})
+    assert found.untrustworthy is None
+    doubtful, missing = found.missing
+    assert (doubtful[:8], "contradict" in doubtful) == ("doubtful", True)
+    assert "no available bandwidth of path `p1` in" in missing
+    assert "host" in missing
     assert not found.paths[0].directions["in"].trustworthy
     written = found.document()["paths"][0]["directions"]["out"]
-    assert written["available_bps"]["value"] == 4e6
+    assert written["available_bps"] == {"value": 4e6, "low": 3.9e6, "high": 4.1e6, "why": None}
     assert written["delay_s"]["clock"] == {"synchronised": True, "offset_s": 0.0, "skew_ppm": 0.0}
+    assert (written["loss"]["lost"], found.paths[0].directions["out"].loss.share) == (1, 0.005)
+
+
+def test_a_record_of_before_has_reasons_for_what_it_does_not_know():
+    of = read({"out": direction()}).document()["paths"][0]["directions"]["out"]
+    unknown = {"value": None, "low": None, "high": None, "why": "not-looked-for"}
+    for name in ("rate_variation", "queue", "policer", "cross"):
+        values = [value for key, value in of[name].items() if key != "discipline"]
+        assert values
+        assert all(value == unknown for value in values), name
+    assert of["aggregation_s"] == unknown
+
+
+def test_a_path_that_is_down_is_said_and_the_others_count():
+    found = read({"out": silent()}, {"out": direction()}, down={"probes": 12, "seconds": 3})
+    assert found.untrustworthy is None
+    assert found.missing == ["p1 is down: no answer to 12 probes in 3 s"]
+
+
+def test_only_where_nothing_can_be_trusted_it_is_3_and_more_time_is_advised_where_it_helps():
+    for down, why, words in [
+        ({"probes": 12, "seconds": 3}, "no-answer", "p1 is down"),
+        (None, "no-answer", "no probe was answered"),
+        (None, "too-few", "too few"),
+    ]:
+        nothing = silent()
+        nothing["available_bps"] = {**NONE, "why": why}
+        error = read({"out": nothing}, down=down).untrustworthy
+        assert error.exit == Exit.UNTRUSTWORTHY
+        assert words in error.message
+        assert ("--time" in error.hint) == (why == "too-few")
+
+
+def test_paths_that_share_are_called_by_their_names():
+    probability = {"value": 0.97, "low": None, "high": None, "why": None}
+    shared = [{"path": 1, "direction": "out", "probability": probability}]
+    found = read({"out": direction()}, {"out": direction()}, shared_with=shared)
+    assert found.document()["paths"][0]["shared_with"] == (
+        {"path": "p2", "direction": "out", "probability": probability},
+    )

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from pathcast.errors import Exit, PathcastError, usage
@@ -125,8 +126,11 @@ class Verbs:
             if progress is not None and (phase := job.phase()) is not None:
                 progress(*phase)
 
+        at = datetime.now(UTC).isoformat(timespec="milliseconds")
         document, _ = self._work(lambda job: self._client.measure(job, json.dumps(wanted)), poll)
-        return Measurement.read(pairs, document)
+        return Measurement.read(
+            pairs, {**document, "effort": request.effort, "measured_at": at if self.real_time else None}
+        )
 
     def _kernel_name(self, control: str | None) -> str | None:
         """What the world's TCP calls a controller."""

@@ -16,7 +16,7 @@ fn told(total: Budget, stamps: (u64, u64), outcome: &[u8]) -> serde_json::Value 
         let answer = match client.next(now) {
             Some(Action::Reply(reply)) => {
                 client.handle(now, Event::Sent { path: 0, seq: reply.seq, at: now });
-                let said = Datagram::parse(&reply.payload).unwrap();
+                let Ok(said) = Datagram::parse(&reply.payload) else { continue }; // of the version before
                 let [_, opened, _] = forge::bodies_of(0, total, 1, Nanos::ZERO, u64::MAX);
                 let (kind, part, body) = match said.kind {
                     Kind::Hello => {
@@ -96,7 +96,7 @@ fn kept(paths: usize, mut answer: impl FnMut(&Datagram) -> Vec<(Kind, Vec<u8>)>)
         let (path, answers) = match client.next(now) {
             Some(Action::Reply(reply)) => {
                 client.handle(now, Event::Sent { path: reply.path, seq: reply.seq, at: now });
-                let said = Datagram::parse(&reply.payload).unwrap();
+                let Ok(said) = Datagram::parse(&reply.payload) else { continue }; // of the version before
                 let answers = if said.kind == Kind::Hello {
                     let (session, cookie) = Forge::cookie(&key, &reply.payload, [3; 32]).unwrap();
                     forge = Some(session);
@@ -139,6 +139,40 @@ fn opened() -> Vec<u8> {
     let [_, opened, _] =
         forge::bodies_of(0, Budget { bytes: Bytes(1_000_000), time: Nanos::secs(9) }, 1, Nanos::ZERO, 1 << 30);
     opened
+}
+
+/// What a client says of a far end that speaks the version before, and of one that forges its words.
+#[test]
+fn a_far_end_of_the_version_before_is_told_from_a_silent_one() {
+    for (holds_key, code) in [(true, "other-version"), (false, "no-answer")] {
+        let key = Key::new("one", vec![1; 32]).unwrap();
+        let mut client = Client::new(Request::new(key.clone()), Entropy { nonce: [5; 32], session: [6; 16] });
+        let mut now = Nanos::secs(9);
+        client.handle(now, Event::Started);
+        let result = loop {
+            match client.next(now) {
+                Some(Action::Done(result)) => break serde_json::from_slice::<serde_json::Value>(&result).unwrap(),
+                Some(Action::Reply(reply)) => {
+                    let Some(hello) = Datagram::of_version(BEFORE, &reply.payload) else { continue };
+                    assert!(hello.is_signed(&greeting(&key)));
+                    let theirs = if holds_key { key.clone() } else { Key::new("one", vec![2; 32]).unwrap() };
+                    let keys = SessionKeys::new(&theirs, &[5; 32], &[3; 32]);
+                    let body = Cookie { epoch: 0, digest: [3; 32] }.encode();
+                    let cookie = keys.far_end.seal(Kind::Cookie, 0, keys.session, 0, &body);
+                    let packet = &keys.far_end.as_of(BEFORE, cookie)[..];
+                    let batch = Batch::SINGLE;
+                    client.handle(now, Event::Received { path: 0, packet, size: 104, dscp: 0, at: now, batch });
+                }
+                Some(_) => {}
+                None => {
+                    now += Nanos::millis(100);
+                    assert!(now < Nanos::secs(100), "it waits for ever");
+                    client.handle(now, Event::Timer);
+                }
+            }
+        };
+        assert_eq!(result["refused"]["code"], code, "{result}");
+    }
 }
 
 #[test]

@@ -95,7 +95,14 @@ fn a_session_ends_with_the_bytes_that_it_was_sent() {
     let budget = Budget { bytes: Bytes(u64::MAX), time: Nanos::secs(100) };
     let (mut sent, mut denied) = (vec![], None);
     for part in 1..=90 {
-        let begin = Begin { method: MethodName::Ride, budget, sparing: false, seed: 1, wait: Nanos::secs(5) };
+        let begin = Begin {
+            method: MethodName::Ride,
+            budget,
+            sparing: false,
+            effort: pathcast_estimate::Effort::Usual,
+            seed: 1,
+            wait: Nanos::secs(5),
+        };
         let (packet, now) =
             (channel.seal(Kind::Begin, part, &begin.encode()).1, NOW + Nanos::secs(1) * u64::from(part));
         let size = packet.len() as u16 + 28;

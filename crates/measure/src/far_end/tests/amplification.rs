@@ -129,7 +129,14 @@ fn parts_have_one_rate_together() {
     let budget = Budget { bytes: Bytes(u64::MAX), time: Nanos::secs(100) };
     for part in 1..=200 {
         let method = MethodName::ALL[usize::from(part) % MethodName::ALL.len()];
-        let begin = Begin { method, budget, sparing: false, seed: part.into(), wait: Nanos::secs(5) };
+        let begin = Begin {
+            method,
+            budget,
+            sparing: false,
+            effort: pathcast_estimate::Effort::Usual,
+            seed: part.into(),
+            wait: Nanos::secs(5),
+        };
         account.say(&mut far, NOW, &channel.seal(Kind::Begin, part, &begin.encode()).1);
         account.wait(&mut far, NOW + Nanos(u64::from(part)));
     }

@@ -1,0 +1,113 @@
+"""`pathcast measure --repeat`: rounds that begin at their times, and go on when the far end is away for a while."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from pathcast.cli.measuretable import show
+from pathcast.cli.output import print_line
+from pathcast.errors import Exit, PathcastError
+from pathcast.units import seconds
+from pathcast.units import size as written
+
+if TYPE_CHECKING:
+    from pathcast.worlds.measurement import Measurement, Request
+
+# what a far end that is away, or a path that is down, looks like: the next round may find it again
+_PASSES = (Exit.RUNTIME, Exit.UNTRUSTWORTHY, Exit.REFUSED)
+_DAY_S = 86_400
+
+
+class Series:
+    """Rounds against one target. make: opens a session with it; version: of the documents; listen: what hears
+    of a round's progress."""
+
+    def __init__(
+        self,
+        name: str,
+        make: Callable[[], AbstractContextManager[Any]],
+        only: tuple[str, ...] | None,
+        request: Request,
+        every_s: float,
+        jsonl: bool,
+        version: int,
+        listen: Callable[[], AbstractContextManager[Any]],
+    ) -> None:
+        self.name, self.make, self.only, self.request = name, make, only, request
+        self.every_s, self.jsonl, self.version, self.listen = every_s, jsonl, version, listen
+        self.rounds = self.bytes = 0
+
+    def run(self, count: int | None) -> PathcastError | None:
+        """Until so many rounds are done or it is interrupted. The last round's error, if it has one; raises that of the
+        first if the far end was never reached."""
+        begun = time.monotonic()
+        with ExitStack() as stack:
+            network: Any = None
+            while True:
+                error: PathcastError | None = None
+                try:
+                    if network is None:
+                        network = stack.enter_context(self.make())
+                        self._before(network)
+                    with self.listen() as progress:
+                        found = network.measure(self.only, self.request, progress)
+                except PathcastError as failed:
+                    if self.bytes == 0 or failed.exit not in _PASSES:
+                        raise
+                    error = failed
+                    self._away(failed)
+                    # the session may be a dead one
+                    stack.close()
+                    network = None
+                else:
+                    error = found.untrustworthy
+                    self._show(network.world, found)
+                self.rounds += 1
+                if self.rounds == count:
+                    return error
+                # the next beginning is not moved by how long this round took, unless that was longer
+                behind = time.monotonic() - begun
+                pause = (int(behind / self.every_s) + 1) * self.every_s - behind
+                (time.sleep if network is None else network.wait)(pause)
+
+    def _before(self, network: Any) -> None:
+        from pathcast.worlds.cost import cost
+
+        if self.rounds == 0:
+            paths = len(self.only or network.paths)
+            print(f"cost: {cost(self.request, paths, self.every_s)}", file=sys.stderr)
+
+    def _show(self, world: str, found: Measurement) -> None:
+        self.bytes += found.probe_bytes
+        if self.jsonl:
+            document = {"target": self.name, "world": world, **found.document()}
+            print_line("measure", {"time_s": time.time(), **document}, self.version)
+        else:
+            show(self.name, found, now())
+        for sentence in found.missing:
+            print(f"{now()} {sentence}", file=sys.stderr)
+        for note in found.notes:
+            print(f"note: {note}", file=sys.stderr)
+        mean = self.bytes / (self.rounds + 1)
+        print(
+            f"{now()} round {self.rounds + 1}: {written(found.probe_bytes)} in {seconds(found.elapsed_s)}; "
+            f"{written(self.bytes)} in all, {written(mean * _DAY_S / self.every_s)} a day",
+            file=sys.stderr,
+        )
+
+    def _away(self, failed: PathcastError) -> None:
+        if self.jsonl:
+            about = {"code": failed.code, "message": failed.message, "hint": failed.hint, "exit": int(failed.exit)}
+            print_line("measure", {"time_s": time.time(), "target": self.name, "error": about}, self.version)
+        again = f"it is tried again every {seconds(self.every_s)}"
+        print(f"{now()} round {self.rounds + 1}: {failed.message}; {again}", file=sys.stderr)
+
+
+def now() -> str:
+    """The local time, with its zone."""
+    return datetime.now().astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
