@@ -129,6 +129,11 @@ impl Control {
         next
     }
 
+    /// As [`Control::dequeue`] of an empty queue.
+    pub(crate) fn rest(&mut self) {
+        (self.first_above_time, self.dropping) = (0, false);
+    }
+
     /// Counts packets that were dropped otherwise, as Linux's fq_codel does.
     pub(crate) fn count_more(&mut self, dropped: u32) {
         self.count = self.count.saturating_add(dropped);

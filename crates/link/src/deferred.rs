@@ -198,6 +198,7 @@ impl<T> DeferredLink<T> {
         }
         // nothing waits then: else it would have started
         if self.free_at <= at {
+            self.discipline.rest();
             self.free_at = self.special.as_mut().map_or(at, |special| special.ready(at, at));
         }
         // a packet that need not wait needs no place

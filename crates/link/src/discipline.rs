@@ -143,6 +143,13 @@ impl<T> Discipline<T> {
         }
     }
 
+    /// The line has asked for a packet since the last one, and there was none.
+    pub(crate) fn rest(&mut self) {
+        if let Discipline::FqCodel(queues) = self {
+            queues.rest();
+        }
+    }
+
     /// What a packet does that finds the line free, and so nobody waiting: it is in and out at once.
     pub(crate) fn pass(&mut self, now: u64, overhead: u64, flow: Flow, waiting: Waiting<T>) -> Waiting<T> {
         let passed = match self {

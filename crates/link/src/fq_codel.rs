@@ -1,7 +1,8 @@
 //! Flow queueing with controlled delay: RFC 8290, section 4, and where the limit is reached Linux's fq_codel_drop
 //! (net/sched/sch_fq_codel.c): half of the fattest queue, up to 64 packets, from its head.
 //!
-//! Every queue has a controller of its own that looks at its own bytes (Linux: at those of all queues).
+//! Every queue has a controller of its own that looks at its own bytes (Linux: at those of all queues). A new queue that is
+//! empty becomes old, as there; in Linux not if no queue is old.
 
 use std::collections::VecDeque;
 
@@ -52,6 +53,15 @@ impl<T> FlowQueues<T> {
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^= z >> 31;
         ((u128::from(z) * self.buckets.len() as u128) >> 64) as u32
+    }
+
+    /// Nothing waits: all queues leave their lists, so that the next packet of each begins anew.
+    pub(crate) fn rest(&mut self) {
+        for index in self.new.drain(..).chain(self.old.drain(..)) {
+            let bucket = &mut self.buckets[index as usize];
+            bucket.listed = false;
+            bucket.control.rest();
+        }
     }
 
     /// Puts a packet behind those of its queue.
@@ -121,7 +131,7 @@ impl<T> FlowQueues<T> {
             let Some(waiting) = next else {
                 list.pop_front();
                 // else a flow that comes back at once would always be new, and starve the others
-                if from_new && !self.old.is_empty() {
+                if from_new {
                     self.old.push_back(index);
                 } else {
                     bucket.listed = false;
