@@ -10,12 +10,15 @@ mod common;
 use common::{Text, controllers, json};
 
 /// Scenario by name, and the hash of its reports over all controllers.
-const PINNED: [(&str, u64); 5] = [
+const PINNED: [(&str, u64); 8] = [
     ("plain", 0x60e00fefe7e352c4),
     ("lossy-subflows", 0x7f3d64a9fff0f12c),
     ("shared-bottleneck", 0x81607174a61ce9d4),
     ("changing", 0x9979dcdfa2a7337d),
     ("busy", 0x44c2b6596f320d85),
+    ("managed", 0x4b48ce25881795fd),
+    ("radio", 0xc0f26e38cce9d58c),
+    ("unkind", 0x709817b320353b07),
 ];
 
 /// Preset `linux` without what the other presets do not have.
@@ -61,6 +64,36 @@ fn scenario(name: &str, control: &str) -> Text {
             )
             .table("[tcp]", FIXED)
             .table("[host.server]", "receive_batch = \"1ms\"; receive_batch_packets = 8"),
+        "managed" => Text::new(6, "8s")
+            .path("a", "rate = \"4Mbit\"; delay = \"15ms\"; queue = { kind = \"codel\" }")
+            .path("b", "rate = \"4Mbit\"; delay = \"25ms\"; queue = { kind = \"pie\", ecn = true }")
+            .path("c", "rate = \"4Mbit\"; delay = \"5ms\"; queue = { kind = \"fq_codel\", limit = 40, flows = 8 }")
+            .flow("f", &["a", "b", "c"], control, "")
+            .flow("other", &["c"], "cubic", "start = \"1s\"")
+            .table("[[traffic]]", "kind = \"poisson\"; link = \"c\"; direction = \"ab\"; rate = \"1Mbit\"")
+            .table("[tcp]", "preset = \"rfc\""),
+        "radio" => Text::new(7, "8s")
+            .path(
+                "a",
+                "rate = { trace = \"../../topologies/lte-up.csv\", offset = \"30s\", scale = 0.5 }; delay = \"20ms\"; \
+                 queue = { kind = \"fq_codel\" }",
+            )
+            .path(
+                "b",
+                "rate = \"6Mbit\"; delay = \"5ms\"; aggregation = { every = \"4ms\", bytes = \"9KB\" }; \
+                 queue = { kind = \"fair\", packets = 60 }",
+            )
+            .flow("f", &["a", "b"], control, "")
+            .table("[tcp]", "preset = \"rfc\""),
+        "unkind" => Text::new(8, "8s")
+            .path("a", "rate = \"6Mbit\"; delay = \"20ms\"; reorder = { share = 0.02, distance = \"7ms\" }")
+            .path(
+                "b",
+                "rate = \"20Mbit\"; delay = \"9ms\"; policer = { rate = \"4Mbit\", burst = \"30KB\" }; \
+                 loss = { kind = \"gilbert-elliott\", p = 0.002, r = 0.3 }",
+            )
+            .flow("f", &["a", "b"], control, "")
+            .table("[tcp]", "preset = \"rfc\""),
         _ => unreachable!("{name}"),
     }
 }
