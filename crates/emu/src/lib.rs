@@ -5,6 +5,8 @@
 //! release errors counted per packet. Nothing else is needed of the kernel than TUN and namespaces.
 
 mod error;
+#[cfg(test)]
+mod exact;
 mod fit;
 mod group;
 mod histogram;

@@ -173,6 +173,12 @@ fn cut(frame: &[u8]) -> Option<(usize, usize, usize)> {
 }
 
 impl Segment {
+    /// Which of its packet it is.
+    #[cfg(test)]
+    pub fn index(&self) -> u16 {
+        self.index
+    }
+
     /// Whether `next` is the segment right behind this one in the same packet.
     pub fn joins(&self, next: &Segment) -> bool {
         self.index.wrapping_add(1) == next.index && Rc::ptr_eq(&self.packet, &next.packet)

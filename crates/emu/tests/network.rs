@@ -2,33 +2,15 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use pathcast_base::Nanos;
-use pathcast_emu::{Ledger, Network, inside};
+use pathcast_emu::{Network, inside};
 use pathcast_scenario::Direction;
 
-/// A network, or the reason why this machine cannot have one, printed.
-fn network(text: &str) -> Option<Network> {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let id = format!("t{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-    match Network::up(text, &[], &id) {
-        Ok(network) => Some(network),
-        Err(error) if error.exit() == pathcast_base::Exit::Missing => {
-            println!("SKIPPED: emulated network: {error}");
-            None
-        }
-        Err(error) => panic!("{error}"),
-    }
-}
+mod common;
 
-fn one_link(rest: &str) -> String {
-    format!(
-        "name = \"one\"\n[[link]]\nname = \"wan\"\na = \"client\"\nb = \"server\"\n{rest}\n\
-         [[path]]\nname = \"path1\"\nlinks = [\"wan\"]\n"
-    )
-}
+use common::{conserved, network, one_link};
 
 /// Seconds from connect() until the server has read `bytes` and the client has its answer.
 fn transfer(network: &Network, path: usize, bytes: usize) -> f64 {
@@ -60,16 +42,6 @@ fn transfer(network: &Network, path: usize, bytes: usize) -> f64 {
     assert_eq!(u64::from_le_bytes(answer), sum, "the bytes arrived changed");
     server.join().unwrap();
     start.elapsed().as_secs_f64()
-}
-
-fn conserved(ledger: &Ledger) {
-    for link in ledger.groups.iter().flat_map(|g| &g.links) {
-        let c = &link.counters;
-        let dropped = c.dropped.all().packets;
-        assert!(c.offered.packets >= c.carried.packets + dropped, "{link:?}");
-    }
-    assert!(ledger.groups.iter().all(|g| g.write_failures == 0), "{ledger:?}");
-    assert!(ledger.devices.iter().all(|d| d.dropped == 0), "{ledger:?}");
 }
 
 #[test]

@@ -35,7 +35,7 @@ const OVERHEAD: u64 = 38;
 
 fn slow(mut law: impl Law, packets: &[(u64, u32, u32, bool)]) -> Fates {
     let (mut fates, mut free_at, mut now) = (Fates::new(), 0, 0);
-    let mut serve = |law: &mut dyn Law, fates: &mut Fates, now: u64, free_at: &mut u64| {
+    let serve = |law: &mut dyn Law, fates: &mut Fates, now: u64, free_at: &mut u64| {
         while *free_at <= now {
             let (next, gone) = law.leave(*free_at);
             fates.extend(gone.iter().map(|id| (*id, (*free_at, true, false))));
@@ -325,7 +325,7 @@ impl SlowPie {
             if self.delay == 0 && self.delay_before == 0 {
                 self.probability *= 0.98;
             }
-            self.probability = self.probability.max(0.0).min(1.0);
+            self.probability = self.probability.clamp(0.0, 1.0);
             self.burst_left = self.burst_left.saturating_sub(self.law.t_update.0);
             if self.probability == 0.0 && self.delay.max(self.delay_before) < self.law.target.0 / 2 {
                 self.burst_left = self.law.max_burst.0;
