@@ -298,7 +298,7 @@ mod tests {
         let mut now = Nanos(0);
         loop {
             match method.next(now) {
-                Step::Send(_) => {}
+                Step::Send(_) | Step::Beside(_) => {}
                 Step::Wait(until) => now = until,
                 Step::Done => break,
             }

@@ -26,6 +26,7 @@ pub mod delay;
 mod dispersion;
 mod effort;
 mod gather;
+pub mod kinds;
 pub mod knowledge;
 pub mod pathtester;
 pub mod pathtester_old;
@@ -121,6 +122,8 @@ impl Plan {
 pub enum Step {
     /// Send this; then ask again at once.
     Send(Plan),
+    /// The same as a flow of its own, which a queue for every flow serves beside the other. Only methods that say so do it.
+    Beside(Plan),
     /// Ask again when a report has come, or at this time, whichever is first.
     Wait(Nanos),
     /// It has ended; the estimate is final.

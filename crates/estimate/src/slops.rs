@@ -336,7 +336,7 @@ mod tests {
         let (mut now, mut counts) = (Nanos(0), Vec::new());
         loop {
             match slops.next(now) {
-                Step::Send(plan) => counts.push(plan.gaps.len() + 1),
+                Step::Send(plan) | Step::Beside(plan) => counts.push(plan.gaps.len() + 1),
                 Step::Wait(until) => now = until,
                 Step::Done => break,
             }

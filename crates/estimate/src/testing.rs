@@ -124,7 +124,7 @@ fn run(mut carry: impl FnMut(&Plan) -> TrainSeen, delay: Nanos, method: &mut dyn
     let mut reports: Vec<(Nanos, TrainSeen)> = Vec::new();
     for _ in 0..200_000 {
         match method.next(now) {
-            Step::Send(plan) => {
+            Step::Send(plan) | Step::Beside(plan) => {
                 let plan = Plan { at: plan.at.max(now), ..plan };
                 let seen = carry(&plan);
                 if let Some(last) = seen.packets.iter().filter_map(|packet| packet.received).max() {

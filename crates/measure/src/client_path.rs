@@ -21,7 +21,7 @@ use super::sink::Sink;
 use super::source::{Source, SourceAction, Spec};
 use super::times::Times;
 use super::wire::{Channel, Datagram, Kind, ProbeHead};
-use crate::machine::{Action, Batch, Reply};
+use crate::machine::{Action, Batch, Reply, Train};
 
 /// Small questions of a group, and their size: that of the default method's small probes [IP bytes].
 pub(super) const QUESTIONS: (usize, u16) = (8, 120);
@@ -89,6 +89,13 @@ impl Outbox {
         self.last = now;
         let reply = Reply { path: path.into(), seq: CONTROL | seq, size, dscp: self.dscp, payload };
         self.actions.push_back(Action::Reply(reply));
+    }
+
+    /// A message that shows where the flow beside the path's comes from.
+    pub fn beside(&mut self, now: Nanos, path: u8, seq: u64, payload: Vec<u8>) {
+        self.bytes += (payload.len() + HEADERS) as u64;
+        let train = Train::new(path.into(), CONTROL | seq, now, Vec::new(), 0).marked(self.dscp).beside();
+        self.actions.push_back(Action::SendTrain(Train { heads: payload, ..train }));
     }
 
     pub fn say(&mut self, now: Nanos, channel: &mut Channel, kind: Kind, part: u8, body: &[u8]) {
@@ -479,6 +486,10 @@ impl ClientPath {
                 }
                 if !*begun && retry.is_due(now, &self.waits, LARGE) {
                     outbox.say(now, &mut self.channel, Kind::Begin, self.part, &begin.encode());
+                    if matches!(begin.effort, Effort::Thorough { .. }) {
+                        let (seq, payload) = self.channel.seal(Kind::Beside, self.part, &[]);
+                        outbox.beside(now, path, seq, payload);
+                    }
                     return true;
                 }
                 false

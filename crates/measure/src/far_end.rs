@@ -23,7 +23,7 @@ use super::limits::{MeasureCounters, MeasureLimits};
 use super::messages::{Begin, ClockInfo, Denial, Denied, Opened, Queued, Stamp, decode_ask};
 use super::queue::Queue;
 use super::request::ClockState;
-use super::wire::{Datagram, FRAME, Kind, Rejected};
+use super::wire::{BESIDE, Datagram, FRAME, Kind, ProbeHead, Rejected};
 use crate::machine::{Batch, Reply};
 
 /// Numbers of packets that are not probes have this bit.
@@ -262,7 +262,14 @@ impl<A: Address> FarEnd<A> {
             return;
         };
         // a copy from elsewhere must not use up the number of what it copies
-        let heard = match path.address == came.from {
+        let beside = match datagram.kind {
+            Kind::Beside => true,
+            Kind::Probe => ProbeHead::of(datagram).is_some_and(|head| head.train & BESIDE != 0),
+            _ => false,
+        };
+        // another port of the same host
+        let of_host = path.address == came.from || beside && path.address.source() == came.from.source();
+        let heard = match of_host {
             true => path.channel.accept(datagram),
             false if datagram.is_signed(&path.channel.receive) => Err(Rejected::Replayed),
             false => Err(Rejected::Tag),
@@ -321,6 +328,10 @@ impl<A: Address> FarEnd<A> {
                 path.noted(part);
                 true
             }
+            Kind::Beside => {
+                path.beside = Some(came.from);
+                true
+            }
             _ => false,
         };
         if !sound {
@@ -340,6 +351,7 @@ impl<A: Address> FarEnd<A> {
                 let to = path.address.clone();
                 self.actions.push_back(match say {
                     FarPathAction::Train(train) => {
+                        let to = path.beside.clone().filter(|_| train.beside).unwrap_or(to);
                         let bytes = train.count() as u64 * u64::from(train.size);
                         session.bytes += bytes;
                         self.counters.probe_bytes += bytes;

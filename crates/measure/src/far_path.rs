@@ -34,6 +34,8 @@ pub(super) enum FarPathAction {
 /// See the [module](self).
 pub(super) struct FarPath<A> {
     pub address: A,
+    /// Where trains beside the path's flow go, if the client has said it.
+    pub beside: Option<A>,
     pub channel: Channel,
     /// The newest part; what belongs to an older one is late.
     part: u8,
@@ -45,7 +47,7 @@ pub(super) struct FarPath<A> {
 
 impl<A> FarPath<A> {
     pub fn new(address: A, channel: Channel) -> FarPath<A> {
-        FarPath { address, channel, part: 0, sink: None, source: None, wait: WAITS.0, pending: None }
+        FarPath { address, beside: None, channel, part: 0, sink: None, source: None, wait: WAITS.0, pending: None }
     }
 
     /// A probe of the client has come; false if it is nothing new.

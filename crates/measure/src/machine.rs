@@ -136,6 +136,9 @@ pub struct Train {
     pub size: u16,
     /// Differentiated services code point, 0 to 63.
     pub dscp: u8,
+    /// Whether it leaves as a flow of its own, beside the path's: from another port, so that a queue for every flow tells
+    /// them apart. A driver that cannot says [`Event::Unsent`].
+    pub beside: bool,
     /// How the packets' payloads begin: all of one length, one after the other. The driver fills them up to `size`.
     pub heads: Vec<u8>,
 }
@@ -143,7 +146,7 @@ pub struct Train {
 impl Train {
     /// One packet and one more for each gap, without heads.
     pub fn new(path: usize, seq: u64, at: Nanos, gaps: Vec<Nanos>, size: u16) -> Train {
-        Train { path, seq, at, gaps, size, dscp: 0, heads: Vec::new() }
+        Train { path, seq, at, gaps, size, dscp: 0, beside: false, heads: Vec::new() }
     }
 
     /// `count` packets (at least one), `gap` apart.
@@ -161,6 +164,11 @@ impl Train {
     /// The same with a code point.
     pub fn marked(self, dscp: u8) -> Train {
         Train { dscp, ..self }
+    }
+
+    /// The same as a flow of its own.
+    pub fn beside(self) -> Train {
+        Train { beside: true, ..self }
     }
 
     /// The same with heads of `length` bytes: `write` gets each packet's number and its head, all zero.

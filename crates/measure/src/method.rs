@@ -3,6 +3,7 @@
 
 use pathcast_base::{Bytes, Nanos};
 use pathcast_estimate::clusters::Clusters;
+use pathcast_estimate::kinds::Thorough;
 use pathcast_estimate::pathtester::PathTester;
 use pathcast_estimate::pathtester_old::OldPathTester;
 use pathcast_estimate::replay::Replay;
@@ -33,11 +34,23 @@ pub(super) struct MeasureMethod {
     /// Plans of the clusters; the main method's numbers follow.
     first: u64,
     clustered: bool,
+    /// What comes behind the main method, and what it may use.
+    thorough: Option<Thorough>,
+    budget: Budget,
+    started: Option<Nanos>,
 }
+
+/// Of a thorough measurement's bytes and time the main method gets this part.
+const MAIN_PART: u64 = 3;
 
 impl MeasureMethod {
     pub fn new(method: MethodName, effort: Effort, budget: Budget, sparing: bool, seed: u64) -> MeasureMethod {
-        let _ = effort;
+        let thorough = match effort {
+            Effort::Thorough { queue } => Some(Thorough::new(queue, seed)),
+            Effort::Light | Effort::Usual => None,
+        };
+        let (whole, part) = (budget, if thorough.is_some() { MAIN_PART } else { 1 });
+        let budget = Budget { bytes: Bytes(whole.bytes.0 / part), time: Nanos(whole.time.0 / part) };
         let third = Budget { bytes: Bytes(budget.bytes.0 / 3), time: Nanos(budget.time.0 / 3) };
         let rest = Budget { bytes: Bytes(budget.bytes.0 - third.bytes.0), time: Nanos(budget.time.0 - third.time.0) };
         let behind = |main| Parts::Behind { clusters: Clusters::new(third), main };
@@ -49,7 +62,7 @@ impl MeasureMethod {
             MethodName::PathTesterOld(iunit) => behind(Box::new(OldPathTester::new(rest, iunit.last()))),
             MethodName::Slops => behind(Box::new(Slops::new(rest))),
         };
-        MeasureMethod { main, first: 0, clustered: false }
+        MeasureMethod { main, first: 0, clustered: false, thorough, budget: whole, started: None }
     }
 
     /// The capacity.
@@ -81,12 +94,15 @@ impl MeasureMethod {
             Parts::Replay(replay) => replay.tell(&mut known),
             Parts::Behind { main, .. } => main.tell(&mut known),
         }
+        if let Some(thorough) = &self.thorough {
+            thorough.tell(&mut known);
+        }
         known
     }
 }
 
-impl Method for MeasureMethod {
-    fn next(&mut self, now: Nanos) -> Step {
+impl MeasureMethod {
+    fn main_next(&mut self, now: Nanos) -> Step {
         match &mut self.main {
             Parts::Ride(ride) => ride.next(now),
             Parts::Replay(replay) => replay.next(now),
@@ -108,8 +124,33 @@ impl Method for MeasureMethod {
             }
         }
     }
+}
+
+impl Method for MeasureMethod {
+    fn next(&mut self, now: Nanos) -> Step {
+        let started = *self.started.get_or_insert(now);
+        if self.thorough.as_ref().is_none_or(|thorough| !thorough.has_begun()) {
+            match self.main_next(now) {
+                Step::Done => {}
+                step => return step,
+            }
+        }
+        let (capacity, available) = (self.capacity(), self.estimate());
+        let Some(thorough) = &mut self.thorough else { return Step::Done };
+        if !thorough.has_begun() {
+            let bytes = Bytes(self.budget.bytes.0.saturating_sub(available.bytes.0));
+            thorough.begin(now, &capacity, &available, Budget { bytes, time: started + self.budget.time });
+        }
+        thorough.next(now)
+    }
 
     fn observe(&mut self, now: Nanos, train: &TrainSeen) {
+        if let Some(thorough) = &mut self.thorough {
+            thorough.observe(now, train);
+            if thorough.has_begun() {
+                return;
+            }
+        }
         match &mut self.main {
             Parts::Ride(ride) => ride.observe(now, train),
             Parts::Replay(replay) => replay.observe(now, train),

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use pathcast_base::Nanos;
 
 use super::report::{self, Arrival, TrainArrivals};
-use super::wire::{BODY, ProbeHead};
+use super::wire::{BESIDE, BODY, ProbeHead};
 use crate::machine::Batch;
 
 /// So many packets of later trains say that what is missing will not come (RFC 5681's duplicate ACKs).
@@ -35,6 +35,11 @@ struct Incoming {
     due: Nanos,
 }
 
+/// Which flow a train is of: the path's, or the one beside it.
+fn flow(train: u32) -> usize {
+    usize::from(train & BESIDE != 0)
+}
+
 /// See the [module](self).
 #[derive(Default)]
 pub(super) struct Sink {
@@ -43,8 +48,8 @@ pub(super) struct Sink {
     closed: BTreeMap<u32, (TrainArrivals, u32)>,
     /// Packets of both that came.
     packets: usize,
-    /// Nothing is known any more of trains below.
-    forgotten: u32,
+    /// Nothing is known any more of trains below: of the path's flow, of the one beside it.
+    forgotten: [u32; 2],
     /// From packet to packet, lately.
     pace: Option<Nanos>,
     last_word: Option<Nanos>,
@@ -55,7 +60,7 @@ impl Sink {
     /// A probe has come; false if it had come before, or too late.
     pub fn probe(&mut self, now: Nanos, head: ProbeHead, at: Nanos, batch: Batch) -> bool {
         let ProbeHead { train, index, count, rest } = head;
-        if train < self.forgotten {
+        if self.is_forgotten(train) {
             return false;
         }
         if let Some((came, _)) = self.closed.get_mut(&train) {
@@ -88,7 +93,7 @@ impl Sink {
         let whole = incoming.came.packets() == usize::from(count);
         let earlier: Vec<u32> = self
             .open
-            .range_mut(..train)
+            .range_mut(train & BESIDE..train)
             .filter_map(|(&train, incoming)| {
                 incoming.passed += 1;
                 (incoming.passed >= PASSED).then_some(train)
@@ -111,7 +116,7 @@ impl Sink {
         for &train in trains.iter().collect::<BTreeSet<_>>() {
             if self.open.contains_key(&train) {
                 self.close(now, train);
-            } else if train >= self.forgotten {
+            } else if !self.is_forgotten(train) {
                 // it came before or after the question: what comes behind it is too late
                 let (came, told) = self.closed.entry(train).or_default();
                 if *told < TELLINGS {
@@ -161,8 +166,13 @@ impl Sink {
     fn forget(&mut self) {
         if let Some((train, (came, _))) = self.closed.pop_first() {
             self.packets -= came.packets();
-            self.forgotten = self.forgotten.max(train.saturating_add(1));
+            let forgotten = &mut self.forgotten[flow(train)];
+            *forgotten = (*forgotten).max(train.saturating_add(1));
         }
+    }
+
+    fn is_forgotten(&self, train: u32) -> bool {
+        train < self.forgotten[flow(train)]
     }
 
     /// All that came before `until` is told: what is missing of the trains that were due then does not come.
@@ -178,7 +188,7 @@ impl Sink {
 
     /// Trains that are told, for those who wait.
     pub fn trains(&self) -> u64 {
-        u64::from(self.forgotten) + self.closed.len() as u64
+        u64::from(self.forgotten[0]) + self.closed.len() as u64
     }
 
     /// When [`Sink::timer`] is due.
@@ -239,6 +249,18 @@ mod tests {
     }
 
     #[test]
+    fn a_flow_beside_passes_nobody() {
+        let mut sink = Sink::default();
+        put(&mut sink, 0, head(5, 0, 3));
+        for train in BESIDE..BESIDE + 9 {
+            assert!(put(&mut sink, 1, head(train, 0, 1)));
+        }
+        assert_eq!(said(&mut sink), (BESIDE..BESIDE + 9).map(|train| (train, 1)).collect::<Vec<_>>());
+        assert!(put(&mut sink, 2, head(5, 1, 3)) && put(&mut sink, 2, head(5, 2, 3)));
+        assert_eq!(said(&mut sink), [(5, 3)]);
+    }
+
+    #[test]
     fn what_was_given_up_and_comes_is_told_when_asked() {
         let mut sink = Sink::default();
         put(&mut sink, 0, head(0, 0, 3));
@@ -265,7 +287,7 @@ mod tests {
         let held: usize = sink.open.values().map(|incoming| incoming.came.packets()).sum::<usize>()
             + sink.closed.values().map(|(came, _)| came.packets()).sum::<usize>();
         assert_eq!(held, sink.packets);
-        assert!(sink.packets > PACKETS / 2 && sink.forgotten > 1000);
+        assert!(sink.packets > PACKETS / 2 && sink.forgotten[0] > 1000);
     }
 
     #[test]

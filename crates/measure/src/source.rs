@@ -16,7 +16,7 @@ use super::method::MeasureMethod;
 use super::outcome::{MAX_DELAY_SAMPLES, Outcome, Reason};
 use super::report::{Arrival, Piece};
 use super::request::MethodName;
-use super::wire::{PROBE, ProbeHead, Signer};
+use super::wire::{BESIDE, PROBE, ProbeHead, Signer};
 use crate::machine::Train;
 
 /// Feedback may be so late beyond what is usual.
@@ -94,7 +94,8 @@ pub(super) struct Source {
     method: MeasureMethod,
     started: Nanos,
     flights: BTreeMap<u32, Flight>,
-    next_train: u32,
+    /// The next train's number, and that of the flow beside.
+    next_train: [u32; 2],
     next_seq: u64,
     waits: Waits,
     /// Since when feedback is owed.
@@ -119,7 +120,7 @@ impl Source {
             method: MeasureMethod::new(spec.method, spec.effort, spec.budget, spec.sparing, spec.seed),
             started: now,
             flights: BTreeMap::new(),
-            next_train: 0,
+            next_train: [0, BESIDE],
             next_seq: u64::from(spec.part) << NUMBERS,
             waits: Waits::default(),
             owed: None,
@@ -180,7 +181,8 @@ impl Source {
             return None;
         }
         match self.method.next(now) {
-            Step::Send(plan) => self.send(now, plan, granted),
+            Step::Send(plan) => self.send(now, plan, false, granted),
+            Step::Beside(plan) => self.send(now, plan, true, granted),
             Step::Wait(until) => {
                 self.wake = until.max(now + Nanos(1000));
                 None
@@ -206,7 +208,7 @@ impl Source {
         self.wake.min(self.gives_up_at()).min(self.deadline()).min(flights)
     }
 
-    fn send(&mut self, now: Nanos, mut plan: Plan, granted: &mut Bucket) -> Option<SourceAction> {
+    fn send(&mut self, now: Nanos, mut plan: Plan, beside: bool, granted: &mut Bucket) -> Option<SourceAction> {
         plan.gaps.truncate(usize::from(u16::MAX) - 1);
         // a method that plans a little more is let go on, but where bytes are dear
         let more = if self.spec.effort == Effort::Light { 0 } else { self.spec.budget.bytes.0 / 4 };
@@ -235,9 +237,10 @@ impl Source {
             start += gap.unwrap_or_default();
         }
         let ends = start;
-        let (train, seq) = (self.next_train, self.next_seq);
+        let (train, seq) = (self.next_train[usize::from(beside)], self.next_seq);
         let Spec { session, path, part, .. } = self.spec;
         let mut train_out = Train::new(path.into(), seq, at, plan.gaps, plan.size).marked(self.spec.dscp);
+        train_out.beside = beside;
         let mut left = train_out.gaps.iter().rev().fold(vec![Nanos::ZERO], |mut left, &gap| {
             left.push(left[left.len() - 1] + gap);
             left
@@ -251,7 +254,7 @@ impl Source {
         self.gap = train_out.gaps.iter().copied().max().unwrap_or_default();
         self.bytes += count as u64 * u64::from(plan.size);
         self.trains += 1;
-        self.next_train += 1;
+        self.next_train[usize::from(beside)] += 1;
         self.next_seq += count as u64;
         self.owed.get_or_insert(at);
         let ask_at = ends + self.wait();
@@ -273,7 +276,7 @@ impl Source {
     }
 
     fn packet(&mut self, seq: u64) -> Option<(u32, &mut Flight, usize)> {
-        let found = self.flights.iter_mut().rev().find(|(_, f)| f.seq <= seq)?;
+        let found = self.flights.iter_mut().filter(|(_, f)| f.seq <= seq).max_by_key(|(_, f)| f.seq)?;
         let index = (seq - found.1.seq) as usize;
         (index < found.1.packets.len()).then_some((*found.0, found.1, index))
     }
@@ -303,7 +306,7 @@ impl Source {
             let later = now + self.wait();
             self.flights.values_mut().filter(|f| f.asked == 0).for_each(|f| f.ask_at = f.ask_at.max(later));
         }
-        let begins = self.flights.values().next().map(|flight| flight.begins);
+        let begins = self.flights.values().map(|flight| flight.begins).min();
         self.owed = begins.map(|begins| begins.max(now));
     }
 
@@ -344,9 +347,9 @@ impl Source {
         } else {
             self.settle(now, piece.train);
         }
-        // reports come in the order of the trains: one that was passed is lost
+        // reports come in the order of the trains of a flow: one that was passed is lost
         let soon = now + Nanos::millis(10);
-        self.flights.range_mut(..piece.train).for_each(|(_, flight)| {
+        self.flights.range_mut(piece.train & BESIDE..piece.train).for_each(|(_, flight)| {
             if flight.asked == 0 {
                 flight.ask_at = flight.ask_at.min(soon);
             }

@@ -12,6 +12,8 @@
 //! | 8..16 | session; 0 before there is one |
 //! | 16..24 | number, by path and sender; of a probe: train (4 bytes), index (2), packets of the train (2) |
 //!
+//! Trains of the flow beside the path's are numbered from [`BESIDE`] on, so that each flow's reports are in its own order.
+//!
 //! Integers are big-endian. A probe's body is how long its train goes on after it [µs, 4 bytes]: with the tag 44 bytes.
 
 use hmac::{Hmac, KeyInit, Mac};
@@ -90,7 +92,12 @@ kinds! {
     Noted = 19,
     /// Client: that is all.
     Bye = 20,
+    /// Client: the flow beside this path's comes from here. Probes of such trains go there.
+    Beside = 21,
 }
+
+/// The first number of the trains beside the path's flow.
+pub(super) const BESIDE: u32 = 1 << 31;
 
 impl Kind {
     /// What a datagram is for, by its head; nothing is proved.

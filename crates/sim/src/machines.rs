@@ -22,6 +22,8 @@ pub use world::{HostTally, Session, SessionReport};
 
 /// Fair queues give machines' packets flows of their own, behind every number that a subflow can have.
 const FLOWS: u32 = 1 << 16;
+/// What a train sends beside its path's flow is one of these, behind those.
+const BESIDE: u32 = 1 << 16;
 /// Actions of one machine at one instant. A batch has up to 65535 packets, and each may have an answer.
 const ACTIONS: u32 = 1_000_000;
 /// The largest IP packet [byte].
@@ -172,7 +174,8 @@ impl<O: Observer> Sim<O> {
             match action {
                 Action::SendTrain(train) => self.begin_train(session, host, train),
                 Action::Reply(Reply { path, seq, size, dscp, payload }) => {
-                    let train = Train { path, seq, at: local, gaps: Vec::new(), size, dscp, heads: payload };
+                    let train =
+                        Train { path, seq, at: local, gaps: Vec::new(), size, dscp, beside: false, heads: payload };
                     self.begin_train(session, host, train);
                 }
                 Action::WakeAt(at) => {
@@ -306,7 +309,7 @@ impl<O: Observer> Sim<O> {
             dsn: 0,
             stamp: self.now,
             hop: self.network.route(of_scenario, if to == host(End::Server) { End::Server } else { End::Client }),
-            flow: FLOWS + session * MAX_PATHS as u32 + of_scenario as u32,
+            flow: FLOWS + if train.beside { BESIDE } else { 0 } + session * MAX_PATHS as u32 + of_scenario as u32,
             extra,
             window: 0,
             bytes: bytes as u16,

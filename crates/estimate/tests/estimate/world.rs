@@ -127,7 +127,7 @@ pub fn run(path: &Path, seed: u64, method: &mut dyn Method) -> Outcome {
     let mut idle = 0;
     loop {
         match method.next(world.now) {
-            Step::Send(plan) => {
+            Step::Send(plan) | Step::Beside(plan) => {
                 idle = 0;
                 world.plan(plan);
             }

@@ -67,7 +67,8 @@ pub fn drive(
 ) -> Result<Driven, NetError> {
     let mut sockets = Vec::new();
     let mut targets = Vec::new();
-    for path in paths {
+    // a second socket for each path, from whose port leaves what goes beside the path's flow
+    for path in paths.iter().chain(paths) {
         if !is_one_host(path.remote) {
             return Err(NetError::Argument(format!("{} is an address that no single host has", path.remote)));
         }
@@ -99,7 +100,7 @@ pub fn drive(
 struct Session<'m, 'a> {
     machine: &'m mut dyn Machine,
     carrier: Carrier<usize>,
-    /// By path: where its socket sends, if it is not connected.
+    /// By socket, those of the paths and those beside them: where it sends, if it is not connected.
     targets: Vec<Option<Target>>,
     remotes: Vec<SocketAddr>,
     /// When the machine wants to be woken.
@@ -143,12 +144,13 @@ impl Session<'_, '_> {
             let result = match event {
                 CarrierEvent::Sent { key: path, seq, at } => self.tell(Event::Sent { path, seq, at })?,
                 CarrierEvent::Unsent { key: path, seq } => self.tell(Event::Unsent { path, seq })?,
-                CarrierEvent::Received { socket: path, datagram, batch } => {
+                CarrierEvent::Received { socket, datagram, batch } => {
+                    let path = socket % self.remotes.len();
                     let (packet, size) = (datagram.payload.as_slice(), datagram.size);
                     let event = Event::Received { path, packet, size, dscp: datagram.dscp, at: datagram.at, batch };
                     let known = datagram.from == self.remotes[path];
                     let result = if known { self.tell(event)? } else { None };
-                    self.carrier.recycle(path, datagram);
+                    self.carrier.recycle(socket, datagram);
                     result
                 }
             };
@@ -169,7 +171,7 @@ impl Session<'_, '_> {
                 Action::SendTrain(train) => self.send(train)?,
                 Action::Reply(Reply { path, seq, size, dscp, payload }) => {
                     let at = Nanos::ZERO; // at once
-                    self.send(Train { path, seq, at, gaps: Vec::new(), size, dscp, heads: payload })?;
+                    self.send(Train { path, seq, at, gaps: Vec::new(), size, dscp, beside: false, heads: payload })?;
                 }
                 Action::WakeAt(at) => self.wake = at,
                 Action::Progress(progress) => {
@@ -185,11 +187,13 @@ impl Session<'_, '_> {
 
     fn send(&mut self, train: Train) -> Result<(), NetError> {
         let path = train.path;
-        let Some(&to) = self.targets.get(path) else {
-            return Err(NetError::Prober(format!("sends over path {path} of {}", self.targets.len())));
-        };
+        let paths = self.remotes.len();
+        if path >= paths {
+            return Err(NetError::Prober(format!("sends over path {path} of {paths}")));
+        }
         check(&train).map_err(NetError::Prober)?;
-        self.carrier.launch(path, path, to, train);
+        let socket = if train.beside { paths + path } else { path };
+        self.carrier.launch(path, socket, self.targets[socket], train);
         Ok(())
     }
 }

@@ -246,7 +246,11 @@ impl<F: FarMachine> Loop<F> {
                 FarAction::Reply { session, to, reply } => {
                     let Reply { path, seq, size, dscp, payload } = reply;
                     let at = Nanos::ZERO; // at once
-                    self.send(session, to, Train { path, seq, at, gaps: Vec::new(), size, dscp, heads: payload });
+                    self.send(
+                        session,
+                        to,
+                        Train { path, seq, at, gaps: Vec::new(), size, dscp, beside: false, heads: payload },
+                    );
                 }
                 FarAction::Stop { session } => self.carrier.retain(|&(whose, _)| whose != session),
                 FarAction::WakeAt(at) => self.wake = at,

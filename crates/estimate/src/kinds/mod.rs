@@ -1,0 +1,170 @@
+//! What kind of line it is: what a thorough measurement sends once capacity and available bandwidth are known, and what follows
+//! from it.
+//!
+//! | file | says |
+//! |---|---|
+//! | [`probing`] | what is sent |
+//! | [`trail`] | how long each probe waited, or would have |
+//! | [`queue`] | how long it gets, whether every flow has its own, whether it is managed |
+//! | [`policer`] | whether there is one, its rate and burst |
+//! | [`loss`] | what the wire loses |
+//! | [`cross`] | what others send, and whether it gives way |
+//! | [`counting`] | what can be concluded from counts |
+
+pub mod counting;
+pub mod cross;
+pub mod loss;
+pub mod policer;
+pub mod probing;
+pub mod queue;
+pub mod trail;
+
+use pathcast_base::{Bytes, Nanos};
+
+use crate::stat::median;
+use crate::{Budget, Estimate, Knowledge, LARGE, Step, TrainSeen, Value, WhyNot};
+use probing::{Given, Phase, Probing};
+use trail::Trail;
+
+/// Its trains are numbered from here on.
+const FIRST: u64 = 1 << 32;
+
+/// A longer wait than so many packets and this long [s] is a queue's.
+const QUIET: (f64, f64) = (1.6, 2e-3);
+
+/// So much of what is not known is taken for available where nothing is known of it; and the capacity where that is not [bit/s].
+const HALF: f64 = 0.5;
+const UNKNOWN: f64 = 1e6;
+/// Of a train so many must have come for its rate to mean something.
+const CAME: usize = 5;
+
+/// What comes behind a measurement of capacity and available bandwidth.
+#[derive(Clone, Debug)]
+pub struct Thorough {
+    queue: Nanos,
+    seed: u64,
+    /// Of the measurement before.
+    before: Vec<TrainSeen>,
+    lag: Option<Nanos>,
+    begun: Option<Begun>,
+}
+
+#[derive(Clone, Debug)]
+struct Begun {
+    probing: Probing,
+    available: (f64, f64, f64),
+}
+
+impl Thorough {
+    /// Builds no queue longer than `queue`.
+    pub fn new(queue: Nanos, seed: u64) -> Thorough {
+        Thorough { queue, seed, before: Vec::new(), lag: None, begun: None }
+    }
+
+    /// Whether it has begun.
+    pub fn has_begun(&self) -> bool {
+        self.begun.is_some()
+    }
+
+    /// Begins, with what the measurement before has found; `budget`: what is left of bytes, and the time by which it has to end.
+    pub fn begin(&mut self, now: Nanos, capacity: &Estimate, available: &Estimate, budget: Budget) {
+        let c = capacity.value_bps.filter(|&c| c > 0.0).or_else(|| carried(&self.before)).unwrap_or(UNKNOWN);
+        let a = available.value_bps.unwrap_or(HALF * c).min(c);
+        let given = Given {
+            capacity: c,
+            available: a,
+            lag: self.lag.unwrap_or(Nanos::millis(100)),
+            queue: self.queue,
+            until: budget.time,
+            bytes: budget.bytes,
+        };
+        let mut probing = Probing::new(now, given, FIRST, self.seed);
+        self.before.iter().for_each(|train| probing.observe(now, train));
+        let (low, high) = available.value_bps.map_or((0.0, c), |_| (available.low_bps, available.high_bps.min(c)));
+        self.begun = Some(Begun { probing, available: (low, a, high) });
+    }
+
+    /// What is next, once it has begun.
+    pub fn next(&mut self, now: Nanos) -> Step {
+        self.begun.as_mut().map_or(Step::Done, |begun| begun.probing.next(now))
+    }
+
+    /// The report of a train, of the measurement before too.
+    pub fn observe(&mut self, now: Nanos, train: &TrainSeen) {
+        match &mut self.begun {
+            Some(begun) => begun.probing.observe(now, train),
+            None => {
+                if let Some(last) = train.packets.last() {
+                    let lag = now.saturating_sub(last.sent);
+                    self.lag = Some(self.lag.map_or(lag, |least| least.min(lag)));
+                    self.before.push(train.clone());
+                }
+            }
+        }
+    }
+
+    /// IP bytes sent since it has begun.
+    pub fn bytes(&self) -> Bytes {
+        self.begun.as_ref().map_or(Bytes(0), |begun| Bytes(begun.probing.bytes()))
+    }
+
+    /// Adds what it has found.
+    pub fn tell(&self, known: &mut Knowledge) {
+        let Some(Begun { probing, available }) = &self.begun else { return };
+        let c = probing.capacity();
+        let before = self.before.iter().map(|train| (train, None, false, 0.0));
+        let trains = probing.seen().map(|(train, phase, sparse, rate)| (train, Some(phase), sparse, rate));
+        judge(&Trail::of(before.chain(trains), c, quiet(c)), c, *available, known);
+    }
+}
+
+/// How fast trains came, usually [bit/s]: for a capacity where none could be trusted.
+fn carried(trains: &[TrainSeen]) -> Option<f64> {
+    let rate = |train: &TrainSeen| {
+        let came: Vec<_> = train.packets.iter().filter_map(|p| Some((p.received?, f64::from(p.size) * 8.0))).collect();
+        let (first, last) = (came.first()?.0, came.last()?.0);
+        let bits: f64 = came[1..].iter().map(|p| p.1).sum();
+        let time = last.saturating_sub(first).as_secs_f64();
+        (came.len() >= CAME && time > 0.0).then(|| bits / time)
+    };
+    median(&trains.iter().filter_map(rate).collect::<Vec<f64>>())
+}
+
+/// See [`QUIET`]. `c`: the capacity [bit/s].
+fn quiet(c: f64) -> f64 {
+    QUIET.0 * f64::from(LARGE) * 8.0 / c + QUIET.1
+}
+
+/// Adds all that the trail says. `c`: the capacity, `a`: what is available, with its interval [bit/s].
+fn judge(trail: &Trail, c: f64, a: (f64, f64, f64), known: &mut Knowledge) {
+    if trail.large(Phase::Push).next().is_none() {
+        for value in [&mut known.queue.depth_s, &mut known.queue.managed, &mut known.policer.probability] {
+            *value = Value::none(WhyNot::TooShort);
+        }
+        return;
+    }
+    let ceiling = queue::ceiling(trail, |p| p.wait);
+    let empty = loss::baseline(trail);
+    let wire = (empty.1 + 0.1) / (empty.0 + 10.0);
+    known.policer = policer::find(trail, c, wire);
+    let policed = known.policer.probability.value.unwrap_or(0.0);
+    let fair = queue::fair(trail, c);
+    let managed = queue::managed(trail, empty, fair > 0.5) * (1.0 - policed);
+    known.queue.fair = Value::bare(fair * (1.0 - policed));
+    known.queue.managed = Value::bare(managed);
+    known.queue.depth_s = match policed > 0.5 {
+        true => Value::none(WhyNot::NotSeen),
+        false => queue::depth(trail, ceiling, managed > 0.5, wire),
+    };
+    let bytes = |s: f64| s * c / 8.0;
+    let depth = known.queue.depth_s;
+    known.queue.depth_bytes =
+        Value { value: depth.value.map(bytes), low: bytes(depth.low), high: bytes(depth.high), ..depth };
+    known.cross = cross::find(trail, c, a, fair > 0.5);
+    let place = match (managed > 0.5, policed > 0.5) {
+        (_, true) => loss::Where::After,
+        (true, false) => loss::Where::Empty,
+        _ => loss::Where::Room,
+    };
+    known.loss.random = loss::random(loss::count(trail, ceiling, place));
+}

@@ -1,0 +1,150 @@
+//! The probes of a thorough measurement as one trail: when each left, how long it waited, and where it was lost how long it
+//! would have waited there.
+
+use super::probing::{Phase, SPARSE};
+use crate::{LARGE, TrainSeen, series};
+
+/// A probe.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// None: of the measurement before.
+    pub phase: Option<Phase>,
+    /// Of the sparse flow.
+    pub sparse: bool,
+    /// When it left [s].
+    pub left: f64,
+    /// Its delay above the least of its size, if it came; else that of the large probes, or where there were none of the sparse
+    /// ones, before and after it [s].
+    pub wait: f64,
+    /// Large probes before it that were still on their way through the queue.
+    pub ahead: f64,
+    /// For how long before it no large wait was seen [s].
+    pub calm: f64,
+    /// It did not come.
+    pub lost: bool,
+    /// The rate of its train [bit/s].
+    pub rate: f64,
+}
+
+/// All probes in the order in which they left.
+#[derive(Clone, Debug, Default)]
+pub struct Trail {
+    /// See [`Point`].
+    pub points: Vec<Point>,
+}
+
+/// Further apart than so many times the usual, neighbours say nothing of a large probe's wait [s].
+const NEAR: f64 = 0.1;
+
+/// Waits by the time of departure.
+struct Line(Vec<(f64, f64)>);
+
+impl Line {
+    /// Between the neighbours; none if neither is near.
+    fn at(&self, left: f64) -> Option<f64> {
+        let k = self.0.partition_point(|p| p.0 < left);
+        let near = |p: &&(f64, f64)| (p.0 - left).abs() <= NEAR;
+        let before = k.checked_sub(1).and_then(|k| self.0.get(k)).filter(near);
+        match (before, self.0.get(k).filter(near)) {
+            (Some(a), Some(b)) if b.0 > a.0 => Some(a.1 + (b.1 - a.1) * (left - a.0) / (b.0 - a.0)),
+            (Some(only), _) | (None, Some(only)) => Some(only.1),
+            (None, None) => None,
+        }
+    }
+}
+
+/// What is before each.
+fn look_back(points: &mut [Point], quiet: f64) {
+    let mut on_way = std::collections::VecDeque::new();
+    let mut restless = f64::NEG_INFINITY;
+    for p in points {
+        while on_way.front().is_some_and(|&through| through <= p.left) {
+            on_way.pop_front();
+        }
+        p.ahead = on_way.len() as f64;
+        p.calm = p.left - restless;
+        if p.wait > quiet {
+            restless = p.left + p.wait;
+        }
+        if !p.sparse && !p.lost && p.wait.is_finite() {
+            on_way.push_back(p.left + p.wait);
+        }
+    }
+}
+
+impl Trail {
+    /// Of trains, each with its phase, if any, whether it was of the sparse flow, and its rate. `c`: the capacity [bit/s];
+    /// `quiet`: a longer wait [s] is a queue's.
+    pub fn of<'a>(
+        trains: impl Iterator<Item = (&'a TrainSeen, Option<Phase>, bool, f64)> + Clone,
+        c: f64,
+        quiet: f64,
+    ) -> Trail {
+        let floor = |size: u16| {
+            let of = trains.clone().map(|t| t.0).filter(|t| t.packets.first().is_some_and(|p| p.size == size));
+            series::base(of).map(|base| base.floor)
+        };
+        let mut floors = [LARGE, SPARSE].map(|size| (size, floor(size)));
+        // a large packet takes longer by its own bits at least: its floor, where none met an empty queue
+        if let [(_, Some(large)), (_, Some(sparse))] = &mut floors {
+            let more = f64::from(LARGE - SPARSE) * 8e9 / c;
+            let least = sparse.delay_at(large.at) + more;
+            if large.delay > least + 2.0 * more {
+                large.delay = least;
+            }
+        }
+        let mut points = Vec::new();
+        let mut known = [Line(Vec::new()), Line(Vec::new())];
+        for (train, phase, sparse, rate) in trains {
+            for p in &train.packets {
+                let Some(floor) = floors.iter().find(|f| f.0 == p.size).and_then(|f| f.1) else { continue };
+                let left = p.sent.as_secs_f64();
+                let wait = p.own_delay().map(|delay| (delay as f64 - floor.delay_at(p.sent.0)).max(0.0) / 1e9);
+                known[usize::from(sparse)].0.extend(wait.map(|wait| (left, wait)));
+                let lost = p.received.is_none();
+                points.push(Point {
+                    phase,
+                    sparse,
+                    left,
+                    wait: wait.unwrap_or(f64::NAN),
+                    ahead: 0.0,
+                    calm: 0.0,
+                    lost,
+                    rate,
+                });
+            }
+        }
+        points.sort_by(|a, b| a.left.total_cmp(&b.left));
+        known.iter_mut().for_each(|line| line.0.sort_by(|a, b| a.0.total_cmp(&b.0)));
+        let [large, sparse] = &known;
+        for p in points.iter_mut().filter(|p| p.wait.is_nan()) {
+            p.wait = large.at(p.left).or_else(|| sparse.at(p.left)).unwrap_or(f64::NAN);
+        }
+        look_back(&mut points, quiet);
+        Trail { points }
+    }
+
+    /// Large probes of a phase.
+    pub fn large(&self, phase: Phase) -> impl Iterator<Item = &Point> {
+        self.points.iter().filter(move |p| p.phase == Some(phase) && !p.sparse)
+    }
+
+    /// Large probes of the phases in which more was sent than is free, or all of it.
+    pub fn loaded(&self) -> impl Iterator<Item = &Point> {
+        let loaded = |p: &&Point| matches!(p.phase, Some(Phase::Push | Phase::Blast | Phase::Hold)) && !p.sparse;
+        self.points.iter().filter(loaded)
+    }
+
+    /// Sparse probes of a phase.
+    pub fn sparse(&self, phase: Phase) -> impl Iterator<Item = &Point> {
+        self.points.iter().filter(move |p| p.phase == Some(phase) && p.sparse)
+    }
+
+    /// For each sparse probe that came while large ones waited: its wait and theirs [s].
+    pub fn beside(&self) -> Vec<(f64, f64)> {
+        let large = self.points.iter().filter(|p| !p.sparse && !p.lost && p.wait.is_finite());
+        let line = Line(large.map(|p| (p.left, p.wait)).collect());
+        let sparse = self.points.iter().filter(|p| p.sparse && !p.lost && p.phase > Some(Phase::Listen));
+        sparse.filter_map(|p| Some((p.wait, line.at(p.left)?))).filter(|pair| pair.0.is_finite()).collect()
+    }
+}
