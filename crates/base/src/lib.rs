@@ -13,4 +13,4 @@ mod transfer;
 pub use fault::{Exit, Fault};
 pub use quantity::{Bytes, Nanos, QuantityError, Rate};
 pub use stream::Stream;
-pub use transfer::{PathAddr, PathManagerKind, Protocol, SubflowReport, TransferReport};
+pub use transfer::{PathAddr, PathManagerKind, Protocol, SubflowReport, SubflowSample, TransferReport, TransferSample};

@@ -66,6 +66,10 @@ pub struct SubflowReport {
     pub bytes_retransmitted: u64,
     /// Segments sent again [segment].
     pub retransmits: u32,
+    /// Retransmission timeouts; absent where the world does not tell.
+    pub timeouts: Option<u32>,
+    /// Losses that were repaired without a timeout; absent where the world does not tell.
+    pub recoveries: Option<u32>,
     /// Smoothed round-trip time [s]; absent until measured.
     pub rtt_s: Option<f64>,
     /// Smallest round-trip time [s]; absent until measured.
@@ -80,6 +84,28 @@ pub struct SubflowReport {
     pub alive: bool,
     /// Why it never was, or why it ended early.
     pub note: Option<String>,
+}
+
+/// How far a transfer had come at one time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TransferSample {
+    /// Since connect() [s].
+    pub at_s: f64,
+    /// Application bytes that had arrived in order.
+    pub bytes: u64,
+    /// Its subflows, in the order of its paths; fewer as long as it has not made all of them.
+    pub subflows: Vec<SubflowSample>,
+}
+
+/// A subflow at one time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct SubflowSample {
+    /// Payload acknowledged [byte].
+    pub bytes_acked: u64,
+    /// Window [packet].
+    pub cwnd_packets: u32,
+    /// Smoothed round-trip time [s]; absent until measured.
+    pub srtt_s: Option<f64>,
 }
 
 /// A transfer that has finished, or was stopped at its time.
@@ -113,4 +139,6 @@ pub struct TransferReport {
     pub notes: Vec<String>,
     /// All flows that were, or should have been.
     pub subflows: Vec<SubflowReport>,
+    /// Where they were asked for.
+    pub samples: Vec<TransferSample>,
 }

@@ -35,6 +35,8 @@ pub(crate) struct TcpInfo {
     pub min_rtt_us: Option<u32>,
     pub bytes_sent: u64,
     pub bytes_retransmitted: u64,
+    /// Retransmission timeouts since the beginning; absent before Linux 6.7.
+    pub all_timeouts: Option<u32>,
 }
 
 /// One subflow.
@@ -79,6 +81,7 @@ impl TcpInfo {
             min_rtt_us: Some(u32_at(b, 148)).filter(|&r| r != u32::MAX && r != 0),
             bytes_sent: u64_at(b, 200),
             bytes_retransmitted: u64_at(b, 208),
+            all_timeouts: b.get(240..242).and_then(|b| b.try_into().ok()).map(|b| u16::from_ne_bytes(b).into()),
         }
     }
 }
@@ -144,9 +147,10 @@ pub(crate) fn mptcp(socket: &Socket) -> io::Result<Option<MptcpInfo>> {
     }
     let info = &full.mptcp_info;
     let subflows = (full.num_subflows as usize).min(MAX_SUBFLOWS);
+    let filled = (full.size_tcpinfo_kernel as usize).min(TCP_INFO_BYTES);
     let subflow = |i: usize| {
         let (local, remote) = (socket_address(&ends[i][8..136])?, socket_address(&ends[i][136..])?);
-        Some(SubflowInfo { id: u32_at(&ends[i], 0), local, remote, tcp: TcpInfo::parse(&flows[i]) })
+        Some(SubflowInfo { id: u32_at(&ends[i], 0), local, remote, tcp: TcpInfo::parse(&flows[i][..filled]) })
     };
     let has_bytes_acked = length as usize >= std::mem::offset_of!(FullInfo, mptcp_info) + 80;
     Ok(Some(MptcpInfo {

@@ -98,6 +98,8 @@ fn empty(path: Option<&PathAddr>, local: SocketAddr, remote: SocketAddr) -> Subf
         bytes_acked: 0,
         bytes_retransmitted: 0,
         retransmits: 0,
+        timeouts: None,
+        recoveries: None,
         rtt_s: None,
         min_rtt_s: None,
         cwnd_packets: 0,
@@ -115,6 +117,7 @@ fn fill(report: &mut SubflowReport, info: &SubflowInfo) {
     report.bytes_acked = tcp.bytes_acked;
     report.bytes_retransmitted = tcp.bytes_retransmitted;
     report.retransmits = tcp.retransmits;
+    report.timeouts = tcp.all_timeouts;
     report.rtt_s = (tcp.rtt_us > 0).then(|| seconds(tcp.rtt_us));
     report.min_rtt_s = tcp.min_rtt_us.map(seconds);
     report.cwnd_packets = tcp.cwnd;

@@ -349,6 +349,7 @@ impl<'a> Flow<'a> {
             path_manager,
             notes: self.notes,
             subflows,
+            samples: Vec::new(),
         })
     }
 

@@ -27,6 +27,7 @@ pub(crate) struct SubReport {
     pub again_bytes: u64,
     pub retransmits: u64,
     pub timeouts: u64,
+    pub recoveries: u64,
     pub drops: u64,
     pub srtt_us: u32,
     pub min_rtt_us: u32,
@@ -61,6 +62,7 @@ pub(crate) fn merge(into: &mut Vec<SubReport>, subs: Vec<SubReport>) {
         to.again_bytes += from.again_bytes;
         to.retransmits += from.retransmits;
         to.timeouts += from.timeouts;
+        to.recoveries += from.recoveries;
         to.drops += from.drops;
         (to.srtt_us, to.cwnd, to.alive) = (from.srtt_us, from.cwnd, from.alive);
         to.min_rtt_us = if to.min_rtt_us == 0 { from.min_rtt_us } else { to.min_rtt_us.min(from.min_rtt_us.max(1)) };
@@ -93,6 +95,7 @@ impl<O: Observer> Sim<O> {
                 again_bytes: stats.again_bytes,
                 retransmits: stats.retransmits,
                 timeouts: stats.timeouts,
+                recoveries: stats.recoveries,
                 drops: stats.drops,
                 srtt_us: sender.rtt.srtt_us(),
                 min_rtt_us: sender.rtt.min_us,

@@ -2,6 +2,10 @@
 
 use pathcast_base::{Exit, Fault};
 
+/// What to do about a limit of events.
+pub(crate) const LIMIT_HINT: &str =
+    "raise the limit (--limit-events), or look whether packets arrive at all over these paths";
+
 /// Why a simulation cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SimError {

@@ -79,6 +79,7 @@ mod handshake;
 mod host;
 mod ledger;
 mod machines;
+mod many;
 mod network;
 mod observe;
 mod packet;
@@ -96,11 +97,12 @@ pub use clock::Clock;
 pub use error::SimError;
 pub use ledger::{GroupLedger, Ledger};
 pub use machines::{HostTally, MachineError, Session, SessionReport};
+pub use many::{Continuation, each, processors};
 pub use report::{
     FlowReport, JSON_SCHEMA, LinkReport, ManagedReport, PacketReport, PageReport, Report, SubflowReport, TrafficReport,
 };
-pub use run::{Busy, Options, Outcome, World, sampled, simulate};
+pub use run::{Busy, Options, Outcome, PauseError, World, sampled, simulate};
 pub use series::{FlowSample, Series, SubflowSample};
 pub use sim::Stopped;
 pub use trace::{Column, Table, Trace};
-pub use transfer::{TransferError, Unfinished};
+pub use transfer::{Order, TransferError, Unfinished};

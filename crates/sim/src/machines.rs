@@ -8,6 +8,8 @@ mod error;
 mod payload;
 mod world;
 
+use std::sync::{Mutex, PoisonError};
+
 use pathcast_base::Nanos;
 use pathcast_measure::machine::{Action, Batch, Event, Machine, Progress, Reply, Train};
 use pathcast_scenario::{End, MAX_PATHS};
@@ -60,7 +62,8 @@ struct Carried {
 
 /// One machine, and what its host does for it.
 struct Carrier {
-    machine: Box<dyn Machine>,
+    /// Locked by nobody: a network is looked at by several threads only to be copied.
+    machine: Mutex<Box<dyn Machine>>,
     done: bool,
     /// When it wants to be woken, on its clock [ns], and the earliest plan to do so, in true time.
     wake: Nanos,
@@ -88,14 +91,19 @@ struct Flight {
 impl Carrier {
     fn new(machine: Box<dyn Machine>, paths: usize) -> Self {
         let (batches, tally) = (vec![(0, 0); paths], HostTally::default());
+        let machine = Mutex::new(machine);
         Carrier { machine, done: false, wake: Nanos::MAX, planned: u64::MAX, batches, tally, instant: 0, actions: 0 }
+    }
+
+    fn machine(&mut self) -> &mut dyn Machine {
+        self.machine.get_mut().unwrap_or_else(PoisonError::into_inner).as_mut()
     }
 }
 
 /// Only of a session that is over, whose machines are not asked any more: they themselves cannot be copied.
 impl Clone for Carrier {
     fn clone(&self) -> Self {
-        Carrier { machine: Box::new(Ended), batches: self.batches.clone(), ..*self }
+        Carrier { machine: Mutex::new(Box::new(Ended)), batches: self.batches.clone(), ..*self }
     }
 }
 
@@ -137,7 +145,7 @@ impl<O: Observer> Sim<O> {
         let now = self.local(host);
         let carrier = &mut self.carried(session).ends[host];
         if !carrier.done {
-            carrier.machine.handle(now, event);
+            carrier.machine().handle(now, event);
         }
     }
 
@@ -163,7 +171,7 @@ impl<O: Observer> Sim<O> {
             if carried.over.is_some() || carrier.done {
                 return;
             }
-            let Some(action) = carrier.machine.next(local) else { return };
+            let Some(action) = carrier.machine().next(local) else { return };
             if carrier.instant != now {
                 (carrier.instant, carrier.actions) = (now, 0);
             }

@@ -102,6 +102,9 @@ pub struct SubflowReport {
     pub retransmitted_bytes: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
+    /// Losses repaired without a timeout; the flow's are in the document.
+    #[serde(skip)]
+    pub recoveries: u64,
     /// Smoothed RTT at the end.
     pub srtt_s: Option<f64>,
     /// Least RTT.
@@ -307,6 +310,7 @@ impl<O: Observer> Sim<O> {
             retransmits: sub.retransmits,
             retransmitted_bytes: sub.again_bytes,
             timeouts: sub.timeouts,
+            recoveries: sub.recoveries,
             srtt_s: us(sub.srtt_us),
             min_rtt_s: us(sub.min_rtt_us),
             cwnd_packets: sub.cwnd.min(INFINITE),

@@ -8,7 +8,7 @@ use pathcast_base::{Exit, Fault, Nanos};
 use pathcast_link::Params;
 use pathcast_scenario::{Direction, Scenario};
 
-use crate::error::SimError;
+use crate::error::{LIMIT_HINT, SimError};
 use crate::network::wire;
 use crate::observe::{Nobody, Observer};
 use crate::report::Report;
@@ -18,6 +18,9 @@ use crate::trace::Trace;
 
 /// Events between two looks at the caller's wish to stop.
 pub(crate) const SLICE: u64 = 1 << 16;
+
+/// Most events if nobody says otherwise: some hours of work.
+pub(crate) const EVENTS: u64 = 100_000_000_000;
 
 /// How a simulation runs.
 #[derive(Clone, Debug)]
@@ -35,7 +38,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Options {
-            events: 100_000_000_000,
+            events: EVENTS,
             time: Nanos(3_600_000_000_000_000),
             trace: None,
             stop: Arc::new(AtomicBool::new(false)),
@@ -126,6 +129,8 @@ fn finish<O: Observer>(scenario: Scenario, options: &Options, observer: O) -> Re
 /// A network that stands: its cross traffic goes on from one transfer to the next. The scenario's own flows are not run.
 pub struct World {
     pub(crate) sim: Sim<Nobody>,
+    /// Most events of one transfer, or of one pause.
+    pub(crate) events: u64,
     /// If it was made by [`World::open`].
     pub(crate) source: Option<Source>,
 }
@@ -147,6 +152,40 @@ impl Fault for Busy {
     }
 }
 
+/// Why time did not pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PauseError {
+    /// Too many events.
+    #[error("{time} of simulated time had not passed after {limit} events of the simulator, the limit")]
+    Events {
+        /// What was to pass.
+        time: Nanos,
+        /// The limit.
+        limit: u64,
+    },
+    /// The caller's wish.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl Fault for PauseError {
+    fn code(&self) -> &'static str {
+        match self {
+            PauseError::Events { .. } => "event-limit",
+            PauseError::Interrupted => "interrupted",
+        }
+    }
+    fn hint(&self) -> Option<String> {
+        matches!(self, PauseError::Events { .. }).then(|| LIMIT_HINT.into())
+    }
+    fn exit(&self) -> Exit {
+        match self {
+            PauseError::Events { .. } => Exit::Runtime,
+            PauseError::Interrupted => Exit::Interrupted,
+        }
+    }
+}
+
 /// The text that a world was made from, with what was set over it.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
@@ -163,7 +202,7 @@ impl World {
     /// # Errors
     /// As [`simulate`].
     pub fn new(scenario: Scenario) -> Result<World, SimError> {
-        Ok(World { sim: Sim::new(scenario, Nobody)?, source: None })
+        Ok(World { sim: Sim::new(scenario, Nobody)?, events: EVENTS, source: None })
     }
 
     /// The scenario.
@@ -191,7 +230,7 @@ impl World {
         if self.sim.machines.busy() {
             return Err(Busy);
         }
-        Ok(World { sim: self.sim.clone(), source: self.source.clone() })
+        Ok(World { sim: self.sim.clone(), events: self.events, source: self.source.clone() })
     }
 
     /// Random numbers from now on depend on `seed` too; what is drawn already stays, as the next packet of cross traffic.
@@ -199,7 +238,31 @@ impl World {
         self.sim.reseed(seed);
     }
 
-    /// Lets time pass.
+    /// The most events of a transfer or a pause that begins from now on; default 100 thousand million.
+    pub fn limit(&mut self, events: u64) {
+        self.events = events;
+    }
+
+    /// Lets time pass, within the limit of events, until `stop` is set.
+    ///
+    /// # Errors
+    /// One of these two.
+    pub fn pass(&mut self, time: Nanos, stop: &AtomicBool) -> Result<(), PauseError> {
+        let until = self.sim.now.saturating_add(time.0);
+        let last = self.sim.events.saturating_add(self.events);
+        while self.sim.run(until, SLICE.min(last - self.sim.events), |_| false) == Stopped::Events {
+            if stop.load(Ordering::Relaxed) {
+                return Err(PauseError::Interrupted);
+            }
+            if self.sim.events >= last {
+                return Err(PauseError::Events { time, limit: self.events });
+            }
+        }
+        self.sim.now = until; // also where nothing happens any more
+        Ok(())
+    }
+
+    /// Lets time pass, however much happens meanwhile.
     pub fn wait(&mut self, time: Nanos) {
         let until = self.sim.now.saturating_add(time.0);
         self.sim.run(until, u64::MAX, |_| false);

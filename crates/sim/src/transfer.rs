@@ -1,9 +1,10 @@
 //! Transfers in a network that stands, one after another. What one has come to is the record that a transfer over real sockets
 //! has.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+mod error;
+mod samples;
 
-use pathcast_base::{Exit, Fault, Nanos, PathAddr, PathManagerKind, Protocol, SubflowReport, TransferReport};
+use pathcast_base::{Nanos, PathAddr, PathManagerKind, Protocol, SubflowReport, TransferReport, TransferSample};
 use pathcast_scenario::{End, MAX_SUBFLOWS};
 
 use crate::conn::Owner;
@@ -13,88 +14,37 @@ use crate::observe::Nobody;
 use crate::report::{self, FlowReport};
 use crate::run::{SLICE, World};
 use crate::sim::{Sim, Stopped};
+pub use error::{TransferError, Unfinished};
+use samples::Samples;
 
 /// A transfer may take an hour of simulated time, or so many times what its bytes need on the slowest link.
 const PATIENCE: Nanos = Nanos::secs(3600);
 const PATIENCE_TIMES: u64 = 10;
 
-/// How far a transfer has come that has not ended.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Unfinished {
-    /// The paths' names.
-    pub paths: String,
-    /// Application bytes that had arrived.
-    pub arrived: u64,
-    /// Application bytes that were asked for.
+/// A transfer that is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Order<'a> {
+    /// One subflow each, the first on the first; their names choose.
+    pub pairs: &'a [PathAddr],
+    /// Application bytes.
     pub bytes: u64,
-    /// Simulated time that it took [s].
-    pub after_s: f64,
+    /// None: cubic.
+    pub control: Option<&'a str>,
+    /// TCP takes one pair.
+    pub protocol: Protocol,
+    /// A sample so often; at most 2000 of them, after which they are taken half as often.
+    pub every: Option<Nanos>,
 }
 
-/// Why a transfer has no result.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum TransferError {
-    /// Too few or too many paths.
-    #[error("{0} paths: allowed are 1 to {MAX_SUBFLOWS}")]
-    Paths(usize),
-    /// A path that the scenario does not have.
-    #[error("there is no path `{name}`; allowed: {allowed}")]
-    NoPath {
-        /// Its name.
-        name: String,
-        /// Those that there are.
-        allowed: String,
-    },
-    /// Nothing to send.
-    #[error("a transfer of 0 bytes measures nothing")]
-    Empty,
-    /// An unknown controller.
-    #[error(transparent)]
-    Refused(#[from] SimError),
-    /// The caller's wish.
-    #[error("interrupted")]
+/// Why the engine stopped at a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    Over,
+    /// Nothing is left that could happen.
+    Stuck,
+    Late,
+    Events,
     Interrupted,
-    /// No path answers.
-    #[error(
-        "the transfer over {} was given up after {:.0} s of simulated time, since no path answered any more: {} of {} bytes \
-         had arrived", .0.paths, .0.after_s, .0.arrived, .0.bytes
-    )]
-    GivenUp(Unfinished),
-    /// Too much simulated time.
-    #[error(
-        "the transfer over {} had not ended after {:.0} s of simulated time, the limit: {} of {} bytes had arrived",
-        .0.paths, .0.after_s, .0.arrived, .0.bytes
-    )]
-    Late(Unfinished),
-}
-
-impl Fault for TransferError {
-    fn code(&self) -> &'static str {
-        match self {
-            TransferError::Paths(_) | TransferError::NoPath { .. } | TransferError::Empty => "usage",
-            TransferError::Refused(error) => error.code(),
-            TransferError::Interrupted => "interrupted",
-            TransferError::GivenUp(_) => "given-up",
-            TransferError::Late(_) => "stalled",
-        }
-    }
-    fn hint(&self) -> Option<String> {
-        match self {
-            TransferError::Refused(error) => error.hint(),
-            TransferError::GivenUp(_) | TransferError::Late(_) => {
-                Some("look at the rates and losses of these paths' links".into())
-            }
-            _ => None,
-        }
-    }
-    fn exit(&self) -> Exit {
-        match self {
-            TransferError::Paths(_) | TransferError::NoPath { .. } | TransferError::Empty => Exit::Usage,
-            TransferError::Refused(error) => error.exit(),
-            TransferError::Interrupted => Exit::Interrupted,
-            TransferError::GivenUp(_) | TransferError::Late(_) => Exit::Runtime,
-        }
-    }
 }
 
 impl World {
@@ -127,8 +77,21 @@ impl World {
         bytes: u64,
         control: Option<&str>,
         protocol: Protocol,
+        progress: impl FnMut(u64) -> bool,
+    ) -> Result<TransferReport, TransferError> {
+        self.carry(&Order { pairs, bytes, control, protocol, every: None }, progress)
+    }
+
+    /// The same, of an order that may ask for samples.
+    ///
+    /// # Errors
+    /// See [`TransferError`].
+    pub fn carry(
+        &mut self,
+        order: &Order<'_>,
         mut progress: impl FnMut(u64) -> bool,
     ) -> Result<TransferReport, TransferError> {
+        let &Order { pairs, bytes, control, protocol, every } = order;
         let paths = self.indices(pairs)?;
         if bytes == 0 {
             return Err(TransferError::Empty);
@@ -136,22 +99,31 @@ impl World {
         if !progress(0) {
             return Err(TransferError::Interrupted);
         }
+        let multipath = protocol == Protocol::Mptcp;
+        let flow = self.begin(paths.clone(), bytes, control, multipath)?;
         let (start, time) = (self.now(), self.patience(&paths, bytes));
-        let (mut arrived, stop) = (0, AtomicBool::new(false));
-        let flow = self.flow(&paths, bytes, control, protocol == Protocol::Mptcp, time, &stop, |delivered| {
-            arrived = delivered;
-            stop.store(!progress(delivered), Ordering::Relaxed);
-        })?;
-        let took = self.now().saturating_sub(start);
+        let mut samples = Samples::new(start.0, every);
+        let until = start.0.saturating_add(time.0);
+        let ended = self.run_flow(flow, until, &mut samples, &mut progress);
         let names = || pairs.iter().map(|pair| pair.name.as_str()).collect::<Vec<_>>().join(", ");
-        let unfinished = |arrived| Unfinished { paths: names(), arrived, bytes, after_s: took.as_secs_f64() };
-        match flow {
-            Some(flow) if flow.completion_s.is_some() => Ok(self.record(&flow, pairs, &paths, protocol)),
-            Some(flow) => Err(TransferError::GivenUp(unfinished(flow.bytes))),
-            None if stop.into_inner() => Err(TransferError::Interrupted),
-            // before the limit: nothing was left that could happen
-            None if took < time => Err(TransferError::GivenUp(unfinished(arrived))),
-            None => Err(TransferError::Late(unfinished(arrived))),
+        let after_s = self.now().saturating_sub(start).as_secs_f64();
+        let far = |arrived| Unfinished { paths: names(), arrived, bytes, after_s };
+        let arrived = self.sim.delivered(flow);
+        let report = self.sim.flow_report(&self.sim.flows[flow as usize]);
+        if ended != Ended::Over
+            && let Some(conn) = self.sim.flows[flow as usize].conn.take()
+        {
+            self.sim.close(conn);
+        }
+        match ended {
+            Ended::Over if report.completion_s.is_some() => {
+                Ok(self.record(&report, pairs, &paths, protocol, samples.taken))
+            }
+            Ended::Over => Err(TransferError::GivenUp(far(report.bytes))),
+            Ended::Stuck => Err(TransferError::GivenUp(far(arrived))),
+            Ended::Interrupted => Err(TransferError::Interrupted),
+            Ended::Late => Err(TransferError::Late(far(arrived))),
+            Ended::Events => Err(TransferError::Events { far: far(arrived), limit: self.events }),
         }
     }
 
@@ -164,55 +136,64 @@ impl World {
         PATIENCE.max(Nanos(needed.0.saturating_mul(PATIENCE_TIMES)))
     }
 
-    /// A flow over paths by their indices, to its end; none if `stop` was set, or `time` ran out.
-    #[expect(clippy::too_many_arguments, reason = "one caller, which names them")]
-    fn flow(
+    /// Plans a flow that connects now; its number.
+    fn begin(
         &mut self,
-        paths: &[usize],
+        paths: Vec<usize>,
         bytes: u64,
         control: Option<&str>,
         multipath: bool,
-        time: Nanos,
-        stop: &AtomicBool,
-        mut progress: impl FnMut(u64),
-    ) -> Result<Option<FlowReport>, SimError> {
-        let scenario = self.sim.scenario.clone();
-        let control = self.sim.setup.control(&scenario, control.unwrap_or("cubic"), "control")?;
-        let wanted = Wanted {
-            owner: Owner::Nobody,
-            paths: paths.to_vec(),
-            multipath,
-            to: End::Server,
-            control,
-            bytes: Some(bytes),
-        };
+    ) -> Result<u32, SimError> {
+        let Sim { setup, scenario, .. } = &mut self.sim;
+        let control = setup.control(scenario, control.unwrap_or("cubic"), "control")?;
+        let wanted = Wanted { owner: Owner::Nobody, paths, multipath, to: End::Server, control, bytes: Some(bytes) };
         let now = self.sim.now;
-        let flow = self.sim.add_flow("transfer".into(), wanted, None, now, None);
+        Ok(self.sim.add_flow("transfer".into(), wanted, None, now, None))
+    }
+
+    /// Runs until a flow is over, or something else ends it.
+    fn run_flow(
+        &mut self,
+        flow: u32,
+        until: u64,
+        samples: &mut Samples,
+        progress: &mut impl FnMut(u64) -> bool,
+    ) -> Ended {
         let over = |sim: &Sim<Nobody>| {
             let flow = &sim.flows[flow as usize];
             flow.completed.is_some() || flow.failed
         };
-        let until = now.saturating_add(time.0);
-        while !over(&self.sim) {
-            let stopped = self.sim.run(until, SLICE, over);
-            progress(self.sim.delivered(flow));
-            if stop.load(Ordering::Relaxed) || (stopped == Stopped::Complete && !over(&self.sim)) {
-                break;
+        let last = self.sim.events.saturating_add(self.events);
+        loop {
+            let to = until.min(samples.next);
+            let stopped = self.sim.run(to, SLICE.min(last - self.sim.events), over);
+            let go_on = progress(self.sim.delivered(flow));
+            if over(&self.sim) {
+                return Ended::Over;
+            }
+            if !go_on {
+                return Ended::Interrupted;
+            }
+            if stopped == Stopped::Complete && self.sim.now == samples.next && samples.next < until {
+                let subs = self.sim.standing(flow as usize).map_or_else(Vec::new, |(_, subs)| subs);
+                samples.take(self.sim.delivered(flow), &subs);
+            } else if stopped == Stopped::Complete {
+                return if self.sim.now < until { Ended::Stuck } else { Ended::Late };
+            } else if self.sim.events >= last {
+                return Ended::Events;
             }
         }
-        let report = self.sim.flow_report(&self.sim.flows[flow as usize]);
-        if !over(&self.sim) {
-            if let Some(conn) = self.sim.flows[flow as usize].conn {
-                self.sim.close(conn);
-                self.sim.flows[flow as usize].conn = None;
-            }
-            return Ok(None);
-        }
-        Ok(Some(report))
     }
 
     /// The record of a flow that is complete. What simulated hosts do not have is absent, or 0 for ports.
-    fn record(&self, flow: &FlowReport, pairs: &[PathAddr], paths: &[usize], protocol: Protocol) -> TransferReport {
+    fn record(
+        &self,
+        flow: &FlowReport,
+        pairs: &[PathAddr],
+        paths: &[usize],
+        protocol: Protocol,
+        samples: Vec<TransferSample>,
+    ) -> TransferReport {
         let multipath = protocol == Protocol::Mptcp;
         let mss = self.mss(paths[0], multipath);
         let subflow = |(subflow, pair): (&report::SubflowReport, &PathAddr)| {
@@ -230,6 +211,8 @@ impl World {
                 bytes_acked: subflow.bytes,
                 bytes_retransmitted: subflow.retransmitted_bytes,
                 retransmits: subflow.retransmits as u32,
+                timeouts: Some(subflow.timeouts as u32),
+                recoveries: Some(subflow.recoveries as u32),
                 rtt_s: subflow.srtt_s,
                 min_rtt_s: subflow.min_rtt_s,
                 cwnd_packets: subflow.cwnd_packets,
@@ -256,6 +239,7 @@ impl World {
             path_manager: multipath.then_some(PathManagerKind::Userspace),
             notes: Vec::new(),
             subflows: flow.subflows.iter().zip(pairs).map(subflow).collect(),
+            samples,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use pathcast_base::{Nanos, PathAddr, Protocol, TransferReport};
 use pathcast_measure::machine::{Action, Event, Machine};
-use pathcast_sim::World;
+use pathcast_sim::{Continuation, TransferError, World};
 
 /// Random traffic and losses, queues with random drops and with jitter, greedy connections and pages.
 const TEXT: &str = r#"
@@ -142,4 +142,47 @@ fn not_while_a_measurement_goes_on() {
     world.conclude(session, &options, |_| ()).unwrap_err();
     let mut copy = world.copy().unwrap();
     assert_eq!(transfer(&mut copy, 0), transfer(&mut world, 0));
+}
+
+/// In any number of threads, one by one, and by the network itself.
+#[test]
+fn continuations_come_in_order_and_as_one_by_one() {
+    let mut world = World::open(TEXT, &[]).unwrap();
+    world.wait(Nanos::secs(1));
+    let all: Vec<Continuation> = (0..9)
+        .map(|n| Continuation {
+            pairs: paths(if n % 3 == 0 { &["p1", "p2"] } else { &["p2"] }),
+            bytes: 300_000 + 100_000 * n,
+            control: (n % 2 == 0).then(|| "reno".into()),
+            protocol: if n % 3 == 0 { Protocol::Mptcp } else { Protocol::Tcp },
+            every: None,
+            seed: (n > 4).then_some(n),
+        })
+        .collect();
+    let one_by_one: Vec<_> =
+        all.iter().map(|one| world.continuations(std::slice::from_ref(one), 1, || false).remove(0)).collect();
+    assert!(one_by_one.iter().all(Result::is_ok), "{one_by_one:?}");
+    for threads in [1, 2, 4] {
+        assert_eq!(world.continuations(&all, threads, || false), one_by_one);
+    }
+    let of = &all[1];
+    let alone = world.transfer(&of.pairs, of.bytes, None, of.protocol, |_| true);
+    assert_eq!(alone, one_by_one[1]);
+}
+
+#[test]
+fn one_that_fails_does_not_touch_the_others_and_a_wish_ends_all() {
+    let world = World::open(TEXT, &[]).unwrap();
+    let good = |name: &str| Continuation {
+        pairs: paths(&[name]),
+        bytes: 50_000,
+        control: None,
+        protocol: Protocol::Tcp,
+        every: None,
+        seed: None,
+    };
+    let found = world.continuations(&[good("p1"), good("p3"), good("p2")], 2, || false);
+    assert!(matches!(&found[..], [Ok(_), Err(TransferError::NoPath { name, .. }), Ok(_)] if name == "p3"), "{found:?}");
+    let stopped = world.continuations(&[good("p1"), good("p2")], 2, || true);
+    assert_eq!(stopped, [Err(TransferError::Interrupted), Err(TransferError::Interrupted)]);
 }

@@ -2,6 +2,8 @@
 
 use pathcast_base::{Exit, Fault, Nanos};
 
+use crate::error::LIMIT_HINT;
+
 /// Why a session of machines has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MachineError {
@@ -77,7 +79,8 @@ impl Fault for MachineError {
     }
     fn hint(&self) -> Option<String> {
         match self {
-            MachineError::Time { .. } | MachineError::Events { .. } => {
+            MachineError::Events { .. } => Some(LIMIT_HINT.into()),
+            MachineError::Time { .. } => {
                 Some("raise the limit, or look whether packets arrive at all over these paths".into())
             }
             MachineError::Idle { .. } | MachineError::Runaway { .. } | MachineError::Misuse { .. } => {
