@@ -41,6 +41,15 @@ def test_forecast():
     assert max(found, key=lambda paths: found[paths][1]) == lines[0].split(":")[0]
 
 
+def test_futures():
+    *drawn, here, first = run("futures.py").splitlines()
+    medians = [float(re.search(r": (\d+\.\d)", line).group(1)) for line in drawn]
+    # 30 of 40 Mbit/s are left on the one, all of 20 on the other
+    assert medians == [pytest.approx(44, abs=6), pytest.approx(28, abs=3), pytest.approx(18, abs=2)]
+    assert re.search(r": 2\d\.\d \(", here)
+    assert re.fullmatch(r"the first: \d+ recoveries, 0 timeouts, \d+ bytes after 1 s", first)
+
+
 def test_simulate_controller():
     rates = [
         [float(number) for number in re.findall(r"\d+\.\d", line)]

@@ -32,6 +32,13 @@ impl Failed {
         Failed { code: code.into(), message, hint: None, exit: Exit::Runtime }
     }
 
+    /// For JSON.
+    pub fn document(&self) -> serde_json::Value {
+        serde_json::json!({
+            "code": self.code, "message": plain(&self.message), "hint": self.hint, "exit": self.exit as i32
+        })
+    }
+
     pub fn into_py(self, py: Python<'_>) -> PyErr {
         let message = plain(&self.message);
         let raised = py

@@ -5,6 +5,7 @@ mod controller;
 mod error;
 mod kernel;
 mod launch;
+mod many;
 mod measure;
 mod network;
 mod server;
@@ -66,6 +67,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(controller::replay, module)?)?;
     module.add_function(wrap_pyfunction!(simulator::simulate, module)?)?;
     module.add_function(wrap_pyfunction!(simulator::simulate_flows, module)?)?;
+    module.add_function(wrap_pyfunction!(simulator::simulate_many, module)?)?;
+    module.add_function(wrap_pyfunction!(many::draws, module)?)?;
     module.add_function(wrap_pyfunction!(measure::stamp, module)?)?;
     module.add_function(wrap_pyfunction!(measure::measure_costs, module)?)?;
     module.add_function(wrap_pyfunction!(network::remove_namespace, module)?)?;

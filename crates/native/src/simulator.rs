@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pathcast_base::Nanos;
-use pathcast_scenario::{Scenario, ScenarioError};
-use pathcast_sim::{Column, Options, SimError, Table};
+use pathcast_base::{Exit, Nanos};
+use pathcast_scenario::{Scenario, ScenarioError, Template};
+use pathcast_sim::{Column, Options, SimError, Table, each, processors};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::error::{Failed, json};
+use crate::many::outcome;
 
 /// A handle on one simulation, for another thread: the wish to break it off.
 #[pyclass(frozen)]
@@ -64,9 +65,44 @@ pub fn simulate<'py>(
     Ok((report, traces.collect()))
 }
 
+/// Runs a scenario with each of `runs` over `sets`, by so many threads or as many as there are processors; its text is
+/// read once. The answer is of each, in their order, `{"report": …}` or `{"error": …}`.
+#[pyfunction]
+#[pyo3(signature = (text, sets, source, job, runs, events, time_ns, threads=None))]
+#[expect(clippy::too_many_arguments, reason = "Python names them")]
+pub fn simulate_many(
+    py: Python<'_>,
+    text: String,
+    sets: Vec<(String, String)>,
+    source: Option<PathBuf>,
+    job: Py<Stop>,
+    runs: Vec<Vec<(String, String)>>,
+    events: u64,
+    time_ns: u64,
+    threads: Option<usize>,
+) -> PyResult<Vec<String>> {
+    let options = Options { events, time: Nanos(time_ns), trace: None, stop: job.get().0.clone() };
+    let run = || {
+        let template = Template::from_text(&text, source.as_deref()).map_err(Failed::new)?;
+        Ok(each(&runs, threads.unwrap_or_else(processors), |own| {
+            let sets: Vec<_> = sets.iter().chain(own).cloned().collect();
+            if options.stop.load(Ordering::Relaxed) {
+                return outcome::<()>(Err(Failed::with("interrupted", "interrupted".into(), Exit::Interrupted)));
+            }
+            let report = template.scenario(&sets).map_err(Failed::new).and_then(|scenario| {
+                pathcast_sim::simulate(scenario, &options)
+                    .map_err(|error| failed(&text, &sets, source.as_deref(), error))
+            });
+            outcome(report.map(|outcome| outcome.report))
+        }))
+    };
+    py.detach(run).map_err(|e: Failed| e.into_py(py))
+}
+
 /// Runs only the named flows of a scenario. The answer is the report, and of every flow a list of samples, one every
 /// `every_ns`, both as JSON.
 #[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "Python names them")]
 pub fn simulate_flows(
     py: Python<'_>,
     text: String,
@@ -75,8 +111,9 @@ pub fn simulate_flows(
     job: Py<Stop>,
     names: Vec<String>,
     every_ns: u64,
+    events: u64,
 ) -> PyResult<(String, String)> {
-    let options = Options { stop: job.get().0.clone(), ..Options::default() };
+    let options = Options { events, stop: job.get().0.clone(), ..Options::default() };
     let run = || {
         let mut scenario = Scenario::from_text(&text, &sets, source.as_deref()).map_err(Failed::new)?;
         scenario.keep_flows(&names);

@@ -9,19 +9,17 @@ use pathcast_base::{Nanos, PathAddr, Protocol};
 use pathcast_measure::{ClockState, FarEnd, FarEndMachine, MeasureLimits};
 use pathcast_scenario::{End, addresses};
 use pathcast_session::{Key, KeyRing};
-use pathcast_sim::Options;
+use pathcast_sim::{NET, Options, processors};
 use pyo3::prelude::*;
 use serde_json::json;
 
 use crate::client::Job;
 use crate::error::{Failed, json as text, read};
-use crate::measure;
 use crate::network::{direction, of_direction};
+use crate::{many, measure};
 
 /// A measurement may take so much simulated time.
 const LONGEST: Nanos = Nanos::secs(3600);
-/// Second octet of generated addresses, which nobody can reach; emulated networks have another.
-const NET: u8 = 78;
 /// A simulated network that stands until `close`. Threads may share it: they take turns, a transfer at a time.
 #[pyclass(frozen)]
 pub struct World(Mutex<Option<pathcast_sim::World>>);
@@ -112,7 +110,7 @@ impl World {
             let keys = KeyRing::new([key.clone()]);
             let far_end = FarEnd::new(keys, MeasureLimits::default(), clock, request.drawn("measure/server"));
             let client = request.machine(key, clock, request.drawn("measure/client"))?;
-            let options = Options { time: LONGEST, ..Options::default() };
+            let options = Options { time: LONGEST, events: world.limited(), ..Options::default() };
             let found =
                 world.session(Box::new(client), Box::new(FarEndMachine::new(far_end)), &paths, &options, |progress| {
                     measure::tell(job, progress);
@@ -141,12 +139,12 @@ impl World {
     }
 
     /// Lets simulated time pass [s].
-    fn wait(&self, py: Python<'_>, time_s: f64) -> PyResult<()> {
+    fn wait(&self, py: Python<'_>, job: Py<Job>, time_s: f64) -> PyResult<()> {
+        let job = job.get();
         py.detach(|| {
             let time = Duration::try_from_secs_f64(time_s).ok().and_then(|time| time.as_nanos().try_into().ok());
             let time = time.ok_or_else(|| Failed::usage(format!("cannot wait for {time_s} s")))?;
-            open(&mut self.turn())?.wait(Nanos(time));
-            Ok(())
+            open(&mut self.turn())?.pass(Nanos(time), &job.cancelled).map_err(Failed::new)
         })
         .map_err(|e: Failed| e.into_py(py))
     }
@@ -154,6 +152,48 @@ impl World {
     /// The simulated time since the network stands [s].
     fn now(&self, py: Python<'_>) -> PyResult<f64> {
         py.detach(|| Ok(open(&mut self.turn())?.now().as_secs_f64())).map_err(|e: Failed| e.into_py(py))
+    }
+
+    /// The most events of each transfer, measurement or wait from now on.
+    fn limit(&self, py: Python<'_>, events: u64) -> PyResult<()> {
+        py.detach(|| {
+            open(&mut self.turn())?.limit(events);
+            Ok(())
+        })
+        .map_err(|e: Failed| e.into_py(py))
+    }
+
+    /// The same network as it stands, which goes on by itself; with a seed, by other random numbers from now on.
+    #[pyo3(signature = (seed=None))]
+    fn copy(&self, py: Python<'_>, seed: Option<u64>) -> PyResult<World> {
+        py.detach(|| {
+            let mut copy = open(&mut self.turn())?.copy().map_err(Failed::new)?;
+            if let Some(seed) = seed {
+                copy.reseed(seed);
+            }
+            Ok(World(Mutex::new(Some(copy))))
+        })
+        .map_err(|e: Failed| e.into_py(py))
+    }
+
+    /// Transfers, each in a copy of this network as it stands, by so many threads or as many as there are processors: the
+    /// outcome of each, in their order.
+    #[pyo3(signature = (job, transfers, threads=None))]
+    fn continuations(
+        &self,
+        py: Python<'_>,
+        job: Py<Job>,
+        transfers: String,
+        threads: Option<usize>,
+    ) -> PyResult<String> {
+        let job = job.get();
+        py.detach(|| {
+            let wanted = many::continuations(read(&transfers)?);
+            let mut turn = self.turn();
+            let found = open(&mut turn)?.continuations(&wanted, threads.unwrap_or_else(processors), &job.cancelled);
+            Ok(text(&many::outcomes(found)))
+        })
+        .map_err(|e: Failed| e.into_py(py))
     }
 
     /// What the links have done so far.

@@ -73,7 +73,7 @@ impl World {
     }
 }
 
-fn boxed<E: Fault + Send + Sync + 'static>(error: E) -> Box<dyn Fault + Send + Sync> {
+pub(crate) fn boxed<E: Fault + Send + Sync + 'static>(error: E) -> Box<dyn Fault + Send + Sync> {
     Box::new(error)
 }
 

@@ -97,7 +97,7 @@ pub use clock::Clock;
 pub use error::SimError;
 pub use ledger::{GroupLedger, Ledger};
 pub use machines::{HostTally, MachineError, Session, SessionReport};
-pub use many::{Continuation, each, processors};
+pub use many::{Continuation, Continued, Draw, draws, each, processors};
 pub use report::{
     FlowReport, JSON_SCHEMA, LinkReport, ManagedReport, PacketReport, PageReport, Report, SubflowReport, TrafficReport,
 };
@@ -105,4 +105,4 @@ pub use run::{Busy, Options, Outcome, PauseError, World, sampled, simulate};
 pub use series::{FlowSample, Series, SubflowSample};
 pub use sim::Stopped;
 pub use trace::{Column, Table, Trace};
-pub use transfer::{Order, TransferError, Unfinished};
+pub use transfer::{NET, Order, TransferError, Unfinished};

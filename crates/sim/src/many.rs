@@ -5,11 +5,13 @@
 
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use pathcast_base::{Nanos, PathAddr, Protocol, TransferReport};
+use pathcast_base::{Fault, Nanos, Protocol, TransferReport};
+use pathcast_scenario::Template;
 
+use crate::amend::boxed;
 use crate::run::World;
 use crate::transfer::{Order, TransferError};
 
@@ -44,19 +46,33 @@ pub fn each<T: Sync, R: Send>(items: &[T], threads: usize, run: impl Fn(&T) -> R
 /// A transfer in a copy of a network, and the seed by which the copy goes on; none: by the network's own numbers.
 #[derive(Clone, Debug)]
 pub struct Continuation {
-    /// As of [`Order`].
-    pub pairs: Vec<PathAddr>,
+    /// Names of paths, one subflow each, the first on the first; one that is named again has a further client address.
+    pub paths: Vec<String>,
+    /// TCP takes one path.
+    pub protocol: Protocol,
     /// Application bytes.
     pub bytes: u64,
     /// None: cubic.
     pub control: Option<String>,
     /// As of [`Order`].
-    pub protocol: Protocol,
-    /// As of [`Order`].
     pub every: Option<Nanos>,
     /// Of the random numbers from the copy on.
     pub seed: Option<u64>,
 }
+
+/// A network of a template, which stands for some time before transfers begin, each in a copy of its own.
+#[derive(Clone, Debug)]
+pub struct Draw {
+    /// Keys and values over the template's.
+    pub sets: Vec<(String, String)>,
+    /// How long only its cross traffic runs.
+    pub wait: Nanos,
+    /// What then happens.
+    pub then: Vec<Continuation>,
+}
+
+/// What became of each continuation of a draw.
+pub type Continued = Vec<Result<TransferReport, TransferError>>;
 
 impl World {
     /// Carries out each in a copy of this network as it stands now; nothing happens in this one. `stop`: the caller's wish
@@ -64,26 +80,40 @@ impl World {
     ///
     /// # Panics
     /// While a session of machines goes on, as [`World::copy`] says.
-    pub fn continuations(
-        &self,
-        all: &[Continuation],
-        threads: usize,
-        stop: impl Fn() -> bool + Sync,
-    ) -> Vec<Result<TransferReport, TransferError>> {
+    pub fn continuations(&self, all: &[Continuation], threads: usize, stop: &AtomicBool) -> Continued {
         each(all, threads, |one| {
-            if stop() {
+            if stop.load(Ordering::Relaxed) {
                 return Err(TransferError::Interrupted);
             }
             let mut copy = self.copy().expect("no measurement goes on");
             if let Some(seed) = one.seed {
                 copy.reseed(seed);
             }
-            let control = one.control.as_deref();
-            let order =
-                Order { pairs: &one.pairs, bytes: one.bytes, control, protocol: one.protocol, every: one.every };
-            copy.carry(&order, |_| !stop())
+            let (pairs, control) = (copy.pairs(&one.paths)?, one.control.as_deref());
+            let order = Order { pairs: &pairs, bytes: one.bytes, control, protocol: one.protocol, every: one.every };
+            copy.carry(&order, |_| !stop.load(Ordering::Relaxed))
         })
     }
+}
+
+/// Every draw's continuations, the draws shared out over the threads. `events`: the most of one transfer, or one wait.
+///
+/// # Errors
+/// Of a draw: what its scenario's checks or the simulator refuse, or a limit that its wait met.
+pub fn draws(
+    template: &Template,
+    all: &[Draw],
+    events: u64,
+    threads: usize,
+    stop: &AtomicBool,
+) -> Vec<Result<Continued, Box<dyn Fault + Send + Sync>>> {
+    each(all, threads, |draw| {
+        let scenario = template.scenario(&draw.sets).map_err(boxed)?;
+        let mut world = World::new(scenario).map_err(boxed)?;
+        world.limit(events);
+        world.pass(draw.wait, stop).map_err(boxed)?;
+        Ok(world.continuations(&draw.then, 1, stop))
+    })
 }
 
 #[cfg(test)]

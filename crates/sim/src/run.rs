@@ -243,6 +243,11 @@ impl World {
         self.events = events;
     }
 
+    /// That limit.
+    pub fn limited(&self) -> u64 {
+        self.events
+    }
+
     /// Lets time pass, within the limit of events, until `stop` is set.
     ///
     /// # Errors

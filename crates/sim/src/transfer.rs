@@ -5,7 +5,7 @@ mod error;
 mod samples;
 
 use pathcast_base::{Nanos, PathAddr, PathManagerKind, Protocol, SubflowReport, TransferReport, TransferSample};
-use pathcast_scenario::{End, MAX_SUBFLOWS};
+use pathcast_scenario::{End, MAX_SUBFLOWS, addresses};
 
 use crate::conn::Owner;
 use crate::error::SimError;
@@ -20,6 +20,9 @@ use samples::Samples;
 /// A transfer may take an hour of simulated time, or so many times what its bytes need on the slowest link.
 const PATIENCE: Nanos = Nanos::secs(3600);
 const PATIENCE_TIMES: u64 = 10;
+
+/// Second octet of generated addresses; emulated networks have another.
+pub const NET: u8 = 78;
 
 /// A transfer that is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +51,31 @@ enum Ended {
 }
 
 impl World {
+    /// The address pairs of these paths; one that is named again gets its next client address. Nobody can reach them.
+    ///
+    /// # Errors
+    /// None or too many names, one that there is not, or one that is named more often than it has addresses.
+    pub fn pairs(&self, names: &[String]) -> Result<Vec<PathAddr>, TransferError> {
+        if names.is_empty() || names.len() > MAX_SUBFLOWS as usize {
+            return Err(TransferError::Paths(names.len()));
+        }
+        let all = addresses(self.scenario(), NET);
+        let pair = |(at, name): (usize, &String)| {
+            let of = &all[self.index(name)?];
+            let n = names[..at].iter().filter(|other| *other == name).count();
+            let too_often = || TransferError::TooOften { name: name.clone(), has: of.local.len(), asked: n + 1 };
+            Ok(PathAddr::new(name.clone(), *of.local.get(n).ok_or_else(too_often)?, of.remote))
+        };
+        names.iter().enumerate().map(pair).collect()
+    }
+
+    /// The place of a path in the scenario.
+    fn index(&self, name: &str) -> Result<usize, TransferError> {
+        let scenario = self.scenario();
+        let names = || scenario.paths.iter().map(|path| path.name.as_str()).collect::<Vec<_>>().join(", ");
+        scenario.path(name).ok_or_else(|| TransferError::NoPath { name: name.into(), allowed: names() })
+    }
+
     /// The places of these paths in the scenario, by their names.
     ///
     /// # Errors
@@ -56,13 +84,7 @@ impl World {
         if pairs.is_empty() || pairs.len() > MAX_SUBFLOWS as usize {
             return Err(TransferError::Paths(pairs.len()));
         }
-        let scenario = self.scenario();
-        let index = |pair: &PathAddr| {
-            let names = || scenario.paths.iter().map(|path| path.name.as_str()).collect::<Vec<_>>().join(", ");
-            let unknown = || TransferError::NoPath { name: pair.name.clone(), allowed: names() };
-            scenario.path(&pair.name).ok_or_else(unknown)
-        };
-        pairs.iter().map(index).collect()
+        pairs.iter().map(|pair| self.index(&pair.name)).collect()
     }
 
     /// Sends `bytes` from the client to the server, one subflow a pair, and waits until the sender knows that everything has

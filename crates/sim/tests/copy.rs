@@ -1,10 +1,12 @@
 //! A copy of a network goes on as the network itself does, and by itself; with a seed of its own, otherwise.
 
 use std::net::IpAddr;
+use std::sync::atomic::AtomicBool;
 
 use pathcast_base::{Nanos, PathAddr, Protocol, TransferReport};
 use pathcast_measure::machine::{Action, Event, Machine};
-use pathcast_sim::{Continuation, TransferError, World};
+use pathcast_scenario::Template;
+use pathcast_sim::{Continuation, Draw, TransferError, World, draws};
 
 /// Random traffic and losses, queues with random drops and with jitter, greedy connections and pages.
 const TEXT: &str = r#"
@@ -52,6 +54,12 @@ at = "4s"
 link = "two"
 rate = "5Mbit"
 "#;
+
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+fn names(of: &[&str]) -> Vec<String> {
+    of.iter().map(|name| (*name).into()).collect()
+}
 
 fn paths(names: &[&str]) -> Vec<PathAddr> {
     names.iter().map(|name| PathAddr::new(*name, IpAddr::from([0; 4]), IpAddr::from([0; 4]))).collect()
@@ -151,7 +159,7 @@ fn continuations_come_in_order_and_as_one_by_one() {
     world.wait(Nanos::secs(1));
     let all: Vec<Continuation> = (0..9)
         .map(|n| Continuation {
-            pairs: paths(if n % 3 == 0 { &["p1", "p2"] } else { &["p2"] }),
+            paths: names(if n % 3 == 0 { &["p1", "p2"] } else { &["p2"] }),
             bytes: 300_000 + 100_000 * n,
             control: (n % 2 == 0).then(|| "reno".into()),
             protocol: if n % 3 == 0 { Protocol::Mptcp } else { Protocol::Tcp },
@@ -160,13 +168,13 @@ fn continuations_come_in_order_and_as_one_by_one() {
         })
         .collect();
     let one_by_one: Vec<_> =
-        all.iter().map(|one| world.continuations(std::slice::from_ref(one), 1, || false).remove(0)).collect();
+        all.iter().map(|one| world.continuations(std::slice::from_ref(one), 1, &NEVER).remove(0)).collect();
     assert!(one_by_one.iter().all(Result::is_ok), "{one_by_one:?}");
     for threads in [1, 2, 4] {
-        assert_eq!(world.continuations(&all, threads, || false), one_by_one);
+        assert_eq!(world.continuations(&all, threads, &NEVER), one_by_one);
     }
     let of = &all[1];
-    let alone = world.transfer(&of.pairs, of.bytes, None, of.protocol, |_| true);
+    let alone = world.transfer(&world.pairs(&of.paths).unwrap(), of.bytes, None, of.protocol, |_| true);
     assert_eq!(alone, one_by_one[1]);
 }
 
@@ -174,15 +182,47 @@ fn continuations_come_in_order_and_as_one_by_one() {
 fn one_that_fails_does_not_touch_the_others_and_a_wish_ends_all() {
     let world = World::open(TEXT, &[]).unwrap();
     let good = |name: &str| Continuation {
-        pairs: paths(&[name]),
+        paths: names(&[name]),
         bytes: 50_000,
         control: None,
         protocol: Protocol::Tcp,
         every: None,
         seed: None,
     };
-    let found = world.continuations(&[good("p1"), good("p3"), good("p2")], 2, || false);
+    let found = world.continuations(&[good("p1"), good("p3"), good("p2")], 2, &NEVER);
     assert!(matches!(&found[..], [Ok(_), Err(TransferError::NoPath { name, .. }), Ok(_)] if name == "p3"), "{found:?}");
-    let stopped = world.continuations(&[good("p1"), good("p2")], 2, || true);
+    let stopped = world.continuations(&[good("p1"), good("p2")], 2, &AtomicBool::new(true));
     assert_eq!(stopped, [Err(TransferError::Interrupted), Err(TransferError::Interrupted)]);
+}
+
+/// Of a template that is read once: each draw's network is the one that its text makes, whoever draws beside it.
+#[test]
+fn draws_come_in_order_and_as_one_by_one() {
+    let template = Template::parse_in(TEXT, None).unwrap();
+    let then = |n: u64| Continuation {
+        paths: names(&["p1", "p2", "p1"][..1 + n as usize % 2]),
+        bytes: 400_000,
+        control: None,
+        protocol: if n.is_multiple_of(2) { Protocol::Tcp } else { Protocol::Mptcp },
+        every: Some(Nanos::millis(100)),
+        seed: (n > 1).then_some(n),
+    };
+    let sets = |n: u64| vec![("seed".to_string(), n.to_string()), ("link.one.rate".into(), format!("{}Mbit", 5 + n))];
+    let all: Vec<Draw> =
+        (0..6).map(|n| Draw { sets: sets(n), wait: Nanos::millis(700), then: (0..3).map(then).collect() }).collect();
+    let found: Vec<_> = draws(&template, &all, u64::MAX, 3, &NEVER).into_iter().map(|one| one.ok().unwrap()).collect();
+    for (draw, found) in all.iter().zip(&found) {
+        let mut world = World::open(TEXT, &draw.sets).unwrap();
+        world.wait(draw.wait);
+        assert_eq!(&world.continuations(&draw.then, 1, &NEVER), found);
+        assert!(found.iter().all(|one| one.as_ref().is_ok_and(|report| report.samples.len() > 1)), "{found:?}");
+    }
+    let mut wrong = all.clone();
+    wrong[4].sets.push(("link.one.loss".into(), "7".into()));
+    let found = draws(&template, &wrong, u64::MAX, 2, &NEVER);
+    let failed: Vec<usize> = (0..6).filter(|n| found[*n].is_err()).collect();
+    assert_eq!(failed, [4]);
+    assert!(found[4].as_ref().err().unwrap().to_string().contains("link.one.loss=7"));
+    let limited = draws(&template, &all[..1], 50, 2, &NEVER);
+    assert!(limited[0].as_ref().err().unwrap().to_string().contains("50 events"));
 }

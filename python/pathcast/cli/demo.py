@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from pathcast.cli.limits import LimitEvents
 from pathcast.cli.output import Json, as_directory, console, print_json
 from pathcast.errors import Exit, usage
 from pathcast.units import bits, size
@@ -28,22 +29,26 @@ def demo(
         str, typer.Option(help="emu: emulated links and the real kernel (root); sim: a simulation, for any user.")
     ] = "emu",
     lanes: Annotated[int, typer.Option(help="Networks side by side.")] = 3,
+    limit_events: LimitEvents = None,
     json: Json = False,
 ) -> None:
     """Probe two paths, learn, predict Multipath TCP transfers before they are sent, send them, compare."""
     from pathcast.lab.demo.page import write
     from pathcast.lab.demo.plan import Plan
     from pathcast.lab.demo.run import WORLDS, make_world, run
+    from pathcast.limits import limited
     from pathcast.results.rundir import RunDir
 
     if world not in WORLDS:
         raise usage(f"--world `{world}`: allowed are {', '.join(WORLDS)}")
+    if limit_events is not None and world != "sim":
+        raise usage(f"--limit-events {limit_events}: it goes with --world sim, whose events it counts")
     if not 1 <= lanes <= 8:
         raise usage(f"--lanes {lanes}: allowed are 1 to 8")
     plan = Plan(seed=seed, rounds=rounds, vary_rate=vary_rate, control=control)
     name = f"demo-{seed}{'-vary-rate' if vary_rate else ''}{'-sim' if world == 'sim' else ''}"
     directory = RunDir(out or Path("out") / name)
-    with _listener(json) as listener:
+    with limited(limit_events), _listener(json) as listener:
         document = run(plan, make_world(plan, world), lanes, listener)
         listener.phase("writing results", 1)
         page = write(document, directory)

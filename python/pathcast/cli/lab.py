@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from pathcast.cli.limits import LimitEvents
 from pathcast.cli.output import Json, as_directory, console, print_json
 from pathcast.errors import Exit, PathcastError, missing, usage
 
@@ -89,6 +90,7 @@ def run(
         str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler, for example tcp://scheduler:8786.")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Only if there is something to continue.")] = False,
+    limit_events: LimitEvents = None,
     out: _Out = None,
     experiments: _Experiments = None,
     json: Json = False,
@@ -110,7 +112,7 @@ def run(
         _privileged()
     with ExitStack() as stack:
         place = stack.enter_context(_place(out, name, world))
-        campaign = stack.enter_context(Campaign(experiment, world, quick, place, pairs))
+        campaign = stack.enter_context(Campaign(experiment, world, quick, place, pairs, limit_events))
         if resume:
             campaign.needed()
         left = len(campaign.todo())

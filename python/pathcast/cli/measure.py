@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pathcast.cli.limits import LimitEvents
 from pathcast.cli.measureseries import Series
 from pathcast.cli.measuretable import show, signed
 from pathcast.cli.output import Json, console, print_json, print_line
@@ -80,6 +81,7 @@ def measure(
     world: World = "host",
     topology: TopologyFile = None,
     set: Set = None,
+    limit_events: LimitEvents = None,
     json: Json = False,
 ) -> None:
     """Measure delay, available bandwidth and capacity to HOST.
@@ -115,7 +117,7 @@ def measure(
     if every_s is not None and every_s < 1:
         raise usage(f"--repeat {repeat}: at least 1s")
     if host is not None and host.startswith("stamp://"):
-        given = (paths, budget, repeat, topology, set)
+        given = (paths, budget, repeat, topology, set, limit_events)
         if (
             any(option is not None for option in given)
             or direction != BOTH
@@ -128,7 +130,7 @@ def measure(
             raise usage("stamp://HOST[:PORT] takes --time, --dscp, --key-file and --json only")
         return _stamp(host, request, key_file, json)
     only = None if paths is None else names("--paths", paths)
-    with _far(host, world, topology, set, key_file, ssh, remote_command) as far, far.open() as make:
+    with _far(host, world, topology, set, limit_events, key_file, ssh, remote_command) as far, far.open() as make:
         if every_s is None:
             with make() as network:
                 error = _once(network, far.name, only, request, json, jsonl)
@@ -146,15 +148,17 @@ def _far(
     world: str,
     topology: Path | None,
     set: list[str] | None,
+    limit_events: int | None,
     key_file: Path | None,
     ssh: str,
     remote_command: str,
 ) -> Iterator[Target]:
     if host is None or not host.startswith("ssh://"):
-        yield target(host, world, topology, set, key_file)
+        yield target(host, world, topology, set, key_file, limit_events)
         return
-    if world != "host" or key_file is not None:
-        raise usage("ssh://USER@HOST brings its own far end and key: --world and --key-file do not go with it")
+    if world != "host" or key_file is not None or limit_events is not None:
+        told = "--world, --limit-events and --key-file do not go with it"
+        raise usage(f"ssh://USER@HOST brings its own far end and key: {told}")
     from pathcast.worlds.remote import far_end
 
     with far_end(host, ssh, remote_command) as (address, file):

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from pathcast.cli.learn import ModelFile
+from pathcast.cli.limits import LimitEvents
 from pathcast.cli.output import Json, console, print_json
 from pathcast.cli.target import Host, KeyFile, Paths, Set, TopologyFile, World, names, target
 from pathcast.errors import Exit, PathcastError, need
@@ -27,6 +28,7 @@ def predict(
     world: World = "host",
     topology: TopologyFile = None,
     set: Set = None,
+    limit_events: LimitEvents = None,
     json: Json = False,
 ) -> None:
     """Probe every path once, and predict throughput and duration for every choice of paths, the best first."""
@@ -37,7 +39,7 @@ def predict(
 
     bytes = _native.parse_bytes(size)
     only = None if paths is None else names("--paths", paths)
-    far = target(host, world, topology, set, key_file)
+    far = target(host, world, topology, set, key_file, limit_events)
     file = model or default_file(far.world, far.name)
     if not file.exists():
         learn = f"pathcast learn {far.command} --size {size}" + (f" --model {model}" if model else "")

@@ -60,8 +60,17 @@ class Target:
         return self._open()
 
 
-def target(host: str | None, world: str, topology: Path | None, set: list[str] | None, key_file: Path | None) -> Target:
+def target(
+    host: str | None,
+    world: str,
+    topology: Path | None,
+    set: list[str] | None,
+    key_file: Path | None,
+    limit_events: int | None = None,
+) -> Target:
     """The target of these options; refuses those that do not go together."""
+    if limit_events is not None and world != "sim":
+        raise usage(f"--limit-events {limit_events}: it goes with --world sim, whose events it counts")
     if world == "host":
         if host is None:
             raise usage(
@@ -79,7 +88,7 @@ def target(host: str | None, world: str, topology: Path | None, set: list[str] |
         raise usage(
             f"HOST and --key-file do not go with --world {world}: both ends are in the {NETWORKS[world]} network"
         )
-    return _network(world, topology, set or [])
+    return _network(world, topology, set or [], limit_events)
 
 
 def names(option: str, text: str) -> tuple[str, ...]:
@@ -102,7 +111,7 @@ def _host(host: str, key_file: Path | None) -> Target:
     return Target("host", name.lower() if port == 5275 else f"{name.lower()}:{port}", f"{host}{key}", None, open)
 
 
-def _network(world: str, file: Path, sets: list[str]) -> Target:
+def _network(world: str, file: Path, sets: list[str], limit_events: int | None) -> Target:
     from pathcast.worlds.topology import Topology
 
     topology = Topology.load(file, sets)
@@ -112,7 +121,7 @@ def _network(world: str, file: Path, sets: list[str]) -> Target:
         if world == "sim":
             from pathcast.worlds.sim import Sim
 
-            made: Sim | Emu = Sim(topology)
+            made: Sim | Emu = Sim(topology, events=limit_events)
         else:
             from pathcast.worlds.emu import Emu
 

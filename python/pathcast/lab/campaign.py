@@ -47,16 +47,24 @@ class Campaign:
     """The samples of an experiment in a world, and the directory that they are kept in. Use it in a `with`."""
 
     def __init__(
-        self, experiment: Experiment, world: str, quick: bool, directory: RunDir, only: Sequence[tuple[str, str]] = ()
+        self,
+        experiment: Experiment,
+        world: str,
+        quick: bool,
+        directory: RunDir,
+        only: Sequence[tuple[str, str]] = (),
+        events: int | None = None,
     ) -> None:
         """only: keys of points and values as text; those with one of the values of each key. What is chosen so is a
-        part of the plan, as its quick subset is.
+        part of the plan, as its quick subset is. events: the most of the simulator in one verb of a sample, which fails
+        beyond it; None: the simulator's own limit.
 
         Raises PathcastError (exit 2) for a world that is not in the plan, or a plan of which nothing can run.
         """
         if world not in experiment.plan.worlds:
             raise usage(f"--world `{world}`: {experiment.name} has {', '.join(experiment.plan.worlds)}")
         self.experiment, self.world, self.quick, self.directory = experiment, world, quick or bool(only), directory
+        self.events = events
         self.samples = [self._sample(point) for point in _chosen(list(experiment.plan.points(world, quick)), only)]
         if all(sample.error for sample in self.samples):
             error = self.samples[0].error if self.samples else None
@@ -141,7 +149,7 @@ class Campaign:
         refused = [sample for sample in todo if sample.error]
         yield from ((sample.key, {"error": sample.error, "values": None}) for sample in refused)
         about = (str(self.experiment.directory), self.experiment.code, self.world)
-        calls = [(*about, sample.key, sample.scenario) for sample in todo if not sample.error]
+        calls = [(*about, sample.key, sample.scenario, self.events) for sample in todo if not sample.error]
         if not calls:
             return
         if cluster is not None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from pathcast.errors import PathcastError
 from pathcast.lab.experiment import Experiment
+from pathcast.limits import limited
 from pathcast.worlds.late import again
 
 
@@ -25,8 +26,13 @@ def code(directory: str) -> str:
     return Experiment(Path(directory)).code
 
 
-def compute(directory: str, version: str, world: str, key: str, scenario: Any) -> tuple[str, dict[str, Any]]:
-    """The sample's key and outcome: `values`, or the `error` in their place; whatever fails is an outcome too."""
+def compute(
+    directory: str, version: str, world: str, key: str, scenario: Any, events: int | None = None
+) -> tuple[str, dict[str, Any]]:
+    """The sample's key and outcome: `values`, or the `error` in their place; whatever fails is an outcome too.
+
+    events: limit of the simulator's; None: its own.
+    """
     try:
         experiment = _experiment(directory)
         if experiment.code != version:
@@ -34,7 +40,8 @@ def compute(directory: str, version: str, world: str, key: str, scenario: Any) -
         samples = experiment.module("samples")
         sample = functools.partial(samples.sample, scenario, world)
         turns = world == "emu" and not getattr(samples, "OWN_TURNS", False)
-        values, tries = again(sample) if turns else (sample(), 1)
+        with limited(events):
+            values, tries = again(sample) if turns else (sample(), 1)
         json.dumps(values, allow_nan=False)
     except Exception as failure:
         if not isinstance(failure, PathcastError):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from pathcast import limits
+from pathcast.errors import PathcastError, usage
 from pathcast.interruptible import interruptible
 from pathcast.scenario import Scenario
 
@@ -18,7 +20,7 @@ Traces = dict[str, dict[str, Any]]
 class Limits:
     """What ends a run early: events of the engine, and simulated time."""
 
-    events: int = 100_000_000_000
+    events: int = field(default_factory=limits.events)
     time_ns: int = 3_600_000_000_000_000
 
 
@@ -38,15 +40,55 @@ def simulate(
     """Runs a scenario; returns its report and its traces.
 
     trace_ns: a row of a subflow at most so often, 0: at every ACK, None: no traces (and no need of numpy). The native
-    run goes on in a thread of its own, so that a signal ends it.
+    run goes on in a thread of its own, so that a signal ends it. A report says which of the given `limits` ended it;
+    without any, meeting the limit of events raises PathcastError (`event-limit`).
     """
     from pathcast import _native
 
-    limits = limits or Limits()
+    given = limits or Limits()
     stop = _native.Stop()
-    arguments = (scenario.text, list(scenario.sets), scenario.source, stop, limits.events, limits.time_ns, trace_ns)
+    arguments = (scenario.text, list(scenario.sets), scenario.source, stop, given.events, given.time_ns, trace_ns)
     text, columns = interruptible(lambda: _native.simulate(*arguments), stop.cancel)
-    return json.loads(text), _arrays(columns)
+    report = json.loads(text)
+    if limits is None and report["stopped"] == "event-limit":
+        told = f"the run had not ended after {given.events} events of the simulator, the limit"
+        raise PathcastError("event-limit", told, "raise the limit (--limit-events), or give the scenario an `end`")
+    return report, _arrays(columns)
+
+
+def simulate_many(
+    scenario: Scenario,
+    runs: Sequence[Sequence[tuple[str, str]]],
+    limits: Limits | None = None,
+    threads: int | None = None,
+    keep_errors: bool = False,
+) -> list[dict[str, Any] | PathcastError]:
+    """The reports of a scenario with other values each, in their order, as one native call on all processors.
+
+    runs: keys and values over the scenario's, as `--set` has them; its text is read once. threads: None: one a
+    processor. keep_errors: what is refused is a result; else the first refusal is raised, with its place. Each report
+    is what `simulate` gives of that run alone.
+    """
+    from pathcast import _native
+
+    if threads is not None and threads < 1:
+        raise usage(f"threads {threads}: allowed are 1 and more")
+    limits = limits or Limits()
+    stop, wanted = _native.Stop(), [list(run) for run in runs]
+    about = (scenario.text, list(scenario.sets), scenario.source, stop, wanted, limits.events, limits.time_ns, threads)
+    found: list[dict[str, Any] | PathcastError] = []
+    for n, text in enumerate(interruptible(lambda: _native.simulate_many(*about), stop.cancel)):
+        document = json.loads(text)
+        if "report" in document:
+            found.append(document["report"])
+            continue
+        error = document["error"]
+        told = f"run {n} ({', '.join('='.join(pair) for pair in runs[n])}): {error['message']}"
+        failed = PathcastError(error["code"], told, error["hint"], error["exit"])
+        if not keep_errors:
+            raise failed
+        found.append(failed)
+    return found
 
 
 def _arrays(columns: Sequence[tuple[str, str, str, bytes]]) -> Traces:

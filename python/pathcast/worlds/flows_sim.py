@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from pathcast.errors import PathcastError
 from pathcast.interruptible import interruptible
 from pathcast.worlds.flows import Flow, FlowsResult, LinkUse, Plan, Sample, SubflowSample, plans, rate
 from pathcast.worlds.results import Verdict
@@ -19,13 +20,17 @@ def run(
     names: Sequence[str] | None,
     until_s: float | None,
     every_s: float,
+    events: int,
 ) -> FlowsResult:
-    """Runs flows of the scenario with `sets` over it; a signal ends the run."""
+    """Runs flows of the scenario with `sets` over it; a signal ends the run, and (exit 1) the limit of events."""
     wanted = plans(topology.scenario, names, until_s)
     if until_s is not None:
         sets = [*sets, ("end", f"{round(until_s * 1e9)}ns")]
     began = time.monotonic()
-    report, series = _simulate(topology, sets, [plan.name for plan in wanted], round(every_s * 1e9))
+    report, series = _simulate(topology, sets, [plan.name for plan in wanted], round(every_s * 1e9), events)
+    if report["stopped"] == "event-limit":
+        told = f"the flows had not ended after {events} events of the simulator, the limit"
+        raise PathcastError("event-limit", told, "raise the limit (--limit-events), or give `until`")
     ended_s = report["simulated_s"]
     flows = [_flow(*of, ended_s) for of in zip(wanted, report["flows"], series, strict=True)]
     links = (LinkUse(**{key: link[key] for key in LinkUse.__dataclass_fields__}) for link in report["links"])
@@ -35,12 +40,12 @@ def run(
 
 
 def _simulate(
-    topology: Topology, sets: list[tuple[str, str]], names: list[str], every_ns: int
+    topology: Topology, sets: list[tuple[str, str]], names: list[str], every_ns: int, events: int
 ) -> tuple[dict[str, Any], list[list[dict[str, Any]]]]:
     from pathcast import _native
 
     stop = _native.Stop()
-    arguments = (topology.text, sets, topology.source if topology.base else None, stop, names, every_ns)
+    arguments = (topology.text, sets, topology.source if topology.base else None, stop, names, every_ns, events)
     report, series = map(json.loads, interruptible(lambda: _native.simulate_flows(*arguments), stop.cancel))
     return report, series + [[] for _ in range(len(names) - len(series))]
 

@@ -40,6 +40,27 @@ class Subflow:
     joined_s: float | None
     alive: bool
     note: str | None
+    # retransmission timeouts, and losses repaired without one; None: the world does not tell
+    timeouts: int | None = None
+    recoveries: int | None = None
+
+
+@dataclass(frozen=True)
+class SubflowProgress:
+    """A subflow at one time: payload acknowledged [byte], window [packet], smoothed RTT [s]."""
+
+    bytes_acked: int
+    cwnd_packets: int
+    srtt_s: float | None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A transfer `at_s` seconds after connect(): application bytes that had arrived in order; its subflows by then."""
+
+    at_s: float
+    bytes: int
+    subflows: tuple[SubflowProgress, ...]
 
 
 @dataclass(frozen=True)
@@ -61,12 +82,23 @@ class Transfer:
     notes: tuple[str, ...]
     subflows: tuple[Subflow, ...]
     wall_s: float | None = None
+    samples: tuple[Progress, ...] = ()
 
     @classmethod
     def read(cls, paths: list[str], document: dict[str, Any]) -> Transfer:
         """From the native report."""
         fallback = (document["fallback_reason"] or "reason unknown") if document["fallback"] else None
         return codec.read(cls, {**document, "paths": list(dict.fromkeys(paths)), "fallback": fallback})
+
+    @property
+    def timeouts(self) -> int | None:
+        """Retransmission timeouts of all subflows; None where the world does not tell."""
+        return _sum([one.timeouts for one in self.subflows])
+
+    @property
+    def recoveries(self) -> int | None:
+        """Losses repaired without a timeout, of all subflows; None where the world does not tell."""
+        return _sum([one.recoveries for one in self.subflows])
 
     def bytes_by_path(self, paths: Sequence[str]) -> list[int]:
         """Bytes that each path carried (sent less sent again), in the order of `paths`."""
@@ -83,6 +115,11 @@ class Transfer:
     def document(self) -> dict[str, Any]:
         """For JSON."""
         return asdict(self)
+
+
+def _sum(counts: list[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
 
 
 @dataclass

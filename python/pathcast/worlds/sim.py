@@ -7,8 +7,11 @@ import random
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from pathcast import limits
+from pathcast.errors import usage
 from pathcast.worlds import flows_sim
 from pathcast.worlds.flows import FlowsResult, check_every
+from pathcast.worlds.many import Future, Outcome, futures
 from pathcast.worlds.results import Path
 from pathcast.worlds.topology import Topology
 from pathcast.worlds.verbs import Verbs
@@ -21,19 +24,26 @@ class Sim(Verbs):
     """A simulated network that stands: its time passes during transfers and in `wait`, and only then.
 
     Threads may share it, but transfers follow each other. Use it in a `with`. A transfer may take an hour of simulated
-    time, or ten times what its bytes need on the slowest link if that is longer: exit 1 beyond that.
+    time, or ten times what its bytes need on the slowest link if that is longer: exit 1 beyond that, and beyond
+    `events` events of the engine in one verb (default: `pathcast.limits`).
     """
 
     world = "sim"
     real_time = False
     _client: _native.World
+    # it stands already
+    _copied = False
 
-    def __init__(self, topology: Topology, name: str | None = None) -> None:
+    def __init__(self, topology: Topology, name: str | None = None, events: int | None = None) -> None:
+        if events is not None and not 1 <= events < 1 << 64:
+            raise usage(f"a limit of {events} events: allowed are 1 to 2^64-1")
         self._topology = topology
+        self._events = limits.events() if events is None else events
         self.name = name or topology.scenario["name"]
 
     def __enter__(self) -> Sim:
-        self._begin(list(self._topology.sets))
+        if not self._copied:
+            self._begin(list(self._topology.sets))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -55,6 +65,7 @@ class Sim(Verbs):
 
         self._sets = sets
         self._client = _native.World(self._topology.text, sets, self._topology.base)
+        self._client.limit(self._events)
         self.paths = tuple(Path(p["name"], tuple(p["local"]), p["remote"]) for p in json.loads(self._client.paths()))
 
     def set(self, link: str, direction: str | None = None, **changes: str) -> None:
@@ -69,7 +80,25 @@ class Sim(Verbs):
 
     def wait(self, time_s: float) -> None:
         """Lets simulated time pass."""
-        self._client.wait(time_s)
+        self._native_work(lambda job: self._client.wait(job, time_s))
+
+    def copy(self, seed: int | None = None) -> Sim:
+        """The same network as it stands: what happens in one does not happen in the other. Use it in a `with`, too.
+
+        seed: the random numbers from now on are others; None: the same in both.
+        """
+        made = Sim(self._topology, self.name, self._events)
+        made._sets, made.paths = list(self._sets), self.paths
+        made._client, made._copied = self._client.copy(seed), True
+        return made
+
+    def futures(self, wanted: Sequence[Future], threads: int | None = None, keep_errors: bool = False) -> list[Outcome]:
+        """Transfers, each in a copy of this network as it stands, on all processors; in the order of `wanted`.
+
+        Nothing happens in this one. threads: None: one a processor. keep_errors: a transfer that fails is an outcome;
+        else the first that failed is raised, with its place.
+        """
+        return futures(self._client, wanted, threads, keep_errors)
 
     def ledger(self) -> dict[str, Any]:
         """What every link carried and dropped since the network stands."""
@@ -87,4 +116,4 @@ class Sim(Verbs):
         until: the end of the run [s] in place of the scenario's. every_s: time between two samples.
         """
         check_every(every_s)
-        return flows_sim.run(self._topology, self._sets, names, until, every_s)
+        return flows_sim.run(self._topology, self._sets, names, until, every_s, self._events)

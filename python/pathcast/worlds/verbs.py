@@ -148,20 +148,25 @@ class Verbs:
     def _work(self, call: Callable[[Any], str], poll: Callable[[Any], None]) -> tuple[dict[str, Any], float]:
         """Runs native work in a thread, so that this one can report progress and be interrupted: its document, and how
         long it took on the machine's clock [s]."""
+
+        def timed(job: Any) -> tuple[dict[str, Any], float]:
+            started = time.monotonic()
+            document = json.loads(call(job))
+            return document, time.monotonic() - started
+
+        return self._native_work(timed, poll)
+
+    def _native_work(self, call: Callable[[Any], T], poll: Callable[[Any], None] = lambda job: None) -> T:
+        """The same of any call."""
         from pathcast import _native
 
         if self.cancelled:
             raise PathcastError("interrupted", "interrupted", None, Exit.INTERRUPTED)
         job = _native.Job()
 
-        def work() -> tuple[dict[str, Any], float]:
-            started = time.monotonic()
-            document = json.loads(call(job))
-            return document, time.monotonic() - started
-
         def meanwhile() -> None:
             if self.cancelled:
                 job.cancel()
             poll(job)
 
-        return interruptible(work, job.cancel, meanwhile)
+        return interruptible(lambda: call(job), job.cancel, meanwhile)

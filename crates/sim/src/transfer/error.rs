@@ -32,6 +32,16 @@ pub enum TransferError {
         /// Those that there are.
         allowed: String,
     },
+    /// More subflows over a path than it has client addresses.
+    #[error("path `{name}` has {has} client addresses, {asked} were asked for")]
+    TooOften {
+        /// Its name.
+        name: String,
+        /// So many it has.
+        has: usize,
+        /// How often it was named.
+        asked: usize,
+    },
     /// Nothing to send.
     #[error("a transfer of 0 bytes measures nothing")]
     Empty,
@@ -69,7 +79,10 @@ pub enum TransferError {
 impl Fault for TransferError {
     fn code(&self) -> &'static str {
         match self {
-            TransferError::Paths(_) | TransferError::NoPath { .. } | TransferError::Empty => "usage",
+            TransferError::Paths(_)
+            | TransferError::NoPath { .. }
+            | TransferError::TooOften { .. }
+            | TransferError::Empty => "usage",
             TransferError::Refused(error) => error.code(),
             TransferError::Interrupted => "interrupted",
             TransferError::GivenUp(_) => "given-up",
@@ -89,7 +102,10 @@ impl Fault for TransferError {
     }
     fn exit(&self) -> Exit {
         match self {
-            TransferError::Paths(_) | TransferError::NoPath { .. } | TransferError::Empty => Exit::Usage,
+            TransferError::Paths(_)
+            | TransferError::NoPath { .. }
+            | TransferError::TooOften { .. }
+            | TransferError::Empty => Exit::Usage,
             TransferError::Refused(error) => error.exit(),
             TransferError::Interrupted => Exit::Interrupted,
             TransferError::GivenUp(_) | TransferError::Late(_) | TransferError::Events { .. } => Exit::Runtime,
