@@ -60,9 +60,11 @@ def test_what_was_measured_is_of_its_path():
 
     def path(n):
         value = lambda x: N(value=x)  # noqa: E731
-        delay = N(minimum=n / 10, median=n / 10 + n / 100)
+        delay = N(minimum=value(n / 10), median=value(n / 10 + n / 100))
         return N(
-            directions={"out": N(available_bps=value(n), capacity_bps=value(10 * n), delay_s=delay, loss=n / 1000)}
+            directions={
+                "out": N(available_bps=value(n), capacity_bps=value(10 * n), delay_s=delay, loss=N(share=n / 1000))
+            }
         )
 
     class Measured:

@@ -46,7 +46,7 @@ impl Request {
         let queue = Nanos::from_secs_f64(self.queue_s);
         // the default method chooses itself within wide bounds; the others end by themselves
         let (effort, bytes, time) = match (self.effort.as_str(), method) {
-            ("light", _) => (Effort::Light, Effort::LIGHT_BYTES, 10.0),
+            ("light", _) => (Effort::Light, Effort::LIGHT_BYTES, LIGHT_S),
             ("thorough", _) => (Effort::Thorough { queue }, THOROUGH_BYTES, Effort::THOROUGH_TIME.as_secs_f64()),
             ("usual", MethodName::Ride) => (Effort::Usual, USUAL.0, USUAL.1),
             ("usual", _) => (Effort::Usual, 50_000_000, 120.0),
@@ -104,14 +104,15 @@ pub fn document(result: &[u8], notes: Vec<String>) -> Result<String, Failed> {
 /// Of [`Effort::Usual`] and [`Effort::Thorough`] what a direction may take where nothing else is said [IP byte, s].
 const USUAL: (u64, f64) = (20_000_000, 30.0);
 const THOROUGH_BYTES: u64 = 200_000_000;
+const LIGHT_S: f64 = 10.0;
 
-/// What measuring costs, as far as it is known before: of light ones the bytes of a path, of usual ones what capacities
-/// [bit/s] ask for of each direction [IP byte, s], and the most of usual and thorough ones.
+/// What measuring costs, as far as it is known before: of usual ones what capacities [bit/s] ask for of
+/// each direction, and the most of light, usual and thorough ones [IP byte, s]; the bytes of light ones are of a path.
 #[pyfunction]
 pub fn measure_costs() -> String {
     let usual: Vec<_> = pathcast_estimate::SENSIBLE.iter().map(|row| [row.0, row.1, row.2]).collect();
     json(&serde_json::json!({
-        "light_bytes": Effort::LIGHT_BYTES,
+        "light_most": (Effort::LIGHT_BYTES, LIGHT_S),
         "usual": usual,
         "usual_most": USUAL,
         "thorough_most": (THOROUGH_BYTES, Effort::THOROUGH_TIME.as_secs_f64()),

@@ -22,21 +22,15 @@ def cost(request: Request, paths: int, every_s: float | None = None) -> str:
     each = "path" if paths == 1 else "paths"
     of = f"{paths} {each}, {ways} direction{'s' if ways > 1 else ''}"
     least: float | None = None
-    if request.effort == "light":
-        most = known["light_bytes"] * paths
-        text = f"at most {size(most)} ({of}), in some seconds"
-    else:
-        most_bytes, most_s = known["thorough_most" if request.effort == "thorough" else "usual_most"]
-        most = (request.bytes or most_bytes) * ways
-        most_s = (request.time_s or most_s) * (len(request.directions) if request.at_once else ways)
-        text = f"at most {size(most)} and {seconds(most_s)} ({of})"
-        if request.effort == "usual" and request.bytes is None:
-            rows = known["usual"]
-            least = min(row[1] for row in rows) * ways
-            usually = "; ".join(
-                f"{size(row[1] * ways)} and {seconds(row[2] * ways)} at {bits(row[0])}" for row in rows[1:]
-            )
-            text = f"about {usually}; up to three times that where traffic varies; {text}"
+    most_bytes, most_s = known[f"{request.effort}_most"]
+    most = most_bytes * paths if request.effort == "light" else (request.bytes or most_bytes) * ways
+    most_s = (request.time_s or most_s) * (len(request.directions) if request.at_once else ways)
+    text = f"at most {size(most)} and {seconds(most_s)} ({of})"
+    if request.effort == "usual" and request.bytes is None:
+        rows = known["usual"]
+        least = min(row[1] for row in rows) * ways
+        usually = "; ".join(f"{size(row[1] * ways)} and {seconds(row[2] * ways)} at {bits(row[0])}" for row in rows[1:])
+        text = f"about {usually}; up to three times that where traffic varies; {text}"
     if every_s is None:
         return text
     rounds = MONTH_S / every_s
