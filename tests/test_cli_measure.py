@@ -405,3 +405,17 @@ def test_from_python(far_end, site):
     assert list(found.paths[0].directions) == ["in"]
     with pytest.raises(PathcastError, match="none"):
         pathcast.measure(where, key_file=key, paths=["none"])
+
+
+@pytest.mark.parametrize("verb", ["measure", "learn"])
+def test_a_limit_of_events_ends_it_and_names_itself(pathcast, narrow, tmp_path, verb):
+    more = ("--size", "64MB", "--model", tmp_path / "model") if verb == "learn" else ()
+    simulated = ("--world", "sim", "--topology", narrow, "--limit-events", 2000, "--json")
+    done = pathcast(verb, *simulated, *more)
+    assert done.returncode == 1
+    assert done.json["error"]["code"] == "event-limit"
+    assert "2000 events of the simulator, the limit" in done.json["error"]["message"]
+    assert verb == "learn" or "--limit-events" in done.json["error"]["hint"]
+    elsewhere = pathcast(verb, "127.0.0.1", "--limit-events", 2000, *more)
+    assert elsewhere.returncode == 2
+    assert "--limit-events 2000: it goes with --world sim" in elsewhere.stderr
