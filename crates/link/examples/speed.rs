@@ -1,4 +1,4 @@
-//! How fast links of all kinds are beside the plain one, in the same run: `cargo run --release --example speed [KIND]`. Time a
+//! How fast links of all kinds are beside the plain one, in the same run: `cargo run --release --example speed [KIND [TURNS]]`. Time a
 //! packet, as the simulator drives a link; the kinds take turns, and the least of each is what counts.
 
 use std::hint::black_box;
@@ -12,7 +12,6 @@ use pathcast_link::{
 };
 
 const PACKETS: u32 = 400_000;
-const TURNS: usize = 15;
 const FLOWS: u64 = 8;
 
 fn trace(schedule: Option<Schedule>) -> Option<Trace> {
@@ -103,7 +102,8 @@ fn main() {
         .filter(|kind| kind.2.is_none() && kind.0.starts_with("plain") || kind.0.contains(&wanted))
         .collect();
     let mut times = vec![Vec::new(); kinds.len()];
-    for _ in 0..TURNS {
+    let turns = std::env::args().nth(2).map_or(15, |turns| turns.parse().expect("a number of turns"));
+    for _ in 0..turns {
         for ((_, params, _), times) in kinds.iter().zip(&mut times) {
             times.push(run(params, &arrivals));
         }

@@ -153,7 +153,7 @@ impl<T> DeferredLink<T> {
     pub(crate) fn offer_or(&mut self, now: Nanos, bytes: u32, tag: Tag, packet: T) -> Offered<T> {
         self.advance(now);
         let before = self.books.dropped.len();
-        match self.offer_tagged(now, bytes, tag, packet) {
+        match self.take(bytes, tag, packet) {
             Err(refused) => Offered::Refused(refused.packet),
             Ok(()) if self.books.dropped.len() > before && matches!(self.discipline, Discipline::Fair(..)) => {
                 let (released, _) = self.books.dropped.pop_back().expect("it has grown");
@@ -170,6 +170,12 @@ impl<T> DeferredLink<T> {
     /// The packet, if the queue does not take it.
     pub fn offer_tagged(&mut self, now: Nanos, bytes: u32, tag: Tag, packet: T) -> Result<(), Refused<T>> {
         self.advance(now);
+        self.take(bytes, tag, packet)
+    }
+
+    /// The same at the time that the link was brought to.
+    #[inline]
+    fn take(&mut self, bytes: u32, tag: Tag, packet: T) -> Result<(), Refused<T>> {
         let now = self.clock;
         self.books.counters.offered.add(bytes);
         let flow = Flow::Real(tag.flow);
@@ -255,9 +261,14 @@ impl<T> DeferredLink<T> {
     /// be decided to know when that will be. It may lie in the past. Departures before the head of the wire is due need
     /// no call of their own: whichever call comes next makes them in their time.
     pub fn next_due(&self) -> Option<Nanos> {
-        let dropped = self.books.dropped.front().map(|(released, _)| released.at);
-        let decide = (self.flight.ordered().is_empty() && self.books.loads > 0).then_some(Nanos(self.free_at));
-        dropped.into_iter().chain(decide).chain(self.flight.next_due().map(Nanos)).min()
+        let mut next = self.flight.next_due().unwrap_or(u64::MAX);
+        if self.books.loads > 0 && self.flight.ordered().is_empty() {
+            next = next.min(self.free_at);
+        }
+        if let Some((released, _)) = self.books.dropped.front() {
+            next = next.min(released.at.0);
+        }
+        (next != u64::MAX).then_some(Nanos(next))
     }
 
     /// Takes the next packet that is due at or before `now`, or before the latest time seen, if that is later; none if

@@ -47,6 +47,9 @@ pub(crate) struct Line {
     waited: u64,
     /// The last size and its line time: most packets in a row are equally long, and a division is dear.
     memo: (u64, u64),
+    /// The rate that line times are of, and of a trace's step the time before which it holds.
+    pace: Option<Rate>,
+    holds_until: u64,
 }
 
 impl Line {
@@ -66,6 +69,8 @@ impl Line {
             started: 0,
             waited: 0,
             memo: (0, 0),
+            pace: params.rate,
+            holds_until: 0,
         }
     }
 
@@ -96,7 +101,7 @@ impl Line {
 
     fn line_time(&mut self, bytes: u64) -> u64 {
         if self.memo.0 != bytes {
-            self.memo = (bytes, self.rate.map_or(0, |rate| rate.time_for(bytes).0));
+            self.memo = (bytes, self.pace.map_or(0, |rate| rate.time_for(bytes).0));
         }
         self.memo.1
     }
@@ -135,11 +140,11 @@ impl Line {
         (real, ect): (bool, bool),
         counters: &mut Counters,
     ) -> Result<(u64, bool), Cause> {
-        if self.special.is_some() {
-            return self.admit_special(now, bytes, (real, ect), counters);
-        }
         let size = u64::from(bytes) + self.overhead;
         let mut start = now.max(self.busy_until);
+        if self.special.is_some() && start.saturating_add(self.line_time(size)) >= self.holds_until {
+            return self.admit_special(now, bytes, (real, ect), counters);
+        }
         if let Some(tokens) = &self.tokens {
             start = tokens.earliest(start, size);
         }
@@ -154,6 +159,9 @@ impl Line {
         } else {
             if let Some(tokens) = &mut self.tokens {
                 tokens.start(start, size);
+            }
+            if let Some(special) = &mut self.special {
+                special.depart(size);
             }
             self.serving_until = departure;
             self.serving_real = real;
@@ -180,7 +188,7 @@ impl Line {
     ) -> Result<(u64, bool), Cause> {
         let size = u64::from(bytes) + self.overhead;
         let from = now.max(self.busy_until);
-        let line_time = self.line_time(size);
+        let line_time = self.rate.map_or(0, |_| self.line_time(size));
         let Some(special) = &mut self.special else { unreachable!("the caller looked") };
         let (times, state) = special.plan(now, from, size, line_time);
         let mark = self.pass_queue(now, times.start, bytes, ect)?;
@@ -195,6 +203,14 @@ impl Line {
             self.serving_until = departure;
             self.serving_real = real;
             self.started += departure - start;
+        }
+        // until the step ends, packets take their time as at a rate
+        let step = self.special.as_ref().and_then(|special| special.step());
+        if let Some((rate, until)) = step {
+            if self.pace != Some(rate) {
+                (self.pace, self.memo) = (Some(rate), (0, 0));
+            }
+            self.holds_until = until;
         }
         Ok((leaves, mark))
     }
@@ -257,7 +273,7 @@ impl Line {
         let old = std::mem::replace(&mut self.rate, params.rate);
         self.overhead = params.overhead.0;
         self.queue = params.queue.clone();
-        self.memo = (0, 0);
+        (self.memo, self.pace, self.holds_until) = ((0, 0), params.rate, 0);
         match (&mut self.tokens, params.bucket) {
             (Some(tokens), Some(bucket)) => tokens.change(now, bucket),
             (tokens, bucket) => *tokens = bucket.map(Tokens::new),

@@ -30,8 +30,9 @@ pub(crate) struct Special {
     gather: Option<Gather>,
     scheduled: State,
     started: State,
-    /// After each packet that waits.
+    /// After each packet that waits, where time alone does not say it.
     waiting: VecDeque<State>,
+    remembers: bool,
     /// Bytes of the packet in service.
     serving: u64,
 }
@@ -45,11 +46,14 @@ impl Special {
             return None;
         }
         let (scheduled, started) = (State::default(), State::default());
-        Some(Box::new(Special { trace, gather, scheduled, started, waiting: VecDeque::new(), serving: 0 }))
+        let remembers = gather.is_some() || trace.as_ref().is_some_and(Player::remembers);
+        let waiting = VecDeque::new();
+        Some(Box::new(Special { trace, gather, scheduled, started, waiting, remembers, serving: 0 }))
     }
 
     /// The times of a packet that comes at `now`, may start at `from` and takes `line_time` where there is no trace; and
     /// the state that [`Special::take`] or [`Special::start`] has to be given if it is admitted.
+    #[inline]
     pub(crate) fn plan(&mut self, now: u64, from: u64, bytes: u64, line_time: u64) -> (Times, State) {
         let mut state = self.scheduled;
         let (start, departure) = match &mut self.trace {
@@ -64,21 +68,34 @@ impl Special {
     }
 
     /// An admitted packet waits.
+    #[inline]
     pub(crate) fn take(&mut self, state: State) {
         self.scheduled = state;
-        self.waiting.push_back(state);
+        if self.remembers {
+            self.waiting.push_back(state);
+        }
     }
 
     /// An admitted packet starts at once.
+    #[inline]
     pub(crate) fn start(&mut self, state: State, bytes: u64) {
         (self.scheduled, self.started, self.serving) = (state, state, bytes);
     }
 
     /// The packet that has waited longest starts.
+    #[inline]
     pub(crate) fn depart(&mut self, bytes: u64) {
-        if let Some(state) = self.waiting.pop_front() {
-            (self.started, self.serving) = (state, bytes);
+        self.serving = bytes;
+        if self.remembers
+            && let Some(state) = self.waiting.pop_front()
+        {
+            self.started = state;
         }
+    }
+
+    /// The rate at which the packet that was planned last has departed, if a trace alone says it, and until when it holds.
+    pub(crate) fn step(&self) -> Option<(Rate, u64)> {
+        if self.remembers { None } else { self.trace.as_ref()?.holding(&self.scheduled.position) }
     }
 
     /// Whether a packet that has started keeps its opportunity whatever changes.

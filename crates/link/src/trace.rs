@@ -190,6 +190,11 @@ impl Player {
         (self.shift, self.scale) == (other.shift, other.scale) && self.schedule == other.schedule
     }
 
+    /// Whether a position is more than a time.
+    pub(crate) fn remembers(&self) -> bool {
+        matches!(self.schedule.kind, Kind::Opportunities(_))
+    }
+
     /// Mean time of a packet [ns].
     pub(crate) fn typical(&self, bytes: u64) -> u64 {
         (bytes as f64 * 8e9 / self.mean.max(1.0)) as u64
@@ -265,6 +270,7 @@ impl Player {
         at.left = self.credit(all, at);
     }
 
+    #[inline]
     fn send(&mut self, position: &mut Position, from: u64, bytes: u64) -> u64 {
         let Kind::Rates(all) = &self.schedule.kind else { unreachable!("the caller looked") };
         let mut at = from.saturating_add(self.shift);
@@ -297,6 +303,14 @@ impl Player {
                 (position.index, position.base) = (0, position.base + self.schedule.period);
             }
         }
+    }
+
+    /// The rate at a position and the time until which it holds.
+    pub(crate) fn holding(&self, position: &Position) -> Option<(Rate, u64)> {
+        let Kind::Rates(all) = &self.schedule.kind else { return None };
+        let index = position.index as usize;
+        let end = position.base + all.get(index + 1).map_or(self.schedule.period, |next| next.0);
+        Some((Rate(self.scaled(all[index].1)), end.saturating_sub(self.shift)))
     }
 
     fn scaled(&self, rate: u64) -> u64 {
