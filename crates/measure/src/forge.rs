@@ -9,7 +9,7 @@ use super::keys::{SessionKeys, greeting};
 use super::messages::{Begin, ClockInfo, Cookie, Denied, Hello, Open, Opened, PADDED, Queued, Stamp, decode_ask};
 use super::outcome::Outcome;
 use super::report::{self, Arrival, TrainArrivals};
-use super::wire::{Datagram, Kind, PROBE, ProbeHead, Signer};
+use super::wire::{BEFORE, Datagram, Kind, PROBE, ProbeHead, Signer};
 use crate::machine::Batch;
 
 /// The kinds of messages, by their numbers on the wire.
@@ -55,6 +55,11 @@ pub fn read(packet: &[u8]) -> Option<ParsedDatagram> {
     let again = Datagram::parse(&again).expect("what is written is read");
     assert!(again.is_signed(&signer) && again.body == d.body && again.number == d.number);
     Some(said)
+}
+
+/// Whether it is a greeting of the version before, which a client sends to whom it has not heard.
+pub fn is_of_before(packet: &[u8]) -> bool {
+    Datagram::of_version(BEFORE, packet).is_some_and(|datagram| datagram.kind == Kind::Hello)
 }
 
 /// Whether the body is one of its kind, as far as the far end sends any.

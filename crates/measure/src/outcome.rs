@@ -35,8 +35,6 @@ pub(super) type DelaySample = (u64, i64);
 
 /// So many delays are told at most.
 pub(super) const MAX_DELAY_SAMPLES: usize = 60;
-/// And as fit: one takes no more than this [byte].
-const DELAY_SAMPLE: usize = 20;
 
 /// What one direction has come to.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,17 +70,22 @@ impl Outcome {
         }
         let (mut sent, mut delay) = (0u64, 0i64);
         for &(at, late) in self.small.iter().take(MAX_DELAY_SAMPLES) {
-            if out.len() + DELAY_SAMPLE > BODY {
-                break;
-            }
+            let before = out.len();
             push_varint(&mut out, at.wrapping_sub(sent));
             push_varint(&mut out, zigzag(late.wrapping_sub(delay)));
+            if out.len() > BODY {
+                out.truncate(before);
+                break;
+            }
             (sent, delay) = (at, late);
         }
         out
     }
 
     pub fn decode(body: &[u8]) -> Option<Outcome> {
+        if body.len() > BODY {
+            return None;
+        }
         whole(body, |r| {
             let mut known = Knowledge::default();
             for value in known.values_mut() {
@@ -159,6 +162,21 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn what_was_read_comes_back(
+            small in prop::collection::vec((0..=LATEST.0, -(LATEST.0 as i64)..=LATEST.0 as i64), 0..MAX_DELAY_SAMPLES),
+            value in 0.0f64..1e12, bound in prop::option::of(0.0f64..1.0), why in 0u8..=14,
+        ) {
+            let why = Reason::of(why);
+            let low = bound.map_or(f64::NEG_INFINITY, |share| value * share);
+            let mut outcome = Outcome { small, ..Outcome::none(Reason::TooFew) };
+            outcome.known.cross.mean_bps = Value { value: Some(value), low, high: f64::INFINITY, why };
+            let read = Outcome::decode(&outcome.encode()).unwrap();
+            prop_assert_eq!(read.known, outcome.known);
+            prop_assert!(outcome.small.starts_with(&read.small) && (read.small == outcome.small || read.small.len() > 40));
+            prop_assert_eq!(Outcome::decode(&read.encode()), Some(read));
+        }
+
         #[test]
         fn random_outcomes_are_read_without_panic(body in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = Outcome::decode(&body);
