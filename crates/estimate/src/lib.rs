@@ -14,6 +14,7 @@
 //! | [`ride`] | A by keeping a short queue in front of the bottleneck; the default | this project |
 //! | [`replay`] | A by replaying a FIFO queue under each train | this project |
 //! | [`pathtester`], [`pathtester_old`] | A, as the paper improved it, and as it was before | PathTester |
+//! | [`shared`] | whether two paths share a bottleneck | this project |
 //! | [`slops`] | A as a range, by fleets of streams | Jain and Dovrolis, Pathload, PAM 2002 |
 //!
 //! All that is known of a direction is one record, [`knowledge`].
@@ -33,6 +34,7 @@ pub mod pathtester_old;
 pub mod replay;
 pub mod ride;
 pub mod series;
+pub mod shared;
 pub mod slops;
 pub mod stat;
 #[cfg(any(test, feature = "testing"))]

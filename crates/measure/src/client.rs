@@ -1,5 +1,6 @@
 //! The client's end of a measurement: it opens a session, waits for its turn, lets its paths measure, and sums up.
 
+mod pairs;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +22,7 @@ use super::result::{Directions, Document, Path, Refusal, SharedWith, direction};
 use super::times::Times;
 use super::wire::{BEFORE, Channel, Datagram, Kind, VERSION};
 use crate::machine::{Action, Batch, Event, Machine, Progress};
+use pairs::Pairs;
 
 /// A client that waits, or has nothing else to say, shows so often that it is alive.
 const ALIVE: Nanos = Nanos::secs(1);
@@ -76,6 +78,7 @@ pub struct Client {
     /// When what is not answered yet was first said, for its round trip.
     said: Option<Nanos>,
     paths: Vec<ClientPath>,
+    pairs: Pairs,
     theirs: ClockInfo,
     outbox: Outbox,
     started: Nanos,
@@ -119,6 +122,7 @@ impl Client {
             waits: Waits::default(),
             said: None,
             paths: Vec::new(),
+            pairs: Pairs::default(),
             theirs: ClockInfo::default(),
             started: Nanos::ZERO,
             heard: Nanos::ZERO,
@@ -141,7 +145,7 @@ impl Client {
 
     /// What all parts may take, with room for what a far end counts otherwise.
     fn total(&self) -> Budget {
-        let parts = (self.request.paths * self.request.directions.len()) as u64;
+        let parts = self.request.parts();
         let Budget { bytes, time } = self.request.budget;
         Budget {
             bytes: Bytes((bytes.0 * parts).saturating_mul(5) / 4 + 100_000),
@@ -365,9 +369,12 @@ impl Client {
                 }
                 self.begin_paths(now, now);
                 self.paths.iter_mut().for_each(|client_path| client_path.pump(now, &mut self.outbox));
-                if self.paths.iter().all(ClientPath::is_finished) {
+                if self.paths.iter().all(ClientPath::is_finished)
+                    && !self.pairs.next(now, &self.request, &mut self.paths)
+                {
                     return self.finish(now, Reason::Stopped);
                 }
+                self.paths.iter_mut().for_each(|client_path| client_path.pump(now, &mut self.outbox));
                 let active =
                     self.paths.iter().filter(|client_path| !client_path.is_waiting() && !client_path.is_finished());
                 if let Some((phase, done)) = active.map(ClientPath::progress).next() {
@@ -468,6 +475,7 @@ impl Client {
                 };
                 directions.put(which, direction(outcome, delay, &clocks));
             }
+            far_bytes = far_bytes.saturating_add(client_path.map_or(0, |client_path| client_path.pulsed_bytes));
             let rtt_s = times.round_trip().map_or(Value::none(Reason::NoAnswer), Value::bare);
             let down = client_path.and_then(|client_path| client_path.down);
             Path { rtt_s, down, shared_with: self.shared_with(path), directions }

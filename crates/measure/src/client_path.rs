@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use pathcast_base::{Bytes, Nanos, Stream};
 use pathcast_estimate::delay::Waits;
 use pathcast_estimate::knowledge::Shared;
+use pathcast_estimate::shared::Response;
 use pathcast_estimate::{Budget, Effort, LARGE};
 use pathcast_session::{Entropy, sign};
 
@@ -15,7 +16,7 @@ use super::ledger::Ledger;
 use super::messages::{Begin, Cookie, Opened, PADDED, Stamp, decode_ask};
 use super::outcome::{Outcome, Reason};
 use super::report;
-use super::request::{Direction, Request};
+use super::request::{Direction, MethodName, Request};
 use super::result::Down;
 use super::sink::Sink;
 use super::source::{Source, SourceAction, Spec};
@@ -148,6 +149,11 @@ pub(super) struct ClientPath {
     began: Nanos,
     questions: u32,
     pub down: Option<Down>,
+    /// Whether pulses are sent now, and what became of the last ones.
+    pulsing: bool,
+    pub response: Option<Response>,
+    /// Of the far end's pulses [IP byte].
+    pub pulsed_bytes: u64,
     heard: Nanos,
     request: Request,
     granted: Budget,
@@ -158,7 +164,7 @@ impl ClientPath {
     pub fn new(request: &Request, granted: &Opened, channel: Channel, waits: Waits, entropy: &Entropy) -> ClientPath {
         let number = sign(&entropy.nonce, &[b"first question", &entropy.session, &[channel.path]]);
         // the far end's grants are for all parts
-        let parts = (request.paths * request.directions.len()).max(1) as u64;
+        let parts = request.parts().max(1);
         let budget = Budget {
             bytes: request.budget.bytes.min(Bytes(granted.total.bytes.0 / parts / 5 * 4)),
             time: request.budget.time.min(Nanos(granted.total.time.0 / parts / 5 * 4)),
@@ -177,6 +183,9 @@ impl ClientPath {
             began: Nanos::ZERO,
             questions: 0,
             down: None,
+            pulsing: false,
+            response: None,
+            pulsed_bytes: 0,
             heard: Nanos::ZERO,
             request: request.clone(),
             granted: budget,
@@ -254,8 +263,29 @@ impl ClientPath {
             _ => (limit.bytes.0 - limit.bytes.0 / 50).saturating_sub(OVERHEAD).max(limit.bytes.0 * 3 / 4),
         };
         let budget = Budget { bytes: Bytes(bytes), time: limit.time.saturating_sub(used).max(Nanos(limit.time.0 / 2)) };
-        let seed = self.request.seed ^ u64::from(self.part) << 32 ^ u64::from(self.channel.path) << 40;
+        if direction == Direction::In {
+            outbox.ledger.expect(self.channel.path, bytes);
+        }
         let Request { method, sparing, effort, .. } = self.request;
+        let seed = self.request.seed ^ u64::from(self.part) << 32 ^ u64::from(self.channel.path) << 40;
+        self.probe(now, direction, budget, seed, (method, sparing, effort));
+    }
+
+    /// Pulses beside those of another path, once all directions are measured; an even seed: it is filled steadily at first.
+    pub fn pulse(&mut self, now: Nanos, direction: Direction, budget: Budget, seed: u64) {
+        self.part += 1;
+        (self.pulsing, self.response, self.heard) = (true, None, now);
+        self.probe(now, direction, budget, seed, (MethodName::Pulses, false, Effort::Usual));
+    }
+
+    fn probe(
+        &mut self,
+        now: Nanos,
+        direction: Direction,
+        budget: Budget,
+        seed: u64,
+        (method, sparing, effort): (MethodName, bool, Effort),
+    ) {
         let wait = self.waits.wait(LARGE);
         self.stage = match direction {
             Direction::Out => {
@@ -264,16 +294,13 @@ impl ClientPath {
                 let spec = Spec { session, path, part, signer, method, budget, sparing, effort, seed, dscp, wait };
                 Stage::Out(Box::new(Source::new(now, spec)))
             }
-            Direction::In => {
-                outbox.ledger.expect(self.channel.path, bytes);
-                Stage::In {
-                    sink: Box::default(),
-                    begin: Begin { method, budget, sparing, effort, seed, wait },
-                    retry: Retry::default(),
-                    begun: false,
-                    ends: now + budget.time * 2 + SILENCE * 2,
-                }
-            }
+            Direction::In => Stage::In {
+                sink: Box::default(),
+                begin: Begin { method, budget, sparing, effort, seed, wait },
+                retry: Retry::default(),
+                begun: false,
+                ends: now + budget.time * 2 + SILENCE * 2,
+            },
         };
     }
 
@@ -292,6 +319,14 @@ impl ClientPath {
 
     /// A direction has come to this.
     fn conclude(&mut self, now: Nanos, outcome: Outcome, outbox: &mut Outbox) {
+        if std::mem::take(&mut self.pulsing) {
+            if matches!(self.stage, Stage::In { .. }) {
+                self.pulsed_bytes = self.pulsed_bytes.saturating_add(outcome.bytes);
+            }
+            self.response = outcome.response;
+            self.stage = Stage::Finished;
+            return;
+        }
         if let Some(direction) = self.left.pop_front() {
             self.outcomes.insert(direction, outcome);
         }
@@ -304,6 +339,10 @@ impl ClientPath {
 
     /// The path is of no use, or the measurement is over: what is not known will not be.
     pub fn give_up(&mut self, why: Reason) {
+        if std::mem::take(&mut self.pulsing) {
+            self.stage = Stage::Finished;
+            return;
+        }
         if let Stage::Out(source) = &mut self.stage {
             source.stop(why);
             self.outcomes.extend(self.left.pop_front().zip(source.outcome()));

@@ -8,6 +8,7 @@ use pathcast_estimate::pathtester::PathTester;
 use pathcast_estimate::pathtester_old::OldPathTester;
 use pathcast_estimate::replay::Replay;
 use pathcast_estimate::ride::Ride;
+use pathcast_estimate::shared::{Pulses, Response};
 use pathcast_estimate::slops::Slops;
 use pathcast_estimate::{Budget, Discipline, Effort, Estimate, Knowledge, Method, Plan, Step, TrainSeen, Value};
 
@@ -25,6 +26,7 @@ const SURE: f64 = 0.95;
 enum Parts {
     Ride(Ride),
     Replay(Replay),
+    Pulses(Box<Pulses>),
     Behind { clusters: Clusters, main: Box<dyn Method + Send> },
 }
 
@@ -61,6 +63,7 @@ impl MeasureMethod {
             MethodName::PathTester => behind(Box::new(PathTester::new(rest))),
             MethodName::PathTesterOld(iunit) => behind(Box::new(OldPathTester::new(rest, iunit.last()))),
             MethodName::Slops => behind(Box::new(Slops::new(rest))),
+            MethodName::Pulses => Parts::Pulses(Box::new(Pulses::new(budget, seed, seed & 1 == 0))),
         };
         MeasureMethod { main, first: 0, clustered: false, thorough, budget: whole, started: None }
     }
@@ -70,12 +73,21 @@ impl MeasureMethod {
         match &self.main {
             Parts::Ride(ride) => ride.capacity(),
             Parts::Replay(replay) => replay.capacity(),
+            Parts::Pulses(pulses) => pulses.estimate(),
             Parts::Behind { clusters, .. } => clusters.estimate(),
         }
     }
 }
 
 impl MeasureMethod {
+    /// What became of pulses; none of other methods.
+    pub fn response(&self) -> Option<Response> {
+        match &self.main {
+            Parts::Pulses(pulses) => pulses.response(),
+            _ => None,
+        }
+    }
+
     /// All that it has found, without the losses that it does not count.
     pub fn knowledge(&self) -> Knowledge {
         let (capacity, estimate) = (self.capacity(), self.estimate());
@@ -92,6 +104,7 @@ impl MeasureMethod {
         match &self.main {
             Parts::Ride(ride) => ride.tell(&mut known),
             Parts::Replay(replay) => replay.tell(&mut known),
+            Parts::Pulses(pulses) => pulses.tell(&mut known),
             Parts::Behind { main, .. } => main.tell(&mut known),
         }
         if let Some(thorough) = &self.thorough {
@@ -106,6 +119,7 @@ impl MeasureMethod {
         match &mut self.main {
             Parts::Ride(ride) => ride.next(now),
             Parts::Replay(replay) => replay.next(now),
+            Parts::Pulses(pulses) => pulses.next(now),
             Parts::Behind { clusters, main } => {
                 if !self.clustered {
                     match clusters.next(now) {
@@ -154,6 +168,7 @@ impl Method for MeasureMethod {
         match &mut self.main {
             Parts::Ride(ride) => ride.observe(now, train),
             Parts::Replay(replay) => replay.observe(now, train),
+            Parts::Pulses(pulses) => pulses.observe(now, train),
             Parts::Behind { clusters, main } => match train.id.checked_sub(self.first) {
                 Some(id) if self.clustered => main.observe(now, &TrainSeen { id, packets: train.packets.clone() }),
                 _ => clusters.observe(now, train),
@@ -166,6 +181,7 @@ impl Method for MeasureMethod {
         match &self.main {
             Parts::Ride(ride) => ride.estimate(),
             Parts::Replay(replay) => replay.estimate(),
+            Parts::Pulses(pulses) => pulses.estimate(),
             Parts::Behind { main, .. } => main.estimate(),
         }
     }

@@ -1,7 +1,10 @@
 //! What one direction of a path has come to, as its sender knows it, and how the far end tells it.
 
+use pathcast_base::Nanos;
 pub(super) use pathcast_estimate::WhyNot as Reason;
 use pathcast_estimate::knowledge::Loss;
+use pathcast_estimate::shared::pulses::{PARTS, SLOTS};
+use pathcast_estimate::shared::{Bin, Response};
 use pathcast_estimate::{Knowledge, Value};
 use pathcast_session::codec::{LATEST, Reader, push_varint, unzigzag, whole, zigzag};
 
@@ -48,8 +51,63 @@ pub(super) struct Outcome {
     pub reordered: u64,
     /// Probes sent [IP bytes].
     pub bytes: u64,
+    /// What became of pulses.
+    pub response: Option<Response>,
     /// The small ones, at most [`MAX_DELAY_SAMPLES`].
     pub small: Vec<DelaySample>,
+}
+
+/// So many bins of a response are told at most, and as fit: one takes no more than this [byte].
+const BINS: usize = SLOTS * PARTS;
+const BIN: usize = 20;
+
+/// Whether there is one, and then all that follows is of its bins.
+fn write_response(response: Option<&Response>, out: &mut Vec<u8>) {
+    out.push(response.is_some().into());
+    let Some(of) = response else { return };
+    for number in [of.start.0, of.bin.0, of.size.into()] {
+        push_varint(out, number);
+    }
+    let mut last = 0;
+    for bin in of.bins.iter().take(BINS) {
+        if out.len() + BIN > BODY {
+            break;
+        }
+        push_varint(out, bin.sent.into());
+        if bin.sent > 0 {
+            push_varint(out, bin.lost.into());
+        }
+        if bin.sent > bin.lost {
+            push_varint(out, zigzag(bin.delay_us.wrapping_sub(last)));
+            last = bin.delay_us;
+        }
+    }
+}
+
+fn read_response(r: &mut Reader<'_>) -> Option<Option<Response>> {
+    if !r.flag()? {
+        return Some(None);
+    }
+    let (start, bin, size) = (Nanos(r.varint()?), Nanos(r.varint()?), u16::try_from(r.varint()?).ok()?);
+    if start > LATEST || bin > LATEST || bin == Nanos::ZERO {
+        return None;
+    }
+    let (mut bins, mut last) = (Vec::new(), 0i64);
+    while !r.is_empty() && bins.len() < BINS {
+        let sent = u32::try_from(r.varint()?).ok()?;
+        let lost = if sent > 0 { u32::try_from(r.varint()?).ok()? } else { 0 };
+        if lost > sent {
+            return None;
+        }
+        if sent > lost {
+            last = last.wrapping_add(unzigzag(r.varint()?));
+            if last.unsigned_abs() > LATEST.0 {
+                return None;
+            }
+        }
+        bins.push(Bin { sent, lost, delay_us: if sent > lost { last } else { 0 } });
+    }
+    Some(Some(Response { start, bin, size, bins }))
 }
 
 impl Outcome {
@@ -57,7 +115,7 @@ impl Outcome {
     pub fn none(why: Reason) -> Outcome {
         let mut known = Knowledge::default();
         known.values_mut().into_iter().for_each(|value| *value = Value::none(why));
-        Outcome { known, trains: 0, reported: 0, reordered: 0, bytes: 0, small: Vec::new() }
+        Outcome { known, trains: 0, reported: 0, reordered: 0, bytes: 0, response: None, small: Vec::new() }
     }
 
     pub fn encode(&self) -> Vec<u8> {
@@ -67,6 +125,10 @@ impl Outcome {
         let Loss { lost, packets, .. } = known.loss;
         for number in [self.trains, self.reported, packets, lost, self.reordered, self.bytes] {
             push_varint(&mut out, number);
+        }
+        write_response(self.response.as_ref(), &mut out);
+        if self.response.is_some() {
+            return out;
         }
         let (mut sent, mut delay) = (0u64, 0i64);
         for &(at, late) in self.small.iter().take(MAX_DELAY_SAMPLES) {
@@ -93,6 +155,7 @@ impl Outcome {
             }
             let (trains, reported, packets) = (r.varint()?, r.varint()?, r.varint()?);
             let (lost, reordered, bytes) = (r.varint()?, r.varint()?, r.varint()?);
+            let response = read_response(r)?;
             let mut small: Vec<DelaySample> = Vec::new();
             let (mut sent, mut delay) = (0u64, 0i64);
             while !r.is_empty() && small.len() < MAX_DELAY_SAMPLES {
@@ -105,7 +168,7 @@ impl Outcome {
             }
             let sound = lost <= packets && reported <= trains;
             (known.loss.lost, known.loss.packets) = (lost, packets);
-            let outcome = Outcome { known, trains, reported, reordered, bytes, small };
+            let outcome = Outcome { known, trains, reported, reordered, bytes, response, small };
             sound.then_some(outcome)
         })
     }
@@ -159,6 +222,29 @@ mod tests {
         {
             assert_eq!(told(wrong), None, "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn a_response_comes_back_in_one_datagram() {
+        let bin = |k: i64| match k % 5 {
+            0 => Bin::default(),
+            1 => Bin { sent: 3, lost: 3, delay_us: 0 },
+            _ => Bin { sent: 340, lost: 17, delay_us: 4_000_000_000_000 + k * k % 11 * 1000 },
+        };
+        let bins = (0..BINS as i64).map(bin).collect();
+        let response = Response { start: Nanos(1 << 60), bin: Nanos::millis(12), size: 1400, bins };
+        let outcome = Outcome { response: Some(response), ..Outcome::none(Reason::NotLookedFor) };
+        let body = outcome.encode();
+        assert!(body.len() <= BODY, "{}", body.len());
+        assert_eq!(Outcome::decode(&body), Some(outcome.clone()));
+        // where there is no room the last bins stay here
+        let mut large = outcome;
+        large.response.as_mut().unwrap().bins.iter_mut().enumerate().for_each(|(k, bin)| {
+            *bin = Bin { sent: u32::MAX, lost: 1 << 30, delay_us: (k as i64 % 2) << 60 };
+        });
+        let told = Outcome::decode(&large.encode()).unwrap().response.unwrap().bins;
+        assert!(large.encode().len() <= BODY && told.len() > 20 && told.len() < BINS);
+        assert!(large.response.unwrap().bins.starts_with(&told));
     }
 
     proptest! {

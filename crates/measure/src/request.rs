@@ -41,6 +41,8 @@ pub enum MethodName {
     PathTesterOld(Iunit),
     /// Self-loading periodic streams, as Pathload sends them.
     Slops,
+    /// Pulses on two paths at once, which show what these share; nobody asks for them by a word.
+    Pulses,
 }
 
 /// The largest exponent of the old PathTester's gaps: 15 as the tool was, up to 20 in its paper's table 1.
@@ -80,7 +82,7 @@ impl MethodName {
         MethodName::Slops,
     ];
 
-    /// On the wire: 1 to 5 in the order of [`MethodName::ALL`], a wider range of the old PathTester its exponent.
+    /// On the wire: 1 to 5 in the order of [`MethodName::ALL`], 6 of pulses, a wider range of the old PathTester its exponent.
     pub(super) fn code(self) -> u8 {
         match self {
             MethodName::Ride => 1,
@@ -89,12 +91,14 @@ impl MethodName {
             MethodName::PathTesterOld(Iunit::TOOL) => 4,
             MethodName::PathTesterOld(Iunit(last)) => last,
             MethodName::Slops => 5,
+            MethodName::Pulses => 6,
         }
     }
 
     pub(super) fn of(code: u8) -> Option<MethodName> {
         let known = Self::ALL.into_iter().find(|method| method.code() == code);
-        known.or_else(|| Iunit::wider(code).map(MethodName::PathTesterOld))
+        let pulses = (code == MethodName::Pulses.code()).then_some(MethodName::Pulses);
+        known.or(pulses).or_else(|| Iunit::wider(code).map(MethodName::PathTesterOld))
     }
 }
 
@@ -118,6 +122,7 @@ impl fmt::Display for MethodName {
             MethodName::PathTesterOld(Iunit::TOOL) => f.write_str(OLD),
             MethodName::PathTesterOld(Iunit(last)) => write!(f, "{OLD}-{last}"),
             MethodName::Slops => f.write_str("slops"),
+            MethodName::Pulses => f.write_str("pulses"),
         }
     }
 }
@@ -162,7 +167,23 @@ pub struct Request {
     pub seed: u64,
 }
 
+/// Of more paths not every two are held against each other.
+const PAIRED: usize = 4;
+
 impl Request {
+    /// Paths of which it is asked what they share.
+    pub(super) fn paired(&self) -> usize {
+        let thorough = matches!(self.effort, Effort::Thorough { .. }) && self.method == MethodName::Ride;
+        if thorough { self.paths.min(PAIRED) } else { 0 }
+    }
+
+    /// How many times the budget all of it may take.
+    pub(super) fn parts(&self) -> u64 {
+        let pairs = self.paired() * self.paired().saturating_sub(1) / 2;
+        // pulses last no longer than a direction, and their attempts together hardly as long
+        ((self.paths + pairs * 2) * self.directions.len()) as u64
+    }
+
     /// Both directions of one path with the default method, 1 MB and 3 s each.
     pub fn new(key: Key) -> Request {
         Request {
@@ -194,11 +215,19 @@ mod tests {
             codes.push(method.code());
         }
         assert_eq!(codes, [1, 2, 3, 4, 5, 16, 17, 18, 19, 20]);
-        for word in
-            ["", "old", "pathtester-old-15", "pathtester-old-21", "pathtester-old-", "pathtester-old16", "slops-16"]
-        {
+        for word in [
+            "",
+            "old",
+            "pulses",
+            "pathtester-old-15",
+            "pathtester-old-21",
+            "pathtester-old-",
+            "pathtester-old16",
+            "slops-16",
+        ] {
             assert!(word.parse::<MethodName>().is_err(), "{word}");
         }
-        assert!([0, 6, 15, 21, 255].iter().all(|&code| MethodName::of(code).is_none()));
+        assert!([0, 7, 15, 21, 255].iter().all(|&code| MethodName::of(code).is_none()));
+        assert_eq!(MethodName::of(6), Some(MethodName::Pulses));
     }
 }

@@ -419,6 +419,7 @@ impl Source {
             reported: self.reported,
             reordered: self.reordered,
             bytes: self.bytes,
+            response: self.method.response(),
             small: self.small.clone(),
         })
     }

@@ -239,3 +239,50 @@ fn a_light_measurement_keeps_its_bound_over_any_line() {
 fn number_or(value: &Value, otherwise: f64) -> f64 {
     value.as_f64().unwrap_or(otherwise)
 }
+
+/// Two paths of 8 Mbit/s, over one link or over one each.
+fn pair(shared: bool, queue: &str) -> String {
+    let mid = format!(r#"rate = "8Mbit", delay = "10ms", queue = {queue}"#);
+    let (mut links, mut paths) = (String::new(), String::new());
+    if shared {
+        links += &format!(r#"{{ name = "mid", a = "r", b = "s", {mid} }},"#);
+    }
+    for path in 0..2 {
+        let way = 1 + 9 * path;
+        let (a, b) = if shared { ("r".into(), "s".into()) } else { (format!("r{path}"), format!("s{path}")) };
+        let name = if shared { "mid".into() } else { format!("mid{path}") };
+        if !shared {
+            links += &format!(r#"{{ name = "{name}", a = "{a}", b = "{b}", {mid} }},"#);
+        }
+        // a node between, since two links do not join the same two nodes
+        links += &format!(
+            r#"{{ name = "in{path}", a = "client", b = "c{path}", delay = "{way}ms" }},
+            {{ name = "to{path}", a = "c{path}", b = "{a}" }}, {{ name = "from{path}", a = "{b}", b = "d{path}" }},
+            {{ name = "out{path}", a = "d{path}", b = "server" }},"#
+        );
+        paths += &format!(
+            r#"{{ name = "p{path}", links = ["in{path}", "to{path}", "{name}", "from{path}", "out{path}"] }},"#
+        );
+    }
+    format!("link = [{links}]\npath = [{paths}]\n")
+}
+
+#[test]
+fn paths_that_share_a_bottleneck_are_told_from_others_in_both_directions() {
+    for (shared, queue) in [(true, r#"{ kind = "fq_codel" }"#), (false, r#""60 packets""#)] {
+        let effort = pathcast_estimate::Effort::Thorough { queue: Nanos::millis(500) };
+        let budget = Budget { bytes: Bytes(20_000_000), time: Nanos::secs(2) };
+        let request = Request { paths: 2, effort, budget, sparing: true, ..Request::new(key()) };
+        let (result, _) = measure(&pair(shared, queue), request);
+        for path in 0..2 {
+            let known = result["paths"][path]["shared_with"].as_array().unwrap();
+            assert_eq!(known.len(), 2, "{known:?}");
+            for one in known {
+                assert_eq!(one["path"], 1 - path, "{one}");
+                let probability = number(&one["probability"]["value"]);
+                assert_eq!(probability > 0.5, shared, "{queue}: {one}");
+                assert!((probability - 0.5).abs() > 0.4, "{queue}: {one}");
+            }
+        }
+    }
+}

@@ -23,8 +23,11 @@ def cost(request: Request, paths: int, every_s: float | None = None) -> str:
     of = f"{paths} {each}, {ways} direction{'s' if ways > 1 else ''}"
     least: float | None = None
     most_bytes, most_s = known[f"{request.effort}_most"]
-    most = most_bytes * paths if request.effort == "light" else (request.bytes or most_bytes) * ways
-    most_s = (request.time_s or most_s) * (len(request.directions) if request.at_once else ways)
+    # every two of up to four paths are held against each other
+    paired = min(paths, 4) if request.effort == "thorough" else 0
+    pairs = paired * (paired - 1) // 2 * len(request.directions)
+    most = most_bytes * paths if request.effort == "light" else (request.bytes or most_bytes) * (ways + 2 * pairs)
+    most_s = (request.time_s or most_s) * ((len(request.directions) if request.at_once else ways) + pairs)
     text = f"at most {size(most)} and {seconds(most_s)} ({of})"
     if request.effort == "usual" and request.bytes is None:
         rows = known["usual"]
