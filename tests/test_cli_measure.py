@@ -257,30 +257,6 @@ def test_a_path_that_is_down_is_said_and_the_other_is_measured(pathcast):
     assert "--time" not in alone.stderr
 
 
-def test_a_series_outlives_a_far_end_that_is_away(start, serve, key, pathcast):
-    about, process = serve()
-    where = about["listening"][0]
-    port = where.rpartition(":")[2]
-    series = start(
-        *("measure", where, "--key-file", key, "--direction", "out", "--light", "--time", "500ms"),
-        *("--repeat", "1s", "--jsonl"),
-    )
-    assert "paths" in json.loads(series.stdout.readline())
-    process.send_signal(signal.SIGKILL)
-    process.wait(10)
-    for line in series.stdout:
-        if "error" in json.loads(line):
-            break
-    start("serve", "--key-file", key, "--bind", "127.0.0.1", "--port", port)
-    for line in series.stdout:
-        if "paths" in json.loads(line):
-            break
-    series.send_signal(signal.SIGINT)
-    assert series.wait(10) == 130
-    said = series.stderr.read()
-    assert "it is tried again every 1 s" in said
-
-
 def test_over_loopback(pathcast, far_end):
     where, key, process = far_end
     done = pathcast("measure", where, "--key-file", key, "--time", "1s", "--json")

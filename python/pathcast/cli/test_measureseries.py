@@ -1,0 +1,82 @@
+"""Rounds of `pathcast measure --repeat` against a far end that comes and goes."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager, nullcontext
+
+import pytest
+
+from pathcast.cli import measureseries
+from pathcast.cli.measureseries import Series
+from pathcast.errors import Exit, PathcastError
+from pathcast.worlds.measurement import Measurement, Request
+
+AWAY = PathcastError("no-answer", "no answer: is the far end running?", None, Exit.RUNTIME)
+
+
+class FarEnd:
+    """Answers where `there` of the round says so; `opened` and `closed` count sessions, `waited` the pauses."""
+
+    world, paths = "host", ("p1",)
+
+    def __init__(self, there, error=AWAY):
+        self.there, self.error = list(there), error
+        self.opened = self.closed = 0
+        self.waited = []
+
+    @contextmanager
+    def make(self):
+        if not self.there[0]:
+            self.there.pop(0)
+            raise self.error
+        self.opened += 1
+        try:
+            yield self
+        finally:
+            self.closed += 1
+
+    def measure(self, paths, request, progress):
+        if self.there.pop(0):
+            return Measurement((), 1000, 1.5, "ride")
+        raise self.error
+
+    def wait(self, time_s):
+        self.waited.append(time_s)
+
+
+@pytest.fixture
+def run(monkeypatch):
+    def run(far_end, count, jsonl=True):
+        monkeypatch.setattr(measureseries.time, "sleep", far_end.waited.append)
+        series = Series("far", far_end.make, None, Request(), 30.0, jsonl, 2, lambda: nullcontext(None))
+        return series.run(count)
+
+    return run
+
+
+def test_it_outlives_a_far_end_that_is_away_and_opens_a_session_anew(run, capsys):
+    # in a session, then when one is to be opened
+    far_end = FarEnd([True, False, False, True, True])
+    run(far_end, 5)
+    assert (far_end.opened, far_end.closed) == (2, 2)
+    assert len(far_end.waited) == 4
+    assert all(0 < pause <= 30 for pause in far_end.waited)
+    said = capsys.readouterr()
+    lines = [json.loads(line) for line in said.out.splitlines()]
+    assert ["error" in line for line in lines] == [False, True, True, False, False]
+    assert {line["schema"] for line in lines} == {"pathcast.measure/2"}
+    assert all("time_s" in line for line in lines)
+    assert said.err.count("it is tried again every 30 s") == 2
+    assert "3 KB in all" in said.err
+
+
+def test_the_last_round_is_what_it_ends_with(run):
+    assert run(FarEnd([True, False]), 2) is AWAY
+
+
+def test_a_far_end_that_was_never_there_and_a_fault_end_it(run):
+    with pytest.raises(PathcastError, match="is the far end running"):
+        run(FarEnd([False]), 3)
+    with pytest.raises(PathcastError, match="wrong"):
+        run(FarEnd([True, False], PathcastError("usage", "wrong", None, Exit.USAGE)), 3)
