@@ -65,23 +65,25 @@ def shares(bytes: int, flows: int) -> list[int]:
 
 
 def dumbbell(flows: int) -> str:
-    """Bulk flows over one bottleneck, each with access links of its own on both sides, for 60 s."""
+    """Bulk flows over one bottleneck for 60 s, each with access links of its own; beyond eight they share these."""
+    own = min(flows, 8)
     parts = [_link("bottleneck", "r1", "r2", "100Mbit", "8ms", "100 packets")]
-    for k in range(1, flows + 1):
+    for k in range(1, own + 1):
         parts.append(_link(f"c-{k}", "client", "r1", "1Gbit", "1ms", "1000 packets"))
         parts.append(_link(f"s-{k}", "r2", "server", "1Gbit", "1ms", "1000 packets"))
-    for k in range(1, flows + 1):
+    for k in range(1, own + 1):
         parts.append(_path(f"path{k}", f"c-{k}", "bottleneck", f"s-{k}"))
-    parts += [_flow(k, f"path{k}") for k in range(1, flows + 1)]
+    parts += [_flow(k, f"path{(k - 1) % own + 1}") for k in range(1, flows + 1)]
     return _file(f'name = "dumbbell-{flows}"\nseed = 1\nend = "60s"\n', parts)
 
 
-# the discs of ns3/managed.cc; nothing is marked, since nothing is ECN-capable
+# the discs of ns3/managed.cc; nothing is marked, since nothing is ECN-capable. One packet waits at ns-3's device,
+# behind the disc, which so sees a packet less and its 240 us
 MANAGED = {
-    "codel": '{ kind = "codel" }',
-    "fq_codel": '{ kind = "fq_codel", quantum = "1502B" }',
-    "pie": '{ kind = "pie" }',
-    "red": '{ kind = "red", min = 30, max = 90, limit = 300, probability = 0.1, ecn = true }',
+    "codel": '{ kind = "codel", target = "5240us" }',
+    "fq_codel": '{ kind = "fq_codel", quantum = "1502B", target = "5240us" }',
+    "pie": '{ kind = "pie", target = "15240us" }',
+    "red": '{ kind = "red", min = 31, max = 91, limit = 301, probability = 0.1, ecn = true }',
 }
 
 
