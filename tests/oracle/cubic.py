@@ -67,6 +67,8 @@ class Cubic(Control):
         self.w_est += alpha * acked / f.w
         target = c * (t + f.srtt / 1e6 - self.k) ** 3 + self.origin
         target = min(max(target, f.cwnd), 1.5 * f.cwnd)
+        if not self.w_max:  # before the first loss at least `first` in an RTT, as in Linux
+            target = max(target, f.cwnd + f.w * self.p["first"] / 1000)
         f.cwnd += acked * (target - f.cwnd) / f.w
         if self.ties.above(self.w_est, c * (t - self.k) ** 3 + self.origin, 0):
             f.cwnd = max(f.cwnd, self.w_est)

@@ -67,6 +67,9 @@ pub struct Tcp {
     /// Whether a window that the application does not use does not grow, and shrinks when idle (RFC 7661, RFC 2861).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window_validation: Option<bool>,
+    /// Whether a window that was not used for a retransmission timeout shrinks; only with `window_validation`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_restart: Option<bool>,
     /// Whether timestamps count in microseconds at both ends, and so tell one-way delays.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usec_timestamps: Option<bool>,
@@ -76,6 +79,9 @@ pub struct Tcp {
     /// Explicit congestion notification: queues that can mark packets mark those of TCP and do not drop them (RFC 3168).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ecn: Option<bool>,
+    /// Whether the receiver closes what it has read to its end, or a connection is over with its last acknowledgement.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fin: Option<bool>,
     /// MPTCP: which subflow sends next.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduler: Option<Scheduler>,

@@ -161,8 +161,8 @@ fn tcp_and_control() {
         "[tcp]\npreset = \"ns3\"\ninitial_window = 1\nmss = \"1400B\"\ninitial_ssthresh = \"65535B\"\nsack = false\n\
          delayed_ack = 1\ndelayed_ack_timeout = \"40ms\"\nmin_rto = \"1s\"\ninitial_rto = \"3s\"\n\
          receive_buffer = \"4MiB\"\nsend_buffer = \"4MiB\"\npacing = true\nlimited_transmit = true\nrecovery = \"classic\"\n\
-         rack = false\nundo = false\nquick_ack = false\nwindow_validation = true\nusec_timestamps = true\nabc_limit = 2\n\
-         autotuning = true\necn = true\n\
+         rack = false\nundo = false\nquick_ack = false\nwindow_validation = true\nidle_restart = false\nusec_timestamps = true\nabc_limit = 2\n\
+         autotuning = true\necn = true\nfin = true\n\
          scheduler = \"roundrobin\"\njoin = \"together\"\nreinjection = true\n\
          [control.gsam]\ntheta = 3\ngain = 0.5\nresume = true\nhold = \"100ms\"\n",
     ));
@@ -185,10 +185,12 @@ fn tcp_and_control() {
         undo: Some(false),
         quick_ack: Some(false),
         window_validation: Some(true),
+        idle_restart: Some(false),
         usec_timestamps: Some(true),
         abc_limit: Some(2),
         autotuning: Some(true),
         ecn: Some(true),
+        fin: Some(true),
         scheduler: Some(Scheduler::RoundRobin),
         join: Some(Join::Together),
         reinjection: Some(true),

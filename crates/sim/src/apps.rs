@@ -340,7 +340,7 @@ impl<O: Observer> Sim<O> {
     /// The sender knows that everything has arrived.
     #[cold]
     pub(crate) fn finish(&mut self, index: u32) {
-        if !self.conns[index as usize].live {
+        if !self.conns[index as usize].live || self.conns[index as usize].closing {
             return;
         }
         if let Owner::Page(client) = self.conns[index as usize].owner {
@@ -352,6 +352,9 @@ impl<O: Observer> Sim<O> {
     /// No subflow is left.
     #[cold]
     pub(crate) fn fail(&mut self, index: u32) {
+        if self.conns[index as usize].closing {
+            return self.close(index); // all had arrived
+        }
         if let Owner::Page(client) = self.conns[index as usize].owner {
             self.clients[client as usize].busy = false;
             let think = {
@@ -397,6 +400,10 @@ impl<O: Observer> Sim<O> {
             }
             Owner::Nobody => {}
         }
-        self.close(index);
+        if complete && self.config.fin {
+            self.await_fins(index);
+        } else {
+            self.close(index);
+        }
     }
 }

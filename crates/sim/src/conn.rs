@@ -30,6 +30,8 @@ pub(crate) struct Conn {
     pub started: u64,
     /// The joins have begun.
     pub joined: bool,
+    /// Its stream is acknowledged; it waits for its subflows' ends.
+    pub closing: bool,
     pub group: Group,
     pub timer: DataTimer,
     pub send: Outgoing,
@@ -225,6 +227,7 @@ impl Conn {
         self.live = true;
         self.started = now;
         self.joined = false;
+        self.closing = false;
         self.timer = DataTimer::default();
         if multipath {
             self.group = Group::new();

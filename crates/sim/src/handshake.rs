@@ -108,7 +108,7 @@ impl<O: Observer> Sim<O> {
         }
     }
 
-    fn control_packet(&self, flow: u32, kind: Kind, to_receiver: bool) -> Packet {
+    pub(crate) fn control_packet(&self, flow: u32, kind: Kind, to_receiver: bool) -> Packet {
         let sub = &self.subs[flow as usize];
         let conn = &self.conns[sub.conn as usize];
         let bytes = match kind {

@@ -73,6 +73,7 @@ mod amend;
 mod apps;
 mod carried;
 mod clock;
+mod closing;
 mod conn;
 mod error;
 mod handshake;

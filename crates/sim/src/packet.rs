@@ -15,6 +15,10 @@ pub(crate) enum Kind {
     Data,
     /// An acknowledgement.
     Ack,
+    /// From the receiver, which has read to the end: it acknowledges, too.
+    Fin,
+    /// The answer to it.
+    FinAck,
     /// A packet of a machine that a host carries; all about it is in the store of payloads.
     Probe,
 }

@@ -2,9 +2,12 @@
 
 use pathcast_base::{Bytes, Nanos};
 use pathcast_congestion::{CongestionError, Params, controller, controllers};
-use pathcast_scenario::{Direction, Hop, Scenario, Source, Value, Workload};
+use pathcast_scenario::{Direction, Hop, Preset, Scenario, Source, Value, Workload};
 
 use crate::error::SimError;
+
+/// Least growth of Linux's CUBIC in an RTT before its first loss [1/1000].
+const FIRST: u64 = 50;
 
 /// Controllers with their parameters, one for each name that the scenario uses.
 #[derive(Clone, Debug)]
@@ -58,6 +61,9 @@ impl Setup {
             allowed: controllers().iter().map(|info| info.name).collect::<Vec<_>>().join(", "),
         })?;
         let mut params = Params::new(info);
+        if name == "cubic" && scenario.tcp.preset == Preset::Linux {
+            let _ = params.set("first", FIRST); // the kernel's own, which `cubic` stands for
+        }
         for (parameter, value) in scenario.control.get(name).into_iter().flatten() {
             set(&mut params, parameter, value).map_err(|(problem, allowed)| SimError::Refused {
                 key: format!("control.{name}.{parameter}"),

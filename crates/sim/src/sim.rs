@@ -14,6 +14,7 @@ use pathcast_scenario::{Changed, End, Scenario};
 
 use crate::agenda::Agenda;
 use crate::apps::{Client, Flow, Source};
+use crate::closing::Ending;
 use crate::conn::Conn;
 use crate::error::SimError;
 use crate::host::Host;
@@ -85,6 +86,8 @@ pub(crate) struct Sub {
     pub tries: u32,
     /// When it opened [ns].
     pub opened: u64,
+    /// How its receiver closes it.
+    pub end: Ending,
 }
 
 /// Why a run came to its end.
@@ -335,6 +338,8 @@ impl<O: Observer> Sim<O> {
         match packet.kind {
             Kind::Data => self.receive_data(packet),
             Kind::Ack => self.receive_ack(packet),
+            Kind::Fin => self.receive_fin(packet),
+            Kind::FinAck => self.receive_fin_ack(packet),
             _ => self.receive_handshake(packet),
         }
     }

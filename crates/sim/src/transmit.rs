@@ -40,7 +40,8 @@ impl<O: Observer> Sim<O> {
             self.read(packet.flow, packet.seq, packet.dsn, passed);
         }
         let conn = &self.conns[self.subs[packet.flow as usize].conn as usize];
-        if after != before && conn.receive.nxt >= conn.send.end {
+        let complete = conn.receive.nxt >= conn.send.end && passed < conn.send.end;
+        if complete {
             self.stream_complete(packet.flow);
         }
         match answer {
@@ -50,6 +51,9 @@ impl<O: Observer> Sim<O> {
             }
             Answer::Now => self.send_ack(packet.flow, false),
             Answer::Duplicate => self.send_ack(packet.flow, true),
+        }
+        if complete && self.config.fin {
+            self.send_fins(packet.flow);
         }
     }
 
@@ -104,8 +108,12 @@ impl<O: Observer> Sim<O> {
 
     /// The receiver's timer: a held ACK, or the handshake of one who opens.
     pub(crate) fn receiver_timer(&mut self, flow: u32) {
+        self.repeat_fin(flow);
         let sub = &self.subs[flow as usize];
-        if !sub.sender_opens && self.receivers[flow as usize].arrived == 0 {
+        if !sub.live {
+            return; // that was its end
+        }
+        if self.stands(flow) && !sub.sender_opens && self.receivers[flow as usize].arrived == 0 {
             self.handshake_timer(flow);
             return;
         }

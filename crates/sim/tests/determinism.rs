@@ -10,7 +10,7 @@ mod common;
 use common::{Text, controllers, json};
 
 /// Scenario by name, and the hash of its reports over all controllers.
-const PINNED: [(&str, u64); 8] = [
+const PINNED: [(&str, u64); 9] = [
     ("plain", 0x60e00fefe7e352c4),
     ("lossy-subflows", 0x7f3d64a9fff0f12c),
     ("shared-bottleneck", 0x81607174a61ce9d4),
@@ -19,10 +19,11 @@ const PINNED: [(&str, u64); 8] = [
     ("managed", 0x4b48ce25881795fd),
     ("radio", 0xc0f26e38cce9d58c),
     ("unkind", 0x709817b320353b07),
+    ("kernel", 0xba012195488d8ae4),
 ];
 
 /// Preset `linux` without what the other presets do not have.
-const FIXED: &str = "autotuning = false";
+const FIXED: &str = "autotuning = false\nfin = false\n[control.cubic]\nfirst = 0";
 
 fn fnv(hash: u64, text: &str) -> u64 {
     text.bytes().fold(hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
@@ -94,6 +95,13 @@ fn scenario(name: &str, control: &str) -> Text {
             )
             .flow("f", &["a", "b"], control, "")
             .table("[tcp]", "preset = \"rfc\""),
+        "kernel" => Text::new(6, "")
+            .path("fast", "rate = \"20Mbit\"; delay = \"10ms\"; queue = { kind = \"codel\", ecn = true }")
+            .path("slow", "rate = \"2Mbit\"; delay = \"60ms\"; queue = \"40 packets\"")
+            .flow("f", &["slow", "fast"], control, "bytes = \"3MB\"")
+            .flow("beside", &["fast"], "cubic", "bytes = \"2MB\"; start = \"500ms\"")
+            .table("[tcp]", "ecn = true")
+            .table("[[change]]", "at = \"700ms\"; link = \"slow\"; loss = 1.0"),
         _ => unreachable!("{name}"),
     }
 }

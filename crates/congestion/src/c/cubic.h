@@ -22,7 +22,8 @@
 	P(c, 400, 1, 4000, "C [1/1000 packet per s^3]", "RFC 9438 section 5: 0.4") \
 	P(beta, 700, 100, 950, "window kept at a loss [1/1000]", "RFC 9438 section 4.6: 0.7") \
 	P(fast_convergence, 1, 0, 1, "lower W_max further when it falls", "RFC 9438 section 4.7") \
-	P(hystart, 1, 0, 1, "leave slow start before the queue is full", "Linux: on; RFC 9438 section 4.10 leaves the choice")
+	P(hystart, 1, 0, 1, "leave slow start before the queue is full", "Linux: on; RFC 9438 section 4.10 leaves the choice") \
+	P(first, 0, 0, 500, "least growth in an RTT before the first loss [1/1000 of cwnd]", "Linux: 50; RFC 9438 has none")
 struct cubic_params { cubic_PARAMS(FLOW_PARAM_FIELD) };
 struct cubic_state {
 	u64 epoch_us, last_us; /* start of t, 0: none; last growth */
@@ -119,6 +120,8 @@ FLOW_FN void cubic_grow(struct flow *f, const struct flow_ack *a, struct cubic_s
 	window = (cwnd << 20) + s->frac_q20;
 	most = window + (window >> 1);
 	target = flow_min64(cubic_at(s, p, t + f->srtt_us / 1000), most);
+	if (!s->w_max) /* what the path can carry is not known yet; (cwnd << 20) * first < 2^50 */
+		target = flow_max64(target, window + ((cwnd << 20) * p->first) / 1000);
 	if (target > window) /* (target - window) < 2^40, acked < 2^16 */
 		window += (target - window) * acked / flow_max64(cwnd, 1);
 	if (cubic_at(s, p, t) < s->est_q20)

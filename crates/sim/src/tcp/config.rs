@@ -58,6 +58,8 @@ pub(crate) struct Config {
     pub rack: bool,
     pub undo: bool,
     pub window_validation: bool,
+    /// An unused window shrinks (Linux: tcp_slow_start_after_idle).
+    pub idle_restart: bool,
     /// Timestamps tell one-way delays to the microsecond.
     pub usec_timestamps: bool,
     /// Packets counted per ACK in growth.
@@ -66,6 +68,8 @@ pub(crate) struct Config {
     pub reduce_flight: bool,
     /// Segments may be marked in place of being dropped (RFC 3168); both ends agree.
     pub ecn: bool,
+    /// Connections are closed.
+    pub fin: bool,
     pub scheduler: Scheduler,
     pub join: Join,
     pub reinjection: bool,
@@ -112,10 +116,12 @@ impl Config {
             rack: true,
             undo: true,
             window_validation: true,
+            idle_restart: true,
             usec_timestamps: false,
             abc_limit: 65_535,
             reduce_flight: false,
             ecn: false,
+            fin: true,
             scheduler: Scheduler::Linux,
             join: Join::Handshake,
             reinjection: true,
@@ -135,6 +141,7 @@ impl Config {
             rack: false,
             undo: false,
             window_validation: false,
+            fin: false,
             abc_limit: 1,
             scheduler: Scheduler::MinRtt,
             reduce_flight: true,
@@ -202,8 +209,10 @@ impl Config {
         put(&mut c.rack, tcp.rack, |on| on);
         put(&mut c.undo, tcp.undo, |on| on);
         put(&mut c.window_validation, tcp.window_validation, |on| on);
+        put(&mut c.idle_restart, tcp.idle_restart, |on| on);
         put(&mut c.usec_timestamps, tcp.usec_timestamps, |on| on);
         put(&mut c.abc_limit, tcp.abc_limit, |n| n);
+        put(&mut c.fin, tcp.fin, |on| on);
         put(&mut c.ecn, tcp.ecn, |on| on);
         put(&mut c.scheduler, tcp.scheduler, |scheduler| scheduler);
         put(&mut c.join, tcp.join, |join| join);

@@ -448,7 +448,7 @@ impl Sender {
         if config.window_validation {
             if self.is_limited(config) {
                 self.in_use_at = now;
-            } else if now - self.in_use_at >= self.rtt.rto(config) && self.state == State::Open {
+            } else if config.idle_restart && now - self.in_use_at >= self.rtt.rto(config) && self.state == State::Open {
                 self.shrink_unused(now, config);
             }
         }
@@ -473,7 +473,7 @@ impl Sender {
     fn restart_after_idle(&mut self, now: u64, config: &Config) {
         let rto = self.rtt.rto(config);
         let idle = now.saturating_sub(self.last_sent);
-        if config.window_validation && self.nxt > 0 && idle > rto {
+        if config.window_validation && config.idle_restart && self.nxt > 0 && idle > rto {
             self.refresh(now, config);
             self.control.event(&mut self.flow, Event::Idle);
             let restart = config.initial_window.min(self.flow.cwnd);
@@ -500,5 +500,28 @@ impl Sender {
             group.leave(&self.flow);
         }
         self.control.release(&mut self.flow);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pathcast_congestion::controller;
+    use pathcast_scenario::Tcp;
+
+    use super::*;
+
+    /// A second of silence, five timeouts of 200 ms: five halvings, and three quarters of the window as the threshold; or none.
+    #[test]
+    fn a_window_of_before_a_silence_is_halved_for_each_timeout_or_kept() {
+        for (restarts, window, threshold) in [(true, 12, 300), (false, 400, 200)] {
+            let config = Config::new(&Tcp { idle_restart: Some(restarts), ..Tcp::default() });
+            let mut sender = Sender::new(&Params::new(controller("reno").unwrap()));
+            sender.establish(0, 0, 1, &config, None);
+            sender.send_new(0, 0, 1448, &config);
+            (sender.una, sender.una_bytes) = (1, 1448);
+            (sender.flow.cwnd, sender.flow.ssthresh) = (400, 200);
+            sender.send_new(1_010_000_000, 1, 1448, &config);
+            assert_eq!((sender.flow.cwnd, sender.flow.ssthresh), (window, threshold), "{restarts}");
+        }
     }
 }
