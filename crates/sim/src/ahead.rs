@@ -8,12 +8,22 @@
 
 use crate::observe::Observer;
 use crate::sim::Sim;
+use crate::tcp::{Config, Sender};
 
 /// Bytes that go to one subflow before the next is chosen, and how often its buffer is looked at meanwhile.
 const BURST: u64 = 65_428;
 pub(crate) const FRAGMENT: u64 = 32_728;
 /// Least send buffer of a connection, before its subflows' (`tcp_wmem`) [byte].
 const LEAST: u64 = 4096;
+
+/// The rate that a subflow drains at [byte/s], or, where buffers do not grow, in proportion to its window alone.
+fn pace(sender: &Sender, config: &Config) -> u64 {
+    if config.autotuning {
+        return sender.pacing_rate().max(1);
+    }
+    let gain = if sender.flow.cwnd < sender.flow.ssthresh / 2 { 10 } else { 6 };
+    (((gain * u64::from(sender.flow.cwnd)) << 20) / u64::from(sender.rtt.srtt_us().max(1))).max(1)
+}
 
 impl<O: Observer> Sim<O> {
     /// The program writes into the connection's buffer.
@@ -48,7 +58,7 @@ impl<O: Observer> Sim<O> {
                     continue;
                 }
                 if sender.mean_rate == 0 || !config.autotuning {
-                    sender.mean_rate = sender.pacing_rate().max(1);
+                    sender.mean_rate = pace(sender, config);
                 }
                 let linger = (sender.queued(mss, config) << 32) / sender.mean_rate;
                 if best.is_none_or(|(least, _)| linger < least) {
@@ -61,16 +71,20 @@ impl<O: Observer> Sim<O> {
             if queued >= room {
                 return; // the best one's buffer is full: the kernel waits
             }
-            let now = sender.pacing_rate().max(1);
+            let now = pace(sender, config);
             sender.mean_rate = ((sender.mean_rate * queued + now * BURST) / (BURST + queued)).max(1);
             let mut burst = BURST.div_ceil(mss);
+            let fragment = if config.autotuning { FRAGMENT.div_ceil(mss) } else { 1 };
             while burst > 0 && sender.queued(mss, config) < room {
-                for _ in 0..burst.min(FRAGMENT.div_ceil(mss)) {
+                for _ in 0..burst.min(fragment) {
                     let Some(next) = conn.send.peek(flow) else { return };
                     let (dsn, _) = conn.send.take(next);
                     sender.queue.push_back(dsn);
                     burst -= 1;
                 }
+            }
+            if burst > 0 && !config.autotuning {
+                return;
             }
         }
     }
