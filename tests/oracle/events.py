@@ -44,6 +44,8 @@ class Path:
     left: int = 0  # ACKs until recovery ends
     recover: int = 0  # in Loss: the byte up to which it lasts
     lazy: int = 0  # ACKs for which the application, not the window, is the limit
+    delivered: int = 0  # since the start
+    lost: int = 0
 
     def rtt(self, rng: np.random.Generator, window: float) -> int:
         waiting = min(max(window - self.bdp, 0.0), self.queue)
@@ -95,8 +97,8 @@ class Maker:
     def emit(self, number: int, kind: int, acked: int = 0, rtt: int = 0, owd: int = 0, limited: bool = True) -> None:
         p = self.paths[number]
         now = max(int(self.now), self.told)
-        view = (p.in_flight, p.una, p.nxt, p.srtt, p.var4 >> 2, int(limited), p.state, p.mss)
-        event = Event(kind, number, now - self.told, acked, rtt, owd, *view)
+        view = (p.in_flight, p.una, p.nxt, p.srtt, p.var4 >> 2, 1 if limited else 2, p.state, p.mss)
+        event = Event(kind, number, now - self.told, acked, rtt, owd, *view, p.delivered, p.lost)
         self.told = now
         self.events.append(event)
         self.windows.append(self.world.step(event))
@@ -138,6 +140,7 @@ class Maker:
         packets = min(max(round(window / p.acks * float(rng.uniform(0.5, 1.5))), 1), max(p.in_flight, 1))
         p.una = min(p.una + packets * p.mss, p.nxt)
         p.in_flight = max(p.in_flight - packets, 0)
+        p.delivered += packets
         known = rng.random() > 0.02
         if known:
             p.sample(rtt)
@@ -164,6 +167,7 @@ class Maker:
     def maybe_lose(self, number: int, load: float) -> None:
         rng, p = self.rng, self.paths[number]
         if rng.random() < p.loss or (load > p.bdp + p.queue and rng.random() < 0.3):
+            p.lost += 1 + p.una % 3
             self.emit(number, tcp.LOSS)
             p.state, p.left = tcp.RECOVERY, int(rng.integers(1, 5))
         elif rng.random() < 0.004:
@@ -184,6 +188,7 @@ class Maker:
         """Nothing comes back until the retransmission timer strikes."""
         p = self.paths[number]
         self.now += p.rto
+        p.lost += p.in_flight
         self.emit(number, tcp.TIMEOUT)
         p.state, p.recover, p.in_flight = tcp.IN_LOSS, p.nxt, 1
         if self.rng.random() < 0.15:
@@ -267,6 +272,7 @@ class PacketMaker(Maker):
         _, packets, rtt = wire.acks.popleft()
         p.una = min(p.una + packets * p.mss, p.nxt)
         p.in_flight = max(p.in_flight - packets, 0)
+        p.delivered += packets
         rtt = rtt if rng.random() > 0.01 else 0
         if rtt:
             p.sample(rtt)
@@ -283,6 +289,7 @@ class PacketMaker(Maker):
             return
         if wire.lost:
             wire.lost = False
+            p.lost += 1
             self.emit(number, tcp.LOSS)
             p.state, p.recover = tcp.RECOVERY, p.nxt
         elif rng.random() < 0.0005:

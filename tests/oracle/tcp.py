@@ -32,9 +32,11 @@ class Event(NamedTuple):
     nxt: int = 0
     srtt_us: int = 0
     rttvar_us: int = 0
-    limited: int = 1
+    limited: int = 1  # and 2: starved
     state: int = OPEN
     mss: int = 1448
+    delivered: int = 0
+    lost: int = 0
 
 
 def whole(window: float) -> float:
@@ -106,11 +108,13 @@ class Flow:
         self.peers: dict[int, Peer] = {}  # the group as last seen
         self.joins = 1
         self.now = self.una = self.nxt = self.in_flight = self.srtt = self.state = 0
-        self.limited = True
+        self.delivered = self.lost = 0
+        self.limited, self.starved = True, False
 
     def see(self, now: int, e: Event) -> None:
         self.now, self.una, self.nxt, self.in_flight = now, e.una, e.nxt, e.in_flight
-        self.srtt, self.limited, self.state, self.mss = e.srtt_us, bool(e.limited), e.state, e.mss
+        self.srtt, self.limited, self.starved = e.srtt_us, bool(e.limited & 1), bool(e.limited & 2)
+        self.state, self.mss, self.delivered, self.lost = e.state, e.mss, e.delivered, e.lost
 
     @property
     def w(self) -> float:

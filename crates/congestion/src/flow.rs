@@ -124,10 +124,18 @@ pub struct Flow {
     forget: u64,
     /// The connection's subflows.
     pub group: Group,
+    /// Packets acked since the start, in any order, modulo 2^32.
+    pub delivered: u32,
+    /// Packets marked as lost since the start, one that is lost again counts again, modulo 2^32.
+    pub lost: u32,
+    /// Set by `send`: packets that may be in flight in CWR and Recovery; 0: TCP decides.
+    pub window: u32,
+    pad: u32,
 }
 
 const LIMITED: u32 = 1;
 const MULTIPATH: u32 = 2;
+const STARVED: u32 = 4;
 
 impl Flow {
     /// A flow of its own with a first window of `cwnd` packets of `mss` bytes, and no limit on slow start.
@@ -156,6 +164,10 @@ impl Flow {
             cwnd_max: WINDOW_MAX,
             forget: 0,
             group: Group::default(),
+            delivered: 0,
+            lost: 0,
+            window: 0,
+            pad: 0,
         };
         flow.alone();
         flow
@@ -185,6 +197,10 @@ impl Flow {
     /// Whether the flow is a subflow of an MPTCP connection.
     pub fn set_multipath(&mut self, multipath: bool) {
         self.set_flag(MULTIPATH, multipath);
+    }
+    /// Whether some of what is in flight left when the application had nothing more to send.
+    pub fn set_starved(&mut self, starved: bool) {
+        self.set_flag(STARVED, starved);
     }
     fn set_flag(&mut self, flag: u32, on: bool) {
         self.flags = if on { self.flags | flag } else { self.flags & !flag };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::flow::{Ack, Event, Flow, NOBODY};
 use crate::register::{Info, Params};
 
-const STATE_WORDS: usize = 32;
+const STATE_WORDS: usize = 64;
 
 /// A controller with the private state of one flow. The caller owns the [`Flow`], keeps it up to date before each hook and
 /// follows the order of calls of `c/flow.h`; cwnd, cwnd_cnt and ssthresh change in `init` and `grow` only.
@@ -51,7 +51,7 @@ impl Instance {
     pub fn init(&mut self, flow: &mut Flow) {
         self.state = [0; STATE_WORDS];
         clear_post(flow);
-        // SAFETY: `flow` is valid and ours alone; `state` is zeroed, aligned to 8 and of 256 bytes, the limit that
+        // SAFETY: `flow` is valid and ours alone; `state` is zeroed, aligned to 8 and of 512 bytes, the limit that
         // `flow_export.h` asserts; `params` are this controller's, as many as its struct has fields
         unsafe { (self.info.raw.init)(flow, self.state_ptr(), self.params_ptr()) };
         bound(flow);

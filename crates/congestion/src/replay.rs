@@ -9,7 +9,7 @@
 //! | 2 advance | us since the event before, of whatever subflow |
 //! | 3 acked | packets; join: the first window; idle: RTOs of silence, each of which halves the window |
 //! | 4 rtt, 5 one-way delay | of the ACK, us; 0: none; the second is one more than the delay |
-//! | 6 in flight, 7 una, 8 nxt, 9 srtt, 10 rttvar, 11 limited, 12 state, 13 mss | the view of `flow.h` |
+//! | 6 in flight, 7 una, 8 nxt, 9 srtt, 10 rttvar, 11 limited, 12 state, 13 mss, 14 delivered, 15 lost | the view of `flow.h`; limited: 1 by the window, and 2 starved |
 //!
 //! The answer has a row of [`ANSWERS`] little-endian u64 for each event: cwnd, ssthresh, pace, burst, word 0, word 1 of its
 //! subflow after it. The driver does what TCP does around the hooks: a loss sets ssthresh and leaves cwnd until `recovered`
@@ -22,7 +22,7 @@ use crate::instance::Instance;
 use crate::register::Params;
 
 /// Numbers of a row of events, and of a row of the answer; the module says which.
-pub const COLUMNS: usize = 14;
+pub const COLUMNS: usize = 16;
 /// See [`COLUMNS`].
 pub const ANSWERS: usize = 6;
 /// Restart window of a flow that was silent (packet): RFC 5681 section 4.1 with the first window of RFC 6928.
@@ -162,7 +162,9 @@ fn see(flow: &mut Flow, now_us: u64, row: &[u64; COLUMNS]) -> Result<(), String>
     flow.now_us = now_us;
     (flow.in_flight, flow.una, flow.nxt) = (n(6), row[7], row[8]);
     (flow.srtt_us, flow.rttvar_us, flow.mss) = (n(9), n(10), n(13));
-    flow.set_limited(row[11] != 0);
+    (flow.delivered, flow.lost) = (n(14), n(15));
+    flow.set_limited(row[11] & 1 != 0);
+    flow.set_starved(row[11] & 2 != 0);
     flow.set_state(match row[12] {
         0 => State::Open,
         1 => State::Disorder,

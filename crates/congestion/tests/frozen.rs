@@ -10,7 +10,7 @@ use pathcast_congestion::{Ack, Event, Flow, Group, INFINITE, NOBODY, PEERS, Peer
 
 type Fields<'a> = &'a [(&'a str, usize)];
 
-const FLOW: [(&str, usize); 25] = [
+const FLOW: [(&str, usize); 28] = [
     ("cwnd", 0),
     ("cwnd_cnt", 4),
     ("ssthresh", 8),
@@ -36,8 +36,11 @@ const FLOW: [(&str, usize); 25] = [
     ("group", 120),
     ("group.n", 120),
     ("group.joins", 124),
+    ("delivered", 896),
+    ("lost", 900),
+    ("window", 904),
 ];
-const FLOW_SIZE: usize = 896;
+const FLOW_SIZE: usize = 912;
 const PEER: [(&str, usize); 9] = [
     ("used", 0),
     ("id", 4),
@@ -54,7 +57,7 @@ const GROUP: [(&str, usize); 3] = [("n", 0), ("joins", 4), ("peer", 8)];
 const GROUP_SIZE: usize = 776;
 const ACK: [(&str, usize); 4] = [("acked", 0), ("rtt_us", 4), ("owd_us", 8), ("flags", 12)];
 const ACK_SIZE: usize = 16;
-const NUMBERS: [(&str, u32); 24] = [
+const NUMBERS: [(&str, u32); 25] = [
     ("FLOW_PEERS", 16),
     ("FLOW_WORDS", 2),
     ("FLOW_INFINITE", 0x7fff_ffff),
@@ -78,6 +81,7 @@ const NUMBERS: [(&str, u32); 24] = [
     ("FLOW_TIMEOUT", 3),
     ("FLOW_LIMITED", 1),
     ("FLOW_MULTIPATH", 2),
+    ("FLOW_STARVED", 4),
     ("FLOW_ACK_OWD", 1),
 ];
 
@@ -124,6 +128,7 @@ fn the_mirror_lies_where_the_header_does() {
     same!(FLOW, Flow, now_us = "now_us", una = "una", nxt = "nxt", mss = "mss", in_flight = "in_flight");
     same!(FLOW, Flow, srtt_us = "srtt_us", rttvar_us = "rttvar_us", prior_cwnd = "prior_cwnd", slot = "self");
     same!(FLOW, Flow, mail = "mail", cwnd_max = "cwnd_max", group = "group");
+    same!(FLOW, Flow, delivered = "delivered", lost = "lost", window = "window");
     same!(PEER, Peer, used = "used", id = "id", cwnd = "cwnd", ssthresh = "ssthresh", srtt_us = "srtt_us");
     same!(PEER, Peer, in_flight = "in_flight", mail = "mail", word = "word");
     same!(GROUP, Group, n = "n", joins = "joins", peer = "peer");

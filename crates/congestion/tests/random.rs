@@ -67,6 +67,10 @@ fn play(params: &Params, cwnd: u32, cwnd_max: u32, script: &[(usize, u64, Step)]
         flow.in_flight = flow.cwnd;
         match *step {
             Step::Ack { acked, rtt, owd, grow } => {
+                flow.delivered = flow.delivered.wrapping_add(acked);
+                flow.lost = flow.lost.wrapping_add([0, 0, 0, 1, 0, 0, 7, 0][owd as usize & 7]);
+                flow.set_starved(owd & 0xf00 == 0);
+                flow.set_state([State::Open, State::Open, State::Cwr, State::Recovery][owd as usize >> 12 & 3]);
                 flow.una = flow.nxt.min(flow.una + u64::from(acked) * u64::from(flow.mss));
                 if rtt > 0 {
                     flow.srtt_us = if flow.srtt_us == 0 { rtt } else { flow.srtt_us - flow.srtt_us / 8 + rtt / 8 };

@@ -69,6 +69,7 @@ struct tcp_sock {
 	u32 snd_una, snd_nxt, mss_cache;
 	u32 snd_cwnd, snd_cwnd_cnt, snd_cwnd_clamp, snd_ssthresh, prior_cwnd;
 	u32 packets_out, sacked_out, lost_out, retrans_out, max_packets_out;
+	u32 delivered, lost, app_limited;
 	u32 srtt_us, rttvar_us, data_segs_out, total_retrans, high_seq, undo_marker;
 	u16 total_rto; /* absent from kernels before 6.7 */
 	u64 tcp_mstamp, tcp_wstamp_ns, tcp_clock_cache, bytes_acked, bytes_sent, bytes_received;

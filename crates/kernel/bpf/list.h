@@ -21,12 +21,12 @@ struct row {                   /* mirrored in src/flows.rs */
 	u32 cwnd, ssthresh, srtt_us, in_flight;
 	u32 mss, ca_state, retransmitted, subflows;
 	u32 phase, pad;            /* 0xffffffff: the controller has none of its own */
-	u64 state[32];
+	u64 state[64];
 };
 struct sum {                   /* mirrored in src/flows.rs */
 	u64 flows, bytes_acked, bytes_sent, bytes_received, retransmitted;
 };
-_Static_assert(sizeof(struct row) == 416 && sizeof(struct row) <= sizeof(nothing), "row");
+_Static_assert(sizeof(struct row) == 672 && sizeof(struct row) <= sizeof(nothing), "row");
 _Static_assert(sizeof(STATE) <= sizeof(((struct row *)0)->state), "state");
 
 struct {

@@ -17,6 +17,7 @@ struct call { /* mirrored in tests/bits/mod.rs */
 	u32 cwnd, cwnd_cnt, ssthresh, burst;
 	u64 pace_Bps, word[FLOW_WORDS];
 	u32 post_to, post;
+	u32 window, pad2;
 	u64 s[(sizeof(STATE) + 7) / 8];
 };
 struct {
@@ -53,6 +54,8 @@ static __always_inline void end(struct call *r, struct mem *m, u32 result)
 	r->word[1] = m->f.word[1];
 	r->post_to = m->f.post_to;
 	r->post = m->f.post;
+	r->window = m->f.window;
+	r->pad2 = 0;
 	r->s[sizeof(r->s) / 8 - 1] = 0; /* the last one may be half used */
 	__builtin_memcpy(r->s, &m->s, sizeof(m->s));
 	bpf_ringbuf_submit(r, 0);

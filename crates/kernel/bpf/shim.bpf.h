@@ -167,6 +167,10 @@ SEC("struct_ops") u32 BPF_PROG(cc_send, struct sock *sk)
 	RECORDED(m, CALL_SEND, 0, 0, call_send(&m->f, &m->s));
 	rate = m->f.pace_Bps;
 	burst = m->f.burst;
+	if (m->f.window && (m->f.state == FLOW_CWR || m->f.state == FLOW_RECOVERY)) { /* TCP makes its own anew at each ACK */
+		m->f.cwnd = m->f.window;
+		tp->snd_cwnd = m->f.window;
+	}
 	if (rate) { /* what counts is the value at the moment of sending; TCP sets its own after each ACK */
 		if (sk->sk_pacing_status == SK_PACING_NONE) {
 			sk->sk_pacing_status = SK_PACING_NEEDED;

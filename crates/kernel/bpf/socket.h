@@ -78,6 +78,10 @@ static __always_inline void see(struct sock *sk, struct mem *m)
 	f->flags = bpf_core_field_exists(tp->is_mptcp) && tp->is_mptcp ? FLOW_MULTIPATH : 0;
 	if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited) || (flow_slow(f) && f->cwnd < 2 * tp->max_packets_out))
 		f->flags |= FLOW_LIMITED;
+	if (tp->app_limited)
+		f->flags |= FLOW_STARVED;
+	f->delivered = tp->delivered;
+	f->lost = tp->lost;
 }
 
 /* The window that the controller has set. */

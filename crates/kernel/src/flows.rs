@@ -66,11 +66,11 @@ struct Row {
     subflows: u32,
     phase: u32,
     pad: u32,
-    state: [u8; 256],
+    state: [u8; 512],
 }
 pub(crate) const ROW_BYTES: usize = size_of::<Row>();
-const _: () = assert!(ROW_BYTES == 416);
-// SAFETY: integers, 416 bytes without padding: the sizes of the fields add up to it
+const _: () = assert!(ROW_BYTES == 672);
+// SAFETY: integers, 672 bytes without padding: the sizes of the fields add up to it
 unsafe impl Plain for Row {}
 
 /// One live TCP flow or MPTCP subflow under a controller, as it was at its last ACK or up to 20 ms before.
@@ -165,6 +165,7 @@ fn phase(controller: &str, phase: u32, slow: bool) -> &'static str {
         "hystartpp" => &["slow-start", "conservative-slow-start", "avoidance"],
         "adaptive_start" => &["slow-start", "hold", "avoidance"],
         "ledbatpp" => &["first-slow-start", "avoidance", "slowdown", "ramp"],
+        "bbr3" => &["startup", "drain", "down", "cruise", "refill", "up", "probe-rtt"],
         "imtcp" | "imtcp_bg" => &["pass", "hold", "train", "wait"],
         _ => &[],
     };
@@ -244,7 +245,7 @@ mod tests {
 
     #[test]
     fn rows_are_read_and_bytes_of_another_size_are_not() {
-        let mut bytes = vec![0u8; 416];
+        let mut bytes = vec![0u8; 672];
         bytes[..4].copy_from_slice(&[10, 77, 0, 1]);
         bytes[16..20].copy_from_slice(&[10, 77, 0, 2]);
         bytes[32] = AF_INET as u8;

@@ -8,7 +8,7 @@ use crate::error::KernelError;
 use crate::object::names;
 
 /// Goes up whenever something that is read from maps changes its form.
-pub(crate) const LAYOUT: u32 = 1;
+pub(crate) const LAYOUT: u32 = 2;
 /// The size of `struct about`: layout, controller and version.
 const ABOUT_BYTES: usize = 64;
 pub(crate) const FIRST: [u8; 4] = [0; 4]; // the key of maps with one element

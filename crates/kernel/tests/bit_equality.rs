@@ -66,6 +66,7 @@ impl World<'_> {
             let most = self.one_of(&[1 << 30, 1 << 30, 500, 20]) as u32;
             let mut flow = Flow::new(1448, (self.number(1, 60) as u32).min(most));
             flow.srtt_us = self.one_of(&[0, 300, 40_000, 250_000]) as u32;
+            flow.delivered = self.one_of(&[0, 0xffff_ff00]) as u32;
             flow.now_us = self.now_us;
             flow.cwnd_max = most;
             flow.set_multipath(true);
@@ -92,7 +93,11 @@ impl World<'_> {
             2..=5 => base + self.number(0, base),
             _ => base + self.number(0, base / 8),
         } as u32;
+        let (lost, starved) = (self.one_of(&[0, 0, 0, 0, 1, 2, 40]) as u32, self.random.chance(0.1));
         let flow = &mut self.subflows[i].flow;
+        flow.delivered = flow.delivered.wrapping_add(acked);
+        flow.lost = flow.lost.wrapping_add(lost);
+        flow.set_starved(starved);
         flow.una = flow.nxt.min(flow.una + u64::from(acked) * u64::from(flow.mss));
         if rtt > 0 {
             flow.srtt_us = if flow.srtt_us == 0 { rtt } else { flow.srtt_us - flow.srtt_us / 8 + rtt / 8 };
@@ -147,8 +152,10 @@ impl World<'_> {
             }
             5 => {
                 let limited = self.random.chance(0.7);
+                let states =
+                    [[State::Open, State::Disorder], [State::Cwr, State::Recovery]][self.number(0, 1) as usize];
                 self.subflows[i].flow.set_limited(limited);
-                self.subflows[i].flow.set_state([State::Open, State::Disorder][usize::from(limited)]);
+                self.subflows[i].flow.set_state(states[usize::from(limited)]);
             }
             6..=30 => {
                 self.call(i, SEND, 0, &Ack::default());

@@ -328,6 +328,13 @@ impl<O: Observer> Sim<O> {
         let now = self.now;
         let sender = &mut self.senders[flow as usize];
         sender.after_sending(now, sent, &self.config);
+        if sender.asks_send && sender.queue.is_empty() {
+            let conn = &mut self.conns[index as usize];
+            let ahead = conn.multipath && self.config.scheduler == Scheduler::Linux; // all that is its own is queued
+            if ahead || conn.send.peek(flow).is_none() {
+                sender.starve();
+            }
+        }
         let (deadline, paced) = (sender.deadline(), sender.paced_until());
         let waits = paced > now && (sender.must_resend() || sender.room(&self.config) > 0);
         if deadline != u64::MAX {

@@ -24,7 +24,8 @@
  * repeated before new data was acked brings neither ssthresh nor TIMEOUT: cwnd and state show it at the next call. With
  * undo, ssthresh goes back to what it was or to 3/4 of the window of then, whichever is larger.
  *
- * cwnd, cwnd_cnt and ssthresh may be set in init and grow only; drivers undo it elsewhere. Time passes only where a hook
+ * cwnd, cwnd_cnt and ssthresh may be set in init and grow only; drivers undo it elsewhere. In CWR and Recovery, without grow,
+ * TCP reduces the window to ssthresh packet by packet (PRR); a controller that knows better sets `window` in send. Time passes only where a hook
  * is called; `send` may be called many times without a packet leaving: compare `nxt`, never count calls.
  *
  * Who counts packets takes them from `nxt`, `una` and `in_flight`. Each timeout and each probe of the tail repeats one packet
@@ -78,6 +79,7 @@ enum flow_event {
 enum {
 	FLOW_LIMITED = 1,   /* flow.flags: the window, not the application, held the flow back */
 	FLOW_MULTIPATH = 2, /* the flow is a subflow of an MPTCP connection */
+	FLOW_STARVED = 4,   /* of what is in flight some left when the application had nothing more to send (tp->app_limited) */
 };
 enum { FLOW_ACK_OWD = 1 }; /* flow_ack.flags: owd_us is valid */
 
@@ -114,6 +116,8 @@ struct flow {
 	u32 cwnd_max;           /* bound on cwnd set by the application (TCP_WINDOW_CLAMP and the like) */
 	u64 forget;             /* used by flow_forget */
 	struct flow_group group;
+	u32 delivered, lost;    /* packets, since the start and modulo 2^32: acked in any order; marked as lost, again if again */
+	u32 window, pad;        /* set in send: packets that may be in flight in CWR and Recovery; 0: TCP decides */
 };
 struct flow_ack {
 	u32 acked;  /* ack: packets newly acked cumulatively; grow: packets newly delivered */

@@ -33,7 +33,7 @@ struct flow_controller {
 #define CC_PARAMS struct CC_(_params)
 #endif
 
-_Static_assert(sizeof(CC_STATE) <= 256, "private state is at most 256 bytes");
+_Static_assert(sizeof(CC_STATE) <= 512, "private state is at most 512 bytes");
 _Static_assert(sizeof(CC_PARAMS) == 4 * (0 CC_(_PARAMS)(FLOW_ONE)), "every parameter has a row, and every row a field");
 
 static const struct flow_param CC_(_rows)[] = { CC_(_PARAMS)(FLOW_ROW) };

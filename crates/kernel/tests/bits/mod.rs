@@ -54,6 +54,8 @@ pub struct Outcome {
     pub burst: u32,
     pub pace: u64,
     pub word: [u64; 2],
+    /// The window in recovery.
+    pub recovery: u32,
     pub state: Vec<u8>,
 }
 
@@ -66,6 +68,7 @@ impl Outcome {
             burst: flow.burst,
             pace: flow.pace_bytes_per_s,
             word: flow.word,
+            recovery: flow.window,
             state: state.to_vec(),
         }
     }
@@ -120,7 +123,8 @@ impl Call {
                 burst: field(3),
                 pace: u64_at(rest, 16),
                 word: [u64_at(rest, 24), u64_at(rest, 32)],
-                state: rest[48..48 + state_bytes].to_vec(),
+                recovery: field(12),
+                state: rest[56..56 + state_bytes].to_vec(),
             },
         }
     }

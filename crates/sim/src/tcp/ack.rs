@@ -88,6 +88,7 @@ impl Sender {
             self.undo.duplicate();
         }
 
+        self.all_delivered += u64::from(summary.delivered);
         let rtt_us = self.measure(now, &summary, config);
         self.refresh(now, config);
         let mut ack = Ack::new(summary.acked, rtt_us);
@@ -95,6 +96,9 @@ impl Sender {
             ack = ack.with_one_way_delay((summary.echo / 1000) as u32);
         }
         self.control.ack(&mut self.flow, &ack);
+        if self.all_delivered > self.starved_until {
+            self.starved_until = 0;
+        }
 
         if summary.moved {
             self.progress(now, config);

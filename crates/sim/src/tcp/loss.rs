@@ -145,6 +145,7 @@ impl Sender {
         if segment.flags & LOST == 0 {
             segment.flags |= LOST;
             self.lost += 1;
+            self.all_lost += 1;
             if segment.flags & RETRANS != 0 {
                 segment.flags &= !RETRANS;
                 self.retrans -= 1;
@@ -154,6 +155,7 @@ impl Sender {
             segment.flags &= !RETRANS;
             self.retrans -= 1;
             self.to_resend += 1;
+            self.all_lost += 1;
         }
         self.resend_from = self.resend_from.min(seq);
     }

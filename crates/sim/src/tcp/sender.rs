@@ -52,6 +52,11 @@ pub(crate) struct Sender {
     pub(super) lost: u32,
     pub(super) retrans: u32,
     pub(super) to_resend: u32,
+    /// Since the start: acknowledged in any order; thought to be lost, again if again.
+    pub(super) all_delivered: u64,
+    pub(super) all_lost: u64,
+    /// Until so many are delivered, what is in flight left when the application had nothing more; 0: none of it did.
+    pub(super) starved_until: u64,
     /// Nothing below is to be resent.
     pub(super) resend_from: u64,
     /// Behind the highest segment sent again in this recovery; the rescue has been used.
@@ -116,6 +121,9 @@ impl Sender {
             lost: 0,
             retrans: 0,
             to_resend: 0,
+            all_delivered: 0,
+            all_lost: 0,
+            starved_until: 0,
             resend_from: 0,
             high_resent: 0,
             rescued: false,
@@ -254,6 +262,8 @@ impl Sender {
         flow.rttvar_us = self.rtt.var_us(config);
         flow.set_state(self.state);
         flow.set_limited(limited);
+        flow.set_starved(self.starved_until > 0);
+        (flow.delivered, flow.lost) = (self.all_delivered as u32, self.all_lost as u32);
     }
 
     /// Whether the window, not the application, holds the sender back (Linux: `tcp_is_cwnd_limited`).
@@ -293,6 +303,9 @@ impl Sender {
         if self.asks_send {
             self.refresh(now, config);
             self.control.send(&mut self.flow);
+            if self.flow.window > 0 && matches!(self.state, State::Cwr | State::Recovery) {
+                self.flow.cwnd = self.flow.window; // PRR makes its own anew at each ACK
+            }
         }
     }
 
@@ -454,6 +467,14 @@ impl Sender {
         }
         if sent && config.rack {
             self.watch_tail(now, config);
+        }
+    }
+
+    /// There is nothing more to send (Linux: `tcp_rate_check_app_limited`).
+    #[inline]
+    pub(crate) fn starve(&mut self) {
+        if self.to_resend == 0 && self.in_flight() < self.flow.cwnd {
+            self.starved_until = (self.all_delivered + u64::from(self.in_flight())).max(1);
         }
     }
 
