@@ -2,6 +2,7 @@
 
 from oracle.adaptive_start import AdaptiveStart
 from oracle.balia import Balia
+from oracle.bbr3 import Bbr3
 from oracle.css import Css
 from oracle.cubic import Cubic
 from oracle.gsam import Gsam
@@ -35,4 +36,5 @@ ORACLES: dict[str, type[Control]] = {
     "ledbatpp": LedbatPP,
     "imtcp": Imtcp,
     "imtcp_bg": ImtcpBg,
+    "bbr3": Bbr3,
 }

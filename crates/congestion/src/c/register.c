@@ -16,6 +16,7 @@
 #include "ledbatpp.h"
 #include "imtcp.h"
 #include "imtcp_bg.h"
+#include "bbr3.h"
 
 #define CC reno
 #include "flow_export.h"
@@ -49,6 +50,8 @@
 #include "flow_export.h"
 #define CC imtcp_bg
 #include "flow_export.h"
+#define CC bbr3
+#include "flow_export.h"
 
 /* headers of PATHCAST_CONTROLLERS at build time */
 #ifdef FLOW_OWN
@@ -76,6 +79,7 @@ const struct flow_controller *const flow_register[] = {
 	&flow_export_ledbatpp,
 	&flow_export_imtcp,
 	&flow_export_imtcp_bg,
+	&flow_export_bbr3,
 	FLOW_OWN_ROWS
 };
 const u32 flow_register_len = sizeof(flow_register) / sizeof(flow_register[0]);
