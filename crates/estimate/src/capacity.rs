@@ -105,6 +105,11 @@ impl MiniTrains {
         self.lag
     }
 
+    /// Whether the rate is known, and the trains that were to be sent have gone out over the line.
+    pub(super) fn is_sent(&self, now: Nanos) -> bool {
+        self.filter.capacity().is_some() && self.every().is_none() && now >= self.free_at
+    }
+
     /// How long to wait for a report that does not come.
     fn patience(&self) -> Nanos {
         if self.seen == 0 { Nanos::millis(2000) } else { Nanos(self.lag.0 * 2) + Nanos::millis(50) }
@@ -167,7 +172,8 @@ impl Method for MiniTrains {
             return self.send(now);
         }
         if self.seen < self.sent && now < patience.max(self.free_at) {
-            return Step::Wait(patience.max(self.free_at));
+            // whoever does not wait for the reports is asked when the line is free
+            return Step::Wait(if now < self.free_at { self.free_at } else { patience });
         }
         Step::Done
     }

@@ -134,6 +134,11 @@ impl Value {
         if wide { Value { value: None, why: self.why.or(Some(WhyNot::TooFew)), ..self } } else { self }
     }
 
+    /// The same, so much more; infinite bounds stay.
+    pub fn shifted(self, by: f64) -> Value {
+        Value { value: self.value.map(|value| value + by), low: self.low + by, high: self.high + by, ..self }
+    }
+
     /// The same, but not to be trusted, or given up, for this reason if there is one.
     pub fn but(self, why: Option<WhyNot>) -> Value {
         Value { why: why.or(self.why), ..self }

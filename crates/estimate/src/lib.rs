@@ -146,8 +146,23 @@ pub struct Budget {
 pub const SENSIBLE: [(f64, f64, f64); 4] =
     [(100e3, 135e3, 17.0), (5e6, 930e3, 2.4), (100e6, 4e6, 0.6), (1e9, 10e6, 0.6)];
 
-/// And it lasts at least so many times as long as a report takes.
+/// And it lasts at least so many times as long as a report takes, up to [`FAR`].
 const REPORTS: u64 = 8;
+
+/// Where a report takes so long and so many packets' time (of a train that leaves at once), what no probe sees weighs more than what more of them would tell: bytes for
+/// so long a time of the line [s], or so many, if that is more; so many reports' times to begin and to end, and so long between
+/// them [s].
+const FAR: Nanos = Nanos::millis(100);
+const FAR_PACKETS: f64 = 8.0;
+const FAR_LINE: f64 = 0.75;
+const FAR_BYTES: f64 = 350e3;
+const FAR_REPORTS: f64 = 2.5;
+const FAR_TIME: f64 = 4.0;
+
+/// Whether reports take long by the way, and not by the line [bit/s] alone.
+pub(crate) fn is_far(capacity: f64, lag: Nanos) -> bool {
+    lag >= FAR + Nanos::from_secs_f64(FAR_PACKETS * f64::from(LARGE) * 8.0 / capacity)
+}
 
 impl Budget {
     /// No more of either than `other` has.
@@ -163,8 +178,14 @@ impl Budget {
         let (low, high) = (SENSIBLE[k], SENSIBLE[k + 1]);
         let share = (at / low.0).ln() / (high.0 / low.0).ln();
         let between = |a: f64, b: f64| a * (b / a).powf(share);
-        let time = Nanos::from_secs_f64(between(low.2, high.2)).max(Nanos(lag.0 * REPORTS));
-        Budget { bytes: Bytes(between(low.1, high.1) as u64), time }
+        let (bytes, time) = (between(low.1, high.1), between(low.2, high.2));
+        let (bytes, time) = if !is_far(capacity, lag) {
+            (bytes, time.max((lag * REPORTS).as_secs_f64()))
+        } else {
+            let waits = FAR_REPORTS * lag.as_secs_f64();
+            (bytes.min((FAR_LINE * capacity / 8.0).max(FAR_BYTES)), waits + time.min(FAR_TIME))
+        };
+        Budget { bytes: Bytes(bytes as u64), time: Nanos::from_secs_f64(time) }
     }
 }
 
@@ -260,6 +281,9 @@ mod tests {
         near(of(5e9, 1), (10e6, 0.6));
         // half-way from 5 to 100 Mbit/s: the geometric means
         near(of(500e12f64.sqrt(), 1), ((930e3 * 4e6f64).sqrt(), (2.4 * 0.6f64).sqrt()));
-        near(of(5e6, 400), (930e3, 3.2)); // eight reports
+        near(of(100e6, 90), (4e6, 0.72)); // eight reports
+        // they take long: three quarters of a second of the line, and two and a half reports besides
+        near(of(5e6, 400), (468_750.0, 3.4));
+        assert_eq!(of(1e6, 1000).0, 350e3);
     }
 }

@@ -1,5 +1,6 @@
 //! The client's work on one path: it proves its address, compares the clocks, measures each direction, and compares the
-//! clocks again after each.
+//! clocks again after each. On long paths, where most of that is waiting, both directions are measured at once, and begin while
+//! the clocks' answers are on their way.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -37,6 +38,8 @@ const OVERHEAD: u64 = 10_000;
 /// Answers are not waited for longer than this share of the budget's time; where the round trip is longer, the bound on the
 /// offset is so wide that a second comparison adds nothing.
 const WAITED: u64 = 20;
+/// From this round trip on the waits are shared.
+const LONG: Nanos = Nanos::millis(100);
 /// A far end that has said nothing for so long is gone.
 pub(super) const SILENCE: Nanos = Nanos::secs(5);
 /// A question is repeated after no more than this.
@@ -117,15 +120,22 @@ enum Stage {
         until: Nanos,
         gone: Nanos,
     },
-    Out(Box<Source>),
-    In {
-        sink: Box<Sink>,
-        begin: Begin,
-        retry: Retry,
-        begun: bool,
-        ends: Nanos,
+    /// What is being measured.
+    Parts {
+        out: Option<Box<Source>>,
+        back: Option<Box<Back>>,
     },
     Finished,
+}
+
+/// The direction from the far end, as this end has it.
+struct Back {
+    part: u8,
+    sink: Sink,
+    begin: Begin,
+    retry: Retry,
+    begun: bool,
+    ends: Nanos,
 }
 
 /// See the [module](self).
@@ -219,8 +229,9 @@ impl ClientPath {
             Stage::Waiting | Stage::Finished => ("wait", 0),
             Stage::Joining { .. } => ("path", 0),
             Stage::Clocks { .. } => ("clock", 0),
-            Stage::Out(source) => ("out", source.reported()),
-            Stage::In { sink, .. } => ("in", sink.trains()),
+            Stage::Parts { out: Some(source), .. } => ("out", source.reported()),
+            Stage::Parts { back: Some(back), .. } => ("in", back.sink.trains()),
+            Stage::Parts { .. } => ("wait", 0),
         }
     }
 
@@ -249,35 +260,52 @@ impl ClientPath {
         self.stage = Stage::Clocks { questions: questions.collect(), until: Nanos::MAX, gone: Nanos::MAX };
     }
 
-    /// Goes on to the next direction, or is finished.
-    fn part(&mut self, now: Nanos, outbox: &mut Outbox) {
-        let Some(&direction) = self.left.front() else {
+    /// Whether waits are shared, see [`LONG`]. The other methods fill a direction, reports and all; a light measurement counts what
+    /// is left after each, a thorough one fills the queue.
+    fn overlaps(&self) -> bool {
+        // a handshake that was repeated, for a loss or since it took so long, says nothing
+        let long = self.waits.line(QUESTIONS.1).is_none_or(|rtt| rtt >= LONG.0 as f64);
+        long && self.request.method == MethodName::Ride && self.request.effort == Effort::Usual
+    }
+
+    /// Goes on to the next direction, or to both, or is finished.
+    fn parts(&mut self, now: Nanos, outbox: &mut Outbox) {
+        let overlaps = self.overlaps();
+        let count = if overlaps { self.left.len() } else { self.left.len().min(1) };
+        if count == 0 {
             self.stage = Stage::Finished;
             return;
-        };
-        self.part += 1;
-        let limit = self.granted;
-        let used = now.saturating_sub(self.since) + if self.left.len() == 1 { self.closing() } else { Nanos::ZERO };
-        let bytes = match self.request.effort {
-            Effort::Light => outbox.ledger.share(self.channel.path, self.left.len() as u64).min(limit.bytes.0),
-            _ => (limit.bytes.0 - limit.bytes.0 / 50).saturating_sub(OVERHEAD).max(limit.bytes.0 * 3 / 4),
-        };
-        let budget = Budget { bytes: Bytes(bytes), time: limit.time.saturating_sub(used).max(Nanos(limit.time.0 / 2)) };
-        if direction == Direction::In {
-            outbox.ledger.expect(self.channel.path, bytes);
         }
-        let Request { method, sparing, effort, .. } = self.request;
-        let seed = self.request.seed ^ u64::from(self.part) << 32 ^ u64::from(self.channel.path) << 40;
-        self.probe(now, direction, budget, seed, (method, sparing, effort));
+        let used = now.saturating_sub(self.since);
+        let used = if self.left.len() == count { used + self.closing() } else { used };
+        self.stage = Stage::Parts { out: None, back: None };
+        for direction in self.left.iter().take(count).copied().collect::<Vec<_>>() {
+            self.part += 1;
+            let limit = self.granted;
+            let bytes = match self.request.effort {
+                Effort::Light => outbox.ledger.share(self.channel.path, self.left.len() as u64).min(limit.bytes.0),
+                _ => (limit.bytes.0 - limit.bytes.0 / 50).saturating_sub(OVERHEAD).max(limit.bytes.0 * 3 / 4),
+            };
+            let time = limit.time.saturating_sub(used).max(Nanos(limit.time.0 / 2));
+            let budget = Budget { bytes: Bytes(bytes), time };
+            if direction == Direction::In {
+                outbox.ledger.expect(self.channel.path, bytes);
+            }
+            let Request { method, sparing, effort, .. } = self.request;
+            let seed = self.request.seed ^ u64::from(self.part) << 32 ^ u64::from(self.channel.path) << 40;
+            self.probe(now, direction, budget, seed, (method, sparing, effort));
+        }
     }
 
     /// Pulses beside those of another path, once all directions are measured; an even seed: it is filled steadily at first.
     pub fn pulse(&mut self, now: Nanos, direction: Direction, budget: Budget, seed: u64) {
         self.part += 1;
         (self.pulsing, self.response, self.heard) = (true, None, now);
+        self.stage = Stage::Parts { out: None, back: None };
         self.probe(now, direction, budget, seed, (MethodName::Pulses, false, Effort::Usual));
     }
 
+    /// Begins this part's direction.
     fn probe(
         &mut self,
         now: Nanos,
@@ -286,22 +314,27 @@ impl ClientPath {
         seed: u64,
         (method, sparing, effort): (MethodName, bool, Effort),
     ) {
-        let wait = self.waits.wait(LARGE);
-        self.stage = match direction {
+        let handshake = if self.waits.line(LARGE).is_none() { now.saturating_sub(self.since) } else { Nanos::ZERO };
+        let wait = self.waits.wait(LARGE).max(handshake);
+        let Stage::Parts { out, back } = &mut self.stage else { return };
+        match direction {
             Direction::Out => {
                 let (session, path, part) = (self.channel.session, self.channel.path, self.part);
                 let (signer, dscp) = (self.channel.send.clone(), self.request.dscp);
                 let spec = Spec { session, path, part, signer, method, budget, sparing, effort, seed, dscp, wait };
-                Stage::Out(Box::new(Source::new(now, spec)))
+                *out = Some(Box::new(Source::new(now, spec)));
             }
-            Direction::In => Stage::In {
-                sink: Box::default(),
-                begin: Begin { method, budget, sparing, effort, seed, wait },
-                retry: Retry::default(),
-                begun: false,
-                ends: now + budget.time * 2 + SILENCE * 2,
-            },
-        };
+            Direction::In => {
+                *back = Some(Box::new(Back {
+                    part: self.part,
+                    sink: Sink::default(),
+                    begin: Begin { method, budget, sparing, effort, seed, wait },
+                    retry: Retry::default(),
+                    begun: false,
+                    ends: now + budget.time * 2 + SILENCE * 2,
+                }));
+            }
+        }
     }
 
     /// How long the last comparison of the clocks takes.
@@ -318,21 +351,30 @@ impl ClientPath {
     }
 
     /// A direction has come to this.
-    fn conclude(&mut self, now: Nanos, outcome: Outcome, outbox: &mut Outbox) {
+    fn conclude(&mut self, now: Nanos, direction: Direction, outcome: Outcome, outbox: &mut Outbox) {
         if std::mem::take(&mut self.pulsing) {
-            if matches!(self.stage, Stage::In { .. }) {
+            if direction == Direction::In {
                 self.pulsed_bytes = self.pulsed_bytes.saturating_add(outcome.bytes);
             }
             self.response = outcome.response;
             self.stage = Stage::Finished;
             return;
         }
-        if let Some(direction) = self.left.pop_front() {
-            self.outcomes.insert(direction, outcome);
+        self.left.retain(|left| *left != direction);
+        self.outcomes.insert(direction, outcome);
+        if let Stage::Parts { out, back } = &mut self.stage {
+            match direction {
+                Direction::Out => *out = None,
+                Direction::In => *back = None,
+            }
+            if out.is_some() || back.is_some() {
+                return;
+            }
         }
         self.since = now;
+        self.times.end_group();
         match self.is_far() {
-            true => self.part(now, outbox),
+            true => self.parts(now, outbox),
             false => self.clocks(now),
         }
     }
@@ -343,9 +385,10 @@ impl ClientPath {
             self.stage = Stage::Finished;
             return;
         }
-        if let Stage::Out(source) = &mut self.stage {
+        if let Stage::Parts { out: Some(source), .. } = &mut self.stage {
             source.stop(why);
-            self.outcomes.extend(self.left.pop_front().zip(source.outcome()));
+            self.left.retain(|left| *left != Direction::Out);
+            self.outcomes.extend(source.outcome().map(|outcome| (Direction::Out, outcome)));
         }
         self.outcomes.extend(self.left.drain(..).map(|direction| (direction, Outcome::none(why))));
         self.times.end_group();
@@ -362,7 +405,7 @@ impl ClientPath {
     /// A packet has left, or never will.
     pub fn left(&mut self, now: Nanos, seq: u64, at: Option<Nanos>) {
         if seq & CONTROL == 0 {
-            if let Stage::Out(source) = &mut self.stage {
+            if let Stage::Parts { out: Some(source), .. } = &mut self.stage {
                 source.left(now, seq, at);
             }
         } else if let Some(id) = self.asked.remove(&seq)
@@ -387,7 +430,7 @@ impl ClientPath {
             return false;
         }
         self.heard = now;
-        let current = datagram.part == self.part;
+        let part = datagram.part;
         match (datagram.kind, &mut self.stage) {
             (Kind::PathJoined, Stage::Joining { .. }) => self.clocks(now),
             (Kind::Stamp, _) => {
@@ -395,34 +438,44 @@ impl ClientPath {
                     self.times.answered(stamp, at, &mut self.waits);
                 }
             }
-            (Kind::Report, Stage::Out(source)) if current => {
+            (Kind::Report, Stage::Parts { out: Some(source), .. }) if part == source.part() => {
                 if let Some(pieces) = report::decode(datagram.body) {
                     source.report(now, &pieces);
                 }
             }
-            (Kind::Probe, Stage::In { sink, begun, .. }) if current => {
-                *begun = true;
+            (Kind::Probe, Stage::Parts { back: Some(back), .. }) if part == back.part => {
+                back.begun = true;
                 if let Some(head) = ProbeHead::of(datagram) {
-                    sink.probe(now, head, at, batch);
+                    back.sink.probe(now, head, at, batch);
                 }
             }
-            (Kind::Ask, Stage::In { sink, begun, .. }) if current => {
-                *begun = true;
+            (Kind::Ask, Stage::Parts { back: Some(back), .. }) if part == back.part => {
+                back.begun = true;
                 if let Some(trains) = decode_ask(datagram.body) {
-                    sink.ask(now, &trains);
+                    back.sink.ask(now, &trains);
                 }
             }
-            (Kind::Outcome, _) => {
+            (Kind::Outcome, stage) => {
+                let current = matches!(stage, Stage::Parts { back: Some(back), .. } if part == back.part);
                 if let Some(outcome) = Outcome::decode(datagram.body) {
-                    outbox.say(now, &mut self.channel, Kind::Noted, datagram.part, &[]);
-                    if current && matches!(self.stage, Stage::In { .. }) {
-                        self.conclude(now, outcome, outbox);
+                    self.say_beside(now, Kind::Noted, part, &[], outbox);
+                    if current {
+                        self.conclude(now, Direction::In, outcome, outbox);
                     }
                 }
             }
             _ => {}
         }
         true
+    }
+
+    /// Says something that goes the same way as the probes, if there are any.
+    fn say_beside(&mut self, now: Nanos, kind: Kind, part: u8, body: &[u8], outbox: &mut Outbox) {
+        let before = outbox.bytes;
+        outbox.say(now, &mut self.channel, kind, part, body);
+        if let Stage::Parts { out: Some(source), .. } = &mut self.stage {
+            source.beside(outbox.bytes - before);
+        }
     }
 
     /// Says something without a body.
@@ -432,8 +485,8 @@ impl ClientPath {
 
     /// All that came before `until` is told.
     pub fn timer(&mut self, now: Nanos, until: Nanos) {
-        if let Stage::In { sink, .. } = &mut self.stage {
-            sink.timer(now, until);
+        if let Stage::Parts { back: Some(back), .. } = &mut self.stage {
+            back.sink.timer(now, until);
         }
     }
 
@@ -445,6 +498,7 @@ impl ClientPath {
     /// One thing; false if there is nothing to do now.
     fn step(&mut self, now: Nanos, outbox: &mut Outbox) -> bool {
         let path = self.channel.path;
+        let overlaps = self.overlaps() && !self.left.is_empty();
         match &mut self.stage {
             Stage::Waiting | Stage::Finished => false,
             Stage::Joining { cookie, retry } => {
@@ -475,6 +529,10 @@ impl ClientPath {
                     self.asked.insert(CONTROL | seq, id);
                     outbox.payload(now, path, seq, size, payload);
                     if questions.is_empty() {
+                        if overlaps {
+                            self.parts(now, outbox);
+                            return true;
+                        }
                         let most = Nanos(self.granted.time.0 / WAITED);
                         *until = now + self.waits.wait(size).max(self.waits.wait(LARGE)).min(most);
                         *gone = now + SILENCE;
@@ -492,48 +550,58 @@ impl ClientPath {
                     return false;
                 }
                 self.times.end_group();
-                self.part(now, outbox);
+                self.parts(now, outbox);
                 true
             }
-            Stage::Out(source) => {
-                let part = source.part();
-                match source.next(now, &mut outbox.granted) {
-                    Some(SourceAction::Train(train)) => {
-                        let bytes = train.count() as u64 * u64::from(train.size);
-                        outbox.ledger.expect(path, bytes);
-                        outbox.bytes += bytes;
-                        outbox.last = now + train.duration();
-                        outbox.actions.push_back(Action::SendTrain(train));
-                    }
-                    Some(SourceAction::Ask(body)) => outbox.say(now, &mut self.channel, Kind::Ask, part, &body),
-                    None => match source.outcome() {
-                        Some(outcome) => self.conclude(now, outcome, outbox),
-                        None => return false,
-                    },
-                }
-                true
-            }
-            Stage::In { sink, begin, retry, begun, ends } => {
-                if let Some(body) = sink.next() {
-                    outbox.say(now, &mut self.channel, Kind::Report, self.part, &body);
-                    return true;
-                }
-                if now >= *ends || now >= self.heard + SILENCE + self.waits.wait(LARGE) {
-                    let why = if *begun { Reason::FeedbackLost } else { Reason::NoAnswer };
-                    self.conclude(now, Outcome::none(why), outbox);
-                    return true;
-                }
-                if !*begun && retry.is_due(now, &self.waits, LARGE) {
-                    outbox.say(now, &mut self.channel, Kind::Begin, self.part, &begin.encode());
-                    if matches!(begin.effort, Effort::Thorough { .. }) {
-                        let (seq, payload) = self.channel.seal(Kind::Beside, self.part, &[]);
-                        outbox.beside(now, path, seq, payload);
-                    }
-                    return true;
-                }
-                false
-            }
+            Stage::Parts { .. } => self.step_out(now, outbox) || self.step_back(now, outbox),
         }
+    }
+
+    /// The same of the direction out.
+    fn step_out(&mut self, now: Nanos, outbox: &mut Outbox) -> bool {
+        let Stage::Parts { out: Some(source), .. } = &mut self.stage else { return false };
+        let part = source.part();
+        match source.next(now, &mut outbox.granted) {
+            Some(SourceAction::Train(train)) => {
+                let bytes = train.count() as u64 * u64::from(train.size);
+                outbox.ledger.expect(self.channel.path, bytes);
+                outbox.bytes += bytes;
+                outbox.last = now + train.duration();
+                outbox.actions.push_back(Action::SendTrain(train));
+            }
+            Some(SourceAction::Ask(body)) => outbox.say(now, &mut self.channel, Kind::Ask, part, &body),
+            None => match source.outcome() {
+                Some(outcome) => self.conclude(now, Direction::Out, outcome, outbox),
+                None => return false,
+            },
+        }
+        true
+    }
+
+    /// And of the other.
+    fn step_back(&mut self, now: Nanos, outbox: &mut Outbox) -> bool {
+        let wait = self.waits.wait(LARGE);
+        let Stage::Parts { back: Some(back), .. } = &mut self.stage else { return false };
+        let part = back.part;
+        if let Some(body) = back.sink.next() {
+            self.say_beside(now, Kind::Report, part, &body, outbox);
+            return true;
+        }
+        if now >= back.ends || now >= self.heard + SILENCE + wait {
+            let why = if back.begun { Reason::FeedbackLost } else { Reason::NoAnswer };
+            self.conclude(now, Direction::In, Outcome::none(why), outbox);
+            return true;
+        }
+        if !back.begun && back.retry.is_due(now, &self.waits, LARGE) {
+            let body = back.begin.encode();
+            outbox.say(now, &mut self.channel, Kind::Begin, part, &body);
+            if matches!(back.begin.effort, Effort::Thorough { .. }) {
+                let (seq, payload) = self.channel.seal(Kind::Beside, part, &[]);
+                outbox.beside(now, self.channel.path, seq, payload);
+            }
+            return true;
+        }
+        false
     }
 
     /// When [`ClientPath::pump`] is due.
@@ -545,12 +613,16 @@ impl ClientPath {
                 let end = if self.times.is_proven() { *until } else { *gone };
                 questions.front().map_or(end, |question| question.0)
             }
-            Stage::Out(source) => source.wake(),
-            Stage::In { sink, retry, begun, ends, .. } => {
-                let begin = if *begun { Nanos::MAX } else { retry.due };
-                let silent = self.heard + SILENCE + self.waits.wait(LARGE);
-                sink.wake().min(begin).min(*ends).min(silent)
+            Stage::Parts { out, back } => {
+                let source = out.as_ref().map_or(Nanos::MAX, |source| source.wake());
+                back.as_ref().map_or(Nanos::MAX, |back| self.wake_back(back)).min(source)
             }
         }
+    }
+
+    fn wake_back(&self, back: &Back) -> Nanos {
+        let begin = if back.begun { Nanos::MAX } else { back.retry.due };
+        let silent = self.heard + SILENCE + self.waits.wait(LARGE);
+        back.sink.wake().min(begin).min(back.ends).min(silent)
     }
 }

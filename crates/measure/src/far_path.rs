@@ -1,14 +1,16 @@
-//! The far end of one path of a session: a sink or a source at a time, and the repetition of a result until it is noted.
+//! The far end of one path of a session: a sink, a source or both, of a part each, and the repetition of a result until it is
+//! noted.
 
 use pathcast_base::Nanos;
 use pathcast_estimate::Budget;
 
 use super::bucket::Bucket;
+use super::client_path::HEADERS;
 use super::messages::Begin;
 use super::report;
 use super::sink::Sink;
 use super::source::{Source, SourceAction, Spec};
-use super::wire::{Channel, Datagram, Kind, ProbeHead};
+use super::wire::{Channel, Datagram, FRAME, Kind, ProbeHead};
 use crate::machine::{Batch, Train};
 
 /// A result is told so often.
@@ -37,8 +39,9 @@ pub(super) struct FarPath<A> {
     /// Where trains beside the path's flow go, if the client has said it.
     pub beside: Option<A>,
     pub channel: Channel,
-    /// The newest part; what belongs to an older one is late.
-    part: u8,
+    /// The newest part each way; what belongs to an older one is late.
+    sunk: u8,
+    begun: u8,
     sink: Option<Sink>,
     source: Option<Source>,
     wait: Nanos,
@@ -47,29 +50,39 @@ pub(super) struct FarPath<A> {
 
 impl<A> FarPath<A> {
     pub fn new(address: A, channel: Channel) -> FarPath<A> {
-        FarPath { address, beside: None, channel, part: 0, sink: None, source: None, wait: WAITS.0, pending: None }
+        FarPath {
+            address,
+            beside: None,
+            channel,
+            sunk: 0,
+            begun: 0,
+            sink: None,
+            source: None,
+            wait: WAITS.0,
+            pending: None,
+        }
     }
 
     /// A probe of the client has come; false if it is nothing new.
     pub fn probe(&mut self, now: Nanos, datagram: &Datagram, at: Nanos, batch: Batch) -> bool {
         let Some(head) = ProbeHead::of(datagram) else { return false };
-        if datagram.part > self.part {
-            self.part = datagram.part;
-            (self.sink, self.source) = (Some(Sink::default()), None);
-        }
-        let sink = self.sink.as_mut().filter(|_| datagram.part == self.part);
+        self.sink_of(datagram.part);
+        let sink = self.sink.as_mut().filter(|_| datagram.part == self.sunk);
         sink.is_some_and(|sink| sink.probe(now, head, at, batch))
     }
 
     /// The client asks for reports.
     pub fn ask(&mut self, now: Nanos, part: u8, trains: &[u32]) {
-        if part > self.part {
-            // not one probe of this part has come
-            self.part = part;
-            (self.sink, self.source) = (Some(Sink::default()), None);
-        }
-        if let Some(sink) = self.sink.as_mut().filter(|_| part == self.part) {
+        // perhaps not one probe of this part has come
+        self.sink_of(part);
+        if let Some(sink) = self.sink.as_mut().filter(|_| part == self.sunk) {
             sink.ask(now, trains);
+        }
+    }
+
+    fn sink_of(&mut self, part: u8) {
+        if part > self.sunk {
+            (self.sunk, self.sink) = (part, Some(Sink::default()));
         }
     }
 
@@ -78,13 +91,12 @@ impl<A> FarPath<A> {
         if let Some(pending) = self.pending.as_mut().filter(|pending| pending.part == part) {
             pending.due = now;
         }
-        if part <= self.part {
+        if part <= self.begun {
             return;
         }
         let budget = Budget { bytes: begin.budget.bytes.min(limit.bytes), time: begin.budget.time.min(limit.time) };
-        self.part = part;
+        self.begun = part;
         self.wait = begin.wait.clamp(WAITS.0, WAITS.1);
-        self.sink = None;
         self.source = Some(Source::new(
             now,
             Spec {
@@ -134,12 +146,14 @@ impl<A> FarPath<A> {
     /// What is to be said next, within the granted rate.
     pub fn next(&mut self, now: Nanos, granted: &mut Bucket) -> Option<FarPathAction> {
         if let Some(body) = self.sink.as_mut().and_then(Sink::next) {
-            return Some(FarPathAction::Message(Kind::Report, self.part, body));
+            return Some(self.beside(Kind::Report, self.sunk, body));
         }
         if let Some(source) = &mut self.source {
             match source.next(now, granted) {
                 Some(SourceAction::Train(train)) => return Some(FarPathAction::Train(train)),
-                Some(SourceAction::Ask(body)) => return Some(FarPathAction::Message(Kind::Ask, self.part, body)),
+                Some(SourceAction::Ask(body)) => {
+                    return Some(FarPathAction::Message(Kind::Ask, source.part(), body));
+                }
                 None => {}
             }
             if let Some(outcome) = source.outcome() {
@@ -156,6 +170,14 @@ impl<A> FarPath<A> {
             self.pending = None;
         }
         Some(FarPathAction::Message(Kind::Outcome, part, body))
+    }
+
+    /// What goes the same way as the probes, if there are any.
+    fn beside(&mut self, kind: Kind, part: u8, body: Vec<u8>) -> FarPathAction {
+        if let Some(source) = &mut self.source {
+            source.beside((body.len() + FRAME + HEADERS) as u64);
+        }
+        FarPathAction::Message(kind, part, body)
     }
 
     /// When [`FarPath::next`] is to be asked again.

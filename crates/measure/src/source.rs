@@ -111,6 +111,10 @@ pub(super) struct Source {
     lost: u64,
     reordered: u64,
     bytes: u64,
+    /// What this host said beside its probes, which they take for cross traffic [IP bytes].
+    beside: u64,
+    /// When the last probe was to leave.
+    last: Nanos,
     small: Vec<(u64, i64)>,
 }
 
@@ -133,6 +137,8 @@ impl Source {
             lost: 0,
             reordered: 0,
             bytes: 0,
+            beside: 0,
+            last: now,
             small: Vec::new(),
             spec,
         }
@@ -237,6 +243,7 @@ impl Source {
             start += gap.unwrap_or_default();
         }
         let ends = start;
+        self.last = self.last.max(ends);
         let (train, seq) = (self.next_train[usize::from(beside)], self.next_seq);
         let Spec { session, path, part, .. } = self.spec;
         let mut train_out = Train::new(path.into(), seq, at, plan.gaps, plan.size).marked(self.spec.dscp);
@@ -400,6 +407,16 @@ impl Source {
         (!trains.is_empty()).then(|| encode_ask(&trains))
     }
 
+    /// This host has said so much that goes the same way as the probes [IP bytes].
+    pub fn beside(&mut self, bytes: u64) {
+        self.beside += bytes;
+    }
+
+    /// What of the available bandwidth this host itself took [bit/s].
+    fn own(&self) -> f64 {
+        self.beside as f64 * 8.0 / self.last.saturating_sub(self.started).as_secs_f64().max(1e-3)
+    }
+
     /// Ends it now, if it has not ended.
     pub fn stop(&mut self, why: Reason) {
         self.end.get_or_insert(Some(why));
@@ -412,6 +429,7 @@ impl Source {
         for value in known.values_mut().into_iter().filter(|value| value.why != Some(Reason::NotLookedFor)) {
             *value = value.but(why);
         }
+        known.available_bps = known.available_bps.shifted(self.own());
         (known.loss.packets, known.loss.lost) = (self.probes, self.lost);
         Some(Outcome {
             known,

@@ -7,6 +7,9 @@
 //!    of cross traffic is counted (`series.rs`), whatever its pattern: what is estimated is not a model's parameter, but the
 //!    mean over the time of the ride.
 //!
+//! Where reports take long 2. has no opening and 3. does not wait: trains go out at half of C until the first reports come, and
+//! those that told C count too.
+//!
 //! Why not trains above A with pauses, as the FIFO replay fit (`replay.rs`) and all of the older methods have them: between
 //! trains the cross traffic is not seen, and with bursty traffic that is most of the error; and a queue that grows needs C
 //! to be right and a buffer that is long.
@@ -27,7 +30,7 @@ use super::capacity::MiniTrains;
 use super::clock::Floor;
 use super::gather;
 use super::series::{self, Base, Losses, Segment};
-use super::{Budget, Estimate, LARGE, Method, Plan, Step, TrainSeen, WhyNot};
+use super::{Budget, Estimate, LARGE, Method, Plan, Step, TrainSeen, WhyNot, is_far};
 use balance::Balance;
 
 /// Bits of a probe.
@@ -79,8 +82,9 @@ const EXTEND_LONGEST: f64 = 8.0;
 /// An interval whose half is this share of C says nothing: where the trains settle C, and where they do not.
 const HALF_MOST: [f64; 2] = [0.9, 0.3];
 
-/// Where more than this share of the ride is lost, A cannot be so many times what arrived: whoever drops so much lets no more
-/// through, and is no queue (a policer, which carries its burst at the line's rate).
+/// Where the ride offered as much as A, but for this factor, and more than this share was lost, A cannot be so many times what
+/// arrived: whoever drops so much lets no more through, and is no queue (a policer, which carries its burst at the line's rate).
+const OFFERED_MOST: f64 = 1.2;
 const LOST_MOST: f64 = 0.2;
 const GOT_MOST: f64 = 1.5;
 
@@ -94,6 +98,13 @@ const IDLE_BOOSTS: f64 = 0.3;
 const BOOST_STEP: f64 = 0.05;
 const BOOST_MOST: f64 = 0.3;
 const BOOST_DECAY: f64 = 0.5;
+
+/// Where reports take long nothing is waited for before the ride: it begins behind the trains, with what their reports say
+/// when they come, and those trains are a part of it. Between sessions' hellos and the last report so many reports' times go by
+/// that no probe sees.
+const FAR_UNSEEN: u64 = 3;
+/// The interval's weights are of rides that saw most of the time; of what they say of the rest there so much is left.
+const FAR_HALF: f64 = 0.72;
 
 /// A train is planned so much of its time before it is due, with the latest report that can be had.
 const AHEAD: f64 = 0.25;
@@ -118,6 +129,8 @@ pub struct Ride {
     trains: BTreeMap<u64, TrainSeen>,
     /// The first train of the opening.
     first: u64,
+    /// The first train whose packets are a part of the ride.
+    counted: u64,
     /// The train of small packets.
     small: Option<TrainSeen>,
     next_id: u64,
@@ -173,6 +186,7 @@ impl Ride {
             started: None,
             trains: BTreeMap::new(),
             first: 0,
+            counted: 0,
             small: None,
             next_id: 0,
             pending: BTreeMap::new(),
@@ -231,7 +245,7 @@ impl Ride {
 
     /// Half of what is sensible more, if the estimate is still rough and more is allowed.
     fn extend(&mut self) -> bool {
-        let Some(most) = self.most else { return false };
+        let Some(most) = self.most.filter(|_| !self.is_far()) else { return false };
         let sensible = Budget::sensible(self.c, self.capacity.lag());
         let limit = most.min(Budget {
             bytes: Bytes(sensible.bytes.0 * EXTEND_TIMES),
@@ -280,7 +294,7 @@ impl Ride {
     }
 
     fn segments(&self) -> (Vec<Segment>, Losses) {
-        let trains = self.trains.range(self.first..).map(|(_, train)| train);
+        let trains = self.trains.range(self.counted..).map(|(_, train)| train);
         let mut segments = series::segments(trains, self.c, self.base);
         let losses = series::settle_losses(&mut segments);
         (segments, losses)
@@ -296,7 +310,27 @@ impl Ride {
     /// Whether what arrived of the ride shows that neither C nor A can be as large as they look.
     fn refuted(&self) -> bool {
         let (segments, losses) = self.segments();
-        self.balance(&segments, losses).is_some_and(|balance| self.c > 0.0 && refuted(&segments, balance.available))
+        self.balance(&segments, losses)
+            .is_some_and(|balance| self.c > 0.0 && self.refutes(&segments, balance.available))
+    }
+
+    /// Whether reports take long.
+    fn is_far(&self) -> bool {
+        self.capacity.capacity().is_some_and(|c| is_far(c, self.capacity.lag()))
+    }
+
+    /// Whether so much of a ride was lost, and so much less than `available` [bit/s] arrived, that it is not what the path lets through.
+    fn refutes(&self, segments: &[Segment], available: f64) -> bool {
+        let (mut bits, mut lost, mut time) = (0.0, 0.0, 0.0);
+        // trains that leave at once may find no room in any queue
+        let from = self.trains.get(&self.first).map_or(0.0, |train| train.packets[0].sent.as_secs_f64());
+        for segment in segments.iter().filter(|segment| segment.from >= from) {
+            bits += segment.bits;
+            lost += f64::from(segment.lost) * PACKET;
+            time += segment.time;
+        }
+        let (offered, would) = (bits + lost, available * time);
+        lost > LOST_MOST * offered && would > GOT_MOST * bits && would < OFFERED_MOST * offered
     }
 
     fn find_base(&mut self) {
@@ -354,17 +388,6 @@ impl Ride {
     }
 }
 
-/// Whether so much of a ride was lost, and so much less than `available` [bit/s] arrived, that it is not what the path lets through.
-fn refuted(segments: &[Segment], available: f64) -> bool {
-    let (mut bits, mut lost, mut time) = (0.0, 0.0, 0.0);
-    for segment in segments {
-        bits += segment.bits;
-        lost += f64::from(segment.lost) * PACKET;
-        time += segment.time;
-    }
-    lost > LOST_MOST * (bits + lost) && available * time > GOT_MOST * bits
-}
-
 impl Method for Ride {
     fn next(&mut self, now: Nanos) -> Step {
         self.now = now;
@@ -380,6 +403,7 @@ impl Method for Ride {
                     self.bytes += plan.bytes();
                     Step::Send(plan)
                 }
+                Step::Wait(_) if self.is_far() && self.capacity.is_sent(now) => self.small(now),
                 wait => wait,
             },
             Phase::Small => self.opening(now),
@@ -419,8 +443,10 @@ impl Method for Ride {
         }
         let joined = if self.every > 0.0 { gather::joined(train, self.every) } else { train.clone() };
         self.trains.insert(train.id, joined);
-        if self.phase == Phase::Capacity {
+        if train.id < self.capacity.next_id {
             self.capacity.observe(now, train);
+        }
+        if self.phase == Phase::Capacity {
             if let Some(most) = self.most {
                 self.budget = match self.capacity.capacity() {
                     Some(c) => {
@@ -437,6 +463,9 @@ impl Method for Ride {
             }
             return;
         }
+        if train.id < self.capacity.next_id && self.proven == 0.0 {
+            self.c = self.capacity.capacity().unwrap_or(self.c);
+        }
         self.pending.remove(&train.id);
         let last = train.packets.last().map_or(now, |packet| packet.sent);
         self.lag = now.saturating_sub(last).max(Nanos(self.lag.0 / 2));
@@ -452,11 +481,12 @@ impl Method for Ride {
             return Estimate::none(WhyNot::TooFew, self.bytes);
         };
         let begun = self.started.unwrap_or_default();
-        let whole = self.last_end.saturating_sub(begun).as_secs_f64().max(balance.time);
+        let unseen = if self.is_far() { Nanos(self.lag.0 * FAR_UNSEEN) } else { Nanos::ZERO };
+        let whole = (self.last_end.saturating_sub(begun) + unseen).as_secs_f64().max(balance.time);
         let value = balance.over(whole).clamp(0.0, ABOVE_CAPACITY * self.c);
-        let half = balance.half_width(self.c, whole);
+        let half = balance.half_width(self.c, whole) * if self.is_far() { FAR_HALF } else { 1.0 };
         let most = HALF_MOST[usize::from(self.capacity.estimate().why_not.is_some())];
-        if half >= most * self.c || refuted(&segments, balance.available) {
+        if half >= most * self.c || self.refutes(&segments, balance.available) {
             return Estimate::none(WhyNot::Inconsistent, self.bytes);
         }
         Estimate {

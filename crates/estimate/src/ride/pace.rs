@@ -6,7 +6,8 @@ use super::super::gather;
 use super::super::{LARGE, Plan, Step};
 use super::balance::{CROSS, ENDS};
 use super::{
-    BACKLOG_FIRST, BACKLOG_LEAST, BACKLOG_MOST, PACKET, PLANNED, Phase, ROOM_SHARE, Ride, SMALL_COUNT, SMALL_SIZE,
+    BACKLOG_FIRST, BACKLOG_LEAST, BACKLOG_MOST, PACKET, PLANNED, PRIOR, Phase, ROOM_SHARE, Ride, SMALL_COUNT,
+    SMALL_SIZE,
 };
 
 /// The gap of packets that make the queue longer, as a share of L/C. Not zero: a narrow link before the tight one would
@@ -49,6 +50,7 @@ const TRAIN_MOST: f64 = 60.0;
 const TRAIN_UNKNOWN: f64 = 40.0;
 const TRAIN_TIME: f64 = 4e-3;
 const TRAIN_LAGS: f64 = 0.5;
+const TRAIN_LAGS_MOST: f64 = 0.1;
 
 /// The surplus over A while it is not known: so many standard deviations of the packets at the ends of the covered time, and of
 /// random traffic over it, as if so many packets' time were covered at least; not more than so many packets a report's time,
@@ -75,7 +77,13 @@ impl Ride {
         self.find_base();
         self.lag = self.capacity.lag();
         self.first = self.next_id;
+        self.counted = if self.is_far() { 1 } else { self.first };
         self.target = self.floor().max(BACKLOG_FIRST * PACKET);
+        if self.is_far() {
+            self.a = PRIOR * self.c;
+            self.phase = Phase::Ride;
+            return self.ride(now);
+        }
         self.phase = Phase::Opening;
         let time = OPENING_TIME.max(OPPORTUNITIES * self.every);
         let most = if self.every > 0.0 { OPENING_GATHERED } else { OPENING.1 };
@@ -129,7 +137,10 @@ impl Ride {
     /// How long a train lasts [s].
     pub(super) fn train_time(&self) -> f64 {
         let packets = (TRAIN * PACKET / self.a).min(TRAIN_MOST * PACKET / self.c).max(TRAIN_LEAST * PACKET / self.a);
-        let whole = packets.max(TRAIN_TIME).max(TRAIN_LAGS * self.lag.as_secs_f64()).max(OPPORTUNITIES * self.every);
+        let whole = packets
+            .max(TRAIN_TIME)
+            .max((TRAIN_LAGS * self.lag.as_secs_f64()).min(TRAIN_LAGS_MOST))
+            .max(OPPORTUNITIES * self.every);
         // what the opening said may be far off
         if self.covered < self.known() { whole.min(TRAIN_UNKNOWN * PACKET / self.c).max(TRAIN_TIME) } else { whole }
     }
@@ -171,7 +182,7 @@ impl Ride {
             self.phase = Phase::Drain;
             return self.drain(now);
         }
-        let even = (time / step).min((end - start) / step).max(TRAIN_SENSE);
+        let mut even = (time / step).min((end - start) / step).max(TRAIN_SENSE);
         // until a report comes the queue drifts by the error of A
         let drift = (more * self.lag.as_secs_f64()).min(BACKLOG_MOST * PACKET);
         let missing = (self.target + drift).min(ROOM_SHARE * self.limit) - self.backlog(start);
@@ -180,6 +191,7 @@ impl Ride {
         if missing > 0.0 {
             let each = PACKET * (1.0 - HURRY * (self.a / self.c).min(1.0));
             gaps.resize((missing / each) as usize, HURRY * PACKET / self.c);
+            even = even.min((end - start - gaps.iter().sum::<f64>()) / step).max(TRAIN_SENSE);
         } else {
             // no slower than half, so that an error in the prediction does not leave the queue empty for long
             gap = (step - missing / self.a / even).min(step * (1.0 + covered / (known + covered)));

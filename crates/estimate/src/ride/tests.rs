@@ -31,6 +31,18 @@ fn slow_and_fast() {
     }
 }
 
+/// 1.3 s of round trip: the first train is waited for, and the last report.
+#[test]
+fn where_reports_take_long_it_rides_before_they_come() {
+    for cross in [0.0, 0.1e6, 0.3e6] {
+        let mut ride = Ride::sparing(budget(20_000, Nanos::secs(30)), 1);
+        let (estimate, end) = Fluid::new(0.67e6, cross, 0.65).run(&mut ride);
+        let value = estimate.value_bps.unwrap();
+        assert!((value - 0.67e6 + cross).abs() < 0.03 * 0.67e6, "{cross}: {estimate:?}");
+        assert!(end < Nanos::millis(1000 + 8000) && estimate.bytes < Bytes(350_000), "{cross}: {estimate:?} {end:?}");
+    }
+}
+
 /// A ride that takes the capacity for `c` [bit/s] and learns from one train: 1400 bytes every `apart` [ns], which come a packet's
 /// time at 4 Mbit/s apart; `room`: so many fit the queue.
 fn learnt(c: f64, apart: u64, room: u64) -> Ride {
@@ -253,7 +265,7 @@ fn an_interval_of_all_of_the_capacity_is_no_estimate() {
         let mut ride = learnt(4e6, apart, 1000);
         let back_to_back: Vec<_> = (0..5).map(|k| Some(10_000_000 + 2_800_000 * k)).collect();
         for id in 0..if known { 3 } else { 0 } {
-            ride.capacity.observe(Nanos::secs(1), &train(id, LARGE, &[0; 5], &back_to_back));
+            ride.capacity.observe(Nanos::millis(20), &train(id, LARGE, &[0; 5], &back_to_back));
         }
         let why = (!told).then_some(WhyNot::Inconsistent);
         assert_eq!(ride.estimate().why_not, why, "{apart} {known} {:?}", ride.estimate());
