@@ -76,7 +76,8 @@ class Line:
 
     def columns(self) -> dict[str, Any]:
         """What a sample's row says of the line."""
-        case = {key: value for key, value in asdict(self).items() if key not in ("rates", "direction", "cross", "loss")}
+        points = ("fair", "managed", "cross", "direction", "loss", "rates")
+        case = {key: value for key, value in asdict(self).items() if key not in points}
         return {**case, "kind": self.cross, "loss_rate": self.loss, "depth_s": self.depth_s, "way": self.direction}
 
 
