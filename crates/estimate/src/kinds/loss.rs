@@ -15,7 +15,7 @@ const CALMER: f64 = 0.8;
 /// Where no queue ever goes, the shortest waits, this share of them, show the wire's share best.
 const SHORTEST: f64 = 0.3;
 /// Fewer packets say little.
-const ENOUGH: f64 = 100.0;
+const ENOUGH: f64 = 60.0;
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -9,6 +9,7 @@
 //! | [`policer`] | whether there is one, its rate and burst |
 //! | [`loss`] | what the wire loses |
 //! | [`cross`] | what others send, and whether it gives way |
+//! | [`variation`] | how the rate changes |
 //! | [`counting`] | what can be concluded from counts |
 
 pub mod counting;
@@ -18,6 +19,7 @@ pub mod policer;
 pub mod probing;
 pub mod queue;
 pub mod trail;
+pub mod variation;
 
 use pathcast_base::{Bytes, Nanos};
 
@@ -35,8 +37,14 @@ const QUIET: (f64, f64) = (1.6, 2e-3);
 /// So much of what is not known is taken for available where nothing is known of it; and the capacity where that is not [bit/s].
 const HALF: f64 = 0.5;
 const UNKNOWN: f64 = 1e6;
+/// Probes that met no queue at the least, where what the queue does would else count.
+const CALM: f64 = 50.0;
+/// Nobody else sends where this share of the capacity is available.
+const ALONE: f64 = 0.93;
 /// Of a train so many must have come for its rate to mean something.
 const CAME: usize = 5;
+/// And it is at most so many times what came over the whole time.
+const OF_ALL: f64 = 3.0;
 
 /// What comes behind a measurement of capacity and available bandwidth.
 #[derive(Clone, Debug)]
@@ -127,7 +135,12 @@ fn carried(trains: &[TrainSeen]) -> Option<f64> {
         let time = last.saturating_sub(first).as_secs_f64();
         (came.len() >= CAME && time > 0.0).then(|| bits / time)
     };
-    median(&trains.iter().filter_map(rate).collect::<Vec<f64>>())
+    let usual = median(&trains.iter().filter_map(rate).collect::<Vec<f64>>())?;
+    // what gathers on its way comes at once: no more than a few times what came in all
+    let came = || trains.iter().flat_map(|train| &train.packets).filter_map(|p| Some((p.received?, p.size)));
+    let (first, last) = (came().map(|p| p.0).min()?, came().map(|p| p.0).max()?);
+    let bits: f64 = came().map(|p| f64::from(p.1) * 8.0).sum();
+    Some(usual.min(OF_ALL * bits / last.saturating_sub(first).as_secs_f64().max(1e-3)))
 }
 
 /// See [`QUIET`]. `c`: the capacity [bit/s].
@@ -145,11 +158,12 @@ fn judge(trail: &Trail, c: f64, a: (f64, f64, f64), known: &mut Knowledge) {
     }
     let ceiling = queue::ceiling(trail, |p| p.wait);
     let empty = loss::baseline(trail);
-    let wire = (empty.1 + 0.1) / (empty.0 + 10.0);
+    let after = loss::count(trail, ceiling, loss::Where::After);
+    let wire = (after.1 + 0.1) / (after.0 + 10.0);
     known.policer = policer::find(trail, c, wire);
     let policed = known.policer.probability.value.unwrap_or(0.0);
     let fair = queue::fair(trail, c);
-    let managed = queue::managed(trail, empty, fair > 0.5) * (1.0 - policed);
+    let managed = queue::managed(trail, empty, fair > 0.5 && a.1 < ALONE * c) * (1.0 - policed);
     known.queue.fair = Value::bare(fair * (1.0 - policed));
     known.queue.managed = Value::bare(managed);
     known.queue.depth_s = match policed > 0.5 {
@@ -161,10 +175,20 @@ fn judge(trail: &Trail, c: f64, a: (f64, f64, f64), known: &mut Knowledge) {
     known.queue.depth_bytes =
         Value { value: depth.value.map(bytes), low: bytes(depth.low), high: bytes(depth.high), ..depth };
     known.cross = cross::find(trail, c, a, fair > 0.5);
+    let alone = a.1 > ALONE * c && known.cross.elastic.value.is_none_or(|elastic| elastic < 0.5);
+    known.rate_variation = match alone && policed < 0.5 && managed < 0.5 {
+        true => variation::find(trail, c, quiet(c)),
+        false => variation::ambiguous(),
+    };
     let place = match (managed > 0.5, policed > 0.5) {
         (_, true) => loss::Where::After,
         (true, false) => loss::Where::Empty,
         _ => loss::Where::Room,
     };
-    known.loss.random = loss::random(loss::count(trail, ceiling, place));
+    known.loss.random = match (loss::count(trail, ceiling, place), place) {
+        (counted, loss::Where::Room) => loss::random(counted),
+        // the queue's own losses hide the wire's
+        (counted, _) if counted.0 < CALM => Value::none(WhyNot::Ambiguous),
+        (counted, _) => loss::random(counted),
+    };
 }

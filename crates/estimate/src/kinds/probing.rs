@@ -331,7 +331,7 @@ impl Probing {
                     || self.is_long(at)
                 {
                     self.enter(Phase::Blast, at);
-                } else if at - self.escalated >= PATIENCE + self.lag && self.first_loss.is_none() {
+                } else if at - self.escalated >= PATIENCE + self.lag && !self.is_lossy() {
                     let small = 4.0 * PACKET / self.c + 5e-3;
                     if self.longest < small && self.rate < MOST * self.c {
                         self.rate += EXCESS * self.c;
@@ -345,6 +345,11 @@ impl Probing {
             Phase::Count if lasted >= self.part * COUNT => self.enter(Phase::Drain, at),
             _ => {}
         }
+    }
+
+    /// Whether more than a wire loses was lost in the push.
+    fn is_lossy(&self) -> bool {
+        self.pushed.is_some_and(|(sent, came)| sent - came > 1.0 + POLICED * sent)
     }
 
     /// Whether what was lost in the push found no queue.

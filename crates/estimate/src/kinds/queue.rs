@@ -51,20 +51,23 @@ const ROOM: f64 = 0.7;
 const ROOM_FAIR: f64 = 0.35;
 /// The wire's losses before anything was seen: packets, losses.
 const WIRE: (f64, f64) = (40.0, 0.3);
-/// So many of those lost in a full queue may look as if it had room.
+const ROOM_WIDE: f64 = 0.45;
+/// So many of those lost in a full queue may look as if it had room, or had much.
 const LEAK: f64 = 0.05;
+const LEAK_WIDE: f64 = 0.01;
 /// Shares that a managed queue may drop there.
 const DROPS: [f64; 8] = [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4];
 
 /// How probable it is that it drops before it is full. `wire`: packets and losses where the queue was empty. Full is where it
-/// is longest: in time, or where its rate changes in packets.
-pub fn managed(trail: &Trail, wire: (f64, f64), fair: bool) -> f64 {
-    let room = if fair { ROOM_FAIR } else { ROOM };
-    early(trail, wire, room, |p| p.wait).min(early(trail, wire, room, |p| p.ahead + 1.0))
+/// is longest: in time, or where its rate changes in packets. `shared`: others' queues have a part of its room.
+pub fn managed(trail: &Trail, wire: (f64, f64), shared: bool) -> f64 {
+    let rooms: &[(f64, f64)] = if shared { &[(ROOM_FAIR, LEAK)] } else { &[(ROOM, LEAK), (ROOM_WIDE, LEAK_WIDE)] };
+    let of = |&room| early(trail, wire, room, |p| p.wait).min(early(trail, wire, room, |p| p.ahead + 1.0));
+    rooms.iter().map(of).fold(0.0, f64::max)
 }
 
 /// The same by one measure of the queue.
-fn early(trail: &Trail, wire: (f64, f64), room: f64, length: impl Fn(&Point) -> f64) -> f64 {
+fn early(trail: &Trail, wire: (f64, f64), (room, leaks): (f64, f64), length: impl Fn(&Point) -> f64) -> f64 {
     let ceiling = ceiling(trail, &length);
     let (mut n, mut k, mut full) = (0.0, 0.0, 0.0);
     for p in trail.loaded().filter(|p| length(p).is_finite()) {
@@ -77,7 +80,7 @@ fn early(trail: &Trail, wire: (f64, f64), room: f64, length: impl Fn(&Point) -> 
     }
     let (of, lost) = (wire.0 + WIRE.0, wire.1 + WIRE.1);
     let times = n / of;
-    let leak = LEAK * full;
+    let leak = leaks * full;
     let (mean, variance) = (times * lost + leak, times * lost * (1.0 + times) + leak * (1.0 + leak));
     let plain = ln_count(k, mean, variance);
     let drops = |drop: &f64| ln_count(k, mean + drop * n, variance + drop * n * (1.0 + 0.2 * drop * n));

@@ -5,7 +5,7 @@ use super::probing::{Phase, SPARSE};
 use crate::{LARGE, TrainSeen, series};
 
 /// A probe.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Point {
     /// None: of the measurement before.
     pub phase: Option<Phase>,
