@@ -1,0 +1,98 @@
+"""A forecast in words and numbers: of every choice the distribution of throughput and duration, and which to take."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import combinations
+from statistics import fmean, median
+from typing import Any
+
+from pathcast.forecast.race import Runner
+from pathcast.forecast.twin import Choice
+
+# all subsets of so many paths are tried; beyond it those of the best few
+MOST_PATHS = 4
+_INTERVAL = (0.05, 0.95)
+# one choice is taken in place of another for no less [share of the time]
+_WORTH_IT = 0.01
+
+
+def choices(names: Sequence[str], controls: Sequence[str]) -> list[Choice]:
+    """Every subset of paths, of each the first path the first in `names` (which are the best first), by every
+    controller."""
+    subsets = [subset for n in range(1, len(names) + 1) for subset in combinations(names, n)]
+    return [Choice(subset, control) for subset in subsets for control in controls]
+
+
+def option(runner: Runner, size_bytes: int, deadline_s: float | None) -> dict[str, Any]:
+    """What is told of a choice."""
+    durations = sorted(runner.durations_s())
+    ended = [one for one in runner.outcomes if one]
+    carried = [one.bytes_by_path(runner.choice.paths) for one in ended]
+    resent = [sum(subflow.bytes_retransmitted for subflow in one.subflows) for one in ended]
+    times = _spread(durations)
+    rates = [None if not t else 0.0 if math.isinf(t) else size_bytes * 8 / t for t in times]
+    told: dict[str, Any] = {
+        "paths": list(runner.choice.paths),
+        "control": runner.choice.control,
+        "throughput_bps": {"value": rates[0], "low": rates[2], "high": rates[1]},
+        "duration_s": dict(zip(("value", "low", "high"), (None if math.isinf(t) else t for t in times), strict=True)),
+        "expected_s": _finite(fmean(durations)),
+        "deadline_probability": None,
+        "bytes_by_path": [round(fmean(shares)) for shares in zip(*carried, strict=True)],
+        "resent_bytes": round(fmean(resent)) if ended else None,
+        "draws": len(durations),
+    }
+    if deadline_s is not None:
+        # by the rule of succession: a few draws make nothing certain
+        met = sum(one <= deadline_s for one in durations)
+        told["deadline_probability"] = (met + 0.5) / (len(durations) + 1)
+    return told
+
+
+def chosen(runners: Sequence[Runner]) -> Runner | None:
+    """The fastest by expected time; another than all paths only where that is faster by more than chance and a per
+    cent. None: nothing ended."""
+    ended = [runner for runner in runners if any(runner.outcomes)]
+    if not ended:
+        return None
+    mean = {id(runner): fmean(runner.durations_s()) for runner in ended}
+    best = min(ended, key=lambda runner: (mean[id(runner)], -len(runner.choice.paths)))
+    widest = [runner for runner in ended if len(runner.choice.paths) == max(len(one.choice.paths) for one in ended)]
+    usual = min(widest, key=lambda runner: mean[id(runner)])
+    if usual is best or not usual.running:
+        return best
+    pairs = list(zip(usual.durations_s(), best.durations_s(), strict=True))
+    gains = [own - bests for own, bests in pairs if own < math.inf]
+    clear = len(gains) < len(pairs) or fmean(gains) > max(_WORTH_IT * mean[id(best)], _error(gains))
+    return best if clear else usual
+
+
+def _error(values: Sequence[float]) -> float:
+    if len(values) < 2:
+        return math.inf
+    mean = fmean(values)
+    return math.sqrt(math.fsum((one - mean) ** 2 for one in values) / (len(values) - 1) / len(values))
+
+
+def _spread(ordered: Sequence[float]) -> tuple[float, float, float]:
+    """Median and the ends of the 90 % interval of a sorted sample."""
+    low, high = (quantile(ordered, share) for share in _INTERVAL)
+    return median(ordered), low, high
+
+
+def quantile(ordered: Sequence[float], share: float) -> float:
+    """Of a sorted sample, as one of those that would make it as likely for the next value to lie below as `share`."""
+    at = share * (len(ordered) + 1) - 1
+    if at <= 0:
+        return ordered[0]
+    if at >= len(ordered) - 1:
+        return ordered[-1]
+    whole = int(at)
+    low, high = ordered[whole], ordered[whole + 1]
+    return high if math.isinf(high) and at > whole else low + (at - whole) * (high - low) if at > whole else low
+
+
+def _finite(value: float) -> float | None:
+    return None if math.isinf(value) else value

@@ -1,0 +1,192 @@
+"""The twin: what is drawn, what is simulated, which choice is taken."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+from itertools import count
+from statistics import median
+
+import pytest
+
+from pathcast.forecast.answer import choices, chosen, option, quantile
+from pathcast.forecast.belief import PathBelief
+from pathcast.forecast.race import Runner, race
+from pathcast.forecast.twin import Choice, simulate
+from pathcast.worlds.measurement import Clock, Cross, Delay, Direction, Down, Loss, PathMeasured, Queue, Value
+from pathcast.worlds.results import Transfer
+from pathcast.worlds.test_results import report, subflow
+
+SIZE = 4_000_000
+
+
+def direction(capacity=20e6, available=None, **more):
+    left = capacity if available is None else available
+    of = {
+        "capacity_bps": Value(capacity, capacity * 0.99, capacity * 1.01),
+        "available_bps": Value(left, left * 0.99, left * 1.01),
+        "delay_s": Delay(*(Value(0.01, 0.01, 0.01) for _ in range(3)), 0.0, Clock(True, 0.0)),
+        "loss": Loss(0, 10_000, Value(0.0, 0.0, 3e-4)),
+        "bytes": 1,
+        "queue": Queue(depth_bytes=Value(60_000, 55_000, 65_000)),
+        "cross": Cross(mean_bps=Value(capacity - left, capacity - left, capacity - left)),
+    }
+    return Direction(**{**of, **more})
+
+
+def path(name="one", rtt=0.02, out=None, **more):
+    both = {"out": out or direction(), "in": direction()}
+    return PathMeasured(name, "192.0.2.2", "192.0.2.1", both, rtt_s=Value(rtt, rtt, rtt), **more)
+
+
+def drawn(path, number=400):
+    belief = PathBelief.of(path)
+    return [belief.draw(random.Random(seed)) for seed in range(number)]
+
+
+def test_a_measured_line_is_drawn_as_it_was_measured():
+    lines = drawn(path(out=direction(20e6, 15e6)))
+    assert median(line.rate_bps for line in lines) == pytest.approx(20e6, rel=0.002)
+    assert median(line.cross_bps for line in lines) == pytest.approx(5e6, rel=0.01)
+    assert median(line.queue_bytes for line in lines) == pytest.approx(60e3, rel=0.02)
+    inside = sum(55e3 <= line.queue_bytes <= 65e3 for line in lines)
+    assert 0.85 < inside / len(lines) < 0.95
+    assert {line.queue_kind for line in lines} == {"fifo"}
+    assert {line.rtt_s for line in lines} == {0.02}
+
+
+def test_what_was_not_measured_is_drawn_widely():
+    unknown = direction(20e6, 15e6, queue=Queue(), cross=Cross())
+    lines = drawn(path(out=unknown))
+    depths = sorted(line.queue_bytes for line in lines)
+    assert depths[20] < 70e3
+    assert depths[-20] > 500e3
+    loads = sorted(line.cross_bps / line.rate_bps for line in lines)
+    # the load changes little in most half minutes, and much in some
+    assert loads[200] == pytest.approx(0.25, abs=0.01)
+    assert loads[300] - loads[100] < 0.1 < loads[-8] - loads[8]
+    deep = drawn(path(out=direction(queue=Queue(depth_bytes=Value(None, 400_000, None, "beyond-limit")))))
+    assert min(line.queue_bytes for line in deep) == 400_000
+
+
+def test_kinds_and_elastic_traffic_are_as_probable_as_they_were_found():
+    half = Value(0.5)
+    of = direction(queue=Queue(fair=half, managed=half), cross=Cross(load_bps=Value(1e6), elastic=Value(0.3)))
+    lines = drawn(path(out=of), 1000)
+    kinds = [line.queue_kind for line in lines]
+    assert all(200 < kinds.count(kind) < 300 for kind in ("fifo", "fair", "codel", "fq_codel"))
+    assert 240 < sum(line.elastic_flows for line in lines) < 360
+
+
+def test_losses_that_nobody_saw_are_the_rarer_the_more_was_counted():
+    def lossy(packets):
+        found = drawn(path(out=direction(loss=Loss(0, packets, Value(0.0, 0.0, 1.0)))), 2000)
+        return [line.loss for line in found if line.loss]
+
+    few, many = lossy(100), lossy(100_000)
+    assert max(many) < 2e-4 < max(few)
+    assert len(many) < len(few) < 500
+    known = drawn(path(out=direction(loss=Loss(50, 10_000, Value(5e-3, 4e-3, 6e-3)))))
+    assert median(line.loss for line in known) == pytest.approx(5e-3, rel=0.03)
+
+
+def test_nothing_is_believed_of_a_path_that_is_down_or_without_a_capacity():
+    assert PathBelief.of(path(down=Down(12, 3))) is None
+    assert PathBelief.of(path(out=direction(capacity_bps=Value(None, why="too-few")))) is None
+    # the other direction may be unknown
+    alone = replace(path(), directions={"out": direction()})
+    assert {line.back_bps for line in drawn(alone, 1)} == {line.rate_bps for line in drawn(alone, 1)}
+
+
+def test_the_twin_of_idle_lines_is_as_fast_as_they_are():
+    beliefs = [PathBelief.of(path("one")), PathBelief.of(path("two", rtt=0.06))]
+    alone, both = Choice(("one",), "cubic"), Choice(("one", "two"), "lia")
+    found = simulate(beliefs, range(4), [alone, both], SIZE)
+    assert [len(each) for each in found] == [2] * 4
+    for one, two in found:
+        # IP and TCP headers, slow start
+        assert 17e6 < one.throughput_bps < 19.5e6 < two.throughput_bps < 38e6
+        assert sum(two.bytes_by_path(both.paths)) >= SIZE
+    again = simulate(beliefs, [2], [both], SIZE)
+    assert again[0][0].throughput_bps == found[2][1].throughput_bps
+
+
+def test_greedy_traffic_and_fair_queues_are_simulated_too():
+    shared = direction(cross=Cross(elastic=Value(1.0)))
+    fair = replace(shared, queue=Queue(depth_bytes=Value(60_000), fair=Value(1.0)))
+    alone = Choice(("one",), "cubic")
+    for of in (shared, fair):
+        rates = [each[0].throughput_bps for each in simulate([PathBelief.of(path(out=of))], range(3), [alone], SIZE)]
+        assert all(4e6 < rate < 15e6 for rate in rates), rates
+
+
+def ended(seconds, paths=("one",)):
+    flows = [subflow(name, SIZE // len(paths)) for name in paths]
+    return Transfer.read(list(paths), report(*flows, elapsed_s=seconds, throughput_bps=SIZE * 8 / seconds))
+
+
+def runner(name, *seconds):
+    paths = tuple(name)
+    return Runner(Choice(paths, "lia"), [ended(one, paths) if one else None for one in seconds])
+
+
+def test_all_paths_are_taken_unless_fewer_are_clearly_faster():
+    def taken(*runners):
+        return "".join(chosen(runners).choice.paths)
+
+    assert taken(runner("a", 9, 9.2, 9.1), runner("ab", 10, 10.2, 10.1)) == "a"
+    assert taken(runner("a", 9, 11, 9.9), runner("ab", 10, 10, 10)) == "ab", "by chance"
+    assert taken(runner("a", 9.95, 9.95, 9.95), runner("ab", 10, 10, 10)) == "ab", "half a per cent"
+    assert taken(runner("a", 12, 12), runner("ab", 10, None)) == "a", "one that does not end"
+    assert chosen([runner("a", None, None)]) is None
+
+
+def test_an_option_tells_its_distribution():
+    told = option(runner("ab", *range(1, 20)), SIZE, 15.0)
+    assert told["duration_s"] == {"value": 10, "low": 1, "high": 19}
+    assert told["expected_s"] == 10
+    assert told["throughput_bps"]["value"] == SIZE * 8 / 10
+    assert told["throughput_bps"]["low"] == SIZE * 8 / 19
+    assert told["deadline_probability"] == 15.5 / 20
+    assert told["bytes_by_path"] == [SIZE // 2] * 2
+    lost = option(runner("a", 1, None), SIZE, None)
+    assert lost["duration_s"]["high"] is None
+    assert lost["expected_s"] is None
+    assert lost["throughput_bps"]["low"] == 0
+
+
+def test_quantiles_of_a_few_draws_are_not_nearer_than_they_can_be():
+    assert quantile([1, 2, 3], 0.05) == 1
+    assert quantile([1, 2, 3], 0.95) == 3
+    assert quantile([1, 2, 3], 0.5) == 2
+    many = list(range(1, 100))
+    assert (quantile(many, 0.05), quantile(many, 0.95)) == (5, 95)
+    assert quantile([1, math.inf], 0.5) == math.inf
+
+
+def test_what_is_slower_for_certain_gets_no_further_draws():
+    asked = []
+
+    def run(seeds, choices):
+        asked.append((list(seeds), [choice.paths[0] for choice in choices]))
+        speeds = {"a": 10, "b": 10.5, "c": 20}
+        return [[ended(speeds[c.paths[0]] + random.Random(f"{s} {c}").random()) for c in choices] for s in seeds]
+
+    runners = race([Choice((name,), "lia") for name in "abc"], run, draws=10, batch=4)
+    assert asked[0] == ([1, 2, 3, 4], ["a", "b", "c"])
+    assert asked[1][0] == [5, 6, 7, 8]
+    assert "c" not in asked[1][1]
+    assert asked[2][0] == [9, 10]
+    assert len(runners[0].outcomes) == 10
+    assert len(runners[2].outcomes) == 4
+    clock = count()
+    late = race([Choice(("a",), "lia")], run, draws=100, batch=4, time_s=0.5, clock=lambda: next(clock))
+    assert len(late[0].outcomes) == 4, "the first batch is always made"
+
+
+def test_choices_are_all_subsets_the_best_path_first():
+    found = choices(["b", "a", "c"], ["lia", "cubic"])
+    assert len(found) == 14
+    assert found[0] == Choice(("b",), "lia")
+    assert found[-1] == Choice(("b", "a", "c"), "cubic")
