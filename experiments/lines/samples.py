@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from pathcast.errors import PathcastError
-from pathcast.worlds.measurement import Direction, Measurement, Request
+from pathcast.worlds.measurement import Direction, Measurement, Request, Value
 from pathcast.worlds.topology import Topology
 
 from .lines import bound, draw, one_path
@@ -165,11 +165,8 @@ def _found(of: Direction) -> dict[str, Any]:
 def _shared(found: Measurement | None, direction: str) -> dict[str, Any]:
     if found is None:
         return {"refused": "no-answer"}
-    of = asdict(found.paths[0].directions[direction])
-    entry = of["shared_with"][0]["probability"] if of["shared_with"] else {"value": None, "why": "not-looked-for"}
-    return {
-        "is_shared": entry["value"],
-        "is_shared_why": entry["why"],
-        "seconds": found.elapsed_s,
-        "bytes": of["bytes"],
-    }
+    first = found.paths[0]
+    told = [one.probability for one in first.shared_with if one.direction == direction]
+    entry = told[0] if told else Value(None, why="not-looked-for")
+    row = {"is_shared": entry.value, "is_shared_why": entry.why}
+    return row | {"seconds": found.elapsed_s, "bytes": found.probe_bytes}

@@ -153,6 +153,19 @@ def test_a_still_line_is_measured_and_its_truth_is_the_ledgers():
     assert row["probes"] > 100
 
 
+def test_a_pair_is_sampled():
+    point = {"grid": "pairs", "effort": "thorough", "shared": True, "fair": False, "managed": False, "cross": "idle"}
+    about = min((SAMPLES.scenario({**point, "seed": seed}, {}, "sim") for seed in range(1, 60)), key=_plain)
+    row = SAMPLES.sample(about, "sim")
+    assert row["is_shared_why"] is None
+    assert row["is_shared"] > 0.5
+    assert row["bytes"] > 100_000
+
+
+def _plain(about):
+    return about["case"]["shape"] != "plain", about["case"]["policed_pair"], about["case"]["rate_bps"]
+
+
 def test_the_standing_delay_of_codel_is_about_its_target():
     line = LINES.draw("1", False, True, "idle", policed=False)
     codel = replace(line, queue="codel", rate_bps=20e6, rtt_s=0.03, shape="plain", rates=((0.0, 20e6),), loss=0.0)
