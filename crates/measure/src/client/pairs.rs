@@ -103,12 +103,12 @@ fn knowledge(direction: Direction, path: &ClientPath) -> Option<&Knowledge> {
     path.outcomes.get(&direction).map(|outcome| &outcome.known)
 }
 
-/// What a path lets through for good [bit/s].
+/// What a path lets through for good [bit/s]: behind a policer, where no capacity is found, its rate.
 fn capacity(direction: Direction, path: &ClientPath) -> Option<f64> {
     let known = knowledge(direction, path)?;
-    let capacity = known.capacity_bps.value.filter(|&c| c > 0.0)?;
     let policed = known.policer.probability.value.is_some_and(|p| p > 0.5);
-    Some(known.policer.rate_bps.value.filter(|_| policed).map_or(capacity, |rate| rate.min(capacity)))
+    let rate = known.policer.rate_bps.value.filter(|_| policed);
+    rate.or(known.capacity_bps.value).or(known.available_bps.value).filter(|&c| c > 0.0)
 }
 
 /// What the pulses are to fill [bit/s].
