@@ -154,14 +154,28 @@ const REPORTS: u64 = 8;
 /// them [s].
 const FAR: Nanos = Nanos::millis(100);
 const FAR_PACKETS: f64 = 8.0;
+/// What the line carries in so many reports' times must not be more than is usual.
+const FAR_BLIND: f64 = 1.5;
 const FAR_LINE: f64 = 0.75;
 const FAR_BYTES: f64 = 350e3;
 const FAR_REPORTS: f64 = 2.5;
 const FAR_TIME: f64 = 4.0;
 
-/// Whether reports take long by the way, and not by the line [bit/s] alone.
+/// Whether reports take long by the way, and not by the line [bit/s] alone; and not so long that most is sent before they come.
 pub(crate) fn is_far(capacity: f64, lag: Nanos) -> bool {
-    lag >= FAR + Nanos::from_secs_f64(FAR_PACKETS * f64::from(LARGE) * 8.0 / capacity)
+    let long = lag >= FAR + Nanos::from_secs_f64(FAR_PACKETS * f64::from(LARGE) * 8.0 / capacity);
+    long && FAR_BLIND * lag.as_secs_f64() * capacity / 8.0 <= usual(capacity).0
+}
+
+/// Bytes and time [s] for a path of this capacity [bit/s] whose reports take no time.
+fn usual(capacity: f64) -> (f64, f64) {
+    let last = SENSIBLE.len() - 1;
+    let at = capacity.clamp(SENSIBLE[0].0, SENSIBLE[last].0);
+    let k = SENSIBLE[1..last].partition_point(|row| row.0 < at);
+    let (low, high) = (SENSIBLE[k], SENSIBLE[k + 1]);
+    let share = (at / low.0).ln() / (high.0 / low.0).ln();
+    let between = |a: f64, b: f64| a * (b / a).powf(share);
+    (between(low.1, high.1), between(low.2, high.2))
 }
 
 impl Budget {
@@ -172,13 +186,7 @@ impl Budget {
 
     /// What is enough for a path of this capacity [bit/s] whose reports take `lag`, and not a burden for it.
     pub fn sensible(capacity: f64, lag: Nanos) -> Budget {
-        let last = SENSIBLE.len() - 1;
-        let at = capacity.clamp(SENSIBLE[0].0, SENSIBLE[last].0);
-        let k = SENSIBLE[1..last].partition_point(|row| row.0 < at);
-        let (low, high) = (SENSIBLE[k], SENSIBLE[k + 1]);
-        let share = (at / low.0).ln() / (high.0 / low.0).ln();
-        let between = |a: f64, b: f64| a * (b / a).powf(share);
-        let (bytes, time) = (between(low.1, high.1), between(low.2, high.2));
+        let (bytes, time) = usual(capacity);
         let (bytes, time) = if !is_far(capacity, lag) {
             (bytes, time.max((lag * REPORTS).as_secs_f64()))
         } else {
@@ -285,5 +293,7 @@ mod tests {
         // they take long: three quarters of a second of the line, and two and a half reports besides
         near(of(5e6, 400), (468_750.0, 3.4));
         assert_eq!(of(1e6, 1000).0, 350e3);
+        // but not where all of it would be sent before the first
+        near(of(200e6, 500), (of(200e6, 1).0, 4.0));
     }
 }
