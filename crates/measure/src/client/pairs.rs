@@ -62,8 +62,9 @@ impl Pairs {
             let unknown = (KNOWN.0..KNOWN.1).contains(&found) && pair.ratios.len() < ATTEMPTS.len();
             match (ratio, unknown) {
                 (Some(_), true) => self.left.push_front(pair),
-                (Some(_), false) => learn(&pair, paths, Value::bare(found)),
-                (None, _) => learn(&pair, paths, Value::none(WhyNot::TooFew)),
+                // an attempt that shows nothing does not undo the ones before
+                _ if !pair.ratios.is_empty() => learn(&pair, paths, Value::bare(found)),
+                _ => learn(&pair, paths, Value::none(WhyNot::TooFew)),
             }
         }
         while let Some(pair) = self.left.pop_front() {
