@@ -1,8 +1,9 @@
 //! `Nanos`, `Rate` and `Bytes`: integers inside, `73ms`, `5Mbit`, `150KB` in files and on the command line.
 //!
-//! Written forms: durations `ns us µs ms s m h`, compound (`1m30s`) too; rates in bits per second `bit kbit Mbit Gbit Tbit`
-//! (decimal); sizes `B`, decimal `kB KB MB GB TB` and binary `KiB MiB GiB TiB`. A number without a unit is refused,
-//! because 1000 of what is the commonest mistake in such files.
+//! Written forms: durations `ns us µs ms s m h d`, compound (`1m30s`) too; rates in bits per second `bit kbit Mbit Gbit Tbit`
+//! (decimal); sizes `B`, decimal `kB KB MB GB TB` and binary `KiB MiB GiB TiB`. Other forms with one meaning are understood
+//! (`30min`, `300G`, `300gb`, `5Mbps`, `5Mbit/s`); bytes in place of bits, or bits in place of bytes, are refused as such. A
+//! number without a unit is refused, because 1000 of what is the commonest mistake in such files.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -118,6 +119,10 @@ struct Kind {
     what: &'static str,
     examples: &'static str,
     units: &'static [Unit],
+    /// What people write besides; schemas do not offer it.
+    also: &'static [Unit],
+    /// Why a unit is that of another kind.
+    mistaken: fn(&str) -> Option<&'static str>,
     /// The unit of nothing.
     zero: &'static str,
     compound: bool,
@@ -134,7 +139,17 @@ const DURATION: Kind = Kind {
         unit("s", 1_000_000_000),
         unit("m", 60_000_000_000),
         unit("h", 3_600_000_000_000),
+        unit("d", 86_400_000_000_000),
     ],
+    also: &[
+        unit("sec", 1_000_000_000),
+        unit("min", 60_000_000_000),
+        unit("hour", 3_600_000_000_000),
+        unit("hours", 3_600_000_000_000),
+        unit("day", 86_400_000_000_000),
+        unit("days", 86_400_000_000_000),
+    ],
+    mistaken: |_| None,
     zero: "s",
     compound: true,
 };
@@ -149,6 +164,22 @@ const RATE: Kind = Kind {
         unit("Gbit", 1_000_000_000),
         unit("Tbit", 1_000_000_000_000),
     ],
+    also: &[
+        unit("bps", 1),
+        unit("kbps", 1_000),
+        unit("Kbps", 1_000),
+        unit("Mbps", 1_000_000),
+        unit("Gbps", 1_000_000_000),
+        unit("Tbps", 1_000_000_000_000),
+        unit("bit/s", 1),
+        unit("kbit/s", 1_000),
+        unit("Mbit/s", 1_000_000),
+        unit("Gbit/s", 1_000_000_000),
+        unit("Tbit/s", 1_000_000_000_000),
+        unit("mbit", 1_000_000),
+        unit("gbit", 1_000_000_000),
+    ],
+    mistaken: |name| name.contains('B').then_some("rates are in bits, not in bytes"),
     zero: "bit",
     compound: false,
 };
@@ -167,6 +198,18 @@ const SIZE: Kind = Kind {
         unit("TB", 1_000_000_000_000),
         unit("TiB", 1 << 40),
     ],
+    also: &[
+        unit("k", 1_000),
+        unit("K", 1_000),
+        unit("M", 1_000_000),
+        unit("G", 1_000_000_000),
+        unit("T", 1_000_000_000_000),
+        unit("kb", 1_000),
+        unit("mb", 1_000_000),
+        unit("gb", 1_000_000_000),
+        unit("tb", 1_000_000_000_000),
+    ],
+    mistaken: |name| (name.contains("bit") || name.ends_with('b')).then_some("sizes are in bytes, not in bits"),
     zero: "B",
     compound: false,
 };
@@ -211,7 +254,8 @@ fn parse(text: &str, kind: &Kind) -> Result<u64, QuantityError> {
         if name.is_empty() {
             return Err(fail("the unit is missing"));
         }
-        let unit = kind.units.iter().find(|u| u.name == name).ok_or_else(|| fail("the unit is unknown"))?;
+        let known = kind.units.iter().chain(kind.also).find(|u| u.name == name);
+        let unit = known.ok_or_else(|| fail((kind.mistaken)(name).unwrap_or("the unit is unknown")))?;
         parts += 1;
         if parts > 1 && !kind.compound {
             return Err(fail("only one unit is allowed"));
@@ -316,10 +360,32 @@ mod tests {
     }
 
     #[test]
+    fn what_people_write_is_understood_where_it_has_one_meaning() {
+        for text in ["300G", "300gb", "300 GB", "300000M"] {
+            assert_eq!(text.parse(), Ok(Bytes(300_000_000_000)), "{text}");
+        }
+        for text in ["30min", "1800sec", "0.5hour", "30m"] {
+            assert_eq!(text.parse(), Ok(Nanos::secs(1800)), "{text}");
+        }
+        assert_eq!("1d2h30min".parse(), Ok(Nanos::secs(95_400)));
+        for text in ["5Mbps", "5Mbit/s", "5mbit", "5000kbps"] {
+            assert_eq!(text.parse(), Ok(Rate(5_000_000)), "{text}");
+        }
+        for text in ["300Gb", "300Gbit"] {
+            assert!(text.parse::<Bytes>().unwrap_err().to_string().contains("bytes, not in bits"), "{text}");
+        }
+        for text in ["5MB/s", "5MB"] {
+            assert!(text.parse::<Rate>().unwrap_err().to_string().contains("bits, not in bytes"), "{text}");
+        }
+        // millions of what, and milli or mega
+        assert!("5M".parse::<Rate>().is_err() && "5mbps".parse::<Rate>().is_err());
+    }
+
+    #[test]
     fn refusals_name_the_value_and_the_form() {
         for (text, reason) in [
             ("5", "the unit is missing"),
-            ("5Mbps", "the unit is unknown"),
+            ("5Mb", "the unit is unknown"),
             ("-5Mbit", "it is negative"),
             ("", "it is empty"),
             ("fast", "it does not start with a number"),
