@@ -135,9 +135,13 @@ def test_an_experiments_readme_has_the_verdicts_of_its_plan(plan):
     readme, of = (folder / "README.md").read_text(), tomllib.loads((folder / "plan.toml").read_text())
     blocks = re.finditer(r"<!-- lab: (\w+) claims(?: brief)? -->(.*?)<!-- end -->", readme, re.DOTALL)
     made = {block[1]: block[2] for block in blocks if block[2].strip()}
-    assert made
+    assert made or "There is no whole run yet." in readme
+    # a run that takes hours may come later, and the page says so
+    later = set(re.findall(r"no whole run yet in `(\w+)`", readme))
     for claim in of["claim"]:
         worlds = set(made) & set(claim.get("worlds", of["worlds"]))
+        if worlds - later:
+            worlds -= later
         if not worlds:
             continue  # no whole run of its worlds yet
         assert all(f"| {claim['id']} |" in made[world] for world in worlds)

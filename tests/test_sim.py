@@ -14,7 +14,7 @@ from conftest import COMMAND, PATIENCE_S, ROOT
 
 SHARED = ROOT / "topologies" / "shared-bottleneck.toml"
 COUPLED = ("lia", "olia", "balia", "gsam", "subflow_switch", "lisa", "css", "hystartpp", "adaptive_start")
-SINGLE = ("reno", "cubic", "ledbatpp", "imtcp", "imtcp_bg")
+SINGLE = ("reno", "cubic", "bbr3", "ledbatpp", "imtcp", "imtcp_bg")
 # these give way to any queue, also to the delay of an acknowledgement of a single packet
 TIMID = ("nice", "lp")
 CONTROLS = (*COUPLED, *SINGLE, *TIMID)

@@ -36,11 +36,12 @@ fn an_idle_application_does_not_open_the_window() {
     for info in pathcast_congestion::controllers() {
         let mut w = World::new(info.name, &[], &[(2, 40 * MS)]);
         w.flow_mut(0).set_limited(false);
-        let before = w.flow(0).cwnd;
+        // BBR's least window is four packets
+        let most = w.flow(0).cwnd.max(if info.name == "bbr3" { 4 } else { 0 });
         for _ in 0..20 {
             w.round(0);
         }
-        assert!(w.flow(0).cwnd <= before, "{}: {}", info.name, w.flow(0).cwnd);
+        assert!(w.flow(0).cwnd <= most, "{}: {}", info.name, w.flow(0).cwnd);
     }
 }
 

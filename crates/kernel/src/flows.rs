@@ -260,7 +260,7 @@ mod tests {
         assert_eq!((view.phase, view.available_bps, view.state.len()), ("train", Some(8_000_000), 24));
         assert_eq!(FlowView::read("lia", 4, 7, &bytes).unwrap().available_bps, None);
         assert_eq!(FlowView::read("lia", 4, 7, &bytes[1..]), None);
-        assert_eq!(FlowView::read("lia", 300, 7, &bytes), None);
+        assert_eq!(FlowView::read("lia", 513, 7, &bytes), None);
     }
 
     #[test]

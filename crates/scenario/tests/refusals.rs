@@ -66,7 +66,7 @@ fn missing_things() {
 #[test]
 fn wrong_types() {
     check(&instead("rate", "rate = 5"), 6, "link.wire.rate", "5", "allowed: a rate such as");
-    check(&instead("rate", "rate = \"5Mbps\""), 6, "link.wire.rate", "5Mbps", "the unit is unknown");
+    check(&instead("rate", "rate = \"5Mb\""), 6, "link.wire.rate", "5Mb", "the unit is unknown");
     check(&instead("rate", "rate = { ab = 5 }"), 6, "link.wire.rate.ab", "5", "a rate such as");
     check(&after("rate", "delay = \"-1ms\""), 7, "link.wire.delay", "-1ms", "it is negative");
     check(&after("rate", "loss = \"0.1\""), 7, "link.wire.loss", "0.1", "allowed: a number");

@@ -123,7 +123,8 @@ def test_a_flow_with_an_end_over_several_subflows(world):
     last = both.samples[-1]
     assert last.t_s == both.finished_s
     assert all(s.bytes_acked > 0 and s.cwnd_packets > 0 and s.rtt_s > 0.02 for s in last.subflows)
-    assert sum(s.bytes_acked for s in last.subflows) >= 3_000_000
+    # all is there; the last acknowledgements of a subflow may be on their way
+    assert sum(s.bytes_acked for s in last.subflows) >= 3_000_000 - 3 * 10 * 1448
 
 
 def test_pages_are_a_flow_too(world):
