@@ -28,3 +28,19 @@ def size(value: float) -> str:
         if value >= unit_size:
             return f"{value / unit_size:.4g} {unit}"
     return f"{value:.0f} B"
+
+
+def span(value: float | None) -> str:
+    """A time as people plan with it: `5.4 s`, `12 min`, `3 h 20 min`, `9 days`."""
+    if value is None:
+        return "-"
+    if value < 100:
+        return seconds(value)
+    minutes = round(value / 60)
+    if minutes < 100:
+        return f"{minutes} min"
+    hours, rest = divmod(minutes, 60)
+    if hours < 10:
+        return f"{hours} h {rest} min" if rest else f"{hours} h"
+    hours = round(value / 3600)
+    return f"{hours} h" if hours < 100 else f"{round(value / 86_400)} days"

@@ -76,7 +76,7 @@ def learn(
     if json:
         print_json("learn", done.document())
     else:
-        predict = f"pathcast predict {far.command} --size {size}" + (f" --model {model}" if model else "")
+        predict = f"pathcast predict {far.command} --size {size} --model {file}"
         _summary(done.document(), predict)
     if error := done.untrustworthy():
         raise error

@@ -135,7 +135,7 @@ def measure(
             with make() as network:
                 error = _once(network, far.name, only, request, json, jsonl)
         else:
-            error = Series(far.name, make, only, request, every_s, jsonl, VERSION, lambda: _listener(quiet=jsonl)).run(
+            error = Series(far.name, make, only, request, every_s, jsonl, VERSION, lambda: listener(quiet=jsonl)).run(
                 count
             )
     if error:
@@ -172,7 +172,7 @@ def _once(
     from pathcast.worlds.cost import cost
 
     print(f"cost: {cost(request, len(only or network.paths))}", file=sys.stderr)
-    with _listener(quiet=json or jsonl) as progress:
+    with listener(quiet=json or jsonl) as progress:
         found = network.measure(only, request, progress)
     document = {"target": name, "world": network.world, **found.document()}
     if jsonl:
@@ -196,7 +196,7 @@ def _remarks(found: Any) -> None:
 
 
 @contextmanager
-def _listener(quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
+def listener(quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
     """A bar on standard error, on terminals only."""
     if quiet or not sys.stderr.isatty():
         yield None
@@ -224,7 +224,7 @@ def _stamp(url: str, request: Any, key_file: Path | None, json: bool) -> None:
     from pathcast.worlds.stamp import measure
 
     key = None if key_file is None else read_key(key_file)
-    with _listener(quiet=json) as progress:
+    with listener(quiet=json) as progress:
         found = measure(url, request.time_s or 2.0, request.dscp, progress, key)
     odd = [_STAMP_WARNINGS[word] for word in found["warnings"]]
     if json:

@@ -1,80 +1,192 @@
-"""`pathcast predict`: throughput and duration for every choice of paths, the best first."""
+"""`pathcast predict`: how long a transfer will take, over which paths, with which controller, and how sure that is."""
 
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pathcast.cli.learn import ModelFile
 from pathcast.cli.limits import LimitEvents
 from pathcast.cli.output import Json, console, print_json
-from pathcast.cli.target import Host, KeyFile, Paths, Set, TopologyFile, World, names, target
-from pathcast.errors import Exit, PathcastError, need
-from pathcast.units import bits, seconds
+from pathcast.cli.target import Host, KeyFile, Paths, Set, Target, TopologyFile, World, names, target
+from pathcast.errors import usage
+from pathcast.units import bits, span
 from pathcast.units import size as written
+
+if TYPE_CHECKING:
+    from pathcast.cli.deadline import Deadline
+    from pathcast.worlds.measurement import Measurement, Request
+
+# of the document: /1 is that of a trained model
+VERSION = 2
 
 
 def predict(
     host: Host = None,
-    size: Annotated[str, typer.Option("--size", help="Bytes of the transfer, for example 256MB.")] = ...,  # type: ignore[assignment] # Typer: required
-    paths: Paths = None,
-    control: Annotated[
-        str | None, typer.Option(help="Refuse a model of another congestion controller.", show_default=False)
+    size: Annotated[str, typer.Option("--size", help="Bytes of the transfer, for example 300GB.")] = ...,  # type: ignore[assignment] # Typer: required
+    by: Annotated[
+        str | None,
+        typer.Option(help="When it is to be done: 06:00, 2027-03-01T06:00, or 8h from now.", show_default=False),
     ] = None,
+    control: Annotated[
+        str | None,
+        typer.Option(
+            help="Controllers with commas between, or auto (default): the best of those here.", show_default=False
+        ),
+    ] = None,
+    paths: Paths = None,
+    inwards: Annotated[bool, typer.Option("--in", help="A transfer from HOST, not to it.")] = False,
+    light: Annotated[bool, typer.Option("--light", help="Measure with at most 116 kB a path.")] = False,
+    thorough: Annotated[
+        bool, typer.Option("--thorough", help="Measure up to 10 s a direction: queue, loss and what others do, too.")
+    ] = False,
+    background: Annotated[
+        bool, typer.Option("--background", help="By the controllers that give way to others.")
+    ] = False,
+    aggressive: Annotated[
+        bool, typer.Option("--aggressive", help="Also by controllers that are harder on others than cubic.")
+    ] = False,
     key_file: KeyFile = None,
-    model: ModelFile = None,
+    model: Annotated[
+        Path | None,
+        typer.Option("--model", help="Ask this model of `pathcast learn` in place of the twin.", show_default=False),
+    ] = None,
     world: World = "host",
     topology: TopologyFile = None,
     set: Set = None,
     limit_events: LimitEvents = None,
     json: Json = False,
 ) -> None:
-    """Probe every path once, and predict throughput and duration for every choice of paths, the best first."""
+    """Measure the paths for seconds, try this very transfer in simulated networks like them, and say how long it takes.
+
+    Every choice of paths and controllers, the fastest first, each with its 90 % interval. Nothing is learnt before.
+    """
     from pathcast import _native
-    from pathcast.forecast.model import default_file
-    from pathcast.forecast.predict import predict as run
-    from pathcast.forecast.predict import untrustworthy
 
     bytes = _native.parse_bytes(size)
+    if bytes < 1:
+        raise usage(f"--size {size}: a transfer has at least one byte")
     only = None if paths is None else names("--paths", paths)
+    if model is not None:
+        given = {
+            "--by": by is not None,
+            "--in": inwards,
+            "--light": light,
+            "--thorough": thorough,
+            "--background": background,
+            "--aggressive": aggressive,
+        }
+        if wrong := [name for name, there in given.items() if there]:
+            raise usage(f"{wrong[0]} does not go with --model, which knows transfers to HOST as they were learnt")
+        from pathcast.cli.trained import trained
+
+        trained(target(host, world, topology, set, key_file, limit_events), bytes, size, model, only, control, json)
+        return
+    from pathcast.cli.deadline import deadline
+    from pathcast.forecast.controls import AUTO, controls
+    from pathcast.worlds.measurement import Request
+
+    if light and thorough:
+        raise usage("--light and --thorough exclude each other")
+    limit = None if by is None else deadline(by)
+    wanted = (AUTO,) if control is None else names("--control", control)
+    # what is wrong with them is said before anything is opened
+    controls(wanted, wanted, background, aggressive) if AUTO not in wanted else None
+    request = Request(effort="light" if light else "thorough" if thorough else "usual")
     far = target(host, world, topology, set, key_file, limit_events)
-    file = model or default_file(far.world, far.name)
-    if not file.exists():
-        learn = f"pathcast learn {far.command} --size {size}" + (f" --model {model}" if model else "")
-        raise PathcastError("no-model", f"there is no model `{file}`", f"learn one: {learn}", Exit.USAGE)
-    need("numpy", "sklearn", extra="predict")
-    document = run(file, far.world, far.name, far.open, bytes, only, control)
+    choose = lambda here: controls(wanted, here, background, aggressive)  # noqa: E731
+    document = _forecast(far, bytes, "in" if inwards else "out", choose, only, request, limit)
     if json:
-        print_json("predict", document)
+        print_json("predict", document, VERSION)
     else:
-        _summary(document)
-    error = untrustworthy(document)
-    if error:
-        raise error
+        _show(document)
 
 
-def _summary(document: dict[str, Any]) -> None:
+def _forecast(
+    far: Target,
+    bytes: int,
+    direction: str,
+    choose: Callable[[Any], Any],
+    only: tuple[str, ...] | None,
+    request: Request,
+    limit: Deadline | None,
+) -> dict[str, Any]:
+    from pathcast.cli.measure import listener
+    from pathcast.forecast.forecast import Job, forecast
+    from pathcast.worlds.cost import cost
+
+    began = time.monotonic()
+    with far.open() as make, make() as network:
+        job = Job(bytes, choose(network.controls), direction, network.ends)
+        print(f"cost: {cost(request, len(only or network.paths))}", file=sys.stderr)
+        with listener(quiet=not sys.stderr.isatty()) as progress:
+            measured, fault = _measure(network, only, request, progress)
+        answer = forecast(measured, job)
+        real_time = network.real_time
+    elapsed_s = time.monotonic() - began if real_time else measured.elapsed_s
+    left_s = None if limit is None else limit.left_s(None if real_time else elapsed_s)
+    told = answer.document(left_s)
+    step = limit.step() if limit else None
+    notes = [*told.pop("notes"), *measured.notes, *filter(None, (fault, step))]
+    return {
+        "world": far.world,
+        "target": far.name,
+        **told,
+        "by": None if limit is None else limit.written(),
+        "measured": measured.document(),
+        "probe_bytes": measured.probe_bytes,
+        "elapsed_s": elapsed_s,
+        "wall_s": time.monotonic() - began,
+        "notes": notes,
+    }
+
+
+def _measure(
+    network: Any, only: tuple[str, ...] | None, request: Request, progress: Any
+) -> tuple[Measurement, str | None]:
+    """What was measured, and a sentence where the emulator was late meanwhile."""
+
+    def once() -> Any:
+        with network.judged() as verdict:
+            found = network.measure(only, request, progress)
+        return found, verdict
+
+    (found, verdict), _ = network.again(once, lambda made: made[1].valid)
+    return found, None if verdict.valid else f"what was measured may be off: {verdict.fault}"
+
+
+def _show(document: dict[str, Any]) -> None:
     from rich.table import Table
 
-    model = document["model"]
-    title = f"a transfer of {written(document['size_bytes'])} to {document['target']}"
-    table = Table("paths", "predicted", "expected error", "duration", "", title=title)
-    for o in document["options"]:
-        name = " + ".join(o["paths"])
-        chosen = o["paths"] == document["chosen"]
+    print(document["why"][:1].upper() + document["why"][1:] + ".")
+    way = "to" if document["direction"] == "out" else "from"
+    title = f"{written(document['size_bytes'])} {way} {document['target']}"
+    columns = ["paths", "control", "throughput", "90 %", "duration", "90 %", "shares"]
+    timed = document["deadline_s"] is not None
+    table = Table(*columns, *(["in time"] if timed else []), title=title)
+    for one in document["options"]:
+        rate, took = one["throughput_bps"], one["duration_s"]
+        best = (one["paths"], one["control"]) == (document["chosen"], document["chosen_control"])
+        name = " + ".join(one["paths"])
+        whole = sum(one["bytes_by_path"]) or 1
         table.add_row(
-            f"[bold]{name}[/] (best)" if chosen else name,
-            bits(o["predicted_bps"]),
-            f"± {bits(o['rmse_bps'])}",
-            seconds(o["duration_s"]),
-            "" if o["within_training_range"] else "outside of what was trained on",
+            f"[bold]{name}[/] (best)" if best else name,
+            one["control"],
+            bits(rate["value"]),
+            f"{bits(rate['low'])} to {bits(rate['high'])}",
+            span(took["value"]),
+            f"{span(took['low'])} to {'no end' if took['high'] is None else span(took['high'])}",
+            " : ".join(f"{share / whole:.0%}" for share in one["bytes_by_path"]),
+            *([f"{one['deadline_probability']:.0%}"] if timed else []),
         )
     console().print(table)
     print(
-        f"by probes of {written(document['probe_bytes'])} in all; learnt from {model['rounds']} rounds of "
-        f"{written(model['size_bytes'])} with {model['control']}: {model['file']}"
+        f"measured with {written(document['probe_bytes'])} ({document['measured']['effort']}); "
+        f"{span(document['elapsed_s'])} in all"
     )
-    for note in [*document["notes"], *model["warnings"]]:
+    for note in document["notes"]:
         print(f"note: {note}", file=sys.stderr)

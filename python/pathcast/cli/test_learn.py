@@ -1,31 +1,17 @@
-"""`learn` and `predict` as commands: options, both outputs, exit codes; over loopback, and over an emulated network."""
+"""`learn` and `predict --model` as commands: options, both outputs, exit codes; loopback, emulated links."""
 
 from __future__ import annotations
 
-import json
-import signal
-import socket
-
 import pytest
 
-from pathcast.cli.runner import run
 from pathcast.errors import Exit
-from pathcast.runtime.keys import OPEN_ID, OPEN_SECRET
 from pathcast.service import doctor
 from pathcast.worlds.testing import two_paths
 
 SMALL = 'name = "small"\n' + two_paths("20Mbit", ("10ms", "20ms"), "100 packets")
 
 
-@pytest.fixture(autouse=True)
-def _own_directories(tmp_path_factory, monkeypatch):
-    """Nothing of this user's or of other experiments; signal handlers are put back."""
-    monkeypatch.setenv("PATHCAST_RUN_DIR", str(tmp_path_factory.mktemp("run")))
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
-    kept = {n: signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGHUP)}
-    yield
-    for number, handler in kept.items():
-        signal.signal(number, handler)
+pytestmark = pytest.mark.usefixtures("own_directories")
 
 
 @pytest.fixture
@@ -33,32 +19,6 @@ def topology(tmp_path):
     file = tmp_path / "small.toml"
     file.write_text(SMALL)
     return str(file)
-
-
-@pytest.fixture
-def pathcast(capsys):
-    """Runs a command; gives its status, the JSON document or the text, and standard error."""
-
-    def call(*arguments):
-        status = run([str(a) for a in arguments])
-        out, err = capsys.readouterr()
-        return status, json.loads(out) if "--json" in arguments else out, err
-
-    return call
-
-
-@pytest.fixture
-def far_end():
-    """HOST:PORT of a far end on loopback."""
-    from pathcast import _native
-
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    config = {"bind": ["127.0.0.1"], "port": port, "keys": [{"id": OPEN_ID, "secret": OPEN_SECRET}], "addresses": []}
-    server = _native.Server(None, json.dumps(config))
-    yield f"127.0.0.1:{port}"
-    server.stop()
 
 
 def check_prediction(status, document, size):
@@ -127,15 +87,24 @@ def test_both_ends_are_in_a_network_from_a_file(pathcast, topology, world, kind)
     assert f"do not go with --world {world}: both ends are in the {kind} network" in err
 
 
-def test_without_a_model_predict_names_the_command_that_learns_it(pathcast, topology, tmp_path):
-    status, document, err = pathcast("predict", "far:99", "--size", "256MB", "--key-file", tmp_path / "key", "--json")
+def test_without_that_model_predict_names_the_command_that_learns_it(pathcast, topology, tmp_path):
+    absent = tmp_path / "m"
+    asked = ["far:99", "--size", "256MB", "--key-file", tmp_path / "key", "--model", absent, "--json"]
+    status, document, err = pathcast("predict", *asked)
     assert status == Exit.USAGE
     assert document["error"]["code"] == "no-model"
-    assert document["error"]["hint"].endswith(f"pathcast learn far:99 --key-file {tmp_path / 'key'} --size 256MB")
-    assert "far_99.model" in err
+    learn = f"pathcast learn far:99 --key-file {tmp_path / 'key'} --size 256MB --model {absent}"
+    assert document["error"]["hint"].endswith(learn)
     emu = ["--world", "emu", "--topology", topology, "--set", "link.wan1.rate=5Mbit"]
-    _, _, err = pathcast("predict", "--size", "1MB", "--model", tmp_path / "m", *emu)
-    assert f"pathcast learn {' '.join(emu)} --size 1MB --model {tmp_path / 'm'}" in err
+    _, _, err = pathcast("predict", "--size", "1MB", "--model", absent, *emu)
+    assert f"pathcast learn {' '.join(emu)} --size 1MB --model {absent}" in err
+
+
+@pytest.mark.parametrize("option", ["--light", "--in", "--background", "--by=8h"])
+def test_a_model_knows_nothing_of_what_it_was_not_taught(pathcast, tmp_path, option):
+    status, document, _ = pathcast("predict", "far", "--size", "1MB", "--model", tmp_path / "m", option, "--json")
+    assert status == Exit.USAGE
+    assert f"{option.partition('=')[0]} does not go with --model" in document["error"]["message"]
 
 
 def test_what_is_no_model_is_refused(pathcast, tmp_path):
@@ -213,6 +182,7 @@ def test_over_an_emulated_network(pathcast, topology, monkeypatch):
         assert all(1e6 < bps < 20e6 for bps in round["tcp_bps"])
         assert round["emulator"]["p99_s"] >= 0
 
+    emu += ["--model", document["model"]["file"]]
     status, document, _ = pathcast("predict", *emu, "--json")
     check_prediction(status, document, 500_000)
     assert document["probe_bytes"] == 128_000
@@ -226,7 +196,7 @@ def test_over_an_emulated_network(pathcast, topology, monkeypatch):
     status, _, err = pathcast("predict", *emu, "--control", "reno")
     assert status == Exit.USAGE
     assert "learnt with --control cubic" in err
-    status, _, err = pathcast("predict", *emu[:-1], "2MB")
+    status, _, err = pathcast("predict", *emu, "--size", "2MB")
     assert status == Exit.USAGE
     assert "the model has: 500KB (8 rounds)" in err
 
@@ -238,24 +208,29 @@ def test_over_a_simulated_network(pathcast, topology, tmp_path):
     sim = ["--world", "sim", "--topology", topology, "--size", "500KB"]
     status, document, _ = pathcast("learn", *sim, "--rounds", "2", "--json")
     assert (status, document["world"]) == (Exit.OK, "sim")
-    assert document["model"]["file"].endswith("/pathcast/models/sim-small.model")
+    file = document["model"]["file"]
+    assert file.endswith("/pathcast/models/sim-small.model")
     assert all(r["emulator"] is None and r["set"] == {} for r in document["rounds"])
 
     # nothing is drawn in this network, so that what varies is set
     for delay in ("15ms", "20ms", "30ms", "45ms", "60ms", "80ms"):
         status, out, _ = pathcast("learn", *sim, "--rounds", "1", "--set", f"link.wan1.delay={delay}")
         assert status == Exit.OK
-    assert f"try: pathcast predict --world sim --topology {topology} --set link.wan1.delay=80ms --size 500KB" in out
+    assert (
+        f"try: pathcast predict --world sim --topology {topology} --set link.wan1.delay=80ms --size 500KB --model"
+        in out
+    )
 
-    status, document, _ = pathcast("predict", *sim, "--set", "link.wan1.delay=25ms", "--json")
+    model = ["--model", file]
+    status, document, _ = pathcast("predict", *sim, *model, "--set", "link.wan1.delay=25ms", "--json")
     check_prediction(status, document, 500_000)
     assert document["chosen"] is not None
     assert document["probe_bytes"] == 128_000
-    again = pathcast("predict", *sim, "--set", "link.wan1.delay=25ms", "--json")
+    again = pathcast("predict", *sim, *model, "--set", "link.wan1.delay=25ms", "--json")
     assert again[1] == document
 
-    status, document, _ = pathcast("predict", "--world", "emu", *sim[2:], "--json")
-    assert status == Exit.USAGE  # the models of two worlds are two files
+    status, document, _ = pathcast("predict", "--world", "emu", *sim[2:], *model, "--json")
+    assert status == Exit.USAGE  # what was learnt in one world says nothing of another
 
 
 def test_a_path_that_loses_everything_leaves_rounds_out_and_ends_with_1(pathcast, topology):

@@ -44,6 +44,23 @@ def loadable() -> list[str]:
     return _native.controllers_in_kernel()
 
 
+def available() -> tuple[str, ...]:
+    """The controllers of the register that this kernel has, by whomever, or that this process could load."""
+    from pathcast import _native
+
+    try:
+        _native.kernel_ready()
+        ready = set(loadable())
+    except PathcastError:
+        ready = set()
+    try:
+        ready |= set(Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split())
+        ready |= {one.name for one in instances() if one.name}
+    except (OSError, PathcastError):
+        pass  # what is not seen cannot be named
+    return tuple(one["name"] for one in register() if one["name"] in ready)
+
+
 def parse_sets(control: str, sets: Sequence[str]) -> dict[str, int]:
     """Parameters from `delta=1300` or `imtcp_bg.delta=1300`; refuses what is no number and other controllers' keys.
 

@@ -4,34 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import combinations
 from statistics import fmean, median
 from typing import Any
 
 from pathcast.forecast.race import Runner
-from pathcast.forecast.twin import Choice
 
-# all subsets of so many paths are tried; beyond it those of the best few
-MOST_PATHS = 4
 _INTERVAL = (0.05, 0.95)
 # one choice is taken in place of another for no less [share of the time]
 _WORTH_IT = 0.01
-
-
-def choices(names: Sequence[str], controls: Sequence[str]) -> list[Choice]:
-    """Every subset of paths, of each the first path the first in `names` (which are the best first), by every
-    controller."""
-    subsets = [subset for n in range(1, len(names) + 1) for subset in combinations(names, n)]
-    return [Choice(subset, control) for subset in subsets for control in controls]
 
 
 def option(runner: Runner, size_bytes: int, deadline_s: float | None) -> dict[str, Any]:
     """What is told of a choice."""
     durations = sorted(runner.durations_s())
     ended = [one for one in runner.outcomes if one]
-    carried = [one.bytes_by_path(runner.choice.paths) for one in ended]
-    resent = [sum(subflow.bytes_retransmitted for subflow in one.subflows) for one in ended]
-    times = _spread(durations)
+    carried = [one.bytes_by_path for one in ended]
+    times = spread(durations)
     rates = [None if not t else 0.0 if math.isinf(t) else size_bytes * 8 / t for t in times]
     told: dict[str, Any] = {
         "paths": list(runner.choice.paths),
@@ -41,14 +29,19 @@ def option(runner: Runner, size_bytes: int, deadline_s: float | None) -> dict[st
         "expected_s": _finite(fmean(durations)),
         "deadline_probability": None,
         "bytes_by_path": [round(fmean(shares)) for shares in zip(*carried, strict=True)],
-        "resent_bytes": round(fmean(resent)) if ended else None,
+        "resent_bytes": round(fmean(one.resent_bytes for one in ended)) if ended else None,
         "draws": len(durations),
+        "simulated_bytes": max((one.simulated_bytes for one in ended), default=0),
     }
     if deadline_s is not None:
-        # by the rule of succession: a few draws make nothing certain
-        met = sum(one <= deadline_s for one in durations)
-        told["deadline_probability"] = (met + 0.5) / (len(durations) + 1)
+        told["deadline_probability"] = met(runner, deadline_s)
     return told
+
+
+def met(runner: Runner, deadline_s: float) -> float:
+    """How probable it is that the job is done by then; a few draws make nothing certain (rule of succession)."""
+    durations = runner.durations_s()
+    return (sum(one <= deadline_s for one in durations) + 0.5) / (len(durations) + 1) if deadline_s > 0 else 0.0
 
 
 def chosen(runners: Sequence[Runner]) -> Runner | None:
@@ -76,7 +69,7 @@ def _error(values: Sequence[float]) -> float:
     return math.sqrt(math.fsum((one - mean) ** 2 for one in values) / (len(values) - 1) / len(values))
 
 
-def _spread(ordered: Sequence[float]) -> tuple[float, float, float]:
+def spread(ordered: Sequence[float]) -> tuple[float, float, float]:
     """Median and the ends of the 90 % interval of a sorted sample."""
     low, high = (quantile(ordered, share) for share in _INTERVAL)
     return median(ordered), low, high

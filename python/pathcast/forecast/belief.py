@@ -63,6 +63,20 @@ class PathBelief:
             return None
         return cls(path.name, forward, path.directions.get(other), rtt_s)
 
+    @property
+    def capacity_bps(self) -> float:
+        """As measured."""
+        return self.forward.capacity_bps.value or 0.0
+
+    @property
+    def available_bps(self) -> float:
+        """As measured, or in the middle of what it may be; never nothing."""
+        left = self.forward.available_bps
+        if left.value is None:
+            low, high = left.low or 0.0, min(left.high or self.capacity_bps, self.capacity_bps)
+            return max((low + high) / 2, (1 - _LOAD_MOST) * self.capacity_bps)
+        return min(max(left.value, (1 - _LOAD_MOST) * self.capacity_bps), self.capacity_bps)
+
     def draw(self, random: random.Random) -> Line:
         """One line of those that it may be."""
         rate = _log_normal(self.forward.capacity_bps, random)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
 
+from pathcast.forecast.outcome import Outcome
 from pathcast.forecast.twin import Choice
-from pathcast.worlds.results import Transfer
 
 # a choice is given up when it is slower than the best by so many standard errors of their paired difference
 _GIVEN_UP = 3.0
@@ -20,17 +20,17 @@ class Runner:
     """A choice and what became of it in each draw, in their order, to the one after which it was given up."""
 
     choice: Choice
-    outcomes: list[Transfer | None] = field(default_factory=list)
+    outcomes: list[Outcome | None] = field(default_factory=list)
     running: bool = True
 
     def durations_s(self) -> list[float]:
         """Of each draw; infinite where the transfer did not end."""
-        return [one.elapsed_s if one else math.inf for one in self.outcomes]
+        return [one.duration_s if one else math.inf for one in self.outcomes]
 
 
 def race(
     choices: Sequence[Choice],
-    run: Callable[[Sequence[int], Sequence[Choice]], list[list[Transfer | None]]],
+    run: Callable[[Sequence[int], Sequence[Choice]], list[list[Outcome | None]]],
     draws: int,
     batch: int,
     time_s: float = math.inf,

@@ -10,8 +10,11 @@ from statistics import median
 
 import pytest
 
-from pathcast.forecast.answer import choices, chosen, option, quantile
+from pathcast.forecast.answer import chosen, option, quantile
 from pathcast.forecast.belief import PathBelief
+from pathcast.forecast.controls import Controls
+from pathcast.forecast.field import field_of
+from pathcast.forecast.outcome import outcome
 from pathcast.forecast.race import Runner, race
 from pathcast.forecast.twin import Choice, simulate
 from pathcast.worlds.measurement import Clock, Cross, Delay, Direction, Down, Loss, PathMeasured, Queue, Value
@@ -106,10 +109,10 @@ def test_the_twin_of_idle_lines_is_as_fast_as_they_are():
     assert [len(each) for each in found] == [2] * 4
     for one, two in found:
         # IP and TCP headers, slow start
-        assert 17e6 < one.throughput_bps < 19.5e6 < two.throughput_bps < 38e6
-        assert sum(two.bytes_by_path(both.paths)) >= SIZE
+        assert 17e6 < SIZE * 8 / one.duration_s < 19.5e6 < SIZE * 8 / two.duration_s < 38e6
+        assert sum(two.bytes_by_path) >= SIZE
     again = simulate(beliefs, [2], [both], SIZE)
-    assert again[0][0].throughput_bps == found[2][1].throughput_bps
+    assert again[0][0].duration_s == found[2][1].duration_s
 
 
 def test_greedy_traffic_and_fair_queues_are_simulated_too():
@@ -117,13 +120,16 @@ def test_greedy_traffic_and_fair_queues_are_simulated_too():
     fair = replace(shared, queue=Queue(depth_bytes=Value(60_000), fair=Value(1.0)))
     alone = Choice(("one",), "cubic")
     for of in (shared, fair):
-        rates = [each[0].throughput_bps for each in simulate([PathBelief.of(path(out=of))], range(3), [alone], SIZE)]
+        rates = [
+            SIZE * 8 / each[0].duration_s for each in simulate([PathBelief.of(path(out=of))], range(3), [alone], SIZE)
+        ]
         assert all(4e6 < rate < 15e6 for rate in rates), rates
 
 
 def ended(seconds, paths=("one",)):
     flows = [subflow(name, SIZE // len(paths)) for name in paths]
-    return Transfer.read(list(paths), report(*flows, elapsed_s=seconds, throughput_bps=SIZE * 8 / seconds))
+    made = report(*flows, bytes=SIZE, elapsed_s=seconds, throughput_bps=SIZE * 8 / seconds)
+    return outcome(Transfer.read(list(paths), made), paths, SIZE)
 
 
 def runner(name, *seconds):
@@ -186,7 +192,15 @@ def test_what_is_slower_for_certain_gets_no_further_draws():
 
 
 def test_choices_are_all_subsets_the_best_path_first():
-    found = choices(["b", "a", "c"], ["lia", "cubic"])
-    assert len(found) == 14
-    assert found[0] == Choice(("b",), "lia")
+    controls = Controls(("cubic",), ("lia", "cubic"))
+    found = field_of(["b", "a", "c"], controls)
+    assert len(found) == 3 + 4 * 2
+    assert found[0] == Choice(("b",), "cubic")
     assert found[-1] == Choice(("b", "a", "c"), "cubic")
+
+
+def test_beyond_four_paths_the_others_are_added_one_by_one():
+    found = [choice.paths for choice in field_of(list("abcdef"), Controls(("lia",), ("lia",)))]
+    assert len(found) == len(set(found)) == 15 + 2 + 2
+    assert {("e",), ("f",), tuple("abcde"), tuple("abcdef"), ("b", "d")} <= set(found)
+    assert ("a", "e") not in found

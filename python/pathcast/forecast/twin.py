@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from pathcast.errors import Exit
 from pathcast.forecast.belief import Line, PathBelief
+from pathcast.forecast.outcome import Outcome, outcome
 from pathcast.worlds.many import Draw, Future, draws
 from pathcast.worlds.results import Transfer
 from pathcast.worlds.topology import Topology
@@ -21,6 +22,8 @@ WARM_UP_S = 1.0
 # the most events of one simulated transfer: half a minute of a processor's time
 EVENTS = 200_000_000
 _SMALLEST_QUEUE_BYTES = 3000
+# between two samples of a transfer of which a part is simulated, at first [s]
+_EVERY_S = 0.02
 
 
 @dataclass(frozen=True)
@@ -32,23 +35,37 @@ class Choice:
 
 
 def simulate(
-    beliefs: Sequence[PathBelief], seeds: Sequence[int], choices: Sequence[Choice], size_bytes: int
-) -> list[list[Transfer | None]]:
-    """Of every seed's network the outcome of every choice; None: it did not end, or not within its limits."""
+    beliefs: Sequence[PathBelief],
+    seeds: Sequence[int],
+    choices: Sequence[Choice],
+    size_bytes: int,
+    most_bytes: int | None = None,
+    ends: Sequence[tuple[str, str]] = (),
+) -> list[list[Outcome | None]]:
+    """Of every seed's network the outcome of every choice; None: it did not end, or not within its limits.
+
+    most_bytes: of one simulated transfer; the rest of a job is taken to go on as its stationary part. ends: how TCP at
+    both ends behaves, as `--set` keys of a scenario (`tcp.…`, `control.…`).
+    """
+    part = size_bytes if most_bytes is None else min(size_bytes, most_bytes)
+    every_s = None if part == size_bytes else _EVERY_S
     networks = [[belief.draw(random.Random(f"{belief.name} {seed}")) for belief in beliefs] for seed in seeds]
     names = [belief.name for belief in beliefs]
-    found: list[list[Transfer | None]] = [[] for _ in seeds]
+    found: list[list[Outcome | None]] = [[] for _ in seeds]
     shapes = [tuple(line.elastic_flows > 0 for line in lines) for lines in networks]
-    jobs = tuple(Future(choice.paths, size_bytes, choice.control) for choice in choices)
+    jobs = tuple(Future(choice.paths, part, choice.control, every_s=every_s) for choice in choices)
     for shape in dict.fromkeys(shapes):
         where = [at for at, of in enumerate(shapes) if of == shape]
-        wanted = [Draw(tuple(sets(names, networks[at], seeds[at])), jobs, WARM_UP_S) for at in where]
+        wanted = [Draw((*ends, *sets(names, networks[at], seeds[at])), jobs, WARM_UP_S) for at in where]
         outcomes = draws(Topology.parse(text(names, shape)), wanted, events=EVENTS, keep_errors=True)
         for at, each in zip(where, outcomes, strict=True):
             for one in each:
                 if not isinstance(one, Transfer) and one.exit == Exit.USAGE:
                     raise one
-            found[at] = [one if isinstance(one, Transfer) else None for one in each]
+            found[at] = [
+                outcome(one, choice.paths, size_bytes) if isinstance(one, Transfer) else None
+                for one, choice in zip(each, choices, strict=True)
+            ]
     return found
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pathcast.control.kernel import Controls
 from pathcast.runtime import daemon
 from pathcast.worlds import flows_emu
+from pathcast.worlds.ends import EMULATED, Ends
 from pathcast.worlds.flows import FlowsResult, check_every, plans
 from pathcast.worlds.late import again
 from pathcast.worlds.results import Path, Verdict
@@ -71,6 +72,10 @@ class Emu(Verbs):
     def name(self) -> str:
         """The network's name, as `pathcast net list` shows it."""
         return self._net.record.id
+
+    @property
+    def ends(self) -> Ends:
+        return EMULATED
 
     def controller(self, name: str) -> daemon.Daemon:
         """The process that holds a controller of the register in the kernel; loads it if it is not there yet."""

@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pathcast import limits
+from pathcast.control.kernel import register
 from pathcast.errors import usage
 from pathcast.worlds import flows_sim
+from pathcast.worlds.ends import Ends, of_scenario
 from pathcast.worlds.flows import FlowsResult, check_every
 from pathcast.worlds.many import Future, Outcome, futures
 from pathcast.worlds.results import Path
@@ -73,6 +75,14 @@ class Sim(Verbs):
         self._client.set(link, direction, list(changes.items()))
         end = "" if direction is None else f".{direction}"
         self._sets += [(f"link.{link}.{key}{end}", value) for key, value in changes.items()]
+
+    @property
+    def controls(self) -> tuple[str, ...]:
+        return tuple(one["name"] for one in register())
+
+    @property
+    def ends(self) -> Ends:
+        return of_scenario(self._topology.scenario)
 
     def now(self) -> float:
         """The simulated time since the network stands [s]."""

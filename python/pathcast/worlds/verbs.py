@@ -11,8 +11,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from pathcast.control.kernel import available
 from pathcast.errors import Exit, PathcastError, usage
 from pathcast.interruptible import interruptible
+from pathcast.worlds.ends import Ends, of_host
 from pathcast.worlds.measurement import Measurement, Request
 from pathcast.worlds.results import Path, Transfer, Verdict
 from pathcast.worlds.world import Progress, T
@@ -58,6 +60,16 @@ class Verbs:
     def cancel(self) -> None:
         """Ends the transfers that other threads are in, and refuses further ones: for an interrupted command."""
         self.cancelled = True
+
+    @property
+    def controls(self) -> tuple[str, ...]:
+        """The controllers of the register, or of the same name, that its TCP has, or can be given by this process."""
+        return available()
+
+    @property
+    def ends(self) -> Ends:
+        """How TCP at its ends behaves."""
+        return of_host()
 
     def path(self, name: str) -> Path:
         """The path of that name; refuses others with the names that exist."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
+from pathcast.worlds.ends import Ends
 from pathcast.worlds.flows import FlowsResult
 from pathcast.worlds.measurement import Measurement, Request
 from pathcast.worlds.results import Path, Transfer, Verdict
@@ -31,6 +32,16 @@ class World(Protocol):
     @property
     def paths(self) -> tuple[Path, ...]:
         """Its address pairs."""
+        ...
+
+    @property
+    def controls(self) -> tuple[str, ...]:
+        """The controllers that its TCP has, or can be given by this process."""
+        ...
+
+    @property
+    def ends(self) -> Ends:
+        """How TCP at its ends behaves, as `--set` keys and values of a scenario."""
         ...
 
     def path(self, name: str) -> Path:

@@ -1,0 +1,85 @@
+"""`--by`: when a transfer is to be done."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from pathcast.errors import usage
+
+_ALLOWED = "a time of day (06:00), a date and time (2027-03-01T06:00), or from now on (8h)"
+# the wall clock against the monotonic one, from where on it was set [s]
+_STEP_S = 2.0
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """A time by the wall clock, or so long from the start on."""
+
+    at: datetime | None
+    after_s: float
+    began_s: tuple[float, float]
+
+    def left_s(self, elapsed_s: float | None) -> float:
+        """Until then; below zero when it is past. elapsed_s: since the start by a clock that is not the machine's."""
+        if elapsed_s is not None:
+            return (self.after_s if self.at is None else self.at.timestamp() - self.began_s[0]) - elapsed_s
+        if self.at is not None:
+            return self.at.timestamp() - time.time()
+        return self.after_s - (time.monotonic() - self.began_s[1])
+
+    def step(self) -> str | None:
+        """A sentence where the wall clock was set since the start."""
+        wall, steady = time.time() - self.began_s[0], time.monotonic() - self.began_s[1]
+        off = wall - steady
+        if self.at is None or abs(off) < _STEP_S:
+            return None
+        return f"the clock was set by {off:+.0f} s meanwhile: the deadline is by the clock as it is now"
+
+    def written(self) -> str:
+        """ISO 8601, with the offset to UTC, to the second."""
+        at = self.at or datetime.fromtimestamp(self.began_s[0] + self.after_s).astimezone()
+        return at.isoformat(timespec="seconds")
+
+
+def deadline(text: str, now: datetime | None = None) -> Deadline:
+    """Parses `06:00` (the next one), ISO 8601 (local time unless it says more), `8h`; refuses what is past."""
+    from pathcast import _native
+
+    began = (time.time(), time.monotonic())
+    now = (now or datetime.now()).astimezone()
+    word = text.strip()
+    if word[:1].isdigit() and word[-1:].isalpha() and "T" not in word[:-1].upper():
+        after_s = _native.parse_duration(word) / 1e9
+        if after_s <= 0:
+            raise usage(f"--by {text}: that is now; give a time to come")
+        return Deadline(None, after_s, began)
+    at = _clock(word, now) or _date(word)
+    if at is None:
+        raise usage(f"--by `{text}` is no time; allowed: {_ALLOWED}")
+    if at <= now:
+        raise usage(f"--by {text} is past: it is {now.isoformat(timespec='seconds')}")
+    return Deadline(at, 0.0, began)
+
+
+def _clock(word: str, now: datetime) -> datetime | None:
+    for form in ("%H:%M", "%H:%M:%S"):
+        try:
+            of = datetime.strptime(word, form).time()
+        except ValueError:
+            continue
+        # by the wall clock, also where a day has 23 or 25 hours
+        for days in (0, 1):
+            at = datetime.combine((now + timedelta(days=days)).date(), of).astimezone()
+            if at > now:
+                return at
+    return None
+
+
+def _date(word: str) -> datetime | None:
+    try:
+        # also of one that names its offset; what has none is local
+        return datetime.fromisoformat(word).astimezone()
+    except (ValueError, OverflowError, OSError):
+        return None

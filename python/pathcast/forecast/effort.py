@@ -1,0 +1,55 @@
+"""How much of a job is simulated, so that the answer comes in time."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pathcast.forecast.belief import PathBelief
+from pathcast.forecast.twin import Choice
+
+# of a processor for a byte that a simulated link carries, of the job or of others' [s]
+_COST_S = 0.6e-9
+# two paths and one controller, and everything else [s]
+FEW_S, MANY_S = 3.0, 10.0
+_FEW_CHOICES, _FEW_BYTES = 3, 256_000_000
+# as many draws as the 90 % interval of a sample asks for, and a few
+_DRAWS = 24
+# where others use the processors, it may take so many times as long
+_PATIENCE = 4
+# of the time, for the simulation
+_SHARE = 0.7
+_LEAST_BYTES = 1_000_000
+
+
+@dataclass(frozen=True)
+class Effort:
+    """Seconds for the whole race, and the most bytes of one simulated transfer."""
+
+    time_s: float
+    most_bytes: int
+
+
+def effort(beliefs: Sequence[PathBelief], choices: Sequence[Choice], size_bytes: int) -> Effort:
+    """For these choices on this machine."""
+    few = len(choices) <= _FEW_CHOICES and size_bytes <= _FEW_BYTES
+    time_s = FEW_S if few else MANY_S
+    share_s = _SHARE * time_s * _processors() / (_DRAWS * len(choices))
+    # others' traffic is simulated on all paths for as long as the job takes
+    carried = sum(belief.capacity_bps for belief in beliefs)
+    left = {belief.name: belief.available_bps for belief in beliefs}
+    cost = max(carried / sum(left[name] for name in choice.paths) for choice in choices)
+    return Effort(time_s, max(_LEAST_BYTES, round(share_s / (_COST_S * cost))))
+
+
+def clock() -> Callable[[], float]:
+    """Of the processors' time that this process has taken, over their number [s]; where it gets too little of it, of a
+    share of the time that passes."""
+    wall, work = time.monotonic(), time.process_time()
+    return lambda: max((time.process_time() - work) / _processors(), (time.monotonic() - wall) / _PATIENCE)
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0))

@@ -1,0 +1,159 @@
+"""The forecast of one transfer: what was measured of the paths becomes networks, this very transfer is tried in each.
+
+Nothing is learnt before, and nothing but the measurement is sent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any
+
+from pathcast.errors import Exit, PathcastError, usage
+from pathcast.forecast.answer import chosen, option
+from pathcast.forecast.belief import PathBelief
+from pathcast.forecast.controls import Controls
+from pathcast.forecast.effort import Effort, clock, effort
+from pathcast.forecast.field import MOST_PATHS, field_of
+from pathcast.forecast.race import Runner, race
+from pathcast.forecast.twin import simulate
+from pathcast.forecast.why import why
+from pathcast.units import seconds, size
+from pathcast.worlds.ends import Ends
+from pathcast.worlds.measurement import DIRECTIONS, Measurement
+
+# so many make the ends of a 90 % interval that are not the sample's own
+DRAWS, BATCH = 40, 8
+
+
+@dataclass(frozen=True)
+class Job:
+    """A transfer that somebody means to make: `out` to the far end, or `in` from it."""
+
+    size_bytes: int
+    controls: Controls
+    direction: str = "out"
+    ends: Ends = ()
+
+    def __post_init__(self) -> None:
+        if self.size_bytes < 1:
+            raise usage(f"--size {self.size_bytes}B: a transfer has at least one byte")
+        if self.direction not in DIRECTIONS:
+            raise usage(f"direction `{self.direction}`: allowed are {', '.join(DIRECTIONS)}")
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """The choices by expected time, the fastest first, which of them is best, and what is to be known beside it."""
+
+    job: Job
+    runners: tuple[Runner, ...]
+    chosen: Runner
+    notes: tuple[str, ...]
+    down: tuple[str, ...] = field(default=())
+
+    def document(self, deadline_s: float | None = None) -> dict[str, Any]:
+        """For JSON."""
+        best = self.chosen.choice
+        return {
+            "size_bytes": self.job.size_bytes,
+            "direction": self.job.direction,
+            "deadline_s": deadline_s,
+            "options": [option(runner, self.job.size_bytes, deadline_s) for runner in self.runners],
+            "chosen": list(best.paths),
+            "chosen_control": best.control,
+            "why": why(self.runners, self.chosen, self.job.size_bytes, deadline_s),
+            "down": list(self.down),
+            "notes": list(self.notes),
+        }
+
+
+def forecast(
+    measured: Measurement,
+    job: Job,
+    draws: int | None = None,
+    seed: int = 0,
+) -> Forecast:
+    """Of a measurement; no time passes in the world that it was made in.
+
+    Raises PathcastError (exit 3) where nothing can be said: no path is known well enough, or no transfer ended.
+    """
+    beliefs = [(path, PathBelief.of(path, job.direction)) for path in measured.paths]
+    known = [belief for _, belief in beliefs if belief is not None]
+    notes = _unknown(measured, job.direction, [path.name for path, belief in beliefs if belief is None])
+    if not known:
+        hint = measured.untrustworthy.hint if measured.untrustworthy else "measure --thorough, or with more time"
+        raise PathcastError("untrustworthy", f"nothing can be forecast: {'; '.join(notes)}", hint, Exit.UNTRUSTWORTHY)
+    known.sort(key=lambda belief: -belief.available_bps)
+    choices = field_of([belief.name for belief in known], job.controls)
+    if len(known) > MOST_PATHS:
+        notes.append(
+            f"{len(known)} paths: all choices among the {MOST_PATHS} with most available bandwidth; the others alone, "
+            "and added in that order"
+        )
+    limits = effort(known, choices, job.size_bytes)
+    most = DRAWS if draws is None else draws
+    runners = race(
+        choices,
+        lambda seeds, left: simulate(
+            known, [seed + one for one in seeds], left, job.size_bytes, limits.most_bytes, job.ends
+        ),
+        most,
+        BATCH,
+        limits.time_s,
+        clock(),
+    )
+    best = chosen(runners)
+    if best is None:
+        told = "in every network that these paths may be, the transfer did not end"
+        raise PathcastError("untrustworthy", told, "measure again, or ask for less", Exit.UNTRUSTWORTHY)
+    notes += _cut(runners, limits, job.size_bytes, most)
+    return Forecast(
+        job,
+        tuple(sorted(runners, key=_expected)),
+        best,
+        tuple(notes),
+        tuple(path.name for path in measured.paths if path.down),
+    )
+
+
+def _expected(runner: Runner) -> tuple[float, float]:
+    durations = runner.durations_s()
+    ended = [one for one in durations if one < math.inf]
+    return fmean(durations), fmean(ended) if ended else math.inf
+
+
+def _unknown(measured: Measurement, direction: str, names: Sequence[str]) -> list[str]:
+    """Why these are not forecast."""
+    told = []
+    for name in names:
+        path = measured.path(name)
+        lines = [
+            one
+            for one in measured.missing
+            if name in one.replace("`", " ").split() and f" {_other(direction)}:" not in one
+        ]
+        reason = "; ".join(lines) or "its round trip or its capacity is not known"
+        told.append(reason if path.down else f"{name} is left out: {reason}")
+    return told
+
+
+def _other(direction: str) -> str:
+    return {"out": "in", "in": "out"}[direction]
+
+
+def _cut(runners: Sequence[Runner], limits: Effort, size_bytes: int, draws: int) -> list[str]:
+    """What was left out for the sake of time."""
+    told = []
+    if limits.most_bytes < size_bytes:
+        error = max((one.error for runner in runners for one in runner.outcomes if one), default=0.0)
+        told.append(
+            f"of every transfer the first {size(limits.most_bytes)} were simulated, the rest goes on as their "
+            f"stationary part (by its batches, within {2 * error:.0%} in the worst draw)"
+        )
+    made = max(len(runner.outcomes) for runner in runners)
+    if made < draws:
+        told.append(f"{made} of {draws} draws in {seconds(limits.time_s)}")
+    return told

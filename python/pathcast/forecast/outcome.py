@@ -1,0 +1,76 @@
+"""What became of a job in one drawn network; of a long one, from the part of it that was simulated.
+
+A transfer that goes on for long is stationary: what follows the part that was simulated goes as fast as that part did
+once its slow start was over. (Wormhole, NSDI 2026, skips steady states of a simulation so.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from pathcast.worlds.results import Transfer
+
+# what is stationary of a simulated part: neither its first share, by time, nor its last, by bytes, in which subflows
+# wait for each other
+_FIRST, _LAST = 0.3, 0.95
+_BATCHES = 8
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """duration_s of the whole job, what each path of the choice carried and what was sent again in it [byte].
+
+    simulated_bytes: of the job; error: standard error of the rate of the rest, over the rate, by its batches.
+    """
+
+    duration_s: float
+    bytes_by_path: tuple[float, ...]
+    resent_bytes: float
+    simulated_bytes: int
+    error: float = 0.0
+
+
+def outcome(transfer: Transfer, paths: Sequence[str], size_bytes: int) -> Outcome:
+    """Of a transfer of the job's bytes, or of its first ones, with samples."""
+    carried = transfer.bytes_by_path(paths)
+    resent = sum(subflow.bytes_retransmitted for subflow in transfer.subflows)
+    left = size_bytes - transfer.bytes
+    if left <= 0:
+        return Outcome(transfer.elapsed_s, tuple(carried), resent, transfer.bytes)
+    steady = [
+        one
+        for one in transfer.samples
+        if one.at_s >= _FIRST * transfer.elapsed_s and one.bytes <= _LAST * transfer.bytes
+    ]
+    more = size_bytes / transfer.bytes
+    if len(steady) < 2 or steady[-1].bytes <= steady[0].bytes:
+        whole = tuple(one * more for one in carried)
+        return Outcome(transfer.elapsed_s * more, whole, resent * more, transfer.bytes, 1.0)
+    first, last = steady[0], steady[-1]
+    rate = (last.bytes - first.bytes) / (last.at_s - first.at_s)
+    added = dict.fromkeys(paths, 0)
+    for subflow, before, after in zip(transfer.subflows, first.subflows, last.subflows, strict=False):
+        if subflow.path in added:
+            added[subflow.path] += after.bytes_acked - before.bytes_acked
+    shares = [one / max(1, sum(added.values())) for one in added.values()]
+    return Outcome(
+        transfer.elapsed_s + left / rate,
+        tuple(one + share * left for one, share in zip(carried, shares, strict=True)),
+        resent * more,
+        transfer.bytes,
+        _error([(one.at_s, one.bytes) for one in steady]),
+    )
+
+
+def _error(steady: Sequence[tuple[float, int]]) -> float:
+    """Standard error of the mean rate over it, by the method of batch means (Law, Kelton: Simulation Modeling)."""
+    step = max(1, (len(steady) - 1) // _BATCHES)
+    rates = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(steady[::step])]
+    if len(rates) < 2:
+        return 1.0
+    mean = math.fsum(rates) / len(rates)
+    spread = math.sqrt(math.fsum((one - mean) ** 2 for one in rates) / (len(rates) - 1))
+    return spread / math.sqrt(len(rates)) / mean if mean else 1.0
