@@ -159,7 +159,7 @@ def veth() -> Iterator[Callable[[int], float]]:
         key = {"id": "bench", "secret": "11" * 32}
         config = {"bind": [], "port": PORT, "keys": [key], "addresses": []}
         with daemon.start("serve", {"name": f"bench-{os.getpid()}", "namespace": b, "server": config}):
-            client = _native.Client(a, "10.78.0.2", PORT, key["id"], key["secret"])
+            client = _native.Client(a, ["10.78.0.2"], PORT, key["id"], key["secret"])
             path = json.dumps({"name": "veth", "local": "10.78.0.1", "remote": "10.78.0.2"})
 
             def transfer(size: int) -> float:

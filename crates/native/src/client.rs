@@ -103,16 +103,20 @@ impl Client {
     fn new(
         py: Python<'_>,
         namespace: Option<String>,
-        address: &str,
+        addresses: Vec<String>,
         port: u16,
         key_id: String,
         secret: String,
     ) -> PyResult<Self> {
         let connect = || {
-            let ip: IpAddr = address.parse().map_err(|e| Failed::usage(format!("address `{address}`: {e}")))?;
+            let mut servers = Vec::new();
+            for address in &addresses {
+                let ip: IpAddr = address.parse().map_err(|e| Failed::usage(format!("address `{address}`: {e}")))?;
+                servers.push(SocketAddr::new(ip, port));
+            }
             let key = KeyText { id: key_id, secret }.key()?;
             let sockets = sockets(namespace);
-            let client = pathcast_net::Client::connect(sockets.clone(), SocketAddr::new(ip, port), key.clone());
+            let client = pathcast_net::Client::connect_any(sockets.clone(), &servers, key.clone());
             let session = Mutex::new(Some(Arc::new(client.map_err(Failed::new)?)));
             Ok(Client { session, sockets, port, key })
         };
@@ -130,6 +134,16 @@ impl Client {
         py.detach(|| {
             let survey = self.open()?.survey().map_err(Failed::new)?;
             Ok(json(&serde_json::json!({ "usable": survey.usable, "unusable": survey.unusable })))
+        })
+        .map_err(|e: Failed| e.into_py(py))
+    }
+
+    /// Asks the far end over each of `paths` side by side: a list of what is in the way of each, or null.
+    fn reach(&self, py: Python<'_>, paths: String) -> PyResult<String> {
+        py.detach(|| {
+            let paths: Vec<PathAddr> = read(&paths)?;
+            let answers = self.open()?.reach(&paths);
+            Ok(json(&answers.iter().map(|a| a.as_ref().err().map(|e| e.reason())).collect::<Vec<_>>()))
         })
         .map_err(|e: Failed| e.into_py(py))
     }

@@ -46,6 +46,12 @@ pub enum NetError {
         /// Why.
         source: io::Error,
     },
+    /// No connection came about over any line.
+    #[error("no connection{}", every(.tried))]
+    NoWay {
+        /// What was tried, the first choice first.
+        tried: Vec<Untold>,
+    },
     /// The far end said no.
     #[error("{to} refused: {}", say(.rejection))]
     Rejected {
@@ -114,6 +120,25 @@ pub enum NetError {
     Interrupted,
 }
 
+/// A way over which nothing was heard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Untold {
+    /// From where, if the routes know.
+    pub from: Option<IpAddr>,
+    /// To which address of the far end.
+    pub to: SocketAddr,
+    /// Why.
+    pub reason: String,
+}
+
+fn every(tried: &[Untold]) -> String {
+    let of = |t: &Untold| {
+        let from = t.from.map(|a| format!("from {a} ")).unwrap_or_default();
+        format!("{from}to {}: {}", t.to, t.reason)
+    };
+    format!(" over any line: {}", tried.iter().map(of).collect::<Vec<_>>().join("; "))
+}
+
 fn say(rejection: &Rejection) -> String {
     match rejection {
         Rejection::Refused => "the key is not accepted, or the session is over".into(),
@@ -142,6 +167,30 @@ impl NetError {
     }
 }
 
+impl NetError {
+    /// Has the host there said this, so that it is there?
+    pub(crate) fn is_answer(&self) -> bool {
+        match self {
+            NetError::Rejected { .. } | NetError::Protocol { .. } => true,
+            NetError::Connect { source, .. } => source.raw_os_error() == Some(libc::ECONNREFUSED),
+            _ => false,
+        }
+    }
+
+    /// Is it what a dead line looks like?
+    pub(crate) fn is_silence(&self) -> bool {
+        matches!(self, NetError::Connect { .. } | NetError::Control { .. }) && !self.is_answer()
+    }
+
+    /// What is behind it, without the addresses.
+    pub fn reason(&self) -> String {
+        match self {
+            NetError::Connect { source, .. } | NetError::Control { source, .. } => source.to_string(),
+            other => other.to_string(),
+        }
+    }
+}
+
 fn privilege(e: &io::Error) -> bool {
     matches!(e.raw_os_error(), Some(libc::EPERM | libc::EACCES))
 }
@@ -155,7 +204,7 @@ impl Fault for NetError {
             NetError::ControlNotPermitted { .. } => "control-not-permitted",
             NetError::LocalAddress(_) => "not-local",
             NetError::NoMptcp(_) => "no-mptcp",
-            NetError::Connect { .. } => "no-connection",
+            NetError::Connect { .. } | NetError::NoWay { .. } => "no-connection",
             NetError::Rejected { rejection: Rejection::Version { .. }, .. } => "other-version",
             NetError::Rejected { .. } => "refused",
             NetError::Protocol { .. } => "protocol",
@@ -183,7 +232,7 @@ impl Fault for NetError {
             NetError::Connect { source, .. } if source.raw_os_error() == Some(libc::ECONNREFUSED) => {
                 "is `pathcast serve` running there, on this port?"
             }
-            NetError::Connect { .. } => "look at the route and at firewalls on the way",
+            NetError::Connect { .. } | NetError::NoWay { .. } => "look at the route and at firewalls on the way",
             NetError::Rejected { rejection: Rejection::Refused, .. } => {
                 "both ends need the same key: --key-file FILE, a copy of the far end's"
             }

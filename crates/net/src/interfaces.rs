@@ -23,11 +23,23 @@ pub struct InterfaceAddress {
 impl InterfaceAddress {
     /// Can packets leave with this address for another host (or, with `loopback`, for this one)?
     pub(crate) fn usable(&self, loopback: bool) -> bool {
-        let link_local = match self.address {
+        self.up && !self.link_local() && (loopback || !(self.loopback || self.address.is_loopback()))
+    }
+
+    /// Could packets leave with this address for `remote`, were the interface up and the route there?
+    pub(crate) fn serves(&self, remote: IpAddr) -> bool {
+        let loopback = self.loopback || self.address.is_loopback();
+        !self.link_local()
+            && self.address.is_ipv4() == remote.is_ipv4()
+            && self.address.is_loopback() == remote.is_loopback()
+            && (remote.is_loopback() || !loopback)
+    }
+
+    fn link_local(&self) -> bool {
+        match self.address {
             IpAddr::V4(a) => a.is_link_local(),
             IpAddr::V6(a) => a.is_unicast_link_local(),
-        };
-        self.up && !link_local && (loopback || !(self.loopback || self.address.is_loopback()))
+        }
     }
 }
 

@@ -1,10 +1,11 @@
 //! The further subflows of one MPTCP connection: asked for when the kernel is ready, and watched.
 //!
 //! A subflow whose path has died is left alone: the kernel sends its data over the others within seconds, and uses it
-//! again should the path come back.
+//! again should the path come back. One that the kernel has closed, or that could not be made, is asked for again.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
 
 use pathcast_base::PathAddr;
 use pathcast_session::address::is_one_host;
@@ -17,6 +18,10 @@ use crate::subflows::Subflows;
 
 /// Older kernels refuse address id 0, that of the first subflow's address; then it goes by this one.
 const SPARE_ID: u8 = 250;
+/// Time until a subflow is asked for again; doubles up to …
+const PAUSE: Duration = Duration::from_secs(5);
+/// … this.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Debug, PartialEq)]
 enum State {
@@ -30,6 +35,28 @@ struct Join {
     local: IpAddr,
     remote: SocketAddr,
     state: State,
+    /// When it failed, and how long it is left alone then.
+    failed: Option<Instant>,
+    pause: Duration,
+}
+
+impl Join {
+    fn ask(&mut self, commands: &mut Commands, token: u32) {
+        let mut done = commands.create(token, self.id, self.local, self.remote);
+        if self.id == 0 && done.as_ref().is_err_and(|e| e.raw_os_error() == Some(libc::EINVAL)) {
+            self.id = SPARE_ID;
+            done = commands.create(token, self.id, self.local, self.remote);
+        }
+        match done {
+            Ok(()) => self.state = State::Asked,
+            Err(e) => self.fail(format!("could not be created: {}", explain(&e, self.local))),
+        }
+    }
+
+    fn fail(&mut self, why: String) {
+        self.state = State::Failed(why);
+        self.failed = Some(Instant::now());
+    }
 }
 
 /// The user-space path manager of one connection.
@@ -57,6 +84,8 @@ impl Joins {
                 local: path.local,
                 remote: SocketAddr::new(path.remote, port),
                 state: State::Waiting,
+                failed: None,
+                pause: PAUSE,
             })
             .collect();
         Ok(Joins { commands, events, token: 0, established: false, joins })
@@ -97,15 +126,18 @@ impl Joins {
 
     fn ask(&mut self) {
         for join in self.joins.iter_mut().skip(1) {
-            let mut done = self.commands.create(self.token, join.id, join.local, join.remote);
-            if join.id == 0 && done.as_ref().is_err_and(|e| e.raw_os_error() == Some(libc::EINVAL)) {
-                join.id = SPARE_ID;
-                done = self.commands.create(self.token, join.id, join.local, join.remote);
+            join.ask(&mut self.commands, self.token);
+        }
+    }
+
+    /// Asks again for what failed a while ago: its line may be back.
+    pub fn ask_again(&mut self, now: Instant) {
+        for join in &mut self.joins {
+            if join.failed.is_some_and(|failed| now >= failed + join.pause) {
+                join.failed = None;
+                join.pause = LONGEST_PAUSE.min(2 * join.pause);
+                join.ask(&mut self.commands, self.token);
             }
-            join.state = match done {
-                Ok(()) => State::Asked,
-                Err(e) => State::Failed(format!("could not be created: {}", explain(&e, join.local))),
-            };
         }
     }
 
@@ -119,11 +151,10 @@ impl Joins {
             _ => "closed by the far end; perhaps it allows too few subflows (`ip mptcp limits set subflows 8`)"
                 .to_owned(),
         };
-        if !subflows.closed(local, remote, &why) {
-            let of = |j: &&mut Join| j.local == local.ip() && j.remote == remote && j.state == State::Asked;
-            if let Some(join) = self.joins.iter_mut().skip(1).find(of) {
-                join.state = State::Failed(format!("join failed: {why}"));
-            }
+        let carried = subflows.closed(local, remote, &why);
+        let of = |j: &&mut Join| j.local == local.ip() && j.remote == remote && j.failed.is_none();
+        if let Some(join) = self.joins.iter_mut().find(of) {
+            join.fail(if carried { why } else { format!("join failed: {why}") });
         }
     }
 

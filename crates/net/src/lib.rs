@@ -6,6 +6,7 @@
 
 mod client;
 mod connect;
+mod control;
 mod error;
 mod events;
 mod info;
@@ -18,6 +19,7 @@ mod paths;
 mod payload;
 mod poll;
 mod progress;
+mod race;
 mod route;
 mod server;
 mod subflows;
@@ -27,7 +29,7 @@ pub mod udp;
 mod warnings;
 
 pub use client::Client;
-pub use error::NetError;
+pub use error::{NetError, Untold};
 pub use interfaces::InterfaceAddress;
 pub use maker::{Family, HostSockets, SocketMaker};
 pub use path_manager::{PathManagerLimits, limits, set_limits};

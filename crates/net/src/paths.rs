@@ -40,14 +40,16 @@ pub fn paths(client: &Client) -> Result<Vec<PathAddr>, NetError> {
     client.survey().map(|s| s.usable)
 }
 
-/// Pairs this host's addresses with `remotes`; `main` is the pair that is known to work.
-pub(crate) fn survey(
-    maker: &dyn SocketMaker,
-    main: (IpAddr, SocketAddr),
-    remotes: &[IpAddr],
-) -> Result<PathSurvey, NetError> {
+/// The address from which the routes send what goes to `to`.
+pub(crate) fn source(maker: &dyn SocketMaker, to: SocketAddr) -> Option<IpAddr> {
+    let socket = maker.udp(Family::of(to.ip())).ok()?;
+    socket.connect(&to.into()).ok()?;
+    socket.local_addr().ok()?.as_socket().map(|a| a.ip())
+}
+
+/// Pairs this host's addresses with `remotes` and the address `target`.
+pub(crate) fn survey(maker: &dyn SocketMaker, target: SocketAddr, remotes: &[IpAddr]) -> Result<PathSurvey, NetError> {
     let interfaces = maker.interfaces().map_err(NetError::system("listing the addresses of this host"))?;
-    let (main_local, target) = main;
     let mut remotes = remotes.to_vec();
     if !remotes.contains(&target.ip()) {
         remotes.insert(0, target.ip()); // behind a translator, the far end does not know this one
@@ -55,11 +57,8 @@ pub(crate) fn survey(
     remotes.retain(|r| target.ip().is_loopback() || !r.is_loopback());
     let mut found = PathSurvey::default();
     for &remote in &remotes {
-        for interface in interfaces.iter().filter(|i| i.usable(target.ip().is_loopback())) {
+        for interface in interfaces.iter().filter(|i| i.serves(remote)) {
             let local = interface.address;
-            if local.is_ipv4() != remote.is_ipv4() || local.is_loopback() != remote.is_loopback() {
-                continue;
-            }
             match check(maker, interface, SocketAddr::new(remote, target.port()), &interfaces) {
                 Ok(()) => found
                     .usable
@@ -68,11 +67,14 @@ pub(crate) fn survey(
             }
         }
     }
-    found.usable = order(found.usable, (main_local, target.ip()));
+    // which of them is the main one does not hang on what answers today: names shall last
+    let main = source(maker, target).unwrap_or(target.ip());
+    found.usable = order(found.usable, (main, target.ip()));
     Ok(found)
 }
 
-fn check(
+/// Can packets leave by the line of `interface` for `remote`? Says why not.
+pub(crate) fn check(
     maker: &dyn SocketMaker,
     interface: &InterfaceAddress,
     remote: SocketAddr,
@@ -82,6 +84,9 @@ fn check(
         return Err("no single host has this address".into());
     }
     let local = interface.address;
+    if !interface.up {
+        return Err(format!("{} is down", interface.name));
+    }
     maker
         .udp(Family::of(local))
         .and_then(|socket| {

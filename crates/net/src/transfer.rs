@@ -23,6 +23,8 @@ use crate::progress::Progress;
 use crate::subflows::Subflows;
 use crate::switch;
 
+/// How long the first path may take to answer where a connection has others.
+const FIRST: Duration = Duration::from_millis(1200);
 /// How long nothing may be acknowledged unless the caller says otherwise.
 const STALL: Duration = Duration::from_secs(45);
 
@@ -58,11 +60,28 @@ pub(crate) fn run(
         return Err(NetError::Argument("a transfer of 0 bytes measures nothing".into()));
     }
     let called = Instant::now();
-    // of further paths the kernel makes sure: who joins a connection must know its keys (RFC 8684 section 3.2)
-    client.prove(&paths[0], options.cancel)?;
     let (session, far_end_mptcp) = client.next_transfer(bytes, options)?;
     let port = client.server().port();
-    let mut flow = Flow::open(client.maker(), paths, port, protocol, options)?;
+    let mut order = paths.to_vec();
+    let mut silent = Vec::new();
+    let mut flow = loop {
+        // a dead line must not keep a connection from the others; when none answers the first has all the time
+        let spare = protocol == Protocol::Mptcp && paths.len() > 1 && silent.len() < paths.len();
+        let within = spare.then_some(FIRST);
+        // of further paths the kernel makes sure: who joins a connection must know its keys (RFC 8684 section 3.2)
+        let begun = client
+            .prove(&order[0], options.cancel, within)
+            .and_then(|()| Flow::open(client.maker(), &order, port, protocol, options, within));
+        match begun {
+            Ok(flow) => break flow,
+            Err(e) if spare && e.is_silence() => {
+                silent.push(format!("{} was silent at the beginning: {}", order[0].name, e.reason()));
+                order.rotate_left(1);
+            }
+            Err(e) => return Err(e),
+        }
+    };
+    flow.notes.append(&mut silent);
     flow.bytes = bytes;
     flow.preface = session.attach().len() as u64;
     let end = flow.carry(session, client.server(), options);
@@ -119,6 +138,7 @@ impl<'a> Flow<'a> {
         port: u16,
         protocol: Protocol,
         options: &TransferOptions<'_>,
+        within: Option<Duration>,
     ) -> Result<Flow<'a>, NetError> {
         let first = &paths[0];
         let family = Family::of(first.local);
@@ -138,7 +158,9 @@ impl<'a> Flow<'a> {
         socket.set_tcp_nodelay(true).map_err(NetError::system("setting TCP_NODELAY"))?;
         wait_for(options.start, options.cancel)?;
         let started = Instant::now();
-        connect(&socket, Some(first.local), SocketAddr::new(first.remote, port), options.cancel, options.until)?;
+        let until = within.map(|within| options.until.map_or(started + within, |until| until.min(started + within)));
+        let to = SocketAddr::new(first.remote, port);
+        connect(&socket, Some(first.local), to, options.cancel, until.or(options.until))?;
         let connected = Instant::now();
         let mut fallback = false;
         if protocol == Protocol::Mptcp {
@@ -186,6 +208,9 @@ impl<'a> Flow<'a> {
             if now >= next_sample || over {
                 self.sample(now)?;
                 self.show(now, options);
+                if let Some(joins) = &mut self.joins {
+                    joins.ask_again(now);
+                }
                 next_sample += every;
                 if next_sample <= now {
                     next_sample = now + every;

@@ -256,7 +256,9 @@ fn a_stalled_client_disturbs_nobody() {
 fn nobody_answers() {
     let net = network!("nobody_answers");
     let server = serve(&net, &["0.0.0.0:5270"]);
-    assert!(net.ip("c", "route add unreachable 10.7.4.1/32"));
+    for table in ["main", "1", "2"] {
+        assert!(net.ip("c", &format!("route add unreachable 10.7.4.1/32 table {table}")));
+    }
     let to = "10.7.4.1:5270".parse().unwrap();
     let error = Client::connect(net.client(), to, key()).err().unwrap();
     assert_eq!((error.exit(), error.code()), (Exit::Runtime, "no-connection"), "{error}");

@@ -59,7 +59,7 @@ class Emu(Verbs):
             stack.enter_context(
                 daemon.start("serve", {"name": self._name, "namespace": hosts["server"], "server": server})
             )
-            self._session = (hosts["client"], self.paths[0].remote, PORT, key["id"], key["secret"])
+            self._session = (hosts["client"], [self.paths[0].remote], PORT, key["id"], key["secret"])
             self._client = _native.Client(*self._session)
             stack.callback(self._client.close)
             self._stack = stack.pop_all()

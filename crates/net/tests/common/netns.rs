@@ -154,8 +154,19 @@ impl Net {
     pub fn heal(&self, n: u32) {
         self.blackhole("del", n);
     }
+    /// Lets the router swallow what goes to the client's address of line `n`: that line is dead, the server's are not.
+    pub fn cut(&self, n: u32) {
+        self.blackhole_of("add", &[n]);
+    }
+    /// Undoes [`Net::cut`].
+    pub fn mend(&self, n: u32) {
+        self.blackhole_of("del", &[n]);
+    }
     fn blackhole(&self, verb: &str, n: u32) {
-        for end in [n, n + 2] {
+        self.blackhole_of(verb, &[n, n + 2]);
+    }
+    fn blackhole_of(&self, verb: &str, ends: &[u32]) {
+        for end in ends {
             assert!(self.ip("r", &format!("route {verb} blackhole 10.7.{end}.1/32")));
         }
     }
