@@ -1,4 +1,5 @@
-"""`pathcast measure --repeat`: rounds that begin at their times, and go on when the far end is away for a while."""
+"""`pathcast measure --repeat`: rounds that begin at their times, and go on whatever is away for a while: a round that
+could not be is a gap with its reason."""
 
 from __future__ import annotations
 
@@ -12,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 from pathcast.cli.measuretable import show
 from pathcast.cli.output import print_line
 from pathcast.errors import Exit, PathcastError
-from pathcast.units import seconds
+from pathcast.units import seconds, span
 from pathcast.units import size as written
 
 if TYPE_CHECKING:
     from pathcast.worlds.measurement import Measurement, Request
 
-# what a far end that is away, or a path that is down, looks like: the next round may find it again
-_PASSES = (Exit.RUNTIME, Exit.UNTRUSTWORTHY, Exit.REFUSED)
+# what a far end that is not there yet looks like: it may be there in the next round. Later nothing but the user ends it
+_PASSES = (Exit.RUNTIME, Exit.UNTRUSTWORTHY)
 _DAY_S = 86_400
 
 
@@ -41,10 +42,11 @@ class Series:
         self.name, self.make, self.only, self.request = name, make, only, request
         self.every_s, self.jsonl, self.version, self.listen = every_s, jsonl, version, listen
         self.rounds = self.bytes = 0
+        self._gap: tuple[float, int, str] | None = None
 
     def run(self, count: int | None) -> PathcastError | None:
-        """Until so many rounds are done or it is interrupted. The last round's error, if it has one; raises that of the
-        first if the far end was never reached."""
+        """Until so many rounds are done or it is interrupted. The last round's error, if it has one; raises at the
+        beginning what no later round would mend."""
         begun = time.monotonic()
         with ExitStack() as stack:
             network: Any = None
@@ -56,11 +58,11 @@ class Series:
                         self._before(network)
                     with self.listen() as progress:
                         found = network.measure(self.only, self.request, progress)
-                except PathcastError as failed:
-                    if self.bytes == 0 or failed.exit not in _PASSES:
+                except (PathcastError, OSError) as failed:
+                    error = _known(failed)
+                    if error.exit == Exit.INTERRUPTED or (self.bytes == 0 and error.exit not in _PASSES):
                         raise
-                    error = failed
-                    self._away(failed)
+                    self._away(error)
                     # the session may be a dead one
                     stack.close()
                     network = None
@@ -84,6 +86,11 @@ class Series:
 
     def _show(self, world: str, found: Measurement) -> None:
         self.bytes += found.probe_bytes
+        if self._gap is not None:
+            since, rounds, reason = self._gap
+            gone = f"{span(time.monotonic() - since)} without a measurement, {rounds} rounds: {reason}"
+            print(f"{now()} the far end answers again after {gone}", file=sys.stderr)
+            self._gap = None
         if self.jsonl:
             document = {"target": self.name, "world": world, **found.document()}
             print_line("measure", {"time_s": time.time(), **document}, self.version)
@@ -101,11 +108,19 @@ class Series:
         )
 
     def _away(self, failed: PathcastError) -> None:
+        since, rounds, _ = self._gap or (time.monotonic(), 0, "")
+        self._gap = since, rounds + 1, failed.message
         if self.jsonl:
             about = {"code": failed.code, "message": failed.message, "hint": failed.hint, "exit": int(failed.exit)}
             print_line("measure", {"time_s": time.time(), "target": self.name, "error": about}, self.version)
         again = f"it is tried again every {seconds(self.every_s)}"
         print(f"{now()} round {self.rounds + 1}: {failed.message}; {again}", file=sys.stderr)
+
+
+def _known(failed: PathcastError | OSError) -> PathcastError:
+    if isinstance(failed, PathcastError):
+        return failed
+    return PathcastError("system", failed.strerror or str(failed))  # no descriptors, no memory, no route to a resolver
 
 
 def now() -> str:

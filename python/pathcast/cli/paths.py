@@ -23,15 +23,20 @@ def paths(
     from pathcast.worlds.host import Host
 
     with Host(host, key_file) as world:
-        found, unusable = world.candidates, world.unusable
+        found, unusable, silent = world.candidates, world.unusable, world.silent()
+    found = [{**path, "down": silent.get(path["name"])} for path in found]
     if json:
         print_json("paths", {"host": host, "paths": found, "unusable": unusable})
         return
     from rich.table import Table
 
-    table = Table("path", "local", "remote", "interface")
+    table = Table("path", "local", "remote", "interface", "answers")
     for path in found:
-        table.add_row(path["name"], path["local"], path["remote"], path.get("interface") or "")
+        answers = "yes" if path["down"] is None else "no"
+        table.add_row(path["name"], path["local"], path["remote"], path.get("interface") or "", answers)
     console().print(table)
+    for path in found:
+        if path["down"] is not None:
+            print(f"{path['name']} is down: {path['down']}")
     for pair in unusable:
         print(f"not usable: {pair['local']} to {pair['remote']}: {pair['reason']}")

