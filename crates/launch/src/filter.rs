@@ -1,7 +1,8 @@
-//! The seccomp filter of a program over Multipath TCP: its calls of socket(2) for TCP wait for the socket maker.
+//! The seccomp filter of a program over Multipath TCP: its calls of socket(2) for TCP, and, where it has several lines,
+//! of connect(2), wait for the socket maker.
 //!
-//! Only `socket` of this machine's own system call table for IPv4 and IPv6 streams is stopped. Everything else runs at
-//! full speed and untouched, other architectures (32-bit programs) included.
+//! Only `socket` of this machine's own system call table for IPv4 and IPv6 streams is stopped, and its `connect`.
+//! Everything else runs at full speed and untouched, other architectures (32-bit programs) included.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -41,13 +42,15 @@ pub(crate) const fn end(k: u32) -> sock_filter {
     sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k }
 }
 
-const LENGTH: usize = 15;
+const LENGTH: usize = 16;
 
-const fn instructions(arch: u32) -> [sock_filter; LENGTH] {
+/// `connects`: connect(2) too.
+const fn instructions(arch: u32, connects: bool) -> [sock_filter; LENGTH] {
     [
         load(MACHINE),
-        equals(arch, 0, 11),
+        equals(arch, 0, 12),
         load(NUMBER),
+        equals(libc::SYS_connect as u32, if connects { 11 } else { 10 }, 0),
         equals(libc::SYS_socket as u32, 0, 9),
         load(DOMAIN),
         equals(libc::AF_INET as u32, 1, 0),
@@ -63,10 +66,12 @@ const fn instructions(arch: u32) -> [sock_filter; LENGTH] {
     ]
 }
 
-static FILTER: [sock_filter; LENGTH] = instructions(match ARCH {
+const HERE: u32 = match ARCH {
     Some(arch) => arch,
     None => 0,
-});
+};
+static FILTER: [sock_filter; LENGTH] = instructions(HERE, false);
+static CONNECTS_TOO: [sock_filter; LENGTH] = instructions(HERE, true);
 
 /// For every filter: a machine whose calls we know.
 pub(crate) fn unknown_machine() -> Option<(String, &'static str)> {
@@ -104,15 +109,16 @@ pub(crate) fn apply(filter: &[sock_filter], flags: libc::c_ulong) -> io::Result<
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as RawFd) }
 }
 
-/// This filter; gives the listener. For use between fork and exec.
+/// This filter, with or without connect(2); gives the listener. For use between fork and exec.
 ///
 /// # Errors
 /// The system's; EBUSY under another filter with a listener.
-pub(crate) fn install() -> io::Result<RawFd> {
+pub(crate) fn install(connects: bool) -> io::Result<RawFd> {
+    let filter = if connects { &CONNECTS_TOO } else { &FILTER };
     let listen = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
     // a signal that is handled must not break a call that the maker has seen (Linux 5.19)
-    match apply(&FILTER, listen | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV) {
-        Err(e) if e.raw_os_error() == Some(libc::EINVAL) => apply(&FILTER, listen),
+    match apply(filter, listen | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV) {
+        Err(e) if e.raw_os_error() == Some(libc::EINVAL) => apply(filter, listen),
         result => result,
     }
 }
@@ -158,6 +164,12 @@ mod tests {
             assert_eq!(verdict(libc::SYS_connect, arch, tcp), libc::SECCOMP_RET_ALLOW);
             assert_eq!(verdict(libc::SYS_socket, 0x4000_0003, tcp), libc::SECCOMP_RET_ALLOW, "32 bits");
             assert_eq!(verdict(libc::SYS_socket | 0x4000_0000, arch, tcp), libc::SECCOMP_RET_ALLOW, "x32");
+        }
+        for (filter, connect) in [(&FILTER, libc::SECCOMP_RET_ALLOW), (&CONNECTS_TOO, libc::SECCOMP_RET_USER_NOTIF)] {
+            assert_eq!(super::verdict(filter, libc::SYS_connect, arch, [3, 0, 16]), connect);
+            assert_eq!(super::verdict(filter, libc::SYS_connect, 0x4000_0003, [3, 0, 16]), libc::SECCOMP_RET_ALLOW);
+            assert_eq!(super::verdict(filter, libc::SYS_socket, arch, [inet, stream, 0]), libc::SECCOMP_RET_USER_NOTIF);
+            assert_eq!(super::verdict(filter, libc::SYS_read, arch, [inet, stream, 0]), libc::SECCOMP_RET_ALLOW);
         }
         for other in [[inet, libc::SOCK_DGRAM as u32, 0], [1, stream, 0], [16, stream, 0], [inet, stream, 262]] {
             assert_eq!(verdict(libc::SYS_socket, arch, other), libc::SECCOMP_RET_ALLOW, "{other:?}");

@@ -1,16 +1,20 @@
 //! The socket maker's own side: what runs in its process. Only system calls.
 
+use std::cell::Cell;
 use std::ffi::CString;
 use std::mem::zeroed;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::lines::{Lines, Verdict};
 use crate::listener::take_over;
 
 /// Sockets asked for: made with Multipath TCP, and left to the kernel because that failed.
 pub(crate) struct Counts {
     pub made: AtomicU64,
     pub left: AtomicU64,
+    /// See `Lines::silent`.
+    pub silent: AtomicU64,
 }
 
 /// Everything that it needs, made before the fork. Absent descriptors are -1; the others are above 2.
@@ -25,6 +29,7 @@ pub(crate) struct Forked {
     pub network: RawFd,
     /// Controller for the sockets; empty: none.
     pub control: CString,
+    pub lines: Cell<Lines>,
     pub counts: *const Counts,
 }
 
@@ -144,6 +149,10 @@ impl Forked {
                         _ => return,
                     }
                 }
+                if i64::from(call.data.nr) == libc::SYS_connect {
+                    self.connect(listener, &call);
+                    continue;
+                }
                 if self.answer(listener, &call) {
                     (*self.counts).made.fetch_add(1, Ordering::Relaxed);
                     continue;
@@ -157,12 +166,33 @@ impl Forked {
         }
     }
 
+    /// Begins the caller's connection, or leaves it to the kernel.
+    unsafe fn connect(&self, listener: RawFd, call: &libc::seccomp_notif) {
+        // SAFETY: as in `serve`
+        unsafe {
+            let valid = || libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_ID_VALID as _, &raw const call.id) == 0;
+            let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+            let socket = |domain| self.socket(call.pid, domain, kind, libc::IPPROTO_TCP);
+            let mut lines = self.lines.get();
+            let verdict = lines.connect(call.pid, &call.data.args, valid, socket);
+            self.lines.set(lines);
+            (*self.counts).silent.store(lines.silent, Ordering::Relaxed);
+            let mut reply: libc::seccomp_notif_resp = zeroed();
+            reply.id = call.id;
+            match verdict {
+                Verdict::Continue => reply.flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as _,
+                Verdict::Done(error) => reply.error = -error,
+            }
+            libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_SEND as _, &mut reply);
+        }
+    }
+
     /// Gives the caller a socket; false when the kernel shall do what was asked for itself.
     unsafe fn answer(&self, listener: RawFd, call: &libc::seccomp_notif) -> bool {
         let kind = call.data.args[1] as libc::c_int;
         // SAFETY: as in `serve`
         unsafe {
-            let fd = self.socket(call.pid, call.data.args[0] as libc::c_int, kind);
+            let fd = self.socket(call.pid, call.data.args[0] as libc::c_int, kind, libc::IPPROTO_MPTCP);
             if fd < 0 {
                 return false;
             }
@@ -180,7 +210,7 @@ impl Forked {
     }
 
     /// The socket, in the network namespace of the task and owned by its user.
-    unsafe fn socket(&self, task: u32, domain: libc::c_int, kind: libc::c_int) -> RawFd {
+    unsafe fn socket(&self, task: u32, domain: libc::c_int, kind: libc::c_int, protocol: libc::c_int) -> RawFd {
         let there = Path::of(task).below(b"/ns/net");
         // SAFETY: as in `serve`; a thread of a process that has no other
         unsafe {
@@ -201,7 +231,7 @@ impl Forked {
                 libc::syscall(libc::SYS_setfsgid, owner.st_gid);
                 libc::syscall(libc::SYS_setfsuid, owner.st_uid);
             }
-            let fd = libc::socket(domain, kind | libc::SOCK_CLOEXEC, libc::IPPROTO_MPTCP);
+            let fd = libc::socket(domain, kind | libc::SOCK_CLOEXEC, protocol);
             libc::syscall(libc::SYS_setfsuid, libc::geteuid());
             libc::syscall(libc::SYS_setfsgid, libc::getegid());
             if away && libc::setns(self.network, libc::CLONE_NEWNET) != 0 {

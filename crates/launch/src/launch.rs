@@ -188,7 +188,7 @@ impl Launch {
 
     fn maker(&self, processes: Option<&std::fs::File>) -> Result<Maker, LaunchError> {
         let control = self.control.as_deref().unwrap_or_default();
-        Maker::start(control, processes).map_err(LaunchError::system("starting the socket maker"))
+        Maker::start(control, processes, &self.paths).map_err(LaunchError::system("starting the socket maker"))
     }
 
     fn report(&self, user: String, status: i32, elapsed_s: f64, notes: Vec<String>) -> Report {
@@ -232,6 +232,10 @@ impl Launch {
                 false => background.saturating_sub(own), // without the maker itself
             };
             (report.mptcp_sockets, report.plain_sockets) = maker.counts(); // it counts after it has answered
+            let silent = self.paths.iter().enumerate().filter(|&(place, _)| maker.was_silent(place));
+            report.notes.extend(silent.map(|(_, address)| {
+                format!("the line of {address} did not answer: connections began over another one")
+            }));
         }
         if background > 0 {
             let text = "processes that it left in the background go on; their new connections are not controlled";

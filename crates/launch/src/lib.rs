@@ -7,6 +7,8 @@
 //!   Multipath TCP: for static programs and bare system calls too. Calls for anything else never stop.
 //! - The program runs as the user who called sudo, in our process group, with our streams; its exit status is the run's.
 //!   Another user's cannot type into our terminal: a second filter refuses what does that.
+//! - Where a run has several lines connect(2) waits for that process too: what does not answer over the line of its route
+//!   within 250 ms is asked over the others, and begins over the first that answers.
 //!
 //! What a run makes is named by [`Launch::made`] before it begins, so that [`remove`] and [`remove_endpoint`] can take
 //! away what a killed one has left.
@@ -28,6 +30,7 @@ mod error;
 mod filter;
 mod forked;
 mod launch;
+mod lines;
 mod listener;
 mod maker;
 mod output;

@@ -8,14 +8,17 @@
 //! It is forked from a process that may have threads, and never executes anything: after the fork there are only system
 //! calls, no allocation, no lock, no panic.
 
+use std::cell::Cell;
 use std::ffi::CString;
 use std::fs::File;
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::forked::{Counts, Forked};
+use crate::lines::Lines;
 
 /// A page that the maker shares with us.
 struct Shared(*mut Counts);
@@ -34,6 +37,8 @@ impl Drop for Shared {
 pub(crate) struct Maker {
     /// For the program's listener; goes to [`hand_over`](crate::listener::hand_over).
     pub channel: OwnedFd,
+    /// Whether connect(2) shall wait for it too.
+    pub connects: bool,
     /// Ends when the maker does.
     alive: OwnedFd,
     counts: Shared,
@@ -55,10 +60,11 @@ fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 
 impl Maker {
     /// Starts it, in the cgroup of which `processes` is the list, if there is one. `control` is set on its sockets.
+    /// `paths` are the addresses that the program's connections may have.
     ///
     /// # Errors
     /// The system's.
-    pub fn start(control: &str, processes: Option<&File>) -> io::Result<Maker> {
+    pub fn start(control: &str, processes: Option<&File>, paths: &[IpAddr]) -> io::Result<Maker> {
         let (channel, theirs) = pair()?;
         let (alive, life) = pair()?;
         let size = size_of::<Counts>();
@@ -71,7 +77,9 @@ impl Maker {
         let counts = Shared(page.cast());
         let processes = processes.map(|file| file.try_clone()).transpose()?; // a number from 3 on
         let network = File::open("/proc/thread-self/ns/net").and_then(|f| OwnedFd::from(f).try_clone()).ok();
+        let lines = Lines::new(paths);
         let forked = Forked {
+            lines: Cell::new(lines),
             channel: theirs.as_raw_fd(),
             life: life.as_raw_fd(),
             processes: processes.as_ref().map_or(-1, AsRawFd::as_raw_fd),
@@ -85,7 +93,7 @@ impl Maker {
         // SAFETY: room for the error number that it sends when it stands
         let n = unsafe { libc::recv(alive.as_raw_fd(), (&raw mut ready).cast(), size_of_val(&ready), 0) };
         match (n, ready) {
-            (4, 0) => Ok(Maker { channel, alive, counts }),
+            (4, 0) => Ok(Maker { channel, connects: lines.several(), alive, counts }),
             (4, error) => Err(io::Error::from_raw_os_error(error)),
             _ => Err(io::Error::other("the socket maker ended at its start")),
         }
@@ -96,6 +104,13 @@ impl Maker {
         let mut poll = libc::pollfd { fd: self.alive.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: one valid pollfd
         unsafe { libc::poll(&mut poll, 1, patience.as_millis() as libc::c_int) == 1 }
+    }
+
+    /// Whether a far end did not answer from the address at this place of `paths` while it did from another.
+    pub fn was_silent(&self, place: usize) -> bool {
+        // SAFETY: as below
+        let counts = unsafe { &*self.counts.0 };
+        counts.silent.load(Ordering::Relaxed) >> place & 1 == 1
     }
 
     /// Sockets made, and left to the kernel.

@@ -26,6 +26,7 @@ fn at_step<T>(step: i32, result: io::Result<T>) -> io::Result<T> {
 struct Preparation {
     processes: Option<File>,
     channel: Option<RawFd>,
+    connects: bool,
     no_new_privs: bool,
     account: Option<Account>,
 }
@@ -43,7 +44,7 @@ impl Preparation {
             return at_step(1, Err(io::Error::last_os_error()));
         }
         if let Some(channel) = self.channel {
-            let listener = at_step(1, filter::install())?;
+            let listener = at_step(1, filter::install(self.connects))?;
             at_step(2, hand_over(channel, listener))?;
             // SAFETY: ours, and the maker has its own by now
             unsafe { libc::close(listener) };
@@ -75,6 +76,7 @@ pub(crate) fn spawn(
     let preparation = Preparation {
         processes,
         channel: maker.map(|m| m.channel.as_raw_fd()),
+        connects: maker.is_some_and(|m| m.connects),
         no_new_privs,
         account: account.changes.then(|| account.clone()),
     };

@@ -100,6 +100,11 @@ impl World {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
+    /// `ip -n <server> ARGUMENTS`.
+    pub fn far(&self, arguments: &str) {
+        ip(&format!("-n {}s {arguments}", self.name)).unwrap();
+    }
+
     /// Runs `work` on a thread in the namespace of `c` or `s`.
     pub fn inside<T: Send + 'static>(&self, host: &str, work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
         let namespace = File::open(format!("/run/netns/{}{host}", self.name)).unwrap();

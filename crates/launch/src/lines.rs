@@ -1,0 +1,392 @@
+//! A program's connect(2) when the line of its route may be dead: the socket maker begins it, and where nothing answers
+//! in a moment asks the far end from the run's other addresses, side by side (RFC 8305); the first subflow then leaves
+//! from the address that was answered. Only system calls, no allocation, as in `forked`.
+
+use std::mem::zeroed;
+use std::net::IpAddr;
+use std::os::fd::RawFd;
+
+/// How long the line of the route is alone [ms] (RFC 8305, section 5) …
+const ALONE_MS: i32 = 250;
+/// … and how long all together may take before the program goes on waiting by itself.
+const TOGETHER_MS: i32 = 1500;
+/// How long what was found holds for further connections to the same address [ms].
+const HOLDS_MS: u64 = 5000;
+/// MPTCP in Linux has no more subflows.
+pub(crate) const MOST: usize = 9;
+const KNOWN: usize = 16;
+const PIDFD_THREAD: libc::c_uint = libc::O_EXCL as libc::c_uint;
+
+/// An address with its length, as the kernel takes it.
+#[derive(Clone, Copy)]
+pub(crate) struct Address {
+    storage: libc::sockaddr_storage,
+    length: libc::socklen_t,
+}
+
+impl Address {
+    fn empty() -> Address {
+        // SAFETY: zeros are valid
+        Address { storage: unsafe { zeroed() }, length: size_of::<libc::sockaddr_storage>() as _ }
+    }
+
+    /// With port 0.
+    fn of(ip: IpAddr) -> Address {
+        let mut made = Address::empty();
+        // SAFETY: the storage has room for every kind of address, and is aligned for it
+        unsafe {
+            match ip {
+                IpAddr::V4(v4) => {
+                    let to = &mut *(&raw mut made.storage).cast::<libc::sockaddr_in>();
+                    to.sin_family = libc::AF_INET as _;
+                    to.sin_addr.s_addr = u32::from_ne_bytes(v4.octets());
+                    made.length = size_of::<libc::sockaddr_in>() as _;
+                }
+                IpAddr::V6(v6) => {
+                    let to = &mut *(&raw mut made.storage).cast::<libc::sockaddr_in6>();
+                    to.sin6_family = libc::AF_INET6 as _;
+                    to.sin6_addr.s6_addr = v6.octets();
+                    made.length = size_of::<libc::sockaddr_in6>() as _;
+                }
+            }
+        }
+        made
+    }
+
+    fn family(&self) -> libc::c_int {
+        libc::c_int::from(self.storage.ss_family)
+    }
+
+    fn as_ptr(&self) -> *const libc::sockaddr {
+        (&raw const self.storage).cast()
+    }
+
+    /// The IP address, IPv4 as an IPv6 one that stands for it; of other families zeros.
+    fn octets(&self) -> [u8; 16] {
+        // SAFETY: the family says what is in the storage
+        unsafe {
+            match self.family() {
+                libc::AF_INET => {
+                    let of = &*(&raw const self.storage).cast::<libc::sockaddr_in>();
+                    let [a, b, c, d] = of.sin_addr.s_addr.to_ne_bytes();
+                    [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d]
+                }
+                libc::AF_INET6 => (*(&raw const self.storage).cast::<libc::sockaddr_in6>()).sin6_addr.s6_addr,
+                _ => [0; 16],
+            }
+        }
+    }
+
+    fn is_unspecified(&self) -> bool {
+        let octets = self.octets();
+        octets == [0; 16] || octets == [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0]
+    }
+
+    fn is_loopback(&self) -> bool {
+        let octets = self.octets();
+        octets[..13] == [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127]
+            || octets == [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]
+    }
+}
+
+/// What is done with a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The kernel carries it out.
+    Continue,
+    /// It has been carried out, with this error number or 0.
+    Done(i32),
+}
+
+#[derive(Clone, Copy)]
+struct Known {
+    to: [u8; 16],
+    /// The address to leave from, by its place; `MOST`: that of the route.
+    from: usize,
+    until: u64,
+}
+
+/// The run's addresses, and what is known of far ends.
+#[derive(Clone, Copy)]
+pub(crate) struct Lines {
+    own: [Address; MOST],
+    count: usize,
+    known: [Known; KNOWN],
+    next: usize,
+    /// A bit for each of the run's addresses from which a far end did not answer while it did from another.
+    pub silent: u64,
+}
+
+fn errno() -> i32 {
+    // SAFETY: errno of this thread
+    unsafe { *libc::__errno_location() }
+}
+
+fn now_ms() -> u64 {
+    // SAFETY: a place for the answer
+    unsafe {
+        let mut now: libc::timespec = zeroed();
+        libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now);
+        now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
+    }
+}
+
+impl Lines {
+    pub fn new(addresses: &[IpAddr]) -> Lines {
+        let nothing = Known { to: [0; 16], from: MOST, until: 0 };
+        let mut lines = Lines {
+            own: [Address::empty(); MOST],
+            count: addresses.len().min(MOST),
+            known: [nothing; KNOWN],
+            next: 0,
+            silent: 0,
+        };
+        for (to, from) in lines.own.iter_mut().zip(addresses) {
+            *to = Address::of(*from);
+        }
+        lines
+    }
+
+    /// Is there a choice?
+    pub fn several(&self) -> bool {
+        self.count > 1
+    }
+
+    /// Of a connect(2) of task `pid`; `valid` says whether it still waits, `socket` makes a TCP socket where it is.
+    ///
+    /// # Safety
+    /// To be called with the arguments of such a call, in a process that may look into the caller.
+    pub unsafe fn connect(
+        &mut self,
+        pid: u32,
+        arguments: &[u64; 6],
+        valid: impl Fn() -> bool,
+        socket: impl Fn(libc::c_int) -> RawFd,
+    ) -> Verdict {
+        let mut to = Address::empty();
+        let wanted = (arguments[2] as usize).min(size_of::<libc::sockaddr_storage>());
+        let here = libc::iovec { iov_base: (&raw mut to.storage).cast(), iov_len: wanted };
+        let there = libc::iovec { iov_base: arguments[1] as *mut libc::c_void, iov_len: wanted };
+        // SAFETY: `here` is ours and as long as it says; the kernel checks the other one
+        let read = unsafe { libc::process_vm_readv(pid as _, &here, 1, &there, 1, 0) };
+        let whole = match to.family() {
+            libc::AF_INET => size_of::<libc::sockaddr_in>(),
+            libc::AF_INET6 => size_of::<libc::sockaddr_in6>(),
+            _ => return Verdict::Continue,
+        };
+        if read < whole as isize || to.is_loopback() || to.is_unspecified() {
+            return Verdict::Continue;
+        }
+        to.length = whole as _;
+        let fd = take(pid, arguments[0] as RawFd);
+        if fd < 0 {
+            return Verdict::Continue;
+        }
+        let verdict = if valid() && free_stream(fd) { self.begin(fd, &to, socket) } else { Verdict::Continue };
+        // SAFETY: ours
+        unsafe { libc::close(fd) };
+        verdict
+    }
+
+    fn begin(&mut self, fd: RawFd, to: &Address, socket: impl Fn(libc::c_int) -> RawFd) -> Verdict {
+        let now = now_ms();
+        if let Some(known) = self.known.iter().find(|k| k.until > now && k.to == to.octets()) {
+            if let Some(own) = self.own.get(known.from) {
+                bind(fd, own);
+            }
+            return Verdict::Continue;
+        }
+        // SAFETY: plain numbers
+        let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
+        // SAFETY: plain numbers
+        unsafe { libc::fcntl(fd, libc::F_SETFL, flags | libc::O_NONBLOCK) };
+        let verdict = self.race(fd, to, flags & libc::O_NONBLOCK != 0, socket);
+        // SAFETY: plain numbers
+        unsafe { libc::fcntl(fd, libc::F_SETFL, flags) };
+        verdict
+    }
+
+    fn race(&mut self, fd: RawFd, to: &Address, at_once: bool, socket: impl Fn(libc::c_int) -> RawFd) -> Verdict {
+        let begun = now_ms();
+        let mut polls = [libc::pollfd { fd: -1, events: libc::POLLOUT, revents: 0 }; MOST + 1];
+        let mut failed = 0;
+        // place MOST is the program's own
+        match connect(fd, to) {
+            0 => return self.found(to, MOST, Verdict::Done(0)),
+            libc::EINPROGRESS => polls[MOST].fd = fd,
+            error @ (libc::ENETUNREACH | libc::EHOSTUNREACH) => failed = error,
+            libc::EALREADY | libc::EISCONN => return Verdict::Continue,
+            error => return Verdict::Done(error),
+        }
+        let mut alone = polls[MOST].fd >= 0;
+        let source = name(fd);
+        loop {
+            let passed = (now_ms() - begun) as i32;
+            alone &= passed < ALONE_MS && polls[MOST].fd >= 0;
+            if !alone && polls[..MOST].iter().all(|p| p.fd == -1) && passed < TOGETHER_MS {
+                for (poll, own) in polls.iter_mut().zip(&self.own[..self.count]) {
+                    if own.family() == to.family() && own.octets() != source.octets() {
+                        poll.fd = ask(own, to, &socket);
+                    }
+                }
+            }
+            let left = if alone { ALONE_MS } else { TOGETHER_MS } - passed;
+            let waiting = polls.iter().any(|p| p.fd >= 0);
+            if left > 0 && waiting {
+                // SAFETY: the array is valid for its length; negative descriptors are left out
+                unsafe { libc::poll(polls.as_mut_ptr(), polls.len() as _, left) };
+            } else if !alone {
+                close_all(&mut polls);
+                return match failed {
+                    0 if at_once => Verdict::Done(libc::EINPROGRESS),
+                    0 => Verdict::Continue, // the kernel goes on waiting for the same connection
+                    error => Verdict::Done(error),
+                };
+            }
+            for place in (0..=MOST).rev() {
+                if polls[place].fd < 0 || polls[place].revents == 0 {
+                    continue;
+                }
+                polls[place].revents = 0;
+                let error = connect(polls[place].fd, to); // says how it went
+                if place == MOST {
+                    match error {
+                        libc::ETIMEDOUT | libc::ENETUNREACH | libc::EHOSTUNREACH => {
+                            (failed, polls[MOST].fd) = (error, -1);
+                        }
+                        error => {
+                            polls[MOST].fd = -1;
+                            close_all(&mut polls);
+                            let error = if error == libc::EISCONN { 0 } else { error };
+                            return self.found(to, MOST, Verdict::Done(error));
+                        }
+                    }
+                } else if matches!(error, 0 | libc::EISCONN | libc::ECONNREFUSED) {
+                    // the host answers from here: the connection begins anew, from this address
+                    polls[MOST].fd = -1;
+                    close_all(&mut polls);
+                    let mut none = Address::empty();
+                    none.storage.ss_family = libc::AF_UNSPEC as _;
+                    connect(fd, &none);
+                    bind(fd, &self.own[place]);
+                    let route = self.own[..self.count].iter().position(|own| own.octets() == source.octets());
+                    self.silent |= route.map_or(0, |place| 1 << place);
+                    return self.found(to, place, Verdict::Continue);
+                } else {
+                    // SAFETY: ours
+                    unsafe { libc::close(polls[place].fd) };
+                    polls[place].fd = -2; // not to be asked again
+                }
+            }
+        }
+    }
+
+    fn found(&mut self, to: &Address, from: usize, verdict: Verdict) -> Verdict {
+        self.known[self.next] = Known { to: to.octets(), from, until: now_ms() + HOLDS_MS };
+        self.next = (self.next + 1) % KNOWN;
+        verdict
+    }
+}
+
+/// The caller's descriptor, here too; negative when it cannot be had.
+fn take(task: u32, number: RawFd) -> RawFd {
+    // SAFETY: plain numbers
+    unsafe {
+        let mut process = libc::syscall(libc::SYS_pidfd_open, task, PIDFD_THREAD) as RawFd;
+        if process < 0 {
+            process = libc::syscall(libc::SYS_pidfd_open, task, 0) as RawFd; // before Linux 6.9: first threads only
+        }
+        if process < 0 {
+            return -1;
+        }
+        let fd = libc::syscall(libc::SYS_pidfd_getfd, process, number, 0) as RawFd;
+        libc::close(process);
+        fd
+    }
+}
+
+/// Is it a stream of TCP or Multipath TCP with no address of its own yet?
+fn free_stream(fd: RawFd) -> bool {
+    let protocol = option(fd, libc::SO_PROTOCOL);
+    let own = name(fd);
+    option(fd, libc::SO_TYPE) == libc::SOCK_STREAM
+        && matches!(protocol, libc::IPPROTO_TCP | libc::IPPROTO_MPTCP)
+        && matches!(own.family(), libc::AF_INET | libc::AF_INET6)
+        && own.is_unspecified()
+}
+
+fn option(fd: RawFd, name: libc::c_int) -> libc::c_int {
+    let (mut value, mut size) = (-1, size_of::<libc::c_int>() as libc::socklen_t);
+    // SAFETY: a place of that size
+    unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, name, (&raw mut value).cast(), &mut size) };
+    value
+}
+
+fn name(fd: RawFd) -> Address {
+    let mut own = Address::empty();
+    // SAFETY: a place of that size
+    unsafe { libc::getsockname(fd, (&raw mut own.storage).cast(), &mut own.length) };
+    own
+}
+
+fn bind(fd: RawFd, own: &Address) {
+    let one: libc::c_int = 1;
+    // SAFETY: valid addresses; where it fails the route chooses, as without us
+    unsafe {
+        let size = size_of_val(&one) as libc::socklen_t;
+        libc::setsockopt(fd, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, (&raw const one).cast(), size);
+        libc::bind(fd, own.as_ptr(), own.length);
+    }
+}
+
+fn connect(fd: RawFd, to: &Address) -> i32 {
+    // SAFETY: a valid address
+    if unsafe { libc::connect(fd, to.as_ptr(), to.length) } == 0 { 0 } else { errno() }
+}
+
+/// A connection that only asks whether the host is there; -2 where it cannot be begun.
+fn ask(own: &Address, to: &Address, socket: &impl Fn(libc::c_int) -> RawFd) -> RawFd {
+    let fd = socket(to.family());
+    if fd < 0 {
+        return -2;
+    }
+    let at_once = libc::linger { l_onoff: 1, l_linger: 0 };
+    let size = size_of_val(&at_once) as libc::socklen_t;
+    // SAFETY: a value of that size
+    unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_LINGER, (&raw const at_once).cast(), size) };
+    bind(fd, own);
+    match connect(fd, to) {
+        0 | libc::EINPROGRESS => fd,
+        _ => {
+            // SAFETY: ours
+            unsafe { libc::close(fd) };
+            -2
+        }
+    }
+}
+
+/// Those that asked; the program's own is not among them.
+fn close_all(polls: &mut [libc::pollfd; MOST + 1]) {
+    for poll in &mut polls[..MOST] {
+        if poll.fd >= 0 {
+            // SAFETY: ours
+            unsafe { libc::close(poll.fd) };
+        }
+        poll.fd = -2;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_told_apart() {
+        let of = |text: &str| Address::of(text.parse().unwrap());
+        assert!(of("127.0.0.1").is_loopback() && of("::1").is_loopback() && !of("10.0.0.127").is_loopback());
+        assert!(of("0.0.0.0").is_unspecified() && of("::").is_unspecified());
+        assert!(!of("10.0.0.0").is_unspecified() && !of("fd00::").is_unspecified());
+        assert_eq!(of("10.1.2.3").octets(), of("::ffff:10.1.2.3").octets());
+        assert!(!Lines::new(&["10.0.0.1".parse().unwrap()]).several());
+    }
+}

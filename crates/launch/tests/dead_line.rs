@@ -1,0 +1,72 @@
+//! Privileged: a program over two lines, one of which is dead: its connections come about over the other one.
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::{SERVER, Sink, World};
+use pathcast_launch::Launch;
+
+const BYTES: u64 = 300_000;
+
+fn launch(world: &World, command: &[&str]) -> Launch {
+    let paths = vec!["10.8.1.1".parse().unwrap(), "10.8.2.1".parse().unwrap()];
+    Launch { mptcp: true, paths, ..world.launch("out", command) }
+}
+
+/// The program's output and how long it took, while the far end's answers to line `dead` vanish.
+fn run(world: &World, client: &str, what: &str, dead: u32, port: u16) -> (String, Duration, Vec<String>) {
+    world.far(&format!("route add blackhole 10.8.{dead}.1/32"));
+    let (port, bytes) = (port.to_string(), BYTES.to_string());
+    let begun = Instant::now();
+    let outcome = world.run(launch(world, &[client, what, SERVER, &port, &bytes])).unwrap();
+    let took = begun.elapsed();
+    world.far(&format!("route del blackhole 10.8.{dead}.1/32"));
+    assert_eq!(outcome.status, 0, "{}", world.output("out"));
+    (world.output("out"), took, outcome.report.notes)
+}
+
+#[test]
+fn connections_come_about_over_the_line_that_lives() {
+    let Some(world) = World::new("dead line") else { return };
+    let Some(client) = world.client("dead line") else { return };
+    for (dead, what, says) in [
+        (1, "children", ["self 262", "child 262", "self 262"].as_slice()),
+        (2, "transfer", &["self 262"]),
+        (1, "poll", &["poll 262"]),
+    ] {
+        let sink = Sink::start(&world, 10);
+        let (output, took, notes) = run(&world, &client, what, dead, sink.port);
+        assert_eq!(output.lines().count(), says.len(), "{output}");
+        assert!(output.lines().zip(says).all(|(line, start)| line.starts_with(start)), "{output}");
+        assert_eq!(sink.counts().2, says.len() as u64 * BYTES);
+        // a second attempt of the kernel's would come after 1 s, the end of its patience after minutes
+        assert!(took < Duration::from_secs(30), "{what}: {took:?}");
+        let named = notes.iter().any(|note| note.contains("the line of 10.8.1.1 did not answer"));
+        assert_eq!(named, dead == 1, "{notes:?}"); // the route is over the first
+        println!("line {dead} dead: {what} took {took:.2?}");
+    }
+}
+
+#[test]
+fn without_a_dead_line_nothing_is_asked_beside() {
+    let Some(world) = World::new("living lines") else { return };
+    let Some(client) = world.client("living lines") else { return };
+    let sink = Sink::start(&world, 10);
+    let (port, bytes) = (sink.port.to_string(), BYTES.to_string());
+    let outcome = world.run(launch(&world, &[&client, "children", SERVER, &port, &bytes])).unwrap();
+    assert_eq!((outcome.status, sink.counts()), (0, (3, 3, 3 * BYTES)));
+}
+
+#[test]
+fn no_far_end_is_refused_as_without_us_and_no_line_is_no_hang() {
+    let Some(world) = World::new("refused") else { return };
+    let Some(client) = world.client("refused") else { return };
+    let outcome = world.run(launch(&world, &[&client, "transfer", SERVER, "9", "1"])).unwrap();
+    assert_eq!((outcome.status, world.output("out")), (1, "self failed Connection refused\n".into()));
+    for table in ["main", "1", "2"] {
+        world.ip(&format!("route add unreachable {SERVER}/32 table {table}"));
+    }
+    let outcome = world.run(launch(&world, &[&client, "transfer", SERVER, "9", "1"])).unwrap();
+    assert_eq!((outcome.status, world.output("out")), (1, "self failed No route to host\n".into()));
+}
