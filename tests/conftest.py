@@ -109,10 +109,11 @@ def eventually(condition: Callable[[], object], seconds: float = PATIENCE_S) -> 
 
 @pytest.fixture(scope="session", autouse=True)
 def _session_run_dir():
-    """Nothing here touches the records of this host's own pathcast."""
+    """Nothing here touches the records and the history of this host's own pathcast."""
     path = _private()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATHCAST_RUN_DIR", str(path))
+        patch.setenv("PATHCAST_HISTORY", "off")
         yield path
         _sweep(path)
 

@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-HEAVY = ("numpy", "sklearn", "scipy", "matplotlib", "pandas", "pyarrow", "pathcast._native", "asyncio")
+_DATA = ("numpy", "sklearn", "scipy", "matplotlib", "pandas", "pyarrow", "sqlalchemy", "alembic")
+HEAVY = (*_DATA, "pathcast._native", "asyncio")
 
 
 def test_help_imports_nothing_heavy():

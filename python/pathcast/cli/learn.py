@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pathcast.cli.historyoptions import HistoryUrl, NoHistory, recorder
 from pathcast.cli.limits import LimitEvents
 from pathcast.cli.output import Json, console, print_json
 from pathcast.cli.target import Host, KeyFile, Paths, Set, TopologyFile, World, names, target
@@ -50,6 +51,8 @@ def learn(
     topology: TopologyFile = None,
     set: Set = None,
     limit_events: LimitEvents = None,
+    history: HistoryUrl = None,
+    no_history: NoHistory = False,
     json: Json = False,
 ) -> None:
     """Measure rounds of probes and transfers, and learn to predict the transfers from the probes."""
@@ -58,7 +61,7 @@ def learn(
     from pathcast.forecast.learn import learn as run
     from pathcast.forecast.model import default_file
 
-    far = target(host, world, topology, set, key_file, limit_events)
+    far = target(host, world, topology, set, key_file, limit_events, recorder(history, no_history, "learn"))
     options = LearnOptions(
         bytes=_native.parse_bytes(size),
         rounds=rounds,

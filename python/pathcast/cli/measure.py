@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pathcast.cli.historyoptions import HistoryUrl, NoHistory, recorder
 from pathcast.cli.limits import LimitEvents
 from pathcast.cli.measureseries import Series
 from pathcast.cli.measuretable import show, signed
@@ -20,6 +21,7 @@ from pathcast.errors import Exit, PathcastError, usage
 from pathcast.units import seconds
 
 if TYPE_CHECKING:
+    from pathcast.forecast.record import Recorder
     from pathcast.worlds.measurement import Request
 
 BOTH = "both"
@@ -82,6 +84,8 @@ def measure(
     topology: TopologyFile = None,
     set: Set = None,
     limit_events: LimitEvents = None,
+    history: HistoryUrl = None,
+    no_history: NoHistory = False,
     json: Json = False,
 ) -> None:
     """Measure delay, available bandwidth and capacity to HOST.
@@ -130,7 +134,8 @@ def measure(
             raise usage("stamp://HOST[:PORT] takes --time, --dscp, --key-file and --json only")
         return _stamp(host, request, key_file, json)
     only = None if paths is None else names("--paths", paths)
-    with _far(host, world, topology, set, limit_events, key_file, ssh, remote_command) as far, far.open() as make:
+    into = recorder(history, no_history, "measure")
+    with _far(host, world, topology, set, limit_events, key_file, ssh, remote_command, into) as far, far.open() as make:
         if every_s is None:
             with make() as network:
                 error = _once(network, far.name, only, request, json, jsonl)
@@ -152,9 +157,10 @@ def _far(
     key_file: Path | None,
     ssh: str,
     remote_command: str,
+    recorder: Recorder | None,
 ) -> Iterator[Target]:
     if host is None or not host.startswith("ssh://"):
-        yield target(host, world, topology, set, key_file, limit_events)
+        yield target(host, world, topology, set, key_file, limit_events, recorder)
         return
     if world != "host" or key_file is not None or limit_events is not None:
         told = "--world, --limit-events and --key-file do not go with it"
@@ -162,7 +168,7 @@ def _far(
     from pathcast.worlds.remote import far_end
 
     with far_end(host, ssh, remote_command) as (address, file):
-        yield target(address, world, topology, set, file)
+        yield target(address, world, topology, set, file, None, recorder, passing=True)
 
 
 def _once(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pathcast.cli.historyoptions import HistoryUrl, NoHistory, recorder
 from pathcast.cli.limits import LimitEvents
 from pathcast.cli.output import Json, console, print_json
 from pathcast.cli.target import Host, KeyFile, Paths, Set, Target, TopologyFile, World, names, target
@@ -59,6 +60,8 @@ def predict(
     topology: TopologyFile = None,
     set: Set = None,
     limit_events: LimitEvents = None,
+    history: HistoryUrl = None,
+    no_history: NoHistory = False,
     json: Json = False,
 ) -> None:
     """Measure the paths for seconds, try this very transfer in simulated networks like them, and say how long it takes.
@@ -84,7 +87,9 @@ def predict(
             raise usage(f"{wrong[0]} does not go with --model, which knows transfers to HOST as they were learnt")
         from pathcast.cli.trained import trained
 
-        trained(target(host, world, topology, set, key_file, limit_events), bytes, size, model, only, control, json)
+        into = recorder(history, no_history, "predict")
+        far = target(host, world, topology, set, key_file, limit_events, into)
+        trained(far, bytes, size, model, only, control, json)
         return
     from pathcast.cli.deadline import deadline
     from pathcast.forecast.controls import AUTO, controls
@@ -97,7 +102,8 @@ def predict(
     # what is wrong with them is said before anything is opened
     controls(wanted, wanted, background, aggressive) if AUTO not in wanted else None
     request = Request(effort="light" if light else "thorough" if thorough else "usual")
-    far = target(host, world, topology, set, key_file, limit_events)
+    into = recorder(history, no_history, "predict")
+    far = target(host, world, topology, set, key_file, limit_events, into)
     choose = lambda here: controls(wanted, here, background, aggressive)  # noqa: E731
     document = _forecast(far, bytes, "in" if inwards else "out", choose, only, request, limit)
     if json:
@@ -127,12 +133,13 @@ def _forecast(
             measured, fault = _measure(network, only, request, progress)
         answer = forecast(measured, job)
         real_time = network.real_time
+        keys = network.keys if far.recorder else {}
     elapsed_s = time.monotonic() - began if real_time else measured.elapsed_s
     left_s = None if limit is None else limit.left_s(None if real_time else elapsed_s)
     told = answer.document(left_s)
     step = limit.step() if limit else None
     notes = [*told.pop("notes"), *measured.notes, *filter(None, (fault, step))]
-    return {
+    document = {
         "world": far.world,
         "target": far.name,
         **told,
@@ -143,6 +150,9 @@ def _forecast(
         "wall_s": time.monotonic() - began,
         "notes": notes,
     }
+    if far.recorder:
+        far.recorder.forecast(far.world, document, {path.name: keys[path.name] for path in measured.paths}, direction)
+    return document
 
 
 def _measure(

@@ -6,12 +6,16 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pathcast.cli.paths import KeyFile
 from pathcast.errors import usage
+
+if TYPE_CHECKING:
+    from pathcast.forecast.pathkeys import Keys
+    from pathcast.forecast.record import Recorder
 
 __all__ = ["Host", "KeyFile", "Paths", "Set", "Target", "TopologyFile", "World", "names", "target"]
 
@@ -46,7 +50,8 @@ NETWORKS = {"emu": "emulated", "sim": "simulated"}
 class Target:
     """A world and what is at its other end.
 
-    command: the arguments that name it, for hints. set: of a network from a file, what is set over it.
+    command: the arguments that name it, for hints. set: of a network from a file, what is set over it. recorder: what
+    puts all that is measured and sent there into the history.
     """
 
     world: str
@@ -54,10 +59,32 @@ class Target:
     command: str
     set: dict[str, str] | None
     _open: Callable[[], AbstractContextManager[Callable[[], AbstractContextManager[Any]]]]
+    _keys: Callable[[], Keys]
+    recorder: Recorder | None = None
 
-    def open(self) -> AbstractContextManager[Callable[[], AbstractContextManager[Any]]]:
+    @contextmanager
+    def open(self) -> Iterator[Callable[[], AbstractContextManager[Any]]]:
         """Gives a maker of worlds: of a host a new session each time, of a network from a file the same one."""
-        return self._open()
+        if self.recorder is None:
+            with self._open() as make:
+                yield make
+            return
+        from pathcast.forecast.record import Recorded
+
+        recorder, keys = self.recorder, self._keys()
+        recorder.target = self.name
+        recorder.circumstances = {**({"set": self.set} if self.set else {}), **recorder.circumstances}
+
+        @contextmanager
+        def recorded(make: Callable[[], AbstractContextManager[Any]]) -> Iterator[Any]:
+            with make() as world:
+                yield Recorded(world, recorder, keys)
+
+        try:
+            with self._open() as make:
+                yield lambda: recorded(make)
+        finally:
+            recorder.close()
 
 
 def target(
@@ -67,8 +94,13 @@ def target(
     set: list[str] | None,
     key_file: Path | None,
     limit_events: int | None = None,
+    recorder: Recorder | None = None,
+    passing: bool = False,
 ) -> Target:
-    """The target of these options; refuses those that do not go together."""
+    """The target of these options; refuses those that do not go together.
+
+    recorder: of what is done there. passing: the key in `key_file` is of this session only.
+    """
     if limit_events is not None and world != "sim":
         raise usage(f"--limit-events {limit_events}: it goes with --world sim, whose events it counts")
     if world == "host":
@@ -79,7 +111,7 @@ def target(
             )
         if topology is not None or set:
             raise usage("--topology and --set go with --world emu or sim")
-        return _host(host, key_file)
+        return _host(host, key_file, recorder, passing)
     if world not in NETWORKS:
         raise usage(f"--world `{world}`: allowed are host, {', '.join(NETWORKS)}")
     if topology is None:
@@ -88,7 +120,7 @@ def target(
         raise usage(
             f"HOST and --key-file do not go with --world {world}: both ends are in the {NETWORKS[world]} network"
         )
-    return _network(world, topology, set or [], limit_events)
+    return _network(world, topology, set or [], limit_events, recorder)
 
 
 def names(option: str, text: str) -> tuple[str, ...]:
@@ -99,7 +131,7 @@ def names(option: str, text: str) -> tuple[str, ...]:
     return found
 
 
-def _host(host: str, key_file: Path | None) -> Target:
+def _host(host: str, key_file: Path | None, recorder: Recorder | None, passing: bool) -> Target:
     from pathcast.worlds.host import Host, address
 
     name, port = address(host, 5275)
@@ -109,11 +141,17 @@ def _host(host: str, key_file: Path | None) -> Target:
     def open() -> AbstractContextManager[Any]:
         return nullcontext(lambda: Host(host, key_file, names=names))
 
+    def keys() -> Keys:
+        from pathcast.forecast.pathkeys import of_host
+
+        return of_host(key_file, passing)
+
     key = f" --key-file {key_file}" if key_file else ""
-    return Target("host", name.lower() if port == 5275 else f"{name.lower()}:{port}", f"{host}{key}", None, open)
+    label = name.lower() if port == 5275 else f"{name.lower()}:{port}"
+    return Target("host", label, f"{host}{key}", None, open, keys, recorder)
 
 
-def _network(world: str, file: Path, sets: list[str], limit_events: int | None) -> Target:
+def _network(world: str, file: Path, sets: list[str], limit_events: int | None, recorder: Recorder | None) -> Target:
     from pathcast.worlds.topology import Topology
 
     topology = Topology.load(file, sets)
@@ -132,4 +170,11 @@ def _network(world: str, file: Path, sets: list[str], limit_events: int | None) 
             yield lambda: nullcontext(network)
 
     command = f"--world {world} --topology {file}" + "".join(f" --set {item}" for item in sets)
-    return Target(world, topology.scenario["name"], command, dict(topology.sets), open)
+    name = topology.scenario["name"]
+
+    def keys() -> Keys:
+        from pathcast.forecast.pathkeys import of_network
+
+        return of_network(world, name, f"{topology.text}\0{sorted(topology.sets)}")
+
+    return Target(world, name, command, dict(topology.sets), open, keys, recorder)

@@ -278,7 +278,7 @@ class Record:
         where = self.about.get("namespace")
         if where == network_namespace():
             name = None
-        elif (name := _named(where)) is None:
+        elif (name := namespace_name(where)) is None:
             return removed  # the namespace is gone, and its endpoints with it
         return removed + [
             f"endpoint {address}" for address in endpoints if _native.remove_endpoint(address, run_dir(), name)
@@ -303,7 +303,7 @@ def network_namespace() -> int:
     return os.stat("/proc/self/ns/net").st_ino
 
 
-def _named(number: int | None) -> str | None:
+def namespace_name(number: int | None) -> str | None:
     """The name of a network namespace; None for one without."""
     with contextlib.suppress(OSError):
         for path in Path("/run/netns").iterdir():

@@ -1,0 +1,50 @@
+"""What the history knows the paths of a world by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pathcast.history import identity
+from pathcast.history.identity import PathKey
+from pathcast.runtime.keys import OPEN_ID, read_key
+from pathcast.runtime.state import namespace_name, network_namespace
+
+Keys = Callable[[Any], Mapping[str, PathKey]]
+
+
+def of_host(key_file: Path | None, passing: bool = False) -> Keys:
+    """Of a far end by the key that both ends share. passing: the key is of this session only, so by its address."""
+
+    def keys(world: Any) -> dict[str, PathKey]:
+        key = read_key(key_file)
+        known = not passing and key.id != OPEN_ID
+        remote = identity.remote_of_key(key.secret) if known else identity.remote_of_address(world.address)
+        pairs = [(pair["name"], pair["local"], pair["remote"], pair.get("interface")) for pair in world.candidates]
+        lines = line_ids([(local, device) for _, local, _, device in pairs])
+        return {name: PathKey(lines[local], remote, local, far) for name, local, far, _ in pairs}
+
+    return keys
+
+
+def line_ids(locals: list[tuple[str, str | None]]) -> dict[str, str]:
+    """The line of every local address, by the device that has it."""
+    namespace = namespace_name(network_namespace())
+    on: dict[tuple[str | None, int], set[str]] = {}
+    for local, device in locals:
+        on.setdefault((device, 6 if ":" in local else 4), set()).add(local)
+    return {
+        local: identity.line_id(local, device, len(on[device, 6 if ":" in local else 4]) == 1, namespace)
+        for local, device in locals
+    }
+
+
+def of_network(world_name: str, name: str, text: str) -> Keys:
+    """Of an emulated or simulated network, which is nothing but its file and what was set over it (`text`)."""
+    far = identity.network_id(world_name, name, text)
+
+    def keys(world: Any) -> dict[str, PathKey]:
+        return {path.name: PathKey(f"{far}/{path.local[0]}", far, path.local[0], path.remote) for path in world.paths}
+
+    return keys

@@ -1,0 +1,221 @@
+"""A world that is recorded: what its verbs return goes into the history, with its circumstances, whoever calls them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import version
+from threading import Lock
+from typing import Any
+
+from pathcast.errors import Exit, PathcastError
+from pathcast.history.identity import PathKey
+from pathcast.history.journal import Journal
+from pathcast.history.place import Place
+from pathcast.history.rows import Act, Origin
+from pathcast.worlds.measurement import Measurement, Request
+from pathcast.worlds.results import Path, Transfer, Verdict
+from pathcast.worlds.world import Progress, T, World
+
+# what it costs to have tried in vain is worth knowing; wrong words of the user are not
+_NOTED = (Exit.RUNTIME, Exit.UNTRUSTWORTHY)
+
+
+@dataclass
+class Recorder:
+    """Keeps acts of one command. A history that cannot be kept is said once, and never is the command's failure.
+
+    measured: the keys of the measurements so far.
+    """
+
+    place: Place
+    command: str
+    target: str | None = None
+    circumstances: Mapping[str, Any] = field(default_factory=dict)
+    say: Callable[[str], object] = lambda text: print(f"pathcast: {text}", file=sys.stderr)
+    measured: list[str] = field(default_factory=list)
+    _said: set[str] = field(default_factory=set)
+    _saying: Lock = field(default_factory=Lock)
+
+    @cached_property
+    def journal(self) -> Journal:
+        """The history."""
+        return Journal(self.place)
+
+    def act(self, world: str, more: Mapping[str, Any] | None = None) -> Act:
+        """An act of now, with the circumstances of the machine."""
+        about = {"pathcast": version("pathcast"), **_machine(), **self.circumstances, **(more or {})}
+        return self.journal.act(Origin(world, self.target, self.command, about))
+
+    def keep(self, act: Act) -> None:
+        """Keeps it, or says why not."""
+        try:
+            if not self.journal.add(act) and (why := self.journal.trouble):
+                hint = f" ({why.hint})" if why.hint and why.code != "history-away" else ""
+                self._once(f"{why.message}{hint}; what comes is kept in {self.place.spool} and sent when it can be")
+        except PathcastError as error:
+            self._once(f"not recorded: {error.message}")
+        except Exception as error:  # whatever it is, what was measured is still to be shown
+            self._once(f"not recorded: {type(error).__name__}: {error}")
+
+    def forecast(
+        self, world: str, document: Mapping[str, Any], keys: Mapping[str, PathKey], direction: str = "out"
+    ) -> str:
+        """Keeps a forecast made from what was measured: its key. keys: of all paths that it speaks of, by name."""
+        act = self.act(world)
+        answer = {name: value for name, value in document.items() if name != "measured"}
+        act.forecast(answer, keys, document["size_bytes"], direction, self.measured)
+        self.keep(act)
+        return act.id
+
+    def close(self) -> None:
+        """Ends the history's connections."""
+        if "journal" in self.__dict__:
+            self.journal.close()
+
+    def _once(self, text: str) -> None:
+        with self._saying:
+            if text not in self._said:
+                self._said.add(text)
+                self.say(text)
+
+
+class Recorded:
+    """A world whose measurements and transfers are recorded; all else is the world's own."""
+
+    def __init__(self, of: World, recorder: Recorder, keys: Callable[[Any], Mapping[str, PathKey]]) -> None:
+        self._of, self._recorder, self._keys = of, recorder, keys
+        # acts of a block that is still to be judged
+        self._judging: list[tuple[Act, Callable[[bool], None]]] | None = None
+        self._lock = Lock()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._of, name)
+
+    @cached_property
+    def keys(self) -> Mapping[str, PathKey]:
+        """What the history knows the paths by, by their names."""
+        return self._keys(self._of)
+
+    @property
+    def world(self) -> str:
+        return self._of.world
+
+    @property
+    def real_time(self) -> bool:
+        return self._of.real_time
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        return self._of.paths
+
+    def path(self, name: str) -> Path:
+        return self._of.path(name)
+
+    def fresh(self, index: int) -> None:
+        self._of.fresh(index)
+
+    def wait(self, time_s: float) -> None:
+        self._of.wait(time_s)
+
+    def cancel(self) -> None:
+        self._of.cancel()
+
+    def turn(self, alone: bool = False) -> AbstractContextManager[None]:
+        return self._of.turn(alone)
+
+    def again(self, work: Callable[[], T], good: Callable[[T], bool] = lambda _: True) -> tuple[T, int]:
+        return self._of.again(work, good)
+
+    @contextmanager
+    def judged(self) -> Iterator[Verdict]:
+        """What is recorded in the block waits for its end, and is told whether it was in time."""
+        with self._lock:
+            mine = self._judging is None
+            waiting = self._judging = self._judging if self._judging is not None else []
+        verdict: Verdict | None = None
+        try:
+            with self._of.judged() as verdict:
+                yield verdict
+        finally:
+            if mine:
+                with self._lock:
+                    self._judging = None
+                for act, fill in waiting:
+                    fill(verdict is None or verdict.valid)
+                    self._recorder.keep(act)
+
+    def tcp_probe(
+        self, path: str, bytes: int, control: str | None = None, progress: Progress | None = None
+    ) -> Transfer:
+        return self._sent([path], lambda: self._of.tcp_probe(path, bytes, control, progress))
+
+    def mptcp_probe(
+        self, paths: Sequence[str], bytes: int, control: str | None = None, progress: Progress | None = None
+    ) -> Transfer:
+        return self._sent(paths, lambda: self._of.mptcp_probe(paths, bytes, control, progress))
+
+    def transfer(
+        self, paths: Sequence[str], bytes: int, control: str | None = None, progress: Progress | None = None
+    ) -> Transfer:
+        return self._sent(paths, lambda: self._of.transfer(paths, bytes, control, progress))
+
+    def measure(
+        self,
+        paths: Sequence[str] | None = None,
+        request: Request | None = None,
+        progress: Callable[[str, int, int], None] | None = None,
+    ) -> Measurement:
+        asked = request or Request()
+        wanted = {"request": {**asked.document(), "seed": None}}
+        act = self._recorder.act(self.world, wanted)
+        found = self._tried(act, paths or (), lambda: self._of.measure(paths, request, progress))
+
+        def fill(valid: bool | None) -> None:
+            act.measurement(found.document(), self.keys, asked.directions, valid)
+            self._recorder.measured.append(act.id)
+
+        self._keep(act, fill)
+        return found
+
+    def _sent(self, paths: Sequence[str], send: Callable[[], Transfer]) -> Transfer:
+        act = self._recorder.act(self.world)
+        found = self._tried(act, paths, send)
+
+        def fill(valid: bool | None) -> None:
+            carried = found.bytes_by_path(found.paths)
+            again = [sum(s.bytes_retransmitted for s in found.subflows if s.path == path) for path in found.paths]
+            over = [(self.keys[path], path, *of) for path, *of in zip(found.paths, carried, again, strict=True)]
+            act.transfer(found.document(), over, valid=valid)  # type: ignore[arg-type]
+
+        self._keep(act, fill)
+        return found
+
+    def _tried(self, act: Act, paths: Sequence[str], work: Callable[[], T]) -> T:
+        try:
+            return work()
+        except PathcastError as error:
+            if error.exit in _NOTED:
+                key = self.keys.get(paths[0]) if len(paths) == 1 else None
+                act.event("failed", error.message, key, about={"code": error.code, "paths": list(paths)})
+                self._recorder.keep(act)
+            raise
+
+    def _keep(self, act: Act, fill: Callable[[bool | None], None]) -> None:
+        with self._lock:
+            if self._judging is not None:
+                self._judging.append((act, fill))
+                return
+        fill(None)
+        self._recorder.keep(act)
+
+
+def _machine() -> dict[str, Any]:
+    """How the machine is now, as far as it costs nothing."""
+    from pathcast.machine import machine
+
+    found = machine()
+    return {name: found[name] for name in ("kernel", "processors", "load", "clock")}

@@ -1,0 +1,79 @@
+"""Who is who in a history: hosts, lines, far ends and paths, by what stays when names and addresses change."""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import secrets
+import socket
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from pathcast.history.clock import Moment
+
+
+@dataclass(frozen=True)
+class PathKey:
+    """A path: line, far end, address pair. A direction of it is a path of its own in the tables."""
+
+    line_id: str
+    remote_id: str
+    local: str
+    remote: str
+
+    @property
+    def family(self) -> int | None:
+        """4 or 6; None for what is no address."""
+        try:
+            return ipaddress.ip_address(self.local).version
+        except ValueError:
+            return None
+
+
+def digest(*parts: str) -> str:
+    """A row's key, made of what it is: whoever adds the same row adds it once."""
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+
+
+def fresh(at: Moment) -> str:
+    """A new key; those of later moments come later in the order."""
+    return f"{max(at.utc_us, 0) // 1000 & 0xFFFF_FFFF_FFFF:012x}{secrets.token_hex(10)}"
+
+
+@cache
+def host_id() -> str:
+    """This machine. The machine's own id is not to leave it (machine-id(5)), so it is hashed."""
+    for file in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
+        try:
+            if text := Path(file).read_text().strip():
+                return digest("pathcast host", text)
+        except OSError:
+            continue
+    return digest("pathcast host name", socket.gethostname())
+
+
+def line_id(local: str, device: str | None, alone: bool, namespace: str | None = None) -> str:
+    """A line that its user gave no name: the device; where that has several addresses (not `alone`), with the address.
+
+    So a line stays the same when its only address changes. Others take it as it is, without a look inside.
+    """
+    where = f"{namespace}:" if namespace else ""
+    if device is None:
+        return where + local
+    return where + (device if alone else f"{device}/{local}")
+
+
+def remote_of_key(secret: str) -> str:
+    """A far end by the key that both ends share, which cannot be had from it."""
+    return "key:" + digest("pathcast far end", secret)[:16]
+
+
+def remote_of_address(address: str) -> str:
+    """A far end without a key of its own: nothing but its address is known."""
+    return f"address:{address}"
+
+
+def network_id(world: str, name: str, text: str) -> str:
+    """A far end in an emulated or simulated network, by all that the network is made of."""
+    return f"{world}:{name}:{digest(text)[:8]}"

@@ -1,0 +1,98 @@
+"""The writing side: acts go into the database, or into the spool where that is away, and from there later."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from pathcast.errors import PathcastError
+from pathcast.history import clock
+from pathcast.history.clock import Moment
+from pathcast.history.faults import told
+from pathcast.history.link import link
+from pathcast.history.place import Place
+from pathcast.history.rows import Act, Origin
+from pathcast.history.spool import Rows, Spool
+from pathcast.history.store import Store, insert
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+# a database that is away is not asked again for so long, and sending what was kept may take so long [s]
+_AWAY_S, _SEND_S = 30.0, 5.0
+
+
+class Journal:
+    """One history to add to, from any thread. trouble: what kept the last act out of the database."""
+
+    def __init__(self, place: Place, now: Callable[[], Moment] = clock.now) -> None:
+        self.place, self.now = place, now
+        self.store, self.spool = Store(place), Spool(place.spool)
+        self.trouble: PathcastError | None = None
+        self._lock = Lock()
+        self._not_before = 0.0
+        self._last: Moment | None = None
+
+    def close(self) -> None:
+        """Ends its connections."""
+        self.store.close()
+
+    def act(self, origin: Origin) -> Act:
+        """An act of now."""
+        return Act(self.now(), origin)
+
+    def add(self, act: Act) -> bool:
+        """Keeps an act: when this returns it is on a disc. True: in the database; False: in the spool, and `trouble`
+        says why. Raises PathcastError where it can be kept nowhere."""
+        with self._lock:
+            if time.monotonic() >= self._not_before:
+                try:
+                    with self.store.writing() as connection:
+                        self._stepped(connection, act)
+                        self._insert(connection, act.rows)
+                    self.trouble = None
+                except PathcastError as error:
+                    if error.code in ("history-rows", "history-missing"):
+                        raise
+                    self.trouble = error
+                    self._not_before = time.monotonic() + _AWAY_S
+                else:
+                    self._send(_SEND_S)
+                    return True
+            try:
+                self.spool.put(act.id, act.rows)
+            except OSError as error:
+                raise told(error, str(self.spool.directory)) from None
+            return False
+
+    def send(self) -> tuple[int, int]:
+        """Adds what the spool holds: how many acts, and how many the database does not take. Raises PathcastError."""
+        with self._lock:
+            return self.spool.send(self._add_all)
+
+    def _send(self, seconds: float) -> None:
+        try:
+            if len(self.spool):
+                self.spool.send(self._add_all, seconds)
+        except (PathcastError, OSError):
+            return  # they stay where they are; this act is stored
+
+    def _add_all(self, acts: Sequence[Rows]) -> None:
+        with self.store.writing() as connection:
+            for rows in acts:
+                self._insert(connection, rows)
+
+    def _insert(self, connection: Connection, rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+        insert(connection, {**rows, "transfer": [link(connection, row, rows) for row in rows.get("transfer", ())]})
+
+    def _stepped(self, connection: Connection, act: Act) -> None:
+        """Notes where the clock was set since the last act of this boot."""
+        from pathcast.history.read import last_moment
+
+        before = self._last or last_moment(connection, act.at.boot)
+        self._last = act.at
+        if before is not None and (step := clock.stepped_s(before, act.at)) is not None:
+            text = f"the clock was set {'forward' if step > 0 else 'back'} by {abs(step):.0f} s"
+            act.event("clock-step", text, about={"step_s": step})

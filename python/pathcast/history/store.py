@@ -1,0 +1,192 @@
+"""A history's database: SQLite in a file (WAL, so that commands and daemons use it at once) or PostgreSQL by URL."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from json import dumps
+from typing import TYPE_CHECKING, Any
+
+from pathcast.errors import PathcastError
+from pathcast.history import versions
+from pathcast.history.faults import told
+from pathcast.history.place import Place
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+# table by table
+Rows = Mapping[str, Sequence[Mapping[str, Any]]]
+# how long another writer is waited for, and how long for a server [s]
+PATIENCE_S = 10
+_CONNECT_S = 5
+# in PostgreSQL our tables have a schema of their own
+SCHEMA = "pathcast"
+# the number of the lock under which tables are made there
+_LOCK = 0x7061_7468_6361_7374
+
+
+class Store:
+    """One database. What `add` has returned from is on the disc. Raises PathcastError as faults.py tells them."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self._ready = False
+
+    def close(self) -> None:
+        """Ends its connections."""
+        if "_engine" in self.__dict__:
+            self._engine.dispose()
+            del self.__dict__["_engine"]
+        self._ready = False
+
+    def add(self, rows: Rows) -> int:
+        """Stores all of the rows or none; what is there already stays. How many were new."""
+        with self.writing() as connection:
+            return insert(connection, rows)
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction that writes; it is on the disc when this ends without an error."""
+        with self._told():
+            self._prepare()
+            with self._engine.connect().execution_options(pathcast_write=True) as connection, connection.begin():
+                yield connection
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A transaction that only reads."""
+        with self._told():
+            self._prepare()
+            with self._engine.connect() as connection, connection.begin():
+                yield connection
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is anything to read; of a server: always."""
+        return self.place.file is None or self.place.file.exists()
+
+    def upgrade(self) -> tuple[str | None, str]:
+        """Brings the tables to our version: from which to which."""
+        with self._told(), self._connect_to_change() as connection:
+            found = versions.current(connection)
+            if found is not None and found not in versions.known(versions.REVISIONS):
+                raise versions.newer(found, self.place.shown)
+            if found != versions.HEAD:
+                versions.upgrade(connection)
+            return found, versions.HEAD
+
+    def _prepare(self) -> None:
+        """The tables are there and of our version. A file's are brought to it; a server's have others who use them."""
+        if self._ready:
+            return
+        with self._engine.connect() as connection, connection.begin():
+            try:
+                ready = versions.check(connection, self.place.shown, foreign=self.place.file is not None)
+            except PathcastError as error:
+                if error.code != "history-older" or self.place.file is None:
+                    raise
+                ready = False
+        if not ready:
+            with self._connect_to_change() as connection:
+                # another one may have been faster
+                if versions.current(connection) != versions.HEAD:
+                    versions.upgrade(connection)
+        self._ready = True
+
+    @contextmanager
+    def _connect_to_change(self) -> Iterator[Connection]:
+        """Alone: SQLite's writers always are."""
+        from sqlalchemy import text
+
+        with self._engine.connect().execution_options(pathcast_write=True) as connection, connection.begin():
+            if self.place.file is None:
+                connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
+                connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
+            yield connection
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        from sqlalchemy.exc import SQLAlchemyError
+
+        try:
+            yield
+        except (SQLAlchemyError, OSError, ImportError) as error:
+            if self.place.file is None:
+                self.close()  # the connection may be a dead one
+            raise told(error, self.place.shown) from None
+
+    @cached_property
+    def _engine(self) -> Engine:
+        from sqlalchemy import create_engine, event
+        from sqlalchemy.pool import NullPool
+
+        url, file = self.place.url, self.place.file
+        if file is None:
+            options = {
+                "connect_timeout": _CONNECT_S,
+                "tcp_user_timeout": PATIENCE_S * 1000,
+                "application_name": "pathcast",
+                "options": f"-c search_path={SCHEMA} -c lock_timeout={PATIENCE_S}s -c timezone=UTC",
+            }
+            return create_engine(url, connect_args=options, json_serializer=_json, pool_size=1, max_overflow=4)
+        _make(self.place)
+        options = {"timeout": PATIENCE_S, "check_same_thread": False}
+        engine = create_engine(url, connect_args=options, json_serializer=_json, poolclass=NullPool)
+
+        @event.listens_for(engine, "connect")
+        def _(connection: Any, _: object) -> None:
+            connection.isolation_level = None  # transactions are begun below
+            # before there are tables, so that pruning gives the space back
+            connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=FULL")  # NORMAL would lose the last ones when the power fails
+            connection.execute("PRAGMA foreign_keys=ON")
+
+        @event.listens_for(engine, "begin")
+        def _(connection: Connection) -> None:
+            # who reads first and then writes would not be waited for, but refused
+            write = connection.get_execution_options().get("pathcast_write")
+            connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+
+        return engine
+
+
+def insert(connection: Connection, rows: Rows) -> int:
+    """Adds rows in the order of what they refer to; those that are there already stay as they are."""
+    from sqlalchemy.dialects import postgresql, sqlite
+
+    from pathcast.history.tables import ORDER
+
+    dialect = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    new = 0
+    for table in ORDER:
+        if found := rows.get(table.name):
+            statement = dialect(table).on_conflict_do_nothing()
+            for row in found:
+                new += max(0, connection.execute(statement, _sound(row)).rowcount)
+    return new
+
+
+def _make(place: Place) -> None:
+    """The file, which its user alone may read: it tells when who was connected to whom."""
+    assert place.file is not None
+    place.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.close(os.open(place.file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+
+def _json(value: Any) -> str:
+    return dumps(value, allow_nan=False, ensure_ascii=False)
+
+
+def _sound(value: Any) -> Any:
+    """What every database can hold: names from anywhere may have lone surrogates and zeros."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
+    if isinstance(value, Mapping):
+        return {_sound(key): _sound(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_sound(one) for one in value]
+    return value

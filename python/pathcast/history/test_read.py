@@ -1,0 +1,188 @@
+"""What was added is read again: by what a path is, not by what it is called; in SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pathcast.history.identity import PathKey
+from pathcast.history.testing import KEY1, KEY2, KEYS, forecast, measure, origin, transfer
+
+
+def test_a_measurement_comes_back_whole_with_its_age(journal, reader, at):
+    act = measure(journal, 20e6, load=[0.5])
+    at.passes(90)
+    [found] = reader().measurements(KEY1)
+    assert (found.id, found.name, found.key, found.age_s, found.renumbered) == (act, "path1", KEY1, 90.0, False)
+    assert found.path["directions"]["out"]["available_bps"]["value"] == 20e6
+    assert found.path["directions"]["in"]["available_bps"]["value"] == 40e6
+    assert found.path["rtt_s"]["value"] == 0.03
+    assert (found.path["local"], found.path["remote"]) == (KEY1.local, KEY1.remote)
+    assert found.circumstances == {"load": [0.5]}
+    assert found.at.endswith("Z")
+
+
+def test_the_newest_come_first_and_old_ones_can_be_left_out(journal, reader, at):
+    for number in range(5):
+        measure(journal, (number + 1) * 1e6)
+        at.passes(60)
+    rates = [of.path["directions"]["out"]["available_bps"]["value"] for of in reader().measurements(KEY1, limit=3)]
+    assert rates == [5e6, 4e6, 3e6]
+    assert len(reader().measurements(KEY1, newer_than_s=125)) == 2
+
+
+def test_a_path_with_several_directions_counts_once(journal, reader):
+    measure(journal, names=("path1", "path2"))
+    assert len(reader().measurements(KEY1, limit=1)[0].path["directions"]) == 2
+    assert [of.name for of in reader().measurements(KEY2)] == ["path2"]
+
+
+def test_names_are_labels(journal, reader, at):
+    measure(journal, 1e6)
+    at.passes(10)
+    # the routes came up in another order
+    measure(journal, 2e6, names=("path1", "path2"), keys={"path1": KEY2, "path2": KEY1})
+    rates = [of.path["directions"]["out"]["available_bps"]["value"] for of in reader().measurements(KEY1)]
+    assert rates == [2e6, 1e6]
+    assert [of.name for of in reader().measurements(KEY1)] == ["path2", "path1"]
+    assert len(reader().measurements(KEY2)) == 1
+
+
+def test_a_renumbered_line_keeps_its_history(journal, reader):
+    measure(journal, 1e6)
+    now = replace(KEY1, local="10.0.0.77")
+    [found] = reader().measurements(now)
+    assert found.renumbered
+    assert found.key == KEY1
+    moved = replace(KEY1, remote="198.51.100.9")
+    assert reader().measurements(moved)[0].renumbered
+
+
+def test_another_line_far_end_or_family_is_another_path(journal, reader):
+    measure(journal)
+    assert not reader().measurements(replace(KEY1, line_id="satellite"))
+    assert not reader().measurements(replace(KEY1, remote_id="key:other"))
+    assert not reader().measurements(replace(KEY1, local="2001:db8::2", remote="2001:db8::1"))
+    # a second address of the far end that is a path of today has nothing to do with the first one's past
+    other = replace(KEY1, remote="192.0.2.2")
+    assert not reader().measurements(other, others=[(KEY1.local, KEY1.remote)])
+
+
+def test_without_a_key_a_far_end_is_its_address(journal, reader):
+    """So it is not followed to another one; but what `run` knows by address belongs to the path with the key."""
+    by_address = replace(KEY1, remote_id="address:192.0.2.1")
+    measure(journal, keys={"path1": by_address})
+    assert reader().measurements(KEY1)[0].key == by_address
+    assert not reader().measurements(replace(by_address, remote="192.0.2.9", remote_id="address:192.0.2.9"))
+
+
+def test_another_host_is_another_history(journal, reader):
+    measure(journal)
+    assert not reader("host-2").measurements(KEY1)
+
+
+def test_transfers_over_any_of_the_paths(journal, reader, at):
+    alone = transfer(journal, ("path1",))
+    at.passes(5)
+    both = transfer(journal, ("path1", "path2"))
+    at.passes(5)
+    assert [of.id for of in reader().transfers([KEY1])] == [alone]
+    assert [of.id for of in reader().transfers([KEY1, KEY2])] == [both, alone]
+    found = reader().transfers([KEY1, KEY2], limit=1)[0]
+    assert (found.keys, found.names, found.bytes_by_path) == ((KEY1, KEY2), ("path1", "path2"), (5_000_000, 5_000_000))
+    assert (found.throughput_bps, found.control, found.age_s) == (20e6, "cubic", 5.0)
+    renumbered = replace(KEY1, local="10.0.0.99")
+    assert [of.id for of in reader().transfers([renumbered])] == [alone]
+
+
+def test_a_forecast_and_what_came(journal, reader, at):
+    id = forecast(journal, ("path1", "path2"), control="lia")
+    at.passes(10)
+    came = transfer(journal, ("path2", "path1"), control="lia", rate_bps=22e6)
+    [found] = reader().forecasts([KEY1, KEY2])
+    assert (found.id, found.chosen, found.chosen_control, found.size_bytes) == (id, ["path1", "path2"], "lia", 10**7)
+    [followed] = found.came
+    assert followed.sent.id == came
+    assert followed.sent.throughput_bps == 22e6
+    assert followed.option["throughput_bps"]["value"] == 25e6
+
+
+@pytest.mark.parametrize(
+    "about",
+    [{"names": ("path1",)}, {"control": "bbr"}, {"bytes": 12_000_000}],
+    ids=["other paths", "other controller", "other size"],
+)
+def test_other_transfers_are_not_what_was_forecast(journal, reader, about):
+    forecast(journal, ("path1", "path2"))
+    transfer(journal, **{"names": ("path1", "path2"), **about})
+    assert reader().forecasts([KEY1, KEY2])[0].came == ()
+
+
+def test_a_transfer_of_the_next_day_is_not_what_was_forecast(journal, reader, at):
+    forecast(journal)
+    at.passes(86_400)
+    transfer(journal)
+    assert reader().forecasts([KEY1])[0].came == ()
+
+
+def test_ages_hold_when_the_clock_is_set(journal, reader, at):
+    measure(journal, 1e6)
+    at.passes(60)
+    at.is_set(-3600)
+    measure(journal, 2e6)
+    at.passes(60)
+    found = reader().measurements(KEY1)
+    assert [of.age_s for of in found] == [60.0, 120.0]
+    assert len(reader().measurements(KEY1, newer_than_s=90)) == 1
+    [event] = reader().events()
+    assert (event.kind, event.about["step_s"]) == ("clock-step", -3600.0)
+    measure(journal, 3e6)
+    assert len(reader().events()) == 1
+
+
+def test_what_is_from_the_future_has_no_age(journal, reader, at):
+    at.is_set(7200)
+    measure(journal)
+    at.is_set(-7200)
+    at.boots()
+    assert reader().measurements(KEY1)[0].age_s is None
+
+
+def test_a_step_is_noticed_by_the_next_command_too(journal, reader, at, place):
+    from pathcast.history.journal import Journal
+
+    measure(journal)
+    at.passes(5)
+    at.is_set(3600)
+    later = Journal(place, at)
+    measure(later)
+    later.close()
+    assert [of.about for of in reader().events()] == [{"step_s": 3600.0}]
+
+
+def test_usage_is_booked_by_line_and_hour(journal, reader, at):
+    measure(journal, names=("path1", "path2"))
+    transfer(journal, ("path1",), bytes=1_000_000)
+    at.passes(3600)
+    transfer(journal, ("path1",), bytes=500_000)
+    booked = {(of.at, of.line_id): (of.bytes_out, of.bytes_in) for of in reader().usage()}
+    assert sorted(booked.values()) == [(50_000, 50_000), (501_000, 0), (1_051_000, 50_000)]
+    assert len(reader().usage(["dsl"])) == 1
+
+
+def test_a_path_that_is_down_is_remembered(journal, reader):
+    act = journal.act(origin())
+    down = {"name": "path1", "local": "10.0.0.2", "remote": "192.0.2.1", "directions": {}}
+    found = {"paths": [{**down, "down": {"probes": 9, "seconds": 5}}], "elapsed_s": 5.0, "method": "ride", "notes": []}
+    act.measurement(found, KEYS, ("out",))
+    journal.add(act)
+    [read] = reader().measurements(KEY1)
+    assert read.path["down"] == {"probes": 9, "seconds": 5}
+    assert read.path["directions"] == {}
+
+
+def test_odd_names_are_kept_as_far_as_databases_hold_them(journal, reader):
+    odd = PathKey("ca\0ble", "key:\udcff", "10.0.0.2", "192.0.2.1")
+    measure(journal, keys={"path1": odd}, note="\0\ud800")
+    assert reader().measurements(KEY1) == []
