@@ -111,8 +111,9 @@ def test_a_line_that_swallows_packets_is_named_and_the_other_answers(office, dea
     assert [p["down"] for p in office("paths", FAR, "--json").json["paths"]] == [None, None]
 
 
-def test_repeated_rounds_outlive_an_unplugged_line_and_take_it_back(office):
-    running = office.begin("measure", FAR, "--light", "--repeat", "1s", "--jsonl")
+def test_repeated_rounds_outlive_an_unplugged_line_and_take_it_back(office, tmp_path):
+    history = tmp_path / "history.db"
+    running = office.begin("measure", FAR, "--light", "--repeat", "1s", "--jsonl", "--history", history)
 
     def until(condition):
         for line in running.stdout:
@@ -131,6 +132,8 @@ def test_repeated_rounds_outlive_an_unplugged_line_and_take_it_back(office):
     office.plug(1)
     until(measured("path1", "path2"))
     running.terminate()
+    assert "history" not in running.communicate(timeout=30)[1]
+    assert history.stat().st_size > 0
 
 
 def test_a_command_says_which_line_is_unplugged(office):

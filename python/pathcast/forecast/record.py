@@ -88,6 +88,7 @@ class Recorded:
 
     def __init__(self, of: World, recorder: Recorder, keys: Callable[[Any], Mapping[str, PathKey]]) -> None:
         self._of, self._recorder, self._keys = of, recorder, keys
+        self._known: Mapping[str, PathKey] = {}
         # acts of a block that is still to be judged
         self._judging: list[tuple[Act, Callable[[bool], None]]] | None = None
         self._lock = Lock()
@@ -95,10 +96,12 @@ class Recorded:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._of, name)
 
-    @cached_property
+    @property
     def keys(self) -> Mapping[str, PathKey]:
-        """What the history knows the paths by, by their names."""
-        return self._keys(self._of)
+        """What the history knows the paths by, by their names. Paths may come while a session lasts."""
+        if any(path.name not in self._known for path in self._of.paths):
+            self._known = {**self._known, **self._keys(self._of)}
+        return self._known
 
     @property
     def world(self) -> str:

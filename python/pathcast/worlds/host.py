@@ -65,7 +65,9 @@ class Host(Verbs):
             found = socket.getaddrinfo(name, number, type=socket.SOCK_STREAM)
         except OSError as error:
             raise PathcastError("resolve", f"cannot find the host `{name}`: {error.strerror}") from None
-        self._client = _native.Client(None, [str(where[0]) for *_, where in found], number, key.id, key.secret)
+        addresses = [str(where[0]) for *_, where in found]
+        self._client = _native.Client(None, addresses, number, key.id, key.secret)
+        self.address = addresses[0]
         self._controls = Controls()
         self._names: dict[tuple[str, str], str] = {} if names is None else names
         self.refresh()
