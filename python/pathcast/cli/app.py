@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from pathcast.cli import control, demo, doctor, lab, learn, measure, net, paths, predict, run, serve, sim, undo
+from pathcast.cli import control, demo, doctor, history, lab, learn, measure, net, paths, predict, run, serve, sim, undo
 
 app = typer.Typer(
     name="pathcast",
@@ -46,5 +46,6 @@ app.command("serve")(serve.serve)
 app.command("sim")(sim.sim)
 app.command("undo")(undo.undo)
 app.add_typer(control.app, name="control")
+app.add_typer(history.app, name="history")
 app.add_typer(lab.app, name="lab")
 app.add_typer(net.app, name="net")

@@ -132,7 +132,7 @@ def measure(
             or world != "host"
         ):
             raise usage("stamp://HOST[:PORT] takes --time, --dscp, --key-file and --json only")
-        return _stamp(host, request, key_file, json)
+        return _stamp(host, request, key_file, json, recorder(history, no_history, "measure"))
     only = None if paths is None else names("--paths", paths)
     into = recorder(history, no_history, "measure")
     with _far(host, world, topology, set, limit_events, key_file, ssh, remote_command, into) as far, far.open() as make:
@@ -225,13 +225,21 @@ _STAMP_WARNINGS = {
 }
 
 
-def _stamp(url: str, request: Any, key_file: Path | None, json: bool) -> None:
+def _stamp(url: str, request: Any, key_file: Path | None, json: bool, into: Recorder | None) -> None:
     from pathcast.runtime.keys import read_key
     from pathcast.worlds.stamp import measure
 
     key = None if key_file is None else read_key(key_file)
     with listener(quiet=json) as progress:
+        began = time.monotonic()
         found = measure(url, request.time_s or 2.0, request.dscp, progress, key)
+    if into is not None:
+        from pathcast.forecast.foreign import answered
+
+        into.target = url
+        elapsed_s = time.monotonic() - began
+        into.attempt(lambda: answered(into, found, elapsed_s))
+        into.close()
     odd = [_STAMP_WARNINGS[word] for word in found["warnings"]]
     if json:
         print_json("stamp", found)

@@ -14,6 +14,7 @@ from typing import IO, Annotated, Any
 
 import typer
 
+from pathcast.cli.historyoptions import HistoryUrl, NoHistory, recorder
 from pathcast.errors import usage
 from pathcast.units import bits, size
 
@@ -41,6 +42,8 @@ def run(
         str | None, typer.Option(help="Run it as this user (default: who called sudo).", show_default=False)
     ] = None,
     report: Annotated[Path | None, typer.Option(help="Write what its TCP did to this file, as JSON.")] = None,
+    history: HistoryUrl = None,
+    no_history: NoHistory = False,
 ) -> None:
     """Run any program with its TCP under a controller. Output and exit status are the program's own."""
     from pathcast import _native
@@ -51,6 +54,9 @@ def run(
             raise usage(f"--background means --control {_BACKGROUND}, and --control {control} is given: choose one")
         control = _BACKGROUND
     addresses = [_address(text) for text in paths.split(",")] if paths is not None else []
+    into = recorder(history, no_history, "run")
+    if into is not None:
+        into.close()  # until the end of the program
     # now, rather than after an hour of copying; and before the program can put something else in its place
     file = os.fdopen(_native.open_report(report, user), "w") if report is not None else None
     status, document = launch(command, control, set or [], mptcp=mptcp, paths=addresses, user=user)
@@ -59,6 +65,11 @@ def run(
             print(f"pathcast: cannot write the report to `{report}`: {problem}", file=sys.stderr)
         for line in summary(document):
             print(f"pathcast: {line}", file=sys.stderr)
+        if into is not None:
+            from pathcast.forecast.foreign import ran
+
+            into.attempt(lambda: ran(into, document))
+            into.close()
     raise typer.Exit(status)
 
 

@@ -45,20 +45,29 @@ class Recorder:
         """The history."""
         return Journal(self.place)
 
-    def act(self, world: str, more: Mapping[str, Any] | None = None) -> Act:
-        """An act of now, with the circumstances of the machine."""
+    def act(self, world: str, more: Mapping[str, Any] | None = None, ago_s: float = 0.0) -> Act:
+        """An act that began so long ago, with the circumstances of the machine."""
         about = {"pathcast": version("pathcast"), **_machine(), **self.circumstances, **(more or {})}
-        return self.journal.act(Origin(world, self.target, self.command, about))
+        return self.journal.act(Origin(world, self.target, self.command, about), ago_s)
 
-    def keep(self, act: Act) -> None:
-        """Keeps it, or says why not."""
+    def keep(self, act: Act, soon: bool = True) -> None:
+        """Keeps it, or says why not. soon: False: it may wait in the spool for the next act."""
         try:
-            if not self.journal.add(act) and (why := self.journal.trouble):
+            if not soon:
+                self.journal.put_by(act)
+            elif not self.journal.add(act) and (why := self.journal.trouble):
                 hint = f" ({why.hint})" if why.hint and why.code != "history-away" else ""
                 self._once(f"{why.message}{hint}; what comes is kept in {self.place.spool} and sent when it can be")
         except PathcastError as error:
             self._once(f"not recorded: {error.message}")
         except Exception as error:  # whatever it is, what was measured is still to be shown
+            self._once(f"not recorded: {type(error).__name__}: {error}")
+
+    def attempt(self, work: Callable[[], object]) -> None:
+        """Does what is to be recorded; a fault of it is said, and is not the command's."""
+        try:
+            work()
+        except Exception as error:
             self._once(f"not recorded: {type(error).__name__}: {error}")
 
     def forecast(

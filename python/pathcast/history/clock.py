@@ -26,6 +26,12 @@ def now() -> Moment:
     return Moment(time.time_ns() // 1000, time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000, _boot())
 
 
+def before(of: Moment, seconds: float) -> Moment:
+    """So long before a moment."""
+    step = round(seconds * 1e6)
+    return Moment(of.utc_us - step, of.boot_us - step, of.boot)
+
+
 @cache
 def _boot() -> str:
     try:

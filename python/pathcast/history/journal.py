@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from pathcast.errors import PathcastError
 from pathcast.history import clock
 from pathcast.history.clock import Moment
-from pathcast.history.faults import told
+from pathcast.history.faults import history_error, told
+from pathcast.history.keep import daily
 from pathcast.history.link import link
 from pathcast.history.place import Place
 from pathcast.history.rows import Act, Origin
@@ -34,14 +35,15 @@ class Journal:
         self._lock = Lock()
         self._not_before = 0.0
         self._last: Moment | None = None
+        self._pruned = False
 
     def close(self) -> None:
         """Ends its connections."""
         self.store.close()
 
-    def act(self, origin: Origin) -> Act:
-        """An act of now."""
-        return Act(self.now(), origin)
+    def act(self, origin: Origin, ago_s: float = 0.0) -> Act:
+        """An act that began so long ago."""
+        return Act(clock.before(self.now(), ago_s), origin)
 
     def add(self, act: Act) -> bool:
         """Keeps an act: when this returns it is on a disc. True: in the database; False: in the spool, and `trouble`
@@ -60,12 +62,24 @@ class Journal:
                     self._not_before = time.monotonic() + _AWAY_S
                 else:
                     self._send(_SEND_S)
+                    if not self._pruned:
+                        self._pruned = True
+                        daily(self.store, self.now)
                     return True
-            try:
-                self.spool.put(act.id, act.rows)
-            except OSError as error:
-                raise told(error, str(self.spool.directory)) from None
+            self.put_by(act)
             return False
+
+    def put_by(self, act: Act) -> None:
+        """Keeps an act in the spool, without a look at the database; the next one that is added takes it along.
+
+        Raises PathcastError where it cannot be kept.
+        """
+        try:
+            self.spool.put(act.id, act.rows)
+        except OSError as error:
+            raise told(error, str(self.spool.directory)) from None
+        except (ValueError, TypeError) as error:
+            raise history_error("rows", f"the history cannot hold this: {error}") from None
 
     def send(self) -> tuple[int, int]:
         """Adds what the spool holds: how many acts, and how many the database does not take. Raises PathcastError."""

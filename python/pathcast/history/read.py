@@ -59,7 +59,7 @@ class Reader:
             else:
                 return []
             wanted = (
-                select(measurement, *_KEY)
+                select(measurement, *KEY)
                 .select_from(measurement)
                 .join(path, path.c.id == measurement.c.path)
                 .join(line, line.c.id == path.c.line)
@@ -101,19 +101,8 @@ class Reader:
         """The newest events of this host."""
         if not self.store.exists:
             return []
-        conditions = (event.c.host_id == self.host, *self._newer(event, newer_than_s))
-        wanted = (
-            select(event, line.c.line_id.label("of_line"))
-            .outerjoin(line, line.c.id == event.c.line)
-            .where(*conditions)
-            .order_by(event.c.at_us.desc())
-            .limit(limit)
-        )
         with self.store.reading() as connection:
-            rows = connection.execute(wanted).all()
-        return self._by_age(
-            [Event(r.id, *self._when(r), r.kind, r.text, r.of_line, r.world, r.target, r.about) for r in rows]
-        )
+            return self._events(connection, [event.c.host_id == self.host, *self._newer(event, newer_than_s)], limit)
 
     def usage(self, line_ids: Iterable[str] | None = None, since_us: int = 0) -> list[Hour]:
         """What lines of this host carried, hour by hour and by who has counted it, the oldest first."""
@@ -171,7 +160,7 @@ class Reader:
     def _measured(self, rows: Iterable[Row[Any]], renumbered: bool = False) -> list[Measured]:
         found: dict[tuple[str, PathKey], list[Row[Any]]] = {}
         for row in rows:
-            found.setdefault((row.act, _key(row)), []).append(row)
+            found.setdefault((row.act, key_of(row)), []).append(row)
         records = []
         for (act, key), of in found.items():
             r = of[0]
@@ -191,7 +180,7 @@ class Reader:
         found = []
         for r in rows:
             paths = over.get(r.id, [])
-            keys = tuple(_key(p) for p in paths)
+            keys = tuple(key_of(p) for p in paths)
             about = (r.bytes, r.elapsed_s, r.throughput_bps, r.control, r.protocol, r.valid, r.world, r.target, r.job)
             by_path = (tuple(p.name for p in paths), tuple(p.bytes for p in paths))
             head = (r.id, *self._when(r), r.kind, r.direction, keys, *by_path)
@@ -210,7 +199,7 @@ class Reader:
         found = []
         for r in rows:
             paths = over.get(r.id, [])
-            keys, names = tuple(_key(p) for p in paths), tuple(p.name for p in paths)
+            keys, names = tuple(key_of(p) for p in paths), tuple(p.name for p in paths)
             followed = tuple(_came(sent, r.answer, keys, names) for sent in reversed(came.get(r.id, [])))
             of: dict[str, Any] = {name: getattr(r, name) for name in _FORECAST}
             at, age_s = self._when(r)
@@ -219,6 +208,21 @@ class Reader:
                 Forecasted(at=at, age_s=age_s, keys=keys, names=names, made_from=made_from, came=followed, **of)
             )
         return found
+
+    def _events(self, connection: Connection, conditions: Sequence[Any], limit: int) -> list[Event]:
+        wanted = (
+            select(event, line.c.line_id.label("of_line"))
+            .outerjoin(line, line.c.id == event.c.line)
+            .where(*conditions)
+            .order_by(event.c.at_us.desc())
+            .limit(limit)
+        )
+        return self._by_age(
+            [
+                Event(r.id, *self._when(r), r.kind, r.text, r.of_line, r.world, r.target, r.about)
+                for r in connection.execute(wanted)
+            ]
+        )
 
     def _when(self, row: Any) -> tuple[str, float | None]:
         return clock.iso(row.at_us), clock.age_s(Moment(row.at_us, row.boot_us, row.boot), self.at)
@@ -237,17 +241,17 @@ class Reader:
 
 
 _FORECAST = ("id", "direction", "size_bytes", "chosen", "chosen_control", "answer", "world", "target")
-_KEY = (line.c.line_id, path.c.remote_id, path.c.local, path.c.remote, path.c.direction)
+KEY = (line.c.line_id, path.c.remote_id, path.c.local, path.c.remote, path.c.direction)
 
 
-def _key(row: Any) -> PathKey:
+def key_of(row: Any) -> PathKey:
     return PathKey(row.line_id, row.remote_id, row.local, row.remote)
 
 
 def _over(connection: Connection, table: Any, of: Any, ids: Sequence[str]) -> dict[str, list[Any]]:
     """The paths of transfers or forecasts, in their order."""
     wanted = (
-        select(of.label("owner"), table, *_KEY)
+        select(of.label("owner"), table, *KEY)
         .select_from(table)
         .join(path, path.c.id == table.c.path)
         .join(line, line.c.id == path.c.line)

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from pathcast.errors import PathcastError
 from pathcast.history import versions
-from pathcast.history.faults import told
+from pathcast.history.faults import history_error, told
 from pathcast.history.place import Place
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine
+    from sqlalchemy import Connection, Engine, Table
 
 # table by table
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -72,11 +72,19 @@ class Store:
         """Brings the tables to our version: from which to which."""
         with self._told(), self._connect_to_change() as connection:
             found = versions.current(connection)
-            if found is not None and found not in versions.known(versions.REVISIONS):
+            if found is not None and found not in versions.known():
                 raise versions.newer(found, self.place.shown)
             if found != versions.HEAD:
                 versions.upgrade(connection)
             return found, versions.HEAD
+
+    def compact(self) -> None:
+        """Gives the space of removed rows back: of a file; a server does that by itself."""
+        if self.place.file is None:
+            return
+        with self._told(), self._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            raw: Any = connection.connection.dbapi_connection
+            raw.executescript("PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE)")  # `execute` takes one step
 
     def _prepare(self) -> None:
         """The tables are there and of our version. A file's are brought to it; a server's have others who use them."""
@@ -156,17 +164,27 @@ class Store:
 
 def insert(connection: Connection, rows: Rows) -> int:
     """Adds rows in the order of what they refer to; those that are there already stay as they are."""
-    from sqlalchemy.dialects import postgresql, sqlite
-
     from pathcast.history.tables import ORDER
 
+    return sum(insert_many(connection, table, rows[table.name]) for table in ORDER if rows.get(table.name))
+
+
+def insert_many(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> int:
+    """The same of one table: how many were new. Raises PathcastError (`history-rows`) for what is no row of it."""
+    from sqlalchemy.dialects import postgresql, sqlite
+
     dialect = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    statement = dialect(table).on_conflict_do_nothing().execution_options(preserve_rowcount=True)
+    needed = {column.name for column in table.columns if not column.nullable}
     new = 0
-    for table in ORDER:
-        if found := rows.get(table.name):
-            statement = dialect(table).on_conflict_do_nothing()
-            for row in found:
-                new += max(0, connection.execute(statement, _sound(row)).rowcount)
+    for row in rows:
+        wrong = (row.keys() - table.columns.keys()) | {name for name in needed if row.get(name) is None}
+        if wrong:
+            raise history_error("rows", f"this is no row of `{table.name}`: {', '.join(sorted(wrong))}")
+        try:
+            new += max(0, connection.execute(statement, _sound(row)).rowcount)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise history_error("rows", f"`{table.name}` cannot hold this: {error}") from None
     return new
 
 

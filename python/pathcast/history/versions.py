@@ -44,7 +44,7 @@ def check(connection: Connection, shown: str, foreign: bool) -> bool:
         if others:
             raise history_error("foreign", f"`{shown}` holds something else: {', '.join(others[:3])}", None, Exit.USAGE)
         return False
-    raise older(found, shown) if found in known(REVISIONS) else newer(found, shown)
+    raise older(found, shown) if found in known() else newer(found, shown)
 
 
 def older(found: str, shown: str) -> PathcastError:
@@ -67,18 +67,18 @@ def newer(found: str, shown: str) -> PathcastError:
     )
 
 
-def known(revisions: Path) -> list[str]:
+def known() -> list[str]:
     """Versions that can be brought to the newest."""
-    return sorted(file.name.partition("_")[0] for file in revisions.glob("[0-9]*_*.py"))
+    return sorted(file.name.partition("_")[0] for file in REVISIONS.glob("[0-9]*_*.py"))
 
 
-def upgrade(connection: Connection, revisions: Path = REVISIONS) -> None:
+def upgrade(connection: Connection) -> None:
     """Brings the tables to the newest version, in the connection's transaction: all of it or nothing."""
     from alembic.config import Config
     from alembic.runtime.environment import EnvironmentContext
     from alembic.script import ScriptDirectory
 
-    script = ScriptDirectory(str(revisions.parent), version_locations=[str(revisions)])
+    script = ScriptDirectory(str(REVISIONS.parent), version_locations=[str(REVISIONS)])
     with EnvironmentContext(Config(), script, fn=lambda rev, _: script._upgrade_revs("head", rev)) as environment:
         environment.configure(connection=connection, version_table=TABLE, transactional_ddl=True)
         environment.run_migrations()

@@ -1,0 +1,268 @@
+"""`pathcast history`: what was measured, forecast and sent, to look at, to draw, to take elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pathcast.cli.output import Json, as_directory, print_json
+from pathcast.errors import PathcastError, usage
+from pathcast.units import size as written
+
+if TYPE_CHECKING:
+    from pathcast.history.browse import Browser
+    from pathcast.history.journal import Journal
+
+app = typer.Typer(
+    help="What was measured, forecast and sent: list it, plot it, take it elsewhere.", no_args_is_help=True
+)
+
+Url = Annotated[
+    str | None,
+    typer.Option(
+        "--history",
+        metavar="URL",
+        help="A FILE, or postgresql://… (default: $PATHCAST_HISTORY, or in the state directory).",
+        show_default=False,
+    ),
+]
+Since = Annotated[str | None, typer.Option(help="Nothing older, for example 7d or 12h.", show_default=False)]
+Line = Annotated[str | None, typer.Option(help="Of this line only, as `history list` names it.", show_default=False)]
+To = Annotated[str | None, typer.Option("--target", help="Of this HOST or network only.", show_default=False)]
+
+WHATS = ("paths", "measurements", "transfers", "forecasts", "events", "usage")
+
+
+@app.command("list")
+def list_(
+    what: Annotated[str, typer.Argument(help=f"{', '.join(WHATS)}.")] = WHATS[0],
+    since: Since = None,
+    line: Line = None,
+    to: To = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many, the newest.")] = 50,
+    history: Url = None,
+    json: Json = False,
+) -> None:
+    """List paths and what is known of them, or measurements, transfers, forecasts, events, or bytes by the hour."""
+    if what not in WHATS:
+        raise usage(f"`{what}`: allowed are {', '.join(WHATS)}")
+    if to is not None and what in ("paths", "events", "usage"):
+        raise usage(f"--target goes with measurements, transfers and forecasts, not with {what}")
+    if line is not None and what in ("paths", "forecasts", "events"):
+        raise usage(f"--line goes with measurements, transfers and usage, not with {what}")
+    newer_than_s = _seconds(since)
+    journal, browser = _open(history)
+    rows: list[Any]
+    if what == "paths":
+        rows = [of for of in browser.paths() if newer_than_s is None or (of.age_s or 0) <= newer_than_s][:limit]
+    elif what == "measurements":
+        rows = browser.measurements_of(newer_than_s, limit, line, to)
+    elif what == "transfers":
+        rows = browser.transfers_of(newer_than_s, limit, line, to)
+    elif what == "forecasts":
+        rows = browser.forecasts_of(newer_than_s, limit, to)
+    elif what == "events":
+        rows = browser.events(newer_than_s, limit)
+    else:
+        since_us = 0 if newer_than_s is None else browser.at.utc_us - round(newer_than_s * 1e6)
+        rows = browser.usage(None if line is None else [line], since_us)[-limit:]
+    waiting = len(journal.spool)
+    if json:
+        about = {"history": journal.place.shown, "what": what, "waiting": waiting}
+        print_json("history.list", {**about, "rows": [_brief(row) for row in rows]})
+        return
+    from pathcast.cli.historytables import listed
+
+    listed(what, rows)
+    if not rows:
+        print(f"nothing of that is in {journal.place.shown}", file=sys.stderr)
+    if waiting:
+        print(f"note: {waiting} more wait in {journal.place.spool} for the database", file=sys.stderr)
+
+
+@app.command()
+def show(
+    id: Annotated[str, typer.Argument(help="The key, or how it begins, as `history list …` shows it.")],
+    history: Url = None,
+    json: Json = False,
+) -> None:
+    """Show all that was recorded of one measurement, transfer, forecast or event."""
+    _, browser = _open(history)
+    found = browser.act(id)
+    kind = "measurement" if isinstance(found, list) else type(found).__name__.lower()
+    kind = {"sent": "transfer", "forecasted": "forecast"}.get(kind, kind)
+    if json:
+        record = {"paths": [asdict(of) for of in found]} if isinstance(found, list) else asdict(found)
+        print_json("history.show", {"kind": kind, **record})
+        return
+    from pathcast.cli.historytables import shown
+
+    shown(kind, found)
+
+
+@app.command()
+def plot(
+    what: Annotated[
+        str, typer.Option(help="Quantities with commas between: available, capacity, rtt, delay, loss, throughput.")
+    ] = "available,rtt,loss,throughput",
+    out: Annotated[Path, typer.Option(help="The file: .svg, .png or .pdf.")] = Path("history.svg"),
+    since: Since = "28d",
+    line: Line = None,
+    to: To = None,
+    history: Url = None,
+    json: Json = False,
+) -> None:
+    """Draw what was measured and sent over time, and what had been forecast for it."""
+    from pathcast.errors import need
+    from pathcast.history.plot import QUANTITIES, figure
+
+    wanted = [name.strip() for name in what.split(",")]
+    if wrong := [name for name in wanted if name not in QUANTITIES]:
+        raise usage(f"--what `{wrong[0]}`: allowed are {', '.join(QUANTITIES)}")
+    if out.suffix not in (".svg", ".png", ".pdf"):
+        raise usage(f"--out `{out}`: allowed are files that end with .svg, .png or .pdf")
+    need("matplotlib")
+    newer_than_s = _seconds(since)
+    _, browser = _open(history)
+    points = browser.series(newer_than_s, line, to)
+    sent = browser.transfers_of(newer_than_s, 10_000, line, to)
+    forecasts = browser.forecasts_of(newer_than_s, 10_000, to)
+    if not points and not sent:
+        raise PathcastError("nothing", f"nothing of that is in {browser.store.place.shown} to draw")
+    from pathcast.results.style import style
+
+    try:
+        with style():
+            figure(points, sent, forecasts, wanted).savefig(out)
+    except OSError as error:
+        raise usage(f"cannot write `{out}`: {error.strerror}") from None
+    if json:
+        print_json("history.plot", {"file": str(out), "points": len(points), "transfers": len(sent)})
+    else:
+        print(f"{out}: {len(points)} points of measurements, {len(sent)} transfers")
+
+
+@app.command()
+def export(
+    directory: Annotated[Path, typer.Argument(parser=as_directory, metavar="DIR", help="A new or empty directory.")],
+    format: Annotated[str, typer.Option(help="parquet or csv.")] = "parquet",
+    since: Since = None,
+    history: Url = None,
+    json: Json = False,
+) -> None:
+    """Write every table into files, which `import` and other programs read."""
+    from pathcast.history import exchange
+
+    newer_than_s = _seconds(since)
+    journal, browser = _open(history)
+    if not journal.store.exists:
+        raise PathcastError("nothing", f"there is no history `{journal.place.shown}` yet")
+    since_us = None if newer_than_s is None else browser.at.utc_us - round(newer_than_s * 1e6)
+    rows = exchange.export(journal.store, directory, format, since_us)
+    if json:
+        print_json("history.export", {"directory": str(directory), "format": format, "rows": rows})
+    else:
+        print(f"{directory}: {_counts(rows)}")
+
+
+@app.command("import")
+def import_(
+    directory: Annotated[Path, typer.Argument(parser=as_directory, metavar="DIR", help="What `export` has written.")],
+    history: Url = None,
+    json: Json = False,
+) -> None:
+    """Add what `export` has written elsewhere. What is there already stays as it is."""
+    from pathcast.history import exchange
+
+    journal, _ = _open(history)
+    rows = exchange.import_(journal.store, directory)
+    if json:
+        print_json("history.import", {"history": journal.place.shown, "new": rows})
+    else:
+        print(f"{journal.place.shown}: new are {_counts(rows)}")
+
+
+@app.command()
+def prune(
+    older: Annotated[
+        str | None,
+        typer.Option(help="Remove what is older (default: $PATHCAST_HISTORY_KEEP, or 400d).", show_default=False),
+    ] = None,
+    larger: Annotated[
+        str | None,
+        typer.Option(
+            help="Then the oldest of what is more (default: $PATHCAST_HISTORY_SIZE, or 1GB).", show_default=False
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what is too old.")] = False,
+    history: Url = None,
+    json: Json = False,
+) -> None:
+    """Remove what is too old or too much. The commands that record do so themselves, once a day."""
+    import os
+
+    from pathcast.history import keep
+
+    wanted = keep.Keep.parse(older or os.environ.get(keep.AGE), larger or os.environ.get(keep.SIZE))
+    journal, browser = _open(history)
+    if not journal.store.exists:
+        raise PathcastError("nothing", f"there is no history `{journal.place.shown}` yet")
+    done = keep.prune(journal.store, wanted, browser.at, dry=dry_run)
+    if json:
+        print_json("history.prune", {"history": journal.place.shown, "dry_run": dry_run, **asdict(done)})
+    else:
+        would = "would go" if dry_run else "gone"
+        print(f"{would}: {_counts(done.rows)}; {written(done.before_bytes)} before, {written(done.after_bytes)} now")
+
+
+@app.command()
+def upgrade(history: Url = None, json: Json = False) -> None:
+    """Bring a history of an earlier pathcast to this one's version: in PostgreSQL, for all who use it."""
+    journal = _journal(history)
+    before, now = journal.store.upgrade()
+    if json:
+        print_json("history.upgrade", {"history": journal.place.shown, "from": before, "to": now})
+    else:
+        print(f"{journal.place.shown}: version {now}" + (f", was {before}" if before not in (None, now) else ""))
+
+
+def _journal(history: str | None) -> Journal:
+    from pathcast.history.journal import Journal
+    from pathcast.history.place import ENVIRONMENT, OFF, find
+
+    place = find(history)
+    if place is None:
+        raise usage(f"no history is kept: {ENVIRONMENT}={OFF}", "--history names one")
+    return Journal(place)
+
+
+def _open(history: str | None) -> tuple[Journal, Browser]:
+    """The history, with what waited for it. Raises PathcastError where it cannot be read."""
+    from pathcast.history.browse import Browser
+
+    journal = _journal(history)
+    if len(journal.spool):
+        _, refused = journal.send()
+        if refused:
+            told = f"{refused} acts in {journal.place.spool} are not what a history takes; they lie there as *.refused"
+            print(f"pathcast: {told}", file=sys.stderr)
+    return journal, Browser(journal.store)
+
+
+def _seconds(since: str | None) -> float | None:
+    from pathcast import _native
+
+    return None if since is None else _native.parse_duration(since) / 1e9
+
+
+def _counts(rows: dict[str, int]) -> str:
+    return ", ".join(f"{count} of {name}" for name, count in rows.items() if count) or "nothing"
+
+
+def _brief(row: Any) -> dict[str, Any]:
+    """A record without what `show` is for."""
+    return {name: value for name, value in asdict(row).items() if name not in ("report", "circumstances", "answer")}

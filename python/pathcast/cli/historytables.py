@@ -1,0 +1,199 @@
+"""The tables of `pathcast history`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from pathcast.cli.output import console
+from pathcast.units import bits, seconds, size, span
+
+_KEY = 16
+
+
+def listed(what: str, rows: Sequence[Any]) -> None:
+    """Prints records of one kind, columns that are empty throughout left out."""
+    if not rows:
+        return
+    from rich.table import Table
+    from rich.text import Text
+
+    found = [_ROWS[what](row) for row in rows]
+    names = [name for name in found[0] if any(row[name] for row in found)]
+    table = Table()
+    for name in names:
+        # what is looked up by is shown whole
+        table.add_column(name, no_wrap=name in ("key", "at"), overflow="fold")
+    for row in found:
+        table.add_row(*(Text(row[name]) for name in names))  # names are no markup, and `:one:` is no picture
+    console().print(table)
+
+
+def shown(kind: str, found: Any) -> None:
+    """Prints one act."""
+    if kind == "measurement":
+        _measurement(found)
+    elif kind == "transfer":
+        listed("transfers", [found])
+        report = found.report
+        for note in report.get("notes") or ():
+            print(f"note: {note}")
+        _circumstances(found.circumstances)
+    elif kind == "forecast":
+        _forecast(found)
+    else:
+        listed("events", [found])
+        if found.about is not None:
+            print(json.dumps(found.about, ensure_ascii=False))
+
+
+def _measurement(found: Sequence[Any]) -> None:
+    from pathcast import codec
+    from pathcast.cli.measuretable import show
+    from pathcast.worlds.measurement import Measurement
+
+    first = found[0]
+    sent = sum(way.get("bytes") or 0 for of in found for way in of.path["directions"].values())
+    about = {"probe_bytes": sent, "elapsed_s": first.elapsed_s, "method": first.method, "effort": first.effort or ""}
+    document = {"paths": [of.path for of in found], "notes": first.notes, **about}
+    show(first.target or first.world, codec.read(Measurement, document), first.at)
+    for of in found:
+        print(f"{of.name}: line {of.key.line_id}, {of.key.local} to {of.key.remote} ({of.key.remote_id})")
+    if first.valid is False:
+        print("not to be trusted: the emulator was late")
+    for note in first.notes:
+        print(f"note: {note}")
+    _circumstances(first.circumstances)
+
+
+def _forecast(found: Any) -> None:
+    from rich.table import Table
+
+    table = Table("paths", "control", "throughput", "90 %", "duration", title=f"{found.at}: {size(found.size_bytes)}")
+    for one in found.answer.get("options") or ():
+        rate, took = one.get("throughput_bps") or {}, one.get("duration_s") or {}
+        best = (one.get("paths"), one.get("control")) == (found.chosen, found.chosen_control)
+        name = " + ".join(one.get("paths") or ())
+        between = f"{bits(rate.get('low'))} to {bits(rate.get('high'))}"
+        row = (one.get("control") or "", bits(rate.get("value")), between, span(took.get("value")))
+        table.add_row(f"[bold]{name}[/] (chosen)" if best else name, *row)
+    console().print(table)
+    for came in found.came:
+        over = " + ".join(name or "?" for name in came.sent.names)
+        rate = ((came.option or {}).get("throughput_bps") or {}).get("value")
+        told = f"; forecast were {bits(rate)}" if rate else ""
+        print(f"{came.sent.at}: over {over} came {bits(came.sent.throughput_bps)}{told}")
+    if not found.came:
+        print("no transfer followed")
+
+
+def _circumstances(found: dict[str, Any]) -> None:
+    load = found.get("load") or ["?"]
+    known = [f"pathcast {found.get('pathcast')}", f"kernel {found.get('kernel')}", f"load {load[0]}"]
+    known += [f"{name} {found[name]}" for name in ("program", "status", "set") if found.get(name) is not None]
+    print("; ".join(known))
+
+
+def _ago(row: Any) -> str:
+    return "clock was wrong" if row.age_s is None else f"{span(row.age_s)} ago"
+
+
+def _path(row: Any) -> dict[str, str]:
+    available = [f"{way} {bits(value)}" for way, value in row.available_bps.items() if value is not None]
+    return {
+        "line": row.key.line_id,
+        "called": row.name or "",
+        "from": row.key.local,
+        "to": row.key.remote,
+        "target": row.target or "",
+        "world": row.world or "",
+        "measured": str(row.measurements or ""),
+        "transfers": str(row.transfers or ""),
+        "carried": size(row.bytes) if row.bytes else "",
+        "last": "" if row.last is None else _ago(row),
+        "available": ", ".join(available),
+    }
+
+
+def _measured(row: Any) -> dict[str, str]:
+    def value(way: str, name: str) -> str:
+        found = (row.path["directions"].get(way) or {}).get(name) or {}
+        return bits(found.get("value")) if found.get("value") is not None and found.get("why") is None else ""
+
+    rtt = (row.path.get("rtt_s") or {}).get("value")
+    return {
+        "key": row.id[:_KEY],
+        "at": row.at[:19] + "Z",
+        "age": _ago(row),
+        "line": row.key.line_id,
+        "called": row.name,
+        "target": row.target or "",
+        "capacity out": value("out", "capacity_bps"),
+        "available out": "down" if row.path.get("down") else value("out", "available_bps"),
+        "capacity in": value("in", "capacity_bps"),
+        "available in": value("in", "available_bps"),
+        "rtt": "" if rtt is None else seconds(rtt),
+        "": "late" if row.valid is False else "",
+    }
+
+
+def _sent(row: Any) -> dict[str, str]:
+    lines = [key.line_id for key in row.keys]
+    whole = sum(of or 0 for of in row.bytes_by_path)
+    shares = [f"{(of or 0) / whole:.0%}" for of in row.bytes_by_path] if whole and len(lines) > 1 else []
+    return {
+        "key": row.id[:_KEY],
+        "at": row.at[:19] + "Z",
+        "age": _ago(row),
+        "what": row.circumstances.get("program") or row.kind,
+        "target": row.target or "",
+        "lines": " + ".join(lines),
+        "": row.direction,
+        "bytes": size(row.bytes),
+        "throughput": bits(row.throughput_bps),
+        "took": span(row.elapsed_s),
+        "shares": " : ".join(shares),
+        "control": row.control or "",
+        " ": "late" if row.valid is False else "",
+    }
+
+
+def _forecasted(row: Any) -> dict[str, str]:
+    options = row.answer.get("options") or ()
+    best: dict[str, Any] = next(
+        (o for o in options if (o.get("paths"), o.get("control")) == (row.chosen, row.chosen_control)), {}
+    )
+    rate = best.get("throughput_bps") or {}
+    low, high = rate.get("low"), rate.get("high")
+    return {
+        "key": row.id[:_KEY],
+        "at": row.at[:19] + "Z",
+        "age": _ago(row),
+        "target": row.target or "",
+        "size": size(row.size_bytes),
+        "chosen": " + ".join(row.chosen or ()) + (f" ({row.chosen_control})" if row.chosen_control else ""),
+        "forecast": bits(rate.get("value")) if rate.get("value") else "",
+        "90 %": f"{bits(low)} to {bits(high)}" if low and high else "",
+        "came": ", ".join(bits(came.sent.throughput_bps) for came in row.came),
+    }
+
+
+def _event(row: Any) -> dict[str, str]:
+    about = {"key": row.id[:_KEY], "at": row.at[:19] + "Z", "age": _ago(row), "what": row.kind}
+    return {**about, "line": row.line_id or "", "target": row.target or "", "": row.text}
+
+
+def _hour(row: Any) -> dict[str, str]:
+    carried = {"out": size(row.bytes_out), "in": size(row.bytes_in)}
+    return {"hour": row.at[:16] + "Z", "line": row.line_id, "counted by": row.source, **carried}
+
+
+_ROWS = {
+    "paths": _path,
+    "measurements": _measured,
+    "transfers": _sent,
+    "forecasts": _forecasted,
+    "events": _event,
+    "usage": _hour,
+}

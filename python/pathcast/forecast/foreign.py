@@ -1,0 +1,109 @@
+"""Acts that no world's verb has done: what a program sent under `pathcast run`, what a STAMP reflector answered."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import PurePath
+from typing import Any
+
+from pathcast.forecast.pathkeys import line_ids
+from pathcast.forecast.record import Recorder
+from pathcast.history.identity import PathKey, remote_of_address
+from pathcast.worlds.measurement import Clock, Delay, Direction, Loss, PathMeasured, Value
+
+_UNKNOWN = Value(None, why="not-looked-for")
+# a program that was done sooner is not to be slowed by a database: what it sent goes there with the next act
+_SHORT_S = 5.0
+
+
+def ran(recorder: Recorder, report: Mapping[str, Any]) -> str | None:
+    """Keeps what a program sent and received: its key; None where it had no connections that were counted.
+
+    Of the program nothing but its name: what its arguments say may be secret.
+    """
+    if not report["counted"] or not report["paths"]:
+        return None
+    program = PurePath(report["command"][0]).name
+    act = recorder.act("host", {"program": program, "status": report["status"]}, report["elapsed_s"])
+    out = report["bytes_sent"] >= report["bytes_received"]
+    there, back = ("sent", "received") if out else ("received", "sent")
+    about = {name: value for name, value in report.items() if name != "command"}
+    whole = {
+        **about,
+        "bytes": report[f"bytes_{there}"],
+        "throughput_bps": report[f"{there}_bps"],
+        "protocol": "mptcp" if report["mptcp_connections"] else "tcp",
+    }
+    lines = _lines(tuple(path["local"] for path in report["paths"]))
+    over = []
+    for path in report["paths"]:
+        key = PathKey(lines[path["local"]], remote_of_address(path["remote"]), path["local"], path["remote"])
+        over.append((key, None, path[f"bytes_{there}"], 0))
+        other = path[f"bytes_{back}"]
+        act.usage(key.line_id, *((0, other) if out else (other, 0)))
+    act.transfer(whole, over, kind="run", direction="out" if out else "in")
+    recorder.keep(act, soon=report["elapsed_s"] >= _SHORT_S)
+    return act.id
+
+
+def answered(recorder: Recorder, found: Mapping[str, Any], elapsed_s: float) -> str:
+    """Keeps the delays and the loss to a STAMP reflector: its key."""
+    local = _local(found["remote"])
+    key = PathKey(_lines((local,))[local], remote_of_address(found["remote"]), local, found["remote"])
+    directions = {
+        "out": _way(found["out_s"], found["lost_out"] or 0, found["sent"]),
+        "in": _way(found["in_s"], found["lost_in"] or 0, found["sent"] - (found["lost_out"] or 0)),
+    }
+    trip = found["round_trip_s"]
+    rtt = _UNKNOWN if trip is None else Value(trip["minimum"])
+    path = PathMeasured("path1", local, found["remote"], directions, rtt)
+    document = {"paths": [asdict(path)], "method": "stamp", "effort": None, "elapsed_s": elapsed_s, "notes": []}
+    act = recorder.act("host", {"warnings": found["warnings"], "port": found["port"]}, elapsed_s)
+    act.measurement(document, {"path1": key}, ("out", "in"))
+    recorder.keep(act)
+    return act.id
+
+
+def _way(delay: Mapping[str, Any] | None, lost: int, packets: int) -> Direction:
+    """One direction as `measure` has it."""
+    loss = Loss(lost, packets)
+    if delay is None or delay["minimum"] is None:
+        unknown = Value(None, why="not-seen")
+        return Direction(_UNKNOWN, _UNKNOWN, Delay(unknown, unknown, unknown, None, Clock(False, None)), loss, 0)
+    least = delay["minimum"]
+    median, p95 = (Value(least + delay[name]) for name in ("median_above_minimum", "p95_above_minimum"))
+    known = Delay(Value(least), median, p95, delay["error"], Clock(delay["synchronised"], None))
+    return Direction(_UNKNOWN, _UNKNOWN, known, loss, 0)
+
+
+def _local(remote: str) -> str:
+    """The address from which this host reaches another one."""
+    family = socket.AF_INET6 if ":" in remote else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as asking:
+        asking.connect((remote, 9))  # sends nothing
+        return str(asking.getsockname()[0])
+
+
+def _lines(locals: tuple[str, ...]) -> dict[str, str]:
+    """The lines of addresses of this host, as `pathkeys` tells them."""
+    devices = _devices()
+    return line_ids([(local, devices.get(local)) for local in locals])
+
+
+def _devices() -> dict[str, str]:
+    """The device of every address of this host, where ip(8) tells it."""
+    try:
+        shown = subprocess.run(["ip", "-json", "address"], capture_output=True, check=True, timeout=5).stdout
+        devices = json.loads(shown)
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return {}
+    return {
+        address["local"]: device["ifname"]
+        for device in devices
+        for address in device.get("addr_info", ())
+        if "local" in address
+    }

@@ -1,0 +1,107 @@
+"""What programs sent and reflectors answered is in the history, too, and nothing that is nobody's business."""
+
+from __future__ import annotations
+
+import pytest
+
+from pathcast import codec
+from pathcast.forecast import foreign
+from pathcast.forecast.record import Recorder
+from pathcast.history import place
+from pathcast.history.browse import Browser
+from pathcast.worlds.measurement import PathMeasured
+
+
+@pytest.fixture
+def recorder(tmp_path):
+    made = Recorder(place.parse(str(tmp_path / "history.db")), "test")
+    yield made
+    made.close()
+
+
+def report(sent=3_000_000, received=1_000, elapsed_s=8.0, **more):
+    path = {"local": "127.0.0.1", "remote": "127.0.0.2", "bytes_sent": sent, "bytes_received": received, "share": 1.0}
+    rates = {"sent_bps": sent * 8 / elapsed_s, "received_bps": received * 8 / elapsed_s}
+    about = {"command": ["/usr/bin/rsync", "--password=secret"], "status": 0, "counted": True, "mptcp_connections": 1}
+    sums = {"bytes_sent": sent, "bytes_received": received, "elapsed_s": elapsed_s, "control": "lia"}
+    return {**about, **sums, **rates, "paths": [path], **more}
+
+
+def test_a_run_is_a_transfer_of_its_program(recorder, tmp_path):
+    id = foreign.ran(recorder, report())
+    [found] = Browser(recorder.journal.store).transfers_of(None, 10)
+    assert (found.id, found.kind, found.direction, found.bytes) == (id, "run", "out", 3_000_000)
+    assert (found.throughput_bps, found.control, found.protocol) == (3_000_000, "lia", "mptcp")
+    assert found.keys[0].remote_id == "address:127.0.0.2"
+    assert found.circumstances["program"] == "rsync"
+    assert found.age_s >= 8  # it began then
+    assert b"secret" not in (tmp_path / "history.db").read_bytes()
+    [hour] = Browser(recorder.journal.store).usage()
+    assert (hour.bytes_out, hour.bytes_in) == (3_000_000, 1_000)
+
+
+def test_a_run_that_downloads_is_a_transfer_in(recorder):
+    foreign.ran(recorder, report(sent=100, received=4_000_000))
+    [found] = Browser(recorder.journal.store).transfers_of(None, 10)
+    assert (found.direction, found.bytes, found.bytes_by_path) == ("in", 4_000_000, (4_000_000,))
+
+
+def test_a_short_run_waits_for_the_next_act_and_is_not_slowed(recorder):
+    foreign.ran(recorder, report(elapsed_s=0.1))
+    assert len(recorder.journal.spool) == 1
+    foreign.ran(recorder, report())
+    assert len(recorder.journal.spool) == 0
+    assert len(Browser(recorder.journal.store).transfers_of(None, 10)) == 2
+
+
+def test_a_run_without_connections_is_nothing(recorder):
+    assert foreign.ran(recorder, report(paths=[])) is None
+    assert foreign.ran(recorder, report(counted=False)) is None
+
+
+STAMP = {
+    "remote": "127.0.0.1",
+    "port": 862,
+    "sent": 100,
+    "lost_out": 2,
+    "lost_in": 1,
+    "warnings": [],
+    "round_trip_s": {"minimum": 0.01, "median": 0.02, "p95": 0.03},
+    "out_s": {
+        "synchronised": True,
+        "minimum": 0.004,
+        "error": 0.001,
+        "median_above_minimum": 0.001,
+        "p95_above_minimum": 0.002,
+    },
+    "in_s": {
+        "synchronised": False,
+        "minimum": None,
+        "error": None,
+        "median_above_minimum": 0.0,
+        "p95_above_minimum": 0.0,
+    },
+}
+
+
+def test_a_reflectors_answers_are_a_measurement(recorder):
+    foreign.answered(recorder, STAMP, 2.0)
+    [found] = Browser(recorder.journal.store).measurements_of(None, 10)
+    path = codec.read(PathMeasured, found.path)
+    assert path.rtt_s.value == 0.01
+    assert path.directions["out"].delay_s.median.value == pytest.approx(0.005)
+    assert path.directions["out"].loss.share == 0.02
+    assert path.directions["in"].delay_s.minimum.value is None
+    assert found.method == "stamp"
+
+
+def test_what_counted_nothing_is_kept_too(recorder):
+    unknown = {**STAMP, "out_s": None, "in_s": None, "lost_out": None, "lost_in": None, "round_trip_s": None}
+    foreign.answered(recorder, unknown, 2.0)
+    [found] = Browser(recorder.journal.store).measurements_of(None, 10)
+    assert codec.read(PathMeasured, found.path).rtt_s.value is None
+
+
+def test_the_device_of_an_address_is_its_line():
+    assert foreign._lines(("127.0.0.1",))["127.0.0.1"].endswith("lo")
+    assert foreign._lines(("203.0.113.99",))["203.0.113.99"].endswith("203.0.113.99")

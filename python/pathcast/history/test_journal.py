@@ -1,0 +1,263 @@
+"""What was said to be kept is kept: through kill -9, a database that is away, a full disc, and others who write."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from pathcast.errors import PathcastError
+from pathcast.history import place as places
+from pathcast.history import spool, store
+from pathcast.history.journal import Journal
+from pathcast.history.read import Reader
+from pathcast.history.testing import KEY1, Clock, measure, origin
+
+# forks writers that each tell the key of every act when it is kept; ends with them
+WRITERS = """
+    import os, sys
+    from pathcast.history import place, clock
+    from pathcast.history.journal import Journal
+    from pathcast.history.testing import measure, transfer
+    place.state_directory = lambda: place.Path(sys.argv[2])
+    found = place.parse(sys.argv[1])
+    import sqlalchemy.dialects.postgresql, sqlalchemy.dialects.sqlite, pathcast.history.read
+    if found.file is None: import psycopg
+    for _ in range(int(sys.argv[3])):
+        if not (child := os.fork()):
+            journal = Journal(found)
+            for n in range(int(sys.argv[4])):
+                act = measure(journal) if n % 2 else transfer(journal)
+                os.write(1, f"{os.getpid()} {act}\\n".encode())
+            os._exit(0)
+        os.write(1, f"{child} started\\n".encode())
+    while True:
+        try: os.wait()
+        except ChildProcessError: break
+"""
+
+
+def writers(place, state: Path, count: int, acts: int) -> subprocess.Popen:
+    program = [sys.executable, "-c", textwrap.dedent(WRITERS)]
+    return subprocess.Popen([*program, place.url.replace("+psycopg", ""), state, str(count), str(acts)], stdout=-1)
+
+
+def kept(place, journal) -> set[str]:
+    """Keys of all acts, those of the spool included."""
+    journal.send()
+    reader = Reader(journal.store, host="host-1")
+    measured = {of.id for of in reader.measurements(KEY1, limit=100_000)}
+    return measured | {of.id for of in reader.transfers([KEY1], limit=100_000)}
+
+
+def test_an_act_is_there_when_add_returns(journal, reader, place):
+    act = measure(journal)
+    assert journal.trouble is None
+    assert len(journal.spool) == 0
+    assert [of.id for of in reader().measurements(KEY1)] == [act]
+    if place.file is not None:
+        assert place.file.stat().st_mode & 0o077 == 0
+
+
+def test_the_same_act_twice_is_one(journal, reader):
+    act = journal.act(origin())
+    act.event("test", "once")
+    assert journal.add(act)
+    assert journal.add(act)
+    assert len(reader().events()) == 1
+
+
+def test_many_writers_at_once_lose_nothing(place, journal, tmp_path):
+    running = writers(place, tmp_path / "state", 4, 8)
+    told = [line.split()[1] for line in running.communicate()[0].decode().splitlines() if "started" not in line]
+    assert running.returncode == 0
+    assert len(told) == 32
+    assert kept(place, journal) == set(told)
+    assert len(list(place.spool.glob("*.json"))) == 0
+
+
+def test_killed_writers_lose_nothing_that_was_said(place, journal, tmp_path):
+    """Each of eight is killed at some time of its writing, several at once."""
+    chance = random.Random(7)
+    running = writers(place, tmp_path / "state", 8, 1_000_000)
+    told, alive = [], {}
+    assert running.stdout is not None
+    for line in running.stdout:
+        pid, what = line.decode().split()
+        if what == "started":
+            alive[pid] = chance.randrange(1, 12)
+            continue
+        told.append(what)
+        left = alive.pop(pid, 0) - 1
+        if left > 0:
+            alive[pid] = left
+        elif left == 0:  # wherever it is in the next one
+            time.sleep(chance.uniform(0, 0.01))
+            os.kill(int(pid), signal.SIGKILL)
+    running.wait()
+    assert len(told) > 20
+    assert set(told) <= kept(place, journal)
+    if place.file is not None:
+        with sqlite3.connect(place.file) as connection:
+            assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_a_server_that_is_away_loses_nothing(postgres, empty_database, monkeypatch):
+    place = places.parse(postgres.database("away", empty_database))
+    clock = Clock()
+    journal = Journal(place, clock)
+    acts = [measure(journal)]
+    postgres.stop()
+    try:
+        acts += [measure(journal), measure(journal)]
+        assert journal.trouble is not None
+        assert journal.trouble.code == "history-away"
+        assert len(journal.spool) == 2
+        with pytest.raises(PathcastError, match="cannot be reached"):
+            Reader(journal.store, clock(), "host-1").measurements(KEY1)
+    finally:
+        postgres.start()
+    # another command, later: it takes along what waited
+    later = Journal(place, clock)
+    acts.append(measure(later))
+    assert len(later.spool) == 0
+    assert {of.id for of in Reader(later.store, clock(), "host-1").measurements(KEY1)} == set(acts)
+    # the first one asks again after a while, with its dead connection gone
+    monkeypatch.setattr(journal, "_not_before", 0.0)
+    acts.append(measure(journal))
+    assert journal.trouble is None
+    assert len(Reader(later.store, clock(), "host-1").measurements(KEY1)) == 5
+    journal.close()
+    later.close()
+
+
+def test_a_server_that_never_answers_is_not_waited_for_again_and_again(tmp_path, monkeypatch):
+    place = places.parse("postgresql://nobody@127.0.0.1:9/none")
+    journal = Journal(place)
+    measure(journal)
+    assert journal.trouble.code == "history-away"
+    monkeypatch.setattr(journal.store, "writing", None)  # would fail
+    measure(journal)
+    assert len(journal.spool) == 2
+
+
+def test_a_writer_that_does_not_end_is_not_waited_for_for_ever(tmp_path, monkeypatch, empty):
+    monkeypatch.setattr(store, "PATIENCE_S", 0.1)
+    file = tmp_path / "history.db"
+    file.write_bytes(empty.read_bytes())
+    blocker = sqlite3.connect(file, isolation_level=None)
+    blocker.execute("BEGIN IMMEDIATE")
+    journal = Journal(places.parse(str(file)))
+    waiting = measure(journal)
+    assert "does not end" in journal.trouble.message
+    blocker.execute("ROLLBACK")
+    blocker.close()
+    monkeypatch.setattr(journal, "_not_before", 0.0)
+    assert len(journal.spool) == 1
+    now = measure(journal)
+    assert len(journal.spool) == 0
+    assert {of.id for of in Reader(journal.store, host="host-1").measurements(KEY1)} == {waiting, now}
+
+
+def test_a_full_database_leaves_the_rest_whole_and_the_act_in_the_spool(tmp_path, empty):
+    file = tmp_path / "history.db"
+    file.write_bytes(empty.read_bytes())
+    journal = Journal(places.parse(str(file)))
+    from sqlalchemy import event
+
+    pages = sqlite3.connect(file).execute("PRAGMA page_count").fetchone()[0]
+    event.listen(journal.store._engine, "connect", lambda c, _: c.execute(f"PRAGMA max_page_count={pages + 8}"))
+    acts = [measure(journal) for _ in range(20) if journal.trouble is None]
+    assert journal.trouble.code == "history-full"
+    assert len(journal.spool) == 1
+    found = {of.id for of in Reader(journal.store, host="host-1").measurements(KEY1)}
+    assert found == set(acts[:-1])
+    # there is room again
+    later = Journal(places.parse(str(file)))
+    acts.append(measure(later))
+    assert {of.id for of in Reader(later.store, host="host-1").measurements(KEY1)} == set(acts)
+
+
+def test_no_database_takes_what_is_no_number(journal):
+    act = journal.act(origin())
+    act.event("test", "a hole", about={"value": float("nan")})
+    with pytest.raises(PathcastError, match="cannot hold this"):
+        journal.add(act)
+    assert len(journal.spool) == 0
+
+
+def test_an_act_that_was_sent_but_not_removed_is_not_doubled(journal, reader):
+    act = journal.act(origin())
+    act.event("test", "once")
+    journal.put_by(act)
+    [file] = journal.spool.directory.glob("*.json")
+    text = file.read_text()
+    assert journal.send() == (1, 0)
+    file.write_text(text)  # as if the process had died before it removed it
+    assert journal.send() == (1, 0)
+    assert len(reader().events()) == 1
+
+
+def test_what_is_broken_in_the_spool_keeps_nothing_else_there(journal, reader):
+    for number, text in enumerate(
+        ("[]", "{", json.dumps({"rows": {"event": [{"id": "x"}]}}), '{"rows": {"event": [{"nosuch": 1}]}}')
+    ):
+        journal.spool.directory.mkdir(parents=True, exist_ok=True)
+        (journal.spool.directory / f"{number}.json").write_text(text)
+    act = measure(journal)  # which sends, too
+    assert [of.id for of in reader().measurements(KEY1)] == [act]
+    assert len(list(journal.spool.directory.glob("*.refused"))) == 4
+    assert len(journal.spool) == 0
+
+
+def test_one_sends_at_a_time(journal):
+    act = journal.act(origin())
+    act.event("test", "once")
+    journal.put_by(act)
+    inner = []
+    assert journal.spool.send(lambda rows: inner.append(spool.Spool(journal.spool.directory).send(rows.append))) == (
+        1,
+        0,
+    )
+    assert inner == [(0, 0)]
+
+
+def test_a_spool_has_an_end(journal, monkeypatch):
+    monkeypatch.setattr(spool, "LARGEST_BYTES", 2000)
+    act = journal.act(origin())
+    act.event("test", "x" * 3000)
+    with pytest.raises(PathcastError, match="no space"):
+        journal.put_by(act)
+    assert list(journal.spool.directory.iterdir()) == []
+
+
+def test_transfers_that_wait_find_their_forecast_too(journal, reader):
+    from pathcast.history.testing import forecast
+
+    forecast(journal)
+    act = journal.act(origin())
+    from pathcast.history.testing import sent
+
+    act.transfer(sent(), [(KEY1, "path1", 10_000_000, 0)])
+    journal.put_by(act)
+    journal.send()
+    assert reader().forecasts([KEY1])[0].came[0].sent.id == act.id
+
+
+def test_a_broken_file_is_said_and_not_touched(tmp_path):
+    file = tmp_path / "history.db"
+    file.write_text("my diary\n" * 500)
+    journal = Journal(places.parse(str(file)))
+    measure(journal)
+    assert journal.trouble.code == "history-corrupt"
+    assert file.read_text().startswith("my diary")
+    assert len(journal.spool) == 1
