@@ -114,6 +114,7 @@ def _session_run_dir():
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATHCAST_RUN_DIR", str(path))
         patch.setenv("PATHCAST_HISTORY", "off")
+        patch.setenv("PATHCAST_STATE_DIR", str(path / "state"))
         yield path
         _sweep(path)
 

@@ -239,7 +239,8 @@ def test_without_a_history_there_is_nothing_and_nothing_is_made(quick, tmp_path)
 
 def test_the_default_place_is_the_users_own_and_closed_to_others(nobody, open_site):
     state = open_site.path / "state"
-    environment = {name: value for name, value in os.environ.items() if name != "PATHCAST_HISTORY"}
+    ours = ("PATHCAST_HISTORY", "PATHCAST_STATE_DIR")
+    environment = {name: value for name, value in os.environ.items() if name not in ours}
     where = ("--world", "sim", "--topology", "two-path", "--light", "--direction", "out")
     command = (*nobody, COMMAND, "measure", *where)
     done = subprocess.run(command, env={**environment, "XDG_STATE_HOME": str(state)}, capture_output=True, text=True)

@@ -16,7 +16,7 @@ from pathcast.history.testing import Clock, Postgres
 @pytest.fixture(autouse=True)
 def _own_state(tmp_path, monkeypatch):
     """Spools of servers lie in the state directory."""
-    monkeypatch.setattr(places, "state_directory", lambda: tmp_path / "state")
+    monkeypatch.setenv(places.STATE, str(tmp_path / "state"))
 
 
 @pytest.fixture(scope="session")

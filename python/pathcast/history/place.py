@@ -11,6 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 from pathcast.errors import PathcastError, usage
 
 ENVIRONMENT = "PATHCAST_HISTORY"
+STATE = "PATHCAST_STATE_DIR"
 OFF = "off"
 FORMS = "a FILE, sqlite:///FILE, or postgresql://[USER@]HOST[:PORT]/DATABASE"
 _POSTGRES = ("postgresql", "postgres")
@@ -95,7 +96,12 @@ def _without_password(text: str) -> str:
 
 
 def state_directory() -> Path:
-    """`/var/lib/pathcast` of root, else `$XDG_STATE_HOME/pathcast`. Raises PathcastError (exit 2) without a home."""
+    """`$PATHCAST_STATE_DIR`, or `/var/lib/pathcast` of root, else `$XDG_STATE_HOME/pathcast`.
+
+    Raises PathcastError (exit 2) without a home.
+    """
+    if chosen := os.environ.get(STATE):
+        return Path(chosen)
     if os.geteuid() == 0:
         return Path("/var/lib/pathcast")
     if chosen := os.environ.get("XDG_STATE_HOME"):

@@ -139,7 +139,7 @@ class Store:
                 "application_name": "pathcast",
                 "options": f"-c search_path={SCHEMA} -c lock_timeout={PATIENCE_S}s -c timezone=UTC",
             }
-            return create_engine(url, connect_args=options, json_serializer=_json, pool_size=1, max_overflow=4)
+            return create_engine(url, connect_args=options, json_serializer=_json, pool_size=1, pool_pre_ping=True)
         _make(self.place)
         options = {"timeout": PATIENCE_S, "check_same_thread": False}
         engine = create_engine(url, connect_args=options, json_serializer=_json, poolclass=NullPool)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -77,14 +78,13 @@ def test_the_option_comes_before_the_environment_and_that_before_the_default(mon
 
 
 def test_the_state_directory_is_its_users(monkeypatch):
-    import importlib
-
-    fresh = importlib.reload(place)
+    assert place.state_directory() == Path(os.environ[place.STATE])
+    monkeypatch.delenv(place.STATE)
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    assert fresh.state_directory() == Path("/var/lib/pathcast")
+    assert place.state_directory() == Path("/var/lib/pathcast")
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     monkeypatch.setenv("XDG_STATE_HOME", "/s")
-    assert fresh.state_directory() == Path("/s/pathcast")
+    assert place.state_directory() == Path("/s/pathcast")
     monkeypatch.delenv("XDG_STATE_HOME")
     monkeypatch.setenv("HOME", "/home/me")
-    assert fresh.state_directory() == Path("/home/me/.local/state/pathcast")
+    assert place.state_directory() == Path("/home/me/.local/state/pathcast")
