@@ -82,11 +82,12 @@ def sample(scenario: Mapping[str, Any], world: str) -> dict[str, Any]:
         row = dict(about["case"])
         if about.get("pair"):
             return row | _shared(found, direction)
-        link = about.get("topology", "line") + END[direction]
+        link = about.get("topology", about.get("link", "line")) + END[direction]
         of = None if found is None else found.paths[0].directions[direction]
         row |= _true(about, before, after, link, of)
-        if about["case"].get("kind", "idle") != "idle" and world == "sim":
-            network.wait(NEXT_S)
+        next_s = about.get("next_s", NEXT_S)
+        if about["case"].get("kind", "idle") != "idle" and world == "sim" and next_s:
+            network.wait(next_s)
             later = carried(after, network.ledger(), link)
             row["next_truth_bps"] = (later.virtual + later.bytes) * 8 / later.seconds
     if about.get("standing") and world == "sim":
@@ -144,6 +145,7 @@ ENTRIES = {
     "load_now": ("cross", "load_bps"),
     "load_next": ("cross", "mean_bps"),
     "elastic": ("cross", "elastic"),
+    "tcp": ("cross", "tcp_bps"),
     "variation": ("rate_variation", "cv"),
     "variation_scale": ("rate_variation", "scale_s"),
     "gathered": ("aggregation_s",),

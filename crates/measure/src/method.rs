@@ -42,8 +42,12 @@ pub(super) struct MeasureMethod {
     started: Option<Nanos>,
 }
 
-/// Of a thorough measurement's bytes and time the main method gets this part.
+/// Of a thorough measurement's bytes, and of the time that it should take, the main method gets this part; of the time what it
+/// takes unasked too, up to so many parts of all that it may take.
 const MAIN_PART: u64 = 3;
+const UNASKED_PARTS: u64 = 2;
+/// What comes behind it has so long, and so many reports' times.
+const BEHIND: (Nanos, u64) = (Nanos::secs(5), 4);
 
 impl MeasureMethod {
     pub fn new(method: MethodName, effort: Effort, budget: Budget, sparing: bool, seed: u64) -> MeasureMethod {
@@ -51,12 +55,20 @@ impl MeasureMethod {
             Effort::Thorough { queue } => Some(Thorough::new(queue, seed)),
             Effort::Light | Effort::Usual => None,
         };
-        let (whole, part) = (budget, if thorough.is_some() { MAIN_PART } else { 1 });
-        let budget = Budget { bytes: Bytes(whole.bytes.0 / part), time: Nanos(whole.time.0 / part) };
+        let whole = budget;
+        let (part, aim) = match thorough.is_some() {
+            true => (MAIN_PART, whole.time.min(Effort::THOROUGH_TIME)),
+            false => (1, whole.time),
+        };
+        let budget = Budget { bytes: Bytes(whole.bytes.0 / part), time: Nanos(aim.0 / part) };
         let third = Budget { bytes: Bytes(budget.bytes.0 / 3), time: Nanos(budget.time.0 / 3) };
         let rest = Budget { bytes: Bytes(budget.bytes.0 - third.bytes.0), time: Nanos(budget.time.0 - third.time.0) };
         let behind = |main| Parts::Behind { clusters: Clusters::new(third), main };
         let main = match method {
+            MethodName::Ride if sparing && thorough.is_some() => {
+                let unasked = Nanos(whole.time.0 / MAIN_PART * UNASKED_PARTS);
+                Parts::Ride(Ride::sparing(Budget { time: unasked, ..budget }, seed).extended_to(budget.time))
+            }
             MethodName::Ride if sparing => Parts::Ride(Ride::sparing(budget, seed)),
             MethodName::Ride => Parts::Ride(Ride::new(budget, seed)),
             MethodName::Replay => Parts::Replay(Replay::new(budget, REPLAY.0, REPLAY.1, seed)),
@@ -109,6 +121,9 @@ impl MeasureMethod {
         }
         if let Some(thorough) = &self.thorough {
             thorough.tell(&mut known);
+            if let (Parts::Ride(ride), Some(trains)) = (&self.main, thorough.busy(&known)) {
+                thorough.revise(&ride.with(trains).estimate(), &mut known);
+            }
         }
         known
     }
@@ -153,7 +168,9 @@ impl Method for MeasureMethod {
         let Some(thorough) = &mut self.thorough else { return Step::Done };
         if !thorough.has_begun() {
             let bytes = Bytes(self.budget.bytes.0.saturating_sub(available.bytes.0));
-            thorough.begin(now, &capacity, &available, Budget { bytes, time: started + self.budget.time });
+            let needed = now.saturating_sub(started) + BEHIND.0 + Nanos(thorough.lag().0 * BEHIND.1);
+            let time = Effort::THOROUGH_TIME.max(needed).min(self.budget.time);
+            thorough.begin(now, &capacity, &available, Budget { bytes, time: started + time });
         }
         thorough.next(now)
     }

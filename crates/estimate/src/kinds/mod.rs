@@ -4,6 +4,7 @@
 //! | file | says |
 //! |---|---|
 //! | [`probing`] | what is sent |
+//! | `heard` | what its reports have said so far |
 //! | [`trail`] | how long each probe waited, or would have |
 //! | [`queue`] | how long it gets, whether every flow has its own, whether it is managed |
 //! | [`policer`] | whether there is one, its rate and burst |
@@ -14,6 +15,7 @@
 
 pub mod counting;
 pub mod cross;
+mod heard;
 pub mod loss;
 pub mod policer;
 pub mod probing;
@@ -37,8 +39,8 @@ const QUIET: (f64, f64) = (1.6, 2e-3);
 /// So much of what is not known is taken for available where nothing is known of it; and the capacity where that is not [bit/s].
 const HALF: f64 = 0.5;
 const UNKNOWN: f64 = 1e6;
-/// Probes that met no queue at the least, where what the queue does would else count.
-const CALM: f64 = 50.0;
+/// How long reports take where none came.
+const LAG: Nanos = Nanos::millis(100);
 /// Nobody else sends where this share of the capacity is available.
 const ALONE: f64 = 0.93;
 /// Of a train so many must have come for its rate to mean something.
@@ -74,6 +76,11 @@ impl Thorough {
         self.begun.is_some()
     }
 
+    /// From a train's end to its report.
+    pub fn lag(&self) -> Nanos {
+        self.lag.unwrap_or(LAG)
+    }
+
     /// Begins, with what the measurement before has found; `budget`: what is left of bytes, and the time by which it has to end.
     pub fn begin(&mut self, now: Nanos, capacity: &Estimate, available: &Estimate, budget: Budget) {
         let c = capacity.value_bps.filter(|&c| c > 0.0).or_else(|| carried(&self.before)).unwrap_or(UNKNOWN);
@@ -81,7 +88,7 @@ impl Thorough {
         let given = Given {
             capacity: c,
             available: a,
-            lag: self.lag.unwrap_or(Nanos::millis(100)),
+            lag: self.lag(),
             queue: self.queue,
             until: budget.time,
             bytes: budget.bytes,
@@ -109,6 +116,22 @@ impl Thorough {
                 }
             }
         }
+    }
+
+    /// Trains between which the queue was never empty, nor full, if they say what others send besides: in one queue for all, which
+    /// merely overflows, beside traffic that does not give way.
+    pub fn busy<'a>(&'a self, known: &Knowledge) -> Option<impl Iterator<Item = &'a TrainSeen> + use<'a>> {
+        let is = |value: &Value| value.value.is_some_and(|p| p > 0.5);
+        let other = [&known.queue.fair, &known.queue.managed, &known.policer.probability, &known.cross.elastic];
+        let begun = self.begun.as_ref().filter(|_| !other.into_iter().any(is))?;
+        Some(begun.probing.busy())
+    }
+
+    /// What was available over all of the measurement, with the trains that kept the queue busy, in place of what was before.
+    pub fn revise(&self, available: &Estimate, known: &mut Knowledge) {
+        let (Some(begun), Some(a)) = (&self.begun, available.value_bps) else { return };
+        known.available_bps = Value::from(available);
+        known.cross.load_bps = cross::load(begun.probing.capacity(), (available.low_bps, a, available.high_bps));
     }
 
     /// IP bytes sent since it has begun.
@@ -159,16 +182,16 @@ fn judge(trail: &Trail, c: f64, a: (f64, f64, f64), known: &mut Knowledge) {
     let ceiling = queue::ceiling(trail, |p| p.wait);
     let empty = loss::baseline(trail);
     let after = loss::count(trail, ceiling, loss::Where::After);
-    let wire = (after.1 + 0.1) / (after.0 + 10.0);
+    let wire = (after.lost + 0.1) / (after.packets + 10.0);
     known.policer = policer::find(trail, c, wire);
     let policed = known.policer.probability.value.unwrap_or(0.0);
     let fair = queue::fair(trail, c);
-    let managed = queue::managed(trail, empty, fair > 0.5 && a.1 < ALONE * c) * (1.0 - policed);
+    let managed = queue::managed(trail, &empty, fair > 0.5 && a.1 < ALONE * c) * (1.0 - policed);
     known.queue.fair = Value::bare(fair * (1.0 - policed));
     known.queue.managed = Value::bare(managed);
     known.queue.depth_s = match policed > 0.5 {
         true => Value::none(WhyNot::NotSeen),
-        false => queue::depth(trail, ceiling, managed > 0.5, wire),
+        false => queue::depth(trail, ceiling, managed > 0.5, c, wire),
     };
     let bytes = |s: f64| s * c / 8.0;
     let depth = known.queue.depth_s;
@@ -180,15 +203,5 @@ fn judge(trail: &Trail, c: f64, a: (f64, f64, f64), known: &mut Knowledge) {
         true => variation::find(trail, c, quiet(c)),
         false => variation::ambiguous(),
     };
-    let place = match (managed > 0.5, policed > 0.5) {
-        (_, true) => loss::Where::After,
-        (true, false) => loss::Where::Empty,
-        _ => loss::Where::Room,
-    };
-    known.loss.random = match (loss::count(trail, ceiling, place), place) {
-        (counted, loss::Where::Room) => loss::random(counted),
-        // the queue's own losses hide the wire's
-        (counted, _) if counted.0 < CALM => Value::none(WhyNot::Ambiguous),
-        (counted, _) => loss::random(counted),
-    };
+    known.loss.random = loss::find(trail, ceiling, managed, policed);
 }

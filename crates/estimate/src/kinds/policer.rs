@@ -25,12 +25,12 @@ const CLEAN: f64 = 0.25;
 /// And they did not wait longer [s].
 const SHORT: f64 = 6e-3;
 
-/// How probable it is that what was lost found no queue, and the phase that says it. `wire`: the share that the wire loses.
+/// How probable it is that what was lost found no queue. `wire`: the share that the wire loses.
 pub fn probability(trail: &Trail, c: f64, wire: f64) -> f64 {
     let free: Vec<f64> = trail.large(Phase::Count).filter(|p| !p.lost && p.wait.is_finite()).map(|p| p.wait).collect();
     let counted = trail.large(Phase::Count).count();
     let loses = 1.0 - free.len() as f64 / counted.max(1) as f64;
-    let mut best: f64 = 0.0;
+    // the first that overloads says it: a managed queue goes on dropping when it is short again
     for phase in [Phase::Push, Phase::Blast, Phase::Hold] {
         let all = trail.large(phase).count();
         let lost: Vec<f64> = trail.large(phase).filter(|p| p.lost && p.wait.is_finite()).map(|p| p.wait).collect();
@@ -46,9 +46,9 @@ pub fn probability(trail: &Trail, c: f64, wire: f64) -> f64 {
         } else {
             0.0
         };
-        best = best.max(alone.max(alike));
+        return alone.max(alike);
     }
-    best
+    0.0
 }
 
 /// The share of pairs of which the first is larger; a half of those that are equal.
@@ -105,4 +105,26 @@ pub fn find(trail: &Trail, c: f64, wire: f64) -> knowledge::Policer {
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds::trail::Point;
+
+    fn points(phase: Phase, wait: f64, of: usize, lost: usize) -> impl Iterator<Item = Point> {
+        let point = move |k: usize| Point { phase: Some(phase), wait, lost: k % of < lost, ..Point::default() };
+        (0..200).map(point)
+    }
+
+    /// PIE's probability outlives the queue by far (RFC 8033, 4.2).
+    #[test]
+    fn a_managed_queue_that_goes_on_dropping_is_no_policer() {
+        let hold = || points(Phase::Hold, 0.0, 10, 2).chain(points(Phase::Count, 0.0, 1, 0));
+        let queued = Trail { points: points(Phase::Push, 0.1, 10, 3).chain(hold()).collect() };
+        assert_eq!(self::probability(&queued, 10e6, 0.0).round(), 0.0);
+        // where nothing was lost before, nothing waited
+        let policed = Trail { points: points(Phase::Push, 0.0, 1, 0).chain(hold()).collect() };
+        assert_eq!(self::probability(&policed, 10e6, 0.0).round(), 1.0);
+    }
 }

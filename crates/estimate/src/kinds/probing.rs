@@ -6,8 +6,8 @@
 //! | listen | the sparse flow alone | how often the line is busy by itself, the delay without a queue |
 //! | push | more than what is free, until the queue overflows or is as long as it may be | depth, policer, whose queue it is |
 //! | blast | more than the line carries, for a moment, if others send too | who gives way |
+//! | hold | what is free, so that the queue stands at a half of that | who drops before the queue is full, while it is still on its guard |
 //! | pause | the sparse flow alone | whether they have; the delay without a queue |
-//! | hold | what is free, so that the queue stands at a half of that | who drops before the queue is full |
 //! | count | less than what is free | losses of the wire |
 //!
 //! In a queue for every flow the sparse packets do not wait behind the others. What more than the free share is sent grows by
@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 
 use pathcast_base::{Bytes, Nanos, Stream};
 
+use super::heard::Heard;
 use crate::{LARGE, Plan, Step, TrainSeen};
 
 /// Bits of a large packet.
@@ -39,25 +40,27 @@ const LISTEN: f64 = 0.7;
 /// So much of the capacity is sent more than what is free, and so much more after each time [s] in which nothing came of it.
 const EXCESS: f64 = 0.3;
 const PATIENCE: f64 = 0.5;
-/// At most this many times the capacity.
-const MOST: f64 = 4.0;
+/// Or so many times as much; at most this many times the capacity.
+const FASTER: f64 = 1.6;
+const MOST: f64 = 6.0;
 /// The push lasts so long [s]: at least where losses are seen, since the first of them; at most.
 const PUSH_LOSSES: f64 = 0.9;
 const PUSH: f64 = 2.2;
 /// And until so many were lost.
 const LOSSES: usize = 30;
 
-/// Where more than this share of the capacity is not free the blast follows: at so many times the capacity, so long [s] and a
-/// report's time besides.
+/// Where more than this share of the capacity is not free the blast follows: at so many times the capacity, so long [s], and so
+/// many reports' times, up to so long [s], besides.
 const OTHERS: f64 = 0.08;
 const BLAST_RATE: f64 = 1.3;
 const BLAST: f64 = 0.3;
+/// Others answer after a round trip.
+const BLAST_LAGS: f64 = 2.0;
+const BLAST_MOST: f64 = 1.0;
 /// The pause [s], behind what the queue takes to empty.
 const PAUSE: f64 = 0.6;
 
-/// Where more than this share is lost the capacity was none: it is so many times what came, and the push begins again.
-const ABSURD: f64 = 0.6;
-const ABSURD_PACKETS: f64 = 60.0;
+/// A capacity that was none is so many times what came instead, and the push begins again.
 const INSTEAD: f64 = 1.4;
 
 /// The hold [s], and where the queue is held, as a share of the longest that was seen.
@@ -77,10 +80,6 @@ const COUNT_AGAINS: usize = 3;
 /// It sends this share of the capacity at least.
 const LEAST: f64 = 0.03;
 
-/// Losses beyond this share, at waits below so many packets: a policer.
-const POLICED: f64 = 0.05;
-const POLICED_WAIT: f64 = 3.0;
-
 /// What all phases send at the most, as a time at the capacity [byte per bit/s]; where that is too much they are as short as this.
 const ALL: f64 = 0.6;
 const LEAST_PART: f64 = 0.2;
@@ -98,10 +97,10 @@ pub enum Phase {
     Push,
     /// More than all.
     Blast,
-    /// The sparse flow alone.
-    Pause,
     /// What is free.
     Hold,
+    /// The sparse flow alone.
+    Pause,
     /// Less.
     Count,
     /// The last reports.
@@ -159,21 +158,8 @@ pub struct Probing {
     rate: f64,
     /// From a packet's departure to the report of it, lately [s].
     lag: f64,
-    /// The smallest delay of a large packet [ns].
-    floor: Option<i64>,
-    /// The last wait [s] and when its packet left.
-    wait: Option<(f64, f64)>,
-    /// The longest wait of the push.
-    longest: f64,
-    /// Since the push began: when the first loss left [s], and how many.
-    first_loss: Option<f64>,
-    losses: usize,
+    heard: Heard,
     escalated: f64,
-    /// Of the push: large packets sent and received since the first loss; and waits at losses [s].
-    pushed: Option<(f64, f64)>,
-    lost_at: Vec<f64>,
-    /// When the first and the last of those arrived, by the other clock [s].
-    span: (f64, f64),
     corrected: bool,
     /// When the push began again [s].
     again: f64,
@@ -206,15 +192,8 @@ impl Probing {
             a: given.available.clamp(0.02 * given.capacity, given.capacity),
             rate: 0.0,
             lag: given.lag.as_secs_f64(),
-            floor: None,
-            wait: None,
-            longest: 0.0,
-            first_loss: None,
-            losses: 0,
+            heard: Heard::default(),
             escalated: at,
-            pushed: None,
-            lost_at: Vec::new(),
-            span: (f64::INFINITY, 0.0),
             corrected: false,
             again: 0.0,
             counted: (0, 0, 0.0, 0),
@@ -233,6 +212,17 @@ impl Probing {
             let early = sent.phase == Phase::Count && left < self.counted.2;
             Some((train, if early { Phase::Hold } else { sent.phase }, sent.beside, sent.rate))
         })
+    }
+
+    /// Trains that rode the queue before it overflowed, and those that held it.
+    pub fn busy(&self) -> impl Iterator<Item = &TrainSeen> {
+        let full = self.heard.first_loss.unwrap_or(f64::INFINITY);
+        self.seen()
+            .filter(move |(train, phase, sparse, _)| {
+                let early = train.packets.last().is_some_and(|p| p.sent.as_secs_f64() < full);
+                !sparse && (*phase == Phase::Hold || (*phase == Phase::Push && early))
+            })
+            .map(|seen| seen.0)
     }
 
     /// Sent [IP byte].
@@ -259,20 +249,26 @@ impl Probing {
                 self.escalated = at;
             }
             Phase::Blast => {
+                // what passes under overload is a bound of what is free
+                if let Some(passes) = self.heard.passes() {
+                    self.a = self.a.min(passes);
+                }
                 if self.a > (1.0 - OTHERS) * self.c || self.is_policed() || self.is_long(at) {
-                    return self.enter(Phase::Pause, at);
+                    return self.enter(Phase::Hold, at);
                 }
                 self.rate = BLAST_RATE * self.c;
             }
             Phase::Hold => {
-                self.target = (LEVEL * self.longest).max(HELD * PACKET / self.c);
-                if self.target > self.longest || self.is_policed() {
-                    self.enter(Phase::Count, at);
+                let left = self.given.until.as_secs_f64() - 2.0 * self.lag - at;
+                self.part = self.part.min(left / (HOLD + COUNT)).max(LEAST_PART);
+                self.target = (LEVEL * self.heard.longest).max(HELD * PACKET / self.c);
+                if self.target > self.heard.longest || self.is_policed() {
+                    self.enter(Phase::Pause, at);
                 }
             }
             Phase::Count => {
-                if let (true, Some((sent, came))) = (self.is_policed(), self.pushed) {
-                    self.a = self.a.min(self.rate * came / sent);
+                if let (true, Some(came)) = (self.is_policed(), self.heard.share()) {
+                    self.a = self.a.min(self.rate * came);
                 }
                 self.rate = (COUNTED * self.a).max(LEAST * self.c);
             }
@@ -324,45 +320,42 @@ impl Probing {
         match self.phase {
             Phase::Listen if lasted >= LISTEN => self.enter(Phase::Push, at),
             Phase::Push => {
-                let lossy =
-                    self.first_loss.is_some_and(|first| at - first >= self.part * PUSH_LOSSES.max(2.0 * self.lag));
+                let lossy = self
+                    .heard
+                    .first_loss
+                    .is_some_and(|first| at - first >= self.part * PUSH_LOSSES.max(2.0 * self.lag));
                 if lasted >= PUSH.min(self.part * PUSH + 2.0 * self.lag)
-                    || (lossy && self.losses >= LOSSES)
+                    || (lossy && self.heard.losses >= LOSSES)
                     || self.is_long(at)
                 {
                     self.enter(Phase::Blast, at);
-                } else if at - self.escalated >= PATIENCE + self.lag && !self.is_lossy() {
+                } else if at - self.escalated >= PATIENCE + self.lag && !self.heard.is_lossy() {
                     let small = 4.0 * PACKET / self.c + 5e-3;
-                    if self.longest < small && self.rate < MOST * self.c {
-                        self.rate += EXCESS * self.c;
+                    if self.heard.longest < small && self.rate < MOST * self.c {
+                        self.rate = (self.rate + EXCESS * self.c).max(FASTER * self.rate);
                     }
                     self.escalated = at;
                 }
             }
-            Phase::Blast if lasted >= BLAST + self.lag || self.is_long(at) => self.enter(Phase::Pause, at),
-            Phase::Pause if lasted >= PAUSE + self.longest.min(0.6) => self.enter(Phase::Hold, at),
-            Phase::Hold if lasted >= self.part * HOLD => self.enter(Phase::Count, at),
+            Phase::Blast if lasted >= BLAST + (BLAST_LAGS * self.lag).min(BLAST_MOST) || self.is_long(at) => {
+                self.enter(Phase::Hold, at)
+            }
+            Phase::Hold if lasted >= self.part * HOLD => self.enter(Phase::Pause, at),
+            Phase::Pause if lasted >= PAUSE + (LEVEL * self.heard.longest).min(0.6) => self.enter(Phase::Count, at),
             Phase::Count if lasted >= self.part * COUNT => self.enter(Phase::Drain, at),
             _ => {}
         }
     }
 
-    /// Whether more than a wire loses was lost in the push.
-    fn is_lossy(&self) -> bool {
-        self.pushed.is_some_and(|(sent, came)| sent - came > 1.0 + POLICED * sent)
-    }
-
-    /// Whether what was lost in the push found no queue.
     fn is_policed(&self) -> bool {
-        let wait = crate::stat::median(&self.lost_at);
-        let share = self.pushed.map_or(0.0, |(sent, came)| 1.0 - came / sent);
-        share > POLICED && wait.is_some_and(|wait| wait < POLICED_WAIT * PACKET / self.c)
+        self.heard.is_policed(self.c)
     }
 
     /// Whether the queue is about to be longer than it may be.
     fn is_long(&self, at: f64) -> bool {
         let grows = (self.rate - self.a) / self.c;
-        self.wait
+        self.heard
+            .wait
             .is_some_and(|(wait, left)| wait + (at - left).max(0.0) * grows + 0.02 >= self.given.queue.as_secs_f64())
     }
 
@@ -389,7 +382,7 @@ impl Probing {
     fn train(&mut self, now: Nanos) -> Step {
         let at = now.as_secs_f64();
         if self.phase == Phase::Hold {
-            let ahead = self.wait.map_or(self.target, |(wait, left)| {
+            let ahead = self.heard.wait.map_or(self.target, |(wait, left)| {
                 // what was sent since, less what is free
                 let sent: f64 = self.unreported(left);
                 (wait + (sent - self.a * (self.follow - left).max(0.0)) / self.c).max(0.0)
@@ -430,7 +423,7 @@ impl Probing {
         let left = train.packets.first().map_or(0.0, |p| p.sent.as_secs_f64());
         let Some(&Sent { phase, beside, rate }) = self.sent.get(&train.id) else {
             // of the measurement before: the floor
-            self.lower(train);
+            self.heard.lower(train);
             return;
         };
         self.waits_for.remove(&train.id);
@@ -440,48 +433,32 @@ impl Probing {
         if left < self.again {
             return; // sent before
         }
-        self.lower(train);
-        let floor = self.floor.unwrap_or_default();
-        let waits: Vec<(f64, f64)> = train
-            .packets
-            .iter()
-            .filter_map(|p| Some((p.sent.as_secs_f64(), (p.own_delay()? - floor) as f64 / 1e9)))
-            .collect();
+        self.heard.lower(train);
+        let waits = self.heard.waits(train);
         if let Some(&(left, wait)) = waits.last() {
             self.lag = (now.as_secs_f64() - left).max(0.8 * self.lag);
             let lost = train.packets.iter().any(|p| p.received.is_none());
-            if let (Phase::Hold, false, Some((before, then))) = (phase, lost, self.wait)
+            if let (Phase::Hold, false, Some((before, then))) = (phase, lost, self.heard.wait)
                 && before > 0.0
                 && left > then
             {
                 let free = rate - self.c * (wait - before) / (left - then);
                 self.a = (0.7 * self.a + 0.3 * free).clamp(0.02 * self.c, self.c);
             }
-            self.wait = Some((wait, left));
+            self.heard.wait = Some((wait, left));
         }
         if matches!(phase, Phase::Push | Phase::Blast) {
-            let most = waits.iter().map(|w| w.1).fold(0.0, f64::max);
-            self.longest = self.longest.max(most);
-            let lost = train.packets.iter().filter(|p| p.received.is_none());
-            for p in lost {
-                let left = p.sent.as_secs_f64();
-                self.losses += 1;
-                self.first_loss.get_or_insert(left);
-                let near = waits.iter().min_by(|a, b| (a.0 - left).abs().total_cmp(&(b.0 - left).abs()));
-                self.lost_at.extend(near.or(self.wait.as_ref().map(|w| (w.1, w.0)).as_ref()).map(|w| w.1));
-            }
-            if self.first_loss.is_some() {
-                let (sent, came) = self.pushed.get_or_insert((0.0, 0.0));
-                *sent += train.packets.len() as f64;
-                *came += waits.len() as f64;
-            }
-            self.correct(now.as_secs_f64(), train);
+            self.heard.overload(train, &waits);
+            self.correct(now.as_secs_f64());
         }
         if phase == Phase::Count && train.packets[0].sent.as_secs_f64() >= self.counted.2 {
             self.counted.0 += train.packets.len();
             self.counted.1 += train.packets.iter().filter(|p| p.received.is_none()).count();
             let (of, lost, _, again) = self.counted;
-            let queued = self.wait.is_some_and(|(wait, _)| wait > 0.5 * self.longest && wait > 3.0 * PACKET / self.c);
+            let queued = self
+                .heard
+                .wait
+                .is_some_and(|(wait, _)| wait > 0.5 * self.heard.longest && wait > 3.0 * PACKET / self.c);
             if of >= 40 && lost as f64 > COUNT_LOST * of as f64 && again < COUNT_AGAINS && !queued {
                 self.rate = (COUNT_LESS * self.rate).max(LEAST * self.c);
                 let at = now.as_secs_f64();
@@ -492,33 +469,14 @@ impl Probing {
     }
 
     /// The capacity, if most of the push is lost.
-    fn correct(&mut self, at: f64, train: &TrainSeen) {
-        let Some((sent, came)) = self.pushed else { return };
-        let came_at = |p: &crate::Seen| p.received.map(|at| at.as_secs_f64());
-        let (Some(first), Some(last)) =
-            (train.packets.iter().find_map(came_at), train.packets.iter().rev().find_map(came_at))
-        else {
-            return;
-        };
-        self.span.0 = self.span.0.min(first);
-        self.span.1 = self.span.1.max(last);
-        let time = self.span.1 - self.span.0;
-        if self.corrected || sent < ABSURD_PACKETS || came > (1.0 - ABSURD) * sent || time <= 0.0 || came < 8.0 {
-            return;
-        }
+    fn correct(&mut self, at: f64) {
+        let Some(carries) = self.heard.refutes().filter(|_| !self.corrected) else { return };
         self.corrected = true;
-        self.a = came * PACKET / time;
+        self.a = carries;
         self.c = self.c.min(INSTEAD * self.a);
-        (self.pushed, self.first_loss, self.losses, self.longest) = (None, None, 0, 0.0);
-        self.lost_at.clear();
+        self.heard.begin_again();
         self.enter(Phase::Push, at);
         self.again = at;
         self.follow = at + 0.3;
-    }
-
-    fn lower(&mut self, train: &TrainSeen) {
-        let large = train.packets.iter().filter(|p| p.size == LARGE);
-        let least = large.filter_map(|p| p.own_delay()).min();
-        self.floor = self.floor.into_iter().chain(least).min();
     }
 }

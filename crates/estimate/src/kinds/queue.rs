@@ -5,8 +5,9 @@
 //!   as soon as waits have been long for a while, PIE (RFC 8033) and RED (Floyd and Jacobson 1993) at random before it is full.
 
 use super::counting::{ln_count, logistic};
+use super::loss::Counted;
 use super::probing::Phase;
-use super::trail::{Point, Trail};
+use super::trail::{OTHERS, Point, Trail};
 use crate::stat::{median, quantile};
 use crate::{LARGE, Value, WhyNot};
 
@@ -48,61 +49,123 @@ pub fn ceiling(trail: &Trail, length: impl Fn(&Point) -> f64) -> f64 {
 /// Below this share of the ceiling a queue has room, whatever sizes wait in it; where flows have queues of their own that share
 /// their room below this one.
 const ROOM: f64 = 0.7;
-const ROOM_FAIR: f64 = 0.35;
+const ROOM_FAIR: f64 = 0.57;
+const ROOM_WIDE: f64 = 0.45;
+const ROOM_SOME: f64 = 0.8;
+/// A queue that grows so fast [s/s] has room too, and below this share of the ceiling it is not just full.
+const GROWS: f64 = 0.12;
+const GROWS_ROOM: f64 = 0.85;
 /// The wire's losses before anything was seen: packets, losses.
 const WIRE: (f64, f64) = (40.0, 0.3);
-const ROOM_WIDE: f64 = 0.45;
-/// So many of those lost in a full queue may look as if it had room, or had much.
+/// So many of those lost in a full queue may look as if it had room, or had much, or shared it, or grew.
 const LEAK: f64 = 0.05;
 const LEAK_WIDE: f64 = 0.01;
-/// Shares that a managed queue may drop there.
-const DROPS: [f64; 8] = [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4];
+const LEAK_FAIR: f64 = 0.1;
+const LEAK_SOME: f64 = 0.15;
+const LEAK_GROWS: f64 = 0.1;
+/// Shares that a managed queue may drop there, and how many times as probable as the others each is.
+const DROPS: [(f64, f64); 10] = [
+    (0.0005, 0.3),
+    (0.001, 0.3),
+    (0.002, 1.0),
+    (0.005, 1.0),
+    (0.01, 1.0),
+    (0.02, 1.0),
+    (0.05, 1.0),
+    (0.1, 1.0),
+    (0.2, 1.0),
+    (0.4, 1.0),
+];
 
-/// How probable it is that it drops before it is full. `wire`: packets and losses where the queue was empty. Full is where it
+/// ln of how many times as probable a managed queue is before anything was seen: what overflows is the simpler one.
+const PRIOR: f64 = -0.4;
+
+/// How probable it is that it drops before it is full. `wire`: what was counted where the queue was empty. Full is where it
 /// is longest: in time, or where its rate changes in packets. `shared`: others' queues have a part of its room.
-pub fn managed(trail: &Trail, wire: (f64, f64), shared: bool) -> f64 {
-    let rooms: &[(f64, f64)] = if shared { &[(ROOM_FAIR, LEAK)] } else { &[(ROOM, LEAK), (ROOM_WIDE, LEAK_WIDE)] };
-    let of = |&room| early(trail, wire, room, |p| p.wait).min(early(trail, wire, room, |p| p.ahead + 1.0));
-    rooms.iter().map(of).fold(0.0, f64::max)
+pub fn managed(trail: &Trail, wire: &Counted, shared: bool) -> f64 {
+    let by = |length: fn(&Point) -> f64| {
+        let ceiling = ceiling(trail, length);
+        let below = |room: f64, leak| early(trail, wire, leak, |p| length(p) < room * ceiling);
+        let grows = |p: &Point| length(p) < GROWS_ROOM * ceiling && p.grows.is_some_and(|grows| grows > GROWS);
+        let rooms = match shared {
+            true => below(ROOM_FAIR, LEAK_FAIR),
+            false => below(ROOM_SOME, LEAK_SOME).max(below(ROOM, LEAK)).max(below(ROOM_WIDE, LEAK_WIDE)),
+        };
+        rooms.max(early(trail, wire, LEAK_GROWS, grows))
+    };
+    by(|p| p.wait).min(by(|p| p.ahead + 1.0))
 }
 
-/// The same by one measure of the queue.
-fn early(trail: &Trail, wire: (f64, f64), (room, leaks): (f64, f64), length: impl Fn(&Point) -> f64) -> f64 {
-    let ceiling = ceiling(trail, &length);
+/// The same of losses where there was room.
+fn early(trail: &Trail, wire: &Counted, leaks: f64, room: impl Fn(&Point) -> bool) -> f64 {
     let (mut n, mut k, mut full) = (0.0, 0.0, 0.0);
-    for p in trail.loaded().filter(|p| length(p).is_finite()) {
-        if length(p) < room * ceiling {
+    for p in trail.loaded().filter(|p| p.wait.is_finite()) {
+        let lost = f64::from(u8::from(p.lost));
+        if room(p) {
             n += 1.0;
-            k += f64::from(u8::from(p.lost));
+            k += lost;
         } else {
-            full += f64::from(u8::from(p.lost));
+            full += lost;
         }
     }
-    let (of, lost) = (wire.0 + WIRE.0, wire.1 + WIRE.1);
+    let (of, lost) = (wire.packets + WIRE.0, wire.lost + WIRE.1);
     let times = n / of;
     let leak = leaks * full;
-    let (mean, variance) = (times * lost + leak, times * lost * (1.0 + times) + leak * (1.0 + leak));
+    let alone = times * lost * (1.0 + times);
+    let (mean, variance) = (times * lost + leak, alone * wire.inflation() + leak * (1.0 + leak));
     let plain = ln_count(k, mean, variance);
-    let drops = |drop: &f64| ln_count(k, mean + drop * n, variance + drop * n * (1.0 + 0.2 * drop * n));
+    let drops = |&(drop, weight): &(f64, f64)| {
+        ln_count(k, mean + drop * n, variance + drop * n * (1.0 + 0.2 * drop * n)) + f64::ln(weight)
+    };
     let each: Vec<f64> = DROPS.iter().map(drops).collect();
     let most = each.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let managed = most + (each.iter().map(|ln| (ln - most).exp()).sum::<f64>() / DROPS.len() as f64).ln();
-    logistic((managed - plain).clamp(-30.0, 30.0))
+    let all: f64 = DROPS.iter().map(|drop| drop.1).sum();
+    let managed = most + (each.iter().map(|ln| (ln - most).exp()).sum::<f64>() / all).ln();
+    logistic((managed - plain + PRIOR).clamp(-30.0, 30.0))
 }
 
 /// So many losses beyond the wire's near its longest say that it was full.
 const FULL: f64 = 5.0;
 
+/// Full: at least this share of what it holds at the most.
+const NEARLY: f64 = 0.9;
+/// A queue that counts bytes has no room for a small packet so much seldomer than for a large one.
+const SMALL_LOST: f64 = 0.1;
+/// Queues that count packets, for each that counts bytes, before anything was seen.
+const COUNT_PACKETS: f64 = 3.0;
+/// From this probability on it is taken for certain.
+const SURE_OF: f64 = 0.9;
+
+/// How probable it is that the queue counts packets and not bytes: small ones find no room in it as often as large ones.
+fn counts_packets(trail: &Trail, ceiling: f64) -> f64 {
+    let full = |sparse: bool| {
+        let counts = |p: &&Point| {
+            p.sparse == sparse && matches!(p.phase, Some(Phase::Push | Phase::Blast)) && p.wait >= NEARLY * ceiling
+        };
+        let lost = trail.points.iter().filter(counts).filter(|p| p.lost).count() as f64;
+        (trail.points.iter().filter(counts).count() as f64, lost)
+    };
+    let ((large, lost), (small, small_lost)) = (full(false), full(true));
+    let share = (lost + 0.5) / (large + 1.0);
+    let bytes = SMALL_LOST * share;
+    let ln = small_lost * (share / bytes).ln() + (small - small_lost) * ((1.0 - share) / (1.0 - bytes)).ln();
+    logistic(ln + COUNT_PACKETS.ln())
+}
+
 /// The wait of a flow that fills the queue [s] with an interval: where it overflows; where it is managed what it stands at. What
-/// never overflowed is longer. `wire`: the share that the wire loses.
-pub fn depth(trail: &Trail, ceiling: f64, managed: bool, wire: f64) -> Value {
+/// never overflowed is longer. A queue that counts packets has no room for more of them because some are small: its wait is that
+/// behind full-sized ones. `c`: the capacity [bit/s]; `wire`: the share that the wire loses.
+pub fn depth(trail: &Trail, ceiling: f64, managed: bool, c: f64, wire: f64) -> Value {
     if !managed {
         let near: Vec<&Point> = trail.loaded().filter(|p| p.wait >= ROOM * ceiling).collect();
         let lost = near.iter().filter(|p| p.lost).count() as f64;
         if lost < FULL + 2.0 * wire * near.len() as f64 {
             return Value::at_least(ceiling, WhyNot::BeyondLimit);
         }
-        return Value::of(ceiling, 0.9 * ceiling, 1.1 * ceiling);
+        let packets = self::ceiling(trail, |p| p.packets) * OTHERS / c;
+        let counts = counts_packets(trail, ceiling);
+        let bounds = if counts > SURE_OF { (packets, packets) } else { (ceiling.min(packets), ceiling.max(packets)) };
+        return Value::of(if counts > 0.5 { packets } else { ceiling }, 0.9 * bounds.0, 1.1 * bounds.1);
     }
     let waits: Vec<f64> = trail
         .large(Phase::Hold)
@@ -112,4 +175,55 @@ pub fn depth(trail: &Trail, ceiling: f64, managed: bool, wire: f64) -> Value {
         .collect();
     let at = |p| quantile(&waits, p).unwrap_or(0.0);
     Value::of(median(&waits).unwrap_or(0.0), at(0.05), at(0.95))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A queue that fills within a second; `lost`: by how far it is full, and the number of the probe.
+    fn filled(lost: impl Fn(f64, usize) -> bool) -> Trail {
+        let point = |k: usize| {
+            let full = (k as f64 / 1000.0).min(1.0);
+            let grows = Some(if full < 1.0 { 0.3 } else { 0.0 });
+            let (wait, ahead) = (0.3 * full, 300.0 * full);
+            let lost = lost(full, k);
+            Point {
+                phase: Some(Phase::Push),
+                left: k as f64 * 1e-3,
+                wait,
+                ahead,
+                packets: ahead,
+                grows,
+                lost,
+                ..Point::default()
+            }
+        };
+        Trail { points: (0..2000).map(point).collect() }
+    }
+
+    /// Also where flows have queues of their own, of which others' may take room.
+    #[test]
+    fn what_drops_while_the_queue_grows_is_managed() {
+        let wire = Counted { packets: 500.0, ..Counted::default() };
+        for shared in [false, true] {
+            let managed = |trail: &Trail| self::managed(trail, &wire, shared);
+            let found = managed(&filled(|full, k| full > 0.1 && k % 20 == 0));
+            assert!(found > 0.7, "{shared}: {found}");
+            assert!(managed(&filled(|full, k| full == 1.0 && k % 4 == 0)) < 0.5);
+            assert!(managed(&filled(|_, _| false)) < 0.5);
+        }
+    }
+
+    #[test]
+    fn small_packets_find_room_where_bytes_are_counted() {
+        let both = |small_lost: bool| {
+            let mut trail = filled(|full, k| full == 1.0 && k % 4 == 0);
+            let small = |p: &Point| Point { sparse: true, lost: p.lost && small_lost, ..*p };
+            let more: Vec<Point> = trail.points.iter().step_by(3).map(small).collect();
+            trail.points.extend(more);
+            counts_packets(&trail, 0.3)
+        };
+        assert!(both(true) > 0.9 && both(false) < 0.1, "{} {}", both(true), both(false));
+    }
 }

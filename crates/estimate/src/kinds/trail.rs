@@ -18,6 +18,10 @@ pub struct Point {
     pub wait: f64,
     /// Large probes before it that were still on their way through the queue.
     pub ahead: f64,
+    /// Packets before it that were, others' too, taken for full-sized.
+    pub packets: f64,
+    /// How fast the wait of large ones grew there [s/s]; none where too few are near.
+    pub grows: Option<f64>,
     /// For how long before it no large wait was seen [s].
     pub calm: f64,
     /// It did not come.
@@ -36,6 +40,9 @@ pub struct Trail {
 /// Further apart than so many times the usual, neighbours say nothing of a large probe's wait [s].
 const NEAR: f64 = 0.1;
 
+/// Growth is looked at over so long a time to both sides [s], or so many packets' time.
+const AROUND: (f64, f64) = (50e-3, 6.0);
+
 /// Waits by the time of departure.
 struct Line(Vec<(f64, f64)>);
 
@@ -51,23 +58,36 @@ impl Line {
             (None, None) => None,
         }
     }
+
+    /// From so long before to so long after, in a second.
+    fn growth(&self, left: f64, around: f64) -> Option<f64> {
+        Some((self.at(left + around)? - self.at(left - around)?) / (2.0 * around))
+    }
 }
 
-/// What is before each.
-fn look_back(points: &mut [Point], quiet: f64) {
-    let mut on_way = std::collections::VecDeque::new();
+/// Bits of others' packets, as far as it is not known.
+pub const OTHERS: f64 = 12_000.0;
+
+/// What is before each. `c`: the capacity [bit/s].
+fn look_back(points: &mut [Point], c: f64, quiet: f64) {
+    let mut on_way = [std::collections::VecDeque::new(), std::collections::VecDeque::new()];
     let mut restless = f64::NEG_INFINITY;
     for p in points {
-        while on_way.front().is_some_and(|&through| through <= p.left) {
-            on_way.pop_front();
+        for queue in &mut on_way {
+            while queue.front().is_some_and(|&through| through <= p.left) {
+                queue.pop_front();
+            }
         }
-        p.ahead = on_way.len() as f64;
+        let [large, sparse] = [0, 1].map(|k| on_way[k].len() as f64);
+        p.ahead = large;
+        let others = p.wait * c - 8.0 * (large * f64::from(LARGE) + sparse * f64::from(SPARSE));
+        p.packets = large + sparse + (others / OTHERS).max(0.0);
         p.calm = p.left - restless;
         if p.wait > quiet {
             restless = p.left + p.wait;
         }
-        if !p.sparse && !p.lost && p.wait.is_finite() {
-            on_way.push_back(p.left + p.wait);
+        if !p.lost && p.wait.is_finite() {
+            on_way[usize::from(p.sparse)].push_back(p.left + p.wait);
         }
     }
 }
@@ -108,6 +128,8 @@ impl Trail {
                     left,
                     wait: wait.unwrap_or(f64::NAN),
                     ahead: 0.0,
+                    packets: 0.0,
+                    grows: None,
                     calm: 0.0,
                     lost,
                     rate,
@@ -120,7 +142,11 @@ impl Trail {
         for p in points.iter_mut().filter(|p| p.wait.is_nan()) {
             p.wait = large.at(p.left).or_else(|| sparse.at(p.left)).unwrap_or(f64::NAN);
         }
-        look_back(&mut points, quiet);
+        let around = AROUND.0.max(AROUND.1 * 8.0 * f64::from(LARGE) / c);
+        for p in points.iter_mut().filter(|p| !p.sparse && p.phase.is_some()) {
+            p.grows = large.growth(p.left, around);
+        }
+        look_back(&mut points, c, quiet);
         Trail { points }
     }
 

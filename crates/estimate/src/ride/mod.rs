@@ -122,6 +122,8 @@ pub struct Ride {
     budget: Budget,
     /// What it may use at the most, if it is to take no more than the capacity asks for.
     most: Option<Budget>,
+    /// It is not extended beyond so long in all [s].
+    longest: f64,
     capacity: MiniTrains,
     stream: Stream,
     phase: Phase,
@@ -180,6 +182,7 @@ impl Ride {
         Ride {
             budget,
             most: None,
+            longest: EXTEND_LONGEST,
             capacity: MiniTrains::new(share, trains, seed),
             stream: Stream::new(seed, "estimate/ride"),
             phase: Phase::Capacity,
@@ -213,6 +216,11 @@ impl Ride {
     /// The same, but with no more than [`Budget::sensible`] of the budget.
     pub fn sparing(budget: Budget, seed: u64) -> Self {
         Ride { most: Some(budget), ..Ride::new(budget, seed) }
+    }
+
+    /// The same, but where that leaves the estimate rough it goes on for no longer than this in all.
+    pub fn extended_to(self, longest: Nanos) -> Self {
+        Ride { longest: longest.as_secs_f64(), ..self }
     }
 
     /// What the capacity may cost, and by how many trains.
@@ -249,7 +257,7 @@ impl Ride {
         let sensible = Budget::sensible(self.c, self.capacity.lag());
         let limit = most.min(Budget {
             bytes: Bytes(sensible.bytes.0 * EXTEND_TIMES),
-            time: Nanos(sensible.time.0 * EXTEND_TIMES).min(Nanos::from_secs_f64(EXTEND_LONGEST)),
+            time: Nanos(sensible.time.0 * EXTEND_TIMES).min(Nanos::from_secs_f64(self.longest)),
         });
         let more = Budget {
             bytes: Bytes(self.budget.bytes.0 + sensible.bytes.0 / 2).min(limit.bytes),
@@ -263,6 +271,21 @@ impl Ride {
         }
         self.budget = more;
         true
+    }
+
+    /// The same as if it had sent these trains too, in which the queue was kept from running empty, after its own.
+    pub fn with<'a>(&self, more: impl Iterator<Item = &'a TrainSeen>) -> Self {
+        let mut ride = self.clone();
+        for train in more {
+            ride.trains.insert(train.id, ride.joined(train));
+            ride.last_end = train.packets.last().map_or(ride.last_end, |p| ride.last_end.max(p.sent));
+        }
+        ride.find_base();
+        ride
+    }
+
+    fn joined(&self, train: &TrainSeen) -> TrainSeen {
+        if self.every > 0.0 { gather::joined(train, self.every) } else { train.clone() }
     }
 
     fn send(&mut self, plan: Plan) -> Step {
@@ -441,8 +464,7 @@ impl Method for Ride {
             self.small = Some(train.clone());
             return;
         }
-        let joined = if self.every > 0.0 { gather::joined(train, self.every) } else { train.clone() };
-        self.trains.insert(train.id, joined);
+        self.trains.insert(train.id, self.joined(train));
         if train.id < self.capacity.next_id {
             self.capacity.observe(now, train);
         }
