@@ -4,6 +4,7 @@ This one takes a TCP transfer of 1 MB for the available bandwidth, as many tools
 trains of packets, is a Rust type: crates/estimate/src/lib.rs, trait `Method`. Run it: python examples/own_estimator.py
 """
 
+from pathcast.worlds.measurement import Request
 from pathcast.worlds.sim import Sim
 from pathcast.worlds.topology import Topology
 
@@ -22,7 +23,7 @@ def by_transfer(world: Sim) -> float:
 
 def by_measure(world: Sim) -> float:
     """Ours: [bit/s], nan where nothing is to be trusted."""
-    value = world.measure().path("path1").directions["out"].available_bps.value
+    value = world.measure(request=Request(seed=1)).path("path1").directions["out"].available_bps.value
     return float("nan") if value is None else value
 
 

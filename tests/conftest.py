@@ -46,6 +46,36 @@ name = "path2"
 links = ["wan2"]
 """
 
+# two lines to one address
+LINES = """
+name = "lines"
+[[link]]
+name = "wan1"
+a = "client"
+b = "isp"
+rate = "20Mbit"
+delay = "5ms"
+[[link]]
+name = "wan2"
+a = "client"
+b = "isp"
+rate = "20Mbit"
+delay = "8ms"
+[[link]]
+name = "isp-s"
+a = "isp"
+b = "server"
+rate = "100Mbit"
+delay = "1ms"
+[[path]]
+name = "path1"
+links = ["wan1", "isp-s"]
+[[path]]
+name = "path2"
+links = ["wan2", "isp-s"]
+remote = "path1"
+"""
+
 
 @functools.cache
 def _report() -> tuple:
@@ -109,12 +139,13 @@ def eventually(condition: Callable[[], object], seconds: float = PATIENCE_S) -> 
 
 @pytest.fixture(scope="session", autouse=True)
 def _session_run_dir():
-    """Nothing here touches the records and the history of this host's own pathcast."""
+    """Nothing here touches the records, the history and the lines of this host's own pathcast."""
     path = _private()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATHCAST_RUN_DIR", str(path))
         patch.setenv("PATHCAST_HISTORY", "off")
         patch.setenv("PATHCAST_STATE_DIR", str(path / "state"))
+        patch.setenv("PATHCAST_CONFIG", str(path / "pathcast.toml"))
         yield path
         _sweep(path)
 
@@ -297,3 +328,38 @@ def reach(pathcast):
         return done.stdout == "reached\n"
 
     return reach
+
+
+@pytest.fixture
+def office(pathcast, site, name, start, tmp_path, wait_for):
+    """Runs commands at the end with the two lines; the other one serves."""
+    topology = tmp_path / "topology.toml"
+    topology.write_text(LINES)
+    assert pathcast("net", "up", topology, "--name", name).returncode == 0
+    server = start("net", "exec", name, "server", "--", COMMAND, "serve", "--open", "--json")
+    assert server.stdout.readline()
+
+    class Office:
+        def __call__(self, *arguments, command=COMMAND):
+            """Runs the command at that end."""
+            return pathcast("net", "exec", name, "client", "--", command, *arguments)
+
+        def begin(self, *arguments):
+            return start("net", "exec", name, "client", "--", COMMAND, *arguments)
+
+        def silent(self, line, loss=1):
+            """The line swallows packets, and nobody says so."""
+            assert pathcast("net", "set", name, f"wan{line}", f"loss={loss}").returncode == 0
+
+        def unplug(self, line):
+            assert self("link", "set", f"p{line}", "down", command="ip").returncode == 0
+
+        def plug(self, line):
+            """The interface and what its removal took away."""
+            self("link", "set", f"p{line}", "up", command="ip")
+            to = ("10.77.101.1", "dev", f"p{line}", "src", f"10.77.{line}.2")
+            for where in (("metric", 9 + line), ("table", 99 + line)):
+                assert self("route", "replace", *to, *where, command="ip").returncode == 0
+
+    yield Office()
+    pathcast("undo", "--all")

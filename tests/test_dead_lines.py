@@ -6,73 +6,10 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from conftest import COMMAND
 
 pytestmark = pytest.mark.privileged
 
 FAR = "10.77.101.1"
-LINES = """
-name = "lines"
-[[link]]
-name = "wan1"
-a = "client"
-b = "isp"
-rate = "20Mbit"
-delay = "5ms"
-[[link]]
-name = "wan2"
-a = "client"
-b = "isp"
-rate = "20Mbit"
-delay = "8ms"
-[[link]]
-name = "isp-s"
-a = "isp"
-b = "server"
-rate = "100Mbit"
-delay = "1ms"
-[[path]]
-name = "path1"
-links = ["wan1", "isp-s"]
-[[path]]
-name = "path2"
-links = ["wan2", "isp-s"]
-remote = "path1"
-"""
-
-
-@pytest.fixture
-def office(pathcast, site, name, start, tmp_path, wait_for):
-    """Runs commands at the end with the two lines; the other one serves."""
-    topology = tmp_path / "lines.toml"
-    topology.write_text(LINES)
-    assert pathcast("net", "up", topology, "--name", name).returncode == 0
-    server = start("net", "exec", name, "server", "--", COMMAND, "serve", "--open", "--json")
-    assert server.stdout.readline()
-
-    class Office:
-        def __call__(self, *arguments, command=COMMAND):
-            return pathcast("net", "exec", name, "client", "--", command, *arguments)
-
-        def begin(self, *arguments):
-            return start("net", "exec", name, "client", "--", COMMAND, *arguments)
-
-        def silent(self, line, loss=1):
-            """The line swallows packets, and nobody says so."""
-            assert pathcast("net", "set", name, f"wan{line}", f"loss={loss}").returncode == 0
-
-        def unplug(self, line):
-            assert self("link", "set", f"p{line}", "down", command="ip").returncode == 0
-
-        def plug(self, line):
-            """The interface and what its removal took away."""
-            self("link", "set", f"p{line}", "up", command="ip")
-            to = (FAR, "dev", f"p{line}", "src", f"10.77.{line}.2")
-            for where in (("metric", 9 + line), ("table", 99 + line)):
-                assert self("route", "add", *to, *where, command="ip").returncode == 0
-
-    yield Office()
-    pathcast("undo", "--all")
 
 
 @pytest.mark.parametrize("dead", [1, 2])

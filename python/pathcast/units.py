@@ -24,7 +24,7 @@ def seconds(value: float | None) -> str:
 
 def size(value: float) -> str:
     """A size for people: `12.8 MB`."""
-    for unit_size, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "KB")):
+    for unit_size, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "KB")):
         if value >= unit_size:
             return f"{value / unit_size:.4g} {unit}"
     return f"{value:.0f} B"

@@ -6,7 +6,23 @@ from typing import Annotated
 
 import typer
 
-from pathcast.cli import control, demo, doctor, history, lab, learn, measure, net, paths, predict, run, serve, sim, undo
+from pathcast.cli import (
+    control,
+    demo,
+    doctor,
+    history,
+    lab,
+    learn,
+    line,
+    measure,
+    net,
+    paths,
+    predict,
+    run,
+    serve,
+    sim,
+    undo,
+)
 
 app = typer.Typer(
     name="pathcast",
@@ -48,4 +64,5 @@ app.command("undo")(undo.undo)
 app.add_typer(control.app, name="control")
 app.add_typer(history.app, name="history")
 app.add_typer(lab.app, name="lab")
+app.add_typer(line.app, name="line")
 app.add_typer(net.app, name="net")

@@ -23,10 +23,10 @@ def paths(
     from pathcast.worlds.host import Host
 
     with Host(host, key_file) as world:
-        found, unusable, silent = world.candidates, world.unusable, world.silent()
+        found, unusable, silent, idle = world.candidates, world.unusable, world.silent(), world.idle
     found = [{**path, "down": silent.get(path["name"])} for path in found]
     if json:
-        print_json("paths", {"host": host, "paths": found, "unusable": unusable})
+        print_json("paths", {"host": host, "paths": found, "unusable": unusable, "idle": idle})
         return
     from rich.table import Table
 
@@ -39,4 +39,7 @@ def paths(
         if path["down"] is not None:
             print(f"{path['name']} is down: {path['down']}")
     for pair in unusable:
-        print(f"not usable: {pair['local']} to {pair['remote']}: {pair['reason']}")
+        local = f"{pair['line']} ({pair['local']})" if pair["line"] else pair["local"]
+        print(f"not usable: {local} to {pair['remote']}: {pair['reason']}")
+    for sentence in idle:
+        print(sentence)

@@ -36,7 +36,10 @@ def run(
     mptcp: Annotated[bool, typer.Option("--mptcp", help="Multipath TCP in the place of TCP.")] = False,
     paths: Annotated[
         str | None,
-        typer.Option(help="Local addresses for subflows, separated by commas; with --mptcp.", show_default=False),
+        typer.Option(
+            help="Lines (`pathcast line`) or local addresses for subflows, with commas between; with --mptcp.",
+            show_default=False,
+        ),
     ] = None,
     user: Annotated[
         str | None, typer.Option(help="Run it as this user (default: who called sudo).", show_default=False)
@@ -53,7 +56,7 @@ def run(
         if control not in (None, _BACKGROUND):
             raise usage(f"--background means --control {_BACKGROUND}, and --control {control} is given: choose one")
         control = _BACKGROUND
-    addresses = [_address(text) for text in paths.split(",")] if paths is not None else []
+    addresses = _addresses(paths) if paths is not None else []
     into = recorder(history, no_history, "run")
     if into is not None:
         into.close()  # until the end of the program
@@ -73,11 +76,27 @@ def run(
     raise typer.Exit(status)
 
 
-def _address(text: str) -> str:
-    try:
-        return str(ipaddress.ip_address(text.strip()))
-    except ValueError:
-        raise usage(f"--paths `{text.strip()}` is not an address of this host, such as 192.0.2.1") from None
+def _addresses(paths: str) -> list[str]:
+    """Of every address and line that is named; a line without an address now is left out with a word."""
+    from pathcast.lines import config, here
+
+    found: list[str] = []
+    lines = None
+    for text in (part.strip() for part in paths.split(",")):
+        with suppress(ValueError):
+            found.append(str(ipaddress.ip_address(text)))
+            continue
+        lines = config.load() if lines is None else lines
+        if text not in lines:
+            known = f"; lines are {', '.join(lines)}" if lines else ""
+            raise usage(f"--paths `{text}` is not an address of this host, such as 192.0.2.1, and no line{known}")
+        own = here.of_line(lines[text], here.addresses())
+        if not own:
+            print(f"pathcast: {text} is down: it has no address now", file=sys.stderr)
+        found += [one.local for one in own]
+    if not found:
+        raise usage(f"--paths {paths}: none of them has an address now")
+    return found
 
 
 def _written(document: dict[str, Any], file: IO[str]) -> str | None:

@@ -20,9 +20,10 @@ def undo(
 ) -> None:
     """Remove what dead processes of pathcast left, and pinned controllers (with --all: also end the living ones)."""
     from pathcast.control import kernel
+    from pathcast.lines import routes
     from pathcast.runtime import daemon, state
 
-    removed = state.clean() + kernel.unpin_all()
+    removed = state.clean() + kernel.unpin_all() + routes.remove()
     if everything:
         for record in state.records():
             daemon.Daemon(record).down()

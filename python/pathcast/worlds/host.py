@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING
 
 from pathcast.control.kernel import Controls
 from pathcast.errors import PathcastError, usage
+from pathcast.lines import carried, config, here
 from pathcast.runtime.keys import read_key
 from pathcast.worlds.measurement import Away, Measurement, Request
 from pathcast.worlds.results import Path
@@ -40,8 +42,9 @@ def address(text: str, default_port: int) -> tuple[str, int]:
 class Host(Verbs):
     """The paths to one far end. Use it in a `with`.
 
-    A path keeps its name for as long as this lives, whatever comes and goes. lost: by name, why a path that is known
-    cannot be used now. names: what address pairs are called; of sessions one after the other the same, which they fill.
+    A path is called by the line that it leaves by, where the user named that, else path1, path2, …; it keeps its name
+    for as long as this lives, whatever comes and goes. lost: by name, why a path that is known cannot be used now.
+    names: the numbered names of address pairs; of sessions one after the other the same, which they fill.
     """
 
     world = "host"
@@ -70,6 +73,9 @@ class Host(Verbs):
         self.address = addresses[0]
         self._controls = Controls()
         self._names: dict[tuple[str, str], str] = {} if names is None else names
+        self._lines = config.load()
+        self._count()
+        self._line_of: dict[str, str] = {}
         self.refresh()
 
     def refresh(self) -> None:
@@ -77,14 +83,24 @@ class Host(Verbs):
         survey = json.loads(self._client.paths())
         for pair in survey["usable"]:
             ends = pair["local"], pair["remote"]
-            pair["name"] = self._names.setdefault(ends, self._free(pair["name"]))
+            self._names.setdefault(ends, self._free(pair["name"]))
+            if line := here.named(self._lines, pair["local"], pair.get("interface")):
+                self._line_of[pair["local"]] = line.name
+        self._labels = self._called()
+        for pair in survey["usable"]:
+            pair["name"] = self._labels[pair["local"], pair["remote"]]
+            pair["line"] = self._line_of.get(pair["local"])
         self.candidates, self.unusable = survey["usable"], survey["unusable"]
-        self.paths = tuple(Path(p["name"], (p["local"],), p["remote"]) for p in self.candidates)
+        devices = {one.local: one.dev for one in here.addresses()} if self._lines else {}
+        for pair in self.unusable:
+            line = here.named(self._lines, pair["local"], devices.get(pair["local"]))
+            pair["line"] = line.name if line else self._line_of.get(pair["local"])
+        self.paths = tuple(self._path(p["local"], p["remote"]) for p in self.candidates)
         reasons = {(pair["local"], pair["remote"]): pair["reason"] for pair in self.unusable}
         there = {path.name for path in self.paths}
         self.lost = {
             name: reasons.get(ends, f"{ends[0]} is not an address of this host any more")
-            for ends, name in self._names.items()
+            for ends, name in self._labels.items()
             if name not in there
         }
 
@@ -93,25 +109,50 @@ class Host(Verbs):
         names = itertools.chain([wanted], (f"path{n}" for n in itertools.count(1)))
         return next(name for name in names if name not in taken)
 
+    def _called(self) -> dict[tuple[str, str], str]:
+        """The names of all pairs: several of one line are `cable`, `cable-2`, …"""
+        labels: dict[tuple[str, str], str] = {}
+        for ends, number in self._names.items():
+            line, count = self._line_of.get(ends[0]), 1
+            while (label := number if line is None else f"{line}-{count}" if count > 1 else line) in labels.values():
+                count += 1
+            labels[ends] = label
+        return labels
+
+    def _path(self, local: str, remote: str) -> Path:
+        first = next(ends for ends in self._names if ends[0] == local) == (local, remote)
+        also = (self._names[local, remote], *([local] if first else []))
+        return Path(self._labels[local, remote], (local,), remote, also)
+
     @property
     def idle(self) -> list[str]:
-        """A sentence for every line of this host that is down though it has an address; bridges are no lines."""
-        said = {}
+        """A sentence for every line of this host that has no path because it is down; bridges are no lines."""
+        said, known = {}, {local for local, _ in self._names}
         for pair in self.unusable:
             device, down, _ = pair["reason"].partition(" is down")
             bridge = FilePath("/sys/class/net", device, "bridge").exists()
-            if down and not bridge and pair["local"] not in {local for local, _ in self._names}:
-                said[pair["local"]] = f"the line of {pair['local']} is down: {pair['reason']}"
+            if pair["local"] not in known and (pair["line"] or (down and not bridge)):
+                name = pair["line"] or f"the line of {pair['local']}"
+                said[name] = f"{name} is down: {pair['reason']}"
+        used = {self._line_of.get(local) for local in known}
+        for line in self._lines.values():
+            if line.name not in used and line.name not in said:
+                what = " and ".join(line.addresses) or line.dev
+                said[line.name] = (
+                    f"{line.name} is down: this host has no {what} now, or no address of the far end's kind"
+                )
         return list(said.values())
 
     def path(self, name: str) -> Path:
         """The path of that name; of one that was there the reason why it is not."""
-        if name in self.lost:
-            raise PathcastError("path-gone", f"path `{name}` is down: {self.lost[name]}")
+        for ends, label in self._labels.items():
+            if label in self.lost and name in (label, *self._path(*ends).also):
+                raise PathcastError("path-gone", f"path `{label}` is down: {self.lost[label]}")
         return super().path(name)
 
     def silent(self, paths: Sequence[str] | None = None) -> dict[str, str]:
         """Of all paths, or the named ones, those over which the far end does not answer now, and why; in about 2 s."""
+        paths = None if paths is None else [self._label(name) for name in paths]
         wanted = [path for path in self.paths if paths is None or path.name in paths]
         answers = json.loads(self._client.reach(json.dumps([path.pair() for path in wanted])))
         dead = {path.name: why for path, why in zip(wanted, answers, strict=True) if why is not None}
@@ -125,6 +166,7 @@ class Host(Verbs):
     ) -> Measurement:
         """As in every world, over the paths that are there; the others are told as away."""
         self.refresh()
+        paths = None if paths is None else [self._label(name) for name in paths]
         away = tuple(Away(name, why) for name, why in self.lost.items() if paths is None or name in paths)
         there = [path.name for path in self.paths] if paths is None else [p for p in paths if p not in self.lost]
         if not there and away:
@@ -132,9 +174,22 @@ class Host(Verbs):
         found = super().measure(there, request, progress)
         return replace(found, away=away, notes=(*found.notes, *self.idle))
 
+    def _label(self, name: str) -> str:
+        """The path's own name, for what it may be called."""
+        for ends, label in self._labels.items():
+            if name in (label, *self._path(*ends).also):
+                return label
+        return name
+
     def __enter__(self) -> Host:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._controls.close()
         self._client.close()
+        self._count()
+
+    def _count(self) -> None:
+        """What the lines carry is booked where that can be."""
+        with suppress(OSError, PathcastError):
+            carried.look(self._lines)

@@ -12,11 +12,15 @@ from pathcast.errors import Exit, PathcastError
 
 @dataclass(frozen=True)
 class Path:
-    """An address pair. `local` holds the path's own client address first, then further ones for repeated subflows."""
+    """An address pair. `local` holds the path's own client address first, then further ones for repeated subflows.
+
+    also: what it may be called beside its name.
+    """
 
     name: str
     local: tuple[str, ...]
     remote: str
+    also: tuple[str, ...] = ()
 
     def pair(self, repetition: int = 0) -> dict[str, str]:
         """One address pair of it."""

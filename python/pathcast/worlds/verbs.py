@@ -78,7 +78,7 @@ class Verbs:
     def path(self, name: str) -> Path:
         """The path of that name; refuses others with the names that exist."""
         for path in self.paths:
-            if path.name == name:
+            if name == path.name or name in path.also:
                 return path
         raise usage(f"there is no path `{name}`; allowed: {', '.join(p.name for p in self.paths)}")
 
@@ -129,7 +129,7 @@ class Verbs:
         Raises exit 4 where the far end's limits refuse it. What converged to nothing has no value, but a reason.
         """
         request = request or Request()
-        names = [path.name for path in self.paths] if paths is None else list(paths)
+        names = [path.name for path in self.paths] if paths is None else [self.path(name).name for name in paths]
         if len(set(names)) < len(names):
             raise usage(f"paths {', '.join(names)}: name each once")
         pairs = [self.path(name).pair() for name in names]

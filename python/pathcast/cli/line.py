@@ -1,0 +1,252 @@
+"""`pathcast line`: lines with names, caps, prices and hours; what they carried; their policy routing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pathcast.cli.output import Json, console, print_json
+from pathcast.errors import usage
+
+if TYPE_CHECKING:
+    from pathcast.lines.config import Line
+
+app = typer.Typer(help="Lines with names: caps, prices, hours, and what they carried.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(help="Its name: lower-case letters, digits, _ and -.")]
+From = Annotated[
+    list[str] | None, typer.Option("--from", help="Its local address; may be repeated.", show_default=False)
+]
+Dev = Annotated[str | None, typer.Option(help="Its device, for example eth1.", show_default=False)]
+CapOption = Annotated[
+    str | None,
+    typer.Option("--cap", help="Bytes in a day, week or month, both ways: 1TB/month.", show_default=False),
+]
+Reset = Annotated[
+    int | None, typer.Option(help="First day of the cap's month, or of its week (1: Monday).", show_default=False)
+]
+Price = Annotated[str | None, typer.Option(help="Money for bytes: 0.5/GB.", show_default=False)]
+Use = Annotated[
+    list[str] | None,
+    typer.Option(help="Hours in which it may be used: 22:00-06:00; may be repeated.", show_default=False),
+]
+Prefer = Annotated[int | None, typer.Option(help="Rank, 1 first.", show_default=False)]
+Used = Annotated[
+    str | None,
+    typer.Option(help="What it carried in this period until now, as the provider says: 300GB.", show_default=False),
+]
+Routes = Annotated[bool, typer.Option("--routes", help="Set the policy routing that is missing; `undo` removes it.")]
+Gateway = Annotated[str | None, typer.Option(help="The router's address on this line.", show_default=False)]
+
+
+@app.command()
+def add(
+    name: Name,
+    from_: From = None,
+    dev: Dev = None,
+    cap: CapOption = None,
+    reset: Reset = None,
+    price: Price = None,
+    use: Use = None,
+    prefer: Prefer = None,
+    used: Used = None,
+    routes: Routes = False,
+    gateway: Gateway = None,
+    json: Json = False,
+) -> None:
+    """Name a line of this host, by its local address or its device."""
+    from pathcast.lines import config, edit
+
+    values = _values(from_, dev, cap, reset, price, use, prefer)
+    if not from_ and dev is None:
+        raise usage(f"line add {name}: neither --from nor --dev", "give its local address, or its device")
+    [line] = config.lines({"line": {name: values}}, "what was given").values()
+    if (id := _id(line)) is not None:
+        values["id"] = id
+    line = edit.add(config.file(), name, values)
+    _after(line, used, routes, gateway, json)
+
+
+@app.command("set")
+def set_(
+    name: Name,
+    from_: From = None,
+    dev: Dev = None,
+    cap: CapOption = None,
+    reset: Reset = None,
+    price: Price = None,
+    use: Use = None,
+    prefer: Prefer = None,
+    used: Used = None,
+    without: Annotated[
+        list[str] | None, typer.Option(help="A key to take out, for example cap; may be repeated.")
+    ] = None,
+    routes: Routes = False,
+    gateway: Gateway = None,
+    json: Json = False,
+) -> None:
+    """Change a line; what is not given stays."""
+    from pathcast.lines import config, edit
+
+    keys = [key for key in config.KEYS if key != "id"]
+    for key in without or ():
+        if key not in keys:
+            raise usage(f"--without {key}: a line has no such key", f"allowed are {', '.join(keys)}")
+    values = _values(from_, dev, cap, reset, price, use, prefer)
+    line = edit.change(config.file(), name, values, tuple(without or ()))
+    _after(line, used, routes, gateway, json)
+
+
+@app.command()
+def remove(name: Name, json: Json = False) -> None:
+    """Forget a line, and take back the routes that were set for it. What it carried stays in the books."""
+    from pathcast.lines import config, edit, routes
+
+    edit.remove(config.file(), name)
+    removed = routes.remove(name)
+    if json:
+        print_json("line-remove", {"name": name, "removed": removed})
+        return
+    print(f"line {name} is forgotten")
+    for sentence in removed:
+        print(f"removed {sentence}")
+
+
+@app.command("list")
+def list_(json: Json = False) -> None:
+    """Show the lines, what each carried, and whether its packets leave by it."""
+    from pathcast.lines import config
+
+    lines = config.load()
+    about = _about(lines)
+    if json:
+        print_json("line-list", {"file": str(config.file()), "lines": about})
+        return
+    if not lines:
+        print("no line has a name yet; try: pathcast line add cable --from ADDRESS")
+        return
+    from rich.table import Table
+
+    columns: dict[str, Callable[[dict[str, Any]], str]] = {
+        "line": lambda of: of["name"],
+        "address": lambda of: " ".join(of["addresses"]) or "down",
+        "device": lambda of: of["device"] or "",
+        "carried": lambda of: of["carried"]["sentence"],
+        "price": lambda of: of["price"] or "",
+        "use": lambda of: ", ".join(of["use"]),
+        "rank": lambda of: "" if of["prefer"] is None else str(of["prefer"]),
+    }
+    rows = {head: [str(cell(of)) for of in about] for head, cell in columns.items()}
+    kept = [head for head, cells in rows.items() if any(cells)]
+    table = Table(*kept)
+    for cells in zip(*(rows[head] for head in kept), strict=True):
+        table.add_row(*cells)
+    console().print(table)
+    for of in about:
+        _routing(of["name"], of["routes_missing"])
+
+
+def _values(
+    from_: list[str] | None,
+    dev: str | None,
+    cap: str | None,
+    reset: int | None,
+    price: str | None,
+    use: list[str] | None,
+    prefer: int | None,
+) -> dict[str, Any]:
+    given = {"from": _one(from_), "dev": dev, "cap": cap, "reset": reset, "price": price, "use": _one(use)}
+    return {key: value for key, value in {**given, "prefer": prefer}.items() if value not in (None, [])}
+
+
+def _one(values: list[str] | None) -> str | list[str] | None:
+    return values[0] if values and len(values) == 1 else values
+
+
+def _id(line: Line) -> str | None:
+    """What the history has known it by until now, so that its past stays its own; None while it has no address."""
+    from pathcast.forecast.pathkeys import line_ids
+    from pathcast.lines import here
+
+    addresses = here.addresses()
+    ids = line_ids([(one.local, one.dev) for one in addresses])
+    return next((ids[one.local] for one in here.of_line(line, addresses)), None)
+
+
+def _after(line: Line, used: str | None, routes: bool, gateway: str | None, json: bool) -> None:
+    from pathcast import _native
+    from pathcast.lines import carried, config
+    from pathcast.lines import routes as routing
+
+    if used is not None:
+        bytes = _native.parse_bytes(used)
+        carried.look({line.name: line})
+        carried.correct(line, bytes, datetime.now().date())
+    if routes:
+        routing.set_up(line, routing.lacking(line, gateway))
+    [of] = _about({line.name: line}, gateway)
+    if json:
+        print_json("line", {"file": str(config.file()), **of})
+        return
+    print(f"{line.name}: {of['carried']['sentence']}")
+    print(f"written to {config.file()}")
+    if not of["addresses"]:
+        print(f"{line.name} is down: this host has no such address or device now", file=sys.stderr)
+    _routing(line.name, of["routes_missing"])
+
+
+def _about(lines: dict[str, Line], gateway: str | None = None) -> list[dict[str, Any]]:
+    from contextlib import suppress
+
+    from pathcast.errors import PathcastError
+    from pathcast.lines import carried, here, routes
+
+    with suppress(OSError):  # who may not write the books may read them
+        carried.look(lines)
+    now, addresses, found = datetime.now().astimezone(), here.addresses(), []
+    for line in lines.values():
+        account = carried.account(line, now)
+        own = here.of_line(line, addresses)
+        commands: list[str] = []
+        with suppress(PathcastError):
+            commands = routes.shown(routes.lacking(line, gateway)) if own else []
+        cap = (
+            None if line.cap is None else {"bytes": line.cap.bytes, "period": line.cap.period, "reset": line.cap.reset}
+        )
+        found.append(
+            {
+                "name": line.name,
+                "id": line.id,
+                "addresses": [one.local for one in own],
+                "device": line.dev or next((one.dev for one in own), None),
+                "cap": cap,
+                "price": None if line.price is None else f"{line.price * 1e9:.4g}/GB",
+                "use": [_window(*window) for window in line.use],
+                "prefer": line.prefer,
+                "carried": {
+                    "bytes": account.bytes,
+                    "since": account.since.isoformat() if account.since else None,
+                    "period": [account.begin.isoformat(), account.end.isoformat()],
+                    "full": account.full.isoformat() if account.full else None,
+                    "by_end_bytes": account.by_end,
+                    "sentence": account.sentence(),
+                },
+                "routes_missing": commands,
+            }
+        )
+    return found
+
+
+def _window(begin: int, end: int) -> str:
+    return "-".join(f"{minutes // 60:02}:{minutes % 60:02}" for minutes in (begin, end))
+
+
+def _routing(name: str, commands: list[str]) -> None:
+    if commands:
+        print(f"packets from {name}'s address do not leave by it; as root, or `pathcast line set {name} --routes`:")
+        for command in commands:
+            print(f"  {command}")

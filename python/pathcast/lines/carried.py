@@ -1,0 +1,211 @@
+"""What each line carried, by day, from its interface's counters: a small file in the state directory.
+
+Counters are looked at whenever a command uses the lines. What passed between two looks is spread evenly over the days
+between; what passed between the last look and a reboot is not known. Counted is what the device carried both ways,
+whoever sent it: that is what a provider counts too, give or take headers below IP.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from pathcast.history.place import state_directory
+from pathcast.lines import here
+from pathcast.lines.config import Cap, Line
+
+# days that are kept
+KEPT = 400
+
+
+@dataclass(frozen=True)
+class Account:
+    """What a line carried in the period of its cap (without a cap: in this month).
+
+    since: the first day of it that was counted. begin, end: its first and last day. full: the day on which the cap is
+    reached at this pace, within the period. by_end: what it will have carried by then.
+    """
+
+    line: str
+    bytes: int
+    since: date | None
+    begin: date
+    end: date
+    cap: Cap | None = None
+    full: date | None = None
+    by_end: int | None = None
+
+    def sentence(self) -> str:
+        """For people: `412 GB of 1 TB, full on the 19th at this pace`."""
+        from pathcast.units import size
+
+        told = size(self.bytes)
+        if self.cap is not None:
+            told += f" of {size(self.cap.bytes)}"
+        if self.since is None:
+            return f"{told}; nothing is counted yet"
+        if self.cap is not None and self.bytes >= self.cap.bytes:
+            told += f", full, until {self.end + timedelta(days=1)}"
+        elif self.full is not None:
+            told += f", full on the {_ordinal(self.full.day)} at this pace"
+        elif self.by_end is not None:
+            told += f", {size(self.by_end)} on the {_ordinal(self.end.day)} at this pace"
+        return told if self.since <= self.begin else f"{told} (counted since {self.since})"
+
+
+def file() -> Path:
+    """Where it is kept."""
+    return state_directory() / "lines.json"
+
+
+def look(lines: Mapping[str, Line], at: float | None = None, root: Path = Path("/sys/class/net")) -> None:
+    """Books what has passed since the last look. Lines without a device now are left as they are.
+
+    Raises OSError where the file cannot be written.
+    """
+    if not lines:
+        return
+    found = here.addresses()
+    now = time.time() if at is None else at
+    with _open() as books:
+        for line in lines.values():
+            if counters := _counters(line, found, root):
+                _book(books.setdefault(key(line), {}), counters, now)
+
+
+def key(line: Line) -> str:
+    """What its bytes are booked under."""
+    return line.id or line.name
+
+
+def correct(line: Line, bytes: int, today: date) -> None:
+    """From elsewhere it is known that so many bytes passed in this period until now. Raises OSError."""
+    begin, _ = period(line.cap, today)
+    with _open() as books:
+        days: dict[str, int] = books.setdefault(key(line), {}).setdefault("days", {})
+        for day in [day for day in days if day >= begin.isoformat()]:
+            del days[day]
+        days[begin.isoformat()] = bytes
+
+
+def account(line: Line, at: datetime) -> Account:
+    """Of the period that `at` lies in."""
+    begin, end = period(line.cap, at.date())
+    with _open(write=False) as books:
+        days = {date.fromisoformat(day): count for day, count in books.get(key(line), {}).get("days", {}).items()}
+    now = {day: count for day, count in days.items() if begin <= day <= at.date()}
+    total, since = sum(now.values()), min(now, default=None)
+    if since is None:
+        return Account(line.name, 0, None, begin, end, line.cap)
+    passed = (at - datetime.combine(since, datetime.min.time(), at.tzinfo)).total_seconds() / 86_400
+    left = (datetime.combine(end + timedelta(days=1), datetime.min.time(), at.tzinfo) - at).total_seconds() / 86_400
+    # a few minutes are no pace
+    pace = total / passed if passed > 1 / 24 else None
+    full = by_end = None
+    if pace is not None:
+        by_end = round(total + pace * left)
+        if line.cap is not None and total < line.cap.bytes <= by_end:
+            full = (at + timedelta(days=(line.cap.bytes - total) / pace)).date()
+    return Account(line.name, total, since, begin, end, line.cap, full, by_end)
+
+
+def period(cap: Cap | None, day: date) -> tuple[date, date]:
+    """First and last day of the period that a day lies in; without a cap, of the month."""
+    kind, reset = (cap.period, cap.reset) if cap else ("month", 1)
+    if kind == "day":
+        return day, day
+    if kind == "week":
+        begin = day - timedelta(days=(day.isoweekday() - reset) % 7)
+        return begin, begin + timedelta(days=6)
+    begin = day.replace(day=reset)
+    if begin > day:
+        begin = (day.replace(day=1) - timedelta(days=1)).replace(day=reset)
+    following = (begin.replace(day=1) + timedelta(days=32)).replace(day=reset)
+    return begin, following - timedelta(days=1)
+
+
+def _counters(line: Line, found: list[here.Address], root: Path) -> dict[str, Any] | None:
+    device = line.dev or next((one.dev for one in here.of_line(line, found)), None)
+    if device is None:
+        return None
+    try:
+        of = root / device
+        counted = {name: int((of / "statistics" / f"{name}_bytes").read_text()) for name in ("rx", "tx")}
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return {"device": device, "index": int((of / "ifindex").read_text()), "boot": boot, **counted}
+    except (OSError, ValueError):
+        return None
+
+
+def _book(book: dict[str, Any], counters: dict[str, Any], now: float) -> None:
+    last = book.get("last")
+    days: dict[str, int] = book.setdefault("days", {})
+    if (
+        last is not None
+        and all(last[name] == counters[name] for name in ("device", "index", "boot"))
+        and all(counters[name] >= last[name] for name in ("rx", "tx"))
+        and now >= last["at"]
+    ):
+        _spread(days, sum(counters[name] - last[name] for name in ("rx", "tx")), last["at"], now)
+    else:
+        days.setdefault(_day(now), 0)  # from here on it is counted
+    for day in sorted(days)[:-KEPT]:
+        del days[day]
+    book["last"] = {**counters, "at": now}
+
+
+def _spread(days: dict[str, int], bytes: int, since: float, until: float) -> None:
+    rest, begin = bytes, since
+    while True:
+        tomorrow = datetime.combine(
+            datetime.fromtimestamp(begin).date() + timedelta(days=1), datetime.min.time()
+        ).timestamp()
+        last = tomorrow >= until
+        part = rest if last else round(bytes * (tomorrow - begin) / (until - since))
+        days[_day(begin)] = days.get(_day(begin), 0) + part
+        if last:
+            return
+        rest, begin = rest - part, tomorrow
+
+
+def _day(at: float) -> str:
+    return datetime.fromtimestamp(at).date().isoformat()
+
+
+@contextlib.contextmanager
+def _open(write: bool = True) -> Iterator[dict[str, Any]]:
+    """The books, alone; written back at the end. A file that is none of ours begins anew, the old one beside it."""
+    path = file()
+    if not write and not path.exists():
+        yield {}
+        return
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
+    with open(path.with_suffix(".lock"), "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX if write else fcntl.LOCK_SH)
+        try:
+            books = json.loads(path.read_text())
+        except FileNotFoundError:
+            books = {}
+        except ValueError:
+            books = None
+        if not isinstance(books, dict):
+            os.replace(path, path.with_suffix(".broken"))
+            books = {}
+        yield books
+        if write:
+            temporary = path.with_suffix(".new")
+            temporary.write_text(json.dumps(books))
+            os.replace(temporary, path)
+
+
+def _ordinal(day: int) -> str:
+    ending = "th" if 10 < day % 100 < 14 else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
+    return f"{day}{ending}"

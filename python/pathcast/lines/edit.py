@@ -1,0 +1,105 @@
+"""Changes to the file of the lines: what its user wrote around them stays (tomlkit)."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pathcast.errors import PathcastError, usage
+from pathcast.files import read_file
+from pathcast.lines import config
+from pathcast.lines.config import LARGEST_BYTES, Line
+
+
+def add(path: Path, name: str, values: Mapping[str, Any]) -> Line:
+    """Adds a line. Raises PathcastError (exit 2) where there is one of that name, or a value is wrong."""
+
+    def change(lines: Any) -> None:
+        if name in lines:
+            raise usage(f"there is a line `{name}` already", f"pathcast line set {name} … changes it")
+        import tomlkit
+
+        table = tomlkit.table()
+        for key, value in values.items():
+            table[key] = value
+        lines[name] = table
+
+    return _changed(path, change)[name]
+
+
+def change(path: Path, name: str, values: Mapping[str, Any], without: tuple[str, ...] = ()) -> Line:
+    """Changes a line; the keys of `without` are taken out."""
+
+    def change(lines: Any) -> None:
+        table = _there(lines, name)
+        for key in without:
+            table.pop(key, None)
+        for key, value in values.items():
+            table[key] = value
+
+    return _changed(path, change)[name]
+
+
+def remove(path: Path, name: str) -> None:
+    """Takes a line out."""
+
+    def change(lines: Any) -> None:
+        _there(lines, name)
+        del lines[name]
+
+    _changed(path, change)
+
+
+def _there(lines: Any, name: str) -> Any:
+    if name not in lines:
+        known = ", ".join(lines) or "none yet"
+        raise usage(f"there is no line `{name}`; there are: {known}", "pathcast line add makes one")
+    return lines[name]
+
+
+def _changed(path: Path, change: Any) -> dict[str, Line]:
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    try:
+        text = read_file(path, LARGEST_BYTES).decode() if path.exists() else ""
+        config.parse(text, str(path))  # what is wrong already is said with its place
+        document = tomlkit.parse(text)
+    except OSError as error:
+        raise usage(f"cannot read `{path}`: {error.strerror}") from None
+    except (UnicodeDecodeError, TOMLKitError) as error:
+        raise usage(f"{path}: {error}") from None
+    if "line" not in document:
+        document["line"] = tomlkit.table(is_super_table=True)
+    change(document["line"])
+    if not document["line"]:
+        del document["line"]
+    new = tomlkit.dumps(document)
+    lines = config.parse(new, "what was given")
+    _write(path, new)
+    return lines
+
+
+def _write(path: Path, text: str) -> None:
+    """Beside the file, then renamed over it: whoever reads sees the old one or the new one."""
+    target = path.resolve()  # a link stays one
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        try:
+            with os.fdopen(handle, "w") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+                os.fchmod(file.fileno(), target.stat().st_mode & 0o777 if target.exists() else 0o644)
+            os.replace(name, target)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise PathcastError(
+            "config", f"cannot write `{path}`: {error.strerror}", "as root, or PATHCAST_CONFIG=FILE"
+        ) from None

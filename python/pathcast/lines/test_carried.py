@@ -1,0 +1,121 @@
+"""What a line carried: looks at its counters, days, periods, paces."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import UTC, date, datetime
+
+import pytest
+
+from pathcast.lines import carried, here
+from pathcast.lines.config import Cap, Line
+
+GB = 10**9
+DAY = 86_400.0
+
+
+@pytest.fixture
+def device(tmp_path, monkeypatch):
+    """A device whose counters are set; looks at given times."""
+    monkeypatch.setenv("PATHCAST_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setattr(here, "addresses", lambda: [here.Address("eth1", "10.77.2.2", 24)])
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    of = tmp_path / "net/eth1"
+    (of / "statistics").mkdir(parents=True)
+    (of / "ifindex").write_text("7\n")
+
+    def look(line, at, rx, tx=0):
+        for name, value in (("rx", rx), ("tx", tx)):
+            (of / f"statistics/{name}_bytes").write_text(f"{value}\n")
+        carried.look({line.name: line}, at.timestamp(), tmp_path / "net")
+
+    yield look
+    monkeypatch.undo()
+    time.tzset()
+
+
+def at(day, hour=0, month=11):
+    return datetime(2026, month, day, hour, tzinfo=UTC)
+
+
+CABLE = Line("cable", ("10.77.2.2",), cap=Cap(1000 * GB, "month"))
+
+
+def test_only_what_passes_while_it_is_looked_at_counts_both_ways(device):
+    device(CABLE, at(1), 5 * GB, 9 * GB)
+    device(CABLE, at(1, 12), 25 * GB, 10 * GB)
+    found = carried.account(CABLE, at(1, 12))
+    assert (found.bytes, found.since) == (21 * GB, date(2026, 11, 1))
+
+
+def test_a_pace_says_when_it_is_full(device):
+    device(CABLE, at(1), 0)
+    device(CABLE, at(8), 412 * GB)
+    found = carried.account(CABLE, at(8))
+    # 412 GB in 7 days: the other 588 GB in 9.99
+    assert found.full == date(2026, 11, 17)
+    assert found.sentence() == "412 GB of 1 TB, full on the 17th at this pace"
+    wide = Line("cable", ("10.77.2.2",), cap=Cap(5000 * GB, "month"))
+    found = carried.account(wide, at(8))
+    assert found.full is None
+    assert found.by_end == round(412 * GB * 30 / 7)
+    assert found.sentence() == "412 GB of 5 TB, 1.766 TB on the 30th at this pace"
+    narrow = Line("cable", ("10.77.2.2",), cap=Cap(400 * GB, "month"))
+    assert carried.account(narrow, at(8)).sentence() == "412 GB of 400 GB, full, until 2026-12-01"
+
+
+def test_what_passed_between_two_looks_is_spread_over_the_days_between(device):
+    device(CABLE, at(30, 12, month=10), 0)
+    device(CABLE, at(1, 12), 4 * GB)
+    november = carried.account(CABLE, at(1, 12))
+    assert november.bytes == 1 * GB
+    october = carried.account(CABLE, at(31, 23, month=10))
+    assert october.bytes == 3 * GB
+
+
+def test_a_counter_that_begins_anew_loses_nothing_but_what_it_forgot(device):
+    device(CABLE, at(1), 50 * GB)
+    device(CABLE, at(2), 60 * GB)
+    device(CABLE, at(3), 1 * GB)  # another device of the same name, or a reboot
+    device(CABLE, at(4), 3 * GB)
+    assert carried.account(CABLE, at(4)).bytes == 12 * GB
+
+
+def test_books_go_by_what_does_not_change(device):
+    named = Line("cable", ("10.77.2.2",), id="eth1")
+    device(named, at(1), 0)
+    device(named, at(2), 7 * GB)
+    assert carried.account(Line("glass", ("10.77.2.2",), id="eth1"), at(2)).bytes == 7 * GB
+
+
+def test_what_the_provider_says_is_taken(device):
+    device(CABLE, at(9), 0)
+    carried.correct(CABLE, 300 * GB, date(2026, 11, 9))
+    device(CABLE, at(10), 10 * GB)
+    found = carried.account(CABLE, at(10))
+    assert (found.bytes, found.since) == (310 * GB, date(2026, 11, 1))
+
+
+def test_books_that_are_broken_are_put_aside(device, tmp_path):
+    device(CABLE, at(1), 0)
+    carried.file().write_text("[")
+    device(CABLE, at(2), 1)
+    assert carried.file().with_suffix(".broken").read_text() == "["
+    assert json.loads(carried.file().read_text())["cable"]["days"]
+
+
+@pytest.mark.parametrize(
+    ("cap", "day", "begin", "end"),
+    [
+        (None, date(2026, 2, 11), date(2026, 2, 1), date(2026, 2, 28)),
+        (Cap(1, "month", 15), date(2026, 11, 14), date(2026, 10, 15), date(2026, 11, 14)),
+        (Cap(1, "month", 15), date(2026, 12, 15), date(2026, 12, 15), date(2027, 1, 14)),
+        (Cap(1, "week", 3), date(2026, 11, 24), date(2026, 11, 18), date(2026, 11, 24)),
+        (Cap(1, "week", 3), date(2026, 11, 25), date(2026, 11, 25), date(2026, 12, 1)),
+        (Cap(1, "day"), date(2026, 11, 24), date(2026, 11, 24), date(2026, 11, 24)),
+    ],
+)
+def test_periods(cap, day, begin, end):
+    assert carried.period(cap, day) == (begin, end)

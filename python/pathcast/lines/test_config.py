@@ -1,0 +1,104 @@
+"""The file of the lines: what it takes, what it refuses and how, and what a change leaves as it was."""
+
+from __future__ import annotations
+
+import pytest
+
+from pathcast.errors import Exit, PathcastError
+from pathcast.lines import config, edit
+from pathcast.lines.config import Cap, Line
+
+WHOLE = """# the office's lines
+[line.cable]   # until 2028
+from  = "10.77.2.2"
+dev = "eth1"
+cap = "1TB/month"
+reset = 15
+price = "0.5/GB"
+use = ["22:00-06:00", "12:00 - 13:00"]
+prefer = 2
+
+[line.dsl]
+dev = "ppp0"
+"""
+
+
+def test_a_line_is_read_whole():
+    found = config.parse(WHOLE, "f")
+    cap = Cap(10**12, "month", 15)
+    hours = ((1320, 360), (720, 780))
+    assert found["cable"] == Line("cable", ("10.77.2.2",), "eth1", cap, 0.5e-9, hours, 2)
+    assert found["dsl"] == Line("dsl", (), "ppp0")
+    assert found["cable"].has("10.77.2.2", None)
+    assert not found["cable"].has("10.77.2.3", "eth1")  # an address is more than a device
+    assert found["dsl"].has("10.0.0.9", "ppp0")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where", "told"),
+    [
+        ('cap = "1TB/month"', 'cap = "1TB/year"', ":5", 'cap = "1TB/year"'),
+        ('cap = "1TB/month"', 'cap = "lots/month"', ":5", "lots"),
+        ("reset = 15", "reset = 31", ":6", "reset = 31"),
+        ('price = "0.5/GB"', 'price = "cheap"', ":7", "cheap"),
+        ('price = "0.5/GB"', "price = true", ":7", "True"),
+        ('"22:00-06:00"', '"22-6"', ":8", "22-6"),
+        ("prefer = 2", "prefer = 0", ":9", "prefer = 0"),
+        ("prefer = 2", "prefers = 2", ":9", "`prefers` is not known"),
+        ('"10.77.2.2"', '"10.77.2.300"', ":3", "10.77.2.300"),
+        ("[line.dsl]", "[line.path2]", ":11", "`path2` cannot name a line"),
+        ("[line.dsl]", "[line.DSL]", ":11", "`DSL` cannot name a line"),
+        ("[line.dsl]", "[lines.dsl]", ":11", "`lines` is not known"),
+        ('dev = "ppp0"', 'from = "10.77.2.2"', ":12", "is line `cable` already"),
+        ('dev = "ppp0"', "prefer = 1", ":11", "neither `from` nor `dev`"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place(old, new, where, told):
+    assert old in WHOLE
+    with pytest.raises(PathcastError) as error:
+        config.parse(WHOLE.replace(old, new), "f.toml")
+    assert error.value.exit == Exit.USAGE
+    assert error.value.message.startswith(f"f.toml{where}: ")
+    assert told in error.value.message
+    assert error.value.hint
+
+
+def test_no_toml_is_named_with_its_place():
+    with pytest.raises(PathcastError, match=r"f: .*line 2"):
+        config.parse("[line.cable]\nfrom 10.0.0.1\n", "f")
+
+
+def test_comments_and_order_outlive_changes(tmp_path):
+    file = tmp_path / "pathcast.toml"
+    file.write_text(WHOLE)
+    edit.change(file, "cable", {"cap": "2TB/month"}, without=("price",))
+    edit.add(file, "lte", {"dev": "wwan0", "prefer": 3})
+    edit.remove(file, "dsl")
+    text = file.read_text()
+    assert text.startswith("# the office's lines\n[line.cable]   # until 2028\n")
+    assert 'cap = "2TB/month"' in text
+    assert "price" not in text
+    assert list(config.read(file)) == ["cable", "lte"]
+
+
+def test_a_change_that_would_be_wrong_leaves_the_file(tmp_path):
+    file = tmp_path / "new" / "pathcast.toml"
+    edit.add(file, "cable", {"from": "10.0.0.1", "cap": "1GB/day"})
+    before = file.read_text()
+    for name, values in (
+        ("cable", {"from": "10.0.0.2"}),
+        ("dsl", {"from": "10.0.0.1"}),
+        ("dsl", {}),
+        ("all", {"dev": "x"}),
+    ):
+        with pytest.raises(PathcastError):
+            edit.add(file, name, values)
+    with pytest.raises(PathcastError, match="there is no line `dsl`; there are: cable"):
+        edit.remove(file, "dsl")
+    assert file.read_text() == before
+
+
+def test_the_file_is_the_one_that_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATHCAST_CONFIG", str(tmp_path / "c.toml"))
+    assert config.file() == tmp_path / "c.toml"
+    assert config.load() == {}

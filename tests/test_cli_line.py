@@ -1,0 +1,134 @@
+"""`pathcast line`: lines with names, from the file to the paths that are called by them; what they carried; routes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+FAR = "10.77.101.1"
+
+
+@pytest.fixture
+def own(monkeypatch, tmp_path):
+    """A configuration and books of the test's own."""
+    monkeypatch.setenv("PATHCAST_CONFIG", str(tmp_path / "pathcast.toml"))
+    monkeypatch.setenv("PATHCAST_STATE_DIR", str(tmp_path / "state"))
+    return tmp_path / "pathcast.toml"
+
+
+def test_a_line_is_added_changed_listed_and_forgotten(pathcast, own):
+    assert "no line has a name yet" in pathcast("line", "list").stdout
+    added = pathcast("line", "add", "cable", "--dev", "lo", "--cap", "1TB/month", "--reset", 5, "--json")
+    assert added.returncode == 0, added.stderr
+    assert added.json["schema"] == "pathcast.line/1"
+    assert added.json["cap"] == {"bytes": 10**12, "period": "month", "reset": 5}
+    own.write_text("# mine\n" + own.read_text())
+    assert pathcast("line", "set", "cable", "--price", "0.5/GB", "--use", "22:00-06:00", "--prefer", 2).returncode == 0
+    assert pathcast("line", "set", "cable", "--used", "300GB", "--without", "reset").returncode == 0
+    [of] = pathcast("line", "list", "--json").json["lines"]
+    assert (of["price"], of["use"], of["prefer"]) == ("0.5/GB", ["22:00-06:00"], 2)
+    assert of["cap"]["reset"] == 1
+    assert 300e9 <= of["carried"]["bytes"] < 301e9
+    text = pathcast("line", "list").stdout
+    assert "cable" in text
+    assert "300 GB of 1 TB" in text
+    assert own.read_text().startswith("# mine\n")
+    assert pathcast("line", "remove", "cable").returncode == 0
+    assert pathcast("line", "list", "--json").json["lines"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["add", "cable"], "neither --from nor --dev"),
+        (["add", "Cable", "--dev", "lo"], "`Cable` cannot name a line"),
+        (["add", "path1", "--dev", "lo"], "`path1` cannot name a line"),
+        (["add", "cable", "--from", "nowhere"], 'from = "nowhere"'),
+        (["add", "cable", "--dev", "lo", "--cap", "1TB"], 'cap = "1TB"'),
+        (["add", "cable", "--dev", "lo", "--reset", "3"], "reset = 3 without a cap"),
+        (["add", "cable", "--dev", "lo", "--price", "much"], 'price = "much"'),
+        (["add", "cable", "--dev", "lo", "--use", "25:00-26:00"], "25:00-26:00"),
+        (["add", "cable", "--dev", "lo", "--used", "many"], "many"),
+        (["set", "dsl", "--prefer", "1"], "there is no line `dsl`"),
+        (["set", "dsl", "--without", "speed"], "--without speed"),
+        (["remove", "dsl"], "there is no line `dsl`; there are: none yet"),
+    ],
+)
+def test_what_is_wrong_is_2_and_names_the_value(pathcast, own, arguments, told):
+    done = pathcast("line", *arguments, "--json")
+    assert done.returncode == 2
+    assert told in done.error["message"]
+    assert not own.exists() or "--used" in arguments
+
+
+def test_a_broken_file_is_named_with_its_line(pathcast, own):
+    own.write_text('[line.cable]\ndev = "lo"\nprice = "much"\n')
+    for command in (["line", "list"], ["line", "add", "dsl", "--dev", "eth9"]):
+        done = pathcast(*command, "--json")
+        assert done.returncode == 2
+        assert done.error["message"].startswith(f'{own}:3: price = "much"')
+
+
+@pytest.mark.privileged
+def test_paths_are_called_by_their_lines(office, own, tmp_path):
+    for name, rest in (("dsl", ("--from", "10.77.1.2")), ("cable", ("--dev", "p2", "--cap", "1GB/day"))):
+        added = office("line", "add", name, *rest, "--json")
+        assert added.returncode == 0, added.stderr
+        assert added.json["routes_missing"] == []  # the network has them
+    found = office("paths", FAR, "--json").json["paths"]
+    assert [(p["name"], p["line"]) for p in found] == [("dsl", "dsl"), ("cable", "cable")]
+
+    history = tmp_path / "history.db"
+    measured = office("measure", FAR, "--light", "--json", "--paths", "cable,path1", "--history", history)
+    assert measured.returncode == 0, measured.stderr
+    assert [p["name"] for p in measured.json["paths"]] == ["cable", "dsl"]
+    assert office("measure", FAR, "--light", "--json", "--paths", "10.77.2.2").json["paths"][0]["name"] == "cable"
+    wrong = office("measure", FAR, "--paths", "glass", "--json")
+    assert (wrong.returncode, "allowed: dsl, cable" in wrong.error["message"]) == (2, True)
+
+    carried = {of["name"]: of["carried"]["bytes"] for of in office("line", "list", "--json").json["lines"]}
+    assert carried["cable"] > sum(
+        p["directions"]["out"]["bytes"] for p in measured.json["paths"] if p["name"] == "cable"
+    )
+
+    office.unplug(2)
+    assert "not usable: cable (10.77.2.2)" in office("paths", FAR).stdout
+    assert "cable is down: p2 is down" in office("measure", FAR, "--light").stderr
+    run = office("run", "--mptcp", "--paths", "glass", "--", "true")
+    assert run.returncode == 2
+    assert (
+        "--paths `glass` is not an address of this host, such as 192.0.2.1, and no line; lines are dsl, cable"
+        in run.stderr
+    )
+    run = office("run", "--mptcp", "--paths", "dsl,cable", "--", "ip", "-j", "mptcp", "endpoint")
+    assert run.returncode == 0, run.stderr
+    assert {one["address"] for one in json.loads(run.stdout)} == {"10.77.1.2", "10.77.2.2"}
+
+
+@pytest.mark.privileged
+def test_routing_that_is_missing_is_told_set_and_undone(office, own):
+    """As on a host with two lines and one default route."""
+    run = lambda *words: office(*words, command="ip")  # noqa: E731
+    assert run("rule", "del", "from", "10.77.2.2").returncode == 0
+    assert run("route", "add", "default", "via", "10.77.1.1", "dev", "p1").returncode == 0
+    told = office("line", "add", "cable", "--from", "10.77.2.2", "--gateway", "10.77.2.1", "--json").json
+    commands = told["routes_missing"]
+    assert commands[0] == "ip -4 route replace 10.77.2.0/24 dev p2 src 10.77.2.2 table 7700"
+    assert commands[1] == "ip -4 route replace default via 10.77.2.1 dev p2 src 10.77.2.2 table 7700"
+    assert commands[2] == "ip -4 rule add from 10.77.2.2 lookup 7700 priority 7700"
+    # a link with one other end needs no gateway, an Ethernet does
+    assert run("link", "add", "v1", "type", "veth", "peer", "name", "v2").returncode == 0
+    run("addr", "add", "10.66.0.2/24", "dev", "v1")
+    run("link", "set", "v1", "up")
+    told = office("line", "add", "lte", "--dev", "v1", "--routes", "--json")
+    assert (told.returncode, told.error["code"]) == (2, "gateway")
+    assert "via GATEWAY dev v1" in office("line", "list").stdout
+    done = office("line", "set", "cable", "--routes", "--json")
+    assert done.returncode == 0, done.stderr
+    assert done.json["routes_missing"] == []
+    assert "dev p2" in run("route", "get", "192.0.2.1", "from", "10.77.2.2").stdout
+    removed = office("undo").stdout
+    assert "removed rule of line cable: ip -4 rule add from 10.77.2.2 lookup 7700 priority 7700" in removed
+    assert "dev p1" in run("route", "get", "192.0.2.1", "from", "10.77.2.2").stdout
+    assert "7700" not in run("rule").stdout + run("route", "show", "table", "all").stdout
