@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 
 import pytest
 from conftest import COMMAND, Done
@@ -216,6 +217,35 @@ def test_a_history_that_cannot_be_one_is_refused_before_anything_is_measured(qui
     assert "kept in" in done.stderr
 
 
+def test_a_far_end_that_is_not_there_is_an_event(quick, tmp_path):
+    place = ("--history", tmp_path / "h.db")
+    assert quick("measure", "127.0.0.1:9", *place).returncode == 1
+    [event] = quick("history", "list", "events", *place, "--json").json["rows"]
+    assert (event["kind"], event["target"]) == ("failed", "127.0.0.1:9")
+    assert "127.0.0.1" in event["text"]
+    assert event["text"] in quick("history", "show", event["id"], *place).stdout
+
+
+def test_a_far_end_over_loopback_is_known_by_its_key(quick, start, tmp_path):
+    """Another port, another name of the path: the same far end on the same line."""
+    file = tmp_path / "key"
+    place = ("--history", tmp_path / "h.db")
+    assert quick("serve", "--new-key", file).returncode == 0
+    for _ in range(2):
+        server = start("serve", "--key-file", file, "--bind", "127.0.0.1", "--port", 0, "--json")
+        about = "".join(iter(server.stdout.readline, "}\n")) + "}"
+        [where] = json.loads(about)["listening"]
+        words = ("measure", where, "--key-file", file, "--light", "--direction", "out", "--json")
+        done = quick(*words, *place)
+        assert done.returncode in (0, 3), done  # loopback is too fast to be measured well
+        server.terminate()
+        server.wait()
+    [path] = quick("history", "list", *place, "--json").json["rows"]
+    assert (path["key"]["line_id"], path["measurements"]) == ("lo", 2)
+    assert path["key"]["remote_id"].startswith("key:")
+    assert file.read_text().split()[1] not in (tmp_path / "h.db").read_bytes().decode(errors="replace")
+
+
 def test_no_history_and_off_record_nothing(quick, one, tmp_path):
     where = ("measure", "--world", "sim", "--topology", one, "--direction", "out", "--light")
     home = {"XDG_STATE_HOME": str(tmp_path / "state"), "PATHCAST_HISTORY": str(tmp_path / "h.db")}
@@ -301,3 +331,28 @@ def test_a_database_that_is_away_and_comes_back(pathcast, one, tmp_path):
 def test_help_of_every_command(quick):
     for command in ("list", "show", "plot", "export", "import", "prune", "upgrade"):
         assert f"pathcast history {command}" in quick("history", command, "--help").stdout
+
+
+SERVER = """
+import socket
+listening = socket.create_server(("127.0.0.1", 0))
+print(listening.getsockname()[1], flush=True)
+connection, _ = listening.accept()
+while connection.recv(1 << 16):
+    pass
+"""
+SEND = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1]))).sendall(bytes(400_000))"
+
+
+@pytest.mark.privileged
+def test_what_a_program_sends_is_recorded_with_its_status(pathcast, start, tmp_path):
+    port = start("-c", SERVER, command=(sys.executable,)).stdout.readline().strip()
+    place = ("--history", tmp_path / "h.db")
+    script = SEND + "; sys.exit(3)"
+    assert pathcast("run", *place, "--", sys.executable, "-c", script, port).returncode == 3
+    [sent] = pathcast("history", "list", "transfers", *place, "--json").json["rows"]
+    assert (sent["kind"], sent["bytes"], sent["direction"]) == ("run", 400_000, "out")
+    assert sent["keys"][0]["line_id"] == "lo"
+    whole = pathcast("history", "show", sent["id"], *place, "--json").json
+    assert whole["circumstances"]["status"] == 3
+    assert "400_000" not in (tmp_path / "h.db").read_bytes().decode(errors="replace")

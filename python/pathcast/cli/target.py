@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pathcast.cli.paths import KeyFile
-from pathcast.errors import usage
+from pathcast.errors import PathcastError, usage
 
 if TYPE_CHECKING:
     from pathcast.forecast.pathkeys import Keys
@@ -77,7 +77,13 @@ class Target:
 
         @contextmanager
         def recorded(make: Callable[[], AbstractContextManager[Any]]) -> Iterator[Any]:
-            with make() as world:
+            with ExitStack() as stack:
+                act = recorder.act(self.world)
+                try:
+                    world = stack.enter_context(make())
+                except PathcastError as error:  # nobody is there: that is known without waiting for a database
+                    recorder.failed(act, error, soon=False)
+                    raise
                 yield Recorded(world, recorder, keys)
 
         try:

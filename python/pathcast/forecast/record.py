@@ -63,6 +63,14 @@ class Recorder:
         except Exception as error:  # whatever it is, what was measured is still to be shown
             self._once(f"not recorded: {type(error).__name__}: {error}")
 
+    def failed(
+        self, act: Act, error: PathcastError, key: PathKey | None = None, paths: Sequence[str] = (), soon: bool = True
+    ) -> None:
+        """Keeps what came to nothing as an event; not where the user's words were wrong. soon: as in `keep`."""
+        if error.exit in _NOTED:
+            act.event("failed", error.message, key, about={"code": error.code, "paths": list(paths)})
+            self.keep(act, soon)
+
     def attempt(self, work: Callable[[], object]) -> None:
         """Does what is to be recorded; a fault of it is said, and is not the command's."""
         try:
@@ -210,10 +218,8 @@ class Recorded:
         try:
             return work()
         except PathcastError as error:
-            if error.exit in _NOTED:
-                key = self.keys.get(paths[0]) if len(paths) == 1 else None
-                act.event("failed", error.message, key, about={"code": error.code, "paths": list(paths)})
-                self._recorder.keep(act)
+            key = self.keys.get(paths[0]) if len(paths) == 1 else None
+            self._recorder.failed(act, error, key, paths)
             raise
 
     def _keep(self, act: Act, fill: Callable[[bool | None], None]) -> None:

@@ -63,15 +63,22 @@ class Browser(Reader):
         """The newest measurements, one record for each path."""
         if not self.store.exists:
             return []
-        acts = (
-            self._of_host(select(measurement.c.act, func.max(measurement.c.at_us)), measurement)
+        rows = (
+            self._of_host(select(measurement.c.act), measurement)
             .where(*self._newer(measurement, newer_than_s), *self._named(measurement, line_id, target))
-            .group_by(measurement.c.act)
-            .order_by(func.max(measurement.c.at_us).desc())
-            .limit(limit)
+            .order_by(measurement.c.at_us.desc())
         )
         with self.store.reading() as connection:
-            return self._of_acts(connection, [row.act for row in connection.execute(acts)], line_id)[:limit]
+            # an act has as many rows as paths and directions
+            acts: list[str] = []
+            number = 8 * limit
+            while len(acts) < limit:
+                found = connection.execute(rows.limit(number)).all()
+                acts = list(dict.fromkeys(row.act for row in found))[:limit]
+                if len(found) < number:
+                    break
+                number *= 8
+            return self._of_acts(connection, acts, line_id)[:limit]
 
     def transfers_of(
         self, newer_than_s: float | None, limit: int, line_id: str | None = None, target: str | None = None

@@ -63,9 +63,10 @@ class Reader:
                 .select_from(measurement)
                 .join(path, path.c.id == measurement.c.path)
                 .join(line, line.c.id == path.c.line)
-                .where(measurement.c.act.in_(acts), path.c.id.in_(ids))
+                .where(measurement.c.act.in_(acts))
             )
-            rows = connection.execute(wanted).all()
+            # other paths of these acts are few: asked for here, they would be looked up by the paths' thousands of rows
+            rows = [row for row in connection.execute(wanted) if row.path in ids]
         return self._measured(rows, renumbered)[:limit]
 
     def transfers(self, keys: Sequence[PathKey], newer_than_s: float | None = None, limit: int = 200) -> list[Sent]:
@@ -146,16 +147,17 @@ class Reader:
         }
 
     def _acts(self, connection: Connection, ids: Collection[str], newer_than_s: float | None, limit: int) -> list[str]:
-        if not ids:
-            return []
-        wanted = (
-            select(measurement.c.act, func.max(measurement.c.at_us).label("at"))
-            .where(measurement.c.path.in_(ids), *self._newer(measurement, newer_than_s))
-            .group_by(measurement.c.act)
-            .order_by(func.max(measurement.c.at_us).desc())
-            .limit(limit)
-        )
-        return [row.act for row in connection.execute(wanted)]
+        """The newest acts over these paths, found path by path: so the index gives them in order."""
+        found: dict[str, int] = {}
+        for id in ids:
+            wanted = (
+                select(measurement.c.act, measurement.c.at_us)
+                .where(measurement.c.path == id, *self._newer(measurement, newer_than_s))
+                .order_by(measurement.c.at_us.desc())
+                .limit(limit)
+            )
+            found |= {row.act: row.at_us for row in connection.execute(wanted)}
+        return sorted(found, key=lambda act: found[act], reverse=True)[:limit]
 
     def _measured(self, rows: Iterable[Row[Any]], renumbered: bool = False) -> list[Measured]:
         found: dict[tuple[str, PathKey], list[Row[Any]]] = {}

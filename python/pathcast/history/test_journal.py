@@ -85,6 +85,16 @@ def test_many_writers_at_once_lose_nothing(place, journal, tmp_path):
     assert len(list(place.spool.glob("*.json"))) == 0
 
 
+def test_many_make_a_new_history_at_once(new_place, tmp_path):
+    running = writers(new_place, tmp_path / "state", 6, 2)
+    told = [line.split()[1] for line in running.communicate()[0].decode().splitlines() if "started" not in line]
+    journal = Journal(new_place)
+    assert len(told) == 12
+    assert kept(new_place, journal) == set(told)
+    assert not list(new_place.spool.glob("*.json"))
+    journal.close()
+
+
 def test_killed_writers_lose_nothing_that_was_said(place, journal, tmp_path):
     """Each of eight (PATHCAST_KILLS) is killed at some time of its writing, while the others write."""
     kills, chance = int(os.environ.get("PATHCAST_KILLS", "8")), random.Random(7)
