@@ -64,6 +64,7 @@ HOLD = (
     "core-c",
     "core-d",
     "cause-border",
+    "linux-b",
     "calibrated",
 )
 
@@ -75,13 +76,11 @@ def test_a_claim_holds_with_few_seeds_and_says_what_it_found(experiment, results
     assert "cells" in found["ours"]
 
 
-@pytest.mark.parametrize(
-    ("claim", "cell"), [("linux-a", "n = 3"), ("linux-b", "250 KB, n = 5"), ("one-way-a", "n = 3")]
-)
-def test_a_claim_that_does_not_hold_has_its_reason(experiment, results, claim, cell):
+@pytest.mark.parametrize("claim", ["linux-a", "one-way-a"])
+def test_a_claim_that_does_not_hold_has_its_reason(experiment, results, claim):
     found = verdicts(experiment, results)[claim]
     assert found["holds"] is False
-    assert cell in found["reason"]
+    assert "n = 3" in found["reason"]
 
 
 def test_that_few_seeds_have_no_other_drops_is_not_yet_certain(experiment, results):

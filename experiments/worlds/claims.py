@@ -1,4 +1,4 @@
-"""Each claim is about the cells of the grid of its name; the last three are about the drawn scenarios."""
+"""Each claim is about the cells of the grid of its name; the last four about drawn scenarios and unlike lines."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathcast.lab.parts import cells, judged
 from pathcast.lab.plan import Claim
 from pathcast.lab.verdict import Verdict
 
+from . import unlike
 from .pairs import pairs
 
 GRIDS = ("single", "shallow", "pair", "multipath", "short")
@@ -68,4 +69,10 @@ def _over(spreads: np.ndarray) -> float:
     return float(sim / emu)
 
 
-CLAIMS = {**dict.fromkeys(GRIDS, alike), "drawn-tcp": near, "drawn-mptcp": near, "drawn-spread": spread}
+CLAIMS = {
+    **dict.fromkeys(GRIDS, alike),
+    "drawn-tcp": near,
+    "drawn-mptcp": near,
+    "drawn-spread": spread,
+    "unlike": unlike.near,
+}

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median, stdev
+from statistics import mean, median, stdev
 from typing import Any
 
 from pathcast.lab.experiment import Results
@@ -20,26 +20,38 @@ COLUMNS = ("case", "seed", "digest", "bps", "s", "again", "by_path", "late_s")
 
 @dataclass(frozen=True)
 class Pair:
-    """One scenario's transfers, one a seed. again: medians of the share that was sent again, simulator and kernel."""
+    """One scenario's transfers: the kernel's, one a seed, and as often the simulator's, each several times. again:
+    medians of the share that was sent again, simulator and kernel."""
 
     number: int
     of: Case
-    sim_bps: Sequence[float]
+    sim_bps: Sequence[Sequence[float]]
     emu_bps: Sequence[float]
     again: tuple[float, float]
 
     @property
     def ratio(self) -> float:
         """Median throughput in the simulator over that in the kernel."""
-        return median(self.sim_bps) / median(self.emu_bps)
+        return self.simulated / median(self.emu_bps)
+
+    @property
+    def simulated(self) -> float:
+        """Median throughput in the simulator [bit/s]."""
+        return median(bps for seed in self.sim_bps for bps in seed)
 
     @property
     def spreads(self) -> tuple[float, float] | None:
-        """Standard deviation of the logarithm of throughput, simulator and kernel; none of one transfer."""
+        """Standard deviation of the logarithm of throughput, simulator and kernel; none of one transfer. The
+        simulator's is the mean over sets of as many transfers as the kernel's: two or three deviate less than many
+        do."""
         if len(self.sim_bps) < 2:
             return None
-        sim, emu = (stdev(map(math.log, bps)) for bps in (self.sim_bps, self.emu_bps))
-        return sim, emu
+        sets = zip(*self.sim_bps, strict=True)
+        return mean(_deviation(one) for one in sets), _deviation(self.emu_bps)
+
+
+def _deviation(bps: Sequence[float]) -> float:
+    return stdev(map(math.log, bps))
 
 
 def pairs(results: Results) -> list[Pair]:
@@ -49,7 +61,7 @@ def pairs(results: Results) -> list[Pair]:
 
 def _pairs(results: Results) -> list[Pair]:
     stored = kernel() if results.world == "sim" else {}
-    found: dict[int, list[tuple[float, float, float, float]]] = {}
+    found: dict[int, list[tuple[list[float], float, float, float]]] = {}
     for row in results.rows:
         if row["grid"] != "drawn" or row["error"] is not None:
             continue
@@ -57,7 +69,7 @@ def _pairs(results: Results) -> list[Pair]:
         if other is not None:
             of_kernel = [float(other[f"emu_{key}"][0]) for key in ("bps", "again")]
             found.setdefault(row["case"], []).append(
-                (row["sim_bps"][0], row["sim_again"][0], of_kernel[0], of_kernel[1])
+                (row["sim_bps"], median(row["sim_again"]), of_kernel[0], of_kernel[1])
             )
     made = []
     for number, rows in sorted(found.items()):

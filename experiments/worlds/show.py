@@ -8,6 +8,7 @@ from statistics import mean, median
 
 from pathcast.lab.experiment import Results, Table
 
+from . import unlike
 from .claims import GRIDS, flows, name
 from .drawn import CLASSES
 from .pairs import COLUMNS, pairs
@@ -68,7 +69,7 @@ def drawn(results: Results) -> Table:
     header = ("number", "class", "network", "control", "bytes", "runs", "sim", "kernel", "sim/kernel", "sent again")
     found = []
     for one in pairs(results):
-        sim, emu = (f"{median(bps) / 1e6:.2f}" for bps in (one.sim_bps, one.emu_bps))
+        sim, emu = (f"{bps / 1e6:.2f}" for bps in (one.simulated, median(one.emu_bps)))
         again = ", ".join(f"{share:.2%}" for share in one.again)
         about = (
             str(one.number),
@@ -76,7 +77,7 @@ def drawn(results: Results) -> Table:
             one.of.topology,
             one.of.control,
             str(one.of.bytes),
-            str(len(one.sim_bps)),
+            str(len(one.emu_bps)),
         )
         found.append((*about, sim, emu, f"{one.ratio:.3f}", again))
     return header, found
@@ -93,6 +94,6 @@ def kernel(results: Results) -> Table:
     return COLUMNS, found
 
 
-TABLES = {"summary": summary, "cells": table, "gaps": gaps, "drawn": drawn, "kernel": kernel}
+TABLES = {"summary": summary, "cells": table, "gaps": gaps, "drawn": drawn, "kernel": kernel, "unlike": unlike.table}
 FIGURES = {}
-ONLY = {"summary": "emu", "cells": "emu", "kernel": "emu"}
+ONLY = {"summary": "emu", "cells": "emu", "kernel": "emu", "unlike": "sim"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import re
 from collections import Counter
 from contextlib import nullcontext
@@ -120,6 +121,24 @@ def test_tables():
 ABOUT = SAMPLES.scenario(POINTS[0], PLAN.setup, "emu")
 
 
+def test_simulated_lines_are_as_late_as_the_emulators_but_for_those_with_jitter_of_their_own():
+    jitter = next(one for one in POINTS if DRAWN.case(one["case"]).kind == "jitter")
+    for point, late in ((POINTS[0], True), (jitter, False)):
+        about = SAMPLES.scenario(point, PLAN.setup, "sim")
+        emulated, simulated = SAMPLES.topology(about), SAMPLES.simulated(about, 901)
+        links = simulated.scenario["links"]
+        of = [(link["ab"].get("jitter") or {}).get("amplitude") == SAMPLES.LATE for link in links]
+        assert of == [late] * len(links)
+        assert (links == emulated.scenario["links"]) is not late
+        assert (simulated.scenario["seed"], simulated.scenario["tcp"]["idle_restart"]) == (901, False)
+
+
+def test_the_simulators_spread_is_a_mean_over_sets_as_large_as_the_kernels():
+    one = PAIRS.Pair(1, DRAWN.case(1), [[1.0, 2.0], [1.0, 4.0]], [1.0, math.e], (0.0, 0.0))
+    assert one.spreads == pytest.approx((math.log(2) / math.sqrt(2) / 2, 1 / math.sqrt(2)))
+    assert one.simulated == 1.5
+
+
 SUBFLOW = Subflow("path1", "", "", 1000, 1000, 10, 1, 0.1, 0.1, 10, 0.0, True, None)
 
 
@@ -155,6 +174,7 @@ def test_a_sample_has_both_worlds_and_skips_the_kernels_part_by_name(monkeypatch
     monkeypatch.setattr("pathcast.worlds.emu.Emu", _Network(1e7))
     found = SAMPLES.sample(ABOUT, "emu")
     assert (found["ratio"], found["emu_bps"], found["late_s"]) == ([2.0], [1e7], 2e-4)
+    assert found["sim_bps"] == [2e7] * SAMPLES.REPEATS
     assert re.fullmatch("[0-9a-f]{16}", found["digest"])
     assert "emu_bps" not in SAMPLES.sample(ABOUT, "sim")
     for code, exit in (("bpf", Exit.MISSING), ("late", Exit.UNTRUSTWORTHY)):

@@ -7,7 +7,7 @@
 //! (`__mptcp_sync_sndbuf`): what a slow one holds back keeps it full, and the others idle.
 
 use crate::observe::Observer;
-use crate::sim::Sim;
+use crate::sim::{Sim, Sub};
 use crate::tcp::{Config, Sender};
 
 /// Bytes that go to one subflow before the next is chosen, and how often its buffer is looked at meanwhile.
@@ -31,9 +31,12 @@ impl<O: Observer> Sim<O> {
         let Sim { conns, subs, senders, config, .. } = self;
         if config.autotuning {
             let conn = &mut conns[index as usize];
-            let open = conn.subs().iter().filter(|&&flow| subs[flow as usize].open);
-            let room = open.map(|&flow| senders[flow as usize].send_buffer(config)).sum::<u64>();
-            conn.send.write(LEAST + room, u64::from(conn.send.mss));
+            // one that joins counts as soon as its first packet is answered
+            let counts = |sub: &Sub| sub.open || (sub.answered && sub.opened == 0);
+            let counted = conn.subs().iter().filter(|&&flow| counts(&subs[flow as usize]));
+            let room = counted.map(|&flow| senders[flow as usize].send_buffer(config)).sum::<u64>();
+            let mss = u64::from(conn.send.mss);
+            conn.send.write(LEAST + room, mss, FRAGMENT.div_ceil(mss));
         }
     }
 
@@ -76,11 +79,12 @@ impl<O: Observer> Sim<O> {
             let mut burst = BURST.div_ceil(mss);
             let fragment = if config.autotuning { FRAGMENT.div_ceil(mss) } else { 1 };
             while burst > 0 && sender.queued(mss, config) < room {
-                for _ in 0..burst.min(fragment) {
+                // the rest of a fragment goes with it, whatever room there is
+                for _ in 0..fragment - conn.send.next % fragment {
                     let Some(next) = conn.send.peek(flow) else { return };
                     let (dsn, _) = conn.send.take(next);
                     sender.queue.push_back(dsn);
-                    burst -= 1;
+                    burst = burst.saturating_sub(1);
                 }
             }
             if burst > 0 && !config.autotuning {
@@ -102,8 +106,12 @@ impl<O: Observer> Sim<O> {
                 if sender.must_resend() || sender.paced_until() > now || sender.room(&self.config) == 0 {
                     break;
                 }
-                let Some(dsn) = sender.queue.pop_front() else { break };
                 let send = &self.conns[index as usize].send;
+                let waiting = sender.queue.len() as u64;
+                if waiting > 0 && !sender.lets_go(now, waiting, &self.config) {
+                    break;
+                }
+                let Some(dsn) = sender.queue.pop_front() else { break };
                 if dsn < send.una {
                     continue; // it has arrived over another subflow
                 }
@@ -111,8 +119,9 @@ impl<O: Observer> Sim<O> {
                 let seq = sender.send_new(now, dsn, bytes, &self.config);
                 self.send_segment(index, flow, seq, 0);
                 *sent = true;
-                self.senders[flow as usize].ask_send(now, &self.config);
+                self.senders[flow as usize].ask_again(now, &self.config);
             }
+            self.senders[flow as usize].end_burst(now, &self.config);
         }
     }
 }

@@ -93,13 +93,19 @@ impl Outgoing {
         self.next < self.end.min(self.edge).min(self.written)
     }
 
-    /// The program writes on once a third of a send buffer of `room` bytes is free, until it is full. A segment takes
-    /// `each` bytes of it.
+    /// Segments that are there to be sent for the first time.
     #[inline]
-    pub(crate) fn write(&mut self, room: u64, each: u64) {
+    pub(crate) fn waiting(&self) -> u64 {
+        self.end.min(self.edge).min(self.written).saturating_sub(self.next)
+    }
+
+    /// The program writes on once a third of a send buffer of `room` bytes is free, `step` segments at a time, until it is full. A
+    /// segment takes `each` bytes of it.
+    #[inline]
+    pub(crate) fn write(&mut self, room: u64, each: u64, step: u64) {
         let queued = (self.written - self.una.min(self.written)) * each;
         if queued + queued / 2 <= room {
-            self.written = self.una + room.div_ceil(each);
+            self.written += room.saturating_sub(queued).div_ceil(step * each) * step;
         }
     }
 
@@ -149,6 +155,8 @@ pub(crate) struct Incoming {
     /// Arrived twice.
     pub duplicates: u64,
     pub buffer: ReceiveBuffer,
+    /// Where the window ends that any subflow has told.
+    edge: u64,
     /// Behind the last segment that has arrived.
     pub last: u64,
 }
@@ -158,6 +166,14 @@ impl Incoming {
         let mut held = std::mem::take(&mut self.held);
         held.fill(0);
         *self = Incoming { held, ..Incoming::default() };
+    }
+
+    /// The window for an ACK over a subflow that offers so many bytes by itself: what any has told holds for all
+    /// (`mptcp_set_rwin`) [segments].
+    pub(crate) fn share(&mut self, offered: u64) -> u32 {
+        let own = self.nxt + u64::from(self.buffer.window(offered, self.held_count));
+        self.edge = self.edge.max(own);
+        (self.edge - self.nxt) as u32
     }
 
     fn place(&self, dsn: u64) -> (usize, u64) {

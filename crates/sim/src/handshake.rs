@@ -1,7 +1,7 @@
 //! Opening connections and subflows, and closing them.
 
 use pathcast_base::Nanos;
-use pathcast_scenario::{End, Join};
+use pathcast_scenario::{End, Join, Scheduler};
 
 use crate::conn::{ANY, Conn, ENDLESS, Owner};
 use crate::observe::Observer;
@@ -44,7 +44,7 @@ impl<O: Observer> Sim<O> {
                 // our far end asks: the kernel's connection can stand still for ever when what came early fills the buffer
                 conn.receive.buffer.ask();
             }
-            conn.send.edge = u64::from(conn.receive.buffer.window(0));
+            conn.send.edge = u64::from(conn.receive.buffer.window(conn.receive.buffer.first(), 0));
         } else {
             conn.send.edge = self.config.fixed_window(mss);
             conn.send.written = ENDLESS;
@@ -84,7 +84,10 @@ impl<O: Observer> Sim<O> {
             }
         };
         self.receivers[index as usize].reset(&self.config);
+        self.receivers[index as usize].offered = self.conns[conn as usize].receive.buffer.first();
         let back = if to == End::Server { End::Client } else { End::Server };
+        let most = self.most_segments(conn, back);
+        self.senders[index as usize].offload(most);
         let generation = self.subs[index as usize].generation;
         self.subs[index as usize] = Sub {
             conn,
@@ -98,6 +101,13 @@ impl<O: Observer> Sim<O> {
             ..Sub::default()
         };
         index
+    }
+
+    /// Most segments that the host at `end` hands over at once.
+    fn most_segments(&self, conn: u32, end: End) -> u32 {
+        let ahead = !self.conns[conn as usize].multipath || self.config.scheduler == Scheduler::Linux;
+        let host = self.scenario.hosts.get(end);
+        if self.config.offload && ahead { host.send_segments.unwrap_or(u32::MAX) } else { 1 }
     }
 
     /// The other subflows of a connection begin.
@@ -195,7 +205,11 @@ impl<O: Observer> Sim<O> {
                 sub.answered = true;
                 sub.tries = 0;
                 if !opens || joins {
+                    let conn = sub.conn;
                     self.ask(flow, Kind::Request, packet.stamp);
+                    if opens && self.config.autotuning {
+                        self.push(conn); // the program has more room to write
+                    }
                 } else {
                     let mut third = self.control_packet(flow, Kind::Request, true);
                     third.seq = packet.stamp;

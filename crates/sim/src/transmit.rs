@@ -7,7 +7,7 @@ use crate::conn::ANY;
 use crate::observe::Observer;
 use crate::packet::{AGAIN, CWR, DUPLICATE, ECE, ECT, Kind, LAST, NONE, Packet};
 use crate::sim::{Alarm, Sim};
-use crate::tcp::{Answer, Config, Expired, MAX_RETRIES, Sender};
+use crate::tcp::{Answer, BUFFER, Config, Expired, MAX_RETRIES, Sender};
 
 /// Whether the subflow may send a new segment now.
 #[inline]
@@ -22,6 +22,11 @@ impl<O: Observer> Sim<O> {
         let conn = &mut self.conns[sub.conn as usize];
         let receiver = &mut self.receivers[packet.flow as usize];
         let (before, passed) = (receiver.nxt, conn.receive.nxt);
+        if self.config.autotuning {
+            let first = conn.subs()[0] == packet.flow;
+            let offered = conn.receive.buffer.arrive(receiver.offered, receiver.held(), first);
+            receiver.offer(offered, &self.config);
+        }
         let answer = receiver.receive(self.now, packet.seq, packet.stamp, packet.flags, &self.config);
         let after = receiver.nxt;
         if !conn.multipath {
@@ -59,15 +64,13 @@ impl<O: Observer> Sim<O> {
 
     /// The receiver's program reads what has come in order; `passed`: what it had read before.
     fn read(&mut self, flow: u32, seq: u64, dsn: u64, passed: u64) {
-        let Sim { conns, subs, senders, receivers, now, .. } = self;
+        let Sim { conns, subs, senders, now, .. } = self;
         let conn = &mut conns[subs[flow as usize].conn as usize];
         // the kernel's receiver has an estimate of its own, of the same loop
         let longest = conn.subs().iter().map(|&sub| senders[sub as usize].rtt.srtt_us()).max().unwrap_or(0);
-        let (place, held) =
-            if conn.multipath { (dsn, conn.receive.held_count) } else { (seq, receivers[flow as usize].held()) };
+        let place = if conn.multipath { dsn } else { seq };
         let receive = &mut conn.receive;
         receive.last = receive.last.max(place + 1);
-        receive.buffer.arrive(held);
         if receive.nxt > passed {
             let beyond = if conn.multipath { 0 } else { receive.last - receive.nxt };
             receive.buffer.read(*now, receive.nxt - passed, beyond, longest);
@@ -77,12 +80,14 @@ impl<O: Observer> Sim<O> {
     #[inline]
     pub(crate) fn send_ack(&mut self, flow: u32, duplicate: bool) {
         let sub = &self.subs[flow as usize];
-        let conn = &self.conns[sub.conn as usize];
+        let conn = &mut self.conns[sub.conn as usize];
         let receiver = &mut self.receivers[flow as usize];
-        let window = if self.config.autotuning {
-            conn.receive.buffer.window(if conn.multipath { conn.receive.held_count } else { receiver.held() })
-        } else {
+        let window = if !self.config.autotuning {
             0
+        } else if conn.multipath {
+            conn.receive.share(receiver.offered)
+        } else {
+            conn.receive.buffer.window(receiver.offered, receiver.held())
         };
         let mut bytes = self.config.header[conn.kind];
         let mut extra = NONE;
@@ -162,6 +167,10 @@ impl<O: Observer> Sim<O> {
             self.join(index);
         }
         self.push(index);
+        let send = &self.conns[index as usize].send;
+        if self.config.autotuning && send.written < send.end {
+            self.senders[packet.flow as usize].expand_buffer(&self.config);
+        }
     }
 
     /// Sends whatever a connection may send now.
@@ -186,7 +195,7 @@ impl<O: Observer> Sim<O> {
             let (sender, out) = (&mut self.senders[flow as usize], &mut self.conns[index as usize].send);
             let mss = u64::from(out.mss);
             let each = sender.taken(1, 0, mss, &self.config);
-            out.write(sender.send_buffer(&self.config), each);
+            out.write(sender.send_buffer(&self.config), each, BUFFER);
         }
         self.senders[flow as usize].ask_send(now, &self.config);
         loop {
@@ -205,6 +214,9 @@ impl<O: Observer> Sim<O> {
             } else {
                 let out = &mut self.conns[index as usize].send;
                 if let Some(next) = out.peek(flow) {
+                    if !sender.lets_go(now, out.waiting(), &self.config) {
+                        break;
+                    }
                     let (dsn, bytes) = out.take(next);
                     let seq = sender.send_new(now, dsn, bytes, &self.config);
                     self.send_segment(index, flow, seq, 0);
@@ -215,8 +227,9 @@ impl<O: Observer> Sim<O> {
                 }
             }
             sent = true;
-            self.senders[flow as usize].ask_send(now, &self.config);
+            self.senders[flow as usize].ask_again(now, &self.config);
         }
+        self.senders[flow as usize].end_burst(now, &self.config);
         self.after_sending(index, flow, sent);
     }
 
@@ -246,7 +259,7 @@ impl<O: Observer> Sim<O> {
                 let Some(seq) = seq else { break };
                 self.send_segment(index, flow, seq, AGAIN);
                 *sent = true;
-                self.senders[flow as usize].ask_send(now, &self.config);
+                self.senders[flow as usize].ask_again(now, &self.config);
             }
         }
         if self.config.scheduler == Scheduler::Linux {
@@ -285,7 +298,7 @@ impl<O: Observer> Sim<O> {
             self.send_segment(index, flow, seq, 0);
             let i = self.conns[index as usize].subs().iter().position(|&sub| sub == flow);
             sent[i.unwrap_or(0)] = true;
-            self.senders[flow as usize].ask_send(now, &self.config);
+            self.senders[flow as usize].ask_again(now, &self.config);
         }
         for (i, &sent) in sent[..count].iter().enumerate() {
             let flow = self.conns[index as usize].subs()[i];
@@ -336,7 +349,7 @@ impl<O: Observer> Sim<O> {
             }
         }
         let (deadline, paced) = (sender.deadline(), sender.paced_until());
-        let waits = paced > now && (sender.must_resend() || sender.room(&self.config) > 0);
+        let waits = paced > now && (sender.must_resend() || sender.has_window(&self.config));
         if deadline != u64::MAX {
             self.alarm(flow, Alarm::Sender, deadline);
         }

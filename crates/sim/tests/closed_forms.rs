@@ -81,8 +81,8 @@ fn slow_start_over_a_line_to_the_nanosecond() {
         ("preset = \"rfc\"; delayed_ack = 1", 10, every),
         ("preset = \"rfc\"; delayed_ack = 1; initial_window = 3", 3, every),
         ("preset = \"rfc\"", 10, rfc),
-        ("preset = \"linux\"; initial_window = 4", 4, linux),
-        ("preset = \"linux\"", 10, linux),
+        ("preset = \"linux\"; autotuning = false; initial_window = 4", 4, linux),
+        ("preset = \"linux\"; autotuning = false", 10, linux),
         ("preset = \"ns3\"", 10, ns3),
     ] {
         for (mbit, ms) in [(1, 5), (8, 40), (100, 80)] {
@@ -90,6 +90,7 @@ fn slow_start_over_a_line_to_the_nanosecond() {
                 let text = Text::new(1, "")
                     .path("p", &format!("rate = \"{mbit}Mbit\"; delay = \"{ms}ms\"; queue = \"2000 packets\""))
                     .flow("f", &["p"], "reno", &format!("bytes = \"{bytes}B\""))
+                    .table("[host.client]", "send_segments = 1")
                     .table("[tcp]", tcp);
                 let n = bytes.div_ceil(1448);
                 let last = bytes - (n - 1) * 1448;

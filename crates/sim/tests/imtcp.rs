@@ -8,6 +8,11 @@ use common::{Row, Text, shows};
 
 const LINES: [(u64, u64); 4] = [(20, 20), (20, 100), (100, 20), (100, 100)]; // Mbit/s, RTT [ms]
 
+/// A sender that hands over packet by packet: else trains leave bunched, in the simulator as in the kernel.
+fn single(seed: u64, end: &str) -> Text {
+    Text::new(seed, end).table("[host.client]", "send_segments = 1")
+}
+
 fn evidence() -> bool {
     std::env::var_os("PATHCAST_EVIDENCE").is_some()
 }
@@ -46,7 +51,7 @@ fn results(rows: &[Row]) -> Vec<Row> {
 
 /// Median, 10th and 90th percentile of the results after 10 s against the truth, and RTTs a result.
 fn settled(traffic: (&str, u64), line: (u64, u64), share: f64, bdp: f64) -> [f64; 4] {
-    let mut text = Text::new(1, "40s").path("p", &link(line, bdp)).flow("f", &["p"], "imtcp", "");
+    let mut text = single(1, "40s").path("p", &link(line, bdp)).flow("f", &["p"], "imtcp", "");
     if share > 0.0 {
         text = text.table("[[traffic]]", &cross(traffic, line.0, share));
     }
@@ -99,7 +104,7 @@ fn imtcp_finds_what_poisson_traffic_leaves() {
 /// being repaired; `None`: never.
 fn follows(line: (u64, u64), bdp: f64, (from, to): (f64, f64), seed: u64) -> Option<(f64, bool)> {
     let at = 15.0 + 0.37 * seed as f64;
-    let rows: Vec<Row> = Text::new(seed, "30s")
+    let rows: Vec<Row> = single(seed, "30s")
         .path("p", &link(line, bdp))
         .flow("f", &["p"], "imtcp", "")
         .table("[[traffic]]", &cross(("constant", 1500), line.0, from))
@@ -154,7 +159,7 @@ fn imtcps_estimate_follows_a_step_within_four_rtts() {
 fn imtcp_bg_comes_back_to_a_small_path_that_was_left() {
     for line in [(10, 40), (5, 80), (20, 20), (5, 40), (2, 80), (10, 10)] {
         for start in ["0s", "7s"] {
-            let report = Text::new(1, "120s")
+            let report = single(1, "120s")
                 .path("p", &link(line, 1.0))
                 .flow("back", &["p"], "imtcp_bg", &format!("start = \"{start}\""))
                 .flow("front", &["p"], "reno", "start = \"5s\"; stop = \"30s\"")
@@ -176,7 +181,7 @@ fn imtcp_bg_takes_what_is_free_and_leaves_the_rest() {
         // there are no bars at 0.25 BDP (experiments/background): what comes out is told
         for bdp in [0.25, 1.0, 4.0] {
             let what = format!("imtcp_bg, {} Mbit/s, {} ms, {bdp} BDP", line.0, line.1);
-            let base = Text::new(1, "120s").path("p", &link(line, bdp));
+            let base = single(1, "120s").path("p", &link(line, bdp));
             let own = base.clone().flow("back", &["p"], "imtcp_bg", "");
             let alone = own.run().flows[0].goodput_bps / full;
             let half = own.table("[[traffic]]", &cross(("constant", 1500), line.0, 0.5)).run();

@@ -19,7 +19,7 @@ fn stop_and_wait(tcp: &str, n: u64, mss: u64) -> f64 {
 #[test]
 fn held_acks_and_quick_acks() {
     for (tcp, mss, held, quick) in [
-        ("preset = \"linux\"", 1448, 0.040, 16),
+        ("preset = \"linux\"; autotuning = false", 1448, 0.040, 16),
         ("preset = \"linux\"; quick_ack = false", 1448, 0.040, 0),
         ("preset = \"linux\"; autotuning = false; delayed_ack = 1", 1448, 0.0, 0),
         ("preset = \"rfc\"", 1448, 0.200, 0),

@@ -12,6 +12,8 @@ use super::config::Config;
 
 /// Memory of a receive buffer before the first measure (`tcp_rmem`) [byte].
 const FIRST: u64 = 131_072;
+/// Memory of a new send buffer (`tcp_wmem`) [byte].
+pub(crate) const FIRST_SEND: u64 = 65_536;
 /// Packets that a new connection has room for.
 const INITIAL: u64 = 10;
 /// What a super-packet in a send buffer takes beside its payload [byte].
@@ -34,12 +36,12 @@ pub(crate) fn taken(sent: u64, waiting: u64, each: u64, mss: u64) -> u64 {
     sent * mss + sent * HEAD / each.max(1) + waiting * mss + waiting * mss * HEAD / SUPER
 }
 
-/// Segments of a super-packet: what the pacing rate lets go in a millisecond, more where the RTT is short, at least two
+/// Segments of a super-packet: what the pacing rate lets go in a millisecond, more where the RTT is short, at least `least`
 /// (`tcp_tso_autosize`).
-pub(crate) fn super_packet(rate: u64, min_rtt_us: u32, mss: u64) -> u64 {
+pub(crate) fn super_packet(rate: u64, min_rtt_us: u32, mss: u64, least: u64) -> u64 {
     let short = min_rtt_us >> 9;
     let bytes = (rate >> 10) + if short < 32 { SUPER >> short } else { 0 };
-    (bytes.min(SUPER) / mss.max(1)).max(2)
+    (bytes.min(SUPER) / mss.max(1)).max(least)
 }
 
 /// The receive buffer of a connection.
@@ -52,8 +54,6 @@ pub(crate) struct ReceiveBuffer {
     mss: u64,
     /// Payload in 256 bytes of memory.
     ratio: u64,
-    /// Window that is offered while the memory allows it [byte].
-    offered: u64,
     /// Read within the largest measure so far, within this one [byte]; when this one began [ns].
     space: u64,
     copied: u64,
@@ -66,10 +66,14 @@ impl ReceiveBuffer {
         let (mss, packet) = (u64::from(mss), truesize(mss));
         let mut buffer =
             ReceiveBuffer { memory, most: config.receive_buffer, packet, mss, ratio: 128, ..ReceiveBuffer::default() };
-        buffer.offered = buffer.payload(memory).min(65_535);
-        buffer.space = buffer.offered.min(INITIAL * mss);
+        buffer.space = buffer.first().min(INITIAL * mss);
         buffer.since = now;
         buffer
+    }
+
+    /// The window that a subflow begins with [byte].
+    pub(crate) fn first(&self) -> u64 {
+        self.payload(FIRST.min(self.most)).min(65_535)
     }
 
     /// A receiver that asks for so much payload at once is given a buffer for it, at most half of the largest
@@ -86,11 +90,13 @@ impl ReceiveBuffer {
         self.payload(self.memory.saturating_sub(held * self.packet))
     }
 
-    /// A segment has arrived; `held` segments wait for others before them.
-    pub(crate) fn arrive(&mut self, held: u64) {
+    /// A segment has arrived over a subflow that offers so many bytes; `held` segments of its own wait for others before them. The
+    /// first subflow's memory is the connection's, a later one's the least. What it offers now [byte].
+    pub(crate) fn arrive(&mut self, offered: u64, held: u64, first: bool) -> u64 {
         self.ratio = (self.mss << 8) / self.packet;
-        let room = self.free(held).saturating_sub(self.offered);
-        self.offered += room.min(2 * self.mss);
+        let memory = if first { self.memory } else { FIRST.min(self.most) };
+        let room = self.payload(memory.saturating_sub(held * self.packet)).saturating_sub(offered);
+        offered + room.min(2 * self.mss)
     }
 
     /// The program has read so many segments in order; `beyond`: those from the next expected to the last that arrived. `rtt_us`
@@ -115,9 +121,10 @@ impl ReceiveBuffer {
         self.memory = self.memory.max(((window << 8) / self.ratio).min(self.most));
     }
 
-    /// The window to tell [segments]. An empty buffer takes one, however small it is.
-    pub(crate) fn window(&self, held: u64) -> u32 {
-        let bytes = self.offered.min(self.free(held));
+    /// The window that a subflow tells which offers so many bytes, while `held` segments of the stream wait [segments]. An empty
+    /// buffer takes one, however small it is.
+    pub(crate) fn window(&self, offered: u64, held: u64) -> u32 {
+        let bytes = offered.min(self.free(held));
         ((bytes / self.mss).max(u64::from(held == 0))).min(u64::from(u32::MAX)) as u32
     }
 }
@@ -151,11 +158,11 @@ mod tests {
     #[test]
     fn memory_of_what_waits_to_be_sent() {
         for (sent, waiting, rate, seen) in [(138, 172, 9_400_000, 479_808u64), (78, 14, 500_000, 165_856)] {
-            let bytes = taken(sent, waiting, super_packet(rate, 40_000, 1424), 1424);
+            let bytes = taken(sent, waiting, super_packet(rate, 40_000, 1424, 2), 1424);
             assert!(bytes.abs_diff(seen) < seen / 30, "{bytes} {seen}");
         }
-        assert_eq!([100_000, 7_500_000, 1 << 30].map(|rate| super_packet(rate, 40_000, 1448)), [2, 5, 45]);
-        assert_eq!(super_packet(0, 1_000, 1448), 22, "a short RTT lets 32 KiB go");
+        assert_eq!([100_000, 7_500_000, 1 << 30].map(|rate| super_packet(rate, 40_000, 1448, 2)), [2, 5, 45]);
+        assert_eq!(super_packet(0, 1_000, 1448, 2), 22, "a short RTT lets 32 KiB go");
     }
 
     /// Slow start from ten segments: the first RTT reads what was expected, then every one twice what the one before did, and the
@@ -164,11 +171,11 @@ mod tests {
     fn the_window_keeps_ahead_of_a_slow_start() {
         let config = Config { receive_buffer: 1 << 30, ..linux() };
         let mut buffer = ReceiveBuffer::new(0, 1448, &config);
-        assert_eq!((buffer.memory, buffer.offered, buffer.space), (131_072, 65_535, 14_480));
-        let mut offered = 65_535;
+        assert_eq!((buffer.memory, buffer.first(), buffer.space), (131_072, 65_535, 14_480));
+        let (mut offers, mut offered) = (buffer.first(), 65_535);
         for (round, read) in [(1u64, 10u64), (2, 20), (3, 40), (4, 80), (5, 160)] {
             for n in 0..read {
-                buffer.arrive(0);
+                offers = buffer.arrive(offers, 0, true);
                 buffer.read(round * 100 * MS + n, 1, 0, 100_000);
             }
             // a round's first segment ends the measure of the round before, which read twice as much as the one before it
@@ -176,8 +183,8 @@ mod tests {
                 assert_eq!(buffer.memory, ((6 * (read / 2) * 1448) << 8) / 160, "round {round}");
             }
             offered = (offered + read * 2 * 1448).min(buffer.payload(buffer.memory));
-            assert!(buffer.offered.abs_diff(offered) <= 2 * 1448, "round {round}: {} {offered}", buffer.offered);
-            assert!(u64::from(buffer.window(0)) >= 2 * read, "round {round}");
+            assert!(offers.abs_diff(offered) <= 2 * 1448, "round {round}: {offers} {offered}");
+            assert!(u64::from(buffer.window(offers, 0)) >= 2 * read, "round {round}");
         }
     }
 
@@ -187,26 +194,60 @@ mod tests {
         let config = linux();
         let mut buffer = ReceiveBuffer::new(0, 1448, &config);
         buffer.space = 1000 * 1448;
+        let mut offers = buffer.first();
         for n in 0..20_000u64 {
-            buffer.arrive(0);
+            offers = buffer.arrive(offers, 0, true);
             buffer.read(n * 100_000, 1, 0, 110_000); // 1100 segments an RTT
         }
-        let window = u64::from(buffer.window(0));
+        let window = u64::from(buffer.window(offers, 0));
         assert!((2_200..=2_700).contains(&window), "{window}");
-        assert_eq!(u64::from(buffer.window(500)), (buffer.memory - 500 * 2304) * 160 / 256 / 1448);
-        assert_eq!(buffer.window(buffer.memory / 2304 + 1), 0);
+        assert_eq!(u64::from(buffer.window(offers, 500)), (buffer.memory - 500 * 2304) * 160 / 256 / 1448);
+        assert_eq!(buffer.window(offers, buffer.memory / 2304 + 1), 0);
     }
 
     #[test]
     fn it_never_passes_its_largest_size() {
         let config = Config { receive_buffer: 300_000, ..linux() };
         let mut buffer = ReceiveBuffer::new(0, 1448, &config);
+        let mut offers = buffer.first();
         for n in 0..20_000u64 {
-            buffer.arrive(0);
+            offers = buffer.arrive(offers, 0, true);
             buffer.read(n * 1000, 1, 0, 10_000);
         }
-        assert_eq!(u64::from(buffer.window(0)), 300_000 * 160 / 256 / 1448);
+        assert_eq!(u64::from(buffer.window(offers, 0)), 300_000 * 160 / 256 / 1448);
         let tiny = ReceiveBuffer::new(0, 1448, &Config { receive_buffer: 1448, ..linux() });
-        assert_eq!(tiny.window(0), 1);
+        assert_eq!(tiny.window(tiny.first(), 0), 1);
+    }
+
+    /// Seen with `ss -ti`: after 260 segments over the first subflow, the slow one, of a connection whose program had asked for a low-water
+    /// mark, both told a window of 574 to 581; the other's 2,300 had added nothing.
+    #[test]
+    fn what_comes_over_a_later_subflow_widens_the_window_little() {
+        let config = Config { receive_buffer: 64 << 20, ..linux() };
+        let mut buffer = ReceiveBuffer::new(0, 1424, &config);
+        buffer.ask();
+        let first = (0..260).fold(buffer.first(), |offers, _| buffer.arrive(offers, 0, true));
+        let later = (0..2300).fold(buffer.first(), |offers, _| buffer.arrive(offers, 0, false));
+        assert!((560..=590).contains(&buffer.window(first, 0)), "{}", buffer.window(first, 0));
+        assert_eq!(later, buffer.payload(131_072));
+        assert_eq!(buffer.window(later, 0), 56);
+    }
+
+    /// Seen with `ss -tm`: a send buffer stays where it was while the window is full, and follows once the subflow has run dry.
+    #[test]
+    fn a_full_window_does_not_widen_the_send_buffer() {
+        use pathcast_congestion::{Params, controller};
+        let config = linux();
+        let mut sender = super::super::Sender::new(&Params::new(controller("reno").unwrap()));
+        sender.establish(0, 1, 0, &config, None);
+        sender.flow.cwnd = 40;
+        for dsn in 0..40 {
+            sender.send_new(0, dsn, 1424, &config);
+        }
+        sender.expand_buffer(&config);
+        assert_eq!(sender.send_buffer(&config), 65_536);
+        sender.flow.cwnd = 41;
+        sender.expand_buffer(&config);
+        assert_eq!(sender.send_buffer(&config), 41 * 2 * 2304);
     }
 }

@@ -44,6 +44,8 @@ pub(crate) struct Config {
     pub receive_buffer: u64,
     pub send_buffer: u64,
     pub pacing: bool,
+    /// Hosts hand over many segments at once (Linux).
+    pub offload: bool,
     pub limited_transmit: bool,
     /// Only the first partial ACK of a recovery restarts the timer (RFC 6582, section 4: impatient).
     pub impatient: bool,
@@ -107,6 +109,7 @@ impl Config {
             receive_buffer: 32 * MIB,
             send_buffer: 4 * MIB,
             pacing: false,
+            offload: true,
             limited_transmit: true,
             impatient: false,
             prr: true,
@@ -133,6 +136,7 @@ impl Config {
             min_rto: 1000 * MS,
             rto_linux: false,
             autotuning: false,
+            offload: false,
             receive_buffer: 64 * MIB,
             send_buffer: 64 * MIB,
             impatient: true,

@@ -28,6 +28,8 @@ pub(crate) struct Receiver {
     /// The stamp to echo (RFC 7323): of the oldest segment that the next ACK covers.
     pub echo: u64,
     quick: u32,
+    /// Window that it offers while there is memory, where buffers grow [byte].
+    pub offered: u64,
     /// When the held ACK is due [ns]; 0: none is held.
     pub due: u64,
     /// ACKs tell of a mark until the sender says that it has reduced its window.
@@ -43,6 +45,12 @@ impl Receiver {
         let mut runs = std::mem::take(&mut self.runs);
         runs.clear();
         *self = Receiver { runs, quick: config.quick_acks, ..Receiver::default() };
+    }
+
+    /// A larger window is told at once (`tcp_grow_window`): while it grows, each segment has its own ACK.
+    pub(crate) fn offer(&mut self, bytes: u64, config: &Config) {
+        self.quick |= u32::from(bytes > self.offered && config.quick_acks > 0);
+        self.offered = bytes;
     }
 
     /// Segment `seq`, sent at `stamp`, has arrived, with the packet's flags.

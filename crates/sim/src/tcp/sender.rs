@@ -4,14 +4,16 @@ use std::collections::VecDeque;
 
 use pathcast_congestion::{Connection, Event, Flow, INFINITE, Instance, Params, State};
 
-use super::board::{Board, EVER, LOST, RETRANS, Segment};
-use super::buffers::{send_buffer, super_packet, taken};
+use super::board::{Board, Segment};
+use super::buffers::{FIRST_SEND, send_buffer, super_packet, taken};
 use super::config::Config;
 use super::loss::Rack;
+use super::offload::Offload;
 use super::pace::Pace;
 use super::recovery::{Reduction, Undo};
 use super::rtt::Rtt;
 use super::timer::Timer;
+use super::validate::Use;
 use crate::again::Progress;
 
 /// What a sender has done.
@@ -91,13 +93,10 @@ pub(crate) struct Sender {
     pub mean_rate: u64,
     pub(super) timer: Timer,
     pub(super) pace: Pace,
-    /// The window held the sender back in this window of data; most segments in flight in it; where it ends.
-    limited: bool,
-    most_out: u32,
-    limited_until: u64,
-    last_sent: u64,
-    /// When the window was last seen in use, and when an ACK came last [ns].
-    in_use_at: u64,
+    pub(super) usage: Use,
+    pub(super) offload: Offload,
+    /// When a segment was sent last, and when an ACK came last [ns].
+    pub(super) last_sent: u64,
     pub heard: u64,
     pub progress: Progress,
     pub stats: Stats,
@@ -145,11 +144,9 @@ impl Sender {
             mean_rate: 0,
             timer: Timer::default(),
             pace: Pace::default(),
-            limited: false,
-            most_out: 0,
-            limited_until: 0,
+            usage: Use::default(),
+            offload: Offload::default(),
             last_sent: 0,
-            in_use_at: 0,
             heard: 0,
             progress: Progress::default(),
             stats: Stats::default(),
@@ -187,8 +184,11 @@ impl Sender {
         }
         self.flow.set_multipath(kind & 1 == 1);
         self.refresh(now, config);
+        if config.autotuning {
+            self.buffer = send_buffer(self.flow.cwnd, mss, config);
+        }
         self.grouped = false;
-        self.in_use_at = now;
+        self.usage = Use::new(now);
         match group {
             Some(group) => {
                 self.grouped = group.join(&mut self.flow).is_some();
@@ -205,14 +205,22 @@ impl Sender {
     /// Its send buffer now [byte].
     #[inline]
     pub(crate) fn send_buffer(&mut self, config: &Config) -> u64 {
-        let room = if config.autotuning {
-            send_buffer(self.flow.cwnd, self.flow.mss, config)
-        } else {
+        if !config.autotuning {
             // of payload, as much as twice the window in pages; where `scheduler` asks for it
-            (2 * u64::from(self.flow.cwnd.max(10)) * (4096 + 256)).min(config.send_buffer)
-        };
-        self.buffer = self.buffer.max(room);
-        self.buffer
+            let room = (2 * u64::from(self.flow.cwnd.max(10)) * (4096 + 256)).min(config.send_buffer);
+            self.buffer = self.buffer.max(room);
+            return self.buffer;
+        }
+        self.buffer.max(FIRST_SEND).min(config.send_buffer)
+    }
+
+    /// An ACK was answered while the program waits for room: the send buffer follows the window, unless that is full
+    /// (`tcp_should_expand_sndbuf`).
+    #[inline]
+    pub(crate) fn expand_buffer(&mut self, config: &Config) {
+        if self.in_flight() < self.flow.cwnd {
+            self.buffer = self.buffer.max(send_buffer(self.flow.cwnd, self.flow.mss, config));
+        }
     }
 
     /// Memory that segments, sent and waiting, take in it [byte].
@@ -221,7 +229,7 @@ impl Sender {
         if !config.autotuning {
             return (sent + waiting) * mss;
         }
-        taken(sent, waiting, super_packet(self.pacing_rate(), self.rtt.min_us, mss), mss)
+        taken(sent, waiting, super_packet(self.pacing_rate(), self.rtt.min_us, mss, 2), mss)
     }
 
     /// Whether the scheduler may choose it.
@@ -266,18 +274,16 @@ impl Sender {
         (flow.delivered, flow.lost) = (self.all_delivered as u32, self.all_lost as u32);
     }
 
-    /// Whether the window, not the application, holds the sender back (Linux: `tcp_is_cwnd_limited`).
-    #[inline]
-    fn is_limited(&self, config: &Config) -> bool {
-        !config.window_validation
-            || self.limited
-            || (self.flow.cwnd < self.flow.ssthresh && self.flow.cwnd < 2 * self.most_out)
-    }
-
     /// Whether a lost segment waits to be sent again.
     #[inline]
     pub(crate) fn must_resend(&self) -> bool {
         self.to_resend > 0
+    }
+
+    /// The window, or what a controller allows of it at this opportunity.
+    #[inline]
+    pub(super) fn window(&self) -> u32 {
+        self.flow.cwnd.min(self.offload.allowed)
     }
 
     /// Segments that the window lets go now.
@@ -287,7 +293,13 @@ impl Sender {
         if !config.limited_transmit && self.state == State::Disorder {
             in_flight += self.sacked; // duplicate ACKs let nothing go
         }
-        self.flow.cwnd.saturating_sub(in_flight).max(u32::from(self.forced))
+        self.window().saturating_sub(in_flight).max(u32::from(self.forced))
+    }
+
+    /// Whether the window lets something go, whatever a controller allows at this opportunity.
+    #[inline]
+    pub(crate) fn has_window(&self, config: &Config) -> bool {
+        self.room(config) > 0 || (self.offload.allowed != u32::MAX && self.in_flight() < self.flow.cwnd)
     }
 
     /// Whether a short last segment fits into what the window leaves of one.
@@ -306,6 +318,15 @@ impl Sender {
             if self.flow.window > 0 && matches!(self.state, State::Cwr | State::Recovery) {
                 self.flow.cwnd = self.flow.window; // PRR makes its own anew at each ACK
             }
+            self.limit_burst();
+        }
+    }
+
+    /// A segment has left; where the host hands each over by itself, that is an opportunity of its own.
+    #[inline]
+    pub(crate) fn ask_again(&mut self, now: u64, config: &Config) {
+        if self.sends_single() {
+            self.ask_send(now, config);
         }
     }
 
@@ -324,94 +345,19 @@ impl Sender {
         seq
     }
 
-    fn sent(&mut self, now: u64, bytes: u16, config: &Config) {
+    pub(super) fn sent(&mut self, now: u64, bytes: u16, config: &Config) {
         self.stats.sent += 1;
         self.forced = false;
         self.last_sent = now;
         if self.reduction.active {
             self.reduction.sent += 1;
         }
-        self.pace_after(now, u32::from(bytes), config);
+        if let Some(bytes) = self.burst_sent(u32::from(bytes)) {
+            self.pace_after(now, bytes, config);
+        }
         if self.timer.is_idle() {
             self.arm_rto(now, config);
         }
-    }
-
-    /// The next lost segment leaves again; its number.
-    pub(crate) fn resend(&mut self, now: u64, config: &Config) -> Option<u64> {
-        if self.to_resend == 0 {
-            return None;
-        }
-        let mut seq = self.resend_from.max(self.una);
-        while seq < self.nxt {
-            let flags = self.board.get(seq).flags;
-            if flags & LOST != 0 && flags & RETRANS == 0 && !self.is_sacked(seq) {
-                self.to_resend -= 1;
-                self.resend_from = seq + 1;
-                self.resend_segment(now, seq, config);
-                return Some(seq);
-            }
-            seq += 1;
-        }
-        debug_assert!(false, "{} to resend, none found", self.to_resend);
-        self.to_resend = 0;
-        None
-    }
-
-    /// With nothing lost and nothing new to send, recovery goes on with what may be lost (RFC 6675, section 4, NextSeg
-    /// rule 3: holes below the highest block), and once with the last segment (rule 4). Its number.
-    #[cold]
-    pub(crate) fn resend_doubtful(&mut self, now: u64, config: &Config) -> Option<u64> {
-        if self.state != State::Recovery || !config.sack || config.rack {
-            return None;
-        }
-        let doubtful =
-            |sender: &Sender, seq: u64| !sender.is_sacked(seq) && sender.board.get(seq).flags & (LOST | RETRANS) == 0;
-        if self.forced && doubtful(self, self.una) {
-            self.resend_segment(now, self.una, config);
-            return Some(self.una);
-        }
-        self.forced = false;
-        let holes = if config.ns3 { self.una..self.nxt } else { self.una.max(self.high_resent)..self.high_sacked };
-        let mut found = holes.into_iter().find(|&seq| doubtful(self, seq));
-        if found.is_none() && config.rescue && !self.rescued {
-            self.rescued = true;
-            found = self.nxt.checked_sub(1).filter(|&seq| seq >= self.una && doubtful(self, seq));
-        }
-        let seq = found?;
-        self.resend_segment(now, seq, config);
-        Some(seq)
-    }
-
-    /// A tail loss probe: the last segment leaves again whatever the window says; its number.
-    pub(crate) fn resend_last(&mut self, now: u64, config: &Config) -> Option<u64> {
-        let seq = self.nxt.checked_sub(1).filter(|&seq| seq >= self.una)?;
-        let flags = self.board.get(seq).flags;
-        if self.is_sacked(seq) || flags & RETRANS != 0 {
-            return None;
-        }
-        if flags & LOST != 0 {
-            self.to_resend -= 1;
-        }
-        self.resend_segment(now, seq, config);
-        Some(seq)
-    }
-
-    fn resend_segment(&mut self, now: u64, seq: u64, config: &Config) {
-        self.start(now, config);
-        let segment = self.board.get_mut(seq);
-        segment.sent = now;
-        segment.flags |= RETRANS | EVER;
-        let bytes = segment.bytes;
-        self.retrans += 1;
-        self.high_resent = self.high_resent.max(seq + 1);
-        self.undo.resent(now);
-        if config.rack {
-            self.rack.resent(seq, now);
-        }
-        self.stats.retransmits += 1;
-        self.stats.again_bytes += u64::from(bytes);
-        self.sent(now, bytes, config);
     }
 
     /// The segment's place in the connection's stream and its bytes.
@@ -426,89 +372,9 @@ impl Sender {
         self.board.is_sacked(seq)
     }
 
-    /// Hands out the places in the stream of all that is not acknowledged, each once in the sender's life, and of what is
-    /// only queued; `to` is told whether it was sent.
-    pub(crate) fn give_away(&mut self, mut to: impl FnMut(u64, bool)) {
-        for seq in self.una..self.nxt {
-            let segment = self.board.get_mut(seq);
-            if segment.flags & super::board::REINJECTED == 0 {
-                segment.flags |= super::board::REINJECTED;
-                to(segment.dsn, true);
-            }
-        }
-        while let Some(dsn) = self.queue.pop_front() {
-            to(dsn, false);
-        }
-    }
-
-    /// What was given away is its own again, and may be given away once more.
-    pub(crate) fn keep(&mut self) {
-        for seq in self.una..self.nxt {
-            self.board.get_mut(seq).flags &= !super::board::REINJECTED;
-        }
-    }
-
-    /// A round of sending is over: notes whether the window ended it (Linux: `tcp_cwnd_validate`), and watches the tail.
-    #[inline]
-    pub(crate) fn after_sending(&mut self, now: u64, sent: bool, config: &Config) {
-        let full = self.in_flight() >= self.flow.cwnd;
-        let out = self.out();
-        if self.una >= self.limited_until || full || (!self.limited && out > self.most_out) {
-            self.limited = full;
-            self.most_out = out;
-            self.limited_until = self.nxt;
-        }
-        if config.window_validation {
-            if self.is_limited(config) {
-                self.in_use_at = now;
-            } else if config.idle_restart && now - self.in_use_at >= self.rtt.rto(config) && self.state == State::Open {
-                self.shrink_unused(now, config);
-            }
-        }
-        if sent && config.rack {
-            self.watch_tail(now, config);
-        }
-    }
-
-    /// There is nothing more to send (Linux: `tcp_rate_check_app_limited`).
-    #[inline]
-    pub(crate) fn starve(&mut self) {
-        if self.to_resend == 0 && self.in_flight() < self.flow.cwnd {
-            self.starved_until = (self.all_delivered + u64::from(self.in_flight())).max(1);
-        }
-    }
-
-    /// A window that has not been used for an RTO falls half way to what is used (RFC 2861).
-    #[cold]
-    fn shrink_unused(&mut self, now: u64, config: &Config) {
-        let used = self.most_out.max(config.initial_window.min(self.flow.cwnd));
-        if used < self.flow.cwnd {
-            self.flow.ssthresh = self.flow.ssthresh.max(self.flow.cwnd / 2 + self.flow.cwnd / 4);
-            self.flow.cwnd = (self.flow.cwnd + used) / 2;
-        }
-        self.most_out = 0;
-        self.in_use_at = now;
-    }
-
-    /// Nothing was in flight: after an RTO of silence the window is halved once for each (RFC 2861).
-    fn restart_after_idle(&mut self, now: u64, config: &Config) {
-        let rto = self.rtt.rto(config);
-        let idle = now.saturating_sub(self.last_sent);
-        if config.window_validation && config.idle_restart && self.nxt > 0 && idle > rto {
-            self.refresh(now, config);
-            self.control.event(&mut self.flow, Event::Idle);
-            let restart = config.initial_window.min(self.flow.cwnd);
-            self.flow.ssthresh = self.flow.ssthresh.max(self.flow.cwnd / 2 + self.flow.cwnd / 4);
-            let halvings = (idle / rto).min(31) as u32;
-            self.flow.cwnd = (self.flow.cwnd >> halvings).max(restart);
-            self.in_use_at = now;
-            self.most_out = 0;
-        }
-    }
-
     /// A packet leaves while nothing is in flight, though lost segments may be out.
     #[inline]
-    fn start(&mut self, now: u64, config: &Config) {
+    pub(super) fn start(&mut self, now: u64, config: &Config) {
         if self.in_flight() == 0 {
             self.refresh(now, config);
             self.control.event(&mut self.flow, Event::TxStart);
@@ -521,28 +387,5 @@ impl Sender {
             group.leave(&self.flow);
         }
         self.control.release(&mut self.flow);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use pathcast_congestion::controller;
-    use pathcast_scenario::Tcp;
-
-    use super::*;
-
-    /// A second of silence, five timeouts of 200 ms: five halvings, and three quarters of the window as the threshold; or none.
-    #[test]
-    fn a_window_of_before_a_silence_is_halved_for_each_timeout_or_kept() {
-        for (restarts, window, threshold) in [(true, 12, 300), (false, 400, 200)] {
-            let config = Config::new(&Tcp { idle_restart: Some(restarts), ..Tcp::default() });
-            let mut sender = Sender::new(&Params::new(controller("reno").unwrap()));
-            sender.establish(0, 0, 1, &config, None);
-            sender.send_new(0, 0, 1448, &config);
-            (sender.una, sender.una_bytes) = (1, 1448);
-            (sender.flow.cwnd, sender.flow.ssthresh) = (400, 200);
-            sender.send_new(1_010_000_000, 1, 1448, &config);
-            assert_eq!((sender.flow.cwnd, sender.flow.ssthresh), (window, threshold), "{restarts}");
-        }
     }
 }

@@ -120,6 +120,7 @@ impl Sender {
             self.timer.purpose = Purpose::Idle;
             return Expired::No;
         }
+        self.offload.allowed = u32::MAX;
         match self.timer.purpose {
             Purpose::Probe => Expired::Probe,
             Purpose::Reordering => {
