@@ -217,6 +217,22 @@ def test_a_history_that_cannot_be_one_is_refused_before_anything_is_measured(qui
     assert "kept in" in done.stderr
 
 
+def test_what_is_learnt_and_forecast_of_it_is_recorded(quick, one, tmp_path):
+    where = ("--world", "sim", "--topology", one, "--size", "150kB", "--model", tmp_path / "m", "--json")
+    place = ("--history", tmp_path / "h.db")
+    for delay in ("5ms", "20ms"):
+        done = quick("learn", *where, "--rounds", 4, "--probe", "20kB", "--set", f"link.wan.delay={delay}", *place)
+        assert done.returncode == 0, done
+    predicted = quick("predict", *where, "--set", "link.wan.delay=10ms", *place)
+    assert predicted.returncode == 0, predicted
+    sent = quick("history", "list", "transfers", *place, "--json").json["rows"]
+    assert sorted(row["bytes"] for row in sent) == [20_000] * 9 + [150_000] * 8
+    assert len(quick("history", "list", *place, "--json").json["rows"]) == 3  # three networks
+    [forecast] = quick("history", "list", "forecasts", *place, "--json").json["rows"]
+    assert forecast["chosen"] == ["path1"]
+    assert "Mbit/s" in quick("history", "show", forecast["id"], *place).stdout
+
+
 def test_a_far_end_that_is_not_there_is_an_event(quick, tmp_path):
     place = ("--history", tmp_path / "h.db")
     assert quick("measure", "127.0.0.1:9", *place).returncode == 1

@@ -72,20 +72,26 @@ def _forecast(found: Any) -> None:
 
     table = Table("paths", "control", "throughput", "90 %", "duration", title=f"{found.at}: {size(found.size_bytes)}")
     for one in found.answer.get("options") or ():
-        rate, took = one.get("throughput_bps") or {}, one.get("duration_s") or {}
+        rate, took = _rate(one), one.get("duration_s") or {}
+        took = took if isinstance(took, dict) else {"value": took}
         best = (one.get("paths"), one.get("control")) == (found.chosen, found.chosen_control)
         name = " + ".join(one.get("paths") or ())
-        between = f"{bits(rate.get('low'))} to {bits(rate.get('high'))}"
+        between = f"{bits(rate['low'])} to {bits(rate['high'])}" if rate.get("low") and rate.get("high") else "-"
         row = (one.get("control") or "", bits(rate.get("value")), between, span(took.get("value")))
         table.add_row(f"[bold]{name}[/] (chosen)" if best else name, *row)
     console().print(table)
     for came in found.came:
         over = " + ".join(name or "?" for name in came.sent.names)
-        rate = ((came.option or {}).get("throughput_bps") or {}).get("value")
-        told = f"; forecast were {bits(rate)}" if rate else ""
+        forecast = _rate(came.option or {}).get("value")
+        told = f"; forecast were {bits(forecast)}" if forecast else ""
         print(f"{came.sent.at}: over {over} came {bits(came.sent.throughput_bps)}{told}")
     if not found.came:
         print("no transfer followed")
+
+
+def _rate(option: dict[str, Any]) -> dict[str, Any]:
+    """The forecast throughput; of a trained model without an interval."""
+    return option.get("throughput_bps") or {"value": option.get("predicted_bps")}
 
 
 def _circumstances(found: dict[str, Any]) -> None:
@@ -164,7 +170,7 @@ def _forecasted(row: Any) -> dict[str, str]:
     best: dict[str, Any] = next(
         (o for o in options if (o.get("paths"), o.get("control")) == (row.chosen, row.chosen_control)), {}
     )
-    rate = best.get("throughput_bps") or {}
+    rate = _rate(best)
     low, high = rate.get("low"), rate.get("high")
     return {
         "key": row.id[:_KEY],

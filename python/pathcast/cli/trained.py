@@ -33,6 +33,9 @@ def trained(
         raise PathcastError("no-model", f"there is no model `{file}`", f"learn one: {learn}", Exit.USAGE)
     need("numpy", "sklearn", extra="predict")
     document = predict(file, far.world, far.name, far.open, bytes, only, control)
+    if far.recorder:
+        keys = {path["name"]: far.recorder.keys[path["name"]] for path in document["paths"]}
+        far.recorder.forecast(far.world, document, keys)
     if json:
         print_json("predict", document)
     else:

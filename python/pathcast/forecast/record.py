@@ -28,7 +28,7 @@ _NOTED = (Exit.RUNTIME, Exit.UNTRUSTWORTHY)
 class Recorder:
     """Keeps acts of one command. A history that cannot be kept is said once, and never is the command's failure.
 
-    measured: the keys of the measurements so far.
+    measured: the keys of the measurements so far. keys: of the paths of the last world, by their names.
     """
 
     place: Place
@@ -37,6 +37,7 @@ class Recorder:
     circumstances: Mapping[str, Any] = field(default_factory=dict)
     say: Callable[[str], object] = lambda text: print(f"pathcast: {text}", file=sys.stderr)
     measured: list[str] = field(default_factory=list)
+    keys: Mapping[str, PathKey] = field(default_factory=dict)
     _said: set[str] = field(default_factory=set)
     _saying: Lock = field(default_factory=Lock)
 
@@ -117,7 +118,7 @@ class Recorded:
     def keys(self) -> Mapping[str, PathKey]:
         """What the history knows the paths by, by their names. Paths may come while a session lasts."""
         if any(path.name not in self._known for path in self._of.paths):
-            self._known = {**self._known, **self._keys(self._of)}
+            self._known = self._recorder.keys = {**self._known, **self._keys(self._of)}
         return self._known
 
     @property

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,6 +14,7 @@ from time import monotonic
 from typing import Any
 
 from pathcast.errors import PathcastError
+from pathcast.files import trusted_users
 from pathcast.history.faults import full
 
 # no more is kept of a database that never comes back
@@ -31,6 +34,8 @@ class Spool:
     def put(self, name: str, rows: Any) -> None:
         """Keeps the rows of an act: when this returns they are on the disc. Raises PathcastError or OSError."""
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not self._ours():
+            raise PermissionError(errno.EPERM, "the spool is another user's, or others may write to it")
         text = json.dumps({"rows": rows}, allow_nan=False).encode("ascii")
         if sum(file.stat().st_size for file in self._files()) + len(text) > LARGEST_BYTES:
             raise full(str(self.directory))
@@ -88,9 +93,14 @@ class Spool:
 
     def _files(self) -> list[Path]:
         try:
-            return sorted(file for file in self.directory.iterdir() if file.suffix == _SUFFIX)
+            return sorted(file for file in self.directory.iterdir() if file.suffix == _SUFFIX) if self._ours() else []
         except FileNotFoundError:
             return []
+
+    def _ours(self) -> bool:
+        """Whether nobody else could have put something there, or may read it; beside `--history /tmp/…` one could."""
+        about = self.directory.lstat()
+        return stat.S_ISDIR(about.st_mode) and about.st_uid in trusted_users() and not about.st_mode & 0o022
 
     @contextmanager
     def _alone(self) -> Iterator[bool]:

@@ -250,6 +250,23 @@ def test_a_spool_has_an_end(journal, monkeypatch):
     assert list(journal.spool.directory.iterdir()) == []
 
 
+def test_a_spool_that_others_may_write_to_is_not_used(journal, tmp_path):
+    act = journal.act(origin())
+    act.event("test", "once")
+    journal.put_by(act)
+    assert len(journal.spool) == 1
+    journal.spool.directory.chmod(0o777)
+    assert len(journal.spool) == 0
+    assert journal.send() == (0, 0)
+    with pytest.raises(PathcastError, match="another user's"):
+        journal.put_by(act)
+    elsewhere = tmp_path / "elsewhere"
+    journal.spool.directory.chmod(0o700)
+    journal.spool.directory.rename(elsewhere)
+    journal.spool.directory.symlink_to(elsewhere)
+    assert len(journal.spool) == 0
+
+
 def test_transfers_that_wait_find_their_forecast_too(journal, reader):
     from pathcast.history.testing import forecast
 
