@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import Any
 
@@ -54,10 +55,24 @@ def missing(message: str, hint: str | None = None) -> PathcastError:
     return PathcastError("missing", message, hint, Exit.MISSING)
 
 
-def need(*packages: str, extra: str = "lab") -> None:
-    """Refuses (exit 5) where Python packages of an extra are not installed."""
+# packages that are imported under another name
+_PACKAGES = {"sklearn": "scikit-learn", "markdown_it": "markdown-it-py"}
+
+
+def on_index(module: str) -> str:
+    """What the package that is imported as `module` is called on the index."""
+    return _PACKAGES.get(module, module)
+
+
+def install(modules: Iterable[str]) -> str:
+    """The command that installs what is imported so. pathcast's own extras are no names of the index's."""
+    return f"pip install {' '.join(map(on_index, modules))}"
+
+
+def need(*packages: str) -> None:
+    """Refuses (exit 5) where Python packages, named as they are imported, are not installed."""
     from importlib.util import find_spec
 
     lacking = [name for name in packages if find_spec(name) is None]
     if lacking:
-        raise missing(f"no Python package {', '.join(lacking)}", f"pip install 'pathcast[{extra}]'")
+        raise missing(f"no Python package {', '.join(map(on_index, lacking))}", install(lacking))

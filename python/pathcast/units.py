@@ -14,9 +14,11 @@ def bits(value: float | None) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """A time for people: `93.2 ms`."""
+    """A time for people: `93.2 ms`, `1 h 14 min`."""
     if value is None:
         return "-"
+    if value >= 100:
+        return span(value)
     if value >= 1:
         return f"{value:.3g} s"
     return f"{value * 1e3:.3g} ms" if value >= 1e-3 else f"{value * 1e6:.3g} µs"

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from pathcast.cli import (
+    completion,
     control,
     demo,
     doctor,
@@ -14,11 +15,13 @@ from pathcast.cli import (
     lab,
     learn,
     line,
+    man,
     measure,
     net,
     paths,
     predict,
     run,
+    schema,
     serve,
     sim,
     undo,
@@ -51,13 +54,16 @@ def _root(
     pass
 
 
+app.command("completion")(completion.completion)
 app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)
 app.command("learn")(learn.learn)
+app.command("man")(man.man)
 app.command("measure")(measure.measure)
 app.command("paths")(paths.paths)
 app.command("predict")(predict.predict)
 app.command("run", context_settings={"ignore_unknown_options": True})(run.run)
+app.command("schema")(schema.schema)
 app.command("serve")(serve.serve)
 app.command("sim")(sim.sim)
 app.command("undo")(undo.undo)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from pathcast.cli.output import Json, console, print_json
+from pathcast.cli.output import show as show_table
 from pathcast.errors import PathcastError, usage
 from pathcast.units import bits, seconds, size
 
@@ -195,7 +196,7 @@ def _all(found: list[dict[str, Any]]) -> None:
     table = Table("name", "in the kernel", "paper", "basis")
     for control in found:
         table.add_row(control["name"], _where(control), control["paper"], control["basis"])
-    console().print(table)
+    show_table(table)
 
 
 def _where(control: dict[str, Any]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from pathcast.cli.output import Json, console, print_json
+from pathcast.cli.output import Json, print_json, show
 
 
 def doctor(json: Json = False) -> None:
@@ -24,7 +24,7 @@ def doctor(json: Json = False) -> None:
     table = Table(show_header=False, box=None)
     for check in checks:
         table.add_row(f"[{colours[check.status]}]{check.status}[/]", check.name, check.detail)
-    console().print(table)
+    show(table)
     for check in checks:
         if check.status != "ok":
             print(f"\n{check.name} is {check.status}; it is needed for {check.needed_for}")

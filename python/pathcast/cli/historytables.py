@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from pathcast.cli.output import console
+from pathcast.cli.output import show as show_table
 from pathcast.units import bits, seconds, size, span
 
 _KEY = 16
@@ -27,7 +27,7 @@ def listed(what: str, rows: Sequence[Any]) -> None:
         table.add_column(name, no_wrap=name in ("key", "at"), overflow="fold")
     for row in found:
         table.add_row(*(Text(row[name]) for name in names))  # names are no markup, and `:one:` is no picture
-    console().print(table)
+    show_table(table)
 
 
 def shown(kind: str, found: Any) -> None:
@@ -79,7 +79,7 @@ def _forecast(found: Any) -> None:
         between = f"{bits(rate['low'])} to {bits(rate['high'])}" if rate.get("low") and rate.get("high") else "-"
         row = (one.get("control") or "", bits(rate.get("value")), between, span(took.get("value")))
         table.add_row(f"[bold]{name}[/] (chosen)" if best else name, *row)
-    console().print(table)
+    show_table(table)
     for came in found.came:
         over = " + ".join(name or "?" for name in came.sent.names)
         forecast = _rate(came.option or {}).get("value")

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from pathcast.cli.limits import LimitEvents
-from pathcast.cli.output import Json, as_directory, console, print_json
+from pathcast.cli.output import Json, as_directory, print_json, show
 from pathcast.errors import Exit, PathcastError, missing, usage
 
 app = typer.Typer(help="The papers' experiments: run, judged claim by claim, reported.", no_args_is_help=True)
@@ -51,7 +51,7 @@ def list_(experiments: _Experiments = None, json: Json = False) -> None:
         for world, count in one["worlds"].items():
             numbers = ("-" if number is None else str(number) for number in count.values())
             table.add_row(one["name"], one["title"], world, *numbers)
-    console().print(table)
+    show(table)
 
 
 def _counts(plan: Any, world: str) -> dict[str, int | None]:
@@ -266,7 +266,7 @@ def _told(found: dict[str, Any]) -> None:
     for one in found["claims"]:
         verdict = _VERDICT[one["holds"]] + (f"; not counted: {one['uncounted']}" if one["uncounted"] else "")
         table.add_row(*(one[key] for key in ("id", "kind", "text", "paper", "ours")), verdict, one["reason"] or "")
-    console().print(table)
+    show(table)
     print(told(found["claims"]))
 
 

@@ -72,7 +72,7 @@ def learn(
         pause_s=_native.parse_duration(pause) / 1e9,
         set=far.set,
     )
-    need("numpy", "sklearn", extra="predict")
+    need("numpy", "sklearn")
     file = model or default_file(far.world, far.name)
     with far.open() as open_world, _listener(json) as listener:
         done = run(file, far.world, far.name, open_world, options, listener)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pathcast.cli.output import Json, console, print_json
+from pathcast.cli.output import Json, print_json, show
 from pathcast.errors import usage
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def list_(json: Json = False) -> None:
     table = Table(*kept)
     for cells in zip(*(rows[head] for head in kept), strict=True):
         table.add_row(*cells)
-    console().print(table)
+    show(table)
     for of in about:
         _routing(of["name"], of["routes_missing"])
 

@@ -16,6 +16,7 @@ from pathcast.cli.limits import LimitEvents
 from pathcast.cli.measureseries import Series
 from pathcast.cli.measuretable import show, signed
 from pathcast.cli.output import Json, console, print_json, print_line
+from pathcast.cli.output import show as show_table
 from pathcast.cli.target import Host, KeyFile, Paths, Set, Target, TopologyFile, World, names, target
 from pathcast.errors import Exit, PathcastError, usage
 from pathcast.units import seconds
@@ -266,7 +267,7 @@ def _stamp_table(found: dict[str, Any]) -> None:
         elif way is not None:
             above = (f"+{seconds(way['median_above_minimum'])}", f"+{seconds(way['p95_above_minimum'])}")
             table.add_row(name, "unknown", *above, "clocks not synchronised")
-    console().print(table)
+    show_table(table)
     where = (
         ""
         if not found["lost_out"] and not found["lost_in"]

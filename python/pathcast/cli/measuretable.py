@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pathcast.cli.output import console
+from pathcast.cli.output import show as show_table
 from pathcast.units import bits, seconds
 from pathcast.units import size as written
 
@@ -37,7 +37,7 @@ def show(name: str, found: Measurement, at: str | None = None) -> None:
                 "-" if of.loss.share is None else f"{of.loss.share * 100:.2g} %",
                 ", ".join(line(of)),
             )
-    console().print(table)
+    show_table(table)
     for path in found.paths:
         for shared in path.shared_with:
             if shared.probability.value is not None and shared.probability.value > 0.5:

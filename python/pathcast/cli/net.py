@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pathcast.cli.output import Json, console, print_json
+from pathcast.cli.output import Json, console, print_json, show
 from pathcast.cli.signals import hand_over
 from pathcast.errors import PathcastError, usage
 from pathcast.units import bits, seconds
@@ -60,7 +60,7 @@ def topologies(json: Json = False) -> None:
         for i, path in enumerate(one["paths"]):
             head = (one["name"], one["about"]) if i == 0 else ("", "")
             table.add_row(*head, path["name"], bits(path["up_bps"]), bits(path["down_bps"]), seconds(path["rtt_s"]))
-    console().print(table)
+    show(table)
 
 
 @app.command("list")

@@ -11,6 +11,10 @@ import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
+
+# what a cell holds that says nothing
+_NOTHING = ("", "-")
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
@@ -25,6 +29,16 @@ def console(stderr: bool = False) -> Console:
 
     terminal = (sys.stderr if stderr else sys.stdout).isatty()
     return Console(stderr=stderr, highlight=False, width=None if terminal else 160)
+
+
+def show(table: Table) -> None:
+    """Prints a table without the columns in which nothing stands."""
+    kept = [column for column in table.columns if any(str(cell) not in _NOTHING for cell in column.cells)]
+    if table.rows and kept:
+        for number, column in enumerate(kept):
+            column._index = number  # by which Rich pads the first and the last one
+        table.columns = kept
+    console().print(table)
 
 
 def as_directory(text: str) -> Path:

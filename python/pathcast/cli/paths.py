@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pathcast.cli.output import Json, console, print_json
+from pathcast.cli.output import Json, print_json, show
 
 KeyFile = Annotated[
     Path | None, typer.Option("--key-file", help="The far end's key file (default: the open key).", show_default=False)
@@ -34,7 +34,7 @@ def paths(
     for path in found:
         answers = "yes" if path["down"] is None else "no"
         table.add_row(path["name"], path["local"], path["remote"], path.get("interface") or "", answers)
-    console().print(table)
+    show(table)
     for path in found:
         if path["down"] is not None:
             print(f"{path['name']} is down: {path['down']}")

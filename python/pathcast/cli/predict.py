@@ -12,7 +12,7 @@ import typer
 
 from pathcast.cli.historyoptions import HistoryUrl, NoHistory, recorder
 from pathcast.cli.limits import LimitEvents
-from pathcast.cli.output import Json, console, print_json
+from pathcast.cli.output import Json, print_json, show
 from pathcast.cli.target import Host, KeyFile, Paths, Set, Target, TopologyFile, World, names, target
 from pathcast.errors import usage
 from pathcast.units import bits, span
@@ -193,7 +193,7 @@ def _show(document: dict[str, Any]) -> None:
             " : ".join(f"{share / whole:.0%}" for share in one["bytes_by_path"]),
             *([f"{one['deadline_probability']:.0%}"] if timed else []),
         )
-    console().print(table)
+    show(table)
     print(
         f"measured with {written(document['probe_bytes'])} ({document['measured']['effort']}); "
         f"{span(document['elapsed_s'])} in all"

@@ -16,12 +16,13 @@ import typer
 
 from pathcast.cli.historyoptions import HistoryUrl, NoHistory, recorder
 from pathcast.errors import usage
-from pathcast.units import bits, size
+from pathcast.units import bits, size, span
 
 _BACKGROUND = "imtcp_bg"
 
 
 def run(
+    context: typer.Context,
     command: Annotated[list[str], typer.Argument(help="The program and its arguments, after `--`.")],
     control: Annotated[
         str | None,
@@ -52,6 +53,9 @@ def run(
     from pathcast import _native
     from pathcast.control.launch import launch
 
+    if command[0].startswith("-"):
+        _refuse(command[0], context)
+
     if background:
         if control not in (None, _BACKGROUND):
             raise usage(f"--background means --control {_BACKGROUND}, and --control {control} is given: choose one")
@@ -74,6 +78,17 @@ def run(
             into.attempt(lambda: ran(into, document))
             into.close()
     raise typer.Exit(status)
+
+
+def _refuse(option: str, context: typer.Context) -> None:
+    """What stands before the program and is no option of ours is no program either."""
+    from pathcast.cli.closest import closest
+
+    name = option.partition("=")[0]
+    ours = [one for parameter in context.command.params for one in parameter.opts if one.startswith("--")]
+    nearest = closest(name, ours)
+    hint = f"did you mean `{nearest}`? " if nearest else ""
+    raise usage(f"run: there is no option `{name}`", f"{hint}options of the program stand after its name")
 
 
 def _addresses(paths: str) -> list[str]:
@@ -120,7 +135,7 @@ def summary(document: dict[str, Any]) -> list[str]:
         lines.append(
             f"sent {size(document['bytes_sent'])} at {bits(document['sent_bps'])} under {under}, "
             f"received {size(document['bytes_received'])} at {bits(document['received_bps'])}, "
-            f"in {document['elapsed_s']:.3g} s over {document['connections']} connections"
+            f"in {span(document['elapsed_s'])} over {document['connections']} connections"
         )
         paths = document["paths"]
         for path in paths if len(paths) > 1 or any(p["available_bps"] for p in paths) else []:

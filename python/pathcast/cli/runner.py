@@ -12,8 +12,12 @@ import typer
 from typer.main import get_command
 
 from pathcast.cli import output
+from pathcast.cli.closest import closest, meant
 from pathcast.cli.signals import Signals, Terminated
 from pathcast.errors import Exit, PathcastError, usage
+
+# what the scripts of `pathcast completion` set
+COMPLETE = "_PATHCAST_COMPLETE"
 
 
 def run(arguments: list[str], signals: Signals | None = None) -> int:
@@ -21,6 +25,10 @@ def run(arguments: list[str], signals: Signals | None = None) -> int:
     from pathcast.cli.app import app
 
     output.printed = False
+    if COMPLETE in os.environ:
+        from typer._completion_classes import completion_init
+
+        completion_init()
     try:
         with signals.raising() if signals else nullcontext():
             status = get_command(app).main(args=arguments, prog_name="pathcast", standalone_mode=False)
@@ -40,12 +48,17 @@ def run(arguments: list[str], signals: Signals | None = None) -> int:
 
 def _known(error: Exception) -> PathcastError:
     if isinstance(error, PathcastError):
+        if error.exit == Exit.USAGE and (word := meant(error.message)):
+            error.hint = " ".join(filter(None, (f"did you mean `{word}`?", error.hint)))
         return error
     if isinstance(error, typer.TyperException):
         context = getattr(error, "ctx", None)
         where = context.command_path if context else "pathcast"
         if type(error).__name__ == "NoArgsIsHelpError":
             return usage(f"`{where}` needs a command", f"try `{where} --help`")
+        if options := getattr(error, "possibilities", None):
+            nearest = closest(str(getattr(error, "option_name", "")), options) or options[0]
+            return usage(str(error.message).strip(), f"did you mean `{nearest}`? try `{where} --help`")
         return usage(error.format_message().strip(), f"try `{where} --help`")
     if isinstance(error, BrokenPipeError):  # the reader of our output has gone: nobody is left to tell
         _discard_output()

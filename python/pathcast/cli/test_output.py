@@ -41,7 +41,7 @@ def test_times(value, text):
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0, "0 B"), (999, "999 B"), (1000, "1 KB"), (64_000, "64 KB"), (25_600_000, "25.6 MB"), (1e12, "1000 GB")],
+    [(0, "0 B"), (999, "999 B"), (1000, "1 KB"), (64_000, "64 KB"), (25_600_000, "25.6 MB"), (1e12, "1 TB")],
 )
 def test_sizes(value, text):
     assert size(value) == text

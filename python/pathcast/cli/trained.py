@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pathcast.cli.output import console, print_json
+from pathcast.cli.output import print_json, show
 from pathcast.cli.target import Target
 from pathcast.errors import Exit, PathcastError, need
 from pathcast.units import bits, seconds
@@ -31,7 +31,7 @@ def trained(
     if not file.exists():
         learn = f"pathcast learn {far.command} --size {size} --model {file}"
         raise PathcastError("no-model", f"there is no model `{file}`", f"learn one: {learn}", Exit.USAGE)
-    need("numpy", "sklearn", extra="predict")
+    need("numpy", "sklearn")
     document = predict(file, far.world, far.name, far.open, bytes, only, control)
     if far.recorder:
         keys = {path["name"]: far.recorder.keys[path["name"]] for path in document["paths"]}
@@ -61,7 +61,7 @@ def _summary(document: dict[str, Any]) -> None:
             seconds(o["duration_s"]),
             "" if o["within_training_range"] else "outside of what was trained on",
         )
-    console().print(table)
+    show(table)
     print(
         f"by probes of {written(document['probe_bytes'])} in all; learnt from {model['rounds']} rounds of "
         f"{written(model['size_bytes'])} with {model['control']}: {model['file']}"

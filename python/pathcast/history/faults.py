@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from typing import Any
 
-from pathcast.errors import Exit, PathcastError
+from pathcast.errors import Exit, PathcastError, install
 
 # of SQLite, by its result codes: busy, locked; full; cannot open; corrupt, no database; read only
 _BUSY, _FULL, _CANNOT_OPEN, _CORRUPT, _READ_ONLY = (5, 6), (13,), (14,), (11, 26), (8,)
@@ -29,8 +29,7 @@ def told(error: Exception, shown: str) -> PathcastError:
     words = (str(cause).strip().splitlines() or [type(cause).__name__])[0]
     if isinstance(cause, ImportError):
         package = cause.name or str(cause)
-        extra = "pathcast[postgres]" if package == "psycopg" else "pathcast"
-        return history_error("missing", f"no Python package {package}", f"pip install '{extra}'", Exit.MISSING)
+        return history_error("missing", f"no Python package {package}", install([package]), Exit.MISSING)
     if isinstance(cause, OSError):
         return _system(cause, shown)
     code = getattr(cause, "sqlite_errorcode", None)

@@ -19,7 +19,7 @@ def check(address: str) -> None:
     """Refuses what is no address of a scheduler (exit 2), and a Python without `distributed` (exit 5)."""
     if not _ADDRESS.fullmatch(address):
         raise usage(f"--cluster `{address}`: write tcp://scheduler:8786")
-    need("distributed", extra="cluster")
+    need("distributed")
 
 
 @contextmanager

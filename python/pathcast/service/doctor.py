@@ -222,9 +222,11 @@ def packages() -> Check:
     """The Python packages of the extras."""
     from importlib.util import find_spec
 
+    from pathcast.errors import install, on_index
+
     lacking = [n for n in ("numpy", "sklearn", "matplotlib", "pyarrow") if find_spec(n) is None]
     if lacking:
-        return Check("python packages", MISSING, f"no {', '.join(lacking)}", "demo", "pip install 'pathcast[lab]'")
+        return Check("python packages", MISSING, f"no {', '.join(map(on_index, lacking))}", "demo", install(lacking))
     return Check("python packages", OK, "prediction and plots", "demo")
 
 

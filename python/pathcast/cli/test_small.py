@@ -1,0 +1,131 @@
+"""What was meant by a misspelt word, tables without empty columns, completion, manual pages, schemas."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.table import Table
+
+from pathcast.cli import output, runner
+from pathcast.cli.closest import meant
+from pathcast.cli.schema import SCHEMAS
+from pathcast.errors import PathcastError, need
+from pathcast.units import seconds, size
+from pathcast.worlds.measurement import Measurement
+
+COMMAND = Path(sys.executable).with_name("pathcast")
+
+
+@pytest.fixture
+def pathcast(capsys):
+    def pathcast(*arguments):
+        status = runner.run([str(one) for one in arguments])
+        return status, *capsys.readouterr()
+
+    return pathcast
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["measure", "h", "--lihgt"], "did you mean `--light`?"),
+        (["mesure", "h"], "Did you mean 'measure'?"),
+        (["run", "--backgroud", "--", "ls"], "did you mean `--background`?"),
+        (["run", "--backgroud=yes", "ls"], "did you mean `--background`?"),
+        (["run", "-b", "--", "ls"], "there is no option `-b`"),
+        (["control", "list", "cubix"], "did you mean `cubic`?"),
+        (["predict", "h", "--size", "1GB", "--control", "ballia"], "did you mean `balia`?"),
+        (["sim", "two-path", "--set", "control=olai"], "did you mean `olia`?"),
+        (["completion", "bsh"], "did you mean `bash`?"),
+        (["schema", "mesure"], "did you mean `measure`?"),
+    ],
+)
+def test_what_was_meant_is_asked(pathcast, arguments, told):
+    status, _, err = pathcast(*arguments)
+    assert status == 2
+    assert told in err
+
+
+def test_nothing_is_asked_where_nothing_is_near():
+    assert meant("there is no controller `xyzzy`; allowed: cubic, reno") is None
+    assert meant("`1` is not a rate") is None
+    assert meant("there is no path `pathl`; allowed: path1, cable") == "path1"
+
+
+def test_columns_in_which_nothing_stands_are_left_out(capsys):
+    table = Table("path", "line", "loss", "delay")
+    table.add_row("path1", "", "-", "3 ms")
+    table.add_row("path2", "", "-", "-")
+    output.show(table)
+    head = capsys.readouterr().out.splitlines()[1]
+    assert [word for word in head.split() if word.isalpha()] == ["path", "delay"]
+    empty = Table("path", "line")
+    output.show(empty)
+    assert "line" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0932, "93.2 ms"), (99.4, "99.4 s"), (180.0, "3 min"), (4440.0, "74 min"), (7440.0, "2 h 4 min")],
+)
+def test_times_are_written_as_people_write_them(value, text):
+    assert seconds(value) == text
+
+
+def test_a_large_size_has_its_own_unit():
+    assert size(1.5e12) == "1.5 TB"
+
+
+def test_a_package_is_called_as_the_index_calls_it(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(PathcastError) as error:
+        need("numpy", "sklearn")
+    assert error.value.hint == "pip install numpy scikit-learn"
+
+
+@pytest.mark.parametrize(("shell", "word"), [("bash", "complete "), ("zsh", "#compdef"), ("fish", "complete ")])
+def test_the_shells_scripts(pathcast, shell, word):
+    status, out, _ = pathcast("completion", shell)
+    assert status == 0
+    assert word in out
+    assert "_PATHCAST_COMPLETE" in out
+
+
+def test_a_shell_is_answered():
+    asked = {"COMP_WORDS": "pathcast measure --thor", "COMP_CWORD": "2", runner.COMPLETE: "complete_bash"}
+    done = subprocess.run([COMMAND], capture_output=True, text=True, env={**os.environ, **asked})
+    assert done.stdout.split() == ["--thorough"]
+
+
+def test_every_command_has_a_page(pathcast, tmp_path):
+    assert pathcast("man", tmp_path)[0] == 0
+    pages = {file.name: file.read_text() for file in tmp_path.iterdir()}
+    assert {"pathcast.1", "pathcast-measure.1", "pathcast-net-up.1", "pathcast-line-add.1"} <= set(pages)
+    assert "\\fB\\-\\-thorough\\fR" in pages["pathcast-measure.1"]
+    assert "EXIT STATUS" in pages["pathcast.1"]
+    for text in pages.values():
+        assert text.isascii()
+        assert text.index(".SH NAME") < text.index(".SH SYNOPSIS")
+    if shutil.which("groff"):
+        done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", *tmp_path.iterdir()], capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_schemas_have_units_and_are_those_of_what_is_printed(pathcast):
+    assert pathcast("schema")[1].split() == sorted(SCHEMAS)
+    status, out, _ = pathcast("schema", "measure")
+    assert status == 0
+    found = json.loads(out)
+    printed = {"schema", "target", "world", *Measurement((), 0, 0.0, "ride").document()}
+    assert set(found["properties"]) == printed
+    direction = found["$defs"]["Direction"]["properties"]
+    assert direction["available_bps"] == {"$ref": "#/$defs/Value", "unit": "bit/s"}
+    assert direction["bytes"]["unit"] == "byte"
+    for name in SCHEMAS:
+        assert json.loads(pathcast("schema", name)[1])["$schema"]
