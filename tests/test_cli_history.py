@@ -256,7 +256,14 @@ def test_a_far_end_over_loopback_is_known_by_its_key(quick, start, tmp_path):
         assert done.returncode in (0, 3), done  # loopback is too fast to be measured well
         server.terminate()
         server.wait()
-    [path] = quick("history", "list", *place, "--json").json["rows"]
+    measured = quick("history", "list", "measurements", "--json", *place).json
+    # a line that gets a name keeps its past, and is called by it
+    own = {"PATHCAST_CONFIG": str(tmp_path / "pathcast.toml")}
+    (tmp_path / "pathcast.toml").write_text('[line.desk]\nfrom = "127.0.0.1"\nid = "lo"\n')
+    [path] = quick("history", "list", "--json", *place, env=own).json["rows"]
+    assert "desk" in quick("history", "list", *place, env=own).stdout
+    assert len(quick("history", "list", "measurements", "--line", "desk", "--json", *place, env=own).json["rows"]) == 2
+    assert "line desk" in quick("history", "show", measured["rows"][0]["id"], *place, env=own).stdout
     assert (path["key"]["line_id"], path["measurements"]) == ("lo", 2)
     assert path["key"]["remote_id"].startswith("key:")
     assert file.read_text().split()[1] not in (tmp_path / "h.db").read_bytes().decode(errors="replace")

@@ -31,7 +31,7 @@ Url = Annotated[
     ),
 ]
 Since = Annotated[str | None, typer.Option(help="Nothing older, for example 7d or 12h.", show_default=False)]
-Line = Annotated[str | None, typer.Option(help="Of this line only, as `history list` names it.", show_default=False)]
+Line = Annotated[str | None, typer.Option(help="Of this line only: its name, or its id.", show_default=False)]
 To = Annotated[str | None, typer.Option("--target", help="Of this HOST or network only.", show_default=False)]
 
 WHATS = ("paths", "measurements", "transfers", "forecasts", "events", "usage")
@@ -54,7 +54,7 @@ def list_(
         raise usage(f"--target goes with measurements, transfers and forecasts, not with {what}")
     if line is not None and what in ("paths", "forecasts", "events"):
         raise usage(f"--line goes with measurements, transfers and usage, not with {what}")
-    newer_than_s = _seconds(since)
+    newer_than_s, line = _seconds(since), _line_id(line)
     journal, browser = _open(history)
     rows: list[Any]
     if what == "paths":
@@ -72,12 +72,12 @@ def list_(
         rows = browser.usage(None if line is None else [line], since_us)[-limit:]
     waiting = len(journal.spool)
     if json:
-        about = {"history": journal.place.shown, "what": what, "waiting": waiting}
+        about = {"history": journal.place.shown, "what": what, "waiting": waiting, "lines": _names()}
         print_json("history.list", {**about, "rows": [_brief(row) for row in rows]})
         return
     from pathcast.cli.historytables import listed
 
-    listed(what, rows)
+    listed(what, rows, _names())
     if not rows:
         print(f"nothing of that is in {journal.place.shown}", file=sys.stderr)
     if waiting:
@@ -101,7 +101,7 @@ def show(
         return
     from pathcast.cli.historytables import shown
 
-    shown(kind, found)
+    shown(kind, found, _names())
 
 
 @app.command()
@@ -126,7 +126,7 @@ def plot(
     if out.suffix not in (".svg", ".png", ".pdf"):
         raise usage(f"--out `{out}`: allowed are files that end with .svg, .png or .pdf")
     need("matplotlib")
-    newer_than_s = _seconds(since)
+    newer_than_s, line = _seconds(since), _line_id(line)
     _, browser = _open(history)
     points = browser.series(newer_than_s, line, to)
     sent = browser.transfers_of(newer_than_s, 10_000, line, to)
@@ -137,7 +137,7 @@ def plot(
 
     try:
         with style():
-            figure(points, sent, forecasts, wanted).savefig(out)
+            figure(points, sent, forecasts, wanted, _names()).savefig(out)
     except OSError as error:
         raise usage(f"cannot write `{out}`: {error.strerror}") from None
     if json:
@@ -251,6 +251,21 @@ def _open(history: str | None) -> tuple[Journal, Browser]:
             told = f"{refused} acts in {journal.place.spool} are not what a history takes; they lie there as *.refused"
             print(f"pathcast: {told}", file=sys.stderr)
     return journal, Browser(journal.store)
+
+
+def _names() -> dict[str, str]:
+    """What the user calls lines, by their ids; of a file that cannot be read `pathcast line list` tells why."""
+    from pathcast.lines import config
+
+    try:
+        return {line.id: line.name for line in config.load().values() if line.id is not None}
+    except PathcastError:
+        return {}
+
+
+def _line_id(line: str | None) -> str | None:
+    """The id of a line by its name; others are taken as ids."""
+    return next((id for id, name in _names().items() if name == line), line)
 
 
 def _seconds(since: str | None) -> float | None:

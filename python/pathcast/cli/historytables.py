@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pathcast.cli.output import show as show_table
@@ -12,14 +12,14 @@ from pathcast.units import bits, seconds, size, span
 _KEY = 16
 
 
-def listed(what: str, rows: Sequence[Any]) -> None:
-    """Prints records of one kind, columns that are empty throughout left out."""
+def listed(what: str, rows: Sequence[Any], lines: Mapping[str, str]) -> None:
+    """Prints records of one kind, columns that are empty throughout left out. lines: their names by id."""
     if not rows:
         return
     from rich.table import Table
     from rich.text import Text
 
-    found = [_ROWS[what](row) for row in rows]
+    found = [_ROWS[what](row, lines) for row in rows]
     names = [name for name in found[0] if any(row[name] for row in found)]
     table = Table()
     for name in names:
@@ -30,12 +30,12 @@ def listed(what: str, rows: Sequence[Any]) -> None:
     show_table(table)
 
 
-def shown(kind: str, found: Any) -> None:
+def shown(kind: str, found: Any, lines: Mapping[str, str]) -> None:
     """Prints one act."""
     if kind == "measurement":
-        _measurement(found)
+        _measurement(found, lines)
     elif kind == "transfer":
-        listed("transfers", [found])
+        listed("transfers", [found], lines)
         report = found.report
         for note in report.get("notes") or ():
             print(f"note: {note}")
@@ -43,12 +43,12 @@ def shown(kind: str, found: Any) -> None:
     elif kind == "forecast":
         _forecast(found)
     else:
-        listed("events", [found])
+        listed("events", [found], lines)
         if found.about is not None:
             print(json.dumps(found.about, ensure_ascii=False))
 
 
-def _measurement(found: Sequence[Any]) -> None:
+def _measurement(found: Sequence[Any], lines: Mapping[str, str]) -> None:
     from pathcast import codec
     from pathcast.cli.measuretable import show
     from pathcast.worlds.measurement import Measurement
@@ -59,7 +59,7 @@ def _measurement(found: Sequence[Any]) -> None:
     document = {"paths": [of.path for of in found], "notes": first.notes, **about}
     show(first.target or first.world, codec.read(Measurement, document), first.at)
     for of in found:
-        print(f"{of.name}: line {of.key.line_id}, {of.key.local} to {of.key.remote} ({of.key.remote_id})")
+        print(f"{of.name}: line {_line(of.key.line_id, lines)}, {of.key.local} to {of.key.remote} ({of.key.remote_id})")
     if first.valid is False:
         print("not to be trusted: the emulator was late")
     for note in first.notes:
@@ -101,14 +101,18 @@ def _circumstances(found: dict[str, Any]) -> None:
     print("; ".join(known))
 
 
+def _line(id: str, lines: Mapping[str, str]) -> str:
+    return lines.get(id, id)
+
+
 def _ago(row: Any) -> str:
     return "clock was wrong" if row.age_s is None else f"{span(row.age_s)} ago"
 
 
-def _path(row: Any) -> dict[str, str]:
+def _path(row: Any, lines: Mapping[str, str]) -> dict[str, str]:
     available = [f"{way} {bits(value)}" for way, value in row.available_bps.items() if value is not None]
     return {
-        "line": row.key.line_id,
+        "line": _line(row.key.line_id, lines),
         "called": row.name or "",
         "from": row.key.local,
         "to": row.key.remote,
@@ -122,7 +126,7 @@ def _path(row: Any) -> dict[str, str]:
     }
 
 
-def _measured(row: Any) -> dict[str, str]:
+def _measured(row: Any, lines: Mapping[str, str]) -> dict[str, str]:
     def value(way: str, name: str) -> str:
         found = (row.path["directions"].get(way) or {}).get(name) or {}
         return bits(found.get("value")) if found.get("value") is not None and found.get("why") is None else ""
@@ -132,7 +136,7 @@ def _measured(row: Any) -> dict[str, str]:
         "key": row.id[:_KEY],
         "at": row.at[:19] + "Z",
         "age": _ago(row),
-        "line": row.key.line_id,
+        "line": _line(row.key.line_id, lines),
         "called": row.name,
         "target": row.target or "",
         "capacity out": value("out", "capacity_bps"),
@@ -144,17 +148,17 @@ def _measured(row: Any) -> dict[str, str]:
     }
 
 
-def _sent(row: Any) -> dict[str, str]:
-    lines = [key.line_id for key in row.keys]
+def _sent(row: Any, lines: Mapping[str, str]) -> dict[str, str]:
+    over = [_line(key.line_id, lines) for key in row.keys]
     whole = sum(of or 0 for of in row.bytes_by_path)
-    shares = [f"{(of or 0) / whole:.0%}" for of in row.bytes_by_path] if whole and len(lines) > 1 else []
+    shares = [f"{(of or 0) / whole:.0%}" for of in row.bytes_by_path] if whole and len(over) > 1 else []
     return {
         "key": row.id[:_KEY],
         "at": row.at[:19] + "Z",
         "age": _ago(row),
         "what": row.circumstances.get("program") or row.kind,
         "target": row.target or "",
-        "lines": " + ".join(lines),
+        "lines": " + ".join(over),
         "": row.direction,
         "bytes": size(row.bytes),
         "throughput": bits(row.throughput_bps),
@@ -165,7 +169,7 @@ def _sent(row: Any) -> dict[str, str]:
     }
 
 
-def _forecasted(row: Any) -> dict[str, str]:
+def _forecasted(row: Any, lines: Mapping[str, str]) -> dict[str, str]:
     options = row.answer.get("options") or ()
     best: dict[str, Any] = next(
         (o for o in options if (o.get("paths"), o.get("control")) == (row.chosen, row.chosen_control)), {}
@@ -185,14 +189,14 @@ def _forecasted(row: Any) -> dict[str, str]:
     }
 
 
-def _event(row: Any) -> dict[str, str]:
+def _event(row: Any, lines: Mapping[str, str]) -> dict[str, str]:
     about = {"key": row.id[:_KEY], "at": row.at[:19] + "Z", "age": _ago(row), "what": row.kind}
-    return {**about, "line": row.line_id or "", "target": row.target or "", "": row.text}
+    return {**about, "line": _line(row.line_id or "", lines), "target": row.target or "", "": row.text}
 
 
-def _hour(row: Any) -> dict[str, str]:
+def _hour(row: Any, lines: Mapping[str, str]) -> dict[str, str]:
     carried = {"out": size(row.bytes_out), "in": size(row.bytes_in)}
-    return {"hour": row.at[:16] + "Z", "line": row.line_id, "counted by": row.source, **carried}
+    return {"hour": row.at[:16] + "Z", "line": _line(row.line_id, lines), "counted by": row.source, **carried}
 
 
 _ROWS = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 from statistics import median
@@ -28,9 +28,14 @@ _GAP = 5
 
 
 def figure(
-    points: Sequence[Point], sent: Sequence[Sent], forecasts: Sequence[Forecasted], wanted: Sequence[str]
+    points: Sequence[Point],
+    sent: Sequence[Sent],
+    forecasts: Sequence[Forecasted],
+    wanted: Sequence[str],
+    lines: Mapping[str, str] | None = None,
 ) -> Any:
-    """The figure, to be drawn in our style. wanted: of QUANTITIES; those without a value have no panel."""
+    """The figure, to be drawn in our style. wanted: of QUANTITIES; those without a value have no panel. lines: names of
+    lines by their ids."""
     from matplotlib import pyplot
 
     shown = [name for name in wanted if _is_there(name, points, sent)] or list(wanted[:1])
@@ -50,7 +55,7 @@ def figure(
             if known and (name != "rtt" or direction == "out" or (line, "out") not in series):
                 style = {"ls": "-" if direction == "out" else "--", "marker": "." if len(known) < 100 else None}
                 [drawn] = ax.plot(*_broken(known), color=colours[line], lw=1, **style)
-                labels.setdefault(f"{of[-1].name} ({line}) {direction}", drawn)
+                labels.setdefault(f"{(lines or {}).get(line, line)} {direction}", drawn)
         ax.set_ylabel(label)
         low, high = ax.dataLim.intervaly
         ax.set_ylim(min(0, 1.1 * low), 1.1 * high if high > 0 else 1)
