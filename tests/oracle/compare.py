@@ -48,7 +48,7 @@ class Result:
     first: str = ""  # of the sequences that failed
 
     def __str__(self) -> str:
-        """A row of the table in docs/evidence/oracle.md."""
+        """A row of docs/evidence/oracle.csv, with bars between its cells."""
         row = f"{self.control} | {self.events:,} | {self.worst:.3f} | {self.packets:.0f} | {self.share:.2%}"
         return f"| {row} | {self.ties} | {self.failed} |"
 
