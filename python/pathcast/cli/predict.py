@@ -20,7 +20,9 @@ from pathcast.units import size as written
 
 if TYPE_CHECKING:
     from pathcast.cli.deadline import Deadline
-    from pathcast.worlds.measurement import Measurement, Request
+    from pathcast.forecast.forecast import Job
+    from pathcast.forecast.watch import Watched
+    from pathcast.worlds.measurement import Request
 
 # of the document: /1 is that of a trained model
 VERSION = 2
@@ -128,13 +130,15 @@ def _forecast(
     began = time.monotonic()
     with far.open() as make, make() as network:
         job = Job(bytes, choose(network.controls), direction, network.ends)
-        print(f"cost: {cost(request, len(only or network.paths))}", file=sys.stderr)
+        again = "" if request.effort == "light" else "; at most as much again to see how the load varies"
+        print(f"cost: {cost(request, len(only or network.paths))}{again}", file=sys.stderr)
         with listener(quiet=not sys.stderr.isatty()) as progress:
-            measured, fault = _measure(network, only, request, progress)
-        answer = forecast(measured, job)
+            seen, fault = _measure(network, only, request, job, progress)
+        measured = seen.measured
+        answer = forecast(measured, job, seen.loads)
         real_time = network.real_time
         keys = network.keys if far.recorder else {}
-    elapsed_s = time.monotonic() - began if real_time else measured.elapsed_s
+    elapsed_s = time.monotonic() - began if real_time else measured.elapsed_s + seen.elapsed_s
     left_s = None if limit is None else limit.left_s(None if real_time else elapsed_s)
     told = answer.document(left_s)
     step = limit.step() if limit else None
@@ -145,7 +149,8 @@ def _forecast(
         **told,
         "by": None if limit is None else limit.written(),
         "measured": measured.document(),
-        "probe_bytes": measured.probe_bytes,
+        "loads": {name: list(of) for name, of in seen.loads.items()},
+        "probe_bytes": measured.probe_bytes + seen.probe_bytes,
         "elapsed_s": elapsed_s,
         "wall_s": time.monotonic() - began,
         "notes": notes,
@@ -156,14 +161,16 @@ def _forecast(
 
 
 def _measure(
-    network: Any, only: tuple[str, ...] | None, request: Request, progress: Any
-) -> tuple[Measurement, str | None]:
+    network: Any, only: tuple[str, ...] | None, request: Request, job: Job, progress: Any
+) -> tuple[Watched, str | None]:
     """What was measured, and a sentence where the emulator was late meanwhile."""
+    from pathcast.forecast.watch import watch
 
     def once() -> Any:
         with network.judged() as verdict:
             found = network.measure(only, request, progress)
-        return found, verdict
+            seen = watch(network, found, job.direction, job.size_bytes)
+        return seen, verdict
 
     (found, verdict), _ = network.again(once, lambda made: made[1].valid)
     return found, None if verdict.valid else f"what was measured may be off: {verdict.fault}"

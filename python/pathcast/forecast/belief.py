@@ -7,17 +7,24 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
+from pathcast.forecast.load import drawn_load
 from pathcast.worlds.measurement import Direction, PathMeasured, Value
 
 # of a normal distribution from its median to an end of its 90 % interval, in standard deviations
 _TO_END = 1.6449
 _PACKET_BYTES = 1500
 
-# how far the mean load of the next half minute is from that of the measured seconds, over the rate: Student's t with so
-# many degrees of freedom and this scale; of the real paths the median is 0.035, the 90th percentile 0.17
-_LOAD_CHANGE = (1.3, 0.03)
+# a greedy connection takes more than this of a line that it has to itself
+_GREEDY = 0.4
+# a full queue was seen to hold so much less than TCP gets of it, where places are counted in packets: probes are small,
+# too; median and deviation of the logarithm
+_PLACES = (0.12, 0.06)
+# lines that are faster than those of which the depth is known have longer queues [bit/s]
+_KNOWN_RATE_BPS = 20e6
 # no queue was seen to be full: its depth [packets], median and deviation of its logarithm
 _DEPTH_UNKNOWN = (130.0, 0.9)
 # a capacity or a load whose interval is not known [share of the value]
@@ -25,7 +32,9 @@ _UNKNOWN_WIDTH = 0.1
 # beyond it nothing is left to forecast
 _LOAD_MOST = 0.97
 # random loss before anything was counted: a share of lines has none; of the others the logarithm of it is even between
-_LOSSLESS, _LOSS_RANGE = 0.8, (1e-6, 1e-2)
+_LOSSLESS, _LOSS_RANGE, _LOSS_STEPS = 0.8, (1e-6, 1e-1), 80
+# losses of a measurement that are none of the wire, though they look so
+_MISTAKEN = 0.5
 
 
 @dataclass(frozen=True)
@@ -52,16 +61,21 @@ class PathBelief:
     forward: Direction
     back: Direction | None
     rtt_s: float
+    loads: tuple[float, ...] = ()
+    horizon_s: float = 30.0
 
     @classmethod
-    def of(cls, path: PathMeasured, direction: str = "out") -> PathBelief | None:
-        """From a measurement; None: too little is known of it to simulate anything."""
+    def of(cls, path: PathMeasured, direction: str = "out", loads: Sequence[float] = ()) -> PathBelief | None:
+        """From a measurement; None: too little is known of it to simulate anything.
+
+        loads: looks at what others sent, over the rate. horizon_s: about how long the job takes.
+        """
         other = {"out": "in", "in": "out"}[direction]
         forward = path.directions.get(direction)
         rtt_s = _rtt(path)
         if path.down or forward is None or forward.capacity_bps.value is None or rtt_s is None:
             return None
-        return cls(path.name, forward, path.directions.get(other), rtt_s)
+        return cls(path.name, forward, path.directions.get(other), rtt_s, tuple(loads))
 
     @property
     def capacity_bps(self) -> float:
@@ -70,8 +84,10 @@ class PathBelief:
 
     @property
     def available_bps(self) -> float:
-        """As measured, or in the middle of what it may be; never nothing."""
+        """As measured, in the mean of all looks, or in the middle of what it may be; never nothing."""
         left = self.forward.available_bps
+        if self.loads:
+            return (1 - min(fmean(self.loads), _LOAD_MOST)) * self.capacity_bps
         if left.value is None:
             low, high = left.low or 0.0, min(left.high or self.capacity_bps, self.capacity_bps)
             return max((low + high) / 2, (1 - _LOAD_MOST) * self.capacity_bps)
@@ -80,8 +96,9 @@ class PathBelief:
     def draw(self, random: random.Random) -> Line:
         """One line of those that it may be."""
         rate = _log_normal(self.forward.capacity_bps, random)
-        load = self._load(rate, random)
-        elastic = random.random() < (self.forward.cross.elastic.value or 0.0)
+        load = self._load(random)
+        busy = self.available_bps < (1 - _GREEDY) * self.capacity_bps
+        elastic = busy and random.random() < (self.forward.cross.elastic.value or 0.0)
         back = self.back.capacity_bps if self.back and self.back.capacity_bps.value else None
         return Line(
             rate_bps=rate,
@@ -94,49 +111,58 @@ class PathBelief:
             elastic_flows=1 if elastic else 0,
         )
 
-    def _load(self, rate_bps: float, random: random.Random) -> float:
-        """The mean of what others send, over the rate."""
-        mean = self.forward.cross.mean_bps
-        if mean.value is not None:
-            return min(max(_normal(mean, random) / rate_bps, 0.0), _LOAD_MOST)
+    def _load(self, random: random.Random) -> float:
+        """The mean of what others send during the job, over the rate."""
         left = self.forward.available_bps
+        if self.loads:
+            return drawn_load(self.loads, self.horizon_s, 0.0, random)
         if left.value is None:
-            low, high = left.low or 0.0, min(left.high or rate_bps, rate_bps)
-            now = 1 - random.uniform(low, max(low, high)) / rate_bps
-        else:
-            now = 1 - _normal(left, random) / rate_bps
-        freedom, scale = _LOAD_CHANGE
-        # Student's t by a normal and a chi-squared one
-        change = random.gauss(0, 1) / math.sqrt(random.gammavariate(freedom / 2, 2) / freedom)
-        return min(max(now + scale * change, 0.0), _LOAD_MOST)
+            low, high = left.low or 0.0, min(left.high or self.capacity_bps, self.capacity_bps)
+            now = 1 - random.uniform(low, max(low, high)) / self.capacity_bps
+            return drawn_load([now], self.horizon_s, 0.0, random)
+        off = _deviation(left.low, left.high, _UNKNOWN_WIDTH * left.value) / self.capacity_bps
+        return drawn_load([1 - self.available_bps / self.capacity_bps], self.horizon_s, off, random)
 
     def _depth(self, rate_bps: float, random: random.Random) -> float:
         depth = self.forward.queue.depth_bytes
         if depth.value is not None:
-            return max(_log_normal(depth, random), 2 * _PACKET_BYTES)
+            return max(_log_normal(depth, random) * math.exp(random.gauss(*_PLACES)), 2 * _PACKET_BYTES)
         packets, deviation = _DEPTH_UNKNOWN
+        packets *= math.sqrt(max(1.0, rate_bps / _KNOWN_RATE_BPS))
         drawn = packets * _PACKET_BYTES * math.exp(random.gauss(0, deviation))
         return max(drawn, depth.low or 0.0, 2 * _PACKET_BYTES)
 
     def _kind(self, random: random.Random) -> str:
         queue = self.forward.queue
-        fair = random.random() < (queue.fair.value or 0.0)
-        managed = random.random() < (queue.managed.value or 0.0)
+        fair = random.random() < _surer(queue.fair.value or 0.0)
+        managed = random.random() < _surer(queue.managed.value or 0.0)
         return {(False, False): "fifo", (True, False): "fair", (False, True): "codel", (True, True): "fq_codel"}[
             fair, managed
         ]
 
     def _loss(self, random: random.Random) -> float:
         """By a prior with a spike at zero, and a Poisson likelihood of what was counted."""
-        known = self.forward.loss.random
-        if known.value is not None and known.value > 0:
-            return min(_log_normal(known, random), 0.5)
+        packets, seen = self.forward.loss.packets, self.forward.loss.random.value or 0.0
         low, high = (math.log(end) for end in _LOSS_RANGE)
-        packets = self.forward.loss.packets
-        # of so many packets none was lost at random: the larger losses are the less likely
-        steps = [math.exp(low + (high - low) * (k + 0.5) / 64) for k in range(64)]
-        weights = [(1 - _LOSSLESS) / 64 * math.exp(-packets * loss) for loss in steps]
-        return random.choices([0.0, *steps], [_LOSSLESS, *weights])[0]
+        steps = [math.exp(low + (high - low) * (k + 0.5) / _LOSS_STEPS) for k in range(_LOSS_STEPS)]
+        counted = seen * packets
+        likely = [_LOSSLESS * _poisson(counted, _MISTAKEN)]
+        likely += [(1 - _LOSSLESS) / _LOSS_STEPS * _poisson(counted, packets * loss + _MISTAKEN) for loss in steps]
+        if not sum(likely):
+            return min(seen, 0.5)
+        found: float = random.choices([0.0, *steps], likely)[0]
+        return found * math.exp((high - low) / _LOSS_STEPS * random.uniform(-0.5, 0.5))
+
+
+def _poisson(count: float, mean: float) -> float:
+    """Its likelihood; a count need not be whole."""
+    return math.exp(count * math.log(mean) - mean - math.lgamma(count + 1))
+
+
+def _surer(probability: float) -> float:
+    """Odds squared: of what `measure` says with its probabilities 93 to 100 % were right (docs/measure.md)."""
+    yes, no = probability**2, (1 - probability) ** 2
+    return yes / (yes + no)
 
 
 def _rtt(path: PathMeasured) -> float | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
@@ -19,13 +19,14 @@ from pathcast.forecast.effort import Effort, clock, effort
 from pathcast.forecast.field import MOST_PATHS, field_of
 from pathcast.forecast.race import Runner, race
 from pathcast.forecast.twin import simulate
+from pathcast.forecast.watch import Loads
 from pathcast.forecast.why import why
 from pathcast.units import seconds, size
 from pathcast.worlds.ends import Ends
 from pathcast.worlds.measurement import DIRECTIONS, Measurement
 
-# so many make the ends of a 90 % interval that are not the sample's own
-DRAWS, BATCH = 40, 8
+# so many draws at most, at once, and before a choice is given up: fewer have no 90 % interval of their own
+DRAWS, BATCH, LEAST = 40, 8, 24
 
 
 @dataclass(frozen=True)
@@ -73,15 +74,22 @@ class Forecast:
 def forecast(
     measured: Measurement,
     job: Job,
+    loads: Loads | None = None,
     draws: int | None = None,
+    limits: Effort | None = None,
     seed: int = 0,
 ) -> Forecast:
     """Of a measurement; no time passes in the world that it was made in.
 
+    loads: looks at what others send (`watch`). limits: None: so that the answer comes in time on this machine.
+
     Raises PathcastError (exit 3) where nothing can be said: no path is known well enough, or no transfer ended.
     """
-    beliefs = [(path, PathBelief.of(path, job.direction)) for path in measured.paths]
+    looks = loads or {}
+    beliefs = [(path, PathBelief.of(path, job.direction, looks.get(path.name, ()))) for path in measured.paths]
     known = [belief for _, belief in beliefs if belief is not None]
+    horizon_s = job.size_bytes * 8 / max(1.0, sum(belief.available_bps for belief in known))
+    known = [replace(belief, horizon_s=horizon_s) for belief in known]
     notes = _unknown(measured, job.direction, [path.name for path, belief in beliefs if belief is None])
     if not known:
         hint = measured.untrustworthy.hint if measured.untrustworthy else "measure --thorough, or with more time"
@@ -93,7 +101,7 @@ def forecast(
             f"{len(known)} paths: all choices among the {MOST_PATHS} with most available bandwidth; the others alone, "
             "and added in that order"
         )
-    limits = effort(known, choices, job.size_bytes)
+    limits = limits or effort(known, choices, job.size_bytes)
     most = DRAWS if draws is None else draws
     runners = race(
         choices,
@@ -102,6 +110,7 @@ def forecast(
         ),
         most,
         BATCH,
+        LEAST,
         limits.time_s,
         clock(),
     )

@@ -33,11 +33,13 @@ def race(
     run: Callable[[Sequence[int], Sequence[Choice]], list[list[Outcome | None]]],
     draws: int,
     batch: int,
+    least: int = 0,
     time_s: float = math.inf,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[Runner]:
     """Draws in batches until there are so many, or the time is over; the first batch is always made.
 
+    least: no choice is given up before so many.
     run: of seeds and choices the outcomes, a list for every seed.
     """
     runners = [Runner(choice) for choice in choices]
@@ -49,7 +51,8 @@ def race(
             for runner, outcome in zip(left, outcomes, strict=True):
                 runner.outcomes.append(outcome)
         done = seeds[-1]
-        _give_up(left)
+        if done >= least:
+            _give_up(left)
     return runners
 
 

@@ -1,0 +1,179 @@
+"""The forecast as a whole: what is watched, which controllers, what is cut, and the sentence."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import count
+
+import pytest
+
+from pathcast.errors import Exit, PathcastError
+from pathcast.forecast.belief import PathBelief
+from pathcast.forecast.controls import BACKGROUND, Controls, controls
+from pathcast.forecast.effort import Effort, effort
+from pathcast.forecast.forecast import Job, forecast
+from pathcast.forecast.test_twin import SIZE, direction, path, runner
+from pathcast.forecast.testing import refused
+from pathcast.forecast.twin import Choice, simulate
+from pathcast.forecast.watch import watch
+from pathcast.forecast.why import why
+from pathcast.worlds.measurement import Down, Measurement, Value
+
+ALL = Effort(1e9, 10**12)
+CUBIC = Controls(("cubic",), ("cubic",))
+UNKNOWN = Value(None, why="too-few")
+
+
+def measured(*paths, effort="usual", probe_bytes=1_000_000):
+    return Measurement(paths, probe_bytes, 2.0, "ride", effort)
+
+
+class Watching:
+    """A world whose looks find these available bandwidths, one after the other."""
+
+    def __init__(self, *left):
+        self.left, self.asked = list(left), []
+
+    def measure(self, paths, request):
+        self.asked.append((list(paths), request))
+        if not self.left:
+            raise PathcastError("gone", "the far end gave up")
+        out = direction(20e6, self.left.pop(0))
+        return measured(*(path(name, out=out) for name in paths), probe_bytes=100_000)
+
+
+# --- looks at the load
+
+
+def test_looks_follow_the_measurement_all_paths_at_once():
+    world = Watching(10e6, 5e6, 0.0, 20e6, 20e6)
+    down = path("gone", down=Down(12, 3))
+    seen = watch(world, measured(path("one", out=direction(20e6, 15e6)), path("two"), down), "out", 10**9, seed=7)
+    assert [asked[0] for asked in world.asked] == [["one", "two"]] * 5
+    assert [asked[1].seed for asked in world.asked] == [8, 9, 10, 11, 12]
+    assert all(request.at_once and request.directions == ("out",) for _, request in world.asked)
+    # of two seconds each
+    assert (seen.elapsed_s, seen.probe_bytes) == (10.0, 500_000)
+    assert seen.loads["one"] == (0.25, 0.5, 0.75, 1.0, 0.0, 0.0)
+    assert seen.loads["two"][0] == 0.0
+    assert set(seen.loads) == {"one", "two"}
+
+
+def test_looks_end_with_the_time_the_bytes_and_the_far_end():
+    def looks(of, size=10**9, *left):
+        return watch(Watching(*(left or [15e6] * 99)), of, "out", size).loads["one"]
+
+    assert len(looks(measured(path(), effort="light"))) == 1
+    assert len(looks(measured(path(), effort="thorough"))) == 1 + 10
+    assert len(looks(measured(path(), probe_bytes=250_000))) == 1 + 3
+    assert len(looks(measured(path()), 1_000_000)) == 1 + 1, "no longer than the job takes"
+    assert len(looks(measured(path()), 10**9, 15e6, 15e6)) == 1 + 2
+
+
+def test_a_look_finds_what_the_measurement_did_not():
+    lacking = replace(path("one"), rtt_s=UNKNOWN)
+    out = replace(direction(), capacity_bps=UNKNOWN, available_bps=UNKNOWN)
+    lacking = replace(lacking, directions={"out": out, "in": direction()})
+    seen = watch(Watching(15e6), measured(lacking), "out", 10**9)
+    assert PathBelief.of(lacking) is None
+    assert PathBelief.of(seen.measured.paths[0]).capacity_bps == 20e6
+    assert seen.loads["one"] == (0.25,)
+
+
+# --- controllers
+
+
+def test_controllers_of_auto_are_here_and_no_harder_than_cubic():
+    assert controls(["auto"], ["reno", "bbr3", "lia"]) == Controls(("reno",), ("reno", "lia"))
+    assert controls(["auto"], ["cubic", "bbr3"], aggressive=True).single == ("cubic", "bbr3")
+    assert controls(["auto"], ["lp", "cubic"], background=True) == Controls(("lp",), ("lp",))
+    assert controls(["lia", "bbr3"], []).several == ("lia", "bbr3")
+    refused(lambda: controls(["auto"], ["cubic"], background=True), f"none of {', '.join(BACKGROUND)}", Exit.MISSING)
+    refused(lambda: controls(["bbr"], []), "--control `bbr`: allowed are auto, reno, cubic")
+
+
+# --- what is cut
+
+
+def test_a_part_of_a_long_transfer_stands_for_the_whole():
+    """Within 2 %: two lines with others' traffic, 40 and 20 MB of 80."""
+    busy = direction(20e6, 15e6)
+    beliefs = [PathBelief.of(path("one", out=busy)), PathBelief.of(path("two", rtt=0.06, out=busy))]
+    choices = [Choice(("one",), "cubic"), Choice(("one", "two"), "lia")]
+    seeds = range(6)
+    whole = simulate(beliefs, seeds, choices, 80_000_000)
+    for most in (40_000_000, 20_000_000):
+        part = simulate(beliefs, seeds, choices, 80_000_000, most)
+        for n in range(len(choices)):
+            ratio = sum(each[n].duration_s for each in part) / sum(each[n].duration_s for each in whole)
+            assert ratio == pytest.approx(1, abs=0.02)
+            assert all(each[n].simulated_bytes == most and each[n].error < 0.1 for each in part)
+            shares = [sum(each[n].bytes_by_path) for each in part]
+            assert shares == pytest.approx([80e6] * 6, rel=0.02)
+
+
+def test_so_much_is_simulated_as_the_time_allows():
+    beliefs = [PathBelief.of(path("one")), PathBelief.of(path("two", out=direction(20e6, 2e6)))]
+    few = [Choice(("one",), "lia"), Choice(("one", "two"), "lia")]
+    small, large = effort(beliefs, few, 256_000_000), effort(beliefs, few, 300_000_000_000)
+    assert (small.time_s, large.time_s) == (3.0, 10.0)
+    assert small.most_bytes < large.most_bytes < 300_000_000_000
+    assert effort(beliefs, few * 10, 1_000_000).time_s == 10.0
+    # others' traffic is work, too
+    assert effort(beliefs, [Choice(("two",), "lia")], 10**9).most_bytes < large.most_bytes
+
+
+def test_what_was_cut_is_said(monkeypatch):
+    monkeypatch.setattr("pathcast.forecast.forecast.clock", lambda: count(0, 10).__next__)
+    found = forecast(measured(path()), Job(10 * SIZE, CUBIC), limits=Effort(3.0, SIZE))
+    assert any(note.startswith("of every transfer the first 4 MB were simulated") for note in found.notes)
+    assert "8 of 40 draws in 3 s" in found.notes
+    assert found.runners[0].outcomes[0].simulated_bytes == SIZE
+
+
+# --- what can be said
+
+
+def test_paths_that_are_not_known_are_named_and_the_rest_is_answered():
+    unknown = path("two", out=replace(direction(), capacity_bps=Value(None, why="inconsistent")))
+    found = forecast(
+        measured(path("one"), unknown, path("three", down=Down(9, 3))), Job(SIZE, CUBIC), draws=4, limits=ALL
+    )
+    assert [one.choice.paths for one in found.runners] == [("one",)]
+    assert found.down == ("three",)
+    assert found.notes[0].startswith("two is left out: no capacity of path `two` out: the samples contradict")
+    assert found.notes[1] == "three is down: no answer to 9 probes in 3 s"
+    refused(
+        lambda: forecast(measured(unknown), Job(SIZE, CUBIC), limits=ALL),
+        "nothing can be forecast: two is left out",
+        Exit.UNTRUSTWORTHY,
+    )
+    refused(lambda: Job(0, CUBIC), "at least one byte")
+
+
+def test_many_paths_are_answered_and_it_is_said():
+    six = [path(f"p{n}", out=direction(20e6, (10 + n) * 1e6)) for n in range(6)]
+    found = forecast(measured(*six), Job(200_000, CUBIC), draws=2, limits=ALL)
+    assert len(found.runners) == 15 + 2 + 2
+    assert any(note.startswith("6 paths: all choices among the 4") for note in found.notes)
+    assert ("p5", "p4", "p3", "p2", "p1") in {one.choice.paths for one in found.runners}
+
+
+# --- the sentence
+
+
+def test_why_in_one_sentence():
+    a, both = runner("a", 9, 9.2, 9.1), runner("ab", 10.1, 10.3, 10.2)
+    told = why([a, both], a, SIZE, None)
+    assert told == "a alone with lia: over b too it would take 12% longer, since b would carry 50% and hold up the rest"
+    told = why([runner("ab", 5, 5, 5), runner("a", 9, 9, 9)], runner("ab", 5, 5, 5), SIZE, None)
+    assert told == "a and b with lia: a alone would take 80% longer"
+    a = runner("a", *[9, 9.1, 9.2] * 4)
+    fits = why([a], a, SIZE, 60.0)
+    assert fits == "fits: all of it in 9.1 s (9 s to 9.2 s), of 60 s; a with lia: there is no other choice"
+    missed = why([a], a, SIZE, 4.55)
+    assert missed.startswith("does not fit: 2 MB by then; all of it in 9.1 s (9 s to 9.2 s)")
+    open_end = runner("a", 9, None, 9.1)
+    assert "(9 s to no end)" in why([open_end], open_end, SIZE, 60.0)
+    assert math.isinf(open_end.durations_s()[1])

@@ -1,0 +1,83 @@
+"""How much others send, again and again for a while: the load over a transfer's own time is what a forecast hangs on,
+and one look of a second or two says little of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pathcast.errors import Exit, PathcastError
+from pathcast.worlds.measurement import Measurement, PathMeasured, Request
+from pathcast.worlds.world import World
+
+# by how thoroughly was measured [s]; looks, at most; the job's bytes over theirs, at least
+_TIMES_S = {"light": 0.0, "usual": 10.0, "thorough": 20.0}
+_MOST, _SHARE = 16, 4
+# of every path what others took of its rate, look by look, 0 to 1
+Loads = Mapping[str, Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Watched:
+    """The measurement, with what it did not find itself and a look did; the loads, the first of which is its own. What
+    the looks cost: IP bytes, and seconds of the world."""
+
+    measured: Measurement
+    loads: Loads
+    probe_bytes: int = 0
+    elapsed_s: float = 0.0
+
+
+def watch(world: World, measured: Measurement, direction: str, size_bytes: int, seed: int | None = None) -> Watched:
+    """Looks at what was measured, all paths at once, for as long as its effort allows and the job would take (or one
+    look longer), or until as many bytes were sent as by the measurement, or a quarter of the job's. A far end that
+    gives up meanwhile ends it."""
+    time_s = min(_TIMES_S[measured.effort], size_bytes * 8 / max(1.0, _available_bps(measured, direction)))
+    request = Request(directions=(direction,), at_once=True)
+    most = min(measured.probe_bytes, size_bytes // _SHARE)
+    up = [path.name for path in measured.paths if path.down is None and direction in path.directions]
+    found = {path.name: path for path in measured.paths}
+    seen = [measured]
+    sent, passed = 0, 0.0
+    while up and passed < time_s and sent < most and len(seen) <= _MOST:
+        try:
+            look = world.measure(up, replace(request, seed=None if seed is None else seed + len(seen)))
+        except PathcastError as error:
+            if error.exit == Exit.INTERRUPTED:
+                raise
+            break
+        seen.append(look)
+        sent, passed = sent + look.probe_bytes, passed + look.elapsed_s
+        for path in look.paths:
+            found[path.name] = _filled(found[path.name], path, direction)
+    loads = {
+        name: tuple(load for one in seen if (load := _load(one, name, direction, found[name])) is not None)
+        for name in up
+    }
+    merged = replace(measured, paths=tuple(found[path.name] for path in measured.paths))
+    return Watched(merged, loads, sent, passed)
+
+
+def _available_bps(measured: Measurement, direction: str) -> float:
+    left = [path.directions[direction].available_bps.value for path in measured.paths if direction in path.directions]
+    return sum(one for one in left if one is not None)
+
+
+def _filled(path: PathMeasured, look: PathMeasured, direction: str) -> PathMeasured:
+    """With rates and round trip that were missing."""
+    own, other = path.directions[direction], look.directions.get(direction)
+    if other is None:
+        return path
+    if own.capacity_bps.value is None and other.capacity_bps.value is not None:
+        own = replace(own, capacity_bps=other.capacity_bps, available_bps=other.available_bps)
+    elif own.available_bps.value is None and other.available_bps.value is not None:
+        own = replace(own, available_bps=other.available_bps)
+    rtt_s = look.rtt_s if path.rtt_s.value is None else path.rtt_s
+    return replace(path, directions={**path.directions, direction: own}, rtt_s=rtt_s)
+
+
+def _load(seen: Measurement, name: str, direction: str, path: PathMeasured) -> float | None:
+    capacity = path.directions[direction].capacity_bps.value
+    of = [one.directions.get(direction) for one in seen.paths if one.name == name]
+    left = of[0].available_bps.value if of and of[0] else None
+    return None if left is None or not capacity else min(max(1 - left / capacity, 0.0), 1.0)
