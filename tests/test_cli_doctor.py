@@ -35,6 +35,23 @@ def test_doctor_for_people(pathcast, site):
     assert "pathcast has changed nothing on this host" in done.stdout
 
 
+def test_doctor_tries_the_history(pathcast, site, tmp_path):
+    def told(place):
+        return check(pathcast("doctor", "--json", env={"PATHCAST_HISTORY": str(place)}).json, "history")
+
+    assert told("off")["detail"] == "PATHCAST_HISTORY=off"
+    assert told(tmp_path / "none.db")["detail"] == f"{tmp_path}/none.db, nothing yet"
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "diary").write_text("dear diary\n" * 100)
+    assert told(tmp_path / "diary")["status"] == "degraded"
+    wrong = told("postgresql://me:s3cret@127.0.0.1:9/weeks")
+    assert (wrong["status"], "s3cret" in str(wrong), "cannot be reached" in wrong["detail"]) == (
+        "degraded",
+        False,
+        True,
+    )
+
+
 def test_doctor_leaves_nothing(pathcast, site):
     before = set(os.listdir("/run/netns")) if Path("/run/netns").exists() else set()
     pathcast("doctor")

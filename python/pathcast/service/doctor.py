@@ -230,6 +230,32 @@ def packages() -> Check:
     return Check("python packages", OK, "prediction and plots", "demo")
 
 
+def history() -> Check:
+    """The history can be read, and nothing waits for it."""
+    from pathcast.errors import PathcastError
+    from pathcast.history import place
+    from pathcast.history.spool import Spool
+    from pathcast.history.store import Store
+
+    need = "recording what is measured and sent"
+    try:
+        where = place.find()
+        if where is None:
+            return Check("history", OK, f"{place.ENVIRONMENT}={place.OFF}", need)
+        store, waiting = Store(where), len(Spool(where.spool))
+        if store.exists:
+            with store.reading():
+                pass
+        store.close()
+    except PathcastError as error:
+        return Check("history", DEGRADED, error.message, need, error.hint or f"{place.ENVIRONMENT} names another one")
+    detail = where.shown if store.exists else f"{where.shown}, nothing yet"
+    if waiting:
+        mend = "`pathcast history list` takes them there"
+        return Check("history", DEGRADED, f"{detail}; {waiting} acts wait in {where.spool}", need, mend)
+    return Check("history", OK, detail, need)
+
+
 CHECKS: tuple[Callable[[], Check], ...] = (
     kernel,
     privilege,
@@ -247,6 +273,7 @@ CHECKS: tuple[Callable[[], Check], ...] = (
     cgroup,
     clock,
     packages,
+    history,
 )
 
 
