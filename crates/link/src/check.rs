@@ -204,12 +204,24 @@ impl Cross {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Bucket, Fair, Jitter, Policer, Red};
+    use crate::{Bucket, Codel, Fair, FqCodel, Jitter, Pie, Policer, Red};
 
     fn red(change: impl Fn(&mut Red)) -> Params {
         let mut red = Red { min: 5.0, max: 15.0, limit: 60, probability: 0.1, weight: 0.002, ecn: false };
         change(&mut red);
         Params { queue: Queue::Red(red), ..Params::default() }
+    }
+
+    fn fq_codel(change: impl Fn(&mut FqCodel)) -> Params {
+        let mut law = FqCodel::default();
+        change(&mut law);
+        Params { queue: Queue::FqCodel(law), ..Params::default() }
+    }
+
+    fn pie(change: impl Fn(&mut Pie)) -> Params {
+        let mut law = Pie::default();
+        change(&mut law);
+        Params { queue: Queue::Pie(law), ..Params::default() }
     }
 
     #[test]
@@ -231,6 +243,10 @@ mod tests {
             policer: Some(Policer { rate: Rate(rate), burst: Bytes(burst) }),
             ..Params::default()
         };
+        let codel = |target, interval| {
+            let law = Codel { target: Nanos(target), interval: Nanos(interval), ..Codel::default() };
+            Params { queue: Queue::Codel(law), ..Params::default() }
+        };
         let fair = |quantum| Queue::Fair(Fair { packets: 100, quantum: Bytes(quantum) });
         for (key, params) in [
             ("queue", Params { queue: Queue::Packets(MOST_WAITING + 1), ..default() }),
@@ -242,6 +258,22 @@ mod tests {
             }),
             ("queue.fair.quantum", Params { queue: fair(63), ..default() }),
             ("queue.fair.quantum", Params { queue: fair(65_536), ..default() }),
+            ("queue.codel.target", codel(0, 10)),
+            ("queue.codel.target", codel(10, 10)),
+            ("queue.codel.interval", codel(1, 0)),
+            ("queue.codel.interval", codel(1, LONG.0 + 1)),
+            ("queue.fq_codel.target", fq_codel(|q| q.target = q.interval)),
+            ("queue.fq_codel.interval", fq_codel(|q| q.interval = Nanos(LONG.0 + 1))),
+            ("queue.fq_codel.flows", fq_codel(|q| q.flows = 0)),
+            ("queue.fq_codel.flows", fq_codel(|q| q.flows = MOST_FLOWS + 1)),
+            ("queue.fq_codel.quantum", fq_codel(|q| q.quantum = Bytes(63))),
+            ("queue.fq_codel.quantum", fq_codel(|q| q.quantum = Bytes(65_536))),
+            ("queue.fq_codel.memory", fq_codel(|q| q.memory = Bytes(MOST_BYTES.0 + 1))),
+            ("queue.pie.target", pie(|q| q.target = Nanos(0))),
+            ("queue.pie.t_update", pie(|q| q.t_update = Nanos(999_999))),
+            ("queue.pie.alpha", pie(|q| q.alpha = 32.1)),
+            ("queue.pie.beta", pie(|q| q.beta = f64::NAN)),
+            ("queue.pie.max_burst", pie(|q| q.max_burst = Nanos(LONG.0 + 1))),
             ("bucket", Params { queue: fair(1514), bucket: bucket(1, 1500), ..default() }),
             ("rate", Params { rate: Some(Rate(0)), ..default() }),
             ("loss", Params { loss: f64::NAN.into(), ..default() }),

@@ -124,3 +124,25 @@ fn the_fair_link_polices_and_loses_alike() {
     assert_eq!(plain.counters(), fair.counters());
     assert!(plain.counters().dropped.policer.packets > 1000 && plain.counters().dropped.loss.packets > 500);
 }
+
+#[test]
+fn bursts_lose_all_in_the_bad_state_unless_told_otherwise() {
+    let told: Loss = serde_json::from_str(r#"{"kind": "gilbert-elliott", "p": 0.1, "r": 0.4}"#).unwrap();
+    assert_eq!(told, Loss::Bursts(GilbertElliott { p: 0.1, r: 0.4, good: 0.0, bad: 1.0 }));
+}
+
+/// The first packet after bursts are set finds the bad state with its long-run share, p / (p + r).
+#[test]
+fn bursts_that_are_set_begin_as_they_go_on() {
+    let (p, r) = (0.03, 0.07);
+    let bursts = Params { loss: Loss::Bursts(GilbertElliott { p, r, good: 0.0, bad: 1.0 }), ..Params::default() };
+    let first = |seed| {
+        let mut link = Link::new(Params::default(), seed, "l");
+        link.set(Nanos(0), bursts.clone());
+        link.offer(Nanos(0), 1500, ()).unwrap();
+        link.pop(Nanos::secs(1)).unwrap().lost
+    };
+    let lost = (0..4000).filter(|&seed| first(seed)).count();
+    // 1200 are expected, with a standard deviation of 29
+    assert!((1200i64 - lost as i64).abs() < 120, "{lost}");
+}

@@ -22,6 +22,39 @@ fn codel(ecn: bool) -> Queue {
     Queue::Codel(Codel { limit: 10_000, ecn, ..Codel::default() })
 }
 
+#[test]
+fn what_manages_its_length_says_so() {
+    let red = |ecn| Queue::Red(Red { min: 5.0, max: 15.0, limit: 60, probability: 0.1, weight: 0.002, ecn });
+    for queue in [codel(false), Queue::FqCodel(FqCodel::default()), Queue::Pie(Pie::default()), red(true)] {
+        assert!(queue.is_managed(), "{queue:?}");
+    }
+    let fair = Queue::Fair(Fair { packets: 10, quantum: Bytes(1514) });
+    for queue in [Queue::Packets(10), Queue::Bytes(Bytes(15_000)), fair, red(false)] {
+        assert!(!queue.is_managed(), "{queue:?}");
+    }
+}
+
+#[test]
+fn fq_codel_changes_while_it_runs_but_for_its_flows() {
+    let flows = |flows, limit| Queue::FqCodel(FqCodel { flows, limit, ..FqCodel::default() });
+    assert_eq!(flows(8, 100).may_become(&flows(8, 50)), Ok(()));
+    assert_eq!(flows(8, 100).may_become(&flows(9, 100)), Err("a queue of kind fq_codel with flows = 8".into()));
+    assert_eq!(codel(false).may_become(&flows(8, 100)), Err("a queue of kind codel".into()));
+    assert_eq!(Queue::Pie(Pie::default()).may_become(&codel(false)), Err("a queue of kind pie".into()));
+}
+
+#[test]
+fn what_waits_is_told_of_every_kind() {
+    for queue in [Queue::Packets(10), codel(false), Queue::FqCodel(FqCodel::default()), Queue::Pie(Pie::default())] {
+        let mut wire = Wire::new(line(queue), 1, "l");
+        (0..4).for_each(|id| assert_eq!(wire.offer(Nanos(0), 1500, Tag::default(), id), None));
+        let waiting = |wire: &mut Wire<u32>, at| (wire.backlog(Nanos(at)).packets, wire.backlog(Nanos(at)).bytes);
+        assert_eq!(waiting(&mut wire, 0), (3, 4500), "one is on the line");
+        assert_eq!(waiting(&mut wire, MS), (2, 3000));
+        assert_eq!(waiting(&mut wire, 4 * MS), (0, 0));
+    }
+}
+
 /// What became of a packet: when [ns], which, and whether it was lost and marked.
 type Fate = (u64, u32, bool, bool);
 

@@ -504,6 +504,31 @@ proptest! {
         same(&slow(SlowPie::new(law), &packets), &fast(Queue::Pie(law), &packets))?;
     }
 
+    /// What a long overload has raised falls while the line rests, and the next burst meets what is left of it.
+    #[test]
+    fn pie_forgets_as_rfc_8033(loads in prop::collection::vec((200_000u64..700_000, 200usize..600, 1u64..300), 2..4),
+                               target in 1u64..20, update in 1u64..20, burst in prop_oneof![Just(0u64), 0u64..300],
+                               gain in 1.0..20.0, packets in packets()) {
+        let law = Pie {
+            limit: 1000,
+            target: Nanos::millis(target),
+            t_update: Nanos::millis(update),
+            max_burst: Nanos::millis(burst),
+            alpha: 0.125 * gain,
+            beta: 1.25 * gain,
+            ecn: false,
+        };
+        let load = |&(gap, length, rest): &(u64, usize, u64)| {
+            // PIE hears of an empty queue only from a packet that finds it so; pairs wait for a millisecond
+            let rested = [(rest * 1_000_000, 1500, 0, false), (5_000_000, 1500, 0, false)];
+            let pairs = (0..rest).map(|n| (2_100_000 * (n % 2), 1500, 0, false));
+            (0..length).map(move |_| (gap, 1500, 0, false)).chain(rested).chain(pairs)
+        };
+        let mut all: Vec<_> = loads.iter().flat_map(load).collect();
+        all.extend(packets);
+        same(&slow(SlowPie::new(law), &all), &fast(Queue::Pie(law), &all))?;
+    }
+
     #[test]
     fn red_is_that_of_its_paper(limit in 20u32..60, ecn: bool, min in 0.0..6.0, width in 0.5..14.0, probability in 0.01..1.0,
                                 weight in prop_oneof![Just(0.002), 0.01..1.0], packets in packets()) {

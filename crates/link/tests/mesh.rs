@@ -1,6 +1,6 @@
 //! Routes over shared links: composition, sharing, ties, drops on the way, and when a real-time driver wakes.
 
-use pathcast_base::{Bytes, Nanos, Rate, Stream};
+use pathcast_base::{Bytes, Fault, Nanos, Rate, Stream};
 use pathcast_link::{Cause, Cross, LinkId, Mesh, MeshError, Outcome, Params, Queue, RouteId, Tag, Transit, Wire};
 use proptest::prelude::*;
 
@@ -33,6 +33,7 @@ fn routes_that_do_not_fit_are_refused() {
     let error = new(vec![LinkId(0), LinkId(1)]).unwrap_err();
     assert_eq!(error, MeshError::UnknownLink { route: 1, link: 1, links: 1 });
     assert_eq!(error.to_string(), "route 1 names link 1; allowed: below 1");
+    assert_eq!(error.code(), "mesh-routes");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use pathcast_base::{Bytes, Nanos, Rate};
-use pathcast_link::{Cause, Format, Link, Params, Queue, Schedule, Trace};
+use pathcast_link::{Cause, Format, Link, Params, Queue, Red, Schedule, Trace};
 use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;
@@ -125,6 +125,22 @@ proptest! {
         prop_assert_eq!(plain.counters(), link.counters());
     }
 
+    /// Random early detection reckons by the mean of a trace what could have left while the line was idle.
+    #[test]
+    fn red_over_a_constant_trace_is_red_over_its_rate(gaps in prop::collection::vec(
+        prop_oneof![8 => 100_000u64..800_000, 1 => 3_000_001u64..9_000_000], 50..300)) {
+        let rate = 12_000_000;
+        let queue = Queue::Red(Red { min: 2.0, max: 6.0, limit: 40, probability: 0.5, weight: 0.3, ecn: false });
+        let with = |trace, rate| Params { queue: queue.clone(), trace, rate, ..Params::default() };
+        let mut plain = Link::new(with(None, Some(Rate(rate))), 1, "l");
+        let mut link = Link::new(with(Some(rates(&[(0, rate), (7, rate)])), None), 1, "l");
+        let mut now = 0;
+        for (id, gap) in gaps.into_iter().enumerate() {
+            now += gap;
+            prop_assert_eq!(plain.offer(Nanos(now), 1500, id), link.offer(Nanos(now), 1500, id));
+        }
+    }
+
     /// What one begins at an offset, another begins there by its own time; and setting the same changes nothing.
     #[test]
     fn an_offset_is_a_shift(times in prop::collection::vec(0u32..200, 2..40), offset in 0u64..500, zero in 0u64..5000,
@@ -191,6 +207,16 @@ fn the_mean_rate_goes_through_and_overhead_takes_its_part() {
     (0..30_000).for_each(|i| link.offer(Nanos(0), 1500, i).unwrap());
     let last = link.upcoming().next_back().unwrap().0.0 as f64;
     assert!((30_000.0 * 2000.0 * 8.0 / (last / 1e9) / 6e6 - 1.0).abs() < 1e-3, "{last}");
+}
+
+/// Opportunities of another trace with the same offset and scale are others.
+#[test]
+fn from_a_trace_to_another() {
+    let mut link = Link::new(params(opportunities(&[1, 2, 3, 4, 5]), 100), 1, "l");
+    (0..6).for_each(|i| link.offer(Nanos(0), 1500, i).unwrap());
+    link.set(Nanos(3_500_000), params(opportunities(&[4, 20, 30, 40, 50]), 100));
+    let dues = |link: &Link<u32>| link.upcoming().map(|(due, _)| due.0 / MS).collect::<Vec<_>>();
+    assert_eq!(dues(&link), [1, 2, 3, 4, 20, 30]);
 }
 
 #[test]
