@@ -35,7 +35,7 @@ impl Hosts {
 }
 
 /// An end host. The default has a right clock, hands every packet over at once, and offloads as the kernel likes.
-/// Clocks and batches are the simulator's, `send_segments` is the emulator's.
+/// Clocks and batches are the simulator's; `send_segments` is the emulator's, and the simulator's with preset `linux`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Host {
