@@ -75,17 +75,17 @@ def path(point: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def run(point: dict[str, Any], least: float, most: float, watch: bool) -> dict[str, Any] | None:
+def run(point: dict[str, Any], least: float, most: float, watch: bool, world: str) -> dict[str, Any] | None:
     """A row; None where the line is not of these rates."""
     samples = Experiment(HERE).module("samples")
-    about = path(point) if point["grid"] == "real" else samples.scenario(point, {}, "sim")
+    about = path(point) if point["grid"] == "real" else samples.scenario(point, {}, world)
     if not least <= about["case"]["rate_bps"] <= most:
         return None
     if not watch and point["grid"] != "real":
-        about |= {"standing": False, "next_s": None}
+        about |= {"flow": False, "next_s": None}
     began = time.process_time()
     try:
-        row = {**point, **samples.sample(about, "sim"), "error": None}
+        row = {**point, **samples.sample(about, world), "error": None}
     except PathcastError as error:
         row = {**point, **about["case"], "error": error.code}
     return row | {"name": name(point), "processor_s": round(time.process_time() - began, 2)}
@@ -106,7 +106,7 @@ def shares(rows: list[dict[str, Any]]) -> Iterator[str]:
     of = [row for row in rows if row["error"] is None and "rate_mean_bps" in row]
     fifo = [row for row in of if row.get("queue") == "drop-tail" and row["grid"] != "policed"]
     yield f"depth    drop-tail          {sum(claims.found_depth(row, 0.2, 0.5) for row in fifo)} of {len(fifo)}"
-    standing = [row for row in of if row.get("standing_s")]
+    standing = [row for row in of if row.get("standing_s") and row["queue"] != "drop-tail"]
     yield f"depth    standing           {sum(claims.found_depth(row, 0.2, 0.5) for row in standing)} of {len(standing)}"
     for shape, kind in (("plain", "none"), ("loss", "alone"), ("gilbert-elliott", "bursts")):
         held = [judged.holds(row, "random_loss", row["loss_rate"]) for row in of if row.get("shape") == shape]
@@ -134,13 +134,14 @@ def main() -> None:
     parser.add_argument("--least", type=float, default=0, help="rate [bit/s]")
     parser.add_argument("--most", type=float, default=2e9, help="rate [bit/s]")
     parser.add_argument("--watch", action="store_true", help="what comes after, too: load and standing delay")
+    parser.add_argument("--world", default="sim", choices=["sim", "emu"])
     parser.add_argument("--jobs", type=int, default=1)
     arguments = parser.parse_args()
     rows = [json.loads(line) for line in arguments.out.open()] if arguments.out.exists() else []
     there = {row["name"] for row in rows}
     todo = [point for point in points(arguments) if name(point) not in there]
     with ProcessPoolExecutor(arguments.jobs) as pool, arguments.out.open("a") as out:
-        limits = (arguments.least, arguments.most, arguments.watch)
+        limits = (arguments.least, arguments.most, arguments.watch, arguments.world)
         for row in pool.map(run, todo, *([limit] * len(todo) for limit in limits)):
             if row is not None:
                 rows.append(row)

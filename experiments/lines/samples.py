@@ -19,7 +19,8 @@ from .truth import END, Ledger, between, carried, since
 SETTLE_S, SETTLE_TCP_S = 1.0, (6.0, 40.0)
 # for so long after it others' traffic is watched [s]
 NEXT_S = 120.0
-# a long flow of its own shows the standing delay: it is let settle for so long, and watched for as long again [s]
+# a long flow of its own shows the standing delay and what TCP gets: it is let settle for so long, and watched for as
+# long again [s]
 STANDING_S = 8.0
 
 
@@ -51,7 +52,7 @@ def scenario(point: Mapping[str, Any], setup: Mapping[str, Any], world: str) -> 
         "seed": seed,
         "again": False,
         "effort": effort,
-        "standing": (fair or managed) and grid != "pairs",
+        "flow": grid != "pairs",
     }
 
 
@@ -90,8 +91,8 @@ def sample(scenario: Mapping[str, Any], world: str) -> dict[str, Any]:
             network.wait(next_s)
             later = carried(after, network.ledger(), link)
             row["next_truth_bps"] = (later.virtual + later.bytes) * 8 / later.seconds
-    if about.get("standing") and world == "sim":
-        row["standing_s"] = standing(about, link)
+    if about.get("flow") and world == "sim":
+        row["standing_s"], row["tcp_truth_bps"] = flow(about, link)
     return row | (_found(of) if of else {"refused": "no-answer"})
 
 
@@ -116,8 +117,9 @@ def _true(about: Mapping[str, Any], before: Ledger, after: Ledger, link: str, of
     }
 
 
-def standing(about: Mapping[str, Any], link: str) -> float:
-    """Mean wait at the line [s] beside a long TCP flow of cubic, in a network of its own."""
+def flow(about: Mapping[str, Any], link: str) -> tuple[float, float]:
+    """Mean wait at the line [s] beside a long TCP flow of cubic, in a network of its own, and what that gets [bit/s]:
+    its share of what real flows do, which are all of its kind."""
     from pathcast.worlds.sim import Sim
 
     to = {"out": "server", "in": "client"}[about["direction"]]
@@ -127,7 +129,9 @@ def standing(about: Mapping[str, Any], link: str) -> float:
         before = network.ledger()
         network.wait(STANDING_S)
         was = carried(before, network.ledger(), link)
-    return was.waited_s / max(1, was.packets - was.queue - was.policer)
+    passed = was.packets - was.dropped
+    rate = was.bytes * 8 / was.seconds * passed / max(1, passed + was.wire)
+    return was.waited_s / max(1, passed + was.wire), rate / (about.get("case", {}).get("flows", 0) + 1)
 
 
 # columns, and where they stand in a direction's document

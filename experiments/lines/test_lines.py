@@ -171,7 +171,7 @@ def test_the_standing_delay_of_codel_is_about_its_target():
     codel = replace(line, queue="codel", rate_bps=20e6, rtt_s=0.03, shape="plain", rates=((0.0, 20e6),), loss=0.0)
     codel = replace(codel, jitter_s=None, gathered_s=None, step_s=None, direction="in")
     about = {"text": LINES.one_path(codel, 1), "direction": "in", "settle_s": 1.0}
-    assert 2e-3 < SAMPLES.standing(about, "line/ba") < 12e-3
+    assert 2e-3 < SAMPLES.flow(about, "line/ba")[0] < 12e-3
 
 
 def test_claims_hold_on_what_is_right(rows):

@@ -9,8 +9,8 @@
 use super::counting::logistic;
 use super::probing::Phase;
 use super::trail::{Point, Trail};
-use crate::knowledge::Cross;
-use crate::stat::{deviation, line, mean, median, student90};
+use crate::knowledge::{Cross, Knowledge};
+use crate::stat::{deviation, line, median};
 use crate::{LARGE, Value, WhyNot};
 
 const PACKET: f64 = LARGE as f64 * 8.0;
@@ -137,24 +137,151 @@ fn together(trail: &Trail, c: f64, load: f64, busy: f64) -> f64 {
         + FALLS * (busy - after).clamp(-0.3, 0.6)
 }
 
+/// Where TCP fills the line already, others are this many flows, between these.
+const FLOWS: (f64, f64, f64) = (3.0, 1.0, 5.0);
+/// TCP's segments [bit], and with the losses of the wire it gets no more than so many times what the formula says, and less.
+const SEGMENT: f64 = 1448.0 * 8.0;
+const OFF: f64 = 2.0;
+/// They are known where the lower end of their interval is more than this share of them.
+const KNOWN: f64 = 0.4;
+/// It fills what it may have but for this share.
+const LEAVES: f64 = 0.1;
+
+/// CUBIC's mean window [segments] at a share of losses that know nothing of each other (RFC 9438, section 5.1 and figure 4; Reno's where
+/// that is larger).
+fn window(loss: f64, round_trip: f64) -> f64 {
+    let cubic = 1.054 * (round_trip / loss).powf(0.75);
+    cubic.max((1.5 / loss).sqrt())
+}
+
+/// What a new TCP flow would get [bit/s]: of a queue for every flow what the probes got, which took what they could; else what
+/// is free, or beside others who give way a share of what they have too; and no more than losses allow. `c`: the capacity;
+/// `round_trip` [s].
+pub fn tcp(known: &Knowledge, c: f64, round_trip: f64) -> Value {
+    let is = |value: &Value| value.value.is_some_and(|p| p > 0.5);
+    let free = known.available_bps;
+    let Some(a) = free.value else { return Value::none(WhyNot::Ambiguous) };
+    let gives = known.cross.elastic.value.unwrap_or(0.0);
+    let (low, high) = (free.low.max(0.0), free.high.max(a).min(ABOVE * c));
+    let among = |flows: f64| c / (1.0 + flows);
+    let gets = match (is(&known.queue.fair), gives > 0.5) {
+        (false, true) => Value::of(among(FLOWS.0).max(a / 2.0), among(FLOWS.2), among(FLOWS.1).max(a)),
+        (false, false) if gives > PERHAPS => {
+            Value::of((1.0 - LEAVES) * a, among(FLOWS.2).min(low), high.max(among(FLOWS.1)))
+        }
+        _ => Value::of((1.0 - LEAVES / 2.0) * a, (1.0 - LEAVES) * low, ABOVE * high),
+    };
+    let most = |loss: f64| window(loss.max(1e-9), round_trip) * SEGMENT / round_trip;
+    let loss = known.loss.random;
+    // a few losses may be a queue's
+    let Some(lost) = loss.value.filter(|&lost| lost > 0.0 && loss.low > KNOWN * lost) else {
+        return Value { low: gets.low.min(most(loss.high.min(1.0)) / OFF), ..gets };
+    };
+    let value = gets.value.map_or(0.0, |value| value.min(most(lost)));
+    Value::of(value, gets.low.min(most(loss.high) / OFF), gets.high.min(OFF * most(loss.low)))
+}
+
 /// What others send now, by what is available, with its interval [bit/s].
 pub fn load(c: f64, (low, a, high): (f64, f64, f64)) -> Value {
     let load = (c - a).max(0.0);
     Value::of(load, (c - high).max(0.0), (c - low).max(load))
 }
 
-/// What others send now, by the measurement before; and in the next minutes, by how that and the pauses differ.
-pub fn find(trail: &Trail, c: f64, (low, a, high): (f64, f64, f64), fair: bool) -> Cross {
-    let now = self::load(c, (low, a, high));
-    let load = (c - a).max(0.0);
-    let mut seen = vec![load];
-    seen.extend([Phase::Listen, Phase::Pause].iter().filter_map(|&phase| busy(trail, phase, c)).map(|busy| busy * c));
-    let later = match (mean(&seen), deviation(&seen)) {
-        (Some(mean), Some(deviation)) if seen.len() > 2 => {
-            let half = student90(seen.len() - 1) * deviation * (1.0 + 1.0 / seen.len() as f64).sqrt();
-            Value::of(mean, (mean - half).max(0.0), (mean + half).min(c))
+/// Where TCP fills the line it goes on to, but for so much of it, at the most.
+const TCP_LEAVES: (f64, f64) = (0.03, 0.4);
+/// So much more than the capacity as that may be off; from this probability on others who give way are reckoned with.
+const ABOVE: f64 = 1.03;
+const PERHAPS: f64 = 0.2;
+/// What was seen is shorter than what comes: so many times as wide, and by this share of the capacity.
+const LATER: (f64, f64) = (2.0, 0.02);
+
+/// The mean of what others send over the next minutes [bit/s]: who gives way fills the line when the probes are gone; others as
+/// much as now, as far as that is known, and as it has changed since `before`. `c`: the capacity.
+pub fn later(known: &Knowledge, c: f64, before: f64) -> Value {
+    let Cross { load_bps: now, elastic, .. } = known.cross;
+    let Some(load) = now.value else { return Value::none(WhyNot::TooShort) };
+    let gives = elastic.value.unwrap_or(0.0);
+    let most = ABOVE * c;
+    let half = LATER.0 * 0.5 * (now.high - now.low) + (load - before).abs() + LATER.1 * c;
+    let (low, high) = ((load - half).max(0.0), if gives > PERHAPS { most } else { (load + half).min(most) });
+    if gives <= 0.5 {
+        return Value::of(load, low, high);
+    }
+    let fills = (1.0 - TCP_LEAVES.0) * c;
+    if known.queue.fair.value.is_some_and(|fair| fair > 0.5) {
+        // what the probes got of it looks like all of the line
+        return Value::of(fills.max(load), low, f64::INFINITY);
+    }
+    let sure = gives > 1.0 - PERHAPS;
+    Value::of(fills, if sure { low.max((1.0 - TCP_LEAVES.1) * c) } else { low }, most)
+}
+
+/// So busy is a line beside traffic that is not greedy, where that is to be told from none.
+const HIDDEN: (f64, f64) = (0.08, 0.6);
+
+/// What others send now, and whether it gives way.
+pub fn find(trail: &Trail, c: f64, a: (f64, f64, f64), fair: bool) -> Cross {
+    let mut found = Cross { load_bps: self::load(c, a), elastic: elastic(trail, c, a.1, fair), ..Cross::default() };
+    let listened = waits(trail, Phase::Listen);
+    if fair && c - a.1 < ALL * c && !wanders(&listened) {
+        // steady traffic in a queue of its own is no part of what was taken for the capacity; it shows in how busy the line is
+        let n = listened.len() as f64;
+        let taken = |busy: f64| c * busy / (1.0 - busy);
+        if let Some(busy) = busy(trail, Phase::Listen, c).filter(|busy| (HIDDEN.0..HIDDEN.1).contains(busy)) {
+            let (low, high) = super::counting::share(busy * n, n);
+            found.load_bps = Value::of(taken(busy), taken(low), taken(high.min(HIDDEN.1)));
         }
-        _ => Value::none(WhyNot::TooShort),
-    };
-    Cross { load_bps: now, mean_bps: later, elastic: elastic(trail, c, a, fair), ..Cross::default() }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(available: f64, elastic: f64, fair: f64, loss: f64) -> Knowledge {
+        let mut known = Knowledge {
+            available_bps: Value::of(available, 0.9 * available, 1.1 * available),
+            cross: Cross { load_bps: load(10e6, (0.9 * available, available, 1.1 * available)), ..Cross::default() },
+            ..Knowledge::default()
+        };
+        known.cross.elastic = Value::bare(elastic);
+        known.queue.fair = Value::bare(fair);
+        known.loss.random = Value::of(loss, loss / 2.0, loss * 2.0);
+        known
+    }
+
+    #[test]
+    fn who_gives_way_comes_back_and_shares() {
+        let (tcp, others) = (known(6e6, 0.9, 0.0, 0.0), known(6e6, 0.1, 0.0, 0.0));
+        assert_eq!(later(&tcp, 10e6, 4e6), Value::of(9.7e6, 6e6, 10.3e6));
+        let mean = later(&others, 10e6, 4e6);
+        assert!(mean.value == Some(4e6) && mean.low < 3e6 && mean.high > 5e6, "{mean:?}");
+        // what was more before may be more again
+        assert!(later(&others, 10e6, 6e6).high > mean.high + 1e6);
+        let gets = |known: &Knowledge| super::tcp(known, 10e6, 0.05).value.unwrap();
+        assert!(gets(&tcp) < 0.4 * 10e6 && (gets(&others) / 5.7e6 - 1.0).abs() < 1e-9);
+        // of a fair queue what the probes got
+        assert!(gets(&known(5e6, 0.9, 1.0, 0.0)) > 4.5e6);
+    }
+
+    /// RFC 9438, figure 4: a round trip of 0.1 s, 1 % lost: 1.054 (0.1 / 0.01)^(3/4) are fewer than Reno's 12 segments.
+    #[test]
+    fn losses_bound_what_tcp_gets() {
+        assert!((window(0.01, 0.1) - 150f64.sqrt()).abs() < 1e-9);
+        assert!((window(1e-4, 0.1) - 1.054 * 1000f64.powf(0.75)).abs() < 1e-9);
+        let lossy = super::tcp(&known(6e6, 0.1, 0.0, 0.01), 10e6, 0.1);
+        assert!((lossy.value.unwrap() / (150f64.sqrt() * SEGMENT / 0.1) - 1.0).abs() < 1e-9, "{lossy:?}");
+    }
+
+    fn listening(wait: impl Fn(usize) -> f64) -> Vec<(f64, f64)> {
+        (0..300).map(|k| (k as f64 * 2e-3, wait(k))).collect()
+    }
+
+    #[test]
+    fn what_wanders_is_like_the_next() {
+        assert!(wanders(&listening(|k| 1e-3 * (k as f64 / 10.0).sin())));
+        assert!(!wanders(&listening(|k| 1e-3 * (k * 7919 % 13) as f64)));
+        assert!(!wanders(&listening(|_| 0.0)));
+    }
 }

@@ -118,6 +118,14 @@ impl Thorough {
         }
     }
 
+    fn foretell(&self, known: &mut Knowledge) {
+        if let Some(begun) = &self.begun {
+            let c = begun.probing.capacity();
+            known.cross.mean_bps = cross::later(known, c, c - begun.available.1);
+            known.cross.tcp_bps = cross::tcp(known, c, self.lag().as_secs_f64());
+        }
+    }
+
     /// Trains between which the queue was never empty, nor full, if they say what others send besides: in one queue for all, which
     /// merely overflows, beside traffic that does not give way.
     pub fn busy<'a>(&'a self, known: &Knowledge) -> Option<impl Iterator<Item = &'a TrainSeen> + use<'a>> {
@@ -132,6 +140,7 @@ impl Thorough {
         let (Some(begun), Some(a)) = (&self.begun, available.value_bps) else { return };
         known.available_bps = Value::from(available);
         known.cross.load_bps = cross::load(begun.probing.capacity(), (available.low_bps, a, available.high_bps));
+        self.foretell(known);
     }
 
     /// IP bytes sent since it has begun.
@@ -146,6 +155,7 @@ impl Thorough {
         let before = self.before.iter().map(|train| (train, None, false, 0.0));
         let trains = probing.seen().map(|(train, phase, sparse, rate)| (train, Some(phase), sparse, rate));
         judge(&Trail::of(before.chain(trains), c, quiet(c)), c, *available, known);
+        self.foretell(known);
     }
 }
 
@@ -191,7 +201,7 @@ fn judge(trail: &Trail, c: f64, a: (f64, f64, f64), known: &mut Knowledge) {
     known.queue.managed = Value::bare(managed);
     known.queue.depth_s = match policed > 0.5 {
         true => Value::none(WhyNot::NotSeen),
-        false => queue::depth(trail, ceiling, managed > 0.5, c, wire),
+        false => queue::depth(trail, ceiling, (fair > 0.5, managed > 0.5), c, wire),
     };
     let bytes = |s: f64| s * c / 8.0;
     let depth = known.queue.depth_s;

@@ -133,6 +133,8 @@ const NEARLY: f64 = 0.9;
 const SMALL_LOST: f64 = 0.1;
 /// Queues that count packets, for each that counts bytes, before anything was seen.
 const COUNT_PACKETS: f64 = 3.0;
+/// A flow of CUBIC stands at so much of the length at which it loses, on average.
+const SAWTOOTH: f64 = 0.87;
 /// From this probability on it is taken for certain.
 const SURE_OF: f64 = 0.9;
 
@@ -155,7 +157,7 @@ fn counts_packets(trail: &Trail, ceiling: f64) -> f64 {
 /// The wait of a flow that fills the queue [s] with an interval: where it overflows; where it is managed what it stands at. What
 /// never overflowed is longer. A queue that counts packets has no room for more of them because some are small: its wait is that
 /// behind full-sized ones. `c`: the capacity [bit/s]; `wire`: the share that the wire loses.
-pub fn depth(trail: &Trail, ceiling: f64, managed: bool, c: f64, wire: f64) -> Value {
+pub fn depth(trail: &Trail, ceiling: f64, (fair, managed): (bool, bool), c: f64, wire: f64) -> Value {
     if !managed {
         let near: Vec<&Point> = trail.loaded().filter(|p| p.wait >= ROOM * ceiling).collect();
         let lost = near.iter().filter(|p| p.lost).count() as f64;
@@ -165,6 +167,9 @@ pub fn depth(trail: &Trail, ceiling: f64, managed: bool, c: f64, wire: f64) -> V
         let packets = self::ceiling(trail, |p| p.packets) * OTHERS / c;
         let counts = counts_packets(trail, ceiling);
         let bounds = if counts > SURE_OF { (packets, packets) } else { (ceiling.min(packets), ceiling.max(packets)) };
+        if fair {
+            return Value::of(SAWTOOTH * ceiling, 0.5 * ceiling, 1.1 * bounds.1);
+        }
         return Value::of(if counts > 0.5 { packets } else { ceiling }, 0.9 * bounds.0, 1.1 * bounds.1);
     }
     let waits: Vec<f64> = trail
