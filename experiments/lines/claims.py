@@ -161,11 +161,12 @@ def bursts(results: Results, claim: Claim) -> Finding:
 
 
 def following(results: Results, claim: Claim) -> Finding:
-    """Of lines that others use."""
-    rows = [row for row in measured(results.rows, DRAWN) if row.get("next_truth_bps") is not None]
+    """Of lines that others use, and of what TCP would get of all lines."""
+    entry, truth = {"next": ("load_next", "next_truth_bps"), "tcp": ("tcp", "tcp_truth_bps")}[claim.id]
+    rows = [row for row in measured(results.rows, DRAWN) if row.get(truth) is not None]
     if not rows:
         raise Undecided("none of its runs is there")
-    share = Interval.share([holds(row, "load_next", row["next_truth_bps"]) for row in rows])
+    share = Interval.share([holds(row, entry, row[truth]) for row in rows])
     verdict = Verdict()
     verdict.needs(share.at_least(claim.threshold["least"]), f"not {claim.threshold['least']:.0%} for certain")
     return verdict.finding(f"{share.percent(sign=False)} of {share.n}")
@@ -202,5 +203,6 @@ CLAIMS: dict[str, Callable[[Results, Claim], Finding]] = {
     **dict.fromkeys(("inside", "inside-usual"), inside),
     "bursts": bursts,
     "next": following,
+    "tcp": following,
     "capacity": capacity,
 }

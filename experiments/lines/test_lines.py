@@ -35,7 +35,7 @@ def row(point):
     standing, probes = 0.01, 100_000
     lost = round(one["loss_rate"] * probes)
     one |= {"load_truth_bps": load, "available_truth_bps": rate - load, "next_truth_bps": load or None}
-    one |= {"standing_s": standing, "probes": probes, "lost": lost, "refused": None}
+    one |= {"tcp_truth_bps": rate - load, "standing_s": standing, "probes": probes, "lost": lost, "refused": None}
     # a few misses, so that nothing is the same in all runs
     off = 0.7 if point["seed"] % 14 == 1 else 1.0
     fair, managed = one["queue"] in ("fair", "fq_codel"), one["queue"] not in ("fair", "drop-tail")
@@ -52,6 +52,7 @@ def row(point):
         | found("capacity", rate)
         | found("depth", standing if one["queue"] != "drop-tail" else one["depth_s"])
         | found("load_now", load)
+        | found("tcp", (rate - load) * off)
         | found("load_next", load * off)
         | {name: 0.97 if so else 0.03 for name, so in right.items()}
         | {"elastic": None if one["kind"] == "idle" else 0.9 if one["flows"] else 0.1}
@@ -203,6 +204,7 @@ def test_claims_hold_on_what_is_right(rows):
         ("inside-usual", lambda one: {"available_low": None, "available_high": None}),
         ("bursts", lambda one: {"available_low": 0.0, "available_high": 1e9}),
         ("next", lambda one: {"load_next_low": None, "load_next_high": None}),
+        ("tcp", lambda one: {"tcp_low": None, "tcp_high": None}),
         ("capacity", lambda one: {"capacity": 1e11} if one.get("line") == "wifi" else {}),
     ],
 )
