@@ -47,16 +47,18 @@ def met(runner: Runner, deadline_s: float) -> float:
 def chosen(runners: Sequence[Runner]) -> Runner | None:
     """The fastest by expected time; another than all paths only where that is faster by more than chance and a per
     cent. None: nothing ended."""
-    ended = [runner for runner in runners if any(runner.outcomes)]
+    # what was given up is slower for certain; by its few draws alone it may look faster
+    ended = [runner for runner in runners if any(runner.outcomes) and runner.running]
+    ended = ended or [runner for runner in runners if any(runner.outcomes)]
     if not ended:
         return None
     mean = {id(runner): fmean(runner.durations_s()) for runner in ended}
     best = min(ended, key=lambda runner: (mean[id(runner)], -len(runner.choice.paths)))
     widest = [runner for runner in ended if len(runner.choice.paths) == max(len(one.choice.paths) for one in ended)]
     usual = min(widest, key=lambda runner: mean[id(runner)])
-    if usual is best or not usual.running:
+    if usual is best:
         return best
-    pairs = list(zip(usual.durations_s(), best.durations_s(), strict=True))
+    pairs = list(zip(usual.durations_s(), best.durations_s(), strict=False))
     gains = [own - bests for own, bests in pairs if own < math.inf]
     clear = len(gains) < len(pairs) or fmean(gains) > max(_WORTH_IT * mean[id(best)], _error(gains))
     return best if clear else usual

@@ -63,6 +63,8 @@ class PathBelief:
     rtt_s: float
     loads: tuple[float, ...] = ()
     horizon_s: float = 30.0
+    # with which other paths it shares its bottleneck, and how probably
+    shared: tuple[tuple[str, float], ...] = ()
 
     @classmethod
     def of(cls, path: PathMeasured, direction: str = "out", loads: Sequence[float] = ()) -> PathBelief | None:
@@ -75,7 +77,12 @@ class PathBelief:
         rtt_s = _rtt(path)
         if path.down or forward is None or forward.capacity_bps.value is None or rtt_s is None:
             return None
-        return cls(path.name, forward, path.directions.get(other), rtt_s, tuple(loads))
+        shared = tuple(
+            (one.path, _surer(one.probability.value))
+            for one in path.shared_with
+            if one.direction == direction and one.probability.value is not None
+        )
+        return cls(path.name, forward, path.directions.get(other), rtt_s, tuple(loads), shared=shared)
 
     @property
     def capacity_bps(self) -> float:

@@ -15,18 +15,26 @@ BACKGROUND = ("nice", "lp", "ledbatpp", "imtcp_bg")
 _SINGLE, _COUPLED = ("cubic", "reno"), ("lia", "olia", "balia")
 # they do not yield to losses as cubic does
 _AGGRESSIVE = ("bbr3",)
+_UNCOUPLED = (*_SINGLE, *_AGGRESSIVE)
 
 
 @dataclass(frozen=True)
 class Controls:
-    """Those for one path, and those for several."""
+    """Those for one path, and those for several.
+
+    careful: over paths that may share their bottleneck none that takes a share there for each of them.
+    """
 
     single: tuple[str, ...]
     several: tuple[str, ...]
+    careful: bool = False
 
-    def of(self, paths: Collection[str]) -> tuple[str, ...]:
-        """Those to try over these paths."""
-        return self.single if len(paths) == 1 else self.several
+    def of(self, paths: Collection[str], shared: Collection[frozenset[str]] = ()) -> tuple[str, ...]:
+        """Those to try over these paths; `shared`: pairs of paths of which it is probable."""
+        if len(paths) == 1:
+            return self.single
+        coupled = tuple(name for name in self.several if name not in _UNCOUPLED)
+        return coupled if self.careful and coupled and any(pair <= set(paths) for pair in shared) else self.several
 
 
 def controls(
@@ -55,7 +63,8 @@ def controls(
         return Controls(quiet, quiet)
     more = tuple(name for name in _AGGRESSIVE if aggressive and name in here)
     single = _present(_SINGLE, here)[:1]
-    return Controls(single + more, single + tuple(name for name in _COUPLED if name in here) + more)
+    several = single + tuple(name for name in _COUPLED if name in here) + more
+    return Controls(single + more, several, careful=not aggressive)
 
 
 def _present(wanted: Sequence[str], here: Collection[str]) -> tuple[str, ...]:

@@ -95,7 +95,15 @@ def forecast(
         hint = measured.untrustworthy.hint if measured.untrustworthy else "measure --thorough, or with more time"
         raise PathcastError("untrustworthy", f"nothing can be forecast: {'; '.join(notes)}", hint, Exit.UNTRUSTWORTHY)
     known.sort(key=lambda belief: -belief.available_bps)
-    choices = field_of([belief.name for belief in known], job.controls)
+    names = [belief.name for belief in known]
+    shared = {
+        frozenset((belief.name, other)): probability
+        for belief in known
+        for other, probability in belief.shared
+        if probability > 0.5 and other in names
+    }
+    notes += [f"{' and '.join(sorted(pair))} share their bottleneck, with {p:.0%}" for pair, p in shared.items()]
+    choices = field_of(names, job.controls, shared)
     if len(known) > MOST_PATHS:
         notes.append(
             f"{len(known)} paths: all choices among the {MOST_PATHS} with most available bandwidth; the others alone, "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from dataclasses import replace
 from itertools import count
 
@@ -15,10 +16,10 @@ from pathcast.forecast.effort import Effort, effort
 from pathcast.forecast.forecast import Job, forecast
 from pathcast.forecast.test_twin import SIZE, direction, path, runner
 from pathcast.forecast.testing import refused
-from pathcast.forecast.twin import Choice, simulate
+from pathcast.forecast.twin import Choice, shared_by, simulate
 from pathcast.forecast.watch import watch
 from pathcast.forecast.why import why
-from pathcast.worlds.measurement import Down, Measurement, Value
+from pathcast.worlds.measurement import Down, Measurement, Shared, Value
 
 ALL = Effort(1e9, 10**12)
 CUBIC = Controls(("cubic",), ("cubic",))
@@ -71,21 +72,29 @@ def test_looks_end_with_the_time_the_bytes_and_the_far_end():
     assert len(looks(measured(path()), 10**9, 15e6, 15e6)) == 1 + 2
 
 
-def test_a_look_finds_what_the_measurement_did_not():
-    lacking = replace(path("one"), rtt_s=UNKNOWN)
+def test_a_path_of_which_nothing_was_found_is_measured_once_more_with_more_time():
     out = replace(direction(), capacity_bps=UNKNOWN, available_bps=UNKNOWN)
-    lacking = replace(lacking, directions={"out": out, "in": direction()})
-    seen = watch(Watching(15e6), measured(lacking), "out", 10**9)
+    lacking = replace(path("one"), rtt_s=UNKNOWN, directions={"out": out, "in": direction()})
+    world = Watching(15e6, 10e6)
+    seen = watch(world, measured(lacking, path("two")), "out", 10**9)
+    assert [asked[0] for asked in world.asked] == [["one"], ["one", "two"], ["one", "two"]]
+    assert (world.asked[0][1].effort, world.asked[0][1].time_s) == ("thorough", 30.0)
     assert PathBelief.of(lacking) is None
     assert PathBelief.of(seen.measured.paths[0]).capacity_bps == 20e6
-    assert seen.loads["one"] == (0.25,)
+    assert seen.loads["one"] == (0.25, 0.5)
+    light = Watching(15e6)
+    assert watch(light, measured(lacking, effort="light"), "out", 10**9).loads["one"] == ()
+    assert light.asked == []
 
 
 # --- controllers
 
 
 def test_controllers_of_auto_are_here_and_no_harder_than_cubic():
-    assert controls(["auto"], ["reno", "bbr3", "lia"]) == Controls(("reno",), ("reno", "lia"))
+    found = controls(["auto"], ["reno", "bbr3", "lia"])
+    assert found == Controls(("reno",), ("reno", "lia"), careful=True)
+    assert found.of(["a", "b"], [frozenset("bc")]) == ("reno", "lia")
+    assert found.of(["a", "b"], [frozenset("ab")]) == ("lia",), "two of reno are two shares of one bottleneck"
     assert controls(["auto"], ["cubic", "bbr3"], aggressive=True).single == ("cubic", "bbr3")
     assert controls(["auto"], ["lp", "cubic"], background=True) == Controls(("lp",), ("lp",))
     assert controls(["lia", "bbr3"], []).several == ("lia", "bbr3")
@@ -158,6 +167,35 @@ def test_many_paths_are_answered_and_it_is_said():
     assert len(found.runners) == 15 + 2 + 2
     assert any(note.startswith("6 paths: all choices among the 4") for note in found.notes)
     assert ("p5", "p4", "p3", "p2", "p1") in {one.choice.paths for one in found.runners}
+
+
+def together(probability, *paths):
+    """Each shares its bottleneck with all others, with that probability."""
+    return [
+        replace(of, shared_with=tuple(Shared(one.name, "out", Value(probability)) for one in paths if one is not of))
+        for of in paths
+    ]
+
+
+def test_paths_over_one_bottleneck_have_its_rate_together():
+    pair = together(0.999, path("one"), path("two", rtt=0.06))
+    both = Controls(("lia",), ("lia",))
+    found = forecast(measured(*pair), Job(SIZE, both), draws=4, limits=ALL)
+    rates = {frozenset(one.choice.paths): SIZE * 8 / min(one.durations_s()) for one in found.runners}
+    assert max(rates.values()) < 20e6
+    assert "one and two share their bottleneck, with 100%" in found.notes
+    apart = forecast(measured(*together(0.001, *pair)), Job(SIZE, both), draws=4, limits=ALL)
+    assert min(apart.runners[0].durations_s()) < 0.7 * min(found.runners[0].durations_s())
+    assert not apart.notes
+
+
+def test_who_shares_with_whom_is_drawn():
+    three = [PathBelief.of(one) for one in together(0.5, *(path(name) for name in "abc"))]
+    drawn = [shared_by(three, random.Random(seed)) for seed in range(800)]
+    assert set(drawn) == {(0, 1, 2), (0, 0, 2), (0, 1, 0), (0, 1, 1), (0, 0, 0)}
+    # none of three pairs
+    assert 60 < drawn.count((0, 1, 2)) < 140
+    assert shared_by([replace(one, shared=()) for one in three], random.Random(1)) == (0, 1, 2)
 
 
 # --- the sentence

@@ -170,6 +170,9 @@ def test_all_paths_are_taken_unless_fewer_are_clearly_faster():
     assert taken(runner("a", 9.95, 9.95, 9.95), runner("ab", 10, 10, 10)) == "ab", "half a per cent"
     assert taken(runner("a", 12, 12), runner("ab", 10, None)) == "a", "one that does not end"
     assert chosen([runner("a", None, None)]) is None
+    lucky = runner("b", 7, 7)
+    lucky.running = False
+    assert taken(lucky, runner("a", 9, 9, 8.9), runner("ab", 8, 8.1, 8)) == "ab", "given up after few draws"
 
 
 def test_an_option_tells_its_distribution():

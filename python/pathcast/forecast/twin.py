@@ -1,5 +1,7 @@
 """The twin: networks drawn from what is believed of the paths, and this very job in each of them, simulated.
 
+Paths lie side by side, each over a line of its own, or several over one line where they may share their bottleneck.
+
 Every choice of paths and controller is tried in a copy of the same drawn network, so that differences between choices
 are not those of the draws.
 """
@@ -52,12 +54,15 @@ def simulate(
     networks = [[belief.draw(random.Random(f"{belief.name} {seed}")) for belief in beliefs] for seed in seeds]
     names = [belief.name for belief in beliefs]
     found: list[list[Outcome | None]] = [[] for _ in seeds]
-    shapes = [tuple(line.elastic_flows > 0 for line in lines) for lines in networks]
+    shapes = [
+        (tuple(line.elastic_flows > 0 for line in lines), shared_by(beliefs, random.Random(f"shared {seed}")))
+        for lines, seed in zip(networks, seeds, strict=True)
+    ]
     jobs = tuple(Future(choice.paths, part, choice.control, every_s=every_s) for choice in choices)
     for shape in dict.fromkeys(shapes):
         where = [at for at, of in enumerate(shapes) if of == shape]
-        wanted = [Draw((*ends, *sets(names, networks[at], seeds[at])), jobs, WARM_UP_S) for at in where]
-        outcomes = draws(Topology.parse(text(names, shape)), wanted, events=EVENTS, keep_errors=True)
+        wanted = [Draw((*ends, *sets(names, networks[at], shape[1], seeds[at])), jobs, WARM_UP_S) for at in where]
+        outcomes = draws(Topology.parse(text(names, *shape)), wanted, events=EVENTS, keep_errors=True)
         for at, each in zip(where, outcomes, strict=True):
             for one in each:
                 if not isinstance(one, Transfer) and one.exit == Exit.USAGE:
@@ -69,36 +74,63 @@ def simulate(
     return found
 
 
-def text(names: Sequence[str], elastic: Sequence[bool]) -> str:
-    """The network of so many lines, side by side, each with its own cross traffic; `sets` gives it its numbers."""
+def shared_by(beliefs: Sequence[PathBelief], draw: random.Random) -> tuple[int, ...]:
+    """Of every path the first one that has its bottleneck, which is itself where it shares none."""
+    names = [belief.name for belief in beliefs]
+    first = list(range(len(names)))
+    for at, belief in enumerate(beliefs):
+        for other, probability in belief.shared:
+            # of two that tell of each other only the former is asked
+            if other in names[at + 1 :] and draw.random() < probability:
+                low, high = sorted((first[at], first[names.index(other)]))
+                first = [low if one == high else one for one in first]
+    return tuple(first)
+
+
+def text(names: Sequence[str], elastic: Sequence[bool], first: Sequence[int]) -> str:
+    """The network of so many paths, each bottleneck with its own cross traffic; `sets` gives it its numbers."""
     parts = ['name = "twin"\n']
-    for name, greedy in zip(names, elastic, strict=True):
-        parts.append(
-            f'[[link]]\nname = "{name}"\na = "client"\nb = "server"\nrate = "1Mbit"\ndelay = "0s"\nqueue = "3000B"\n'
-            f'[[path]]\nname = "{name}"\nlinks = ["{name}"]\n'
-            f'[[traffic]]\nname = "{name}-cross"\nkind = "poisson"\nlink = "{name}"\ndirection = "ab"\n'
-            'packet = "1500B"\nrate = "1bit"\n'
-        )
-        if greedy:
+    for at, (name, greedy) in enumerate(zip(names, elastic, strict=True)):
+        own, line = first.count(first[at]) == 1, bottleneck(names, first, at)
+        links = f'"{name}"' if own else f'"{name}", "{line}"'
+        a = "client" if own else f"{line}-end"
+        if not own:
+            parts.append(f'[[link]]\nname = "{name}"\na = "client"\nb = "{a}"\ndelay = "0s"\n')
+        if first[at] == at:
+            parts.append(
+                f'[[link]]\nname = "{line}"\na = "{a}"\nb = "server"\nrate = "1Mbit"\ndelay = "0s"\nqueue = "3000B"\n'
+                f'[[traffic]]\nname = "{name}-cross"\nkind = "poisson"\nlink = "{line}"\ndirection = "ab"\n'
+                'packet = "1500B"\nrate = "1bit"\n'
+            )
+        parts.append(f'[[path]]\nname = "{name}"\nlinks = [{links}]\n')
+        if greedy and first[at] == at:
             parts.append(f'[[traffic]]\nname = "{name}-greedy"\nkind = "tcp"\npath = "{name}"\n')
     return "".join(parts)
 
 
-def sets(names: Sequence[str], lines: Sequence[Line], seed: int) -> list[tuple[str, str]]:
-    """The numbers of the drawn lines."""
+def bottleneck(names: Sequence[str], first: Sequence[int], at: int) -> str:
+    """The link that is a path's: of its name, or one that several share."""
+    return names[at] if first.count(first[at]) == 1 else f"{names[first[at]]}-shared"
+
+
+def sets(names: Sequence[str], lines: Sequence[Line], first: Sequence[int], seed: int) -> list[tuple[str, str]]:
+    """The numbers of the drawn lines; a shared one has those of its first path."""
     found = [("seed", str(seed))]
-    for name, line in zip(names, lines, strict=True):
+    for at, (name, line) in enumerate(zip(names, lines, strict=True)):
+        found.append((f"link.{name}.delay", f"{round(line.rtt_s / 2 * 1e9)}ns"))
+        if first[at] != at:
+            continue
+        link = bottleneck(names, first, at)
         queue = round(max(line.queue_bytes, _SMALLEST_QUEUE_BYTES))
         kind = f"{queue}B" if line.queue_kind == "fifo" else _managed(line.queue_kind, queue)
         found += [
-            (f"link.{name}.rate.ab", _bits(line.rate_bps)),
-            (f"link.{name}.rate.ba", _bits(line.back_bps)),
-            (f"link.{name}.delay", f"{round(line.rtt_s / 2 * 1e9)}ns"),
-            (f"link.{name}.queue", kind),
+            (f"link.{link}.rate.ab", _bits(line.rate_bps)),
+            (f"link.{link}.rate.ba", _bits(line.back_bps)),
+            (f"link.{link}.queue", kind),
             (f"traffic.{name}-cross.rate", _bits(line.cross_bps)),
         ]
         if line.loss:
-            found.append((f"link.{name}.loss.ab", f"{line.loss:.9f}"))
+            found.append((f"link.{link}.loss.ab", f"{line.loss:.9f}"))
     return found
 
 

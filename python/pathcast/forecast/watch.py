@@ -13,6 +13,8 @@ from pathcast.worlds.world import World
 # by how thoroughly was measured [s]; looks, at most; the job's bytes over theirs, at least
 _TIMES_S = {"light": 0.0, "usual": 10.0, "thorough": 20.0}
 _MOST, _SHARE = 16, 4
+# once more, for paths of which nothing was found: seconds and IP bytes of each
+_PATIENT_S, _PATIENT_BYTES = 30.0, 2_000_000
 # of every path what others took of its rate, look by look, 0 to 1
 Loads = Mapping[str, Sequence[float]]
 
@@ -39,6 +41,20 @@ def watch(world: World, measured: Measurement, direction: str, size_bytes: int, 
     found = {path.name: path for path in measured.paths}
     seen = [measured]
     sent, passed = 0, 0.0
+    # where round trips take a second a measurement may end with nothing
+    lacking = [name for name in up if found[name].directions[direction].capacity_bps.value is None]
+    if lacking and measured.effort != "light":
+        patient = replace(request, effort="thorough", time_s=_PATIENT_S, bytes=_PATIENT_BYTES, seed=seed, at_once=False)
+        try:
+            look = world.measure(lacking, patient)
+            seen.append(look)
+            sent, passed = sent + look.probe_bytes, passed + look.elapsed_s
+            for path in look.paths:
+                found[path.name] = _filled(found[path.name], path, direction)
+        except PathcastError as error:
+            if error.exit == Exit.INTERRUPTED:
+                raise
+    time_s, most = time_s + passed, most + sent
     while up and passed < time_s and sent < most and len(seen) <= _MOST:
         try:
             look = world.measure(up, replace(request, seed=None if seed is None else seed + len(seen)))
@@ -69,7 +85,7 @@ def _filled(path: PathMeasured, look: PathMeasured, direction: str) -> PathMeasu
     if other is None:
         return path
     if own.capacity_bps.value is None and other.capacity_bps.value is not None:
-        own = replace(own, capacity_bps=other.capacity_bps, available_bps=other.available_bps)
+        own = other
     elif own.available_bps.value is None and other.available_bps.value is not None:
         own = replace(own, available_bps=other.available_bps)
     rtt_s = look.rtt_s if path.rtt_s.value is None else path.rtt_s
