@@ -76,6 +76,15 @@ fn standing(trail: &Trail, phase: Phase) -> f64 {
     median(&least).unwrap_or(0.0)
 }
 
+/// So many packets, and this long [s], always stand in a queue that TCP keeps from running empty.
+const STANDS_ALWAYS: (f64, f64) = (3.0, 6e-3);
+
+/// Whether the queue was never seen to run empty while nobody but the sparse flow probed.
+pub fn stands(trail: &Trail, c: f64) -> bool {
+    let long = STANDS_ALWAYS.1.max(STANDS_ALWAYS.0 * PACKET / c);
+    [Phase::Listen, Phase::Pause].into_iter().all(|phase| standing(trail, phase) > long)
+}
+
 /// Whether waits wander slowly.
 fn wanders(waits: &[(f64, f64)]) -> bool {
     let Some(deviation) = deviation(&waits.iter().map(|wait| wait.1).collect::<Vec<f64>>()) else { return false };
@@ -276,6 +285,17 @@ mod tests {
 
     fn listening(wait: impl Fn(usize) -> f64) -> Vec<(f64, f64)> {
         (0..300).map(|k| (k as f64 * 2e-3, wait(k))).collect()
+    }
+
+    #[test]
+    fn a_queue_stands_where_no_probe_finds_it_empty_for_long() {
+        let both = |pause: f64| {
+            let point = |phase, left, wait| Point { phase: Some(phase), sparse: true, left, wait, ..Point::default() };
+            let probes =
+                |phase, wait: f64| (0..200).map(move |k| point(phase, k as f64 * 5e-3, wait + k as f64 * 1e-5));
+            Trail { points: probes(Phase::Listen, 0.05).chain(probes(Phase::Pause, pause)).collect() }
+        };
+        assert!(stands(&both(0.03), 10e6) && !stands(&both(0.0), 10e6));
     }
 
     #[test]

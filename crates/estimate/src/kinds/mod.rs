@@ -203,11 +203,16 @@ fn judge(trail: &Trail, c: f64, a: (f64, f64, f64), known: &mut Knowledge) {
         true => Value::none(WhyNot::NotSeen),
         false => queue::depth(trail, ceiling, (fair > 0.5, managed > 0.5), c, wire),
     };
+    known.cross = cross::find(trail, c, a, fair > 0.5);
+    if fair < 0.5 && known.cross.elastic.value.is_some_and(|p| p > 0.5) && cross::stands(trail, c) {
+        // TCP never let it run empty: the delay without a queue is not known
+        let depth = known.queue.depth_s;
+        known.queue.depth_s = Value { high: f64::INFINITY, why: depth.why.or(Some(WhyNot::Ambiguous)), ..depth };
+    }
     let bytes = |s: f64| s * c / 8.0;
     let depth = known.queue.depth_s;
     known.queue.depth_bytes =
         Value { value: depth.value.map(bytes), low: bytes(depth.low), high: bytes(depth.high), ..depth };
-    known.cross = cross::find(trail, c, a, fair > 0.5);
     let alone = a.1 > ALONE * c && known.cross.elastic.value.is_none_or(|elastic| elastic < 0.5);
     known.rate_variation = match alone && policed < 0.5 && managed < 0.5 {
         true => variation::find(trail, c, quiet(c)),
