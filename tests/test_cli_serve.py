@@ -12,7 +12,7 @@ import stat
 import threading
 
 import pytest
-from conftest import COMMAND, NOBODY, ROOT
+from conftest import COMMAND, NOBODY, PATIENCE_S, ROOT
 
 SECRET = "5e" * 32
 
@@ -132,7 +132,7 @@ def test_paths_to_a_far_end_with_a_key(pathcast, far_end, key_file, port):
     assert about["listening"] == [f"127.0.0.1:{port}"]
     done = pathcast("paths", f"127.0.0.1:{port}", "--key-file", key_file, "--json")
     assert done.returncode == 0
-    assert list(done.json) == ["schema", "host", "paths", "unusable"]
+    assert list(done.json) == ["schema", "host", "paths", "unusable", "idle"]
     assert done.json["schema"] == "pathcast.paths/1"
     table = pathcast("paths", f"127.0.0.1:{port}", "--key-file", key_file)
     assert table.returncode == 0
@@ -236,6 +236,21 @@ def test_it_says_what_it_warns_of_while_it_runs(far_end, port):
         silent.start()
         while not process.stderr.readline().startswith("note: a connection could not be accepted"):
             assert process.poll() is None, "it ended, or said nothing for a minute"
+
+
+def test_clients_are_logged_on_request(far_end, key_file, port):
+    from pathcast.worlds.host import Host
+
+    server, _ = far_end("--key-file", key_file, "--port", port, "--log")
+    with Host(f"127.0.0.1:{port}", key_file) as world:
+        world.tcp_probe(world.paths[0].name, 64_000)
+    server.terminate()
+    said = server.communicate(timeout=PATIENCE_S)[1]
+    id = key_file.read_text().split()[0]
+    assert f"session of `{id}` from 127.0.0.1 opened" in said
+    assert f"transfer 1 of `{id}` begun: 64000 B under " in said
+    assert f"transfer 1 of `{id}` from 127.0.0.1 done: 64000 B in " in said
+    assert f"session of `{id}` closed" in said
 
 
 def test_it_can_be_asked_while_it_stops():

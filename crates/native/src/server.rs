@@ -1,10 +1,11 @@
 //! `Server`: the far end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Display;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use pathcast_measure::stamp::{Mode, ReflectorOptions, StampKey};
 use pathcast_measure::{FarEnd, MeasureLimits};
@@ -35,7 +36,16 @@ struct Config {
     /// Whether it answers everyone, and not only who has one of the keys.
     #[serde(default)]
     stamp_open: bool,
+    /// Whether sessions and transfers are kept for [`Server::log`].
+    #[serde(default)]
+    log: bool,
 }
+
+/// Lines that nobody has fetched are forgotten beyond so many.
+const LINES: usize = 4096;
+
+/// What happened, with when [s since 1970].
+type Log = Arc<Mutex<VecDeque<(f64, String)>>>;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -63,6 +73,7 @@ pub struct Server {
     /// None: it has stopped. Behind a lock, since one thread may ask while another one stops it.
     running: Mutex<Option<Running>>,
     warnings: Arc<Warnings>,
+    log: Log,
     stamp_open: bool,
 }
 
@@ -112,6 +123,11 @@ impl Server {
         self.warnings.due()
     }
 
+    /// Sessions and transfers since the last call, oldest first, with when [s since 1970]; none unless asked for.
+    fn log(&self) -> Vec<(f64, String)> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect()
+    }
+
     fn stop(&self, py: Python<'_>) {
         let running = self.running().take();
         py.detach(|| drop(running));
@@ -136,6 +152,8 @@ fn start(py: Python<'_>, namespace: Option<String>, config: &str) -> Result<Serv
     };
     let warnings = Arc::new(Warnings::default());
     let heard = warnings.clone();
+    let (log, logging) = (Log::default(), config.log);
+    let kept = log.clone();
     let transfers = ServerConfig {
         listen,
         keys: keys.clone(),
@@ -144,8 +162,10 @@ fn start(py: Python<'_>, namespace: Option<String>, config: &str) -> Result<Serv
         announce: config.addresses,
         on_event: Some(Arc::new(move |event: &ServerEvent| {
             // what the protocol meets is counted; what the system lacks is said
-            if let ServerEvent::Warning(text) = event {
-                heard.add(text);
+            match event {
+                ServerEvent::Warning(text) => heard.add(text),
+                ServerEvent::Session(note) if logging => keep(&kept, note.to_string()),
+                ServerEvent::Session(_) => {}
             }
         })),
     };
@@ -170,7 +190,16 @@ fn start(py: Python<'_>, namespace: Option<String>, config: &str) -> Result<Serv
         let measurements = FarServer::start(&*maker, options, far_end).map_err(Failed::new)?;
         Ok(Running { transfers, measurements, stamp })
     })?;
-    Ok(Server { running: Mutex::new(Some(running)), warnings, stamp_open: config.stamp_open })
+    Ok(Server { running: Mutex::new(Some(running)), warnings, log, stamp_open: config.stamp_open })
+}
+
+fn keep(log: &Mutex<VecDeque<(f64, String)>>, line: String) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+    let mut kept = log.lock().unwrap_or_else(PoisonError::into_inner);
+    if kept.len() == LINES {
+        kept.pop_front();
+    }
+    kept.push_back((now, line));
 }
 
 /// The defaults with what was written over them.

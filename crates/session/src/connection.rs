@@ -40,6 +40,7 @@ enum State {
         keys: SessionKeys,
         session: SessionId,
         transfer: u64,
+        key_id: String,
         bytes: u64,
         received: u64,
         first: Option<Nanos>,
@@ -169,11 +170,11 @@ impl Connection {
                     service.notes.push(Note::SessionClosed { key_id: session.key_id });
                 }
             }
-            State::Receiving { session, transfer, bytes, received, .. } => {
+            State::Receiving { session, transfer, key_id, bytes, received, .. } => {
                 release(service, &session, self.since);
                 service.counters.broken += 1;
                 service.counters.payload_bytes += received.min(bytes);
-                service.notes.push(Note::TransferBroken { transfer, received, bytes });
+                service.notes.push(Note::TransferBroken { transfer, received, bytes, key_id, source: self.source });
             }
             _ => {}
         }
@@ -209,8 +210,10 @@ impl Connection {
 
     /// Answers a transfer whose bytes are all there.
     pub fn settle(&mut self, now: Nanos, service: &mut Service) {
-        let State::Receiving { keys, session, transfer, bytes, received, first, .. } = &self.state else { return };
-        let (session, transfer, bytes) = (*session, *transfer, *bytes);
+        let State::Receiving { keys, session, transfer, key_id, bytes, received, first, .. } = &self.state else {
+            return;
+        };
+        let (session, transfer, key_id, bytes) = (*session, *transfer, key_id.clone(), *bytes);
         if *received > bytes {
             return self.refuse(now, CloseReason::Garbage("bytes after the end of a transfer"), service);
         }
@@ -220,7 +223,7 @@ impl Connection {
         release(service, &session, now);
         service.counters.transfers += 1;
         service.counters.payload_bytes += bytes;
-        service.notes.push(Note::TransferDone { transfer, bytes, duration_ns });
+        service.notes.push(Note::TransferDone { transfer, bytes, duration_ns, key_id, source: self.source });
         self.linger(now, service);
     }
 
@@ -339,8 +342,9 @@ impl Connection {
             return Ok(());
         }
         let Attach { session, transfer, bytes, control, .. } = attach;
-        service.notes.push(Note::TransferStarted { transfer, bytes, control, key_id });
-        self.state = State::Receiving { keys, session, transfer, bytes, received: 0, first: None, _place: place };
+        service.notes.push(Note::TransferStarted { transfer, bytes, control, key_id: key_id.clone() });
+        self.state =
+            State::Receiving { keys, session, transfer, key_id, bytes, received: 0, first: None, _place: place };
         self.since = now;
         Ok(())
     }

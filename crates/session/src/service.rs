@@ -1,6 +1,7 @@
 //! What all connections of one far end share: keys, sessions, limits, counters.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::net::IpAddr;
 
 use pathcast_base::Nanos;
@@ -56,6 +57,10 @@ pub enum Note {
         bytes: u64,
         /// First byte to last [ns].
         duration_ns: u64,
+        /// Which key.
+        key_id: String,
+        /// From where.
+        source: IpAddr,
     },
     /// A transfer ended early.
     TransferBroken {
@@ -65,6 +70,10 @@ pub enum Note {
         received: u64,
         /// Payload that was announced [byte].
         bytes: u64,
+        /// Which key.
+        key_id: String,
+        /// From where.
+        source: IpAddr,
     },
     /// A connection was refused.
     Refused {
@@ -85,6 +94,30 @@ pub enum Note {
         /// From where.
         source: IpAddr,
     },
+}
+
+/// A line for people: who, from where, how much.
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Note::SessionOpened { key_id, source } => write!(f, "session of `{key_id}` from {source} opened"),
+            Note::SessionClosed { key_id } => write!(f, "session of `{key_id}` closed"),
+            Note::TransferStarted { transfer, bytes, control, key_id } => {
+                let control = if control.is_empty() { "its system's controller" } else { control };
+                write!(f, "transfer {transfer} of `{key_id}` begun: {bytes} B under {control}")
+            }
+            Note::TransferDone { transfer, bytes, duration_ns, key_id, source } => {
+                let seconds = *duration_ns as f64 / 1e9;
+                write!(f, "transfer {transfer} of `{key_id}` from {source} done: {bytes} B in {seconds:.3} s")
+            }
+            Note::TransferBroken { transfer, received, bytes, key_id, source } => {
+                write!(f, "transfer {transfer} of `{key_id}` from {source} broken: {received} of {bytes} B")
+            }
+            Note::Refused { source, why } => write!(f, "{source} refused: {why}"),
+            Note::Denied { denial, source } => write!(f, "{source} denied: {denial:?}"),
+            Note::TimedOut { source } => write!(f, "{source} timed out"),
+        }
+    }
 }
 
 pub(super) struct Session {

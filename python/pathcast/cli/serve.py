@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -64,6 +65,9 @@ def serve(
         bool,
         typer.Option("--stamp-open", help="The reflector answers everyone, not only who has a key of the key file."),
     ] = False,
+    log: Annotated[
+        bool, typer.Option("--log", help="Say who opens sessions and sends: key, address, bytes; on standard error.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Answer probes and receive transfers, until interrupted."""
@@ -98,6 +102,7 @@ def serve(
         "limits": _limits(limit or []),
         "stamp_port": stamp_port,
         "stamp_open": stamp_open or key_file is None,
+        "log": log,
     }
     if loopback and any(not ipaddress.ip_address(a).is_loopback for a in bind or []):
         raise usage("without a key the far end listens on loopback only", "give --key-file FILE, or --open")
@@ -129,13 +134,18 @@ def serve(
 
 
 def _warn(server: _native.Server, over: threading.Event) -> None:
-    """Says what the far end warns of, until it is over."""
+    """Says what the far end warns of, and what it logs, until it is over."""
+    ended = False
     while True:
-        for warning in server.warnings():
+        said = [f"note: {warning}" for warning in server.warnings()]
+        for at, line in server.log():
+            said.append(f"{datetime.fromtimestamp(at).astimezone():%Y-%m-%d %H:%M:%S %Z} {line}")
+        for line in said:
             # not through Python's own buffer, whose lock would hold up the end where nobody reads
-            os.write(2, f"note: {warning}\n".encode())
-        if over.wait(1):
+            os.write(2, f"{line}\n".encode())
+        if ended:
             return
+        ended = over.wait(1)
 
 
 def _check_address(option: str, text: str) -> None:
