@@ -177,13 +177,18 @@ def report(
         raise usage(f"--readme: the results in `{where}` are of a run with {told}", "run it without --set")
     if about["plan"] != experiment.plan.text:
         print("the plan has changed since these results: they are judged by what it says now", file=sys.stderr)
-    if not json:
-        print("drawing the tables, the plots and the page …", file=sys.stderr)
+
+    def say(what: str) -> None:
+        if not json:
+            print(f"{what} …", file=sys.stderr)
+
     with _place(out, name, world) as place:
+        say("judging the claims")
         found = document(experiment, results, 0, place.path)
-        page = pages.write(experiment, results, found, about, place)
-    written = pages.renew(experiment, results, found, about) if readme else []
-    tables = pages.tables(experiment, results, table or ())
+        made = pages.shown(experiment, results, say)
+        page = pages.write(experiment, results, found, about, place, made, say)
+    written = pages.renew(experiment, results, found, about, made, say) if readme else []
+    tables = pages.tables(experiment, results, table or (), made)
     if json:
         more = {"tables": tables} if table else {}
         print_json("lab-report", {**found, "page": str(page), "readme": [str(path) for path in written], **more})

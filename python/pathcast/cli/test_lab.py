@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -397,6 +398,17 @@ def test_a_brief_table_of_verdicts_leaves_out_what_is_claimed(lab, tmp_path):
     assert "| statement |" not in text
     page = (tmp_path / "out" / "lab" / "small-sim" / "index.html").read_text()
     assert page.count("<th>verdict</th>") == 1
+
+
+def test_report_says_how_far_it_is_and_makes_each_table_once(lab):
+    counted = SHOW.replace("def times(results):", 'def times(results):\n    open("made", "a").write("x")')
+    (lab.folder / "show.py").write_text(counted)
+    lab("run", "small", "--jobs", 1)
+    status, _, err = lab("report", "small", "--readme", "--table", "times")
+    assert status == 0
+    assert Path("made").read_text() == "x"
+    for told in ("judging the claims …", "table times …", "figure scatter …"):
+        assert told in err
 
 
 def test_report_prints_the_tables_that_are_asked_for(lab):

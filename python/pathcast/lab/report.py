@@ -23,16 +23,32 @@ from pathcast.results.style import style
 _BLOCK = re.compile(r"(<!-- lab: (\w+) (\w+)(?: ([\w-]+))? -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 
+# the tables of an experiment's results, and what draws its figures
+Shown = tuple[dict[str, Table], dict[str, Callable[[Results], Any]]]
+# hears what is being made
+Say = Callable[[str], None]
+
+
 def write(
-    experiment: Experiment, results: Results, document: Mapping[str, Any], run: Mapping[str, Any], directory: RunDir
+    experiment: Experiment,
+    results: Results,
+    document: Mapping[str, Any],
+    run: Mapping[str, Any],
+    directory: RunDir,
+    made: Shown | None = None,
+    say: Say = lambda _: None,
 ) -> Path:
-    """Writes tables (CSV), plots (SVG, PNG) and `index.html` into the run's directory; returns the page."""
-    tables, figures = _shown(experiment, results)
+    """Writes tables (CSV), plots (SVG, PNG) and `index.html` into the run's directory; returns the page.
+
+    made: what `shown` gave, which is not computed again then; as below.
+    """
+    tables, figures = made or shown(experiment, results, say)
     for name, (header, rows) in {**tables, "claims": _everything(document["claims"])}.items():
         directory.table(name, header, rows)
     files = {}
     with style():
         for name, draw in figures.items():
+            say(f"figure {name}")
             files[_plot(results.world, name)] = directory.figure(name, _drawn(experiment, draw, results))[0]
     blocks = _blocks(results, document, run, tables, figures)
     text = _filled(experiment, results.world, blocks)
@@ -42,7 +58,14 @@ def write(
     return directory.text("index.html", html)
 
 
-def renew(experiment: Experiment, results: Results, document: Mapping[str, Any], run: Mapping[str, Any]) -> list[Path]:
+def renew(
+    experiment: Experiment,
+    results: Results,
+    document: Mapping[str, Any],
+    run: Mapping[str, Any],
+    made: Shown | None = None,
+    say: Say = lambda _: None,
+) -> list[Path]:
     """Renews README.md, `plots/` and the tables in `data/` of the experiment's folder; returns what was written.
 
     Raises PathcastError (exit 2) for results of a quick run: what stands there is of the whole.
@@ -50,7 +73,7 @@ def renew(experiment: Experiment, results: Results, document: Mapping[str, Any],
     if results.quick:
         whole = f"pathcast lab run {experiment.name} --world {results.world}"
         raise usage("--readme: these results are of a quick run, README.md is of the whole", f"first {whole}")
-    tables, figures = _shown(experiment, results)
+    tables, figures = made or shown(experiment, results, say)
     blocks = _blocks(results, document, run, tables, figures)
     long = {**tables, "claims": _everything(document["claims"])}
     blocks |= {("data", name): _named(results.world, name, len(rows)) for name, (_, rows) in long.items()}
@@ -64,18 +87,23 @@ def renew(experiment: Experiment, results: Results, document: Mapping[str, Any],
         for name, draw in figures.items():
             if _plot(results.world, name) not in text:
                 continue
+            say(f"figure {name} of README.md")
             svg, png = plots.figure(f"{results.world}-{name}", _drawn(experiment, draw, results))
             png.unlink()
             files.append(svg)
     return [RunDir(experiment.directory).text("README.md", text), *files]
 
 
-def tables(experiment: Experiment, results: Results, names: Sequence[str]) -> dict[str, list[Sequence[str]]]:
+def tables(
+    experiment: Experiment, results: Results, names: Sequence[str], made: Shown | None = None
+) -> dict[str, list[Sequence[str]]]:
     """Tables by name, header first; `all` stands for every one. Raises PathcastError (exit 2) for another name."""
-    shown, _ = _shown(experiment, results)
-    if unknown := [name for name in names if name not in shown and name != "all"]:
-        raise usage(f"--table {unknown[0]}: there is no such table; allowed: all, {', '.join(shown)}")
-    return {name: [header, *rows] for name, (header, rows) in shown.items() if name in names or "all" in names}
+    if not names:
+        return {}
+    there, _ = made or shown(experiment, results)
+    if unknown := [name for name in names if name not in there and name != "all"]:
+        raise usage(f"--table {unknown[0]}: there is no such table; allowed: all, {', '.join(there)}")
+    return {name: [header, *rows] for name, (header, rows) in there.items() if name in names or "all" in names}
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -84,15 +112,20 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
 
 
-def _shown(experiment: Experiment, results: Results) -> tuple[dict[str, Table], dict[str, Callable[[Results], Any]]]:
+def shown(experiment: Experiment, results: Results, say: Say = lambda _: None) -> Shown:
+    """The tables of these results, and what draws their figures: to be made once, and given to what writes them."""
     show = experiment.module("show")
     only = getattr(show, "ONLY", {})
     tables, figures = (
         {name: make for name, make in all_of.items() if only.get(name, results.world) == results.world}
         for all_of in (show.TABLES, show.FIGURES)
     )
+    made: dict[str, Table] = {}
     with experiment.blamed():
-        return {name: make(results) for name, make in tables.items()}, figures
+        for name, make in tables.items():
+            say(f"table {name}")
+            made[name] = make(results)
+    return made, figures
 
 
 def _drawn(experiment: Experiment, draw: Callable[[Results], Any], results: Results) -> Any:
