@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from datetime import datetime
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pathcast.cli.output import Json, print_json, show
-from pathcast.errors import usage
+from pathcast.errors import PathcastError, usage
+from pathcast.units import size
 
 if TYPE_CHECKING:
     from pathcast.lines.config import Line
@@ -136,6 +137,7 @@ def list_(json: Json = False) -> None:
         "address": lambda of: " ".join(of["addresses"]) or "down",
         "device": lambda of: of["device"] or "",
         "carried": lambda of: of["carried"]["sentence"],
+        "by pathcast": lambda of: size(of["carried"]["own_bytes"]) if of["carried"]["own_bytes"] else "",
         "price": lambda of: of["price"] or "",
         "use": lambda of: ", ".join(of["use"]),
         "rank": lambda of: "" if of["prefer"] is None else str(of["prefer"]),
@@ -202,7 +204,6 @@ def _after(line: Line, used: str | None, routes: bool, gateway: str | None, json
 def _about(lines: dict[str, Line], gateway: str | None = None) -> list[dict[str, Any]]:
     from contextlib import suppress
 
-    from pathcast.errors import PathcastError
     from pathcast.lines import carried, here, routes
 
     with suppress(OSError):  # who may not write the books may read them
@@ -234,11 +235,30 @@ def _about(lines: dict[str, Line], gateway: str | None = None) -> list[dict[str,
                     "full": account.full.isoformat() if account.full else None,
                     "by_end_bytes": account.by_end,
                     "sentence": account.sentence(),
+                    "own_bytes": _own(line, account.begin),
                 },
                 "routes_missing": commands,
             }
         )
     return found
+
+
+def _own(line: Line, since: date) -> int | None:
+    """What pathcast itself has sent and received over the line in this period; None where no history tells."""
+    from pathcast.history.place import find
+    from pathcast.history.read import Reader
+    from pathcast.history.store import Store
+
+    try:
+        place = find()
+        if place is None or line.id is None or not (store := Store(place)).exists:
+            return None
+        begin = datetime.combine(since, datetime.min.time()).timestamp()
+        hours = Reader(store).usage([line.id], int(begin * 1e6))
+        store.close()
+    except PathcastError:
+        return None
+    return sum(of.bytes_out + of.bytes_in for of in hours if of.source == "pathcast")
 
 
 def _window(begin: int, end: int) -> str:

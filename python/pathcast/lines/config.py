@@ -116,7 +116,7 @@ def load() -> dict[str, Line]:
     """The lines by name; of a user without a file of their own those of the whole host."""
     own = file()
     for path in dict.fromkeys((own, own if os.environ.get(ENVIRONMENT) else SYSTEM)):
-        if path.exists():
+        if os.path.exists(path):  # unlike Path's own, it takes what may not be looked at for not there
             return read(path)
     return {}
 

@@ -102,3 +102,5 @@ def test_the_file_is_the_one_that_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("PATHCAST_CONFIG", str(tmp_path / "c.toml"))
     assert config.file() == tmp_path / "c.toml"
     assert config.load() == {}
+    monkeypatch.setenv("PATHCAST_CONFIG", "/proc/1/fd/x/c.toml")  # of nobody's but root's
+    assert config.load() == {}
