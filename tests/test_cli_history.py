@@ -269,6 +269,37 @@ def test_a_far_end_over_loopback_is_known_by_its_key(quick, start, tmp_path):
     assert file.read_text().split()[1] not in (tmp_path / "h.db").read_bytes().decode(errors="replace")
 
 
+def test_what_others_have_said_commands_no_terminal_and_is_no_formula(quick, tmp_path):
+    from pathcast.history.identity import PathKey, host_id
+    from pathcast.history.journal import Journal
+    from pathcast.history.place import parse
+    from pathcast.history.rows import Origin
+    from pathcast.history.testing import forecast_of, measured
+
+    evil = "\x1b[2J$\\frac{$ [bold] :one:\r"
+    key = PathKey(evil, f"key:{evil}", "10.0.0.2", "192.0.2.1")
+    journal = Journal(parse(str(tmp_path / "h.db")))
+    origin = Origin("host", evil, evil, {"program": evil, "pathcast": evil}, host_id(), evil)
+    acts = [journal.act(origin) for _ in range(3)]
+    document = measured(keys={"path1": key}, names=("path1",)) | {"notes": [evil], "method": evil}
+    document["paths"][0]["name"] = evil
+    acts[0].measurement(document, {evil: key}, ("out",))
+    acts[1].forecast(forecast_of(names=(evil,), control=evil), {evil: key}, 10**7)
+    acts[2].event(evil, evil, key, about=evil)
+    for act in acts:
+        journal.add(act)
+    place = ("--history", tmp_path / "h.db")
+    for words in (
+        *(("list", what) for what in ("paths", "measurements", "forecasts", "events", "usage")),
+        *(("show", act.id) for act in acts),
+        ("plot", "--out", tmp_path / "x.svg"),
+    ):
+        done = quick("history", *words, *place)
+        assert done.returncode == 0, done
+        assert "\x1b" not in done.stdout + done.stderr
+        assert "\r" not in done.stdout
+
+
 def test_no_history_and_off_record_nothing(quick, one, tmp_path):
     where = ("measure", "--world", "sim", "--topology", one, "--direction", "out", "--light")
     home = {"XDG_STATE_HOME": str(tmp_path / "state"), "PATHCAST_HISTORY": str(tmp_path / "h.db")}

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from pathcast.cli.output import printable
 from pathcast.cli.output import show as show_table
 from pathcast.units import bits, seconds, size, span
 
 _KEY = 16
+# of a measurement what is shown as it was said
+_SAID = ("name", "target", "world", "method", "effort", "path", "notes")
 
 
 def listed(what: str, rows: Sequence[Any], lines: Mapping[str, str]) -> None:
@@ -26,7 +30,7 @@ def listed(what: str, rows: Sequence[Any], lines: Mapping[str, str]) -> None:
         # what is looked up by is shown whole
         table.add_column(name, no_wrap=name in ("key", "at"), overflow="fold")
     for row in found:
-        table.add_row(*(Text(row[name]) for name in names))  # names are no markup, and `:one:` is no picture
+        table.add_row(*(Text(printable(row[name])) for name in names))  # names are no markup, and `:one:` is no picture
     show_table(table)
 
 
@@ -36,8 +40,7 @@ def shown(kind: str, found: Any, lines: Mapping[str, str]) -> None:
         _measurement(found, lines)
     elif kind == "transfer":
         listed("transfers", [found], lines)
-        report = found.report
-        for note in report.get("notes") or ():
+        for note in _printable(found.report.get("notes")) or ():
             print(f"note: {note}")
         _circumstances(found.circumstances)
     elif kind == "forecast":
@@ -45,7 +48,7 @@ def shown(kind: str, found: Any, lines: Mapping[str, str]) -> None:
     else:
         listed("events", [found], lines)
         if found.about is not None:
-            print(json.dumps(found.about, ensure_ascii=False))
+            print(json.dumps(found.about))
 
 
 def _measurement(found: Sequence[Any], lines: Mapping[str, str]) -> None:
@@ -53,13 +56,18 @@ def _measurement(found: Sequence[Any], lines: Mapping[str, str]) -> None:
     from pathcast.cli.measuretable import show
     from pathcast.worlds.measurement import Measurement
 
+    found = [replace(of, **{name: _printable(getattr(of, name)) for name in _SAID}) for of in found]
     first = found[0]
     sent = sum(way.get("bytes") or 0 for of in found for way in of.path["directions"].values())
     about = {"probe_bytes": sent, "elapsed_s": first.elapsed_s, "method": first.method, "effort": first.effort or ""}
     document = {"paths": [of.path for of in found], "notes": first.notes, **about}
-    show(first.target or first.world, codec.read(Measurement, document), first.at)
+    try:
+        show(first.target or first.world, codec.read(Measurement, document), first.at)
+    except ValueError:  # of a pathcast whose record is another one
+        print(json.dumps(document["paths"], indent=1))
     for of in found:
-        print(f"{of.name}: line {_line(of.key.line_id, lines)}, {of.key.local} to {of.key.remote} ({of.key.remote_id})")
+        where = f"line {_line(of.key.line_id, lines)}, {of.key.local} to {of.key.remote} ({of.key.remote_id})"
+        print(printable(f"{of.name}: {where}"))
     if first.valid is False:
         print("not to be trusted: the emulator was late")
     for note in first.notes:
@@ -68,7 +76,10 @@ def _measurement(found: Sequence[Any], lines: Mapping[str, str]) -> None:
 
 
 def _forecast(found: Any) -> None:
+    from rich.markup import escape
     from rich.table import Table
+
+    found = replace(found, **{name: _printable(getattr(found, name)) for name in ("answer", "chosen")})
 
     table = Table("paths", "control", "throughput", "90 %", "duration", title=f"{found.at}: {size(found.size_bytes)}")
     for one in found.answer.get("options") or ():
@@ -77,16 +88,25 @@ def _forecast(found: Any) -> None:
         best = (one.get("paths"), one.get("control")) == (found.chosen, found.chosen_control)
         name = " + ".join(one.get("paths") or ())
         between = f"{bits(rate['low'])} to {bits(rate['high'])}" if rate.get("low") and rate.get("high") else "-"
-        row = (one.get("control") or "", bits(rate.get("value")), between, span(took.get("value")))
-        table.add_row(f"[bold]{name}[/] (chosen)" if best else name, *row)
+        row = (escape(one.get("control") or ""), bits(rate.get("value")), between, span(took.get("value")))
+        table.add_row(f"[bold]{escape(name)}[/] (chosen)" if best else escape(name), *row)
     show_table(table)
     for came in found.came:
-        over = " + ".join(name or "?" for name in came.sent.names)
+        over = printable(" + ".join(name or "?" for name in came.sent.names))
         forecast = _rate(came.option or {}).get("value")
         told = f"; forecast were {bits(forecast)}" if forecast else ""
         print(f"{came.sent.at}: over {over} came {bits(came.sent.throughput_bps)}{told}")
     if not found.came:
         print("no transfer followed")
+
+
+def _printable(value: Any) -> Any:
+    """All that is said in a document: it may be another host's, or of a history that was imported."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, Mapping):
+        return {_printable(key): _printable(one) for key, one in value.items()}
+    return [_printable(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def _rate(option: dict[str, Any]) -> dict[str, Any]:
@@ -98,7 +118,7 @@ def _circumstances(found: dict[str, Any]) -> None:
     load = found.get("load") or ["?"]
     known = [f"pathcast {found.get('pathcast')}", f"kernel {found.get('kernel')}", f"load {load[0]}"]
     known += [f"{name} {found[name]}" for name in ("program", "status", "set") if found.get(name) is not None]
-    print("; ".join(known))
+    print(printable("; ".join(known)))
 
 
 def _line(id: str, lines: Mapping[str, str]) -> str:

@@ -48,6 +48,11 @@ def as_directory(text: str) -> Path:
     return Path(text)
 
 
+def printable(text: str) -> str:
+    """What a file or another host says must not command the terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
+
+
 def print_json(schema: str, document: dict[str, Any], version: int = 1) -> None:
     """Prints `{"schema": "pathcast.<schema>/<version>", …}`."""
     global printed

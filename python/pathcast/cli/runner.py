@@ -75,11 +75,6 @@ def _known(error: Exception) -> PathcastError:
     )
 
 
-def _printable(text: str) -> str:
-    """What a file or another host says must not command the terminal."""
-    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
-
-
 def _flush_output() -> None:
     """Writes what is buffered; where that fails it is thrown away, else it would fail again at the end."""
     try:
@@ -100,7 +95,7 @@ def _report(error: PathcastError, arguments: list[str]) -> int:
         except OSError:  # nobody can read it: a full disc, a reader that has gone
             _discard_output()
     with suppress(OSError):  # as above
-        print(f"pathcast: {_printable(error.message)}", file=sys.stderr)
+        print(f"pathcast: {output.printable(error.message)}", file=sys.stderr)
         if error.hint:
-            print(f"hint: {_printable(error.hint)}", file=sys.stderr)
+            print(f"hint: {output.printable(error.hint)}", file=sys.stderr)
     return int(error.exit)

@@ -55,7 +55,8 @@ def figure(
             if known and (name != "rtt" or direction == "out" or (line, "out") not in series):
                 style = {"ls": "-" if direction == "out" else "--", "marker": "." if len(known) < 100 else None}
                 [drawn] = ax.plot(*_broken(known), color=colours[line], lw=1, **style)
-                labels.setdefault(f"{(lines or {}).get(line, line)} {direction}", drawn)
+                name_of = _drawable((lines or {}).get(line, line))
+                labels.setdefault(f"{name_of} {direction}", drawn)
         ax.set_ylabel(label)
         low, high = ax.dataLim.intervaly
         ax.set_ylim(min(0, 1.1 * low), 1.1 * high if high > 0 else 1)
@@ -64,6 +65,11 @@ def figure(
     panels[-1, 0].set_xlabel("time (UTC)")
     panels[-1, 0].tick_params("x", rotation=20)
     return made
+
+
+def _drawable(name: str) -> str:
+    """A name as letters: no formula, nothing that has no shape."""
+    return "".join(c if c.isprintable() else "?" for c in name).replace("$", r"\$")
 
 
 def _is_there(name: str, points: Sequence[Point], sent: Sequence[Sent]) -> bool:
