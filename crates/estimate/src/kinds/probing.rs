@@ -87,6 +87,9 @@ const LEAST_PART: f64 = 0.2;
 /// A train lasts so long [s] or so many packets.
 const TRAIN: f64 = 20e-3;
 const TRAIN_PACKETS: f64 = 8.0;
+/// It is planned so long before it is due [s]: a host that wakes up late sends no less for it. The hold wants the last report.
+const AHEAD: f64 = 40e-3;
+const AHEAD_HOLD: f64 = 10e-3;
 
 /// A phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -301,7 +304,7 @@ impl Probing {
         }
         let mut wake = self.follow_sparse - SPARSE_TRAIN / 4.0;
         if !self.is_silent() {
-            let ahead = TRAIN / 4.0;
+            let ahead = if self.phase == Phase::Hold { AHEAD_HOLD } else { AHEAD };
             if at >= self.follow - ahead {
                 return self.train(now);
             }
@@ -478,5 +481,39 @@ impl Probing {
         self.enter(Phase::Push, at);
         self.again = at;
         self.follow = at + 0.3;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// On a busy host, that wakes up 30 ms late, the push is as fast as it is to be.
+    #[test]
+    fn a_host_that_is_late_sends_no_less() {
+        let given = Given {
+            capacity: 10e6,
+            available: 9e6,
+            lag: Nanos::millis(20),
+            queue: Nanos::millis(500),
+            until: Nanos::secs(10),
+            bytes: Bytes(50_000_000),
+        };
+        let mut probing = Probing::new(Nanos::ZERO, given, 0, 1);
+        let (mut now, mut sent) = (Nanos::ZERO, Vec::new());
+        while probing.phase() <= Phase::Push {
+            match probing.next(now) {
+                Step::Send(plan) => sent.push((plan.at.as_secs_f64(), plan.count() as f64)),
+                Step::Wait(until) => now = until.max(now) + Nanos::millis(30),
+                _ => {}
+            }
+            // nothing is ever reported: it goes on at the first rate for the time of patience
+            if sent.last().is_some_and(|last| last.0 > 1.0) {
+                break;
+            }
+        }
+        let packets: f64 = sent[..sent.len() - 1].iter().map(|of| of.1).sum();
+        let rate = packets * PACKET / (sent[sent.len() - 1].0 - sent[0].0);
+        assert!(rate > 0.95 * 12e6, "{rate}");
     }
 }
