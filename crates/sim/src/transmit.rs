@@ -194,7 +194,7 @@ impl<O: Observer> Sim<O> {
         if self.config.autotuning {
             let (sender, out) = (&mut self.senders[flow as usize], &mut self.conns[index as usize].send);
             let mss = u64::from(out.mss);
-            let each = sender.taken(1, 0, mss, &self.config);
+            let each = sender.each(mss);
             out.write(sender.send_buffer(&self.config), each, BUFFER);
         }
         self.senders[flow as usize].ask_send(now, &self.config);

@@ -200,7 +200,7 @@ fn a_join_that_is_answered_gives_the_program_room() {
         "bytes = \"250KB\"; subflows = 6",
     );
     let flow = &text.run().flows[0];
-    assert_eq!((flow.subflows[0].bytes, flow.retransmits), (69 * 1424, 0), "{flow:?}");
+    assert!((69 * 1424..=73 * 1424).contains(&flow.subflows[0].bytes) && flow.retransmits == 0, "{flow:?}");
     near(flow.completion_s.unwrap(), 1.136, 0.04, "completion");
 }
 

@@ -3,7 +3,7 @@
 
 use pathcast_congestion::{Ack, Connection, State};
 
-use super::board::{EVER, LOST, RETRANS};
+use super::board::{END, EVER, LOST, RETRANS};
 use super::config::Config;
 use super::sender::Sender;
 use crate::packet::{DUPLICATE, ECE, Packet, Range};
@@ -180,6 +180,7 @@ impl Sender {
             bytes += u64::from(segment.bytes);
             let again = segment.flags & EVER != 0;
             summary.again |= again;
+            self.offload.packets -= u32::from(segment.flags & END != 0);
             if self.board.is_sacked(seq) {
                 self.board.unsack(seq);
                 self.sacked -= 1;

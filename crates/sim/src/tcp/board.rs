@@ -11,6 +11,8 @@ pub(crate) const RETRANS: u8 = 2;
 pub(crate) const EVER: u8 = 4;
 /// Given to another subflow of the connection too.
 pub(crate) const REINJECTED: u8 = 8;
+/// Ends a super-packet.
+pub(crate) const END: u8 = 16;
 
 /// One segment.
 #[derive(Clone, Copy, Debug, Default)]

@@ -29,13 +29,15 @@ pub(super) struct Offload {
     bytes: u32,
     /// The window had room that was left for more of it.
     pub deferred: bool,
+    /// Super-packets that are not acknowledged to their ends.
+    pub packets: u32,
     /// Most segments in flight that a controller allows until the next ACK.
     pub allowed: u32,
 }
 
 impl Default for Offload {
     fn default() -> Self {
-        Offload { most: 1, left: 0, bytes: 0, deferred: false, allowed: u32::MAX }
+        Offload { most: 1, left: 0, bytes: 0, deferred: false, packets: 0, allowed: u32::MAX }
     }
 }
 
@@ -100,6 +102,12 @@ impl Sender {
         self.offload.bytes += bytes;
         self.offload.left = self.offload.left.saturating_sub(1);
         (self.offload.left == 0).then(|| std::mem::take(&mut self.offload.bytes))
+    }
+
+    /// The segment that was sent for the first time ends a super-packet.
+    #[inline]
+    pub(super) fn ends_packet(&self) -> bool {
+        self.offload.left <= 1
     }
 
     /// Nothing more is there to be sent.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use pathcast_congestion::{Connection, Event, Flow, INFINITE, Instance, Params, State};
 
-use super::board::{Board, Segment};
+use super::board::{Board, END, Segment};
 use super::buffers::{FIRST_SEND, send_buffer, super_packet, taken};
 use super::config::Config;
 use super::loss::Rack;
@@ -223,13 +223,11 @@ impl Sender {
         }
     }
 
-    /// Memory that segments, sent and waiting, take in it [byte].
+    /// Memory that a sent segment takes in it on average [byte].
     #[inline]
-    pub(crate) fn taken(&self, sent: u64, waiting: u64, mss: u64, config: &Config) -> u64 {
-        if !config.autotuning {
-            return (sent + waiting) * mss;
-        }
-        taken(sent, waiting, super_packet(self.pacing_rate(), self.rtt.min_us, mss, 2), mss)
+    pub(crate) fn each(&self, mss: u64) -> u64 {
+        let together = super_packet(self.pacing_rate(), self.rtt.min_us, mss, 2);
+        taken(together, 1, 0, mss) / together
     }
 
     /// Whether the scheduler may choose it.
@@ -241,7 +239,12 @@ impl Sender {
     /// Memory of all that is in it [byte].
     #[inline]
     pub(crate) fn queued(&self, mss: u64, config: &Config) -> u64 {
-        self.taken(u64::from(self.out()), self.queue.len() as u64, mss, config)
+        let (sent, waiting) = (u64::from(self.out()), self.queue.len() as u64);
+        if config.autotuning {
+            taken(sent, u64::from(self.offload.packets), waiting, mss)
+        } else {
+            (sent + waiting) * mss
+        }
     }
 
     /// Segments between `una` and `nxt`.
@@ -338,7 +341,9 @@ impl Sender {
         }
         self.start(now, config);
         let seq = self.nxt;
-        self.board.push(self.una, seq, Segment { sent: now, dsn, bytes, flags: 0 });
+        let ends = self.ends_packet();
+        self.offload.packets += u32::from(ends);
+        self.board.push(self.una, seq, Segment { sent: now, dsn, bytes, flags: if ends { END } else { 0 } });
         self.nxt += 1;
         self.nxt_bytes += u64::from(bytes);
         self.sent(now, bytes, config);
