@@ -67,7 +67,7 @@ def columns(found: Measurement, direction: str, true: Truth, back: Truth) -> dic
     size = delay.packet_bytes or SMALL
 
     def error(value: float | None, right: float) -> float | None:
-        return None if value is None else value / right - 1
+        return None if value is None or right <= 0 else value / right - 1
 
     return {
         "value_bps": rate.value,

@@ -89,7 +89,8 @@ def truth(before: Mapping[str, Any], after: Mapping[str, Any], direction: str, o
             left.append(rate - entered * 8 / (group["since_start_s"] - since_s))
             delay_s += _native.parse_duration(params["delay"]) / 1e9
             transmission += 1 / line
-    return Truth(min(left), min(rates), delay_s, transmission)
+    # what fills a queue enters faster than it is carried: nothing is left then, and not less
+    return Truth(max(0.0, min(left)), min(rates), delay_s, transmission)
 
 
 def _entered(link: Mapping[str, Any]) -> int:

@@ -55,6 +55,8 @@ pub struct MiniTrains {
     last_end: Nanos,
     /// From a train's last packet to its report, the longest so far [ns].
     lag: Nanos,
+    /// And the shortest [ns].
+    least_lag: Nanos,
     bytes: u64,
     pub(super) next_id: u64,
 }
@@ -75,6 +77,7 @@ impl MiniTrains {
             lost: 0,
             last_end: Nanos::ZERO,
             lag: Nanos::ZERO,
+            least_lag: Nanos::MAX,
             bytes: 0,
             next_id: 0,
         }
@@ -103,6 +106,11 @@ impl MiniTrains {
     /// From a train's last packet to its report, the longest so far [ns].
     pub fn lag(&self) -> Nanos {
         self.lag
+    }
+
+    /// The same, the shortest; none: no time [ns].
+    pub(super) fn least_lag(&self) -> Nanos {
+        self.least_lag.min(self.lag)
     }
 
     /// Whether the rate is known, and the trains that were to be sent have gone out over the line.
@@ -180,7 +188,8 @@ impl Method for MiniTrains {
 
     fn observe(&mut self, now: Nanos, train: &TrainSeen) {
         let last = train.packets.last().map_or(now, |packet| packet.sent);
-        self.lag = self.lag.max(now.saturating_sub(last));
+        let lag = now.saturating_sub(last);
+        (self.lag, self.least_lag) = (self.lag.max(lag), self.least_lag.min(lag));
         self.seen += 1;
         let train = at_once(train);
         self.filter.add(&train);

@@ -114,8 +114,12 @@ impl Filter {
         }
     }
 
-    /// Each position's capacity [bit/s]; only of those that are settled, if any is.
+    /// Each position's capacity [bit/s]; only of those that are settled, if any is, and that nobody came between.
     pub fn by_position(&self) -> Vec<f64> {
+        undivided(self.all_positions())
+    }
+
+    fn all_positions(&self) -> Vec<f64> {
         let fine = self.of(&self.positions);
         let Some(c) = median(&fine) else { return fine };
         let service = f64::from(LARGE) * 8.0 / c;
@@ -168,6 +172,27 @@ impl Filter {
     }
 }
 
+/// Of so many positions some tell what most have not met: where this share of all, and no fewer than so many, agree within so much and
+/// exceed the median by more than so much.
+const MANY: usize = 12;
+const CLEAN: f64 = 0.1;
+const CLEAN_LEAST: usize = 5;
+const SAME: f64 = 0.01;
+const DIVIDED: f64 = 0.1;
+
+/// The fastest of which many agree. In long trains beside even traffic somebody comes between the packets of most positions, in every
+/// train alike: nobody makes them come closer than L/C together.
+fn undivided(mut rates: Vec<f64>) -> Vec<f64> {
+    let Some(usual) = median(&rates).filter(|_| rates.len() >= MANY) else { return rates };
+    rates.sort_unstable_by(f64::total_cmp);
+    let agree = ((CLEAN * rates.len() as f64).ceil() as usize).max(CLEAN_LEAST);
+    let fastest = rates.windows(agree).rev().find(|w| w[agree - 1] <= w[0] * (1.0 + SAME));
+    match fastest.map(|w| w[0]).filter(|&least| least > usual * (1.0 + DIVIDED)) {
+        Some(least) => rates.into_iter().filter(|&rate| (least..=least * (1.0 + 2.0 * SAME)).contains(&rate)).collect(),
+        None => rates,
+    }
+}
+
 /// The gap that waited least, if possible one without losses and between batches as large.
 fn least(gaps: &[Gap]) -> Option<&Gap> {
     gaps.iter().min_by_key(|gap| (!gap.whole, !gap.even, gap.delays))
@@ -216,6 +241,19 @@ mod tests {
             filter.add(&train(0, 1400, &[0; 5], &at(late.map(|l| l * 100_000))));
         }
         assert_eq!(filter.by_position(), [5e6; 3]);
+    }
+
+    #[test]
+    fn the_fastest_of_many_positions_count_if_they_agree() {
+        let mixed = |share: usize, fast: fn(usize) -> f64| -> f64 {
+            median(&undivided((0..100).map(|k| if k < share { fast(k) } else { 73.7e6 }).collect())).unwrap()
+        };
+        assert_eq!(mixed(10, |_| 100e6), 100e6);
+        assert_eq!(mixed(9, |_| 100e6), 73.7e6, "too few");
+        assert_eq!(mixed(30, |k| 100e6 * (1.0 + k as f64 * 2e-3)), 73.7e6, "stamps that scatter");
+        assert_eq!(mixed(30, |_| 80e6), 73.7e6, "no whole packet's difference");
+        let few: Vec<f64> = (0..12).map(|k| if k < 4 { 2.0 } else { 1.0 }).collect();
+        assert_eq!(undivided(few).len(), 12, "four of a dozen are no sign");
     }
 
     #[test]

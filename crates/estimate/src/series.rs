@@ -207,6 +207,9 @@ pub fn segments<'a>(trains: impl Iterator<Item = &'a TrainSeen> + Clone, capacit
                 if hidden > 0.05 * service {
                     walk.joined = false;
                     walk.hidden += hidden;
+                } else if hidden > 0.0 {
+                    // nobody fits into it, but of thousands the sum counts
+                    walk.idle += hidden;
                 }
                 walk.bits += bits;
                 if !packet.batch.is_last() {
@@ -215,7 +218,7 @@ pub fn segments<'a>(trains: impl Iterator<Item = &'a TrainSeen> + Clone, capacit
                 }
                 let wait = (received - arrives - service).max(0.0);
                 let most = (capacity * (received - walk.received) - walk.bits).max(0.0);
-                let exact = capacity * (received - walk.received) - walk.bits;
+                let exact = capacity * (received - walk.received - walk.idle) - walk.bits;
                 let low = if walk.joined { exact } else { (capacity * wait).min(most) };
                 segments.push(Segment {
                     from: walk.from,
@@ -244,6 +247,7 @@ pub fn segments<'a>(trains: impl Iterator<Item = &'a TrainSeen> + Clone, capacit
                     lost: 0,
                     joined: true,
                     hidden: 0.0,
+                    idle: 0.0,
                 });
             }
         }
@@ -294,6 +298,8 @@ struct Walk {
     lost: u32,
     joined: bool,
     hidden: f64,
+    /// For how long the line was certainly idle, in pauses too short for anybody's packet [s].
+    idle: f64,
 }
 
 #[cfg(test)]
@@ -318,6 +324,16 @@ mod tests {
         assert!(s.iter().all(|s| s.joined));
         assert!((s[0].low - 8000.0).abs() < 1e-6 && s[1].low.abs() < 1e-6);
         assert!((s[1].wait - 2e-3).abs() < 1e-12);
+    }
+
+    /// 4 % slower than the line carries them: nobody fits in between, and over a thousand of them the sum is no load.
+    #[test]
+    fn pauses_too_short_for_anybody_are_no_load() {
+        let sent: Vec<u64> = (0..1000).map(|k| k * MS * 104 / 100).collect();
+        let received: Vec<_> = sent.iter().map(|&at| Some(at + MS)).collect();
+        let s = of(&sent, &received);
+        let bits: f64 = filled(&s, C, 0.0, 0.0).iter().sum();
+        assert!(s.iter().all(|s| s.joined) && bits.abs() < 1.0, "{bits}");
     }
 
     #[test]

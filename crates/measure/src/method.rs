@@ -19,7 +19,7 @@ const REPLAY: (usize, usize) = (20, 30);
 
 /// An interval of the available bandwidth wider than this share of the capacity says nothing. The methods of the literature give
 /// their values whatever their spread.
-const SAYS_NOTHING: f64 = 2.0 / 3.0;
+const SAYS_NOTHING: f64 = 0.8;
 /// How sure it is how a bottleneck queues that gave it away: never wrong in 40 lines (`tests/estimate`).
 const SURE: f64 = 0.95;
 
@@ -67,10 +67,12 @@ impl MeasureMethod {
         let main = match method {
             MethodName::Ride if sparing && thorough.is_some() => {
                 let unasked = Nanos(whole.time.0 / MAIN_PART * UNASKED_PARTS);
-                Parts::Ride(Ride::sparing(Budget { time: unasked, ..budget }, seed).extended_to(budget.time))
+                Parts::Ride(
+                    Ride::sparing(Budget { time: unasked, ..budget }, seed).extended_to(budget.time).of_session(),
+                )
             }
-            MethodName::Ride if sparing => Parts::Ride(Ride::sparing(budget, seed)),
-            MethodName::Ride => Parts::Ride(Ride::new(budget, seed)),
+            MethodName::Ride if sparing => Parts::Ride(Ride::sparing(budget, seed).of_session()),
+            MethodName::Ride => Parts::Ride(Ride::new(budget, seed).of_session()),
             MethodName::Replay => Parts::Replay(Replay::new(budget, REPLAY.0, REPLAY.1, seed)),
             MethodName::PathTester => behind(Box::new(PathTester::new(rest))),
             MethodName::PathTesterOld(iunit) => behind(Box::new(OldPathTester::new(rest, iunit.last()))),

@@ -21,6 +21,8 @@ mod balance;
 mod noise;
 mod pace;
 mod queueing;
+mod unseen;
+mod wander;
 
 use std::collections::BTreeMap;
 
@@ -32,6 +34,7 @@ use super::gather;
 use super::series::{self, Base, Losses, Segment};
 use super::{Budget, Estimate, LARGE, Method, Plan, Step, TrainSeen, WhyNot, is_far};
 use balance::Balance;
+use unseen::Unseen;
 
 /// Bits of a probe.
 const PACKET: f64 = LARGE as f64 * 8.0;
@@ -76,6 +79,8 @@ const PROOF: f64 = 1.01;
 /// A sparing ride goes on while half of the interval is more than this share of C; up to so many times of what is sensible, and
 /// so long in all [s].
 const ROUGH: f64 = 0.025;
+/// The same where packets gather, since there the ride knows C better than the trains do.
+const ROUGH_GATHERED: f64 = 0.015;
 const EXTEND_TIMES: u64 = 3;
 const EXTEND_LONGEST: f64 = 8.0;
 
@@ -87,6 +92,8 @@ const HALF_MOST: [f64; 2] = [0.9, 0.3];
 const OFFERED_MOST: f64 = 1.2;
 const LOST_MOST: f64 = 0.2;
 const GOT_MOST: f64 = 1.5;
+/// Unless this share of what the probes left of the line where they were lost is others': a queue was full, and not for want of rate.
+const OTHERS: f64 = 0.5;
 
 /// A within these shares of C for planning: not zero, since a train must end, and hardly above C.
 const PLANNED: (f64, f64) = (0.02, 1.02);
@@ -99,12 +106,14 @@ const BOOST_STEP: f64 = 0.05;
 const BOOST_MOST: f64 = 0.3;
 const BOOST_DECAY: f64 = 0.5;
 
-/// Where reports take long nothing is waited for before the ride: it begins behind the trains, with what their reports say
-/// when they come, and those trains are a part of it. Between sessions' hellos and the last report so many reports' times go by
-/// that no probe sees.
-const FAR_UNSEEN: u64 = 3;
-/// The interval's weights are of rides that saw most of the time; of what they say of the rest there so much is left.
-const FAR_HALF: f64 = 0.72;
+/// A line of which a ride got this share is perhaps idle, and C no more than that.
+const EMPTY: f64 = 0.9;
+
+/// So much of how delays wander is left at the ends of the ride, of what stamps are late.
+const WANDERED: f64 = 0.1;
+
+/// Of what is not known of the time without probes so many standard deviations are in the interval.
+const UNSEEN: f64 = 1.8;
 
 /// A train is planned so much of its time before it is due, with the latest report that can be had.
 const AHEAD: f64 = 0.25;
@@ -124,6 +133,8 @@ pub struct Ride {
     most: Option<Budget>,
     /// It is not extended beyond so long in all [s].
     longest: f64,
+    /// Whether it is part of a session, which takes time besides.
+    session: bool,
     capacity: MiniTrains,
     stream: Stream,
     phase: Phase,
@@ -152,6 +163,8 @@ pub struct Ride {
     base: Base,
     /// A wait up to this may be none [s].
     noise: f64,
+    /// By how much delays wander without a queue [s].
+    wander: f64,
     /// From one opportunity of a link that lets packets gather to the next, else none [s].
     every: f64,
     /// How long it was not known that the link does so, and what came at once was taken for its rate [ns].
@@ -183,6 +196,7 @@ impl Ride {
             budget,
             most: None,
             longest: EXTEND_LONGEST,
+            session: false,
             capacity: MiniTrains::new(share, trains, seed),
             stream: Stream::new(seed, "estimate/ride"),
             phase: Phase::Capacity,
@@ -202,6 +216,7 @@ impl Ride {
             proven: 0.0,
             base: Base { floor: Floor { at: 0, delay: 0.0, skew: 0.0 }, drift: 0.0, late: 0.0 },
             noise: 0.0,
+            wander: 0.0,
             every: 0.0,
             misled: Nanos::ZERO,
             target: 0.0,
@@ -223,6 +238,11 @@ impl Ride {
         Ride { longest: longest.as_secs_f64(), ..self }
     }
 
+    /// The same as part of a session: what is estimated is the mean over all of that.
+    pub fn of_session(self) -> Self {
+        Ride { session: true, ..self }
+    }
+
     /// What the capacity may cost, and by how many trains.
     fn share(budget: Budget) -> (Budget, usize) {
         let bytes = Bytes(budget.bytes.0 / CAPACITY_BYTES_PART);
@@ -239,6 +259,13 @@ impl Ride {
         let doubtful = estimate.why_not.is_some() && self.estimate().value_bps.is_none();
         if self.refuted() || (doubtful && estimate.value_bps.is_some()) {
             return Estimate::none(WhyNot::Inconsistent, estimate.bytes.0);
+        }
+        if let (true, Some((value, half))) = (self.wander > 0.0, self.wandering_capacity()) {
+            // what the ride got of it is known better than what single trains say
+            let got = self.estimate().value_bps.unwrap_or(0.0);
+            let value = value.max(self.proven).max(got);
+            let low = if got > EMPTY * value { got.min(value - half) } else { value - half };
+            return Estimate::of(value, low, value + half, estimate.bytes.0);
         }
         match estimate.value_bps {
             Some(value) if value < self.proven => Estimate::of(
@@ -263,8 +290,10 @@ impl Ride {
             bytes: Bytes(self.budget.bytes.0 + sensible.bytes.0 / 2).min(limit.bytes),
             time: Nanos(self.budget.time.0 + sensible.time.0 / 2).min(limit.time),
         };
-        let estimate = self.estimate();
-        let rough = estimate.high_bps - estimate.low_bps > 2.0 * ROUGH * self.c;
+        // what goes by besides is not seen for longer by riding longer
+        let estimate = self.judge(0.0);
+        let enough = if self.every > 0.0 { ROUGH_GATHERED } else { ROUGH };
+        let rough = estimate.high_bps - estimate.low_bps > 2.0 * enough * self.c;
         // one of them is spent, the other must not be what ends it at once
         if !rough || more.bytes <= self.budget.bytes || more.time <= self.budget.time {
             return false;
@@ -326,15 +355,70 @@ impl Ride {
     fn balance(&self, segments: &[Segment], losses: Losses) -> Option<Balance> {
         let balance = Balance::of(segments, losses, self.c, self.blur())?;
         // an opportunity's last packet waited for it: what the stamps say is late by that packet's time at most
-        let late = if self.every > 0.0 { PACKET / self.c } else { balance.late };
+        let late = if self.every > 0.0 { PACKET / self.c } else { balance.late }.max(WANDERED * self.wander);
         Some(Balance { late, ..balance })
     }
 
     /// Whether what arrived of the ride shows that neither C nor A can be as large as they look.
     fn refuted(&self) -> bool {
         let (segments, losses) = self.segments();
-        self.balance(&segments, losses)
-            .is_some_and(|balance| self.c > 0.0 && self.refutes(&segments, balance.available))
+        self.balance(&segments, losses).is_some_and(|balance| self.c > 0.0 && self.refutes(&segments, &balance))
+    }
+
+    /// What is known so far, of a measurement that takes `around` [s] besides.
+    fn judge(&self, around: f64) -> Estimate {
+        if self.c == 0.0 {
+            return Estimate::none(self.capacity.estimate().why_not.unwrap_or(WhyNot::TooFew), self.bytes);
+        }
+        let (segments, losses) = self.segments();
+        let Some(balance) = self.balance(&segments, losses) else {
+            return Estimate::none(WhyNot::TooFew, self.bytes);
+        };
+        let begun = self.started.unwrap_or_default();
+        let whole = (self.last_end.saturating_sub(begun).as_secs_f64() + around).max(balance.time);
+        let unseen = self.unseen(&balance);
+        let (value, half) = self.over(&balance, whole, unseen);
+        let most = HALF_MOST[usize::from(self.capacity.estimate().why_not.is_some())];
+        if half >= most * self.c || self.refutes(&segments, &balance) {
+            return Estimate::none(WhyNot::Inconsistent, self.bytes);
+        }
+        Estimate {
+            discipline: self.discipline().unwrap_or_default(),
+            ..Estimate::of(value, (value - half).max(0.0), (value + half).min(ABOVE_CAPACITY * self.c), self.bytes)
+        }
+    }
+
+    /// The mean over a measurement of `whole` [s], and half of its 90 % interval [bit/s].
+    fn over(&self, balance: &Balance, whole: f64, unseen: Unseen) -> (f64, f64) {
+        let share = (1.0 - balance.time / whole).max(0.0);
+        let goes_on = balance.over(whole);
+        // a line that is always busy is left with what the probes carried
+        let own = (self.received() - balance.own).max(0.0) / whole;
+        // and what others have put into the queue besides, which is longer than the ride would have it
+        let grown = (self.c * (self.grown() - balance.grown) - 2.0 * self.target).max(0.0) / whole;
+        let full = balance.available * (1.0 - share) + own - grown + self.c * unseen.idle * share;
+        let full = full.clamp(0.0, goes_on.max(0.0));
+        let value = goes_on + unseen.full * (full - goes_on);
+        let open = (unseen.full * (1.0 - unseen.full)).sqrt() * (goes_on - full);
+        let random = unseen.full * unseen.deviation * self.c * share;
+        let half = balance.half_width(self.c, whole);
+        let half = (half.powi(2) + UNSEEN.powi(2) * (open.powi(2) + random.powi(2))).sqrt();
+        (value.clamp(0.0, ABOVE_CAPACITY * self.c), half)
+    }
+
+    /// How much longer the last large probe waited than the first one [s].
+    fn grown(&self) -> f64 {
+        let mut packets = self.trains.values().flat_map(|train| &train.packets);
+        let above = |p: &super::Seen| Some((p.own_delay()? as f64 - self.base.floor.delay_at(p.sent.0)) / 1e9);
+        let first = packets.find_map(above);
+        let mut packets = self.trains.values().rev().flat_map(|train| train.packets.iter().rev());
+        first.zip(packets.find_map(above)).map_or(0.0, |(first, last)| last - first)
+    }
+
+    /// Bits of all large probes that came.
+    fn received(&self) -> f64 {
+        let packets = self.trains.values().flat_map(|train| &train.packets);
+        packets.filter(|p| p.received.is_some()).count() as f64 * PACKET
     }
 
     /// Whether reports take long.
@@ -342,8 +426,14 @@ impl Ride {
         self.capacity.capacity().is_some_and(|c| is_far(c, self.capacity.lag()))
     }
 
-    /// Whether so much of a ride was lost, and so much less than `available` [bit/s] arrived, that it is not what the path lets through.
-    fn refutes(&self, segments: &[Segment], available: f64) -> bool {
+    /// Whether so much of a ride was lost, and so much less than what is available arrived, that it is not what the path lets through.
+    fn refutes(&self, segments: &[Segment], balance: &Balance) -> bool {
+        let losing = balance.covered.iter().filter(|(s, _)| s.lost > 0);
+        let (left, others) =
+            losing.fold((0.0, 0.0), |(left, others), (s, cross)| (left + self.c * s.time - s.bits, others + cross));
+        if others > OTHERS * left {
+            return false;
+        }
         let (mut bits, mut lost, mut time) = (0.0, 0.0, 0.0);
         // trains that leave at once may find no room in any queue
         let from = self.trains.get(&self.first).map_or(0.0, |train| train.packets[0].sent.as_secs_f64());
@@ -352,13 +442,13 @@ impl Ride {
             lost += f64::from(segment.lost) * PACKET;
             time += segment.time;
         }
-        let (offered, would) = (bits + lost, available * time);
+        let (offered, would) = (bits + lost, balance.available * time);
         lost > LOST_MOST * offered && would > GOT_MOST * bits && would < OFFERED_MOST * offered
     }
 
     fn find_base(&mut self) {
         if let Some(base) = series::base(self.trains.values()) {
-            self.base = Base { late: self.blur().max(self.noise), ..base };
+            self.base = Base { late: self.blur().max(self.noise).max(self.wander), ..base };
         }
     }
 
@@ -369,7 +459,7 @@ impl Ride {
     fn learn(&mut self, train: &TrainSeen) {
         self.find_base();
         let (mut segments, mut losses) = self.segments();
-        let carried = series::carried(&segments, self.c, self.blur());
+        let carried = series::carried(&segments, self.c, self.blur().max(self.wander));
         if let Some(carried) = carried.filter(|&carried| carried > PROOF * self.c) {
             (self.c, self.proven) = (carried, carried);
             (segments, losses) = self.segments();
@@ -495,26 +585,7 @@ impl Method for Ride {
     }
 
     fn estimate(&self) -> Estimate {
-        if self.c == 0.0 {
-            return Estimate::none(self.capacity.estimate().why_not.unwrap_or(WhyNot::TooFew), self.bytes);
-        }
-        let (segments, losses) = self.segments();
-        let Some(balance) = self.balance(&segments, losses) else {
-            return Estimate::none(WhyNot::TooFew, self.bytes);
-        };
-        let begun = self.started.unwrap_or_default();
-        let unseen = if self.is_far() { Nanos(self.lag.0 * FAR_UNSEEN) } else { Nanos::ZERO };
-        let whole = (self.last_end.saturating_sub(begun) + unseen).as_secs_f64().max(balance.time);
-        let value = balance.over(whole).clamp(0.0, ABOVE_CAPACITY * self.c);
-        let half = balance.half_width(self.c, whole) * if self.is_far() { FAR_HALF } else { 1.0 };
-        let most = HALF_MOST[usize::from(self.capacity.estimate().why_not.is_some())];
-        if half >= most * self.c || self.refutes(&segments, balance.available) {
-            return Estimate::none(WhyNot::Inconsistent, self.bytes);
-        }
-        Estimate {
-            discipline: self.discipline().unwrap_or_default(),
-            ..Estimate::of(value, (value - half).max(0.0), (value + half).min(ABOVE_CAPACITY * self.c), self.bytes)
-        }
+        self.judge(self.around())
     }
 }
 

@@ -14,6 +14,9 @@ use super::{PACKET, Ride};
 const CLOSER: f64 = 0.9;
 const SCATTER: f64 = 3.5;
 
+/// Packets that come closer by less than this share of L/C are no sign of a late host.
+const SCATTERS: f64 = 0.05;
+
 /// C is known so far.
 const EXACT: f64 = 0.98;
 
@@ -49,7 +52,10 @@ impl Ride {
         let before = self.trains.range(..=self.first).map(|(_, train)| train);
         let load = if self.a > 0.0 { (1.0 - self.a / self.c).clamp(0.0, LOAD_MOST) } else { LOAD_MOST };
         let queues = QUEUES * load / (1.0 - load) * PACKET / self.c;
-        (SCATTER * scatter(before, self.c)).max(reach(segments) - queues).min(MOST)
+        let scatter = scatter(before, self.c);
+        // where stamps are exact all that waits has met somebody
+        let reach = if scatter > SCATTERS * PACKET / self.c { reach(segments) - queues } else { 0.0 };
+        (SCATTER * scatter).max(reach).min(MOST)
     }
 }
 
@@ -61,6 +67,9 @@ fn reach(segments: &[Segment]) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use pathcast_base::{Bytes, Nanos};
+
+    use super::super::super::Budget;
     use super::super::super::testing::train;
     use super::*;
 
@@ -76,5 +85,31 @@ mod tests {
         // 0.3 ms late, which the next one's gap tells; C may be 2 % off
         let late: Vec<Option<u64>> = (1..=9).map(|i| us(i * 1000 + if i % 2 == 0 { 300 } else { 0 })).collect();
         assert!((of(&late) - 0.28e-3).abs() < 1e-9, "{}", of(&late));
+    }
+    /// Beside others all may wait. If stamps are exact, which packets that left together show, that is no noise.
+    #[test]
+    fn whoever_waits_where_stamps_are_exact_has_met_somebody() {
+        let of = |late: u64| {
+            let mut ride = Ride::new(Budget { bytes: Bytes(1_000_000), time: Nanos::secs(3) }, 1);
+            ride.c = 1e9;
+            let came: Vec<_> = (1..=40).map(|k| Some(k * 11_200 + if k % 2 == 0 { late } else { 0 })).collect();
+            ride.trains.insert(0, train(0, 1400, &[0; 40], &came));
+            let waits = |wait| Segment {
+                from: 0.0,
+                time: 50e-6,
+                low: 0.0,
+                high: 0.0,
+                joined: false,
+                hidden: 10e-6,
+                wait,
+                before: 0.0,
+                bits: PACKET,
+                lost: 0,
+                unsure: 0.0,
+            };
+            ride.noise(&[waits(60e-6); 20])
+        };
+        assert_eq!(of(0), 0.0);
+        assert!(of(5_000) > 15e-6, "{}", of(5_000));
     }
 }

@@ -126,7 +126,7 @@ impl Ride {
 
     /// Bits that hide how a host at high rates gathers packets, and by how much their delays scatter.
     pub(super) fn floor(&self) -> f64 {
-        (GATHERED.max(HIDES * self.noise).max(HELD * self.every) * self.c).max(BACKLOG_LEAST * PACKET)
+        (GATHERED.max(HIDES * self.noise.max(self.wander)).max(HELD * self.every) * self.c).max(BACKLOG_LEAST * PACKET)
     }
 
     /// After so much covered time A is roughly known [s].

@@ -210,7 +210,7 @@ fn what_varies_is_measured_for_longer() {
             assert!(error(&outcome) < limit && outcome.elapsed < Nanos::millis(8300), "{seed} {outcome:?}");
             longer += usize::from(outcome.elapsed > Nanos::millis(4000));
         }
-        assert!(longer >= 20, "{longer} took more than 4 s"); // what is sensible are 2.5 s
+        assert!(longer >= 4, "{longer} took more than 4 s"); // what is sensible are 2.5 s
     }
     for cross in [500_000, 1_500_000, 3_000_000] {
         let outcome = of(&Path::one(Rate(5 * MBIT), 50, constant(cross)), 1);

@@ -1,0 +1,114 @@
+//! Delays that wander though nobody waits: jitter of the way itself, as radio links have it.
+//!
+//! It looks like a queue: nearly every probe that is alone comes later than the fastest one. But who meets a queue meets those that
+//! make it, also in the middle of the opening train, where a packet between two others sets them apart by its own time. Where delays
+//! wander and trains stay together nobody waits. The ride then keeps a queue that is longer than delays wander; and as each train is
+//! stretched or compressed by the way, C is the median of whole trains.
+
+use super::super::stat::{deviation, median, quantile, student90};
+use super::super::{Seen, TrainSeen, series};
+use super::balance::CROSS;
+use super::{PACKET, Ride};
+
+/// Gaps above so many times the usual one have somebody between them; it is usual that this share has none, of so many at least.
+const BETWEEN: f64 = 1.4;
+const NOBODY: f64 = 0.97;
+/// If probes waited for others so many of their packets would have come in between.
+const MISSED: f64 = 5.0;
+/// So many of the probes that are alone come later than the fastest one, by this share of L/C at least; of so many.
+const LATE: f64 = 0.6;
+const LATE_LEAST: f64 = 0.1;
+const ALONE: usize = 8;
+/// What was seen of it is not yet all.
+const MORE: f64 = 1.2;
+/// Longer ones are queues [s].
+const MOST: f64 = 20e-3;
+
+/// Whether nobody came between the packets of trains that left at the rate C or faster, who would have if the line were busy.
+fn together<'a>(trains: impl Iterator<Item = &'a TrainSeen>, c: f64) -> bool {
+    let (mut gaps, mut time) = (Vec::new(), 0.0);
+    for train in trains {
+        if let [first, .., last] = &train.packets[..] {
+            time += last.sent.saturating_sub(first.sent).as_secs_f64();
+        }
+        for pair in train.packets.windows(2).skip(1) {
+            let single = pair.iter().all(|p| p.batch.of <= 1);
+            if let (true, Some(a), Some(b)) = (single, pair[0].received, pair[1].received) {
+                gaps.push(b.0.saturating_sub(a.0) as f64);
+            }
+        }
+    }
+    let missed = LATE * c * time / CROSS;
+    let Some(usual) = median(&gaps).filter(|_| missed >= MISSED) else { return false };
+    let near = gaps.iter().filter(|&&gap| gap <= BETWEEN * usual).count();
+    usual > 0.0 && near as f64 >= NOBODY * gaps.len() as f64
+}
+
+/// At what rate a whole train came, without its first gap [bit/s].
+fn whole(train: &TrainSeen) -> Option<f64> {
+    let rest = train.packets.get(1..).filter(|rest| rest.len() > 2 && rest.iter().all(|p| p.received.is_some()))?;
+    let (first, last) = (rest.first()?.received?, rest.last()?.received?);
+    (last > first).then(|| (rest.len() - 1) as f64 * PACKET * 1e9 / (last.0 - first.0) as f64)
+}
+
+impl Ride {
+    /// By how much delays wander without a queue [s]; zero: no more than stamps do, or it cannot be told from a queue.
+    pub(super) fn wanders(&self) -> f64 {
+        let before = || self.trains.range(..self.first).map(|(_, train)| train);
+        let Some(floor) = series::base(self.small.iter()).map(|base| base.floor) else { return 0.0 };
+        let small = self.small.iter().flat_map(|train| &train.packets);
+        // the least of the small ones is late too if it took as long as a large one
+        let stood = (floor.delay - self.base.floor.delay_at(floor.at)).max(0.0);
+        let late = |p: &Seen| Some((p.own_delay()? as f64 - floor.delay_at(p.sent.0) + stood) / 1e9);
+        let firsts = before().filter_map(|train| {
+            let first = train.packets.first()?;
+            Some((first.own_delay()? as f64 - self.base.floor.delay_at(first.sent.0)) / 1e9)
+        });
+        let alone: Vec<f64> = small.filter_map(late).chain(firsts).collect();
+        let least = series::NOTHING + self.blur() + LATE_LEAST * PACKET / self.c;
+        let behind = alone.iter().filter(|&&late| late > least).count();
+        if alone.len() < ALONE
+            || (behind as f64) < LATE * alone.len() as f64
+            || !together(self.trains.range(..=self.first).map(|(_, train)| train), self.c)
+        {
+            return 0.0;
+        }
+        quantile(&alone, 1.0).map(|most| MORE * most).filter(|&most| most <= MOST).unwrap_or(0.0)
+    }
+
+    /// C where delays wander, and half of its 90 % interval [bit/s].
+    pub(super) fn wandering_capacity(&self) -> Option<(f64, f64)> {
+        let rates: Vec<f64> = self.trains.range(..self.first).filter_map(|(_, train)| whole(train)).collect();
+        let (middle, spread) = (median(&rates)?, deviation(&rates)?);
+        Some((middle, student90(rates.len() - 1) * spread / (rates.len() as f64).sqrt()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::testing::train;
+    use super::*;
+
+    #[test]
+    fn trains_stay_together_where_nobody_comes_between() {
+        // 1.4 ms a packet at 8 Mbit/s, stretched by a fifth in the second half; a packet of others takes as long again
+        let of = |others: u64, apart: u64| {
+            let sent: Vec<u64> = (0..13).map(|k| k * apart).collect();
+            let at = (0..13u64)
+                .map(|k| Some(k * 1_400_000 + k.saturating_sub(6) * 280_000 + if k > 3 { others } else { 0 }));
+            together([train(0, 1400, &sent, &at.collect::<Vec<_>>())].iter(), 8e6)
+        };
+        assert!(of(0, 1_400_000) && !of(1_500_000, 1_400_000));
+        assert!(!of(0, 100_000), "in so short a time nobody need come");
+    }
+
+    #[test]
+    fn a_whole_train_counts_from_its_second_packet() {
+        let came = |at: &[u64]| at.iter().map(|&at| Some(at)).collect::<Vec<_>>();
+        let seen = train(0, 1400, &[0; 4], &came(&[0, 500_000, 1_900_000, 3_300_000]));
+        assert!((whole(&seen).unwrap() / 8e6 - 1.0).abs() < 1e-9);
+        let mut lost = seen;
+        lost.packets[2].received = None;
+        assert_eq!(whole(&lost), None);
+    }
+}
