@@ -65,9 +65,10 @@ def test_without_any_training(pathcast, sim):
     assert "alone would take" in document["why"]
     assert [one["deadline_probability"] for one in document["options"]] == [None] * 3
     assert "cost: " in err
-    # no random number and no clock is in it
+    # no clock is in it, and of idle lines trains of other gaps see the same
     again = pathcast("predict", *sim, "--size", "4MB", "--control", "lia", "--json")[1]
-    assert again["options"] == document["options"]
+    both = zip(again["options"], document["options"], strict=True)
+    assert all(a["expected_s"] == pytest.approx(b["expected_s"], rel=0.01) for a, b in both)
 
     status, out, err = pathcast("predict", *sim, "--size", "4MB", "--control", "lia")
     assert status == Exit.OK
