@@ -20,9 +20,6 @@ _PACKET_BYTES = 1500
 
 # a greedy connection takes more than this of a line that it has to itself
 _GREEDY = 0.4
-# a full queue was seen to hold so much less than TCP gets of it, where places are counted in packets: probes are small,
-# too; median and deviation of the logarithm
-_PLACES = (0.12, 0.06)
 # lines that are faster than those of which the depth is known have longer queues [bit/s]
 _KNOWN_RATE_BPS = 20e6
 # no queue was seen to be full: its depth [packets], median and deviation of its logarithm
@@ -133,7 +130,7 @@ class PathBelief:
     def _depth(self, rate_bps: float, random: random.Random) -> float:
         depth = self.forward.queue.depth_bytes
         if depth.value is not None:
-            return max(_log_normal(depth, random) * math.exp(random.gauss(*_PLACES)), 2 * _PACKET_BYTES)
+            return max(_log_normal(depth, random), 2 * _PACKET_BYTES)
         packets, deviation = _DEPTH_UNKNOWN
         packets *= math.sqrt(max(1.0, rate_bps / _KNOWN_RATE_BPS))
         drawn = packets * _PACKET_BYTES * math.exp(random.gauss(0, deviation))
