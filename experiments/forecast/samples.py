@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -11,7 +10,7 @@ from typing import Any
 
 from pathcast.errors import PathcastError
 from pathcast.forecast.answer import option, quantile
-from pathcast.forecast.belief import _PLACES, PathBelief
+from pathcast.forecast.belief import PathBelief
 from pathcast.forecast.controls import Controls
 from pathcast.forecast.effort import Effort
 from pathcast.forecast.field import field_of
@@ -127,8 +126,7 @@ def _told(measured: Measurement, two: list[Any], told: str) -> Measurement:
     for path, profile in zip(measured.paths, two, strict=True):
         out = path.directions["out"]
         if "queue" in told:
-            # as small probes would find it (forecast/belief.py)
-            depth = profile.queue_packets * 1500.0 / math.exp(_PLACES[0])
+            depth = profile.queue_packets * 1500.0
             fifo = replace(out.queue, depth_bytes=Value(depth, depth, depth), fair=Value(0.0), managed=Value(0.0))
             out = replace(out, queue=fifo)
         paths.append(replace(path, directions={**path.directions, "out": out}))

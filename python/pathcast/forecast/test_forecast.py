@@ -110,7 +110,7 @@ def test_a_part_of_a_long_transfer_stands_for_the_whole():
     busy = direction(20e6, 15e6)
     beliefs = [PathBelief.of(path("one", out=busy)), PathBelief.of(path("two", rtt=0.06, out=busy))]
     choices = [Choice(("one",), "cubic"), Choice(("one", "two"), "lia")]
-    seeds = range(6)
+    seeds = range(24)  # one transfer varies by 3 %
     whole = simulate(beliefs, seeds, choices, 80_000_000)
     for most in (40_000_000, 20_000_000):
         part = simulate(beliefs, seeds, choices, 80_000_000, most)
@@ -119,7 +119,7 @@ def test_a_part_of_a_long_transfer_stands_for_the_whole():
             assert ratio == pytest.approx(1, abs=0.02)
             assert all(each[n].simulated_bytes == most and each[n].error < 0.1 for each in part)
             shares = [sum(each[n].bytes_by_path) for each in part]
-            assert shares == pytest.approx([80e6] * 6, rel=0.02)
+            assert shares == pytest.approx([80e6] * 24, rel=0.02)
 
 
 def test_so_much_is_simulated_as_the_time_allows():

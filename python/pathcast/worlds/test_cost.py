@@ -14,7 +14,7 @@ def test_limits_are_for_each_direction_of_each_path():
 
 def test_light_ones_are_by_path_and_a_month_of_them_is_a_gigabyte():
     assert cost(Request(effort="light"), 2) == "at most 231.4 KB and 40 s (2 paths, 4 directions)"
-    assert "every 300 s that is 999.6 MB in 30 days" in cost(Request(effort="light"), 1, 300)
+    assert "every 5 min that is 999.6 MB in 30 days" in cost(Request(effort="light"), 1, 300)
 
 
 def test_without_limits_it_depends_on_what_is_found():
