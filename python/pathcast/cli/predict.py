@@ -20,8 +20,6 @@ from pathcast.units import size as written
 
 if TYPE_CHECKING:
     from pathcast.cli.deadline import Deadline
-    from pathcast.forecast.forecast import Job
-    from pathcast.forecast.watch import Watched
     from pathcast.worlds.measurement import Request
 
 # of the document: /1 is that of a trained model
@@ -124,7 +122,8 @@ def _forecast(
     limit: Deadline | None,
 ) -> dict[str, Any]:
     from pathcast.cli.measure import listener
-    from pathcast.forecast.forecast import Job, forecast
+    from pathcast.forecast.ask import ask
+    from pathcast.forecast.forecast import Job
     from pathcast.worlds.cost import cost
 
     began = time.monotonic()
@@ -133,47 +132,26 @@ def _forecast(
         again = "" if request.effort == "light" else "; at most as much again to see how the load varies"
         print(f"cost: {cost(request, len(only or network.paths))}{again}", file=sys.stderr)
         with listener(quiet=not sys.stderr.isatty()) as progress:
-            seen, fault = _measure(network, only, request, job, progress)
-        measured = seen.measured
-        answer = forecast(measured, job, seen.loads)
+            answer = ask(network, job, request, only, progress)
         real_time = network.real_time
         keys = network.keys if far.recorder else {}
-    elapsed_s = time.monotonic() - began if real_time else measured.elapsed_s + seen.elapsed_s
-    left_s = None if limit is None else limit.left_s(None if real_time else elapsed_s)
-    told = answer.document(left_s)
+    wall_s = time.monotonic() - began
+    elapsed_s = wall_s if real_time else answer.elapsed_s
+    told = answer.document(None if limit is None else limit.left_s(None if real_time else elapsed_s))
     step = limit.step() if limit else None
-    notes = [*told.pop("notes"), *measured.notes, *filter(None, (fault, step))]
     document = {
         "world": far.world,
         "target": far.name,
         **told,
         "by": None if limit is None else limit.written(),
-        "measured": measured.document(),
-        "loads": {name: list(of) for name, of in seen.loads.items()},
-        "probe_bytes": measured.probe_bytes + seen.probe_bytes,
         "elapsed_s": elapsed_s,
-        "wall_s": time.monotonic() - began,
-        "notes": notes,
+        "wall_s": wall_s,
+        "notes": [*told["notes"], *filter(None, (step,))],
     }
     if far.recorder:
+        measured = answer.seen.measured
         far.recorder.forecast(far.world, document, {path.name: keys[path.name] for path in measured.paths}, direction)
     return document
-
-
-def _measure(
-    network: Any, only: tuple[str, ...] | None, request: Request, job: Job, progress: Any
-) -> tuple[Watched, str | None]:
-    """What was measured, and a sentence where the emulator was late meanwhile."""
-    from pathcast.forecast.watch import watch
-
-    def once() -> Any:
-        with network.judged() as verdict:
-            found = network.measure(only, request, progress)
-            seen = watch(network, found, job.direction, job.size_bytes)
-        return seen, verdict
-
-    (found, verdict), _ = network.again(once, lambda made: made[1].valid)
-    return found, None if verdict.valid else f"what was measured may be off: {verdict.fault}"
 
 
 def _show(document: dict[str, Any]) -> None:
