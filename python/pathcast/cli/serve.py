@@ -127,10 +127,10 @@ def serve(
         while not piped:
             signal.pause()
     finally:
+        server.stop()  # first, so that what it ends is logged
         over.set()
         if warner.is_alive():
             warner.join(1)  # longer where nobody reads what is said
-        server.stop()
 
 
 def _warn(server: _native.Server, over: threading.Event) -> None:
