@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -10,6 +11,15 @@ import pytest
 pytestmark = pytest.mark.privileged
 
 FAR = "10.77.101.1"
+CALM_S = 60  # a machine that is too busy to measure anything is waited for as long
+
+
+def asked(office, verb, *options):
+    """The command's answer, once what it measured can be trusted (exit 3 says that it cannot: a busy machine)."""
+    begun = time.monotonic()
+    while (answer := office(verb, FAR, "--json", *options)).returncode == 3 and time.monotonic() - begun < CALM_S:
+        pass
+    return answer
 
 
 @pytest.mark.parametrize("dead", [1, 2])
@@ -24,7 +34,7 @@ def test_a_line_that_swallows_packets_is_named_and_the_other_answers(office, dea
         "learn": learn,
     }
     with ThreadPoolExecutor() as pool:  # they mostly wait
-        done = {verb: pool.submit(office, verb, FAR, "--json", *rest) for verb, rest in commands.items()}
+        done = {verb: pool.submit(asked, office, verb, *rest) for verb, rest in commands.items()}
     done = {verb: of.result() for verb, of in done.items()}
     assert {verb: of.returncode for verb, of in done.items()} == dict.fromkeys(commands, 0), done
 
