@@ -19,6 +19,7 @@ from pathcast.cli import (
     measure,
     net,
     paths,
+    plan,
     predict,
     run,
     schema,
@@ -61,6 +62,7 @@ app.command("learn")(learn.learn)
 app.command("man")(man.man)
 app.command("measure")(measure.measure)
 app.command("paths")(paths.paths)
+app.command("plan")(plan.plan)
 app.command("predict")(predict.predict)
 app.command("run", context_settings={"ignore_unknown_options": True})(run.run)
 app.command("schema")(schema.schema)

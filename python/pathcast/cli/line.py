@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from datetime import date, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -205,6 +205,7 @@ def _about(lines: dict[str, Line], gateway: str | None = None) -> list[dict[str,
     from contextlib import suppress
 
     from pathcast.lines import carried, here, routes
+    from pathcast.service.terms import own_bytes
 
     with suppress(OSError):  # who may not write the books may read them
         carried.look(lines)
@@ -235,30 +236,12 @@ def _about(lines: dict[str, Line], gateway: str | None = None) -> list[dict[str,
                     "full": account.full.isoformat() if account.full else None,
                     "by_end_bytes": account.by_end,
                     "sentence": account.sentence(),
-                    "own_bytes": _own(line, account.begin),
+                    "own_bytes": own_bytes(line, account.begin),
                 },
                 "routes_missing": commands,
             }
         )
     return found
-
-
-def _own(line: Line, since: date) -> int | None:
-    """What pathcast itself has sent and received over the line in this period; None where no history tells."""
-    from pathcast.history.place import find
-    from pathcast.history.read import Reader
-    from pathcast.history.store import Store
-
-    try:
-        place = find()
-        if place is None or line.id is None or not (store := Store(place)).exists:
-            return None
-        begin = datetime.combine(since, datetime.min.time()).timestamp()
-        hours = Reader(store).usage([line.id], int(begin * 1e6))
-        store.close()
-    except PathcastError:
-        return None
-    return sum(of.bytes_out + of.bytes_in for of in hours if of.source == "pathcast")
 
 
 def _window(begin: int, end: int) -> str:

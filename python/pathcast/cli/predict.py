@@ -105,14 +105,14 @@ def predict(
     into = recorder(history, no_history, "predict")
     far = target(host, world, topology, set, key_file, limit_events, into)
     choose = lambda here: controls(wanted, here, background, aggressive)  # noqa: E731
-    document = _forecast(far, bytes, "in" if inwards else "out", choose, only, request, limit)
+    document = measured_forecast(far, bytes, "in" if inwards else "out", choose, only, request, limit)
     if json:
         print_json("predict", document, VERSION)
     else:
         _show(document)
 
 
-def _forecast(
+def measured_forecast(
     far: Target,
     bytes: int,
     direction: str,
@@ -120,7 +120,10 @@ def _forecast(
     only: tuple[str, ...] | None,
     request: Request,
     limit: Deadline | None,
+    see: Callable[[Any], object] = lambda network: None,
 ) -> dict[str, Any]:
+    """Measures, forecasts, and records both: the document of `predict`. choose: of the controllers there those to try.
+    see: is shown the network before anything is sent, and may refuse."""
     from pathcast.cli.measure import listener
     from pathcast.forecast.ask import ask
     from pathcast.forecast.forecast import Job
@@ -128,6 +131,7 @@ def _forecast(
 
     began = time.monotonic()
     with far.open() as make, make() as network:
+        see(network)
         job = Job(bytes, choose(network.controls), direction, network.ends)
         again = "" if request.effort == "light" else "; at most as much again to see how the load varies"
         print(f"cost: {cost(request, len(only or network.paths))}{again}", file=sys.stderr)

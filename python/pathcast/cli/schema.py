@@ -51,6 +51,20 @@ def _measure() -> dict[str, Any]:
     return _result("measure", VERSION, Measurement, {"target": "what was named", "world": "host, emu or sim"})
 
 
+def _plan() -> dict[str, Any]:
+    from pathcast.plan.plan import Plan
+
+    texts = {"target": "what was named", "world": "host, emu or sim", "direction": "out or in"}
+    times = {"from": "when it was made, ISO 8601", "by": "the deadline, or null", "sentence": "for people"}
+    made = _result("plan", 1, Plan, texts | times)
+    made["properties"]["by"]["type"] = ["string", "null"]
+    listed = {"type": "array", "items": {"type": "string"}}
+    made["properties"] |= {"down": listed, "notes": listed}
+    made["properties"]["forecast"] = {"type": "object", "description": "of pathcast.predict/2, without measurements"}
+    made["required"] = list(made["properties"])
+    return made
+
+
 def _transfer() -> dict[str, Any]:
     from pathcast.worlds.results import Transfer
 
@@ -70,6 +84,7 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "config": _config,
     "error": _error,
     "measure": _measure,
+    "plan": _plan,
     "scenario": _scenario,
     "transfer": _transfer,
 }

@@ -1,0 +1,200 @@
+"""`pathcast plan`: what of a job fits, over which lines and when, and what it takes of caps and money."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pathcast.cli import planoptions
+from pathcast.cli.historyoptions import HistoryUrl, NoHistory, recorder
+from pathcast.cli.limits import LimitEvents
+from pathcast.cli.output import Json, print_json, show
+from pathcast.cli.planoptions import Budget, By, Cheap, Hurry, MaxRate, Most
+from pathcast.cli.target import Host, KeyFile, Paths, Set, Target, TopologyFile, World, names, target
+from pathcast.errors import need, usage
+from pathcast.units import size as written
+from pathcast.units import span
+
+if TYPE_CHECKING:
+    from pathcast.forecast.controls import Controls
+    from pathcast.lines.config import Line
+    from pathcast.plan.plan import Plan
+    from pathcast.plan.terms import LineTerms, Way, Wish
+    from pathcast.worlds.measurement import Request
+
+
+def plan(
+    host: Host = None,
+    size: Annotated[str, typer.Option("--size", help="Bytes of the job, for example 300GB.")] = ...,  # type: ignore[assignment] # Typer: required
+    by: By = None,
+    max: Most = None,
+    budget: Budget = None,
+    max_rate: MaxRate = None,
+    cheap: Cheap = False,
+    background: Annotated[bool, typer.Option("--background", help="Give way to everybody else.")] = False,
+    hurry: Hurry = False,
+    paths: Paths = None,
+    inwards: Annotated[bool, typer.Option("--in", help="A transfer from HOST, not to it.")] = False,
+    light: Annotated[bool, typer.Option("--light", help="Measure with at most 116 kB a path.")] = False,
+    thorough: Annotated[bool, typer.Option("--thorough", help="Measure up to 10 s a direction.")] = False,
+    key_file: KeyFile = None,
+    world: World = "host",
+    topology: TopologyFile = None,
+    set: Set = None,
+    limit_events: LimitEvents = None,
+    history: HistoryUrl = None,
+    no_history: NoHistory = False,
+    json: Json = False,
+) -> None:
+    """Measure the paths, and plan a job by its forecast: within the lines' caps, hours and prices, never above a bound.
+
+    As soon as possible, or as cheap (--cheap) or as quiet (--background --hurry) as the deadline allows. Where it does
+    not fit: what would have to change.
+    """
+    from pathcast.cli.deadline import deadline
+    from pathcast.plan.terms import Wish
+    from pathcast.worlds.measurement import Request
+
+    bytes = planoptions.bytes_of(size)
+    most, money, rate = planoptions.most(max), planoptions.budget(budget), planoptions.rate(max_rate)
+    only = None if paths is None else names("--paths", paths)
+    if light and thorough:
+        raise usage("--light and --thorough exclude each other")
+    if hurry and not (background and by):
+        raise usage("--hurry goes with --background and --by: full speed for as long as the deadline needs it")
+    limit = None if by is None else deadline(by)
+    need("scipy")
+    wish = Wish(bytes, None, money, rate, cheap, background, hurry)
+    request = Request(effort="light" if light else "thorough" if thorough else "usual")
+    far = target(host, world, topology, set, key_file, limit_events, recorder(history, no_history, "plan"))
+    document, made = planned(far, wish, "in" if inwards else "out", most, only, request, limit)
+    if json:
+        print_json("plan", document)
+    else:
+        _show(document, made)
+
+
+def planned(
+    far: Target,
+    wish: Wish,
+    direction: str,
+    most: dict[str, int],
+    only: tuple[str, ...] | None,
+    request: Request,
+    limit: Any,
+) -> tuple[dict[str, Any], Plan]:
+    """Measures, forecasts and plans: the document of `pathcast plan --json`, and the plan."""
+    from dataclasses import asdict, replace
+
+    from pathcast.cli.predict import measured_forecast
+    from pathcast.lines import config
+    from pathcast.plan.plan import plan as plan_of
+    from pathcast.plan.words import sentence
+
+    known = config.load()  # what is wrong with it is said before anything is sent
+
+    lines_of: dict[str, str] = {}
+
+    def see(network: Any) -> None:
+        lines_of.update(_lines_of(network))
+        planoptions.known(most, sorted({*lines_of.values()}))
+
+    forecast = measured_forecast(
+        far, wish.size_bytes, direction, lambda here: _controls(here, wish.background), only, request, limit, see
+    )
+    now = datetime.now().astimezone()
+    wish = replace(wish, deadline_s=forecast["deadline_s"])
+    ways, lines = from_forecast(forecast, lines_of, known, most, now)
+    made = plan_of(ways, lines, wish)
+    clock = _clock(now)
+    document = {
+        "world": far.world,
+        "target": far.name,
+        "direction": direction,
+        "from": now.isoformat(timespec="seconds"),
+        "by": forecast["by"],
+        "sentence": sentence(made, clock),
+        **asdict(made),
+        "down": forecast["down"],
+        "notes": forecast["notes"],
+        "forecast": {name: of for name, of in forecast.items() if name not in ("measured", "loads")},
+    }
+    return document, made
+
+
+def from_forecast(
+    forecast: dict[str, Any], lines_of: dict[str, str], known: Mapping[str, Line], most: dict[str, int], now: datetime
+) -> tuple[list[Way], dict[str, LineTerms]]:
+    """The ways of a document of `predict`, and the terms of their lines."""
+    from pathcast.forecast.controls import BACKGROUND
+    from pathcast.plan.terms import ways_of
+    from pathcast.service.terms import terms
+
+    ways = ways_of(forecast["options"], lines_of, BACKGROUND)
+    return ways, terms(sorted({name for way in ways for name in way.lines}), known, most, now)
+
+
+def _lines_of(network: Any) -> dict[str, str]:
+    """Of every path its line: that of its address here; in a network from a file the one that is called so."""
+    found = {path.name: path.name for path in network.paths}
+    for pair in getattr(network, "candidates", ()):
+        if pair.get("line"):
+            found[pair["name"]] = pair["line"]
+    return found
+
+
+def _controls(here: Any, background: bool) -> Controls:
+    """Of auto; in the background full speed beside it, to tell what that would change."""
+    from pathcast.forecast.controls import AUTO, Controls, controls
+
+    full = controls((AUTO,), here)
+    if not background:
+        return full
+    quiet = controls((AUTO,), here, background=True)
+    return Controls(quiet.single + full.single, quiet.several + full.several, careful=True)
+
+
+def _clock(now: datetime) -> Callable[[float], str]:
+    """Times for people: `03:12`, on other days with the day."""
+
+    def told(after_s: float) -> str:
+        at = datetime.fromtimestamp(now.timestamp() + after_s)
+        days = (at.date() - now.date()) // timedelta(days=1)
+        if days == 0 or (days == 1 and at.hour < 12):
+            return f"{at:%H:%M}"
+        return f"{at:%a %H:%M}" if days < 7 else f"{at:%Y-%m-%d %H:%M}"
+
+    return told
+
+
+def _show(document: dict[str, Any], made: Plan) -> None:
+    from rich.table import Table
+
+    from pathcast.plan.words import money_written
+
+    clock = _clock(datetime.fromisoformat(document["from"]))
+    told = document["sentence"]
+    print(told[:1].upper() + told[1:] + ".")
+    table = Table("from", "to", "lines", "control", "carries", title=f"careful plan to {document['target']}")
+    for stage in made.stages:
+        how = f"{stage.control} (gives way)" if stage.background else stage.control
+        bytes = written(stage.bytes)
+        table.add_row(clock(stage.begin_s), clock(stage.end_s), " + ".join(stage.lines), how, bytes)
+    show(table)
+    table = Table("line", "carries (IP)", "left of its bound", "money")
+    for part in made.parts:
+        left = "" if part.left_bytes is None else written(part.left_bytes)
+        table.add_row(part.line, written(part.line_bytes), left, money_written(part.money) if part.money else "")
+    show(table)
+    if made.changes:
+        print("It would fit with:" if made.fits == "no" else "It would fit for certain with:")
+        for change in made.changes:
+            print(f"- {change.sentence}")
+    elapsed = document["forecast"]["elapsed_s"]
+    print(f"measured with {written(document['forecast']['probe_bytes'])}; {span(elapsed)} in all")
+    for note in document["notes"]:
+        print(f"note: {note}", file=sys.stderr)

@@ -1,0 +1,82 @@
+"""`plan` as a command: what the lines' file and the options say is kept; both outputs; bad words."""
+
+from __future__ import annotations
+
+import pytest
+
+from pathcast.cli.schema import SCHEMAS
+from pathcast.errors import Exit
+from pathcast.forecast.effort import Effort
+from pathcast.worlds.testing import two_paths
+
+pytestmark = pytest.mark.usefixtures("own_directories")
+HOME = 'name = "home"\n' + two_paths("20Mbit", ("10ms", "20ms"), "100 packets")
+
+
+@pytest.fixture
+def sim(tmp_path, monkeypatch):
+    monkeypatch.setattr("pathcast.forecast.forecast.effort", lambda *_: Effort(1e9, 4 * 10**6))
+    monkeypatch.setattr("pathcast.forecast.forecast.DRAWS", 8)
+    file = tmp_path / "home.toml"
+    file.write_text(HOME.replace('"path1"', '"cable"').replace('"path2"', '"dsl"'))
+    lines = tmp_path / "lines.toml"
+    lines.write_text('[line.cable]\ndev = "none0"\ncap = "1GB/month"\nprice = "0.5/GB"\n')
+    monkeypatch.setenv("PATHCAST_CONFIG", str(lines))
+    monkeypatch.setenv("PATHCAST_STATE_DIR", str(tmp_path))
+    return ["--world", "sim", "--topology", str(file), "--light"]
+
+
+def test_cap_price_and_deadline(pathcast, sim):
+    status, document, err = pathcast("plan", *sim, "--size", "20GB", "--by", "2h", "--cheap", "--json")
+    assert status == Exit.OK, err
+    assert document["schema"] == "pathcast.plan/1"
+    assert document["fits"] == "no"
+    parts = {part["line"]: part for part in document["parts"]}
+    assert 0.999 * 10**9 < parts["cable"]["line_bytes"] <= 10**9
+    assert parts["cable"]["left_bytes"] == 10**9 - parts["cable"]["line_bytes"]
+    assert parts["dsl"]["left_bytes"] is None
+    assert document["money"] == pytest.approx(0.5, rel=1e-3)
+    assert {change["what"] for change in document["changes"]} >= {"deadline", "size"}
+    schema = SCHEMAS["plan"]()
+    assert set(document) == set(schema["properties"])
+    assert document["forecast"]["options"]
+
+
+def test_for_people(pathcast, sim):
+    status, out, _ = pathcast("plan", *sim, "--size", "2GB", "--max", "cable=100MB")
+    assert status == Exit.OK
+    assert out.startswith("Fits: 2 GB in ")
+    assert "cable 100 MB" in out
+
+
+@pytest.mark.parametrize(
+    ("wrong", "names"),
+    [
+        (["--size", "0B"], "0B"),
+        (["--max", "cable"], "cable"),
+        (["--max", "cable=5XB"], "5XB"),
+        (["--max", "fibre=5GB"], "fibre"),
+        (["--max", "cable=5GB", "--max", "cable=6GB"], "cable=6GB"),
+        (["--budget", "much"], "much"),
+        (["--budget", "-1"], "-1"),
+        (["--max-rate", "fast"], "fast"),
+        (["--max-rate", "0Mbit"], "0Mbit"),
+        (["--by", "noon"], "noon"),
+        (["--hurry"], "--hurry"),
+        (["--light", "--thorough"], "--thorough"),
+        (["--paths", ","], ","),
+    ],
+)
+def test_bad_words(pathcast, sim, wrong, names):
+    given = wrong if "--size" in wrong else ["--size", "1GB", *wrong]
+    status, document, _ = pathcast("plan", *sim, *given, "--json")
+    assert status == Exit.USAGE
+    assert names in document["error"]["message"]
+
+
+def test_a_file_of_lines_that_is_wrong_is_said_before_anything_is_sent(pathcast, sim, tmp_path):
+    (tmp_path / "lines.toml").write_text('[line.cable]\ndev = "none0"\ncap = "much"\n')
+    status, _, err = pathcast("plan", *sim, "--size", "1GB")
+    assert status == Exit.USAGE
+    assert "much" in err
+    assert "cost" not in err

@@ -1,0 +1,71 @@
+"""What the lines of this host allow a plan: their hours, what is left of their caps, and their prices, from now on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from datetime import date, datetime, timedelta
+
+from pathcast.errors import PathcastError
+from pathcast.lines import carried
+from pathcast.lines.config import Line
+from pathcast.plan.hours import allowances, open_hours
+from pathcast.plan.program import HORIZON_S
+from pathcast.plan.terms import Allowance, LineTerms
+
+# less says nothing of what others send over a line [s]
+_LEAST_S = 3600.0
+
+
+def terms(
+    names: Iterable[str], lines: Mapping[str, Line], most: Mapping[str, int], now: datetime
+) -> dict[str, LineTerms]:
+    """Of every name; one without a line in the user's file is free of all terms but `most` [byte]."""
+    with suppress(OSError):  # who may not write the books may read them
+        carried.look(lines, now.timestamp())
+    return {name: _terms(name, lines.get(name), most.get(name), now) for name in names}
+
+
+def _terms(name: str, line: Line | None, most: int | None, now: datetime) -> LineTerms:
+    if line is None:
+        return LineTerms(name, most_bytes=most)
+    periods: tuple[Allowance, ...] = ()
+    if line.cap is not None:
+        account = carried.account(line, now)
+        begins, last = [], now.date() + timedelta(seconds=HORIZON_S)
+        day = account.end + timedelta(days=1)
+        while day <= last:
+            begins.append(day)
+            day = carried.period(line.cap, day)[1] + timedelta(days=1)
+        left = line.cap.bytes - account.bytes
+        periods = allowances(left, line.cap.bytes, begins, now, HORIZON_S, _others_bps(line, account, now))
+    hours = open_hours(line.use, now, HORIZON_S) if line.use else None
+    return LineTerms(name, hours, periods, most, line.price or 0.0, line.prefer)
+
+
+def _others_bps(line: Line, account: carried.Account, now: datetime) -> float:
+    """What passes over a line in this period beside what pathcast itself carried [bit/s], on average."""
+    if account.since is None:
+        return 0.0
+    passed_s = now.timestamp() - datetime.combine(account.since, datetime.min.time(), now.tzinfo).timestamp()
+    if passed_s < _LEAST_S:
+        return 0.0
+    return max(0, account.bytes - (own_bytes(line, account.since) or 0)) * 8 / passed_s
+
+
+def own_bytes(line: Line, since: date) -> int | None:
+    """What pathcast itself has sent and received over a line since that day; None where no history tells."""
+    from pathcast.history.place import find
+    from pathcast.history.read import Reader
+    from pathcast.history.store import Store
+
+    try:
+        place = find()
+        if place is None or line.id is None or not (store := Store(place)).exists:
+            return None
+        begin = datetime.combine(since, datetime.min.time()).timestamp()
+        hours = Reader(store).usage([line.id], int(begin * 1e6))
+        store.close()
+    except PathcastError:
+        return None
+    return sum(of.bytes_out + of.bytes_in for of in hours if of.source == "pathcast")
