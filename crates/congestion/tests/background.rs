@@ -189,7 +189,7 @@ fn lp_halves_then_drops_to_one_inside_its_inference_phase() {
     assert_eq!(w.flow(0).cwnd, 50, "of a packet sent before the cut");
     w.round(0);
     w.round(0);
-    assert_eq!(w.flow(0).cwnd, 1, "second indication");
+    assert_eq!((w.flow(0).cwnd, w.flow(0).ssthresh), (1, 2), "second indication");
     w.set_rtt(0, 40 * MS);
     let mut rounds = 0;
     while w.flow(0).cwnd == 1 {
@@ -213,6 +213,17 @@ fn lp_takes_one_way_delays_of_any_offset() {
         }
         assert_eq!(w.flow(0).cwnd, 50, "offset {offset}");
     }
+}
+
+/// The offset of two clocks may let the sum pass through zero: a delay that grew by little, not by 2^32 us less.
+#[test]
+fn lp_takes_one_way_delays_that_pass_through_zero() {
+    let mut w = World::new("lp", &[("owd", 1)], &[(100, 40 * MS)]);
+    w.flow_mut(0).ssthresh = 50;
+    for delay in [20, 20, 20, 20, 31, 31] {
+        w.ack_and_grow(0, Ack::new(1, 40 * MS).with_one_way_delay((delay * MS).wrapping_sub(30 * MS)));
+    }
+    assert!(w.flow(0).cwnd >= 100, "{}", w.flow(0).cwnd);
 }
 
 #[test]

@@ -190,6 +190,15 @@ fn hystartpp_counts_eight_packets_of_an_ack_at_most() {
 }
 
 #[test]
+fn what_an_ack_has_beyond_slow_start_counts_in_avoidance() {
+    for control in ["reno", "hystartpp"] {
+        let mut w = World::new(control, &[("initial_ssthresh_bytes", 12 * 1448)], &[(10, 100 * MS)]);
+        w.ack_and_grow(0, Ack::new(6, 100 * MS));
+        assert_eq!((w.flow(0).cwnd, w.flow(0).cwnd_cnt), (12, 4), "{control}");
+    }
+}
+
+#[test]
 fn css_together_grows_as_fast_as_one() {
     for n in 1..=4usize {
         let mut w = World::new("css", &[], &vec![(16, 100 * MS); n]);

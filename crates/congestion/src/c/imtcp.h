@@ -220,7 +220,6 @@ FLOW_FN void imtcp_send(struct flow *f, struct imtcp_state *s, const struct imtc
 		n = imtcp_packets(f, p);
 		if (n)
 			imtcp_begin(f, s, p, n);
-		bytes = s->end - s->begin;
 	}
 	if (s->phase == IMTCP_HOLD && f->nxt > s->begin) {
 		s->phase = IMTCP_TRAIN;
