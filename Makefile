@@ -7,7 +7,7 @@ RUST := $(shell git ls-files 'crates/*' Cargo.toml Cargo.lock 2>/dev/null)
 export PYTHONDONTWRITEBYTECODE ?=
 
 help:
-	@echo 'make demo       the main job, end to end, on emulated paths with the real kernel (root), else on simulated ones'
+	@echo 'make demo       forecast and send over two lines: emulated ones with the real kernel (root), else simulated ones'
 	@echo 'make test       lint, unit, property, privileged and command-line tests'
 	@echo 'make evidence   the slow experiments whose numbers stand in docs/'
 	@echo 'make soak       the tests 20 times, half of them on a busy machine; continues where it was'

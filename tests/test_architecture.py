@@ -112,7 +112,7 @@ def test_products_need_no_experiments():
     product = {name for name in python() if name not in ("cli", "lab")}
     assert not any("lab" in python()[name] for name in product)
     for file in (PACKAGE / "cli").glob("*.py"):
-        if file.name in ("lab.py", "demo.py", "app.py") or file.name.startswith("test_"):
+        if file.name in ("lab.py", "demo.py", "paperdemo.py", "app.py") or file.name.startswith("test_"):
             continue
         names = set(imported(ast.parse(file.read_text())))
         assert not any(name.startswith("pathcast.lab") for name in names), file.name

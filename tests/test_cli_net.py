@@ -250,7 +250,7 @@ def test_without_rights_it_is_5_and_names_what_is_missing_and_its_mend(
     file = open_site.path / "small.toml"
     file.write_text(small.read_text())
     file.chmod(0o644)
-    words = {"net": ["net", "up", file, "--name", name], "demo": ["demo", "--rounds", "10", "--out", out]}[command]
+    words = {"net": ["net", "up", file, "--name", name], "demo": ["demo", "--out", out]}[command]
     done = pathcast(*words, "--json", prefix=nobody)
     assert done.returncode == 5
     assert done.error["code"] == "missing"
@@ -262,7 +262,7 @@ def test_without_rights_it_is_5_and_names_what_is_missing_and_its_mend(
 @privileged
 @pytest.mark.parametrize("command", ["net", "demo"])
 def test_without_tun_it_is_5_and_leaves_nothing(pathcast, site, small, name, tmp_path, command):
-    words = {"net": ["net", "up", small, "--name", name], "demo": ["demo", "--rounds", "10", "--out", tmp_path / "out"]}
+    words = {"net": ["net", "up", small, "--name", name], "demo": ["demo", "--out", tmp_path / "out"]}
     before = set(Path("/run/netns").glob(f"pc-{name}-*"))
     hide = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /dev/net; exec "$@"', "sh")
     done = pathcast(*words[command], "--json", prefix=hide)

@@ -49,13 +49,13 @@ def test_links_to_files_and_headings_lead_somewhere(page):
 
 
 def test_the_readmes_pictures_are_made_again_by_their_script(tmp_path):
-    command = [sys.executable, ROOT / "scripts" / "pictures", tmp_path, "--world", "sim", "--rounds", "10"]
+    command = [sys.executable, ROOT / "scripts" / "pictures", tmp_path, "--world", "sim"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     drawn = (tmp_path / "demo.svg").read_text()
     assert drawn.startswith("<svg")
     assert "http:" not in drawn.replace("http://www.w3.org", "")
-    for words in ("make&#160;demo", "multi-probe&#160;SVR", "predicted", "(chosen)"):
+    for words in ("make&#160;demo", "forecast", "90&#160;%&#160;interval", "(chosen)", "It&#160;took"):
         assert words in drawn
     readme = (ROOT / "README.md").read_text()
     for made in tmp_path.iterdir():

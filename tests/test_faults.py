@@ -71,7 +71,7 @@ def test_a_network_that_hangs_is_said_with_what_to_do(net, site, wait_for, monke
 
 def demo(start, site, wait_for, tmp_path, lanes=2):
     """A demo whose networks are up, and that measures."""
-    process = start("demo", "--rounds", "10", "--lanes", lanes, "--out", tmp_path / "out")
+    process = start("demo", "--paper", "--rounds", "10", "--lanes", lanes, "--out", tmp_path / "out")
     ready = wait_for(lambda: len([r for r in site.records() if r.endswith(".sock")]) == 2 * lanes)
     assert ready, process.poll()
     return process, site.namespaces()
@@ -99,7 +99,7 @@ def test_an_interrupted_demo_leaves_nothing(start, site, wait_for, tmp_path, num
 
 
 def test_a_demo_that_is_interrupted_while_its_networks_are_built_leaves_nothing(start, site, wait_for, tmp_path):
-    process = start("demo", "--rounds", "10", "--out", tmp_path / "out")
+    process = start("demo", "--out", tmp_path / "out")
     assert wait_for(lambda: site.records())
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pathcast.errors import Exit, PathcastError
-from pathcast.lab.demo.plan import PATHS, Plan
-from pathcast.lab.demo.rounds import apply
-from pathcast.lab.demo.run import make_world, run
+from pathcast.lab.paper.plan import PATHS, Plan
+from pathcast.lab.paper.rounds import apply
+from pathcast.lab.paper.run import make_world, run
 
 # its rounds take turns on the machine, and are repeated, one by one
 OWN_TURNS = True
 # what the samples are made of beside the worlds
-PACKAGES = ("pathcast.lab.demo", "pathcast.forecast", "pathcast.predict")
+PACKAGES = ("pathcast.lab.paper", "pathcast.forecast", "pathcast.predict")
 SLOW_FIRST = "first path's RTT 1.5 times the other's"
 
 

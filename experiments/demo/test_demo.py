@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pathcast.errors import PathcastError
-from pathcast.lab.demo import run as demo
 from pathcast.lab.experiment import Experiment, Results
+from pathcast.lab.paper import run as demo
 
 EXPERIMENT = Experiment(Path(__file__).parent)
 PLAN, SAMPLES = EXPERIMENT.plan, EXPERIMENT.module("samples")

@@ -33,11 +33,14 @@ def size(value: float) -> str:
 
 
 def span(value: float | None) -> str:
-    """A time as people plan with it: `5.4 s`, `12 min`, `3 h 20 min`, `9 days`."""
+    """A time as people plan with it: `5.4 s`, `3 min 20 s`, `12 min`, `3 h 20 min`, `9 days`."""
     if value is None:
         return "-"
     if value < 100:
         return seconds(value)
+    if value < 595:
+        minutes, rest = divmod(round(value, -1), 60)
+        return f"{minutes:.0f} min {rest:.0f} s" if rest else f"{minutes:.0f} min"
     minutes = round(value / 60)
     if minutes < 100:
         return f"{minutes} min"
@@ -46,3 +49,33 @@ def span(value: float | None) -> str:
         return f"{hours} h {rest} min" if rest else f"{hours} h"
     hours = round(value / 3600)
     return f"{hours} h" if hours < 100 else f"{round(value / 86_400)} days"
+
+
+def spans(low: float | None, high: float | None) -> str:
+    """Two times as one form, in the unit that suits the longer one: `95 to 120 s`, `3.57 to 12 h`. high: None: no end.
+
+    Where the shorter one would be next to nothing in it, each has its own: `4 s to 3 h`.
+    """
+    if low is None:
+        return "-"
+    if high is None:
+        return f"{span(low)} to no end"
+    if high < 1:
+        return f"{seconds(low)} to {seconds(high)}"
+    unit, name = next((unit, name) for most, unit, name in _PLANNED if high < most)
+    if low < max(unit / 20, high / 100):
+        return f"{span(low)} to {span(high)}"
+    return f"{_short(low / unit)} to {_short(high / unit)} {name}"
+
+
+# from where on times are planned with in the next unit [s]
+_PLANNED = (
+    (300.0, 1.0, "s"),
+    (300 * 60.0, 60.0, "min"),
+    (100 * 3600.0, 3600.0, "h"),
+    (float("inf"), 86_400.0, "days"),
+)
+
+
+def _short(value: float) -> str:
+    return f"{value:.0f}" if value >= 99.95 else f"{value:.3g}"

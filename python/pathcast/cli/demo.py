@@ -1,4 +1,4 @@
-"""`pathcast demo`: the main job, end to end, on a two-path WAN: emulated with the real kernel, or simulated."""
+"""`pathcast demo`: two lines with others' traffic, forecast and sent, on a network that is emulated or simulated."""
 
 from __future__ import annotations
 
@@ -11,31 +11,41 @@ import typer
 from pathcast.cli.limits import LimitEvents
 from pathcast.cli.output import Json, as_directory, console, print_json
 from pathcast.errors import Exit, usage
-from pathcast.units import bits, size
 
 
 def demo(
-    rounds: Annotated[int, typer.Option(help="Training rounds.")] = 24,
     seed: Annotated[int, typer.Option(help="Seed of everything that is drawn.")] = 1,
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", parser=as_directory, help="Directory of the results (default: out/demo-SEED…)."),
     ] = None,
-    vary_rate: Annotated[
-        bool, typer.Option("--vary-rate", help="Draw the line rates too (10 to 200 Mbit/s): much harder to predict.")
-    ] = False,
-    control: Annotated[str, typer.Option(help="Congestion controller of every transfer.")] = "cubic",
+    control: Annotated[
+        str | None,
+        typer.Option(
+            help="Controller of every transfer (default: cubic over one path, lia over both).", show_default=False
+        ),
+    ] = None,
     world: Annotated[
         str, typer.Option(help="emu: emulated links and the real kernel (root); sim: a simulation, for any user.")
     ] = "emu",
-    lanes: Annotated[int, typer.Option(help="Networks side by side.")] = 3,
+    paper: Annotated[
+        bool, typer.Option("--paper", help="In its place the papers' experiment: learn from rounds of small probes.")
+    ] = False,
+    rounds: Annotated[
+        int | None, typer.Option(help="With --paper: training rounds (default: 24).", show_default=False)
+    ] = None,
+    vary_rate: Annotated[
+        bool,
+        typer.Option("--vary-rate", help="With --paper: draw the line rates too (10 to 200 Mbit/s), which is harder."),
+    ] = False,
+    lanes: Annotated[
+        int | None, typer.Option(help="With --paper: networks side by side (default: 3).", show_default=False)
+    ] = None,
     limit_events: LimitEvents = None,
     json: Json = False,
 ) -> None:
-    """Probe two paths, learn, predict Multipath TCP transfers before they are sent, send them, compare."""
-    from pathcast.lab.demo.page import write
-    from pathcast.lab.demo.plan import Plan
-    from pathcast.lab.demo.run import WORLDS, make_world, run
+    """Measure two lines, forecast every choice of paths, take the best, send, compare; change a line, and once more."""
+    from pathcast.lab.demo.run import WORLDS
     from pathcast.limits import limited
     from pathcast.results.rundir import RunDir
 
@@ -43,22 +53,42 @@ def demo(
         raise usage(f"--world `{world}`: allowed are {', '.join(WORLDS)}")
     if limit_events is not None and world != "sim":
         raise usage(f"--limit-events {limit_events}: it goes with --world sim, whose events it counts")
-    if not 1 <= lanes <= 8:
+    given = {"--rounds": rounds is not None, "--vary-rate": vary_rate, "--lanes": lanes is not None}
+    if not paper and any(given.values()):
+        raise usage(f"{next(name for name, there in given.items() if there)} goes with --paper")
+    if lanes is not None and not 1 <= lanes <= 8:
         raise usage(f"--lanes {lanes}: allowed are 1 to 8")
-    plan = Plan(seed=seed, rounds=rounds, vary_rate=vary_rate, control=control)
-    name = f"demo-{seed}{'-vary-rate' if vary_rate else ''}{'-sim' if world == 'sim' else ''}"
-    directory = RunDir(out or Path("out") / name)
-    with limited(limit_events), _listener(json) as listener:
-        document = run(plan, make_world(plan, world), lanes, listener)
-        listener.phase("writing results", 1)
-        page = write(document, directory)
-        listener.step(None)
+    ending = f"{'-paper' if paper else ''}{'-vary-rate' if vary_rate else ''}{'-sim' if world == 'sim' else ''}"
+    if paper:
+        from pathcast.cli.paperdemo import carry_out, summary
+        from pathcast.lab.paper.plan import TRAINING
+        from pathcast.lab.paper.plan import Plan as PaperPlan
+
+        old = PaperPlan(
+            seed=seed,
+            rounds=TRAINING if rounds is None else rounds,
+            vary_rate=vary_rate,
+            control="cubic" if control is None else control,
+        )
+        directory = RunDir(out or Path("out") / f"demo-{seed}{ending}")
+        with limited(limit_events):
+            document = carry_out(old, world, 3 if lanes is None else lanes, directory, json)
+    else:
+        from pathcast.lab.demo.page import write
+        from pathcast.lab.demo.plan import Plan
+        from pathcast.lab.demo.run import make_world, run
+
+        plan = Plan(seed=seed, control=control)
+        directory = RunDir(out or Path("out") / f"demo-{seed}{ending}")
+        with limited(limit_events):
+            document = run(plan, make_world(plan, world), Told(json))
+        write(document, directory)
     document["directory"] = str(directory.path)
     if json:
-        print_json("demo", document)
+        print_json("demo", document, 1 if paper else 2)
     else:
-        _summary(document)
-        print(f"results: {directory.path}, the page: {page}")
+        (summary if paper else _summary)(document)
+        print(f"results: {directory.path}, the page: {directory.path / 'index.html'}")
     if document["untrustworthy"]:
         print(f"not to be trusted: {document['untrustworthy']}", file=sys.stderr)
         if world == "emu":
@@ -67,131 +97,52 @@ def demo(
         raise typer.Exit(Exit.UNTRUSTWORTHY)
 
 
+class Told:
+    """Says on the standard error stream how far the demo is, a line a step; nothing where JSON is wanted."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet
+
+    def phase(self, text: str) -> None:
+        """What begins."""
+        self._say(f"{text} …")
+
+    def forecast(self, round: dict[str, Any]) -> None:
+        """What was forecast."""
+        from pathcast.lab.demo.page import interval
+        from pathcast.units import span
+
+        for one in round["options"]:
+            name = " + ".join(one["paths"])
+            self._say(f"  forecast over {name}: {span(one['duration_s']['value'])} ({interval(one)})")
+
+    def sent(self, round: dict[str, Any], option: dict[str, Any]) -> None:
+        """What came."""
+        from pathcast.units import span
+
+        self._say(f"  it took {span(option['sent']['duration_s'])}")
+
+    def _say(self, text: str) -> None:
+        if not self._quiet:
+            print(text, file=sys.stderr, flush=True)
+
+
 def _summary(document: dict[str, Any]) -> None:
     from rich.table import Table
 
-    from pathcast.results.style import LABELS
+    from pathcast.lab.demo.page import COLUMNS, is_chosen, option_row, verdict
+    from pathcast.units import size
 
     out = console()
-    counted = document["counted"]
-    table = Table(
-        "predictor", "RMSE", "within 10 %", title=f"errors on {counted['unseen']} unseen rounds in {document['world']}"
-    )
-    for name in ("multi", "single", "cdf", "placebo"):
-        if name in document["errors"]:
-            e = document["errors"][name]
-            table.add_row(LABELS[name], bits(e["rmse_bps"]), f"{100 * e['fraction_within_10pct']:.0f} %")
-    out.print(table)
-
-    sizes = sorted({p["bytes"] for p in document["shares"]})
-    table = Table("RTT 1 / 2", *(size(b) for b in sizes), title="bytes on subflow 1, by transfer size")
-    for pair in dict.fromkeys(tuple(p["rtt_s"]) for p in document["shares"]):
-        row = {p["bytes"]: p["share"] for p in document["shares"] if tuple(p["rtt_s"]) == pair}
-        name = " / ".join(f"{r * 1e3:.0f}" for r in pair) + " ms"
-        table.add_row(name, *(f"{100 * row[b]:.0f} %" for b in sizes))
-    out.print(table)
-
-    choice = document["choice"]
-    rtts = " and ".join(f"{r * 1e3:.0f} ms" for r in choice["rtt_s"])
-    table = Table("paths", "predicted", "measured", title=f"which paths to take, at round trip times {rtts}")
-    for o in choice["options"]:
-        name = " + ".join(o["paths"])
-        chosen = o["paths"] == choice["chosen"]
-        table.add_row(f"[bold]{name}[/] (chosen)" if chosen else name, bits(o["predicted_bps"]), bits(o["actual_bps"]))
-    out.print(table)
-    out.print(
-        f"regret of the choice: {100 * choice['regret']:.1f} % of the best; rounds left out: {counted['left_out']}, "
-        f"repeated: {counted['repeated']}; {document['elapsed_s']:.0f} s"
-    )
-
-
-class _Silent:
-    """Nobody watches."""
-
-    def __enter__(self) -> _Silent:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def phase(self, name: str, steps: int) -> None:
-        pass
-
-    def step(self, done: Any) -> None:
-        pass
-
-
-class _Plain(_Silent):
-    """One line a phase and a round, for logs."""
-
-    def phase(self, name: str, steps: int) -> None:
-        print(f"{name} ({steps})" if steps > 1 else name, file=sys.stderr, flush=True)
-
-    def step(self, done: Any) -> None:
-        from pathcast.lab.demo.rounds import Round
-
-        if isinstance(done, Round):
-            print("  " + ", ".join(c for c in _cells(done) if c), file=sys.stderr, flush=True)
-
-
-def _cells(r: Any) -> tuple[str, ...]:
-    predicted = (r.predicted_bps or {}).get("multi")
-    return (
-        str(r.index + 1),
-        " / ".join(f"{x * 1e3:.0f}" for x in r.setting.rtt_s) + " ms",
-        " / ".join(bits(p) for p in r.measured.probes_bps),
-        bits(predicted) if predicted else "",
-        bits(r.measured.actual_bps),
-        f"{(predicted / r.measured.actual_bps - 1) * 100:+.0f} %" if predicted else "",
-        r.left_out or "",
-    )
-
-
-class _Live:
-    """A Rich table of the last rounds above a progress bar."""
-
-    ROWS = 12
-
-    def __init__(self) -> None:
-        from rich.live import Live
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-        self._progress = Progress(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-        )
-        self._task = self._progress.add_task("", total=1)
-        self._rows: list[tuple[str, ...]] = []
-        self._live = Live(console=console(stderr=True), get_renderable=self._render, refresh_per_second=8)
-
-    def _render(self) -> Any:
-        from rich.console import Group
-        from rich.table import Table
-
-        table = Table("round", "RTT 1 / 2", "probes", "predicted", "measured", "error", "")
-        for row in self._rows[-self.ROWS :]:
-            table.add_row(*row)
-        return Group(*([table] if self._rows else []), self._progress)
-
-    def __enter__(self) -> _Live:
-        self._live.__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self._live.__exit__(*error)
-
-    def phase(self, name: str, steps: int) -> None:
-        self._progress.remove_task(self._task)
-        self._task = self._progress.add_task(name, total=steps)
-
-    def step(self, done: Any) -> None:
-        from pathcast.lab.demo.rounds import Round
-
-        if isinstance(done, Round):
-            self._rows.append(_cells(done))
-        self._progress.advance(self._task)
-
-
-def _listener(json: bool) -> Any:
-    if sys.stderr.isatty():
-        return _Live()
-    return _Silent() if json else _Plain()
+    what = size(document["plan"]["size_bytes"])
+    # what the lines carried is on the page: a terminal has 80 columns
+    shown = [at for at, name in enumerate(COLUMNS) if "shares" not in name]
+    for number, round in enumerate(document["rounds"], 1):
+        table = Table(*(COLUMNS[at] for at in shown), title=f"{number}. {what}, {round['told']}")
+        for option in round["options"]:
+            cells = option_row(option)
+            first = f"[bold]{cells[0]}[/] (chosen)" if is_chosen(round, option) else cells[0]
+            table.add_row(first, *(cells[at] for at in shown[1:]))
+        out.print(table)
+        out.print(verdict(round))
+    out.print(f"nobody had learnt anything before; {document['elapsed_s']:.0f} s in all")

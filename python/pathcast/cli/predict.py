@@ -15,7 +15,7 @@ from pathcast.cli.limits import LimitEvents
 from pathcast.cli.output import Json, print_json, show
 from pathcast.cli.target import Host, KeyFile, Paths, Set, Target, TopologyFile, World, names, target
 from pathcast.errors import usage
-from pathcast.units import bits, span
+from pathcast.units import bits, span, spans
 from pathcast.units import size as written
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def _show(document: dict[str, Any]) -> None:
             bits(rate["value"]),
             f"{bits(rate['low'])} to {bits(rate['high'])}",
             span(took["value"]),
-            f"{span(took['low'])} to {'no end' if took['high'] is None else span(took['high'])}",
+            spans(took["low"], took["high"]),
             " : ".join(f"{share / whole:.0%}" for share in one["bytes_by_path"]),
             *([f"{one['deadline_probability']:.0%}"] if timed else []),
         )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from pathcast.forecast.belief import PathBelief
 from pathcast.forecast.twin import Choice
@@ -26,22 +26,30 @@ _LEAST_BYTES = 1_000_000
 
 @dataclass(frozen=True)
 class Effort:
-    """Seconds for the whole race, and the most bytes of one simulated transfer."""
+    """Seconds for the whole race, and the most bytes of one simulated transfer: of these choices, and of any other."""
 
     time_s: float
     most_bytes: int
+    by_choice: Mapping[Choice, int] = field(default_factory=dict)
+
+    def of(self, choice: Choice) -> int:
+        """The most bytes of one simulated transfer of a choice."""
+        return self.by_choice.get(choice, self.most_bytes)
 
 
 def effort(beliefs: Sequence[PathBelief], choices: Sequence[Choice], size_bytes: int) -> Effort:
-    """For these choices on this machine."""
+    """For these choices on this machine; what one of them does not need the others have."""
     few = len(choices) <= _FEW_CHOICES and size_bytes <= _FEW_BYTES
     time_s = FEW_S if few else MANY_S
-    share_s = _SHARE * time_s * _processors() / (_DRAWS * len(choices))
     # others' traffic is simulated on all paths for as long as the job takes
     carried = sum(belief.capacity_bps for belief in beliefs)
     left = {belief.name: belief.available_bps for belief in beliefs}
-    cost = max(carried / sum(left[name] for name in choice.paths) for choice in choices)
-    return Effort(time_s, max(_LEAST_BYTES, round(share_s / (_COST_S * cost))))
+    cost_s = {one: _COST_S * carried / sum(left[name] for name in one.paths) for one in choices}
+    rest_s, most = _SHARE * time_s * _processors() / _DRAWS, {}
+    for n, choice in enumerate(sorted(choices, key=cost_s.__getitem__)):
+        most[choice] = max(_LEAST_BYTES, round(rest_s / (len(choices) - n) / cost_s[choice]))
+        rest_s = max(0.0, rest_s - min(most[choice], size_bytes) * cost_s[choice])
+    return Effort(time_s, min(most.values()), most)
 
 
 def clock() -> Callable[[], float]:

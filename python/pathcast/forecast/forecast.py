@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any
 
 from pathcast.errors import Exit, PathcastError, usage
@@ -18,7 +18,7 @@ from pathcast.forecast.controls import Controls
 from pathcast.forecast.effort import Effort, clock, effort
 from pathcast.forecast.field import MOST_PATHS, field_of
 from pathcast.forecast.race import Runner, race
-from pathcast.forecast.twin import simulate
+from pathcast.forecast.twin import Choice, simulate
 from pathcast.forecast.watch import Loads
 from pathcast.forecast.why import why
 from pathcast.units import seconds, size
@@ -113,9 +113,7 @@ def forecast(
     most = DRAWS if draws is None else draws
     runners = race(
         choices,
-        lambda seeds, left: simulate(
-            known, [seed + one for one in seeds], left, job.size_bytes, limits.most_bytes, job.ends
-        ),
+        lambda seeds, left: simulate(known, [seed + one for one in seeds], left, job.size_bytes, limits.of, job.ends),
         most,
         BATCH,
         LEAST,
@@ -164,13 +162,24 @@ def _other(direction: str) -> str:
 def _cut(runners: Sequence[Runner], limits: Effort, size_bytes: int, draws: int) -> list[str]:
     """What was left out for the sake of time."""
     told = []
-    if limits.most_bytes < size_bytes:
-        error = max((one.error for runner in runners for one in runner.outcomes if one), default=0.0)
+    cut = [runner for runner in runners if limits.of(runner.choice) < size_bytes]
+    if cut:
+        of = "every transfer" if len(cut) == len(runners) else ", ".join(_called(runner.choice) for runner in cut)
+        least, error = min(limits.of(runner.choice) for runner in cut), max(_uncertain(runner) for runner in cut)
         told.append(
-            f"of every transfer the first {size(limits.most_bytes)} were simulated, the rest goes on as their "
-            f"stationary part (by its batches, within {2 * error:.0%} in the worst draw)"
+            f"of {of} the first {size(least)} were simulated, the rest goes on as their stationary part "
+            f"(by its batches, within {2 * error:.0%})"
         )
     made = max(len(runner.outcomes) for runner in runners)
     if made < draws:
         told.append(f"{made} of {draws} draws in {seconds(limits.time_s)}")
     return told
+
+
+def _called(choice: Choice) -> str:
+    return f"{' + '.join(choice.paths)} with {choice.control}"
+
+
+def _uncertain(runner: Runner) -> float:
+    """The error of what was not simulated, in the median of the draws."""
+    return median([one.error for one in runner.outcomes if one] or [0.0])

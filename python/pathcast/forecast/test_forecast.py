@@ -113,7 +113,7 @@ def test_a_part_of_a_long_transfer_stands_for_the_whole():
     seeds = range(24)  # one transfer varies by 3 %
     whole = simulate(beliefs, seeds, choices, 80_000_000)
     for most in (40_000_000, 20_000_000):
-        part = simulate(beliefs, seeds, choices, 80_000_000, most)
+        part = simulate(beliefs, seeds, choices, 80_000_000, lambda _, most=most: most)
         for n in range(len(choices)):
             ratio = sum(each[n].duration_s for each in part) / sum(each[n].duration_s for each in whole)
             assert ratio == pytest.approx(1, abs=0.02)
@@ -209,9 +209,9 @@ def test_why_in_one_sentence():
     assert told == "a and b with lia: a alone would take 80% longer"
     a = runner("a", *[9, 9.1, 9.2] * 4)
     fits = why([a], a, SIZE, 60.0)
-    assert fits == "fits: all of it in 9.1 s (9 s to 9.2 s), of 60 s; a with lia: there is no other choice"
+    assert fits == "fits: all of it in 9.1 s (9 to 9.2 s), of 60 s; a with lia: there is no other choice"
     missed = why([a], a, SIZE, 4.55)
-    assert missed.startswith("does not fit: 2 MB by then; all of it in 9.1 s (9 s to 9.2 s)")
+    assert missed.startswith("does not fit: 2 MB by then; all of it in 9.1 s (9 to 9.2 s)")
     open_end = runner("a", 9, None, 9.1)
     assert "(9 s to no end)" in why([open_end], open_end, SIZE, 60.0)
     assert math.isinf(open_end.durations_s()[1])

@@ -9,7 +9,7 @@ are not those of the draws.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pathcast.errors import Exit
@@ -41,16 +41,15 @@ def simulate(
     seeds: Sequence[int],
     choices: Sequence[Choice],
     size_bytes: int,
-    most_bytes: int | None = None,
+    most_bytes: Callable[[Choice], int] | None = None,
     ends: Sequence[tuple[str, str]] = (),
 ) -> list[list[Outcome | None]]:
     """Of every seed's network the outcome of every choice; None: it did not end, or not within its limits.
 
-    most_bytes: of one simulated transfer; the rest of a job is taken to go on as its stationary part. ends: how TCP at
+    most_bytes: of one simulated transfer of a choice; the rest goes on as its stationary part. ends: how TCP at
     both ends behaves, as `--set` keys of a scenario (`tcp.…`, `control.…`).
     """
-    part = size_bytes if most_bytes is None else min(size_bytes, most_bytes)
-    every_s = None if part == size_bytes else _EVERY_S
+    parts = [size_bytes if most_bytes is None else min(size_bytes, most_bytes(choice)) for choice in choices]
     networks = [[belief.draw(random.Random(f"{belief.name} {seed}")) for belief in beliefs] for seed in seeds]
     names = [belief.name for belief in beliefs]
     found: list[list[Outcome | None]] = [[] for _ in seeds]
@@ -58,7 +57,10 @@ def simulate(
         (tuple(line.elastic_flows > 0 for line in lines), shared_by(beliefs, random.Random(f"shared {seed}")))
         for lines, seed in zip(networks, seeds, strict=True)
     ]
-    jobs = tuple(Future(choice.paths, part, choice.control, every_s=every_s) for choice in choices)
+    jobs = tuple(
+        Future(choice.paths, part, choice.control, every_s=None if part == size_bytes else _EVERY_S)
+        for choice, part in zip(choices, parts, strict=True)
+    )
     for shape in dict.fromkeys(shapes):
         where = [at for at, of in enumerate(shapes) if of == shape]
         wanted = [Draw((*ends, *sets(names, networks[at], shape[1], seeds[at])), jobs, WARM_UP_S) for at in where]

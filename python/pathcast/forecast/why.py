@@ -8,7 +8,7 @@ from statistics import fmean
 
 from pathcast.forecast.answer import met, spread
 from pathcast.forecast.race import Runner
-from pathcast.units import size, span
+from pathcast.units import size, span, spans
 
 # below and above it a deadline is as good as missed, or kept
 _MISSED, _KEPT = 0.1, 0.9
@@ -26,7 +26,7 @@ def why(runners: Sequence[Runner], chosen: Runner, size_bytes: int, deadline_s: 
 
 def _deadline(chosen: Runner, size_bytes: int, deadline_s: float) -> str:
     middle, low, high = spread(sorted(chosen.durations_s()))
-    whole = f"all of it in {span(_finite(middle))} ({span(_finite(low))} to {_end(high)})"
+    whole = f"all of it in {span(_finite(middle))} ({spans(_finite(low), _finite(high))})"
     probability = met(chosen, deadline_s)
     if probability < _MISSED:
         done = 0.0 if math.isinf(middle) else size_bytes * max(deadline_s, 0.0) / middle
@@ -107,7 +107,3 @@ def _names(names: Sequence[str]) -> str:
 
 def _finite(value: float) -> float | None:
     return None if math.isinf(value) else value
-
-
-def _end(value: float) -> str:
-    return "no end" if math.isinf(value) else span(value)

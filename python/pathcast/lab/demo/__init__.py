@@ -1,1 +1,1 @@
-"""The main job in small (Hamazaki, Abe, Kato): probe two paths, learn, predict, send, compare."""
+"""The demo: two unlike lines with others' traffic; every choice is forecast, then sent, and a line is changed."""

@@ -1,92 +1,98 @@
-"""What the demo's experiment consists of: everything is drawn from the seed before anything runs."""
+"""The demo's network, what it sends, and the change that comes in the middle."""
 
 from __future__ import annotations
 
-import random
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
 from pathcast.errors import usage
-from pathcast.forecast.rounds import Task
+from pathcast.forecast.controls import Controls, controls
 
-PATHS = ("path1", "path2")
-LINKS = ("wan1", "wan2")
-TRAINING, UNSEEN = 24, 8
+PATHS = ("cable", "dsl")
+# alternatives that are forecast to take longer are not sent [s]
+PATIENCE_S = 15.0
+# of the whole demo, after which nothing is repeated though the emulator was late, and nothing is sent for comparison
+TIME_S = 75.0
+
+
+@dataclass(frozen=True)
+class Change:
+    """What becomes of a line, in words and as keys of the link's direction `ab`."""
+
+    link: str = "dsl"
+    told: str = "the DSL line falls from 10 to 1 Mbit/s"
+    set: Mapping[str, str] = field(default_factory=lambda: {"rate": "1Mbit"})
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Sizes, ranges and seed of one demo.
-
-    Round trip times are drawn uniformly and independently for each path and round. One probe is a TCP transfer of
-    `probe_bytes` on each path; the MPTCP probe carries the same bytes in all.
-    """
+    """One demo: its seed, the transfer's size, the controller (None: cubic over one path, LIA over both), how
+    thoroughly is measured; change: None: only one round."""
 
     seed: int = 1
-    rounds: int = TRAINING
-    unseen: int = UNSEEN
-    control: str = "cubic"
-    vary_rate: bool = False
-    rate_bps: int = 100_000_000
-    rate_range_bps: tuple[int, int] = (10_000_000, 200_000_000)
-    rtt_range_s: tuple[float, float] = (0.020, 0.180)
-    queue_packets: int = 1000
-    chunk: str = (
-        "250us"  # two packets at 100 Mbit/s leave at once: half the wake-ups, and round trips are 20 ms and more
-    )
-    probe_bytes: int = 64_000
-    transfer_bytes: int = 16_000_000
-    share_rtts_s: tuple[tuple[float, float], ...] = ((0.150, 0.150), (0.150, 0.120), (0.120, 0.150))
-    share_bytes: tuple[int, ...] = (64_000, 256_000, 1_000_000, 4_000_000, 16_000_000)
-    choice_rtts_s: tuple[float, float] = (0.180, 0.020)
+    size_bytes: int = 16_000_000
+    control: str | None = None
+    effort: str = "usual"
+    change: Change | None = Change()
 
     def __post_init__(self) -> None:
-        # 5-fold search and learning need some rounds; more than this is an experiment, not a demo
-        for name, value, low, high in (("--rounds", self.rounds, 10, 1000), ("--seed", self.seed, 0, 2**63 - 1)):
-            if not low <= value <= high:
-                raise usage(f"{name} {value}: allowed are {low} to {high}")
+        if not 0 <= self.seed <= 2**63 - 1:
+            raise usage(f"--seed {self.seed}: allowed are 0 to 2^63-1")
+        if self.control is not None:
+            controls((self.control,), (self.control,))
 
-    @property
-    def probe_total_bytes(self) -> int:
-        """Bytes of all TCP probes of a round, and of its MPTCP probe."""
-        return self.probe_bytes * len(PATHS)
-
-    def task(self, unseen: bool) -> Task:
-        """What a round measures: transfers on single paths only where they are learnt from. The paths are disjoint."""
-        sizes = (self.transfer_bytes, self.probe_bytes)
-        return Task(PATHS, *sizes, self.control, alone=not unseen, at_once=True)
-
-    def drawn(self, index: int) -> Setting:
-        """The setting of round `index`; the unseen rounds follow the training rounds."""
-        generator = random.Random(f"pathcast demo {self.seed} {index}")  # a str seeds by SHA-512: the same everywhere
-        rtts = tuple(round(generator.uniform(*self.rtt_range_s), 4) for _ in PATHS)
-        low, high = self.rate_range_bps
-        # drawn in every case, so that --vary-rate changes nothing else
-        rates = tuple(int(round(low * (high / low) ** generator.random(), -3)) for _ in PATHS)
-        return Setting(rtts, rates if self.vary_rate else (self.rate_bps,) * len(PATHS))
-
-    def fixed(self, rtts_s: tuple[float, float]) -> Setting:
-        """A setting with given round trip times on the plan's lines."""
-        return Setting(rtts_s, (self.rate_bps,) * len(PATHS))
+    def controls(self, here: Collection[str]) -> Controls:
+        """Of those that the world's TCP has."""
+        if self.control is not None:
+            return Controls((self.control,), (self.control,))
+        return Controls(("cubic",), ("lia" if "lia" in here else "cubic",))
 
     def topology(self) -> str:
-        """The two-path WAN as a scenario."""
-        links = "".join(
-            f'[[link]]\nname = "{link}"\na = "client"\nb = "server"\nrate = "{self.rate_bps}bit"\ndelay = "50ms"\n'
-            f'chunk = "{self.chunk}"\nqueue = "{self.queue_packets} packets"\n\n'
-            f'[[path]]\nname = "{path}"\nlinks = ["{link}"]\n\n'
-            for link, path in zip(LINKS, PATHS, strict=True)
-        )
-        return f'name = "demo"\nseed = {self.seed}\n\n{links}'
+        """Two lines as a home has them, upwards: 40 Mbit/s with neighbours' bursts, 10 Mbit/s over PPPoE."""
+        return f"""name = "demo"
+seed = {self.seed}
 
+[[link]]
+name   = "cable"
+a      = "client"
+b      = "server"
+rate   = {{ ab = "40Mbit", ba = "100Mbit" }}
+delay  = "12ms"
+queue  = "500KB"
+chunk  = "250us"
 
-@dataclass(frozen=True)
-class Setting:
-    """What is set before a round: by path, round trip time [s] and line rate [bit/s]."""
+[[link]]
+name     = "dsl"
+a        = "client"
+b        = "server"
+rate     = {{ ab = "10Mbit", ba = "50Mbit" }}
+delay    = "18ms"
+queue    = "125KB"
+overhead = "34B"
+chunk    = "250us"
 
-    rtt_s: tuple[float, ...]
-    rate_bps: tuple[int, ...]
+[[path]]
+name  = "cable"
+links = ["cable"]
 
-    def changes(self) -> list[tuple[str, dict[str, str]]]:
-        """The changes of each link."""
-        pairs = zip(LINKS, self.rtt_s, self.rate_bps, strict=True)
-        return [(link, {"delay": f"{rtt / 2 * 1e6:.0f}us", "rate": f"{rate}bit"}) for link, rtt, rate in pairs]
+[[path]]
+name  = "dsl"
+links = ["dsl"]
+
+[[traffic]]
+name      = "neighbours"
+kind      = "pareto-onoff"
+link      = "cable"
+direction = "ab"
+rate      = "12Mbit"
+peak      = "20Mbit"
+on        = "20ms"
+
+[[traffic]]
+name      = "household"
+kind      = "poisson"
+link      = "dsl"
+direction = "ab"
+rate      = "300kbit"
+packet    = "1000B"
+"""

@@ -1,182 +1,134 @@
-"""The demo from its plan to its document: train, predict before sending, compare, choose."""
+"""The demo from its plan to its document: forecast every choice, send, compare; change a line; once more."""
 
 from __future__ import annotations
 
-import random
-import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any, Protocol
 
-from pathcast.forecast import rounds as forecast
-from pathcast.lab.demo.plan import PATHS, Plan
-from pathcast.lab.demo.rounds import Lanes, Round, measure, shares, truth
+from pathcast.errors import Exit, PathcastError
+from pathcast.forecast.ask import Answer, ask
+from pathcast.forecast.forecast import Job
+from pathcast.lab.demo.plan import PATIENCE_S, TIME_S, Plan
+from pathcast.worlds.measurement import Request
+from pathcast.worlds.results import Transfer
+from pathcast.worlds.topology import Topology
 
-MINIMUM_TRAINING, MINIMUM_UNSEEN = 8, 2
 WORLDS = ("emu", "sim")
 
 
 class Listener(Protocol):
     """Who is told how far the demo is."""
 
-    def phase(self, name: str, steps: int) -> None: ...
-    def step(self, done: Any) -> None: ...
+    def phase(self, text: str) -> None: ...
+    def forecast(self, round: dict[str, Any]) -> None: ...
+    def sent(self, round: dict[str, Any], option: dict[str, Any]) -> None: ...
 
 
-class Predictors:
-    """The paper's three predictors, fitted on the same training rounds with the same search."""
-
-    def __init__(self, rounds: Sequence[dict[str, Any]], seed: int) -> None:
-        from pathcast.predict import CdfMatching, MultiProbeSVR, PathChoice, SingleProbeSVR, multi, single, target
-
-        seed %= 2**32  # what scikit-learn takes
-        y = target(rounds)
-        self._single: dict[str, Any] = {
-            "cdf": CdfMatching().fit(single(rounds), y),
-            "single": SingleProbeSVR(random_state=seed).fit(single(rounds), y),
-        }
-        self._multi = MultiProbeSVR(random_state=seed).fit(multi(rounds), y)
-        self.choice = PathChoice(PATHS, random_state=seed).fit(rounds)
-
-    def __call__(self, round: forecast.Round) -> dict[str, float]:
-        predicted = {n: float(p.predict([[round.mptcp_probe_bps]])[0]) for n, p in self._single.items()}
-        return {**predicted, "multi": self.multi_bps(round.probes_bps or ())}
-
-    def multi_bps(self, probes_bps: Sequence[float]) -> float:
-        """The multi-probe predictor's word on any probes."""
-        return float(self._multi.predict([list(probes_bps)])[0])
-
-
-def feed_wrong_probes(rounds: Sequence[Round], predictors: Predictors, seed: int) -> None:
-    """Lets the multi-probe predictor predict every round from another one's probes."""
-    if len(rounds) < 2:
-        return
-    shift = random.Random(seed).randrange(1, len(rounds))
-    for i, round in enumerate(rounds):
-        round.placebo_bps = predictors.multi_bps(rounds[(i + shift) % len(rounds)].measured.probes_bps or ())
-
-
-def errors(rounds: Sequence[Round]) -> dict[str, dict[str, Any]]:
-    """The errors of each predictor on unseen rounds, and of the multi-probe one fed with another round's probes."""
-    from pathcast.predict import summarise
-
-    actual = [r.measured.actual_bps for r in rounds]
-    result = {
-        n: dict(summarise([(r.predicted_bps or {})[n] for r in rounds], actual)) for n in ("multi", "single", "cdf")
-    }
-    if all(r.placebo_bps for r in rounds):
-        result["placebo"] = dict(summarise([r.placebo_bps for r in rounds], actual))
-    return result
-
-
-def choose(predictors: Predictors, plan: Plan, world: Any) -> dict[str, Any]:
-    """The last round: the choice among path 1, path 2 and both, by the probes, and its regret by the truth."""
-    from pathcast.predict import regret
-
-    with world.turn(alone=True):
-        probes, (ranked, actual) = truth(world, plan, predictors.choice.predict)
-    options = [{**o, "actual_bps": actual[tuple(o["paths"])]} for o in ranked]
-    return {
-        "rtt_s": list(plan.choice_rtts_s),
-        "probes_bps": list(probes),
-        "options": options,
-        "chosen": options[0]["paths"],
-        "regret": regret(options[0]["paths"], options),
-    }
-
-
-class Tally:
-    """Counts the rounds that had to be left out: more than one in ten, and the result is not to be trusted."""
-
-    def __init__(self, plan: Plan, listener: Listener) -> None:
-        self._rounds = plan.rounds + plan.unseen
-        self._listener = listener
-        self.left_out: list[Round] = []
-
-    def __call__(self, done: Round) -> None:
-        if done.left_out is not None:
-            self.left_out.append(done)
-        self._listener.step(done)
-
-    def trustworthy(self) -> bool:
-        """Whether few enough were left out so far. Once it is False no repetition can mend it."""
-        return not forecast.too_many(len(self.left_out), self._rounds)
-
-
-def counted(rounds: Sequence[Round], at_least: int) -> list[Round]:
-    """The rounds that were not left out; all of them where too few remain to say anything (the result says so)."""
-    kept = [r for r in rounds if r.left_out is None]
-    return kept if len(kept) >= at_least else list(rounds)
-
-
-def run(plan: Plan, make_world: Callable[[], Any], lanes: int, listener: Listener) -> dict[str, Any]:
+def run(plan: Plan, make_world: Callable[[], Any], listener: Listener) -> dict[str, Any]:
     """The document of a whole demo; `untrustworthy` in it says why, or is None."""
-    started = time.monotonic()
-    threading.Thread(target=_import_early, daemon=True).start()
-    tally = Tally(plan, listener)
-    listener.phase("building the networks", 1)
-    with Lanes(make_world, lanes) as worlds:
-        world_name = worlds.world
-        listener.step(None)
-        listener.phase("training rounds", plan.rounds)
-        jobs = [lambda w, i=i: measure(w, plan, i, None, tally.trustworthy) for i in range(plan.rounds)]
-        training = worlds.run(jobs, tally)
-
-        listener.phase("learning", 1)
-        learnt = counted(training, MINIMUM_TRAINING)
-        predictors = Predictors([r.measured.features() for r in learnt], plan.seed)
-        listener.step(None)
-
-        listener.phase("unseen rounds: predict, then send", plan.unseen)
-        indices = range(plan.rounds, plan.rounds + plan.unseen)
-        jobs = [lambda w, i=i: measure(w, plan, i, predictors, tally.trustworthy) for i in indices]
-        unseen = worlds.run(jobs, tally)
-        judged = counted(unseen, MINIMUM_UNSEEN)
-        feed_wrong_probes(judged, predictors, plan.seed)
-
-        listener.phase("where the bytes go, by size", len(plan.share_rtts_s) * len(plan.share_bytes))
-        points = shares(worlds, plan, listener.step)
-
-        listener.phase("which paths to take", 1)
-        [choice] = worlds.run([lambda w: choose(predictors, plan, w)], listener.step)
-
-    rounds = [*training, *unseen]
+    began = time.monotonic()
+    listener.phase("building the network")
+    with make_world() as world:
+        rounds = []
+        for change in (None, *((plan.change,) if plan.change else ())):
+            told = "as the lines are" if change is None else change.told
+            if change is not None:
+                listener.phase(f"now {told}")
+                world.set(change.link, direction="ab", **change.set)
+            rounds.append(_round(world, plan, told, listener, lambda: time.monotonic() - began < TIME_S))
+        name = str(world.world)
+    faults = [fault for round in rounds for fault in round["faults"]]
     return {
-        "world": world_name,
-        "paths": list(PATHS),
-        "plan": vars(plan),
-        "untrustworthy": _reason(tally, len(rounds)),
-        "rounds": [r.document() for r in rounds],
-        "counted": {
-            "training": len(learnt),
-            "unseen": len(judged),
-            "left_out": len(tally.left_out),
-            "repeated": sum(r.measured.attempts - 1 for r in rounds),
-        },
-        "errors": errors(judged),
-        "shares": points,
-        "choice": choice,
-        "elapsed_s": time.monotonic() - started,
+        "world": name,
+        "plan": asdict(plan),
+        "untrustworthy": faults[0] if faults else None,
+        "rounds": rounds,
+        "elapsed_s": time.monotonic() - began,
     }
 
 
-def _reason(tally: Tally, rounds: int) -> str | None:
-    if tally.trustworthy():
-        return None
-    out = sorted(tally.left_out, key=lambda r: r.index)  # not by which lane was done first
-    return f"{len(out)} of {rounds} rounds had to be left out; the last because {out[-1].left_out}"
+def _round(world: Any, plan: Plan, told: str, listener: Listener, in_time: Callable[[], bool]) -> dict[str, Any]:
+    listener.phase("measuring both lines, and looking how others' traffic varies")
+    job = Job(plan.size_bytes, plan.controls(world.controls), "out", world.ends)
+    answer = ask(world, job, Request(effort=plan.effort))
+    round = _forecast(answer, told)
+    listener.forecast(round)
+    chosen = (round["chosen"], round["chosen_control"])
+    # the chosen one first: the sooner a transfer begins after the measurement, the more its forecast knows of it
+    for option in sorted(round["options"], key=lambda one: (one["paths"], one["control"]) != chosen):
+        mine = (option["paths"], option["control"]) == chosen
+        if not mine and not (in_time() and (option["duration_s"]["value"] or PATIENCE_S + 1) <= PATIENCE_S):
+            continue
+        listener.phase(f"sending over {' and '.join(option['paths'])}")
+        _send(world, plan, option, round["faults"], in_time)
+        listener.sent(round, option)
+    sent = [one["sent"]["duration_s"] for one in round["options"] if one["sent"]]
+    best = next(one for one in round["options"] if (one["paths"], one["control"]) == chosen)
+    if best["sent"] and len(sent) > 1:
+        round["regret"] = best["sent"]["duration_s"] / min(sent) - 1
+    return round
 
 
-def _import_early() -> None:
-    """scikit-learn takes seconds to import: meanwhile the first rounds run."""
-    import pathcast.predict.path_choice
-    import pathcast.predict.probe_svr  # noqa: F401
+def _forecast(answer: Answer, told: str) -> dict[str, Any]:
+    document = answer.document()
+    wanted = ("options", "chosen", "chosen_control", "why", "loads", "notes", "probe_bytes", "elapsed_s", "wall_s")
+    found: dict[str, Any] = {"told": told, **{name: document[name] for name in wanted}}
+    found["measured"] = [
+        {
+            "path": path.name,
+            "capacity_bps": path.directions["out"].capacity_bps.value,
+            "available_bps": path.directions["out"].available_bps.value,
+            "rtt_s": path.rtt_s.value,
+        }
+        for path in answer.seen.measured.paths
+        if "out" in path.directions
+    ]
+    options = [{**one, "sent": None} for one in found["options"]]
+    return {**found, "options": options, "regret": None, "faults": [answer.fault] if answer.fault else []}
+
+
+def _send(world: Any, plan: Plan, option: dict[str, Any], faults: list[str], in_time: Callable[[], bool]) -> None:
+    """Sends over an option's paths, and puts what came into it; what the emulator or Multipath TCP did wrong is a
+    fault, after it was tried again while there is time."""
+    paths, control = option["paths"], option["control"]
+
+    def once() -> tuple[Transfer, Any]:
+        with world.judged() as verdict:
+            one = len(paths) == 1
+            sent = (world.tcp_probe if one else world.transfer)(paths[0] if one else paths, plan.size_bytes, control)
+        return sent, verdict
+
+    (transfer, verdict), _ = world.again(once, lambda made: _fault(made[0], made[1], paths) is None or not in_time())
+    if fault := _fault(transfer, verdict, paths):
+        faults.append(fault)
+    took = transfer.elapsed_s
+    value, low, high = (option["duration_s"][name] for name in ("value", "low", "high"))
+    option["sent"] = {
+        "duration_s": took,
+        "throughput_bps": transfer.throughput_bps,
+        "bytes_by_path": transfer.bytes_by_path(paths),
+        # as RPE of durations: (forecast - came) / the less of both
+        "error": (value - took) / min(value, took) if value else None,
+        "inside": (low or 0.0) <= took and (high is None or took <= high),
+    }
+
+
+def _fault(transfer: Transfer, verdict: Any, paths: Sequence[str]) -> str | None:
+    if not verdict.valid:
+        return str(verdict.fault)
+    try:
+        transfer.check(len(paths) if len(paths) > 1 else 0)
+    except PathcastError as error:
+        if error.exit == Exit.INTERRUPTED:
+            raise
+        return error.message
+    return None
 
 
 def make_world(plan: Plan, world: str) -> Callable[[], Any]:
-    """What makes worlds of that name with the plan's network."""
-    from pathcast.worlds.topology import Topology
-
+    """What makes a world of that name with the plan's network."""
     topology = Topology.parse(plan.topology(), source="the demo's topology")
     if world == "sim":
         from pathcast.worlds.sim import Sim

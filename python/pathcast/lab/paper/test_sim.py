@@ -7,10 +7,10 @@ import os
 
 import pytest
 
-from pathcast.lab.demo.page import write
-from pathcast.lab.demo.plan import Plan
-from pathcast.lab.demo.run import make_world, run
-from pathcast.lab.demo.test_run import Quiet, check_directory, check_document
+from pathcast.lab.paper.page import write
+from pathcast.lab.paper.plan import Plan
+from pathcast.lab.paper.run import make_world, run
+from pathcast.lab.paper.test_run import Quiet, check_directory, check_document
 from pathcast.results.rundir import RunDir
 
 PLAN = Plan(seed=3, rounds=10)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pathcast.errors import Exit, PathcastError
-from pathcast.lab.demo.plan import LINKS, PATHS, Plan, Setting
+from pathcast.lab.paper.plan import LINKS, PATHS, Plan, Setting
 from pathcast.worlds.emu import Topology
 
 MANY = range(300)

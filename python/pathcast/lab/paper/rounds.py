@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from pathcast.forecast import rounds as forecast
 from pathcast.forecast.rounds import MINIMUM_SHARE
-from pathcast.lab.demo.plan import PATHS, Plan, Setting
+from pathcast.lab.paper.plan import PATHS, Plan, Setting
 
 T = TypeVar("T")
 Predict = Callable[[forecast.Round], dict[str, float]]

@@ -1,0 +1,25 @@
+"""Parts of self-contained pages: tables and pictures in them."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[Any]], marked: int | None = None) -> str:
+    """A table, one row of which may be marked; all text is shown as it is."""
+    head = "".join(f"<th>{escape(h)}</th>" for h in header)
+    body = "".join(
+        f"<tr{' class=mark' if i == marked else ''}>" + "".join(f"<td>{escape(str(c))}</td>" for c in row) + "</tr>"
+        for i, row in enumerate(rows)
+    )
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def image(file: Path, text: str) -> str:
+    """An SVG file as a part of the page."""
+    data = base64.b64encode(file.read_bytes()).decode()
+    return f'<p><img alt="{escape(text)}" src="data:image/svg+xml;base64,{data}"></p>'
