@@ -91,6 +91,9 @@ pub struct Tcp {
     /// MPTCP: whether data of a subflow that timed out is sent again over the others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reinjection: Option<bool>,
+    /// MPTCP: whether what a subflow is given follows pathcast's own rule, never slower than the best path (preset `linux`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steering: Option<bool>,
 }
 
 /// Whose TCP the values are taken from.

@@ -163,7 +163,7 @@ fn tcp_and_control() {
          receive_buffer = \"4MiB\"\nsend_buffer = \"4MiB\"\npacing = true\nlimited_transmit = true\nrecovery = \"classic\"\n\
          rack = false\nundo = false\nquick_ack = false\nwindow_validation = true\nidle_restart = false\nusec_timestamps = true\nabc_limit = 2\n\
          autotuning = true\necn = true\nfin = true\n\
-         scheduler = \"roundrobin\"\njoin = \"together\"\nreinjection = true\n\
+         scheduler = \"roundrobin\"\njoin = \"together\"\nreinjection = true\nsteering = true\n\
          [control.gsam]\ntheta = 3\ngain = 0.5\nresume = true\nhold = \"100ms\"\n",
     ));
     let all = Tcp {
@@ -194,6 +194,7 @@ fn tcp_and_control() {
         scheduler: Some(Scheduler::RoundRobin),
         join: Some(Join::Together),
         reinjection: Some(true),
+        steering: Some(true),
     };
     assert_eq!(s.tcp, all);
     let one = |line: &str| good(&after("paths", &format!("[tcp]\n{line}"))).tcp;

@@ -20,6 +20,7 @@ mod keys;
 mod limits;
 mod message;
 mod service;
+pub mod steer;
 #[cfg(test)]
 mod tests;
 mod window;

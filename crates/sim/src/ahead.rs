@@ -31,6 +31,12 @@ impl<O: Observer> Sim<O> {
         let Sim { conns, subs, senders, config, .. } = self;
         if config.autotuning {
             let conn = &mut conns[index as usize];
+            if config.steering {
+                let open = conn.subs().iter().filter(|&&flow| subs[flow as usize].open);
+                let queued = open.map(|&flow| senders[flow as usize].queue.len() as u64).sum::<u64>();
+                conn.steered_write(queued, config.steered_room());
+                return;
+            }
             // one that joins counts as soon as its first packet is answered
             let counts = |sub: &Sub| sub.open || (sub.answered && sub.opened == 0);
             let counted = conn.subs().iter().filter(|&&flow| counts(&subs[flow as usize]));
@@ -52,12 +58,17 @@ impl<O: Observer> Sim<O> {
             let stream = conn.send.has_new();
             let again = conn.send.again.front().map(|&(_, of)| of);
             let mut best: Option<(u64, u32)> = None;
+            let free = |&flow: &u32| {
+                let sender = &mut senders[flow as usize];
+                subs[flow as usize].open && !sender.held && sender.is_active()
+            };
+            let spare = !conn.subs().iter().any(free);
             for &flow in conn.subs() {
                 if !subs[flow as usize].open || !(stream || again.is_some_and(|of| of != flow)) {
                     continue;
                 }
                 let sender = &mut senders[flow as usize];
-                if !sender.is_active() {
+                if !sender.is_active() || (sender.held && !spare) {
                     continue;
                 }
                 if sender.mean_rate == 0 || !config.autotuning {

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use pathcast_congestion::Connection as Group;
 use pathcast_scenario::{MAX_SUBFLOWS, Scheduler};
+use pathcast_session::steer::Steer;
 
 use crate::again::DataTimer;
 use crate::tcp::ReceiveBuffer;
@@ -34,6 +35,7 @@ pub(crate) struct Conn {
     pub closing: bool,
     pub group: Group,
     pub timer: DataTimer,
+    pub steer: Steer,
     pub send: Outgoing,
     pub receive: Incoming,
 }
@@ -234,6 +236,14 @@ impl Incoming {
 }
 
 impl Conn {
+    /// pathcast's program holds back what its subflows have no use for yet: `queued` segments wait in them, `room` bytes is the buffer.
+    pub(crate) fn steered_write(&mut self, queued: u64, room: u64) {
+        let (mss, send) = (u64::from(self.send.mss), &mut self.send);
+        let wanted = (self.steer.ahead() / mss).saturating_sub(queued);
+        let room = (room / mss).saturating_sub(send.next - send.una.min(send.next));
+        send.written = send.written.max(send.next + wanted.min(room));
+    }
+
     /// Begins anew in the same room.
     pub(crate) fn reset(&mut self, owner: Owner, multipath: bool, kind: usize, now: u64) {
         self.owner = owner;
@@ -245,6 +255,7 @@ impl Conn {
         self.joined = false;
         self.closing = false;
         self.timer = DataTimer::default();
+        self.steer = Steer::default();
         if multipath {
             self.group = Group::new();
         }

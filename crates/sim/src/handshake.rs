@@ -6,7 +6,7 @@ use pathcast_scenario::{End, Join, Scheduler};
 use crate::conn::{ANY, Conn, ENDLESS, Owner};
 use crate::observe::Observer;
 use crate::packet::{Kind, NONE, Packet};
-use crate::sim::{Alarm, Sim, Sub};
+use crate::sim::{Alarm, Plan, Sim, Sub};
 use crate::tcp::{MAX_RETRIES, ReceiveBuffer, Receiver, SYN_RETRIES, Sender};
 
 /// What a new connection is to be.
@@ -248,6 +248,13 @@ impl<O: Observer> Sim<O> {
         let conn = &mut self.conns[index as usize];
         let group = if conn.multipath { Some(&mut conn.group) } else { None };
         self.senders[flow as usize].establish(now, conn.kind, rtt_us, &self.config, group);
+        // a later subflow joins as backup until it is looked at
+        self.senders[flow as usize].held = self.config.steering && conn.subs()[0] != flow;
+        if self.config.steering && conn.multipath && conn.subs()[0] == flow {
+            let generation = conn.generation;
+            self.plan(now + crate::steer::TICK, Plan::Steer(index, generation));
+        }
+        let conn = &mut self.conns[index as usize];
         let nth = conn.subs().iter().position(|&sub| sub == flow).unwrap_or(0) as u32;
         let of = if let Owner::Flow(owner) = conn.owner { Some((owner, nth)) } else { None };
         self.observer.opened(Nanos(now), flow, of);

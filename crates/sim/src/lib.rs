@@ -89,6 +89,7 @@ mod run;
 mod series;
 mod setup;
 mod sim;
+mod steer;
 mod tcp;
 mod trace;
 mod transfer;

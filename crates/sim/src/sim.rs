@@ -49,6 +49,8 @@ pub(crate) enum Plan {
     Train(u32),
     /// A look at the timer of a connection, of this generation.
     Again(u32, u16),
+    /// A look at what the subflows of a connection may be given, of this generation.
+    Steer(u32, u16),
 }
 
 /// Slots of the agenda of the rest: plans, two hosts, then three a subflow.
@@ -265,6 +267,7 @@ impl<O: Observer> Sim<O> {
                 Plan::Wake(machine) => self.wake_machine(machine),
                 Plan::Train(train) => self.send_train(train),
                 Plan::Again(conn, generation) => self.data_timer(conn, generation),
+                Plan::Steer(conn, generation) => self.steer(conn, generation),
             }
         }
     }

@@ -23,7 +23,8 @@ impl<O: Observer> Sim<O> {
         let receiver = &mut self.receivers[packet.flow as usize];
         let (before, passed) = (receiver.nxt, conn.receive.nxt);
         if self.config.autotuning {
-            let first = conn.subs()[0] == packet.flow;
+            // the far end asks again once a subflow has joined
+            let first = conn.subs()[0] == packet.flow || self.config.steering;
             let offered = conn.receive.buffer.arrive(receiver.offered, receiver.held(), first);
             receiver.offer(offered, &self.config);
         }

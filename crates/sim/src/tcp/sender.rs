@@ -99,6 +99,8 @@ pub(crate) struct Sender {
     pub(super) last_sent: u64,
     pub heard: u64,
     pub progress: Progress,
+    /// It is given nothing while another may be.
+    pub held: bool,
     pub stats: Stats,
 }
 
@@ -149,6 +151,7 @@ impl Sender {
             last_sent: 0,
             heard: 0,
             progress: Progress::default(),
+            held: false,
             stats: Stats::default(),
         }
     }
@@ -210,6 +213,9 @@ impl Sender {
             let room = (2 * u64::from(self.flow.cwnd.max(10)) * (4096 + 256)).min(config.send_buffer);
             self.buffer = self.buffer.max(room);
             return self.buffer;
+        }
+        if config.steering && self.kind & 1 == 1 {
+            return 2 * config.send_buffer;
         }
         self.buffer.max(FIRST_SEND).min(config.send_buffer)
     }

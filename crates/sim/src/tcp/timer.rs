@@ -47,6 +47,11 @@ pub(crate) enum Expired {
 }
 
 impl Sender {
+    /// Timeouts in a row.
+    pub(crate) fn backoff(&self) -> u32 {
+        self.timer.backoff
+    }
+
     /// When the timer runs out [ns].
     #[inline]
     pub(crate) fn deadline(&self) -> u64 {

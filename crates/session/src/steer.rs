@@ -1,0 +1,431 @@
+//! Which subflows of a connection may be given data now, so that it is never slower than over the best of them alone.
+//!
+//! What a subflow was given leaves it in its own time: a slow one delivers it after all others are done, and until then
+//! both ends' buffers fill with what came over the others. A subflow is given data only if a piece given now
+//!
+//! - would be acknowledged before the others, without it, would be done with everything that is left (as the schedulers
+//!   ECF, Lim et al., CoNEXT 2017, and BLEST, Ferlin et al., IFIP Networking 2016, decide of a packet), and
+//! - can wait there while the others send on, in buffers of `room` bytes.
+//!
+//! What is doubtful is taken so that it speaks against the subflow: of it the rate that it has delivered, of the others what
+//! their windows let go, doubling each round trip as long as they grow. One that holds what the others could have sent again
+//! and be done while they stand idle is to be closed. Numbers are those of struct tcp_info; nothing is known of the lines but
+//! these, and that the first subflow goes over the best path.
+
+use pathcast_base::Nanos;
+
+const SECOND: u128 = 1_000_000_000;
+/// Least that the kernel gives at once [byte].
+const PIECE: u64 = 65_428;
+/// A rate that grows by less than a quarter in three round trips has come to its end (the rule of BBR's start).
+const ROUNDS: u64 = 3;
+/// What waits beyond a round trip, so that none runs dry between two looks [ns].
+const AHEAD: u64 = 20_000_000;
+/// A window that queues are the end of meets one every so many round trips.
+const SAWTOOTH: u64 = 30;
+/// Least that may wait [byte].
+const LEAST: u64 = 4 * PIECE;
+/// Deliveries are measured over a round trip, and so long at least [ns].
+const LOOK: u64 = 20_000_000;
+
+/// One subflow, as struct tcp_info has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SubflowSeen {
+    /// Its number in the connection.
+    pub id: u32,
+    /// Smoothed round trip; 0 while there is none.
+    pub srtt: Nanos,
+    /// Congestion window [byte].
+    pub window: u64,
+    /// Smallest round trip; 0 while there is none.
+    pub min_rtt: Nanos,
+    /// Pacing rate [byte/s]; 0: none.
+    pub pace: u64,
+    /// Given to it and not sent yet [byte].
+    pub unsent: u64,
+    /// Sent and not acknowledged [byte].
+    pub out: u64,
+    /// Acknowledged so far [byte].
+    pub acked: u64,
+    /// Sent again so far [packet].
+    pub again: u64,
+    /// Timeouts in a row.
+    pub timeouts: u32,
+}
+
+/// What a connection has yet to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// Given to no subflow yet [byte].
+    pub left: u64,
+    /// Given to them and not acknowledged at the level of the connection [byte].
+    pub open: u64,
+    /// What both ends' buffers hold [byte].
+    pub room: u64,
+    /// The controller shares one increase among the subflows, as LIA does.
+    pub coupled: bool,
+}
+
+/// What is to be done with a subflow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It may be given data.
+    Free,
+    /// It is given none while another may be.
+    Hold(Held),
+    /// It is to be closed. `Late`: the others stand idle, and would have sent again what it holds before it delivers it.
+    Close(Held),
+}
+
+/// Why a subflow is given nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// What it was given now would arrive after the others were done.
+    Late,
+    /// What waits for it would fill the buffers.
+    Room,
+    /// Its timeouts follow one another.
+    Silent,
+    /// The best path loses packets at random, and a coupled controller takes of it what it gives any other, idle or not.
+    Coupled,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Track {
+    id: u32,
+    /// The largest rate of its windows so far, and when that had grown by a quarter last.
+    rate: u64,
+    grown: Nanos,
+    /// That rate has come to its end, or packets were lost.
+    full: bool,
+    /// What it delivers [byte/s]; what it had delivered at the time since when that is measured.
+    delivers: u64,
+    acked: u64,
+    since: Nanos,
+    /// When packets last waited for it in a queue.
+    queued: Nanos,
+    held: bool,
+}
+
+/// The rule, and what it remembers of the subflows.
+#[derive(Clone, Debug, Default)]
+pub struct Steer {
+    tracks: Vec<Track>,
+    /// The subflow that the others are measured by.
+    best: u32,
+    /// [`Steer::ahead`].
+    ahead: u64,
+}
+
+/// What follows from a subflow's numbers.
+#[derive(Clone, Copy)]
+struct Line {
+    seen: SubflowSeen,
+    rate: u64,
+    /// The rate that speaks against it.
+    least: u64,
+    full: bool,
+    /// It loses packets of which none waits in a queue.
+    random: bool,
+    held: bool,
+}
+
+fn time(bytes: u64, rate: u64) -> u64 {
+    (u128::from(bytes) * SECOND / u128::from(rate.max(1))).min(u128::from(u64::MAX / 8)) as u64
+}
+
+fn bytes(rate: u64, time: u64) -> u64 {
+    (u128::from(rate) * u128::from(time) / SECOND).min(u128::from(u64::MAX / 8)) as u64
+}
+
+impl Line {
+    /// Until something given now, behind `more` bytes, is acknowledged [ns].
+    fn delay(&self, more: u64) -> u64 {
+        // a loss costs another round trip
+        time(self.seen.unsent + more, self.least) + 2 * self.seen.srtt.0
+    }
+
+    fn is_silent(&self) -> bool {
+        self.seen.timeouts > 0 || self.seen.srtt.0 == 0
+    }
+}
+
+/// What a subflow's window lets go [byte/s].
+fn rate(seen: &SubflowSeen) -> u64 {
+    let window = (u128::from(seen.window) * SECOND / u128::from(seen.srtt.0.max(1))) as u64;
+    if seen.pace > 0 { window.min(seen.pace) } else { window }.max(1)
+}
+
+/// Until these have sent and heard of `left` bytes beside what they hold [ns].
+fn done(lines: &[Line], left: u64) -> u64 {
+    let rate: u64 = lines.iter().map(|line| line.rate).sum();
+    let held: u64 = lines.iter().map(|line| line.seen.unsent).sum();
+    let srtt = lines.iter().map(|line| line.seen.srtt.0).min().unwrap_or(0);
+    let steady = time(left.saturating_add(held), rate);
+    if lines.iter().all(|line| line.full) {
+        return steady + srtt;
+    }
+    let mut window: u64 = lines.iter().map(|line| line.seen.window).sum::<u64>().max(1);
+    let (mut rest, mut rounds) = (left.saturating_add(held), 0);
+    while rest > window {
+        (rest, window, rounds) = (rest - window, window.saturating_mul(2), rounds + 1);
+    }
+    steady.min(rounds * srtt) + srtt
+}
+
+impl Steer {
+    /// A connection's subflows as they stand at `now`, the first one first: what is to be done with each, in their order. One
+    /// at least is free.
+    pub fn look(&mut self, now: Nanos, task: Task, seen: &[SubflowSeen]) -> Vec<Verdict> {
+        self.tracks.retain(|track| seen.iter().any(|one| one.id == track.id));
+        let lines: Vec<Line> = seen.iter().map(|one| self.follow(now, one)).collect();
+        let mut verdicts = vec![Verdict::Free; seen.len()];
+        let Some(best) = self.best(&lines, task.left) else { return verdicts };
+        let mut free = vec![lines[best]];
+        let mut order: Vec<usize> = (0..lines.len()).filter(|&i| i != best).collect();
+        order.sort_by_key(|&i| (lines[i].delay(PIECE), i));
+        for i in order {
+            if task.coupled && best == 0 && lines[best].random {
+                verdicts[i] = Verdict::Close(Held::Coupled);
+                continue;
+            }
+            verdicts[i] = judge(&lines[i], &free, task).map_or(Verdict::Free, Verdict::Hold);
+            if verdicts[i] == Verdict::Free {
+                free.push(lines[i]);
+            }
+        }
+        for track in &mut self.tracks {
+            let at = seen.iter().position(|one| one.id == track.id).expect("the others are gone");
+            track.held = verdicts[at] != Verdict::Free;
+        }
+        let rate: u64 = free.iter().map(|line| line.rate).sum();
+        let longest = free.iter().map(|line| line.seen.srtt.0).max().unwrap_or(0);
+        self.ahead = LEAST + bytes(rate, longest + AHEAD);
+        for i in 0..lines.len() {
+            if task.left == 0 && verdicts[i] != Verdict::Free && hopeless(&lines[i], &free, task) {
+                verdicts[i] = Verdict::Close(Held::Late);
+            }
+        }
+        verdicts
+    }
+
+    /// What may wait in the subflows together [byte]: more gives a slow one its share, and would stand if one collapses.
+    pub fn ahead(&self) -> u64 {
+        self.ahead.max(LEAST)
+    }
+
+    /// The one that would be done first by itself; another than before only where that is certain.
+    fn best(&mut self, lines: &[Line], left: u64) -> Option<usize> {
+        let was = lines.iter().position(|line| line.seen.id == self.best).unwrap_or(0);
+        let incumbent = lines.get(was)?;
+        let held: u64 = lines.iter().map(|line| line.seen.unsent).sum();
+        let all = left.saturating_add(held);
+        let now = time(all, incumbent.rate) + incumbent.seen.srtt.0;
+        let (mut best, mut least) = (was, if incumbent.is_silent() { u64::MAX } else { now - now / 4 });
+        for (i, line) in lines.iter().enumerate().filter(|(_, line)| !line.is_silent()) {
+            let alone = time(all, line.least) + line.seen.srtt.0;
+            if i != was && alone < least {
+                (best, least) = (i, alone);
+            }
+        }
+        self.best = lines[best].seen.id;
+        Some(best)
+    }
+
+    /// What a subflow's numbers say, with those before.
+    fn follow(&mut self, now: Nanos, seen: &SubflowSeen) -> Line {
+        let rate = rate(seen);
+        let at = self.tracks.iter().position(|track| track.id == seen.id).unwrap_or_else(|| {
+            // nothing is known of it: a window may be far more than its line carries in a round trip
+            self.tracks.push(Track {
+                id: seen.id,
+                rate,
+                grown: now,
+                full: false,
+                delivers: rate / 4,
+                acked: seen.acked,
+                since: now,
+                queued: now,
+                held: true,
+            });
+            self.tracks.len() - 1
+        });
+        let track = &mut self.tracks[at];
+        if rate > track.rate + track.rate / 4 {
+            (track.rate, track.grown) = (rate, now);
+        }
+        track.full |= seen.again > 0 || now.0 >= track.grown.0 + ROUNDS * seen.srtt.0;
+        let (took, came) = (now.saturating_sub(track.since).0, seen.acked.saturating_sub(track.acked));
+        if seen.out == 0 {
+            (track.acked, track.since) = (seen.acked, now);
+        } else if took >= seen.srtt.0.max(LOOK) {
+            let delivers = (u128::from(came) * SECOND / u128::from(took)) as u64;
+            // one that had less to send than it could does not show what it can
+            let limited = seen.unsent == 0 && delivers < track.delivers;
+            if came > 0 && !limited {
+                track.delivers = delivers;
+            }
+            (track.acked, track.since) = (seen.acked, now);
+        }
+        if seen.srtt.0 > seen.min_rtt.0 + seen.min_rtt.0 / 4 {
+            track.queued = now;
+        }
+        let random = seen.again > 0 && now.0 > track.queued.0 + SAWTOOTH * seen.srtt.0;
+        let least = track.delivers.min(rate).max(1);
+        Line { seen: *seen, rate, least, full: track.full, random, held: track.held }
+    }
+}
+
+/// Why `line` is to be given nothing beside those that are `free`. One that was held is let go a quarter later than it is held.
+fn judge(line: &Line, free: &[Line], task: Task) -> Option<Held> {
+    if line.is_silent() {
+        return Some(Held::Silent);
+    }
+    let delay = line.delay(PIECE);
+    let delay = if line.held { delay + delay / 4 } else { delay };
+    if delay > done(free, task.left) {
+        return Some(Held::Late);
+    }
+    let rate: u64 = free.iter().map(|line| line.rate).sum();
+    (bytes(rate, delay) > task.room).then_some(Held::Room)
+}
+
+/// Whether the others, which have nothing to send, would be done with all that is open before it has delivered what it holds.
+fn hopeless(line: &Line, free: &[Line], task: Task) -> bool {
+    let holds = line.seen.unsent + line.seen.out;
+    let idle = free.iter().all(|line| line.seen.unsent == 0 && line.seen.out < line.seen.window / 2);
+    let rate: u64 = free.iter().map(|line| line.least).sum();
+    let srtt = free.iter().map(|line| line.seen.srtt.0).max().unwrap_or(0);
+    let again = time(task.open, rate) + 2 * srtt;
+    holds > 0 && idle && time(holds, line.least) + line.seen.srtt.0 / 2 > again + again / 2
+}
+
+/// Whether a controller of this name, here or in the kernel, shares one increase among subflows, or LIA's does for it.
+pub fn is_coupled(control: &str) -> bool {
+    const NAMES: [&str; 12] = [
+        "lia",
+        "olia",
+        "balia",
+        "gsam",
+        "subflow_switch",
+        "switch",
+        "lisa",
+        "css",
+        "hystartpp",
+        "hystart",
+        "adaptive_start",
+        "adapt",
+    ];
+    let name = control.strip_prefix("pc_").unwrap_or(control);
+    NAMES.contains(&name.strip_suffix("_2").unwrap_or(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// A line of so many byte/s and ms whose window fills it, with `unsent` bytes before it.
+    fn line(id: u32, rate: u64, rtt_ms: u64, unsent: u64) -> SubflowSeen {
+        let (window, srtt) = (rate * rtt_ms / 1000, Nanos(rtt_ms * MS));
+        SubflowSeen {
+            id,
+            srtt,
+            min_rtt: srtt,
+            window,
+            pace: rate * 6 / 5,
+            unsent,
+            out: window,
+            ..SubflowSeen::default()
+        }
+    }
+
+    fn task(left: u64) -> Task {
+        Task { left, open: 0, room: 8 << 20, coupled: false }
+    }
+
+    /// The verdicts once the lines have delivered at their rates for ten seconds.
+    fn settled(lines: &[SubflowSeen], task: Task) -> (Steer, Vec<Verdict>) {
+        let (mut steer, mut verdicts) = (Steer::default(), Vec::new());
+        for n in 0..1000u64 {
+            let seen: Vec<_> =
+                lines.iter().map(|one| SubflowSeen { acked: one.window * n * 10 * MS / one.srtt.0, ..*one }).collect();
+            verdicts = steer.look(Nanos(n * 10 * MS), task, &seen);
+        }
+        (steer, verdicts)
+    }
+
+    #[test]
+    fn a_slow_line_shares_what_it_can_deliver_before_the_others_are_done() {
+        let lines = [line(0, 6_250_000, 40, 0), line(1, 250_000, 200, 0)];
+        // a piece takes it 0.26 s and two round trips: 0.83 s with the quarter of one that is held, 5.2 MB of the other
+        assert_eq!(settled(&lines, task(6_000_000)).1, [Verdict::Free, Verdict::Free]);
+        assert_eq!(settled(&lines, task(3_000_000)).1, [Verdict::Free, Verdict::Hold(Held::Late)]);
+        let waits = [lines[0], line(1, 250_000, 200, 400_000)];
+        assert_eq!(settled(&waits, task(6_000_000)).1, [Verdict::Free, Verdict::Hold(Held::Late)]);
+    }
+
+    #[test]
+    fn buffers_bound_what_waits_for_a_slow_line() {
+        let lines = [line(0, 6_250_000, 40, 0), line(1, 250_000, 200, 0)];
+        let small = Task { room: 2 << 20, ..task(100_000_000) };
+        assert_eq!(settled(&lines, small).1, [Verdict::Free, Verdict::Hold(Held::Room)]);
+    }
+
+    #[test]
+    fn like_lines_are_both_free_and_hold_a_round_trip() {
+        let lines = [line(0, 1_000_000, 50, 0), line(1, 1_250_000, 60, 0)];
+        let (steer, verdicts) = settled(&lines, task(10_000_000));
+        assert_eq!(verdicts, [Verdict::Free, Verdict::Free]);
+        assert_eq!(steer.ahead(), LEAST + 2_250_000 * 80 / 1000);
+    }
+
+    #[test]
+    fn a_line_that_joins_is_not_believed_before_it_has_delivered() {
+        let lines = [line(0, 2_000_000, 30, 0), line(1, 1_000_000, 30, 0)];
+        let mut steer = Steer::default();
+        assert_eq!(steer.look(Nanos(0), task(400_000), &lines)[1], Verdict::Hold(Held::Late));
+        assert_eq!(settled(&lines, task(400_000)).1[1], Verdict::Free);
+    }
+
+    #[test]
+    fn the_better_line_takes_over_though_it_joined_later() {
+        let lines = [line(0, 250_000, 20, 200_000), line(1, 6_250_000, 40, 0)];
+        assert_eq!(settled(&lines, task(2_000_000)).1, [Verdict::Hold(Held::Late), Verdict::Free]);
+    }
+
+    #[test]
+    fn what_the_others_would_send_again_sooner_is_closed_at_the_end_alone() {
+        let slow = line(1, 100_000, 100, 300_000);
+        let idle = SubflowSeen { out: 0, ..line(0, 6_250_000, 40, 0) };
+        let (mut steer, _) = settled(&[line(0, 6_250_000, 40, 0), slow], task(0));
+        let at = Nanos(10_000 * MS);
+        let task = Task { open: 400_000, ..task(0) };
+        assert_eq!(steer.clone().look(at, task, &[idle, slow])[1], Verdict::Close(Held::Late));
+        assert_eq!(steer.clone().look(at, task, &[line(0, 6_250_000, 40, 9_000), slow])[1], Verdict::Hold(Held::Late));
+        assert_eq!(steer.look(at, Task { left: 1, ..task }, &[idle, slow])[1], Verdict::Hold(Held::Late));
+    }
+
+    #[test]
+    fn a_silent_line_is_held_and_another_takes_its_place() {
+        let dead = SubflowSeen { timeouts: 1, ..line(0, 6_250_000, 40, 50_000) };
+        let (_, verdicts) = settled(&[dead, line(1, 250_000, 200, 0)], task(1_000_000));
+        assert_eq!(verdicts, [Verdict::Hold(Held::Silent), Verdict::Free]);
+        let (_, alone) = settled(&[dead], task(1_000_000));
+        assert_eq!(alone, [Verdict::Free]);
+        assert_eq!(Steer::default().look(Nanos(0), task(1), &[]), []);
+    }
+
+    #[test]
+    fn a_coupled_controller_over_random_loss_keeps_to_the_best() {
+        let lossy = SubflowSeen { again: 20, ..line(0, 1_000_000, 50, 0) };
+        let coupled = Task { coupled: true, ..task(50_000_000) };
+        let lines = [lossy, line(1, 800_000, 50, 0)];
+        assert_eq!(settled(&lines, coupled).1[1], Verdict::Close(Held::Coupled));
+        assert_eq!(settled(&lines, task(50_000_000)).1[1], Verdict::Free);
+        let queued = SubflowSeen { min_rtt: Nanos(30 * MS), ..lossy };
+        assert_eq!(settled(&[queued, lines[1]], coupled).1[1], Verdict::Free);
+        assert!(is_coupled("pc_lia") && is_coupled("olia") && is_coupled("pc_adapt_2") && !is_coupled("pc_bbr3"));
+    }
+}

@@ -1,0 +1,60 @@
+//! pathcast's rule for what a subflow is given: never slower than over the best path alone, where the kernel by itself is.
+
+use pathcast_base::{Protocol, TransferReport};
+use pathcast_scenario::Scenario;
+use pathcast_sim::World;
+
+/// Two lines: Mbit/s, RTT in ms, packets of queue, loss.
+type Line = (f64, u64, u32, f64);
+
+fn world(lines: [Line; 2], steering: bool) -> World {
+    let mut text = format!("seed = 1\n[tcp]\nsteering = {steering}\n");
+    for (name, (rate, rtt_ms, packets, loss)) in ["best", "other"].iter().zip(lines) {
+        text += &format!(
+            "[[link]]\nname = \"{name}\"\na = \"client\"\nb = \"server\"\nrate = \"{rate}Mbit\"\ndelay = \"{}us\"\n\
+             queue = {{ ab = \"{packets} packets\", ba = \"1000 packets\" }}\nloss = {{ ab = {loss:?}, ba = 0.0 }}\n\
+             [[path]]\nname = \"{name}\"\nlinks = [\"{name}\"]\n",
+            500 * rtt_ms
+        );
+    }
+    World::new(Scenario::parse(&text, &[]).unwrap()).unwrap()
+}
+
+fn transfer(lines: [Line; 2], steering: bool, paths: &[&str], bytes: u64, control: &str) -> TransferReport {
+    let mut world = world(lines, steering);
+    let pairs = world.pairs(&paths.iter().map(|&name| name.into()).collect::<Vec<_>>()).unwrap();
+    let protocol = if paths.len() > 1 { Protocol::Mptcp } else { Protocol::Tcp };
+    world.transfer(&pairs, bytes, Some(control), protocol, |_| true).unwrap()
+}
+
+/// Both over the best alone: by the kernel's rule, and by ours.
+fn shares(lines: [Line; 2], bytes: u64, control: &str) -> [f64; 2] {
+    let alone = transfer(lines, false, &["best"], bytes, control).throughput_bps;
+    [false, true].map(|on| transfer(lines, on, &["best", "other"], bytes, control).throughput_bps / alone)
+}
+
+#[test]
+fn a_far_slower_line_does_not_hold_up_the_better_one() {
+    // what it holds fills the buffers; the end waits for it; it is not worth a round trip
+    for (lines, bytes, control) in [
+        ([(13.1, 27, 15, 2e-5), (0.5, 49, 4, 1e-4)], 10_000_000, "cubic"),
+        ([(50.0, 40, 200, 0.0), (2.0, 200, 100, 0.0)], 16_000_000, "cubic"),
+        ([(8.4, 48, 9, 2e-5), (2.5, 183, 11, 5e-4)], 10_000_000, "lia"),
+        ([(22.3, 30, 44, 3e-5), (1.1, 46, 4, 0.0)], 3_300_000, "cubic"),
+    ] {
+        let [kernels, ours] = shares(lines, bytes, control);
+        assert!(kernels < 0.93 && ours >= 0.95, "{lines:?}, {control}: {kernels:.3} and {ours:.3}");
+    }
+}
+
+#[test]
+fn like_lines_are_both_used() {
+    let [_, ours] = shares([(20.0, 40, 66, 0.0), (10.0, 60, 50, 0.0)], 20_000_000, "cubic");
+    assert!(ours > 0.9 * 1.5, "{ours:.3}");
+}
+
+#[test]
+fn a_line_that_dies_at_the_start_leaves_the_rest_to_the_other() {
+    let done = transfer([(20.0, 40, 66, 1.0), (10.0, 60, 50, 0.0)], true, &["other", "best"], 2_000_000, "cubic");
+    assert_eq!(done.bytes, 2_000_000);
+}
