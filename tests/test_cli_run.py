@@ -135,6 +135,55 @@ def test_over_multipath_tcp(hosts, tmp_path, left_behind):
 
 
 @privileged
+def test_by_a_plan_a_line_is_dropped_near_its_bound(hosts, tmp_path, left_behind, monkeypatch):
+    """The route's line may carry 4 MB: the connection begins there, and goes on over the other."""
+    lines = tmp_path / "lines.toml"
+    lines.write_text("".join(f'[line.{name}]\nfrom = "10.77.{n}.2"\n' for n, name in ((1, "dsl"), (2, "cable"))))
+    monkeypatch.setenv("PATHCAST_CONFIG", str(lines))
+    port, report, before = hosts.sink(protocol=262), tmp_path / "report.json", hosts.endpoints()
+    size = 16_000_000
+    command = [sys.executable, "-c", SEND, "10.77.1.1", port, size]
+    plan = ["--paths", "auto", "--control", "auto", "--size", "16MB", "--max", "dsl=4MB", "--max-rate", "24Mbit"]
+    done = hosts.run(*plan, "--report", report, "--", *command)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(report.read_text())
+    sent = {path["local"]: path["bytes_sent"] for path in document["paths"]}
+    assert sum(sent.values()) >= size
+    assert 0 < sent["10.77.1.2"] * 1.09 <= 4_000_000
+    assert document["sent_bps"] < 30e6
+    steps = document["auto"]["steps"]
+    assert set(steps[0]["lines"]) == {"dsl", "cable"}
+    assert steps[-1]["lines"] == ["cable"]
+    assert "pathcast: dsl is dropped: the most that it may carry of this job is reached" in done.stderr
+    assert document["auto"]["done"] > 0.5
+    assert hosts.endpoints() == before
+    assert left_behind() == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--control", "auto"], "--control auto goes with --paths auto"),
+        (["--by", "06:00"], "--by goes with --paths auto"),
+        (["--paths", "auto", "--by", "06:00"], "--by needs --size"),
+        (["--paths", "auto", "--max", "dsl=5XB"], "5XB"),
+        (["--paths", "auto", "--max", "fibre=5GB"], "fibre"),
+        (["--paths", "auto", "--max-rate", "fast"], "fast"),
+        (["--paths", "auto", "--background", "--control", "lp"], "--control lp"),
+        (["--paths", "auto", "--set", "delta=3"], "--set"),
+        (["--paths", "auto", "--key-file", "k"], "--to HOST"),
+        (["--paths", "auto"], "none of the lines has an address now"),
+    ],
+)
+def test_words_of_a_plan_that_make_no_sense(pathcast, arguments, words, tmp_path):
+    lines = tmp_path / "lines.toml"
+    lines.write_text('[line.dsl]\nfrom = "192.0.2.9"\n')
+    done = pathcast("run", *arguments, "--", "true", env={"PATHCAST_CONFIG": str(lines)})
+    assert done.returncode == 2
+    assert words in done.stderr
+
+
+@privileged
 def test_one_that_receives_is_told_so(hosts):
     port = hosts.sink(what="send")
     done = hosts.run("--control", "nice", "--", sys.executable, "-c", RECEIVE, "10.77.1.1", port)

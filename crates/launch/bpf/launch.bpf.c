@@ -10,7 +10,14 @@ char _license[] SEC("license") = "GPL"; /* the kernel asks for it; the source is
 
 enum { NAME = 16 }; /* TCP_CA_NAME_MAX */
 
-const volatile char control[NAME] = ""; /* set by the loader; empty: connections keep theirs */
+/* What connections are told: those that are established at once, the others when their `number` is another one. */
+struct orders {
+	char control[NAME]; /* empty: connections keep theirs */
+	u32 pace;	    /* at most so much of each connection, or subflow [byte/s]; all ones: no bound */
+	u32 number;	    /* of these orders */
+};
+_Static_assert(sizeof(struct orders) == 24, "see orders.rs");
+struct orders orders SEC(".data.orders") = {};
 
 /* What connections have in common that are counted together. Mirrored in src/counters.rs, as are all structs here. */
 struct path {
@@ -28,8 +35,9 @@ struct flow {
 	u64 acked_before; /* at the handshake's end: the SYN counts as a byte */
 	u64 pending;	  /* written, not yet acknowledged */
 	struct use use;
+	u64 number; /* of the orders that it has */
 };
-_Static_assert(sizeof(struct path) == 52 && sizeof(struct use) == 48 && sizeof(struct flow) == 120, "see counters.rs");
+_Static_assert(sizeof(struct path) == 52 && sizeof(struct use) == 48 && sizeof(struct flow) == 128, "see counters.rs");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -52,11 +60,20 @@ struct { u64 uncontrolled, uncounted; } faults = {};
 
 static __always_inline void take_control(struct bpf_sock_ops *ops)
 {
-	if (control[0])
-		bpf_setsockopt(ops, IPPROTO_TCP, TCP_CONGESTION, (void *)control, NAME);
+	if (orders.control[0])
+		bpf_setsockopt(ops, IPPROTO_TCP, TCP_CONGESTION, orders.control, NAME);
 }
 
-static __always_inline _Bool same_name(const char *a, const volatile char *b)
+/* Nothing is said of the pace until there was a bound: the program may have one of its own. */
+static __always_inline void take_pace(struct bpf_sock_ops *ops, _Bool anew)
+{
+	u32 pace = orders.pace;
+
+	if (anew || pace != ~0u)
+		bpf_setsockopt(ops, SOL_SOCKET, SO_MAX_PACING_RATE, &pace, sizeof(pace));
+}
+
+static __always_inline _Bool same_name(const char *a, const char *b)
 {
 	for (int i = 0; i < NAME; i++) {
 		if (a[i] != b[i])
@@ -103,7 +120,8 @@ static __always_inline void established(struct bpf_sock_ops *ops, struct tcp_soc
 
 	take_control(ops); /* again: Multipath TCP may have given a subflow its connection's controller */
 	bpf_getsockopt(ops, IPPROTO_TCP, TCP_CONGESTION, f.path.control, NAME);
-	if (control[0] && !same_name(f.path.control, control))
+	take_pace(ops, 0);
+	if (orders.control[0] && !same_name(f.path.control, orders.control))
 		__sync_fetch_and_add(&faults.uncontrolled, 1);
 	addresses(ops, &f.path);
 	if (bpf_core_field_exists(tp->is_mptcp) && tp->is_mptcp) {
@@ -114,6 +132,7 @@ static __always_inline void established(struct bpf_sock_ops *ops, struct tcp_soc
 		f.use.joins = join;
 	}
 	f.use.flows = 1;
+	f.number = orders.number;
 	f.state = TCP_ESTABLISHED;
 	f.acked_before = tp->bytes_acked;
 	if (bpf_map_update_elem(&flows, &cookie, &f, BPF_ANY)) {
@@ -187,8 +206,17 @@ int launch(struct bpf_sock_ops *ops)
 		u64 cookie = bpf_get_socket_cookie(ops);
 		struct flow *f = bpf_map_lookup_elem(&flows, &cookie);
 
-		if (f)
+		if (f) {
+			u64 number = orders.number;
+
 			sample(f, tp);
+			if (f->number != number) {
+				f->number = number; /* before they are read: those that come meanwhile have another one */
+				take_control(ops);
+				take_pace(ops, 1);
+				bpf_getsockopt(ops, IPPROTO_TCP, TCP_CONGESTION, f->path.control, NAME);
+			}
+		}
 	} else if (ops->op == BPF_SOCK_OPS_STATE_CB) {
 		changed(ops, tp, ops->args[0], ops->args[1]);
 	} else {

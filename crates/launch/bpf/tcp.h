@@ -21,7 +21,7 @@ typedef u32 __wsum;
 
 enum { BPF_MAP_TYPE_HASH = 1 };
 enum { BPF_ANY = 0, BPF_NOEXIST = 1, BPF_F_NO_PREALLOC = 1 };
-enum { AF_INET = 2, IPPROTO_TCP = 6, TCP_CONGESTION = 13 };
+enum { AF_INET = 2, IPPROTO_TCP = 6, TCP_CONGESTION = 13, SOL_SOCKET = 1, SO_MAX_PACING_RATE = 47 };
 
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>

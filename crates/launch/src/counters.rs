@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 const KEY_BYTES: usize = 52;
 const USE_BYTES: usize = 48;
-const FLOW_BYTES: usize = 120;
+const FLOW_BYTES: usize = 128;
 pub(crate) const FAULT_BYTES: usize = 16;
 
 fn word(bytes: &[u8], at: usize) -> Option<u64> {

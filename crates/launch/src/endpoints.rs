@@ -142,6 +142,33 @@ impl Endpoints {
     }
 }
 
+impl Endpoints {
+    /// Has endpoints of these addresses only, of those that it holds; subflows come and go with them. Those that pathcast
+    /// has not made stay: their addresses.
+    ///
+    /// # Errors
+    /// What `ip` says.
+    pub fn keep(&self, wanted: &[IpAddr]) -> Result<Vec<IpAddr>, LaunchError> {
+        let there = present()?;
+        let mut foreign = Vec::new();
+        for (address, _, file) in &self.held {
+            let (has, wants) = (there.iter().any(|(_, a)| a == address), wanted.contains(address));
+            if has && !wants && file.metadata().is_ok_and(|m| m.len() == 0) {
+                foreign.push(*address);
+            } else if has && !wants {
+                delete(*address)?;
+                // the first subflow of a connection, which may have begun before the endpoint was there
+                let _ = ip(&["mptcp", "endpoint", "delete", "id", "0", &address.to_string()]);
+            } else if wants && !has {
+                let failed = |e| LaunchError::system("marking an endpoint as pathcast's")(e);
+                io::Write::write_all(&mut &*file, b"made by pathcast\n").map_err(failed)?;
+                add(*address)?;
+            }
+        }
+        Ok(foreign)
+    }
+}
+
 /// Alone, or, where another run has it, together with that one, which keeps the endpoint there.
 fn lock_alone(path: &Path) -> Result<File, LockError> {
     match lock(path, Hold::Alone, Duration::ZERO) {

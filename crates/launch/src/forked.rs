@@ -15,6 +15,8 @@ pub(crate) struct Counts {
     pub left: AtomicU64,
     /// See `Lines::silent`.
     pub silent: AtomicU64,
+    /// A bit for each of the run's addresses that connections may not begin from; set by the other side.
+    pub barred: AtomicU64,
 }
 
 /// Everything that it needs, made before the fork. Absent descriptors are -1; the others are above 2.
@@ -174,6 +176,7 @@ impl Forked {
             let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
             let socket = |domain| self.socket(call.pid, domain, kind, libc::IPPROTO_TCP);
             let mut lines = self.lines.get();
+            lines.allowed = !(*self.counts).barred.load(Ordering::Relaxed);
             let verdict = lines.connect(call.pid, &call.data.args, valid, socket);
             self.lines.set(lines);
             (*self.counts).silent.store(lines.silent, Ordering::Relaxed);

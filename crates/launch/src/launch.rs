@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -15,6 +16,7 @@ use crate::control;
 use crate::endpoints::{self, Endpoints};
 use crate::error::LaunchError;
 use crate::filter;
+use crate::live::{Live, Parts};
 use crate::maker::Maker;
 use crate::program::{self, Program};
 use crate::report::Report;
@@ -45,6 +47,10 @@ pub struct Launch {
     pub paths: Vec<IpAddr>,
     /// A name or a number; none: who called sudo, else who we are.
     pub user: Option<String>,
+    /// What [`Live::allow`] leaves of `paths` holds for first subflows, too: connect(2) waits for us whatever they are.
+    pub steered: bool,
+    /// For those who look at it, and change it, while it lasts.
+    pub live: Live,
     /// Where it is written which endpoints pathcast has made: pathcast's run directory.
     pub directory: PathBuf,
 }
@@ -78,6 +84,8 @@ impl Launch {
             mptcp: false,
             paths: Vec::new(),
             user: None,
+            steered: false,
+            live: Live::default(),
             directory: "/run/pathcast".into(),
         }
     }
@@ -117,7 +125,7 @@ impl Launch {
             program::ready()?;
             control::check(name)?;
         }
-        let _endpoints = self.endpoints()?;
+        let endpoints = self.endpoints()?.map(Arc::new);
         let mut notes = notes(&account);
         let place = match Place::make(self) {
             Ok(place) => Some(place),
@@ -136,22 +144,24 @@ impl Launch {
                     .into(),
             );
         }
-        let maker = if self.mptcp { Some(self.maker(processes.as_ref())?) } else { None };
+        let maker = if self.mptcp { Some(Arc::new(self.maker(processes.as_ref())?)) } else { None };
         let terminal = Terminal::remember();
         let passing = Passing::begin()
             .ok_or_else(|| LaunchError::Argument("64 programs are being run by this process already".into()))?;
+        let _shown = self.show(place.as_ref(), maker.as_ref(), endpoints.as_ref());
         if called_off() {
             return Ok(None);
         }
         let start = Instant::now();
-        let pid = spawn(&self.command, &account, processes, maker.as_ref(), no_new_privs)?;
+        let pid = spawn(&self.command, &account, processes, maker.as_deref(), no_new_privs)?;
+        self.live.started(pid);
         passing.started(pid);
-        let waited = wait(pid, &passing, &terminal);
+        let waited = wait(pid, &passing, &terminal, || self.live.ended());
         let elapsed_s = start.elapsed().as_secs_f64();
         let status = waited.map_err(LaunchError::system("waiting for the program"))?;
         terminal.restore(status > 128);
         let mut report = self.report(account.name, status, elapsed_s, notes);
-        self.finish(&mut report, place.as_ref(), maker);
+        self.finish(&mut report, place.as_ref(), maker.as_deref());
         Ok(Some(Outcome { status, report }))
     }
 
@@ -179,6 +189,18 @@ impl Launch {
         if self.paths.is_empty() { Ok(()) } else { endpoints::check(&self.paths) }
     }
 
+    /// From now on the run is there for its `live`, until what is returned goes.
+    fn show(&self, place: Option<&Place>, maker: Option<&Arc<Maker>>, endpoints: Option<&Arc<Endpoints>>) -> Shown<'_> {
+        self.live.set(place.map(|place| Parts {
+            program: Arc::clone(&place.program),
+            maker: maker.cloned(),
+            endpoints: endpoints.cloned(),
+            paths: self.paths.clone(),
+            pid: None,
+        }));
+        Shown(&self.live)
+    }
+
     fn endpoints(&self) -> Result<Option<Endpoints>, LaunchError> {
         if self.paths.is_empty() {
             return Ok(None);
@@ -188,7 +210,8 @@ impl Launch {
 
     fn maker(&self, processes: Option<&std::fs::File>) -> Result<Maker, LaunchError> {
         let control = self.control.as_deref().unwrap_or_default();
-        Maker::start(control, processes, &self.paths).map_err(LaunchError::system("starting the socket maker"))
+        Maker::start(control, processes, &self.paths, self.steered)
+            .map_err(LaunchError::system("starting the socket maker"))
     }
 
     fn report(&self, user: String, status: i32, elapsed_s: f64, notes: Vec<String>) -> Report {
@@ -217,7 +240,7 @@ impl Launch {
         }
     }
 
-    fn finish(&self, report: &mut Report, place: Option<&Place>, maker: Option<Maker>) {
+    fn finish(&self, report: &mut Report, place: Option<&Place>, maker: Option<&Maker>) {
         if let Some(place) = place {
             place.last_bytes();
             let (sums, open) = place.program.sums();
@@ -249,10 +272,19 @@ fn notes(account: &Account) -> Vec<String> {
     root.then(|| "it ran as root; with --user NAME it runs as somebody else".to_owned()).into_iter().collect()
 }
 
+/// A run that others can see.
+struct Shown<'a>(&'a Live);
+
+impl Drop for Shown<'_> {
+    fn drop(&mut self) {
+        self.0.set(None);
+    }
+}
+
 /// The cgroup with its program.
 struct Place {
     cgroup: Cgroup,
-    program: Program,
+    program: Arc<Program>,
 }
 
 impl Place {
@@ -260,7 +292,7 @@ impl Place {
         program::ready()?;
         let cgroup = Cgroup::create(&cgroup::path_of(&launch.id))?;
         let program = Program::attach(launch.control.as_deref().unwrap_or_default(), &cgroup.open()?)?;
-        Ok(Place { cgroup, program })
+        Ok(Place { cgroup, program: Arc::new(program) })
     }
 
     /// Processes in the cgroup; those that are just ending have a moment to leave it to `own` of ours.

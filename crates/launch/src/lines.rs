@@ -115,6 +115,8 @@ pub(crate) struct Lines {
     next: usize,
     /// A bit for each of the run's addresses from which a far end did not answer while it did from another.
     pub silent: u64,
+    /// A bit for each of the run's addresses that connections may begin from now.
+    pub allowed: u64,
 }
 
 fn errno() -> i32 {
@@ -140,6 +142,7 @@ impl Lines {
             known: [nothing; KNOWN],
             next: 0,
             silent: 0,
+            allowed: u64::MAX,
         };
         for (to, from) in lines.own.iter_mut().zip(addresses) {
             *to = Address::of(*from);
@@ -190,6 +193,9 @@ impl Lines {
 
     fn begin(&mut self, fd: RawFd, to: &Address, socket: impl Fn(libc::c_int) -> RawFd) -> Verdict {
         let now = now_ms();
+        if self.bounded() {
+            return self.begin_within(fd, to, now, socket);
+        }
         if let Some(known) = self.known.iter().find(|k| k.until > now && k.to == to.octets()) {
             if let Some(own) = self.own.get(known.from) {
                 bind(fd, own);
@@ -204,6 +210,53 @@ impl Lines {
         // SAFETY: plain numbers
         unsafe { libc::fcntl(fd, libc::F_SETFL, flags) };
         verdict
+    }
+
+    /// Is the line of the route, whichever it is, perhaps not to be used?
+    fn bounded(&self) -> bool {
+        (0..self.count).any(|place| self.allowed >> place & 1 == 0)
+    }
+
+    /// From the first of the allowed addresses from which the far end answers; the route has no say. Where none of them
+    /// can be, the host is not reachable.
+    fn begin_within(&mut self, fd: RawFd, to: &Address, now: u64, socket: impl Fn(libc::c_int) -> RawFd) -> Verdict {
+        let allowed = self.allowed;
+        let may = |place: usize| allowed >> place & 1 == 1;
+        let known = self.known.iter().find(|k| k.until > now && k.to == to.octets());
+        if let Some(place) = known.map(|k| k.from).filter(|&from| from < self.count && may(from)) {
+            bind(fd, &self.own[place]);
+            return Verdict::Continue;
+        }
+        let mut polls = [libc::pollfd { fd: -2, events: libc::POLLOUT, revents: 0 }; MOST + 1];
+        let mut first = None;
+        for place in (0..self.count).rev().filter(|&p| may(p) && self.own[p].family() == to.family()) {
+            first = Some(place);
+            polls[place].fd = ask(&self.own[place], to, &socket);
+        }
+        let Some(first) = first else { return Verdict::Done(libc::ENETUNREACH) };
+        while polls.iter().any(|p| p.fd >= 0) {
+            let left = TOGETHER_MS - (now_ms() - now) as i32;
+            // SAFETY: the array is valid for its length; negative descriptors are left out
+            if left <= 0 || unsafe { libc::poll(polls.as_mut_ptr(), polls.len() as _, left) } == 0 {
+                break;
+            }
+            for place in 0..MOST {
+                if polls[place].fd < 0 || polls[place].revents == 0 {
+                    continue;
+                }
+                if matches!(connect(polls[place].fd, to), 0 | libc::EISCONN | libc::ECONNREFUSED) {
+                    close_all(&mut polls);
+                    bind(fd, &self.own[place]);
+                    return self.found(to, place, Verdict::Continue);
+                }
+                // SAFETY: ours
+                unsafe { libc::close(polls[place].fd) };
+                polls[place].fd = -2;
+            }
+        }
+        close_all(&mut polls);
+        bind(fd, &self.own[first]);
+        Verdict::Continue
     }
 
     fn race(&mut self, fd: RawFd, to: &Address, at_once: bool, socket: impl Fn(libc::c_int) -> RawFd) -> Verdict {

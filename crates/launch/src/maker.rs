@@ -25,6 +25,8 @@ struct Shared(*mut Counts);
 
 // SAFETY: the page holds atomics only
 unsafe impl Send for Shared {}
+// SAFETY: as above
+unsafe impl Sync for Shared {}
 
 impl Drop for Shared {
     fn drop(&mut self) {
@@ -60,11 +62,11 @@ fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 
 impl Maker {
     /// Starts it, in the cgroup of which `processes` is the list, if there is one. `control` is set on its sockets.
-    /// `paths` are the addresses that the program's connections may have.
+    /// `paths` are the addresses that the program's connections may have; `steered`: which of them may change.
     ///
     /// # Errors
     /// The system's.
-    pub fn start(control: &str, processes: Option<&File>, paths: &[IpAddr]) -> io::Result<Maker> {
+    pub fn start(control: &str, processes: Option<&File>, paths: &[IpAddr], steered: bool) -> io::Result<Maker> {
         let (channel, theirs) = pair()?;
         let (alive, life) = pair()?;
         let size = size_of::<Counts>();
@@ -93,7 +95,7 @@ impl Maker {
         // SAFETY: room for the error number that it sends when it stands
         let n = unsafe { libc::recv(alive.as_raw_fd(), (&raw mut ready).cast(), size_of_val(&ready), 0) };
         match (n, ready) {
-            (4, 0) => Ok(Maker { channel, connects: lines.several(), alive, counts }),
+            (4, 0) => Ok(Maker { channel, connects: steered || lines.several(), alive, counts }),
             (4, error) => Err(io::Error::from_raw_os_error(error)),
             _ => Err(io::Error::other("the socket maker ended at its start")),
         }
@@ -111,6 +113,12 @@ impl Maker {
         // SAFETY: as below
         let counts = unsafe { &*self.counts.0 };
         counts.silent.load(Ordering::Relaxed) >> place & 1 == 1
+    }
+
+    /// Connections begin from addresses at other places of `paths` from now on.
+    pub fn bar(&self, places: u64) {
+        // SAFETY: as below
+        unsafe { &*self.counts.0 }.barred.store(places, Ordering::Relaxed);
     }
 
     /// Sockets made, and left to the kernel.

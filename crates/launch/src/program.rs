@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 
@@ -9,6 +10,7 @@ use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder};
 
 use crate::counters::{FAULT_BYTES, Faults, Flow, Key, Use};
 use crate::error::LaunchError;
+use crate::orders::Orders;
 
 /// libbpf reads the object's 64-bit fields where they lie.
 #[repr(C, align(8))]
@@ -17,8 +19,7 @@ struct Aligned<T: ?Sized>(T);
 /// The object of `launch.bpf.c`, if clang was there when this crate was built.
 static OBJECT: Option<&Aligned<[u8]>> = include!(concat!(env!("OUT_DIR"), "/launch.in"));
 
-/// TCP_CA_NAME_MAX: a controller's name and the 0 behind it.
-const NAME_BYTES: usize = 16;
+const ORDERS: &str = ".data.orders";
 const CAP_NET_ADMIN: u32 = 12;
 const CAP_SYS_ADMIN: u32 = 21;
 const CAP_BPF: u32 = 39;
@@ -74,10 +75,9 @@ impl Program {
             move |e: libbpf_rs::Error| LaunchError::System { what, source: std::io::Error::other(e.to_string()) }
         };
         let mut open = ObjectBuilder::default().open_memory(bytes).map_err(refused("opening the eBPF program"))?;
-        for mut map in open.maps_mut().filter(|map| map.name().to_string_lossy().ends_with(".rodata")) {
-            let name = map.initial_value_mut().and_then(|value| value.get_mut(..NAME_BYTES)).expect("`control`");
-            name.fill(0);
-            name[..control.len()].copy_from_slice(control.as_bytes()); // the kernel has a controller of this name
+        for mut map in open.maps_mut().filter(|map| map.name() == ORDERS) {
+            let bytes = Orders { control, pace: None, number: 0 }.bytes();
+            map.initial_value_mut().expect("`orders`").copy_from_slice(&bytes);
         }
         let object = open.load().map_err(refused("loading the eBPF program"))?;
         let program = object.progs().find(|p| p.name() == "launch").expect("launch.bpf.c has it");
@@ -95,6 +95,15 @@ impl Program {
             return Err(LaunchError::system("attaching the eBPF program to a cgroup")(error));
         }
         Ok(Program { object })
+    }
+
+    /// Gives connections other orders: the established ones at their next ACK.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn order(&self, orders: Orders<'_>) -> io::Result<()> {
+        let map = self.object.maps().find(|map| map.name() == ORDERS).expect("launch.bpf.c has it");
+        map.update(&0u32.to_ne_bytes(), &orders.bytes(), MapFlags::ANY).map_err(|e| io::Error::other(e.to_string()))
     }
 
     fn each<K, V>(&self, name: &str, key: fn(&[u8]) -> Option<K>, value: fn(&[u8]) -> Option<V>) -> Vec<(K, V)> {

@@ -77,34 +77,45 @@ pub struct PathUse {
     pub share: f64,
 }
 
+fn total(sums: &BTreeMap<Key, Use>) -> Use {
+    sums.values().fold(Use::default(), |mut total, one| {
+        total.add(one);
+        total
+    })
+}
+
+/// Those that sent most first.
+pub(crate) fn uses(sums: &BTreeMap<Key, Use>) -> Vec<PathUse> {
+    let total = total(sums);
+    let part = |part: u64, all: u64| if all == 0 { 0.0 } else { part as f64 / all as f64 };
+    let path = |(key, one): (&Key, &Use)| PathUse {
+        local: key.local,
+        remote: key.remote,
+        control: key.control.clone(),
+        mptcp: key.mptcp,
+        flows: one.flows,
+        bytes_sent: one.acked,
+        bytes_received: one.received,
+        bytes_retransmitted: one.resent,
+        share: if total.acked > 0 { part(one.acked, total.acked) } else { part(one.received, total.received) },
+    };
+    let mut paths: Vec<PathUse> = sums.iter().map(path).collect();
+    paths.sort_by_key(|p| std::cmp::Reverse((p.bytes_sent, p.bytes_received)));
+    paths
+}
+
 impl Report {
     pub(crate) fn fill(&mut self, sums: &BTreeMap<Key, Use>, open: u64, faults: Faults) {
         self.counted = true;
         self.open = open;
         (self.uncontrolled, self.uncounted) = (faults.uncontrolled, faults.uncounted);
-        let total = sums.values().fold(Use::default(), |mut total, one| {
-            total.add(one);
-            total
-        });
+        let total = total(sums);
         (self.bytes_sent, self.bytes_received) = (total.acked, total.received);
         self.connections = total.flows - total.joins.min(total.flows);
         self.mptcp_connections = sums.iter().filter(|(k, _)| k.mptcp).map(|(_, u)| u.flows - u.joins).sum();
         let rate = |bytes: u64| if self.elapsed_s > 0.0 { bytes as f64 * 8.0 / self.elapsed_s } else { 0.0 };
         (self.sent_bps, self.received_bps) = (rate(total.acked), rate(total.received));
-        let part = |part: u64, all: u64| if all == 0 { 0.0 } else { part as f64 / all as f64 };
-        let path = |(key, one): (&Key, &Use)| PathUse {
-            local: key.local,
-            remote: key.remote,
-            control: key.control.clone(),
-            mptcp: key.mptcp,
-            flows: one.flows,
-            bytes_sent: one.acked,
-            bytes_received: one.received,
-            bytes_retransmitted: one.resent,
-            share: if total.acked > 0 { part(one.acked, total.acked) } else { part(one.received, total.received) },
-        };
-        self.paths = sums.iter().map(path).collect();
-        self.paths.sort_by_key(|p| std::cmp::Reverse((p.bytes_sent, p.bytes_received)));
+        self.paths = uses(sums);
         self.explain();
     }
 

@@ -47,14 +47,15 @@ fn went_on(pid: libc::pid_t) -> io::Result<bool> {
     })
 }
 
-/// Waits until the program has ended: its exit status, 128 + n after signal n.
+/// Waits until the program has ended: its exit status, 128 + n after signal n. `ended` is called before its number can be
+/// given to another process.
 ///
 /// When it is stopped, this process stops itself, so that the shell has its terminal back; when this process goes on, so
 /// does the program.
 ///
 /// # Errors
 /// The system's.
-pub(crate) fn wait(pid: libc::pid_t, passing: &Passing, terminal: &Terminal) -> io::Result<i32> {
+pub(crate) fn wait(pid: libc::pid_t, passing: &Passing, terminal: &Terminal, ended: impl FnOnce()) -> io::Result<i32> {
     loop {
         let before = continued();
         let info = next(pid, libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT)?;
@@ -74,6 +75,7 @@ pub(crate) fn wait(pid: libc::pid_t, passing: &Passing, terminal: &Terminal) -> 
             continue;
         }
         passing.ended();
+        ended();
         let info = next(pid, libc::WEXITED)?;
         // SAFETY: filled in by waitid
         let number = unsafe { info.si_status() };

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::os::fd::IntoRawFd;
 use std::path::PathBuf;
 
-use pathcast_launch::{Launch as Run, LaunchError};
+use pathcast_launch::{Launch as Run, LaunchError, Live};
 use pyo3::prelude::*;
 
 use crate::error::{Failed, json};
@@ -17,7 +17,8 @@ pub struct Launch(Run);
 #[pymethods]
 impl Launch {
     #[new]
-    #[pyo3(signature = (id, command, directory, control=None, mptcp=false, paths=vec![], user=None))]
+    #[pyo3(signature = (id, command, directory, control=None, mptcp=false, paths=vec![], user=None, steered=false))]
+    #[allow(clippy::too_many_arguments)] // they have names
     fn new(
         id: String,
         command: Vec<OsString>,
@@ -26,8 +27,33 @@ impl Launch {
         mptcp: bool,
         paths: Vec<IpAddr>,
         user: Option<String>,
+        steered: bool,
     ) -> Self {
-        Launch(Run { id, command, control, mptcp, paths, user, directory })
+        Launch(Run { id, command, control, mptcp, paths, user, steered, live: Live::default(), directory })
+    }
+
+    /// What the program has sent and received until now, by pair of addresses, from any thread; None where it does not
+    /// run.
+    fn seen(&self, py: Python<'_>) -> Option<String> {
+        let seen = py.detach(|| self.0.live.seen());
+        seen.map(|(paths, open)| json(&serde_json::json!({ "paths": paths, "open": open })))
+    }
+
+    /// Another controller, as the kernel calls it, and a bound for the rate of each connection [byte/s].
+    #[pyo3(signature = (control, pace=None))]
+    fn order(&self, py: Python<'_>, control: &str, pace: Option<u32>) -> PyResult<bool> {
+        py.detach(|| self.0.live.order(control, pace)).map_err(|e| Failed::new(e).into_py(py))
+    }
+
+    /// The addresses that connections may use from now on, of those of the run; those whose endpoints are the user's.
+    fn allow(&self, py: Python<'_>, addresses: Vec<IpAddr>) -> PyResult<Vec<String>> {
+        let foreign = py.detach(|| self.0.live.allow(&addresses)).map_err(|e| Failed::new(e).into_py(py))?;
+        Ok(foreign.iter().map(IpAddr::to_string).collect())
+    }
+
+    /// Tells the program to end (SIGTERM); says whether it was there.
+    fn end(&self) -> bool {
+        self.0.live.end()
     }
 
     /// What `run` will make, for a state record. Called on the thread that calls `run`.
@@ -37,11 +63,27 @@ impl Launch {
 
     /// Runs the program to its end: its exit status and the report. A signal that Python has noted until then is raised
     /// in place of the program's start; later ones go to the program.
-    fn run(&self, py: Python<'_>) -> PyResult<(i32, String)> {
+    ///
+    /// first, pace: what `allow` and `order` are told before the program begins.
+    #[pyo3(signature = (first=None, pace=None))]
+    fn run(&self, py: Python<'_>, first: Option<Vec<IpAddr>>, pace: Option<u32>) -> PyResult<(i32, String)> {
         let mut noted = Ok(());
+        let begin = || {
+            if let Some(addresses) = &first {
+                self.0.live.allow(addresses)?;
+            }
+            if pace.is_some() {
+                self.0.live.order(self.0.control.as_deref().unwrap_or_default(), pace)?;
+            }
+            Ok::<(), LaunchError>(())
+        };
         let done = py.detach(|| {
             self.0.run_unless(|| {
-                noted = Python::attach(|py| py.check_signals());
+                let begun = begin();
+                noted = Python::attach(|py| {
+                    py.check_signals()?;
+                    begun.map_err(|e| fail(py, e))
+                });
                 noted.is_err()
             })
         });

@@ -55,20 +55,14 @@ def plan(
     As soon as possible, or as cheap (--cheap) or as quiet (--background --hurry) as the deadline allows. Where it does
     not fit: what would have to change.
     """
-    from pathcast.cli.deadline import deadline
-    from pathcast.plan.terms import Wish
     from pathcast.worlds.measurement import Request
 
-    bytes = planoptions.bytes_of(size)
-    most, money, rate = planoptions.most(max), planoptions.budget(budget), planoptions.rate(max_rate)
+    asked = planoptions.Asked(size, by, max, budget, max_rate, cheap, background, hurry)
+    wish, most, limit = asked.checked()
     only = None if paths is None else names("--paths", paths)
     if light and thorough:
         raise usage("--light and --thorough exclude each other")
-    if hurry and not (background and by):
-        raise usage("--hurry goes with --background and --by: full speed for as long as the deadline needs it")
-    limit = None if by is None else deadline(by)
     need("scipy")
-    wish = Wish(bytes, None, money, rate, cheap, background, hurry)
     request = Request(effort="light" if light else "thorough" if thorough else "usual")
     far = target(host, world, topology, set, key_file, limit_events, recorder(history, no_history, "plan"))
     document, made = planned(far, wish, "in" if inwards else "out", most, only, request, limit)
@@ -90,13 +84,40 @@ def planned(
     """Measures, forecasts and plans: the document of `pathcast plan --json`, and the plan."""
     from dataclasses import asdict, replace
 
-    from pathcast.cli.predict import measured_forecast
-    from pathcast.lines import config
     from pathcast.plan.plan import plan as plan_of
     from pathcast.plan.words import sentence
 
-    known = config.load()  # what is wrong with it is said before anything is sent
+    forecast, ways, lines, now = measured_ways(far, wish, direction, most, only, request, limit)
+    made = plan_of(ways, lines, replace(wish, deadline_s=forecast["deadline_s"]))
+    document = {
+        "world": far.world,
+        "target": far.name,
+        "direction": direction,
+        "from": now.isoformat(timespec="seconds"),
+        "by": forecast["by"],
+        "sentence": sentence(made, _clock(now)),
+        **asdict(made),
+        "down": forecast["down"],
+        "notes": forecast["notes"],
+        "forecast": {name: of for name, of in forecast.items() if name not in ("measured", "loads")},
+    }
+    return document, made
 
+
+def measured_ways(
+    far: Target,
+    wish: Wish,
+    direction: str,
+    most: dict[str, int],
+    only: tuple[str, ...] | None,
+    request: Request,
+    limit: Any,
+) -> tuple[dict[str, Any], list[Way], dict[str, LineTerms], datetime]:
+    """The document of `predict`, its ways, the terms of their lines, and the moment from which these count."""
+    from pathcast.cli.predict import measured_forecast
+    from pathcast.lines import config
+
+    known = config.load()  # what is wrong with it is said before anything is sent
     lines_of: dict[str, str] = {}
 
     def see(network: Any) -> None:
@@ -107,23 +128,8 @@ def planned(
         far, wish.size_bytes, direction, lambda here: _controls(here, wish.background), only, request, limit, see
     )
     now = datetime.now().astimezone()
-    wish = replace(wish, deadline_s=forecast["deadline_s"])
     ways, lines = from_forecast(forecast, lines_of, known, most, now)
-    made = plan_of(ways, lines, wish)
-    clock = _clock(now)
-    document = {
-        "world": far.world,
-        "target": far.name,
-        "direction": direction,
-        "from": now.isoformat(timespec="seconds"),
-        "by": forecast["by"],
-        "sentence": sentence(made, clock),
-        **asdict(made),
-        "down": forecast["down"],
-        "notes": forecast["notes"],
-        "forecast": {name: of for name, of in forecast.items() if name not in ("measured", "loads")},
-    }
-    return document, made
+    return forecast, ways, lines, now
 
 
 def from_forecast(

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from typing import Annotated
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pathcast.errors import PathcastError, usage
+
+if TYPE_CHECKING:
+    from pathcast.cli.deadline import Deadline
+    from pathcast.plan.terms import Wish
 
 Size = Annotated[str | None, typer.Option("--size", help="Bytes of the job, for example 300GB.", show_default=False)]
 By = Annotated[
@@ -29,6 +35,42 @@ Cheap = Annotated[
 Hurry = Annotated[
     bool, typer.Option("--hurry", help="With --background: full speed for as long as the deadline needs it.")
 ]
+
+
+AUTO = "auto"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was asked for, as it was written."""
+
+    size: str | None
+    by: str | None
+    max: list[str] | None
+    budget: str | None
+    max_rate: str | None
+    cheap: bool
+    background: bool
+    hurry: bool
+    to: str | None = None
+    key_file: Path | None = None
+
+    def given(self) -> str | None:
+        """The first option that goes with a plan only."""
+        options = ("size", "by", "max", "budget", "max_rate", "cheap", "hurry", "to", "key_file")
+        return next((f"--{name.replace('_', '-')}" for name in options if getattr(self, name)), None)
+
+    def checked(self) -> tuple[Wish, dict[str, int], Deadline | None]:
+        """The wish without its deadline (of one byte where no size is given), the most of each line, the deadline."""
+        from pathcast.cli.deadline import deadline
+        from pathcast.plan.terms import Wish
+
+        bytes = 1 if self.size is None else bytes_of(self.size)
+        bounds, money, bits = most(self.max), budget(self.budget), rate(self.max_rate)
+        if self.hurry and not (self.background and self.by):
+            raise usage("--hurry goes with --background and --by: full speed for as long as the deadline needs it")
+        limit = None if self.by is None else deadline(self.by)
+        return Wish(bytes, None, money, bits, self.cheap, self.background, self.hurry), bounds, limit
 
 
 def most(values: list[str] | None) -> dict[str, int]:

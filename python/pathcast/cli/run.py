@@ -14,7 +14,10 @@ from typing import IO, Annotated, Any
 
 import typer
 
+from pathcast.cli import planoptions
 from pathcast.cli.historyoptions import HistoryUrl, NoHistory, recorder
+from pathcast.cli.paths import KeyFile
+from pathcast.cli.planoptions import AUTO, Asked
 from pathcast.errors import usage
 from pathcast.units import bits, size, span
 
@@ -26,7 +29,9 @@ def run(
     command: Annotated[list[str], typer.Argument(help="The program and its arguments, after `--`.")],
     control: Annotated[
         str | None,
-        typer.Option(help="A controller (`pathcast control list`), or one that the kernel has.", show_default=False),
+        typer.Option(
+            help="A controller (`pathcast control list`), or one that the kernel has; or auto.", show_default=False
+        ),
     ] = None,
     background: Annotated[
         bool, typer.Option("--background", help=f"Yield to everybody else: --control {_BACKGROUND}.")
@@ -38,10 +43,23 @@ def run(
     paths: Annotated[
         str | None,
         typer.Option(
-            help="Lines (`pathcast line`) or local addresses for subflows, with commas between; with --mptcp.",
+            help="Lines (`pathcast line`) or local addresses for subflows, with commas between; with --mptcp. Or auto: "
+            "by a plan, renewed while it runs.",
             show_default=False,
         ),
     ] = None,
+    size: planoptions.Size = None,
+    by: planoptions.By = None,
+    max: planoptions.Most = None,
+    budget: planoptions.Budget = None,
+    max_rate: planoptions.MaxRate = None,
+    cheap: planoptions.Cheap = False,
+    hurry: planoptions.Hurry = False,
+    to: Annotated[
+        str | None,
+        typer.Option("--to", metavar="HOST", help="With --paths auto: forecast by a `pathcast serve` there first."),
+    ] = None,
+    key_file: KeyFile = None,
     user: Annotated[
         str | None, typer.Option(help="Run it as this user (default: who called sudo).", show_default=False)
     ] = None,
@@ -56,17 +74,34 @@ def run(
     if command[0].startswith("-"):
         _refuse(command[0], context)
 
-    if background:
+    asked = Asked(size, by, max, budget, max_rate, cheap, background, hurry, to, key_file)
+    automatic = paths == AUTO
+    if control == AUTO and not automatic:
+        raise usage("--control auto goes with --paths auto", "or name a controller: `pathcast control list`")
+    if not automatic and (wrong := asked.given()):
+        raise usage(f"{wrong} goes with --paths auto")
+    if background and not automatic:
         if control not in (None, _BACKGROUND):
             raise usage(f"--background means --control {_BACKGROUND}, and --control {control} is given: choose one")
         control = _BACKGROUND
-    addresses = _addresses(paths) if paths is not None else []
     into = recorder(history, no_history, "run")
+    prepared = None
+    if automatic:
+        from pathcast.cli.auto import prepare
+
+        prepared = prepare(asked, control, bool(set), into)
+        control, mptcp = prepared.control, True
+        addresses = prepared.addresses
+    else:
+        addresses = _addresses(paths) if paths is not None else []
     if into is not None:
         into.close()  # until the end of the program
     # now, rather than after an hour of copying; and before the program can put something else in its place
     file = os.fdopen(_native.open_report(report, user), "w") if report is not None else None
-    status, document = launch(command, control, set or [], mptcp=mptcp, paths=addresses, user=user)
+    steer = prepared.auto if prepared is not None else None
+    status, document = launch(command, control, set or [], mptcp=mptcp, paths=addresses, user=user, steer=steer)
+    if prepared is not None:
+        document["auto"] = prepared.document(document)
     with suppress(OSError):  # whatever becomes of our words, the status is the program's
         if file is not None and (problem := _written(document, file)):
             print(f"pathcast: cannot write the report to `{report}`: {problem}", file=sys.stderr)
@@ -144,4 +179,6 @@ def summary(document: dict[str, Any]) -> list[str]:
                 f"{path['local']} > {path['remote']}: {100 * path['share']:.1f} % "
                 f"({size(path['bytes_sent'])} sent, {size(path['bytes_received'])} received){measured}"
             )
+    if auto := document.get("auto"):
+        lines.append(auto["sentence"])
     return [*lines, *document["notes"]]

@@ -7,8 +7,8 @@ import os
 import subprocess
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack, nullcontext
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pathcast.control import kernel
 from pathcast.control.watch import Watch
@@ -16,6 +16,7 @@ from pathcast.errors import PathcastError, usage
 from pathcast.runtime.state import Record, clean, network_namespace, run_dir
 
 if TYPE_CHECKING:
+    from pathcast import _native
     from pathcast.runtime.daemon import Daemon
 
 # how often the measured available bandwidth is looked at: connections may be short
@@ -30,6 +31,60 @@ _BUNCHED_BPS = 24e6
 Ends = tuple[str, str]
 
 
+class Running:
+    """A program that runs, for whoever steers it, from any thread."""
+
+    def __init__(self, run: _native.Launch, controls: kernel.Controls) -> None:
+        self._run, self._controls = run, controls
+        self._names: dict[str, str] = {}
+
+    def known(self, control: str | None, kernel_name: str | None) -> None:
+        """What the kernel calls a controller that is loaded already."""
+        if control is not None and kernel_name is not None:
+            self._names[control] = kernel_name
+
+    def kernel_name(self, control: str) -> str:
+        """What the kernel calls it; loaded if it is not yet."""
+        if control not in self._names:
+            self._names[control] = self._controls.kernel_name(control) or control
+        return self._names[control]
+
+    def seen(self) -> dict[str, Any] | None:
+        """Of every pair of addresses what was sent and received (`paths`), and how many connections are open (`open`);
+        None where it does not run."""
+        text = self._run.seen()
+        found: dict[str, Any] | None = None if text is None else json.loads(text)
+        return found
+
+    def order(self, control: str, pace: int | None) -> None:
+        """This controller from now on, and at most `pace` byte/s of each connection and subflow."""
+        self._run.order(self.kernel_name(control), pace)
+
+    def allow(self, addresses: Sequence[str]) -> list[str]:
+        """These local addresses only, of those of the run; those of the others that stay, since their endpoints are the
+        user's."""
+        return self._run.allow(list(addresses))
+
+    def end(self) -> bool:
+        """Tells the program to end; whether it was there."""
+        return self._run.end()
+
+
+class Steer(Protocol):
+    """Who steers a run. first, pace: as `Running.allow` and `order` have them, before the program begins; controls:
+    those that it may choose later."""
+
+    @property
+    def first(self) -> Sequence[str]: ...
+    @property
+    def pace(self) -> int | None: ...
+    @property
+    def controls(self) -> Sequence[str]: ...
+    def beside(self, running: Running) -> AbstractContextManager[object]:
+        """Lasts as long as the program."""
+        ...
+
+
 def launch(
     command: Sequence[str],
     control: str | None = None,
@@ -38,12 +93,15 @@ def launch(
     mptcp: bool = False,
     paths: Sequence[str] = (),
     user: str | None = None,
+    steer: Steer | None = None,
 ) -> tuple[int, dict[str, Any]]:
     """Runs `command` to its end: its exit status, 128 + n after signal n, and the report ("pathcast.run/1").
 
     control: a controller of the register, which is loaded for this run with `sets` over its defaults, or any that the
     kernel has by its name there (`pathcast control load --pin` brings one). Standard streams are ours. To be called on
-    the main thread. Raises what `Launch::run` of crates/launch names; the exit of a command that cannot be run is 127
+    the main thread. steer: changes lines, controller and pace while it runs.
+
+    Raises what `Launch::run` of crates/launch names; the exit of a command that cannot be run is 127
     or 126.
     """
     from pathcast import _native
@@ -59,15 +117,24 @@ def launch(
         elif control is not None and control in {c["name"] for c in kernel.register()} - set(kernel.KERNELS_OWN):
             kernel.check(control)
         id = str(os.getpid())
-        run = _native.Launch(id, list(command), run_dir(), name, mptcp, list(paths), user)
+        run = _native.Launch(id, list(command), run_dir(), name, mptcp, list(paths), user, steer is not None)
+        running, first, pace = Running(run, stack.enter_context(closing(kernel.Controls()))), None, None
+        if steer is not None:
+            first, pace = list(steer.first), steer.pace
+            running.known(control, name)
+            for other in steer.controls:  # what cannot be loaded is said before the program begins
+                running.kernel_name(other)
         about = {"command": list(command), "control": control, "namespace": network_namespace()}
         record = Record.of_this_process("run", id, json.loads(run.made()), about)
         record.claim()
         stack.callback(record.forget)
         measured = _Measured(part) if part else None
         try:
-            with Watch(part, _LOOK_S, measured.see) if part and measured else nullcontext():
-                status, text = run.run()
+            with (
+                Watch(part, _LOOK_S, measured.see) if part and measured else nullcontext(),
+                steer.beside(running) if steer is not None else nullcontext(),
+            ):
+                status, text = run.run(first, pace)
         except PathcastError as error:
             error.exit = getattr(error, "status", error.exit)  # 127, 126: as shells have them
             raise

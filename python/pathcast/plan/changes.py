@@ -51,7 +51,7 @@ def changes(ways: Sequence[Way], lines: Mapping[str, LineTerms], wish: Wish, lev
 def _later(ways: Sequence[Way], lines: Mapping[str, LineTerms], wish: Wish, level: float) -> list[Change]:
     if wish.deadline_s is None:
         return []
-    made = schedule(ways, lines, replace(wish, deadline_s=None, cheap=False, hurry=wish.hurry), level)
+    made = schedule(ways, lines, wish.late(), level)
     if not made.fits or made.end_s > HORIZON_S or made.end_s <= wish.deadline_s:
         return []
     later_s = made.end_s - wish.deadline_s

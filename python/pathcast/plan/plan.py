@@ -91,7 +91,7 @@ def plan(ways: Sequence[Way], lines: Mapping[str, LineTerms], wish: Wish) -> Pla
 def _duration_s(ways: Sequence[Way], lines: Mapping[str, LineTerms], wish: Wish, level: float) -> float | None:
     made = schedule(ways, lines, wish, level)
     if not made.fits and wish.deadline_s is not None:
-        made = schedule(ways, lines, replace(wish, deadline_s=None), level)
+        made = schedule(ways, lines, wish.late(), level)
     return made.end_s if made.fits else None
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pathcast.errors import usage
@@ -102,6 +102,10 @@ class Wish:
             raise usage(f"--budget {self.budget}: allowed is an amount of money, 0 or more")
         if self.max_rate_bps is not None and self.max_rate_bps <= 0:
             raise usage(f"--max-rate {self.max_rate_bps:g} bit/s: allowed is a rate above zero, such as 5Mbit")
+
+    def late(self) -> Wish:
+        """The same when its deadline cannot be kept: as fast as is allowed."""
+        return replace(self, deadline_s=None, cheap=False, background=self.background and not self.hurry)
 
     def takes(self, way: Way) -> bool:
         """Whether the user allows it."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import date, datetime, timedelta
+from pathlib import Path
 
 from pathcast.errors import PathcastError
-from pathcast.lines import carried
+from pathcast.lines import carried, here
 from pathcast.lines.config import Line
 from pathcast.plan.hours import allowances, open_hours
 from pathcast.plan.program import HORIZON_S
@@ -51,6 +52,27 @@ def _others_bps(line: Line, account: carried.Account, now: datetime) -> float:
     if passed_s < _LEAST_S:
         return 0.0
     return max(0, account.bytes - (own_bytes(line, account.since) or 0)) * 8 / passed_s
+
+
+def passing(lines: Mapping[str, Line], root: Path = Path("/sys/class/net")) -> Callable[[], dict[str, int]]:
+    """What the devices of lines carry from now on, both ways, whoever sends it; not of lines that share a device."""
+    found = here.addresses()
+    devices: dict[str, str] = {}
+    for name, line in lines.items():
+        if device := line.dev or next((one.dev for one in here.of_line(line, found)), None):
+            devices[name] = device
+    alone = {name: dev for name, dev in devices.items() if list(devices.values()).count(dev) == 1}
+
+    def count() -> dict[str, int]:
+        counts = {}
+        for name, device in alone.items():
+            with suppress(OSError, ValueError):
+                files = (root / device / "statistics" / f"{way}_bytes" for way in ("rx", "tx"))
+                counts[name] = sum(int(file.read_text()) for file in files)
+        return counts
+
+    before = count()
+    return lambda: {name: max(0, now - before[name]) for name, now in count().items() if name in before}
 
 
 def own_bytes(line: Line, since: date) -> int | None:

@@ -1,0 +1,98 @@
+//! A run while it lasts: what it has sent until now, and what may be changed of it.
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::endpoints::Endpoints;
+use crate::error::LaunchError;
+use crate::maker::Maker;
+use crate::orders::Orders;
+use crate::program::Program;
+use crate::report::{PathUse, uses};
+
+/// The parts of a run that others may use until it ends.
+pub(crate) struct Parts {
+    pub program: Arc<Program>,
+    pub maker: Option<Arc<Maker>>,
+    pub endpoints: Option<Arc<Endpoints>>,
+    pub paths: Vec<IpAddr>,
+    pub pid: Option<libc::pid_t>,
+}
+
+/// A handle on a run, to be shared between threads. Before its begin and after its end nothing can be had of it.
+#[derive(Clone, Default)]
+pub struct Live {
+    parts: Arc<Mutex<Option<Parts>>>,
+    orders: Arc<AtomicU32>,
+}
+
+impl std::fmt::Debug for Live {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Live")
+    }
+}
+
+impl Live {
+    pub(crate) fn set(&self, parts: Option<Parts>) {
+        *self.parts.lock().unwrap_or_else(PoisonError::into_inner) = parts;
+    }
+
+    pub(crate) fn started(&self, pid: libc::pid_t) {
+        self.with(|parts| parts.pid = Some(pid));
+    }
+
+    /// The program is waited for: its number may be another one's soon.
+    pub(crate) fn ended(&self) {
+        self.with(|parts| parts.pid = None);
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut Parts) -> T) -> Option<T> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner).as_mut().map(work)
+    }
+
+    /// What has passed until now, by pair of addresses, and how many connections are open; none where it does not run.
+    pub fn seen(&self) -> Option<(Vec<PathUse>, u64)> {
+        self.with(|parts| {
+            let (sums, open) = parts.program.sums();
+            (uses(&sums), open)
+        })
+    }
+
+    /// From now on connections are under this controller (as the kernel calls it; empty: each keeps its own) and each of
+    /// them sends at most `pace` bytes a second; those that are established hear of it at their next ACK. Says whether
+    /// the run was there.
+    ///
+    /// # Errors
+    /// A name that the kernel has not; the system's.
+    pub fn order(&self, control: &str, pace: Option<u32>) -> Result<bool, LaunchError> {
+        if !control.is_empty() {
+            crate::control::check(control)?;
+        }
+        let number = self.orders.fetch_add(1, Ordering::Relaxed) + 1;
+        let done = self.with(|parts| parts.program.order(Orders { control, pace, number }));
+        done.transpose().map(|done| done.is_some()).map_err(LaunchError::system("changing the orders of a run"))
+    }
+
+    /// Connections begin from these addresses only, and have subflows over them only, of those of the run; what others
+    /// were sending goes on over them. Says which of the dropped ones have endpoints of the user's, whose subflows stay.
+    ///
+    /// # Errors
+    /// What `ip` says.
+    pub fn allow(&self, addresses: &[IpAddr]) -> Result<Vec<IpAddr>, LaunchError> {
+        self.with(|parts| {
+            let barred = parts.paths.iter().enumerate().filter(|(_, path)| !addresses.contains(path));
+            if let Some(maker) = &parts.maker {
+                maker.bar(barred.fold(0, |mask, (place, _)| mask | 1 << place));
+            }
+            parts.endpoints.as_ref().map_or(Ok(Vec::new()), |endpoints| endpoints.keep(addresses))
+        })
+        .unwrap_or_else(|| Ok(Vec::new()))
+    }
+
+    /// Tells the program to end (SIGTERM); says whether it was there.
+    pub fn end(&self) -> bool {
+        // SAFETY: plain numbers; the process is not waited for before `ended`
+        self.with(|parts| parts.pid.is_some_and(|pid| unsafe { libc::kill(pid, libc::SIGTERM) } == 0)).unwrap_or(false)
+    }
+}

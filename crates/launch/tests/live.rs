@@ -1,0 +1,90 @@
+//! Privileged: a run that is steered while it lasts: which lines, under which controller, how fast.
+
+mod common;
+
+use std::net::IpAddr;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use common::{SERVER, Sink, World};
+use pathcast_launch::{Launch, Live, PathUse};
+
+const BYTES: u64 = 40_000_000;
+/// Of each subflow [byte/s]: the program is not done before it is let go.
+const PACE: u32 = 1_000_000;
+
+fn wait_for(live: &Live, what: &str, is: impl Fn(&[PathUse]) -> bool) -> Vec<PathUse> {
+    let begun = Instant::now();
+    loop {
+        let seen = live.seen();
+        if let Some((paths, _)) = &seen
+            && is(paths)
+        {
+            return seen.unwrap().0;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what}: {seen:?}");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+fn sent(paths: &[PathUse], line: IpAddr) -> u64 {
+    paths.iter().filter(|p| p.local == line).map(|p| p.bytes_sent).sum()
+}
+
+#[test]
+fn lines_controller_and_pace_change_while_it_runs() {
+    let Some(world) = World::new("steering") else { return };
+    let Some(client) = world.client("steering") else { return };
+    let [one, two]: [IpAddr; 2] = ["10.8.1.1", "10.8.2.1"].map(|a| a.parse().unwrap());
+    let sink = Sink::start(&world, 10);
+    let (port, bytes) = (sink.port.to_string(), BYTES.to_string());
+    let live = Live::default();
+    let launch = Launch {
+        mptcp: true,
+        steered: true,
+        paths: vec![one, two],
+        control: Some("reno".into()),
+        live: live.clone(),
+        ..world.launch("out", &[&client, "transfer", SERVER, &port, &bytes])
+    };
+    assert!(live.seen().is_none() && !live.order("reno", None).unwrap(), "nothing runs yet");
+    let first = live.clone();
+    let run = world.inside("c", move || {
+        launch.run_unless(|| {
+            assert!(first.order("reno", Some(PACE)).unwrap());
+            assert!(first.allow(&[two]).unwrap().is_empty());
+            false
+        })
+    });
+    // the route is over the first line, the program's connection is not
+    let paths = wait_for(&live, "the second line", |paths| sent(paths, two) > 100_000);
+    assert_eq!(sent(&paths, one), 0, "{paths:?}");
+    let (begun, before) = (Instant::now(), sent(&paths, two));
+    let paths = wait_for(&live, "more", |paths| sent(paths, two) > before + u64::from(PACE));
+    let most = f64::from(PACE) * 1.5 * begun.elapsed().as_secs_f64();
+    assert!(((sent(&paths, two) - before) as f64) < most + 300_000.0, "{paths:?} in {:?}", begun.elapsed());
+
+    let both = live.clone();
+    world.inside("c", move || both.allow(&[one, two]).unwrap()).join().unwrap();
+    assert!(world.ip("mptcp endpoint show").contains("10.8.1.1"));
+    wait_for(&live, "both lines", |paths| sent(paths, one) > 100_000);
+
+    let other = "cubic";
+    assert!(live.order(other, Some(PACE)).unwrap());
+    wait_for(&live, "the other controller", |paths| paths.iter().filter(|p| p.control == other).count() == 2);
+    assert!(live.order("no-such", None).is_err());
+
+    // the line of the first subflow goes
+    let without = live.clone();
+    world.inside("c", move || without.allow(&[one]).unwrap()).join().unwrap();
+    assert!(!world.ip("mptcp endpoint show").contains("10.8.2.1"));
+    let before = wait_for(&live, "its end", |_| true);
+    let after = wait_for(&live, "going on", |paths| sent(paths, one) > sent(&before, one) + 200_000);
+    assert!(sent(&after, two) <= sent(&before, two) + 100_000, "{before:?} {after:?}");
+
+    assert!(live.order(other, None).unwrap());
+    let outcome = run.join().unwrap().unwrap().unwrap();
+    assert_eq!((outcome.status, sink.counts().2), (0, BYTES), "{:?}", outcome.report);
+    assert!(live.seen().is_none() && !live.end(), "it is over");
+    assert_eq!(world.ip("mptcp endpoint show"), "");
+}

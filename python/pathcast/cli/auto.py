@@ -1,0 +1,151 @@
+"""`run --paths auto`: what was asked for becomes a course, with a forecast where a far end is named."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from pathcast.cli import planoptions
+from pathcast.cli.planoptions import AUTO, Asked
+from pathcast.errors import Exit, PathcastError, need, usage
+
+if TYPE_CHECKING:
+    from pathcast.forecast.record import Recorder
+    from pathcast.plan.terms import LineTerms, Way, Wish
+    from pathcast.service.auto import Auto
+
+# progress is told so often at a terminal, and elsewhere [s]
+_TERMINAL_S, _ELSEWHERE_S = 10.0, 600.0
+_QUIET, _SEVERAL, _ONE = "imtcp_bg", "lia", "cubic"
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """control: the first. addresses: of all lines that may be used. forecast: what was, where a far end was named."""
+
+    auto: Auto
+    control: str
+    addresses: list[str]
+    lines: Mapping[str, list[str]]
+    forecast: dict[str, Any] | None
+    wish: Wish
+    sized: bool
+
+    def document(self, report: dict[str, Any]) -> dict[str, Any]:
+        """For the report."""
+        from pathcast.service.auto import carried_sentence
+        from pathcast.units import span
+
+        told = f"{carried_sentence(report, self.lines)} in {span(report['elapsed_s'])}"
+        if self.wish.deadline_s is not None:
+            left_s = self.wish.deadline_s - report["elapsed_s"]
+            told += f"; {span(abs(left_s))} {'before' if left_s >= 0 else 'after'} the deadline"
+        if self.auto.ended:
+            told += "; ended, since no line may be used now: start it again when one may"
+        expected = self.auto.steps[0]["expected_end_s"]
+        return {
+            **self.auto.document(),
+            "sentence": told,
+            "lines": dict(self.lines),
+            "size_bytes": self.wish.size_bytes if self.sized else None,
+            "deadline_s": self.wish.deadline_s,
+            "expected_s": expected,
+            "forecast": self.forecast,
+        }
+
+
+def prepare(asked: Asked, control: str | None, sets: bool, into: Recorder | None) -> Prepared:
+    """Refuses (exit 2) what makes no sense before anything runs or is sent. Prints what will be done."""
+    from pathcast.lines import config, here
+    from pathcast.plan.course import Course
+    from pathcast.plan.terms import LineTerms
+    from pathcast.service.auto import Auto
+    from pathcast.service.terms import passing, terms
+
+    wish, most, limit = asked.checked()
+    sized = asked.size is not None
+    if limit is not None and not sized:
+        raise usage("--by needs --size: what is left tells how fast it has to go")
+    if sets:
+        raise usage("--set does not go with --paths auto, which chooses the controllers")
+    if control not in (None, AUTO) and asked.background:
+        raise usage(f"--background chooses the controller, and --control {control} is given: choose one")
+    if asked.key_file is not None and asked.to is None:
+        raise usage("--key-file goes with --to HOST")
+    need("scipy")
+    known = config.load()
+    if not known:
+        raise usage("--paths auto: no line has a name yet", "pathcast line add NAME --from ADDRESS names one")
+    planoptions.known(most, list(known))
+    found = here.addresses()
+    lines = {name: [one.local for one in here.of_line(line, found)] for name, line in known.items()}
+    for name in [name for name, of in lines.items() if not of]:
+        _say(f"{name} is down: it has no address now")
+        del lines[name]
+    if not lines:
+        raise usage("--paths auto: none of the lines has an address now", f"lines are {', '.join(known)}")
+    forecast = None if asked.to is None else _forecast(asked, wish, most, limit, lines, into)
+    wish = replace(wish, deadline_s=None if limit is None else limit.left_s(None))
+    if forecast is None:
+        ways, of = _guessed(list(lines), known, wish), terms(lines, known, most, datetime.now().astimezone())
+    else:
+        ways, of = forecast[1], forecast[2]
+        for name in lines:  # one that did not answer may come back
+            of.setdefault(name, LineTerms(name))
+        of = {**of, **terms([n for n in lines if n not in of], known, most, datetime.now().astimezone())}
+    if control not in (None, AUTO):
+        ways = [replace(way, control=str(control)) for way in ways]
+    course = Course(ways, of, wish, sized)
+    controls = tuple(dict.fromkeys(way.control for way in ways if wish.takes(way)))
+    tell_s = _TERMINAL_S if sys.stderr.isatty() else _ELSEWHERE_S
+    auto = Auto(course, lines, controls, wish.max_rate_bps, _say, tell_s, passing({n: known[n] for n in lines}))
+    if not auto.step.lines:
+        raise PathcastError(
+            "no-line", "no line may be used now", "`pathcast line list` shows hours and caps", Exit.REFUSED
+        )
+    _say(f"over {' and '.join(auto.step.lines)} with {auto.step.control}")
+    addresses = [address for of_line in lines.values() for address in of_line]
+    return Prepared(auto, auto.step.control, addresses, lines, forecast[0] if forecast else None, wish, sized)
+
+
+def _forecast(
+    asked: Asked, wish: Wish, most: dict[str, int], limit: Any, lines: Mapping[str, list[str]], into: Recorder | None
+) -> tuple[dict[str, Any], list[Way], dict[str, LineTerms]] | None:
+    """The plan's document, and what it is made of; None, with the reason, where the far end does not tell."""
+    from pathcast.cli.plan import measured_ways
+    from pathcast.cli.target import target
+    from pathcast.worlds.measurement import Request
+
+    far = target(asked.to, "host", None, None, asked.key_file, None, into)
+    effort = "usual" if wish.size_bytes > 1 else "light"
+    job = wish if wish.size_bytes > 1 else replace(wish, size_bytes=1_000_000_000)
+    try:
+        document, ways, of, _ = measured_ways(far, job, "out", most, None, Request(effort=effort), limit)
+    except PathcastError as error:
+        if error.exit in (Exit.USAGE, Exit.INTERRUPTED):
+            raise
+        _say(f"no forecast ({error.message}): it goes by what the transfer shows")
+        return None
+    here = [way for way in ways if set(way.lines) <= set(lines)]
+    if not here:
+        _say("no forecast (it knows no path over these lines): it goes by what the transfer shows")
+        return None
+    return document, here, {name: line for name, line in of.items() if name in lines}
+
+
+def _guessed(names: list[str], known: Mapping[str, Any], wish: Wish) -> list[Way]:
+    from pathcast.plan.renewed import guessed
+
+    order = sorted(names, key=lambda name: (known[name].prefer or 101, known[name].price or 0.0))
+    full = _SEVERAL if len(names) > 1 else _ONE
+    controls = {True: _QUIET} if wish.background else {False: full}
+    if wish.hurry:
+        controls[False] = full
+    return guessed(order, controls, {})
+
+
+def _say(text: str) -> None:
+    print(f"pathcast: {text}", file=sys.stderr)

@@ -1,0 +1,295 @@
+"""A job that runs by a plan: what to change of it, look by look. Pure: it is told what has passed, and answers.
+
+The plan is made anew again and again, with the rates that the job itself has shown, for what is left of job, time, caps
+and money. So cheap lines and quiet controllers are gone on with for as long as the deadline allows, and no longer.
+What is near its bound is dropped at once, and so is a line that carries nothing, which is tried again later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from pathcast.plan.plan import CAREFUL
+from pathcast.plan.program import Schedule, schedule
+from pathcast.plan.renewed import Renewed
+from pathcast.plan.terms import HIGH, LOW, OVERHEAD, Allowance, LineTerms, Way, Wish
+
+# between two plans [s], and of what is left of the job's time; before a change to what is slower [s]
+ANEW_S, ANEW_SHARE, CALM_S = 10.0, 0.01, 30.0
+# a line without a byte for so long, while others carry some, is dead; it is tried again after [s]
+DEAD_S, RETRY_S = 10.0, 60.0
+# so much of a bound is left alone: what passes until a change is in force [s], and at least [byte]
+REACTION_S, LEAST_BYTES = 3.0, 64_000
+_FADING = 0.9
+# before the deadline all is to be through by [s], and by parts of what is left until then; the last at most
+RESERVE_S, RESERVE_SHARE, RESERVE_MOST = 15.0, 0.02, 0.2
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Since the start, by line: job is the program's bytes, wire what passed (IP, both ways), of this job; counted: of
+    everybody, where that is known. None of job: lines that have no bytes stand for 0."""
+
+    job: Mapping[str, int]
+    wire: Mapping[str, int]
+    counted: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What is to be from now on. lines: over which; none: the program has to end. said: what changed and why.
+
+    end_s: when all is through, since the start: median and interval; None where the size is not known, or never.
+    """
+
+    lines: tuple[str, ...]
+    control: str
+    background: bool
+    said: tuple[str, ...]
+    done: float | None
+    end_s: tuple[float | None, float | None, float | None]
+    rates_bps: Mapping[str, float]
+
+
+class Course:
+    """lines: terms from the start on. wish: None of size: it goes on until the program ends."""
+
+    def __init__(self, ways: Sequence[Way], lines: Mapping[str, LineTerms], wish: Wish, sized: bool = True) -> None:
+        self._beliefs = Renewed(ways)
+        self._terms, self._wish, self._sized = dict(lines), wish, sized
+        self._at_s = self._planned_s = self._changed_s = 0.0
+        self._seen = Seen({}, {})
+        self._moved_s = dict.fromkeys(lines, 0.0)
+        self._dead: dict[str, float] = {}
+        self._rates: dict[str, float] = {}
+        # how fast each is when it is used, IP bits, at most: what is dropped near its bound does not come back for that
+        self._fast = {name: _promised(name, ways) * OVERHEAD for name in lines}
+        self._began: dict[tuple[str, float], int] = {}
+        self._way: Way | None = None
+        self._end_s: tuple[float | None, float | None, float | None] = (None, None, None)
+        self._late = False
+        self._said: list[str] = []
+        self._plan(0.0)
+
+    def first(self) -> Step:
+        """Before the start."""
+        return self._step()
+
+    def look(self, now_s: float, seen: Seen) -> Step:
+        """So much has passed until now."""
+        passed_s = now_s - self._at_s
+        if passed_s <= 0:
+            return self._step()
+        moved = {name: seen.job.get(name, 0) - self._seen.job.get(name, 0) for name in self._terms}
+        self._rates = {name: bytes * 8 / passed_s for name, bytes in moved.items()}
+        for name, bytes in moved.items():
+            if bytes > 0:
+                self._moved_s[name] = now_s
+                self._fast[name] = max(self._rates[name] * OVERHEAD, self._fast[name] * _FADING)
+        if self._way is not None and any(moved.values()):
+            # while all stand still it is the program that has nothing to send
+            self._beliefs.look(self._way, passed_s, {name: max(bytes, 0) for name, bytes in moved.items()})
+        self._at_s, self._seen = now_s, seen
+        self._periods()
+        forced = self._dies(now_s) | self._returns(now_s) | self._forced()
+        left_s = (self._end_s[0] or now_s) - now_s
+        if forced or now_s - self._planned_s >= max(ANEW_S, ANEW_SHARE * left_s):
+            self._plan(now_s, forced)
+        return self._step()
+
+    def _step(self) -> Step:
+        said, self._said = tuple(self._said), []
+        done = min(sum(self._seen.job.values()) / self._wish.size_bytes, 1.0) if self._sized else None
+        way = self._way
+        return Step(
+            way.lines if way else (),
+            way.control if way else "",
+            way.background if way else False,
+            said,
+            done,
+            self._end_s,
+            dict(self._rates),
+        )
+
+    def _periods(self) -> None:
+        """What had passed when each period began, as far as that was looked at."""
+        for name, line in self._terms.items():
+            for period in line.allowances:
+                if period.begin_s <= self._at_s:
+                    before = self._used(name) if period.begin_s > 0 else 0
+                    self._began.setdefault((name, period.begin_s), before)
+
+    def _used(self, name: str) -> int:
+        return max(self._seen.wire.get(name, 0), self._seen.counted.get(name, 0))
+
+    def _left(self, name: str, period: Allowance) -> int:
+        return period.bytes - (self._used(name) - self._began.get((name, period.begin_s), 0))
+
+    def _spent(self) -> float:
+        return sum(self._terms[name].price * bytes for name, bytes in self._seen.wire.items() if name in self._terms)
+
+    def _rest(self) -> dict[str, LineTerms]:
+        """The terms from now on: what is left."""
+        now_s, rest = self._at_s, {}
+        for name, line in self._terms.items():
+            margin = self._margin(name)
+            periods = tuple(
+                Allowance(
+                    max(p.begin_s - now_s, 0.0),
+                    p.end_s - now_s,
+                    max(0, (self._left(name, p) if p.begin_s <= now_s else p.bytes) - margin),
+                )
+                for p in line.allowances
+                if p.end_s > now_s
+            )
+            hours = line.hours and tuple((max(b - now_s, 0.0), e - now_s) for b, e in line.hours if e > now_s)
+            most = line.most_bytes
+            if most is not None:
+                most = max(0, most - self._seen.wire.get(name, 0) - margin)
+            rest[name] = replace(line, hours=hours, allowances=periods, most_bytes=most)
+        return rest
+
+    def _wished(self) -> Wish:
+        """What is left of the wish. A deadline that is past is one no more: it goes on as fast as is allowed."""
+        wish, now_s = self._wish, self._at_s
+        left = max(1, wish.size_bytes - sum(self._seen.job.values())) if self._sized else wish.size_bytes
+        budget = None if wish.budget is None else max(0.0, wish.budget - self._spent() - self._margin_money())
+        deadline_s = None if wish.deadline_s is None else wish.deadline_s - now_s
+        if deadline_s is not None and deadline_s <= 1.0:
+            return replace(wish.late(), size_bytes=left, budget=budget)
+        if deadline_s is not None:
+            # what is found late is to be mended yet
+            deadline_s -= min(RESERVE_S + RESERVE_SHARE * deadline_s, RESERVE_MOST * deadline_s)
+        return replace(wish, size_bytes=left, budget=budget, deadline_s=deadline_s)
+
+    def _margin_money(self) -> float:
+        return sum(line.price * self._margin(name) for name, line in self._terms.items())
+
+    def _margin(self, name: str) -> int:
+        return int(self._fast[name] / 8 * REACTION_S) + LEAST_BYTES
+
+    def _bound(self, name: str) -> str | None:
+        """Why a line may not be used now."""
+        line, margin = self._terms[name], self._margin(name)
+        if not line.open(self._at_s, self._at_s + REACTION_S):
+            return "its hours are over"
+        if any(p.begin_s <= self._at_s < p.end_s and self._left(name, p) <= margin for p in line.allowances):
+            return "its cap is reached"
+        if line.most_bytes is not None and line.most_bytes - self._seen.wire.get(name, 0) <= margin:
+            return "the most that it may carry of this job is reached"
+        if line.price and self._wish.budget is not None and self._wish.budget - self._spent() <= self._margin_money():
+            return "the budget is spent"
+        return None
+
+    def _forced(self) -> bool:
+        return self._way is None or any(self._bound(name) for name in self._way.lines)
+
+    def _dies(self, now_s: float) -> bool:
+        used = self._way.lines if self._way else ()
+        if not any(self._moved_s[name] > now_s - DEAD_S / 2 for name in used):
+            return False  # nothing moves: that is the program's doing, or nothing can be told
+        found = [n for n in used if now_s - max(self._moved_s[n], self._changed_s) >= DEAD_S and n not in self._dead]
+        for name in found:
+            self._dead[name] = now_s
+            self._said.append(f"{name} carries nothing: it goes on without it")
+        return bool(found)
+
+    def _returns(self, now_s: float) -> bool:
+        back = [name for name, since_s in self._dead.items() if now_s - since_s >= RETRY_S]
+        for name in back:
+            del self._dead[name]
+            self._moved_s[name] = now_s
+            self._said.append(f"{name} is tried again")
+        return bool(back)
+
+    def _plan(self, now_s: float, forced: bool = True) -> None:
+        self._planned_s = now_s
+        bounds = {name: why for name in self._terms if (why := self._bound(name))}
+        terms, wish = self._rest(), self._wished()
+        ways = [way for way in self._beliefs.now() if not set(way.lines) & (set(self._dead))]
+        ways = ways or self._beliefs.now()
+        made = schedule(ways, terms, wish, CAREFUL)
+        self._expect(now_s, ways, terms, wish)
+        way = self._chosen(ways, made, bounds)
+        self._warn(made, wish)
+        slower = self._way is not None and way is not None and way.rate.value <= self._way.rate.value
+        if slower and not forced and now_s - self._changed_s < CALM_S:
+            return
+        self._take(now_s, way, bounds)
+
+    def _chosen(self, ways: Sequence[Way], made: Schedule, bounds: Mapping[str, str]) -> Way | None:
+        usable = [way for way in ways if self._wish.takes(way) and not set(way.lines) & set(bounds)]
+        if not self._sized:  # as many lines as there are, the cheapest where that is asked for
+            return min(usable, key=self._unsized, default=None)
+        first = next((p for p in made.phases if p.begin_s < REACTION_S), None)
+        if first is not None:
+            return next(
+                (way for way in usable if (way.lines, way.control) == (first.lines, first.control)),
+                None,
+            ) or min(usable, key=lambda way: (self._hurries(way), -way.rate.value), default=None)
+        if made.phases:
+            return None  # later
+        return min(usable, key=lambda way: (self._hurries(way), -way.rate.value), default=None)
+
+    def _unsized(self, way: Way) -> tuple[float, bool, float]:
+        dear = max(self._terms[name].price for name in way.lines) if self._wish.cheap else 0.0
+        return dear, self._hurries(way), -way.rate.value
+
+    def _hurries(self, way: Way) -> bool:
+        return self._wish.background and not way.background
+
+    def _take(self, now_s: float, way: Way | None, bounds: Mapping[str, str]) -> None:
+        before, self._way = self._way, way
+        if (
+            before is not None
+            and way is not None
+            and (set(before.lines), before.control) == (set(way.lines), way.control)
+        ):
+            return
+        self._changed_s = now_s
+        for name in before.lines if before else ():
+            if name in bounds:
+                self._said.append(f"{name} is dropped: {bounds[name]}")
+        if way is None:
+            why = "; ".join(f"{name}: {why}" for name, why in bounds.items()) or "its hours are yet to come"
+            self._said.append(f"no line may be used now ({why})")
+            return
+        if before is not None:
+            added = [name for name in way.lines if name not in before.lines]
+            if added:
+                for name in added:
+                    self._moved_s[name] = now_s
+                self._said.append(f"{', '.join(added)} {'is' if len(added) == 1 else 'are'} taken, too")
+            gone = [n for n in before.lines if n not in way.lines and n not in bounds and n not in self._dead]
+            if gone:
+                self._said.append(f"{', '.join(gone)} {'is' if len(gone) == 1 else 'are'} not needed")
+            if before.background and not way.background:
+                self._said.append(f"full speed from now on ({way.control}): the deadline needs it")
+            elif before.control != way.control and set(before.lines) == set(way.lines):
+                self._said.append(f"{way.control} in place of {before.control}")
+
+    def _expect(self, now_s: float, ways: Sequence[Way], terms: Mapping[str, LineTerms], wish: Wish) -> None:
+        if not self._sized:
+            return
+        found = []
+        for level in (0.5, HIGH, LOW):
+            made = schedule(ways, terms, wish, level)
+            if not made.fits and wish.deadline_s is not None:
+                made = schedule(ways, terms, wish.late(), level)
+            found.append(now_s + made.end_s if made.fits else None)
+        self._end_s = (found[0], found[1], found[2])
+
+    def _warn(self, made: Schedule, wish: Wish) -> None:
+        late = self._sized and wish.deadline_s is not None and not made.fits
+        middle = self._end_s[0]
+        surely = late and (middle is None or middle > (self._wish.deadline_s or 0.0))
+        if surely and not self._late:
+            self._said.append("the deadline cannot be kept as it looks now: it goes on as fast as it may")
+        self._late = surely
+
+
+def _promised(name: str, ways: Sequence[Way]) -> float:
+    """The most that a way has forecast for a line [bit/s]."""
+    shares = [w.rate.value * w.loads[w.lines.index(name)] / sum(w.loads) for w in ways if name in w.lines]
+    return max(shares, default=0.0)

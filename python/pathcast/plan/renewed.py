@@ -1,0 +1,98 @@
+"""What is believed of the ways while a job runs: their forecasts, renewed by what the job itself shows, line by line.
+
+A line is judged by the ratio of what it carried to what the way that was in use had promised for it; other ways are
+taken to be faster or slower by the same. The forecast counts like `PRIOR_S` seconds of looking, and what was seen is
+forgotten over `MEMORY_S`, since lines change.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from pathcast.plan.terms import OVERHEAD, Rate, Way
+
+PRIOR_S, MEMORY_S = 20.0, 300.0
+# of a line of which nothing is known; and how wide an interval that nobody has seen is [share of the rate]
+_UNKNOWN_BPS, _WIDE = 1e6, 0.5
+_NORMAL = 1.645
+
+
+@dataclass
+class _Line:
+    """Weights, forgotten exponentially: seconds looked at, promised and carried bits, and the squares of its ratio."""
+
+    seen_s: float = 0.0
+    promised: float = 0.0
+    carried: float = 0.0
+    squares: float = 0.0
+
+    def look(self, passed_s: float, promised_bps: float, carried_bps: float) -> None:
+        keep = math.exp(-passed_s / MEMORY_S)
+        ratio = carried_bps / promised_bps
+        self.seen_s = self.seen_s * keep + passed_s
+        self.promised = self.promised * keep + promised_bps * passed_s
+        self.carried = self.carried * keep + carried_bps * passed_s
+        self.squares = self.squares * keep + ratio * ratio * passed_s
+
+    @property
+    def ratio(self) -> float:
+        return self.carried / self.promised if self.promised else 1.0
+
+    @property
+    def deviation(self) -> float:
+        """Of the ratio of one look."""
+        return math.sqrt(max(self.squares / self.seen_s - self.ratio**2, 0.0)) if self.seen_s else 0.0
+
+
+@dataclass
+class Renewed:
+    """Of ways with a forecast; a way that nobody has forecast is the sum of its lines (`guessed`)."""
+
+    ways: Sequence[Way]
+    _lines: dict[str, _Line] = field(default_factory=dict)
+
+    def look(self, way: Way, passed_s: float, carried_bytes: Mapping[str, float]) -> None:
+        """So many bytes of the job passed over the way's lines in that time, while nothing but the network and the
+        program held them up."""
+        whole = sum(way.loads)
+        for name, load in zip(way.lines, way.loads, strict=True):
+            promised = way.rate.value * load / whole
+            self._lines.setdefault(name, _Line()).look(passed_s, promised, carried_bytes.get(name, 0.0) * 8 / passed_s)
+
+    def now(self) -> list[Way]:
+        """The ways as they are believed to be."""
+        return [self._renewed(way) for way in self.ways]
+
+    def _renewed(self, way: Way) -> Way:
+        whole = sum(way.loads)
+        value = low = high = 0.0
+        prior = way.rate
+        for name, load in zip(way.lines, way.loads, strict=True):
+            line, share = self._lines.get(name, _Line()), load / whole
+            seen = line.seen_s / (line.seen_s + PRIOR_S)
+            scale = 1 - seen + seen * line.ratio
+            # looks follow each other: a half-minute of them is worth one that knows nothing of the others
+            error = _NORMAL * line.deviation / math.sqrt(max(line.seen_s / 30.0, 1.0))
+            value += share * prior.value * scale
+            low += share * ((1 - seen) * prior.low + seen * prior.value * max(line.ratio - error, 0.0))
+            high += share * ((1 - seen) * prior.high + seen * prior.value * (line.ratio + error))
+        return replace(way, rate=Rate(value, min(low, value), max(high, value)))
+
+
+def guessed(lines: Sequence[str], controls: Mapping[bool, str], rates_bps: Mapping[str, float]) -> list[Way]:
+    """Ways without a forecast: every line alone, and the first n of them together, with the sum of their rates; rates
+    that are not known are taken to be equal. controls: by whether they give way."""
+    known = [rate for name, rate in rates_bps.items() if name in lines and rate > 0]
+    usual = sum(known) / len(known) if known else _UNKNOWN_BPS
+    sets = [(name,) for name in lines] + [tuple(lines[:n]) for n in range(2, len(lines) + 1)]
+    made = []
+    for of in sets:
+        rates = [rates_bps.get(name) or usual for name in of]
+        whole = sum(rates)
+        rate = Rate(whole, whole * (1 - _WIDE), whole * (1 + _WIDE))
+        for background, control in controls.items():
+            loads = tuple(OVERHEAD * one / whole for one in rates)
+            made.append(Way(of, control, rate, loads, background))
+    return made

@@ -1,0 +1,168 @@
+"""The course of a job in a network of numbers: no time passes. What it decides is carried out by the next look."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pathcast.plan.course import CALM_S, DEAD_S, RETRY_S, Course, Seen
+from pathcast.plan.renewed import Renewed, guessed
+from pathcast.plan.terms import OVERHEAD, Allowance, LineTerms, Rate, Way, Wish
+
+MB = 10**6
+EVERY_S = 2.0
+
+
+def way(lines, mbit, control, background=False):
+    """Lines share as their rates are: dsl 8, cable 16 Mbit/s."""
+    rates = [{"dsl": 8, "cable": 16}[name] for name in lines]
+    loads = tuple(OVERHEAD * rate / sum(rates) for rate in rates)
+    return Way(tuple(lines), control, Rate(mbit * 1e6, mbit * 0.8e6, mbit * 1.1e6), loads, background)
+
+
+WAYS = [way(["dsl"], 8, "cubic"), way(["cable"], 16, "cubic"), way(["dsl", "cable"], 24, "lia")]
+QUIET = [
+    replace(one, control="lp", background=True, rate=Rate(one.rate.value / 4, one.rate.low / 4, one.rate.high / 4))
+    for one in WAYS
+]
+LINES = {"dsl": LineTerms("dsl"), "cable": LineTerms("cable", price=1.0 / MB)}
+
+
+def run(course, size, until_s, rate=lambda name, at_s, step: {"dsl": 8e6, "cable": 16e6}[name]):
+    """The steps by time, and what passed: rate is what a line carries then under a step."""
+    job, step = dict.fromkeys(LINES, 0), course.first()
+    told = [(0.0, one) for one in step.said]
+    at_s = 0.0
+    steps = [(0.0, step)]
+    while at_s < until_s and sum(job.values()) < size and step.lines:
+        at_s += EVERY_S
+        for name in step.lines:
+            job[name] += int(rate(name, at_s, step) / 8 * EVERY_S)
+        step = course.look(at_s, Seen(dict(job), {n: int(b * OVERHEAD) for n, b in job.items()}))
+        steps.append((at_s, step))
+        told += [(at_s, one) for one in step.said]
+    return steps, job, told, at_s
+
+
+def test_all_lines_as_soon_as_possible_and_its_end_is_foretold():
+    course = Course(WAYS, LINES, Wish(300 * MB))
+    steps, _, told, at_s = run(course, 300 * MB, 1000)
+    assert {step.lines for _, step in steps} == {("dsl", "cable")}
+    assert at_s == pytest.approx(300 * MB * 8 / 24e6, abs=EVERY_S)
+    assert told == []
+    middle, low, high = steps[len(steps) // 2][1].end_s
+    assert low <= middle <= high
+    assert middle == pytest.approx(at_s, rel=0.05)
+    assert steps[len(steps) // 2][1].done == pytest.approx(0.5, abs=0.03)
+
+
+def test_the_dear_line_comes_when_the_deadline_needs_it_and_not_before():
+    # dsl alone carries 100 MB in 100 s
+    course = Course(WAYS, LINES, Wish(90 * MB, 120.0, cheap=True))
+    _, job, told, _ = run(course, 90 * MB, 200)
+    assert job["cable"] == 0, told
+    # it turns out half as fast as was forecast
+    course = Course(WAYS, LINES, Wish(90 * MB, 120.0, cheap=True))
+    slow = lambda name, at_s, step: {"dsl": 4e6, "cable": 16e6}[name]  # noqa: E731
+    _, job, told, at_s = run(course, 90 * MB, 200, slow)
+    assert at_s <= 120
+    assert 20 * MB < job["cable"] < 60 * MB
+    assert any("cable is taken, too" in one for _, one in told)
+
+
+def test_from_the_background_to_full_speed_only_where_that_is_allowed():
+    full = lambda name, at_s, step: {"dsl": 8e6, "cable": 16e6}[name] / (4 if step.background else 1)  # noqa: E731
+    wish = Wish(150 * MB, 120.0, background=True, hurry=True)
+    steps, _, told, at_s = run(Course([*WAYS, *QUIET], LINES, wish), 150 * MB, 300, full)
+    assert steps[0][1].background
+    assert not steps[-1][1].background
+    assert at_s <= 120
+    assert [one for _, one in told] == ["full speed from now on (lia): the deadline needs it"]
+    wish = replace(wish, hurry=False)
+    steps, _, told, at_s = run(Course([*WAYS, *QUIET], LINES, wish), 150 * MB, 300, full)
+    assert all(step.background for _, step in steps)
+    assert at_s > 120
+    assert any("deadline cannot be kept" in one for _, one in told)
+
+
+@pytest.mark.parametrize(
+    ("terms", "wish", "why"),
+    [
+        ({"allowances": (Allowance(0, 1e6, 60 * MB),)}, {}, "its cap is reached"),
+        ({"most_bytes": 60 * MB}, {}, "the most that it may carry"),
+        ({}, {"budget": 60.0}, "the budget is spent"),
+    ],
+)
+def test_near_a_bound_the_line_is_dropped_and_the_bound_is_kept(terms, wish, why):
+    lines = {**LINES, "cable": replace(LINES["cable"], **terms)}
+    _, job, told, _ = run(Course(WAYS, lines, Wish(200 * MB, **wish)), 200 * MB, 1000)
+    assert 40 * MB < job["cable"] * OVERHEAD <= 60 * MB
+    assert sum(job.values()) >= 200 * MB
+    assert any(one.startswith("cable is dropped: " + why) for _, one in told), told
+
+
+def test_what_others_send_counts_for_the_cap():
+    lines = {**LINES, "cable": replace(LINES["cable"], allowances=(Allowance(0, 1e6, 60 * MB),))}
+    course = Course(WAYS, lines, Wish(200 * MB))
+    assert "cable" in course.first().lines
+    step = course.look(10.0, Seen({"dsl": MB, "cable": MB}, {"dsl": MB, "cable": MB}, {"cable": 60 * MB}))
+    assert step.lines == ("dsl",)
+
+
+def test_a_cap_that_begins_anew_takes_the_line_back():
+    periods = (Allowance(0, 60, 10 * MB), Allowance(60, 1e6, 500 * MB))
+    lines = {**LINES, "cable": replace(LINES["cable"], allowances=periods)}
+    steps, job, _, _ = run(Course(WAYS, lines, Wish(300 * MB)), 300 * MB, 1000)
+    by = dict(steps)
+    assert by[40.0].lines == ("dsl",)
+    assert set(by[100.0].lines) == {"dsl", "cable"}
+    assert job["cable"] > 50 * MB
+
+
+def test_hours_end_and_where_no_line_is_left_the_program_has_to_end():
+    lines = {"dsl": LineTerms("dsl", hours=((0.0, 50.0),)), "cable": LineTerms("cable", hours=((0.0, 30.0),))}
+    steps, _, told, at_s = run(Course(WAYS, lines, Wish(300 * MB)), 300 * MB, 1000)
+    assert steps[-1][1].lines == ()
+    assert 44 <= at_s <= 50
+    assert "cable is dropped: its hours are over" in [one for _, one in told]
+    assert "no line may be used now" in told[-1][1]
+
+
+def test_a_line_that_carries_nothing_is_gone_without_and_tried_again():
+    dead = lambda name, at_s, step: 0 if name == "cable" and 20 < at_s < 60 else {"dsl": 8e6, "cable": 16e6}[name]  # noqa: E731
+    steps, _, told, _ = run(Course(WAYS, LINES, Wish(400 * MB)), 400 * MB, 1000, dead)
+    by = dict(steps)
+    assert by[20 + DEAD_S + 2 * EVERY_S].lines == ("dsl",)
+    assert set(by[20 + DEAD_S + RETRY_S + CALM_S + 4 * EVERY_S].lines) == {"dsl", "cable"}
+    assert [one for _, one in told][:2] == ["cable carries nothing: it goes on without it", "cable is tried again"]
+
+
+def test_a_program_that_has_nothing_to_send_is_no_dead_line():
+    idle = lambda name, at_s, step: 0 if 20 < at_s < 100 else {"dsl": 8e6, "cable": 16e6}[name]  # noqa: E731
+    steps, _, told, _ = run(Course(WAYS, LINES, Wish(200 * MB)), 200 * MB, 1000, idle)
+    assert told == []
+    assert all(set(step.lines) == {"dsl", "cable"} for _, step in steps)
+
+
+def test_without_a_size_all_lines_that_may_be_used_until_the_program_ends():
+    ways = guessed(["dsl", "cable"], {False: "lia"}, {})
+    lines = {**LINES, "cable": replace(LINES["cable"], most_bytes=20 * MB)}
+    steps, job, _, _ = run(Course(ways, lines, Wish(1), sized=False), 100 * MB, 200)
+    assert steps[0][1].lines == ("dsl", "cable")
+    assert steps[-1][1].lines == ("dsl",)
+    assert job["cable"] * OVERHEAD <= 20 * MB
+    assert steps[-1][1].done is None
+    cheap = Course(ways, LINES, Wish(1, cheap=True), sized=False)
+    assert cheap.first().lines == ("dsl",)
+
+
+def test_beliefs_move_from_the_forecast_to_what_is_seen():
+    beliefs = Renewed(WAYS)
+    for _ in range(200):
+        beliefs.look(WAYS[2], 1.0, {"dsl": 0.5e6, "cable": 2e6})
+    found = {one.lines: one.rate for one in beliefs.now()}
+    assert found["dsl",].value == pytest.approx(4e6, rel=0.15)
+    assert found["cable",].value == pytest.approx(16e6, rel=0.1)
+    assert found["dsl", "cable"].low <= found["dsl", "cable"].value <= found["dsl", "cable"].high
+    assert [one.rate.low for one in Renewed(WAYS).now()] == pytest.approx([one.rate.low for one in WAYS])

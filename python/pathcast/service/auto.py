@@ -1,0 +1,161 @@
+"""The hands of a course: looks at a program that runs, asks what to change, and changes it."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from pathcast.control.launch import Running
+from pathcast.errors import PathcastError
+from pathcast.plan.course import Course, Seen, Step
+from pathcast.plan.terms import OVERHEAD
+from pathcast.units import bits, size
+
+LOOK_S = 1.0
+# how often the devices' counters are looked at
+COUNT_S = 30.0
+
+
+class Auto:
+    """course: decides. addresses: of every line those of this host. say: for people, who hear of progress every
+    `tell_s`. counted: what the lines' devices have carried since the start, of everybody."""
+
+    def __init__(
+        self,
+        course: Course,
+        addresses: Mapping[str, Sequence[str]],
+        controls: Sequence[str],
+        max_rate_bps: float | None,
+        say: Callable[[str], object],
+        tell_s: float,
+        counted: Callable[[], Mapping[str, int]] = dict,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._course, self._addresses, self.controls = course, addresses, controls
+        self._line = {address: line for line, of in addresses.items() for address in of}
+        self._max_rate_bps, self._say, self._tell_s = max_rate_bps, say, tell_s
+        self._count, self._clock = counted, clock
+        self._counted: Mapping[str, int] = {}
+        self.step: Step = course.first()
+        self.steps: list[dict[str, Any]] = []
+        self.ended = False
+        self.pace = self._pace(1)
+        self._ordered = (self.step.control, self.pace)
+        self._began_s = self._told_s = self._counted_s = 0.0
+        self._note(0.0, self.step)
+
+    @property
+    def first(self) -> Sequence[str]:
+        return self._of(self.step.lines)
+
+    @contextlib.contextmanager
+    def beside(self, running: Running) -> Iterator[None]:
+        """Looks at it every second, in a thread."""
+        end = threading.Event()
+        thread = threading.Thread(target=self._watch, args=(running, end), daemon=True)
+        self._began_s = self._told_s = self._counted_s = self._clock()
+        thread.start()
+        try:
+            yield
+        finally:
+            end.set()
+            thread.join()
+
+    def document(self) -> dict[str, Any]:
+        """For the report: what was decided when, and what it came to."""
+        return {"steps": self.steps, "ended": self.ended, "done": self.step.done}
+
+    def _watch(self, running: Running, end: threading.Event) -> None:
+        said = ""
+        while not end.wait(LOOK_S):
+            try:
+                self.look(running, self._clock())
+            except PathcastError as error:
+                if error.message != said:
+                    said = error.message
+                    self._say(said)
+
+    def look(self, running: Running, now_s: float) -> None:
+        """Looks once, and carries out what is to change."""
+        if (seen := running.seen()) is None or self.ended:
+            return
+        if now_s - self._counted_s >= COUNT_S:
+            self._counted_s = now_s
+            self._counted = self._count()
+        before, self.step = self.step, self._course.look(now_s - self._began_s, self._seen(seen["paths"]))
+        self._note(now_s - self._began_s, self.step)
+        if not self.step.lines:
+            self.ended = True
+            running.end()
+            return
+        if set(self.step.lines) != set(before.lines):
+            for address in running.allow(self._of(self.step.lines)):
+                line = self._line.get(address, address)
+                self._say(f"{line} cannot be dropped from living connections: its MPTCP endpoint is not pathcast's")
+        orders = self.step.control, self._pace(max(1, seen["open"]))
+        if orders != self._ordered:
+            running.order(*orders)
+            self._ordered = orders
+        if now_s - self._told_s >= self._tell_s:
+            self._told_s = now_s
+            self._say(self.progress())
+
+    def progress(self) -> str:
+        """`42 %; dsl 9.1 Mbit/s, cable 17 Mbit/s; done at 03:12 (02:50 to 04:01)`."""
+        step = self.step
+        told = [] if step.done is None else [f"{step.done:.0%}"]
+        told.append(", ".join(f"{name} {bits(step.rates_bps.get(name, 0.0))}" for name in step.lines))
+        middle, low, high = step.end_s
+        if step.done is not None:
+            told.append("no end in sight" if middle is None else f"done {self._at(middle)}")
+            if middle is not None:
+                least = "?" if low is None else self._at(low)
+                most = "no end" if high is None else self._at(high)
+                told[-1] += f" ({least} to {most})"
+        return "; ".join(told)
+
+    def _at(self, at_s: float) -> str:
+        left_s = at_s - (self._clock() - self._began_s)
+        return f"{datetime.fromtimestamp(time.time() + left_s):%H:%M:%S}"
+
+    def _note(self, at_s: float, step: Step) -> None:
+        for one in step.said:
+            self._say(one)
+        if not self.steps or step.said:
+            about = {"at_s": at_s, "lines": list(step.lines), "control": step.control, "why": list(step.said)}
+            self.steps.append({**about, "expected_end_s": step.end_s[0]})
+
+    def _of(self, lines: Sequence[str]) -> list[str]:
+        return [address for line in lines for address in self._addresses[line]]
+
+    def _pace(self, connections: int) -> int | None:
+        """Of each connection [byte/s]: each has an equal part, which the next look may change."""
+        if self._max_rate_bps is None:
+            return None
+        return max(1, int(self._max_rate_bps / 8 / connections))
+
+    def _seen(self, paths: Sequence[Mapping[str, Any]]) -> Seen:
+        sent = sum(path["bytes_sent"] for path in paths)
+        there = "bytes_sent" if sent >= sum(path["bytes_received"] for path in paths) else "bytes_received"
+        job: dict[str, int] = {}
+        wire: dict[str, int] = {}
+        for path in paths:
+            if (line := self._line.get(path["local"])) is None:
+                continue
+            whole = path["bytes_sent"] + path["bytes_retransmitted"] + path["bytes_received"]
+            job[line] = job.get(line, 0) + path[there]
+            wire[line] = wire.get(line, 0) + int(whole * OVERHEAD)
+        return Seen(job, wire, self._counted)
+
+
+def carried_sentence(document: Mapping[str, Any], addresses: Mapping[str, Sequence[str]]) -> str:
+    """Of a run's report what each line carried: `dsl 3.1 GB, cable 6 GB`."""
+    found = {
+        line: sum(p["bytes_sent"] + p["bytes_received"] for p in document["paths"] if p["local"] in of)
+        for line, of in addresses.items()
+    }
+    return ", ".join(f"{line} {size(bytes)}" for line, bytes in found.items() if bytes) or "nothing"
