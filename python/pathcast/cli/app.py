@@ -12,6 +12,7 @@ from pathcast.cli import (
     demo,
     doctor,
     history,
+    job,
     lab,
     learn,
     line,
@@ -71,6 +72,7 @@ app.command("sim")(sim.sim)
 app.command("undo")(undo.undo)
 app.add_typer(control.app, name="control")
 app.add_typer(history.app, name="history")
+app.add_typer(job.app, name="job")
 app.add_typer(lab.app, name="lab")
 app.add_typer(line.app, name="line")
 app.add_typer(net.app, name="net")

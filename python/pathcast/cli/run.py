@@ -64,6 +64,7 @@ def run(
         str | None, typer.Option(help="Run it as this user (default: who called sudo).", show_default=False)
     ] = None,
     report: Annotated[Path | None, typer.Option(help="Write what its TCP did to this file, as JSON.")] = None,
+    job: Annotated[str | None, typer.Option("--job", hidden=True, help="Recorded as a run of this job.")] = None,
     history: HistoryUrl = None,
     no_history: NoHistory = False,
 ) -> None:
@@ -110,7 +111,7 @@ def run(
         if into is not None:
             from pathcast.forecast.foreign import ran
 
-            into.attempt(lambda: ran(into, document))
+            into.attempt(lambda: ran(into, document, job))
             into.close()
     raise typer.Exit(status)
 

@@ -20,8 +20,9 @@ _UNKNOWN = Value(None, why="not-looked-for")
 _SHORT_S = 5.0
 
 
-def ran(recorder: Recorder, report: Mapping[str, Any]) -> str | None:
-    """Keeps what a program sent and received: its key; None where it had no connections that were counted.
+def ran(recorder: Recorder, report: Mapping[str, Any], job: str | None = None) -> str | None:
+    """Keeps what a program sent and received: its key; None where it had no connections that were counted. job: whose
+    run it was.
 
     Of the program nothing but its name: what its arguments say may be secret.
     """
@@ -45,7 +46,7 @@ def ran(recorder: Recorder, report: Mapping[str, Any]) -> str | None:
         over.append((key, None, path[f"bytes_{there}"], 0))
         other = path[f"bytes_{back}"]
         act.usage(key.line_id, *((0, other) if out else (other, 0)))
-    act.transfer(whole, over, kind="run", direction="out" if out else "in")
+    act.transfer(whole, over, kind="run", direction="out" if out else "in", job=job)
     recorder.keep(act, soon=report["elapsed_s"] >= _SHORT_S)
     return act.id
 

@@ -1,0 +1,330 @@
+"""`pathcast job`: programs that run every night by a plan, by systemd's timers, or by a daemon where there is none."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pathcast.cli import planoptions
+from pathcast.cli.output import Json, print_json, show
+from pathcast.cli.paths import KeyFile
+from pathcast.errors import PathcastError, usage
+from pathcast.units import size as written
+from pathcast.units import span
+
+if TYPE_CHECKING:
+    from pathcast.service.jobs import Job
+
+app = typer.Typer(help="Programs that run by the clock and by a plan.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(help="Its name: lower-case letters, digits, _ and -.")]
+Units = Annotated[
+    Path | None,
+    typer.Option(
+        "--units", help="Write systemd's units to this directory only, and start nothing.", show_default=False
+    ),
+]
+
+
+@app.command("add", context_settings={"ignore_unknown_options": True})
+def add(
+    name: Name,
+    command: Annotated[list[str], typer.Argument(help="The program and its arguments, after `--`.")],
+    at: Annotated[list[str], typer.Option("--at", help="When it begins: 22:00; may be repeated.")],
+    by: Annotated[
+        str | None, typer.Option(help="When it is to be done: 06:00, or 8h from its start.", show_default=False)
+    ] = None,
+    size: planoptions.Size = None,
+    max: planoptions.Most = None,
+    budget: planoptions.Budget = None,
+    max_rate: planoptions.MaxRate = None,
+    cheap: planoptions.Cheap = False,
+    background: Annotated[bool, typer.Option("--background", help="Give way to everybody else.")] = False,
+    hurry: planoptions.Hurry = False,
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="HOST", help="Forecast by a `pathcast serve` there.")
+    ] = None,
+    key_file: KeyFile = None,
+    user: Annotated[str | None, typer.Option(help="Run it as this user.", show_default=False)] = None,
+    retries: Annotated[int, typer.Option(help="How often it is started again where it fails.")] = 10,
+    units: Units = None,
+    json: Json = False,
+) -> None:
+    """Have a program run every day by a plan: `pathcast run --paths auto` with these options.
+
+    One that is broken off is started again: rsync and rclone go on where they were.
+    """
+    from pathcast.service import jobs
+    from pathcast.service.units import here
+
+    if command[0].startswith("-"):
+        raise usage(f"job add: there is no option `{command[0]}`", "options of the program stand after its name")
+    jobs.check_name(name)
+    times = tuple(dict.fromkeys(jobs.check_at(text) for text in at))
+    until = None if by is None else jobs.check_by(by)
+    planoptions.Asked(size, until, max, budget, max_rate, cheap, background, hurry, to, key_file).checked()
+    if not 0 <= retries <= 1000:
+        raise usage(f"--retries {retries}: allowed are 0 to 1000")
+    if until is not None and size is None:
+        raise usage("--by needs --size: what is left tells how fast it has to go")
+    if key_file is not None and to is None:
+        raise usage("--key-file goes with --to HOST")
+    values = {"--size": size, "--budget": budget, "--max-rate": max_rate, "--to": to, "--user": user}
+    options = [word for option, value in values.items() if value is not None for word in (option, value)]
+    options += [word for bound in max or () for word in ("--max", bound)]
+    options += ["--key-file", str(key_file.absolute())] if key_file is not None else []
+    flags = {"--cheap": cheap, "--background": background, "--hurry": hurry}
+    options += [flag for flag, given in flags.items() if given]
+    job = jobs.Job(name, times, until, tuple(options), tuple(command), os.getcwd(), retries)
+    file = jobs.add(job)
+    try:
+        made, how = _place(job, units)
+    except PathcastError:
+        jobs.remove(name)
+        raise
+    about = {**_about(job), "file": str(file), "units": [str(path) for path in made], "runs_by": how}
+    if json:
+        print_json("job", about)
+        return
+    print(f"{name}: begins {about['next']}, by {how}")
+    for path in (file, *made):
+        print(f"written: {path}")
+    if how == "hand" and units is None and not here():
+        print(f"there is no systemd here: `pathcast job daemon` runs it, or `pathcast job run {name}`")
+
+
+@app.command("list")
+def list_(json: Json = False) -> None:
+    """Show the jobs, when each begins, and how its last run ended."""
+    from rich.table import Table
+
+    from pathcast.service import jobs
+
+    found = [_about(job) for job in jobs.every()]
+    if json:
+        print_json("job-list", {"jobs": found})
+        return
+    if not found:
+        print("there is no job yet; try: pathcast job add nightly --at 22:00 -- rsync …")
+        return
+    table = Table("job", "at", "by", "next", "state", "last", "command")
+    for of in found:
+        last = of["last"]
+        state = "runs" if of["running"] else ""
+        command = " ".join(of["command"])
+        table.add_row(of["name"], " ".join(of["at"]), of["by"] or "", of["next"], state, _outcome(last), command)
+    show(table)
+
+
+@app.command()
+def status(name: Name, json: Json = False) -> None:
+    """Show a job: what it runs and how, its units, its last run."""
+    from pathcast.service import jobs, units
+
+    job = jobs.load(name)
+    directory = units.directory()
+    about = _about(job)
+    about["units"] = {
+        str(directory / file): (directory / file).read_text()
+        for file in units.texts(job, "", {})
+        if (directory / file).exists()
+    }
+    if json:
+        print_json("job", about)
+        return
+    print(f"{name}: {'runs now' if about['running'] else 'begins ' + about['next']}")
+    print(f"pathcast run --paths auto {' '.join(job.options)} -- {' '.join(job.command)}")
+    print(f"last: {_outcome(about['last']) or 'it has not run yet'}")
+    for file, text in about["units"].items():
+        print(f"\n# {file}\n{text}", end="")
+
+
+@app.command()
+def log(name: Name, json: Json = False) -> None:
+    """Show what became of a job's runs, the newest last: forecast against truth."""
+    from rich.table import Table
+
+    from pathcast.service import jobs
+
+    jobs.check_name(name)
+    found = jobs.runs(name)
+    if not found:
+        jobs.load(name)
+    if json:
+        print_json("job-log", {"name": name, "events": found})
+        return
+    table = Table("at", "event", "status", "sent", "took", "forecast", "in time", "lines")
+    for one in found:
+        ended = one["event"] == "ended"
+        table.add_row(
+            f"{datetime.fromtimestamp(one['at_s']):%Y-%m-%d %H:%M:%S}",
+            one["event"],
+            str(one.get("status", "")),
+            written(one["bytes_sent"]) if ended else "",
+            span(one["elapsed_s"]) if ended else "",
+            span(one["expected_s"]) if ended and one["expected_s"] is not None else "",
+            {True: "yes", False: "no", None: ""}[one.get("in_time")],
+            ", ".join(f"{line} {written(bytes)}" for line, bytes in one.get("lines", {}).items()),
+        )
+    show(table)
+
+
+@app.command()
+def remove(name: Name, units: Units = None, json: Json = False) -> None:
+    """Take a job away, with its units. A run that goes on is not ended; what became of its runs stays."""
+    from pathcast.service import jobs
+    from pathcast.service import units as systemd
+
+    jobs.load(name)
+    if units is None and systemd.here():
+        with suppress(PathcastError):
+            systemd.control("disable", "--now", f"pathcast-job-{name}.timer")
+    gone = systemd.take(name, units or systemd.directory())
+    if gone and units is None and systemd.here():
+        systemd.control("daemon-reload")
+    jobs.remove(name)
+    if json:
+        print_json("job-remove", {"name": name, "removed": [str(path) for path in gone]})
+        return
+    print(f"job {name} is removed")
+    for path in gone:
+        print(f"removed {path}")
+
+
+@app.command()
+def run(
+    name: Name,
+    due: Annotated[bool, typer.Option("--due", help="Only if its time has come and its deadline is not past.")] = False,
+) -> None:
+    """Run a job now, to its end; the exit status is that of its program."""
+    from pathcast.cli.deadline import deadline
+    from pathcast.plan.again import is_due
+    from pathcast.service import jobs
+    from pathcast.service.jobrun import execute
+
+    job = jobs.load(name)
+    if due and not is_due(job.times, datetime.now(), jobs.begun(name), job.window_s()):
+        _say(f"{name}: its time is over, or it has begun already")
+        return
+    limit = None if job.by is None else deadline(job.by)
+    by = None if limit is None else limit.written()
+    document = execute(job, _program(), by, lambda: None if limit is None else limit.left_s(None), _say)
+    _say(f"{name}: {_outcome(document)}")
+    raise typer.Exit(document["status"])
+
+
+@app.command()
+def daemon(
+    every: Annotated[float, typer.Option(hidden=True, help="Seconds between two looks.")] = 15.0,
+) -> None:
+    """Run the jobs at their times, where there is no systemd. It goes on until it is ended."""
+    import subprocess
+
+    from pathcast.plan.again import is_due
+    from pathcast.runtime.state import Record
+    from pathcast.service import jobs
+    from pathcast.service.jobrun import running
+
+    record = Record.of_this_process("jobs", "daemon", {}, {})
+    record.claim()
+    started: list[subprocess.Popen[bytes]] = []
+    try:
+        print("ready", flush=True)
+        while True:
+            started = [one for one in started if one.poll() is None]
+            for job in _readable():
+                due = is_due(job.times, datetime.now(), jobs.begun(job.name), job.window_s())
+                if due and not running(job.name):
+                    _say(f"{job.name} begins")
+                    words = [*_program(), "job", "run", job.name, "--due"]
+                    started.append(subprocess.Popen(words, stdin=subprocess.DEVNULL))
+            time.sleep(every)
+    finally:
+        for one in started:
+            one.terminate()
+        for one in started:
+            one.wait()
+        record.forget()
+
+
+def _readable() -> list[Job]:
+    """One file that is wrong does not keep the other jobs from running."""
+    from pathcast.service import jobs
+
+    found = []
+    for file in sorted(jobs.folder().glob("*.json")) if jobs.folder().is_dir() else ():
+        try:
+            found.append(jobs.load(file.stem))
+        except PathcastError as error:
+            _say(error.message)
+    return found
+
+
+def _place(job: Job, into: Path | None) -> tuple[list[Path], str]:
+    """Writes the units and starts the timer; where there is no systemd the daemon sees the job by itself."""
+    from pathcast.runtime.state import records
+    from pathcast.service import units
+
+    program = _program()[0]
+    if into is not None:
+        return units.put(job, program, into), "hand"
+    if not units.here():
+        there = any(record.alive for record in records("jobs"))
+        return [], "the daemon" if there else "hand"
+    made = units.put(job, program, units.directory())
+    try:
+        units.control("daemon-reload")
+        units.control("enable", "--now", f"pathcast-job-{job.name}.timer")
+    except PathcastError:
+        units.take(job.name, units.directory())
+        raise
+    return made, "systemd"
+
+
+def _program() -> list[str]:
+    """pathcast, as a later process calls it."""
+    beside = Path(sys.executable).with_name("pathcast")
+    return [str(beside)] if beside.exists() else [sys.argv[0]]
+
+
+def _about(job: Job) -> dict[str, Any]:
+    from pathcast.plan.again import next_due
+    from pathcast.service import jobs
+    from pathcast.service.jobrun import running
+
+    ended = [one for one in jobs.runs(job.name) if one.get("event") == "ended"]
+    return {
+        "name": job.name,
+        "at": list(job.at),
+        "by": job.by,
+        "next": f"{next_due(job.times, datetime.now()):%Y-%m-%d %H:%M}",
+        "options": list(job.options),
+        "command": list(job.command),
+        "directory": job.directory,
+        "retries": job.retries,
+        "running": running(job.name),
+        "last": ended[-1] if ended else None,
+    }
+
+
+def _outcome(last: dict[str, Any] | None) -> str:
+    if last is None:
+        return ""
+    told = "done" if last["status"] == 0 else f"failed with status {last['status']}"
+    told += f", {written(last['bytes_sent'])} in {span(last['elapsed_s'])}"
+    if last["expected_s"] is not None:
+        told += f" (forecast: {span(last['expected_s'])})"
+    if last["attempts"] > 1:
+        told += f", at the {last['attempts']}. attempt"
+    return told + {True: ", in time", False: ", too late", None: ""}[last["in_time"] if last["status"] == 0 else None]
+
+
+def _say(text: str) -> None:
+    print(f"pathcast: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,82 @@
+"""`job` as a command: what is added is listed, shown, run and removed; bad words."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from pathcast.errors import Exit
+from pathcast.service import jobs
+
+pytestmark = pytest.mark.usefixtures("own_directories")
+
+
+@pytest.fixture
+def units(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATHCAST_STATE_DIR", str(tmp_path))
+    monkeypatch.setenv("PATHCAST_CONFIG", str(tmp_path / "pathcast.toml"))
+    return tmp_path / "units"
+
+
+ADD = ("job", "add", "nightly", "--at", "22:00", "--by", "6:00", "--size", "300GB", "--max", "cable=50GB", "--cheap")
+
+
+def test_from_its_beginning_to_its_end(pathcast, units):
+    status, document, err = pathcast(*ADD, "--units", units, "--json", "--", "rsync", "-a", "/srv", "far:/srv")
+    assert status == Exit.OK, err
+    assert document["schema"] == "pathcast.job/1"
+    assert document["options"] == ["--size", "300GB", "--max", "cable=50GB", "--cheap"]
+    assert document["command"] == ["rsync", "-a", "/srv", "far:/srv"]
+    assert (document["by"], document["runs_by"], len(document["units"])) == ("06:00", "hand", 2)
+    assert document["next"].endswith(" 22:00")
+    status, document, _ = pathcast("job", "list", "--json")
+    assert [(job["name"], job["running"], job["last"]) for job in document["jobs"]] == [("nightly", False, None)]
+    jobs.note("nightly", {"event": "begun", "at_s": time.time(), "by": None})
+    ended = {"event": "ended", "at_s": 1e9 + 60, "status": 0, "attempts": 2, "elapsed_s": 60.0, "in_time": True}
+    sent = {"bytes_sent": 10**9, "expected_s": 50.0, "lines": {"dsl": 10**9}}
+    jobs.note("nightly", {**ended, **sent})
+    out = pathcast("job", "list")[1]
+    assert "done, 1 GB in 60 s (forecast: 50 s), at the 2. attempt, in time" in out
+    assert "pathcast run --paths auto --size 300GB" in pathcast("job", "status", "nightly")[1]
+    assert "dsl 1 GB" in pathcast("job", "log", "nightly")[1]
+    assert len(pathcast("job", "log", "nightly", "--json")[1]["events"]) == 2
+    status, _, err = pathcast("job", "run", "nightly", "--due")
+    assert (status, "it has begun already" in err) == (Exit.OK, True)
+    status, document, _ = pathcast("job", "remove", "nightly", "--units", units, "--json")
+    assert status == Exit.OK
+    assert len(document["removed"]) == 2
+    assert list(units.iterdir()) == []
+    assert "there is no job yet" in pathcast("job", "list")[1]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "names"),
+    [
+        (["--at", "25:00"], "25:00"),
+        (["--at", "22:00", "--by", "2027-01-01T06:00"], "2027-01-01T06:00"),
+        (["--at", "22:00", "--by", "soon"], "soon"),
+        (["--at", "22:00", "--by", "06:00"], "--size"),
+        (["--at", "22:00", "--size", "much"], "much"),
+        (["--at", "22:00", "--max", "cable"], "cable"),
+        (["--at", "22:00", "--budget", "-3"], "-3"),
+        (["--at", "22:00", "--max-rate", "0"], "0"),
+        (["--at", "22:00", "--hurry"], "--hurry"),
+        (["--at", "22:00", "--key-file", "k"], "--to HOST"),
+        (["--at", "22:00", "--retries", "-1"], "-1"),
+        ([], "--at"),
+    ],
+)
+def test_bad_words(pathcast, units, wrong, names):
+    status, document, _ = pathcast("job", "add", "nightly", *wrong, "--units", units, "--json", "--", "true")
+    assert status == Exit.USAGE
+    assert names in document["error"]["message"]
+    assert jobs.every() == []
+
+
+@pytest.mark.parametrize("verb", ["status", "log", "remove", "run"])
+def test_names_that_are_none(pathcast, units, verb):
+    assert pathcast("job", verb, "weekly")[0] == Exit.USAGE
+    status, _, err = pathcast("job", verb, "../x")
+    assert status == Exit.USAGE
+    assert "../x" in err

@@ -1,0 +1,64 @@
+"""When a job is due, and whether one that was broken off is started again: pure, the time is passed in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, time, timedelta
+
+# before it is started again: doubled from the first on [s]; one that may use no line now waits the last
+FIRST_S, MOST_S = 10.0, 600.0
+# a program that cannot be started; wrong words of ours
+_HOPELESS = (126, 127)
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """How one run of the program ended. barred: since no line might be used."""
+
+    status: int
+    elapsed_s: float
+    barred: bool = False
+
+
+def wait_s(attempts: Sequence[Attempt], retries: int, left_s: float) -> float | None:
+    """How long until the program is started again; None: it is done, or given up. left_s: until the deadline; a job
+    that is late is started again, too, since what it has begun is worth an end."""
+    last = attempts[-1]
+    if last.status == 0 or (last.status in _HOPELESS and not last.barred):
+        return None
+    failed = sum(not one.barred for one in attempts)
+    if failed > retries or (last.barred and left_s <= 0):
+        return None
+    if last.barred:
+        return min(MOST_S, max(left_s, FIRST_S))
+    # one that went on for long has got somewhere: it begins to count anew
+    in_a_row = 0
+    for one in reversed(attempts):
+        in_a_row += 1
+        if one.elapsed_s > MOST_S:
+            break
+    return float(min(FIRST_S * 2.0 ** (in_a_row - 1), MOST_S))
+
+
+def last_due(at: Sequence[time], now: datetime) -> datetime:
+    """The latest of its times of day that is not after now; naive local times."""
+    times = [datetime.combine(now.date() - timedelta(days=days), of) for days in (0, 1) for of in at]
+    return max(one for one in times if one <= now)
+
+
+def next_due(at: Sequence[time], now: datetime) -> datetime:
+    """The next of its times of day."""
+    times = [datetime.combine(now.date() + timedelta(days=days), of) for days in (0, 1) for of in at]
+    return min(one for one in times if one > now)
+
+
+def is_due(at: Sequence[time], now: datetime, begun: datetime | None, window_s: float | None) -> bool:
+    """Whether it is to begin now: its time has come, it has not begun since, and its deadline is not past.
+
+    window_s: from its time to its deadline; None: a quarter of an hour.
+    """
+    due = last_due(at, now)
+    if begun is not None and begun >= due:
+        return False
+    return (now - due).total_seconds() < (900.0 if window_s is None else window_s)

@@ -1,0 +1,126 @@
+"""A job's run: its program under `pathcast run --paths auto`, started again where it was broken off."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from pathcast.errors import Exit, PathcastError
+from pathcast.history.place import state_directory
+from pathcast.plan.again import Attempt, wait_s
+from pathcast.service.jobs import Job, note
+
+# what is told of a run's report
+_TOLD = ("bytes_sent", "bytes_received", "connections")
+
+
+@contextlib.contextmanager
+def alone(name: str) -> Iterator[int]:
+    """One run of a job at a time, its descriptor: whoever inherits it is part of the run, also after a kill of ours."""
+    folder = state_directory() / "jobs"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle = os.open(folder / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise PathcastError("busy", f"the job `{name}` is running already", f"pathcast job status {name}") from None
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def running(name: str) -> bool:
+    """Whether it runs now."""
+    try:
+        with alone(name):
+            return False
+    except PathcastError:
+        return True
+
+
+def execute(
+    job: Job,
+    program: Sequence[str],
+    by: str | None,
+    left_s: Callable[[], float | None],
+    say: Callable[[str], object],
+    sleep: Callable[[float], object] = time.sleep,
+) -> dict[str, Any]:
+    """Runs it to its end: what is noted of it. program: how pathcast is called. by: the deadline, ISO 8601."""
+    began_s = time.time()
+    with alone(job.name) as handle:
+        note(job.name, {"event": "begun", "at_s": began_s, "by": by})
+        attempts: list[Attempt] = []
+        reports: list[dict[str, Any]] = []
+        while True:
+            attempt, report = _attempt(job, program, by if (left_s() or 1.0) > 1.0 else None, handle)
+            attempts.append(attempt)
+            reports.append(report)
+            left = left_s()
+            wait = wait_s(attempts, job.retries, 86_400.0 if left is None else left)
+            if wait is None:
+                break
+            why = "no line may be used" if attempt.barred else f"ended with status {attempt.status}"
+            say(f"{job.name}: {why}; it is started again in {wait:.0f} s")
+            note(job.name, {"event": "again", "at_s": time.time(), "status": attempt.status, "wait_s": wait})
+            sleep(wait)
+        left = left_s()
+        document = {
+            "event": "ended",
+            "at_s": time.time(),
+            "status": attempts[-1].status,
+            "attempts": len(attempts),
+            "elapsed_s": time.time() - began_s,
+            "by": by,
+            "in_time": None if left is None else attempts[-1].status == 0 and left >= 0,
+            **{name: sum(report.get(name, 0) for report in reports) for name in _TOLD},
+            "expected_s": next((r["auto"]["expected_s"] for r in reports if r.get("auto")), None),
+            "lines": _by_line(reports),
+        }
+        note(job.name, document)
+        return document
+
+
+def _attempt(job: Job, program: Sequence[str], by: str | None, lock: int) -> tuple[Attempt, dict[str, Any]]:
+    """A run under the plan. What is late has no deadline any more."""
+    begun = time.monotonic()
+    with tempfile.TemporaryFile("w+") as file:
+        report = f"/dev/fd/{file.fileno()}"
+        options = [*job.options, *(["--by", by] if by else []), "--report", report, "--job", job.name]
+        if by is None:
+            options = [word for word in options if word != "--hurry"]
+        words = [*program, "run", "--paths", "auto", *options, "--", *job.command]
+        process = subprocess.Popen(words, cwd=job.directory, pass_fds=(file.fileno(), lock), stdin=subprocess.DEVNULL)
+        try:
+            status = process.wait()
+        except BaseException:
+            process.terminate()
+            process.wait()
+            raise
+        file.seek(0)
+        try:
+            document = json.loads(file.read() or "{}")
+        except ValueError:
+            document = {}
+    barred = bool(document.get("auto", {}).get("ended")) or (not document and status == Exit.REFUSED)
+    status = 128 - status if status < 0 else status
+    if not document and status == Exit.USAGE:
+        status = 126  # our own words: they do not come right by trying again
+    return Attempt(status, time.monotonic() - begun, barred), document
+
+
+def _by_line(reports: Sequence[dict[str, Any]]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for report in reports:
+        for line, addresses in report.get("auto", {}).get("lines", {}).items():
+            paths = [path for path in report["paths"] if path["local"] in addresses]
+            found[line] = found.get(line, 0) + sum(path["bytes_sent"] + path["bytes_received"] for path in paths)
+    return found

@@ -1,0 +1,182 @@
+"""Jobs by name: a file each beside that of the lines, and what became of their runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime, time
+from pathlib import Path
+from typing import Any
+
+from pathcast.errors import PathcastError, usage
+from pathcast.files import read_file
+from pathcast.history.place import state_directory
+from pathcast.lines import config
+
+SCHEMA = "pathcast.job/1"
+NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+_AT = re.compile(r"([01]?\d|2[0-3]):[0-5]\d")
+_LARGEST_BYTES = 1 << 20
+# runs that are kept
+_KEPT = 1000
+
+
+@dataclass(frozen=True)
+class Job:
+    """at: times of day. options: of `pathcast run --paths auto`, but for the deadline. by: as `--by` has it."""
+
+    name: str
+    at: tuple[str, ...]
+    by: str | None
+    options: tuple[str, ...]
+    command: tuple[str, ...]
+    directory: str
+    retries: int = 10
+
+    @property
+    def times(self) -> tuple[time, ...]:
+        """Of the day."""
+        return tuple(datetime.strptime(text, "%H:%M").time() for text in self.at)
+
+    def window_s(self) -> float | None:
+        """From its first time of the day to its deadline; None without one."""
+        if self.by is None:
+            return None
+        if not _AT.fullmatch(self.by):
+            from pathcast import _native
+
+            return _native.parse_duration(self.by) / 1e9
+        end = datetime.strptime(self.by, "%H:%M")
+        window = (end - datetime.combine(end.date(), self.times[0])).total_seconds()
+        return window if window > 0 else window + 86_400
+
+
+def check_name(name: str) -> None:
+    """Refuses what cannot name a job."""
+    if not NAME.fullmatch(name):
+        raise usage(f"`{name}` cannot name a job", "allowed are lower-case letters, digits, _ and -, a letter first")
+
+
+def check_at(text: str) -> str:
+    """A time of day."""
+    if not _AT.fullmatch(text.strip()):
+        raise usage(f"--at `{text}`: allowed is a time of day, for example 22:00")
+    return text.strip().zfill(5)
+
+
+def check_by(text: str) -> str:
+    """A time of day, or a duration: a job has no one date."""
+    from pathcast import _native
+
+    word = text.strip()
+    if _AT.fullmatch(word):
+        return word.zfill(5)
+    try:
+        if _native.parse_duration(word) > 0:
+            return word
+    except PathcastError:
+        pass
+    raise usage(f"--by `{text}`: allowed is a time of day (06:00), or a time from its start on (8h)")
+
+
+def folder() -> Path:
+    """Where they lie."""
+    return config.file().parent / "jobs"
+
+
+def load(name: str) -> Job:
+    """Raises PathcastError (exit 2) for one that is not there."""
+    check_name(name)
+    try:
+        document = json.loads(read_file(folder() / f"{name}.json", _LARGEST_BYTES))
+        fields: dict[str, Any] = {
+            key: tuple(of) if isinstance(of, list) else of for key, of in document.items() if key != "schema"
+        }
+        return Job(**fields)
+    except FileNotFoundError:
+        known = ", ".join(job.name for job in every()) or "none yet"
+        raise usage(f"there is no job `{name}`; there are: {known}", "pathcast job add makes one") from None
+    except (OSError, ValueError, TypeError) as error:
+        raise usage(f"cannot read the job `{folder() / name}.json`: {error}") from None
+
+
+def every() -> list[Job]:
+    """By name."""
+    if not folder().is_dir():
+        return []
+    return [load(file.stem) for file in sorted(folder().glob("*.json")) if NAME.fullmatch(file.stem)]
+
+
+def add(job: Job) -> Path:
+    """Writes it. Raises PathcastError where there is one of that name, or it cannot be written."""
+    path = folder() / f"{job.name}.json"
+    if path.exists():
+        raise usage(f"there is a job `{job.name}` already", f"pathcast job remove {job.name}")
+    _write(path, {"schema": SCHEMA, **asdict(job)})
+    return path
+
+
+def remove(name: str) -> None:
+    """Takes it away; what became of its runs stays."""
+    load(name)
+    (folder() / f"{name}.json").unlink()
+
+
+def _write(path: Path, document: Mapping[str, Any]) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)  # what is run is not for all to see
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".job-")
+        with os.fdopen(handle, "w") as file:
+            json.dump(document, file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        raise PathcastError("job", f"cannot write `{path}`: {error.strerror}") from None
+
+
+def runs_file(name: str) -> Path:
+    """A line of JSON for every beginning and end."""
+    return state_directory() / "jobs" / f"{name}.jsonl"
+
+
+def note(name: str, document: Mapping[str, Any]) -> None:
+    """Adds what happened to a job."""
+    path = runs_file(name)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    line = (json.dumps(document, allow_nan=False) + "\n").encode()
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(handle, line)  # at once: another's line does not come between
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def runs(name: str) -> list[dict[str, Any]]:
+    """What was noted, the oldest first; a line that a crash has cut is left out."""
+    try:
+        lines = runs_file(name).read_text(errors="replace").splitlines()[-_KEPT:]
+    except FileNotFoundError:
+        return []
+    found = []
+    for line in lines:
+        try:
+            one = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(one, dict):
+            found.append(one)
+    return found
+
+
+def begun(name: str) -> datetime | None:
+    """When it last began; naive local time."""
+    for one in reversed(runs(name)):
+        if one.get("event") == "begun":
+            return datetime.fromtimestamp(one["at_s"])
+    return None

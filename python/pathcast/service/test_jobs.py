@@ -1,0 +1,149 @@
+"""A job's runs with a program that stands for pathcast's own: started again, alone, noted; its units."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from pathcast.errors import PathcastError
+from pathcast.service import jobs, units
+from pathcast.service.jobrun import alone, execute, running
+
+# takes the options of `run`, fails as often as the file says, and reports
+PROGRAM = """
+import json, sys, pathlib
+words = sys.argv[1:]
+report = words[words.index("--report") + 1]
+left = pathlib.Path("left")
+n = int(left.read_text())
+left.write_text(str(n - 1))
+open("seen", "a").write(json.dumps(words) + "\\n")
+paths = [{"local": "192.0.2.1", "bytes_sent": 100, "bytes_received": 1}]
+auto = {"expected_s": 7.0, "lines": {"dsl": ["192.0.2.1"]}, "ended": n == 9}
+json.dump({"bytes_sent": 100, "bytes_received": 1, "connections": 1, "paths": paths, "auto": auto}, open(report, "w"))
+sys.exit(0 if n <= 0 else 143 if n == 9 else 12)
+"""
+
+
+@pytest.fixture
+def job(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATHCAST_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("PATHCAST_CONFIG", str(tmp_path / "pathcast.toml"))
+    (tmp_path / "program.py").write_text(PROGRAM)
+    return jobs.Job("nightly", ("22:00",), "06:00", ("--size", "1GB"), ("rsync", "-a"), str(tmp_path))
+
+
+def run(job, tmp_path, left, left_s=3600.0, by="2026-11-24T06:00:00+00:00"):
+    (tmp_path / "left").write_text(str(left))
+    waits = []
+    program = [sys.executable, str(tmp_path / "program.py")]
+    done = execute(job, program, by, lambda: left_s, lambda text: None, waits.append)
+    return done, waits, [json.loads(line) for line in (tmp_path / "seen").read_text().splitlines()]
+
+
+def test_one_that_fails_is_started_again_until_it_is_done(job, tmp_path):
+    done, waits, seen = run(job, tmp_path, 2)
+    assert (done["status"], done["attempts"], done["in_time"]) == (0, 3, True)
+    assert waits == [10, 20]
+    assert (done["bytes_sent"], done["expected_s"], done["lines"]) == (300, 7.0, {"dsl": 303})
+    assert seen[0][:5] == ["run", "--paths", "auto", "--size", "1GB"]
+    assert seen[0][seen[0].index("--by") + 1] == "2026-11-24T06:00:00+00:00"
+    assert seen[0][-5:] == ["--job", "nightly", "--", "rsync", "-a"]
+    events = jobs.runs("nightly")
+    assert [one["event"] for one in events] == ["begun", "again", "again", "ended"]
+    assert jobs.begun("nightly") is not None
+
+
+def test_one_that_fails_for_good_ends_with_its_status(job, tmp_path):
+    (tmp_path / "seen").unlink(missing_ok=True)
+    done, waits, _ = run(job, tmp_path, 8)  # ten retries would do
+    assert (done["status"], done["attempts"], waits[-1]) == (0, 9, 600)
+    done, _, _ = run(job.__class__(**{**vars(job), "retries": 2}), tmp_path, 8)
+    assert (done["status"], done["attempts"], done["in_time"]) == (12, 3, False)
+
+
+def test_one_that_may_use_no_line_waits_and_what_is_late_has_no_deadline(job, tmp_path):
+    _, waits, _ = run(job, tmp_path, 9)
+    assert waits[0] == 600
+    (tmp_path / "seen").unlink()
+    late = job.__class__(**{**vars(job), "options": ("--size", "1GB", "--background", "--hurry")})
+    done, _, seen = run(late, tmp_path, 0, left_s=-5.0)
+    assert (done["status"], done["in_time"]) == (0, False)
+    assert "--by" not in seen[0]
+    assert "--hurry" not in seen[0]
+
+
+def test_one_run_at_a_time_also_after_a_kill(job, tmp_path):
+    with alone("nightly") as handle:
+        assert running("nightly")
+        with pytest.raises(PathcastError, match="running already"):
+            run(job, tmp_path, 0)
+        child = subprocess.Popen(["sleep", "1000"], pass_fds=(handle,))
+    assert running("nightly")  # its program goes on
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    assert not running("nightly")
+
+
+def test_what_two_write_at_once_is_whole(job):
+    def write(who):
+        for number in range(50):
+            jobs.note("nightly", {"event": "again", "who": who, "number": number, "filler": "x" * 300})
+
+    threads = [threading.Thread(target=write, args=(who,)) for who in range(3)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert len(jobs.runs("nightly")) == 150
+    with open(jobs.runs_file("nightly"), "a") as file:
+        file.write('{"event": "begu')  # a crash
+    assert len(jobs.runs("nightly")) == 150
+
+
+def test_jobs_are_kept_by_name(job):
+    path = jobs.add(job)
+    assert jobs.load("nightly") == job
+    assert path.stat().st_mode & 0o077 == 0
+    with pytest.raises(PathcastError, match="there is a job `nightly` already"):
+        jobs.add(job)
+    with pytest.raises(PathcastError, match="there is no job `weekly`; there are: nightly"):
+        jobs.load("weekly")
+    jobs.remove("nightly")
+    assert jobs.every() == []
+
+
+@pytest.mark.parametrize(("at", "by", "window_s"), [("22:00", "06:00", 8 * 3600), ("01:00", "06:00", 5 * 3600)])
+def test_the_window_goes_over_midnight(job, at, by, window_s):
+    made = job.__class__(**{**vars(job), "at": (at,), "by": by})
+    assert made.window_s() == window_s
+    assert job.__class__(**{**vars(job), "by": "90min"}).window_s() == 5400
+    assert job.__class__(**{**vars(job), "by": None}).window_s() is None
+
+
+def test_units_are_what_systemd_takes(job, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATHCAST_HISTORY", 'postgresql://u@h/a "b"%20')
+    made = units.put(job, "/usr/bin/env", tmp_path / "units")
+    assert [path.name for path in made] == ["pathcast-job-nightly.service", "pathcast-job-nightly.timer"]
+    service, timer = (path.read_text() for path in made)
+    assert 'ExecStart="/usr/bin/env" job run nightly --due' in service
+    assert r'Environment="PATHCAST_HISTORY=postgresql://u@h/a \"b\"%%20"' in service
+    assert "OnCalendar=*-*-* 22:00:00\n" in timer
+    if shutil.which("systemd-analyze"):
+        done = subprocess.run(
+            ["systemd-analyze", "verify", *map(str, made)],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "SYSTEMD_LOG_LEVEL": "warning"},
+        )
+        mine = [line for line in done.stderr.splitlines() if "pathcast" in line]
+        assert mine == [], done.stderr
+    assert len(units.take("nightly", tmp_path / "units")) == 2
+    assert units.take("nightly", tmp_path / "units") == []
