@@ -45,6 +45,9 @@ def predict(
     thorough: Annotated[
         bool, typer.Option("--thorough", help="Measure up to 10 s a direction: queue, loss and what others do, too.")
     ] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Measure, though the history holds a measurement of the last 5 minutes.")
+    ] = False,
     background: Annotated[
         bool, typer.Option("--background", help="By the controllers that give way to others.")
     ] = False,
@@ -80,6 +83,7 @@ def predict(
             "--in": inwards,
             "--light": light,
             "--thorough": thorough,
+            "--fresh": fresh,
             "--background": background,
             "--aggressive": aggressive,
         }
@@ -105,7 +109,7 @@ def predict(
     into = recorder(history, no_history, "predict")
     far = target(host, world, topology, set, key_file, limit_events, into)
     choose = lambda here: controls(wanted, here, background, aggressive)  # noqa: E731
-    document = measured_forecast(far, bytes, "in" if inwards else "out", choose, only, request, limit)
+    document = measured_forecast(far, bytes, "in" if inwards else "out", choose, only, request, limit, fresh=fresh)
     if json:
         print_json("predict", document, VERSION)
     else:
@@ -121,11 +125,12 @@ def measured_forecast(
     request: Request,
     limit: Deadline | None,
     see: Callable[[Any], object] = lambda network: None,
+    fresh: bool = False,
 ) -> dict[str, Any]:
     """Measures, forecasts, and records both: the document of `predict`. choose: of the controllers there those to try.
-    see: is shown the network before anything is sent, and may refuse."""
+    see: is shown the network before anything is sent, and may refuse. fresh: measure whatever the history holds."""
     from pathcast.cli.measure import listener
-    from pathcast.forecast.ask import ask
+    from pathcast.forecast.ask import ask, held
     from pathcast.forecast.forecast import Job
     from pathcast.worlds.cost import cost
 
@@ -133,12 +138,17 @@ def measured_forecast(
     with far.open() as make, make() as network:
         see(network)
         job = Job(bytes, choose(network.controls), direction, network.ends)
-        again = "" if request.effort == "light" else "; at most as much again to see how the load varies"
-        print(f"cost: {cost(request, len(only or network.paths))}{again}", file=sys.stderr)
-        with listener(quiet=not sys.stderr.isatty()) as progress:
-            answer = ask(network, job, request, only, progress)
-        real_time = network.real_time
+        names = only or tuple(path.name for path in network.paths)
         keys = network.keys if far.recorder else {}
+        asked = {name: keys[network.path(name).name] for name in names if keys}
+        past = far.recorder.past(asked, direction) if far.recorder else None
+        if past is None or fresh or held(past, [network.path(name).name for name in names], job, request) is None:
+            again = "" if request.effort == "light" else "; at most as much again to see how the load varies"
+            print(f"cost: {cost(request, len(names))}{again}", file=sys.stderr)
+        with listener(quiet=not sys.stderr.isatty()) as progress:
+            answer = ask(network, job, request, only, progress, past, fresh)
+        real_time = network.real_time
+        keys = network.keys if far.recorder else {}  # paths may have come meanwhile
     wall_s = time.monotonic() - began
     elapsed_s = wall_s if real_time else answer.elapsed_s
     told = answer.document(None if limit is None else limit.left_s(None if real_time else elapsed_s))
@@ -154,6 +164,7 @@ def measured_forecast(
     }
     if far.recorder:
         measured = answer.seen.measured
+        far.recorder.measured += answer.made_from
         far.recorder.forecast(far.world, document, {path.name: keys[path.name] for path in measured.paths}, direction)
     return document
 
@@ -183,9 +194,10 @@ def _show(document: dict[str, Any]) -> None:
             *([f"{one['deadline_probability']:.0%}"] if timed else []),
         )
     show(table)
-    print(
-        f"measured with {written(document['probe_bytes'])} ({document['measured']['effort']}); "
-        f"{span(document['elapsed_s'])} in all"
-    )
+    if document["measured_age_s"] is None:
+        print(
+            f"measured with {written(document['probe_bytes'])} ({document['measured']['effort']}); "
+            f"{span(document['elapsed_s'])} in all"
+        )
     for note in document["notes"]:
         print(f"note: {note}", file=sys.stderr)

@@ -30,6 +30,9 @@ def option(runner: Runner, size_bytes: int, deadline_s: float | None) -> dict[st
         "deadline_probability": None,
         "bytes_by_path": [round(fmean(shares)) for shares in zip(*carried, strict=True)],
         "resent_bytes": round(fmean(one.resent_bytes for one in ended)) if ended else None,
+        "by": runner.told.get("by", "twin"),
+        "ways_s": runner.told.get("ways_s") or ({} if math.isinf(times[0]) else {"twin": times[0]}),
+        "scale": runner.told.get("scale", 1.0),
         "draws": len(durations),
         "simulated_bytes": max((one.simulated_bytes for one in ended), default=0),
     }

@@ -1,14 +1,19 @@
-"""A forecast of a world's paths: they are measured, looked at for a while, and the job is tried on what was found."""
+"""A forecast of a world's paths: they are measured, looked at for a while, and the job is tried on what was found; or
+the history still holds a measurement."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from pathcast.forecast import fresh
+from pathcast.forecast.effort import QUICK_S
 from pathcast.forecast.forecast import Forecast, Job, forecast
+from pathcast.forecast.past import Past
 from pathcast.forecast.watch import Watched, watch
+from pathcast.units import span
 from pathcast.worlds.measurement import Measurement, Request
 from pathcast.worlds.world import World
 
@@ -18,7 +23,8 @@ class Answer:
     """A forecast and what it was made of.
 
     fault: a sentence where the emulator was late meanwhile. elapsed_s, wall_s: on the world's clock, in which computing
-    takes time only where it is the machine's, and on the machine's.
+    takes time only where it is the machine's, and on the machine's. age_s: of a measurement that the history held.
+    made_from: keys of the history's measurements behind it.
     """
 
     forecast: Forecast
@@ -26,6 +32,8 @@ class Answer:
     fault: str | None
     elapsed_s: float
     wall_s: float
+    age_s: float | None = None
+    made_from: tuple[str, ...] = ()
 
     @property
     def probe_bytes(self) -> int:
@@ -36,9 +44,12 @@ class Answer:
         """For JSON. deadline_s: how long until then."""
         told = self.forecast.document(deadline_s)
         notes = [*told.pop("notes"), *self.seen.measured.notes, *filter(None, (self.fault,))]
+        if self.age_s is not None:
+            notes.insert(0, f"measured {span(self.age_s)} ago, by the history; --fresh measures again")
         return {
             **told,
             "measured": self.seen.measured.document(),
+            "measured_age_s": self.age_s,
             "loads": {name: list(of) for name, of in self.seen.loads.items()},
             "probe_bytes": self.probe_bytes,
             "elapsed_s": self.elapsed_s,
@@ -53,23 +64,60 @@ def ask(
     request: Request | None = None,
     only: Sequence[str] | None = None,
     progress: Callable[[str, int, int], None] | None = None,
+    past: Past | None = None,
+    anew: bool = False,
 ) -> Answer:
-    """Measures all paths, or `only` those, and answers.
+    """Measures all paths, or `only` those, and answers; where `past` holds a fresh measurement of them it measures
+    nothing, unless `anew`.
 
     Raises PathcastError: exit 1 where nobody answers, 3 where nothing can be said.
     """
     began = time.monotonic()
     asked = request or Request()
+    names = [world.path(name).name for name in only] if only is not None else [path.name for path in world.paths]
+    if past is not None and not anew and (found := held(past, names, job, asked)) is not None:
+        age_s = fresh.age_s(past, names, job.direction)
+        answer = forecast(found.measured, job, found.loads, past=past, time_s=QUICK_S)
+        wall_s = time.monotonic() - began
+        made_from = tuple(
+            dict.fromkeys(one.id for name in names for one in past.of(name) if one.age_s <= fresh.FRESH_S)
+        )
+        return Answer(answer, found, None, wall_s if world.real_time else 0.0, wall_s, age_s, made_from)
 
     def once() -> tuple[Watched, Any]:
         with world.judged() as verdict:
-            found: Measurement = world.measure(only, asked, progress)
-            seen = watch(world, found, job.direction, job.size_bytes)
+            measured: Measurement = world.measure(only, asked, progress)
+            seen = watch(world, measured, job.direction, job.size_bytes)
         return seen, verdict
 
     (seen, verdict), _ = world.again(once, lambda made: made[1].valid)
     fault = None if verdict.valid else f"what was measured may be off: {verdict.fault}"
-    answer = forecast(seen.measured, job, seen.loads)
+    if past is not None:
+        seen = replace(seen, loads=_with_earlier(seen, past, job))
+    answer = forecast(seen.measured, job, seen.loads, past=past)
     wall_s = time.monotonic() - began
     elapsed_s = wall_s if world.real_time else seen.measured.elapsed_s + seen.elapsed_s
     return Answer(answer, seen, fault, elapsed_s, wall_s)
+
+
+def held(past: Past, names: Sequence[str], job: Job, asked: Request) -> Watched | None:
+    """What the history holds of all these paths in place of a measurement; None: nothing that is fresh."""
+    found = fresh.fresh(past, names, job.direction, asked.effort)
+    if found is None or fresh.belied(past, names, job.direction):
+        return None
+    horizon_s = _horizon_s(found.measured, job)
+    return replace(found, loads={name: fresh.loads(past, name, job.direction, horizon_s) for name in names})
+
+
+def _with_earlier(seen: Watched, past: Past, job: Job) -> dict[str, tuple[float, ...]]:
+    """Looks of the time before, too: of a long job as many hours as it will take, else of the last minutes."""
+    horizon_s = _horizon_s(seen.measured, job)
+    return {
+        name: (*fresh.loads(past, name, job.direction, horizon_s, seen.measured.path(name)), *of)
+        for name, of in seen.loads.items()
+    }
+
+
+def _horizon_s(measured: Measurement, job: Job) -> float:
+    left = [path.directions[job.direction].available_bps.value for path in measured.paths if path.directions]
+    return job.size_bytes * 8 / max(1.0, sum(one for one in left if one is not None))

@@ -62,12 +62,20 @@ class PathBelief:
     horizon_s: float = 30.0
     # with which other paths it shares its bottleneck, and how probably
     shared: tuple[tuple[str, float], ...] = ()
+    carried: tuple[int, int] = (0, 0)
 
     @classmethod
-    def of(cls, path: PathMeasured, direction: str = "out", loads: Sequence[float] = ()) -> PathBelief | None:
+    def of(
+        cls,
+        path: PathMeasured,
+        direction: str = "out",
+        loads: Sequence[float] = (),
+        carried: tuple[int, int] = (0, 0),
+    ) -> PathBelief | None:
         """From a measurement; None: too little is known of it to simulate anything.
 
-        loads: looks at what others sent, over the rate. horizon_s: about how long the job takes.
+        loads: looks at what others sent, over the rate. horizon_s: about how long the job takes. carried: packets that
+        earlier transfers sent over it, and sent again, for whatever reason.
         """
         other = {"out": "in", "in": "out"}[direction]
         forward = path.directions.get(direction)
@@ -79,7 +87,7 @@ class PathBelief:
             for one in path.shared_with
             if one.direction == direction and one.probability.value is not None
         )
-        return cls(path.name, forward, path.directions.get(other), rtt_s, tuple(loads), shared=shared)
+        return cls(path.name, forward, path.directions.get(other), rtt_s, tuple(loads), shared=shared, carried=carried)
 
     @property
     def capacity_bps(self) -> float:
@@ -145,13 +153,17 @@ class PathBelief:
         ]
 
     def _loss(self, random: random.Random) -> float:
-        """By a prior with a spike at zero, and a Poisson likelihood of what was counted."""
+        """By a prior with a spike at zero, and a Poisson likelihood of what was counted, and of what transfers sent
+        again, of which some was lost by full queues."""
         packets, seen = self.forward.loss.packets, self.forward.loss.random.value or 0.0
         low, high = (math.log(end) for end in _LOSS_RANGE)
         steps = [math.exp(low + (high - low) * (k + 0.5) / _LOSS_STEPS) for k in range(_LOSS_STEPS)]
         counted = seen * packets
         likely = [_LOSSLESS * _poisson(counted, _MISTAKEN)]
         likely += [(1 - _LOSSLESS) / _LOSS_STEPS * _poisson(counted, packets * loss + _MISTAKEN) for loss in steps]
+        sent, resent = self.carried
+        if sent:
+            likely = [one * _at_most(resent, sent * loss) for one, loss in zip(likely, [0.0, *steps], strict=True)]
         if not sum(likely):
             return min(seen, 0.5)
         found: float = random.choices([0.0, *steps], likely)[0]
@@ -161,6 +173,12 @@ class PathBelief:
 def _poisson(count: float, mean: float) -> float:
     """Its likelihood; a count need not be whole."""
     return math.exp(count * math.log(mean) - mean - math.lgamma(count + 1))
+
+
+def _at_most(count: int, mean: float) -> float:
+    """How probable no more than `count` events are where `mean` are expected (Wilson, Hilferty, 1931)."""
+    a = count + 1.0
+    return 0.5 * math.erfc((math.cbrt(mean / a) - (1 - 1 / (9 * a))) * 3 * math.sqrt(a / 2))
 
 
 def _surer(probability: float) -> float:

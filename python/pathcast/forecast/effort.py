@@ -14,6 +14,8 @@ from pathcast.forecast.twin import Choice
 _COST_S = 0.6e-9
 # two paths and one controller, and everything else [s]
 FEW_S, MANY_S = 3.0, 10.0
+# nothing was measured, so nobody waits anyway
+QUICK_S = 0.6
 _FEW_CHOICES, _FEW_BYTES = 3, 256_000_000
 # as many draws as the 90 % interval of a sample asks for, and a few
 _DRAWS = 24
@@ -37,10 +39,13 @@ class Effort:
         return self.by_choice.get(choice, self.most_bytes)
 
 
-def effort(beliefs: Sequence[PathBelief], choices: Sequence[Choice], size_bytes: int) -> Effort:
-    """For these choices on this machine; what one of them does not need the others have."""
+def effort(
+    beliefs: Sequence[PathBelief], choices: Sequence[Choice], size_bytes: int, time_s: float | None = None
+) -> Effort:
+    """For these choices on this machine, in `time_s` or as long as is usual; what one of them does not need the others
+    have."""
     few = len(choices) <= _FEW_CHOICES and size_bytes <= _FEW_BYTES
-    time_s = FEW_S if few else MANY_S
+    time_s = time_s or (FEW_S if few else MANY_S)
     # others' traffic is simulated on all paths for as long as the job takes
     carried = sum(belief.capacity_bps for belief in beliefs)
     left = {belief.name: belief.available_bps for belief in beliefs}

@@ -6,7 +6,7 @@ Nothing is learnt before, and nothing but the measurement is sent.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean, median
 from typing import Any
@@ -17,11 +17,15 @@ from pathcast.forecast.belief import PathBelief
 from pathcast.forecast.controls import Controls
 from pathcast.forecast.effort import Effort, clock, effort
 from pathcast.forecast.field import MOST_PATHS, field_of
+from pathcast.forecast.fresh import changed_s, remembered
+from pathcast.forecast.learnt import learn, taught
+from pathcast.forecast.lessons import drift, lesson
+from pathcast.forecast.past import Past
 from pathcast.forecast.race import Runner, race
 from pathcast.forecast.twin import Choice, simulate
 from pathcast.forecast.watch import Loads
 from pathcast.forecast.why import why
-from pathcast.units import seconds, size
+from pathcast.units import bits, seconds, size, span
 from pathcast.worlds.ends import Ends
 from pathcast.worlds.measurement import DIRECTIONS, Measurement
 
@@ -78,15 +82,22 @@ def forecast(
     draws: int | None = None,
     limits: Effort | None = None,
     seed: int = 0,
+    past: Past | None = None,
+    time_s: float | None = None,
 ) -> Forecast:
     """Of a measurement; no time passes in the world that it was made in.
 
-    loads: looks at what others send (`watch`). limits: None: so that the answer comes in time on this machine.
+    loads: looks at what others send (`watch`). limits: None: so that the answer comes in time on this machine, in
+    `time_s` where that is given. past: what the history holds of these paths.
 
     Raises PathcastError (exit 3) where nothing can be said: no path is known well enough, or no transfer ended.
     """
-    looks = loads or {}
-    beliefs = [(path, PathBelief.of(path, job.direction, looks.get(path.name, ()))) for path in measured.paths]
+    looks, before = loads or {}, past or Past()
+    measured = replace(measured, paths=tuple(remembered(path, before, job.direction) for path in measured.paths))
+    beliefs = [
+        (path, PathBelief.of(path, job.direction, looks.get(path.name, ()), before.packets(path.name)))
+        for path in measured.paths
+    ]
     known = [belief for _, belief in beliefs if belief is not None]
     horizon_s = job.size_bytes * 8 / max(1.0, sum(belief.available_bps for belief in known))
     known = [replace(belief, horizon_s=horizon_s) for belief in known]
@@ -109,7 +120,13 @@ def forecast(
             f"{len(known)} paths: all choices among the {MOST_PATHS} with most available bandwidth; the others alone, "
             "and added in that order"
         )
-    limits = limits or effort(known, choices, job.size_bytes)
+    since_s, changes = _changes(before, measured, job.direction, names)
+    notes += changes
+    lessons = {
+        choice: lesson(before, choice, job.size_bytes, min(since_s[name] for name in choice.paths))
+        for choice in choices
+    }
+    limits = limits or effort(known, choices, job.size_bytes, time_s)
     most = DRAWS if draws is None else draws
     runners = race(
         choices,
@@ -120,10 +137,14 @@ def forecast(
         limits.time_s,
         clock(),
     )
+    for runner in runners:
+        learn(runner, lessons[runner.choice])
     best = chosen(runners)
     if best is None:
         told = "in every network that these paths may be, the transfer did not end"
         raise PathcastError("untrustworthy", told, "measure again, or ask for less", Exit.UNTRUSTWORTHY)
+    notes += taught(best, lessons[best.choice])
+    notes += _drifts(before, runners, since_s)
     notes += _cut(runners, limits, job.size_bytes, most)
     return Forecast(
         job,
@@ -132,6 +153,35 @@ def forecast(
         tuple(notes),
         tuple(path.name for path in measured.paths if path.down),
     )
+
+
+def _changes(
+    past: Past, measured: Measurement, direction: str, names: Sequence[str]
+) -> tuple[dict[str, float], list[str]]:
+    """Since when each line is what it is, as far as is known, and a sentence for those that are other ones now."""
+    since_s, told = dict.fromkeys(names, math.inf), []
+    for name in names:
+        path = measured.path(name)
+        if (changed := changed_s(past, path, direction)) is not None:
+            since_s[name], rate = changed
+            now = path.directions[direction].capacity_bps.value
+            told.append(
+                f"{name} has {bits(now)}, and had {bits(rate)} until {span(changed[0])} ago: what was sent then counts "
+                "no more"
+            )
+    return since_s, told
+
+
+def _drifts(past: Past, runners: Sequence[Runner], since_s: Mapping[str, float]) -> list[str]:
+    told = []
+    for paths in dict.fromkeys(frozenset(runner.choice.paths) for runner in runners):
+        off = drift(past, paths, min(since_s[name] for name in paths))
+        if off is not None:
+            more = f"{off:.0%} longer" if off > 0 else f"{-off:.0%} shorter"
+            told.append(
+                f"the last transfers over {' and '.join(sorted(paths))} took {more} than forecast: only they count"
+            )
+    return told
 
 
 def _expected(runner: Runner) -> tuple[float, float]:

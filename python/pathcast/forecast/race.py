@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
+from typing import Any
 
 from pathcast.forecast.outcome import Outcome
 from pathcast.forecast.twin import Choice
@@ -17,11 +18,13 @@ _GIVEN_UP = 3.0
 
 @dataclass
 class Runner:
-    """A choice and what became of it in each draw, in their order, to the one after which it was given up."""
+    """A choice and what became of it in each draw, in their order, to the one after which it was given up; told: how
+    the durations came about, for the document (lessons.py)."""
 
     choice: Choice
     outcomes: list[Outcome | None] = field(default_factory=list)
     running: bool = True
+    told: dict[str, Any] = field(default_factory=dict)
 
     def durations_s(self) -> list[float]:
         """Of each draw; infinite where the transfer did not end."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pathcast.errors import Exit, PathcastError
 from pathcast.history.identity import PathKey
@@ -19,6 +19,9 @@ from pathcast.history.rows import Act, Origin
 from pathcast.worlds.measurement import Measurement, Request
 from pathcast.worlds.results import Path, Transfer, Verdict
 from pathcast.worlds.world import Progress, T, World
+
+if TYPE_CHECKING:
+    from pathcast.forecast.past import Past
 
 # what it costs to have tried in vain is worth knowing; wrong words of the user are not
 _NOTED = (Exit.RUNTIME, Exit.UNTRUSTWORTHY)
@@ -78,6 +81,17 @@ class Recorder:
             work()
         except Exception as error:
             self._once(f"not recorded: {type(error).__name__}: {error}")
+
+    def past(self, keys: Mapping[str, PathKey], direction: str = "out") -> Past:
+        """What the history holds of these paths; where it cannot be read that is said, and it is nothing."""
+        from pathcast.forecast.past import Past, recall
+        from pathcast.history.read import Reader
+
+        try:
+            return recall(Reader(self.journal.store), keys, direction)
+        except PathcastError as error:
+            self._once(f"not read: {error.message}")
+            return Past()
 
     def forecast(
         self, world: str, document: Mapping[str, Any], keys: Mapping[str, PathKey], direction: str = "out"

@@ -1,0 +1,149 @@
+"""What the history holds of the paths of a forecast: earlier measurements, transfers, and forecasts that were judged.
+
+Plain records without a database: `recall` fills them, everything else takes them as an argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from pathcast import codec
+from pathcast.history.identity import PathKey
+from pathcast.history.read import Reader
+from pathcast.history.records import Measured, Sent
+from pathcast.worlds.measurement import PathMeasured
+from pathcast.worlds.results import Transfer
+
+# what is older says nothing of today, and as many records are read at most
+_OLDEST_S = 30 * 86_400.0
+_MOST_MEASURED, _MOST_SENT = 200, 300
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """A path as it was measured so long ago, under its name of today; the key of the measurement."""
+
+    age_s: float
+    path: PathMeasured
+    effort: str | None
+    id: str = ""
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A transfer so long ago, over paths by their names of today. packets, resent: that it sent, and sent again."""
+
+    age_s: float
+    paths: frozenset[str]
+    control: str | None
+    size_bytes: int
+    duration_s: float
+    packets: int = 0
+    resent: int = 0
+    id: str = ""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A transfer that followed a forecast; option: what the forecast said of this choice, for so many bytes."""
+
+    carried: Carried
+    option: Mapping[str, Any]
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class Past:
+    """Of one direction of some paths, everything the newest first."""
+
+    measured: Mapping[str, tuple[Earlier, ...]] = field(default_factory=dict)
+    carried: tuple[Carried, ...] = ()
+    judged: tuple[Judged, ...] = ()
+
+    def of(self, name: str) -> tuple[Earlier, ...]:
+        """The earlier measurements of a path."""
+        return self.measured.get(name, ())
+
+    def packets(self, name: str) -> tuple[int, int]:
+        """That transfers over this path alone have sent, and sent again."""
+        alone = [one for one in self.carried if one.paths == {name} and one.packets]
+        return sum(one.packets for one in alone), sum(one.resent for one in alone)
+
+
+def recall(reader: Reader, keys: Mapping[str, PathKey], direction: str) -> Past:
+    """What a history says of these paths, which may have had other names and addresses.
+
+    Raises PathcastError where the history cannot be read.
+    """
+    pairs = [(key.local, key.remote) for key in keys.values()]
+    measured: dict[str, tuple[Earlier, ...]] = {}
+    for name, key in keys.items():
+        others = [pair for pair in pairs if pair != (key.local, key.remote)]
+        rows = reader.measurements(key, _OLDEST_S, _MOST_MEASURED, others)
+        found = [_earlier(row, name) for row in rows if row.valid is not False and direction in row.path["directions"]]
+        measured[name] = tuple(one for one in found if one is not None)
+    names = {key: name for name, key in keys.items()}
+    sent = reader.transfers(list(keys.values()), _OLDEST_S, _MOST_SENT)
+    carried = [one for row in sent if (one := _carried(row, names, direction)) is not None]
+    judged = [
+        Judged(one, came.option, of.size_bytes)
+        for of in reader.forecasts(list(keys.values()), _OLDEST_S, _MOST_SENT)
+        for came in of.came
+        if came.option is not None and (one := _carried(came.sent, names, direction)) is not None
+    ]
+    return Past(measured, tuple(_by_age(carried)), tuple(sorted(judged, key=lambda one: one.carried.age_s)))
+
+
+def _by_age(records: Sequence[Carried]) -> list[Carried]:
+    return sorted(records, key=lambda one: one.age_s)
+
+
+def _earlier(row: Measured, name: str) -> Earlier | None:
+    if row.age_s is None:
+        return None
+    try:
+        path = codec.read(PathMeasured, {**row.path, "name": name, "shared_with": row.path.get("shared_with") or []})
+    except ValueError:
+        return None  # of another version
+    return Earlier(row.age_s, path, row.effort, row.id)
+
+
+def _carried(row: Sent, names: Mapping[PathKey, str], direction: str) -> Carried | None:
+    over = _named(row.keys, names)
+    if row.age_s is None or row.direction != direction or row.valid is False or row.elapsed_s <= 0 or over is None:
+        return None
+    packets = resent = 0
+    if row.kind == "transfer":
+        with suppress(ValueError):  # of another version: how long it took is known all the same
+            packets, resent = _packets(codec.read(Transfer, row.report))
+    return Carried(row.age_s, over, row.control, row.bytes, row.elapsed_s, packets, resent, row.id)
+
+
+def _packets(report: Transfer) -> tuple[int, int]:
+    """Full packets that were sent, and sent again."""
+    sent = sum(one.bytes_sent for one in report.subflows)
+    return sent // _MSS, sum(one.bytes_retransmitted for one in report.subflows) // _MSS
+
+
+_MSS = 1448
+
+
+def _named(keys: Collection[PathKey], names: Mapping[PathKey, str]) -> frozenset[str] | None:
+    """Of paths as they were then their names of today; by the line alone where only one path of today has it."""
+    found = set()
+    for key in keys:
+        name = names.get(key) or next((of for own, of in names.items() if _pair(own) == _pair(key)), None)
+        if name is None:
+            same = [of for own, of in names.items() if own.line_id == key.line_id and own.family == key.family]
+            name = same[0] if len(same) == 1 else None
+        if name is None:
+            return None
+        found.add(name)
+    return frozenset(found)
+
+
+def _pair(key: PathKey) -> tuple[str, str, str]:
+    return key.line_id, key.local, key.remote

@@ -1,0 +1,279 @@
+"""What the history says enters the forecast: with its age, by what it was worth, and no longer than the lines last."""
+
+from __future__ import annotations
+
+import math
+import random
+from contextlib import contextmanager
+from dataclasses import replace
+from statistics import median
+
+import pytest
+
+from pathcast.errors import PathcastError
+from pathcast.forecast import fresh, pathkeys
+from pathcast.forecast.ask import ask
+from pathcast.forecast.belief import PathBelief
+from pathcast.forecast.controls import Controls
+from pathcast.forecast.effort import Effort
+from pathcast.forecast.forecast import Job, forecast
+from pathcast.forecast.lessons import conformal, drift, lesson
+from pathcast.forecast.past import Carried, Earlier, Judged, Past, recall
+from pathcast.forecast.record import Recorded, Recorder
+from pathcast.forecast.test_record import TOPOLOGY
+from pathcast.forecast.test_twin import direction, path
+from pathcast.forecast.twin import Choice
+from pathcast.history import place
+from pathcast.history.identity import PathKey
+from pathcast.history.read import Reader
+from pathcast.worlds.measurement import Loss, Measurement, Queue, Request, Value
+from pathcast.worlds.sim import Sim
+
+SIZE = 4_000_000
+CUBIC = Controls(("cubic",), ("cubic",))
+ONE = Choice(("one",), "cubic")
+HOUR = 3600.0
+ALL = Effort(1e9, 10**12)
+
+
+def earlier(age_s, rate=20e6, left=None, effort="usual", **more):
+    return Earlier(age_s, path(out=direction(rate, left, **more)), effort, f"m{age_s:g}")
+
+
+def carried(took_s, age_s=HOUR, size=SIZE, control="cubic", **more):
+    return Carried(age_s, frozenset({"one"}), control, size, took_s, **more)
+
+
+def judged(took_s, said_s, age_s=HOUR, half=1.2, **more):
+    """A transfer after a forecast whose interval was from said / half to said * half."""
+    option = {"duration_s": {"value": said_s, "low": said_s / half, "high": said_s * half}, **more}
+    return Judged(carried(took_s, age_s), option, SIZE)
+
+
+def measured(*paths):
+    return Measurement(paths, 1_000_000, 2.0, "ride")
+
+
+def made(past, rate=20e6, left=None, loads=None):
+    looks = {"one": loads or (0.25,) * 8}
+    return forecast(
+        measured(path(out=direction(rate, left or 0.75 * rate))), Job(SIZE, CUBIC), looks, 8, ALL, past=past
+    )
+
+
+# --- measurements
+
+
+def test_a_fresh_measurement_stands_for_now_and_an_old_one_does_not():
+    whole = Past({"one": (earlier(20, left=15e6), earlier(200, left=10e6), earlier(400, left=0.0))})
+    found = fresh.fresh(whole, ["one"], "out", "usual")
+    assert found.measured.paths[0].name == "one"
+    assert fresh.loads(whole, "one", "out", 30.0) == pytest.approx((0.5, 0.25))
+    # a job of an hour asks for the looks of the hour before
+    assert len(fresh.loads(whole, "one", "out", HOUR)) == 3
+    assert fresh.fresh(whole, ["one"], "out", "thorough") is None
+    assert fresh.fresh(whole, ["one", "two"], "out", "usual") is None
+    assert fresh.fresh(Past({"one": (earlier(301),)}), ["one"], "out", "usual") is None
+
+
+def test_a_transfer_that_belies_the_measurement_asks_for_another_one():
+    measured = {"one": (earlier(100),)}
+    assert not fresh.belied(Past(measured, judged=(judged(2.1, 2.0, age_s=50),)), ["one"], "out")
+    assert fresh.belied(Past(measured, judged=(judged(4.0, 2.0, age_s=50),)), ["one"], "out")
+    assert not fresh.belied(Past(measured, judged=(judged(4.0, 2.0, age_s=200),)), ["one"], "out")
+
+
+def test_what_an_older_measurement_knew_of_the_same_line_is_remembered():
+    now = path(out=direction(20e6, queue=Queue(), loss=Loss(0, 1_000)))
+    depth = Value(60_000, 55_000, 65_000)
+    before = Past(
+        {"one": (earlier(HOUR, effort="thorough", queue=Queue(depth_bytes=depth), loss=Loss(9, 9_000, Value(1e-3))),)}
+    )
+    found = fresh.remembered(now, before, "out").directions["out"]
+    assert found.queue.depth_bytes.value == 60_000
+    assert found.queue.depth_bytes.low < 55_000
+    assert found.loss.packets == 10_000
+    assert found.loss.random.value == pytest.approx(9e-4)
+    # of a line that was another one nothing is
+    other = Past({"one": (earlier(HOUR, 40e6, queue=Queue(depth_bytes=depth)),)})
+    assert fresh.remembered(now, other, "out") == now
+
+
+def test_transfers_bound_the_random_loss():
+    lossy = path(out=direction(loss=Loss(0, 100, Value(0.0))))
+
+    def share(carried):
+        belief = PathBelief.of(lossy, carried=carried)
+        return sum(belief.draw(random.Random(seed)).loss > 3e-4 for seed in range(600)) / 600
+
+    assert share((0, 0)) > 0.03
+    assert share((100_000, 5)) == 0.0
+    assert share((100_000, 10_000)) == pytest.approx(share((0, 0)), abs=0.02)
+
+
+# --- transfers
+
+
+def test_equal_recent_transfers_are_their_median_and_spread():
+    past = Past(
+        carried=tuple(carried(took, age) for took, age in ((3.0, 60), (3.1, 120), (2.9, 180), (30.0, 10 * 86_400)))
+    )
+    learnt = lesson(past, ONE, SIZE)
+    assert learnt.past_s == pytest.approx(3.0, rel=0.02)
+    [runner] = made(past).runners
+    assert runner.told["by"] == "past"
+    assert median(runner.durations_s()) == pytest.approx(3.0, rel=0.02)
+    assert runner.told["ways_s"]["twin"] == pytest.approx(2.3, rel=0.2)
+    # another size, another controller: nothing
+    assert lesson(past, ONE, 10 * SIZE).past_s is None
+    assert lesson(past, Choice(("one",), "lia"), SIZE).past_s is None
+
+
+def test_the_twin_is_corrected_by_what_transfers_were_to_it_shrunk():
+    def factor(*judged):
+        return lesson(Past(judged=judged), ONE, SIZE).factor
+
+    assert factor() == 1.0
+    one = factor(judged(3.0, 2.0))
+    many = factor(*(judged(3.0, 2.0, age_s=60 * n) for n in range(1, 20)))
+    assert 1.0 < one < math.sqrt(1.5) * 1.01
+    assert many == pytest.approx(1.5, rel=0.04)
+    # a correction is judged by the twin's word, not by what was corrected already
+    corrected = judged(3.0, 3.0, ways_s={"twin": 2.0, "corrected": 3.0})
+    assert factor(corrected) == one
+
+
+def test_what_was_best_on_earlier_forecasts_is_taken():
+    """Equal transfers tell nothing where the load changes all the time, and the twin sees it."""
+    equal = tuple(carried(took, 60 * n) for n, took in enumerate((2.0, 4.0, 2.0, 4.0, 2.0, 4.0), 1))
+    ways = lambda took: {"twin": took * 1.02, "past": 3.0}  # noqa: E731
+    of = tuple(judged(one.duration_s, one.duration_s * 1.02, one.age_s, ways_s=ways(one.duration_s)) for one in equal)
+    learnt = lesson(Past(carried=equal, judged=of), ONE, SIZE)
+    assert learnt.way != "past"
+    off = tuple(
+        replace(one, option={**one.option, "ways_s": {"twin": 9.0, "past": one.carried.duration_s}}) for one in of
+    )
+    assert lesson(Past(carried=equal, judged=off), ONE, SIZE).way == "past"
+
+
+def test_intervals_are_scaled_once_enough_were_judged_and_hold_then():
+    draw = random.Random(1)
+
+    def past(number, deviation):
+        return Past(judged=tuple(judged(2.0 * math.exp(draw.gauss(0, deviation)), 2.0, n) for n in range(number)))
+
+    assert conformal(past(18, 0.5), frozenset({"one"})) == 1.0
+    # 90 % of a normal distribution lie within 1.645 deviations
+    ideal = 1.645 * 0.3 / math.log(1.2)
+    assert conformal(past(100, 0.3), frozenset({"one"})) == pytest.approx(ideal, rel=0.3)
+    assert conformal(past(100, 0.01), frozenset({"one"})) < 0.2
+    # an interval that was scaled already is judged by what it was before
+    scaled = tuple(replace(one, option={**one.option, "scale": 2.0}) for one in past(40, 0.3).judged)
+    plain = tuple(replace(one, option={**one.option, "scale": 1.0}) for one in scaled)
+    sets = [conformal(Past(judged=of), frozenset({"one"})) for of in (scaled, plain)]
+    assert sets[0] == pytest.approx(2 * sets[1])
+
+
+def test_drift_is_noticed_and_said():
+    steady = Past(judged=tuple(judged(2.1, 2.0, 60 * n) for n in range(1, 8)))
+    assert drift(steady, frozenset({"one"})) is None
+    slow = Past(judged=tuple(judged(3.0 if n < 4 else 2.0, 2.0, 60 * n) for n in range(1, 8)))
+    assert drift(slow, frozenset({"one"})) == pytest.approx(0.5)
+    assert any("took 50% longer than forecast" in note for note in made(slow).notes)
+    # of these only the last ones count
+    assert lesson(slow, ONE, SIZE).errors["twin"] > lesson(steady, ONE, SIZE).errors["twin"]
+
+
+def test_what_was_sent_over_a_line_that_is_another_one_now_counts_no_more():
+    before = Past({"one": (earlier(2 * HOUR, 20e6), earlier(3 * HOUR, 20e6))}, (carried(2.2, 2.5 * HOUR),) * 3)
+    cut = made(before, rate=8e6)
+    assert any("one has 8 Mbit/s, and had 20 Mbit/s until 2 h ago" in note for note in cut.notes)
+    [runner] = cut.runners
+    assert runner.told["by"] == "twin"
+    assert median(runner.durations_s()) > 4
+    assert made(before).runners[0].told["by"] == "past"
+
+
+# --- with a store
+
+
+@pytest.fixture
+def recorder(tmp_path):
+    made = Recorder(place.parse(str(tmp_path / "history.db")), "test", "small", say=lambda text: None)
+    yield made
+    made.close()
+
+
+@pytest.fixture(autouse=True)
+def _few_draws(monkeypatch):
+    monkeypatch.setattr("pathcast.forecast.forecast.DRAWS", 8)
+
+
+@contextmanager
+def world(recorder):
+    with Sim(TOPOLOGY) as sim:
+        yield Recorded(sim, recorder, pathkeys.of_network("sim", "small", TOPOLOGY.text))
+
+
+def told(recorder, network, **more):
+    past = recorder.past(network.keys)
+    answer = ask(network, Job(SIZE, CUBIC), Request(), past=past, **more)
+    recorder.measured += answer.made_from
+    document = {**answer.document(), "world": "sim"}
+    recorder.forecast("sim", document, network.keys)
+    return answer, document
+
+
+def test_a_second_forecast_measures_nothing_and_a_transfer_teaches_the_third(recorder):
+    with world(recorder) as network:
+        first, document = told(recorder, network)
+        assert first.probe_bytes > 0
+        assert first.age_s is None
+        second, held = told(recorder, network)
+        assert second.probe_bytes == 0
+        assert second.age_s < 60
+        assert "by the history; --fresh measures again" in held["notes"][0]
+        assert held["options"][0]["duration_s"]["value"] == pytest.approx(
+            document["options"][0]["duration_s"]["value"], rel=0.05
+        )
+        sent = network.transfer(["path1", "path2"], SIZE, "cubic")
+        past = recall(Reader(recorder.journal.store), network.keys, "out")
+        [one] = past.judged
+        assert one.carried.paths == {"path1", "path2"}
+        assert one.carried.duration_s == pytest.approx(sent.elapsed_s)
+        assert one.option["ways_s"]["twin"] > 0
+        third, _ = told(recorder, network)
+        ways = {frozenset(of.choice.paths): set(of.told["ways_s"]) for of in third.forecast.runners}
+        assert ways[frozenset({"path1", "path2"})] == {"twin", "corrected", "past"}
+        assert ways[frozenset({"path1"})] == {"twin"}
+        anew, _ = told(recorder, network, anew=True)
+        assert anew.probe_bytes > 0
+
+
+def test_names_are_labels_and_addresses_may_change(recorder):
+    with world(recorder) as network:
+        network.measure(["path1"], Request(effort="light", seed=1))
+        network.tcp_probe("path1", 50_000)
+        [key] = [key for name, key in network.keys.items() if name == "path1"]
+    reader = Reader(recorder.journal.store)
+    renumbered = PathKey(key.line_id, key.remote_id, "10.9.9.9", key.remote)
+    for keys in ({"fibre": key}, {"fibre": renumbered}):
+        past = recall(reader, keys, "out")
+        assert [one.path.name for one in past.of("fibre")] == ["fibre"]
+        if keys["fibre"] is key:
+            assert [one.paths for one in past.carried] == [{"fibre"}]
+    other = PathKey("another line", key.remote_id, key.local, key.remote)
+    assert recall(reader, {"fibre": other}, "out") == Past({"fibre": ()})
+    assert recall(reader, {"fibre": key}, "in").carried == ()
+
+
+def test_a_history_that_cannot_be_read_is_said_and_is_none(recorder, monkeypatch):
+    said = []
+    recorder.say = said.append
+
+    def broken(*_):
+        raise PathcastError("history-away", "the history is away")
+
+    monkeypatch.setattr("pathcast.forecast.past.recall", broken)
+    assert recorder.past({}) == Past()
+    assert said == ["not read: the history is away"]
