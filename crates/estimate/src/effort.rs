@@ -10,8 +10,7 @@ pub enum Effort {
     /// What the capacity asks for ([`Budget::sensible`](crate::Budget::sensible)).
     #[default]
     Usual,
-    /// Up to [`Effort::THOROUGH_TIME`] a direction, or up to [`Effort::THOROUGH_LONGEST`] where what the usual one takes leaves
-    /// too little of that; it looks for losses and for the depth of the queue too.
+    /// Up to [`Effort::THOROUGH_TIME`] a direction; it looks for losses and for the depth of the queue too.
     Thorough {
         /// The longest queue that it may build.
         queue: Nanos,
@@ -21,10 +20,8 @@ pub enum Effort {
 impl Effort {
     /// 1 GB in 30 days at one round every five minutes: 10^9 / 8640 [IP byte], less what a goodbye that is lost may cost.
     pub const LIGHT_BYTES: u64 = 115_700;
-    /// A direction takes no longer, unless reports take long or the line is slow.
+    /// From a direction's first train to its last report, unless more is allowed.
     pub const THOROUGH_TIME: Nanos = Nanos::secs(10);
-    /// And then no longer than this.
-    pub const THOROUGH_LONGEST: Nanos = Nanos::secs(25);
     /// What is built of a queue without being asked for more.
     pub const QUEUE: Nanos = Nanos::millis(500);
 }

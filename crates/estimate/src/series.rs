@@ -81,6 +81,36 @@ pub fn blur<'a>(trains: impl Iterator<Item = &'a TrainSeen>, capacity: f64) -> f
     }
 }
 
+/// The share of gaps that are closer than the scatter; and C is known so far.
+const CLOSER: f64 = 0.9;
+const EXACT: f64 = 0.98;
+
+/// By how much packets came closer than they can have left the bottleneck [s]: whatever traffic there is, they leave it L/C apart
+/// at least, so that of two that arrive closer the first was late.
+pub fn scatter<'a>(trains: impl Iterator<Item = &'a TrainSeen>, capacity: f64) -> f64 {
+    let mut closer = Vec::new();
+    for train in trains {
+        for pair in train.packets.windows(2) {
+            let alone = pair.iter().all(|p| p.batch.of <= 1);
+            if let (true, Some(before), Some(received)) = (alone, pair[0].received, pair[1].received) {
+                let gap = (received.0 as f64 - before.0 as f64) / 1e9;
+                closer.push(EXACT * f64::from(pair[1].size) * 8.0 / capacity - gap);
+            }
+        }
+    }
+    super::stat::quantile(&closer, CLOSER).unwrap_or(0.0).max(0.0)
+}
+
+/// The delays that the scatter stands for: of a gap two delays differ, and the floor is the least of thousands.
+const SCATTER: f64 = 3.5;
+/// Hosts are no noisier, unless they are stopped [s]; what a queue behind the bottleneck gathers on slow lines is.
+pub const NOISIEST: f64 = 0.5e-3;
+
+/// So long a packet that met nobody may be late, by what trains scatter that left at the rate C or faster [s].
+pub fn late<'a>(trains: impl Iterator<Item = &'a TrainSeen>, capacity: f64) -> f64 {
+    (SCATTER * scatter(trains, capacity)).min(NOISIEST)
+}
+
 /// Two clocks differ by no more [s/s].
 const SKEW: f64 = 1e-4;
 
@@ -306,6 +336,20 @@ struct Walk {
 mod tests {
     use super::super::testing::train;
     use super::*;
+
+    /// At 8 Mbit/s a packet of 1000 bytes takes 1 ms.
+    #[test]
+    fn who_comes_too_close_was_late() {
+        let of = |received: &[Option<u64>]| {
+            let sent: Vec<u64> = (0..received.len() as u64).collect();
+            scatter([train(0, 1000, &sent, received)].iter(), 8e6)
+        };
+        let us = |us: u64| Some(us * 1000);
+        assert_eq!(of(&[us(1000), us(2000), us(5000), None, us(6000)]), 0.0, "others came between, one was lost");
+        // 0.3 ms late, which the next one's gap tells; C may be 2 % off
+        let late: Vec<Option<u64>> = (1..=9).map(|i| us(i * 1000 + if i % 2 == 0 { 300 } else { 0 })).collect();
+        assert!((of(&late) - 0.28e-3).abs() < 1e-9, "{}", of(&late));
+    }
     use crate::Batch;
 
     const C: f64 = 8e6; // a byte a microsecond: 1000 bytes take 1 ms

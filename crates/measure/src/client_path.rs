@@ -286,7 +286,12 @@ impl ClientPath {
                 Effort::Light => outbox.ledger.share(self.channel.path, self.left.len() as u64).min(limit.bytes.0),
                 _ => (limit.bytes.0 - limit.bytes.0 / 50).saturating_sub(OVERHEAD).max(limit.bytes.0 * 3 / 4),
             };
-            let time = limit.time.saturating_sub(used).max(Nanos(limit.time.0 / 2));
+            // a long handshake leaves a thorough one nearly all of its time, in which it has to wait for reports too
+            let least = match self.request.effort {
+                Effort::Thorough { .. } => limit.time.0 / 20 * 19,
+                _ => limit.time.0 / 2,
+            };
+            let time = limit.time.saturating_sub(used).max(Nanos(least));
             let budget = Budget { bytes: Bytes(bytes), time };
             if direction == Direction::In {
                 outbox.ledger.expect(self.channel.path, bytes);

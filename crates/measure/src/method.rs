@@ -42,12 +42,11 @@ pub(super) struct MeasureMethod {
     started: Option<Nanos>,
 }
 
-/// Of a thorough measurement's bytes, and of the time that it should take, the main method gets this part; of the time what it
-/// takes unasked too, up to so many parts of all that it may take.
+/// Of a thorough measurement's bytes and time the main method gets this part; and of the time what it takes unasked, as far as
+/// what comes behind it is left so long, and so many reports' times, or it has no more than so much itself.
 const MAIN_PART: u64 = 3;
-const UNASKED_PARTS: u64 = 2;
-/// What comes behind it has so long, and so many reports' times.
-const BEHIND: (Nanos, u64) = (Nanos::secs(5), 4);
+const BEHIND: (Nanos, u64) = (Nanos::millis(6200), 1);
+const AT_LEAST: (Nanos, u64) = (Nanos::millis(1400), 2);
 
 impl MeasureMethod {
     pub fn new(method: MethodName, effort: Effort, budget: Budget, sparing: bool, seed: u64) -> MeasureMethod {
@@ -56,20 +55,15 @@ impl MeasureMethod {
             Effort::Light | Effort::Usual => None,
         };
         let whole = budget;
-        let (part, aim) = match thorough.is_some() {
-            true => (MAIN_PART, whole.time.min(Effort::THOROUGH_TIME)),
-            false => (1, whole.time),
-        };
-        let budget = Budget { bytes: Bytes(whole.bytes.0 / part), time: Nanos(aim.0 / part) };
+        let part = if thorough.is_some() { MAIN_PART } else { 1 };
+        let budget = Budget { bytes: Bytes(whole.bytes.0 / part), time: Nanos(whole.time.0 / part) };
         let third = Budget { bytes: Bytes(budget.bytes.0 / 3), time: Nanos(budget.time.0 / 3) };
         let rest = Budget { bytes: Bytes(budget.bytes.0 - third.bytes.0), time: Nanos(budget.time.0 - third.time.0) };
         let behind = |main| Parts::Behind { clusters: Clusters::new(third), main };
         let main = match method {
             MethodName::Ride if sparing && thorough.is_some() => {
-                let unasked = Nanos(whole.time.0 / MAIN_PART * UNASKED_PARTS);
-                Parts::Ride(
-                    Ride::sparing(Budget { time: unasked, ..budget }, seed).extended_to(budget.time).of_session(),
-                )
+                let ride = Ride::sparing(Budget { time: whole.time, ..budget }, seed);
+                Parts::Ride(ride.leaving(BEHIND, AT_LEAST).extended_to(budget.time).of_session())
             }
             MethodName::Ride if sparing => Parts::Ride(Ride::sparing(budget, seed).of_session()),
             MethodName::Ride => Parts::Ride(Ride::new(budget, seed).of_session()),
@@ -122,9 +116,9 @@ impl MeasureMethod {
             Parts::Behind { main, .. } => main.tell(&mut known),
         }
         if let Some(thorough) = &self.thorough {
-            thorough.tell(&mut known);
+            thorough.tell(&estimate, &mut known);
             if let (Parts::Ride(ride), Some(trains)) = (&self.main, thorough.busy(&known)) {
-                thorough.revise(&ride.with(trains).estimate(), &mut known);
+                thorough.revise(&estimate, &ride.with(trains).estimate(), &mut known);
             }
         }
         known
@@ -170,8 +164,7 @@ impl Method for MeasureMethod {
         let Some(thorough) = &mut self.thorough else { return Step::Done };
         if !thorough.has_begun() {
             let bytes = Bytes(self.budget.bytes.0.saturating_sub(available.bytes.0));
-            let needed = now.saturating_sub(started) + BEHIND.0 + Nanos(thorough.lag().0 * BEHIND.1);
-            let time = Effort::THOROUGH_TIME.max(needed).min(self.budget.time);
+            let time = self.budget.time;
             thorough.begin(now, &capacity, &available, Budget { bytes, time: started + time });
         }
         thorough.next(now)
@@ -180,7 +173,7 @@ impl Method for MeasureMethod {
     fn observe(&mut self, now: Nanos, train: &TrainSeen) {
         if let Some(thorough) = &mut self.thorough {
             thorough.observe(now, train);
-            if thorough.has_begun() {
+            if thorough.owns(train) {
                 return;
             }
         }

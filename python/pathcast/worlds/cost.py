@@ -34,8 +34,6 @@ def cost(request: Request, paths: int, every_s: float | None = None) -> str:
         least = min(row[1] for row in rows) * ways
         usually = "; ".join(f"{size(row[1] * ways)} and {seconds(row[2] * ways)} at {bits(row[0])}" for row in rows[1:])
         text = f"about {usually}; up to three times that where traffic varies; {text}"
-    if request.effort == "thorough" and request.time_s is None:
-        text += f"; where answers take long, up to {seconds(known['thorough_longest'])} a direction"
     if every_s is None:
         return text
     rounds = MONTH_S / every_s

@@ -43,6 +43,10 @@ const FALLS: f64 = 2.0;
 /// In a queue for every flow: TCP keeps the line busy, whoever needs no more than his share does not. The share of the time that is
 /// neither, and how fast it turns there.
 const FULL: (f64, f64) = (0.6, 12.0);
+/// Where fewer of the waits are told from hosts that are late, the share that others have says it: each of those who are greedy
+/// has as much as the probes. Half-way between a half and what the capacity may be off.
+const SEEN: f64 = 0.3;
+const GREEDY: f64 = 0.45;
 /// Waits of which one is so much like the next (von Neumann's ratio, Annals of Mathematical Statistics 1941, over 2) wander by
 /// themselves: then the line is full where the share that the probes had is all that was seen of it, to so much.
 const WANDERS: f64 = 0.36;
@@ -56,14 +60,14 @@ fn waits(trail: &Trail, phase: Phase) -> Vec<(f64, f64)> {
     trail.sparse(phase).filter(counts).map(|p| (p.left, p.wait)).collect()
 }
 
-fn long(c: f64) -> f64 {
-    BUSY.1.max(BUSY.0 * PACKET / c)
+fn long(trail: &Trail, c: f64) -> f64 {
+    BUSY.1.max(BUSY.0 * PACKET / c).max(trail.late)
 }
 
 /// The share of the time in which the line is busy while nobody but the sparse flow probes.
 pub fn busy(trail: &Trail, phase: Phase, c: f64) -> Option<f64> {
     let waits = waits(trail, phase);
-    let busy = waits.iter().filter(|wait| wait.1 > long(c)).count() as f64;
+    let busy = waits.iter().filter(|wait| wait.1 > long(trail, c)).count() as f64;
     (waits.len() >= FEW).then(|| busy / waits.len() as f64)
 }
 
@@ -125,7 +129,10 @@ fn apart(trail: &Trail, c: f64, load: f64, busy: f64) -> f64 {
         return if load < ALL { ALL_SAYS.0 } else { ALL_SAYS.1 };
     }
     // a wait behind one packet is as long as any up to its time
-    let seen = (1.0 - long(c) * c / PACKET).max(0.3);
+    if trail.late > (1.0 - SEEN) * PACKET / c {
+        return FULL.1 * (load - GREEDY);
+    }
+    let seen = (1.0 - long(trail, c) * c / PACKET).max(SEEN);
     FULL.1 * ((busy / seen).min(1.0) - FULL.0)
 }
 
@@ -246,7 +253,9 @@ pub fn find(trail: &Trail, c: f64, a: (f64, f64, f64), fair: bool) -> Cross {
 
 #[cfg(test)]
 mod tests {
+    use super::super::probing::SPARSE;
     use super::*;
+    use crate::TrainSeen;
 
     fn known(available: f64, elastic: f64, fair: f64, loss: f64) -> Knowledge {
         let mut known = Knowledge {
@@ -293,7 +302,10 @@ mod tests {
             let point = |phase, left, wait| Point { phase: Some(phase), sparse: true, left, wait, ..Point::default() };
             let probes =
                 |phase, wait: f64| (0..200).map(move |k| point(phase, k as f64 * 5e-3, wait + k as f64 * 1e-5));
-            Trail { points: probes(Phase::Listen, 0.05).chain(probes(Phase::Pause, pause)).collect() }
+            Trail {
+                points: probes(Phase::Listen, 0.05).chain(probes(Phase::Pause, pause)).collect(),
+                ..Trail::default()
+            }
         };
         assert!(stands(&both(0.03), 10e6) && !stands(&both(0.0), 10e6));
     }
@@ -303,5 +315,52 @@ mod tests {
         assert!(wanders(&listening(|k| 1e-3 * (k as f64 / 10.0).sin())));
         assert!(!wanders(&listening(|k| 1e-3 * (k * 7919 % 13) as f64)));
         assert!(!wanders(&listening(|_| 0.0)));
+    }
+
+    /// What a host that wakes late makes of an idle line: packets `late` [s] on average, in the order in which they left.
+    /// `queued`: what the sparse flow waits besides [s].
+    fn by_a_late_host(late: f64, c: f64, queued: impl Fn(f64) -> f64) -> Trail {
+        let mut noise = pathcast_base::Stream::new(7, "a late host");
+        let mut train = |id: u64, size: u16, at: f64, gap: f64, wait: f64| {
+            let ns = |s: f64| (s * 1e9) as u64;
+            let sent: Vec<f64> = (0..40).map(|k| at + f64::from(k) * gap).collect();
+            let (mut free, mut last) = (0.0f64, 0.0f64);
+            let came: Vec<Option<u64>> = sent
+                .iter()
+                .map(|sent| {
+                    free = free.max(sent + wait) + f64::from(size) * 8.0 / c;
+                    last = last.max(free + 5e-3 - late * noise.between(1e-9, 1.0).ln());
+                    Some(ns(last))
+                })
+                .collect();
+            crate::testing::train(id, size, &sent.iter().map(|&s| ns(s)).collect::<Vec<u64>>(), &came)
+        };
+        let mut trains: Vec<(TrainSeen, Option<Phase>, bool)> =
+            (0..8).map(|k| (train(k, LARGE, k as f64 * 0.02, 0.0, 0.0), None, false)).collect();
+        for (k, phase) in (0..20).map(|k| (k, if k < 10 { Phase::Listen } else { Phase::Pause })) {
+            let at = 1.0 + f64::from(k) * 0.1;
+            trains.push((train(100 + k as u64, SPARSE, at, 2.5e-3, queued(at)), Some(phase), true));
+        }
+        Trail::of(trains.iter().map(|(train, phase, sparse)| (train, *phase, *sparse, 0.0)), c, 1e-3)
+    }
+
+    /// An emulated line on a busy machine: it is idle, though every probe is later than the fastest one.
+    #[test]
+    fn a_late_host_is_nobody_who_gives_way() {
+        for late in [0.1e-3, 0.2e-3, 0.4e-3] {
+            for c in [5e6, 20e6, 100e6, 400e6] {
+                let said = |trail: &Trail, a: f64, fair| elastic(trail, c, a, fair).value.unwrap_or(0.0);
+                let idle = by_a_late_host(late, c, |_| 0.0);
+                for (a, fair) in [(0.95 * c, true), (0.95 * c, false), (c, true), (c, false)] {
+                    assert!(said(&idle, a, fair) < 0.5, "{late} {c} {a} {fair}: {}", said(&idle, a, fair));
+                }
+                // TCP that lets a queue for all never run empty; and that has a half of a fair one, as the probes have
+                let full = by_a_late_host(late, c, |at| 20e-3 + 5e-3 * (7.0 * at).sin());
+                assert!(said(&full, 0.3 * c, false) > 0.5, "{late} {c}");
+                if late > PACKET / c {
+                    assert!(said(&idle, 0.5 * c, true) > 0.5, "{late} {c}");
+                }
+            }
+        }
     }
 }

@@ -136,7 +136,7 @@ mod tests {
 
     fn trail(lost: impl Fn(usize) -> bool) -> Trail {
         let point = |k| Point { phase: Some(Phase::Count), calm: 1.0, lost: lost(k), ..Point::default() };
-        Trail { points: (0..1000).map(point).collect() }
+        Trail { points: (0..1000).map(point).collect(), ..Trail::default() }
     }
 
     #[test]

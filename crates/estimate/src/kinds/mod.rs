@@ -56,13 +56,7 @@ pub struct Thorough {
     /// Of the measurement before.
     before: Vec<TrainSeen>,
     lag: Option<Nanos>,
-    begun: Option<Begun>,
-}
-
-#[derive(Clone, Debug)]
-struct Begun {
-    probing: Probing,
-    available: (f64, f64, f64),
+    begun: Option<Probing>,
 }
 
 impl Thorough {
@@ -84,10 +78,9 @@ impl Thorough {
     /// Begins, with what the measurement before has found; `budget`: what is left of bytes, and the time by which it has to end.
     pub fn begin(&mut self, now: Nanos, capacity: &Estimate, available: &Estimate, budget: Budget) {
         let c = capacity.value_bps.filter(|&c| c > 0.0).or_else(|| carried(&self.before)).unwrap_or(UNKNOWN);
-        let a = available.value_bps.unwrap_or(HALF * c).min(c);
         let given = Given {
             capacity: c,
-            available: a,
+            available: or_half(available, c).1,
             lag: self.lag(),
             queue: self.queue,
             until: budget.time,
@@ -95,33 +88,35 @@ impl Thorough {
         };
         let mut probing = Probing::new(now, given, FIRST, self.seed);
         self.before.iter().for_each(|train| probing.observe(now, train));
-        let (low, high) = available.value_bps.map_or((0.0, c), |_| (available.low_bps, available.high_bps.min(c)));
-        self.begun = Some(Begun { probing, available: (low, a, high) });
+        self.begun = Some(probing);
+    }
+
+    /// Whether it has sent this train.
+    pub fn owns(&self, train: &TrainSeen) -> bool {
+        self.begun.is_some() && train.id >= FIRST
     }
 
     /// What is next, once it has begun.
     pub fn next(&mut self, now: Nanos) -> Step {
-        self.begun.as_mut().map_or(Step::Done, |begun| begun.probing.next(now))
+        self.begun.as_mut().map_or(Step::Done, |probing| probing.next(now))
     }
 
     /// The report of a train, of the measurement before too.
     pub fn observe(&mut self, now: Nanos, train: &TrainSeen) {
-        match &mut self.begun {
-            Some(begun) => begun.probing.observe(now, train),
-            None => {
-                if let Some(last) = train.packets.last() {
-                    let lag = now.saturating_sub(last.sent);
-                    self.lag = Some(self.lag.map_or(lag, |least| least.min(lag)));
-                    self.before.push(train.clone());
-                }
-            }
+        if let (false, Some(last)) = (self.owns(train), train.packets.last()) {
+            let lag = now.saturating_sub(last.sent);
+            self.lag = Some(self.lag.map_or(lag, |least| least.min(lag)));
+            self.before.push(train.clone());
+        }
+        if let Some(probing) = &mut self.begun {
+            probing.observe(now, train);
         }
     }
 
-    fn foretell(&self, known: &mut Knowledge) {
-        if let Some(begun) = &self.begun {
-            let c = begun.probing.capacity();
-            known.cross.mean_bps = cross::later(known, c, c - begun.available.1);
+    fn foretell(&self, before: f64, known: &mut Knowledge) {
+        if let Some(probing) = &self.begun {
+            let c = probing.capacity();
+            known.cross.mean_bps = cross::later(known, c, c - before);
             known.cross.tcp_bps = cross::tcp(known, c, self.lag().as_secs_f64());
         }
     }
@@ -131,31 +126,40 @@ impl Thorough {
     pub fn busy<'a>(&'a self, known: &Knowledge) -> Option<impl Iterator<Item = &'a TrainSeen> + use<'a>> {
         let is = |value: &Value| value.value.is_some_and(|p| p > 0.5);
         let other = [&known.queue.fair, &known.queue.managed, &known.policer.probability, &known.cross.elastic];
-        let begun = self.begun.as_ref().filter(|_| !other.into_iter().any(is))?;
-        Some(begun.probing.busy())
+        let probing = self.begun.as_ref().filter(|_| !other.into_iter().any(is))?;
+        Some(probing.busy())
     }
 
-    /// What was available over all of the measurement, with the trains that kept the queue busy, in place of what was before.
-    pub fn revise(&self, available: &Estimate, known: &mut Knowledge) {
-        let (Some(begun), Some(a)) = (&self.begun, available.value_bps) else { return };
+    /// What was available over all of the measurement, with the trains that kept the queue busy, in place of what was `before`.
+    pub fn revise(&self, before: &Estimate, available: &Estimate, known: &mut Knowledge) {
+        let (Some(probing), Some(a)) = (&self.begun, available.value_bps) else { return };
         known.available_bps = Value::from(available);
-        known.cross.load_bps = cross::load(begun.probing.capacity(), (available.low_bps, a, available.high_bps));
-        self.foretell(known);
+        known.cross.load_bps = cross::load(probing.capacity(), (available.low_bps, a, available.high_bps));
+        self.foretell(or_half(before, probing.capacity()).1, known);
     }
 
     /// IP bytes sent since it has begun.
     pub fn bytes(&self) -> Bytes {
-        self.begun.as_ref().map_or(Bytes(0), |begun| Bytes(begun.probing.bytes()))
+        self.begun.as_ref().map_or(Bytes(0), |probing| Bytes(probing.bytes()))
     }
 
-    /// Adds what it has found.
-    pub fn tell(&self, known: &mut Knowledge) {
-        let Some(Begun { probing, available }) = &self.begun else { return };
+    /// Adds what it has found; `available`: by the measurement before.
+    pub fn tell(&self, available: &Estimate, known: &mut Knowledge) {
+        let Some(probing) = &self.begun else { return };
         let c = probing.capacity();
+        let available = or_half(available, c);
         let before = self.before.iter().map(|train| (train, None, false, 0.0));
         let trains = probing.seen().map(|(train, phase, sparse, rate)| (train, Some(phase), sparse, rate));
-        judge(&Trail::of(before.chain(trains), c, quiet(c)), c, *available, known);
-        self.foretell(known);
+        judge(&Trail::of(before.chain(trains), c, quiet(c)), c, available, known);
+        self.foretell(available.1, known);
+    }
+}
+
+/// What is available with its interval, or where that is not known a half of `c`, the capacity [bit/s].
+fn or_half(available: &Estimate, c: f64) -> (f64, f64, f64) {
+    match available.value_bps {
+        Some(a) => (available.low_bps, a.min(c), available.high_bps.min(c)),
+        None => (0.0, HALF * c, c),
     }
 }
 
@@ -196,7 +200,8 @@ fn judge(trail: &Trail, c: f64, a: (f64, f64, f64), known: &mut Knowledge) {
     known.policer = policer::find(trail, c, wire);
     let policed = known.policer.probability.value.unwrap_or(0.0);
     let fair = queue::fair(trail, c);
-    let managed = queue::managed(trail, &empty, fair > 0.5 && a.1 < ALONE * c) * (1.0 - policed);
+    let others = a.1 < ALONE * c;
+    let managed = queue::managed(trail, c, &empty, fair > 0.5 && others, fair <= 0.5 && others) * (1.0 - policed);
     known.queue.fair = Value::bare(fair * (1.0 - policed));
     known.queue.managed = Value::bare(managed);
     known.queue.depth_s = match policed > 0.5 {

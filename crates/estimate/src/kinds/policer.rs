@@ -121,10 +121,10 @@ mod tests {
     #[test]
     fn a_managed_queue_that_goes_on_dropping_is_no_policer() {
         let hold = || points(Phase::Hold, 0.0, 10, 2).chain(points(Phase::Count, 0.0, 1, 0));
-        let queued = Trail { points: points(Phase::Push, 0.1, 10, 3).chain(hold()).collect() };
+        let queued = Trail { points: points(Phase::Push, 0.1, 10, 3).chain(hold()).collect(), ..Trail::default() };
         assert_eq!(self::probability(&queued, 10e6, 0.0).round(), 0.0);
         // where nothing was lost before, nothing waited
-        let policed = Trail { points: points(Phase::Push, 0.0, 1, 0).chain(hold()).collect() };
+        let policed = Trail { points: points(Phase::Push, 0.0, 1, 0).chain(hold()).collect(), ..Trail::default() };
         assert_eq!(self::probability(&policed, 10e6, 0.0).round(), 1.0);
     }
 }

@@ -48,6 +48,11 @@ const PUSH_LOSSES: f64 = 0.9;
 const PUSH: f64 = 2.2;
 /// And until so many were lost.
 const LOSSES: usize = 30;
+/// It sends this share of what may be sent at the most.
+const PUSH_BYTES: f64 = 0.5;
+/// It leaves so long for what comes behind it [s], but lasts so long at least.
+const PUSH_LEAVES: f64 = 1.7;
+const PUSH_LEAST: f64 = 1.2;
 
 /// Where more than this share of the capacity is not free the blast follows: at so many times the capacity, so long [s], and so
 /// many reports' times, up to so long [s], besides.
@@ -65,13 +70,16 @@ const INSTEAD: f64 = 1.4;
 
 /// The hold [s], and where the queue is held, as a share of the longest that was seen.
 const HOLD: f64 = 1.6;
-const LEVEL: f64 = 0.5;
+const LEVEL: f64 = 0.65;
+/// Below this share of that there is no queue to speak of.
+const EMPTY: f64 = 0.1;
 /// A queue of fewer packets cannot be held.
 const HELD: f64 = 4.0;
 
-/// The count [s] and the share of what is free that it sends.
+/// The count [s] and the share of what is free that it sends; and how many packets are enough.
 const COUNT: f64 = 2.0;
 const COUNTED: f64 = 0.7;
+const COUNT_PACKETS: f64 = 20_000.0;
 
 /// If more than this share is lost of what the count sends, it was not below what is free: so much less, and again.
 const COUNT_LOST: f64 = 0.08;
@@ -162,6 +170,10 @@ pub struct Probing {
     /// From a packet's departure to the report of it, lately [s].
     lag: f64,
     heard: Heard,
+    /// When the push began [s].
+    pushed: f64,
+    /// And how much may have been sent when it ends [IP byte].
+    push_bytes: u64,
     escalated: f64,
     corrected: bool,
     /// When the push began again [s].
@@ -196,6 +208,8 @@ impl Probing {
             rate: 0.0,
             lag: given.lag.as_secs_f64(),
             heard: Heard::default(),
+            pushed: at,
+            push_bytes: 0,
             escalated: at,
             corrected: false,
             again: 0.0,
@@ -248,24 +262,31 @@ impl Probing {
         self.follow = self.follow.max(at);
         match phase {
             Phase::Push => {
-                self.rate = self.a + EXCESS * self.c;
-                self.escalated = at;
+                // a shorter one as long a queue
+                let queue = self.given.queue.as_secs_f64().min(EXCESS * PUSH);
+                let lasts = self.longest_push(at).min(self.part * PUSH);
+                self.rate = self.a + (queue / lasts).max(EXCESS) * self.c;
+                self.push_bytes =
+                    self.bytes + (PUSH_BYTES * self.given.bytes.0.saturating_sub(self.bytes) as f64) as u64;
+                (self.pushed, self.escalated) = (at, at);
             }
             Phase::Blast => {
                 // what passes under overload is a bound of what is free
                 if let Some(passes) = self.heard.passes() {
                     self.a = self.a.min(passes);
                 }
-                if self.a > (1.0 - OTHERS) * self.c || self.is_policed() || self.is_long(at) {
+                let short = at + PUSH_LEAVES > self.end();
+                if short || self.a > (1.0 - OTHERS) * self.c || self.is_policed() || self.is_long(at) {
                     return self.enter(Phase::Hold, at);
                 }
                 self.rate = BLAST_RATE * self.c;
             }
             Phase::Hold => {
-                let left = self.given.until.as_secs_f64() - 2.0 * self.lag - at;
-                self.part = self.part.min(left / (HOLD + COUNT)).max(LEAST_PART);
+                let part = (self.end() - at - PAUSE) / (HOLD + self.count());
+                let left = 8.0 * self.given.bytes.0.saturating_sub(self.bytes) as f64 / self.c;
+                self.part = part.min(left / (HOLD + COUNTED * self.count())).clamp(LEAST_PART, 1.0);
                 self.target = (LEVEL * self.heard.longest).max(HELD * PACKET / self.c);
-                if self.target > self.heard.longest || self.is_policed() {
+                if part < LEAST_PART || self.target > self.heard.longest || self.is_policed() {
                     self.enter(Phase::Pause, at);
                 }
             }
@@ -282,8 +303,7 @@ impl Probing {
     /// What is next.
     pub fn next(&mut self, now: Nanos) -> Step {
         let at = now.as_secs_f64();
-        let end = self.given.until.as_secs_f64() - self.lag;
-        if self.phase < Phase::Drain && (at >= end || self.bytes >= self.given.bytes.0) {
+        if self.phase < Phase::Drain && (at >= self.end() || self.bytes >= self.given.bytes.0) {
             self.enter(Phase::Drain, at);
         }
         self.turn(at);
@@ -313,6 +333,21 @@ impl Probing {
         Step::Wait(Nanos::from_secs_f64(wake))
     }
 
+    /// What is sent later is not reported in time [s].
+    fn end(&self) -> f64 {
+        self.given.until.as_secs_f64() - self.lag
+    }
+
+    /// How long the push may take that begins then [s].
+    fn longest_push(&self, since: f64) -> f64 {
+        (self.end() - PUSH_LEAVES - since).clamp(PUSH_LEAST, PUSH)
+    }
+
+    /// How long the count takes where there is time for all [s].
+    fn count(&self) -> f64 {
+        COUNT.min(COUNT_PACKETS * PACKET / (COUNTED * self.c))
+    }
+
     fn is_silent(&self) -> bool {
         matches!(self.phase, Phase::Listen | Phase::Pause)
     }
@@ -327,9 +362,11 @@ impl Probing {
                     .heard
                     .first_loss
                     .is_some_and(|first| at - first >= self.part * PUSH_LOSSES.max(2.0 * self.lag));
-                if lasted >= PUSH.min(self.part * PUSH + 2.0 * self.lag)
+                let most = PUSH.min(self.part * PUSH + 2.0 * self.lag);
+                if lasted >= most.min(self.longest_push(self.since))
                     || (lossy && self.heard.losses >= LOSSES)
                     || self.is_long(at)
+                    || self.bytes >= self.push_bytes
                 {
                     self.enter(Phase::Blast, at);
                 } else if at - self.escalated >= PATIENCE + self.lag && !self.heard.is_lossy() {
@@ -345,7 +382,7 @@ impl Probing {
             }
             Phase::Hold if lasted >= self.part * HOLD => self.enter(Phase::Pause, at),
             Phase::Pause if lasted >= PAUSE + (LEVEL * self.heard.longest).min(0.6) => self.enter(Phase::Count, at),
-            Phase::Count if lasted >= self.part * COUNT => self.enter(Phase::Drain, at),
+            Phase::Count if lasted >= self.part * self.count() => self.enter(Phase::Drain, at),
             _ => {}
         }
     }
@@ -357,9 +394,9 @@ impl Probing {
     /// Whether the queue is about to be longer than it may be.
     fn is_long(&self, at: f64) -> bool {
         let grows = (self.rate - self.a) / self.c;
-        self.heard
-            .wait
-            .is_some_and(|(wait, left)| wait + (at - left).max(0.0) * grows + 0.02 >= self.given.queue.as_secs_f64())
+        self.heard.wait.is_some_and(|(wait, left)| {
+            wait + (at - left.max(self.pushed)).max(0.0) * grows + 0.02 >= self.given.queue.as_secs_f64()
+        })
     }
 
     fn sparse(&mut self, now: Nanos) -> Step {
@@ -441,7 +478,10 @@ impl Probing {
         if let Some(&(left, wait)) = waits.last() {
             self.lag = (now.as_secs_f64() - left).max(0.8 * self.lag);
             let lost = train.packets.iter().any(|p| p.received.is_none());
-            if let (Phase::Hold, false, Some((before, then))) = (phase, lost, self.heard.wait)
+            if phase == Phase::Hold && wait < EMPTY * self.target {
+                // there is no queue: more is free
+                self.a = self.a.max(rate.min(self.c));
+            } else if let (Phase::Hold, false, Some((before, then))) = (phase, lost, self.heard.wait)
                 && before > 0.0
                 && left > then
             {

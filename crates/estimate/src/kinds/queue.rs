@@ -52,6 +52,10 @@ const ROOM: f64 = 0.7;
 const ROOM_FAIR: f64 = 0.57;
 const ROOM_WIDE: f64 = 0.45;
 const ROOM_SOME: f64 = 0.8;
+/// While the queue is held, where others fill it at times.
+const ROOM_FILLED: f64 = 0.57;
+/// A queue of fewer packets cannot be held so far from its ends.
+const HELD: f64 = 20.0;
 /// A queue that grows so fast [s/s] has room too, and below this share of the ceiling it is not just full.
 const GROWS: f64 = 0.12;
 const GROWS_ROOM: f64 = 0.85;
@@ -82,24 +86,32 @@ const PRIOR: f64 = -0.4;
 
 /// How probable it is that it drops before it is full. `wire`: what was counted where the queue was empty. Full is where it
 /// is longest: in time, or where its rate changes in packets. `shared`: others' queues have a part of its room.
-pub fn managed(trail: &Trail, wire: &Counted, shared: bool) -> f64 {
+///
+/// A push loses so much of a fast line's packets in the full queue that the few among them that were not would hide what is dropped
+/// while the queue is held, which is therefore looked at by itself. `filled`: others' traffic fills it then, too.
+/// `c`: the capacity [bit/s].
+pub fn managed(trail: &Trail, c: f64, wire: &Counted, shared: bool, filled: bool) -> f64 {
+    let long = ceiling(trail, |p| p.wait) * c > HELD * PACKET;
     let by = |length: fn(&Point) -> f64| {
         let ceiling = ceiling(trail, length);
-        let below = |room: f64, leak| early(trail, wire, leak, |p| length(p) < room * ceiling);
+        let below = |room: f64, leak| early(trail, None, wire, leak, |p| length(p) < room * ceiling);
+        let room = if filled { ROOM_FILLED } else { ROOM_SOME };
+        let held = early(trail, Some(Phase::Hold), wire, LEAK, |p| long && length(p) < room * ceiling);
         let grows = |p: &Point| length(p) < GROWS_ROOM * ceiling && p.grows.is_some_and(|grows| grows > GROWS);
         let rooms = match shared {
             true => below(ROOM_FAIR, LEAK_FAIR),
             false => below(ROOM_SOME, LEAK_SOME).max(below(ROOM, LEAK)).max(below(ROOM_WIDE, LEAK_WIDE)),
         };
-        rooms.max(early(trail, wire, LEAK_GROWS, grows))
+        rooms.max(held).max(early(trail, None, wire, LEAK_GROWS, grows))
     };
     by(|p| p.wait).min(by(|p| p.ahead + 1.0))
 }
 
-/// The same of losses where there was room.
-fn early(trail: &Trail, wire: &Counted, leaks: f64, room: impl Fn(&Point) -> bool) -> f64 {
+/// The same of losses where there was room, of one phase or of all that load the line.
+fn early(trail: &Trail, phase: Option<Phase>, wire: &Counted, leaks: f64, room: impl Fn(&Point) -> bool) -> f64 {
     let (mut n, mut k, mut full) = (0.0, 0.0, 0.0);
-    for p in trail.loaded().filter(|p| p.wait.is_finite()) {
+    let counts = |p: &&Point| p.wait.is_finite() && phase.is_none_or(|phase| p.phase == Some(phase));
+    for p in trail.loaded().filter(counts) {
         let lost = f64::from(u8::from(p.lost));
         if room(p) {
             n += 1.0;
@@ -204,7 +216,7 @@ mod tests {
                 ..Point::default()
             }
         };
-        Trail { points: (0..2000).map(point).collect() }
+        Trail { points: (0..2000).map(point).collect(), ..Trail::default() }
     }
 
     /// Also where flows have queues of their own, of which others' may take room.
@@ -212,12 +224,35 @@ mod tests {
     fn what_drops_while_the_queue_grows_is_managed() {
         let wire = Counted { packets: 500.0, ..Counted::default() };
         for shared in [false, true] {
-            let managed = |trail: &Trail| self::managed(trail, &wire, shared);
+            let managed = |trail: &Trail| self::managed(trail, 12e6, &wire, shared, false);
             let found = managed(&filled(|full, k| full > 0.1 && k % 20 == 0));
             assert!(found > 0.7, "{shared}: {found}");
             assert!(managed(&filled(|full, k| full == 1.0 && k % 4 == 0)) < 0.5);
             assert!(managed(&filled(|_, _| false)) < 0.5);
         }
+    }
+
+    /// A fast line: what the push lost would hide what is dropped while the queue is held.
+    #[test]
+    fn what_drops_while_the_queue_is_held_is_managed() {
+        let wire = Counted { packets: 20_000.0, ..Counted::default() };
+        let held = |lost: fn(f64, usize) -> bool| {
+            // half-way to the ceiling and back
+            let hold = (0..20_000).map(|k| {
+                let full = 0.65 + 0.3 * (k as f64 / 3000.0).sin().powi(9);
+                let (phase, left, wait) = (Some(Phase::Hold), 3.0 + k as f64 * 1e-4, 0.3 * full);
+                Point { phase, left, wait, ahead: 3000.0 * full, lost: lost(full, k), ..Point::default() }
+            });
+            let push = (0..30_000).map(|k| {
+                let full = (k as f64 / 10_000.0).min(1.0);
+                let (phase, left, wait) = (Some(Phase::Push), k as f64 * 1e-4, 0.3 * full);
+                Point { phase, left, wait, ahead: 3000.0 * full, lost: full == 1.0 && k % 3 == 0, ..Point::default() }
+            });
+            managed(&Trail { points: push.chain(hold).collect(), ..Trail::default() }, 100e6, &wire, false, false)
+        };
+        let (aqm, overflows, nobody) =
+            (held(|_, k| k % 200 == 0), held(|full, k| full > 0.93 && k % 9 == 0), held(|_, _| false));
+        assert!(aqm > 0.7 && overflows < 0.5 && nobody < 0.5, "{aqm} {overflows} {nobody}");
     }
 
     #[test]

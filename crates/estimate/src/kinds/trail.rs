@@ -35,6 +35,8 @@ pub struct Point {
 pub struct Trail {
     /// See [`Point`].
     pub points: Vec<Point>,
+    /// So long a probe that met nobody may seem to have waited: hosts that are late [s].
+    pub late: f64,
 }
 
 /// Further apart than so many times the usual, neighbours say nothing of a large probe's wait [s].
@@ -113,6 +115,10 @@ impl Trail {
                 large.delay = least;
             }
         }
+        let fast = |&(_, phase, sparse, rate): &(&TrainSeen, Option<Phase>, bool, f64)| {
+            !sparse && (phase.is_none() || rate >= c)
+        };
+        let late = series::late(trains.clone().filter(fast).map(|t| t.0), c);
         let mut points = Vec::new();
         let mut known = [Line(Vec::new()), Line(Vec::new())];
         for (train, phase, sparse, rate) in trains {
@@ -147,7 +153,7 @@ impl Trail {
             p.grows = large.growth(p.left, around);
         }
         look_back(&mut points, c, quiet);
-        Trail { points }
+        Trail { points, late }
     }
 
     /// Large probes of a phase.

@@ -131,6 +131,8 @@ pub struct Ride {
     budget: Budget,
     /// What it may use at the most, if it is to take no more than the capacity asks for.
     most: Option<Budget>,
+    /// See [`Ride::leaving`].
+    leaves: Option<[(Nanos, u64); 2]>,
     /// It is not extended beyond so long in all [s].
     longest: f64,
     /// Whether it is part of a session, which takes time besides.
@@ -195,6 +197,7 @@ impl Ride {
         Ride {
             budget,
             most: None,
+            leaves: None,
             longest: EXTEND_LONGEST,
             session: false,
             capacity: MiniTrains::new(share, trains, seed),
@@ -231,6 +234,17 @@ impl Ride {
     /// The same, but with no more than [`Budget::sensible`] of the budget.
     pub fn sparing(budget: Budget, seed: u64) -> Self {
         Ride { most: Some(budget), ..Ride::new(budget, seed) }
+    }
+
+    /// The same, but with something behind it: for that it leaves so long, and so many reports' times, if it has `least`, likewise,
+    /// itself; and where reports take long it does not wait for the last of them.
+    pub fn leaving(self, behind: (Nanos, u64), least: (Nanos, u64)) -> Self {
+        Ride { leaves: Some([behind, least]), ..self }
+    }
+
+    /// Whether what comes behind it begins while its last reports are on their way.
+    fn overlaps(&self) -> bool {
+        self.leaves.is_some() && self.is_far()
     }
 
     /// The same, but where that leaves the estimate rough it goes on for no longer than this in all.
@@ -336,13 +350,18 @@ impl Ride {
     }
 
     fn drain(&mut self, now: Nanos) -> Step {
-        let until = (self.last_end + Nanos(self.lag.0 * REPORT_LAGS) + REPORT_GRACE)
-            .min(self.deadline().max(self.last_end + self.lag));
+        let until = if self.overlaps() { self.last_end } else { self.until() };
         if self.pending.is_empty() || now >= until {
             self.phase = Phase::Done;
             return Step::Done;
         }
         Step::Wait(until)
+    }
+
+    /// The last report is waited for until then.
+    fn until(&self) -> Nanos {
+        (self.last_end + Nanos(self.lag.0 * REPORT_LAGS) + REPORT_GRACE)
+            .min(self.deadline().max(self.last_end + self.lag))
     }
 
     fn segments(&self) -> (Vec<Segment>, Losses) {
@@ -560,6 +579,10 @@ impl Method for Ride {
         }
         if self.phase == Phase::Capacity {
             if let Some(most) = self.most {
+                let takes = |(time, reports): (Nanos, u64)| time + self.capacity.lag() * reports;
+                let left = |[behind, least]: [_; 2]| most.time.saturating_sub(takes(behind)).max(takes(least));
+                let left = self.leaves.map_or(most.time, left);
+                let most = Budget { time: most.time.min(left), ..most };
                 self.budget = match self.capacity.capacity() {
                     Some(c) => {
                         let Budget { bytes, time } = Budget::sensible(c, self.capacity.lag());

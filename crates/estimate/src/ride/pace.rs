@@ -174,7 +174,8 @@ impl Ride {
         let start = self.follow.max(now.as_secs_f64());
         let time = self.train_time();
         let left = self.left();
-        let end = self.deadline().as_secs_f64() - self.lag.as_secs_f64() * LAST_REPORT;
+        let last = if self.overlaps() { 0.0 } else { self.lag.as_secs_f64() * LAST_REPORT };
+        let end = self.deadline().as_secs_f64() - last;
         if (left as f64) < TRAIN_SENSE || start + TRAIN_SENSE * step > end {
             if self.extend() {
                 return self.ride(now);
