@@ -184,10 +184,11 @@ def light(results: Results, claim: Claim) -> Finding:
     runs = [run for run in results.rows if run.get("error") is None and run["effort"] == claim.threshold["effort"]]
     if not runs:
         raise Undecided("none of its runs is there")
-    most = max(run["probe_bytes"] / len(run["paths"]) for run in runs)
+    most = max(run["probe_bytes"] for run in runs)
+    paths = max(len(run["paths"]) for run in runs)
     verdict = Verdict()
-    words = f"at most {most / 1e3:.1f} kB a path, {len(runs)} runs"
-    verdict.needs(most <= claim.threshold["most"], words)
+    words = f"at most {most / paths / 1e3:.1f} kB a path, {len(runs)} runs"
+    verdict.needs(most <= max(paths * claim.threshold["most"], claim.threshold["job"]), words)
     return verdict.finding(words)
 
 

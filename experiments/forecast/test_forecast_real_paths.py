@@ -118,7 +118,7 @@ def test_every_claim_holds_where_forecasts_are_good(results):
 
 
 def test_every_claim_is_false_where_they_are_not(results):
-    bad = Verdicts(EXPERIMENT, results(twin=0.4, half=0.2, best=False, light=120_000))
+    bad = Verdicts(EXPERIMENT, results(twin=0.4, half=0.2, best=False, light=170_000))
     assert {claim: bad[claim]["holds"] for claim in bad} == dict.fromkeys(bad, False)
 
 

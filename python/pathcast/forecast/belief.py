@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from pathcast.forecast.load import drawn_load
@@ -26,6 +26,8 @@ _KNOWN_RATE_BPS = 20e6
 _DEPTH_UNKNOWN = (130.0, 0.9)
 # a capacity or a load whose interval is not known [share of the value]
 _UNKNOWN_WIDTH = 0.1
+# end of the interval of a capacity that nobody found, over its median, which is that of the other paths
+_GUESS = 5.0
 # beyond it nothing is left to forecast
 _LOAD_MOST = 0.97
 # random loss before anything was counted: a share of lines has none; of the others the logarithm of it is even between
@@ -63,6 +65,8 @@ class PathBelief:
     # with which other paths it shares its bottleneck, and how probably
     shared: tuple[tuple[str, float], ...] = ()
     carried: tuple[int, int] = (0, 0)
+    # its capacity is nothing that was measured
+    guessed: bool = False
 
     @classmethod
     def of(
@@ -88,6 +92,18 @@ class PathBelief:
             if one.direction == direction and one.probability.value is not None
         )
         return cls(path.name, forward, path.directions.get(other), rtt_s, tuple(loads), shared=shared, carried=carried)
+
+    @classmethod
+    def guess(cls, path: PathMeasured, direction: str, like: Sequence[PathBelief]) -> PathBelief | None:
+        """Of a path that answers, but whose capacity was not found: as that of the others, within a factor of five
+        either way, whatever others send. None: not even its round trip is known."""
+        forward, rtt_s = path.directions.get(direction), _rtt(path)
+        if path.down or forward is None or rtt_s is None or not like:
+            return None
+        middle = math.exp(fmean(math.log(one.capacity_bps) for one in like))
+        wide = Value(middle, middle / _GUESS, middle * _GUESS)
+        unknown = replace(forward, capacity_bps=wide, available_bps=Value(None))
+        return cls(path.name, unknown, None, rtt_s, guessed=True)
 
     @property
     def capacity_bps(self) -> float:

@@ -6,7 +6,7 @@ Nothing is learnt before, and nothing but the measurement is sent.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean, median
 from typing import Any
@@ -99,13 +99,16 @@ def forecast(
         for path in measured.paths
     ]
     known = [belief for _, belief in beliefs if belief is not None]
+    guesses = [PathBelief.guess(path, job.direction, known) for path, belief in beliefs if belief is None]
+    guessed = {belief.name for belief in guesses if belief is not None}
+    notes = _unknown(measured, job.direction, [path.name for path, belief in beliefs if belief is None], guessed)
     horizon_s = job.size_bytes * 8 / max(1.0, sum(belief.available_bps for belief in known))
-    known = [replace(belief, horizon_s=horizon_s) for belief in known]
-    notes = _unknown(measured, job.direction, [path.name for path, belief in beliefs if belief is None])
+    known = [replace(one, horizon_s=horizon_s) for one in (*known, *guesses) if one is not None]
     if not known:
         hint = measured.untrustworthy.hint if measured.untrustworthy else "measure --thorough, or with more time"
         raise PathcastError("untrustworthy", f"nothing can be forecast: {'; '.join(notes)}", hint, Exit.UNTRUSTWORTHY)
-    known.sort(key=lambda belief: -belief.available_bps)
+    # the first subflow is better not over one of which nothing is known
+    known.sort(key=lambda belief: (belief.guessed, -belief.available_bps))
     names = [belief.name for belief in known]
     shared = {
         frozenset((belief.name, other)): probability
@@ -139,7 +142,9 @@ def forecast(
     )
     for runner in runners:
         learn(runner, lessons[runner.choice])
-    best = chosen(runners)
+    # of a line that is not known nothing speaks for leaving it out
+    wide = [runner for runner in runners if guessed and len(runner.choice.paths) == len(names)]
+    best = chosen(wide) or chosen(runners)
     if best is None:
         told = "in every network that these paths may be, the transfer did not end"
         raise PathcastError("untrustworthy", told, "measure again, or ask for less", Exit.UNTRUSTWORTHY)
@@ -190,8 +195,8 @@ def _expected(runner: Runner) -> tuple[float, float]:
     return fmean(durations), fmean(ended) if ended else math.inf
 
 
-def _unknown(measured: Measurement, direction: str, names: Sequence[str]) -> list[str]:
-    """Why these are not forecast."""
+def _unknown(measured: Measurement, direction: str, names: Sequence[str], guessed: Collection[str] = ()) -> list[str]:
+    """Why these are not forecast, or no more than guessed."""
     told = []
     for name in names:
         path = measured.path(name)
@@ -201,7 +206,8 @@ def _unknown(measured: Measurement, direction: str, names: Sequence[str]) -> lis
             if name in one.replace("`", " ").split() and f" {_other(direction)}:" not in one
         ]
         reason = "; ".join(lines) or "its round trip or its capacity is not known"
-        told.append(reason if path.down else f"{name} is left out: {reason}")
+        what = "is guessed to be like the others, and taken along" if name in guessed else "is left out"
+        told.append(reason if path.down else f"{name} {what}: {reason}")
     return told
 
 

@@ -90,8 +90,12 @@ def remembered(path: PathMeasured, past: Past, direction: str) -> PathMeasured:
     """With what earlier measurements of the same line knew and this one does not: queue, kind of cross traffic,
     variation; the losses of all of them together."""
     now = path.directions.get(direction)
-    if now is None or now.capacity_bps.value is None or path.down is not None:
+    if now is None or path.down is not None:
         return path
+    if now.capacity_bps.value is None:
+        if (now := _capacity(now, past.of(path.name), direction)) is None:
+            return path
+        path = replace(path, directions={**path.directions, direction: now})
     before = [one for one in since_change(past, path, direction) if one.path.directions.get(direction) is not now]
     if not before:
         return path
@@ -110,6 +114,17 @@ def remembered(path: PathMeasured, past: Past, direction: str) -> PathMeasured:
         )
     changed = replace(now, queue=queue, cross=cross, loss=_losses(now.loss, before, direction))
     return replace(path, directions={**path.directions, direction: changed})
+
+
+def _capacity(now: Direction, before: Sequence[Earlier], direction: str) -> Direction | None:
+    """With the capacity of the newest measurement that found one, as uncertain as a line is to be taken for the same;
+    what others send now nobody knows."""
+    for one in before:
+        capacity = one.path.directions[direction].capacity_bps
+        if one.age_s <= _DAY_S and capacity.value is not None and capacity.trusted:
+            wide = Value(capacity.value, capacity.value * (1 - _SAME), capacity.value * (1 + _SAME))
+            return replace(now, capacity_bps=wide)
+    return None
 
 
 def since_change(past: Past, path: PathMeasured, direction: str) -> list[Earlier]:

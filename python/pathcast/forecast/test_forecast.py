@@ -65,7 +65,8 @@ def test_looks_end_with_the_time_the_bytes_and_the_far_end():
     def looks(of, size=10**9, *left):
         return watch(Watching(*(left or [15e6] * 99)), of, "out", size).loads["one"]
 
-    assert len(looks(measured(path(), effort="light"))) == 1
+    assert len(looks(measured(path(), effort="light"), 11_000_000)) == 1, "116 kB a path, or 2 % of the job"
+    assert len(looks(measured(path(), effort="light", probe_bytes=104_000), 16_000_000)) == 1 + 2
     assert len(looks(measured(path(), effort="thorough"))) == 1 + 10
     assert len(looks(measured(path(), probe_bytes=250_000))) == 1 + 3
     assert len(looks(measured(path()), 1_000_000)) == 1 + 1, "no longer than the job takes"
@@ -83,8 +84,12 @@ def test_a_path_of_which_nothing_was_found_is_measured_once_more_with_more_time(
     assert PathBelief.of(seen.measured.paths[0]).capacity_bps == 20e6
     assert seen.loads["one"] == (0.25, 0.5)
     light = Watching(15e6)
-    assert watch(light, measured(lacking, effort="light"), "out", 10**9).loads["one"] == ()
-    assert light.asked == []
+    few = measured(lacking, path("two"), effort="light", probe_bytes=208_000)
+    assert watch(light, few, "out", 14_000_000).loads["one"] == (0.25,)
+    [(names, request)] = light.asked
+    assert (names, request.effort) == (["one"], "light"), (
+        "of the bytes that are left the path that lacks gets them first"
+    )
 
 
 # --- controllers
@@ -149,9 +154,15 @@ def test_paths_that_are_not_known_are_named_and_the_rest_is_answered():
     found = forecast(
         measured(path("one"), unknown, path("three", down=Down(9, 3))), Job(SIZE, CUBIC), draws=4, limits=ALL
     )
-    assert [one.choice.paths for one in found.runners] == [("one",)]
+    assert {one.choice.paths for one in found.runners} == {("one",), ("two",), ("one", "two")}
+    assert found.chosen.choice.paths == ("one", "two"), "nothing speaks for leaving it out"
     assert found.down == ("three",)
-    assert found.notes[0].startswith("two is left out: no capacity of path `two` out: the samples contradict")
+    guess = (
+        "two is guessed to be like the others, and taken along: no capacity of path `two` out: the samples contradict"
+    )
+    assert found.notes[0].startswith(guess)
+    wide = {one.choice.paths: one.durations_s() for one in found.runners}
+    assert max(wide["two",]) / min(wide["two",]) > 2 * max(wide["one",]) / min(wide["one",])
     assert found.notes[1] == "three is down: no answer to 9 probes in 3 s"
     refused(
         lambda: forecast(measured(unknown), Job(SIZE, CUBIC), limits=ALL),
