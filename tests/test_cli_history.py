@@ -40,7 +40,7 @@ def filled(pathcast, one, tmp_path_factory):
     where = ("--world", "sim", "--topology", one, "--history", home / "h.db", "--json")
     measured = pathcast("measure", *where, "--direction", "out", "--light")
     assert measured.returncode == 0, measured.stderr
-    predicted = pathcast("predict", *where, "--size", "1MB", "--control", "lia", "--light")
+    predicted = pathcast("predict", "--fresh", *where, "--size", "1MB", "--control", "lia", "--light")
     assert predicted.returncode == 0, predicted.stderr
     (home / "predicted.json").write_text(predicted.stdout)
     return home
