@@ -105,6 +105,11 @@ const IDLE_BOOSTS: f64 = 0.3;
 const BOOST_STEP: f64 = 0.05;
 const BOOST_MOST: f64 = 0.3;
 const BOOST_DECAY: f64 = 0.5;
+/// The limit where C may be more: it was once, delays wander, or packets gather.
+const VARIES_MOST: f64 = 0.8;
+
+/// Half of the interval holds so much of what C was shown to be more than the trains said, by the root of the share of the time not seen.
+const CHANGED: f64 = 0.8;
 
 /// A line of which a ride got this share is perhaps idle, and C no more than that.
 const EMPTY: f64 = 0.9;
@@ -421,7 +426,8 @@ impl Ride {
         let open = (unseen.full * (1.0 - unseen.full)).sqrt() * (goes_on - full);
         let random = unseen.full * unseen.deviation * self.c * share;
         let half = balance.half_width(self.c, whole);
-        let half = (half.powi(2) + UNSEEN.powi(2) * (open.powi(2) + random.powi(2))).sqrt();
+        let changed = CHANGED * (self.proven - self.capacity.capacity().unwrap_or(self.proven)).max(0.0) * share.sqrt();
+        let half = (half.powi(2) + changed.powi(2) + UNSEEN.powi(2) * (open.powi(2) + random.powi(2))).sqrt();
         (value.clamp(0.0, ABOVE_CAPACITY * self.c), half)
     }
 
@@ -507,7 +513,11 @@ impl Ride {
             return;
         }
         if open > IDLE_BOOSTS * time {
-            self.boost = (self.boost + BOOST_STEP).min(BOOST_MOST);
+            // where C was shown to be more, or may be, it is sought in fewer steps
+            let varies = self.proven > 0.0 || self.wander > 0.0 || self.every > 0.0;
+            let (step, most) =
+                if varies { (self.boost.max(BOOST_STEP), VARIES_MOST) } else { (BOOST_STEP, BOOST_MOST) };
+            self.boost = (self.boost + step).min(most);
             self.raised = self.next_id;
         } else {
             self.boost *= BOOST_DECAY;

@@ -247,6 +247,20 @@ fn on_a_line_that_gathers_whole_opportunities_count() {
 }
 
 /// 20 Mbit/s and 625 kB at once of 100: what is dropped shows that the line's rate is nobody's.
+/// LTE: less than a packet at each of its moments, so that nothing is seen to gather; who is alone waits for the next one.
+#[test]
+fn who_waits_for_the_links_next_moment_has_met_nobody() {
+    for (capacity, every, delay) in
+        [(2.3e6, 4e-3, 0.084), (3.1e6, 4e-3, 0.084), (8.3e6, 1e-3, 0.084), (8.3e6, 1e-3, 0.02)]
+    {
+        let mut ride = Ride::sparing(budget(20_000, Nanos::secs(30)), 1);
+        let (estimate, _) = Gathering::new(capacity, every, delay, None).run(&mut ride);
+        let value = estimate.value_bps.unwrap();
+        assert!((value / capacity - 1.0).abs() < 0.12, "{capacity} {every} {delay}: {estimate:?}");
+        assert!((estimate.low_bps..=estimate.high_bps).contains(&capacity), "{capacity} {every} {delay}: {estimate:?}");
+    }
+}
+
 #[test]
 fn what_a_policer_lets_pass_at_once_is_no_capacity() {
     let mut ride = Ride::sparing(budget(50_000, Nanos::secs(10)), 1);

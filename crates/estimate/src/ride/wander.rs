@@ -4,6 +4,10 @@
 //! make it, also in the middle of the opening train, where a packet between two others sets them apart by its own time. Where delays
 //! wander and trains stay together nobody waits. The ride then keeps a queue that is longer than delays wander; and as each train is
 //! stretched or compressed by the way, C is the median of whole trains.
+//!
+//! Beside traffic trains do not stay together. There the queue itself tells: of who is alone as many come late as the line is busy, and
+//! on a line so busy it would grow under the first probes of the ride, which leave without a report. Radio that sends at fixed
+//! moments alone looks the same.
 
 use super::super::stat::{deviation, median, quantile, student90};
 use super::super::{Seen, TrainSeen, series};
@@ -15,17 +19,33 @@ const BETWEEN: f64 = 1.4;
 const NOBODY: f64 = 0.97;
 /// If probes waited for others so many of their packets would have come in between.
 const MISSED: f64 = 5.0;
-/// So many of the probes that are alone come later than the fastest one, by this share of L/C at least; of so many.
+/// So many of the probes that are alone come later than the fastest one, by this share of L/C at least; of so many. Where nobody can
+/// have come between, it is enough that some do; unless some are later by this factor than usual: a queue that drains.
 const LATE: f64 = 0.6;
+const SOME: f64 = 0.25;
+const UNEVEN: f64 = 8.0;
+/// No more packets of the trains are lost than so many, and this share.
+const LOST: (f64, f64) = (1.0, 0.06);
 const LATE_LEAST: f64 = 0.1;
 const ALONE: usize = 8;
+/// Probes near each other say as much as one of so many.
+const ALIKE: f64 = 2.0;
+/// More are late than the queue's growth explains, by so many standard deviations. Growth is told by so many probes at least, between the
+/// medians of so many at each end.
+const DOUBT: f64 = 2.5;
+const GROWS: usize = 9;
+const ENDS: usize = 3;
+/// No share is known better than one of this size.
+const LEAST: f64 = 0.05;
 /// What was seen of it is not yet all.
 const MORE: f64 = 1.2;
 /// Longer ones are queues [s].
 const MOST: f64 = 20e-3;
+/// And usually shorter than this where somebody may send, who may have given way [s].
+const MOST_BESIDE: f64 = 4e-3;
 
 /// Whether nobody came between the packets of trains that left at the rate C or faster, who would have if the line were busy.
-fn together<'a>(trains: impl Iterator<Item = &'a TrainSeen>, c: f64) -> bool {
+fn together<'a>(trains: impl Iterator<Item = &'a TrainSeen>, c: f64, load: f64) -> bool {
     let (mut gaps, mut time) = (Vec::new(), 0.0);
     for train in trains {
         if let [first, .., last] = &train.packets[..] {
@@ -38,7 +58,7 @@ fn together<'a>(trains: impl Iterator<Item = &'a TrainSeen>, c: f64) -> bool {
             }
         }
     }
-    let missed = LATE * c * time / CROSS;
+    let missed = load * c * time / CROSS;
     let Some(usual) = median(&gaps).filter(|_| missed >= MISSED) else { return false };
     let near = gaps.iter().filter(|&&gap| gap <= BETWEEN * usual).count();
     usual > 0.0 && near as f64 >= NOBODY * gaps.len() as f64
@@ -49,6 +69,19 @@ fn whole(train: &TrainSeen) -> Option<f64> {
     let rest = train.packets.get(1..).filter(|rest| rest.len() > 2 && rest.iter().all(|p| p.received.is_some()))?;
     let (first, last) = (rest.first()?.received?, rest.last()?.received?);
     (last > first).then(|| (rest.len() - 1) as f64 * PACKET * 1e9 / (last.0 - first.0) as f64)
+}
+
+/// What others sent, as a share of C, if the line was busy under probes that left and waited so [s], and how long they took [s].
+fn load_if_busy(waits: &[(f64, f64)], c: f64) -> Option<(f64, f64)> {
+    if waits.len() < GROWS {
+        return None;
+    }
+    let middle = |of: &[(f64, f64)]| median(&of.iter().map(|w| w.1).collect::<Vec<_>>()).unwrap_or(0.0);
+    let grown = middle(&waits[waits.len() - ENDS..]) - middle(&waits[..ENDS]);
+    // from the middle of one end to that of the other
+    let time = waits[waits.len() - 1 - ENDS / 2].0 - waits[ENDS / 2].0;
+    let own = (waits.len() - ENDS) as f64 * PACKET / c;
+    (time > 0.0).then(|| (((grown + time - own) / time).clamp(0.0, 1.0), time))
 }
 
 impl Ride {
@@ -67,17 +100,56 @@ impl Ride {
         let alone: Vec<f64> = small.filter_map(late).chain(firsts).collect();
         let least = series::NOTHING + self.blur() + LATE_LEAST * PACKET / self.c;
         let behind = alone.iter().filter(|&&late| late > least).count();
-        if alone.len() < ALONE
-            || (behind as f64) < LATE * alone.len() as f64
-            || !together(self.trains.range(..=self.first).map(|(_, train)| train), self.c)
-        {
+        let load = behind as f64 / alone.len() as f64;
+        // who loses many has met a full queue, and others give way then
+        let packets = || self.trains.range(..=self.first).flat_map(|(_, train)| &train.packets);
+        let lost = packets().filter(|p| p.received.is_none()).count();
+        if alone.len() < ALONE || load < SOME || lost as f64 > LOST.0 + LOST.1 * packets().count() as f64 {
             return 0.0;
         }
-        quantile(&alone, 1.0).map(|most| MORE * most).filter(|&most| most <= MOST).unwrap_or(0.0)
+        let (most, usual) = (quantile(&alone, 1.0).unwrap_or(0.0), median(&alone).unwrap_or(0.0));
+        let even = load < LATE || most < UNEVEN * usual;
+        let wanders =
+            (even && self.is_together(load)) || (load >= LATE && usual <= MOST_BESIDE && self.stays(load, alone.len()));
+        if wanders && MORE * most <= MOST { MORE * most } else { 0.0 }
     }
 
-    /// C where delays wander, and half of its 90 % interval [bit/s].
+    /// Whether nobody came between the packets of the trains before the ride, and of its first where a report came before the next.
+    fn is_together(&self, load: f64) -> bool {
+        together(self.trains.range(..=self.first).map(|(_, train)| train), self.c, load)
+    }
+
+    /// Whether the queue grew less under the first probes of the ride than on a line on which this share of `count` probes alone comes
+    /// late because it is busy.
+    fn stays(&self, late: f64, count: usize) -> bool {
+        let Some(from) = self.trains.get(&self.first).and_then(|train| Some(train.packets.first()?.sent)) else {
+            return false;
+        };
+        let blind = |train: &&TrainSeen| {
+            train.id == self.first || (self.is_far() && train.packets.iter().all(|p| p.sent < from + self.lag))
+        };
+        let packets: Vec<&Seen> =
+            self.trains.range(self.first..).map(|(_, t)| t).take_while(blind).flat_map(|t| &t.packets).collect();
+        let waits: Vec<(f64, f64)> = packets
+            .iter()
+            .filter_map(|p| {
+                Some((p.sent.as_secs_f64(), (p.own_delay()? as f64 - self.base.floor.delay_at(p.sent.0)) / 1e9))
+            })
+            .collect();
+        if packets.iter().any(|p| p.received.is_none()) {
+            return false;
+        }
+        let Some((load, time)) = load_if_busy(&waits, self.c) else { return false };
+        let chance =
+            (late * (1.0 - late)).max(LEAST) * ALIKE / count as f64 + load.max(LEAST) * CROSS / (self.c * time);
+        late - load > DOUBT * chance.sqrt()
+    }
+
+    /// C where delays wander and nobody else sends, and half of its 90 % interval [bit/s].
     pub(super) fn wandering_capacity(&self) -> Option<(f64, f64)> {
+        if !self.is_together(LATE) {
+            return None;
+        }
         let rates: Vec<f64> = self.trains.range(..self.first).filter_map(|(_, train)| whole(train)).collect();
         let (middle, spread) = (median(&rates)?, deviation(&rates)?);
         Some((middle, student90(rates.len() - 1) * spread / (rates.len() as f64).sqrt()))
@@ -96,10 +168,25 @@ mod tests {
             let sent: Vec<u64> = (0..13).map(|k| k * apart).collect();
             let at = (0..13u64)
                 .map(|k| Some(k * 1_400_000 + k.saturating_sub(6) * 280_000 + if k > 3 { others } else { 0 }));
-            together([train(0, 1400, &sent, &at.collect::<Vec<_>>())].iter(), 8e6)
+            together([train(0, 1400, &sent, &at.collect::<Vec<_>>())].iter(), 8e6, LATE)
         };
         assert!(of(0, 1_400_000) && !of(1_500_000, 1_400_000));
         assert!(!of(0, 100_000), "in so short a time nobody need come");
+    }
+
+    /// At 8 Mbit/s a packet takes 1.4 ms.
+    #[test]
+    fn under_probes_the_queue_grows_by_what_others_send() {
+        let of = |apart: f64, grows: f64| {
+            let waits: Vec<(f64, f64)> = (0..40).map(|k| (f64::from(k) * apart, f64::from(k) * grows)).collect();
+            load_if_busy(&waits, 8e6).unwrap()
+        };
+        // at the rate C, alone and where others send three quarters of C; at the half of C beside nobody, who is not told from a half
+        let ms = 1e-3;
+        assert!(of(1.4 * ms, 0.0).0 < 1e-9 && (of(1.4 * ms, 0.75 * 1.4 * ms).0 - 0.75).abs() < 1e-9);
+        let (load, time) = of(2.8 * ms, 0.0);
+        assert!((load - 0.5).abs() < 1e-9 && (time - 37.0 * 2.8 * ms).abs() < 1e-9);
+        assert_eq!(load_if_busy(&[(0.0, 0.0); 8], 8e6), None);
     }
 
     #[test]
