@@ -28,6 +28,12 @@ _DEPTH_UNKNOWN = (130.0, 0.9)
 _UNKNOWN_WIDTH = 0.1
 # end of the interval of a capacity that nobody found, over its median, which is that of the other paths
 _GUESS = 5.0
+# the line in front of a policer, over the policer's rate, where nothing is known of it
+_BEHIND = 5.0
+# how long a rate that varies by itself stays about the same, where that was not seen [s]
+_VARIES_S = 10.0
+# a rate that varies so much by itself drops packets that seem to be lost at random
+_VARIES = 0.1
 # beyond it nothing is left to forecast
 _LOAD_MOST = 0.97
 # random loss before anything was counted: a share of lines has none; of the others the logarithm of it is even between
@@ -40,7 +46,7 @@ _MISTAKEN = 0.5
 class Line:
     """One line that a path may be: rates [bit/s] forward (the job's way) and back, round trip of small packets [s],
     queue [byte], share of packets lost at random, and what others send forward: at a rate that does not give way
-    [bit/s], and as so many greedy connections."""
+    [bit/s], and as so many greedy connections. policer: rate [bit/s] and burst [byte] of one that drops forward."""
 
     rate_bps: float
     back_bps: float
@@ -50,6 +56,7 @@ class Line:
     loss: float
     cross_bps: float
     elastic_flows: int
+    policer: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -84,6 +91,9 @@ class PathBelief:
         other = {"out": "in", "in": "out"}[direction]
         forward = path.directions.get(direction)
         rtt_s = _rtt(path)
+        if forward is not None and _policed(forward):
+            # what passes is all that a flow can have, whatever the line behind it
+            forward = replace(forward, capacity_bps=forward.policer.rate_bps, available_bps=forward.policer.rate_bps)
         if path.down or forward is None or forward.capacity_bps.value is None or rtt_s is None:
             return None
         shared = tuple(
@@ -123,13 +133,16 @@ class PathBelief:
 
     def draw(self, random: random.Random) -> Line:
         """One line of those that it may be."""
-        rate = _log_normal(self.forward.capacity_bps, random)
+        rate = _log_normal(self.forward.capacity_bps, random) * self._varied(random)
+        policer = None
+        if _policed(self.forward) and self.forward.policer.burst_bytes.value is not None:
+            policer = (rate, max(_log_normal(self.forward.policer.burst_bytes, random), 2 * _PACKET_BYTES))
         load = self._load(random)
         busy = self.available_bps < (1 - _GREEDY) * self.capacity_bps
         elastic = busy and random.random() < (self.forward.cross.elastic.value or 0.0)
         back = self.back.capacity_bps if self.back and self.back.capacity_bps.value else None
         return Line(
-            rate_bps=rate,
+            rate_bps=rate * _BEHIND if policer else rate,
             back_bps=_log_normal(back, random) if back else rate,
             rtt_s=self.rtt_s,
             queue_bytes=self._depth(rate, random),
@@ -137,7 +150,18 @@ class PathBelief:
             loss=self._loss(random),
             cross_bps=0.0 if elastic else load * rate,
             elastic_flows=1 if elastic else 0,
+            policer=policer,
         )
+
+    def _varied(self, random: random.Random) -> float:
+        """The mean of a rate that varies by itself, over the job, over what was measured of it."""
+        variation = self.forward.rate_variation
+        cv = variation.cv.value
+        if not cv:
+            return 1.0
+        scale_s = variation.scale_s.value or _VARIES_S
+        deviation = cv * math.sqrt(scale_s / (scale_s + self.horizon_s))
+        return math.exp(random.gauss(0, min(deviation, 1.0)))
 
     def _load(self, random: random.Random) -> float:
         """The mean of what others send during the job, over the rate."""
@@ -175,8 +199,12 @@ class PathBelief:
         low, high = (math.log(end) for end in _LOSS_RANGE)
         steps = [math.exp(low + (high - low) * (k + 0.5) / _LOSS_STEPS) for k in range(_LOSS_STEPS)]
         counted = seen * packets
-        likely = [_LOSSLESS * _poisson(counted, _MISTAKEN)]
-        likely += [(1 - _LOSSLESS) / _LOSS_STEPS * _poisson(counted, packets * loss + _MISTAKEN) for loss in steps]
+        # where the rate falls by itself a queue is full at once, and what it drops looks like the wire's; where none may
+        # be the wire's, what was counted is no more than a bound
+        doubtful = (self.forward.rate_variation.cv.value or 0.0) > _VARIES or self.forward.loss.random.low == 0.0
+        probable = _at_most if seen and doubtful else _poisson
+        likely = [_LOSSLESS * probable(counted, _MISTAKEN)]
+        likely += [(1 - _LOSSLESS) / _LOSS_STEPS * probable(counted, packets * loss + _MISTAKEN) for loss in steps]
         sent, resent = self.carried
         if sent:
             likely = [one * _at_most(resent, sent * loss) for one, loss in zip(likely, [0.0, *steps], strict=True)]
@@ -186,12 +214,19 @@ class PathBelief:
         return found * math.exp((high - low) / _LOSS_STEPS * random.uniform(-0.5, 0.5))
 
 
+def _policed(of: Direction) -> bool:
+    """Whether a token bucket is what limits it."""
+    there, rate = of.policer.probability.value, of.policer.rate_bps.value
+    line = of.capacity_bps.value
+    return there is not None and there > 0.5 and rate is not None and (line is None or rate <= line)
+
+
 def _poisson(count: float, mean: float) -> float:
     """Its likelihood; a count need not be whole."""
     return math.exp(count * math.log(mean) - mean - math.lgamma(count + 1))
 
 
-def _at_most(count: int, mean: float) -> float:
+def _at_most(count: float, mean: float) -> float:
     """How probable no more than `count` events are where `mean` are expected (Wilson, Hilferty, 1931)."""
     a = count + 1.0
     return 0.5 * math.erfc((math.cbrt(mean / a) - (1 - 1 / (9 * a))) * 3 * math.sqrt(a / 2))

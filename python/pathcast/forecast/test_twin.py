@@ -17,7 +17,19 @@ from pathcast.forecast.field import field_of
 from pathcast.forecast.outcome import outcome
 from pathcast.forecast.race import Runner, race
 from pathcast.forecast.twin import Choice, simulate
-from pathcast.worlds.measurement import Clock, Cross, Delay, Direction, Down, Loss, PathMeasured, Queue, Value
+from pathcast.worlds.measurement import (
+    Clock,
+    Cross,
+    Delay,
+    Direction,
+    Down,
+    Loss,
+    PathMeasured,
+    Policer,
+    Queue,
+    RateVariation,
+    Value,
+)
 from pathcast.worlds.results import Transfer
 from pathcast.worlds.test_results import report, subflow
 
@@ -70,6 +82,43 @@ def test_what_was_not_measured_is_drawn_widely():
     assert depths[-20] > 500e3
     deep = drawn(path(out=direction(queue=Queue(depth_bytes=Value(None, 400_000, None, "beyond-limit")))))
     assert min(line.queue_bytes for line in deep) == 400_000
+
+
+def test_a_policer_limits_a_transfer_as_the_line_behind_it_would_not():
+    nothing = Value(None, why="inconsistent")
+    bucket = Policer(Value(0.99), Value(20e6, 19.8e6, 20.2e6), Value(300e3, 290e3, 310e3))
+    policed = path(out=direction(capacity_bps=nothing, available_bps=nothing, policer=bucket))
+    lines = drawn(policed, 50)
+    assert median(line.policer[0] for line in lines) == pytest.approx(20e6, rel=0.01)
+    assert all(line.rate_bps > 3 * line.policer[0] for line in lines)
+    [[one]] = simulate([PathBelief.of(policed)], [1], [Choice(("one",), "cubic")], SIZE)
+    assert 12e6 < SIZE * 8 / one.duration_s < 20.5e6
+    assert one.resent_bytes > 0
+    # a look may be shorter than the burst, and see the line in front of it
+    before = PathBelief.of(path(out=direction(100e6, policer=bucket)))
+    assert before.capacity_bps == 20e6
+    there = replace(bucket, probability=Value(0.1))
+    assert PathBelief.of(path(out=direction(capacity_bps=nothing, available_bps=nothing, policer=there))) is None
+
+
+def test_a_rate_that_varies_is_the_less_certain_the_shorter_the_job():
+    def spread(cv, horizon_s):
+        varied = path(out=direction(rate_variation=RateVariation(Value(cv), Value(5.0))))
+        rates = sorted(line.rate_bps for line in drawn(varied, 400, horizon_s=horizon_s))
+        return rates[-20] / rates[20]
+
+    assert spread(0.0, 10.0) < 1.05
+    assert spread(0.3, 10.0) > 1.5
+    assert 1.1 < spread(0.3, 500.0) < 1.2
+
+
+def test_losses_of_a_line_whose_rate_falls_by_itself_are_not_taken_for_the_wires():
+    lost = Loss(180, 10_000, Value(0.018))
+    none = Loss(180, 10_000, Value(0.018, 0.0, 0.9))
+    assert median(line.loss for line in drawn(path(out=direction(loss=none)))) == 0.0
+    steady, varied = (RateVariation(Value(cv), Value(None)) for cv in (0.02, 0.3))
+    assert min(line.loss for line in drawn(path(out=direction(loss=lost, rate_variation=steady)))) > 0.01
+    assert median(line.loss for line in drawn(path(out=direction(loss=lost, rate_variation=varied)))) == 0.0
 
 
 def test_the_load_ahead_is_the_surer_the_more_looks_agree():

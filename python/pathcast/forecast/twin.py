@@ -131,6 +131,10 @@ def sets(names: Sequence[str], lines: Sequence[Line], first: Sequence[int], seed
             (f"link.{link}.queue", kind),
             (f"traffic.{name}-cross.rate", _bits(line.cross_bps)),
         ]
+        if line.policer:
+            rate, burst = line.policer
+            bucket = f'{{ rate = "{_bits(rate)}", burst = "{round(burst)}B" }}'
+            found.append((f"link.{link}.policer.ab", bucket))
         if line.loss:
             found.append((f"link.{link}.loss.ab", f"{line.loss:.9f}"))
     return found

@@ -101,7 +101,8 @@ def _filled(path: PathMeasured, look: PathMeasured, direction: str) -> PathMeasu
     if other is None:
         return path
     if own.capacity_bps.value is None and other.capacity_bps.value is not None:
-        own = other
+        # it may have been shorter than a policer's burst
+        own = replace(other, policer=own.policer) if own.policer.rate_bps.value is not None else other
     elif own.available_bps.value is None and other.available_bps.value is not None:
         own = replace(own, available_bps=other.available_bps)
     rtt_s = look.rtt_s if path.rtt_s.value is None else path.rtt_s
