@@ -199,9 +199,9 @@ class PathBelief:
         low, high = (math.log(end) for end in _LOSS_RANGE)
         steps = [math.exp(low + (high - low) * (k + 0.5) / _LOSS_STEPS) for k in range(_LOSS_STEPS)]
         counted = seen * packets
-        # where the rate falls by itself a queue is full at once, and what it drops looks like the wire's; where none may
-        # be the wire's, what was counted is no more than a bound
-        doubtful = (self.forward.rate_variation.cv.value or 0.0) > _VARIES or self.forward.loss.random.low == 0.0
+        # where the rate falls by itself a queue is full at once, and its drops look like the wire's; where any share
+        # may be the wire's, what was counted is no more than a bound
+        doubtful = (self.forward.rate_variation.cv.value or 0.0) > _VARIES or _anything(self.forward.loss.random)
         probable = _at_most if seen and doubtful else _poisson
         likely = [_LOSSLESS * probable(counted, _MISTAKEN)]
         likely += [(1 - _LOSSLESS) / _LOSS_STEPS * probable(counted, packets * loss + _MISTAKEN) for loss in steps]
@@ -212,6 +212,10 @@ class PathBelief:
             return min(seen, 0.5)
         found: float = random.choices([0.0, *steps], likely)[0]
         return found * math.exp((high - low) / _LOSS_STEPS * random.uniform(-0.5, 0.5))
+
+
+def _anything(share: Value) -> bool:
+    return share.low == 0.0 and (share.high or 0.0) > 0.5
 
 
 def _policed(of: Direction) -> bool:

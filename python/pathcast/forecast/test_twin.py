@@ -156,7 +156,7 @@ def test_greedy_traffic_is_as_probable_as_it_was_found_where_the_line_is_busy():
 
 def test_losses_that_nobody_saw_are_the_rarer_the_more_was_counted():
     def losses(packets, seen=0.0):
-        found = drawn(path(out=direction(loss=Loss(0, packets, Value(seen, 0.0, 1.0)))), 2000)
+        found = drawn(path(out=direction(loss=Loss(0, packets, Value(seen)))), 2000)
         return [line.loss for line in found]
 
     few, many = ([one for one in losses(packets) if one] for packets in (100, 100_000))
