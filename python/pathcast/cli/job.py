@@ -210,7 +210,7 @@ def run(
     from pathcast.service.jobrun import execute
 
     job = jobs.load(name)
-    if due and not is_due(job.times, datetime.now(), jobs.begun(name), job.window_s()):
+    if due and not is_due(job.times, datetime.now(), jobs.begun(name), job.until):
         _say(f"{name}: its time is over, or it has begun already")
         return
     limit = None if job.by is None else deadline(job.by)
@@ -240,7 +240,7 @@ def daemon(
         while True:
             started = [one for one in started if one.poll() is None]
             for job in _readable():
-                due = is_due(job.times, datetime.now(), jobs.begun(job.name), job.window_s())
+                due = is_due(job.times, datetime.now(), jobs.begun(job.name), job.until)
                 if due and not running(job.name):
                     _say(f"{job.name} begins")
                     words = [*_program(), "job", "run", job.name, "--due"]

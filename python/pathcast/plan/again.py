@@ -10,6 +10,8 @@ from datetime import datetime, time, timedelta
 FIRST_S, MOST_S = 10.0, 600.0
 # a program that cannot be started; wrong words of ours
 _HOPELESS = (126, 127)
+# one without a deadline begins so late at most
+_ALLOWED = timedelta(minutes=15)
 
 
 @dataclass(frozen=True)
@@ -53,12 +55,15 @@ def next_due(at: Sequence[time], now: datetime) -> datetime:
     return min(one for one in times if one > now)
 
 
-def is_due(at: Sequence[time], now: datetime, begun: datetime | None, window_s: float | None) -> bool:
+def is_due(at: Sequence[time], now: datetime, begun: datetime | None, until: time | timedelta | None) -> bool:
     """Whether it is to begin now: its time has come, it has not begun since, and its deadline is not past.
 
-    window_s: from its time to its deadline; None: a quarter of an hour.
+    until: the deadline, a time of day or from its time on; None: a quarter of an hour.
     """
     due = last_due(at, now)
     if begun is not None and begun >= due:
         return False
-    return (now - due).total_seconds() < (900.0 if window_s is None else window_s)
+    if isinstance(until, time):
+        end = datetime.combine(due.date(), until)
+        return now < (end if end > due else end + timedelta(days=1))
+    return now - due < (_ALLOWED if until is None else until)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, time
+from datetime import datetime, time, timedelta
 
 import pytest
 
@@ -26,10 +26,13 @@ def test_times_of_day():
 
 def test_due_once_and_not_after_its_deadline():
     at = (time(22),)
-    assert is_due(at, day(23, 22), None, 8 * HOUR)
-    assert is_due(at, day(24, 5), day(22, 22), 8 * HOUR)  # the host was off at ten
-    assert not is_due(at, day(24, 12), day(22, 22), 8 * HOUR)
-    assert not is_due(at, day(23, 23), day(23, 22, 1), 8 * HOUR)
+    for until in (time(6), timedelta(hours=8)):
+        assert is_due(at, day(23, 22), None, until)
+        assert is_due(at, day(24, 5), day(22, 22), until)  # the host was off at ten
+        assert not is_due(at, day(24, 6), day(22, 22), until)
+        assert not is_due(at, day(23, 23), day(23, 22, 1), until)
+    assert not is_due(AT, day(24, 7), day(23, 22), time(6))
+    assert is_due(AT, day(24, 5), day(23, 22), time(6))
     assert is_due(at, day(23, 22, 10), None, None)
     assert not is_due(at, day(23, 23), None, None)
 

@@ -43,7 +43,7 @@ class Auto:
         self.step: Step = course.first()
         self.steps: list[dict[str, Any]] = []
         self.ended = False
-        self.pace = self._pace(1)
+        self.pace = self._pace(max(1, len(self.first)))
         self._ordered = (self.step.control, self.pace)
         self._began_s = self._told_s = self._counted_s = 0.0
         self._note(0.0, self.step)

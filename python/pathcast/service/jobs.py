@@ -8,7 +8,7 @@ import re
 import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from datetime import datetime, time
+from datetime import datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -42,17 +42,16 @@ class Job:
         """Of the day."""
         return tuple(datetime.strptime(text, "%H:%M").time() for text in self.at)
 
-    def window_s(self) -> float | None:
-        """From its first time of the day to its deadline; None without one."""
+    @property
+    def until(self) -> time | timedelta | None:
+        """Its deadline: a time of day, or from its beginning on."""
         if self.by is None:
             return None
-        if not _AT.fullmatch(self.by):
-            from pathcast import _native
+        if _AT.fullmatch(self.by):
+            return datetime.strptime(self.by, "%H:%M").time()
+        from pathcast import _native
 
-            return _native.parse_duration(self.by) / 1e9
-        end = datetime.strptime(self.by, "%H:%M")
-        window = (end - datetime.combine(end.date(), self.times[0])).total_seconds()
-        return window if window > 0 else window + 86_400
+        return timedelta(seconds=_native.parse_duration(self.by) / 1e9)
 
 
 def check_name(name: str) -> None:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+from datetime import time, timedelta
 
 import pytest
 
@@ -120,12 +121,9 @@ def test_jobs_are_kept_by_name(job):
     assert jobs.every() == []
 
 
-@pytest.mark.parametrize(("at", "by", "window_s"), [("22:00", "06:00", 8 * 3600), ("01:00", "06:00", 5 * 3600)])
-def test_the_window_goes_over_midnight(job, at, by, window_s):
-    made = job.__class__(**{**vars(job), "at": (at,), "by": by})
-    assert made.window_s() == window_s
-    assert job.__class__(**{**vars(job), "by": "90min"}).window_s() == 5400
-    assert job.__class__(**{**vars(job), "by": None}).window_s() is None
+def test_a_deadline_is_a_time_of_day_or_from_the_beginning_on(job):
+    until = {by: job.__class__(**{**vars(job), "by": by}).until for by in ("06:00", "90min", None)}
+    assert until == {"06:00": time(6), "90min": timedelta(minutes=90), None: None}
 
 
 def test_units_are_what_systemd_takes(job, tmp_path, monkeypatch):

@@ -1,0 +1,88 @@
+"""What the hands do of what a course decides, with a run of numbers."""
+
+from __future__ import annotations
+
+from pathcast.plan.course import Course
+from pathcast.plan.renewed import guessed
+from pathcast.plan.terms import LineTerms, Wish
+from pathcast.service.auto import Auto, carried_sentence
+
+ADDRESSES = {"dsl": ["192.0.2.1"], "cable": ["192.0.2.2", "2001:db8::2"]}
+MB = 10**6
+
+
+class Running:
+    """Notes what it is told."""
+
+    def __init__(self):
+        self.sent = {"192.0.2.1": 0, "192.0.2.2": 0, "203.0.113.9": 0}
+        self.open, self.told, self.foreign = 2, [], []
+
+    def seen(self):
+        paths = [
+            {"local": local, "bytes_sent": sent, "bytes_received": 10, "bytes_retransmitted": 0}
+            for local, sent in self.sent.items()
+        ]
+        return {"paths": paths, "open": self.open}
+
+    def allow(self, addresses):
+        self.told.append(("allow", list(addresses)))
+        return self.foreign
+
+    def order(self, control, pace):
+        self.told.append(("order", control, pace))
+
+    def end(self):
+        self.told.append(("end",))
+
+
+def auto(terms, max_rate_bps=None, counted=dict):
+    said = []
+    course = Course(guessed(["dsl", "cable"], {False: "lia"}, {}), terms, Wish(1), sized=False)
+    return Auto(course, ADDRESSES, ("lia",), max_rate_bps, said.append, 1e9, counted, lambda: 0.0), said
+
+
+def test_a_line_that_is_dropped_goes_with_all_of_its_addresses():
+    made, said = auto({"dsl": LineTerms("dsl"), "cable": LineTerms("cable", most_bytes=10 * MB)})
+    assert set(made.first) == {"192.0.2.1", "192.0.2.2", "2001:db8::2"}
+    running = Running()
+    made.look(running, 1.0)
+    assert running.told == []
+    running.sent["192.0.2.2"] = 9 * MB
+    running.foreign = ["192.0.2.2"]
+    made.look(running, 2.0)
+    assert running.told == [("allow", ["192.0.2.1"])]
+    assert said[-1] == "cable cannot be dropped from living connections: its MPTCP endpoint is not pathcast's"
+    assert "cable is dropped" in made.document()["steps"][-1]["why"][0]
+    assert made.progress().startswith("dsl ")
+
+
+def test_the_rate_is_shared_by_the_connections():
+    made, _ = auto({name: LineTerms(name) for name in ADDRESSES}, max_rate_bps=8e6)
+    assert made.pace == 8e6 / 8 // 3  # of three addresses each may have a subflow
+    running = Running()
+    for at_s, connections in ((1.0, 2), (2.0, 2), (3.0, 5), (4.0, 0)):
+        running.open = connections
+        made.look(running, at_s)
+    assert running.told == [("order", "lia", pace) for pace in (500_000, 200_000, 1_000_000)]
+
+
+def test_where_no_line_is_left_the_program_is_told_to_end_once():
+    made, _ = auto({name: LineTerms(name, most_bytes=MB) for name in ADDRESSES})
+    running = Running()
+    running.sent = dict.fromkeys(running.sent, 5 * MB)
+    for at_s in (1.0, 2.0):
+        made.look(running, at_s)
+    assert running.told == [("end",)]
+    assert made.document()["ended"]
+    report = {"paths": running.seen()["paths"]}
+    assert carried_sentence(report, ADDRESSES) == "dsl 5 MB, cable 5 MB"
+
+
+def test_what_the_devices_count_is_looked_at_again_and_again():
+    made, _ = auto(
+        {"dsl": LineTerms("dsl"), "cable": LineTerms("cable", hours=((0.0, 1e9),))}, counted=lambda: {"cable": MB}
+    )
+    assert made._counted == {}
+    made.look(Running(), 31.0)
+    assert made._counted == {"cable": MB}
