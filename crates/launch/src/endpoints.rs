@@ -131,7 +131,7 @@ impl Endpoints {
             let file = lock_alone(&path)?;
             endpoints.held.push((address, path.clone(), file)); // from here on a failure undoes it
             if !present()?.iter().any(|(_, a)| *a == address) {
-                fs::write(&path, "made by pathcast\n").map_err(failed)?;
+                Mark::Made.write(&path)?;
                 add(address)?;
             }
             // before the next address is locked, or two runs could wait for each other
@@ -144,29 +144,77 @@ impl Endpoints {
 
 impl Endpoints {
     /// Has endpoints of these addresses only, of those that it holds; subflows come and go with them. Those that pathcast
-    /// has not made stay: their addresses.
+    /// has not made stay, as backups, which carry nothing for as long as another subflow can: their addresses.
     ///
     /// # Errors
-    /// What `ip` says.
+    /// What `ip` says; the system's.
     pub fn keep(&self, wanted: &[IpAddr]) -> Result<Vec<IpAddr>, LaunchError> {
         let there = present()?;
         let mut foreign = Vec::new();
-        for (address, _, file) in &self.held {
+        for (address, path, _) in &self.held {
             let (has, wants) = (there.iter().any(|(_, a)| a == address), wanted.contains(address));
-            if has && !wants && file.metadata().is_ok_and(|m| m.len() == 0) {
-                foreign.push(*address);
-            } else if has && !wants {
-                delete(*address)?;
-                // the first subflow of a connection, which may have begun before the endpoint was there
-                let _ = ip(&["mptcp", "endpoint", "delete", "id", "0", &address.to_string()]);
-            } else if wants && !has {
-                let failed = |e| LaunchError::system("marking an endpoint as pathcast's")(e);
-                io::Write::write_all(&mut &*file, b"made by pathcast\n").map_err(failed)?;
-                add(*address)?;
+            match Mark::of(path) {
+                Mark::Quiet if has && wants => {
+                    change(*address, "nobackup")?;
+                    Mark::Foreign.write(path)?;
+                }
+                Mark::Foreign | Mark::Quiet if has && !wants => {
+                    Mark::Quiet.write(path)?;
+                    change(*address, "backup")?;
+                    foreign.push(*address);
+                }
+                Mark::Made if has && !wants => {
+                    delete(*address)?;
+                    // the first subflow of a connection, which may have begun before the endpoint was there
+                    let _ = ip(&["mptcp", "endpoint", "delete", "id", "0", &address.to_string()]);
+                }
+                _ if wants && !has => {
+                    Mark::Made.write(path)?;
+                    add(*address)?;
+                }
+                _ => {}
             }
         }
         Ok(foreign)
     }
+}
+
+/// What the file of an endpoint says of it, also to those who find it after a kill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mark {
+    /// It was there, and is as it was.
+    Foreign,
+    /// It was there, and pathcast has made it a backup.
+    Quiet,
+    /// pathcast has made it.
+    Made,
+}
+
+impl Mark {
+    const QUIET: &str = "made a backup by pathcast\n";
+    const MADE: &str = "made by pathcast\n";
+
+    fn of(path: &Path) -> Mark {
+        match fs::read_to_string(path).unwrap_or_default().as_str() {
+            "" => Mark::Foreign,
+            Mark::QUIET => Mark::Quiet,
+            _ => Mark::Made,
+        }
+    }
+
+    fn write(self, path: &Path) -> Result<(), LaunchError> {
+        let text = match self {
+            Mark::Foreign => "",
+            Mark::Quiet => Mark::QUIET,
+            Mark::Made => Mark::MADE,
+        };
+        fs::write(path, text).map_err(LaunchError::system("marking an endpoint"))
+    }
+}
+
+fn change(address: IpAddr, flag: &str) -> Result<bool, LaunchError> {
+    let Some((id, _)) = present()?.into_iter().find(|(_, a)| *a == address) else { return Ok(false) };
+    ip(&["mptcp", "endpoint", "change", "id", &id.to_string(), flag]).map(|_| true)
 }
 
 /// Alone, or, where another run has it, together with that one, which keeps the endpoint there.
@@ -190,8 +238,11 @@ fn release(address: IpAddr, path: &Path, file: &File) -> Result<bool, LaunchErro
     if lock::take(file, path, Hold::Alone, Duration::ZERO).is_err() {
         return Ok(false); // the last one does it
     }
-    let ours = file.metadata().is_ok_and(|m| m.len() > 0);
-    let removed = if ours { delete(address)? } else { false };
+    let removed = match Mark::of(path) {
+        Mark::Made => delete(address)?,
+        Mark::Quiet => change(address, "nobackup")?,
+        Mark::Foreign => false,
+    };
     let _ = fs::remove_file(path);
     Ok(removed)
 }

@@ -75,7 +75,8 @@ impl Live {
     }
 
     /// Connections begin from these addresses only, and have subflows over them only, of those of the run; what others
-    /// were sending goes on over them. Says which of the dropped ones have endpoints of the user's, whose subflows stay.
+    /// were sending goes on over them. Says which of the dropped ones have endpoints of the user's: their subflows stay, as
+    /// backups.
     ///
     /// # Errors
     /// What `ip` says.

@@ -32,6 +32,42 @@ fn sent(paths: &[PathUse], line: IpAddr) -> u64 {
 }
 
 #[test]
+fn an_endpoint_of_the_users_is_a_backup_while_its_line_is_dropped() {
+    let Some(world) = World::new("foreign endpoint") else { return };
+    let Some(client) = world.client("foreign endpoint") else { return };
+    world.ip("mptcp endpoint add 10.8.2.1 dev c2 subflow");
+    let [one, two]: [IpAddr; 2] = ["10.8.1.1", "10.8.2.1"].map(|a| a.parse().unwrap());
+    let sink = Sink::start(&world, 10);
+    let (port, bytes) = (sink.port.to_string(), BYTES.to_string());
+    let live = Live::default();
+    let launch = Launch {
+        mptcp: true,
+        steered: true,
+        paths: vec![one, two],
+        live: live.clone(),
+        ..world.launch("out", &[&client, "transfer", SERVER, &port, &bytes])
+    };
+    let first = live.clone();
+    let run = world.inside("c", move || {
+        launch.run_unless(|| {
+            assert!(first.order("reno", Some(PACE)).unwrap());
+            false
+        })
+    });
+    wait_for(&live, "both lines", |paths| sent(paths, one) > 100_000 && sent(paths, two) > 100_000);
+    let without = live.clone();
+    assert_eq!(world.inside("c", move || without.allow(&[one]).unwrap()).join().unwrap(), [two]);
+    assert!(world.ip("mptcp endpoint show").lines().any(|l| l.starts_with("10.8.2.1") && l.contains("backup")));
+    let before = wait_for(&live, "its end", |_| true);
+    let after = wait_for(&live, "going on", |paths| sent(paths, one) > sent(&before, one) + 2_000_000);
+    assert!(sent(&after, two) <= sent(&before, two) + 500_000, "{before:?} {after:?}");
+    assert!(live.order("reno", None).unwrap());
+    assert_eq!(run.join().unwrap().unwrap().unwrap().status, 0);
+    let left = world.ip("mptcp endpoint show");
+    assert!(left.starts_with("10.8.2.1") && !left.contains("backup"), "{left}");
+}
+
+#[test]
 fn lines_controller_and_pace_change_while_it_runs() {
     let Some(world) = World::new("steering") else { return };
     let Some(client) = world.client("steering") else { return };

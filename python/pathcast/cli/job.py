@@ -52,7 +52,9 @@ def add(
         str | None, typer.Option("--to", metavar="HOST", help="Forecast by a `pathcast serve` there.")
     ] = None,
     key_file: KeyFile = None,
-    user: Annotated[str | None, typer.Option(help="Run it as this user.", show_default=False)] = None,
+    user: Annotated[
+        str | None, typer.Option(help="Run it as this user (default: who calls sudo now).", show_default=False)
+    ] = None,
     retries: Annotated[int, typer.Option(help="How often it is started again where it fails.")] = 10,
     units: Units = None,
     json: Json = False,
@@ -76,6 +78,8 @@ def add(
         raise usage("--by needs --size: what is left tells how fast it has to go")
     if key_file is not None and to is None:
         raise usage("--key-file goes with --to HOST")
+    if user is None and os.geteuid() == 0 and os.environ.get("SUDO_USER", "root") != "root":
+        user = os.environ["SUDO_USER"]  # as `pathcast run` has it; by the clock nobody calls sudo
     values = {"--size": size, "--budget": budget, "--max-rate": max_rate, "--to": to, "--user": user}
     options = [word for option, value in values.items() if value is not None for word in (option, value)]
     options += [word for bound in max or () for word in ("--max", bound)]

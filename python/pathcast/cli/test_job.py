@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 import pytest
@@ -48,6 +49,18 @@ def test_from_its_beginning_to_its_end(pathcast, units):
     assert len(document["removed"]) == 2
     assert list(units.iterdir()) == []
     assert "there is no job yet" in pathcast("job", "list")[1]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs programs as somebody else")
+@pytest.mark.parametrize(
+    ("caller", "given", "user"), [("ann", [], "ann"), ("ann", ["--user", "bob"], "bob"), ("root", [], None)]
+)
+def test_whose_the_program_is_by_the_clock(pathcast, units, monkeypatch, caller, given, user):
+    monkeypatch.setenv("SUDO_USER", caller)
+    options = pathcast("job", "add", "nightly", "--at", "22:00", *given, "--units", units, "--json", "--", "true")[1][
+        "options"
+    ]
+    assert options == (["--user", user] if user else [])
 
 
 @pytest.mark.parametrize(

@@ -61,8 +61,8 @@ class Running:
         self._run.order(self.kernel_name(control), pace)
 
     def allow(self, addresses: Sequence[str]) -> list[str]:
-        """These local addresses only, of those of the run; those of the others that stay, since their endpoints are the
-        user's."""
+        """These local addresses only, of those of the run; those of the others that stay as backups, since their
+        endpoints are the user's."""
         return self._run.allow(list(addresses))
 
     def end(self) -> bool:

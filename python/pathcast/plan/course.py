@@ -7,7 +7,8 @@ What is near its bound is dropped at once, and so is a line that carries nothing
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pathcast.plan.plan import CAREFUL
@@ -19,8 +20,9 @@ from pathcast.plan.terms import HIGH, LOW, OVERHEAD, Allowance, LineTerms, Way, 
 ANEW_S, ANEW_SHARE, CALM_S = 10.0, 0.01, 30.0
 # a line without a byte for so long, while others carry some, is dead; it is tried again after [s]
 DEAD_S, RETRY_S = 10.0, 60.0
-# so much of a bound is left alone: what passes until a change is in force [s], and at least [byte]
-REACTION_S, LEAST_BYTES = 3.0, 64_000
+# so much of a bound is left alone: what passes until a change is in force [s], of a slow machine so many times what was
+# between two looks, and at least [byte]
+REACTION_S, SLOW, LEAST_BYTES = 3.0, 2.0, 64_000
 _FADING = 0.9
 # before the deadline all is to be through by [s], and by parts of what is left until then; the last at most
 RESERVE_S, RESERVE_SHARE, RESERVE_MOST = 15.0, 0.02, 0.2
@@ -63,12 +65,14 @@ class Course:
         self._moved_s = dict.fromkeys(lines, 0.0)
         self._dead: dict[str, float] = {}
         self._rates: dict[str, float] = {}
+        self._used_s: dict[str, float] = {}
         # how fast each is when it is used, IP bits, at most: what is dropped near its bound does not come back for that
         self._fast = {name: _promised(name, ways) * OVERHEAD for name in lines}
         self._began: dict[tuple[str, float], int] = {}
         self._way: Way | None = None
         self._end_s: tuple[float | None, float | None, float | None] = (None, None, None)
         self._late = False
+        self._reaction_s = REACTION_S
         self._said: list[str] = []
         self._plan(0.0)
 
@@ -90,9 +94,18 @@ class Course:
         if self._way is not None and any(moved.values()):
             # while all stand still it is the program that has nothing to send
             self._beliefs.look(self._way, passed_s, {name: max(bytes, 0) for name, bytes in moved.items()})
+        self._used_s.update(dict.fromkeys(self._way.lines if self._way else (), now_s))
         self._at_s, self._seen = now_s, seen
         self._periods()
-        forced = self._dies(now_s) | self._returns(now_s) | self._forced()
+        self._reaction_s = max(REACTION_S, SLOW * passed_s, self._reaction_s * _FADING)
+        if broken := self._runs_over(moved):
+            self._said.append(f"{broken} goes on carrying though it is dropped: the program has to end")
+            self._way = None
+            return self._step()
+        if bounds := self._bounds(self._way.lines if self._way else ()):
+            self._drop(now_s, bounds)
+            return self._step()
+        forced = self._dies(now_s) | self._returns(now_s) | (self._way is None)
         left_s = (self._end_s[0] or now_s) - now_s
         if forced or now_s - self._planned_s >= max(ANEW_S, ANEW_SHARE * left_s):
             self._plan(now_s, forced)
@@ -167,12 +180,19 @@ class Course:
         return sum(line.price * self._margin(name) for name, line in self._terms.items())
 
     def _margin(self, name: str) -> int:
-        return int(self._fast[name] / 8 * REACTION_S) + LEAST_BYTES
+        return int(self._fast[name] / 8 * self._reaction_s) + LEAST_BYTES
+
+    def _unlike(self, way: Way) -> tuple[bool, bool, float]:
+        """The least of the way that goes on most like the one that was in use."""
+        before = self._way
+        if before is None:
+            return (True, True, -way.rate.value)
+        return (not set(way.lines) <= set(before.lines), way.background != before.background, -way.rate.value)
 
     def _bound(self, name: str) -> str | None:
         """Why a line may not be used now."""
         line, margin = self._terms[name], self._margin(name)
-        if not line.open(self._at_s, self._at_s + REACTION_S):
+        if not line.open(self._at_s, self._at_s + self._reaction_s):
             return "its hours are over"
         if any(p.begin_s <= self._at_s < p.end_s and self._left(name, p) <= margin for p in line.allowances):
             return "its cap is reached"
@@ -182,8 +202,34 @@ class Course:
             return "the budget is spent"
         return None
 
-    def _forced(self) -> bool:
-        return self._way is None or any(self._bound(name) for name in self._way.lines)
+    def _runs_over(self, moved: Mapping[str, int]) -> str | None:
+        """A line that was dropped at its bound and would be over it at the next look, since its connections go on."""
+        used = self._way.lines if self._way else ()
+        for name, bytes in moved.items():
+            coming = 2 * int(bytes * OVERHEAD)
+            since_s = self._at_s - self._used_s.get(name, self._at_s)  # what is on its way may pass
+            late = name not in used and since_s >= self._reaction_s / 2
+            if late and bytes > LEAST_BYTES and self._least_left(name) <= coming:
+                return name
+        return None
+
+    def _least_left(self, name: str) -> float:
+        """Until the first of its bounds that holds now [byte]."""
+        line = self._terms[name]
+        left = [self._left(name, p) for p in line.allowances if p.begin_s <= self._at_s < p.end_s]
+        if line.most_bytes is not None:
+            left.append(line.most_bytes - self._seen.wire.get(name, 0))
+        return min(left, default=math.inf)
+
+    def _bounds(self, names: Iterable[str]) -> dict[str, str]:
+        return {name: why for name in names if (why := self._bound(name))}
+
+    def _drop(self, now_s: float, bounds: Mapping[str, str]) -> None:
+        """At once, without a plan, which takes its time and is made by the next look."""
+        barred = self._bounds(self._terms)
+        usable = [way for way in self._beliefs.now() if self._wish.takes(way) and not set(way.lines) & set(barred)]
+        self._take(now_s, min(usable, key=self._unlike, default=None), barred)
+        self._planned_s = -math.inf
 
     def _dies(self, now_s: float) -> bool:
         used = self._way.lines if self._way else ()
@@ -205,7 +251,7 @@ class Course:
 
     def _plan(self, now_s: float, forced: bool = True) -> None:
         self._planned_s = now_s
-        bounds = {name: why for name in self._terms if (why := self._bound(name))}
+        bounds = self._bounds(self._terms)
         terms, wish = self._rest(), self._wished()
         ways = [way for way in self._beliefs.now() if not set(way.lines) & (set(self._dead))]
         ways = ways or self._beliefs.now()

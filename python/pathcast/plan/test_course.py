@@ -102,6 +102,30 @@ def test_near_a_bound_the_line_is_dropped_and_the_bound_is_kept(terms, wish, why
     assert any(one.startswith("cable is dropped: " + why) for _, one in told), told
 
 
+def test_a_machine_that_is_slow_to_look_leaves_more_of_a_bound_alone():
+    lines = {**LINES, "cable": replace(LINES["cable"], most_bytes=150 * MB)}
+    course, job, at_s = Course(WAYS, lines, Wish(400 * MB)), 0, 0.0
+    step = course.first()
+    while "cable" in step.lines:
+        at_s += 6.0
+        job += 12 * MB
+        step = course.look(at_s, Seen({"cable": job, "dsl": MB}, {"cable": int(job * OVERHEAD)}))
+    assert (job + 12 * MB) * OVERHEAD <= 150 * MB  # what passes until the next look has room, too
+
+
+def test_a_line_that_cannot_be_dropped_ends_the_program_before_its_bound():
+    lines = {**LINES, "cable": replace(LINES["cable"], most_bytes=60 * MB)}
+    course, job, at_s, said = Course(WAYS, lines, Wish(400 * MB)), 0, 0.0, []
+    step = course.first()
+    while step.lines and at_s < 100:
+        at_s, job = at_s + 1.0, job + 2 * MB
+        step = course.look(at_s, Seen({"cable": job, "dsl": int(at_s * MB)}, {"cable": int(job * OVERHEAD)}))
+        said += step.said
+    assert step.lines == ()
+    assert 50 * MB < job * OVERHEAD <= 60 * MB
+    assert said[-1] == "cable goes on carrying though it is dropped: the program has to end"
+
+
 def test_what_others_send_counts_for_the_cap():
     lines = {**LINES, "cable": replace(LINES["cable"], allowances=(Allowance(0, 1e6, 60 * MB),))}
     course = Course(WAYS, lines, Wish(200 * MB))

@@ -16,8 +16,6 @@ from pathcast.plan.terms import OVERHEAD
 from pathcast.units import bits, size
 
 LOOK_S = 1.0
-# how often the devices' counters are looked at
-COUNT_S = 30.0
 
 
 class Auto:
@@ -39,13 +37,12 @@ class Auto:
         self._line = {address: line for line, of in addresses.items() for address in of}
         self._max_rate_bps, self._say, self._tell_s = max_rate_bps, say, tell_s
         self._count, self._clock = counted, clock
-        self._counted: Mapping[str, int] = {}
         self.step: Step = course.first()
         self.steps: list[dict[str, Any]] = []
         self.ended = False
         self.pace = self._pace(max(1, len(self.first)))
         self._ordered = (self.step.control, self.pace)
-        self._began_s = self._told_s = self._counted_s = 0.0
+        self._began_s = self._told_s = 0.0
         self._note(0.0, self.step)
 
     @property
@@ -57,7 +54,7 @@ class Auto:
         """Looks at it every second, in a thread."""
         end = threading.Event()
         thread = threading.Thread(target=self._watch, args=(running, end), daemon=True)
-        self._began_s = self._told_s = self._counted_s = self._clock()
+        self._began_s = self._told_s = self._clock()
         thread.start()
         try:
             yield
@@ -83,9 +80,6 @@ class Auto:
         """Looks once, and carries out what is to change."""
         if (seen := running.seen()) is None or self.ended:
             return
-        if now_s - self._counted_s >= COUNT_S:
-            self._counted_s = now_s
-            self._counted = self._count()
         before, self.step = self.step, self._course.look(now_s - self._began_s, self._seen(seen["paths"]))
         self._note(now_s - self._began_s, self.step)
         if not self.step.lines:
@@ -95,7 +89,7 @@ class Auto:
         if set(self.step.lines) != set(before.lines):
             for address in running.allow(self._of(self.step.lines)):
                 line = self._line.get(address, address)
-                self._say(f"{line} cannot be dropped from living connections: its MPTCP endpoint is not pathcast's")
+                self._say(f"{line}'s MPTCP endpoint is not pathcast's: it is a backup meanwhile")
         orders = self.step.control, self._pace(max(1, seen["open"]))
         if orders != self._ordered:
             running.order(*orders)
@@ -149,7 +143,7 @@ class Auto:
             whole = path["bytes_sent"] + path["bytes_retransmitted"] + path["bytes_received"]
             job[line] = job.get(line, 0) + path[there]
             wire[line] = wire.get(line, 0) + int(whole * OVERHEAD)
-        return Seen(job, wire, self._counted)
+        return Seen(job, wire, self._count())
 
 
 def carried_sentence(document: Mapping[str, Any], addresses: Mapping[str, Sequence[str]]) -> str:

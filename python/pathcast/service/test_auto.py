@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathcast.plan.course import Course
 from pathcast.plan.renewed import guessed
-from pathcast.plan.terms import LineTerms, Wish
+from pathcast.plan.terms import Allowance, LineTerms, Wish
 from pathcast.service.auto import Auto, carried_sentence
 
 ADDRESSES = {"dsl": ["192.0.2.1"], "cable": ["192.0.2.2", "2001:db8::2"]}
@@ -52,7 +52,7 @@ def test_a_line_that_is_dropped_goes_with_all_of_its_addresses():
     running.foreign = ["192.0.2.2"]
     made.look(running, 2.0)
     assert running.told == [("allow", ["192.0.2.1"])]
-    assert said[-1] == "cable cannot be dropped from living connections: its MPTCP endpoint is not pathcast's"
+    assert said[-1] == "cable's MPTCP endpoint is not pathcast's: it is a backup meanwhile"
     assert "cable is dropped" in made.document()["steps"][-1]["why"][0]
     assert made.progress().startswith("dsl ")
 
@@ -79,10 +79,15 @@ def test_where_no_line_is_left_the_program_is_told_to_end_once():
     assert carried_sentence(report, ADDRESSES) == "dsl 5 MB, cable 5 MB"
 
 
-def test_what_the_devices_count_is_looked_at_again_and_again():
-    made, _ = auto(
-        {"dsl": LineTerms("dsl"), "cable": LineTerms("cable", hours=((0.0, 1e9),))}, counted=lambda: {"cable": MB}
+def test_what_others_send_over_a_device_counts_for_its_cap():
+    counted = {"cable": 0}
+    cap = (Allowance(0.0, 1e9, 10 * MB),)
+    made, said = auto(
+        {"dsl": LineTerms("dsl"), "cable": LineTerms("cable", allowances=cap)}, counted=lambda: dict(counted)
     )
-    assert made._counted == {}
-    made.look(Running(), 31.0)
-    assert made._counted == {"cable": MB}
+    running = Running()
+    made.look(running, 1.0)
+    counted["cable"] = 10 * MB
+    made.look(running, 2.0)
+    assert running.told == [("allow", ["192.0.2.1"])]
+    assert said[-1] == "cable is dropped: its cap is reached"
