@@ -215,8 +215,9 @@ def access(name: str, a: str, b: str) -> str:
     return f'\n[[link]]\nname = "{name}"\na = "{a}"\nb = "{b}"\n{_ACCESS}'
 
 
-def one_path(line: Line, seed: int) -> str:
-    """The scenario of a line between two fast ones."""
+def one_path(line: Line, seed: int, world: str = "sim") -> str:
+    """The scenario of a line between two fast ones; others' TCP is a part of it in the simulator only (`greedy.py`)."""
     text = f'name = "line"\nseed = {seed}\n' + access("in", "client", "r0")
     text += link(line, "line", "r0", "r1", max(0.0, line.rtt_s / 2 - 2 * ACCESS_S)) + access("out", "r1", "server")
-    return text + '\n[[path]]\nname = "path"\nlinks = ["in", "line", "out"]\n' + greedy(line, "path")
+    text += '\n[[path]]\nname = "path"\nlinks = ["in", "line", "out"]\n'
+    return text + (greedy(line, "path") if world == "sim" else "")

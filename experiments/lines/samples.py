@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from contextlib import nullcontext
+from dataclasses import asdict, replace
 from typing import Any
 
 from pathcast.errors import PathcastError
 from pathcast.worlds.measurement import Direction, Measurement, Request, Value
 from pathcast.worlds.topology import Topology
 
+from .greedy import beside
 from .lines import bound, draw, one_path
 from .pairs import pair
 from .shipped import TOPOLOGIES, shipped
@@ -42,7 +44,10 @@ def scenario(point: Mapping[str, Any], setup: Mapping[str, Any], world: str) -> 
         about = {"text": two["text"], "case": two["columns"], "pair": True}
     else:
         line = draw(name, fair, managed, point["cross"], policed)
-        about = {"text": one_path(line, seed), "case": line.columns()}
+        if world == "emu" and line.flows:
+            # real transfers go towards the server
+            line = replace(line, direction="out")
+        about = {"text": one_path(line, seed, world), "case": line.columns()}
     settle = SETTLE_TCP_S[0] + SETTLE_TCP_S[1] * line.rtt_s if line.flows else SETTLE_S
     return {
         **about,
@@ -65,7 +70,8 @@ def sample(scenario: Mapping[str, Any], world: str) -> dict[str, Any]:
     about, direction = scenario, scenario["direction"]
     base = str(TOPOLOGIES) if "topology" in about else None
     topology = Topology.parse(about["text"], [f"seed={about['seed']}"] if base else [], base=base)
-    with World(topology) as network:
+    flows = 0 if world == "sim" else about["case"].get("flows", 0)
+    with World(topology) as network, beside(network, flows) if flows else nullcontext():
         network.wait(about["settle_s"])
         names = [path.name for path in network.paths][: 2 if about.get("pair") else 1]
         with network.judged() as verdict:

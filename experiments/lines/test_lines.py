@@ -79,6 +79,15 @@ def test_there_are_3000_drawn_lines_in_classes_of_the_same_size():
     assert sum(1 for _ in PLAN.points("emu")) == 120 + 39 + 48
 
 
+def test_others_tcp_is_of_the_network_in_the_simulator_and_real_in_an_emulated_one():
+    point = {"grid": "queues", "effort": "thorough", "fair": False, "managed": False, "cross": "tcp", "seed": 4}
+    sim, emu = (SAMPLES.scenario(point, {}, world) for world in ("sim", "emu"))
+    assert ['kind = "tcp"' in about["text"] for about in (sim, emu)] == [True, False]
+    # real transfers go towards the server
+    assert (sim["direction"], emu["direction"], emu["case"]["way"]) == ("in", "out", "out")
+    assert sim["case"]["flows"] == emu["case"]["flows"] > 0
+
+
 def test_every_line_is_a_scenario_and_the_same_each_time():
     kinds = set()
     for point in PLAN.points("sim"):

@@ -77,6 +77,12 @@ class Emu(Verbs):
     def ends(self) -> Ends:
         return EMULATED
 
+    def session(self) -> _native.Client:
+        """A further session with the far end; whoever asks for it closes it."""
+        from pathcast import _native
+
+        return _native.Client(*self._session)
+
     def controller(self, name: str) -> daemon.Daemon:
         """The process that holds a controller of the register in the kernel; loads it if it is not there yet."""
         return self._controls.part(name)
@@ -106,8 +112,6 @@ class Emu(Verbs):
         controls: what the kernel is to be asked for in place of a controller of the scenario; those of the register are
         loaded into it anyway.
         """
-        from pathcast import _native
-
         began = time.monotonic()
         check_every(every_s)
         wanted = plans(self._topology.scenario, names, until)
@@ -117,7 +121,7 @@ class Emu(Verbs):
 
         flows_emu.await_empty(self.ledger)
         opening = time.monotonic()
-        made = flows_emu.runners(wanted, self.path, lambda: _native.Client(*self._session), kernel_name)
+        made = flows_emu.runners(wanted, self.path, self.session, kernel_name)
         # each session took three round trips and a little work, and needs one more before its flow can connect
         lead_s = 0.2 + (time.monotonic() - opening) / len(made)
         try:

@@ -371,7 +371,9 @@ impl Probing {
                     self.enter(Phase::Blast, at);
                 } else if at - self.escalated >= PATIENCE + self.lag && !self.heard.is_lossy() {
                     let small = 4.0 * PACKET / self.c + 5e-3;
-                    if self.heard.longest < small && self.rate < MOST * self.c {
+                    // of what a busy host has not sent yet nothing can have come
+                    let heard = self.heard.wait.is_some_and(|(_, left)| left >= self.escalated);
+                    if heard && self.heard.longest < small && self.rate < MOST * self.c {
                         self.rate = (self.rate + EXCESS * self.c).max(FASTER * self.rate);
                     }
                     self.escalated = at;
@@ -528,9 +530,7 @@ impl Probing {
 mod tests {
     use super::*;
 
-    /// On a busy host, that wakes up 30 ms late, the push is as fast as it is to be.
-    #[test]
-    fn a_host_that_is_late_sends_no_less() {
+    fn idle() -> Probing {
         let given = Given {
             capacity: 10e6,
             available: 9e6,
@@ -539,7 +539,27 @@ mod tests {
             until: Nanos::secs(10),
             bytes: Bytes(50_000_000),
         };
-        let mut probing = Probing::new(Nanos::ZERO, given, 0, 1);
+        Probing::new(Nanos::ZERO, given, 0, 1)
+    }
+
+    /// A host that cannot send so fast reports nothing: that says nothing of a queue.
+    #[test]
+    fn without_reports_the_push_is_no_faster() {
+        let (mut probing, mut now, mut rates) = (idle(), Nanos::ZERO, Vec::new());
+        while probing.phase() <= Phase::Push {
+            match probing.next(now) {
+                Step::Send(plan) => rates.push(PACKET * 1e9 / plan.gaps[0].0 as f64),
+                Step::Wait(until) => now = until.max(now + Nanos::millis(1)),
+                _ => {}
+            }
+        }
+        assert!(now > Nanos::secs(2) && rates.iter().all(|rate| (rate / 12e6 - 1.0).abs() < 1e-3), "{now:?} {rates:?}");
+    }
+
+    /// On a busy host, that wakes up 30 ms late, the push is as fast as it is to be.
+    #[test]
+    fn a_host_that_is_late_sends_no_less() {
+        let mut probing = idle();
         let (mut now, mut sent) = (Nanos::ZERO, Vec::new());
         while probing.phase() <= Phase::Push {
             match probing.next(now) {
