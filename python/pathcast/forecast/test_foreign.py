@@ -28,10 +28,11 @@ def report(sent=3_000_000, received=1_000, elapsed_s=8.0, **more):
 
 
 def test_a_run_is_a_transfer_of_its_program(recorder, tmp_path):
-    id = foreign.ran(recorder, report())
+    id = foreign.ran(recorder, report(), "nightly")
     [found] = Browser(recorder.journal.store).transfers_of(None, 10)
     assert (found.id, found.kind, found.direction, found.bytes) == (id, "run", "out", 3_000_000)
     assert (found.throughput_bps, found.control, found.protocol) == (3_000_000, "lia", "mptcp")
+    assert found.job == "nightly"
     assert found.keys[0].remote_id == "address:127.0.0.2"
     assert found.circumstances["program"] == "rsync"
     assert found.age_s >= 8  # it began then

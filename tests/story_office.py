@@ -1,0 +1,87 @@
+"""An office's nightly job in small: two lines, one with a cap and a price; a plan; a job; a line that dies and returns;
+a cap that is reached; what the history says.
+
+By hand, since it takes minutes: .venv/bin/pytest tests/story_office.py
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import datetime
+
+import pytest
+from conftest import eventually
+from test_cli_run import SEND, SINK
+
+pytestmark = pytest.mark.privileged
+
+FAR = "10.77.101.1"
+SIZE, CAP = 230_000_000, 220_000_000
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """Nothing of this host's own."""
+    state = tmp_path / "state"
+    state.mkdir(mode=0o700)
+    monkeypatch.setenv("PATHCAST_STATE_DIR", str(state))
+    monkeypatch.setenv("PATHCAST_CONFIG", str(tmp_path / "pathcast.toml"))
+    monkeypatch.setenv("PATHCAST_HISTORY", str(state / "history.db"))
+
+
+def test_a_night(home, office, name, start):
+    # the lines, by name
+    assert office("line", "add", "dsl", "--from", "10.77.1.2").returncode == 0
+    cable = ("--from", "10.77.2.2", "--cap", f"{CAP}B/month", "--price", "0.5/GB")
+    assert office("line", "add", "cable", *cable).returncode == 0
+
+    # what fits: what is left of the cap and the price are kept
+    asked = ("plan", FAR, "--light", "--json")
+    plan = office(*asked, "--size", "1GB", "--by", "5m").json
+    parts = {part["line"]: part for part in plan["parts"]}
+    assert plan["fits"] == "no"
+    assert parts["cable"]["line_bytes"] <= CAP
+    assert {"deadline", "cap"} & {change["what"] for change in plan["changes"]}
+    plan = office(*asked, "--size", "20MB", "--by", "5m", "--cheap").json
+    assert (plan["fits"], plan["money"]) == ("yes", 0)
+
+    # the job, by the daemon
+    sink = start("net", "exec", name, "server", "--", sys.executable, "-c", SINK, 262, "receive")
+    port = int(sink.stdout.readline())
+    at, size = f"{datetime.now():%H:%M}", f"{SIZE}B"
+    program = (sys.executable, "-c", SEND, FAR, port, SIZE)
+    options = ("--at", at, "--by", "10m", "--size", size, "--to", FAR, "--retries", 2)
+    added = office("job", "add", "nightly", *options, "--json", "--", *program)
+    assert added.returncode == 0, added.stderr
+    daemon = office.begin("job", "daemon", "--every", "1")
+    assert daemon.stdout.readline() == "ready\n"
+
+    def events():
+        return office("job", "log", "nightly", "--json").json["events"]
+
+    def carried():
+        counters = office("-s", "-j", "link", "show", "dev", "p1", command="ip").stdout
+        return json.loads(counters)[0]["stats64"]["tx"]["bytes"]
+
+    before = carried()
+    assert eventually(lambda: [one["event"] for one in events()] == ["begun"])
+    assert eventually(lambda: carried() > before + 8_000_000, 120)  # it has begun to send, over this line too
+    office.silent(1)  # dsl dies, and nobody says so
+    assert office("job", "status", "nightly", "--json").json["running"]
+    endpoints = lambda: office("mptcp", "endpoint", "show", command="ip").stdout  # noqa: E731
+    assert eventually(lambda: "10.77.1.2" not in endpoints(), 120)
+    assert "10.77.2.2" in endpoints()
+    office.silent(1, loss=0)
+    assert eventually(lambda: events()[-1]["event"] == "ended", 400)
+
+    last = events()[-1]
+    assert (last["status"], last["attempts"], last["in_time"]) == (0, 1, True)
+    assert last["bytes_sent"] >= SIZE
+    assert last["expected_s"] > 0
+    assert min(last["lines"].values()) > 5_000_000
+    account = {of["name"]: of["carried"] for of in office("line", "list", "--json").json["lines"]}
+    assert account["cable"]["bytes"] <= CAP
+    rows = office("history", "list", "transfers", "--json").json["rows"]
+    assert [row["kind"] for row in rows if row["job"] == "nightly"] == ["run"]
+    assert office("job", "remove", "nightly").returncode == 0
