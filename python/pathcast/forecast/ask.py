@@ -75,7 +75,9 @@ def ask(
     began = time.monotonic()
     asked = request or Request()
     names = [world.path(name).name for name in only] if only is not None else [path.name for path in world.paths]
-    if past is not None and not anew and (found := held(past, names, job, asked)) is not None:
+    found = held(past, names, job, asked) if past is not None and not anew else None
+    # a line may have died since
+    if past is not None and found is not None and not world.silent(names):
         age_s = fresh.age_s(past, names, job.direction)
         answer = forecast(found.measured, job, found.loads, past=past, time_s=QUICK_S)
         wall_s = time.monotonic() - began

@@ -250,6 +250,13 @@ def test_a_second_forecast_measures_nothing_and_a_transfer_teaches_the_third(rec
         assert anew.probe_bytes > 0
 
 
+def test_a_line_that_died_since_it_was_measured_is_measured_again(recorder):
+    with world(recorder) as network:
+        told(recorder, network)
+        network._of.silent = lambda paths: {"path1": "no answer"}
+        assert told(recorder, network)[0].probe_bytes > 0
+
+
 def test_names_are_labels_and_addresses_may_change(recorder):
     with world(recorder) as network:
         network.measure(["path1"], Request(effort="light", seed=1))
