@@ -41,6 +41,9 @@ def plan(
     inwards: Annotated[bool, typer.Option("--in", help="A transfer from HOST, not to it.")] = False,
     light: Annotated[bool, typer.Option("--light", help="Measure with at most 116 kB a path.")] = False,
     thorough: Annotated[bool, typer.Option("--thorough", help="Measure up to 10 s a direction.")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Measure, though the history holds a measurement of the last 5 minutes.")
+    ] = False,
     key_file: KeyFile = None,
     world: World = "host",
     topology: TopologyFile = None,
@@ -65,7 +68,7 @@ def plan(
     need("scipy")
     request = Request(effort="light" if light else "thorough" if thorough else "usual")
     far = target(host, world, topology, set, key_file, limit_events, recorder(history, no_history, "plan"))
-    document, made = planned(far, wish, "in" if inwards else "out", most, only, request, limit)
+    document, made = planned(far, wish, "in" if inwards else "out", most, only, request, limit, fresh)
     if json:
         print_json("plan", document)
     else:
@@ -80,6 +83,7 @@ def planned(
     only: tuple[str, ...] | None,
     request: Request,
     limit: Any,
+    fresh: bool = False,
 ) -> tuple[dict[str, Any], Plan]:
     """Measures, forecasts and plans: the document of `pathcast plan --json`, and the plan."""
     from dataclasses import asdict, replace
@@ -87,7 +91,7 @@ def planned(
     from pathcast.plan.plan import plan as plan_of
     from pathcast.plan.words import sentence
 
-    forecast, ways, lines, now = measured_ways(far, wish, direction, most, only, request, limit)
+    forecast, ways, lines, now = measured_ways(far, wish, direction, most, only, request, limit, fresh)
     made = plan_of(ways, lines, replace(wish, deadline_s=forecast["deadline_s"]))
     document = {
         "world": far.world,
@@ -112,6 +116,7 @@ def measured_ways(
     only: tuple[str, ...] | None,
     request: Request,
     limit: Any,
+    fresh: bool = False,
 ) -> tuple[dict[str, Any], list[Way], dict[str, LineTerms], datetime]:
     """The document of `predict`, its ways, the terms of their lines, and the moment from which these count."""
     from pathcast.cli.predict import measured_forecast
@@ -125,7 +130,7 @@ def measured_ways(
         planoptions.known(most, sorted({*lines_of.values()}))
 
     forecast = measured_forecast(
-        far, wish.size_bytes, direction, lambda here: _controls(here, wish.background), only, request, limit, see
+        far, wish.size_bytes, direction, lambda here: _controls(here, wish.background), only, request, limit, see, fresh
     )
     now = datetime.now().astimezone()
     ways, lines = from_forecast(forecast, lines_of, known, most, now)
@@ -200,7 +205,8 @@ def _show(document: dict[str, Any], made: Plan) -> None:
         print("It would fit with:" if made.fits == "no" else "It would fit for certain with:")
         for change in made.changes:
             print(f"- {change.sentence}")
-    elapsed = document["forecast"]["elapsed_s"]
-    print(f"measured with {written(document['forecast']['probe_bytes'])}; {span(elapsed)} in all")
+    forecast = document["forecast"]
+    if forecast["measured_age_s"] is None:
+        print(f"measured with {written(forecast['probe_bytes'])}; {span(forecast['elapsed_s'])} in all")
     for note in document["notes"]:
         print(f"note: {note}", file=sys.stderr)
