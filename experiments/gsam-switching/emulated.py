@@ -86,7 +86,7 @@ def _in(namespace: str, *command: str) -> str:
 
 def _sent(net: Emu, control: str, scenario: Mapping[str, Any]) -> dict[str, Any]:
     before, counted, open_before = net.ledger(), _counters(net), _open(net)
-    done = net.transfer([PATH] * scenario["subflows"], _native.parse_bytes(scenario["bytes"]), control)
+    done = net.transfer([PATH] * scenario["subflows"], _native.parse_bytes(scenario["bytes"]), control, plain=True)
     done.check(scenario["subflows"])
     deadline = time.monotonic() + _PATIENCE_S
     while _open(net) > open_before:

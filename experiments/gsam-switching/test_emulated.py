@@ -220,7 +220,7 @@ class Fake:
         ]
         return {"groups": [{"links": links}]}
 
-    def transfer(self, paths, bytes, control):
+    def transfer(self, paths, bytes, control, plain=False):
         self.asked.append((tuple(paths), bytes, control))
         self.sent += 1
         return sent(paths, bytes, fallback=self.fallback, joined=self.joined, notes=("no answer",))

@@ -129,7 +129,7 @@ def _transfer(network: World, about: Mapping[str, Any], settle_s: float) -> Tran
     network.wait(settle_s)
     paths = about["paths"]
     if len(paths) > 1:
-        return network.transfer(paths, about["bytes"], about["control"])
+        return network.transfer(paths, about["bytes"], about["control"], plain=True)
     return network.tcp_probe(paths[0], about["bytes"], about["control"])
 
 

@@ -160,7 +160,7 @@ impl Client {
     }
 
     /// An MPTCP transfer over several paths, the first subflow on the first.
-    #[pyo3(signature = (job, paths, bytes, control=None))]
+    #[pyo3(signature = (job, paths, bytes, control=None, plain=false))]
     fn mptcp(
         &self,
         py: Python<'_>,
@@ -168,11 +168,15 @@ impl Client {
         paths: String,
         bytes: u64,
         control: Option<String>,
+        plain: bool,
     ) -> PyResult<String> {
         let job = job.get();
         py.detach(|| {
             let paths: Vec<PathAddr> = read(&paths)?;
-            self.transfer(job, control.as_deref(), |c, options| c.mptcp_transfer(&paths, bytes, options))
+            self.transfer(job, control.as_deref(), |c, options| {
+                options.plain = plain;
+                c.mptcp_transfer(&paths, bytes, options)
+            })
         })
         .map_err(|e| e.into_py(py))
     }
@@ -218,6 +222,7 @@ impl Client {
                 start: Some(now + Duration::from_nanos(start_ns)),
                 until: stop_ns.map(|ns| now + Duration::from_nanos(ns)),
                 cancel: Some(&job.cancelled),
+                plain: true, // a scenario's flow is any program's
                 ..Default::default()
             };
             let report = if multipath {

@@ -20,6 +20,8 @@ pub struct Wanted {
     bytes: u64,
     control: Option<String>,
     every_ns: Option<u64>,
+    #[serde(default)]
+    plain: bool,
     seed: Option<u64>,
 }
 
@@ -38,6 +40,7 @@ pub fn continuations(wanted: Vec<Wanted>) -> Vec<Continuation> {
         bytes: one.bytes,
         control: one.control,
         every: one.every_ns.map(Nanos),
+        plain: one.plain,
         seed: one.seed,
     };
     wanted.into_iter().map(continuation).collect()

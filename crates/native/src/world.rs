@@ -9,7 +9,7 @@ use pathcast_base::{Nanos, PathAddr, Protocol};
 use pathcast_measure::{ClockState, FarEnd, FarEndMachine, MeasureLimits};
 use pathcast_scenario::{End, addresses};
 use pathcast_session::{Key, KeyRing};
-use pathcast_sim::{NET, Options, processors};
+use pathcast_sim::{NET, Options, Order, processors};
 use pyo3::prelude::*;
 use serde_json::json;
 
@@ -36,8 +36,10 @@ impl World {
         bytes: u64,
         control: Option<&str>,
         protocol: Protocol,
+        plain: bool,
     ) -> Result<String, Failed> {
-        let report = open(&mut self.turn())?.transfer(pairs, bytes, control, protocol, |delivered| {
+        let order = Order { pairs, bytes, control, protocol, every: None, plain };
+        let report = open(&mut self.turn())?.carry(&order, |delivered| {
             job.acked.store(delivered, Ordering::Relaxed);
             !job.cancelled.load(Ordering::Relaxed)
         });
@@ -76,12 +78,12 @@ impl World {
     #[pyo3(signature = (job, path, bytes, control=None))]
     fn tcp(&self, py: Python<'_>, job: Py<Job>, path: String, bytes: u64, control: Option<String>) -> PyResult<String> {
         let job = job.get();
-        py.detach(|| self.transfer(job, &[read(&path)?], bytes, control.as_deref(), Protocol::Tcp))
+        py.detach(|| self.transfer(job, &[read(&path)?], bytes, control.as_deref(), Protocol::Tcp, true))
             .map_err(|e| e.into_py(py))
     }
 
     /// An MPTCP transfer over several paths, the first subflow on the first.
-    #[pyo3(signature = (job, paths, bytes, control=None))]
+    #[pyo3(signature = (job, paths, bytes, control=None, plain=false))]
     fn mptcp(
         &self,
         py: Python<'_>,
@@ -89,9 +91,10 @@ impl World {
         paths: String,
         bytes: u64,
         control: Option<String>,
+        plain: bool,
     ) -> PyResult<String> {
         let job = job.get();
-        py.detach(|| self.transfer(job, &read::<Vec<_>>(&paths)?, bytes, control.as_deref(), Protocol::Mptcp))
+        py.detach(|| self.transfer(job, &read::<Vec<_>>(&paths)?, bytes, control.as_deref(), Protocol::Mptcp, plain))
             .map_err(|e| e.into_py(py))
     }
 

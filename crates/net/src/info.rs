@@ -7,6 +7,8 @@ use std::os::fd::AsRawFd;
 
 use socket2::Socket;
 
+/// State of struct tcp_info.
+pub(crate) const TCP_ESTABLISHED: u8 = 1;
 const SOL_MPTCP: i32 = 284;
 const MPTCP_INFO: i32 = 1;
 const MPTCP_FULL_INFO: i32 = 4;
@@ -31,6 +33,10 @@ pub(crate) struct TcpInfo {
     pub cwnd: u32,
     pub retransmits: u32,
     pub bytes_acked: u64,
+    /// [byte/s]
+    pub pacing_rate: u64,
+    /// Given to it and not sent yet [byte].
+    pub unsent: u32,
     /// Absent until a round trip was measured.
     pub min_rtt_us: Option<u32>,
     pub bytes_sent: u64,
@@ -78,6 +84,8 @@ impl TcpInfo {
             cwnd: u32_at(b, 80),
             retransmits: u32_at(b, 100),
             bytes_acked: u64_at(b, 120),
+            pacing_rate: u64_at(b, 104),
+            unsent: u32_at(b, 144),
             min_rtt_us: Some(u32_at(b, 148)).filter(|&r| r != u32::MAX && r != 0),
             bytes_sent: u64_at(b, 200),
             bytes_retransmitted: u64_at(b, 208),

@@ -28,6 +28,8 @@ enum State {
     Waiting,
     Asked,
     Failed(String),
+    /// Closed by this program, and not to be asked for again.
+    Left(String),
 }
 
 struct Join {
@@ -41,11 +43,11 @@ struct Join {
 }
 
 impl Join {
-    fn ask(&mut self, commands: &mut Commands, token: u32) {
-        let mut done = commands.create(token, self.id, self.local, self.remote);
+    fn ask(&mut self, commands: &mut Commands, token: u32, backup: bool) {
+        let mut done = commands.create(token, self.id, self.local, self.remote, backup);
         if self.id == 0 && done.as_ref().is_err_and(|e| e.raw_os_error() == Some(libc::EINVAL)) {
             self.id = SPARE_ID;
-            done = commands.create(token, self.id, self.local, self.remote);
+            done = commands.create(token, self.id, self.local, self.remote, backup);
         }
         match done {
             Ok(()) => self.state = State::Asked,
@@ -65,6 +67,8 @@ pub(crate) struct Joins {
     events: Events,
     token: u32,
     established: bool,
+    /// Further subflows begin as backups, until it is known what they are to be given.
+    backup: bool,
     /// One for every path; that of the first is never asked for.
     joins: Vec<Join>,
 }
@@ -88,12 +92,37 @@ impl Joins {
                 pause: PAUSE,
             })
             .collect();
-        Ok(Joins { commands, events, token: 0, established: false, joins })
+        Ok(Joins { commands, events, token: 0, established: false, backup: false, joins })
     }
 
     /// The connection's token is known now.
     pub fn set_token(&mut self, token: u32) {
         self.token = token;
+    }
+
+    /// Further subflows are to begin as backups.
+    pub fn begin_as_backup(&mut self) {
+        self.backup = true;
+    }
+
+    /// Makes a subflow a backup, or takes that back.
+    ///
+    /// # Errors
+    /// The system's; `NotFound` where it is gone.
+    pub fn set_backup(&mut self, local: SocketAddr, remote: SocketAddr, backup: bool) -> io::Result<()> {
+        self.commands.set_backup(self.token, local.ip(), remote, backup)
+    }
+
+    /// Closes a subflow for good, and why.
+    ///
+    /// # Errors
+    /// The system's; `NotFound` where it is gone.
+    pub fn leave(&mut self, local: SocketAddr, remote: SocketAddr, why: &str) -> io::Result<()> {
+        self.commands.destroy(self.token, local, remote)?;
+        if let Some(join) = self.joins.iter_mut().find(|j| j.local == local.ip() && j.remote == remote) {
+            (join.state, join.failed) = (State::Left(why.into()), None);
+        }
+        Ok(())
     }
 
     /// Where events come from, to be waited for.
@@ -126,7 +155,7 @@ impl Joins {
 
     fn ask(&mut self) {
         for join in self.joins.iter_mut().skip(1) {
-            join.ask(&mut self.commands, self.token);
+            join.ask(&mut self.commands, self.token, self.backup);
         }
     }
 
@@ -136,7 +165,7 @@ impl Joins {
             if join.failed.is_some_and(|failed| now >= failed + join.pause) {
                 join.failed = None;
                 join.pause = LONGEST_PAUSE.min(2 * join.pause);
-                join.ask(&mut self.commands, self.token);
+                join.ask(&mut self.commands, self.token, self.backup);
             }
         }
     }
@@ -151,9 +180,14 @@ impl Joins {
             _ => "closed by the far end; perhaps it allows too few subflows (`ip mptcp limits set subflows 8`)"
                 .to_owned(),
         };
-        let carried = subflows.closed(local, remote, &why);
         let of = |j: &&mut Join| j.local == local.ip() && j.remote == remote && j.failed.is_none();
-        if let Some(join) = self.joins.iter_mut().find(of) {
+        let join = self.joins.iter_mut().find(of);
+        if let Some(Join { state: State::Left(why), .. }) = &join {
+            subflows.closed(local, remote, why);
+            return;
+        }
+        let carried = subflows.closed(local, remote, &why);
+        if let Some(join) = join {
             join.fail(if carried { why } else { format!("join failed: {why}") });
         }
     }
@@ -161,7 +195,7 @@ impl Joins {
     /// Why the path number `i` has no subflow.
     pub fn why_missing(&self, i: usize) -> String {
         match self.joins.get(i).map(|j| &j.state) {
-            Some(State::Failed(why)) => why.clone(),
+            Some(State::Failed(why) | State::Left(why)) => why.clone(),
             Some(State::Asked) => "the far end did not answer the join in time".into(),
             _ if self.established => "not asked for".into(),
             _ => "the transfer ended before the connection could take further subflows".into(),

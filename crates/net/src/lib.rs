@@ -22,6 +22,7 @@ mod progress;
 mod race;
 mod route;
 mod server;
+mod steering;
 mod subflows;
 mod switch;
 mod transfer;

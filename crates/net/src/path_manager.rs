@@ -15,7 +15,9 @@ const VERSION: u8 = 1;
 
 const CMD_SET_LIMITS: u8 = 5;
 const CMD_GET_LIMITS: u8 = 6;
+const CMD_SET_FLAGS: u8 = 7;
 const CMD_SUBFLOW_CREATE: u8 = 10;
+const CMD_SUBFLOW_DESTROY: u8 = 11;
 
 const ATTR_ADDR: u16 = 1;
 const ATTR_RCV_ADD_ADDRS: u16 = 2;
@@ -30,6 +32,7 @@ const ADDR_V6: u16 = 4;
 const ADDR_PORT: u16 = 5;
 const ADDR_FLAGS: u16 = 6;
 const FLAG_SUBFLOW: u32 = 1 << 1;
+const FLAG_BACKUP: u32 = 1 << 2;
 
 /// A socket for commands, and the family's number in this network stack.
 pub(crate) struct Commands {
@@ -68,13 +71,44 @@ impl Commands {
         netlink::ask(self.fd.as_fd(), request, self.sequence)
     }
 
-    /// Begins a subflow of the connection `token`; it is established, or closed, by an event.
-    pub fn create(&mut self, token: u32, id: u8, local: IpAddr, remote: SocketAddr) -> io::Result<()> {
-        self.send(CMD_SUBFLOW_CREATE, |r| {
+    /// Begins a subflow of the connection `token`; it is established, or closed, by an event. As `backup` it is given data only
+    /// while there is no other (RFC 8684, section 3.2).
+    pub fn create(&mut self, token: u32, id: u8, local: IpAddr, remote: SocketAddr, backup: bool) -> io::Result<()> {
+        let flags = FLAG_SUBFLOW | if backup { FLAG_BACKUP } else { 0 };
+        self.of_subflow(CMD_SUBFLOW_CREATE, token, SocketAddr::new(local, 0), remote, |address| {
+            address.u8(ADDR_ID, id).u32(ADDR_FLAGS, flags);
+        })
+    }
+
+    /// Makes a subflow a backup, or takes that back; the far end is told (MP_PRIO).
+    pub fn set_backup(&mut self, token: u32, local: IpAddr, remote: SocketAddr, backup: bool) -> io::Result<()> {
+        let flags = if backup { FLAG_BACKUP } else { 0 };
+        self.of_subflow(CMD_SET_FLAGS, token, SocketAddr::new(local, 0), remote, |address| {
+            address.u32(ADDR_FLAGS, flags);
+        })
+    }
+
+    /// Closes a subflow: what it holds is sent again over the others.
+    pub fn destroy(&mut self, token: u32, local: SocketAddr, remote: SocketAddr) -> io::Result<()> {
+        self.of_subflow(CMD_SUBFLOW_DESTROY, token, local, remote, |_| {})
+    }
+
+    fn of_subflow(
+        &mut self,
+        command: u8,
+        token: u32,
+        local: SocketAddr,
+        remote: SocketAddr,
+        more: impl FnOnce(&mut Request),
+    ) -> io::Result<()> {
+        self.send(command, |r| {
             r.u32(ATTR_TOKEN, token);
             r.nested(ATTR_ADDR, |a| {
-                put(a, local);
-                a.u8(ADDR_ID, id).u32(ADDR_FLAGS, FLAG_SUBFLOW);
+                put(a, local.ip());
+                if local.port() != 0 {
+                    a.u16(ADDR_PORT, local.port());
+                }
+                more(a);
             });
             r.nested(ATTR_ADDR_REMOTE, |a| {
                 put(a, remote.ip());

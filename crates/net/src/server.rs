@@ -76,6 +76,8 @@ struct Shared {
     threads: AtomicUsize,
     stop: AtomicBool,
     started: Instant,
+    /// The largest low-water mark that the kernel grants [byte].
+    room: u64,
     on_event: Option<EventCallback>,
 }
 
@@ -122,6 +124,7 @@ impl Server {
             threads: AtomicUsize::new(0),
             stop: AtomicBool::new(false),
             started: Instant::now(),
+            room: connection::room(maker.sysctl("ipv4/tcp_rmem").ok().as_deref()),
             on_event: config.on_event,
         });
         warnings.into_iter().for_each(|w| shared.tell(&ServerEvent::Warning(w)));

@@ -20,6 +20,7 @@ use crate::maker::{Family, SocketMaker};
 use crate::payload;
 use crate::poll;
 use crate::progress::Progress;
+use crate::steering::{self, Steering};
 use crate::subflows::Subflows;
 use crate::switch;
 
@@ -46,6 +47,10 @@ pub struct TransferOptions<'a> {
     /// How long nothing may be acknowledged before the transfer counts as stalled; when absent 45 s, or any time where
     /// `until` is an end.
     pub patience: Option<Duration>,
+    /// The kernel alone decides what each subflow is given; else never slower than over the best path (`pathcast_session::steer`).
+    pub plain: bool,
+    /// The first subflow goes over the first path; else over the best, by what this client knows of them.
+    pub first: bool,
 }
 
 pub(crate) fn run(
@@ -117,6 +122,7 @@ struct Flow<'a> {
     port: u16,
     protocol: Protocol,
     joins: Option<Joins>,
+    steering: Option<Steering>,
     subflows: Subflows<'a>,
     notes: Vec<String>,
     started: Instant,
@@ -156,6 +162,8 @@ impl<'a> Flow<'a> {
         }
         // the last segment must not wait for an acknowledgement (Nagle)
         socket.set_tcp_nodelay(true).map_err(NetError::system("setting TCP_NODELAY"))?;
+        let steered = !options.plain && paths.len() > 1;
+        let steering = joins.as_mut().filter(|_| steered).map(|joins| Steering::new(&socket, joins));
         wait_for(options.start, options.cancel)?;
         let started = Instant::now();
         let until = within.map(|within| options.until.map_or(started + within, |until| until.min(started + within)));
@@ -175,6 +183,7 @@ impl<'a> Flow<'a> {
             port,
             protocol,
             joins,
+            steering: steering.filter(|_| !fallback),
             subflows: Subflows::new(paths),
             notes,
             started,
@@ -224,11 +233,13 @@ impl<'a> Flow<'a> {
                 self.finished = now;
                 return Ok(End::Stopped);
             }
-            let more = sent < self.preface + self.bytes;
+            let end = self.preface + self.bytes;
+            self.steer(now, sent)?;
+            let more = sent < self.steering.as_ref().map_or(end, |steering| steering.may_give().min(end));
             let events = if more { libc::POLLIN | libc::POLLOUT } else { libc::POLLIN };
             let mut fds = vec![poll::want(self.socket.as_fd(), events)];
             fds.extend(self.joins.as_ref().map(|j| poll::want(j.events().as_fd(), libc::POLLIN)));
-            let wake = next_sample.min(now + TICK);
+            let wake = next_sample.min(now + self.steering.as_ref().map_or(TICK, |_| steering::TICK));
             poll::wait(&mut fds, options.until.map_or(wake, |until| wake.min(until))).map_err(|e| self.broken(e))?;
             let ready = fds[0].revents;
             if fds.get(1).is_some_and(|f| f.revents != 0)
@@ -238,7 +249,7 @@ impl<'a> Flow<'a> {
                 next_sample = Instant::now(); // so that the times of joining are exact
             }
             if more && ready & libc::POLLOUT != 0 {
-                match send(&self.socket, &attach, sent, self.preface + self.bytes) {
+                match send(&self.socket, &attach, sent, end) {
                     Ok(n) => sent += n,
                     Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
                     // the far end's reason may be waiting to be read
@@ -254,6 +265,19 @@ impl<'a> Flow<'a> {
                 return self.received(receipt, sent, server, options);
             }
         }
+    }
+
+    /// Looks at what the subflows may be given, when it is time.
+    fn steer(&mut self, now: Instant, sent: u64) -> Result<(), NetError> {
+        let (Some(steering), Some(joins)) = (&mut self.steering, &mut self.joins) else { return Ok(()) };
+        if self.fallback || !steering.is_due(now) {
+            return Ok(());
+        }
+        if let Some(info) = info::mptcp(&self.socket).map_err(NetError::system("reading the socket's statistics"))? {
+            let left = self.preface + self.bytes - sent;
+            steering.look(now, &info, sent, left, joins);
+        }
+        Ok(())
     }
 
     /// The far end says that it has all; `sent` bytes have been given to the socket, of which plain TCP knows what has come.
@@ -353,6 +377,9 @@ impl<'a> Flow<'a> {
             Some(_) => PathManagerKind::Userspace,
             None => PathManagerKind::Kernel,
         });
+        if let Some(steering) = &self.steering {
+            self.notes.extend(steering.notes(self.finished, self.paths));
+        }
         let subflows = self.finish_subflows(fallback_reason.as_deref());
         let elapsed_s = self.finished.duration_since(self.started).as_secs_f64();
         let (bytes, receiver_s) = match end {

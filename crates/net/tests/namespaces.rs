@@ -198,7 +198,7 @@ fn a_path_that_comes_back_is_used_again() {
             net.kill(2);
             killed = Some(Instant::now());
         }
-        if healed.is_none() && killed.is_some_and(|k| k.elapsed() > Duration::from_secs(2)) {
+        if healed.is_none() && killed.is_some_and(|k| k.elapsed() > Duration::from_secs(1)) {
             net.heal(2);
             healed = Some(Instant::now());
             before = p.subflows.iter().find(|s| s.path.as_deref() == Some("p2")).unwrap().bytes_acked;

@@ -23,6 +23,8 @@ const ROUNDS: u64 = 3;
 const AHEAD: u64 = 20_000_000;
 /// A window that queues are the end of meets one every so many round trips.
 const SAWTOOTH: u64 = 30;
+/// What a line that nothing is known of needs for a piece at most, with others that send meanwhile [ns]: 0.5 Mbit/s.
+const UNPROVEN: u64 = 1_000_000_000;
 /// Least that may wait [byte].
 const LEAST: u64 = 4 * PIECE;
 /// Deliveries are measured over a round trip, and so long at least [ns].
@@ -124,6 +126,8 @@ struct Line {
     rate: u64,
     /// The rate that speaks against it.
     least: u64,
+    /// It has delivered something.
+    proven: bool,
     full: bool,
     /// It loses packets of which none waits in a queue.
     random: bool,
@@ -141,8 +145,23 @@ fn bytes(rate: u64, time: u64) -> u64 {
 impl Line {
     /// Until something given now, behind `more` bytes, is acknowledged [ns].
     fn delay(&self, more: u64) -> u64 {
+        let given = self.seen.unsent + more;
+        let took = if self.proven { time(given, self.least) } else { time(given, self.rate / 4).min(UNPROVEN) };
         // a loss costs another round trip
-        time(self.seen.unsent + more, self.least) + 2 * self.seen.srtt.0
+        took + 2 * self.seen.srtt.0
+    }
+
+    /// How long the others then send on before it, if nothing is lost [ns].
+    fn wait(&self) -> u64 {
+        let given = self.seen.unsent + PIECE;
+        if self.proven && self.full {
+            return time(given, self.least) + self.seen.srtt.0;
+        }
+        let (mut window, mut rest, mut rounds) = (self.seen.window.max(1), given, 1);
+        while rest > window && rounds < 20 {
+            (rest, window, rounds) = (rest - window, window * 2, rounds + 1);
+        }
+        rounds * self.seen.srtt.0
     }
 
     fn is_silent(&self) -> bool {
@@ -209,7 +228,7 @@ impl Steer {
         verdicts
     }
 
-    /// What may wait in the subflows together [byte]: more gives a slow one its share, and would stand if one collapses.
+    /// What may wait in the subflows that are free, together [byte]: more gives a slow one its share, and would stand if one collapses.
     pub fn ahead(&self) -> u64 {
         self.ahead.max(LEAST)
     }
@@ -222,7 +241,8 @@ impl Steer {
         let all = left.saturating_add(held);
         let now = time(all, incumbent.rate) + incumbent.seen.srtt.0;
         let (mut best, mut least) = (was, if incumbent.is_silent() { u64::MAX } else { now - now / 4 });
-        for (i, line) in lines.iter().enumerate().filter(|(_, line)| !line.is_silent()) {
+        let lost = incumbent.is_silent();
+        for (i, line) in lines.iter().enumerate().filter(|(_, line)| !line.is_silent() && (line.proven || lost)) {
             let alone = time(all, line.least) + line.seen.srtt.0;
             if i != was && alone < least {
                 (best, least) = (i, alone);
@@ -242,7 +262,7 @@ impl Steer {
                 rate,
                 grown: now,
                 full: false,
-                delivers: rate / 4,
+                delivers: 0,
                 acked: seen.acked,
                 since: now,
                 queued: now,
@@ -271,8 +291,9 @@ impl Steer {
             track.queued = now;
         }
         let random = seen.again > 0 && now.0 > track.queued.0 + SAWTOOTH * seen.srtt.0;
-        let least = track.delivers.min(rate).max(1);
-        Line { seen: *seen, rate, least, full: track.full, random, held: track.held }
+        // one that is silent promises nothing
+        let least = if seen.timeouts > 0 { 1 } else { track.delivers.min(rate).max(1) };
+        Line { seen: *seen, rate, least, proven: track.delivers > 0, full: track.full, random, held: track.held }
     }
 }
 
@@ -287,7 +308,7 @@ fn judge(line: &Line, free: &[Line], task: Task) -> Option<Held> {
         return Some(Held::Late);
     }
     let rate: u64 = free.iter().map(|line| line.rate).sum();
-    (bytes(rate, delay) > task.room).then_some(Held::Room)
+    (bytes(rate, line.wait()) > task.room).then_some(Held::Room)
 }
 
 /// Whether the others, which have nothing to send, would be done with all that is open before it has delivered what it holds.

@@ -31,8 +31,8 @@ impl<O: Observer> Sim<O> {
         let Sim { conns, subs, senders, config, .. } = self;
         if config.autotuning {
             let conn = &mut conns[index as usize];
-            if config.steering {
-                let open = conn.subs().iter().filter(|&&flow| subs[flow as usize].open);
+            if conn.steered {
+                let open = conn.subs().iter().filter(|&&flow| subs[flow as usize].open && !senders[flow as usize].held);
                 let queued = open.map(|&flow| senders[flow as usize].queue.len() as u64).sum::<u64>();
                 conn.steered_write(queued, config.steered_room());
                 return;

@@ -110,6 +110,7 @@ impl<O: Observer> Sim<O> {
                 to: End::Server,
                 control: self.setup.flow_control[i],
                 bytes,
+                steered: false,
             };
             let (name, start, stop) = (flow.name.clone(), flow.start.0, flow.stop.map(|stop| stop.0));
             self.add_flow(name, wanted, web, start, stop);
@@ -169,6 +170,7 @@ impl<O: Observer> Sim<O> {
                 to,
                 control: self.setup.traffic_control[i],
                 bytes: None,
+                steered: false,
             };
             if let Some(web) = web {
                 for n in 0..count {

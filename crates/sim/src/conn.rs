@@ -35,6 +35,7 @@ pub(crate) struct Conn {
     pub closing: bool,
     pub group: Group,
     pub timer: DataTimer,
+    pub steered: bool,
     pub steer: Steer,
     pub send: Outgoing,
     pub receive: Incoming,
@@ -255,6 +256,7 @@ impl Conn {
         self.joined = false;
         self.closing = false;
         self.timer = DataTimer::default();
+        self.steered = false;
         self.steer = Steer::default();
         if multipath {
             self.group = Group::new();

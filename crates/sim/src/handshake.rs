@@ -22,6 +22,8 @@ pub(crate) struct Wanted {
     pub control: usize,
     /// Application bytes; none: without an end.
     pub bytes: Option<u64>,
+    /// pathcast's own transfer: what a subflow is given follows its rule.
+    pub steered: bool,
 }
 
 impl<O: Observer> Sim<O> {
@@ -38,6 +40,7 @@ impl<O: Observer> Sim<O> {
         let conn = &mut self.conns[index as usize];
         conn.reset(wanted.owner, wanted.multipath, kind, now);
         conn.send.mss = mss as u16;
+        conn.steered = wanted.multipath && wanted.paths.len() > 1 && self.config.steering.unwrap_or(wanted.steered);
         if self.config.autotuning {
             conn.receive.buffer = ReceiveBuffer::new(now, mss as u32, &self.config);
             if wanted.multipath {
@@ -249,8 +252,9 @@ impl<O: Observer> Sim<O> {
         let group = if conn.multipath { Some(&mut conn.group) } else { None };
         self.senders[flow as usize].establish(now, conn.kind, rtt_us, &self.config, group);
         // a later subflow joins as backup until it is looked at
-        self.senders[flow as usize].held = self.config.steering && conn.subs()[0] != flow;
-        if self.config.steering && conn.multipath && conn.subs()[0] == flow {
+        self.senders[flow as usize].held = conn.steered && conn.subs()[0] != flow;
+        self.senders[flow as usize].roomy = conn.steered;
+        if conn.steered && conn.subs()[0] == flow {
             let generation = conn.generation;
             self.plan(now + crate::steer::TICK, Plan::Steer(index, generation));
         }

@@ -56,6 +56,8 @@ pub struct Continuation {
     pub control: Option<String>,
     /// As of [`Order`].
     pub every: Option<Nanos>,
+    /// As of [`Order`].
+    pub plain: bool,
     /// Of the random numbers from the copy on.
     pub seed: Option<u64>,
 }
@@ -90,7 +92,14 @@ impl World {
                 copy.reseed(seed);
             }
             let (pairs, control) = (copy.pairs(&one.paths)?, one.control.as_deref());
-            let order = Order { pairs: &pairs, bytes: one.bytes, control, protocol: one.protocol, every: one.every };
+            let order = Order {
+                pairs: &pairs,
+                bytes: one.bytes,
+                control,
+                protocol: one.protocol,
+                every: one.every,
+                plain: one.plain,
+            };
             copy.carry(&order, |_| !stop.load(Ordering::Relaxed))
         })
     }

@@ -37,6 +37,8 @@ pub struct Order<'a> {
     pub protocol: Protocol,
     /// A sample so often; at most 2000 of them, after which they are taken half as often.
     pub every: Option<Nanos>,
+    /// The kernel's scheduler alone decides what each subflow is given.
+    pub plain: bool,
 }
 
 /// Why the engine stopped at a transfer.
@@ -101,7 +103,7 @@ impl World {
         protocol: Protocol,
         progress: impl FnMut(u64) -> bool,
     ) -> Result<TransferReport, TransferError> {
-        self.carry(&Order { pairs, bytes, control, protocol, every: None }, progress)
+        self.carry(&Order { pairs, bytes, control, protocol, every: None, plain: false }, progress)
     }
 
     /// The same, of an order that may ask for samples.
@@ -113,7 +115,7 @@ impl World {
         order: &Order<'_>,
         mut progress: impl FnMut(u64) -> bool,
     ) -> Result<TransferReport, TransferError> {
-        let &Order { pairs, bytes, control, protocol, every } = order;
+        let &Order { pairs, bytes, control, protocol, every, plain } = order;
         let paths = self.indices(pairs)?;
         if bytes == 0 {
             return Err(TransferError::Empty);
@@ -122,7 +124,7 @@ impl World {
             return Err(TransferError::Interrupted);
         }
         let multipath = protocol == Protocol::Mptcp;
-        let flow = self.begin(paths.clone(), bytes, control, multipath)?;
+        let flow = self.begin(paths.clone(), bytes, control, multipath, !plain)?;
         let (start, time) = (self.now(), self.patience(&paths, bytes));
         let mut samples = Samples::new(start.0, every);
         let until = start.0.saturating_add(time.0);
@@ -165,10 +167,12 @@ impl World {
         bytes: u64,
         control: Option<&str>,
         multipath: bool,
+        steered: bool,
     ) -> Result<u32, SimError> {
         let Sim { setup, scenario, .. } = &mut self.sim;
         let control = setup.control(scenario, control.unwrap_or("cubic"), "control")?;
-        let wanted = Wanted { owner: Owner::Nobody, paths, multipath, to: End::Server, control, bytes: Some(bytes) };
+        let wanted =
+            Wanted { owner: Owner::Nobody, paths, multipath, to: End::Server, control, bytes: Some(bytes), steered };
         let now = self.sim.now;
         Ok(self.sim.add_flow("transfer".into(), wanted, None, now, None))
     }

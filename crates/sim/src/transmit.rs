@@ -24,7 +24,7 @@ impl<O: Observer> Sim<O> {
         let (before, passed) = (receiver.nxt, conn.receive.nxt);
         if self.config.autotuning {
             // the far end asks again once a subflow has joined
-            let first = conn.subs()[0] == packet.flow || self.config.steering;
+            let first = conn.subs()[0] == packet.flow || conn.steered;
             let offered = conn.receive.buffer.arrive(receiver.offered, receiver.held(), first);
             receiver.offer(offered, &self.config);
         }

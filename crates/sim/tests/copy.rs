@@ -164,6 +164,7 @@ fn continuations_come_in_order_and_as_one_by_one() {
             control: (n % 2 == 0).then(|| "reno".into()),
             protocol: if n % 3 == 0 { Protocol::Mptcp } else { Protocol::Tcp },
             every: None,
+            plain: false,
             seed: (n > 4).then_some(n),
         })
         .collect();
@@ -187,6 +188,7 @@ fn one_that_fails_does_not_touch_the_others_and_a_wish_ends_all() {
         control: None,
         protocol: Protocol::Tcp,
         every: None,
+        plain: false,
         seed: None,
     };
     let found = world.continuations(&[good("p1"), good("p3"), good("p2")], 2, &NEVER);
@@ -205,6 +207,7 @@ fn draws_come_in_order_and_as_one_by_one() {
         control: None,
         protocol: if n.is_multiple_of(2) { Protocol::Tcp } else { Protocol::Mptcp },
         every: Some(Nanos::millis(100)),
+        plain: false,
         seed: (n > 1).then_some(n),
     };
     let sets = |n: u64| vec![("seed".to_string(), n.to_string()), ("link.one.rate".into(), format!("{}Mbit", 5 + n))];

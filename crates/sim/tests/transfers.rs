@@ -17,7 +17,7 @@ fn pairs(names: &[&str]) -> Vec<PathAddr> {
 
 fn carry(world: &mut World, names: &[&str], bytes: u64, every: Option<Nanos>) -> Result<TransferReport, TransferError> {
     let protocol = if names.len() > 1 { Protocol::Mptcp } else { Protocol::Tcp };
-    world.carry(&Order { pairs: &pairs(names), bytes, control: None, protocol, every }, |_| true)
+    world.carry(&Order { pairs: &pairs(names), bytes, control: None, protocol, every, plain: false }, |_| true)
 }
 
 #[test]
@@ -89,8 +89,14 @@ fn a_transfer_that_nobody_waits_for_leaves_a_network_that_goes_on() {
         asked += 1;
         asked < 3
     };
-    let order =
-        Order { pairs: &pairs(&["p"]), bytes: 900_000_000, control: None, protocol: Protocol::Tcp, every: None };
+    let order = Order {
+        pairs: &pairs(&["p"]),
+        bytes: 900_000_000,
+        control: None,
+        protocol: Protocol::Tcp,
+        every: None,
+        plain: false,
+    };
     assert_eq!(world.carry(&order, stop), Err(TransferError::Interrupted));
     carry(&mut world, &["p", "q"], 100_000, None).unwrap();
     world.check().unwrap();

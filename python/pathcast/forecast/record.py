@@ -194,9 +194,14 @@ class Recorded:
         return self._sent(paths, lambda: self._of.mptcp_probe(paths, bytes, control, progress))
 
     def transfer(
-        self, paths: Sequence[str], bytes: int, control: str | None = None, progress: Progress | None = None
+        self,
+        paths: Sequence[str],
+        bytes: int,
+        control: str | None = None,
+        progress: Progress | None = None,
+        plain: bool = False,
     ) -> Transfer:
-        return self._sent(paths, lambda: self._of.transfer(paths, bytes, control, progress))
+        return self._sent(paths, lambda: self._of.transfer(paths, bytes, control, progress, plain))
 
     def measure(
         self,

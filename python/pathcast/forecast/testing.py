@@ -65,7 +65,7 @@ class World(Verbs):
     def tcp_probe(self, path, bytes, control=None, progress=None):
         return self._send([path], bytes, control, progress, "tcp")
 
-    def transfer(self, paths, bytes, control=None, progress=None):
+    def transfer(self, paths, bytes, control=None, progress=None, plain=False):
         return self._send(paths, bytes, control, progress, "mptcp")
 
 

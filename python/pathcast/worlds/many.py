@@ -30,7 +30,7 @@ class Future:
     """A transfer in a copy of a network. Over one path it is plain TCP, unless `multipath` says otherwise.
 
     seed: of the random numbers from the copy on; None: the network's own. every_s: time between two of its `samples`,
-    of which there are at most 2000 (then half as often); None: none.
+    of which there are at most 2000 (then half as often); None: none. plain: as of the worlds' `transfer`.
     """
 
     paths: tuple[str, ...]
@@ -39,6 +39,7 @@ class Future:
     seed: int | None = None
     every_s: float | None = None
     multipath: bool | None = None
+    plain: bool = False
 
     def document(self) -> dict[str, Any]:
         """For the extension."""
@@ -51,7 +52,7 @@ class Future:
             raise usage(f"paths {', '.join(self.paths)}: plain TCP takes one")
         every_ns = None if self.every_s is None else round(self.every_s * 1e9)
         about = {"paths": self.paths, "bytes": self.bytes, "control": self.control, "seed": self.seed}
-        return {**about, "multipath": multipath, "every_ns": every_ns}
+        return {**about, "multipath": multipath, "every_ns": every_ns, "plain": self.plain}
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,8 @@ class Client:
     def tcp(self, job, path, bytes, control):
         return self._answer(job, [json.loads(path)], bytes, control)
 
-    def mptcp(self, job, paths, bytes, control):
+    def mptcp(self, job, paths, bytes, control, plain):
+        assert not plain
         return self._answer(job, json.loads(paths), bytes, control)
 
 

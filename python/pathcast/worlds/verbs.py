@@ -97,9 +97,17 @@ class Verbs:
         return self.transfer(paths, bytes, control, progress)
 
     def transfer(
-        self, paths: Sequence[str], bytes: int, control: str | None = None, progress: Progress | None = None
+        self,
+        paths: Sequence[str],
+        bytes: int,
+        control: str | None = None,
+        progress: Progress | None = None,
+        plain: bool = False,
     ) -> Transfer:
         """A Multipath TCP transfer over all of `paths`, the first of which carries the first subflow.
+
+        What each of several subflows is given follows pathcast's rule, never slower than over the best path
+        (experiments/sending); plain: it is the kernel's own choice.
 
         A path that is named again gets a further subflow from another of its client addresses.
         """
@@ -114,7 +122,7 @@ class Verbs:
             seen[name] = n + 1
             pairs.append(path.pair(n))
         kernel_name = self._kernel_name(control)
-        call = lambda job: self._client.mptcp(job, json.dumps(pairs), bytes, kernel_name)  # noqa: E731
+        call = lambda job: self._client.mptcp(job, json.dumps(pairs), bytes, kernel_name, plain)  # noqa: E731
         return self._run(call, list(paths), progress)
 
     def measure(

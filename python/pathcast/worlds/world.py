@@ -70,8 +70,9 @@ class World(Protocol):
         bytes: int,
         control: str | None = None,
         progress: Progress | None = None,
+        plain: bool = False,
     ) -> Transfer:
-        """A Multipath TCP transfer, the first subflow over the first path."""
+        """A Multipath TCP transfer, the first subflow over the first path; plain: by the kernel's scheduler alone."""
         ...
 
     def measure(

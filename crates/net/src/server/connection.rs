@@ -9,6 +9,7 @@ use pathcast_session::Connection;
 use socket2::Socket;
 
 use super::Shared;
+use crate::info;
 use crate::poll;
 
 /// How much is read at once [byte].
@@ -17,8 +18,10 @@ const CHUNK: usize = 256 << 10;
 /// else that is done here.
 const PIECE_TIME: Nanos = Nanos::millis(2);
 const LARGEST_PIECE: u64 = CHUNK as u64;
-/// Two paths of 1 Gbit/s and 180 ms hold 45 MB.
-const ROOM: libc::c_int = 64 << 20;
+/// Most that is asked for, where the system says no less: two paths of 1 Gbit/s and 180 ms hold 45 MB.
+const ROOM: u64 = 64 << 20;
+/// Time between two looks at which subflows have joined.
+const LOOK: Nanos = Nanos::millis(20);
 /// What waits to be sent before nothing more is read [byte].
 const UNSENT: usize = 64 << 10;
 /// Enough for every message.
@@ -36,14 +39,13 @@ fn talk(shared: &Shared, socket: &Socket, connection: &mut Connection) -> io::Re
     let mut buffer = vec![0; SMALL];
     let mut unsent = Vec::new();
     let plain = socket.protocol().is_ok_and(|p| p == Some(socket2::Protocol::TCP));
-    let mut roomy = plain;
+    let mut room = Room::default();
     let mut pieces = Pieces { size: 1, since: None, received: 0 };
     loop {
         if plain {
             pieces.adapt(socket, connection.awaited(), shared.now());
-        } else if !roomy && connection.receiving() {
-            make_room(socket);
-            roomy = true;
+        } else if connection.receiving() {
+            room.make(socket, shared.room, shared.now());
         }
         unsent.append(&mut connection.output());
         let closing = connection.closing();
@@ -104,10 +106,41 @@ fn talk(shared: &Shared, socket: &Socket, connection: &mut Connection) -> io::Re
 /// piece that waits in the slow path's own queue, and the connection stands still for ever. Automatic tuning starts at
 /// 128 KB and cannot help then. Asking for a low-water mark raises the buffer without ending the tuning, up to half of the
 /// largest `tcp_rmem`, and needs no privilege.
-fn make_room(socket: &Socket) {
-    if await_pieces(socket, ROOM).is_ok() {
-        let _ = await_pieces(socket, 1); // it was settable a moment ago
+///
+/// What is asked for goes to the subflows that are there, and only if it is more than before; one that joins later begins
+/// small, and what comes over it would never widen the window. So more is asked for whenever one has joined.
+#[derive(Default)]
+struct Room {
+    subflows: usize,
+    looked: Option<Nanos>,
+}
+
+impl Room {
+    fn make(&mut self, socket: &Socket, most: u64, now: Nanos) {
+        if self.looked.is_some_and(|looked| now < looked + LOOK) {
+            return;
+        }
+        self.looked = Some(now);
+        let subflows = info::mptcp(socket).ok().flatten().map_or(1, |info| info.subflows.len().max(1));
+        if subflows <= self.subflows {
+            return;
+        }
+        self.subflows = subflows;
+        if await_pieces(socket, asked(most, subflows) as libc::c_int).is_ok() {
+            let _ = await_pieces(socket, 1); // it was settable a moment ago
+        }
     }
+}
+
+/// What is asked for with so many subflows: always more, up to `most`.
+fn asked(most: u64, subflows: usize) -> u64 {
+    most - (most >> subflows.min(16))
+}
+
+/// The largest low-water mark by `tcp_rmem`: half of its largest [byte].
+pub(super) fn room(tcp_rmem: Option<&str>) -> u64 {
+    let largest = tcp_rmem.and_then(|text| text.split_whitespace().nth(2)?.parse::<u64>().ok());
+    largest.map_or(ROOM, |bytes| (bytes / 2).clamp(1, ROOM))
 }
 
 /// How much payload has to be there before we are woken.
@@ -149,4 +182,22 @@ fn at(shared: &Shared, deadline: Nanos) -> Instant {
     let day = Nanos::secs(86_400);
     let left = Nanos(deadline.saturating_sub(shared.now()).0.min(day.0));
     Instant::now() + Duration::from_nanos(left.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_system_says_how_much() {
+        assert_eq!(room(Some("4096\t131072\t33554432")), 16 << 20);
+        assert_eq!([room(None), room(Some("no numbers")), room(Some("1 2 999999999999"))], [ROOM; 3]);
+    }
+
+    #[test]
+    fn every_subflow_that_joins_has_more_asked_for() {
+        let most = 16 << 20;
+        assert_eq!([1, 2, 3].map(|n| asked(most, n)), [8 << 20, 12 << 20, 14 << 20]);
+        assert!((1..9).all(|n| asked(most, n) < asked(most, n + 1) && asked(most, n) < most));
+    }
 }

@@ -77,8 +77,8 @@ pub(crate) struct Config {
     pub reinjection: bool,
     /// Not at a subflow's timeout, but by a timer of the connection (Linux).
     pub data_timer: bool,
-    /// What a subflow is given follows pathcast's rule.
-    pub steering: bool,
+    /// What a subflow is given follows pathcast's rule; none: where pathcast itself sends.
+    pub steering: Option<bool>,
 }
 
 /// Times that the first packet of a handshake is sent again (Linux: tcp_syn_retries).
@@ -131,7 +131,7 @@ impl Config {
             join: Join::Handshake,
             reinjection: true,
             data_timer: false,
-            steering: false,
+            steering: None,
         };
         let rfc = Config {
             delayed_ack_timeout: 200 * MS,
@@ -186,8 +186,8 @@ impl Config {
 
     /// Payload that a connection's send buffer holds which pathcast has asked for [byte].
     pub(crate) fn steered_room(&self) -> u64 {
-        // a third is the memory of the packets around it
-        2 * self.send_buffer / 3 * 2
+        // an eighth is the memory of the packets around it
+        2 * self.send_buffer / 8 * 7
     }
 
     /// Segments that buffers of a fixed size leave unacknowledged.
@@ -232,7 +232,7 @@ impl Config {
         put(&mut c.reinjection, tcp.reinjection, |on| on);
         c.rack &= c.sack;
         c.data_timer = tcp.preset == Preset::Linux && c.scheduler == Scheduler::Linux && c.reinjection;
-        c.steering = tcp.steering.unwrap_or(false) && c.autotuning && c.scheduler == Scheduler::Linux;
+        c.steering = if c.autotuning && c.scheduler == Scheduler::Linux { tcp.steering } else { Some(false) };
         c
     }
 }

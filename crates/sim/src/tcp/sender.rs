@@ -101,6 +101,8 @@ pub(crate) struct Sender {
     pub progress: Progress,
     /// It is given nothing while another may be.
     pub held: bool,
+    /// pathcast has asked for a send buffer.
+    pub roomy: bool,
     pub stats: Stats,
 }
 
@@ -152,6 +154,7 @@ impl Sender {
             heard: 0,
             progress: Progress::default(),
             held: false,
+            roomy: false,
             stats: Stats::default(),
         }
     }
@@ -214,7 +217,7 @@ impl Sender {
             self.buffer = self.buffer.max(room);
             return self.buffer;
         }
-        if config.steering && self.kind & 1 == 1 {
+        if self.roomy {
             return 2 * config.send_buffer;
         }
         self.buffer.max(FIRST_SEND).min(config.send_buffer)

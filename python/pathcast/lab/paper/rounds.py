@@ -144,7 +144,7 @@ def shares(lanes: Lanes, plan: Plan, done: Callable[[Any], None] | None = None) 
     def job(world: Any, index: int, rtts: tuple[float, float], size: int) -> dict[str, Any]:
         with world.turn():
             apply(world, plan.fixed(rtts), plan.rounds + plan.unseen + index)
-            transfer = world.transfer(PATHS, size, plan.control)
+            transfer = world.transfer(PATHS, size, plan.control, plain=True)
         by_path = transfer.bytes_by_path(PATHS)
         share = by_path[0] / max(1, sum(by_path))
         return {"rtt_s": list(rtts), "bytes": size, "share": share, "throughput_bps": transfer.throughput_bps}

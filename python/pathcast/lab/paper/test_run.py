@@ -58,7 +58,7 @@ class World(Verbs):
     def again(self, work, good=lambda _: True):
         return again(work, good)
 
-    def transfer(self, paths, bytes, control=None, progress=None):
+    def transfer(self, paths, bytes, control=None, progress=None, plain=False):
         self.order.append((tuple(paths), bytes))
         rate = sum(self.rate[p] for p in paths)
         elapsed = bytes * 8 / rate + 10 * max(self.rtt[p] for p in paths)

@@ -1,0 +1,177 @@
+//! What the subflows of one connection may be given, by the rule of `pathcast_session::steer`: it is told to the kernel by backup
+//! flags (RFC 8684, section 3.3.8), and what no subflow has use for yet is held back in this program.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use pathcast_base::{Nanos, PathAddr};
+use pathcast_session::steer::{Held, Steer, SubflowSeen, Task, Verdict, is_coupled};
+use socket2::Socket;
+
+use crate::info::{self, MptcpInfo, SubflowInfo};
+use crate::joins::Joins;
+
+/// Between two looks.
+pub(crate) const TICK: Duration = Duration::from_millis(10);
+/// What may wait in the connection before a subflow takes it [byte].
+const UNSENT: u32 = 64 << 10;
+/// Send buffer that is asked for; the kernel doubles it [byte].
+const ROOM: usize = 4 << 20;
+
+/// A subflow, and what was done with it.
+struct Line {
+    local: SocketAddr,
+    remote: SocketAddr,
+    /// It is a backup since then, and why.
+    held: Option<(Instant, Held)>,
+    was_held: Duration,
+    /// Closed by this program.
+    closed: Option<(Instant, Held)>,
+}
+
+/// The rule, on its way.
+pub(crate) struct Steering {
+    rule: Steer,
+    began: Instant,
+    next: Instant,
+    /// How far the stream may be given to the kernel.
+    may_give: u64,
+    room: u64,
+    coupled: bool,
+    lines: Vec<Line>,
+    /// The kernel refuses.
+    refused: Option<String>,
+}
+
+impl Steering {
+    /// Of a connection that is not made yet.
+    pub fn new(socket: &Socket, joins: &mut Joins) -> Steering {
+        joins.begin_as_backup();
+        // neither is needed for the rest to work; an older kernel may refuse the first
+        let _ = socket.set_tcp_notsent_lowat(UNSENT);
+        let _ = socket.set_send_buffer_size(ROOM);
+        // an eighth is the memory of the packets around it
+        let room = socket.send_buffer_size().unwrap_or(ROOM) as u64 / 8 * 7;
+        let coupled = info::control(socket).is_ok_and(|name| is_coupled(&name));
+        let (rule, began) = (Steer::default(), Instant::now());
+        let may_give = rule.ahead();
+        Steering { rule, began, next: began, may_give, room, coupled, lines: Vec::new(), refused: None }
+    }
+
+    pub fn is_due(&self, now: Instant) -> bool {
+        now >= self.next
+    }
+
+    /// How far the stream may be given to the kernel [byte].
+    pub fn may_give(&self) -> u64 {
+        self.may_give
+    }
+
+    /// Looks at the connection, of which `sent` bytes were given to the kernel and `left` were not.
+    pub fn look(&mut self, now: Instant, info: &MptcpInfo, sent: u64, left: u64, joins: &mut Joins) {
+        self.next = now + TICK;
+        let open = |one: &&SubflowInfo| one.tcp.state == info::TCP_ESTABLISHED;
+        let subflows: Vec<&SubflowInfo> = info.subflows.iter().filter(open).collect();
+        let seen: Vec<SubflowSeen> = subflows.iter().map(|one| see(one)).collect();
+        let acked = info.bytes_acked.unwrap_or(sent);
+        let task = Task { left, open: sent.saturating_sub(acked), room: self.room, coupled: self.coupled };
+        let at = Nanos(now.duration_since(self.began).as_nanos() as u64);
+        let verdicts = self.rule.look(at, task, &seen);
+        // what waits in one that is held must not keep the others from theirs
+        let free = seen.iter().zip(&verdicts).filter(|(_, verdict)| **verdict == Verdict::Free);
+        let unsent: u64 = free.map(|(one, _)| one.unsent).sum();
+        self.may_give = sent + self.rule.ahead().saturating_sub(unsent);
+        for (one, verdict) in subflows.iter().zip(verdicts) {
+            if self.refused.is_none()
+                && let Err(error) = self.apply(now, one, verdict, joins)
+                && error.kind() != std::io::ErrorKind::NotFound
+            {
+                self.refused = Some(error.to_string());
+            }
+        }
+    }
+
+    fn apply(&mut self, now: Instant, one: &SubflowInfo, verdict: Verdict, joins: &mut Joins) -> std::io::Result<()> {
+        let (local, remote) = (one.local, one.remote);
+        let at = self.lines.iter().position(|l| (l.local, l.remote) == (local, remote)).unwrap_or_else(|| {
+            let held = (!self.lines.is_empty()).then_some((now, Held::Late)); // later ones begin as backups
+            self.lines.push(Line { local, remote, held, was_held: Duration::ZERO, closed: None });
+            self.lines.len() - 1
+        });
+        let line = &mut self.lines[at];
+        match (verdict, line.held) {
+            (Verdict::Close(why), _) if line.closed.is_none() => {
+                joins.leave(local, remote, told(why))?;
+                line.closed = Some((now, why));
+            }
+            (Verdict::Hold(why), None) => {
+                joins.set_backup(local, remote, true)?;
+                line.held = Some((now, why));
+            }
+            (Verdict::Hold(why), Some((since, _))) => line.held = Some((since, why)),
+            (Verdict::Free, Some((since, _))) => {
+                joins.set_backup(local, remote, false)?;
+                line.held = None;
+                line.was_held += now.duration_since(since);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// What the report says of it: which subflows were backups most of the time, or closed, and why.
+    pub fn notes(&self, end: Instant, paths: &[PathAddr]) -> Vec<String> {
+        let mut notes = Vec::new();
+        let seconds = |time: Duration| time.as_secs_f64();
+        let whole = end.saturating_duration_since(self.began);
+        for line in &self.lines {
+            let path = paths.iter().find(|p| p.local == line.local.ip() && p.remote == line.remote.ip());
+            let name = path.map_or_else(|| line.local.ip().to_string(), |path| path.name.clone());
+            let held =
+                line.was_held + line.held.map_or(Duration::ZERO, |(since, _)| end.saturating_duration_since(since));
+            if let Some((at, why)) = line.closed {
+                let at = seconds(at.duration_since(self.began));
+                notes.push(format!("{name} was left at {at:.1} s: {}", told(why)));
+            } else if let Some((_, why)) = line.held
+                && 2 * held > whole
+            {
+                notes.push(format!(
+                    "{name} was a backup for {:.1} of {:.1} s: {}",
+                    seconds(held),
+                    seconds(whole),
+                    told(why)
+                ));
+            }
+        }
+        notes.extend(
+            self.refused.as_ref().map(|why| format!("which subflows are backups is the kernel's choice: {why}")),
+        );
+        notes
+    }
+}
+
+fn see(one: &SubflowInfo) -> SubflowSeen {
+    let (tcp, mss) = (&one.tcp, u64::from(one.tcp.mss));
+    let micros = |us: u32| Nanos(u64::from(us) * 1000);
+    SubflowSeen {
+        id: one.id,
+        srtt: micros(tcp.rtt_us),
+        min_rtt: micros(tcp.min_rtt_us.unwrap_or(0)),
+        window: u64::from(tcp.cwnd) * mss,
+        pace: tcp.pacing_rate,
+        unsent: u64::from(tcp.unsent),
+        out: u64::from(tcp.unacked) * mss,
+        acked: tcp.bytes_acked,
+        again: u64::from(tcp.retransmits),
+        timeouts: u32::from(tcp.timeouts),
+    }
+}
+
+fn told(why: Held) -> &'static str {
+    match why {
+        Held::Late => "what it was given would have arrived after all else",
+        Held::Room => "what waited for it would have filled the buffers",
+        Held::Silent => "it did not answer",
+        Held::Coupled => "the best path loses packets at random, and this controller takes of it what it gives another",
+    }
+}

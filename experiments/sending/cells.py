@@ -1,0 +1,68 @@
+"""Pairs of lines and a transfer over both, drawn by number: one of 5 to 200 Mbit/s, the other slower by 1 to 50, though
+not below 0.5 Mbit/s; the shorter RTT 10 to 60 ms, the other 1 to 9 times that, of either; random loss none or 1e-5 to
+1e-2; queues 0.25 to 4 BDP; 1 MB to 1 GB, but 10 BDPs of the faster line and more, and no more than it carries in the
+time that is given."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass
+
+CONTROLS = ("cubic", "lia", "bbr3")
+PACKET = 1500
+LEAST_MBIT = 0.5
+
+
+@dataclass(frozen=True)
+class Line:
+    rate_mbit: float
+    rtt_ms: float
+    queue_bdp: float
+    loss: float
+
+    @property
+    def bdp(self) -> float:
+        """[byte]"""
+        return self.rate_mbit * self.rtt_ms * 125
+
+    def text(self, name: str) -> str:
+        """As link and path of a scenario."""
+        packets = max(4, round(self.queue_bdp * self.bdp / PACKET))
+        return (
+            f'[[link]]\nname = "{name}"\na = "client"\nb = "server"\nrate = "{self.rate_mbit:.6f}Mbit"\n'
+            f'delay = "{round(500 * self.rtt_ms)}us"\nqueue = {{ ab = "{packets} packets", ba = "1000 packets" }}\n'
+            f"loss = {{ ab = {self.loss:.7f}, ba = 0.0 }}\n"
+            f'[[path]]\nname = "{name}"\nlinks = ["{name}"]\n'
+        )
+
+
+@dataclass(frozen=True)
+class Cell:
+    lines: tuple[Line, Line]
+    control: str
+    bytes: int
+
+    @property
+    def text(self) -> str:
+        return 'name = "sending"\n' + self.lines[0].text("a") + self.lines[1].text("b")
+
+
+def draw(number: int, longest_s: float) -> Cell:
+    """The cell of that number."""
+    dice = random.Random(f"never slower, {number}")
+
+    def between(low: float, high: float) -> float:
+        return math.exp(dice.uniform(math.log(low), math.log(high)))
+
+    rate, times, base, ratio = between(5, 200), between(1, 50), between(10, 60), between(1, 9)
+    rtts = [base, base * ratio]
+    if dice.random() < 0.5:
+        rtts.reverse()
+    rates = (rate, max(LEAST_MBIT, rate / times))
+    one, other = (
+        Line(rate_mbit, rtt_ms, between(0.25, 4), between(1e-5, 1e-2) if dice.random() < 0.5 else 0.0)
+        for rate_mbit, rtt_ms in zip(rates, rtts, strict=True)
+    )
+    size = max(10 * one.bdp, between(1e6, 1e9))
+    return Cell((one, other), dice.choice(CONTROLS), int(min(size, rate * 125_000 * longest_s)))

@@ -1,0 +1,85 @@
+"""A cell: over each path alone, over both by the kernel's scheduler, and by pathcast's rule; paired by seed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from statistics import mean, median, stdev
+from typing import Any
+
+from .cells import draw
+
+# Student's t, 90 % on one side, by degrees of freedom
+T90 = {1: 3.078, 2: 1.886, 3: 1.638, 4: 1.533}
+
+
+def scenario(point: Mapping[str, Any], setup: Mapping[str, Any], world: str) -> dict[str, Any]:
+    cell = draw(point["case"], setup["longest_s"][world])
+    of = {"queue_bdp": min(line.queue_bdp for line in cell.lines), "loss": max(line.loss for line in cell.lines)}
+    rates = [line.rate_mbit for line in cell.lines]
+    of |= {"times": max(rates) / min(rates), "bdps": cell.bytes / max(line.bdp for line in cell.lines)}
+    return {"text": cell.text, "bytes": cell.bytes, "control": cell.control, "pairs": setup["pairs"][world], "of": of}
+
+
+def sample(scenario: dict[str, Any], world: str) -> dict[str, Any]:
+    """control, bytes, times (ratio of the rates), bdps (size over the larger BDP), queue_bdp (the smaller), loss (the
+    larger); medians over the seeds [bit/s]: a_bps, b_bps alone, both_bps, plain_bps; ratio, plain_ratio: median of both
+    over the better alone; bound: of the ratio's mean, 90 % on one side; part: of the sum of both alone."""
+    runs = _simulated(scenario) if world == "sim" else _emulated(scenario)
+    better = 0 if median(run["a"] for run in runs) >= median(run["b"] for run in runs) else 1
+    alone = [run["ab"[better]] for run in runs]
+    ratios = [run["both"] / one for run, one in zip(runs, alone, strict=True)]
+    plain = [run["plain"] / one for run, one in zip(runs, alone, strict=True)]
+    parts = [run["both"] / (run["a"] + run["b"]) for run in runs]
+    found = {f"{name}_bps": median(run[name] for run in runs) for name in ("a", "b", "both", "plain")}
+    found |= {"ratio": median(ratios), "bound": bound(ratios), "plain_ratio": median(plain), "part": median(parts)}
+    return {"control": scenario["control"], "bytes": scenario["bytes"], **scenario["of"], **found}
+
+
+def bound(ratios: list[float]) -> float:
+    """What the mean is not below, by 90 % (Student's t, one side)."""
+    if len(ratios) == 1:
+        return ratios[0]
+    return mean(ratios) - T90[len(ratios) - 1] * stdev(ratios) / math.sqrt(len(ratios))
+
+
+def _simulated(about: Mapping[str, Any]) -> list[dict[str, float]]:
+    from pathcast.worlds.many import Draw, Future, draws
+    from pathcast.worlds.topology import Topology
+
+    topology = Topology.parse(about["text"], [], base=None)
+    seeds = [(("seed", str(seed)),) for seed in range(1, about["pairs"] + 1)]
+    size, control = about["bytes"], about["control"]
+    alone = [Draw(sets, (Future(("a",), size, control), Future(("b",), size, control))) for sets in seeds]
+    runs = [dict(zip("ab", _speeds(each), strict=True)) for each in draws(topology, alone, threads=1)]
+    order = _order(runs)
+    both = [Draw(sets, (Future(order, size, control), Future(order, size, control, plain=True))) for sets in seeds]
+    for run, each in zip(runs, draws(topology, both, threads=1), strict=True):
+        run["both"], run["plain"] = _speeds(each)
+    return runs
+
+
+def _speeds(outcomes: Any) -> list[float]:
+    return [one.throughput_bps for one in outcomes]
+
+
+def _order(runs: list[dict[str, float]]) -> tuple[str, str]:
+    """The better path first: it is known beforehand."""
+    return ("a", "b") if median(run["a"] for run in runs) >= median(run["b"] for run in runs) else ("b", "a")
+
+
+def _emulated(about: Mapping[str, Any]) -> list[dict[str, float]]:
+    from pathcast.worlds.emu import Emu
+    from pathcast.worlds.topology import Topology
+
+    size, control = about["bytes"], about["control"]
+    with Emu(Topology.parse(about["text"], [], base=None)) as world:
+        with world.judged() as verdict:
+            runs = []
+            for _ in range(about["pairs"]):
+                runs.append({path: world.tcp_probe(path, size, control).throughput_bps for path in "ab"})
+                order = _order(runs)
+                runs[-1]["both"] = world.transfer(order, size, control).throughput_bps
+                runs[-1]["plain"] = world.transfer(order, size, control, plain=True).throughput_bps
+        verdict.check()
+    return runs

@@ -1,0 +1,81 @@
+"""The experiment's cells, a simulated one, and its claims: true, and false with the two rules swapped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pathcast.lab.experiment import Experiment, Results
+from pathcast.worlds.topology import Topology
+
+EXPERIMENT = Experiment(Path(__file__).parent)
+PLAN, SETUP, SAMPLES = EXPERIMENT.plan, EXPERIMENT.plan.setup, EXPERIMENT.module("samples")
+
+
+def results(change=lambda row: {}):
+    rows = []
+    for point in PLAN.points("sim"):
+        case, control = point["case"], ("cubic", "lia", "bbr3")[point["case"] % 3]
+        row = {
+            **point,
+            "control": control,
+            "bytes": 10_000_000,
+            "times": 2.0,
+            "bdps": 200.0,
+            "queue_bdp": 2.0,
+            "loss": 0.0,
+        }
+        row |= {"ratio": 1.5, "bound": 1.45, "part": 0.93 + case / 1e5, "plain_ratio": 0.5 + case % 100 / 100}
+        row |= {"a_bps": 2e7, "b_bps": 1e7, "both_bps": 3e7, "plain_bps": 1e7, "error": None, "key": "k", "tries": 1}
+        rows.append({**row, **change(row)})
+    return Results(rows, PLAN, "sim", False)
+
+
+def judged(of):
+    return {one["id"]: one["holds"] for one in EXPERIMENT.findings(of)}
+
+
+def test_cells_are_drawn_by_their_number_within_the_bounds():
+    cells = [SAMPLES.draw(number, 60) for number in range(1, 401)]
+    assert [cell.text for cell in cells] == [SAMPLES.draw(number, 60).text for number in range(1, 401)]
+    for cell in cells:
+        one, other = cell.lines
+        assert 1 <= one.rate_mbit / other.rate_mbit <= 50.001
+        assert 1 / 9.001 <= one.rtt_ms / other.rtt_ms <= 9.001
+        assert all(0.25 <= line.queue_bdp <= 4 and 0 <= line.loss <= 0.01 for line in cell.lines)
+        assert 1e6 <= cell.bytes <= 1e9
+        assert cell.bytes >= 9.99 * one.bdp
+    assert {cell.control for cell in cells} == {"cubic", "lia", "bbr3"}
+    Topology.parse(cells[0].text)
+
+
+def test_a_simulated_cell():
+    about = SAMPLES.scenario({"grid": "cells", "case": 1, "seed": 1}, {**SETUP, "longest_s": {"sim": 2}}, "sim")
+    found = SAMPLES.sample({**about, "pairs": 2}, "sim")
+    assert found["ratio"] > 0.5
+    assert found["both_bps"] <= 1.05 * (found["a_bps"] + found["b_bps"])
+    assert found["bound"] <= found["ratio"] + 1e-9
+
+
+def test_the_bound_is_students():
+    assert SAMPLES.bound([1.0] * 5) == 1.0
+    assert abs(SAMPLES.bound([0.9, 1.0, 1.1, 1.0, 1.0]) - (1 - 1.533 * 0.070711 / 5**0.5)) < 1e-4
+
+
+def test_claims_hold_and_fail_with_the_rules_swapped():
+    assert judged(results()) == {"never-slower": True, "sum": True, "kernel-alone": True}
+    swapped = results(
+        lambda row: {"ratio": row["plain_ratio"], "bound": row["plain_ratio"], "part": 0.6, "plain_ratio": 1.5}
+    )
+    assert judged(swapped) == {"never-slower": False, "sum": False, "kernel-alone": False}
+
+
+def test_what_is_close_is_not_certain():
+    close = results(lambda row: {"bound": 0.9 if row["case"] % 100 == 0 else 1.0})
+    assert judged(close)["never-slower"] is None
+
+
+def test_tables_and_figures_are_drawn():
+    show, of = EXPERIMENT.module("show"), results()
+    assert len(show.kinds(of)[1]) == 3 + 4 * 3
+    assert len(show.slowest(of)[1]) == 10
+    assert show.ratios(of).axes
