@@ -104,16 +104,15 @@ def test_in_the_background(hosts, tmp_path, left_behind):
     assert "pathcast: sent 8 MB at " in done.stderr
     document = json.loads(report.read_text())
     assert document["schema"] == "pathcast.run/1"
-    assert (document["control"], document["status"], document["connections"]) == ("imtcp_bg", 0, 1)
+    assert (document["control"], document["status"], document["connections"]) == ("gleaner", 0, 1)
     assert abs(document["bytes_sent"] - 8_000_000) < 3  # SYN and FIN count as bytes
     counted = document["controller"]
     assert counted["bytes_acked"] >= 0.99 * document["bytes_sent"]
     assert (counted["counts"]["opened"], counted["counts"]["unstored"]) == (1, 0)
     [path] = document["paths"]
     assert (path["local"], path["remote"], path["control"]) == ("10.77.1.2", "10.77.1.1", document["kernel_name"])
-    # over a device that takes bunches of packets, on a link of 40 Mbit/s
-    fast = max(document["sent_bps"], path["available_bps"] or 0) > 24e6
-    assert ("only where packets leave one by one: `ip link set dev p1 gso_max_segs 1`" in done.stderr) == fast
+    assert path["available_bps"] is None or path["available_bps"] < 60e6  # on a link of 40 Mbit/s
+    assert "gso_max_segs" not in done.stderr  # bunches do no harm
     assert left_behind() == []
 
 
@@ -254,8 +253,8 @@ def test_a_killed_run_is_undone(start, pathcast, site, wait_for, hosts, left_beh
     [
         (["--control", "vegas_x", "--", "true"], 2, "this kernel has no congestion controller `vegas_x`; it has: "),
         (["--control", "css", "--", "true"], 2, "`css` is for the simulator only; allowed: "),
-        (["--control", "lp", "--background", "--", "true"], 2, "--background means --control imtcp_bg"),
-        (["--background", "--set", "delta=3", "--", "true"], 2, "`imtcp_bg.delta` is 3; allowed: 1001 to 10000"),
+        (["--control", "lp", "--background", "--", "true"], 2, "--background means --control gleaner"),
+        (["--background", "--set", "run=3", "--", "true"], 2, "`gleaner.run` is 3; allowed: 100 to 1000"),
         (["--control", "reno", "--set", "x=1", "--", "true"], 2, "--set needs a --control that pathcast loads"),
         (["--mptcp", "--paths", "10.1.2", "--", "true"], 2, "--paths `10.1.2` is not an address of this host"),
         (["--mptcp", "--paths", "192.0.2.7", "--", "true"], 2, "192.0.2.7"),

@@ -5,6 +5,7 @@ from oracle.balia import Balia
 from oracle.bbr3 import Bbr3
 from oracle.css import Css
 from oracle.cubic import Cubic
+from oracle.gleaner import Gleaner
 from oracle.gsam import Gsam
 from oracle.hystartpp import HyStartPP
 from oracle.imtcp import Imtcp
@@ -37,4 +38,5 @@ ORACLES: dict[str, type[Control]] = {
     "imtcp": Imtcp,
     "imtcp_bg": ImtcpBg,
     "bbr3": Bbr3,
+    "gleaner": Gleaner,
 }

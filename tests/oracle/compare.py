@@ -26,7 +26,7 @@ TIES = 0.01  # of the sequences may need a tie taken the other way
 MORE_TIES = {"bbr3": 0.06}
 # and so many may part for good: headers round to whole packets and microseconds, which adds up in one of a thousand
 FAILED = 0.001
-SPACED = ("imtcp", "imtcp_bg", "bbr3")  # controllers that space packets and publish a bandwidth
+SPACED = ("imtcp", "imtcp_bg", "bbr3", "gleaner")  # controllers that space packets and publish a bandwidth
 FLIPS = 8  # ties of one sequence that may be taken the other way
 TRIED = 200  # the latest ties before a deviation, each of which is tried
 PAIRED = 12  # the latest of these, of which pairs are tried too

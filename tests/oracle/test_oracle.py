@@ -33,6 +33,7 @@ PERTURBED = {
     "imtcp": ("train", 12),
     "imtcp_bg": ("delta", 1_200),
     "bbr3": ("headroom", 40),
+    "gleaner": ("run", 900),
 }
 
 

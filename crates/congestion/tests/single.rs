@@ -36,6 +36,7 @@ fn an_idle_application_does_not_open_the_window() {
     for info in pathcast_congestion::controllers() {
         let mut w = World::new(info.name, &[], &[(2, 40 * MS)]);
         w.flow_mut(0).set_limited(false);
+        w.flow_mut(0).set_starved(true);
         // BBR's least window is four packets
         let most = w.flow(0).cwnd.max(if info.name == "bbr3" { 4 } else { 0 });
         for _ in 0..20 {

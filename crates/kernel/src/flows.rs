@@ -129,7 +129,7 @@ impl FlowView {
     pub(crate) fn read(controller: &str, state_bytes: usize, id: u64, bytes: &[u8]) -> Option<FlowView> {
         let row: Row = read(bytes)?;
         let address = |ip, port| SocketAddr::new(row.address.ip(ip), port);
-        let measures = matches!(controller, "imtcp" | "imtcp_bg");
+        let measures = matches!(controller, "imtcp" | "imtcp_bg" | "gleaner");
         Some(FlowView {
             id,
             token: (row.token != 0).then_some(row.token),
@@ -166,6 +166,7 @@ fn phase(controller: &str, phase: u32, slow: bool) -> &'static str {
         "adaptive_start" => &["slow-start", "hold", "avoidance"],
         "ledbatpp" => &["first-slow-start", "avoidance", "slowdown", "ramp"],
         "bbr3" => &["startup", "drain", "down", "cruise", "refill", "up", "probe-rtt"],
+        "gleaner" => &["start", "run", "yield"],
         "imtcp" | "imtcp_bg" => &["pass", "hold", "train", "wait"],
         _ => &[],
     };

@@ -202,7 +202,7 @@ fn recordings_of_live_flows_replay_to_the_byte() {
     // all of them, and five subflows, take a minute and a half: behind `make evidence`
     let whole = std::env::var_os("PATHCAST_EVIDENCE").is_some();
     let infos: Vec<&'static Info> =
-        controllers_in_kernel().filter(|info| whole || ["lia", "lisa", "nice", "bbr3"].contains(&info.name)).collect();
+        controllers_in_kernel().filter(|info| whole || ["lia", "lisa", "nice", "bbr3", "gleaner"].contains(&info.name)).collect();
     let mut seen = Seen::default();
     let id = |n: usize| format!("r{n}-{}", std::process::id());
     let two = scenario(&[("30Mbit", "10ms"), ("20Mbit", "20ms")], "80 packets");
@@ -211,7 +211,7 @@ fn recordings_of_live_flows_replay_to_the_byte() {
         if microseconds::known() {
             microseconds::both_ends_count(&network); // or nobody sees a one-way delay
         }
-        let uncoupled = ["imtcp", "imtcp_bg", "nice", "lp", "ledbatpp", "bbr3"];
+        let uncoupled = ["imtcp", "imtcp_bg", "nice", "lp", "ledbatpp", "bbr3", "gleaner"];
         for of in uncoupled.chunks(3) {
             let batch: Vec<_> = infos.iter().copied().filter(|info| of.contains(&info.name)).collect();
             record(&mut network, 2, (Protocol::TCP, Direction::Ab), &batch, &mut seen);

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Row, Text, near, shows};
+use common::{Row, Rows, Text, near, shows};
 
 const PLAIN: &str = "preset = \"rfc\"; delayed_ack = 1";
 
@@ -163,5 +163,28 @@ fn background_flows_leave_a_foreground_flow_its_throughput() {
         if control == "reno" {
             assert!(kept < 0.7 && pages < 0.7, "Reno is no background transport: {kept} {pages}");
         }
+    }
+}
+
+/// Over devices that take bunches of packets: nothing has to leave by itself for it to know what a line carries.
+#[test]
+fn gleaner_fills_idle_lines_and_leaves_them_to_reno() {
+    for (mbit, ms, packets) in [(10, 50, 42), (100, 10, 167), (100, 50, 1600)] {
+        let line = format!("rate = \"{mbit}Mbit\"; delay = \"{ms}ms\"; queue = \"{packets} packets\"");
+        let rate = |rows: &[Row], from: f64, to: f64| {
+            let at = |time: f64| rows.iter().rev().find(|row| row.time <= time).unwrap().acked;
+            (at(to) - at(from)) as f64 * 8.0 / (to - from) * 1500.0 / 1448.0 / (f64::from(mbit) * 1e6)
+        };
+        let buffers = "send_buffer = \"64MiB\"; receive_buffer = \"64MiB\"";
+        let front = |text: Text| {
+            text.path("p", &line).flow("front", &["p"], "reno", "start = \"20s\"").table("[tcp]", buffers)
+        };
+        let (_, single) = front(Text::new(1, "40s")).traced();
+        let (_, both) = front(Text::new(1, "40s")).flow("back", &["p"], "gleaner", "").traced();
+        let reno = |rows: &Rows| rate(&rows.of(0, 0), 28.0, 40.0);
+        let (alone, kept) = (rate(&both.of(1, 0), 10.0, 20.0), reno(&both) / reno(&single));
+        shows(&format!("gleaner at {mbit} Mbit/s, RTT {} ms: alone, Reno keeps", 2 * ms), format!("{alone:.3} {kept:.3}"));
+        assert!(alone > 0.9, "{mbit} Mbit/s, {ms} ms: {alone}");
+        assert!(kept > 0.9, "{mbit} Mbit/s, {ms} ms: {kept}");
     }
 }

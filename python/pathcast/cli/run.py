@@ -21,7 +21,7 @@ from pathcast.cli.planoptions import AUTO, Asked
 from pathcast.errors import usage
 from pathcast.units import bits, size, span
 
-_BACKGROUND = "imtcp_bg"
+_BACKGROUND = "gleaner"
 
 
 def run(

@@ -122,7 +122,7 @@ def test_controllers(pathcast, sim):
     assert tried() == tried("--control", "auto") == {(1, "cubic")} | several
     assert tried("--aggressive") == {(1, "cubic"), (1, "bbr3"), (2, "bbr3")} | several
     assert tried("--control", "bbr3,lia") == {(n, name) for n in (1, 2) for name in ("bbr3", "lia")}
-    assert {name for _, name in tried("--background")} == {"nice", "lp", "ledbatpp", "imtcp_bg"}
+    assert {name for _, name in tried("--background")} == {"nice", "lp", "ledbatpp", "imtcp_bg", "gleaner"}
 
 
 def test_a_path_that_is_down_is_named_and_the_rest_is_answered(pathcast, sim):

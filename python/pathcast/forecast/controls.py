@@ -10,7 +10,7 @@ from pathcast.errors import missing, usage
 
 AUTO = "auto"
 # those that give way to all others
-BACKGROUND = ("nice", "lp", "ledbatpp", "imtcp_bg")
+BACKGROUND = ("nice", "lp", "ledbatpp", "imtcp_bg", "gleaner")
 # over one path; over several, those that are together no more aggressive than one TCP, where they share a bottleneck
 _SINGLE, _COUPLED = ("cubic", "reno"), ("lia", "olia", "balia")
 # they do not yield to losses as cubic does

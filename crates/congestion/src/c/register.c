@@ -17,6 +17,7 @@
 #include "imtcp.h"
 #include "imtcp_bg.h"
 #include "bbr3.h"
+#include "gleaner.h"
 
 #define CC reno
 #include "flow_export.h"
@@ -52,6 +53,8 @@
 #include "flow_export.h"
 #define CC bbr3
 #include "flow_export.h"
+#define CC gleaner
+#include "flow_export.h"
 
 /* headers of PATHCAST_CONTROLLERS at build time */
 #ifdef FLOW_OWN
@@ -80,6 +83,7 @@ const struct flow_controller *const flow_register[] = {
 	&flow_export_imtcp,
 	&flow_export_imtcp_bg,
 	&flow_export_bbr3,
+	&flow_export_gleaner,
 	FLOW_OWN_ROWS
 };
 const u32 flow_register_len = sizeof(flow_register) / sizeof(flow_register[0]);

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* gleaner.h: a background transport that takes what others leave, and comes back at once. Ours, after ImTCP-bg (Tsugawa,
+ * Hasegawa, Murata: Background TCP data transfer with inline network measurement, APCC 2005): the available bandwidth is
+ * measured inline, and is the ceiling.
+ *
+ * What is different from it: a paced rate in place of a window; every half of a round is the measurement's train
+ * (gleaner_line.h), so that bunches do no harm; and to yield is not to forget: as soon as the queue is empty the rate is A again.
+ *
+ * START  the window grows by `start` thousandths of what is acked, until a queue stands
+ * RUN    pace: `run` thousandths of A; while others were seen in the last quiet_s seconds, `room` packets an RTT less
+ * YIELD  a queue above the threshold: the pace falls by `yield` times its delay over the least RTT, at least to two packets in
+ *        `gap` RTTs, fewer the longer it lasts. When the queue is below 4/5 of it, RUN; if others caused it, once the line could
+ *        have carried `wait` packets: a page's next ones come an RTT after its last ones.
+ *
+ * A as measured when a queue began to stand: near A itself (`near`) it was our own rate that was too high, and A is that value.
+ * Else others came: A gives `gamma` of the difference up, and the pace yields more on paths of few packets (`small`), where a
+ * page's packets are a large part of an RTT. A round without a queue raises A: by a quarter of what is missing to
+ * where it has been (forgotten by `fade`), and beyond by `step` thousandths of C, twice as much each round; never more than
+ * `step_most` at once (a queue of a quarter of the path's product must hold what is too much), nor beyond C by more than `over`.
+ * A yield of more than `patience` RTTs loses `age` of A in each further one. A loss: `keep` of A.
+ * Both leave two packets a second.
+ * word[0]: A [byte/s]. */
+#ifndef GLEANER_H
+#define GLEANER_H
+#include "gleaner_line.h"
+#define gleaner_hooks (FLOW_INIT | FLOW_ACK | FLOW_GROW | FLOW_SSTHRESH | FLOW_EVENT | FLOW_SEND)
+#define gleaner_KERNEL "pc_gleaner"
+#define gleaner_PAPER "none: ours. The available bandwidth as ceiling: Tsugawa, Hasegawa, Murata, APCC 2005"
+#define gleaner_BASIS "ours; no part of a paper is certain but the idea of the ceiling"
+#define gleaner_PARAMS(P) \
+	FLOW_START_PARAM(P) \
+	P(run, 970, 100, 1000, "pace while no queue stands [1/1000 A]", "ours") \
+	P(room, 10, 0, 1000, "packets an RTT left free while others are seen", "ours") \
+	P(quiet_s, 5, 0, 1000, "so long others count as seen [s]", "ours") \
+	P(least_us, 2000, 0, 1000000, "least queueing delay that is a queue [us]", "ours") \
+	P(packets, 2000, 0, 100000, "least queue, in packets of the line [1/1000]", "ours") \
+	P(share, 60, 0, 1000, "least queueing delay, of the least RTT [1/1000]", "ours") \
+	P(filter, 60, 0, 4000, "the smallest delay of two such times counts [1/1000 RTT]", "ours") \
+	P(yield, 1500, 0, 100000, "share of the pace given up, in shares of the RTT that queue is [1/1000]", "ours") \
+	P(small, 100, 0, 10000, "to others as much more as a path holds less than so many packets", "ours") \
+	P(wait, 100, 0, 10000, "packets that the line could carry without a queue until it returns, when others caused it", "ours") \
+	P(gap, 2000, 1, 10000, "RTTs between the pairs of packets of the least pace [1/1000]", "ours") \
+	P(near, 850, 0, 1000, "a measured A from this share of A on is due to the own rate [1/1000]", "ours") \
+	P(gamma, 30, 0, 1000, "share of the difference that A falls by when others come [1/1000]", "ours") \
+	P(step, 8, 1, 1000, "growth of A in the first round beyond where it has been [1/1000 C]", "ours") \
+	P(step_most, 40, 1, 1000, "most growth of A in a round [1/1000 C]", "ours") \
+	P(over, 50, 50, 1000, "A is at most so much above C; more after 8 rounds [1/1000]", "ours") \
+	P(fade, 128, 1, 100000, "rounds in which it is forgotten where A has been", "ours") \
+	P(patience, 3, 0, 1000, "RTTs of a yield before A ages", "ours") \
+	P(age, 100, 0, 1000, "share of A lost in each further round of it [1/1000]", "ours") \
+	P(keep, 700, 0, 1000, "share of A kept after a loss [1/1000]", "ours") \
+	P(start, 250, 1, 1000, "growth of the first window [1/1000 acked]", "ours") \
+	P(base_window_s, 300, 1, 3600, "the least RTT is of one to two such times [s]", "ours")
+struct gleaner_params { gleaner_PARAMS(FLOW_PARAM_FIELD) };
+enum { GLEANER_START, GLEANER_RUN, GLEANER_YIELD };
+struct gleaner_state {
+	struct gleaner_line line;
+	u64 a, peak;                       /* A, and where it has been [byte/s] */
+	u64 round_end, round_us, round_una; /* a round ends when its first byte's ACK comes */
+	u64 since_us, cut_us, others_us;   /* of the phase; last time that A was judged; others were last seen, 0: never */
+	u64 low_us;                        /* the queue is below since, 0: it is not */
+	u32 phase, clear;                  /* clear: rounds without a queue, in a row */
+	u32 stood, others;                 /* a queue stood in this round; others caused it */
+	u32 credit, pad;
+};
+#define GLEANER_CLEAR_MOST 64
+
+FLOW_FN u64 gleaner_time(const struct gleaner_state *s) { return flow_max(s->line.base_us, 100); }
+
+/* a window in a time, `share` millionths of it [byte/s] */
+FLOW_FN u64 gleaner_window(const struct flow *f, u64 share, u64 us)
+{
+	return flow_div((u64)flow_min(f->cwnd, 1u << 20) * flow_min(f->mss, 1u << 17) * share, us); /* 2^58 */
+}
+/* queueing delay from which a queue stands [us] */
+FLOW_FN u32 gleaner_threshold(const struct flow *f, const struct gleaner_state *s, const struct gleaner_params *p)
+{
+	u64 packets = flow_div((u64)f->mss * 1000 * p->packets, flow_max64(s->line.most, 1)); /* 2^32 * 2^10 * 2^17 */
+	u32 share = (u32)((u64)s->line.base_us * p->share / 1000);
+	return flow_max(flow_max(p->least_us, share), (u32)flow_min64(packets, 1000000));
+}
+FLOW_FN void gleaner_init(struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
+{
+	flow_start(f, p->initial_ssthresh_bytes);
+	s->line.base_us = flow_min(f->srtt_us, GLEANER_RTT_MOST);
+	s->line.una = s->round_una = f->una;
+	s->line.turned_us = s->round_us = f->now_us;
+	s->round_end = f->nxt;
+	f->word[0] = f->word[1] = 0;
+}
+/* A queue stands, or a packet was lost. */
+FLOW_FN void gleaner_yield(struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
+{
+	u64 now = gleaner_available(&s->line);
+	s->phase = GLEANER_YIELD;
+	s->since_us = f->now_us;
+	s->stood = 1;
+	s->others = now * 1000 < s->a * p->near;
+	if (s->others)
+		s->others_us = f->now_us;
+	if (f->now_us - s->cut_us < f->srtt_us)
+		return;
+	s->cut_us = f->now_us;
+	s->peak = flow_max64(s->peak, s->a);
+	if (!s->others)
+		s->a = now;
+	else
+		s->a -= (s->a - now) * p->gamma / 1000;
+}
+FLOW_FN u64 gleaner_pace(const struct flow *f, const struct gleaner_state *s, const struct gleaner_params *p)
+{
+	u64 pace = s->a * p->run / 1000, base = gleaner_time(s), gap = base * p->gap / 1000, off, more; /* 2^38 * 2^10 */
+	if (s->phase == GLEANER_START)
+		return flow_min64(gleaner_window(f, 1200000, base), GLEANER_RATE_MOST);
+	if (s->others_us && f->now_us - s->others_us < (u64)p->quiet_s * 1000000)
+		pace -= flow_min64(pace / 4, flow_div((u64)p->room * f->mss * 1000000, base));
+	if (s->phase == GLEANER_YIELD) {
+		more = s->others ? flow_div((u64)p->small * f->mss * 1000, flow_max64(s->line.most * base / 1000000, 1)) : 0;
+		off = (u64)p->yield * (1000 + flow_min64(more, 1u << 20)) / 1000; /* 2^17 * 2^21 */
+		pace = pace * (1000 - flow_min64(flow_div(gleaner_queue(&s->line) * off, base), 1000)) / 1000;
+		gap = flow_max64(gap, (f->now_us - s->since_us) / 8);
+	}
+	return flow_max64(flow_min64(pace, GLEANER_RATE_MOST),
+			  flow_div(2ull * f->mss * 1000000, flow_max64(flow_min64(gap, 1000000), 1)));
+}
+/* delay of the last packet of a millisecond's worth that leaves at once [us] */
+FLOW_FN u64 gleaner_bunch(const struct flow *f, const struct gleaner_state *s, const struct gleaner_params *p)
+{
+	u64 bytes = gleaner_pace(f, s, p) / 1000;
+	return flow_min64(flow_div((bytes - flow_min64(bytes, f->mss)) * 1000000, s->line.most), 1000); /* 2^26 * 2^20 */
+}
+/* A round without a queue, of which the rate was ours. */
+FLOW_FN void gleaner_rise(struct gleaner_state *s, const struct gleaner_params *p)
+{
+	u64 c = s->line.most, step = c * p->step / 1000;
+	s->clear = flow_min(s->clear + 1, GLEANER_CLEAR_MOST);
+	if (s->a + s->a / 64 < s->peak)
+		step = flow_max64((s->peak - s->a) / 4, step);
+	else
+		step <<= flow_min(s->clear, 8);
+	s->a += flow_min64(step, c * p->step_most / 1000);
+	s->a = flow_min64(s->a, c + c * p->over / 1000 * flow_max(s->clear, 8) / 8); /* 2^36 * 2^10 */
+}
+FLOW_FN void gleaner_round(struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
+{
+	u64 took = f->now_us - s->round_us;
+	u64 rate = flow_div(flow_min64(f->una - s->round_una, 1ull << 43) * 1000000, took);
+	s->round_us = f->now_us;
+	s->round_una = f->una;
+	s->round_end = f->nxt;
+	s->line.most -= s->line.most / 256 * flow_min64(took, 1000000) / 1000000; /* 2^36 * 2^20 */
+	s->peak = flow_max64(s->peak - s->peak / flow_max(p->fade, 1), s->a);
+	if (s->phase == GLEANER_START) {
+		s->a = flow_max64(s->a, flow_min64(rate, GLEANER_RATE_MOST));
+		s->line.most = flow_max64(s->line.most, s->a);
+	}
+	if (s->phase == GLEANER_YIELD && f->now_us - s->since_us > (u64)p->patience * f->srtt_us)
+		s->a = flow_max64(s->a - s->a * p->age / 1000, 2ull * f->mss);
+	if (s->stood || s->phase != GLEANER_RUN) {
+		s->stood = s->phase == GLEANER_YIELD;
+		s->clear = 0;
+	} else if (gleaner_queue(&s->line) > gleaner_threshold(f, s, p) / 7 + gleaner_bunch(f, s, p)) {
+		s->clear = 0;
+	} else if (rate * 5 >= gleaner_pace(f, s, p) * 4) {
+		gleaner_rise(s, p);
+	}
+}
+/* The line has been without a queue for as long as it takes to carry `wait` packets. */
+FLOW_FN int gleaner_rested(const struct flow *f, const struct gleaner_state *s, const struct gleaner_params *p)
+{
+	u64 bytes = flow_min64(f->now_us - s->low_us, 1u << 27) * s->line.most / 1000000; /* 2^27 * 2^36 */
+	return bytes >= (u64)p->wait * f->mss;
+}
+FLOW_FN void gleaner_ack(struct flow *f, const struct flow_ack *a, struct gleaner_state *s, const struct gleaner_params *p)
+{
+	u32 queue, most;
+	gleaner_hear(f, a, &s->line, p->filter, p->base_window_s);
+	queue = gleaner_queue(&s->line);
+	most = gleaner_threshold(f, s, p);
+	if (s->phase == GLEANER_START && queue > most && s->line.full) {
+		s->a = flow_max64(s->a, s->line.rate);
+		s->line.most = flow_max64(s->line.most, s->a);
+		s->cut_us = f->now_us;
+		gleaner_yield(f, s, p);
+	} else if (s->phase == GLEANER_RUN && queue > most) {
+		gleaner_yield(f, s, p);
+	} else if (s->phase == GLEANER_YIELD && queue * 5 <= most * 4) {
+		if (!s->low_us)
+			s->low_us = f->now_us;
+		if (!s->others || gleaner_rested(f, s, p)) {
+			s->phase = GLEANER_RUN;
+			s->since_us = f->now_us;
+			s->round_end = f->nxt;
+		}
+	} else if (s->phase == GLEANER_YIELD && queue > 2 * most) {
+		s->others = 1;
+	}
+	if (s->phase != GLEANER_YIELD || queue * 5 > most * 4)
+		s->low_us = 0;
+	if (f->una > s->round_end)
+		gleaner_round(f, s, p);
+	f->word[0] = s->a;
+}
+FLOW_FN void gleaner_grow(struct flow *f, const struct flow_ack *a, struct gleaner_state *s, const struct gleaner_params *p)
+{
+	u64 w;
+	if (s->phase == GLEANER_START && flow_slow(f)) {
+		if ((f->flags & FLOW_STARVED) && !flow_limited(f))
+			return;
+		s->credit += flow_min(a->acked, 1u << 20) * p->start; /* 2^20 * 2^10 */
+		f->cwnd = flow_min(f->cwnd + s->credit / 1000, f->cwnd_max);
+		s->credit %= 1000;
+		return;
+	}
+	if (s->phase == GLEANER_START) {
+		s->phase = GLEANER_RUN;
+		s->since_us = f->now_us;
+		s->a = flow_max64(s->a, flow_min64(gleaner_window(f, 1000000, gleaner_time(s)), GLEANER_RATE_MOST));
+		s->peak = s->a;
+	}
+	/* what the pace needs, and a quarter more; 2^36 * 2^26 */
+	w = gleaner_pace(f, s, p) * flow_min(s->line.base_us + 2 * gleaner_threshold(f, s, p), 1u << 26) / 1000000;
+	f->cwnd = flow_min((u32)flow_min64(flow_div(w + w / 4, f->mss) + 6, 1u << 29), f->cwnd_max);
+	f->ssthresh = f->cwnd;
+	f->cwnd_cnt = 0;
+}
+FLOW_FN u32 gleaner_ssthresh(struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
+{
+	if (s->phase == GLEANER_START) {
+		s->a = flow_max64(s->line.rate, s->a / 2);
+		s->line.most = flow_max64(s->line.most, s->a);
+	}
+	gleaner_yield(f, s, p);
+	s->a = flow_max64(s->a * p->keep / 1000, 2ull * f->mss);
+	f->word[0] = s->a;
+	return flow_max((u32)((u64)f->cwnd * p->keep / 1000), 2);
+}
+FLOW_FN void gleaner_event(struct flow *f, u32 event, struct gleaner_state *s, const struct gleaner_params *p)
+{
+	(void)f;
+	(void)p;
+	(void)event;
+	s->line.from_us = 0;
+}
+FLOW_FN void gleaner_send(struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
+{
+	f->pace_Bps = gleaner_pace(f, s, p);
+	/* two packets a millisecond and more are TCP's to gather; pairs are acknowledged at once */
+	f->burst = f->pace_Bps >= 2000ull * f->mss ? 0 : s->phase == GLEANER_YIELD ? 2 : 1;
+}
+#endif

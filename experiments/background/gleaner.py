@@ -1,0 +1,165 @@
+"""Judges gleaner by its own bars, with the device's default offloads, in the simulator: a program, minutes.
+
+    python -m experiments.background.gleaner [idle|beside|pages] …
+
+Writes data/gleaner-*.csv. Its parameters were chosen on the networks "10", "20, 20 ms" and "50, 100 ms" of imtcp-bg's
+plan with seeds 4001..6006, and on short runs of `beside` at 0.25 and 1 BDP with seeds 1..7; seeds here are others, and
+so are the networks "20", "100" and "5, 80 ms". The idle lines were all looked at.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import itertools
+import statistics
+import sys
+import tomllib
+import types
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from pathcast.scenario import Scenario
+from pathcast.simulation.run import simulate
+
+from . import samples
+
+HERE = Path(__file__).parent
+CONTROLS = ("gleaner", "imtcp_bg", "nice")
+SINGLE = "[host.client]\nsend_segments = 1\n"
+PAYLOAD = 1448 / 1500
+
+
+def idle(control: str, rate: int, rtt: int, buffer: float) -> float:
+    """Of an idle line's rate, from 10 to 30 s."""
+    bdp = rate * 1e3 * rtt / 8 / 1500
+    text = "\n".join(
+        (
+            'name = "idle"\nseed = 1\nend = "30s"',
+            f'[[link]]\nname = "b"\na = "client"\nb = "server"\nrate = "{rate}Mbit"\ndelay = "{rtt * 500}us"',
+            f'queue = "{max(1, round(bdp * buffer))} packets"\n[[path]]\nname = "p"\nlinks = ["b"]',
+            '[tcp]\nreceive_buffer = "64MiB"\nsend_buffer = "64MiB"',
+            f'[[flow]]\nname = "f"\npaths = ["p"]\ncontrol = "{control}"\nstart = "0s"\nstop = "30s"\n',
+        )
+    )
+    _, traces = simulate(Scenario(text), trace_ns=100_000_000)
+    windows = traces["windows"]
+    acked = [0, *windows["acked_bytes"]]
+    at = windows["time_s"].searchsorted([10.0, 30.0], side="right")
+    return float(int(acked[at[1]]) - int(acked[at[0]])) * 8 / 20 / (rate * 1e6 * PAYLOAD)
+
+
+def beside(control: str | None, rate: int, rtt: int, buffer: float, foreground: str, seed: int) -> float:
+    """Bytes of the foreground, alone or beside."""
+    role = "beside" if control else "alone"
+    point = {"role": role, "control": "x", "rate_mbit": rate, "rtt_ms": rtt, "buffer": buffer, "seed": seed}
+    point |= {"foreground": foreground, "grid": "pairs"}
+    about = samples.scenario(point, {"control": {"x": {"control": control or "reno"}}}, "sim")
+    about["text"] = about["text"].replace(SINGLE, "")
+    return float(samples.sample(about, "sim")["foreground_bytes"])
+
+
+def _imtcp_bg() -> tuple[Any, Any, dict[str, Any]]:
+    """The folder's name is no name of Python's."""
+    folder = HERE.parent / "imtcp-bg"
+    if "imtcp_bg_folder" not in sys.modules:
+        package = types.ModuleType("imtcp_bg_folder")
+        package.__path__ = [str(folder)]
+        sys.modules["imtcp_bg_folder"] = package
+    parts = [importlib.import_module(f"imtcp_bg_folder.{name}") for name in ("samples", "simulated")]
+    return parts[0], parts[1], tomllib.loads((folder / "plan.toml").read_text())["setup"]
+
+
+def page(control: str, network: str, load: int, connections: int, seed: int) -> tuple[float, float, float]:
+    """Mean page time [s], and what the background and the foreground carried [bit/s]."""
+    of, run, setup = _imtcp_bg()
+    point = {"network": network, "control": "x", "load": load, "seed": seed, "connections": connections}
+    about = of.scenario(point, setup | {"control": {"x": {"control": control}}}, "sim")
+    topology = run.topology
+    run.topology = lambda one: topology(one).replace(SINGLE, "")
+    try:
+        found = run.run(about)
+    finally:
+        run.topology = topology
+    return found["page_s"] or 0.0, found["bg_bps"], found["fg_bps"]
+
+
+def spread(values: list[float]) -> tuple[str, str]:
+    """Mean, and half of its 95 % interval (Student's t)."""
+    t = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57}.get(len(values) - 1, 2.2)
+    half = t * statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
+    return f"{statistics.mean(values):.3f}", f"{half:.3f}"
+
+
+def _call(task: tuple[Any, ...]) -> Any:
+    return globals()[task[0]](*task[1:])
+
+
+def write(name: str, header: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
+    with (HERE / "data" / f"gleaner-{name}.csv").open("w", newline="") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerows([header, *rows])
+
+
+def judge(what: str, of: dict[tuple[Any, ...], Any]) -> None:
+    """Writes the table of one of the three."""
+    rows: list[tuple[Any, ...]] = []
+    if what == "idle":
+        rows = [(*task[1:], f"{value:.3f}", value >= 0.9) for task, value in of.items()]
+        write("idle", ("controller", "Mbit/s", "RTT ms", "buffer BDP", "of the line from 10 s", "0.9"), rows)
+    elif what == "beside":
+        cells = dict.fromkeys(task[1:6] for task in of if task[1])
+        for control, *cell in cells:
+            kept = [of["beside", control, *cell, seed] / of["beside", None, *cell, seed] for seed in SEEDS]
+            median = statistics.median(kept)
+            rows.append((control, *cell, f"{median:.3f}", f"{min(kept):.3f}", f"{max(kept):.3f}", median >= 0.9))
+        header = ("controller", "Mbit/s", "RTT ms", "buffer BDP", "foreground", "keeps, median", "least", "most", "0.9")
+        write("beside", header, rows)
+    else:
+        for control, network, connections in dict.fromkeys((t[1], t[2], t[4]) for t in of if t[1] != "none"):
+            link = _imtcp_bg()[2]["network"][network]["rate_mbit"] * 1e6
+            loads = list(dict.fromkeys(t[3] for t in of if t[2] == network and t[4] == connections))
+            grows, uses = [], []
+            for seed in PAGES_SEEDS:
+                own = [of["page", control, network, load, connections, seed] for load in loads]
+                none = [of["page", "none", network, load, connections, seed] for load in loads]
+                pairs = [(a[0], b[0]) for a, b in zip(own, none, strict=True) if b[0]]
+                grows.append(statistics.mean(a / b - 1 for a, b in pairs))
+                uses.append(sum(a[1] for a in own) / sum(link - b[2] for b in none))
+            verdicts = (statistics.mean(grows) <= 0.03, statistics.mean(uses) >= 0.75)
+            rows.append((control, network, connections, *spread(grows), *spread(uses), *verdicts))
+        header = ("controller", "network", "flows", "page time grows", "±", "uses of available", "±", "0.03", "0.75")
+        write("pages", header, rows)
+
+
+SEEDS = range(101, 106)
+PAGES_SEEDS = range(8001, 8005)
+
+
+def tasks(what: str) -> list[tuple[Any, ...]]:
+    if what == "idle":
+        lines = itertools.product(CONTROLS[:2], (10, 40, 100, 500), (10, 50, 100), (0.5, 1, 4))
+        return [("idle", *one) for one in lines]
+    if what == "beside":
+        rest = ((20, 100), (20, 100), (0.25, 1.0, 4.0), ("reno", "cubic"), SEEDS)
+        return [("beside", *one) for one in itertools.product((None, *CONTROLS[:2]), *rest)]
+    found = []
+    for network in ("10", "20", "100", "5, 80 ms"):
+        one = itertools.product(("none", *CONTROLS), (network,), (0, 15, 30, 45, 60, 75, 90), (1,), PAGES_SEEDS)
+        found += [("page", *point) for point in one]
+    for network in ("10", "100"):
+        several = itertools.product(("none", *CONTROLS), (network,), (50,), (5,), PAGES_SEEDS)
+        found += [("page", *point) for point in several]
+    return found
+
+
+def main() -> None:
+    for what in sys.argv[1:] or ("idle", "beside", "pages"):
+        points = tasks(what)
+        with ProcessPoolExecutor() as pool:
+            judge(what, dict(zip(points, pool.map(_call, points, chunksize=2), strict=True)))
+
+
+if __name__ == "__main__":
+    main()
