@@ -201,8 +201,9 @@ fn recordings_of_live_flows_replay_to_the_byte() {
     }
     // all of them, and five subflows, take a minute and a half: behind `make evidence`
     let whole = std::env::var_os("PATHCAST_EVIDENCE").is_some();
-    let infos: Vec<&'static Info> =
-        controllers_in_kernel().filter(|info| whole || ["lia", "lisa", "nice", "bbr3", "gleaner"].contains(&info.name)).collect();
+    let infos: Vec<&'static Info> = controllers_in_kernel()
+        .filter(|info| whole || ["lia", "lisa", "nice", "bbr3", "gleaner"].contains(&info.name))
+        .collect();
     let mut seen = Seen::default();
     let id = |n: usize| format!("r{n}-{}", std::process::id());
     let two = scenario(&[("30Mbit", "10ms"), ("20Mbit", "20ms")], "80 packets");

@@ -134,8 +134,9 @@ fn reports_are_what_they_were_on_any_number_of_threads() {
 #[test]
 fn reports_of_younger_controllers_are_what_they_were() {
     for (control, pinned) in YOUNGER {
-        let hash =
-            PINNED.iter().fold(0xcbf2_9ce4_8422_2325, |hash, (name, _)| fnv(hash, &json(&scenario(name, control).run())));
+        let hash = PINNED
+            .iter()
+            .fold(0xcbf2_9ce4_8422_2325, |hash, (name, _)| fnv(hash, &json(&scenario(name, control).run())));
         assert_eq!(hash, pinned, "reports of {control} have changed: {hash:#018x}");
     }
 }

@@ -176,14 +176,16 @@ fn gleaner_fills_idle_lines_and_leaves_them_to_reno() {
             (at(to) - at(from)) as f64 * 8.0 / (to - from) * 1500.0 / 1448.0 / (f64::from(mbit) * 1e6)
         };
         let buffers = "send_buffer = \"64MiB\"; receive_buffer = \"64MiB\"";
-        let front = |text: Text| {
-            text.path("p", &line).flow("front", &["p"], "reno", "start = \"20s\"").table("[tcp]", buffers)
-        };
+        let front =
+            |text: Text| text.path("p", &line).flow("front", &["p"], "reno", "start = \"20s\"").table("[tcp]", buffers);
         let (_, single) = front(Text::new(1, "40s")).traced();
         let (_, both) = front(Text::new(1, "40s")).flow("back", &["p"], "gleaner", "").traced();
         let reno = |rows: &Rows| rate(&rows.of(0, 0), 28.0, 40.0);
         let (alone, kept) = (rate(&both.of(1, 0), 10.0, 20.0), reno(&both) / reno(&single));
-        shows(&format!("gleaner at {mbit} Mbit/s, RTT {} ms: alone, Reno keeps", 2 * ms), format!("{alone:.3} {kept:.3}"));
+        shows(
+            &format!("gleaner at {mbit} Mbit/s, RTT {} ms: alone, Reno keeps", 2 * ms),
+            format!("{alone:.3} {kept:.3}"),
+        );
         assert!(alone > 0.9, "{mbit} Mbit/s, {ms} ms: {alone}");
         assert!(kept > 0.9, "{mbit} Mbit/s, {ms} ms: {kept}");
     }

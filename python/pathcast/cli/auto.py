@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # progress is told so often at a terminal, and elsewhere [s]
 _TERMINAL_S, _ELSEWHERE_S = 10.0, 600.0
-_QUIET, _SEVERAL, _ONE = "imtcp_bg", "lia", "cubic"
+_QUIET, _SEVERAL, _ONE = "gleaner", "lia", "cubic"
 
 
 @dataclass(frozen=True)
