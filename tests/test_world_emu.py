@@ -200,7 +200,7 @@ def test_two_lines_at_home_and_one_address_at_the_far_end(own):
     world = own((ROOT / "topologies" / "two-wan.toml").read_text())
     assert len({p.remote for p in world.paths}) == 1
     assert len({p.local[0] for p in world.paths}) == 2
-    transfer = world.transfer(BOTH, 4 * MB)
+    transfer = world.transfer(BOTH, 4 * MB, plain=True)
     check(transfer, 4 * MB, BOTH)
     assert min(transfer.bytes_by_path(BOTH)) > 0
     for path in BOTH:
@@ -211,7 +211,7 @@ def test_two_lines_at_home_and_one_address_at_the_far_end(own):
 def test_three_paths(own):
     world = own((ROOT / "topologies" / "three-path.toml").read_text())
     every = ["path1", "path2", "path3"]
-    transfer = world.transfer(every, 8 * MB)
+    transfer = world.transfer(every, 8 * MB, plain=True)
     check(transfer, 8 * MB, every)
     assert min(transfer.bytes_by_path(every)) > 0
     two = world.transfer(["path3", "path1"], 2 * MB)
@@ -223,7 +223,7 @@ def test_a_path_named_again_gets_a_further_address(own):
     world = own(SMALL.replace('name = "small"', 'name = "small"\nend = "60s"') + flow)
     assert [len(p.local) for p in world.paths] == [2, 2]
     four = ["path1", "path2", "path1", "path2"]
-    transfer = world.transfer(four, 4 * MB)
+    transfer = world.transfer(four, 4 * MB, plain=True)
     check(transfer, 4 * MB, four)
     assert sorted(s.path for s in transfer.subflows) == sorted(four)
     assert len({s.local for s in transfer.subflows}) == 4

@@ -102,8 +102,8 @@ def test_what_is_broken_off_is_not_sent_any_more():
             before = counters(world)
             time.sleep(1)
             for link, after in counters(world).items():
-                # the queue, and what is on its way; the socket's buffer held more than that
-                assert after["carried"]["packets"] - before[link]["carried"]["packets"] < 20, (name, link)
+                # the queue, and what is on its way: up to 20; sent on, a second would carry 80
+                assert after["carried"]["packets"] - before[link]["carried"]["packets"] < 40, (name, link)
         assert world.tcp_probe("path1", 1000).bytes == 1000
 
 
