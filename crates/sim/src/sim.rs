@@ -192,7 +192,8 @@ impl<O: Observer> Sim<O> {
 
     #[inline]
     pub(crate) fn alarm(&mut self, sub: u32, alarm: Alarm, at: u64) {
-        self.later.by(SUBFLOWS + 3 * sub as usize + alarm as usize, at);
+        // a deadline that passed unseen is due at once: time never goes back
+        self.later.by(SUBFLOWS + 3 * sub as usize + alarm as usize, at.max(self.now));
     }
 
     /// Runs until `until` (included), until `done` says so, or for `events` events.
