@@ -16,7 +16,7 @@ SHARED = ROOT / "topologies" / "shared-bottleneck.toml"
 COUPLED = ("lia", "olia", "balia", "gsam", "subflow_switch", "lisa", "css", "hystartpp", "adaptive_start")
 SINGLE = ("reno", "cubic", "bbr3", "ledbatpp", "imtcp", "imtcp_bg")
 # these give way to any queue, also to the delay of an acknowledgement of a single packet
-TIMID = ("nice", "lp")
+TIMID = ("nice", "lp", "gleaner")
 CONTROLS = (*COUPLED, *SINGLE, *TIMID)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from itertools import pairwise
-
-import matplotlib.pyplot as plt
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING
 
 from pathcast.lab.experiment import Results, Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # columns by whose value cells are grouped, and where the groups end
 KINDS = {
@@ -46,6 +47,8 @@ def slowest(results: Results) -> Table:
 
 def ratios(results: Results) -> Figure:
     """Both over the better path alone, in all cells from the least on: by the rule and by the kernel's scheduler."""
+    import matplotlib.pyplot as plt
+
     figure, axes = plt.subplots(figsize=(7, 3.5))
     for column, name in (("plain_ratio", "the kernel's scheduler alone"), ("ratio", "pathcast's rule")):
         values = sorted(results.frame[column])
