@@ -114,7 +114,8 @@ def test_learn_and_predict_in_the_simulator_by_a_user_without_rights(pathcast, o
     file.write_text(small.read_text())
     file.chmod(0o644)
     model = open_site.path / "m.model"
-    common = ["--world", "sim", "--topology", file, "--size", "1MB", "--model", model, "--json"]
+    # of 1 MB the rule gives the second path nothing
+    common = ["--world", "sim", "--topology", file, "--size", "8MB", "--model", model, "--json"]
     done = pathcast("learn", *common, "--rounds", "8", prefix=nobody)
     assert (done.returncode, done.json["world"]) == (0, "sim"), done.stderr
     done = pathcast("predict", *common, prefix=nobody)

@@ -46,7 +46,7 @@ def _simulated(plan: Plan, rounds: list[dict[str, Any]]) -> Iterator[dict[str, A
                 if len(paths) == 1:
                     done = world.tcp_probe(paths[0], size, plan.control)
                 else:
-                    done = world.transfer(paths, size, plan.control)
+                    done = world.transfer(paths, size, plan.control, plain=True)
                 yield {"kind": kind, "ratio": done.throughput_bps / actual}
 
 

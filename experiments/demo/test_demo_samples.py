@@ -37,7 +37,7 @@ def test_simulated_over_emulated_and_only_of_rounds_that_count(monkeypatch):
     from contextlib import nullcontext
     from types import SimpleNamespace as N
 
-    world = N(tcp_probe=lambda *_: N(throughput_bps=8.0), transfer=lambda *_: N(throughput_bps=3.0))
+    world = N(tcp_probe=lambda *_: N(throughput_bps=8.0), transfer=lambda *_, plain: N(throughput_bps=3.0))
     monkeypatch.setattr(SAMPLES, "make_world", lambda *_: lambda: nullcontext(world))
     monkeypatch.setattr(SAMPLES, "apply", lambda *_: None)
     row = {"rtt_s": (0.1, 0.1), "probes_bps": (4.0, 2.0), "tcp_bps": None, "mptcp_probe_bps": 6.0, "actual_bps": 1.0}

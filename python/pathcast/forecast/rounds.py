@@ -28,6 +28,7 @@ class Task:
 
     alone: whether `bytes` go over each path alone too. at_once: whether transfers on single paths go at the same time:
     only where the paths share nothing. A simulated world has them in turn, since threads come in any order.
+    plain: as of the worlds' `transfer`.
     """
 
     paths: tuple[str, ...]
@@ -38,6 +39,7 @@ class Task:
     set: dict[str, str] | None = None
     alone: bool = True
     at_once: bool = False
+    plain: bool = False
 
     @property
     def sent_bytes(self) -> int:
@@ -98,12 +100,17 @@ class Round:
 
 
 def send(
-    world: World, paths: Sequence[str], bytes: int, control: str | None = None, progress: Progress | None = None
+    world: World,
+    paths: Sequence[str],
+    bytes: int,
+    control: str | None = None,
+    progress: Progress | None = None,
+    plain: bool = False,
 ) -> Transfer:
     """Plain TCP over one path, Multipath TCP over several, the first subflow over the first of them."""
     if len(paths) == 1:
         return world.tcp_probe(paths[0], bytes, control, progress=progress)
-    return world.transfer(paths, bytes, control, progress=progress)
+    return world.transfer(paths, bytes, control, progress=progress, plain=plain)
 
 
 def send_each(
@@ -155,7 +162,7 @@ def carry_out(
         return [noted(sent) for sent in send_each(world, paths, bytes, task.control, meanwhile, task.at_once)]
 
     def over(paths: Sequence[str], bytes: int) -> Transfer:
-        return send(world, paths, bytes, task.control, meanwhile)
+        return send(world, paths, bytes, task.control, meanwhile, task.plain)
 
     with world.judged() as verdict:
         round.probes_bps = each(task.probe_bytes)

@@ -51,9 +51,12 @@ class Plan:
         return self.probe_bytes * len(PATHS)
 
     def task(self, unseen: bool) -> Task:
-        """What a round measures: transfers on single paths only where they are learnt from. The paths are disjoint."""
+        """What a round measures: transfers on single paths only where they are learnt from. The paths are disjoint.
+
+        The kernel alone decides what goes where, as in the paper.
+        """
         sizes = (self.transfer_bytes, self.probe_bytes)
-        return Task(PATHS, *sizes, self.control, alone=not unseen, at_once=True)
+        return Task(PATHS, *sizes, self.control, alone=not unseen, at_once=True, plain=True)
 
     def drawn(self, index: int) -> Setting:
         """The setting of round `index`; the unseen rounds follow the training rounds."""
