@@ -1,6 +1,7 @@
 //! What the subflows of one connection may be given, by the rule of `pathcast_session::steer`: it is told to the kernel by backup
 //! flags (RFC 8684, section 3.3.8), and what no subflow has use for yet is held back in this program.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -84,8 +85,9 @@ impl Steering {
         for (one, verdict) in subflows.iter().zip(verdicts) {
             if self.refused.is_none()
                 && let Err(error) = self.apply(now, one, verdict, joins)
-                && error.kind() != std::io::ErrorKind::NotFound
+                && !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidInput)
             {
+                // those two say that the kernel has no such subflow, yet or any more (`mptcp_pm_mp_prio_send_ack`)
                 self.refused = Some(error.to_string());
             }
         }
