@@ -190,7 +190,7 @@ def test_cancel_ends_a_transfer_and_refuses_further_ones(own):
 def test_ipv6(own):
     world = own(re.sub(r'(name = "path\d")', r"\1\nip = 6", SMALL))
     assert all(":" in p.remote for p in world.paths)
-    transfer = world.transfer(BOTH, 2 * MB)
+    transfer = world.transfer(BOTH, 2 * MB, plain=True)
     check(transfer, 2 * MB, BOTH)
     assert min(transfer.bytes_by_path(BOTH)) > 0
     check(world.tcp_probe("path2", 64_000), 64_000, ["path2"])

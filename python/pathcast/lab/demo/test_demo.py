@@ -39,6 +39,8 @@ class Heard:
 def _few_draws():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pathcast.forecast.forecast.DRAWS", 8)
+        # all of them, however busy the machine is
+        patch.setattr("pathcast.forecast.forecast.clock", lambda: lambda: 0.0)
         yield
 
 
