@@ -149,7 +149,7 @@ def _sent(net: Any, size: str, paths: tuple[str, ...], scenario: Mapping[str, An
     from pathcast import _native
 
     control = scenario["alone" if len(paths) == 1 else "control"]
-    done = rounds.send(net, paths, _native.parse_bytes(size), control)
+    done = rounds.send(net, paths, _native.parse_bytes(size), control, plain=True)
     if len(paths) == 1:
         label = f"tcp{PATHS.index(paths[0]) + 1}_{size}"
         found = {f"{label}_bps": done.throughput_bps}

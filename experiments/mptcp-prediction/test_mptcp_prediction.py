@@ -303,7 +303,8 @@ class Fake:
         self.asked.append((path, bytes, control))
         return sent([path], bytes)
 
-    def transfer(self, paths, bytes, control, progress=None):
+    def transfer(self, paths, bytes, control, progress=None, plain=False):
+        assert plain
         self.asked.append((paths, bytes, control))
         made = sent(paths, bytes, 2e6, fallback=self.fallback, joined=len(self.joined), notes=("no answer",))
         first, second = made.subflows
