@@ -24,7 +24,8 @@ class World:
         return sent([path], bytes, n * bytes, connect_s=n / 10)
 
     def transfer(self, paths, bytes, control, progress=None, plain=False):
-        assert tuple(paths) == SAMPLES.PATHS and plain
+        assert plain
+        assert tuple(paths) == SAMPLES.PATHS
         done = sent(paths, bytes, 3 * bytes)
         from dataclasses import replace
 
