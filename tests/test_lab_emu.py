@@ -53,7 +53,7 @@ def test_a_pathtester_row_is_measured_by_its_ledger():
     for found in samples(experiment, scenario):
         assert found["truth_bps"] == pytest.approx(3.5e6, rel=0.03)
         assert found["capacity_truth_bps"] == 5e6
-        assert found["delay_s"] >= 0.999 * found["delay_truth_s"]
+        assert found["delay_s"] >= found["delay_truth_s"] - 20e-6  # the emulator may be so early (worker.rs, EARLY)
         assert found["bytes"] <= 300_000
         # a busy machine may spoil the value; then the next one is judged
         if found["value_bps"] is not None and abs(found["relative_error"]) < 0.3:
