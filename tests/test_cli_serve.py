@@ -257,7 +257,7 @@ def test_it_can_be_asked_while_it_stops():
     from pathcast import _native
 
     server = _native.Server(
-        None, json.dumps({"bind": ["127.0.0.1"], "port": 0, "keys": [], "addresses": [], "limits": {}})
+        None, json.dumps({"bind": ["127.0.0.1"], "port": 0, "keys": [], "addresses": [], "limits": []})
     )
     failures, over = [], threading.Event()
 

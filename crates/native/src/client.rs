@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use pathcast_base::{PathAddr, TransferReport};
+use pathcast_far::KeyText;
 use pathcast_net::udp::{DriveOptions, SessionClock, drive};
 use pathcast_net::{Key, Progress, SocketMaker, TransferOptions, entropy};
 use pyo3::prelude::*;
 
 use crate::error::{Failed, json, read};
 use crate::measure;
-use crate::server::KeyText;
 use crate::sockets::sockets;
 
 /// A handle on one transfer, for another thread: its progress, and the wish to break it off.
@@ -114,7 +114,7 @@ impl Client {
                 let ip: IpAddr = address.parse().map_err(|e| Failed::usage(format!("address `{address}`: {e}")))?;
                 servers.push(SocketAddr::new(ip, port));
             }
-            let key = KeyText { id: key_id, secret }.key()?;
+            let key = KeyText { id: key_id, secret }.key().map_err(Failed::new)?;
             let sockets = sockets(namespace);
             let client = pathcast_net::Client::connect_any(sockets.clone(), &servers, key.clone());
             let session = Mutex::new(Some(Arc::new(client.map_err(Failed::new)?)));

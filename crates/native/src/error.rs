@@ -1,6 +1,7 @@
 //! Rust errors as `pathcast.errors.PathcastError`.
 
 use pathcast_base::{Exit, Fault};
+use pathcast_far::plain;
 use pyo3::prelude::*;
 
 /// An error on its way to Python.
@@ -46,13 +47,6 @@ impl Failed {
             .and_then(|m| m.getattr("PathcastError")?.call1((self.code, message, self.hint, self.exit as i32)));
         raised.map_or_else(|e| e, PyErr::from_value)
     }
-}
-
-/// Without the numbers that Rust puts after the system's words.
-fn plain(message: &str) -> String {
-    let mut parts = message.split(" (os error ");
-    let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |text, part| text + part.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start_matches(')'))
 }
 
 /// A value as JSON; ours have no maps with other keys than strings, so that it cannot fail.

@@ -85,6 +85,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<launch::Launch>()?;
     module.add_class::<network::Network>()?;
     module.add_class::<server::Server>()?;
+    module.add_function(wrap_pyfunction!(server::read_keys, module)?)?;
+    module.add_function(wrap_pyfunction!(server::parse_keys, module)?)?;
+    module.add_function(wrap_pyfunction!(server::write_key, module)?)?;
     module.add_class::<simulator::Stop>()?;
     module.add_class::<client::Client>()?;
     module.add_class::<client::Job>()?;

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use pathcast_base::{Bytes, Exit, Nanos, PathAddr, Stream};
 use pathcast_estimate::{Budget, Effort};
+use pathcast_far::KeyText;
 use pathcast_measure::machine::Progress;
 use pathcast_measure::stamp::{Mode, SenderOptions, StampKey};
 use pathcast_measure::{ClockState, Direction, MethodName};
@@ -15,7 +16,6 @@ use serde_json::Value;
 
 use crate::client::Job;
 use crate::error::{Failed, json, read};
-use crate::server::KeyText;
 use crate::sockets::sockets;
 
 /// As `pathcast.worlds.measurement.Request` writes it.
@@ -143,7 +143,9 @@ pub fn stamp(
     py.detach(|| {
         let ip: IpAddr = address.parse().map_err(|e| Failed::usage(format!("address `{address}`: {e}")))?;
         let mode = match key {
-            Some((id, secret)) => Mode::Authenticated(StampKey::of(&KeyText { id, secret }.key()?)),
+            Some((id, secret)) => {
+                Mode::Authenticated(StampKey::of(&KeyText { id, secret }.key().map_err(Failed::new)?))
+            }
             None => Mode::Open,
         };
         let sender = SenderOptions { count, interval: Nanos(interval_ns), dscp, mode, ..SenderOptions::default() };

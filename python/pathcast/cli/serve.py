@@ -99,7 +99,7 @@ def serve(
         "port": port,
         "keys": [vars(k) for k in keys],
         "addresses": announce or [],
-        "limits": _limits(limit or []),
+        "limits": limit or [],
         "stamp_port": stamp_port,
         "stamp_open": stamp_open or key_file is None,
         "log": log,
@@ -153,13 +153,3 @@ def _check_address(option: str, text: str) -> None:
         ipaddress.ip_address(text)
     except ValueError:
         raise usage(f"{option} `{text}` is not an IP address, such as 192.0.2.1 or 2001:db8::1") from None
-
-
-def _limits(written: list[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for item in written:
-        name, equals, value = item.partition("=")
-        if not equals or name in found:
-            raise usage(f"--limit `{item}`: write NAME=VALUE, each name once")
-        found[name] = value
-    return found

@@ -54,7 +54,7 @@ class Emu(Verbs):
             key = {"id": "emu", "secret": secrets.token_hex(32)}  # both ends are ours; it never leaves this host
             remotes = list(dict.fromkeys(p.remote for p in self.paths))
             # all of its flows are one client's
-            limits = dict.fromkeys(("sessions", "sessions-per-key", "sessions-per-source"), "64")
+            limits = [f"{name}=64" for name in ("sessions", "sessions-per-key", "sessions-per-source")]
             server = {"bind": [], "port": PORT, "keys": [key], "addresses": remotes, "limits": limits}
             stack.enter_context(
                 daemon.start("serve", {"name": self._name, "namespace": hosts["server"], "server": server})

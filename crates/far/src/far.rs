@@ -1,0 +1,169 @@
+//! A running far end.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use pathcast_measure::stamp::{Mode, ReflectorOptions, StampKey};
+use pathcast_measure::{FarEnd, MeasureLimits};
+use pathcast_net::udp::{FarAddress, FarOptions, FarServer, SessionClock, StampReflector};
+use pathcast_net::{Limits, ServerConfig, ServerEvent, SocketMaker, Warnings, entropy};
+use pathcast_session::{Admission, Key, KeyRing};
+
+use crate::FarError;
+
+/// Lines that nobody has fetched are forgotten beyond so many.
+const LINES: usize = 4096;
+
+/// What happened, with when [s since 1970].
+pub type LogLine = (f64, String);
+
+/// How a far end is to run.
+pub struct Config {
+    /// Addresses to listen on; none: all.
+    pub bind: Vec<IpAddr>,
+    /// Of TCP and UDP; 0: the system chooses one.
+    pub port: u16,
+    /// Who may use it.
+    pub keys: Vec<Key>,
+    /// Addresses to announce; none: those listened on.
+    pub announce: Vec<IpAddr>,
+    /// What is granted.
+    pub limits: MeasureLimits,
+    /// Port of a STAMP reflector; none: there is none.
+    pub stamp_port: Option<u16>,
+    /// Whether it answers everyone, and not only who has one of the keys.
+    pub stamp_open: bool,
+    /// Whether sessions and transfers are kept for [`Said::log`].
+    pub log: bool,
+}
+
+/// Transfers over TCP, measurements over UDP at the same port, and STAMP where asked for; stops when dropped.
+pub struct Far {
+    transfers: pathcast_net::Server,
+    measurements: FarServer<FarEnd<FarAddress>>,
+    stamp: Option<StampReflector>,
+    stamp_open: bool,
+    warnings: Arc<Warnings>,
+    log: Arc<Log>,
+}
+
+impl Far {
+    /// Listens, with sockets of `maker`'s.
+    ///
+    /// # Errors
+    /// Those of the sockets: an address that cannot be listened on, a privilege that lacks.
+    pub fn start(maker: Arc<dyn SocketMaker>, config: Config) -> Result<Far, FarError> {
+        let admission = Admission::new(config.limits.sessions);
+        let everywhere = [IpAddr::from([0; 4]), IpAddr::from([0u16; 8])];
+        let bind = if config.bind.is_empty() { everywhere.to_vec() } else { config.bind };
+        let warnings = Arc::new(Warnings::default());
+        let log = Arc::new(Log::default());
+        let (heard, kept, logging) = (warnings.clone(), log.clone(), config.log);
+        let transfers = ServerConfig {
+            listen: bind.into_iter().map(|address| SocketAddr::new(address, config.port)).collect(),
+            keys: config.keys.clone(),
+            limits: Limits::default(),
+            admission: Some(admission.clone()),
+            announce: config.announce,
+            on_event: Some(Arc::new(move |event: &ServerEvent| {
+                // what the protocol meets is counted; what the system lacks is said
+                match event {
+                    ServerEvent::Warning(text) => heard.add(text),
+                    ServerEvent::Session(note) if logging => kept.keep(note.to_string()),
+                    ServerEvent::Session(_) => {}
+                }
+            })),
+        };
+        let transfers = pathcast_net::Server::start(maker.clone(), transfers)?;
+        let listen = transfers.local_addrs().to_vec();
+        let modes = match config.stamp_open {
+            true => vec![Mode::Open],
+            false => config.keys.iter().map(|key| Mode::Authenticated(StampKey::of(key))).collect(),
+        };
+        let stamp = config.stamp_port.map(|port| {
+            let on: Vec<_> = listen.iter().map(|address| SocketAddr::new(address.ip(), port)).collect();
+            let own_ports = listen.iter().map(SocketAddr::port).collect();
+            StampReflector::start(&*maker, &on, ReflectorOptions { modes, own_ports, ..ReflectorOptions::default() })
+        });
+        let stamp = stamp.transpose()?;
+        let clock = SessionClock::start();
+        let far_end =
+            FarEnd::new(KeyRing::new(config.keys), config.limits, clock.state(), entropy()?).admitting(admission);
+        let measurements = FarServer::start(&*maker, FarOptions { listen, clock, urgent: true }, far_end)?;
+        Ok(Far { transfers, measurements, stamp, stamp_open: config.stamp_open, warnings, log })
+    }
+
+    /// Where it listens, what it has, what it has done.
+    pub fn describe(&self) -> serde_json::Value {
+        let (measuring, measured) = self.measurements.with(|far| (far.sessions(), far.counters()));
+        let stamp = self.stamp.as_ref().map(|reflector| {
+            serde_json::json!({
+                "listening": reflector.local_addrs(),
+                "mode": if self.stamp_open { "open" } else { "authenticated" },
+                "answered": reflector.answered(),
+                "ignored": reflector.ignored(),
+            })
+        });
+        serde_json::json!({
+            "listening": self.transfers.local_addrs(),
+            "mptcp": self.transfers.mptcp(),
+            "sessions": self.transfers.sessions(),
+            "counters": self.transfers.counters(),
+            "measurements": { "sessions": measuring, "counters": measured },
+            "stamp": stamp,
+            "notes": self.warnings.all(),
+        })
+    }
+
+    /// Where it listens, the chosen port included.
+    pub fn listening(&self) -> &[SocketAddr] {
+        self.transfers.local_addrs()
+    }
+
+    /// What is to be said to whoever runs it.
+    pub fn said(&self) -> Said {
+        Said { warnings: self.warnings.clone(), log: self.log.clone() }
+    }
+
+    /// What is to be said of it now, which is noted where [`Far::said`] has it.
+    pub fn look(&self) {
+        if self.measurements.is_stale() {
+            self.warnings.add_once("the system's clock was set: start again, or one-way delays are off by as much");
+        }
+    }
+}
+
+/// What a far end says; it outlives the far end, whose end it may tell.
+#[derive(Clone)]
+pub struct Said {
+    warnings: Arc<Warnings>,
+    log: Arc<Log>,
+}
+
+impl Said {
+    /// What it warns of, since the last call.
+    pub fn warnings(&self) -> Vec<String> {
+        self.warnings.due()
+    }
+
+    /// Sessions and transfers since the last call, oldest first; none unless asked for.
+    pub fn log(&self) -> Vec<LogLine> {
+        self.log.0.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect()
+    }
+}
+
+#[derive(Default)]
+struct Log(Mutex<VecDeque<LogLine>>);
+
+impl Log {
+    fn keep(&self, line: String) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() == LINES {
+            kept.pop_front();
+        }
+        kept.push_back((now, line));
+    }
+}

@@ -1,0 +1,47 @@
+//! Limits as they are written: `NAME=VALUE`.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use pathcast_measure::MeasureLimits;
+
+use crate::FarError;
+
+/// The defaults with what was written over them.
+///
+/// # Errors
+/// Usage for what is not `NAME=VALUE`, a name twice or unknown, a value that cannot be read.
+pub fn limits(written: &[impl AsRef<str>]) -> Result<MeasureLimits, FarError> {
+    fn value<T: FromStr<Err: Display>>(name: &str, text: &str) -> Result<T, FarError> {
+        text.parse().map_err(|e| FarError::usage(format!("limit {name}={text}: {e}")))
+    }
+    let mut named: Vec<(&str, &str)> = Vec::new();
+    for item in written.iter().map(AsRef::as_ref) {
+        match item.split_once('=') {
+            Some((name, value)) if named.iter().all(|(known, _)| *known != name) => named.push((name, value)),
+            _ => return Err(FarError::usage(format!("--limit `{item}`: write NAME=VALUE, each name once"))),
+        }
+    }
+    let mut limits = MeasureLimits::default();
+    for (name, text) in named {
+        match name {
+            "sessions" => limits.sessions.in_all = value(name, text)?,
+            "sessions-per-key" => limits.sessions.per_key = value(name, text)?,
+            "sessions-per-source" => limits.sessions.per_source = value(name, text)?,
+            "measuring" => limits.measuring = value(name, text)?,
+            "paths" => limits.paths = value(name, text)?,
+            "rate" => limits.rate = value(name, text)?,
+            "time" => limits.time = value(name, text)?,
+            "bytes" => limits.bytes = value(name, text)?,
+            "idle" => limits.idle = value(name, text)?,
+            "pause" => limits.pause = value(name, text)?,
+            _ => {
+                return Err(FarError::usage(format!(
+                    "limit `{name}`: allowed are sessions, sessions-per-key, sessions-per-source, measuring, paths, rate, time, \
+                     bytes, idle, pause"
+                )));
+            }
+        }
+    }
+    Ok(limits)
+}
