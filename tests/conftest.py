@@ -216,6 +216,15 @@ def pathcast():
     return _run
 
 
+@pytest.fixture(scope="session")
+def far():
+    """`pathcast-far` as developers build it: the one that is built with the Rust tests, else built here."""
+    if built := os.environ.get("PATHCAST_FAR"):
+        return built
+    subprocess.run(["cargo", "build", "--quiet", "--locked", "--package", "pathcast-far"], cwd=ROOT, check=True)
+    return str(Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"), "debug", "pathcast-far"))
+
+
 @pytest.fixture
 def start():
     """Starts the command, or another one, in the background; ended after the test."""

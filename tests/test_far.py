@@ -14,21 +14,12 @@ from pathlib import Path
 
 import pytest
 import typer
-from conftest import COMMAND, PATIENCE_S, ROOT
+from conftest import COMMAND, PATIENCE_S
 
 from pathcast.cli.app import app
 from pathcast.cli.runner import run
 
 SECRET = "5e" * 32
-
-
-@pytest.fixture(scope="session")
-def far():
-    """The program as developers build it: the one that is built with the Rust tests, else built here."""
-    if built := os.environ.get("PATHCAST_FAR"):
-        return built
-    subprocess.run(["cargo", "build", "--quiet", "--locked", "--package", "pathcast-far"], cwd=ROOT, check=True)
-    return str(Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"), "debug", "pathcast-far"))
 
 
 @pytest.fixture

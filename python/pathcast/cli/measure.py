@@ -80,7 +80,13 @@ def measure(
     ] = None,
     key_file: KeyFile = None,
     ssh: Annotated[str, typer.Option(help="The command that reaches an ssh://USER@HOST, with its options.")] = "ssh",
-    remote_command: Annotated[str, typer.Option(help="How pathcast is called on an ssh://USER@HOST.")] = "pathcast",
+    remote_command: Annotated[
+        str | None,
+        typer.Option(
+            help="How pathcast is called on an ssh://USER@HOST (default: pathcast, else pathcast-far).",
+            show_default=False,
+        ),
+    ] = None,
     world: World = "host",
     topology: TopologyFile = None,
     set: Set = None,
@@ -157,7 +163,7 @@ def _far(
     limit_events: int | None,
     key_file: Path | None,
     ssh: str,
-    remote_command: str,
+    remote_command: str | None,
     recorder: Recorder | None,
 ) -> Iterator[Target]:
     if host is None or not host.startswith("ssh://"):

@@ -21,18 +21,22 @@ from pathcast.errors import PathcastError, usage
 LARGEST_BYTES = 1 << 16
 # ssh may ask for a password meanwhile
 PATIENCE_S = 60.0
+# whichever is there; where none is, the shell says of the first that it is not
+EITHER = 'there=$(command -v pathcast || command -v pathcast-far || echo pathcast); exec "$there" "$@"'
 
 
 @contextmanager
-def far_end(url: str, ssh: str = "ssh", command: str = "pathcast") -> Iterator[tuple[str, Path]]:
+def far_end(url: str, ssh: str = "ssh", command: str | None = None) -> Iterator[tuple[str, Path]]:
     """Starts `pathcast serve` on the host of `ssh://[USER@]HOST[:PORT]`: its address for clients, and its key file.
 
-    ssh: the command with its options. command: how pathcast is called there. The key goes to the far end by its
-    standard input, so that no list of processes shows it; it ends when that closes, be it that the connection breaks.
+    ssh: the command with its options. command: how pathcast is called there; None: so, or pathcast-far. The key
+    goes to the far end by its standard input, so that no list of processes shows it; it ends when that closes, be it
+    that the connection breaks.
     """
     host, arguments = _destination(url, ssh)
     id, secret = "ssh", secrets.token_hex(32)
-    serve = [*shlex.split(command), "serve", "--key-file", "-", "--port", "0", "--json"]
+    called = ["sh", "-c", EITHER, "sh"] if command is None else shlex.split(command)
+    serve = [*called, "serve", "--key-file", "-", "--port", "0", "--json"]
     try:
         process = subprocess.Popen([*arguments, shlex.join(serve)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     except OSError as error:
@@ -85,7 +89,9 @@ def _started(process: subprocess.Popen[bytes], url: str) -> int:
             if not more:
                 status = process.wait()
                 reason = _reason(text) or f"ssh or `pathcast serve` there ended with status {status}"
-                hint = "is pathcast installed there, and in the PATH of a command that ssh runs? see --remote-command"
+                hint = (
+                    "is pathcast, or pathcast-far, in the PATH of a command that ssh runs there? see --remote-command"
+                )
                 raise PathcastError("ssh", f"no far end on `{url}`: {reason}", hint)
             text += more
             if len(text) > LARGEST_BYTES:

@@ -38,3 +38,43 @@ def test_what_is_no_far_ends_document_is_not_believed(tmp_path, monkeypatch, doc
 def test_nor_is_what_has_no_end(tmp_path):
     with pytest.raises(PathcastError, match="it says more than any"):
         said(tmp_path, "x" * 4096, 1000)
+
+
+# what stands for ssh to a host that has these programs only
+THERE = """#!/bin/sh
+while [ "$1" != -- ]; do shift; done
+shift 2
+PATH={programs} exec /bin/sh -c "$*"
+"""
+PROGRAM = """#!/bin/sh
+echo '{{"listening": ["0.0.0.0:{port}"]}}'
+echo "$@" >{log}
+read -r key
+read -r end
+"""
+
+
+@pytest.mark.parametrize(
+    ("programs", "port"), [(["pathcast", "pathcast-far"], 1), (["pathcast-far"], 2), (["pathcast"], 1)]
+)
+def test_where_there_is_no_pathcast_the_far_end_without_python_serves(tmp_path, programs, port):
+    ssh, log, path = tmp_path / "ssh", tmp_path / "log", tmp_path / "bin"
+    path.mkdir()
+    (path / "sh").symlink_to("/bin/sh")
+    ports = {"pathcast": 1, "pathcast-far": 2}
+    for file, text in ((ssh, THERE.format(programs=path)), *((path / name, "") for name in programs)):
+        file.write_text(text or PROGRAM.format(port=ports[file.name], log=log))
+        file.chmod(0o755)
+    with remote.far_end("ssh://there", str(ssh)) as (where, _):
+        assert where == f"there:{port}"
+    assert log.read_text() == "serve --key-file - --port 0 --json\n"
+
+
+def test_where_there_is_neither_that_is_told(tmp_path):
+    ssh = tmp_path / "ssh"
+    ssh.write_text(THERE.format(programs=tmp_path))
+    ssh.chmod(0o755)
+    (tmp_path / "sh").symlink_to("/bin/sh")
+    with pytest.raises(PathcastError, match="ended with status 127") as error:
+        remote.far_end("ssh://there", str(ssh)).__enter__()
+    assert "pathcast-far" in error.value.hint

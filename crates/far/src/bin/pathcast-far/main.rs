@@ -24,6 +24,12 @@ use crate::signals::Begun;
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 fn main() {
+    // glibc gives threads heaps of their own, each with holes of its own: with many sessions memory that a router lacks
+    #[cfg(target_env = "gnu")]
+    // SAFETY: called before there is another thread; it only sets a parameter
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 1);
+    }
     let words: Vec<OsString> = env::args_os().skip(1).collect();
     let json = arguments::wants_json(&words);
     let (sender, ended) = mpsc::channel();

@@ -1,0 +1,70 @@
+"""What starts `pathcast-far` on other systems starts it with options that it has."""
+
+from __future__ import annotations
+
+import subprocess
+
+from conftest import ROOT
+
+# what the init systems bring along, as far as the scripts use it
+UCI = r"""
+config_load() { [ "$1" = pathcast-far ]; }
+config_get() { eval "$1=\${UCI_$3:-\${4:-}}"; }
+config_get_bool() { config_get "$@"; }
+config_list_foreach() { eval "set -- \"$3\" \"$4\" \${UCI_$2:-}"; f=$1 o=$2; shift 2; for i; do $f "$i" "$o"; done; }
+user_exists() { false; }
+group_add_next() { echo 32768; }
+user_add() { echo "user $*"; }
+chown() { echo "chown $*"; }
+procd_open_instance() { :; }
+procd_close_instance() { :; }
+procd_set_param() { case $1 in command) procd_append_param "$@" ;; *) echo "$*" ;; esac; }
+procd_append_param() { shift; for word; do echo "word $word"; done; }
+"""
+OPENRC = r"""
+checkpath() { echo "checkpath $*"; }
+"""
+
+
+def configured(text):
+    """The shell's variables of a UCI file, its comments taken as given too."""
+    found = {}
+    for line in text.splitlines():
+        words = line.lstrip("#").replace("'", "").split()
+        if words[:1] == ["option"]:
+            found[f"UCI_{words[1]}"] = words[2]
+        elif words[:1] == ["list"]:
+            found[f"UCI_{words[1]}"] = " ".join(filter(None, [found.get(f"UCI_{words[1]}"), words[2]]))
+    return found
+
+
+def test_procd(far, tmp_path):
+    script, config = (ROOT / "packaging" / "openwrt" / f"pathcast-far.{end}" for end in ("init", "config"))
+    keys = tmp_path / "etc" / "keys"
+    given = {**configured(config.read_text()), "UCI_key_file": str(keys), "UCI_log": "1", "UCI_bind": "127.0.0.1"}
+    text = f"{UCI}. {script}\nPROG={far}\nstart_service"
+    done = subprocess.run(["sh", "-eu", "-c", text], env=given, capture_output=True, text=True, check=True)
+    assert keys.stat().st_mode & 0o777 == 0o600
+    words = [line.removeprefix("word ") for line in done.stdout.splitlines() if line.startswith("word ")]
+    assert words[:3] == [far, "--key-file", str(keys)]
+    assert {"--port", "--stamp-port", "--log", "--bind", "--announce", "--limit"} <= set(words)
+    assert "user pathcast" in done.stdout.splitlines()
+    assert refused(words)
+
+
+def test_openrc(far, tmp_path):
+    script, config = (ROOT / "packaging" / "openrc" / f"pathcast-far.{end}" for end in ("initd", "confd"))
+    given = config.read_text().replace("#key_file=/etc/pathcast", f"key_file={tmp_path}").replace("#far", "far")
+    text = f"{OPENRC}{given}\n. {script}\ncommand={far}\nstart_pre >&2\necho $command $command_args"
+    done = subprocess.run(["sh", "-eu", "-c", text], capture_output=True, text=True, check=True)
+    assert (tmp_path / "keys").stat().st_mode & 0o777 == 0o600
+    words = done.stdout.splitlines()[-1].split()
+    assert words[:3] == [far, "--key-file", str(tmp_path / "keys")]
+    assert {"--log", "--limit"} <= set(words)
+    assert refused(words)
+
+
+def refused(words):
+    """Whether the program takes all these words, and not one more that it does not have, so that it does not listen."""
+    wrong = subprocess.run([*words, "--nothing-such"], capture_output=True, text=True)
+    return wrong.returncode == 2 and "No such option: --nothing-such" in wrong.stderr
