@@ -31,7 +31,7 @@ def bar(results: Results, claim: Claim) -> Finding:
     worst = max((row.worst for row in found if row.worst is not None), key=abs, default=None)
     alike = sum(row.alike for row in found)
     return verdict.finding(
-        f"{told(quantity, worst)} at worst" + (f"; of {len(found)} rows {alike} one run" if alike else "")
+        f"{told(quantity, worst)} at worst" + (f"; {alike} of {len(found)} rows without spread" if alike else "")
     )
 
 

@@ -230,7 +230,7 @@ def test_runs_that_are_all_the_same_are_told_as_one_and_still_decide_a_bar():
         return lambda row: {"value_bps": value * row["truth_bps"]} if row.get("cross") == 0 else {}
 
     found = judged(idle(1.01))["constant"]
-    assert (found["holds"], found["ours"]) == (True, "+1.00 % at worst; of 4 rows 1 one run")
+    assert (found["holds"], found["ours"]) == (True, "+1.00 % at worst; 1 of 4 rows without spread")
     assert found["details"][0] == "5: +1.00 % at worst, the same in all 20 runs"
     assert found["details"][1] == "5, constant 0.5: +0.10 % at worst, 20 runs"
     assert judged(idle(1.03))["constant"]["holds"] is False

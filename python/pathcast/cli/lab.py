@@ -79,7 +79,7 @@ def run(
     set: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="KEY=VALUE", help="In place of a value of the plan's [setup], for example profiles=my.jsonl."
+            metavar="KEY=VALUE", help="In place of a value of the plan's setup, for example profiles=my.jsonl."
         ),
     ] = None,
     jobs: Annotated[
@@ -117,7 +117,7 @@ def run(
             campaign.needed()
         left = len(campaign.todo())
         if not json:
-            count = len(campaign.samples)
+            count = campaign.count  # points of one scenario are computed once
             print(f"{count} sample{'' if count == 1 else 's'}, {count - left} done before", file=sys.stderr)
         from pathcast.cli.progress import samples
 
@@ -127,7 +127,7 @@ def run(
         except BaseException:
             bar.close()
             left = len(campaign.todo())
-            print(f"{left} of {len(campaign.samples)} samples are left; the same command continues", file=sys.stderr)
+            print(f"{left} of {campaign.count} samples are left; the same command continues", file=sys.stderr)
             raise
         bar.close()
         results = campaign.results()

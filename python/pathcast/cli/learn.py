@@ -132,7 +132,8 @@ class _Lines:
 
     def begin(self, task: Task, rounds: int) -> None:
         self._each, self._rounds, self._done = task.sent_bytes, rounds, 0
-        self._say(f"{rounds} rounds of {size(task.sent_bytes)}: {size(rounds * task.sent_bytes)} will be sent")
+        told = f"{rounds} round{'' if rounds == 1 else 's'} of {size(task.sent_bytes)}"
+        self._say(f"{told}: {size(rounds * task.sent_bytes)} will be sent")
         if self._bar:
             self._task = self._bar.add_task(f"round 1 of {rounds}", total=rounds * task.sent_bytes)
 

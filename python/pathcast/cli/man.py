@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from pathcast.errors import usage
+
 EXITS = (
     ("0", "done"),
     ("1", "runtime or network failure"),
@@ -30,11 +32,14 @@ def man(
 
     from pathcast.cli.app import app
 
-    directory.mkdir(parents=True, exist_ok=True)
     count = 0
-    for names, command in _commands(get_command(app), ("pathcast",)):
-        (directory / f"{'-'.join(names)}.1").write_text(page(names, command, version("pathcast")))
-        count += 1
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for names, command in _commands(get_command(app), ("pathcast",)):
+            (directory / f"{'-'.join(names)}.1").write_text(page(names, command, version("pathcast")))
+            count += 1
+    except OSError as error:
+        raise usage(f"cannot write to `{error.filename or directory}`: {error.strerror}") from None
     print(f"{count} pages in {directory}; try: man -l {directory / 'pathcast.1'}")
 
 

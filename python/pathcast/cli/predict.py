@@ -102,7 +102,7 @@ def predict(
     if light and thorough:
         raise usage("--light and --thorough exclude each other")
     limit = None if by is None else deadline(by)
-    wanted = (AUTO,) if control is None else names("--control", control)
+    wanted = (AUTO,) if control is None else names("--control", control, "cubic,lia")
     # what is wrong with them is said before anything is opened
     controls(wanted, wanted, background, aggressive) if AUTO not in wanted else None
     request = Request(effort="light" if light else "thorough" if thorough else "usual")

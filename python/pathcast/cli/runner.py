@@ -59,7 +59,7 @@ def _known(error: Exception) -> PathcastError:
         if options := getattr(error, "possibilities", None):
             nearest = closest(str(getattr(error, "option_name", "")), options) or options[0]
             return usage(str(error.message).strip(), f"did you mean `{nearest}`? try `{where} --help`")
-        return usage(error.format_message().strip(), f"try `{where} --help`")
+        return usage(_value(error) or error.format_message().strip(), f"try `{where} --help`")
     if isinstance(error, BrokenPipeError):  # the reader of our output has gone: nobody is left to tell
         _discard_output()
         return PathcastError("broken-pipe", "the output was closed")
@@ -73,6 +73,16 @@ def _known(error: Exception) -> PathcastError:
         f"{type(error).__name__}: {error}",
         "a fault of pathcast: run it again with PATHCAST_DEBUG=1 and report what it prints",
     )
+
+
+def _value(error: Exception) -> str | None:
+    """Of a value that its option's type refuses: option, value, and what it must be."""
+    param, found = getattr(error, "param", None), getattr(error.__cause__, "errors", None)
+    if param is None or found is None:
+        return None
+    first = found()[0]
+    must = first["msg"].split(", unable")[0].replace("Input should", "it must", 1)
+    return f"{[*param.opts, param.name][0]} `{first['input']}`: {must}"
 
 
 def _flush_output() -> None:

@@ -129,11 +129,11 @@ def target(
     return _network(world, topology, set or [], limit_events, recorder)
 
 
-def names(option: str, text: str) -> tuple[str, ...]:
+def names(option: str, text: str, example: str = "path1,path2") -> tuple[str, ...]:
     """`a,b` as names."""
     found = tuple(part.strip() for part in text.split(","))
     if not all(found):
-        raise usage(f"{option} `{text}`: give names with commas between, for example path1,path2")
+        raise usage(f"{option} `{text}`: give names with commas between, for example {example}")
     return found
 
 

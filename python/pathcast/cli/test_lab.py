@@ -158,6 +158,14 @@ def sample(scenario, world):
     assert (status, json.loads(out)["failed"]) == (0, 0)
 
 
+def test_points_of_one_scenario_are_one_sample_and_not_done_before(lab):
+    alike = SAMPLES.replace("BAD", "99").replace("return dict(point)", "return {**point, 'grid': ''}")
+    (lab.folder / "samples.py").write_text(alike)
+    again = '[[grid]]\nname = "again"\n[grid.over]\ncontrol = "slow"\nseed = 1\n[[claim]]'
+    (lab.folder / "plan.toml").write_text(PLAN.replace("[[claim]]", again, 1))
+    assert "2 samples, 0 done before" in lab("run", "small", "--quick", "--jobs", 1)[2]
+
+
 def test_run_ends_with_verdicts_and_resumes(lab, tmp_path):
     status, out, err = lab("run", "small", "--quick", "--jobs", 1)
     assert status == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -50,6 +51,34 @@ def test_what_was_meant_is_asked(pathcast, arguments, told):
     status, _, err = pathcast(*arguments)
     assert status == 2
     assert told in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["sim", "two-path", "--limit-events", "0"], "--limit-events `0`: it must be greater than or equal to 1"),
+        (["demo", "--seed", "x"], "--seed `x`: it must be a valid integer"),
+        (["serve", "--port", "70000"], "--port `70000`: it must be less than or equal to 65535"),
+        (["predict", "h", "--size", "1GB", "--control", ""], "commas between, for example cubic,lia"),
+        (["man", "/proc/no/such"], "cannot write to `/proc/no"),
+    ],
+)
+def test_refusals_name_the_value(pathcast, arguments, told):
+    status, _, err = pathcast(*arguments)
+    assert status == 2
+    assert told in err
+
+
+def test_help_shows_every_word(pathcast):
+    """Rich takes a word in brackets for a style, and leaves it out."""
+    from typer.main import get_command
+
+    from pathcast.cli.app import app
+    from pathcast.cli.man import _commands
+
+    for names, command in _commands(get_command(app), ("pathcast",)):
+        for param in command.params:
+            assert not re.search(r"\[[a-z]", getattr(param, "help", None) or ""), (names, param.name)
 
 
 def test_nothing_is_asked_where_nothing_is_near():

@@ -80,6 +80,11 @@ class Campaign:
     def __exit__(self, *error: object) -> None:
         self._lines.__exit__(*error)
 
+    @property
+    def count(self) -> int:
+        """How many unlike samples there are: points of one scenario are one."""
+        return len({sample.key for sample in self.samples})
+
     def todo(self) -> list[Sample]:
         """Samples that are not finished, each key once, by seed: what is broken off has few seeds everywhere."""
         stored = self._lines.stored
