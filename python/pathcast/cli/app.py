@@ -27,6 +27,7 @@ from pathcast.cli import (
     serve,
     sim,
     undo,
+    watch,
 )
 
 app = typer.Typer(
@@ -70,6 +71,7 @@ app.command("schema")(schema.schema)
 app.command("serve")(serve.serve)
 app.command("sim")(sim.sim)
 app.command("undo")(undo.undo)
+app.command("watch")(watch.watch)
 app.add_typer(control.app, name="control")
 app.add_typer(history.app, name="history")
 app.add_typer(job.app, name="job")

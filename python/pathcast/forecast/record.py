@@ -247,8 +247,20 @@ class Recorded:
             if self._judging is not None:
                 self._judging.append((act, fill))
                 return
-        fill(None)
-        self._recorder.keep(act)
+        before = {name: list(rows) for name, rows in act.rows.items()}
+
+        def keep() -> None:
+            act.rows = {name: list(rows) for name, rows in before.items()}
+            fill(None)
+            self._recorder.keep(act)
+
+        try:
+            keep()
+        except BaseException as error:
+            # a signal between: what was measured is recorded all the same, under the same keys
+            if not isinstance(error, Exception):
+                keep()
+            raise
 
 
 def _machine() -> dict[str, Any]:

@@ -116,7 +116,7 @@ def locked(name: str) -> Iterator[None]:
         deadline = time.monotonic() + LOCK_PATIENCE_S
         while not _try(fd):
             if time.monotonic() > deadline:
-                told = f"{path} is locked by {_holder(fd)}, for {LOCK_PATIENCE_S:.0f} s by now"
+                told = f"{path} is locked by {holder(fd)}, for {LOCK_PATIENCE_S:.0f} s by now"
                 raise PathcastError("busy", told, "wait for its end, or end it, if it hangs")
             time.sleep(_POLL_S)
         yield
@@ -132,7 +132,7 @@ def _try(fd: int) -> bool:
     return True
 
 
-def _holder(fd: int) -> str:
+def holder(fd: int) -> str:
     """Who has the lock of an open file: /proc/locks, which knows the files by their numbers only."""
     about = os.fstat(fd)
     place = f"{os.major(about.st_dev):02x}:{os.minor(about.st_dev):02x}:{about.st_ino}"

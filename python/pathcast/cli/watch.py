@@ -1,0 +1,198 @@
+"""`pathcast watch`: gentle measurements for ever, within so many bytes a day, and alerts."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, ExitStack
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pathcast.cli.historyoptions import HistoryUrl, NoHistory, recorder
+from pathcast.cli.measureseries import now
+from pathcast.cli.output import print_line
+from pathcast.cli.paths import KeyFile
+from pathcast.cli.target import Target, target
+from pathcast.errors import PathcastError, usage
+from pathcast.units import seconds, size
+
+if TYPE_CHECKING:
+    from pathcast.forecast.record import Recorder
+    from pathcast.history.clock import Moment
+    from pathcast.history.records import Event
+    from pathcast.service.teller import Teller
+    from pathcast.worlds.measurement import PathMeasured
+
+_LOOK_S = 1.0
+_WEEK_S = 7 * 86_400.0
+
+
+def watch(
+    hosts: Annotated[list[str], typer.Argument(help="HOST or HOST:PORT of a `pathcast serve`.", metavar="HOST...")],
+    every: Annotated[str, typer.Option(help="From one round to the next of each HOST.")] = "5m",
+    max: Annotated[
+        str, typer.Option(help="Most bytes of any 24 hours, both ends' together; rounds become rarer for it.")
+    ] = "50MB/day",
+    alert: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What is to be told, for example 'cable.available < 70% for 15m'; may be repeated. See docs/watch.md.",
+            show_default=False,
+        ),
+    ] = None,
+    alert_run: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CMD", help="A program that reads each alert as JSON from its standard input.", show_default=False
+        ),
+    ] = None,
+    count: Annotated[
+        int | None, typer.Option(min=1, help="End after so many rounds (default: never).", show_default=False)
+    ] = None,
+    jsonl: Annotated[bool, typer.Option("--jsonl", help="Print alerts as lines of JSON.")] = False,
+    key_file: KeyFile = None,
+    history: HistoryUrl = None,
+    no_history: NoHistory = False,
+) -> None:
+    """Measure every path to each HOST again and again, record it, and tell what degrades."""
+    from pathcast import _native
+    from pathcast.history import clock
+    from pathcast.lines import config
+    from pathcast.service.ledger import Ledger, alone
+    from pathcast.service.teller import Teller
+    from pathcast.service.watching import Watch
+    from pathcast.watch.expression import parse
+
+    every_s, most = _native.parse_duration(every) / 1e9, _bytes(max)
+    if not 10 <= every_s <= 86_400:
+        raise usage(f"--every {every}: allowed are 10s to 24h")
+    alerts = [parse(text) for text in alert or []]
+    if alert_run is not None and not alerts:
+        raise usage("--alert-run goes with --alert")
+    teller = None if alert_run is None else Teller(alert_run, _say)
+    lines = frozenset(config.load())
+    with ExitStack() as stack:
+        ends: list[_End] = []
+        for host in hosts:
+            into = recorder(history, no_history, "watch")
+            of = target(host, "host", None, None, key_file, None, into)
+            if of.name in [end.name for end in ends]:
+                raise usage(f"HOST `{host}` is named twice")
+            ends.append(_End(of, into, lines, jsonl))
+        directory = stack.enter_context(alone())
+        for end in ends:
+            end.begin(stack)
+        path_bytes = _light_bytes()
+
+        def tell(document: dict[str, Any]) -> None:
+            if teller is not None:
+                teller.tell({"schema": "pathcast.alert/1", **document})
+
+        ledger = Ledger(directory / "watch.json", most, clock.now)
+        alerted = [event for end in ends for event in end.alerted()] if alerts else []
+        made = Watch(ends, alerts, every_s, ledger, _Clock(teller), path_bytes, tell, _say, alerted)
+        names = ", ".join(end.name for end in ends)
+        _say(
+            f"watching {names} every {seconds(every_s)}, by at most {size(most)} a day; {size(ledger.used())} are gone"
+        )
+        try:
+            made.run(count)
+        finally:
+            if teller is not None:
+                teller.close()
+
+
+class _Clock:
+    """The machine's: who waits looks after alerts' programs meanwhile."""
+
+    def __init__(self, teller: Teller | None) -> None:
+        self._teller = teller
+
+    def now(self) -> Moment:
+        from pathcast.history import clock
+
+        return clock.now()
+
+    def wait(self, seconds: float) -> None:
+        """A part of it, so that a clock that runs on while the host sleeps is looked at."""
+        time.sleep(min(seconds, _LOOK_S))
+        if self._teller is not None:
+            self._teller.look()
+
+
+class _End:
+    """A far end: a target whose measurements and alerts are recorded; what was recorded of alerts is printed."""
+
+    def __init__(self, of: Target, into: Recorder | None, lines: frozenset[str], jsonl: bool) -> None:
+        self.of, self.name, self.recorder, self.lines = of, of.name, into, lines
+        self._jsonl = jsonl
+        self._make: Callable[[], AbstractContextManager[Any]] | None = None
+
+    def begin(self, stack: ExitStack) -> None:
+        self._make = stack.enter_context(self.of.open())
+
+    def open(self) -> AbstractContextManager[Any]:
+        assert self._make is not None
+        return self._make()
+
+    def past(self, network: Any) -> Mapping[str, Iterable[tuple[float, PathMeasured]]]:
+        if self.recorder is None:
+            return {}
+        found = self.recorder.past(network.keys).measured
+        return {name: [(one.age_s, one.path) for one in reversed(of)] for name, of in found.items()}
+
+    def alerted(self) -> list[Event]:
+        """Alerts of the last week, the newest first."""
+        from pathcast.history.read import Reader
+
+        if self.recorder is None:
+            return []
+        try:
+            found = Reader(self.recorder.journal.store).events(_WEEK_S, 1000)
+        except PathcastError:  # it is said when it is written to
+            return []
+        return [event for event in found if event.kind == "alert" and event.target == self.name]
+
+    def keep(self, document: dict[str, Any]) -> None:
+        if self.recorder is not None:
+            act = self.recorder.act("host")
+            act.event("alert", document["text"], self.recorder.keys.get(document["path"]), about=document)
+            self.recorder.keep(act)
+        if self._jsonl:
+            print_line("alert", document)
+        else:
+            print(f"{now()} {document['text']}", flush=True)
+
+
+def _bytes(text: str) -> int:
+    """`50MB/day`."""
+    from pathcast import _native
+
+    try:
+        found = int(_native.parse_bytes(text.removesuffix("/day")))
+    except PathcastError as error:
+        raise usage(f"--max `{text}`: {error.message}", "allowed are bytes a day, for example 50MB/day") from None
+    if found <= 0:
+        least = size(_least())
+        raise usage(f"--max `{text}` allows nothing", f"allowed is {least}/day and more, for example 50MB/day")
+    return found
+
+
+def _least() -> int:
+    from pathcast.service.watching import ROUND_BYTES, SESSION_BYTES
+
+    return _light_bytes() + SESSION_BYTES + ROUND_BYTES
+
+
+def _light_bytes() -> int:
+    import json
+
+    from pathcast import _native
+
+    return int(json.loads(_native.measure_costs())["light_most"][0])
+
+
+def _say(text: str) -> None:
+    print(f"{now()} {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,24 @@
+"""From the record of a measurement to what an alert asks for."""
+
+from __future__ import annotations
+
+from pathcast.watch.seen import Level, Seen
+from pathcast.worlds.measurement import PathMeasured, Value
+
+
+def seen(path: PathMeasured, direction: str, least_rtt_s: float | None) -> Seen:
+    """Of one direction. least_rtt_s: of the week; what the round trip is longer than that stands in a queue."""
+    if path.down is not None:
+        return Seen(down=f"no answer to {path.down.probes} probes in {path.down.seconds} s")
+    of = path.directions.get(direction)
+    if of is None:
+        return Seen()
+    rtt_s, minimum, median = path.rtt_s.value, of.delay_s.minimum.value, of.delay_s.median.value
+    waits = None if minimum is None or median is None else max(0.0, median - minimum)
+    if waits is not None and rtt_s is not None and least_rtt_s is not None:
+        waits += max(0.0, rtt_s - least_rtt_s)
+    return Seen(_level(of.available_bps), _level(of.capacity_bps), Level(rtt_s), Level(waits), Level(of.loss.share))
+
+
+def _level(of: Value) -> Level:
+    return Level(of.value, of.low, of.high)

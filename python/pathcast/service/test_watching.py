@@ -1,0 +1,378 @@
+"""A watch of weeks, in simulated time: its allowance, its records, its alerts; and what is kept of it on the disc."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import random
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from pathcast.errors import PathcastError
+from pathcast.history.records import Event
+from pathcast.history.testing import Clock
+from pathcast.service import ledger as ledgers
+from pathcast.service.ledger import Ledger
+from pathcast.service.teller import Teller
+from pathcast.service.watching import ROUND_BYTES, SESSION_BYTES, Watch
+from pathcast.watch.allowance import DAY_S
+from pathcast.watch.expression import parse
+from pathcast.worlds.measurement import (
+    Away,
+    Delay,
+    Direction,
+    Down,
+    Loss,
+    Measurement,
+    PathMeasured,
+    Value,
+)
+from pathcast.worlds.measurement import (
+    Clock as Compared,
+)
+
+PATH_BYTES = 116_000
+HOUR_S = 3600.0
+
+
+class Time:
+    """A clock that goes on when somebody waits."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.begun_us = self.clock().boot_us
+
+    def now(self):
+        return self.clock()
+
+    def wait(self, seconds: float) -> None:
+        assert seconds > 0
+        self.clock.passes(seconds + 1e-5)
+
+    @property
+    def s(self) -> float:
+        return (self.clock().boot_us - self.begun_us) / 1e6
+
+
+class Far:
+    """A far end whose lines do what `lines` says at a time: bit/s, None: down, "gone": no address. away: from, to."""
+
+    def __init__(self, time, name="far", lines=None, away=(0, 0), named=()):
+        self.time, self.name, self.lines, self.away = time, name, named, away
+        self.of = lines or {"cable": lambda _: 17e6, "dsl": lambda _: 9e6}
+        self.chance = random.Random(name)
+        self.sent, self.kept, self.sessions = [], [], 0
+        self.before: dict = {}
+
+    @property
+    def paths(self):
+        return [
+            SimpleNamespace(name=name, also=(f"path{n}",))
+            for n, name in enumerate(self.of, 1)
+            if self._at(name) != "gone"
+        ]
+
+    @property
+    def lost(self):
+        return {name: "eth1 is down" for name in self.of if self._at(name) == "gone"}
+
+    def _at(self, name):
+        return self.of[name](self.time.s)
+
+    @contextmanager
+    def open(self):
+        self._answer()
+        self.sessions += 1
+        yield self
+
+    def _answer(self):
+        if self.away[0] <= self.time.s < self.away[1]:
+            raise PathcastError("no-answer", "the far end does not answer")
+
+    def past(self, _):
+        return self.before
+
+    def keep(self, document):
+        self.kept.append(document)
+
+    def measure(self, paths, request):
+        assert request.effort == "light"
+        self._answer()
+        began_s, gone = self.time.s, [name for name in paths if self._at(name) == "gone"]
+        found = [path(name, self._at(name), self.chance) for name in paths if name not in gone]
+        self.time.clock.passes(self.chance.uniform(0.5, 5))
+        bytes = sum(self.chance.randint(20_000, PATH_BYTES) for _ in found)
+        self.sent.append((began_s, self.time.s, bytes))
+        return Measurement(
+            tuple(found), bytes, 1.0, "ride", "light", away=tuple(Away(name, "eth1 is down") for name in gone)
+        )
+
+
+def path(name, rate, chance=random, queue_s=0.0):
+    if rate is None:
+        return PathMeasured(name, "10.0.0.2", "192.0.2.1", {}, down=Down(12, 3))
+    level = Value(rate * chance.uniform(0.95, 1.05))
+    delay = Delay(Value(0.01), Value(0.01 + queue_s), Value(0.02), None, Compared(False, None))
+    way = Direction(Value(2 * rate), level, delay, Loss(0, 32), 50_000)
+    return PathMeasured(name, "10.0.0.2", "192.0.2.1", {"out": way, "in": way}, Value(0.02 + queue_s))
+
+
+class InMemory(Ledger):
+    """For weeks, in which a disc would take most of the time."""
+
+    def _write(self):
+        self.used()
+
+
+def watch(time, ends, alerts=(), most=50_000_000, every_s=300.0, file=None, **more):
+    told, said = [], []
+    ledger = InMemory(Path("nowhere"), most, time.now) if file is None else Ledger(file, most, time.now)
+    parsed = [parse(text) for text in alerts]
+    made = Watch(ends, parsed, every_s, ledger, time, PATH_BYTES, told.append, said.append, **more)
+    return made, told, said
+
+
+def worst_day(rounds):
+    """The most bytes of any 24 hours, wherever they begin."""
+    worst = total = first = 0
+    for began_s, _, bytes in rounds:
+        total += bytes
+        while rounds[first][1] < began_s - DAY_S:
+            total -= rounds[first][2]
+            first += 1
+        worst = max(worst, total)
+    return worst
+
+
+def test_two_weeks_keep_the_allowance_to_the_byte_and_memory_flat():
+    time = Time()
+    ends = [Far(time, "a"), Far(time, "b")]
+    most = 20_000_000
+    made, told, said = watch(time, ends, ["*.available < 70% for 15m"], most)
+    sizes = []
+    for week in (1, 2):
+        while time.s < 7 * week * DAY_S:
+            made.run(100)
+        sizes.append(len(pickle.dumps((made.known, made.ledger.allowance, made.away))))
+    rounds = sorted(ends[0].sent + ends[1].sent)
+    assert 0.8 * most < worst_day(rounds) <= most
+    # half of the time goes to each, all day long
+    counts = [len(end.sent) for end in ends]
+    assert abs(counts[0] - counts[1]) <= 2
+    hours = [sum(hour * HOUR_S <= began_s < (hour + 1) * HOUR_S for began_s, *_ in rounds) for hour in range(13 * 24)]
+    assert min(hours) >= 0.5 * sum(hours) / len(hours)
+    assert told == []
+    assert any("by 20 MB a day" in text for text in said)
+    # once a week is remembered it does not grow
+    assert sizes[1] < 1.05 * sizes[0] < 500_000
+
+
+def test_rounds_are_as_asked_for_where_the_allowance_is_ample():
+    time = Time()
+    end = Far(time)
+    made, *_ = watch(time, [end], most=500_000_000)
+    made.run(100)
+    begun = [began_s for began_s, *_ in end.sent]
+    assert all(abs(began_s - begun[0] - 300.0 * number) < 1 for number, began_s in enumerate(begun))
+    assert end.sessions == 1
+
+
+def test_more_paths_than_a_days_bytes_have_their_turns():
+    time = Time()
+    end = Far(time, lines={name: lambda _: 5e6 for name in ("a", "b", "c")})
+    made, told, _ = watch(time, [end], ["*.down"], most=2 * PATH_BYTES + 10_000)
+    made.run(12)
+    assert worst_day(end.sent) <= 2 * PATH_BYTES + 10_000
+    assert set(made.known["far"]) == {"a", "b", "c"}
+    assert told == []
+
+
+def evening(now_s):
+    """4 of 17 Mbit/s from the 30th to the 33rd hour."""
+    return 4e6 if 30 * HOUR_S <= now_s < 33 * HOUR_S else 17e6
+
+
+def test_what_degrades_is_told_in_words_and_kept():
+    time = Time()
+    end = Far(time, lines={"cable": evening, "dsl": lambda _: 9e6})
+    made, told, _ = watch(time, [end], ["*.available < 70% for 15m"], 500_000_000)
+    made.run(36 * 12)
+    assert [(of["state"], of["path"]) for of in told] == [("firing", "cable"), ("over", "cable")]
+    assert end.kept == told
+    first, last = told
+    assert first["text"].startswith("cable: available 4") or first["text"].startswith("cable: available 3.")
+    assert " of usually 17" in first["text"] or " of usually 16." in first["text"]
+    assert first["text"].endswith("; queue none; loss none")
+    assert 900 <= first["lasted_s"] < 1200
+    assert 3.2 * HOUR_S < last["lasted_s"] < 3.5 * HOUR_S
+    json.dumps(told, allow_nan=False)
+
+
+def test_the_alerts_path_may_be_called_by_its_number_too_and_others_are_refused():
+    time = Time()
+    made, told, _ = watch(time, [Far(time, lines={"cable": lambda _: 1e6})], ["path1.available < 2Mbit"])
+    made.run(1)
+    assert [of["path"] for of in told] == ["cable"]
+    made, *_ = watch(time, [Far(time, named=("dsl", "lte"))], ["lte.down", "cabel.down"])
+    with pytest.raises(PathcastError, match="no path `cabel`; allowed are cable, dsl, lte, \\*") as refused:
+        made.run(1)
+    assert refused.value.exit == 2
+
+
+@pytest.mark.parametrize("how", [None, "gone"])
+def test_a_line_that_is_down_is_told_and_its_return(how):
+    time = Time()
+    end = Far(time, lines={"cable": lambda s: how if HOUR_S < s < 2 * HOUR_S else 17e6, "dsl": lambda _: 9e6})
+    made, told, _ = watch(time, [end], ["cable.down for 10m"], 500_000_000)
+    made.run(40)
+    assert [of["state"] for of in told] == ["firing", "over"]
+    assert ("eth1 is down" if how else "no answer to 12 probes in 3 s") in told[0]["text"]
+
+
+def test_a_named_line_that_never_was_is_down():
+    time = Time()
+    end = Far(time, lines={"dsl": lambda _: 9e6}, named=("cable", "dsl"))
+    made, told, _ = watch(time, [end], ["cable.down for 10m"])
+    made.run(5)
+    assert [of["path"] for of in told] == ["cable"]
+
+
+def test_a_far_end_that_is_away_is_a_gap_with_its_reason():
+    time = Time()
+    end = Far(time, away=(2 * HOUR_S, 3 * HOUR_S))
+    made, told, said = watch(time, [end], ["dsl.down for 30m"], 500_000_000)
+    made.run(60)
+    assert [of["state"] for of in told] == ["firing", "over"]
+    assert [text for text in said if "away" in text or "answer" in text] == [
+        "far: the far end does not answer; it is tried again every 5 min",
+        "far answers again after 60 min: the far end does not answer",
+    ]
+    assert len(end.sent) > 45
+    # away from the beginning: of the paths nothing is known
+    time = Time()
+    end = Far(time, away=(0, HOUR_S), named=("dsl",))
+    made, told, _ = watch(time, [end], ["dsl.down for 30m"])
+    made.run(12)
+    assert [of["path"] for of in told] == ["dsl"]
+
+
+def test_what_no_later_round_would_mend_ends_it_at_the_beginning():
+    time = Time()
+    end = Far(time)
+    end._answer = lambda: (_ for _ in ()).throw(PathcastError("key", "wrong key", None, 4))
+    made, *_ = watch(time, [end])
+    with pytest.raises(PathcastError, match="wrong key"):
+        made.run(1)
+
+
+def test_an_allowance_that_is_too_small_is_refused():
+    time = Time()
+    with pytest.raises(PathcastError, match="one round of one path takes up to 121 KB") as refused:
+        watch(time, [Far(time)], most=100_000)
+    assert (refused.value.exit, refused.value.hint) == (2, "allowed is 121 KB/day and more, for example 50MB/day")
+
+
+def test_the_history_tells_what_is_usual_and_what_was_told():
+    time = Time()
+    end = Far(time, lines={"cable": lambda _: 4e6})
+    end.before = {"cable": [(300.0 * (20 - n), path("cable", 17e6)) for n in range(20)]}
+    made, told, _ = watch(time, [end], ["cable.available < 70%"])
+    made.run(1)
+    assert [of["state"] for of in told] == ["firing"]
+    about = told[0]
+    after = [Event("e1", about["at"], 60.0, "alert", about["text"], None, "host", "far", about)]
+    made, told, _ = watch(time, [end], ["cable.available < 70%"], alerted=after)
+    made.run(3)
+    assert told == []
+    end.of = {"cable": lambda _: 17e6}
+    made.run(1)
+    assert [of["state"] for of in told] == ["over"]
+
+
+def test_the_ledger_outlives_kills_boots_and_clocks_that_are_set(tmp_path):
+    file, time = tmp_path / "watch.json", Clock()
+    first = Ledger(file, 1_000_000, time)
+    first.take(300_000)
+    first.settle(100_000)
+    first.take(300_000)
+    # killed: of the second one nobody knows how much was sent
+    time.passes(60)
+    time.is_set(-7200)
+    again = Ledger(file, 1_000_000, time)
+    assert again.used() == 400_000
+    assert 8000 < again.free_in_s(300_000) < 9000  # paced by the first
+    time.is_set(7200)
+    time.passes(DAY_S / 2)
+    time.boots()
+    again = Ledger(file, 1_000_000, time)
+    assert again.used() == 400_000
+    assert again.free_in_s(300_000) == 0
+    time.passes(DAY_S / 2 + 120)
+    assert Ledger(file, 1_000_000, time).used() == 300_000
+    # of a clock before that: nothing is forgotten
+    time.is_set(-3 * DAY_S)
+    time.boots()
+    assert Ledger(file, 1_000_000, time).used() == 400_000
+    assert file.stat().st_mode & 0o777 == 0o600
+    file.write_text("{")
+    assert Ledger(file, 1_000_000, time).used() == 0
+
+
+def test_a_round_is_on_the_disc_before_it_is_sent(tmp_path):
+    time = Time()
+    end = Far(time)
+    file = tmp_path / "watch.json"
+    made, *_ = watch(time, [end], file=file)
+    measure, seen = end.measure, []
+
+    def looked(paths, request):
+        seen.append(json.loads(file.read_text())["taken"])
+        return measure(paths, request)
+
+    end.measure = looked
+    made.run(1)
+    assert seen == [2 * PATH_BYTES + ROUND_BYTES]
+    assert json.loads(file.read_text())["taken"] == 0
+    assert made.ledger.used() == SESSION_BYTES + end.sent[0][2] + ROUND_BYTES
+
+
+def test_the_second_watch_of_a_state_is_refused_and_hears_of_the_first(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATHCAST_STATE_DIR", str(tmp_path / "state"))
+    holding = "from pathcast.service.ledger import alone\nwith alone(): print('held', flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", holding], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout.readline() == b"held\n"
+        with (
+            pytest.raises(PathcastError, match=f"watched from already, by process {other.pid} \\(") as refused,
+            ledgers.alone(),
+        ):
+            pass
+        assert refused.value.code == "busy"
+        other.kill()
+        other.wait()
+    with ledgers.alone() as directory:
+        assert (directory, directory.stat().st_mode & 0o777) == (tmp_path / "state", 0o700)
+
+
+def test_the_program_reads_the_alert(tmp_path):
+    said, out = [], tmp_path / "it's out"
+    teller = Teller(f'sh -c \'cat >"$0"; exit 3\' "{out}"', said.append)
+    teller.tell({"text": "cable: down"})
+    teller.close()
+    assert json.loads(out.read_text()) == {"text": "cable: down"}
+    teller.tell({})
+    os.waitid(os.P_PID, teller._running[0][0].pid, os.WEXITED | os.WNOWAIT)
+    teller.look()
+    assert said == ["sh ended with status 3"]
+    for wrong, named in (
+        ("", "no such program"),
+        ("nosuchprogram -x", "no such program"),
+        ("sh 'x", "no closing quotation"),
+    ):
+        with pytest.raises(PathcastError, match=named):
+            Teller(wrong, said.append)

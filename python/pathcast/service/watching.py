@@ -1,0 +1,320 @@
+"""`pathcast watch`: rounds of light measurements over all paths to some far ends, within an allowance, for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any, Protocol
+
+from pathcast.errors import Exit, PathcastError, usage
+from pathcast.history import clock
+from pathcast.history.clock import Moment
+from pathcast.history.records import Event
+from pathcast.service.ledger import Ledger
+from pathcast.service.watched import Told, Watched, alarms
+from pathcast.units import seconds, size, span
+from pathcast.watch.expression import EVERY, Expression
+from pathcast.watch.schedule import Schedule
+from pathcast.watch.usual import WEEK_S
+from pathcast.watch.words import said
+from pathcast.worlds.measurement import Measurement, PathMeasured, Request
+
+# what a session takes to open and to close, and what a round takes beside its probes, with a margin [IP byte]
+SESSION_BYTES, ROUND_BYTES = 4_000, 1_000
+LIGHT = Request(effort="light")
+# rounds that are further apart than so many times the usual do not stand for what was between them
+_GAP = 3
+_PASSES = (Exit.RUNTIME, Exit.UNTRUSTWORTHY)
+
+
+class Network(Protocol):
+    """Of a world what is needed."""
+
+    @property
+    def paths(self) -> Any: ...
+
+    @property
+    def lost(self) -> Mapping[str, str]: ...
+
+    def measure(self, paths: Sequence[str] | None, request: Request) -> Measurement: ...
+
+
+class Time(Protocol):
+    """The machine's clock, or one of a test."""
+
+    def now(self) -> Moment: ...
+
+    def wait(self, seconds: float) -> None: ...
+
+
+class FarEnd(Protocol):
+    """One far end."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def lines(self) -> Collection[str]:
+        """Names that a path may get yet."""
+        ...
+
+    def open(self) -> AbstractContextManager[Any]:
+        """A session."""
+        ...
+
+    def past(self, network: Any) -> Mapping[str, Iterable[tuple[float, PathMeasured]]]:
+        """By path what was measured before, how long ago [s], the oldest first."""
+        ...
+
+    def keep(self, document: dict[str, Any]) -> None:
+        """An alert, into the history."""
+        ...
+
+
+class Watch:
+    """path_bytes: the most that a round takes of each path [IP byte]. tell: hears of alerts, say: of all else in words.
+
+    alerted: alerts of before, the newest first.
+    """
+
+    def __init__(
+        self,
+        ends: Sequence[FarEnd],
+        alerts: Sequence[Expression],
+        every_s: float,
+        ledger: Ledger,
+        time: Time,
+        path_bytes: int,
+        tell: Callable[[dict[str, Any]], object],
+        say: Callable[[str], object],
+        alerted: Iterable[Event] = (),
+    ) -> None:
+        self.ends = {end.name: end for end in ends}
+        self.alerts, self.every_s, self.ledger, self.time = tuple(alerts), every_s, ledger, time
+        self.path_bytes, self.tell, self.say = path_bytes, tell, say
+        self.known: dict[str, dict[str, Watched]] = {name: {} for name in self.ends}
+        # of each far end why it cannot be reached, since when
+        self.away: dict[str, tuple[float, str]] = {}
+        self.rounds = dict.fromkeys(self.ends, 0)
+        self.probe_bytes = 0
+        self._networks: dict[str, Any] = {}
+        self._stacks = {name: ExitStack() for name in self.ends}
+        self._turn = dict.fromkeys(self.ends, 0)
+        self._stretched = False
+        self._firing = _firing(alerted)
+        least = path_bytes + SESSION_BYTES + ROUND_BYTES
+        if ledger.allowance.most < least:
+            told = f"--max {size(ledger.allowance.most)}/day: one round of one path takes up to {size(least)}"
+            raise usage(told, f"allowed is {size(least)}/day and more, for example 50MB/day")
+
+    def run(self, count: int | None = None) -> None:
+        """Until it is interrupted, or so many rounds were begun. Raises what no later round would mend."""
+        try:
+            for name in self.ends:
+                self._open(name)
+            self._check_names()
+            schedule = Schedule(tuple(self.ends), self.every_s, self._now_s())
+            while count is None or count > 0:
+                name, due_s = schedule.next()
+                self._wait_until(due_s)
+                began_s = self._round(name)
+                schedule.done(name, began_s)
+                count = None if count is None else count - 1
+        finally:
+            for name in self.ends:
+                self._close(name)
+
+    def _now_s(self) -> float:
+        return self.time.now().boot_us / 1e6
+
+    def _wait_until(self, at_s: float) -> None:
+        while (left := at_s - self._now_s()) > 0:
+            self.time.wait(left)
+
+    def _free(self, bytes: int, paced: bool) -> None:
+        """Waits until so many may be sent."""
+        while (left := self.ledger.free_in_s(bytes, paced)) > 0:
+            self.time.wait(left)
+
+    def _open(self, name: str) -> bool:
+        """A session with it; False: it is away."""
+        self._free(SESSION_BYTES, paced=False)
+        self.ledger.take(SESSION_BYTES)
+        try:
+            self._networks[name] = self._stacks[name].enter_context(self.ends[name].open())
+        except (PathcastError, OSError) as failed:
+            self._failed(name, failed)
+            return False
+        finally:
+            self.ledger.settle(SESSION_BYTES, paced=False)
+        return True
+
+    def _close(self, name: str) -> None:
+        self._networks.pop(name, None)
+        self._stacks[name].close()
+
+    def _round(self, name: str) -> float:
+        """One round; when it began."""
+        if name not in self._networks and not self._open(name):
+            return self._now_s()
+        network = self._networks[name]
+        paths = self._some(name, [path.name for path in network.paths])
+        most = self.path_bytes * max(1, len(paths)) + ROUND_BYTES
+        self._tell_stretched(most)
+        self._free(most, paced=True)
+        self.ledger.take(most)
+        began_s = self._now_s()
+        try:
+            # by name: what comes up meanwhile has its turn in the next round
+            found = network.measure([*paths, *network.lost], LIGHT)
+        except (PathcastError, OSError) as failed:
+            # what it has sent nobody knows
+            self.ledger.settle(most)
+            self._failed(name, failed)
+            self._close(name)
+            return began_s
+        self.ledger.settle(found.probe_bytes + ROUND_BYTES)
+        self.probe_bytes += found.probe_bytes
+        self.rounds[name] += 1
+        if name in self.away:
+            since_s, why = self.away.pop(name)
+            self.say(f"{name} answers again after {span(self._now_s() - since_s)}: {why}")
+        self._look(name, network, found)
+        return began_s
+
+    def _some(self, name: str, paths: list[str]) -> list[str]:
+        """All paths; where a day does not allow a round of all of them, as many as it does, in turn."""
+        fit = (self.ledger.allowance.most - SESSION_BYTES - ROUND_BYTES) // self.path_bytes
+        if len(paths) <= fit:
+            return paths
+        first = self._turn[name] % len(paths)
+        self._turn[name] = first + fit
+        return (paths + paths)[first : first + fit]
+
+    def _tell_stretched(self, most: int) -> None:
+        """Once, that the allowance is for fewer rounds than asked for."""
+        apart_s = most * 86_400.0 / self.ledger.allowance.most * len(self.ends)
+        if apart_s > self.every_s and not self._stretched:
+            self._stretched = True
+            allowed = f"{size(self.ledger.allowance.most)} a day"
+            self.say(f"a round takes up to {size(most)}: by {allowed} there is one every {span(apart_s)} at worst")
+
+    def _failed(self, name: str, failed: PathcastError | OSError) -> None:
+        error = failed if isinstance(failed, PathcastError) else PathcastError("system", failed.strerror or str(failed))
+        if error.exit == Exit.INTERRUPTED or (error.exit not in _PASSES and not any(self.rounds.values())):
+            raise error
+        at_s = self._now_s()
+        if name not in self.away:
+            self.away[name] = (at_s, error.message)
+            self.say(f"{name}: {error.message}; it is tried again every {seconds(self.every_s)}")
+        for path in self._expected(name):
+            self._told(name, path, path.down(at_s, error.message, self._gap_s))
+
+    def _expected(self, name: str) -> list[Watched]:
+        """The paths to a far end, and the lines that alerts name."""
+        for of in self.alerts:
+            if of.name in self.ends[name].lines:
+                self._path(name, of.name, {of.name})
+        return list(self.known[name].values())
+
+    @property
+    def _gap_s(self) -> float:
+        most = self.ledger.allowance.most
+        return _GAP * max(self.every_s, self.path_bytes * 86_400.0 / most * len(self.ends) * self._widest)
+
+    @property
+    def _widest(self) -> int:
+        return max((len(of) for of in self.known.values()), default=1) or 1
+
+    def _look(self, name: str, network: Any, found: Measurement) -> None:
+        at_s = self._now_s()
+        called = {path.name: {path.name, *path.also} for path in network.paths}
+        unknown = [path.name for path in found.paths if path.name not in self.known[name]]
+        past = self.ends[name].past(network) if unknown else {}
+        for path in found.paths:
+            of = self._path(name, path.name, called.get(path.name, {path.name}))
+            if path.name in unknown:
+                for age_s, earlier in past.get(path.name, ()):
+                    if 0 < age_s < WEEK_S:
+                        of.learn(at_s - age_s, earlier)
+            self._told(name, of, of.look(at_s, path, self._gap_s))
+        for gone in found.away:
+            of = self._path(name, gone.path, {gone.path})
+            self._told(name, of, of.down(at_s, gone.reason, self._gap_s))
+        there = {*called, *(path.name for path in found.paths), *(gone.path for gone in found.away)}
+        for of in self._expected(name):
+            if of.name in there:
+                continue
+            if of.at_s < at_s - WEEK_S:
+                del self.known[name][of.name]
+            elif of.name in self.ends[name].lines:
+                self._told(name, of, of.down(at_s, "there is no path over it", self._gap_s))
+
+    def _path(self, name: str, path: str, called: set[str]) -> Watched:
+        if path not in self.known[name]:
+            made = Watched(path, alarms(self.alerts, called), at_s=self._now_s())
+            for alarm in made.alarms:
+                if (before := self._firing.get((name, path, alarm.of.text))) is not None:
+                    alarm.firing, alarm.usual = True, before["usual"]
+                    alarm.since_s = self._now_s() - before["lasted_s"]
+            self.known[name][path] = made
+        return self.known[name][path]
+
+    def _check_names(self) -> None:
+        """Refuses an alert on a path that there is not, as far as that is known."""
+        called = {
+            name for network in self._networks.values() for path in network.paths for name in (path.name, *path.also)
+        }
+        lines = {line for end in self.ends.values() for line in end.lines}
+        for of in self.alerts:
+            if of.name == EVERY or of.name in called | lines:
+                continue
+            names = sorted({path.name for network in self._networks.values() for path in network.paths} | lines)
+            if len(self._networks) == len(self.ends):
+                raise usage(f"--alert `{of.text}`: there is no path `{of.name}`; allowed are {', '.join(names)}, *")
+            self.say(f"note: `{of.text}` waits for a path of that name")
+
+    def _told(self, name: str, path: Watched, changed: Sequence[Told]) -> None:
+        for one in changed:
+            document = self._document(name, path, one)
+            # told twice is better than never: what was kept is not told again
+            self.tell(document)
+            self.ends[name].keep(document)
+
+    def _document(self, name: str, path: Watched, one: Told) -> dict[str, Any]:
+        alarm, at = one.alarm, self.time.now()
+        assert alarm.since_s is not None
+        lasted_s = max(0.0, at.boot_us / 1e6 - alarm.since_s)
+        since = clock.before(at, lasted_s)
+        local = [datetime.fromtimestamp(of.utc_us / 1e6) for of in (since, at)]
+        usual = alarm.usual if alarm.of.of_usual else None
+        who = path.name if len(self.ends) == 1 else f"{path.name} to {name}"
+        text = said(alarm.of, who, one.state, one.seen, usual, local[0], local[1], lasted_s)
+        return {
+            "state": one.state,
+            "text": text,
+            "alert": alarm.of.text,
+            "target": name,
+            "path": path.name,
+            "direction": alarm.of.direction,
+            "at": clock.iso(at.utc_us),
+            "since": clock.iso(since.utc_us),
+            "lasted_s": round(lasted_s, 3),
+            "usual": usual,
+            "seen": asdict(one.seen),
+        }
+
+
+def _firing(alerted: Iterable[Event]) -> dict[tuple[str, str, str], dict[str, Any]]:
+    """Of each alert that was told and is not over, what is to be known again."""
+    found: dict[tuple[str, str, str], dict[str, Any] | None] = {}
+    for event in alerted:
+        of = event.about
+        if event.kind != "alert" or not isinstance(of, dict) or event.age_s is None:
+            continue
+        key = (str(of.get("target")), str(of.get("path")), str(of.get("alert")))
+        lasted_s = float(of.get("lasted_s") or 0.0) + event.age_s
+        found.setdefault(key, {"usual": of.get("usual"), "lasted_s": lasted_s} if of.get("state") == "firing" else None)
+    return {key: of for key, of in found.items() if of is not None}
