@@ -20,7 +20,7 @@ try:
     with Host(sys.argv[1], Path(sys.argv[2])) as world:
         names = [p.name for p in world.paths]
         probe = world.tcp_probe(names[-1], 64_000)
-        transfer = world.transfer(names, 2_000_000)
+        transfer = world.transfer(names, 2_000_000, plain=True)  # so that each carries some
         print(json.dumps({"names": names, "probe": probe.document(), "transfer": transfer.document(),
                           "by_path": transfer.bytes_by_path(names)}))
 except PathcastError as error:

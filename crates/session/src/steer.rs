@@ -23,8 +23,8 @@ const ROUNDS: u64 = 3;
 const AHEAD: u64 = 20_000_000;
 /// A window that queues are the end of meets one every so many round trips.
 const SAWTOOTH: u64 = 30;
-/// What a line that nothing is known of needs for a piece at most, with others that send meanwhile [ns]: 0.5 Mbit/s.
-const UNPROVEN: u64 = 1_000_000_000;
+/// A line that nothing is known of is taken to be slower than the others by no more than this.
+const UNPROVEN: u64 = 50;
 /// Least that may wait [byte].
 const LEAST: u64 = 4 * PIECE;
 /// Deliveries are measured over a round trip, and so long at least [ns].
@@ -117,6 +117,8 @@ pub struct Steer {
     best: u32,
     /// [`Steer::ahead`].
     ahead: u64,
+    /// [`Steer::trial`].
+    trial: Option<u64>,
 }
 
 /// What follows from a subflow's numbers.
@@ -143,12 +145,29 @@ fn bytes(rate: u64, time: u64) -> u64 {
 }
 
 impl Line {
-    /// Until something given now, behind `more` bytes, is acknowledged [ns].
-    fn delay(&self, more: u64) -> u64 {
+    /// Until something given now, behind `more` bytes, is acknowledged, while these others send [ns].
+    fn delay(&self, more: u64, others: &[Line]) -> u64 {
         let given = self.seen.unsent + more;
-        let took = if self.proven { time(given, self.least) } else { time(given, self.rate / 4).min(UNPROVEN) };
+        let took = if self.proven { time(given, self.least) } else { done(others, UNPROVEN.saturating_mul(given)) };
         // a loss costs another round trip
         took + 2 * self.seen.srtt.0
+    }
+
+    /// What its window takes at once [byte], if it has nothing to send and shows no sign of being full.
+    fn trial(&self) -> Option<u64> {
+        let seen = &self.seen;
+        let clear = seen.unsent == 0 && seen.again == 0 && seen.srtt.0 <= seen.min_rtt.0 + seen.min_rtt.0 / 4;
+        let fits =
+            if self.proven { seen.window.saturating_sub(seen.out) } else { seen.window * u64::from(seen.out == 0) };
+        // less is not worth the word to the far end
+        (clear && fits >= seen.window / 2).then_some(fits.min(PIECE))
+    }
+
+    /// Until so much, which its window takes at once, is acknowledged, while these others send [ns].
+    fn tried(&self, bytes: u64, others: &[Line]) -> u64 {
+        // a window has doubled at most since all of it came back unqueued
+        let shown = if self.proven { time(bytes, self.least.max(self.rate / 2)) } else { u64::MAX };
+        shown.min(self.delay(bytes, others).saturating_sub(2 * self.seen.srtt.0)) + 2 * self.seen.srtt.0
     }
 
     /// How long the others then send on before it, if nothing is lost [ns].
@@ -202,8 +221,8 @@ impl Steer {
         let Some(best) = self.best(&lines, task.left) else { return verdicts };
         let mut free = vec![lines[best]];
         let mut order: Vec<usize> = (0..lines.len()).filter(|&i| i != best).collect();
-        order.sort_by_key(|&i| (lines[i].delay(PIECE), i));
-        for i in order {
+        order.sort_by_key(|&i| (lines[i].delay(PIECE, &free), i));
+        for &i in &order {
             if task.coupled && best == 0 && lines[best].random {
                 verdicts[i] = Verdict::Close(Held::Coupled);
                 continue;
@@ -220,6 +239,16 @@ impl Steer {
         let rate: u64 = free.iter().map(|line| line.rate).sum();
         let longest = free.iter().map(|line| line.seen.srtt.0).max().unwrap_or(0);
         self.ahead = LEAST + bytes(rate, longest + AHEAD);
+        self.trial = None;
+        // those that are free must not run dry meanwhile
+        let unsent: u64 = free.iter().map(|line| line.seen.unsent).sum();
+        if task.left > 0 && unsent >= bytes(rate, AHEAD) {
+            let of = order.into_iter().find_map(|i| Some((i, trial(&lines[i], verdicts[i], &free, task)?)));
+            if let Some((i, bytes)) = of {
+                verdicts[i] = Verdict::Free;
+                (self.trial, self.ahead) = (Some(bytes), unsent + bytes);
+            }
+        }
         for i in 0..lines.len() {
             if task.left == 0 && verdicts[i] != Verdict::Free && hopeless(&lines[i], &free, task) {
                 verdicts[i] = Verdict::Close(Held::Late);
@@ -230,7 +259,12 @@ impl Steer {
 
     /// What may wait in the subflows that are free, together [byte]: more gives a slow one its share, and would stand if one collapses.
     pub fn ahead(&self) -> u64 {
-        self.ahead.max(LEAST)
+        if self.trial.is_some() { self.ahead } else { self.ahead.max(LEAST) }
+    }
+
+    /// No more than this [byte] is to be given until the next look: one of those that are free is tried with it.
+    pub fn trial(&self) -> Option<u64> {
+        self.trial
     }
 
     /// The one that would be done first by itself; another than before only where that is certain.
@@ -277,6 +311,9 @@ impl Steer {
         track.full |= seen.again > 0 || now.0 >= track.grown.0 + ROUNDS * seen.srtt.0;
         let (took, came) = (now.saturating_sub(track.since).0, seen.acked.saturating_sub(track.acked));
         if seen.out == 0 {
+            if came > 0 && track.delivers == 0 {
+                track.delivers = (u128::from(came) * SECOND / u128::from(took.max(1))) as u64;
+            }
             (track.acked, track.since) = (seen.acked, now);
         } else if took >= seen.srtt.0.max(LOOK) {
             let delivers = (u128::from(came) * SECOND / u128::from(took)) as u64;
@@ -302,13 +339,19 @@ fn judge(line: &Line, free: &[Line], task: Task) -> Option<Held> {
     if line.is_silent() {
         return Some(Held::Silent);
     }
-    let delay = line.delay(PIECE);
+    let delay = line.delay(PIECE, free);
     let delay = if line.held { delay + delay / 4 } else { delay };
     if delay > done(free, task.left) {
         return Some(Held::Late);
     }
     let rate: u64 = free.iter().map(|line| line.rate).sum();
     (bytes(rate, line.wait()) > task.room).then_some(Held::Room)
+}
+
+/// What a line that is held for being late, or unknown, is tried with [byte].
+fn trial(line: &Line, verdict: Verdict, free: &[Line], task: Task) -> Option<u64> {
+    let bytes = line.trial().filter(|_| verdict == Verdict::Hold(Held::Late))?;
+    (line.tried(bytes, free) <= done(free, task.left)).then_some(bytes)
 }
 
 /// Whether the others, which have nothing to send, would be done with all that is open before it has delivered what it holds.
@@ -408,6 +451,36 @@ mod tests {
         let mut steer = Steer::default();
         assert_eq!(steer.look(Nanos(0), task(400_000), &lines)[1], Verdict::Hold(Held::Late));
         assert_eq!(settled(&lines, task(400_000)).1[1], Verdict::Free);
+    }
+
+    #[test]
+    fn a_line_that_joins_is_tried_with_a_window_of_its_own_and_not_again_before_that_came_back() {
+        let busy = line(0, 2_000_000, 30, 100_000);
+        let fresh = SubflowSeen { window: 14_480, out: 0, ..line(1, 482_000, 30, 0) };
+        // whose window has come to its end
+        let grown = || {
+            let mut steer = Steer::default();
+            steer.look(Nanos(0), task(2_000_000), &[busy]);
+            steer.look(Nanos(100 * MS), task(1_800_000), &[busy]);
+            steer
+        };
+        let (at, mut steer) = (Nanos(100 * MS), grown());
+        // 50 times its window takes the other 0.36 s, what is left 0.55 s
+        assert_eq!(steer.look(at, task(1_000_000), &[busy, fresh])[1], Verdict::Free);
+        assert_eq!((steer.trial(), steer.ahead()), (Some(14_480), 100_000 + 14_480));
+        let tried = SubflowSeen { out: 14_480, ..fresh };
+        assert_eq!(steer.look(Nanos(110 * MS), task(900_000), &[busy, tried])[1], Verdict::Hold(Held::Late));
+        assert_eq!(steer.trial(), None);
+        // all came back within 40 ms, and its window has doubled: what it delivers is known, and it is tried with that
+        let back = SubflowSeen { acked: 14_480, window: 28_960, ..fresh };
+        assert_eq!(steer.look(Nanos(140 * MS), task(200_000), &[busy, back])[1], Verdict::Free);
+        assert_eq!(steer.trial(), Some(28_960));
+        // the others must not run dry meanwhile, a transfer that ends before it has no use for it, and one that loses is none
+        let dry = SubflowSeen { unsent: 20_000, ..busy };
+        let lossy = SubflowSeen { again: 1, ..fresh };
+        for (left, busy, fresh) in [(1_000_000, dry, fresh), (300_000, busy, fresh), (1_000_000, busy, lossy)] {
+            assert_eq!(grown().look(at, task(left), &[busy, fresh])[1], Verdict::Hold(Held::Late));
+        }
     }
 
     #[test]

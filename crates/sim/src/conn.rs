@@ -37,6 +37,8 @@ pub(crate) struct Conn {
     pub timer: DataTimer,
     pub steered: bool,
     pub steer: Steer,
+    /// How far the program may write while a subflow is tried.
+    pub trial: u64,
     pub send: Outgoing,
     pub receive: Incoming,
 }
@@ -242,7 +244,7 @@ impl Conn {
         let (mss, send) = (u64::from(self.send.mss), &mut self.send);
         let wanted = (self.steer.ahead() / mss).saturating_sub(queued);
         let room = (room / mss).saturating_sub(send.next - send.una.min(send.next));
-        send.written = send.written.max(send.next + wanted.min(room));
+        send.written = send.written.max((send.next + wanted.min(room)).min(self.trial));
     }
 
     /// Begins anew in the same room.
@@ -258,6 +260,7 @@ impl Conn {
         self.timer = DataTimer::default();
         self.steered = false;
         self.steer = Steer::default();
+        self.trial = u64::MAX;
         if multipath {
             self.group = Group::new();
         }
