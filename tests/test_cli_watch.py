@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from urllib.request import ProxyHandler, build_opener
 
 import pytest
 from conftest import PATIENCE_S, ROOT
@@ -38,6 +39,7 @@ def far(start):
         (["--alert", "cable.speed < 5Mbit"], "allowed are available, capacity, rtt, queue, loss, down"),
         (["--alert", "*.down", "--alert-run", "nosuchprogram"], "there is no such program"),
         (["--alert-run", "cat"], "goes with --alert"),
+        (["--metrics", "far:9275"], "allowed are ADDRESS:PORT and PORT"),
         (["FAR"], "named twice"),
     ],
 )
@@ -63,9 +65,25 @@ def test_it_records_tells_and_ends_cleanly(pathcast, start, far, state, tmp_path
     run = f"sh -c 'cat >{out}.new && mv {out}.new {out}'"
     alert = "path1.rtt > 1ns"
     process = start(
-        "watch", far, "--every", "10s", "--max", "500MB/day", "--jsonl", "--alert", alert, "--alert-run", run
+        "watch",
+        far,
+        "--every",
+        "10s",
+        "--max",
+        "500MB/day",
+        "--jsonl",
+        "--alert",
+        alert,
+        "--alert-run",
+        run,
+        "--metrics",
+        "0",
     )
     told = json.loads(process.stdout.readline())
+    lines = iter(process.stderr.readline, "")
+    url = next(line.split("metrics: ")[1].strip() for line in lines if "metrics: " in line)
+    metrics = build_opener(ProxyHandler({})).open(url, timeout=PATIENCE_S).read().decode()
+    assert f'pathcast_rounds_total{{target="{far}"}} 1.0' in metrics.splitlines()
     if number == signal.SIGTERM:
         second = pathcast("watch", far)
         assert second.returncode == 1

@@ -56,7 +56,7 @@ def missing(message: str, hint: str | None = None) -> PathcastError:
 
 
 # packages that are imported under another name
-_PACKAGES = {"sklearn": "scikit-learn", "markdown_it": "markdown-it-py"}
+_PACKAGES = {"sklearn": "scikit-learn", "markdown_it": "markdown-it-py", "prometheus_client": "prometheus-client"}
 
 
 def on_index(module: str) -> str:

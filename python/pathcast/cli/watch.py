@@ -48,6 +48,14 @@ def watch(
             metavar="CMD", help="A program that reads each alert as JSON from its standard input.", show_default=False
         ),
     ] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS:PORT",
+            help="Serve /metrics for Prometheus there; a PORT alone is one of the loopback.",
+            show_default=False,
+        ),
+    ] = None,
     count: Annotated[
         int | None, typer.Option(min=1, help="End after so many rounds (default: never).", show_default=False)
     ] = None,
@@ -61,6 +69,7 @@ def watch(
     from pathcast.history import clock
     from pathcast.lines import config
     from pathcast.service.ledger import Ledger, alone
+    from pathcast.service.metrics import collected, serve, where
     from pathcast.service.teller import Teller
     from pathcast.service.watching import Watch
     from pathcast.watch.expression import parse
@@ -72,6 +81,7 @@ def watch(
     if alert_run is not None and not alerts:
         raise usage("--alert-run goes with --alert")
     teller = None if alert_run is None else Teller(alert_run, _say)
+    listen = None if metrics is None else where(metrics)
     lines = frozenset(config.load())
     with ExitStack() as stack:
         ends: list[_End] = []
@@ -97,6 +107,11 @@ def watch(
         _say(
             f"watching {names} every {seconds(every_s)}, by at most {size(most)} a day; {size(ledger.used())} are gone"
         )
+        if listen is not None:
+            port, end_metrics = serve(*listen, lambda: collected(made))
+            stack.callback(end_metrics)
+            shown = f"[{listen[0]}]" if ":" in listen[0] else listen[0]
+            _say(f"metrics: http://{shown}:{port}/metrics")
         try:
             made.run(count)
         finally:

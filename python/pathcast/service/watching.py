@@ -99,6 +99,7 @@ class Watch:
         self.away: dict[str, tuple[float, str]] = {}
         self.rounds = dict.fromkeys(self.ends, 0)
         self.probe_bytes = 0
+        self.used_bytes = ledger.used()
         self._networks: dict[str, Any] = {}
         self._stacks = {name: ExitStack() for name in self.ends}
         self._turn = dict.fromkeys(self.ends, 0)
@@ -177,6 +178,7 @@ class Watch:
             return began_s
         self.ledger.settle(found.probe_bytes + ROUND_BYTES)
         self.probe_bytes += found.probe_bytes
+        self.used_bytes = self.ledger.used()
         self.rounds[name] += 1
         if name in self.away:
             since_s, why = self.away.pop(name)
