@@ -34,6 +34,7 @@ def test_a_line_is_added_changed_listed_and_forgotten(pathcast, own):
     assert pathcast("line", "set", "cable", "--price", "0.5/GB", "--use", "22:00-06:00", "--prefer", 2).returncode == 0
     before = loopback_bytes()
     assert pathcast("line", "set", "cable", "--used", "300GB", "--without", "reset").returncode == 0
+    assert 'what was given: cap = "5"' in pathcast("line", "set", "cable", "--cap", "5").stderr
     [of] = pathcast("line", "list", "--json").json["lines"]
     assert (of["price"], of["use"], of["prefer"]) == ("0.5/GB", ["22:00-06:00"], 2)
     assert of["cap"]["reset"] == 1

@@ -48,6 +48,21 @@ def test_links_to_files_and_headings_lead_somewhere(page):
             assert anchor in anchors, f"{target}: there is no such heading"
 
 
+def test_the_simulators_page_shows_what_the_commands_print(pathcast, tmp_path):
+    """Every row of its examples, blanks aside, to the figure."""
+    examples = re.findall(
+        r"```console\n\$ pathcast ((?:.*\\\n)*.*)\n((?:.*\n)*?)```", (ROOT / "docs" / "sim.md").read_text()
+    )
+    shown = {command: re.findall(r"^[┃│].*", below, re.MULTILINE) for command, below in examples}
+    assert sum(map(len, shown.values())) == 4
+    for command, rows in shown.items():
+        if rows:
+            words = re.sub(r"out/\S+", str(tmp_path), command.replace("\\\n", "")).split()
+            words += ["--jobs", "1"] if "--sweep" in words else []
+            printed = re.sub(" +", " ", pathcast(*words).stdout)
+            assert [row for row in rows if re.sub(" +", " ", row) not in printed] == []
+
+
 def test_the_readmes_pictures_are_made_again_by_their_script(tmp_path):
     command = [sys.executable, ROOT / "scripts" / "pictures", tmp_path, "--world", "sim"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)

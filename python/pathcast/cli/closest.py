@@ -21,4 +21,5 @@ def meant(message: str) -> str | None:
     if (found := _ALLOWED.search(message)) is None:
         return None
     words = [word.strip("`.;()") for word in re.split(r"[,\s]+", found[2])]
-    return closest(found[1], [word for word in words if len(word) > 1 and word != found[1]])
+    # an example of a time is not near to another time
+    return closest(found[1], [word for word in words if len(word) > 1 and ":" not in word and word != found[1]])

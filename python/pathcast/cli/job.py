@@ -78,6 +78,8 @@ def add(
         raise usage("--by needs --size: what is left tells how fast it has to go")
     if key_file is not None and to is None:
         raise usage("--key-file goes with --to HOST")
+    if user is not None and not _account(user):
+        raise usage(f"there is no user `{user}` on this host")
     if user is None and os.geteuid() == 0 and os.environ.get("SUDO_USER", "root") != "root":
         user = os.environ["SUDO_USER"]  # as `pathcast run` has it; by the clock nobody calls sudo
     values = {"--size": size, "--budget": budget, "--max-rate": max_rate, "--to": to, "--user": user}
@@ -269,6 +271,17 @@ def _readable() -> list[Job]:
         except PathcastError as error:
             _say(error.message)
     return found
+
+
+def _account(user: str) -> bool:
+    """Whether `pathcast run --user` would take it: a name of this host, or a number."""
+    import pwd
+
+    try:
+        pwd.getpwnam(user)
+    except KeyError:
+        return user.isdecimal()
+    return True
 
 
 def _place(job: Job, into: Path | None) -> tuple[list[Path], str]:

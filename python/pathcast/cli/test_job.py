@@ -53,7 +53,7 @@ def test_from_its_beginning_to_its_end(pathcast, units):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root runs programs as somebody else")
 @pytest.mark.parametrize(
-    ("caller", "given", "user"), [("ann", [], "ann"), ("ann", ["--user", "bob"], "bob"), ("root", [], None)]
+    ("caller", "given", "user"), [("ann", [], "ann"), ("ann", ["--user", "nobody"], "nobody"), ("root", [], None)]
 )
 def test_whose_the_program_is_by_the_clock(pathcast, units, monkeypatch, caller, given, user):
     monkeypatch.setenv("SUDO_USER", caller)
@@ -77,6 +77,7 @@ def test_whose_the_program_is_by_the_clock(pathcast, units, monkeypatch, caller,
         (["--at", "22:00", "--hurry"], "--hurry"),
         (["--at", "22:00", "--key-file", "k"], "--to HOST"),
         (["--at", "22:00", "--retries", "-1"], "-1"),
+        (["--at", "22:00", "--user", "no-such-user"], "no-such-user"),
         ([], "--at"),
     ],
 )

@@ -84,6 +84,7 @@ def test_help_shows_every_word(pathcast):
 def test_nothing_is_asked_where_nothing_is_near():
     assert meant("there is no controller `xyzzy`; allowed: cubic, reno") is None
     assert meant("`1` is not a rate") is None
+    assert meant("--by `25:00` is no time; allowed: a time of day (06:00), or from now on (8h)") is None
     assert meant("there is no path `pathl`; allowed: path1, cable") == "path1"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -78,7 +79,7 @@ def _changed(path: Path, change: Any) -> dict[str, Line]:
     if not document["line"]:
         del document["line"]
     new = tomlkit.dumps(document)
-    lines = config.parse(new, "what was given")
+    lines = config.lines(tomllib.loads(new), "what was given")
     _write(path, new)
     return lines
 
