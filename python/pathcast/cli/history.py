@@ -149,7 +149,7 @@ def plot(
 @app.command()
 def export(
     directory: Annotated[Path, typer.Argument(parser=as_directory, metavar="DIR", help="A new or empty directory.")],
-    format: Annotated[str, typer.Option(help="parquet or csv.")] = "parquet",
+    format: Annotated[str, typer.Option(help="parquet, csv or jsonl (JSON lines).")] = "parquet",
     since: Since = None,
     history: Url = None,
     json: Json = False,

@@ -1,4 +1,4 @@
-"""A history as files, one for each table, and back: Parquet or CSV, which other programs read too."""
+"""A history as files, one for each table, and back: Parquet, CSV or JSON lines, which other programs read too."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pathcast.history.store import Store, insert_many
 if TYPE_CHECKING:
     from sqlalchemy import Column, Table
 
-FORMATS = ("parquet", "csv")
+FORMATS = ("parquet", "csv", "jsonl")
 MANIFEST = "history.json"
 SCHEMA = "pathcast.history/1"
 _BATCH = 1000
@@ -78,7 +78,7 @@ def import_(store: Store, directory: Path) -> dict[str, int]:
             expected, found = about["rows"].get(table.name), 0
             if expected is None:
                 continue
-            for batch in _batches(file, about["format"]):
+            for batch in _batches(file, about["format"], NAMES[table.name]):
                 rows = [_row(NAMES[table.name], row, f"{file.name}, row {found + n}") for n, row in enumerate(batch, 1)]
                 found += len(batch)
                 new[table.name] += insert_many(connection, table, rows)
@@ -148,6 +148,11 @@ def _writer(file: Path, table: Table) -> Iterator[Callable[[list[Row]], object]]
             writer.writeheader()
             yield writer.writerows
         return
+    if file.suffix == ".jsonl":
+        documents = _documents(table)
+        with file.open("x") as text:
+            yield lambda rows: text.writelines(_line(row, documents) for row in rows)
+        return
     import pyarrow
     from pyarrow import parquet
 
@@ -158,7 +163,26 @@ def _writer(file: Path, table: Table) -> Iterator[Callable[[list[Row]], object]]
         yield lambda rows: made.write_table(pyarrow.Table.from_pylist(rows, schema))
 
 
-def _batches(file: Path, format: str) -> Iterator[list[Row]]:
+def _documents(table: Table) -> list[str]:
+    """The columns that hold JSON."""
+    return [column.name for column in table.columns if _kind(column) == "json"]
+
+
+def _line(row: Row, documents: list[str]) -> str:
+    """A row as one document, in which its documents are documents too."""
+    text = {name: value if name not in documents else json.loads(value) for name, value in row.items()}
+    return json.dumps(text) + "\n"
+
+
+def _of_line(line: str, documents: list[str]) -> Row:
+    """What `_line` was made of. Raises ValueError."""
+    found = json.loads(line)
+    if not isinstance(found, dict):
+        raise ValueError("a line is no JSON object")
+    return {name: json.dumps(value) if name in documents else value for name, value in found.items()}
+
+
+def _batches(file: Path, format: str, table: Table) -> Iterator[list[Row]]:
     """The rows of a file, as far as they can be read. Raises PathcastError (exit 2)."""
     try:
         if format == "parquet":
@@ -171,16 +195,18 @@ def _batches(file: Path, format: str) -> Iterator[list[Row]]:
                 raise usage(f"`{file}` cannot be read: {str(error).splitlines()[0]}") from None
             return
         csv.field_size_limit(_LONGEST)
+        documents = _documents(table)
         with file.open(newline="") as text:
             batch: list[Row] = []
-            for row in csv.DictReader(text, strict=True):
+            lines = (_of_line(line, documents) for line in text)
+            for row in lines if format == "jsonl" else csv.DictReader(text, strict=True):
                 batch.append(row)
                 if len(batch) == _BATCH:
                     yield batch
                     batch = []
             if batch:
                 yield batch
-    except (csv.Error, UnicodeDecodeError) as error:
+    except (csv.Error, ValueError) as error:  # bytes that are no text, text that is no JSON
         raise usage(f"`{file}` cannot be read: {error}") from None
     except OSError as error:
         raise usage(f"cannot read `{file}`: {error.strerror or error}") from None

@@ -127,6 +127,27 @@ def test_a_broken_parquet_file_is_refused(filled, tmp_path):
     store.close()
 
 
+def test_lines_of_json_are_whole_documents(filled, tmp_path):
+    out = tmp_path / "out"
+    export(filled.store, out, "jsonl")
+    [event] = [json.loads(line) for line in (out / "event.jsonl").read_text().splitlines()]
+    assert (event["about"], event["text"], event["at"][-1]) == ([1, None, {"x": ""}], "", "Z")
+    measured = [json.loads(line) for line in (out / "measurement.jsonl").read_text().splitlines()]
+    assert {row["knowledge"]["available_bps"]["value"] - row["available_bps"] for row in measured} == {0}
+    store = Store(places.parse(str(tmp_path / "new.db")))
+    for before, after, words in (
+        ('"about": [1, ', '"about": [1 ', "event.jsonl` cannot be read"),
+        ('"about": [1, ', '"about": [NaN, ', "not json"),
+        (f'"at_us": {event["at_us"]}', '"at_us": "soon"', "event.jsonl, row 1: `at_us` is `soon`, not int"),
+        (json.dumps(event), "[]", "a line is no JSON object"),
+    ):
+        text = (out / "event.jsonl").read_text()
+        replaced(out / "event.jsonl", before, after)
+        assert words in refused(store, out)
+        (out / "event.jsonl").write_text(text)
+    store.close()
+
+
 def test_nothing_is_written_over(filled, tmp_path):
     (tmp_path / "mine").write_text("dear")
     with pytest.raises(PathcastError, match="not empty"):
