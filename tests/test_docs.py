@@ -63,6 +63,14 @@ def test_the_simulators_page_shows_what_the_commands_print(pathcast, tmp_path):
             assert [row for row in rows if re.sub(" +", " ", row) not in printed] == []
 
 
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_scenarios_of_their_page_run(pathcast, tmp_path, number):
+    file = tmp_path / "scenario.toml"
+    file.write_text(re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "scenario.md").read_text(), re.DOTALL)[number])
+    done = pathcast("sim", file, "--json")
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_readmes_pictures_are_made_again_by_their_script(tmp_path):
     command = [sys.executable, ROOT / "scripts" / "pictures", tmp_path, "--world", "sim"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
