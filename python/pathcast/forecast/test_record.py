@@ -137,6 +137,27 @@ def test_what_failed_is_an_event_and_raised(world, reader):
     assert event.about == {"code": "timeout", "paths": ["path1"]}
 
 
+@pytest.mark.parametrize("before", [True, False])
+def test_what_was_measured_when_a_signal_comes_is_recorded_once(world, recorder, reader, monkeypatch, before):
+    add, signals = recorder.journal.add, [KeyboardInterrupt]
+
+    def interrupted(act):
+        if signals and before:
+            raise signals.pop()
+        kept = add(act)
+        if signals:
+            raise signals.pop()
+        return kept
+
+    monkeypatch.setattr(recorder.journal, "add", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        world.measure(["path1"], Request(effort="light"))
+    [found] = reader().measurements(world.keys["path1"])
+    assert found.path["directions"]["out"]["bytes"] > 0
+    [hour] = reader().usage()
+    assert hour.bytes_out == found.path["directions"]["out"]["bytes"]
+
+
 def test_a_history_that_cannot_be_kept_is_said_once_and_does_no_harm(tmp_path, said):
     (tmp_path / "file").write_text("no directory")
     recorder = Recorder(place.parse(str(tmp_path / "file/history.db")), "test", None, {}, said.append)

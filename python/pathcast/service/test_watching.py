@@ -11,6 +11,7 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
 
@@ -36,6 +37,8 @@ from pathcast.worlds.measurement import (
 from pathcast.worlds.measurement import (
     Clock as Compared,
 )
+from pathcast.worlds.sim import Sim
+from pathcast.worlds.topology import Topology
 
 PATH_BYTES = 116_000
 HOUR_S = 3600.0
@@ -171,6 +174,41 @@ def test_two_weeks_keep_the_allowance_to_the_byte_and_memory_flat():
     assert any("by 20 MB a day" in text for text in said)
     # once a week is remembered it does not grow
     assert sizes[1] < 1.05 * sizes[0] < 500_000
+
+
+class Simulated(Far):
+    """Real measurements of a network in the simulator."""
+
+    def __init__(self, time, world):
+        super().__init__(time)
+        self.world = world
+
+    @property
+    def paths(self):
+        return self.world.paths
+
+    lost: ClassVar[dict] = {}
+
+    def measure(self, paths, request):
+        began_s = self.time.s
+        found = self.world.measure(paths, request)
+        self.time.clock.passes(found.elapsed_s)
+        self.sent.append((began_s, self.time.s, found.probe_bytes))
+        return found
+
+
+def test_a_week_of_real_measurements_in_the_simulator():
+    time, most = Time(), 6_000_000
+    with Sim(Topology.load(Path("two-path"), [])) as world:
+        pass_by, time.wait = time.wait, lambda seconds: (world.wait(seconds), pass_by(seconds))
+        end = Simulated(time, world)
+        made, told, _ = watch(time, [end], ["*.available < 70% for 15m", "*.down"], most)
+        while time.s < 7 * DAY_S:
+            made.run(10)
+    assert 0.9 * most < worst_day(end.sent) <= most
+    assert 150 < len(end.sent) < 300
+    assert told == []
+    assert all(of.median(time.now().boot_us / 1e6, "out", "available") for of in made.known["far"].values())
 
 
 def test_rounds_are_as_asked_for_where_the_allowance_is_ample():
