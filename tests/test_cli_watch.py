@@ -83,7 +83,9 @@ def test_it_records_tells_and_ends_cleanly(pathcast, start, far, state, tmp_path
     lines = iter(process.stderr.readline, "")
     url = next(line.split("metrics: ")[1].strip() for line in lines if "metrics: " in line)
     metrics = build_opener(ProxyHandler({})).open(url, timeout=PATIENCE_S).read().decode()
-    assert f'pathcast_rounds_total{{target="{far}"}} 1.0' in metrics.splitlines()
+    # a busy machine may have come to the second round
+    (rounds,) = (line for line in metrics.splitlines() if line.startswith(f'pathcast_rounds_total{{target="{far}"}} '))
+    assert float(rounds.split()[-1]) >= 1
     if number == signal.SIGTERM:
         second = pathcast("watch", far)
         assert second.returncode == 1
@@ -101,7 +103,7 @@ def test_it_records_tells_and_ends_cleanly(pathcast, start, far, state, tmp_path
     # its end waits for what hears of it
     assert json.loads(out.read_text()) == told
     measured = pathcast("history", "list", "measurements", "--json").json
-    assert [row["name"] for row in measured["rows"]] == ["path1"]
+    assert {row["name"] for row in measured["rows"]} == {"path1"}
     events = pathcast("history", "list", "events", "--json").json
     assert [row["text"] for row in events["rows"] if row["kind"] == "alert"] == [told["text"]]
     kept = json.loads((state / "watch.json").read_text())
