@@ -211,17 +211,23 @@ fn queues_that_decide_late_carry_real_transfers_and_mark_them() {
         ("{ kind = \"fair\", packets = 100 }", false),
         ("{ kind = \"codel\", target = \"1ms\", interval = \"20ms\", ecn = true }", true),
         ("{ kind = \"fq_codel\", target = \"1ms\", interval = \"20ms\" }", true),
-        ("{ kind = \"pie\", target = \"5ms\", max_burst = \"0s\", ecn = true }", true),
+        ("{ kind = \"pie\", target = \"1ms\", t_update = \"1ms\", max_burst = \"0s\", ecn = true }", true),
     ] {
         let rest = format!("rate = \"20Mbit\"\ndelay = \"10ms\"\nqueue = {{ ab = {queue} }}");
         let Some(n) = network(&one_link(&rest)) else { return };
         for host in [&n.describe().client, &n.describe().server] {
             inside(host, || std::fs::write("/proc/sys/net/ipv4/tcp_ecn", "1").unwrap()).unwrap();
         }
-        assert!(transfer(&n, 0, 4_000_000) > 1.6);
-        let ledger = n.ledger(false).unwrap();
-        conserved(&ledger);
-        let c = ledger.groups[0].links.iter().find(|l| l.name == "wan/ab").unwrap().counters;
-        assert_eq!(c.marked.packets > 0, managed, "{queue}: {c:?}");
+        // a slow start that ends early may leave too short a queue for PIE to mark: then once more
+        for tries in 1.. {
+            assert!(transfer(&n, 0, 4_000_000) > 1.6);
+            let ledger = n.ledger(false).unwrap();
+            conserved(&ledger);
+            let c = ledger.groups[0].links.iter().find(|l| l.name == "wan/ab").unwrap().counters;
+            if !managed || c.marked.packets > 0 || tries == 10 {
+                assert_eq!(c.marked.packets > 0, managed, "{queue}: {c:?}");
+                break;
+            }
+        }
     }
 }
