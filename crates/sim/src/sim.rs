@@ -192,7 +192,7 @@ impl<O: Observer> Sim<O> {
 
     #[inline]
     pub(crate) fn alarm(&mut self, sub: u32, alarm: Alarm, at: u64) {
-        // a deadline that passed unseen is due at once: time never goes back
+        debug_assert!(at >= self.now, "alarm {} of {sub} at {at}, now {}", alarm as usize, self.now);
         self.later.by(SUBFLOWS + 3 * sub as usize + alarm as usize, at.max(self.now));
     }
 

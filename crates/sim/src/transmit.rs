@@ -158,6 +158,10 @@ impl<O: Observer> Sim<O> {
         let conn = &mut self.conns[index as usize];
         if conn.send.is_done() {
             self.finish(index);
+            let conn = &self.conns[index as usize];
+            if conn.live && conn.closing {
+                self.push(index); // what a subflow still has out goes on being sent, and timed, until it is closed
+            }
             return;
         }
         if progress && conn.multipath {
