@@ -3,7 +3,8 @@
 README.md is the experiment's text. What stands between `<!-- lab: WORLD claims -->` (or `run`, `table NAME`,
 `data NAME`, `figure NAME`) and `<!-- end -->` is made from the results of that world. `data` is a table that is too
 long for a README: there it is a line that names its file, data/WORLD-NAME.csv; on the page it is the table.
-`claims brief` are the verdicts without what is claimed, which the table of another world says.
+`claims brief` are the verdicts without what is claimed, which the table of another world says; `claims counted` are
+those that count, where `data claims` have the others.
 """
 
 from __future__ import annotations
@@ -151,11 +152,12 @@ def _blocks(
     figures: Iterable[str],
 ) -> dict[tuple[str, str | None], str]:
     """Markdown by kind and name."""
+    every = document["claims"]
+    counted = [one for one in every if one["uncounted"] is None]
     claims = {
-        name: markdown(*short(document["claims"], results.plan.reconstruction, statements=name is None))
-        for name in (None, "brief")
+        name: (markdown(*short(of, results.plan.reconstruction, statements=name != "brief")), below(of))
+        for name, of in ((None, every), ("brief", every), ("counted", counted))
     }
-    more = below(document["claims"])
     about = (
         f"{document['samples']} samples in world `{results.world}`{' (a part of the plan)' if results.quick else ''}, "
         f"{document['failed']} failed; pathcast {run['versions'].get('pathcast', 'of a checkout')}, "
@@ -165,8 +167,8 @@ def _blocks(
         ("run", None): about,
         ("data", "claims"): "",  # the page has every claim in full at its end
     }
-    for name, table in claims.items():
-        found["claims", name] = f"{told(document['claims'])}.\n\n{table}" + (f"\n{more}" if more else "")
+    for name, (table, more) in claims.items():
+        found["claims", name] = f"{told(every)}.\n\n{table}" + (f"\n{more}" if more else "")
     shown = {name: markdown(*table) for name, table in tables.items()}
     found |= {(kind, name): text for kind in ("table", "data") for name, text in shown.items()}
     return found | {("figure", name): f"![{name}]({_plot(results.world, name)})\n" for name in figures}
@@ -217,7 +219,7 @@ def _filled(experiment: Experiment, world: str, blocks: Mapping[tuple[str, str |
     if readme.exists():
         text = readme.read_text(encoding="utf-8")
     else:
-        once = (block for block in blocks if block[0] != "data" and block != ("claims", "brief"))
+        once = (block for block in blocks if block[0] != "data" and block[1:] not in (("brief",), ("counted",)))
         names = (" ".join(filter(None, (world, *block))) for block in once)
         every = (f"<!-- lab: {name} -->\n<!-- end -->" for name in names)
         text = "\n\n".join((f"# {experiment.plan.title}", experiment.plan.paper, *every)) + "\n"

@@ -82,7 +82,8 @@ def _word(one: Mapping[str, Any]) -> str:
 
 def _found(one: Mapping[str, Any]) -> str:
     """What was found, and why the claim does not hold where that does not say it already."""
-    said = one["reason"] is None or one["reason"] in one["ours"]
+    # "not so: " and the like stand before what may be all that was found
+    said = one["reason"] is None or one["reason"].removeprefix("not so: ") in one["ours"]
     return one["ours"] if said else f"{one['ours']}; {one['reason']}"
 
 

@@ -37,6 +37,11 @@ def test_cells_are_short_and_nothing_is_lost(ours, reason, uncounted, cells, lis
     assert all(part in full([claim]) for part in (ours, reason or "", uncounted or ""))
 
 
+def test_why_it_does_not_hold_is_not_said_twice():
+    claim = {**CLAIM, "holds": False, "ours": "1.5 s; more", "reason": "not so: 1.5 s"}
+    assert short([claim], ())[1][0][-1] == "1.5 s; more"
+
+
 def test_what_is_reconstructed_stands_in_the_head():
     assert short([], ("GSAM", "CSS"))[0][-1] == "here (reconstruction: GSAM, CSS)"
 
