@@ -19,7 +19,7 @@ const LEAST: u64 = 4096;
 /// The rate that a subflow drains at [byte/s], or, where buffers do not grow, in proportion to its window alone.
 fn pace(sender: &Sender, config: &Config) -> u64 {
     if config.autotuning {
-        return sender.pacing_rate().max(1);
+        return sender.scheduled_rate().max(1);
     }
     let gain = if sender.flow.cwnd < sender.flow.ssthresh / 2 { 10 } else { 6 };
     (((gain * u64::from(sender.flow.cwnd)) << 20) / u64::from(sender.rtt.srtt_us().max(1))).max(1)
@@ -132,7 +132,9 @@ impl<O: Observer> Sim<O> {
                 *sent = true;
                 self.senders[flow as usize].ask_again(now, &self.config);
             }
-            self.senders[flow as usize].end_burst(now, &self.config);
+            let sender = &mut self.senders[flow as usize];
+            sender.answered &= sender.queue.is_empty() && !*sent && !sender.must_resend();
+            sender.end_burst(now, &self.config);
         }
     }
 }

@@ -58,6 +58,7 @@ impl Sender {
         mut group: Option<&mut Connection>,
     ) {
         self.heard = now;
+        self.answered = true;
         self.offload.allowed = u32::MAX;
         if ack.seq < self.una || ack.seq > self.nxt || self.out() == 0 {
             return;

@@ -19,9 +19,16 @@ impl Sender {
 
     /// What Linux keeps as `sk_pacing_rate`, paced or not [byte/s]; 0 before the first RTT.
     pub(crate) fn pacing_rate(&self) -> u64 {
-        if self.flow.pace_bytes_per_s > 0 {
-            return self.flow.pace_bytes_per_s;
-        }
+        if self.flow.pace_bytes_per_s > 0 { self.flow.pace_bytes_per_s } else { self.own_rate() }
+    }
+
+    /// The rate that the scheduler of Multipath TCP finds there: an ACK sets TCP's own (`tcp_update_pacing_rate`), which it sees,
+    /// since it is called before the subflow sends again; the controller's comes with the next look at what is queued.
+    pub(crate) fn scheduled_rate(&self) -> u64 {
+        if self.answered { self.own_rate() } else { self.pacing_rate() }
+    }
+
+    fn own_rate(&self) -> u64 {
         let srtt = u64::from(self.rtt.srtt_us());
         if srtt == 0 {
             return 0;

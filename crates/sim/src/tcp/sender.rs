@@ -91,6 +91,8 @@ pub(crate) struct Sender {
     buffer: u64,
     /// Pacing rate, averaged over what was queued at it [byte/s]; 0: nothing was.
     pub mean_rate: u64,
+    /// An ACK came after the last look at what is queued.
+    pub answered: bool,
     pub(super) timer: Timer,
     pub(super) pace: Pace,
     pub(super) usage: Use,
@@ -146,6 +148,7 @@ impl Sender {
             queue: VecDeque::new(),
             buffer: 0,
             mean_rate: 0,
+            answered: false,
             timer: Timer::default(),
             pace: Pace::default(),
             usage: Use::default(),
