@@ -19,11 +19,11 @@ const PINNED: [(&str, u64); 9] = [
     ("managed", 0x4b48ce25881795fd),
     ("radio", 0xc0f26e38cce9d58c),
     ("unkind", 0x709817b320353b07),
-    ("kernel", 0xf99ea3e0a90ebed1),
+    ("kernel", 0x41cf9c8a630810ea),
 ];
 
 /// Controllers younger than these hashes, each with its own.
-const YOUNGER: [(&str, u64); 2] = [("bbr3", 0xaeca_42c8_880f_798d), ("gleaner", 0x53dc_c653_1dbd_db29)];
+const YOUNGER: [(&str, u64); 2] = [("bbr3", 0xa69d_84e1_1fca_3c55), ("gleaner", 0xd58c_cfcd_5222_bf6a)];
 
 /// Preset `linux` without what the other presets do not have.
 const FIXED: &str = "autotuning = false\nfin = false\n[control.cubic]\nfirst = 0\n[host.client]\nsend_segments = 1";
