@@ -204,7 +204,7 @@ fn a_path_that_comes_back_is_used_again() {
             before = p.subflows.iter().find(|s| s.path.as_deref() == Some("p2")).unwrap().bytes_acked;
         }
     };
-    let mut options = TransferOptions { on_sample: Some(&mut outage), ..plain() };
+    let mut options = TransferOptions { on_sample: Some(&mut outage), plain: false, ..plain() };
     let report = client.mptcp_transfer(&both, 20_000_000, &mut options).unwrap();
     // at the very end the rule may close it
     assert!(over(&report, "p2").bytes_acked > before + 1_000_000, "{before} {report:#?}");

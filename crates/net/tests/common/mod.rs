@@ -32,8 +32,9 @@ pub fn client(maker: &Arc<dyn SocketMaker>, server: &Server, ip: &str) -> Client
     Client::connect(maker.clone(), to, key()).unwrap()
 }
 
+/// By the kernel's scheduler alone: with the steering, a subflow that ends is a decision that hangs on rates measured here.
 pub fn plain<'a>() -> TransferOptions<'a> {
-    TransferOptions::default()
+    TransferOptions { plain: true, ..TransferOptions::default() }
 }
 
 /// The subflow over the path called `name`.
