@@ -11,6 +11,7 @@ help:
 	@echo 'make test       lint, unit, property, privileged and command-line tests'
 	@echo 'make evidence   the slow experiments whose numbers stand in docs/'
 	@echo 'make soak       the tests 20 times, half of them on a busy machine; continues where it was'
+	@echo 'make release    wheel, sdist, Debian packages and the far end in one file: made twice, compared, installed and tried'
 	@echo 'make bench      speed, in ratios, against named peers'
 	@echo 'make build      the Rust extension and the `pathcast` command into $(VENV)'
 	@echo 'make fmt        format Rust and Python'
@@ -41,6 +42,9 @@ evidence: build
 soak: build
 	@scripts/soak $(BIN) $(ARGS)
 
+release: build
+	@scripts/release $(BIN)
+
 bench: build
 	@scripts/bench $(BIN)
 
@@ -56,4 +60,4 @@ lock:
 clean:
 	rm -rf target $(VENV) out
 
-.PHONY: help build demo test evidence soak bench fmt lock clean
+.PHONY: help build demo test evidence soak release bench fmt lock clean
