@@ -1,4 +1,4 @@
-"""Prints what of requirements.lock pathcast needs with some extras: scripts/locked.py EXTRA..., where all is installed."""
+"""Prints what pathcast with some extras needs of requirements.lock: scripts/locked.py EXTRA..., where all is installed."""
 
 from __future__ import annotations
 
