@@ -81,7 +81,7 @@ impl Filter {
         if self.least.len() < train.packets.len() {
             self.least.resize(train.packets.len(), i64::MAX);
         }
-        let missing = train.packets.iter().filter(|p| p.received.is_none()).count();
+        let missing = train.packets.iter().filter(|p| p.lost()).count();
         // a full queue's losses did not use the line, a wire's did
         let full = missing > 2 && missing as f64 > OVERFLOW * train.packets.len() as f64;
         let end = whole_batches(train).min(until_stall(train));

@@ -56,13 +56,20 @@ pub struct Seen {
     pub size: u16,
     /// When it left, by the sender's clock [ns].
     pub sent: Nanos,
-    /// When it arrived, by the receiver's clock [ns]; none: lost.
+    /// When it arrived, by the receiver's clock [ns]; none: lost, or missed.
     pub received: Option<Nanos>,
     /// Its place among the packets that the receiving host handed over together.
     pub batch: Batch,
+    /// It arrived, but the receiving host had no room for it: nobody knows when.
+    pub missed: bool,
 }
 
 impl Seen {
+    /// The network lost it.
+    pub fn lost(&self) -> bool {
+        self.received.is_none() && !self.missed
+    }
+
     /// Arrival less departure [ns], the offset of the clocks included: only differences mean something.
     pub fn delay(&self) -> Option<i64> {
         self.received.map(|at| at.0 as i64 - self.sent.0 as i64)

@@ -21,7 +21,7 @@ const ABOVE: f64 = 1.1;
 
 /// A of one train [bit/s]; none if too few packets came, or the host held the train up. `capacity` in bit/s.
 pub fn fit(train: &TrainSeen, capacity: f64) -> Option<f64> {
-    let first_loss = train.packets.iter().position(|p| p.received.is_none());
+    let first_loss = train.packets.iter().position(crate::Seen::lost);
     let packets = &train.packets[..first_loss.unwrap_or(train.packets.len())];
     if packets.len() < 5 || held_up(packets.iter().map(|p| p.sent.0)) {
         return None;

@@ -138,7 +138,7 @@ impl Slops {
 
     fn stream(&mut self, train: Option<&TrainSeen>) {
         let Some(train) = train else { return self.trends.push(Trend::Unclear) };
-        let lost = train.packets.iter().filter(|p| p.received.is_none()).count() as f64 / train.packets.len() as f64;
+        let lost = train.packets.iter().filter(|p| p.lost()).count() as f64 / train.packets.len() as f64;
         self.lossy += usize::from(lost > LOSSES.1);
         if lost > LOSSES.0 || self.lossy * 2 >= N {
             return self.decide(Trend::Rises);

@@ -12,6 +12,7 @@ pub fn train(id: u64, size: u16, sent: &[u64], received: &[Option<u64>]) -> Trai
         sent: Nanos(sent),
         received: received.map(Nanos),
         batch: Batch::SINGLE,
+        missed: false,
     };
     TrainSeen { id, packets: sent.iter().zip(received).map(seen).collect() }
 }

@@ -526,6 +526,11 @@ impl Machine for Client {
                     *(if probe { &mut self.probed_bytes } else { &mut self.received_bytes }) += u64::from(size);
                 }
             }
+            Event::Missed { path, packets } => {
+                if let Some(client_path) = self.paths.get_mut(path) {
+                    client_path.missed(packets);
+                }
+            }
             Event::Timer => {
                 let until = std::mem::replace(&mut self.wake, Nanos::MAX).min(now);
                 self.paths.iter_mut().for_each(|client_path| client_path.timer(now, until));

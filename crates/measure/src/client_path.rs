@@ -488,6 +488,13 @@ impl ClientPath {
         outbox.say(now, &mut self.channel, kind, 0, &[]);
     }
 
+    /// This host had no room for so many packets.
+    pub fn missed(&mut self, packets: u32) {
+        if let Stage::Parts { back: Some(back), .. } = &mut self.stage {
+            back.sink.missed(packets);
+        }
+    }
+
     /// All that came before `until` is told.
     pub fn timer(&mut self, now: Nanos, until: Nanos) {
         if let Stage::Parts { back: Some(back), .. } = &mut self.stage {

@@ -49,6 +49,11 @@ pub enum FarEvent<'a, A> {
         /// Its place among the packets that the host handed over together.
         batch: Batch,
     },
+    /// Packets arrived and found no room at this host, before the one that is told next; of which sessions nobody knows.
+    Missed {
+        /// How many.
+        packets: u32,
+    },
     /// A packet of a session has left the host.
     Sent {
         /// Whose.

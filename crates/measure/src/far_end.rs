@@ -147,6 +147,10 @@ impl<A: Address> FarEnd<A> {
             }
             FarEvent::Sent { session, path, seq, at } => self.left(now, session, path, seq, Some(at)),
             FarEvent::Unsent { session, path, seq } => self.left(now, session, path, seq, None),
+            FarEvent::Missed { packets } => {
+                let sessions = self.sessions.values_mut();
+                sessions.flat_map(|session| session.paths.values_mut()).for_each(|path| path.missed(packets));
+            }
             FarEvent::Timer => {
                 let until = std::mem::replace(&mut self.wake, Nanos::MAX).min(now);
                 self.timer(now, until);

@@ -36,6 +36,7 @@ impl Machine for FarEndMachine {
                 Some(session) => FarEvent::Unsent { session, path, seq },
                 None => return,
             },
+            Event::Missed { packets, .. } => FarEvent::Missed { packets },
             Event::Timer => FarEvent::Timer,
             Event::Started | Event::Stop => return,
         };

@@ -80,6 +80,13 @@ impl<A> FarPath<A> {
         }
     }
 
+    /// This host had no room for so many packets, of whomever.
+    pub fn missed(&mut self, packets: u32) {
+        if let Some(sink) = &mut self.sink {
+            sink.missed(packets);
+        }
+    }
+
     fn sink_of(&mut self, part: u8) {
         if part > self.sunk {
             (self.sunk, self.sink) = (part, Some(Sink::default()));

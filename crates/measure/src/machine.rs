@@ -99,6 +99,13 @@ pub enum Event<'a> {
         /// Its place among the packets that the host handed over together.
         batch: Batch,
     },
+    /// Packets arrived and found no room at this host, before the one that is told next.
+    Missed {
+        /// Over which path.
+        path: usize,
+        /// How many, others' among them where they share the room.
+        packets: u32,
+    },
     /// The time of the last [`Action::WakeAt`] has come.
     Timer,
     /// The user wants an end: the machine says goodbye and [`Action::Done`] with what it has, or it is dropped.

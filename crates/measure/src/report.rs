@@ -3,8 +3,9 @@
 //! A report holds pieces of trains. A piece: train (4 bytes), packets of the train (2; 0: nothing came, nobody knows how many
 //! there were), first packet (2), packets of the piece (2), a stamp to begin with (8 [ns]), and for each packet a whole
 //! number of variable length: 0: lost; else 1 + 2 z + b with z the difference to the stamp before, signed [ns], and b = 1 if
-//! the packet came with others, whose number and its place among them follow. A report without pieces says merely that
-//! something comes.
+//! the packet came with others: its place among them and their number follow. Of no others: it came and the host had no
+//! room for it. A report without pieces says merely that something comes; a piece of no packets whose first is 1, that all of
+//! the train may have found no room.
 //!
 //! How long a train is, its sender claims. A report is as long as what came asks for: where fewer than one in [`SPARSE`] of
 //! the claimed packets came, it says that nothing did.
@@ -25,15 +26,25 @@ pub(super) struct Arrival {
     pub batch: Batch,
 }
 
+/// What a receiver knows of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It did not come.
+    Lost,
+    /// It came, but this host had no room for it.
+    Missed,
+    Came(Arrival),
+}
+
 /// Consecutive packets of a train.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub train: u32,
-    /// Packets of the train.
+    /// Packets of the train; 0: not one came.
     pub count: u16,
-    /// The first one of the piece.
+    /// The first one of the piece. Of a train of which not one came: 1 where the host may have had no room for it.
     pub first: u16,
-    pub arrivals: Vec<Option<Arrival>>,
+    pub fates: Vec<Fate>,
 }
 
 /// What has come of a train.
@@ -41,30 +52,47 @@ pub(super) struct Piece {
 pub(super) struct TrainArrivals {
     /// Packets of the train, as its sender says; 0: nobody has said it.
     pub count: u16,
-    /// By their places in the train.
-    packets: BTreeMap<u16, Arrival>,
+    /// Nothing came, perhaps since this host had no room for it.
+    pub missed: bool,
+    /// By their places in the train; none: this host had no room for it.
+    packets: BTreeMap<u16, Option<Arrival>>,
 }
 
 impl TrainArrivals {
     pub fn of(count: u16) -> TrainArrivals {
-        TrainArrivals { count, packets: BTreeMap::new() }
+        TrainArrivals { count, missed: false, packets: BTreeMap::new() }
     }
 
-    /// Packets that came.
+    /// Packets that came, whether there was room for them or not.
     pub fn packets(&self) -> usize {
         self.packets.len()
     }
 
     /// Adds one; false if it came before.
     pub fn add(&mut self, index: u16, arrival: Arrival) -> bool {
+        match self.packets.entry(index) {
+            Entry::Vacant(place) => {
+                place.insert(Some(arrival));
+                true
+            }
+            Entry::Occupied(mut place) => place.get().is_none() && place.insert(Some(arrival)).is_none(),
+        }
+    }
+
+    /// This host had no room for it; false if more is known of it.
+    pub fn miss(&mut self, index: u16) -> bool {
         let Entry::Vacant(place) = self.packets.entry(index) else { return false };
-        place.insert(arrival);
+        place.insert(None);
         true
     }
 
-    /// For each packet of the train when it came, if it did.
-    fn each(&self) -> impl Iterator<Item = Option<Arrival>> {
-        (0..self.count).map(|index| self.packets.get(&index).copied())
+    /// For each packet of the train what became of it.
+    fn each(&self) -> impl Iterator<Item = Fate> {
+        (0..self.count).map(|index| match self.packets.get(&index) {
+            None => Fate::Lost,
+            Some(None) => Fate::Missed,
+            Some(Some(arrival)) => Fate::Came(*arrival),
+        })
     }
 }
 
@@ -75,8 +103,12 @@ const PIECE: usize = 18;
 /// The most that a packet takes [byte].
 const MOST: usize = 20;
 
-fn push_arrival(out: &mut Vec<u8>, before: &mut Nanos, arrival: Option<Arrival>) {
-    let Some(Arrival { at, batch }) = arrival else { return push_varint(out, 0) };
+fn push_fate(out: &mut Vec<u8>, before: &mut Nanos, fate: Fate) {
+    let Arrival { at, batch } = match fate {
+        Fate::Lost => return push_varint(out, 0),
+        Fate::Missed => return out.extend([2, 0, 0]),
+        Fate::Came(arrival) => arrival,
+    };
     // a stamp that is hours off is as good as any
     let step = (at.0.wrapping_sub(before.0) as i64).clamp(-(1 << 60), 1 << 60);
     *before = Nanos(before.0.wrapping_add_signed(step));
@@ -87,8 +119,8 @@ fn push_arrival(out: &mut Vec<u8>, before: &mut Nanos, arrival: Option<Arrival>)
     }
 }
 
-fn read_arrival(r: &mut Reader<'_>, before: &mut Nanos) -> Option<Option<Arrival>> {
-    let Some(word) = r.varint()?.checked_sub(1) else { return Some(None) };
+fn read_fate(r: &mut Reader<'_>, before: &mut Nanos) -> Option<Fate> {
+    let Some(word) = r.varint()?.checked_sub(1) else { return Some(Fate::Lost) };
     *before = Nanos(before.0.checked_add_signed(unzigzag(word >> 1))?);
     if *before > LATEST {
         return None;
@@ -96,22 +128,27 @@ fn read_arrival(r: &mut Reader<'_>, before: &mut Nanos) -> Option<Option<Arrival
     let mut batch = Batch::SINGLE;
     if word & 1 == 1 {
         batch = Batch { index: r.varint()?.try_into().ok()?, of: r.varint()?.try_into().ok()? };
+        if (word, batch.index, batch.of) == (1, 0, 0) {
+            return Some(Fate::Missed);
+        }
         if batch.index >= batch.of {
             return None;
         }
     }
-    Some(Some(Arrival { at: *before, batch }))
+    Some(Fate::Came(Arrival { at: *before, batch }))
 }
 
 /// The bodies of the reports about a train: as few as it takes.
 pub(super) fn encode(train: u32, came: &TrainArrivals) -> Vec<Vec<u8>> {
     let count = if came.packets.len() * SPARSE < usize::from(came.count) { 0 } else { came.count };
-    let all: Vec<Option<Arrival>> = came.each().take(count.into()).collect();
+    let all: Vec<Fate> = came.each().take(count.into()).collect();
     let mut reports = Vec::new();
-    let mut first = 0;
+    let mut first = usize::from(count == 0 && came.missed);
+    let end = first.max(all.len());
     loop {
-        let left = &all[first..];
-        let start = left.iter().flatten().next().map_or(Nanos::ZERO, |arrival| arrival.at);
+        let left = all.get(first..).unwrap_or_default();
+        let came = left.iter().find_map(|fate| if let Fate::Came(arrival) = fate { Some(arrival.at) } else { None });
+        let start = came.unwrap_or(Nanos::ZERO);
         let mut body = Vec::with_capacity(PIECE + 5 * left.len().min(BODY / 5));
         body.extend(train.to_be_bytes());
         body.extend(count.to_be_bytes());
@@ -119,17 +156,17 @@ pub(super) fn encode(train: u32, came: &TrainArrivals) -> Vec<Vec<u8>> {
         body.extend([0; 2]);
         body.extend(start.0.to_be_bytes());
         let (mut before, mut packets) = (start, 0usize);
-        for &arrival in left {
+        for &fate in left {
             if body.len() + MOST > BODY {
                 break;
             }
-            push_arrival(&mut body, &mut before, arrival);
+            push_fate(&mut body, &mut before, fate);
             packets += 1;
         }
         body[8..10].copy_from_slice(&(packets as u16).to_be_bytes());
         reports.push(body);
         first += packets;
-        if first == all.len() {
+        if first == end {
             return reports;
         }
     }
@@ -141,12 +178,13 @@ pub(super) fn decode(body: &[u8]) -> Option<Vec<Piece>> {
         let mut pieces = Vec::new();
         while !r.is_empty() {
             let (train, count, first, packets) = (r.u32()?, r.u16()?, r.u16()?, r.u16()?);
-            if u32::from(first) + u32::from(packets) > u32::from(count) {
+            let blank = (count, first, packets) == (0, 1, 0);
+            if u32::from(first) + u32::from(packets) > u32::from(count) && !blank {
                 return None;
             }
             let mut before = r.time()?;
-            let arrivals = (0..packets).map(|_| read_arrival(r, &mut before)).collect::<Option<Vec<_>>>()?;
-            pieces.push(Piece { train, count, first, arrivals });
+            let fates = (0..packets).map(|_| read_fate(r, &mut before)).collect::<Option<Vec<_>>>()?;
+            pieces.push(Piece { train, count, first, fates });
         }
         Some(pieces)
     })
@@ -157,24 +195,31 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn arrival(at: u64, index: u32, of: u32) -> Option<Arrival> {
-        Some(Arrival { at: Nanos(at), batch: Batch { index, of } })
+    fn arrival(at: u64, index: u32, of: u32) -> Fate {
+        Fate::Came(Arrival { at: Nanos(at), batch: Batch { index, of } })
     }
 
-    fn came(arrivals: &[Option<Arrival>]) -> TrainArrivals {
-        let mut came = TrainArrivals::of(arrivals.len() as u16);
-        let packets = arrivals.iter().zip(0..).filter_map(|(arrival, index)| Some((index, (*arrival)?)));
-        packets.for_each(|(index, arrival)| assert!(came.add(index, arrival) && !came.add(index, arrival)));
+    fn came(fates: &[Fate]) -> TrainArrivals {
+        let mut came = TrainArrivals::of(fates.len() as u16);
+        for (&fate, index) in fates.iter().zip(0..) {
+            match fate {
+                Fate::Lost => {}
+                Fate::Missed => assert!(came.miss(index) && !came.miss(index)),
+                Fate::Came(arrival) => {
+                    assert!(came.add(index, arrival) && !came.add(index, arrival) && !came.miss(index));
+                }
+            }
+        }
         came
     }
 
-    fn back(train: u32, arrivals: &[Option<Arrival>]) -> Vec<Option<Arrival>> {
+    fn back(train: u32, fates: &[Fate]) -> Vec<Fate> {
         let mut all = Vec::new();
-        for body in encode(train, &came(arrivals)) {
+        for body in encode(train, &came(fates)) {
             assert!(body.len() <= BODY, "{}", body.len());
             for piece in decode(&body).unwrap() {
-                assert_eq!((piece.train, piece.count, piece.first), (train, arrivals.len() as u16, all.len() as u16));
-                all.extend(piece.arrivals);
+                assert_eq!((piece.train, piece.count, piece.first), (train, fates.len() as u16, all.len() as u16));
+                all.extend(piece.fates);
             }
         }
         all
@@ -192,11 +237,24 @@ mod tests {
     #[test]
     fn a_train_of_which_next_to_nothing_came_is_told_in_one_piece() {
         let told = |came: usize, count: usize| {
-            let arrivals: Vec<_> = (0..count).map(|i| (i >= count - came).then(|| arrival(7, 0, 1).unwrap())).collect();
+            let arrivals: Vec<_> =
+                (0..count).map(|i| if i >= count - came { arrival(7, 0, 1) } else { Fate::Lost }).collect();
             let bodies = encode(7, &self::came(&arrivals));
             (bodies.len(), decode(&bodies[0]).unwrap()[0].count)
         };
         assert_eq!([told(1, SPARSE), told(1, SPARSE + 1), told(9, 65_535)], [(1, SPARSE as u16), (1, 0), (1, 0)]);
+    }
+
+    #[test]
+    fn what_found_no_room_is_told_as_that() {
+        let fates = [Fate::Missed, arrival(9, 0, 1), Fate::Lost, Fate::Missed, arrival(12, 1, 3), Fate::Missed];
+        assert_eq!(back(3, &fates), fates);
+        assert_eq!(back(3, &fates[..1]), [Fate::Missed]);
+        let mut came = came(&fates[..1]);
+        assert!(came.add(0, Arrival { at: Nanos(5), batch: Batch::SINGLE }), "it has come after all");
+        let blank = TrainArrivals { missed: true, ..TrainArrivals::default() };
+        let piece = Piece { train: 8, count: 0, first: 1, fates: vec![] };
+        assert_eq!(encode(8, &blank).iter().map(|body| decode(body)).collect::<Vec<_>>(), [Some(vec![piece])]);
     }
 
     #[test]
@@ -209,11 +267,12 @@ mod tests {
     proptest! {
         #[test]
         fn trains_come_back(train in any::<u32>(), packets in prop::collection::vec(
-            prop::option::of((0u64..u64::MAX / 16, 0u32..9, 1u32..9)), 0..700)) {
-            let arrivals: Vec<_> =
-                packets.iter().map(|p| p.and_then(|(at, index, of)| arrival(at, index.min(of - 1), of))).collect();
-            prop_assume!(came(&arrivals).packets() * SPARSE >= arrivals.len());
-            prop_assert_eq!(back(train, &arrivals), arrivals);
+            prop_oneof![
+                Just(Fate::Lost), Just(Fate::Missed),
+                (0u64..u64::MAX / 16, 0u32..9, 1u32..9).prop_map(|(at, index, of)| arrival(at, index.min(of - 1), of)),
+            ], 0..700)) {
+            prop_assume!(came(&packets).packets() * SPARSE >= packets.len());
+            prop_assert_eq!(back(train, &packets), packets);
         }
 
         #[test]

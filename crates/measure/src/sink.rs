@@ -1,6 +1,9 @@
 //! The receiving half of one direction: it keeps the stamps of a train's packets and reports them when all have come, when
 //! packets of later trains have passed those that are missing, after a wait, or when it is asked.
 //!
+//! What this host had no room for, as its socket tells, is no loss: where packets are missing before one that came, as many of
+//! them are told as missed.
+//!
 //! A packet is taken once; the reports of the last trains are kept to be told again. Memory is bounded.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -53,10 +56,57 @@ pub(super) struct Sink {
     /// From packet to packet, lately.
     pace: Option<Nanos>,
     last_word: Option<Nanos>,
+    /// This host had no room for so many packets before the next one.
+    missed: u32,
+    /// The last packet of each flow: train, place and packets of its train.
+    last: [Option<(u32, u16, u16)>; 2],
+    /// Trains of which nothing came, perhaps for lack of room.
+    blank: BTreeSet<u32>,
     out: VecDeque<Vec<u8>>,
 }
 
 impl Sink {
+    /// This host had no room for so many packets.
+    pub fn missed(&mut self, packets: u32) {
+        self.missed = self.missed.saturating_add(packets);
+    }
+
+    /// What is missing between the packet before and this one, from here back, as far as this host had no room.
+    fn excuse(&mut self, train: u32, index: u16, count: u16) {
+        let mut left = std::mem::take(&mut self.missed);
+        let last = self.last[flow(train)].replace((train, index, count));
+        if left == 0 {
+            return;
+        }
+        let begin = last.filter(|last| last.0 == train).map_or(0, |last| last.1.saturating_add(1));
+        left -= self.miss(train, count, begin..index, left);
+        // of these nobody knows how many packets they had
+        let next = last.map_or(train & BESIDE, |last| last.0.saturating_add(1));
+        let between = (next..train).rev().take(KEPT.min(left as usize));
+        self.blank.extend(between);
+        while self.blank.len() > KEPT {
+            self.blank.pop_first();
+        }
+        if let Some((before, place, whole)) = last.filter(|last| last.0 < train) {
+            self.miss(before, whole, place.saturating_add(1)..whole, left);
+        }
+    }
+
+    /// The last ones of these places, at most so many, are missed; how many that were.
+    fn miss(&mut self, train: u32, count: u16, places: std::ops::Range<u16>, most: u32) -> u32 {
+        let came = match (self.open.get_mut(&train), self.closed.get_mut(&train)) {
+            (Some(incoming), _) => &mut incoming.came,
+            (None, Some((came, _))) => came,
+            (None, None) => return 0,
+        };
+        if came.count != count {
+            return 0;
+        }
+        let missed = places.rev().take(most as usize).filter(|&place| came.miss(place)).count();
+        self.packets += missed;
+        missed as u32
+    }
+
     /// A probe has come; false if it had come before, or too late.
     pub fn probe(&mut self, now: Nanos, head: ProbeHead, at: Nanos, batch: Batch) -> bool {
         let ProbeHead { train, index, count, rest } = head;
@@ -65,8 +115,9 @@ impl Sink {
         }
         if let Some((came, _)) = self.closed.get_mut(&train) {
             // given up too early, as of a sender that was held up: it is told when the source asks again
+            let known = came.packets();
             let news = came.count == count && came.add(index, Arrival { at, batch });
-            self.packets += usize::from(news);
+            self.packets += came.packets() - known;
             self.bound(now);
             return news;
         }
@@ -77,10 +128,13 @@ impl Sink {
             passed: 0,
             due: Nanos::MAX,
         });
+        let known = incoming.came.packets();
         if incoming.came.count != count || !incoming.came.add(index, Arrival { at, batch }) {
             return false;
         }
-        self.packets += 1;
+        self.packets += incoming.came.packets() - known;
+        self.excuse(train, index, count);
+        let Some(incoming) = self.open.get_mut(&train) else { return true };
         incoming.last = incoming.last.max(at);
         let (from, since) = incoming.first;
         let apart = u64::from(index.saturating_sub(from));
@@ -118,7 +172,9 @@ impl Sink {
                 self.close(now, train);
             } else if !self.is_forgotten(train) {
                 // it came before or after the question: what comes behind it is too late
+                let blank = self.blank.remove(&train);
                 let (came, told) = self.closed.entry(train).or_default();
+                came.missed |= blank && came.count == 0;
                 if *told < TELLINGS {
                     *told += 1;
                     report::encode(train, came).into_iter().for_each(|body| self.say(now, body));
@@ -200,6 +256,7 @@ impl Sink {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::Fate;
 
     fn head(train: u32, index: u16, count: u16) -> ProbeHead {
         ProbeHead { train, index, count, rest: 0 }
@@ -213,7 +270,7 @@ mod tests {
     fn said(sink: &mut Sink) -> Vec<(u32, usize)> {
         std::iter::from_fn(|| sink.next())
             .flat_map(|body| report::decode(&body).unwrap())
-            .map(|piece| (piece.train, piece.arrivals.iter().flatten().count()))
+            .map(|piece| (piece.train, piece.fates.iter().filter(|fate| matches!(fate, Fate::Came(_))).count()))
             .collect()
     }
 
@@ -248,6 +305,49 @@ mod tests {
         assert_eq!(sink.wake(), Nanos::MAX);
     }
 
+    /// Of each train that is told what became of its packets: came, lost, missed.
+    fn fates(sink: &mut Sink) -> Vec<(u32, String)> {
+        std::iter::from_fn(|| sink.next())
+            .flat_map(|body| report::decode(&body).unwrap())
+            .map(|piece| {
+                let letter = |fate: &Fate| match fate {
+                    Fate::Came(_) => 'c',
+                    Fate::Lost => 'l',
+                    Fate::Missed => 'm',
+                };
+                let told: String = piece.fates.iter().map(letter).collect();
+                (piece.train, if piece.count == 0 && piece.first == 1 { "all missed".into() } else { told })
+            })
+            .collect()
+    }
+
+    #[test]
+    fn what_this_host_had_no_room_for_is_no_loss() {
+        let mut sink = Sink::default();
+        put(&mut sink, 0, head(0, 0, 9));
+        sink.missed(2);
+        put(&mut sink, 1, head(0, 4, 9)); // three are missing
+        sink.missed(1);
+        put(&mut sink, 2, head(0, 5, 9)); // somebody else's
+        put(&mut sink, 3, head(0, 7, 9));
+        sink.ask(Nanos::millis(4), &[0]);
+        assert_eq!(fates(&mut sink), [(0, "clmmcclcl".into())]);
+    }
+
+    #[test]
+    fn no_room_for_whole_trains_and_the_ends_of_two() {
+        let mut sink = Sink::default();
+        put(&mut sink, 0, head(3, 0, 3));
+        sink.missed(1000);
+        put(&mut sink, 1, head(6, 1, 2));
+        sink.ask(Nanos::millis(4), &[3, 4, 5, 6, 7]);
+        let all = || "all missed".to_string();
+        let told: BTreeMap<u32, String> = fates(&mut sink).into_iter().collect();
+        let expected = [(3, "cmm".to_string()), (4, all()), (5, all()), (6, "mc".into()), (7, String::new())];
+        assert_eq!(told, expected.into());
+        assert!(sink.probe(Nanos::millis(9), head(3, 1, 3), Nanos::millis(9), Batch::SINGLE), "it has come after all");
+    }
+
     #[test]
     fn a_flow_beside_passes_nobody() {
         let mut sink = Sink::default();
@@ -279,6 +379,7 @@ mod tests {
         let mut sink = Sink::default();
         for train in 0..2000 {
             for index in (0..u16::MAX).step_by(if train % 100 == 0 { 3 } else { 30_000 }) {
+                sink.missed(u32::from(index) % 7 * 20);
                 put(&mut sink, train.into(), head(train, index, u16::MAX));
             }
             while sink.next().is_some() {}

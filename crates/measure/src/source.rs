@@ -14,7 +14,7 @@ use super::bucket::Bucket;
 use super::messages::{ASKED, encode_ask};
 use super::method::MeasureMethod;
 use super::outcome::{MAX_DELAY_SAMPLES, Outcome, Reason};
-use super::report::{Arrival, Piece};
+use super::report::{Fate, Piece};
 use super::request::MethodName;
 use super::wire::{BESIDE, PROBE, ProbeHead, Signer};
 use crate::machine::Train;
@@ -67,7 +67,7 @@ struct Packet {
     departure: Departure,
     /// Reported.
     told: bool,
-    arrival: Option<Arrival>,
+    fate: Fate,
 }
 
 /// A train without its whole report.
@@ -239,7 +239,7 @@ impl Source {
         let mut start = at;
         let mut packets = Vec::with_capacity(count);
         for gap in plan.gaps.iter().copied().map(Some).chain([None]) {
-            packets.push(Packet { departure: Departure::Planned(start), told: false, arrival: None });
+            packets.push(Packet { departure: Departure::Planned(start), told: false, fate: Fate::Lost });
             start += gap.unwrap_or_default();
         }
         let ends = start;
@@ -322,23 +322,24 @@ impl Source {
         let Some(flight) = self.flights.get_mut(&piece.train) else { return };
         let packets = if piece.count == 0 {
             // nothing has come
-            flight.packets.iter_mut().zip(std::iter::repeat(&None)).collect::<Vec<_>>()
+            let fate = if piece.first == 0 { &Fate::Lost } else { &Fate::Missed };
+            flight.packets.iter_mut().zip(std::iter::repeat(fate)).collect::<Vec<_>>()
         } else if usize::from(piece.count) == flight.packets.len() {
-            flight.packets[piece.first.into()..].iter_mut().zip(&piece.arrivals).collect()
+            flight.packets[piece.first.into()..].iter_mut().zip(&piece.fates).collect()
         } else {
             return;
         };
         let mut early = false;
-        for (packet, arrival) in packets {
+        for (packet, fate) in packets {
             // a report cannot know of what left after it: this host was held up, and its receiver waited no longer
             let before = match packet.departure {
                 Departure::Planned(_) => true,
                 Departure::Left(at) => at + way > now,
                 Departure::Never => false,
             };
-            if !packet.told && (arrival.is_some() || !before) {
+            if !packet.told && (*fate != Fate::Lost || !before) {
                 packet.told = true;
-                packet.arrival = *arrival;
+                packet.fate = *fate;
                 flight.untold -= 1;
             }
             early |= !packet.told;
@@ -373,19 +374,22 @@ impl Source {
                 Departure::Left(at) | Departure::Planned(at) => at,
                 Departure::Never => continue,
             };
-            let received = packet.arrival.map(|arrival| arrival.at);
-            let batch = packet.arrival.map_or(crate::machine::Batch::SINGLE, |arrival| arrival.batch);
-            let seen = Seen { size: flight.size, sent, received, batch };
+            let (received, batch) = match packet.fate {
+                Fate::Came(arrival) => (Some(arrival.at), arrival.batch),
+                Fate::Lost | Fate::Missed => (None, crate::machine::Batch::SINGLE),
+            };
+            let missed = packet.fate == Fate::Missed;
+            let seen = Seen { size: flight.size, sent, received, batch, missed };
             self.reordered += u64::from(received.is_some_and(|at| at < newest));
             newest = newest.max(received.unwrap_or_default());
-            self.lost += u64::from(received.is_none());
+            self.lost += u64::from(seen.lost());
+            self.probes += u64::from(!missed);
             if flight.size <= SMALL && self.small.len() < MAX_DELAY_SAMPLES {
                 self.small.extend(seen.own_delay().map(|delay| (sent.0, delay)));
             }
             packets.push(seen);
         }
         self.reported += 1;
-        self.probes += packets.len() as u64;
         self.waits.answered(LARGE, now.saturating_sub(flight.ends));
         if !packets.is_empty() {
             self.method.observe(now, &TrainSeen { id: flight.plan, packets });

@@ -70,7 +70,7 @@ impl Heard {
     /// A train of more than what is free, with its waits.
     pub fn overload(&mut self, train: &TrainSeen, waits: &[(f64, f64)]) {
         self.longest = waits.iter().map(|w| w.1).fold(self.longest, f64::max);
-        for p in train.packets.iter().filter(|p| p.received.is_none()) {
+        for p in train.packets.iter().filter(|p| p.lost()) {
             let left = p.sent.as_secs_f64();
             self.losses += 1;
             self.first_loss.get_or_insert(left);

@@ -479,7 +479,7 @@ impl Probing {
         let waits = self.heard.waits(train);
         if let Some(&(left, wait)) = waits.last() {
             self.lag = (now.as_secs_f64() - left).max(0.8 * self.lag);
-            let lost = train.packets.iter().any(|p| p.received.is_none());
+            let lost = train.packets.iter().any(|p| p.lost());
             if phase == Phase::Hold && wait < EMPTY * self.target {
                 // there is no queue: more is free
                 self.a = self.a.max(rate.min(self.c));
@@ -498,7 +498,7 @@ impl Probing {
         }
         if phase == Phase::Count && train.packets[0].sent.as_secs_f64() >= self.counted.2 {
             self.counted.0 += train.packets.len();
-            self.counted.1 += train.packets.iter().filter(|p| p.received.is_none()).count();
+            self.counted.1 += train.packets.iter().filter(|p| p.lost()).count();
             let (of, lost, _, again) = self.counted;
             let queued = self
                 .heard

@@ -127,7 +127,7 @@ impl Trail {
                 let left = p.sent.as_secs_f64();
                 let wait = p.own_delay().map(|delay| (delay as f64 - floor.delay_at(p.sent.0)).max(0.0) / 1e9);
                 known[usize::from(sparse)].0.extend(wait.map(|wait| (left, wait)));
-                let lost = p.received.is_none();
+                let lost = p.lost();
                 points.push(Point {
                     phase,
                     sparse,

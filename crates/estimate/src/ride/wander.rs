@@ -103,7 +103,7 @@ impl Ride {
         let load = behind as f64 / alone.len() as f64;
         // who loses many has met a full queue, and others give way then
         let packets = || self.trains.range(..=self.first).flat_map(|(_, train)| &train.packets);
-        let lost = packets().filter(|p| p.received.is_none()).count();
+        let lost = packets().filter(|p| p.lost()).count();
         if alone.len() < ALONE || load < SOME || lost as f64 > LOST.0 + LOST.1 * packets().count() as f64 {
             return 0.0;
         }

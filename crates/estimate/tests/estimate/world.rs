@@ -205,7 +205,7 @@ impl<'a> World<'a> {
             self.places.push(Place { train: self.trains.len(), index, size: plan.size });
         }
         self.sent_bytes += plan.bytes();
-        let unsent = Seen { size: plan.size, sent: Nanos::ZERO, received: None, batch: Batch::SINGLE };
+        let unsent = Seen { size: plan.size, sent: Nanos::ZERO, received: None, batch: Batch::SINGLE, missed: false };
         self.trains.push(Sent { open: plan.count(), seen: vec![unsent; plan.count()], plan, last: Nanos::ZERO });
     }
 

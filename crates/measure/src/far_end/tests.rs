@@ -144,7 +144,11 @@ fn a_train_is_given_up_by_its_timer_and_not_by_what_is_read_first() {
         for packet in said {
             let datagram = Datagram::parse(&packet).unwrap();
             let pieces = report::decode(datagram.body).filter(|_| datagram.kind == Kind::Report);
-            came += pieces.into_iter().flatten().map(|piece| piece.arrivals.iter().flatten().count()).sum::<usize>();
+            came += pieces
+                .into_iter()
+                .flatten()
+                .map(|piece| piece.fates.iter().filter(|fate| matches!(fate, report::Fate::Came(_))).count())
+                .sum::<usize>();
         }
         came
     };

@@ -300,7 +300,7 @@ impl Machine for Sender {
     fn handle(&mut self, now: Nanos, event: Event<'_>) {
         match event {
             Event::Started => self.due = now,
-            Event::Timer => {}
+            Event::Timer | Event::Missed { .. } => {}
             Event::Sent { seq, at, .. } => {
                 if let Some(sent) = self.sent.get_mut(seq as usize) {
                     sent.left = Some(at);

@@ -53,6 +53,8 @@ pub struct Tally {
     pub received_bytes: u64,
     /// Of the packets received, those whose stamp is the kernel's; the others' were taken when they were read.
     pub received_stamped: u64,
+    /// Packets that came and found no room in the socket.
+    pub missed: u64,
     /// Errors that sockets told: mostly packets that the network could not deliver.
     pub errors: u64,
     /// The last of them, as an error number of the system.
@@ -73,6 +75,12 @@ impl Tally {
         let user = self.sent - self.sent_stamped;
         if user > 1 + self.sent / 50 {
             notes.push(format!("{user} of {} packets were stamped before they were handed to the kernel", self.sent));
+        }
+        if self.missed > 0 {
+            notes.push(format!(
+                "{} packets came that this host had no room for: it was too busy to read them, and they count as no loss",
+                self.missed
+            ));
         }
         if self.unsent > 0 {
             let why = self.last_error.map(|code| format!(" ({})", io::Error::from_raw_os_error(code)));
@@ -159,6 +167,7 @@ impl<K: Clone + PartialEq> Carrier<K> {
             return None;
         };
         let (datagram, batch) = self.ports[socket].inbox.take()?;
+        self.tally.missed += u64::from(datagram.missed);
         Some(CarrierEvent::Received { socket, datagram, batch })
     }
 

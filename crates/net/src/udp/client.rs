@@ -149,7 +149,13 @@ impl Session<'_, '_> {
                     let (packet, size) = (datagram.payload.as_slice(), datagram.size);
                     let event = Event::Received { path, packet, size, dscp: datagram.dscp, at: datagram.at, batch };
                     let known = datagram.from == self.remotes[path];
-                    let result = if known { self.tell(event)? } else { None };
+                    let mut result = None;
+                    if datagram.missed > 0 {
+                        result = self.tell(Event::Missed { path, packets: datagram.missed })?;
+                    }
+                    if known && result.is_none() {
+                        result = self.tell(event)?;
+                    }
                     self.carrier.recycle(socket, datagram);
                     result
                 }

@@ -215,6 +215,9 @@ impl<F: FarMachine> Loop<F> {
                     self.tell(FarEvent::Unsent { session, path, seq })
                 }
                 CarrierEvent::Received { socket, datagram, batch } => {
+                    if datagram.missed > 0 {
+                        self.tell(FarEvent::Missed { packets: datagram.missed });
+                    }
                     // none: it was sent to many, and must not be answered
                     if let Some(local) = datagram.local {
                         let from = FarAddress { local, remote: datagram.from, socket };

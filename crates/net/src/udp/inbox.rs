@@ -27,6 +27,8 @@ pub(crate) struct Datagram {
     pub size: u16,
     pub dscp: u8,
     pub at: Nanos,
+    /// So many found no room between the packet before and this one.
+    pub missed: u32,
 }
 
 /// A packet may still be on its way from its stamp to its socket: so long after the last stamp a batch is complete.
@@ -43,6 +45,8 @@ pub(crate) struct Inbox {
     /// How many of the batch are still to be given out.
     rest: usize,
     spare: Vec<Vec<u8>>,
+    /// So many found no room up to the last packet; wraps.
+    missed: u32,
 }
 
 impl Inbox {
@@ -61,6 +65,7 @@ impl Inbox {
             local: arrival.local,
             dscp: arrival.dscp,
             at,
+            missed: arrival.missed.wrapping_sub(std::mem::replace(&mut self.missed, arrival.missed)),
         });
     }
 
@@ -143,7 +148,7 @@ mod tests {
 
     fn add(inbox: &mut Inbox, from: &str, at: u64) {
         let from = from.parse().unwrap();
-        let arrival = Arrival { from, local: None, payload: &[7; 72], dscp: 46, ttl: 64, stamp: None };
+        let arrival = Arrival { from, local: None, payload: &[7; 72], dscp: 46, ttl: 64, stamp: None, missed: 0 };
         inbox.add(&arrival, 28, Nanos(at));
     }
 
@@ -178,6 +183,18 @@ mod tests {
         inbox.settle(Nanos(120_000));
         let all = [(0, 0, 2), (3_000, 0, 2), (6_000, 1, 2), (9_000, 1, 2), (90_000, 0, 1)];
         assert_eq!(taken(&mut inbox), all);
+    }
+
+    #[test]
+    fn what_found_no_room_is_told_with_the_next_packet_also_when_the_count_wraps() {
+        let mut inbox = Inbox::default();
+        for (at, missed) in [(0, u32::MAX - 1), (50_000, u32::MAX - 1), (100_000, 2)] {
+            let (from, payload) = (A.parse().unwrap(), [7; 72].as_slice());
+            inbox.add(&Arrival { from, local: None, payload, dscp: 0, ttl: 64, stamp: None, missed }, 28, Nanos(at));
+        }
+        inbox.settle(Nanos(200_000));
+        let told: Vec<u32> = std::iter::from_fn(|| inbox.take()).map(|(datagram, _)| datagram.missed).collect();
+        assert_eq!(told, [u32::MAX - 1, 0, 4]);
     }
 
     #[test]

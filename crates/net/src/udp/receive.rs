@@ -31,6 +31,8 @@ pub(crate) struct Arrival<'a> {
     pub ttl: u8,
     /// The kernel's stamp [ns of CLOCK_REALTIME].
     pub stamp: Option<i64>,
+    /// Of all packets before it so many found no room in the socket; wraps.
+    pub missed: u32,
 }
 
 /// What a socket's error queue has.
@@ -132,10 +134,12 @@ impl Reader {
     fn arrival(&self, i: usize) -> Option<Arrival<'_>> {
         let length = self.headers[i].msg_len as usize;
         let payload = &self.payloads[i * LARGEST..][..length];
-        let mut arrival = Arrival { from: self.from(i)?, local: None, payload, dscp: 0, ttl: 0, stamp: None };
+        let mut arrival =
+            Arrival { from: self.from(i)?, local: None, payload, dscp: 0, ttl: 0, stamp: None, missed: 0 };
         for message in self.messages(i) {
             match (message.level, message.kind) {
                 (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING | libc::SCM_TIMESTAMPNS) => arrival.stamp = stamp(message),
+                (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => arrival.missed = message.number() as u32,
                 (libc::IPPROTO_IP, libc::IP_TOS) | (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
                     arrival.dscp = (message.number() as u8) >> 2;
                 }

@@ -25,6 +25,8 @@ pub struct Script {
     polite: bool,
     pub started: Nanos,
     pub seen: Vec<Seen>,
+    /// Packets that found no room.
+    pub missed: u32,
     wants: Vec<Action>,
 }
 
@@ -39,6 +41,7 @@ impl Script {
             polite: true,
             started: Nanos::ZERO,
             seen: Vec::new(),
+            missed: 0,
             wants: Vec::new(),
         }
     }
@@ -107,6 +110,7 @@ impl Machine for Script {
                 self.wants.extend(std::mem::take(&mut self.trains).into_iter().map(later));
             }
             Event::Timer => self.wants.push(Action::Done(b"time".to_vec())),
+            Event::Missed { packets, .. } => self.missed += packets,
             Event::Stop => {
                 self.seen.push(Seen::Stop);
                 if self.polite {
@@ -167,6 +171,7 @@ impl FarMachine for Echo {
             }
             FarEvent::Sent { session, path, seq, at } => self.sent.push((session, path, seq, at)),
             FarEvent::Unsent { session, path, seq } => self.unsent.push((session, path, seq)),
+            FarEvent::Missed { .. } => {}
             FarEvent::Timer => self.timers += 1,
         }
     }
