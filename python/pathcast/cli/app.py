@@ -2,42 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
 
-from pathcast.cli import (
-    completion,
-    control,
-    demo,
-    doctor,
-    history,
-    job,
-    lab,
-    learn,
-    line,
-    man,
-    measure,
-    net,
-    paths,
-    plan,
-    predict,
-    run,
-    schema,
-    serve,
-    sim,
-    undo,
-    watch,
+# each is a module of its name; of those below, its function of that name is the command, else its `app` is a group
+GROUPS = ("control", "history", "job", "lab", "line", "net")
+COMMANDS = (
+    "completion",
+    "demo",
+    "doctor",
+    "learn",
+    "man",
+    "measure",
+    "paths",
+    "plan",
+    "predict",
+    "run",
+    "schema",
+    "serve",
+    "sim",
+    "undo",
+    "watch",
 )
-
-app = typer.Typer(
-    name="pathcast",
-    help="Measure the paths between two hosts, predict how fast Multipath TCP will go over them, choose, send.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-)
+_SETTINGS = {"run": {"ignore_unknown_options": True}}
 
 
 def _version(wanted: bool) -> None:
@@ -48,7 +37,6 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
@@ -57,24 +45,31 @@ def _root(
     pass
 
 
-app.command("completion")(completion.completion)
-app.command("demo")(demo.demo)
-app.command("doctor")(doctor.doctor)
-app.command("learn")(learn.learn)
-app.command("man")(man.man)
-app.command("measure")(measure.measure)
-app.command("paths")(paths.paths)
-app.command("plan")(plan.plan)
-app.command("predict")(predict.predict)
-app.command("run", context_settings={"ignore_unknown_options": True})(run.run)
-app.command("schema")(schema.schema)
-app.command("serve")(serve.serve)
-app.command("sim")(sim.sim)
-app.command("undo")(undo.undo)
-app.command("watch")(watch.watch)
-app.add_typer(control.app, name="control")
-app.add_typer(history.app, name="history")
-app.add_typer(job.app, name="job")
-app.add_typer(lab.app, name="lab")
-app.add_typer(line.app, name="line")
-app.add_typer(net.app, name="net")
+def build(only: str | None = None) -> typer.Typer:
+    """All commands, or `only` that one, so that the others need not be loaded."""
+    made = typer.Typer(
+        name="pathcast",
+        help="Measure the paths between two hosts, predict how fast Multipath TCP will go over them, choose, send.",
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode="rich",
+        pretty_exceptions_enable=False,
+    )
+    made.callback()(_root)
+    for name in COMMANDS if only is None else {only} & set(COMMANDS):
+        made.command(name, context_settings=_SETTINGS.get(name))(getattr(_module(name), name))
+    for name in GROUPS if only is None else {only} & set(GROUPS):
+        made.add_typer(_module(name).app, name=name)
+    return made
+
+
+def _module(name: str) -> Any:
+    return import_module(f"pathcast.cli.{name}")
+
+
+def __getattr__(name: str) -> Any:
+    """`app`: all commands, made when somebody asks."""
+    if name != "app":
+        raise AttributeError(name)
+    globals()["app"] = made = build()
+    return made
