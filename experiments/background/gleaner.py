@@ -1,6 +1,6 @@
 """Judges gleaner by its own bars, with the device's default offloads, in the simulator: a program, minutes.
 
-    python -m experiments.background.gleaner [idle|beside|pages] …
+    python -m experiments.background.gleaner [idle|beside|pages|wait] …
 
 Writes data/gleaner-*.csv. Its parameters were chosen on the networks "10", "20, 20 ms" and "50, 100 ms" of imtcp-bg's
 plan with seeds 4001..6006, and on short runs of `beside` at 0.25 and 1 BDP with seeds 1..7; seeds here are others, and
@@ -72,10 +72,12 @@ def _imtcp_bg() -> tuple[Any, Any, dict[str, Any]]:
 
 
 def page(control: str, network: str, load: int, connections: int, seed: int) -> tuple[float, float, float]:
-    """Mean page time [s], and what the background and the foreground carried [bit/s]."""
+    """Mean page time [s]; what background and foreground carried [bit/s]. control: a name, then any `key=value`."""
     of, run, setup = _imtcp_bg()
+    name, *values = control.split()
+    own = {key: int(value) for key, _, value in (one.partition("=") for one in values)}
     point = {"network": network, "control": "x", "load": load, "seed": seed, "connections": connections}
-    about = of.scenario(point, setup | {"control": {"x": {"control": control}}}, "sim")
+    about = of.scenario(point, setup | {"control": {"x": {"control": name} | own}}, "sim")
     topology = run.topology
     run.topology = lambda one: topology(one).replace(SINGLE, "")
     try:
@@ -130,11 +132,12 @@ def judge(what: str, of: dict[tuple[Any, ...], Any]) -> None:
             verdicts = (statistics.mean(grows) <= 0.03, statistics.mean(uses) >= 0.75)
             rows.append((control, network, connections, *spread(grows), *spread(uses), *verdicts))
         header = ("controller", "network", "flows", "page time grows", "±", "uses of available", "±", "0.03", "0.75")
-        write("pages", header, rows)
+        write(what, header, rows)
 
 
 SEEDS = range(101, 106)
 PAGES_SEEDS = range(8001, 8005)
+LOADS = (0, 15, 30, 45, 60, 75, 90)
 
 
 def tasks(what: str) -> list[tuple[Any, ...]]:
@@ -144,9 +147,12 @@ def tasks(what: str) -> list[tuple[Any, ...]]:
     if what == "beside":
         rest = ((20, 100), (20, 100), (0.25, 1.0, 4.0), ("reno", "cubic"), SEEDS)
         return [("beside", *one) for one in itertools.product((None, *CONTROLS[:2]), *rest)]
+    if what == "wait":
+        trade = (("none", "gleaner", "gleaner wait=33"), ("10", "20"), LOADS, (1,), PAGES_SEEDS)
+        return [("page", *one) for one in itertools.product(*trade)]
     found = []
     for network in ("10", "20", "100", "5, 80 ms"):
-        one = itertools.product(("none", *CONTROLS), (network,), (0, 15, 30, 45, 60, 75, 90), (1,), PAGES_SEEDS)
+        one = itertools.product(("none", *CONTROLS), (network,), LOADS, (1,), PAGES_SEEDS)
         found += [("page", *point) for point in one]
     for network in ("10", "100"):
         several = itertools.product(("none", *CONTROLS), (network,), (50,), (5,), PAGES_SEEDS)
