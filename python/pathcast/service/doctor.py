@@ -67,6 +67,16 @@ def ip_program() -> Check:
     return Check("iproute2", MISSING, "no program `ip`", "world emu", "apt-get install iproute2")
 
 
+def switches() -> Check:
+    """Open vSwitch's programs, whose service need not run."""
+    from pathcast.steer.ovs import PACKAGE, lacking
+
+    need = "switches in namespaces"
+    if names := lacking():
+        return Check("openvswitch", MISSING, f"no {', '.join(names)}", need, f"apt-get install {PACKAGE}")
+    return Check("openvswitch", OK, "its programs", need)
+
+
 def namespaces() -> Check:
     """Makes and removes a network namespace."""
     name = f"pc-doctor-{secrets.token_hex(3)}"
@@ -260,6 +270,7 @@ CHECKS: tuple[Callable[[], Check], ...] = (
     kernel,
     privilege,
     ip_program,
+    switches,
     namespaces,
     tun,
     mptcp,
