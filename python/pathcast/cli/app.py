@@ -28,6 +28,7 @@ from pathcast.cli import (
     sim,
     undo,
     watch,
+    web,
 )
 
 app = typer.Typer(
@@ -72,6 +73,7 @@ app.command("serve")(serve.serve)
 app.command("sim")(sim.sim)
 app.command("undo")(undo.undo)
 app.command("watch")(watch.watch)
+app.command("web")(web.web)
 app.add_typer(control.app, name="control")
 app.add_typer(history.app, name="history")
 app.add_typer(job.app, name="job")
