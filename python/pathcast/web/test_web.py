@@ -172,7 +172,7 @@ def test_a_history_that_may_only_be_read_is_read():
         code: list[int] = []
         child = os.fork()
         if child == 0:
-            os.seteuid(65534)
+            os.setuid(65534)
             try:
                 found = Browser(Store(places.parse(str(directory / "history.db")), read_only=True)).events(None, 5)
                 os._exit(0 if len(found) == 5 else 2)
