@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
+from typing import Any
 
 from sqlalchemy import case, func, select
 
@@ -13,6 +14,8 @@ from pathcast.history.browse import Browser
 from pathcast.history.records import Event
 from pathcast.history.tables import line, measurement, path
 
+# why a line is in a gap that nobody has looked into
+UNMEASURED = "nothing was measured"
 # a line is away where it was not seen for so many usual intervals, and for so long [s]
 _GAP, _LEAST_S = 3, 60.0
 
@@ -48,8 +51,8 @@ class Gap:
     why: str
 
 
-def means(browser: Browser, newer_than_s: float, width_s: float) -> list[Mean]:
-    """The oldest first. Raises PathcastError as faults.py tells them."""
+def means(browser: Browser, newer_than_s: float, width_s: float, world: str | None = None) -> list[Mean]:
+    """The oldest first; world: of this one only. Raises PathcastError as faults.py tells them."""
     if not browser.store.exists:
         return []
     width = round(width_s * 1e6)
@@ -67,6 +70,7 @@ def means(browser: Browser, newer_than_s: float, width_s: float) -> list[Mean]:
         .join(line, line.c.id == path.c.line)
         .where(line.c.host_id == browser.host, measurement.c.valid.is_not(False))
         .where(measurement.c.at_us >= browser.at.utc_us - round(newer_than_s * 1e6))
+        .where(*_of_world(world))
         .group_by(*by)
         .order_by(begin)
     )
@@ -78,7 +82,11 @@ def means(browser: Browser, newer_than_s: float, width_s: float) -> list[Mean]:
     ]
 
 
-def gaps(browser: Browser, newer_than_s: float, failed: Sequence[Event]) -> list[Gap]:
+def _of_world(world: str | None) -> list[Any]:
+    return [] if world is None else [measurement.c.world == world]
+
+
+def gaps(browser: Browser, newer_than_s: float, failed: Sequence[Event], world: str | None = None) -> list[Gap]:
     """The newest first. failed: events of that time, which tell why."""
     if not browser.store.exists:
         return []
@@ -89,6 +97,7 @@ def gaps(browser: Browser, newer_than_s: float, failed: Sequence[Event]) -> list
         .join(path, path.c.id == measurement.c.path)
         .join(line, line.c.id == path.c.line)
         .where(line.c.host_id == browser.host, measurement.c.at_us >= since_us, path.c.direction == "out")
+        .where(*_of_world(world))
         .order_by(measurement.c.at_us)
     )
     seen: dict[str, list[float]] = {}
@@ -116,7 +125,7 @@ def _why(from_s: float, until_s: float, downs: Sequence[float], told: Sequence[t
         return max(set(texts), key=texts.count)
     if any(from_s <= at_s < until_s for at_s in downs):
         return "it answered no probe"
-    return "nothing was measured"
+    return UNMEASURED
 
 
 def _seconds(at: str) -> float:

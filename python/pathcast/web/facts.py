@@ -104,8 +104,12 @@ class Facts:
 
     def forecasts(self, span: str) -> list[dict[str, Any]]:
         """What was forecast, and what came; the newest first."""
+        return self.forecasts_of(SPANS[span][0], 200)
+
+    def forecasts_of(self, newer_s: float, most: int) -> list[dict[str, Any]]:
+        """The same of any time."""
         found = []
-        for one in self.browser().forecasts_of(SPANS[span][0], 200):
+        for one in self.browser().forecasts_of(newer_s, most):
             options = one.answer.get("options") or ()
             chosen = next(
                 (o for o in options if (o.get("paths"), o.get("control")) == (one.chosen, one.chosen_control)), None
