@@ -25,6 +25,7 @@ COMMANDS = (
     "sim",
     "undo",
     "watch",
+    "web",
 )
 _SETTINGS = {"run": {"ignore_unknown_options": True}}
 

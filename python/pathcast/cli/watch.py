@@ -15,6 +15,7 @@ from pathcast.cli.measureseries import now
 from pathcast.cli.output import print_line
 from pathcast.cli.paths import KeyFile
 from pathcast.cli.target import Target, target
+from pathcast.cli.watchreport import WithReport, first
 from pathcast.errors import PathcastError, usage
 from pathcast.units import seconds, size
 
@@ -25,12 +26,16 @@ if TYPE_CHECKING:
     from pathcast.service.teller import Teller
     from pathcast.worlds.measurement import PathMeasured
 
+Command = WithReport
 _LOOK_S = 1.0
 _WEEK_S = 7 * 86_400.0
 
 
 def watch(
-    hosts: Annotated[list[str], typer.Argument(help="HOST or HOST:PORT of a `pathcast serve`.", metavar="HOST...")],
+    hosts: Annotated[
+        list[str],
+        typer.Argument(help="HOST or HOST:PORT of a `pathcast serve`.", metavar="HOST...", autocompletion=first),
+    ],
     every: Annotated[str, typer.Option(help="From one round to the next of each HOST.")] = "5m",
     max: Annotated[
         str, typer.Option(help="Most bytes of any 24 hours, both ends' together; rounds become rarer for it.")
@@ -64,7 +69,10 @@ def watch(
     history: HistoryUrl = None,
     no_history: NoHistory = False,
 ) -> None:
-    """Measure every path to each HOST again and again, record it, and tell what degrades."""
+    """Measure every path to each HOST again and again, record it, and tell what degrades.
+
+    `pathcast watch report` writes a page of some weeks.
+    """
     from pathcast import _native
     from pathcast.history import clock
     from pathcast.lines import config

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from json import dumps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from pathcast.errors import PathcastError
 from pathcast.history import versions
@@ -22,6 +24,8 @@ Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 # how long another writer is waited for, and how long for a server [s]
 PATIENCE_S = 10
 _CONNECT_S = 5
+# how long who only reads waits for a writer [s]
+_GLANCE_S = 2
 # in PostgreSQL our tables have a schema of their own
 SCHEMA = "pathcast"
 # the number of the lock under which tables are made there
@@ -31,8 +35,9 @@ _LOCK = 0x7061_7468_6361_7374
 class Store:
     """One database. What `add` has returned from is on the disc. Raises PathcastError as faults.py tells them."""
 
-    def __init__(self, place: Place) -> None:
-        self.place = place
+    def __init__(self, place: Place, read_only: bool = False) -> None:
+        """read_only: nothing is made, changed or brought to our version; who writes is waited for a moment only."""
+        self.place, self.read_only = place, read_only
         self._ready = False
 
     def close(self) -> None:
@@ -94,9 +99,11 @@ class Store:
             try:
                 ready = versions.check(connection, self.place.shown, foreign=self.place.file is not None)
             except PathcastError as error:
-                if error.code != "history-older" or self.place.file is None:
+                if error.code != "history-older" or self.place.file is None or self.read_only:
                     raise
                 ready = False
+        if not ready and self.read_only:
+            raise history_error("empty", f"the history `{self.place.shown}` is empty: nothing was recorded yet")
         if not ready:
             with self._connect_to_change() as connection:
                 # another one may have been faster
@@ -133,13 +140,17 @@ class Store:
 
         url, file = self.place.url, self.place.file
         if file is None:
-            options = {
+            options: dict[str, Any] = {
                 "connect_timeout": _CONNECT_S,
                 "tcp_user_timeout": PATIENCE_S * 1000,
                 "application_name": "pathcast",
                 "options": f"-c search_path={SCHEMA} -c lock_timeout={PATIENCE_S}s -c timezone=UTC",
             }
+            if self.read_only:
+                options["options"] += " -c default_transaction_read_only=on -c statement_timeout=20s"
             return create_engine(url, connect_args=options, json_serializer=_json, pool_size=1, pool_pre_ping=True)
+        if self.read_only:
+            return _reading(file)
         _make(self.place)
         options = {"timeout": PATIENCE_S, "check_same_thread": False}
         engine = create_engine(url, connect_args=options, json_serializer=_json, poolclass=NullPool)
@@ -186,6 +197,36 @@ def insert_many(connection: Connection, table: Table, rows: Sequence[Mapping[str
         except (ValueError, TypeError, OverflowError) as error:
             raise history_error("rows", f"`{table.name}` cannot hold this: {error}") from None
     return new
+
+
+def _reading(file: Path) -> Engine:
+    """Of a file that is only read, also where its directory cannot be written to: who finds no journal beside it there
+    reads it as it lies."""
+    import sqlite3
+
+    from sqlalchemy import create_engine, event
+    from sqlalchemy.pool import NullPool
+
+    def connect() -> Any:
+        where = f"file:{quote(str(file))}?mode=ro"
+        lies = not os.access(file.parent, os.W_OK) and not file.with_name(file.name + "-wal").exists()
+        made = sqlite3.connect(
+            where + ("&immutable=1" if lies else ""),
+            uri=True,
+            timeout=_GLANCE_S,
+            check_same_thread=False,
+            isolation_level=None,
+        )
+        made.execute("PRAGMA query_only=ON")
+        return made
+
+    engine = create_engine("sqlite://", creator=connect, json_serializer=_json, poolclass=NullPool)
+
+    @event.listens_for(engine, "begin")
+    def _(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN")
+
+    return engine
 
 
 def _make(place: Place) -> None:

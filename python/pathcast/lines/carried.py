@@ -184,26 +184,31 @@ def _day(at: float) -> str:
 def _open(write: bool = True) -> Iterator[dict[str, Any]]:
     """The books, alone; written back at the end. A file that is none of ours begins anew, the old one beside it."""
     path = file()
-    if not write and not path.exists():
-        yield {}
+    if not write:  # it is replaced whole, so who reads needs no lock, nor the right to make one
+        yield _read(path) or {}
         return
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
     with open(path.with_suffix(".lock"), "a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX if write else fcntl.LOCK_SH)
-        try:
-            books = json.loads(path.read_text())
-        except FileNotFoundError:
-            books = {}
-        except ValueError:
-            books = None
-        if not isinstance(books, dict):
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        books = _read(path)
+        if books is None:
             os.replace(path, path.with_suffix(".broken"))
             books = {}
         yield books
-        if write:
-            temporary = path.with_suffix(".new")
-            temporary.write_text(json.dumps(books))
-            os.replace(temporary, path)
+        temporary = path.with_suffix(".new")
+        temporary.write_text(json.dumps(books))
+        os.replace(temporary, path)
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """What is booked; None: it is no file of ours."""
+    try:
+        books = json.loads(path.read_text())
+    except FileNotFoundError:
+        return {}
+    except ValueError:
+        return None
+    return books if isinstance(books, dict) else None
 
 
 def _ordinal(day: int) -> str:

@@ -21,7 +21,7 @@ _PATH = ("target", "path")
 _WAY = (*_PATH, "direction")
 
 
-def where(text: str) -> tuple[str, int]:
+def where(text: str, option: str = "--metrics", example: str = "127.0.0.1:9275") -> tuple[str, int]:
     """`ADDRESS:PORT`, `[ADDRESS]:PORT`, or a port of the loopback. Raises PathcastError (exit 2)."""
     address, colon, port = text.rpartition(":")
     address = address.removeprefix("[").removesuffix("]") if colon else "127.0.0.1"
@@ -31,7 +31,7 @@ def where(text: str) -> tuple[str, int]:
     except ValueError:
         number = -1
     if not 0 <= number < 65536 or not port.isascii():
-        raise usage(f"--metrics `{text}`: allowed are ADDRESS:PORT and PORT, for example 127.0.0.1:9275")
+        raise usage(f"{option} `{text}`: allowed are ADDRESS:PORT and PORT, for example {example}")
     return address, number
 
 

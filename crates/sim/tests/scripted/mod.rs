@@ -79,6 +79,7 @@ impl Machine for Scripted {
                 }
                 Seen::Received { path, seq, payload: packet.len(), size, dscp, at, batch }
             }
+            Event::Missed { .. } => return,
             Event::Timer => {
                 if self.lasts.is_some() && now >= self.until {
                     let log = format!("{:?}", self.log.lock().unwrap());

@@ -1,0 +1,271 @@
+"""The page: what it shows, what it says where there is nothing, and what it refuses."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import tempfile
+import threading
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("starlette", reason="missing: starlette (no Python package)")
+from starlette.testclient import TestClient
+
+from pathcast.history import clock, testing
+from pathcast.history import place as places
+from pathcast.history.browse import Browser
+from pathcast.history.identity import host_id
+from pathcast.history.journal import Journal
+from pathcast.history.rows import Origin
+from pathcast.history.store import Store
+from pathcast.history.trend import gaps, means
+from pathcast.web.app import HERE, application
+from pathcast.web.facts import SPANS, Facts
+
+PAGES = ["/", "/live", "/weeks?since=28d", "/forecasts", "/events"]
+
+
+@pytest.fixture(autouse=True)
+def _own(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATHCAST_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("PATHCAST_RUN_DIR", str(tmp_path / "run"))
+    monkeypatch.setenv("PATHCAST_CONFIG", str(tmp_path / "pathcast.toml"))
+    (tmp_path / "pathcast.toml").write_text('[line.cable]\nfrom = "10.0.0.2"\nid = "cable"\ncap = "1TB/month"\n')
+
+
+def filled(file):
+    """Two days, a measurement each half hour, away for six hours of the first; an alert; a forecast and what came."""
+    journal, at = Journal(places.parse(str(file))), clock.now()
+
+    def act(ago_s):
+        made = journal.act(Origin("host", "far.example.org", "watch", {}, host_id(), "here"))
+        made.at = clock.before(at, ago_s)
+        return made
+
+    acts = []
+    for number in range(96):
+        ago_s = 1800.0 * (96 - number)
+        one = act(ago_s)
+        if 30 * 3600 < ago_s <= 36 * 3600:
+            one.event("failed", "no answer <script>alert(1)</script>", about={"code": "away"})
+        else:
+            one.measurement(testing.measured(20e6, ("path1", "path2")), testing.KEYS, ("out", "in"))
+        acts.append(one.rows)
+    journal._add_all(acts)  # in one transaction: quicker
+    alert = act(60.0)
+    about = {"path": "cable", "alert": "cable.available < 70%", "state": "firing"}
+    alert.event("alert", "cable: available 4 of usually 17 Mbit/s", testing.KEY1, about=about)
+    journal.add(alert)
+    forecast = act(30.0)
+    forecast.forecast(testing.forecast_of(), {"path1": testing.KEY1}, 10_000_000)
+    journal.add(forecast)
+    sent = act(20.0)
+    sent.transfer(testing.sent(rate_bps=24e6), [(testing.KEY1, "path1", 10_000_000, 0)])
+    journal.add(sent)
+    journal.close()
+    return file
+
+
+def client(file, prefix="", **more):
+    place = None if file is None else places.parse(str(file))
+    return TestClient(application(Facts(place), prefix=prefix), base_url="http://localhost", **more)
+
+
+@pytest.fixture
+def page(tmp_path):
+    return client(filled(tmp_path / "history.db"))
+
+
+def test_it_shows_lines_weeks_forecasts_and_alerts(page):
+    now = page.get("/").text
+    assert "cable: available 4 of usually 17 Mbit/s" in now
+    assert "<td>20 Mbit/s</td><td>40 Mbit/s</td>" in now
+    assert "0 B of 1 TB" in now
+    weeks = page.get("/weeks?since=7d").text
+    data = [json.loads(of) for of in re.findall(r'<script type="application/json">(.*?)</script>', weeks)]
+    names = [of["name"] for of in data]
+    assert names == ["available_bps", "capacity_bps", "rtt_s", "delay_s", "queue_s", "loss"]
+    (queue,) = (of for of in data if of["name"] == "queue_s")
+    assert queue["series"][0]["values"][0] == pytest.approx(0.002)
+    # the hours without an answer are a gap in every series, and stand in words with their reason
+    assert all(series["values"].count(None) == 1 for series in data[0]["series"])
+    assert "6 h 30 min" in weeks
+    assert "no answer &lt;script&gt;" in weeks
+    assert "<script>alert" not in weeks
+    forecasts = page.get("/forecasts").text
+    assert "25 Mbit/s" in forecasts
+    assert "24 Mbit/s" in forecasts
+    assert "<td>yes</td>" in forecasts
+    assert "alert" in page.get("/events?since=1d").text
+
+
+def test_means_and_gaps_are_those_of_the_rows(tmp_path):
+    browser = Browser(Store(places.parse(str(filled(tmp_path / "history.db"))), read_only=True))
+    found = means(browser, SPANS["7d"][0], 86_400.0)
+    assert sum(of.count for of in found) == 4 * 84
+    assert {(of.line_id, of.direction) for of in found} == {(a, b) for a in ("cable", "dsl") for b in ("out", "in")}
+    away = gaps(browser, SPANS["7d"][0], browser.events(SPANS["7d"][0]))
+    assert [(of.line_id, round(of.until_s - of.from_s)) for of in sorted(away, key=str)] == [
+        ("cable", 6.5 * 3600),
+        ("dsl", 6.5 * 3600),
+    ]
+
+
+@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("state", ["none", "absent", "empty", "newer", "foreign", "no file of ours"])
+def test_without_a_history_it_says_so(tmp_path, path, state):
+    file = tmp_path / "history.db"
+    if state == "empty":
+        file.touch()
+    elif state == "newer":
+        filled(file)
+        with sqlite3.connect(file) as connection:
+            connection.execute("UPDATE pathcast_version SET version_num = '9999'")
+    elif state == "foreign":
+        with sqlite3.connect(file) as connection:
+            connection.execute("CREATE TABLE other (x)")
+    elif state == "no file of ours":
+        file.write_bytes(b"text " * 1000)
+    before = file.read_bytes() if file.exists() else None
+    answer = client(None if state == "none" else file).get(path)
+    assert answer.status_code == 200
+    if path != "/live":
+        words = {
+            "none": "no history is kept",
+            "absent": "there is no history",
+            "empty": "nothing was recorded yet",
+            "newer": "does not know",
+            "foreign": "holds something else",
+            "no file of ours": "is no history",
+        }
+        assert words[state] in answer.text
+    assert "Traceback" not in answer.text
+    # and nothing was made or changed
+    assert (file.read_bytes() if file.exists() else None) == before
+
+
+def test_a_writer_does_not_keep_it_from_reading_and_a_lock_is_said(tmp_path):
+    file = filled(tmp_path / "history.db")
+    with sqlite3.connect(file, isolation_level=None) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        assert "20 Mbit/s" in client(file).get("/").text
+        writer.execute("ROLLBACK")
+        writer.execute("PRAGMA journal_mode=DELETE")
+        writer.execute("BEGIN EXCLUSIVE")
+        assert "another command writes to it" in client(file).get("/events").text
+
+
+def test_a_history_that_may_only_be_read_is_read():
+    if os.geteuid() != 0:
+        pytest.skip("missing: root")
+    directory = Path(tempfile.mkdtemp())
+    try:
+        filled(directory / "history.db")
+        directory.chmod(0o755)
+        (directory / "history.db").chmod(0o644)
+        code: list[int] = []
+        child = os.fork()
+        if child == 0:
+            os.setuid(65534)
+            try:
+                found = Browser(Store(places.parse(str(directory / "history.db")), read_only=True)).events(None, 5)
+                os._exit(0 if len(found) == 5 else 2)
+            except BaseException:
+                os._exit(1)
+        code.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        assert code == [0]
+    finally:
+        shutil.rmtree(directory)
+
+
+@pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "", "[::2]"])
+def test_another_name_is_refused(page, host):
+    answer = page.get("/", headers={"host": host})
+    assert answer.status_code == 421
+    assert "Mbit/s" not in answer.text
+
+
+@pytest.mark.parametrize("host", ["localhost:9276", "127.0.0.1", "[::1]:9276", "LOCALHOST"])
+def test_its_own_names_are_answered(page, host):
+    assert page.get("/live", headers={"host": host}).status_code == 200
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
+def test_nothing_can_be_changed(page, method):
+    assert page.request(method, "/").status_code == 405
+
+
+@pytest.mark.parametrize("path", [*PAGES, "/assets/page.js", "/nosuch"])
+def test_every_answer_has_the_policy(page, path):
+    answer = page.get(path)
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    if path in PAGES:  # nothing that the policy would stop, and nothing from elsewhere
+        assert not re.search(r"\sstyle=|\son[a-z]+=|<style|https?://", answer.text)
+
+
+def test_a_prefix_is_before_every_link(tmp_path):
+    made = client(filled(tmp_path / "history.db"), "/pathcast")
+    text = made.get("/pathcast/weeks").text
+    assert all(of.startswith(("/pathcast/", "#", "?")) for of in re.findall(r'(?:href|src)="([^"]*)"', text))
+    assert made.get("/pathcast/assets/page.css").status_code == 200
+    assert made.get("/weeks").status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/assets/../app.py", "/assets/%2e%2e/app.py", "/assets/..%2fapp.py", "/assets/"])
+def test_no_other_file_is_given(page, path):
+    assert page.get(path).status_code == 404
+
+
+def test_what_is_not_our_own_is_as_its_makers_ship_it():
+    told = (HERE / "assets/VENDORED").read_text()
+    sums = dict(reversed(line.split()) for line in told.splitlines() if re.match(r"[0-9a-f]{64} ", line))
+    assert set(sums) == {path.name for path in (HERE / "assets").glob("uPlot*")}
+    for name, digest in sums.items():
+        assert hashlib.sha256((HERE / "assets" / name).read_bytes()).hexdigest() == digest
+
+
+@pytest.fixture
+def chromium():
+    if (found := shutil.which("chromium")) is None:
+        pytest.skip("missing: chromium")
+    return found
+
+
+@pytest.mark.parametrize("path", ["", "weeks?since=7d", "forecasts", "events"])
+def test_in_a_browser_it_draws(tmp_path, chromium, path):
+    import asyncio
+    import socket
+
+    import uvicorn
+
+    app = application(Facts(places.parse(str(filled(tmp_path / "history.db")))), prefix="/p")
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        server = uvicorn.Server(uvicorn.Config(app, ws="none", lifespan="off", log_level="error"))
+        thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listening])))
+        thread.start()
+        try:
+            url = f"http://127.0.0.1:{listening.getsockname()[1]}/p/{path}"
+            words = [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--no-proxy-server"]
+            words += [f"--user-data-dir={tmp_path / 'browser'}", "--virtual-time-budget=4000", "--dump-dom", url]
+            done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=True)
+        finally:
+            server.should_exit = True
+            thread.join()
+    if path.startswith("weeks"):
+        assert done.stdout.count("<canvas") == 6
+        assert done.stdout.count('aria-hidden="true"') == 6
+    # times are the viewer's
+    assert not re.search(r"<time[^>]*>[^<]*UTC", done.stdout)
+    assert "Content Security Policy" not in done.stderr
