@@ -63,6 +63,8 @@ class Spool:
         sent = refused = 0
         until = None if seconds is None else monotonic() + seconds
         with self._alone() as mine:
+            if mine:
+                self._clear()
             files = self._files() if mine else []
             for first in range(0, len(files), _BATCH):
                 batch = files[first : first + _BATCH]
@@ -96,6 +98,13 @@ class Spool:
             return sorted(file for file in self.directory.iterdir() if file.suffix == _SUFFIX) if self._ours() else []
         except FileNotFoundError:
             return []
+
+    def _clear(self) -> None:
+        """What processes that were killed have not written to its end was never said to be kept."""
+        for file in self.directory.glob(f"{_WRITING}*"):
+            pid = file.name.removeprefix(_WRITING).partition("-")[0]
+            if pid.isdecimal() and not Path("/proc", pid).exists():
+                file.unlink(missing_ok=True)
 
     def _ours(self) -> bool:
         """Whether nobody else could have put something there, or may read it; beside `--history /tmp/…` one could."""

@@ -288,3 +288,16 @@ def test_a_broken_file_is_said_and_not_touched(tmp_path):
     assert journal.trouble.code == "history-corrupt"
     assert file.read_text().startswith("my diary")
     assert len(journal.spool) == 1
+
+
+def test_what_a_killed_writer_has_begun_is_taken_away(journal):
+    journal.put_by(journal.act(origin()))
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    left = journal.spool.directory / f".writing-{dead.pid}-x"
+    mine = journal.spool.directory / f".writing-{os.getpid()}-x"
+    left.write_text("{")
+    mine.write_text("{")
+    journal.send()
+    assert not left.exists()
+    assert mine.exists()

@@ -34,6 +34,7 @@ def test_due_once_and_not_after_its_deadline():
     assert not is_due(AT, day(24, 7), day(23, 22), time(6))
     assert is_due(AT, day(24, 5), day(23, 22), time(6))
     assert is_due(at, day(23, 22, 10), None, None)
+    assert is_due(at, day(23, 22), day(23, 22) + timedelta(days=365), time(6))  # by a clock that was wrong
     assert not is_due(at, day(23, 23), None, None)
 
 

@@ -20,6 +20,12 @@ from pathcast.service.jobs import Job, note
 # what is told of a run's report
 _TOLD = ("bytes_sent", "bytes_received", "connections")
 
+# the end of a run that its user broke off
+_NOTHING: dict[str, Any] = {
+    **{"event": "ended", "status": Exit.INTERRUPTED, "attempts": 1, "in_time": None, "expected_s": None, "lines": {}},
+    **dict.fromkeys(_TOLD, 0),
+}
+
 
 @contextlib.contextmanager
 def alone(name: str) -> Iterator[int]:
@@ -61,7 +67,11 @@ def execute(
         attempts: list[Attempt] = []
         reports: list[dict[str, Any]] = []
         while True:
-            attempt, report = _attempt(job, program, by if (left_s() or 1.0) > 1.0 else None, handle)
+            try:
+                attempt, report = _attempt(job, program, by if (left_s() or 1.0) > 1.0 else None, handle)
+            except KeyboardInterrupt:  # its user; what a kill or a shutdown breaks off is begun again
+                note(job.name, {**_NOTHING, "at_s": time.time(), "elapsed_s": time.time() - began_s, "by": by})
+                raise
             attempts.append(attempt)
             reports.append(report)
             left = left_s()

@@ -148,9 +148,13 @@ def note(name: str, document: Mapping[str, Any]) -> None:
     path = runs_file(name)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     line = (json.dumps(document, allow_nan=False) + "\n").encode()
-    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        os.write(handle, line)  # at once: another's line does not come between
+        size = os.fstat(handle).st_size
+        if size and os.pread(handle, 1, size - 1) != b"\n":
+            line = b"\n" + line  # the last one was cut
+        if os.write(handle, line) < len(line):  # at once: another's line does not come between
+            raise PathcastError("job", f"cannot write `{path}`: no space is left", "make room there")
         os.fsync(handle)
     finally:
         os.close(handle)
@@ -174,8 +178,10 @@ def runs(name: str) -> list[dict[str, Any]]:
 
 
 def begun(name: str) -> datetime | None:
-    """When it last began; naive local time."""
+    """When it last began; naive local time. None: never, or that run was broken off and has no end."""
+    ended = False
     for one in reversed(runs(name)):
+        ended = ended or one.get("event") == "ended"
         if one.get("event") == "begun":
-            return datetime.fromtimestamp(one["at_s"])
+            return datetime.fromtimestamp(one["at_s"]) if ended else None
     return None

@@ -70,7 +70,11 @@ class Ledger:
     def take(self, bytes: int) -> None:
         """Takes them: when this returns that is on the disc. Raises PathcastError where it cannot be."""
         self.allowance.take(self._now_s(), bytes)
-        self._write()
+        try:
+            self._write()
+        except PathcastError:
+            self.allowance.settle(self._now_s(), 0, paced=False)
+            raise
 
     def settle(self, bytes: int, paced: bool = True) -> None:
         """What it was in truth."""

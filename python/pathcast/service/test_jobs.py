@@ -145,3 +145,38 @@ def test_units_are_what_systemd_takes(job, tmp_path, monkeypatch):
         assert mine == [], done.stderr
     assert len(units.take("nightly", tmp_path / "units")) == 2
     assert units.take("nightly", tmp_path / "units") == []
+
+
+def test_a_line_that_was_cut_takes_no_other_with_it(job):
+    jobs.note("nightly", {"event": "begun", "at_s": 1.0})
+    with open(jobs.runs_file("nightly"), "a") as file:
+        file.write('{"event": "en')  # a full disc takes a part of it
+    jobs.note("nightly", {"event": "begun", "at_s": 2.0})
+    assert [one["at_s"] for one in jobs.runs("nightly")] == [1.0, 2.0]
+
+
+def test_a_disc_that_is_full_is_said(job, monkeypatch):
+    monkeypatch.setattr(jobs.os, "write", lambda fd, line: len(line) // 2)
+    with pytest.raises(PathcastError, match="no space"):
+        jobs.note("nightly", {"event": "begun", "at_s": 1.0})
+
+
+def test_one_that_was_broken_off_has_not_begun(job):
+    """By a kill or a power failure: it is due again until its deadline."""
+    jobs.note("nightly", {"event": "begun", "at_s": 1.0})
+    assert jobs.begun("nightly") is None
+    jobs.note("nightly", {"event": "again", "at_s": 2.0})
+    assert jobs.begun("nightly") is None
+    jobs.note("nightly", {"event": "ended", "at_s": 3.0})
+    assert jobs.begun("nightly").timestamp() == 1.0
+
+
+def test_one_whose_user_breaks_it_off_has_ended(job, tmp_path, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pathcast.service.jobrun._attempt", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(job, tmp_path, 0)
+    [_, last] = jobs.runs("nightly")
+    assert (last["event"], last["status"], last["bytes_sent"]) == ("ended", 130, 0)

@@ -414,3 +414,26 @@ def test_the_program_reads_the_alert(tmp_path):
     ):
         with pytest.raises(PathcastError, match=named):
             Teller(wrong, said.append)
+
+
+def test_a_full_disc_is_a_gap_and_nothing_is_sent_meanwhile(tmp_path, monkeypatch):
+    time = Time()
+    end = Far(time)
+    made, _, said = watch(time, [end], file=tmp_path / "watch.json")
+    replace, full = Path.replace, [False]
+
+    def replaced(self, to):
+        if full[0] and self.name == "watch.json.new":
+            raise OSError(28, "No space left on device")
+        return replace(self, to)
+
+    monkeypatch.setattr(Path, "replace", replaced)
+    made.run(2)
+    sent, used = len(end.sent), made.ledger.used()
+    full[0] = True
+    made.run(3)
+    assert (len(end.sent), made.ledger.used()) == (sent, used)
+    full[0] = False
+    made.run(2)
+    assert len(end.sent) > sent
+    assert sum("no space" in text for text in said) == 2, said

@@ -41,6 +41,8 @@ Wants=network-online.target
 Type=exec
 ExecStart={_quoted(program)} job run {job.name} --due
 {kept}KillMode=mixed
+Restart=on-abnormal
+RestartSec=10
 TimeoutStopSec=60
 Nice=5
 # what pathcast needs of the system; the program itself runs as its user
@@ -59,6 +61,8 @@ Description=pathcast job {job.name}, by the clock
 {calendar}AccuracySec=1s
 # a host that was off: the job looks itself whether its time is not over
 Persistent=yes
+# and what a power failure broke off
+OnBootSec=2min
 
 [Install]
 WantedBy=timers.target

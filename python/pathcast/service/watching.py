@@ -142,14 +142,18 @@ class Watch:
     def _open(self, name: str) -> bool:
         """A session with it; False: it is away."""
         self._free(SESSION_BYTES, paced=False)
-        self.ledger.take(SESSION_BYTES)
+        try:
+            self.ledger.take(SESSION_BYTES)
+        except PathcastError as failed:  # a full disc: nothing is sent
+            self._failed(name, failed)
+            return False
         try:
             self._networks[name] = self._stacks[name].enter_context(self.ends[name].open())
         except (PathcastError, OSError) as failed:
             self._failed(name, failed)
             return False
         finally:
-            self.ledger.settle(SESSION_BYTES, paced=False)
+            self._settle(name, SESSION_BYTES, paced=False)
         return True
 
     def _close(self, name: str) -> None:
@@ -165,18 +169,22 @@ class Watch:
         most = self.path_bytes * max(1, len(paths)) + ROUND_BYTES
         self._tell_stretched(most)
         self._free(most, paced=True)
-        self.ledger.take(most)
         began_s = self._now_s()
+        try:
+            self.ledger.take(most)
+        except PathcastError as failed:
+            self._failed(name, failed)
+            return began_s
         try:
             # by name: what comes up meanwhile has its turn in the next round
             found = network.measure([*paths, *network.lost], LIGHT)
         except (PathcastError, OSError) as failed:
             # what it has sent nobody knows
-            self.ledger.settle(most)
+            self._settle(name, most)
             self._failed(name, failed)
             self._close(name)
             return began_s
-        self.ledger.settle(found.probe_bytes + ROUND_BYTES)
+        self._settle(name, found.probe_bytes + ROUND_BYTES)
         self.probe_bytes += found.probe_bytes
         self.used_bytes = self.ledger.used()
         self.rounds[name] += 1
@@ -185,6 +193,13 @@ class Watch:
             self.say(f"{name} answers again after {span(self._now_s() - since_s)}: {why}")
         self._look(name, network, found)
         return began_s
+
+    def _settle(self, name: str, bytes: int, paced: bool = True) -> None:
+        """On the disc stands what was taken, which is more: where it cannot be written now that costs nothing."""
+        try:
+            self.ledger.settle(bytes, paced)
+        except PathcastError as failed:
+            self.say(f"{name}: {failed.message}")
 
     def _some(self, name: str, paths: list[str]) -> list[str]:
         """All paths; where a day does not allow a round of all of them, as many as it does, in turn."""
