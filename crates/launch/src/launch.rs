@@ -48,6 +48,7 @@ pub struct Launch {
     /// A name or a number; none: who called sudo, else who we are.
     pub user: Option<String>,
     /// What [`Live::allow`] leaves of `paths` holds for first subflows, too: connect(2) waits for us whatever they are.
+    /// The program gets SIGTERM where the calling thread is killed: nobody would keep it from what is over.
     pub steered: bool,
     /// For those who look at it, and change it, while it lasts.
     pub live: Live,
@@ -153,7 +154,7 @@ impl Launch {
             return Ok(None);
         }
         let start = Instant::now();
-        let pid = spawn(&self.command, &account, processes, maker.as_deref(), no_new_privs)?;
+        let pid = spawn(&self.command, &account, processes, maker.as_deref(), no_new_privs, self.steered)?;
         self.live.started(pid);
         passing.started(pid);
         let waited = wait(pid, &passing, &terminal, || self.live.ended());

@@ -15,8 +15,13 @@ use crate::maker::Maker;
 use crate::typing;
 
 /// Steps between fork and exec; one that fails is told in the upper half of the error number.
-const STEPS: [&str; 4] =
-    ["joining the cgroup", "filtering system calls", "handing the filter to the socket maker", "changing the user"];
+const STEPS: [&str; 5] = [
+    "joining the cgroup",
+    "filtering system calls",
+    "handing the filter to the socket maker",
+    "changing the user",
+    "ending with its steering process",
+];
 
 fn at_step<T>(step: i32, result: io::Result<T>) -> io::Result<T> {
     result.map_err(|e| io::Error::from_raw_os_error((step + 1) << 16 | e.raw_os_error().unwrap_or(libc::EIO)))
@@ -29,6 +34,8 @@ struct Preparation {
     connects: bool,
     no_new_privs: bool,
     account: Option<Account>,
+    /// Our process id, where the program is not to outlive us.
+    parent: Option<libc::pid_t>,
 }
 
 impl Preparation {
@@ -56,11 +63,24 @@ impl Preparation {
             // SAFETY: plain numbers; the error of exec still finds its way
             unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };
         }
+        if let Some(parent) = self.parent {
+            // after the change of user, which takes it back
+            // SAFETY: plain numbers
+            unsafe {
+                if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM, 0, 0, 0) != 0 {
+                    return at_step(4, Err(io::Error::last_os_error()));
+                }
+                // 0: from another process namespace
+                if ![0, parent].contains(&libc::getppid()) {
+                    libc::_exit(128 + libc::SIGTERM); // we had died before
+                }
+            }
+        }
         Ok(())
     }
 }
 
-/// Starts `command`; its process id.
+/// Starts `command`; its process id. `ends_with_us`: SIGTERM reaches it when the calling thread has ended, or was killed.
 ///
 /// # Errors
 /// `Command` when there is no such program; what kept it from being prepared.
@@ -70,6 +90,7 @@ pub(crate) fn spawn(
     processes: Option<File>,
     maker: Option<&Maker>,
     no_new_privs: bool,
+    ends_with_us: bool,
 ) -> Result<libc::pid_t, LaunchError> {
     let mut child = Command::new(&command[0]);
     child.args(&command[1..]);
@@ -79,6 +100,7 @@ pub(crate) fn spawn(
         connects: maker.is_some_and(|m| m.connects),
         no_new_privs,
         account: account.changes.then(|| account.clone()),
+        parent: ends_with_us.then(|| std::process::id() as libc::pid_t),
     };
     if account.changes {
         child.envs(account.environment.iter().map(|(k, v)| (k, v)));

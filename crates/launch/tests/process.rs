@@ -25,7 +25,8 @@ fn supervisor() {
         mptcp: options.contains('m'),
         control: options.contains('c').then(|| "reno".into()),
         paths: if options.contains('p') { vec!["10.8.2.1".parse().unwrap()] } else { vec![] },
-        user: (!options.contains('s')).then(|| "root".into()),
+        user: (!options.contains('s')).then(|| if options.contains('n') { "nobody" } else { "root" }.into()),
+        steered: options.contains('t'),
         directory: directory.into(),
         ..Launch::new(words)
     };
@@ -50,7 +51,7 @@ impl Drop for Supervisor {
 
 impl Supervisor {
     /// Another process in the client's namespace that runs `sh -c script`. Options: `m` Multipath TCP, `p` a path, `c`
-    /// controller, `s` the user who called sudo.
+    /// controller, `s` the user who called sudo, `n` nobody, `t` steered.
     fn start(world: &World, id: &str, options: &str, script: &str) -> Supervisor {
         let cgroup = Launch { id: own_id(id), ..Launch::new(["true"]) }.made().cgroups.remove(0);
         Supervisor(Supervisor::command(world, id, options, script).spawn().unwrap(), cgroup)
@@ -279,6 +280,22 @@ fn a_killed_supervisor_leaves_what_remove_removes() {
     for member in members.lines() {
         let member = member.parse().unwrap();
         until("end of the program and of the socket maker", || (!alive(member)).then_some(()));
+    }
+}
+
+#[test]
+fn a_steered_program_ends_with_its_killed_supervisor() {
+    let Some(world) = World::new("steered") else { return };
+    fs::set_permissions(&world.directory, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    for options in ["t", "cmpt", "nt", "mnt"] {
+        let pids = world.directory.join(format!("pid-{options}"));
+        let script = format!("echo $$ > {}; exec sleep 60", pids.display());
+        let mut supervisor = Supervisor::start(&world, &format!("with-{options}"), options, &script);
+        let pid: i32 = until("program", || written(&pids)).trim().parse().unwrap();
+        assert!(alive(pid), "{options}");
+        supervisor.kill(libc::SIGKILL);
+        supervisor.0.wait().unwrap();
+        until("end of the program", || (!alive(pid)).then_some(()));
     }
 }
 

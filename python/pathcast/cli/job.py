@@ -113,11 +113,14 @@ def list_(json: Json = False) -> None:
 
     from pathcast.service import jobs
 
-    found = [_about(job) for job in jobs.every()]
+    damaged: list[PathcastError] = []
+    found = [_about(job) for job in jobs.every(damaged.append)]
     if json:
-        print_json("job-list", {"jobs": found})
+        print_json("job-list", {"jobs": found, "damaged": [error.message for error in damaged]})
         return
-    if not found:
+    for error in damaged:
+        _say(f"{error.message}; {error.hint}")
+    if not found and not damaged:
         print("there is no job yet; try: pathcast job add nightly --at 22:00 -- rsync …")
         return
     table = Table("job", "at", "by", "next", "state", "last", "command")
@@ -188,7 +191,7 @@ def remove(name: Name, units: Units = None, json: Json = False) -> None:
     from pathcast.service import jobs
     from pathcast.service import units as systemd
 
-    jobs.load(name)
+    jobs.find(name)
     if units is None and systemd.here():
         with suppress(PathcastError):
             systemd.control("disable", "--now", f"pathcast-job-{name}.timer")
@@ -245,7 +248,7 @@ def daemon(
         print("ready", flush=True)
         while True:
             started = [one for one in started if one.poll() is None]
-            for job in _readable():
+            for job in jobs.every(lambda error: _say(error.message)):
                 due = is_due(job.times, datetime.now(), jobs.begun(job.name), job.until)
                 if due and not running(job.name):
                     _say(f"{job.name} begins")
@@ -258,19 +261,6 @@ def daemon(
         for one in started:
             one.wait()
         record.forget()
-
-
-def _readable() -> list[Job]:
-    """One file that is wrong does not keep the other jobs from running."""
-    from pathcast.service import jobs
-
-    found = []
-    for file in sorted(jobs.folder().glob("*.json")) if jobs.folder().is_dir() else ():
-        try:
-            found.append(jobs.load(file.stem))
-        except PathcastError as error:
-            _say(error.message)
-    return found
 
 
 def _account(user: str) -> bool:

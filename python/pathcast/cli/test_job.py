@@ -85,7 +85,40 @@ def test_bad_words(pathcast, units, wrong, names):
     status, document, _ = pathcast("job", "add", "nightly", *wrong, "--units", units, "--json", "--", "true")
     assert status == Exit.USAGE
     assert names in document["error"]["message"]
-    assert jobs.every() == []
+    assert pathcast("job", "list", "--json")[1]["jobs"] == []
+
+
+WHOLE = (
+    '{"schema": "pathcast.job/1", "name": "broken", "at": ["22:00"], "by": null, "options": [], "command": ["true"],'
+    ' "directory": "/", "retries": 1}'
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "{", "[]", "null", "\x00", WHOLE[:60], WHOLE.replace("job/1", "job/2"), WHOLE.replace('"at"', '"on"')),
+        *(WHOLE.replace("22:00", "25:00"), WHOLE.replace('["22:00"]', '"22:00"'), WHOLE.replace("null", '"soon"')),
+        *(WHOLE.replace('"broken"', '"other"'), WHOLE.replace('["true"]', "[1]"), WHOLE.replace(": 1}", ': "1"}')),
+    ],
+)
+def test_a_damaged_file_hides_no_other_job_and_can_be_removed(pathcast, units, text):
+    assert pathcast("job", "add", "nightly", "--at", "22:00", "--units", units, "--", "true")[0] == Exit.OK
+    file = jobs.folder() / "broken.json"
+    file.write_text(text)
+    status, document, _ = pathcast("job", "list", "--json")
+    assert (status, [job["name"] for job in document["jobs"]]) == (Exit.OK, ["nightly"])
+    [told] = document["damaged"]
+    assert str(file) in told
+    status, out, err = pathcast("job", "list")
+    assert (status, "nightly" in out, str(file) in err, "job remove broken" in err) == (Exit.OK, True, True, True)
+    for verb in ("status", "run"):
+        status, _, err = pathcast("job", verb, "broken")
+        assert (status, str(file) in err) == (Exit.USAGE, True)
+    assert "there are: broken, nightly" in pathcast("job", "status", "weekly")[2]
+    assert pathcast("job", "remove", "broken", "--units", units)[0] == Exit.OK
+    assert not file.exists()
+    assert pathcast("job", "list", "--json")[1]["damaged"] == []
 
 
 @pytest.mark.parametrize("verb", ["status", "log", "remove", "run"])

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from pathcast.cli.output import Json, print_json
+from pathcast.errors import PathcastError
 
 _NOTHING = "nothing was left behind"
 
@@ -23,7 +24,11 @@ def undo(
     from pathcast.lines import routes
     from pathcast.runtime import daemon, state
 
-    removed = state.clean() + kernel.unpin_all() + routes.remove()
+    removed = state.clean() + kernel.unpin_all()
+    try:
+        removed += routes.remove()
+    except PathcastError as error:
+        removed.append(f"not removed: {error.message}; {error.hint}")
     if everything:
         for record in state.records():
             daemon.Daemon(record).down()

@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,8 @@ def _free(version: str) -> int:
     """The first table and priority of ours that nobody uses."""
     rules = here.ip(version, "rule", "show")
     used = {str(rule.get(key)) for rule in rules for key in ("table", "priority")}
-    used |= {word for made in _read() for word in made["command"] if word.isdigit()}
+    with suppress(PathcastError):  # setting routes says it
+        used |= {word for made in _read() for word in made["command"] if word.isdigit()}
     return next(number for number in range(FIRST, FIRST + 1000) if str(number) not in used)
 
 
@@ -110,7 +112,10 @@ def set_up(line: Line, commands: Sequence[Sequence[str]]) -> None:
 
 
 def remove(name: str | None = None) -> list[str]:
-    """Takes back what was set for a line, or all lines, in this network namespace; sentences about it."""
+    """Takes back what was set for a line, or all lines, in this network namespace; sentences about it.
+
+    Raises PathcastError where what was set cannot be read.
+    """
     if not _file().exists():
         return []
     with locked("routes"):
@@ -151,11 +156,29 @@ def _file() -> Path:
 
 
 def _read() -> list[dict[str, Any]]:
+    """Raises PathcastError: what cannot be read is not nothing, and is not written over."""
+    path = _file()
     try:
-        found = json.loads(_file().read_text())
-    except (OSError, ValueError):
+        found = json.loads(path.read_text())
+    except FileNotFoundError:
         return []
-    return found if isinstance(found, list) else []
+    except (OSError, ValueError) as error:
+        raise _broken(path, str(error)) from None
+    if not isinstance(found, list) or not all(map(_is_record, found)):
+        raise _broken(path, "it is no list of what was set")
+    return found
+
+
+def _is_record(of: object) -> bool:
+    if not isinstance(of, dict) or not {"line", "namespace", "command"} <= of.keys():
+        return False
+    words = of["command"]
+    return isinstance(words, list) and len(words) > 1 and all(isinstance(word, str) for word in words)
+
+
+def _broken(path: Path, why: str) -> PathcastError:
+    hint = f"remove the rules and routes of tables {FIRST} to {FIRST + 999} that `ip rule` shows, and then this file"
+    return PathcastError("routes", f"cannot read `{path}`, which says what routes were set: {why}", hint)
 
 
 def _write(made: list[dict[str, Any]]) -> None:

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, time, timedelta
 from pathlib import Path
@@ -88,26 +88,62 @@ def folder() -> Path:
 
 
 def load(name: str) -> Job:
-    """Raises PathcastError (exit 2) for one that is not there."""
+    """Raises PathcastError (exit 2) for one that is not there, or is damaged."""
     check_name(name)
+    path = folder() / f"{name}.json"
     try:
-        document = json.loads(read_file(folder() / f"{name}.json", _LARGEST_BYTES))
-        fields: dict[str, Any] = {
-            key: tuple(of) if isinstance(of, list) else of for key, of in document.items() if key != "schema"
-        }
-        return Job(**fields)
+        return _job(name, json.loads(read_file(path, _LARGEST_BYTES)))
     except FileNotFoundError:
-        known = ", ".join(job.name for job in every()) or "none yet"
-        raise usage(f"there is no job `{name}`; there are: {known}", "pathcast job add makes one") from None
-    except (OSError, ValueError, TypeError) as error:
-        raise usage(f"cannot read the job `{folder() / name}.json`: {error}") from None
+        raise _unknown(name) from None
+    except (OSError, ValueError) as error:
+        mend = f"pathcast job remove {name}, and add it again"
+        raise usage(f"cannot read the job `{path}`: {error}", mend) from None
 
 
-def every() -> list[Job]:
-    """By name."""
-    if not folder().is_dir():
-        return []
-    return [load(file.stem) for file in sorted(folder().glob("*.json")) if NAME.fullmatch(file.stem)]
+def _job(name: str, document: object) -> Job:
+    """Raises ValueError for what `add` would not have written."""
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        raise ValueError(f"it is no {SCHEMA}")
+    values = {key: of for key, of in document.items() if key != "schema"}
+    if wrong := set(values) ^ set(Job.__dataclass_fields__):
+        raise ValueError(f"missing or unknown: {', '.join(sorted(wrong))}")
+    for key in ("at", "options", "command"):
+        of = values[key]
+        if not isinstance(of, list) or not all(isinstance(word, str) for word in of):
+            raise ValueError(f"`{key}` is {json.dumps(of)}; allowed is a list of words")
+        values[key] = tuple(of)
+    if values["name"] != name or not isinstance(values["directory"], str) or not values["command"]:
+        raise ValueError("its name, directory or command is not that of a job")
+    if type(values["retries"]) is not int:
+        raise ValueError(f"`retries` is {json.dumps(values['retries'])}; allowed is a number")
+    if not values["at"] or not all(_AT.fullmatch(at) for at in values["at"]):
+        raise ValueError(f"`at` is {json.dumps(values['at'])}; allowed are times of day")
+    if values["by"] is not None:
+        try:
+            check_by(str(values["by"]))
+        except PathcastError as error:
+            raise ValueError(error.message) from None
+    return Job(**values)
+
+
+def _unknown(name: str) -> PathcastError:
+    known = ", ".join(file.stem for file in _files()) or "none yet"
+    return usage(f"there is no job `{name}`; there are: {known}", "pathcast job add makes one")
+
+
+def _files() -> list[Path]:
+    return [file for file in sorted(folder().glob("*.json")) if NAME.fullmatch(file.stem)] if folder().is_dir() else []
+
+
+def every(damaged: Callable[[PathcastError], object]) -> list[Job]:
+    """By name. damaged: is told of those that cannot be read; they do not hide the others."""
+    found = []
+    for file in _files():
+        try:
+            found.append(load(file.stem))
+        except PathcastError as error:
+            damaged(error)
+    return found
 
 
 def add(job: Job) -> Path:
@@ -120,9 +156,21 @@ def add(job: Job) -> Path:
 
 
 def remove(name: str) -> None:
-    """Takes it away; what became of its runs stays."""
-    load(name)
-    (folder() / f"{name}.json").unlink()
+    """Takes it away, also a damaged one; what became of its runs stays. Raises PathcastError where there is none."""
+    find(name)
+    try:
+        (folder() / f"{name}.json").unlink()
+    except FileNotFoundError:
+        raise _unknown(name) from None
+    except OSError as error:
+        raise PathcastError("job", f"cannot remove `{folder() / name}.json`: {error.strerror}") from None
+
+
+def find(name: str) -> None:
+    """Raises PathcastError (exit 2) where there is no such job; a damaged one is there."""
+    check_name(name)
+    if not os.path.lexists(folder() / f"{name}.json"):
+        raise _unknown(name)
 
 
 def _write(path: Path, document: Mapping[str, Any]) -> None:

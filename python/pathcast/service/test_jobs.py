@@ -118,7 +118,7 @@ def test_jobs_are_kept_by_name(job):
     with pytest.raises(PathcastError, match="there is no job `weekly`; there are: nightly"):
         jobs.load("weekly")
     jobs.remove("nightly")
-    assert jobs.every() == []
+    assert jobs.every(lambda error: pytest.fail(error.message)) == []
 
 
 def test_a_deadline_is_a_time_of_day_or_from_the_beginning_on(job):
