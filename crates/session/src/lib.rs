@@ -16,6 +16,8 @@ mod connection;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod forge;
 mod frame;
+#[cfg(test)]
+mod golden;
 mod keys;
 mod limits;
 mod message;
