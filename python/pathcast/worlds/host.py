@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pathcast.control.kernel import Controls
 from pathcast.errors import PathcastError, usage
@@ -157,6 +157,11 @@ class Host(Verbs):
         answers = json.loads(self._client.reach(json.dumps([path.pair() for path in wanted])))
         dead = {path.name: why for path, why in zip(wanted, answers, strict=True) if why is not None}
         return {**dead, **{name: why for name, why in self.lost.items() if paths is None or name in paths}}
+
+    def look(self, path: Path, multipath: bool) -> dict[str, Any]:
+        """What both ends see of one connection over the path, as `crates/net/src/look.rs` has it."""
+        seen: dict[str, Any] = json.loads(self._client.look(json.dumps(path.pair()), multipath))
+        return seen
 
     def measure(
         self,
