@@ -28,10 +28,10 @@ def line():
         for name in names.values():
             subprocess.run(["ip", "netns", "add", name], check=True)
         for host, net in (("c", 1), ("s", 2)):
-            run("r", "ip", "link", "add", f"r{net}", "type", "veth", "peer", "name", "up", "netns", names[host])
-            run(host, "ip", "addr", "add", f"10.94.{net}.1/24", "dev", "up")
+            run("r", "ip", "link", "add", f"r{net}", "type", "veth", "peer", "name", "eth0", "netns", names[host])
+            run(host, "ip", "addr", "add", f"10.94.{net}.1/24", "dev", "eth0")
             run("r", "ip", "addr", "add", f"10.94.{net}.254/24", "dev", f"r{net}")
-            for where, device in ((host, "up"), (host, "lo"), ("r", f"r{net}")):
+            for where, device in ((host, "eth0"), (host, "lo"), ("r", f"r{net}")):
                 run(where, "ip", "link", "set", device, "up")
             run(host, "ip", "route", "add", "default", "via", f"10.94.{net}.254")
         run("r", "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
