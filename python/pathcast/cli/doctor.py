@@ -66,6 +66,8 @@ def doctor(host: FarEnd = None, key_file: KeyFile = None, paths: Paths = None, j
 
 
 def _between(host: str, key_file: Path | None, paths: str | None, json: bool) -> None:
+    from dataclasses import asdict
+
     from pathcast.cli.target import names
     from pathcast.service import between
     from pathcast.worlds.host import Host
@@ -73,7 +75,7 @@ def _between(host: str, key_file: Path | None, paths: str | None, json: bool) ->
     with Host(host, key_file) as world:
         found = between.look(world, None if paths is None else names("--paths", paths))
     if json:
-        print_json("between", {"host": host, "findings": [vars(one) for one in found]})
+        print_json("between", asdict(between.Between(host, tuple(found))))
         return
     from rich.table import Table
 

@@ -40,6 +40,14 @@ class Finding:
     mend: str | None = None
 
 
+@dataclass(frozen=True)
+class Between:
+    """What lies between this host and a far end: several findings a path."""
+
+    host: str
+    findings: tuple[Finding, ...]
+
+
 def look(world: Host, paths: Sequence[str] | None = None) -> list[Finding]:
     """Looks over all paths, or the named ones: a TCP and an MPTCP connection and a light measurement each."""
     chosen = world.paths if paths is None else tuple(world.path(name) for name in paths)
