@@ -51,7 +51,9 @@ def test_each_middlebox_is_named_and_a_clean_path_is_clean(line, far, start):
     def faults(rules="", host="10.94.2.1:5294"):
         run("r", "nft", "-f", "-", input=f"flush ruleset\n{rules}")
         done = run("c", str(COMMAND), "doctor", "--host", host, "--json", capture_output=True, timeout=PATIENCE_S)
+        assert done.returncode == 0, done.stdout + done.stderr
         found = json.loads(done.stdout)["findings"]
+        print(rules, *(one for one in found if one["status"] != "ok"), sep="\n  ")
         return {one["name"]: one for one in found if one["status"] != "ok"}
 
     def forward(rule):
@@ -82,3 +84,9 @@ def test_each_middlebox_is_named_and_a_clean_path_is_clean(line, far, start):
     )
     assert "10.94.2.1:5294" in there["nat there"]["mend"]
     assert there["udp port"]["status"] == "fault"
+    blocked = faults(forward("tcp dport 5294 drop"))
+    assert blocked.keys() == {"tcp port"}
+    assert "is silent" in blocked["tcp port"]["detail"]
+    assert "is refused" in faults(forward("tcp dport 5294 reject with tcp reset"))["tcp port"]["detail"]
+    assert "is unreachable" in faults(forward("tcp dport 5294 reject with icmp host-unreachable"))["tcp port"]["detail"]
+    assert "is refused" in faults(host="10.94.2.1:5295")["tcp port"]["detail"]

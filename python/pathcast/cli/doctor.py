@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from pathcast.cli.output import Json, print_json, show
-from pathcast.errors import usage
+from pathcast.errors import PathcastError, usage
 
 FarEnd = Annotated[
     str | None, typer.Option("--host", help="HOST or HOST:PORT of a `pathcast serve`: look there.", show_default=False)
@@ -72,8 +72,14 @@ def _between(host: str, key_file: Path | None, paths: str | None, json: bool) ->
     from pathcast.service import between
     from pathcast.worlds.host import Host
 
-    with Host(host, key_file) as world:
-        found = between.look(world, None if paths is None else names("--paths", paths))
+    wanted = None if paths is None else names("--paths", paths)
+    try:
+        with Host(host, key_file) as world:
+            found = between.look(world, wanted)
+    except PathcastError as error:
+        if error.code not in ("no-connection", "control-lost"):
+            raise
+        found = between.unreached(host, error)
     if json:
         print_json("between", asdict(between.Between(host, tuple(found))))
         return

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,6 +22,9 @@ _COST = {
     "sack": "every burst of losses costs many round trips",
     "window scaling": "at most 64 kB a round trip get through",
 }
+# two attempts of TCP, and a round trip of half a second
+_PATIENCE_S = 4.0
+_OPEN = "open or forward that TCP port to the far end, and let `pathcast serve` run there"
 _BLOCKED = {
     "refused": "is refused: nobody listens there, or a firewall or a translator says no",
     "silent": "is silent: a firewall drops it, or a translator forwards it to nobody",
@@ -65,6 +70,36 @@ def look(world: Host, paths: Sequence[str] | None = None) -> list[Finding]:
     return found
 
 
+def unreached(host: str, why: PathcastError) -> list[Finding]:
+    """Where no session comes about for `why`: what becomes of a TCP connection to each address of the far end.
+
+    Raises `why` where one is taken: then it is no matter of the network.
+    """
+    from pathcast.worlds.host import PORT, address
+
+    name, port = address(host, PORT)
+    found = []
+    for family, kind, number, _, to in socket.getaddrinfo(name, port, type=socket.SOCK_STREAM):
+        with socket.socket(family, kind, number) as tried:
+            tried.settimeout(_PATIENCE_S)
+            try:
+                tried.connect(to)
+            except OSError as error:
+                outcome = _outcome(error)
+                detail = f"TCP to {to[0]} port {port} {_BLOCKED[outcome]} ({error.strerror or error})"
+                found.append(Finding("all", "tcp port", FAULT, detail, _OPEN))
+            else:
+                raise why
+    return found
+
+
+def _outcome(error: OSError) -> str:
+    if isinstance(error, ConnectionRefusedError | ConnectionResetError):
+        return "refused"
+    unreachable = errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EACCES, errno.EPERM
+    return "unreachable" if error.errno in unreachable else "silent"
+
+
 def judge(path: str, plain: Mapping[str, Any], multi: Mapping[str, Any] | None) -> list[Finding]:
     """What the two connections of one path say. multi: None, where this kernel has no MPTCP."""
     if plain["outcome"] == "old":
@@ -72,7 +107,7 @@ def judge(path: str, plain: Mapping[str, Any], multi: Mapping[str, Any] | None) 
         return [Finding(path, "far end", UNSEEN, "it is of an older version and does not know this question", mend)]
     if plain["outcome"] != "answered":
         detail = f"the TCP port of transfers {_BLOCKED[plain['outcome']]} ({plain['reason']})"
-        return [Finding(path, "tcp port", FAULT, detail, "open or forward that TCP port to the far end")]
+        return [Finding(path, "tcp port", FAULT, detail, _OPEN)]
     near, far = plain["near"], plain["far"]
     return [
         Finding(path, "tcp port", OK, f"open, at {near['peer']}"),

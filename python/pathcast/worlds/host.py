@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from pathcast import _native
 
 
+PORT = 5275
+
+
 def address(text: str, default_port: int) -> tuple[str, int]:
     """`HOST`, `HOST:PORT`, `ADDRESS`, `[ADDRESS]:PORT` as host and port."""
     host, port = text, ""
@@ -55,7 +58,7 @@ class Host(Verbs):
         self,
         host: str,
         key_file: FilePath | None = None,
-        port: int = 5275,
+        port: int = PORT,
         names: dict[tuple[str, str], str] | None = None,
     ) -> None:
         import socket
