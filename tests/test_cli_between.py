@@ -57,7 +57,7 @@ def test_each_middlebox_is_named_and_a_clean_path_is_clean(line, far, start):
         return {one["name"]: one for one in found if one["status"] != "ok"}
 
     def forward(rule):
-        return f"table ip m {{ chain f {{ type filter hook forward priority 0; {rule} }} }}"
+        return f"table ip m {{ chain f {{ type filter hook forward priority 0; {rule}; }}; }}"
 
     for _ in range(3):
         assert faults() == {}
@@ -75,7 +75,7 @@ def test_each_middlebox_is_named_and_a_clean_path_is_clean(line, far, start):
     clamped = faults(forward("tcp flags syn tcp option maxseg size set 1200"))
     assert (clamped.keys(), clamped["segments"]["status"]) == ({"segments"}, "noted")
     assert faults(forward("udp dport 5294 drop")).keys() == {"udp port"}
-    nat = "table ip n {{ chain p {{ type nat hook {} priority {}; {} }} }}"
+    nat = "table ip n {{ chain p {{ type nat hook {} priority {}; {}; }}; }}"
     behind = faults(nat.format("postrouting", 100, "oifname r2 masquerade"))
     assert (behind.keys(), behind["nat here"]["status"]) == ({"nat here"}, "noted")
     there = faults(
