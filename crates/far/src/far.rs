@@ -67,6 +67,7 @@ impl Far {
             limits: Limits::default(),
             admission: Some(admission.clone()),
             announce: config.announce,
+            stamp_port: config.stamp_port.unwrap_or(0),
             on_event: Some(Arc::new(move |event: &ServerEvent| {
                 // what the protocol meets is counted; what the system lacks is said
                 match event {

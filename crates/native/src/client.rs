@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use pathcast_base::{PathAddr, TransferReport};
+use pathcast_base::{PathAddr, Protocol, TransferReport};
 use pathcast_far::KeyText;
 use pathcast_net::udp::{DriveOptions, SessionClock, drive};
 use pathcast_net::{Key, Progress, SocketMaker, TransferOptions, entropy};
@@ -144,6 +144,16 @@ impl Client {
             let paths: Vec<PathAddr> = read(&paths)?;
             let answers = self.open()?.reach(&paths);
             Ok(json(&answers.iter().map(|a| a.as_ref().err().map(|e| e.reason())).collect::<Vec<_>>()))
+        })
+        .map_err(|e: Failed| e.into_py(py))
+    }
+
+    /// What both ends see of a connection over `path`, over Multipath TCP or plain TCP.
+    fn look(&self, py: Python<'_>, path: String, multipath: bool) -> PyResult<String> {
+        py.detach(|| {
+            let path: PathAddr = read(&path)?;
+            let protocol = if multipath { Protocol::Mptcp } else { Protocol::Tcp };
+            Ok(json(&self.open()?.look(&path, protocol).map_err(Failed::new)?))
         })
         .map_err(|e: Failed| e.into_py(py))
     }

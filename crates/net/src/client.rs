@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use pathcast_base::{PathAddr, Protocol, TransferReport};
-use pathcast_session::{ClientTransfer, Denial, Key, Rejection, SessionKeys, Welcome};
+use pathcast_session::{ClientLook, ClientTransfer, Denial, Key, Rejection, SessionKeys, Welcome};
 
 use crate::connect::check;
 use crate::control::{Control, greet};
@@ -158,6 +158,16 @@ impl Client {
     /// Usage for one that the kernel does not have, Missing for one that this user may not choose.
     pub fn check_control(&self, name: &str) -> Result<(), NetError> {
         check_control(self.maker(), Family::of(self.server().ip()), name)
+    }
+
+    /// A number of this session's for a connection that looks, and its machine.
+    pub(crate) fn next_look(&self) -> (ClientLook, u64) {
+        let (welcome, keys) = self.session();
+        (ClientLook::new(&welcome, &keys), self.look_number())
+    }
+
+    pub(crate) fn look_number(&self) -> u64 {
+        self.next_transfer.fetch_add(1, Ordering::Relaxed)
     }
 
     pub(crate) fn maker(&self) -> &dyn SocketMaker {

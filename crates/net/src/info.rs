@@ -25,6 +25,13 @@ pub(crate) struct TcpInfo {
     pub state: u8,
     /// Retransmission timeouts in a row.
     pub timeouts: u8,
+    /// Agreed upon: 1 timestamps, 2 SACK, 4 window scaling, 8 ECN.
+    pub options: u8,
+    /// What the other end's window and our own are scaled by [bit].
+    pub scales: (u8, u8),
+    pub pmtu: u32,
+    /// What was announced to the other end [byte].
+    pub advertised_mss: u32,
     pub mss: u32,
     pub unacked: u32,
     /// Since anything was last acknowledged by the other end, SACKs included [ms].
@@ -77,6 +84,10 @@ impl TcpInfo {
         TcpInfo {
             state: b.first().copied().unwrap_or(0),
             timeouts: b.get(2).copied().unwrap_or(0),
+            options: b.get(5).map_or(0, |&o| o & 15),
+            scales: b.get(6).map_or((0, 0), |&w| (w & 15, w >> 4)),
+            pmtu: u32_at(b, 60),
+            advertised_mss: u32_at(b, 84),
             mss: u32_at(b, 16),
             unacked: u32_at(b, 24),
             last_ack_ms: u32_at(b, 56),

@@ -14,6 +14,7 @@ use pathcast_session::{Admission, Announcement, Counters, Entropy, Key, KeyRing,
 use socket2::Socket;
 
 use crate::error::NetError;
+use crate::look;
 use crate::maker::{Family, SocketMaker};
 use crate::path_manager;
 use crate::payload;
@@ -57,6 +58,8 @@ pub struct ServerConfig {
     pub admission: Option<Admission>,
     /// The addresses to tell them; empty: those listened on, or all of this host's for a wildcard.
     pub announce: Vec<IpAddr>,
+    /// Where this host answers STAMP, for who asks; 0: nowhere.
+    pub stamp_port: u16,
     /// Called from the server's threads; must not block.
     pub on_event: Option<EventCallback>,
 }
@@ -78,6 +81,9 @@ struct Shared {
     started: Instant,
     /// The largest low-water mark that the kernel grants [byte].
     room: u64,
+    /// See [`pathcast_session::Seen`].
+    able: u8,
+    stamp_port: u16,
     on_event: Option<EventCallback>,
 }
 
@@ -125,6 +131,8 @@ impl Server {
             stop: AtomicBool::new(false),
             started: Instant::now(),
             room: connection::room(maker.sysctl("ipv4/tcp_rmem").ok().as_deref()),
+            able: look::able(&*maker, mptcp),
+            stamp_port: config.stamp_port,
             on_event: config.on_event,
         });
         warnings.into_iter().for_each(|w| shared.tell(&ServerEvent::Warning(w)));

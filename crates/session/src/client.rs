@@ -2,7 +2,8 @@
 
 use super::frame::{Frame, FrameError, FrameReader, Kind};
 use super::keys::{Key, Nonce, OPEN_KEY, SessionKeys, signed, verify, verify_after};
-use super::message::{Attach, Denial, Hello, MessageError, Receipt, Refusal, Welcome, sequence};
+use super::message::{Attach, Denial, Hello, MessageError, Receipt, Refusal, SessionId, Welcome, sequence};
+use super::seen::{LOOK, Seen};
 
 /// The far end's no.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,6 +187,49 @@ fn denied(frame: &Frame, keys: &SessionKeys, transfer: u64) -> SessionError {
         Ok((of, denial)) if of == transfer => SessionError::Rejected(Rejection::Denied(denial)),
         Ok(_) => SessionError::Forged,
         Err(e) => e.into(),
+    }
+}
+
+/// The client's end of a connection that looks for what lies between.
+pub struct ClientLook {
+    keys: SessionKeys,
+    session: SessionId,
+    asked: u64,
+    reader: FrameReader,
+}
+
+impl ClientLook {
+    /// In the session of `welcome`.
+    pub fn new(welcome: &Welcome, keys: &SessionKeys) -> ClientLook {
+        ClientLook { keys: keys.clone(), session: welcome.session, asked: 0, reader: FrameReader::default() }
+    }
+
+    /// What is to be sent to ask, with a number of the session's transfers.
+    pub fn ask(&mut self, number: u64) -> Vec<u8> {
+        self.asked = number;
+        let (session, control) = (self.session, String::new());
+        let body = Attach { session, transfer: number, bytes: 0, flags: LOOK, control }.encode();
+        signed(&self.keys.attach, Kind::Attach, &body).bytes().to_vec()
+    }
+
+    /// Bytes have arrived; what the far end sees, once that is there.
+    ///
+    /// # Errors
+    /// The far end said no ([`Denial::Unsupported`]: it is older than this question), or what came is not its word.
+    pub fn receive(&mut self, bytes: &[u8]) -> Result<Option<Seen>, SessionError> {
+        self.reader.push(bytes);
+        let Some(frame) = self.reader.next_frame()? else { return Ok(None) };
+        match frame.kind {
+            Kind::Seen if !verify(&self.keys.answer, &frame) => Err(SessionError::Forged),
+            Kind::Seen => match Seen::decode(frame.body()) {
+                Some((number, seen)) if number == self.asked => Ok(Some(seen)),
+                Some(_) => Err(SessionError::Forged),
+                None => Err(MessageError("Seen").into()),
+            },
+            Kind::Denied => Err(denied(&frame, &self.keys, self.asked)),
+            Kind::Refused => Err(refused(&frame)),
+            kind => Err(SessionError::OutOfTurn(kind)),
+        }
     }
 }
 

@@ -32,6 +32,7 @@ pub fn unzigzag(value: u64) -> i64 {
 }
 
 /// What is left of a body. Every reading takes bytes from its front; none: there are too few, or they are not such a value.
+#[derive(Clone)]
 pub struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {

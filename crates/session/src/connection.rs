@@ -8,6 +8,7 @@ use super::admission::Place;
 use super::frame::{Frame, FrameError, FrameReader, Kind};
 use super::keys::{OPEN_KEY, SessionKeys, sign, signed, verify};
 use super::message::{Attach, Denial, Hello, MessageError, Receipt, Refusal, SessionId, Welcome, sequence};
+use super::seen::{LOOK, Seen};
 use super::service::{Note, Service, Session};
 
 /// How long a finished connection is kept so that its last words are read before it goes.
@@ -45,6 +46,14 @@ enum State {
         received: u64,
         first: Option<Nanos>,
         /// Given back with the transfer.
+        _place: Place,
+    },
+    /// Who looks for what lies between: asked for [`Seen`] by these numbers, which wait for an answer.
+    Looking {
+        keys: SessionKeys,
+        session: SessionId,
+        asked: Vec<u64>,
+        /// Given back with the connection.
         _place: Place,
     },
     /// The last words are said.
@@ -133,7 +142,7 @@ impl Connection {
                 Some(s) => from(s.last_active, limits.session_idle),
                 None => Nanos::ZERO,
             },
-            State::Receiving { .. } => from(self.since, limits.idle),
+            State::Receiving { .. } | State::Looking { .. } => from(self.since, limits.idle),
             State::Closing => from(self.since, LINGER),
             State::Closed => Nanos::ZERO,
         }
@@ -176,7 +185,22 @@ impl Connection {
                 service.counters.payload_bytes += received.min(bytes);
                 service.notes.push(Note::TransferBroken { transfer, received, bytes, key_id, source: self.source });
             }
+            State::Looking { session, .. } => release(service, &session, self.since),
             _ => {}
+        }
+    }
+
+    /// Is it asked what is seen of this connection? Then [`Connection::show`] answers.
+    pub fn is_asked(&self) -> bool {
+        matches!(&self.state, State::Looking { asked, .. } if !asked.is_empty())
+    }
+
+    /// Answers what was asked.
+    pub fn show(&mut self, seen: &Seen) {
+        if let State::Looking { keys, asked, .. } = &mut self.state {
+            for number in std::mem::take(asked) {
+                self.output.extend_from_slice(signed(&keys.answer, Kind::Seen, &seen.encode(number)).bytes());
+            }
         }
     }
 
@@ -233,6 +257,9 @@ impl Connection {
                 (State::Fresh, Kind::Hello) => self.hello(&frame, service)?,
                 (State::Fresh, Kind::Attach) => {
                     self.attach(now, &frame, service)?;
+                    if !self.receiving() {
+                        continue;
+                    }
                     let rest = self.reader.take_rest();
                     if self.absorb(now, rest.len() as u64) {
                         self.settle(now, service);
@@ -255,6 +282,7 @@ impl Connection {
                         session.last_active = now;
                     }
                 }
+                (State::Looking { .. }, Kind::Attach) => self.look_again(now, &frame, service)?,
                 _ => return Err(CloseReason::Garbage("message out of turn")),
             }
             if self.closing() {
@@ -318,7 +346,7 @@ impl Connection {
         let key_id = session.key_id.clone();
         let place = if !session.window.accept(attach.transfer) {
             Err(Denial::Replay)
-        } else if attach.flags != 0 {
+        } else if attach.flags & !LOOK != 0 || (attach.flags == LOOK && attach.bytes != 0) {
             Err(Denial::Unsupported)
         } else if attach.bytes > limits.max_transfer_bytes {
             Err(Denial::Size)
@@ -341,11 +369,38 @@ impl Connection {
             self.end(service);
             return Ok(());
         }
-        let Attach { session, transfer, bytes, control, .. } = attach;
+        let Attach { session, transfer, bytes, control, flags } = attach;
+        self.since = now;
+        if flags == LOOK {
+            self.state = State::Looking { keys, session, asked: vec![transfer], _place: place };
+            return Ok(());
+        }
         service.notes.push(Note::TransferStarted { transfer, bytes, control, key_id: key_id.clone() });
         self.state =
             State::Receiving { keys, session, transfer, key_id, bytes, received: 0, first: None, _place: place };
-        self.since = now;
+        Ok(())
+    }
+
+    /// A further question on a connection of who looks.
+    fn look_again(&mut self, now: Nanos, frame: &Frame, service: &mut Service) -> Result<(), CloseReason> {
+        let State::Looking { keys, session, asked, .. } = &mut self.state else { return Ok(()) };
+        let attach = Attach::decode(frame.body())?;
+        if !verify(&keys.attach, frame) || attach.session != *session {
+            return Err(CloseReason::Key("question with a wrong proof"));
+        }
+        let open = service.sessions.get_mut(session).ok_or(CloseReason::Key("question of an unknown session"))?;
+        let denial = if !open.window.accept(attach.transfer) {
+            Denial::Replay
+        } else if attach.flags != LOOK || attach.bytes != 0 {
+            Denial::Unsupported
+        } else {
+            asked.push(attach.transfer);
+            open.last_active = now;
+            self.since = now;
+            return Ok(());
+        };
+        let keys = keys.clone();
+        self.deny(now, &keys, attach.transfer, denial, service);
         Ok(())
     }
 

@@ -3,20 +3,7 @@
 use super::frame::{Frame, Kind, MAX_BODY_BYTES};
 use super::keys::{Key, OPEN_KEY, SessionKeys, Tag, sign, signed};
 use super::message::{Attach, Denial, Hello, Receipt, Refusal, Welcome, sequence};
-
-const KINDS: [Kind; 11] = [
-    Kind::Hello,
-    Kind::Welcome,
-    Kind::Refused,
-    Kind::Confirm,
-    Kind::Ready,
-    Kind::Ping,
-    Kind::Pong,
-    Kind::Bye,
-    Kind::Attach,
-    Kind::Receipt,
-    Kind::Denied,
-];
+use super::seen::Seen;
 
 /// Lets every parser read a body; what is understood must come back when it is written and read again.
 ///
@@ -41,6 +28,9 @@ pub fn read(body: &[u8]) {
     if let Ok((transfer, denial)) = Denial::decode(body) {
         assert_eq!(denial.encode(transfer), body);
     }
+    if let Some((number, seen)) = Seen::decode(body) {
+        assert_eq!(Seen::decode(&seen.encode(number)), Some((number, seen)));
+    }
     let _ = sequence(body);
 }
 
@@ -55,7 +45,7 @@ fn tag(keys: &SessionKeys, which: u8) -> &Tag {
 
 /// A message that is signed with one of a session's keys.
 pub fn say(keys: &SessionKeys, which: u8, kind: u8, body: &[u8]) -> Vec<u8> {
-    signed(tag(keys, which), KINDS[usize::from(kind) % KINDS.len()], cut(body)).bytes().to_vec()
+    signed(tag(keys, which), Kind::ALL[usize::from(kind) % Kind::ALL.len()], cut(body)).bytes().to_vec()
 }
 
 /// A Hello with the client's nonce `nonce`, or with any other body that is signed as one.

@@ -37,10 +37,12 @@ pub enum Kind {
     Receipt = 17,
     /// Server, inside a session: not this one, and why.
     Denied = 18,
+    /// Server: what it sees of this connection. Only to who asks with [`LOOK`](crate::LOOK).
+    Seen = 19,
 }
 
 impl Kind {
-    const ALL: [Kind; 11] = [
+    pub(super) const ALL: [Kind; 12] = [
         Kind::Hello,
         Kind::Welcome,
         Kind::Refused,
@@ -52,6 +54,7 @@ impl Kind {
         Kind::Attach,
         Kind::Receipt,
         Kind::Denied,
+        Kind::Seen,
     ];
 }
 

@@ -16,9 +16,12 @@ mod connection;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod forge;
 mod frame;
+#[cfg(test)]
+mod golden;
 mod keys;
 mod limits;
 mod message;
+mod seen;
 mod service;
 pub mod steer;
 #[cfg(test)]
@@ -26,12 +29,13 @@ mod tests;
 mod window;
 
 pub use admission::{Admission, Full, Place, Quota};
-pub use client::{ClientControl, ClientTransfer, ControlStatus, Rejection, SessionError, TransferStatus};
+pub use client::{ClientControl, ClientLook, ClientTransfer, ControlStatus, Rejection, SessionError, TransferStatus};
 pub use connection::{Connection, Entropy};
 pub use frame::{Frame, FrameError, FrameReader, Kind, MAX_FRAME_BYTES, VERSION};
 pub use keys::{Key, KeyError, KeyRing, Nonce, SessionKeys, Tag, sign};
 pub use limits::{Counters, Limits};
 pub use message::{Attach, Denial, MessageError, Receipt, Refusal, SessionId, Welcome};
+pub use seen::{LOOK, Seen, Transport};
 pub use service::{Announcement, Note, Service};
 pub use window::ReplayWindow;
 

@@ -71,7 +71,7 @@ pub struct Attach {
     pub transfer: u64,
     /// The payload that follows [byte].
     pub bytes: u64,
-    /// Reserved: 0, client to server.
+    /// 0: payload follows; [`LOOK`](crate::LOOK): none does, and the far end is to say what it sees of this connection.
     pub flags: u8,
     /// The sender's congestion controller, for the server's log; may be empty.
     pub control: String,

@@ -497,3 +497,31 @@ proptest! {
         prop_assert!(matches!(status, TransferStatus::Done(r) if r.bytes == bytes as u64));
     }
 }
+
+#[test]
+fn who_holds_the_key_is_told_what_is_seen_and_a_flag_without_a_meaning_is_denied() {
+    let mut service = service_with(Limits::default());
+    let (client, _control) = open(&mut service, 1);
+    let (welcome, keys) = client.session().unwrap();
+    let mut server = connect(&mut service, 2);
+    let mut look = ClientLook::new(welcome, keys);
+    for number in [1, 2] {
+        let seen = Seen { pmtu: 1500, transport: Transport::Mptcp, ..Seen::default() };
+        server.receive(Nanos::ZERO, &look.ask(number), &mut service);
+        assert!(server.is_asked() && !server.receiving());
+        server.show(&seen);
+        assert!(!server.is_asked());
+        assert_eq!(look.receive(&server.output()).unwrap(), Some(seen));
+    }
+    server.receive(Nanos::ZERO, &look.ask(2), &mut service);
+    assert_eq!(rejection(look.receive(&server.output())), Rejection::Denied(Denial::Replay));
+    server.end(&mut service);
+    assert_eq!(service.sessions[&[1; 16]].active, 0, "its place is free again");
+    // what 0.1.0 says to a flag that it does not know
+    let mut server = connect(&mut service, 3);
+    let attach = Attach { session: [1; 16], transfer: 9, bytes: 0, flags: 2, control: String::new() };
+    let said = keys::signed(&keys.attach, frame::Kind::Attach, &attach.encode());
+    server.receive(Nanos::ZERO, said.bytes(), &mut service);
+    let answer = transfer(&client, 9, 0).receive(&server.output());
+    assert_eq!(rejection(answer), Rejection::Denied(Denial::Unsupported));
+}

@@ -3,12 +3,35 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from pathcast.cli.output import Json, print_json, show
+from pathcast.errors import PathcastError, usage
+
+FarEnd = Annotated[
+    str | None, typer.Option("--host", help="HOST or HOST:PORT of a `pathcast serve`: look there.", show_default=False)
+]
+KeyFile = Annotated[
+    Path | None, typer.Option("--key-file", help="With --host: the far end's key file.", show_default=False)
+]
+Paths = Annotated[
+    str | None,
+    typer.Option("--paths", help="With --host: names with commas between (default: all).", show_default=False),
+]
 
 
-def doctor(json: Json = False) -> None:
-    """Show what this machine can do, what is missing and its mend, and what pathcast has changed here."""
+def doctor(host: FarEnd = None, key_file: KeyFile = None, paths: Paths = None, json: Json = False) -> None:
+    """Show what this machine can do, what is missing and its mend, and what pathcast has changed here.
+
+    With --host: what lies between here and a far end, path by path.
+    """
+    if host is not None:
+        return _between(host, key_file, paths, json)
+    if key_file is not None or paths is not None:
+        raise usage("--key-file and --paths go with --host")
     from pathcast.runtime import state
     from pathcast.service import doctor as examine
 
@@ -40,3 +63,33 @@ def doctor(json: Json = False) -> None:
         owner = "pinned" if part["pid"] is None else f"process {part['pid']}"
         how = owner if part["alive"] else "left behind; `pathcast undo` removes it"
         print(f"{part['kind']} {part['id']} ({how}): {made}")
+
+
+def _between(host: str, key_file: Path | None, paths: str | None, json: bool) -> None:
+    from dataclasses import asdict
+
+    from pathcast.cli.target import names
+    from pathcast.service import between
+    from pathcast.worlds.host import Host
+
+    wanted = None if paths is None else names("--paths", paths)
+    try:
+        with Host(host, key_file) as world:
+            found = between.look(world, wanted)
+    except PathcastError as error:
+        if error.code not in ("no-connection", "control-lost"):
+            raise
+        found = between.unreached(host, error)
+    if json:
+        print_json("between", asdict(between.Between(host, tuple(found))))
+        return
+    from rich.table import Table
+
+    colours = {"ok": "green", "noted": "cyan", "fault": "red", "unseen": "yellow"}
+    table = Table(show_header=False, box=None)
+    for one in found:
+        table.add_row(one.path, f"[{colours[one.status]}]{one.status}[/]", one.name, one.detail)
+    show(table)
+    for one in found:
+        if one.status in ("fault", "unseen"):
+            print(f"\n{one.path}: {one.detail}\nmend: {one.mend}")

@@ -65,6 +65,12 @@ def _plan() -> dict[str, Any]:
     return made
 
 
+def _between() -> dict[str, Any]:
+    from pathcast.service.between import Between
+
+    return _result("between", 1, Between, {})
+
+
 def _transfer() -> dict[str, Any]:
     from pathcast.worlds.results import Transfer
 
@@ -81,6 +87,7 @@ def _error() -> dict[str, Any]:
 
 
 SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
+    "between": _between,
     "config": _config,
     "error": _error,
     "measure": _measure,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pathcast.control.kernel import Controls
 from pathcast.errors import PathcastError, usage
@@ -20,6 +20,9 @@ from pathcast.worlds.verbs import Verbs
 
 if TYPE_CHECKING:
     from pathcast import _native
+
+
+PORT = 5275
 
 
 def address(text: str, default_port: int) -> tuple[str, int]:
@@ -55,7 +58,7 @@ class Host(Verbs):
         self,
         host: str,
         key_file: FilePath | None = None,
-        port: int = 5275,
+        port: int = PORT,
         names: dict[tuple[str, str], str] | None = None,
     ) -> None:
         import socket
@@ -157,6 +160,11 @@ class Host(Verbs):
         answers = json.loads(self._client.reach(json.dumps([path.pair() for path in wanted])))
         dead = {path.name: why for path, why in zip(wanted, answers, strict=True) if why is not None}
         return {**dead, **{name: why for name, why in self.lost.items() if paths is None or name in paths}}
+
+    def look(self, path: Path, multipath: bool) -> dict[str, Any]:
+        """What both ends see of one connection over the path, as `crates/net/src/look.rs` has it."""
+        seen: dict[str, Any] = json.loads(self._client.look(json.dumps(path.pair()), multipath))
+        return seen
 
     def measure(
         self,

@@ -10,6 +10,7 @@ use socket2::Socket;
 
 use super::Shared;
 use crate::info;
+use crate::look;
 use crate::poll;
 
 /// How much is read at once [byte].
@@ -95,6 +96,9 @@ fn talk(shared: &Shared, socket: &Socket, connection: &mut Connection) -> io::Re
             }
         } else {
             connection.receive(now, &buffer[..n], &mut shared.service());
+            if connection.is_asked() {
+                connection.show(&look::seen(socket, shared.able, shared.stamp_port));
+            }
             shared.tell_notes();
         }
     }

@@ -19,6 +19,7 @@ pub fn config(listen: &[&str]) -> ServerConfig {
         limits: Limits::default(),
         admission: None,
         announce: Vec::new(),
+        stamp_port: 0,
         on_event: None,
     }
 }
