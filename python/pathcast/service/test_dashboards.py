@@ -12,7 +12,8 @@ from urllib.request import ProxyHandler, build_opener
 import pytest
 
 pytest.importorskip("prometheus_client", reason="missing: prometheus_client (no Python package)")
-from pathcast.service.metrics import collected, serve
+from pathcast.service.metrics import collected, forecasts, serve
+from pathcast.service.test_metrics import forecast
 from pathcast.service.test_watching import Far, Time, watch
 
 HERE = Path(__file__).parents[3] / "packaging/prometheus"
@@ -22,11 +23,12 @@ _ADDED = {"instance", "job"}
 
 
 @pytest.fixture(scope="module")
-def answer():
-    """What `/metrics` says after some rounds."""
+def answer(tmp_path_factory):
+    """What `/metrics` says after some rounds and a forecast."""
     time = Time()
     made, *_ = watch(time, [Far(time)], ["cable.down for 5m"])
-    port, stop = serve("127.0.0.1", 0, lambda: collected(made))
+    store = forecast(tmp_path_factory.mktemp("history") / "history.db")
+    port, stop = serve("127.0.0.1", 0, lambda: [*collected(made), *forecasts(store, made.ends)])
     try:
         made.run(3)
         return build_opener(ProxyHandler({})).open(f"http://127.0.0.1:{port}/metrics", timeout=60).read().decode()
