@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
+import time
+from urllib.error import HTTPError
 from urllib.request import ProxyHandler, build_opener
 
 import pytest
@@ -51,6 +53,41 @@ def test_wrong_words_are_refused_with_what_is_allowed(options, named, state, cap
     assert named in said.err
     assert said.out == ""
     assert not state.exists()
+
+
+@pytest.mark.parametrize(("most", "status"), [("100GB", 200), ("20MB", 429)])
+def test_a_round_is_asked_for_within_the_allowance(start, far, state, most, status):
+    pytest.importorskip("prometheus_client", reason="missing: prometheus_client (no Python package)")
+    process = start("watch", far, "--every", "24h", "--max", f"{most}/day", "--metrics", "0")
+    lines = iter(process.stderr.readline, "")
+    url = next(line.split("metrics: ")[1].strip() for line in lines if "metrics: " in line)
+    opener = build_opener(ProxyHandler({}))
+
+    def rounds():
+        text = opener.open(url, timeout=PATIENCE_S).read().decode()
+        return next(float(line.split()[-1]) for line in text.splitlines() if line.startswith("pathcast_rounds_total{"))
+
+    until = time.monotonic() + PATIENCE_S
+    while rounds() < 1:
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    time.sleep(0.5)  # the share of 100 GB is gone by then
+    asked = url.replace("/metrics", f"/probe?target={far}")
+    if status == 200:
+        text = opener.open(asked, timeout=PATIENCE_S).read().decode()
+        assert "pathcast_probe_success 1.0" in text
+        assert f'pathcast_path_up{{path="path1",target="{far}"}} 1.0' in text
+    else:
+        with pytest.raises(HTTPError) as refused:
+            opener.open(asked, timeout=PATIENCE_S)
+        assert refused.value.code == status
+        assert 0 < int(refused.value.headers["Retry-After"]) < 86_400
+        refused.value.close()
+    assert rounds() == (2 if status == 200 else 1)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 128 + signal.SIGTERM, err
+    assert "Traceback" not in err
 
 
 def test_an_alert_on_no_path_is_refused_with_those_that_there_are(pathcast, far, state):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -57,7 +57,7 @@ def watch(
         str | None,
         typer.Option(
             metavar="ADDRESS:PORT",
-            help="Serve /metrics for Prometheus there; a PORT alone is one of the loopback.",
+            help="Serve /metrics and /probe?target=HOST for Prometheus there; a PORT alone is one of the loopback.",
             show_default=False,
         ),
     ] = None,
@@ -75,9 +75,11 @@ def watch(
     """
     from pathcast import _native
     from pathcast.history import clock
+    from pathcast.history.store import Store
     from pathcast.lines import config
     from pathcast.service.ledger import Ledger, alone
-    from pathcast.service.metrics import collected, serve, where
+    from pathcast.service.metrics import collected, forecasts, probed, serve, where
+    from pathcast.service.probes import Probes
     from pathcast.service.teller import Teller
     from pathcast.service.watching import Watch
     from pathcast.watch.expression import parse
@@ -110,13 +112,22 @@ def watch(
 
         ledger = Ledger(directory / "watch.json", most, clock.now)
         alerted = [event for end in ends for event in end.alerted()] if alerts else []
-        made = Watch(ends, alerts, every_s, ledger, _Clock(teller), path_bytes, tell, _say, alerted)
+        probes = Probes()
+        made = Watch(ends, alerts, every_s, ledger, _Clock(teller), path_bytes, tell, _say, alerted, probes)
         names = ", ".join(end.name for end in ends)
         _say(
             f"watching {names} every {seconds(every_s)}, by at most {size(most)} a day; {size(ledger.used())} are gone"
         )
         if listen is not None:
-            port, end_metrics = serve(*listen, lambda: collected(made))
+            into = ends[0].recorder
+            past = None if into is None else Store(into.journal.store.place, read_only=True)
+
+            def metrics_now() -> Iterator[Any]:
+                yield from collected(made)
+                if past is not None:
+                    yield from forecasts(past, made.ends)
+
+            port, end_metrics = serve(*listen, metrics_now, probed(made, probes))
             stack.callback(end_metrics)
             shown = f"[{listen[0]}]" if ":" in listen[0] else listen[0]
             _say(f"metrics: http://{shown}:{port}/metrics")

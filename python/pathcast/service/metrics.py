@@ -1,15 +1,30 @@
-"""What a watch knows, for Prometheus: `/metrics`, in base units, under names by its conventions."""
+"""What a watch knows, for Prometheus: `/metrics`, `/probe?target=`; in base units, under names by its conventions."""
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, Iterator
+import math
+import socket
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from socketserver import ThreadingMixIn
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from pathcast.errors import PathcastError, need, usage
+from pathcast.service.probes import Probes, Refused
 
 if TYPE_CHECKING:
+    from pathcast.history.store import Store
     from pathcast.service.watching import Watch
+
+# a round takes seconds, and waits for those before it
+_PATIENCE_S = 120.0
+# of the 90 % interval
+_QUANTILES = (("0.05", "low"), ("0.5", "value"), ("0.95", "high"))
 
 _LEVELS = (
     ("available", "available_bits_per_second", "What others leave of the path, or the least that it is."),
@@ -35,27 +50,49 @@ def where(text: str, option: str = "--metrics", example: str = "127.0.0.1:9275")
     return address, number
 
 
-def serve(address: str, port: int, collect: Callable[[], Iterator[Any]]) -> tuple[int, Callable[[], None]]:
-    """Answers there from a thread of its own: on which port (0: the system chooses), and what ends it.
+def serve(
+    address: str,
+    port: int,
+    collect: Callable[[], Iterable[Any]],
+    probe: Callable[[dict[str, list[str]], float], Answer] | None = None,
+) -> tuple[int, Callable[[], None]]:
+    """Answers there from threads of its own: on which port (0: the system chooses), and what ends it.
 
-    Raises PathcastError where it cannot listen there.
+    probe: of `/probe`, by its query and how long [s] it may take. Raises PathcastError where it cannot listen there.
     """
     need("prometheus_client")
-    from prometheus_client import CollectorRegistry, start_http_server
+    from prometheus_client import make_wsgi_app
 
-    class Collector:
-        def describe(self) -> list[Any]:
-            return []
+    metrics: Any = make_wsgi_app(_registry(collect))
 
-        def collect(self) -> Iterator[Any]:
-            return collect()
+    def app(environ: dict[str, Any], start: Any) -> Any:
+        if environ["PATH_INFO"] != "/probe" or probe is None:
+            return metrics(environ, start)
+        if environ["REQUEST_METHOD"] != "GET":
+            answer = Answer("405 Method Not Allowed", "Only GET measures.\n", {"Allow": "GET"})
+        else:
+            query = parse_qs(environ["QUERY_STRING"], keep_blank_values=True)
+            answer = probe(query, _patience_s(environ.get("HTTP_X_PROMETHEUS_SCRAPE_TIMEOUT_SECONDS")))
+        if isinstance(answer.body, str):
+            start(answer.status, [("Content-Type", "text/plain; charset=utf-8"), *answer.headers.items()])
+            return [answer.body.encode()]
+        found = answer.body
+        return make_wsgi_app(_registry(lambda: found))(environ, start)
 
-    registry = CollectorRegistry()
-    registry.register(Collector())
+    class Server(ThreadingMixIn, WSGIServer):
+        daemon_threads = True
+        address_family = socket.AF_INET6 if ":" in address else socket.AF_INET
+
+    class Quiet(WSGIRequestHandler):
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
     try:
-        server, thread = start_http_server(port, address, registry)
+        server = make_server(address, port, app, Server, Quiet)
     except OSError as error:
         raise PathcastError("address", f"cannot listen on {address} port {port}: {error.strerror}") from None
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
 
     def end() -> None:
         server.shutdown()
@@ -65,8 +102,104 @@ def serve(address: str, port: int, collect: Callable[[], Iterator[Any]]) -> tupl
     return server.server_port, end
 
 
+@dataclass(frozen=True)
+class Answer:
+    """Of `/probe`: words, or metrics."""
+
+    status: str
+    body: str | list[Any]
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+def _registry(collect: Callable[[], Iterable[Any]]) -> Any:
+    from prometheus_client import CollectorRegistry
+
+    class Collector:
+        def describe(self) -> list[Any]:
+            return []
+
+        def collect(self) -> Iterable[Any]:
+            return collect()
+
+    registry = CollectorRegistry()
+    registry.register(Collector())
+    return registry
+
+
+def _patience_s(asked: str | None) -> float:
+    """As long as Prometheus itself waits, less what the answer takes."""
+    try:
+        return min(_PATIENCE_S, max(0.5, float(asked or "") - 0.5))
+    except ValueError:
+        return _PATIENCE_S
+
+
+def probed(of: Watch, probes: Probes) -> Callable[[dict[str, list[str]], float], Answer]:
+    """What answers `/probe?target=`: a round of a far end that the watch was told of."""
+    from prometheus_client.core import GaugeMetricFamily as Gauge
+
+    def answer(query: dict[str, list[str]], patience_s: float) -> Answer:
+        targets = query.get("target", [])
+        if len(targets) != 1 or targets[0] not in of.ends:
+            named = f"target `{targets[0]}`" if len(targets) == 1 else "one target is needed"
+            return Answer("400 Bad Request", f"{named}: allowed are {', '.join(of.ends)}\n")
+        found = probes.ask(targets[0], patience_s)
+        if isinstance(found, Refused):
+            again = {"Retry-After": str(math.ceil(max(1.0, found.retry_s)))}
+            if found.busy:
+                return Answer("503 Service Unavailable", "No round has ended meanwhile.\n", again)
+            told = f"The allowance of {of.ledger.allowance.most} bytes a day has nothing for a round yet.\n"
+            return Answer("429 Too Many Requests", told, again)
+        success = Gauge("pathcast_probe_success", "Whether the far end answered.", value=float(found.success))
+        took = Gauge("pathcast_probe_duration_seconds", "How long the round took.", value=found.duration_s)
+        return Answer("200 OK", [success, took, *_of_paths(of, targets)])
+
+    return answer
+
+
+def forecasts(store: Store, names: Iterable[str]) -> Iterator[Any]:
+    """Of the newest forecast to each far end that the history has; nothing where it cannot be read now."""
+    from prometheus_client.core import GaugeMetricFamily as Gauge
+    from prometheus_client.core import Metric
+
+    from pathcast.history.browse import Browser
+
+    # by Prometheus' conventions only a summary has quantiles
+    took = Metric("pathcast_forecast_duration_seconds", "How long the choice takes.", "summary")
+    bytes = Gauge("pathcast_forecast_size_bytes", "What is to be sent.", labels=["target"])
+    made = Gauge("pathcast_forecast_timestamp_seconds", "When it was made (UTC).", labels=["target"])
+    for name in names:
+        try:
+            found = Browser(store).forecasts_of(None, 1, name)
+        except (PathcastError, OSError):
+            continue
+        for one in found:
+            chosen = one.chosen, one.chosen_control
+            options = one.answer.get("options") or ()
+            option: Any = next((of for of in options if (of.get("paths"), of.get("control")) == chosen), {})
+            duration = option.get("duration_s")
+            values = duration if isinstance(duration, dict) else {"value": duration}
+            for quantile, key in _QUANTILES:
+                if (value := values.get(key)) is not None:
+                    took.add_sample(took.name, {"target": name, "quantile": quantile}, value)
+            bytes.add_metric([name], one.size_bytes)
+            made.add_metric([name], datetime.fromisoformat(one.at).timestamp())
+    yield from (took, bytes, made)
+
+
 def collected(of: Watch) -> Iterator[Any]:
     """Its state now, read from another thread than the watch's."""
+    from prometheus_client.core import CounterMetricFamily as Counter
+    from prometheus_client.core import GaugeMetricFamily as Gauge
+
+    yield from _of_paths(of, list(of.known))
+    yield Counter("pathcast_probe_bytes", "IP bytes of probes, of both ends.", value=of.probe_bytes)
+    yield Gauge("pathcast_allowance_bytes", "Most bytes of any 24 hours.", value=of.ledger.allowance.most)
+    yield Gauge("pathcast_allowance_used_bytes", "Of the last 24 hours.", value=of.used_bytes)
+
+
+def _of_paths(of: Watch, targets: Iterable[str]) -> Iterator[Any]:
+    """Of these far ends."""
     from prometheus_client.core import CounterMetricFamily as Counter
     from prometheus_client.core import GaugeMetricFamily as Gauge
 
@@ -78,7 +211,8 @@ def collected(of: Watch) -> Iterator[Any]:
     trip = Gauge("pathcast_path_round_trip_seconds", "The least of the last round.", labels=_PATH)
     levels = {what: Gauge(f"pathcast_path_{name}", help, labels=_WAY) for what, name, help in _LEVELS}
     firing = Gauge("pathcast_alert_firing", "Whether it was told and is not over.", labels=[*_WAY, "alert"])
-    for target, known in list(of.known.items()):
+    for target in targets:
+        known = of.known[target]
         up.add_metric([target], float(target not in of.away))
         rounds.add_metric([target], of.rounds[target])
         for path in list(known.values()):
@@ -97,6 +231,3 @@ def collected(of: Watch) -> Iterator[Any]:
                     if (value := getattr(one, what).sure) is not None:
                         gauge.add_metric([target, path.name, direction], value)
     yield from (up, rounds, path_up, measured, trip, *levels.values(), firing)
-    yield Counter("pathcast_probe_bytes", "IP bytes of probes, of both ends.", value=of.probe_bytes)
-    yield Gauge("pathcast_allowance_bytes", "Most bytes of any 24 hours.", value=of.ledger.allowance.most)
-    yield Gauge("pathcast_allowance_used_bytes", "Of the last 24 hours.", value=of.used_bytes)

@@ -2,14 +2,42 @@
 
 from __future__ import annotations
 
-from urllib.request import ProxyHandler, build_opener
+import re
+import threading
+import time as clocks
+from urllib.error import HTTPError
+from urllib.request import ProxyHandler, Request, build_opener
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from pathcast.errors import PathcastError
-from pathcast.service.metrics import collected, serve, where
-from pathcast.service.test_watching import HOUR_S, Far, Time, watch
+from pathcast.history import place as places
+from pathcast.history import testing
+from pathcast.history.identity import host_id
+from pathcast.history.journal import Journal
+from pathcast.history.rows import Origin
+from pathcast.history.store import Store
+from pathcast.service.metrics import collected, forecasts, probed, serve, where
+from pathcast.service.probes import Probed, Probes, Refused
+from pathcast.service.test_watching import HOUR_S, PATH_BYTES, Far, Time, watch, worst_day
+
+PATIENCE_S = 60.0
+
+
+def forecast(file, target="far", seconds=100.0):
+    """A history whose newest forecast to it takes so long."""
+    place = places.parse(str(file))
+    journal = Journal(place)
+    act = journal.act(Origin("host", target, "predict", {}, host_id(), "here"))
+    document = testing.forecast_of()
+    other = {"paths": ["path2"], "control": "lia", "duration_s": {"value": 1.0, "low": 1.0, "high": 1.0}}
+    document["options"][0]["duration_s"] = {"value": seconds, "low": 0.8 * seconds, "high": 1.5 * seconds}
+    document["options"].insert(0, other)
+    act.forecast(document, {"path1": testing.KEY1}, 10_000_000)
+    journal.add(act)
+    journal.close()
+    return Store(place, read_only=True)
 
 
 def read(port):
@@ -59,3 +87,182 @@ def test_where_it_listens_is_the_loopback_unless_told():
         with pytest.raises(PathcastError, match="allowed are ADDRESS:PORT and PORT") as refused:
             where(wrong)
         assert refused.value.exit == 2
+
+
+def test_the_newest_forecast_is_told_by_its_quantiles(tmp_path):
+    def told(store):
+        return {
+            (one.name, *sorted(one.labels.values(), reverse=True)): one.value
+            for of in forecasts(store, ["far"])
+            for one in of.samples
+        }
+
+    file = tmp_path / "history.db"
+    assert told(Store(places.parse(str(file)), read_only=True)) == {}
+    forecast(file)
+    forecast(file, "other", 7.0)
+    found = told(forecast(file, seconds=200.0))
+    name = "pathcast_forecast_duration_seconds"
+    assert [found[name, "far", q] for q in ("0.05", "0.5", "0.95")] == [160, 200, 300]
+    assert found["pathcast_forecast_size_bytes", "far"] == 10_000_000
+    assert abs(found["pathcast_forecast_timestamp_seconds", "far"] - clocks.time()) < 600
+    file.write_bytes(b"no history")
+    assert told(Store(places.parse(str(file)), read_only=True)) == {}
+
+
+class Asking:
+    """Who asks for `/probe` from threads of their own; `wait` has their answers: status, body, headers."""
+
+    def __init__(self, port, probes):
+        self.port, self.probes, self.answers, self.threads = port, probes, [], []
+
+    def __call__(self, query, **more):
+        url = f"http://127.0.0.1:{self.port}/probe{query}"
+        try:
+            with build_opener(ProxyHandler({})).open(Request(url, **more), timeout=PATIENCE_S) as answer:
+                return answer.status, answer.read().decode(), dict(answer.headers)
+        except HTTPError as refused:
+            with refused:
+                return refused.code, refused.read().decode(), dict(refused.headers)
+
+    def begin(self, *queries):
+        for query in queries:
+            self.threads.append(threading.Thread(target=lambda query=query: self.answers.append(self(query))))
+            self.threads[-1].start()
+        end = clocks.monotonic() + PATIENCE_S
+        while self.probes.waiting < len(queries):
+            assert clocks.monotonic() < end
+            clocks.sleep(0.005)
+
+    def wait(self):
+        for thread in self.threads:
+            thread.join(PATIENCE_S)
+            assert not thread.is_alive()
+        found, self.answers, self.threads = self.answers, [], []
+        return found
+
+
+@pytest.fixture
+def asking():
+    """Of a watch one who asks it."""
+    ends = []
+
+    def asking(made, probes):
+        port, stop = serve("127.0.0.1", 0, lambda: collected(made), probed(made, probes))
+        ends.append(stop)
+        return Asking(port, probes)
+
+    yield asking
+    for stop in ends:
+        stop()
+
+
+def made_with(most=500_000_000, every_s=3600.0, far=None, names=("far",)):
+    time, probes = Time(), Probes()
+    ends = [far(time) if far else Far(time, name) for name in names]
+    made, *_ = watch(time, ends, (), most, every_s, probes=probes)
+    made._probes.close = lambda: None  # several runs of one watch follow
+    return time, probes, ends, made
+
+
+def test_requests_for_one_target_share_a_round_and_others_have_their_own(asking):
+    time, probes, (a, b), made = made_with(names=("a", "b"))
+    ask = asking(made, probes)
+    made.run(2)
+    time.wait(600)  # both rounds' share of the day
+    before = len(a.sent), len(b.sent)
+    ask.begin(*["?target=a"] * 5)
+    made.run(1)
+    answers = ask.wait()
+    # one more was the watch's own
+    assert (len(a.sent) - before[0], len(b.sent) - before[1]) == (2, 0)
+    assert [status for status, *_ in answers] == [200] * 5
+    assert len({re.search("duration_seconds ([0-9.]+)", body)[1] for _, body, _ in answers}) == 1
+    found = {
+        (one.name, *sorted(one.labels.values())): one.value
+        for of in text_string_to_metric_families(answers[0][1])
+        for one in of.samples
+    }
+    assert found["pathcast_probe_success",] == 1
+    assert found["pathcast_probe_duration_seconds",] > 0
+    assert 15e6 < found["pathcast_path_available_bits_per_second", "a", "cable", "out"] < 19e6
+    assert not any("b" in key for key in found)
+
+
+def test_a_used_up_allowance_answers_when_to_come_again(asking):
+    most = 3 * 2 * PATH_BYTES
+    time, probes, [far], made = made_with(most, 60.0)
+    ask = asking(made, probes)
+    refusals = 0
+    for _ in range(12):
+        ask.begin("?target=far")
+        made.run(1)
+        probes.refuse(1.0)
+        [(status, body, headers)] = ask.wait()
+        if status == 429:
+            refusals += 1
+            assert int(headers["Retry-After"]) >= 1
+            assert f"{most} bytes a day" in body
+        else:
+            assert status == 200
+    assert refusals >= 6
+    assert worst_day(sorted(far.sent)) <= most
+    # after the time that it has named there is a round
+    left = made.ledger.free_in_s(2 * PATH_BYTES + 1000)
+    if left > 0:
+        time.wait(left)
+    before = len(far.sent)
+    ask.begin("?target=far")
+    made.run(1)
+    assert ask.wait()[0][0] == 200
+    assert len(far.sent) > before
+
+
+def test_a_far_end_that_is_away_is_no_success(asking):
+    time, probes, _, made = made_with(far=lambda time: Far(time, away=(1, 1e9)))
+    ask = asking(made, probes)
+    made.run(1)
+    time.wait(600)
+    ask.begin("?target=far")
+    made.run(1)
+    [(status, body, _)] = ask.wait()
+    assert status == 200
+    assert "pathcast_probe_success 0.0" in body
+
+
+@pytest.mark.parametrize(
+    "query", ["", "?", "?target=", "?target=other", "?target=far:4711", "?target=far&target=far", "?host=far"]
+)
+def test_only_what_the_command_line_has_named_is_measured(asking, query):
+    _, probes, [far], made = made_with()
+    status, body, _ = asking(made, probes)(query)
+    assert (status, far.sent) == (400, [])
+    assert "allowed are far" in body
+
+
+def test_other_methods_measure_nothing(asking):
+    _, probes, _, made = made_with()
+    assert asking(made, probes)("?target=far", data=b"")[0] == 405
+
+
+def test_who_has_no_time_is_told_so_and_nothing_is_measured(asking):
+    _, probes, [far], made = made_with()
+    ask = asking(made, probes)
+    status, _, headers = ask("?target=far", headers={"X-Prometheus-Scrape-Timeout-Seconds": "0.6"})
+    assert (status, probes.waiting, probes.next()) == (503, 0, None)
+    assert int(headers["Retry-After"]) > 0
+    assert far.sent == []
+
+
+def test_no_more_wait_than_may_and_none_at_the_end():
+    probes = Probes(most=1)
+    found = []
+    thread = threading.Thread(target=lambda: found.append(probes.ask("a", PATIENCE_S)))
+    thread.start()
+    while not probes.waiting:
+        clocks.sleep(0.001)
+    assert probes.ask("b", PATIENCE_S) == Refused(10.0, busy=True)
+    probes.answer("b", Probed(True, 1.0))
+    probes.close()
+    thread.join(PATIENCE_S)
+    assert found == [Refused(10.0, busy=True)] == [probes.ask("a", PATIENCE_S)]

@@ -13,8 +13,10 @@ from pathcast.history import clock
 from pathcast.history.clock import Moment
 from pathcast.history.records import Event
 from pathcast.service.ledger import Ledger
+from pathcast.service.probes import Probed, Probes
 from pathcast.service.watched import Told, Watched, alarms
 from pathcast.units import seconds, size, span
+from pathcast.watch.allowance import DAY_S
 from pathcast.watch.expression import EVERY, Expression
 from pathcast.watch.schedule import Schedule
 from pathcast.watch.usual import WEEK_S
@@ -76,7 +78,8 @@ class FarEnd(Protocol):
 class Watch:
     """path_bytes: the most that a round takes of each path [IP byte]. tell: hears of alerts, say: of all else in words.
 
-    alerted: alerts of before, the newest first.
+    alerted: alerts of before, the newest first. probes: rounds that others ask for; between two of its own there is
+    time for them.
     """
 
     def __init__(
@@ -90,6 +93,7 @@ class Watch:
         tell: Callable[[dict[str, Any]], object],
         say: Callable[[str], object],
         alerted: Iterable[Event] = (),
+        probes: Probes | None = None,
     ) -> None:
         self.ends = {end.name: end for end in ends}
         self.alerts, self.every_s, self.ledger, self.time = tuple(alerts), every_s, ledger, time
@@ -105,6 +109,7 @@ class Watch:
         self._turn = dict.fromkeys(self.ends, 0)
         self._stretched = False
         self._firing = _firing(alerted)
+        self._probes = probes or Probes()
         least = path_bytes + SESSION_BYTES + ROUND_BYTES
         if ledger.allowance.most < least:
             told = f"--max {size(ledger.allowance.most)}/day: one round of one path takes up to {size(least)}"
@@ -120,10 +125,11 @@ class Watch:
             while count is None or count > 0:
                 name, due_s = schedule.next()
                 self._wait_until(due_s)
-                began_s = self._round(name)
+                began_s = self._answered(name)
                 schedule.done(name, began_s)
                 count = None if count is None else count - 1
         finally:
+            self._probes.close()
             for name in self.ends:
                 self._close(name)
 
@@ -131,12 +137,41 @@ class Watch:
         return self.time.now().boot_us / 1e6
 
     def _wait_until(self, at_s: float) -> None:
+        """Rounds that are asked for meanwhile are measured, one at least however late it is."""
+        self._asked()
         while (left := at_s - self._now_s()) > 0:
-            self.time.wait(left)
+            if not self._asked():
+                self.time.wait(left)
+
+    def _asked(self) -> bool:
+        """A round that somebody asks for, or why there is none."""
+        name = self._probes.next()
+        if name is None:
+            return False
+        if name in self._networks:
+            most = self._most(self._some(name, [path.name for path in self._networks[name].paths]))
+        else:
+            most = SESSION_BYTES + self._most(self._some(name, list(self.known[name])))
+        if (left := self.ledger.free_in_s(most)) > 0:
+            self._probes.refuse(min(left, DAY_S))
+        else:
+            self._answered(name)
+        return True
+
+    def _answered(self, name: str) -> float:
+        """One round, of which those hear who have asked for it; when it began."""
+        before, first_s = self.rounds[name], self._now_s()
+        began_s = self._round(name)
+        self._probes.answer(name, Probed(self.rounds[name] > before, self._now_s() - first_s))
+        return began_s
+
+    def _most(self, paths: Sequence[str]) -> int:
+        return self.path_bytes * max(1, len(paths)) + ROUND_BYTES
 
     def _free(self, bytes: int, paced: bool) -> None:
-        """Waits until so many may be sent."""
+        """Waits until so many may be sent. Who asks for a round meanwhile is told when to come again."""
         while (left := self.ledger.free_in_s(bytes, paced)) > 0:
+            self._probes.refuse(min(left, DAY_S))
             self.time.wait(left)
 
     def _open(self, name: str) -> bool:
@@ -166,7 +201,7 @@ class Watch:
             return self._now_s()
         network = self._networks[name]
         paths = self._some(name, [path.name for path in network.paths])
-        most = self.path_bytes * max(1, len(paths)) + ROUND_BYTES
+        most = self._most(paths)
         self._tell_stretched(most)
         self._free(most, paced=True)
         began_s = self._now_s()

@@ -147,7 +147,7 @@ def page(of: Report) -> str:
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <meta http-equiv="Content-Security-Policy" content="{_POLICY}">
-<title>pathcast watch: report</title><style>{PAGE}</style></head><body>
+<title>pathcast watch: report</title><style>{PAGE}th, td {{ white-space: nowrap }}</style></head><body>
 <h1>Lines from {_day(of.begin_s)} to {_day(of.end_s)}</h1>
 <p class="lead">Times are in {escape(zone)}. What is usual is the median of this time; degraded is less than
 {100 * DEGRADED:.0f} % of it.</p>
