@@ -58,7 +58,10 @@ def build(only: str | None = None) -> typer.Typer:
     )
     made.callback()(_root)
     for name in COMMANDS if only is None else {only} & set(COMMANDS):
-        made.command(name, context_settings=_SETTINGS.get(name))(getattr(_module(name), name))
+        module = _module(name)
+        # `watch` has a command of its own kind
+        of = getattr(module, "Command", None)
+        made.command(name, cls=of, context_settings=_SETTINGS.get(name))(getattr(module, name))
     for name in GROUPS if only is None else {only} & set(GROUPS):
         made.add_typer(_module(name).app, name=name)
     return made
