@@ -156,12 +156,12 @@ class Facts:
         return found
 
     def jobs(self) -> list[dict[str, Any]]:
-        """Each with its next run and its last results."""
+        """Each with its next run and its last results; of a file that cannot be read the reason (`damaged`)."""
         from pathcast.plan.again import next_due
         from pathcast.service import jobs
 
-        found = []
-        for job in jobs.every():
+        found: list[dict[str, Any]] = []
+        for job in jobs.every(lambda error: found.append({"damaged": str(error)})):
             runs = jobs.runs(job.name)
             ended = [one for one in runs if one.get("event") == "ended"]
             open = bool(runs) and runs[-1].get("event") != "ended"
