@@ -269,3 +269,10 @@ def test_in_a_browser_it_draws(tmp_path, chromium, path):
     # times are the viewer's
     assert not re.search(r"<time[^>]*>[^<]*UTC", done.stdout)
     assert "Content Security Policy" not in done.stderr
+
+
+def test_a_jobs_file_that_cannot_be_read_is_told_beside_the_others(tmp_path):
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs" / "nightly.json").write_text("{")
+    page = client(None).get("/").text
+    assert "nightly" in page and "There is no job" not in page
