@@ -228,10 +228,10 @@ pub fn segments<'a>(trains: impl Iterator<Item = &'a TrainSeen> + Clone, capacit
             let received = packet.delay().map(|delay| sent + above(packet.sent, delay));
             let arrives = sent - service;
             if let Some(walk) = &mut walk {
-                let Some(received) = received else {
+                if packet.lost() {
                     walk.lost += 1;
                     continue;
-                };
+                }
                 // a twentieth of a service time that was perhaps idle is less than the stamps' own error
                 let hidden = arrives - walk.busy_until;
                 if hidden > 0.05 * service {
@@ -242,10 +242,11 @@ pub fn segments<'a>(trains: impl Iterator<Item = &'a TrainSeen> + Clone, capacit
                     walk.idle += hidden;
                 }
                 walk.bits += bits;
-                if !packet.batch.is_last() {
+                let Some(received) = received.filter(|_| packet.batch.is_last()) else {
+                    // it used the line, and nobody knows when it came
                     walk.busy_until = walk.busy_until.max(arrives) + service;
                     continue;
-                }
+                };
                 let wait = (received - arrives - service).max(0.0);
                 let most = (capacity * (received - walk.received) - walk.bits).max(0.0);
                 let exact = capacity * (received - walk.received - walk.idle) - walk.bits;
@@ -368,6 +369,16 @@ mod tests {
         assert!(s.iter().all(|s| s.joined));
         assert!((s[0].low - 8000.0).abs() < 1e-6 && s[1].low.abs() < 1e-6);
         assert!((s[1].wait - 2e-3).abs() < 1e-12);
+    }
+
+    /// The receiver's host had no room for the one between: it used the line as if it had been told.
+    #[test]
+    fn what_came_and_was_not_read_is_neither_lost_nor_others() {
+        let mut seen = train(0, 1000, &[0, MS / 2, MS], &[Some(MS), None, Some(3 * MS)]);
+        let of = |seen: &TrainSeen| segments([seen].into_iter(), C, FLOOR)[0];
+        assert_eq!((of(&seen).lost, of(&seen).low), (1, 8000.0));
+        seen.packets[1].missed = true;
+        assert_eq!((of(&seen).lost, of(&seen).low, of(&seen).bits), (0, 0.0, 16_000.0));
     }
 
     /// 4 % slower than the line carries them: nobody fits in between, and over a thousand of them the sum is no load.
