@@ -128,8 +128,8 @@ def shares(rows: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def far(row: dict[str, Any]) -> float:
-    """By how much of the line's rate the interval of the available bandwidth misses the truth, or by how many times as much the
-    capacity does; a half where there is no interval."""
+    """By how much of the line's rate the interval of the available bandwidth misses the truth, or by how many times as
+    much the capacity does; a half where there is no interval."""
     if row["error"] is not None or "rate_mean_bps" not in row:
         return 1.0
     judged = Experiment(HERE).module("judged")
@@ -153,7 +153,8 @@ def worst(rows: list[dict[str, Any]], count: int) -> Iterator[str]:
         capacity = (
             f"capacity {rate('capacity')} ({rate('capacity_low')} to {rate('capacity_high')}) {row.get('capacity_why')}"
         )
-        about = f"{row.get('queue', '')} {row.get('shape', '')} {row.get('kind', '')} {1e3 * (row.get('rtt_s') or 0):.0f} ms"
+        about = f"{row.get('queue', '')} {row.get('shape', '')} {row.get('kind', '')}"
+        about += f" {1e3 * (row.get('rtt_s') or 0):.0f} ms"
         yield f"{far(row):6.3f} {row['name']}: {about}; available {truth}: {found}; {capacity}"
 
 
