@@ -3,7 +3,8 @@
     python experiments/lines/fresh.py out.jsonl --seeds 1001-1006 --most 60e6
 
 A line of JSON a sample, those that are there already are kept; then the shares of every property. `--grid real`: paths
-of `../shared/data/real-paths`, which have Poisson traffic that changes every second.
+of `../shared/data/real-paths`, which have Poisson traffic that changes every second. `--worst N`: those N besides whose
+available bandwidth or capacity is the farthest off.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from pathcast.errors import PathcastError
 from pathcast.lab.experiment import Experiment
 
 HERE = Path(__file__).parent
+SHIPPED = ("lte", "5g", "starlink", "wifi", "cable", "gpon", "dsl", "policed")
 REAL = Experiment(HERE.parent / "real-paths")
 PROFILES = "../shared/data/real-paths/ibox-profiles.jsonl.gz"
-KEYS = ("grid", "profile", "effort", "fair", "managed", "shared", "cross", "seed")
+KEYS = ("grid", "profile", "line", "direction", "effort", "fair", "managed", "shared", "cross", "seed")
 
 
 def points(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -38,7 +40,9 @@ def points(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 yield from ({"grid": grid, "effort": arguments.effort, "seed": seed, "profile": one} for one in real())
                 continue
             over: dict[str, tuple[Any, ...]] = {"cross": tuple(arguments.cross)}
-            if grid != "policed":
+            if grid == "shipped":
+                over = {"line": SHIPPED, "direction": ("out", "in")}
+            elif grid != "policed":
                 over |= {"fair": two, "managed": two}
             if grid == "pairs":
                 over |= {"shared": two}
@@ -79,7 +83,7 @@ def run(point: dict[str, Any], least: float, most: float, watch: bool, world: st
     """A row; None where the line is not of these rates."""
     samples = Experiment(HERE).module("samples")
     about = path(point) if point["grid"] == "real" else samples.scenario(point, {}, world)
-    if not least <= about["case"]["rate_bps"] <= most:
+    if not least <= about["case"].get("rate_bps", least) <= most:
         return None
     if not watch and point["grid"] != "real":
         about |= {"flow": False, "next_s": None}
@@ -123,18 +127,52 @@ def shares(rows: list[dict[str, Any]]) -> Iterator[str]:
     yield f"mean     inside             {sum(held)} of {len(held)}"
 
 
+def far(row: dict[str, Any]) -> float:
+    """By how much of the line's rate the interval of the available bandwidth misses the truth, or by how many times as
+    much the capacity does; a half where there is no interval."""
+    if row["error"] is not None or "rate_mean_bps" not in row:
+        return 1.0
+    judged = Experiment(HERE).module("judged")
+    truth, low, high = judged.available(row), row.get("available_low"), row.get("available_high")
+    off = 0.5 if low is None and high is None else max((low or 0.0) - truth, truth - (high or truth), 0.0)
+    capacity = row.get("capacity")
+    ratio = capacity / row["rate_most_bps"] - 1.0 if capacity else 0.0
+    less = row["rate_least_bps"] / capacity - 1.0 if capacity else 0.0
+    return max(off if off == 0.5 else off / row["rate_mean_bps"], ratio, less)
+
+
+def worst(rows: list[dict[str, Any]], count: int) -> Iterator[str]:
+    """Those that are farthest off: rates in Mbit/s."""
+    for row in sorted(rows, key=far, reverse=True)[:count]:
+
+        def rate(key: str, row: dict[str, Any] = row) -> str:
+            return "-" if row.get(key) is None else f"{row[key] / 1e6:.4g}"
+
+        truth = f"{rate('available_truth_bps')} of {rate('rate_mean_bps')}"
+        found = f"{rate('available')} ({rate('available_low')} to {rate('available_high')}) {row.get('available_why')}"
+        capacity = (
+            f"capacity {rate('capacity')} ({rate('capacity_low')} to {rate('capacity_high')}) {row.get('capacity_why')}"
+        )
+        about = f"{row.get('queue', '')} {row.get('shape', '')} {row.get('kind', '')}"
+        about += f" {1e3 * (row.get('rtt_s') or 0):.0f} ms"
+        yield f"{far(row):6.3f} {row['name']}: {about}; available {truth}: {found}; {capacity}"
+
+
 def main() -> None:
     """Runs what is not there, and judges all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
     parser.add_argument("--seeds", default="1001-1002")
-    parser.add_argument("--grid", nargs="+", default=["queues"], choices=["queues", "policed", "pairs", "real"])
+    parser.add_argument(
+        "--grid", nargs="+", default=["queues"], choices=["queues", "policed", "pairs", "real", "shipped"]
+    )
     parser.add_argument("--cross", nargs="+", default=["idle", "tcp", "inelastic"])
     parser.add_argument("--effort", default="thorough")
     parser.add_argument("--least", type=float, default=0, help="rate [bit/s]")
     parser.add_argument("--most", type=float, default=2e9, help="rate [bit/s]")
     parser.add_argument("--watch", action="store_true", help="what comes after, too: load and standing delay")
     parser.add_argument("--world", default="sim", choices=["sim", "emu"])
+    parser.add_argument("--worst", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1)
     arguments = parser.parse_args()
     rows = [json.loads(line) for line in arguments.out.open()] if arguments.out.exists() else []
@@ -149,6 +187,7 @@ def main() -> None:
                 out.flush()
     print(f"{len(rows)} samples, {sum(row['processor_s'] for row in rows):.0f} s of processor time")
     print("\n".join(shares(rows)))
+    print("\n".join(worst(rows, arguments.worst)))
 
 
 if __name__ == "__main__":

@@ -283,6 +283,26 @@ impl Knowledge {
             aggregation_s,
         ]
     }
+
+    /// The same, but with what is available within the capacity. Of two that contradict each other the one that is doubted yields; where
+    /// neither is, the line carries perhaps what the end of the interval says: an end that is too low would be the worse lie.
+    pub fn within_capacity(mut self) -> Knowledge {
+        let (capacity, free) = (&mut self.capacity_bps, &mut self.available_bps);
+        let Some(carried) = capacity.value else { return self };
+        let sure = free.value.filter(|_| free.why.is_none());
+        let most = if capacity.why.is_some() { sure.map_or(carried, |value| value.max(carried)) } else { carried };
+        (capacity.value, capacity.high) = (Some(most), capacity.high.max(most));
+        if free.high.is_finite() {
+            if sure.is_some() {
+                capacity.high = capacity.high.max(free.high);
+            } else {
+                free.high = free.high.min(capacity.high);
+            }
+        }
+        free.value = free.value.map(|value| value.min(most));
+        free.low = free.low.min(free.value.unwrap_or(free.high));
+        self
+    }
 }
 
 /// Another path whose bottleneck, in the same direction, is perhaps the same.
@@ -335,6 +355,42 @@ mod tests {
         let wide = Value { value: None, low: 0.0, high: 249e6, why: Some(WhyNot::TooFew) };
         assert_eq!(Value::of(242e6, 0.0, 249e6).unless_wider(200e6), wide);
         assert_eq!(Value::of(242e6, 0.0, 249e6).unless_wider(249e6).value, Some(242e6));
+    }
+
+    #[test]
+    fn no_more_is_available_than_the_capacity() {
+        let of = |capacity: Value, free: Value| {
+            let known = Knowledge { capacity_bps: capacity, available_bps: free, ..Knowledge::default() };
+            let known = known.within_capacity();
+            let [capacity, free] = [known.capacity_bps, known.available_bps];
+            assert!(free.value.is_none_or(|value| free.low <= value && value <= free.high), "{free:?}");
+            assert!(capacity.value.is_none_or(|most| free.value.is_none_or(|value| value <= most)), "{known:?}");
+            assert!(!free.high.is_finite() || free.high <= capacity.high, "{known:?}");
+            (capacity, free)
+        };
+        let doubted = |value: Value| value.but(Some(WhyNot::Inconsistent));
+        let (capacity, free) = (Value::of(48.2, 48.0, 48.5), Value::of(53.0, 33.8, 53.0));
+        assert_eq!(of(capacity, free), (Value::of(48.2, 48.0, 53.0), Value::of(48.2, 33.8, 53.0)));
+        // all of it above
+        assert_eq!(
+            of(capacity, Value::of(53.0, 50.0, 54.0)),
+            (Value::of(48.2, 48.0, 54.0), Value::of(48.2, 48.2, 54.0))
+        );
+        assert_eq!(of(capacity, doubted(free)), (capacity, doubted(Value::of(48.2, 33.8, 48.5))));
+        assert_eq!(of(doubted(capacity), free), (doubted(Value::of(53.0, 48.0, 53.0)), free));
+        let (bounds, cut) = [(0.0, 90.0), (0.0, 48.5)]
+            .map(|(low, high)| Value { value: None, low, high, why: Some(WhyNot::TooFew) })
+            .into();
+        assert_eq!(of(capacity, bounds), (capacity, cut));
+        // what fits, and where nothing is known of either, stays
+        for (capacity, free) in [
+            (capacity, Value::of(48.2, 40.0, 48.4)),
+            (capacity, Value::none(WhyNot::TooFew)),
+            (Value::bare(48.2), Value::bare(5.0)),
+            (Value::none(WhyNot::Inconsistent), free),
+        ] {
+            assert_eq!(of(capacity, free), (capacity, free));
+        }
     }
 
     #[test]

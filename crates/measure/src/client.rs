@@ -473,7 +473,7 @@ impl Client {
                         clocks.back(&back.iter().copied().chain(small).collect::<Vec<_>>())
                     }
                 };
-                directions.put(which, direction(outcome, delay, &clocks));
+                directions.put(which, direction(outcome, self.request.method, delay, &clocks));
             }
             far_bytes = far_bytes.saturating_add(client_path.map_or(0, |client_path| client_path.pulsed_bytes));
             let rtt_s = times.round_trip().map_or(Value::none(Reason::NoAnswer), Value::bare);

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::client_path::QUESTIONS;
 use super::outcome::Outcome;
-use super::request::Direction;
+use super::request::{Direction, MethodName};
 use super::times::Comparison;
 
 #[derive(Serialize)]
@@ -105,7 +105,12 @@ struct Clock {
 }
 
 /// One direction's part of the document.
-pub(super) fn direction(outcome: &Outcome, delay: Option<OneWay>, clocks: &Comparison) -> OneDirection {
+pub(super) fn direction(
+    outcome: &Outcome,
+    method: MethodName,
+    delay: Option<OneWay>,
+    clocks: &Comparison,
+) -> OneDirection {
     let seconds = |ns: f64| ns / 1e9;
     let error = delay.and_then(|d| Some(seconds(d.error? as f64)));
     let within = |of: fn(&OneWay) -> f64| match delay.as_ref().map(|d| seconds(of(d))) {
@@ -113,7 +118,11 @@ pub(super) fn direction(outcome: &Outcome, delay: Option<OneWay>, clocks: &Compa
         None => Value::none(WhyNot::NoAnswer),
     };
     OneDirection {
-        known: outcome.known,
+        // what others published is told as it comes out
+        known: match method {
+            MethodName::Ride | MethodName::Replay => outcome.known.within_capacity(),
+            _ => outcome.known,
+        },
         delay_s: Delay {
             minimum: within(|d| d.minimum),
             median: within(|d| d.median),

@@ -96,6 +96,7 @@ class PathBelief:
             forward = replace(forward, capacity_bps=forward.policer.rate_bps, available_bps=forward.policer.rate_bps)
         if path.down or forward is None or forward.capacity_bps.value is None or rtt_s is None:
             return None
+        forward = _doubted(forward)
         shared = tuple(
             (one.path, _surer(one.probability.value))
             for one in path.shared_with
@@ -216,6 +217,16 @@ class PathBelief:
 
 def _anything(share: Value) -> bool:
     return share.low == 0.0 and (share.high or 0.0) > 0.5
+
+
+def _doubted(of: Direction) -> Direction:
+    """Of values that are not to be trusted: a capacity no better than a guess, of what is available the bounds."""
+    capacity, left = of.capacity_bps, of.available_bps
+    if capacity.value is not None and not capacity.trusted:
+        capacity = Value(capacity.value, capacity.value / _GUESS, capacity.value * _GUESS)
+    if not left.trusted:
+        left = replace(left, value=None)
+    return replace(of, capacity_bps=capacity, available_bps=left)
 
 
 def _policed(of: Direction) -> bool:

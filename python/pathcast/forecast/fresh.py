@@ -80,7 +80,7 @@ def loads(
     last = now.directions[direction] if now is not None and direction in now.directions else of[0] if of else None
     found = []
     for one in of:
-        capacity, left = one.capacity_bps.value, one.available_bps.value
+        capacity, left = one.capacity_bps.sure, one.available_bps.sure
         if capacity and left is not None and last is not None and _alike(one, last):
             found.append(min(max(1 - left / capacity, 0.0), 1.0))
     return tuple(reversed(found))
@@ -92,9 +92,11 @@ def remembered(path: PathMeasured, past: Past, direction: str) -> PathMeasured:
     now = path.directions.get(direction)
     if now is None or path.down is not None:
         return path
-    if now.capacity_bps.value is None:
-        if (now := _capacity(now, past.of(path.name), direction)) is None:
+    if not now.capacity_bps.trusted:
+        better = _capacity(now, past.of(path.name), direction)
+        if better is None and now.capacity_bps.value is None:
             return path
+        now = better or now
         path = replace(path, directions={**path.directions, direction: now})
     before = [one for one in since_change(past, path, direction) if one.path.directions.get(direction) is not now]
     if not before:
@@ -121,7 +123,7 @@ def _capacity(now: Direction, before: Sequence[Earlier], direction: str) -> Dire
     what others send now nobody knows."""
     for one in before:
         capacity = one.path.directions[direction].capacity_bps
-        if one.age_s <= _DAY_S and capacity.value is not None and capacity.trusted:
+        if one.age_s <= _DAY_S and capacity.value is not None and capacity.why is None:
             wide = Value(capacity.value, capacity.value * (1 - _SAME), capacity.value * (1 + _SAME))
             return replace(now, capacity_bps=wide)
     return None
@@ -144,7 +146,7 @@ def changed_s(past: Past, path: PathMeasured, direction: str) -> tuple[float, fl
     older = past.of(path.name)[kept:]
     if not older:
         return None
-    rates = [of for one in older if (of := one.path.directions[direction].capacity_bps.value) is not None]
+    rates = [of for one in older if (of := one.path.directions[direction].capacity_bps.sure) is not None]
     return older[0].age_s, median(rates[:9])
 
 

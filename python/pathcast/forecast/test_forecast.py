@@ -92,6 +92,25 @@ def test_a_path_of_which_nothing_was_found_is_measured_once_more_with_more_time(
     )
 
 
+def test_looks_that_are_not_to_be_trusted_are_no_loads_and_better_ones_replace_them():
+    doubtful = direction(20e6, 15e6, available_bps=Value(2e6, 0.0, 2.2e6, "inconsistent"))
+    seen = watch(Watching(15e6, 10e6), measured(path("one", out=doubtful)), "out", 10**9)
+    assert seen.loads["one"] == (0.25, 0.5)
+    assert seen.measured.paths[0].directions["out"].available_bps.value == 15e6
+
+
+def test_of_values_that_are_not_to_be_trusted_a_forecast_takes_a_range():
+    doubtful = direction(20e6, available_bps=Value(2e6, 0.0, 2.2e6, "inconsistent"))
+    bounds = direction(20e6, available_bps=Value(None, 0.0, 2.2e6, "too-few"))
+    of_one, of_other = (PathBelief.of(path(out=one)) for one in (doubtful, bounds))
+    assert of_one.available_bps == of_other.available_bps == pytest.approx(1.1e6)
+    assert all(of_one.draw(random.Random(seed)) == of_other.draw(random.Random(seed)) for seed in range(20))
+    unsure = replace(doubtful, capacity_bps=Value(20e6, 19.9e6, 20.1e6, "inconsistent"))
+    rates = [PathBelief.of(path(out=unsure)).draw(random.Random(seed)).rate_bps for seed in range(200)]
+    assert min(rates) < 10e6
+    assert max(rates) > 40e6
+
+
 # --- controllers
 
 

@@ -99,6 +99,15 @@ def test_what_an_older_measurement_knew_of_the_same_line_is_remembered():
     assert fresh.remembered(now, other, "out") == now
 
 
+def test_what_is_not_to_be_trusted_is_neither_load_nor_capacity():
+    doubtful = Value(5e6, 4e6, 6e6, "inconsistent")
+    whole = Past({"one": (earlier(20, left=15e6), earlier(40, available_bps=doubtful), earlier(60, left=10e6))})
+    assert fresh.loads(whole, "one", "out", 30.0) == pytest.approx((0.5, 0.25))
+    now = path(out=direction(20e6, capacity_bps=doubtful))
+    assert fresh.remembered(now, whole, "out").directions["out"].capacity_bps.value == 20e6
+    assert fresh.remembered(now, Past(), "out") == now
+
+
 def test_transfers_bound_the_random_loss():
     lossy = path(out=direction(loss=Loss(0, 100, Value(0.0))))
 

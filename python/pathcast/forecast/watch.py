@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pathcast.errors import Exit, PathcastError
-from pathcast.worlds.measurement import Measurement, PathMeasured, Request
+from pathcast.worlds.measurement import Measurement, PathMeasured, Request, Value
 from pathcast.worlds.world import World
 
 # by how thoroughly was measured [s]; looks, at most; the job's bytes over theirs, at least
@@ -100,17 +100,22 @@ def _filled(path: PathMeasured, look: PathMeasured, direction: str) -> PathMeasu
     own, other = path.directions[direction], look.directions.get(direction)
     if other is None:
         return path
-    if own.capacity_bps.value is None and other.capacity_bps.value is not None:
+    if _better(own.capacity_bps, other.capacity_bps):
         # it may have been shorter than a policer's burst
         own = replace(other, policer=own.policer) if own.policer.rate_bps.value is not None else other
-    elif own.available_bps.value is None and other.available_bps.value is not None:
+    elif _better(own.available_bps, other.available_bps):
         own = replace(own, available_bps=other.available_bps)
     rtt_s = look.rtt_s if path.rtt_s.value is None else path.rtt_s
     return replace(path, directions={**path.directions, direction: own}, rtt_s=rtt_s)
 
 
+def _better(own: Value, other: Value) -> bool:
+    """Whether the other one is a value, or one to be trusted, where the own one is not."""
+    return (other.trusted and not own.trusted) or (own.value is None and other.value is not None)
+
+
 def _load(seen: Measurement, name: str, direction: str, path: PathMeasured) -> float | None:
     capacity = path.directions[direction].capacity_bps.value
     of = [one.directions.get(direction) for one in seen.paths if one.name == name]
-    left = of[0].available_bps.value if of and of[0] else None
+    left = of[0].available_bps.sure if of and of[0] else None
     return None if left is None or not capacity else min(max(1 - left / capacity, 0.0), 1.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathcast.watch.seen import Level, Seen
+from pathcast.watch.seen import UNKNOWN, Level, Seen
 from pathcast.worlds.measurement import PathMeasured, Value
 
 
@@ -13,7 +13,7 @@ def seen(path: PathMeasured, direction: str, least_rtt_s: float | None) -> Seen:
     of = path.directions.get(direction)
     if of is None:
         return Seen()
-    rtt_s, minimum, median = path.rtt_s.value, of.delay_s.minimum.value, of.delay_s.median.value
+    rtt_s, minimum, median = path.rtt_s.sure, of.delay_s.minimum.sure, of.delay_s.median.sure
     waits = None if minimum is None or median is None else max(0.0, median - minimum)
     if waits is not None and rtt_s is not None and least_rtt_s is not None:
         waits += max(0.0, rtt_s - least_rtt_s)
@@ -21,4 +21,5 @@ def seen(path: PathMeasured, direction: str, least_rtt_s: float | None) -> Seen:
 
 
 def _level(of: Value) -> Level:
-    return Level(of.value, of.low, of.high)
+    # an interval about a value that is not to be trusted is no better than that
+    return UNKNOWN if of.value is not None and not of.trusted else Level(of.value, of.low, of.high)

@@ -56,6 +56,11 @@ class Value:
         """Whether there is a value, and nothing against it."""
         return self.value is not None and self.why is None
 
+    @property
+    def sure(self) -> float | None:
+        """The value, if it is to be trusted."""
+        return self.value if self.trusted else None
+
 
 # of what an older record does not have
 _NOT_LOOKED_FOR = Value(None, why="not-looked-for")

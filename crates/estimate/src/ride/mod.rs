@@ -95,6 +95,12 @@ const GOT_MOST: f64 = 1.5;
 /// Unless this share of what the probes left of the line where they were lost is others': a queue was full, and not for want of rate.
 const OTHERS: f64 = 0.5;
 
+/// Of a ride that was refuted so many packets that came while others were lost tell how much passes, but for this factor.
+const PASSED_LEAST: f64 = 30.0;
+const PASSED_MOST: f64 = 1.1;
+/// And C is no more than so many times that.
+const ABSURD: f64 = 2.0;
+
 /// A within these shares of C for planning: not zero, since a train must end, and hardly above C.
 const PLANNED: (f64, f64) = (0.02, 1.02);
 
@@ -275,8 +281,11 @@ impl Ride {
     /// ride refutes it, and where neither the trains nor the ride can be trusted.
     pub fn capacity(&self) -> Estimate {
         let estimate = self.capacity.estimate();
-        let doubtful = estimate.why_not.is_some() && self.estimate().value_bps.is_none();
-        if self.refuted() || (doubtful && estimate.value_bps.is_some()) {
+        let ride = self.estimate();
+        let doubtful = estimate.why_not.is_some() && ride.why_not.is_some();
+        // what came through of a ride that lost much is no part of such a line
+        let far = |passed: f64| ride.why_not.is_some() && self.c > ABSURD * passed;
+        if self.refuted() || ride.value_bps.is_some_and(far) || (doubtful && estimate.value_bps.is_some()) {
             return Estimate::none(WhyNot::Inconsistent, estimate.bytes.0);
         }
         if let (true, Some((value, half))) = (self.wander > 0.0, self.wandering_capacity()) {
@@ -404,12 +413,36 @@ impl Ride {
         let (value, half) = self.over(&balance, whole, unseen);
         let most = HALF_MOST[usize::from(self.capacity.estimate().why_not.is_some())];
         if half >= most * self.c || self.refutes(&segments, &balance) {
-            return Estimate::none(WhyNot::Inconsistent, self.bytes);
+            return match self.passed(&segments) {
+                Some(got) => {
+                    let all = Estimate::of(got, 0.0, PASSED_MOST * got, self.bytes);
+                    Estimate { why_not: Some(WhyNot::Inconsistent), ..all }
+                }
+                None => Estimate::none(WhyNot::Inconsistent, self.bytes),
+            };
         }
+        // who has seen it rise does not know how far it goes on
+        let ends = if self.proven > 0.0 { f64::INFINITY } else { ABOVE_CAPACITY * self.c };
         Estimate {
             discipline: self.discipline().unwrap_or_default(),
-            ..Estimate::of(value, (value - half).max(0.0), (value + half).min(ABOVE_CAPACITY * self.c), self.bytes)
+            ..Estimate::of(value, (value - half).max(0.0), (value + half).min(ends), self.bytes)
         }
+    }
+
+    /// What came through while much was lost, whoever dropped it [bit/s]: who takes a share of a line that is overloaded gets more
+    /// than others leave of it, and where there are none, all of it.
+    fn passed(&self, segments: &[Segment]) -> Option<f64> {
+        let from = self.trains.get(&self.first)?.packets[0].sent.as_secs_f64();
+        let ride = || segments.iter().filter(|s| s.from >= from);
+        let first = ride().find(|s| s.lost > 0)?.from;
+        let (mut bits, mut lost, mut time) = (0.0, 0.0, 0.0);
+        for s in ride().filter(|s| s.from >= first) {
+            bits += s.bits;
+            lost += f64::from(s.lost) * PACKET;
+            time += s.time;
+        }
+        let enough = bits >= PASSED_LEAST * PACKET && time > 0.0 && lost > LOST_MOST * (bits + lost);
+        enough.then(|| bits / time)
     }
 
     /// The mean over a measurement of `whole` [s], and half of its 90 % interval [bit/s].
