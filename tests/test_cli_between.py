@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 
 import pytest
 from conftest import COMMAND, PATIENCE_S
@@ -14,6 +15,27 @@ pytestmark = [
     pytest.mark.privileged,
     pytest.mark.skipif(shutil.which("nft") is None, reason="missing: nftables (no program `nft`)"),
 ]
+
+# ends TCP on the router, with a small window of its own
+PROXY = """
+import socket, threading
+taken = socket.socket()
+taken.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
+taken.bind(("10.94.1.254", 6001))
+taken.listen(16)
+print("listens", flush=True)
+def carry(a, b):
+    try:
+        while data := a.recv(65536):
+            b.sendall(data)
+        b.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass
+while True:
+    near, far = taken.accept()[0], socket.create_connection(("10.94.2.1", 5294))
+    for pair in ((near, far), (far, near)):
+        threading.Thread(target=carry, args=pair, daemon=True).start()
+"""
 
 
 @pytest.fixture
@@ -74,6 +96,15 @@ def test_each_middlebox_is_named_and_a_clean_path_is_clean(line, far, start):
     assert faults(forward("tcp flags syn reset tcp option window")).keys() == {"window scaling"}
     clamped = faults(forward("tcp flags syn tcp option maxseg size set 1200"))
     assert (clamped.keys(), clamped["segments"]["status"]) == ({"segments"}, "noted")
+    assert faults(forward("tcp flags syn tcp option maxseg size set 1452")).keys() == {"segments"}, "as for PPPoE"
+    run("c", "ip", "link", "set", "eth0", "mtu", "1400")
+    assert faults() == {}, "both ends know of it"
+    run("c", "ip", "link", "set", "eth0", "mtu", "1500")
+    run("s", "sh", "-c", "echo 0 > /proc/sys/net/ipv4/tcp_sack")
+    without = faults()
+    assert (without.keys(), without["sack"]["status"]) == ({"sack"}, "noted")
+    assert "the far end has SACK switched off" in without["sack"]["detail"]
+    run("s", "sh", "-c", "echo 1 > /proc/sys/net/ipv4/tcp_sack")
     assert faults(forward("udp dport 5294 drop")).keys() == {"udp port"}
     nat = "table ip n {{ chain p {{ type nat hook {} priority {}; {}; }}; }}"
     behind = faults(nat.format("postrouting", 100, "oifname r2 masquerade"))
@@ -90,3 +121,6 @@ def test_each_middlebox_is_named_and_a_clean_path_is_clean(line, far, start):
     assert "is refused" in faults(forward("tcp dport 5294 reject with tcp reset"))["tcp port"]["detail"]
     assert "is unreachable" in faults(forward("tcp dport 5294 reject with icmp host-unreachable"))["tcp port"]["detail"]
     assert "is refused" in faults(host="10.94.2.1:5295")["tcp port"]["detail"]
+    proxy = start(command=("ip", "netns", "exec", names["r"], sys.executable, "-c", PROXY))
+    assert proxy.stdout.readline() == "listens\n"
+    assert faults(host="10.94.1.254:6001").keys() >= {"proxy", "nat here", "nat there", "mptcp"}

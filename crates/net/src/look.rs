@@ -62,7 +62,8 @@ pub struct LookPath {
 
 /// What the kernel of `maker` would agree upon.
 pub(crate) fn able(maker: &dyn SocketMaker, mptcp: bool) -> u8 {
-    let on = |name: &str| maker.sysctl(name).is_ok_and(|value| value != "0");
+    // without /proc, as in an empty root: Linux has them on
+    let on = |name: &str| maker.sysctl(name).map_or(true, |value| value != "0");
     let settings = SETTINGS.iter().filter(|(name, _)| on(name)).map(|(_, bit)| bit).sum::<u8>();
     settings | if mptcp { MPTCP } else { 0 }
 }

@@ -14,7 +14,6 @@ use pathcast_session::{Admission, Announcement, Counters, Entropy, Key, KeyRing,
 use socket2::Socket;
 
 use crate::error::NetError;
-use crate::look;
 use crate::maker::{Family, SocketMaker};
 use crate::path_manager;
 use crate::payload;
@@ -81,8 +80,9 @@ struct Shared {
     started: Instant,
     /// The largest low-water mark that the kernel grants [byte].
     room: u64,
-    /// See [`pathcast_session::Seen`].
-    able: u8,
+    /// Asked what it would agree upon when somebody looks.
+    maker: Arc<dyn SocketMaker>,
+    mptcp: bool,
     stamp_port: u16,
     on_event: Option<EventCallback>,
 }
@@ -131,7 +131,8 @@ impl Server {
             stop: AtomicBool::new(false),
             started: Instant::now(),
             room: connection::room(maker.sysctl("ipv4/tcp_rmem").ok().as_deref()),
-            able: look::able(&*maker, mptcp),
+            maker,
+            mptcp,
             stamp_port: config.stamp_port,
             on_event: config.on_event,
         });

@@ -24,6 +24,8 @@ _COST = {
 }
 # two attempts of TCP, and a round trip of half a second
 _PATIENCE_S = 4.0
+# TCP timestamps in every segment [byte]
+_STAMPS = 12
 _OPEN = "open or forward that TCP port to the far end, and let `pathcast serve` run there"
 _BLOCKED = {
     "refused": "is refused: nobody listens there, or a firewall or a translator says no",
@@ -137,7 +139,9 @@ def _options(path: str, near: Mapping[str, Any], far: Mapping[str, Any]) -> list
         here, there = bool(near["options"] & bit), bool(far["options"] & bit)
         if not able & bit:
             end = "this host" if not near["able"] & bit else "the far end"
-            found.append(Finding(path, name, NOTED, f"{end} has {words} switched off", "sysctl net.ipv4.tcp_*"))
+            found.append(
+                Finding(path, name, NOTED, f"{end} has {words} switched off", f"sysctl net.ipv4.tcp_* at {end}")
+            )
         elif here and there:
             found.append(Finding(path, name, OK, "agreed upon by both ends"))
         else:
@@ -154,13 +158,12 @@ def _options(path: str, near: Mapping[str, Any], far: Mapping[str, Any]) -> list
 
 def _segments(path: str, near: Mapping[str, Any], far: Mapping[str, Any]) -> Finding:
     for sender, taker, way in ((near, far, "out"), (far, near, "in")):
-        room = 12 if sender["options"] & 1 else 0
         header = 60 if ":" in near["local"].rpartition(":")[0] else 40
-        due = min(taker["mss"][1], sender["pmtu"] - header) - room
+        # once timestamps are agreed upon, Linux takes their room off what it says that it has announced
+        announced = taker["mss"][1] + (_STAMPS if taker["options"] & 1 else 0)
+        due = min(announced, sender["pmtu"] - header) - (_STAMPS if sender["options"] & 1 else 0)
         if 0 < sender["mss"][0] < due:
-            detail = (
-                f"direction {way}: segments of {sender['mss'][0]} B, and {due} B were announced: a router clamps them"
-            )
+            detail = f"direction {way}: segments of {sender['mss'][0]} B, and {due} B would do: a router clamps them"
             return Finding(path, "segments", NOTED, detail, "none, if a tunnel is on the way: it is for its sake")
     return Finding(path, "segments", OK, f"{near['mss'][0]} B out, {far['mss'][0]} B in, as announced")
 

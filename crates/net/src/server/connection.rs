@@ -97,7 +97,8 @@ fn talk(shared: &Shared, socket: &Socket, connection: &mut Connection) -> io::Re
         } else {
             connection.receive(now, &buffer[..n], &mut shared.service());
             if connection.is_asked() {
-                connection.show(&look::seen(socket, shared.able, shared.stamp_port));
+                let able = look::able(&*shared.maker, shared.mptcp);
+                connection.show(&look::seen(socket, able, shared.stamp_port));
             }
             shared.tell_notes();
         }
