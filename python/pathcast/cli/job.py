@@ -243,22 +243,23 @@ def daemon(
 
     record = Record.of_this_process("jobs", "daemon", {}, {})
     record.claim()
-    started: list[subprocess.Popen[bytes]] = []
+    started: dict[str, subprocess.Popen[bytes]] = {}
     try:
         print("ready", flush=True)
         while True:
-            started = [one for one in started if one.poll() is None]
+            started = {name: one for name, one in started.items() if one.poll() is None}
             for job in jobs.every(lambda error: _say(error.message)):
                 due = is_due(job.times, datetime.now(), jobs.begun(job.name), job.until)
-                if due and not running(job.name):
+                # one that was just begun has no lock yet
+                if due and job.name not in started and not running(job.name):
                     _say(f"{job.name} begins")
                     words = [*_program(), "job", "run", job.name, "--due"]
-                    started.append(subprocess.Popen(words, stdin=subprocess.DEVNULL))
+                    started[job.name] = subprocess.Popen(words, stdin=subprocess.DEVNULL)
             time.sleep(every)
     finally:
-        for one in started:
+        for one in started.values():
             one.terminate()
-        for one in started:
+        for one in started.values():
             one.wait()
         record.forget()
 

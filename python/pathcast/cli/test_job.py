@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from datetime import datetime
 
 import pytest
 
@@ -119,6 +120,41 @@ def test_a_damaged_file_hides_no_other_job_and_can_be_removed(pathcast, units, t
     assert pathcast("job", "remove", "broken", "--units", units)[0] == Exit.OK
     assert not file.exists()
     assert pathcast("job", "list", "--json")[1]["damaged"] == []
+
+
+def test_the_daemon_begins_a_job_once_though_its_run_takes_long_to_begin(pathcast, units, monkeypatch):
+    at = f"{datetime.now():%H:%M}"
+    assert pathcast("job", "add", "nightly", "--at", at, "--units", units, "--", "true")[0] == Exit.OK
+    begun, looks = [], []
+
+    class Begun:
+        ended = None
+
+        def __init__(self, words, **more):
+            assert words[-4:] == ["job", "run", "nightly", "--due"]
+            begun.append(self)
+
+        def poll(self):
+            return self.ended
+
+        def terminate(self):
+            self.ended = 143
+
+        def wait(self):
+            return self.ended
+
+    def look(seconds):
+        looks.append(len(begun))
+        if len(looks) == 3:
+            begun[0].ended = 1
+        if len(looks) == 5:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("subprocess.Popen", Begun)
+    monkeypatch.setattr("time.sleep", look)
+    assert pathcast("job", "daemon")[0] == Exit.INTERRUPTED
+    assert looks == [1, 1, 1, 2, 2]
+    assert begun[1].ended == 143
 
 
 @pytest.mark.parametrize("verb", ["status", "log", "remove", "run"])
