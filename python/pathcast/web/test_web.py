@@ -275,4 +275,5 @@ def test_a_jobs_file_that_cannot_be_read_is_told_beside_the_others(tmp_path):
     (tmp_path / "jobs").mkdir()
     (tmp_path / "jobs" / "nightly.json").write_text("{")
     page = client(None).get("/").text
-    assert "nightly" in page and "There is no job" not in page
+    assert "nightly" in page
+    assert "There is no job" not in page
