@@ -257,7 +257,8 @@ impl Connection {
                 (State::Fresh, Kind::Hello) => self.hello(&frame, service)?,
                 (State::Fresh, Kind::Attach) => {
                     self.attach(now, &frame, service)?;
-                    if !self.receiving() {
+                    // what follows a question is the next one; behind a transfer's head, denied or not, comes its payload
+                    if matches!(self.state, State::Looking { .. }) {
                         continue;
                     }
                     let rest = self.reader.take_rest();
