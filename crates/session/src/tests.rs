@@ -192,6 +192,7 @@ fn what_is_not_granted_is_denied_with_its_reason() {
     assert_eq!(denied(run(&mut service, &mut transfer(&client, 4, 10), 10)), Denial::Replay);
     let counted = service.counters();
     assert_eq!((counted.broken, counted.refused_limit, counted.refused_replay), (1, 2, 1));
+    assert_eq!(counted.refused_garbage, 0);
 }
 
 #[test]
