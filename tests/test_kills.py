@@ -1,5 +1,5 @@
 """`kill -9` of every part at any time, while jobs run and lines are watched: what was said to be kept is there, the
-next start is clean, nothing is left. PATHCAST_KILLS: how many (none: not collected), 1 to 9 at once; PATHCAST_KILLS_S: no
+next start is clean, nothing is left. PATHCAST_KILLS: how many (none: no test), 1 to 9 at once; PATHCAST_KILLS_S: no
 more of them after so many seconds; PATHCAST_KILLS_OUT: a CSV; PATHCAST_SEED."""
 
 from __future__ import annotations
