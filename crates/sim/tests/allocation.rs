@@ -1,5 +1,7 @@
 //! A simulation in its steady state does not allocate, neither for packets nor for losses.
 
+#[allow(dead_code)] // it uses a part
+#[path = "all/common/mod.rs"]
 mod common;
 
 use std::alloc::{GlobalAlloc, Layout, System};
