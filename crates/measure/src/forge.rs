@@ -5,6 +5,7 @@ use pathcast_estimate::{Budget, Effort, Value, WhyNot};
 use pathcast_session::codec::LATEST;
 use pathcast_session::{Key, Nonce};
 
+use super::echo::{Echo, Echoed};
 use super::keys::{SessionKeys, greeting};
 use super::messages::{Begin, ClockInfo, Cookie, Denied, Hello, Open, Opened, PADDED, Queued, Stamp, decode_ask};
 use super::outcome::Outcome;
@@ -71,6 +72,7 @@ pub fn is_sound(said: &ParsedDatagram) -> bool {
         Kind::Queued => Queued::decode(body).is_some(),
         Kind::Denied => Denied::decode(body).is_some(),
         Kind::Stamp => Stamp::decode(body).is_some(),
+        Kind::Echoed => Echoed::decode(body).is_some(),
         Kind::Report => report::decode(body).is_some(),
         Kind::Ask => decode_ask(body).is_some(),
         Kind::Outcome => Outcome::decode(body).is_some(),
@@ -87,7 +89,7 @@ fn bodies(body: &[u8]) {
             }
         )*};
     }
-    back!(Hello Cookie Open Opened Queued Denied Stamp Begin);
+    back!(Hello Cookie Open Opened Queued Denied Stamp Begin Echo Echoed);
     if let Some(outcome) = Outcome::decode(body) {
         assert_eq!(Outcome::decode(&outcome.encode()).map(|again| format!("{again:?}")), Some(format!("{outcome:?}")));
     }
