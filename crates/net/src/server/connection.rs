@@ -5,12 +5,13 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::time::{Duration, Instant};
 
 use pathcast_base::Nanos;
-use pathcast_session::Connection;
+use pathcast_session::{Connection, ECHO, Seen};
 use socket2::Socket;
 
 use super::Shared;
 use crate::info;
 use crate::look;
+use crate::path_manager;
 use crate::poll;
 
 /// How much is read at once [byte].
@@ -98,7 +99,9 @@ fn talk(shared: &Shared, socket: &Socket, connection: &mut Connection) -> io::Re
             connection.receive(now, &buffer[..n], &mut shared.service());
             if connection.is_asked() {
                 let able = look::able(&*shared.maker, shared.mptcp);
-                connection.show(&look::seen(socket, able, shared.stamp_port));
+                let joins = path_manager::limits(&*shared.maker).ok().map(|limits| limits.subflows.min(255) as u8);
+                let seen = look::seen(socket, able);
+                connection.show(&Seen { stamp_port: shared.stamp_port, measures: Some(ECHO), joins, ..seen });
             }
             shared.tell_notes();
         }
