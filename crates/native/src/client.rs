@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use pathcast_base::{Nanos, PathAddr, Protocol, TransferReport};
-use pathcast_far::KeyText;
+use pathcast_far::{KeyText, plain};
 use pathcast_net::udp::{DriveOptions, SessionClock, drive};
 use pathcast_net::{Key, Progress, SocketMaker, TransferOptions, entropy};
 use pyo3::prelude::*;
@@ -154,7 +154,7 @@ impl Client {
         py.detach(|| {
             let path: PathAddr = read(&path)?;
             let protocol = if multipath { Protocol::Mptcp } else { Protocol::Tcp };
-            Ok(json(&self.open()?.look(&path, protocol, look::seconds(patience_s)).map_err(Failed::new)?))
+            Ok(plain(&json(&self.open()?.look(&path, protocol, look::seconds(patience_s)).map_err(Failed::new)?)))
         })
         .map_err(|e: Failed| e.into_py(py))
     }
@@ -163,7 +163,7 @@ impl Client {
     fn look_ecn(&self, py: Python<'_>, path: String, patience_s: f64) -> PyResult<String> {
         py.detach(|| {
             let path: PathAddr = read(&path)?;
-            Ok(json(&self.open()?.look_ecn(&path, look::seconds(patience_s)).map_err(Failed::new)?))
+            Ok(plain(&json(&self.open()?.look_ecn(&path, look::seconds(patience_s)).map_err(Failed::new)?)))
         })
         .map_err(|e: Failed| e.into_py(py))
     }
