@@ -28,6 +28,8 @@ mod far_end_machine;
 mod far_path;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod forge;
+#[cfg(test)]
+mod golden;
 mod keys;
 mod ledger;
 mod limits;

@@ -9,6 +9,7 @@ mod connect;
 mod control;
 mod error;
 mod events;
+mod forward;
 mod info;
 mod interfaces;
 mod join_look;
@@ -34,6 +35,7 @@ mod warnings;
 
 pub use client::Client;
 pub use error::{NetError, Untold};
+pub use forward::Forward;
 pub use interfaces::InterfaceAddress;
 pub use join_look::Joined;
 pub use look::{Ecn, LookPath};

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pathcast_base::{PathAddr, Protocol};
-use pathcast_session::{ClientLook, Denial, Rejection, Seen, SessionError, Transport};
+use pathcast_session::{ClientLook, Denial, HEARS, Rejection, Seen, SessionError, Transport};
 use serde::Serialize;
 use socket2::Socket;
 
@@ -140,6 +140,10 @@ impl Client {
             asked.1 = time_of_day();
         }
         let near = seen(&socket, able(self.maker(), true));
+        if far.as_ref().and_then(|far| far.knows).is_some_and(|knows| knows & HEARS != 0) {
+            // a courtesy to who runs the far end
+            let _ = socket.send_with_flags(&machine.tell(&near), libc::MSG_NOSIGNAL);
+        }
         let timestamps = raw.and_then(|raw| last_timestamps(&raw, to.port(), near.local?.port()));
         let join = joiner.map(|joiner| match joiner {
             Ok(mut joiner) if near.transport == Transport::Mptcp => joiner.join(&socket, Instant::now() + patience),

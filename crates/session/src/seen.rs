@@ -12,8 +12,10 @@ use super::codec::Reader;
 /// Flags of an Attach that asks for [`Seen`].
 pub const LOOK: u8 = 1;
 
-/// Of [`Seen::measures`]: it tells what arrives of a packet.
+/// Of [`Seen::knows`]: over UDP it tells what arrives of a packet.
 pub const ECHO: u8 = 1;
+/// Of [`Seen::knows`]: it hears what the client sees of the connection.
+pub const HEARS: u8 = 2;
 
 /// What a connection is at the far end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -54,8 +56,8 @@ pub struct Seen {
     pub able: u8,
     /// Where it answers STAMP; 0: nowhere.
     pub stamp_port: u16,
-    /// Questions of the UDP port that it knows beyond those of 0.1.0: [`ECHO`]. None: it is of a version that does not tell.
-    pub measures: Option<u8>,
+    /// What it knows beyond what it always did: [`ECHO`], [`HEARS`]. None: it is of a version that does not tell.
+    pub knows: Option<u8>,
     /// The time of day when it says this [ns since 1970].
     pub time_of_day: Option<u64>,
     /// Further subflows that it accepts in a connection.
@@ -70,7 +72,7 @@ const TRANSPORT: u8 = 3;
 const TCP: u8 = 4;
 const ABLE: u8 = 5;
 const STAMP: u8 = 6;
-const MEASURES: u8 = 7;
+const KNOWS: u8 = 7;
 const TIME_OF_DAY: u8 = 8;
 const JOINS: u8 = 9;
 const TIMESTAMP: u8 = 10;
@@ -92,7 +94,7 @@ impl Seen {
         push(TCP, &[&[self.options, self.scales.0, self.scales.1], &tcp[..]].concat());
         push(ABLE, &[self.able]);
         push(STAMP, &self.stamp_port.to_be_bytes());
-        let told = [(MEASURES, self.measures.map(|m| vec![m])), (JOINS, self.joins.map(|n| vec![n]))];
+        let told = [(KNOWS, self.knows.map(|m| vec![m])), (JOINS, self.joins.map(|n| vec![n]))];
         let clocks = [
             (TIME_OF_DAY, self.time_of_day.map(|t| t.to_be_bytes().to_vec())),
             (TIMESTAMP, self.timestamp.map(|t| t.to_be_bytes().to_vec())),
@@ -128,7 +130,7 @@ impl Seen {
                 }
                 ABLE => seen.able = field.u8()?,
                 STAMP => seen.stamp_port = field.u16()?,
-                MEASURES => seen.measures = Some(field.u8()?),
+                KNOWS => seen.knows = Some(field.u8()?),
                 TIME_OF_DAY => seen.time_of_day = Some(field.u64()?),
                 JOINS => seen.joins = Some(field.u8()?),
                 TIMESTAMP => seen.timestamp = Some(field.u32()?),
@@ -174,7 +176,7 @@ mod tests {
                 pmtu: 1500,
                 able: 23,
                 stamp_port: 862,
-                measures: Some(ECHO),
+                knows: Some(ECHO),
                 time_of_day: Some(u64::MAX),
                 joins: Some(2),
                 timestamp: Some(0),

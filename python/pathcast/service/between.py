@@ -37,7 +37,7 @@ def _path(world: Host, path: Any, patience_s: float) -> list[Finding]:
         multi = None
     found = between_tcp.judge(path.name, plain, multi)
     near, far = plain["near"], plain["far"]
-    tells = far is not None and bool((far["measures"] or 0) & 1)
+    tells = far is not None and bool((far["knows"] or 0) & 1)
     sizes = (between_tcp.largest(near, far), between_tcp.largest(far, near)) if tells else None
     if plain["outcome"] not in ("answered", "old"):
         return found
