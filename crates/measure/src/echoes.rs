@@ -25,7 +25,7 @@ use super::request::{ClockState, Direction};
 use super::times::Times;
 use super::wire::{BEFORE, Channel, Datagram, Kind};
 use crate::machine::{Action, Event, Machine, Reply};
-use document::{Clock, Document, Mark, Way};
+use document::{Clock, Document, Way};
 use search::{Question, Search};
 
 /// A packet of this size passes wherever any does [IP bytes].
@@ -373,40 +373,19 @@ impl Echoes {
     }
 
     fn document(&self, outcome: &'static str, message: Option<String>) -> Document {
-        let way = |which| {
-            let search = self.search.get(&which);
-            let marked = self.told.iter().filter(|q| q.way == which && q.class != 0);
-            let mark = |q: &Question| Mark {
-                sent: q.class,
-                asked: q.asked,
-                came: q.came.iter().map(|&(_, class)| class).collect(),
-            };
-            Way {
-                largest: search.map(|search| search.largest),
-                passes: search.and_then(|search| search.passes),
-                marks: marked.map(mark).collect(),
-            }
-        };
         let ours = self
             .keys
             .as_ref()
             .map_or(ClockInfo::default(), |keys| ClockInfo::new(&self.request.clock, |host| keys.clock_digest(host)));
-        let clocks = self.times.compare(ours, self.theirs);
-        let proven = self.times.is_proven();
         let plain = self.told.iter().filter(|q| q.class == 0 && q.size == SMALL).map(|q| q.came.len() as u32).sum();
         Document {
             outcome,
             message,
             plain,
-            out: way(Direction::Out),
-            back: way(Direction::In),
+            out: Way::of(Direction::Out, self.search.get(&Direction::Out), &self.told),
+            back: Way::of(Direction::In, self.search.get(&Direction::In), &self.told),
             rtt_s: self.times.round_trip(),
-            clock: Clock {
-                synchronised: clocks.synchronised && proven,
-                offset_s: clocks.offset.filter(|_| proven).map(|ns| ns / 1e9),
-                error_s: clocks.error().filter(|_| proven).map(|ns| ns as f64 / 1e9),
-                skew_ppm: clocks.skew.map(|skew| skew * 1e6),
-            },
+            clock: Clock::of(&self.times, ours, self.theirs),
         }
     }
 }

@@ -195,6 +195,16 @@ pub fn stamp(id: u32, came: Nanos, leaves: Nanos) -> Vec<u8> {
     Stamp { id, came, leaves }.encode()
 }
 
+/// The body of an Echo: of which number, and how large and of which class the answer is to be.
+pub fn echo(id: u32, size: u16, class: u8) -> Vec<u8> {
+    Echo { id, size, class }.encode()
+}
+
+/// The body of an Echoed.
+pub fn echoed(id: u32, size: u16, class: u8, came: Nanos, leaves: Nanos) -> Vec<u8> {
+    Echoed { id, size, class, came, leaves }.encode()
+}
+
 /// The body of a PathHello.
 pub fn path_hello() -> Vec<u8> {
     vec![0; PADDED]
