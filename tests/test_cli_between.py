@@ -66,11 +66,13 @@ def line():
 
 @pytest.fixture
 def faults(line, far, start):
-    """What is found under such rules of nftables: by name what is not in order. The far end: 10.94.2.1, ports 5294, 5862."""
+    """What is not in order under such rules of nftables, by name. The far end: 10.94.2.1, ports 5294 and 5862."""
     names, run = line
     options = ("--port", 5294, "--stamp-port", 5862, "--json", "--open")
     server = start(*options, command=("ip", "netns", "exec", names["s"], far))
+    told = ""
     for text in iter(server.stdout.readline, ""):
+        told += text
         if text.startswith("}"):
             break
 
@@ -88,6 +90,7 @@ def faults(line, far, start):
         assert done.returncode == (1 if document["faults"] else 0)
         return {one["name"]: one for one in found}
 
+    faults.server, faults.told = server, json.loads(told)
     return faults
 
 
@@ -131,7 +134,9 @@ def test_options_that_middleboxes_take_out_and_a_clean_path(line, faults):
     run("c", "ip", "link", "set", "eth0", "mtu", "1400")
     run("s", "sh", "-c", "echo 0 | tee /proc/sys/net/ipv4/tcp_sack /proc/sys/net/ipv4/tcp_ecn")
     without = faults()
-    assert {name: one["status"] for name, one in without.items()} == {"sack": "noted", "tcp ecn": "noted"}, "MTU is known"
+    assert {name: one["status"] for name, one in without.items()} == {"sack": "noted", "tcp ecn": "noted"}, (
+        "MTU is known"
+    )
     assert "the far end has SACK switched off" in without["sack"]["detail"]
     assert "the far end has ECN switched off" in without["tcp ecn"]["detail"]
 
@@ -181,6 +186,7 @@ def test_ports_that_are_closed_translated_or_somebody_elses(line, faults, start,
     )
     assert "10.94.2.1:5294" in there["nat there"]["mend"]
     assert there["udp port"]["status"] == "fault"
+    assert faults.told["forward"] == {"addresses": ["10.94.2.1"], "tcp": [5294], "udp": [5294, 5862]}
     words = {6001: "silent", 6002: "refused", 6003: "unreachable", 6004: "refused"}
     rules = forward(
         "tcp dport 6001 drop",
@@ -205,3 +211,7 @@ def test_ports_that_are_closed_translated_or_somebody_elses(line, faults, start,
     proxy = start(command=("ip", "netns", "exec", names["r"], sys.executable, "-c", PROXY))
     assert proxy.stdout.readline() == "listens\n"
     assert faults(host="10.94.1.254:6001").keys() >= {"proxy", "nat here", "nat there", "mptcp"}
+    faults.server.terminate()
+    notes = faults.server.communicate(timeout=PATIENCE_S)[1]
+    assert "let it forward TCP 5294 and UDP 5294 and 5862 to 10.94.2.1" in notes
+    assert "a client has come by 10.94.1.254:6000, which a translator (NAT) leads to 10.94.2.1:5294" in notes

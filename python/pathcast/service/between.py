@@ -1,4 +1,4 @@
-"""What lies between this host and a far end: TCP and MPTCP connections and packets over every path, seen from both ends."""
+"""What lies between this host and a far end: connections and packets over every path, as both ends see them."""
 
 from __future__ import annotations
 
@@ -80,14 +80,14 @@ def knock(host: str, patience_s: float = PATIENCE_S) -> tuple[bool, list[Finding
     with ThreadPoolExecutor(len(known)) as threads:
         errors = list(threads.map(lambda one: _connect(one, patience_s), known))
     taken = [to[0] for (*_, to), error in zip(known, errors, strict=True) if error is None]
-    found = []
-    for (family, *_, to), error in zip(known, errors, strict=True):
-        if error is None:
+    found: list[Finding] = []
+    for (family, *_, to), failed in zip(known, errors, strict=True):
+        if failed is None:
             continue
-        why = f"TCP to {to[0]} port {port} {between_tcp.BLOCKED[_outcome(error)]} ({error.strerror or error})"
+        why = f"TCP to {to[0]} port {port} {between_tcp.BLOCKED[_outcome(failed)]} ({failed.strerror or failed})"
         if not taken:
             found.append(Finding("all", "tcp port", FAULT, why, between_tcp.OPEN))
-        elif error.errno in (errno.ENETUNREACH, errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):
+        elif failed.errno in (errno.ENETUNREACH, errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):
             kind = "IPv6" if family == socket.AF_INET6 else "IPv4"
             detail = f"this host has no {kind}: {to[0]} of `{name}` is not tried"
             found.append(Finding("all", "address", NOTED, detail))

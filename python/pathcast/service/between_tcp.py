@@ -52,7 +52,7 @@ def judge(path: str, plain: Mapping[str, Any], multi: Mapping[str, Any] | None) 
 
 
 def notification(path: str, seen: Mapping[str, Any], far: Mapping[str, Any]) -> Finding:
-    """What became of a connection that asks for explicit congestion notification. far: what the far end sees, and can."""
+    """What became of a connection that asks for explicit congestion notification. far: what the far end can."""
     if seen["outcome"] == "untried":
         return Finding(path, "tcp ecn", UNSEEN, f"segments cannot be made here ({seen['reason']})", "run as root")
     if seen["outcome"] == "agreed":
@@ -126,7 +126,7 @@ def _announced(end: Mapping[str, Any]) -> int:
 
 def largest(sender: Mapping[str, Any], taker: Mapping[str, Any]) -> int:
     """The largest packet that the one would send and the other says that it takes [IP bytes]."""
-    return min(sender["pmtu"], _announced(taker) + header(taker), _LARGEST)
+    return min(int(sender["pmtu"]), _announced(taker) + header(taker), _LARGEST)
 
 
 def _segments(path: str, near: Mapping[str, Any], far: Mapping[str, Any]) -> Finding:
@@ -154,7 +154,7 @@ def _multipath(path: str, multi: Mapping[str, Any] | None, joins: int | None) ->
 
 
 def _join(path: str, join: Mapping[str, Any], joins: int | None) -> Finding:
-    """MPTCP is answered; whether a further subflow is. joins: how many the far end accepts; None: it is too old to say."""
+    """MPTCP is answered; whether a further subflow is. joins: how many the far end accepts, if it says so."""
     if join["outcome"] == "joined":
         return Finding(path, "mptcp", OK, "answered, kept with data, and a further subflow joined")
     if join["outcome"] == "untried":

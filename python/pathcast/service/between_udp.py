@@ -31,11 +31,13 @@ def port(path: str, seen: Mapping[str, Any]) -> Finding:
     if outcome == "answered":
         return Finding(path, "udp port", OK, "open")
     why = {"busy": "others measure there all the time", "refused": seen["message"], "other-version": seen["message"]}
-    return Finding(path, "udp port", UNSEEN, f"open, and what arrives of packets is not told: {why[outcome]}", "try again")
+    return Finding(
+        path, "udp port", UNSEEN, f"open, and what arrives of packets is not told: {why[outcome]}", "try again"
+    )
 
 
 def packets(path: str, seen: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Finding]:
-    """What became of sizes and marks. before, after: looks at TCP connections, with what the kernels believe of the path."""
+    """What became of sizes and marks. before, after: looks at TCP, with what the kernels believe of the path."""
     if not seen["plain"]:
         return [Finding(path, "packets", UNSEEN, "no question what arrives of a packet was answered", "try again")]
     return [*_sizes(path, seen, before, after), *_marks(path, "ecn", seen, _ECN), *_marks(path, "dscp", seen, _DSCP)]
@@ -56,7 +58,9 @@ def _sizes(path: str, seen: Mapping[str, Any], before: Mapping[str, Any], after:
             detail += "; TCP's segments are clamped to fit, other packets are not"
             found.append(Finding(path, "mtu", NOTED, detail, f"give the route at that end an MTU of {passes}"))
         else:
-            mend = "let ICMP pass that says a packet is too large, clamp TCP's segments on the way, or give the route at "
+            mend = (
+                "let ICMP pass that says a packet is too large, clamp TCP's segments on the way, or give the route at "
+            )
             mend += f"that end an MTU of {passes}: ip route change … mtu {passes}"
             detail += ", and no router says so: TCP stalls on what is large (a black hole)"
             found.append(Finding(path, "mtu", FAULT, detail, mend))
@@ -79,7 +83,8 @@ def _marks(path: str, name: str, seen: Mapping[str, Any], known: Mapping[int, st
                 lost.append(word)
         if lost:
             detail = f"direction {way}: packets marked {_list(lost)} vanish, unmarked ones pass"
-            mend = f"let a firewall on the way pass packets with that {'congestion mark' if name == 'ecn' else 'code point'}"
+            kind = "congestion mark" if name == "ecn" else "code point"
+            mend = f"let a firewall on the way pass packets with that {kind}"
             found.append(Finding(path, name, FAULT, detail, mend))
         if changed:
             became = "; ".join(f"{_list(words)} become{'s' * (len(words) == 1)} {to}" for to, words in changed.items())
@@ -119,7 +124,9 @@ def clocks(path: str, seen: Mapping[str, Any], before: Mapping[str, Any], after:
         found.append(Finding(path, "clock", NOTED, detail, "run chrony or ptp4l at both ends"))
     if skew is not None and abs(skew) > _DRIFT_PPM:
         detail = f"the far end's clock goes {abs(skew):.0f} ppm {'faster' if skew > 0 else 'slower'} than this one"
-        found.append(Finding(path, "clock", NOTED, detail, "one of them is being slewed, or is broken: see `chronyc tracking`"))
+        found.append(
+            Finding(path, "clock", NOTED, detail, "one of them is being slewed, or is broken: see `chronyc tracking`")
+        )
     drift = "" if skew is None else f", and drift by {abs(skew):.0f} ppm"
     said = f"apart by {seconds(abs(offset))} (within {seconds(error)}){drift}"
     return found or [Finding(path, "clock", OK, "both ends agree" if clock["synchronised"] else said)]
@@ -127,7 +134,7 @@ def clocks(path: str, seen: Mapping[str, Any], before: Mapping[str, Any], after:
 
 def _step(before: Mapping[str, Any], after: Mapping[str, Any]) -> float | None:
     """By how much the clocks' difference changed between two looks [s], beyond what the round trips leave open."""
-    bounds = []
+    bounds: list[tuple[int, int]] = []
     for one in (before, after):
         if one["outcome"] != "answered" or one["far"]["time_of_day"] is None:
             return None

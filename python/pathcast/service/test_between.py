@@ -37,7 +37,11 @@ MULTI: dict[str, Any] = {
     "far": {**FAR, "transport": "mptcp"},
     "join": JOINED,
 }
-WAY = {"largest": 1500, "passes": 1500, "marks": [{"sent": c, "asked": 3, "came": [c] * 3} for c in between_udp.CLASSES]}
+WAY = {
+    "largest": 1500,
+    "passes": 1500,
+    "marks": [{"sent": c, "asked": 3, "came": [c] * 3} for c in between_udp.CLASSES],
+}
 CLOCK = {"synchronised": True, "offset_s": 0.0, "error_s": 0.0, "skew_ppm": 0.0}
 ECHO: dict[str, Any] = {"outcome": "answered", "plain": 1, "out": WAY, "in": copy.deepcopy(WAY), "clock": CLOCK}
 
@@ -80,7 +84,10 @@ def test_a_connection_that_asks_for_ecn():
 
     told = [status(word) for word in ("agreed", "declined", "refused", "silent", "untried")]
     assert told == [OK, NOTED, FAULT, FAULT, UNSEEN]
-    assert "the far end has ECN switched off" in between_tcp.notification("p", {"outcome": "declined"}, {"able": 23}).detail
+    assert (
+        "the far end has ECN switched off"
+        in between_tcp.notification("p", {"outcome": "declined"}, {"able": 23}).detail
+    )
 
 
 def test_what_is_too_large_is_a_fault_only_where_nobody_says_so_and_tcp_runs_into_it():
@@ -137,5 +144,11 @@ def test_an_older_far_end_is_said_to_be_one():
     plain = {"outcome": "old", "near": None, "far": None}
     [found] = between_tcp.judge("p", plain, None)
     assert (found.name, found.status) == ("far end", UNSEEN)
-    for outcome, status in (("answered", OK), ("silent", FAULT), ("lost", FAULT), ("busy", UNSEEN), ("refused", UNSEEN)):
+    for outcome, status in (
+        ("answered", OK),
+        ("silent", FAULT),
+        ("lost", FAULT),
+        ("busy", UNSEEN),
+        ("refused", UNSEEN),
+    ):
         assert between_udp.port("p", {"outcome": outcome, "message": "too many"}).status == status

@@ -177,16 +177,14 @@ class Host(Verbs):
     ) -> dict[str, Any]:
         """What becomes of packets over the path, as `crates/measure/src/echoes/document.rs` has it.
 
-        sizes: the largest out and in [IP bytes]; None: the far end does not know the question, only its clock is asked for.
+        sizes: the largest out and in [IP bytes]; None: the far end does not know the question, only its clock is read.
         classes: traffic classes, 1 to 255.
         """
         from pathcast import _native
 
         job = _native.Job()
         asked = {"path": path.pair(), "sizes": sizes, "classes": list(classes), "patience_s": patience_s}
-        seen: dict[str, Any] = json.loads(
-            interruptible(lambda: self._client.echo(job, json.dumps(asked)), job.cancel)
-        )
+        seen: dict[str, Any] = json.loads(interruptible(lambda: self._client.echo(job, json.dumps(asked)), job.cancel))
         return seen
 
     def stamp(self, path: Path, port: int, wait_s: float) -> int:
