@@ -1,5 +1,5 @@
-"""The memory of a far end under load: far_memory.py PROGRAM runs it on loopback, with 32 sessions that all transfer and
-measure at once, and fails where it has ever had more than 32 MB in memory."""
+"""The memory of a far end under load: far_memory.py PROGRAM [--short] runs it on loopback, with 32 sessions that all transfer
+and measure at once, and fails where it has ever had more than 32 MB in memory. --short: less of both, in a few seconds."""
 
 from __future__ import annotations
 
@@ -10,22 +10,28 @@ import threading
 from pathlib import Path
 
 from pathcast.worlds.host import Host
+from pathcast.worlds.measurement import Request
 
-SESSIONS, TRANSFER_BYTES, MOST_BYTES = 32, 20_000_000, 32_000_000
+SESSIONS, MOST_BYTES = 32, 32_000_000
+TRANSFER_BYTES, SHORT_BYTES = 20_000_000, 2_000_000
 LIMITS = [f"{name}=64" for name in ("sessions", "sessions-per-key", "sessions-per-source", "measuring")]
 
 
-def load(where: str, key: Path) -> list[BaseException]:
+def load(where: str, key: Path, short: bool) -> list[BaseException]:
     """Opens all sessions and waits for their end; what went wrong."""
     errors: list[BaseException] = []
+    opened = threading.Barrier(SESSIONS)
+    size, request = (SHORT_BYTES, Request(effort="light", time_s=1.0)) if short else (TRANSFER_BYTES, Request())
 
     def session() -> None:
         try:
             with Host(where, key) as world:
                 name = world.paths[0].name
-                world.transfer([name], TRANSFER_BYTES)
-                world.measure([name])
+                opened.wait(60)
+                world.transfer([name], size)
+                world.measure([name], request)
         except Exception as error:
+            opened.abort()
             errors.append(error)
 
     threads = [threading.Thread(target=session) for _ in range(SESSIONS)]
@@ -36,7 +42,7 @@ def load(where: str, key: Path) -> list[BaseException]:
     return errors
 
 
-def main(program: str) -> int:
+def main(program: str, short: bool = False) -> int:
     """The exit status."""
     with tempfile.TemporaryDirectory() as directory:
         key = Path(directory, "key")
@@ -46,7 +52,7 @@ def main(program: str) -> int:
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as far:
             try:
                 assert far.stdout is not None
-                errors = load(far.stdout.readline().split()[-1], key)
+                errors = load(far.stdout.readline().split()[-1], key, short)
                 status = Path(f"/proc/{far.pid}/status").read_text()
             finally:
                 far.terminate()
@@ -58,4 +64,4 @@ def main(program: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(sys.argv[1], "--short" in sys.argv[2:]))

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from conftest import COMMAND, PATIENCE_S
@@ -40,7 +41,7 @@ while True:
 
 @pytest.fixture
 def line():
-    """client 10.94.1.1 - router - 10.94.2.1 server, and what runs a command in one of them."""
+    """client .1.1 - router - .2.1 server of 10.94, and what runs a command in one of them."""
     names = {host: f"pcreach{os.getpid()}{host}" for host in "crs"}
 
     def run(host, *words, **more):
@@ -63,64 +64,154 @@ def line():
             subprocess.run(["ip", "netns", "delete", name], check=False)
 
 
-def test_each_middlebox_is_named_and_a_clean_path_is_clean(line, far, start):
+@pytest.fixture
+def faults(line, far, start):
+    """What is not in order under such rules of nftables, by name. The far end: 10.94.2.1, ports 5294 and 5862."""
     names, run = line
-    server = start("--port", 5294, "--json", "--open", command=("ip", "netns", "exec", names["s"], far))
+    options = ("--port", 5294, "--stamp-port", 5862, "--json", "--open")
+    server = start(*options, command=("ip", "netns", "exec", names["s"], far))
+    told = ""
     for text in iter(server.stdout.readline, ""):
+        told += text
         if text.startswith("}"):
             break
 
-    def faults(rules="", host="10.94.2.1:5294"):
-        run("r", "nft", "-f", "-", input=f"flush ruleset\n{rules}")
-        done = run("c", str(COMMAND), "doctor", "--host", host, "--json", capture_output=True, timeout=PATIENCE_S)
-        assert done.returncode == 0, done.stdout + done.stderr
-        found = json.loads(done.stdout)["findings"]
-        print(rules, *(one for one in found if one["status"] != "ok"), sep="\n  ")
-        return {one["name"]: one for one in found if one["status"] != "ok"}
+    def faults(*rules, host="10.94.2.1:5294", inside=()):
+        run("r", "nft", "-f", "-", input="flush ruleset\n" + "\n".join(rules))
+        words = [*inside, str(COMMAND), "doctor", "--host", host, "--json", "--patience", "1s"]
+        done = subprocess.run(
+            ["ip", "netns", "exec", names["c"], *words], capture_output=True, text=True, timeout=PATIENCE_S
+        )
+        document = json.loads(done.stdout)
+        assert "findings" in document, done.stdout + done.stderr
+        found = [one for one in document["findings"] if one["status"] != "ok"]
+        print(*rules, *found, sep="\n  ")
+        assert document["faults"] == sum(one["status"] == "fault" for one in found)
+        assert done.returncode == (1 if document["faults"] else 0)
+        return {one["name"]: one for one in found}
 
-    def forward(rule):
-        return f"table ip m {{ chain f {{ type filter hook forward priority 0; {rule}; }}; }}"
+    faults.server, faults.told = server, json.loads(told)
+    return faults
 
-    for _ in range(3):
-        assert faults() == {}
-    mptcp = faults(forward("reset tcp option mptcp"))
-    assert mptcp.keys() == {"mptcp"}
-    assert "fall back to plain TCP" in mptcp["mptcp"]["detail"]
-    assert faults(forward("tcp flags & ack == ack reset tcp option mptcp")).keys() == {"mptcp"}
-    sack = faults(forward("tcp flags & (syn|ack) == syn reset tcp option sack-perm"))
-    assert sack.keys() == {"sack"}
-    assert "out of SYNs" in sack["sack"]["detail"]
-    back = faults(forward("tcp flags & (syn|ack) == (syn|ack) reset tcp option timestamp"))
-    assert back.keys() == {"timestamps"}
-    assert "on the way back" in back["timestamps"]["detail"]
-    assert faults(forward("tcp flags syn reset tcp option window")).keys() == {"window scaling"}
-    clamped = faults(forward("tcp flags syn tcp option maxseg size set 1200"))
-    assert (clamped.keys(), clamped["segments"]["status"]) == ({"segments"}, "noted")
-    assert faults(forward("tcp flags syn tcp option maxseg size set 1452")).keys() == {"segments"}, "as for PPPoE"
+
+def forward(*rules):
+    """Of packets that the router forwards."""
+    return f"table ip m {{ chain f {{ type filter hook forward priority 0; {'; '.join(rules)}; }}; }}"
+
+
+def nat(hook, priority, rule):
+    return f"table ip n {{ chain p {{ type nat hook {hook} priority {priority}; {rule}; }}; }}"
+
+
+def test_options_that_middleboxes_take_out_and_a_clean_path(line, faults):
+    _, run = line
+    assert faults() == {}
+    found = faults(
+        forward(
+            "reset tcp option mptcp",
+            "tcp flags & (syn|ack) == syn reset tcp option sack-perm",
+            "tcp flags & (syn|ack) == (syn|ack) reset tcp option timestamp",
+            "udp dport 5294 drop",
+        )
+    )
+    assert found.keys() == {"mptcp", "sack", "timestamps", "udp port"}
+    assert "fall back to plain TCP" in found["mptcp"]["detail"]
+    assert "out of SYNs" in found["sack"]["detail"]
+    assert "on the way back" in found["timestamps"]["detail"]
+    found = faults(
+        forward(
+            "tcp flags & ack == ack reset tcp option mptcp",
+            "tcp flags syn reset tcp option window",
+            "tcp flags syn tcp option maxseg size set 1200",
+            "iifname r1 ip ecn set not-ect",
+            "iifname r2 ip dscp ef ip dscp set cs0",
+        )
+    )
+    assert found.keys() == {"mptcp", "window scaling", "segments", "ecn", "dscp"}
+    assert [found[name]["status"] for name in ("segments", "ecn", "dscp")] == ["noted"] * 3
+    assert "direction out: a router rewrites marks: ECT(0), ECT(1) and CE become unmarked" in found["ecn"]["detail"]
+    assert "direction in: a router rewrites marks: EF becomes the default" in found["dscp"]["detail"]
     run("c", "ip", "link", "set", "eth0", "mtu", "1400")
-    assert faults() == {}, "both ends know of it"
-    run("c", "ip", "link", "set", "eth0", "mtu", "1500")
-    run("s", "sh", "-c", "echo 0 > /proc/sys/net/ipv4/tcp_sack")
+    run("s", "sh", "-c", "echo 0 | tee /proc/sys/net/ipv4/tcp_sack /proc/sys/net/ipv4/tcp_ecn")
     without = faults()
-    assert (without.keys(), without["sack"]["status"]) == ({"sack"}, "noted")
+    assert {name: one["status"] for name, one in without.items()} == {"sack": "noted", "tcp ecn": "noted"}, (
+        "MTU is known"
+    )
     assert "the far end has SACK switched off" in without["sack"]["detail"]
-    run("s", "sh", "-c", "echo 1 > /proc/sys/net/ipv4/tcp_sack")
-    assert faults(forward("udp dport 5294 drop")).keys() == {"udp port"}
-    nat = "table ip n {{ chain p {{ type nat hook {} priority {}; {}; }}; }}"
-    behind = faults(nat.format("postrouting", 100, "oifname r2 masquerade"))
-    assert (behind.keys(), behind["nat here"]["status"]) == ({"nat here"}, "noted")
+    assert "the far end has ECN switched off" in without["tcp ecn"]["detail"]
+
+
+def test_what_vanishes_by_size_mark_or_option(line, faults):
+    _, run = line
+    found = faults(
+        forward(
+            "iifname r1 meta length > 1400 drop",
+            "tcp option mptcp subtype 1 drop",
+            "iifname r1 ip ecn ect0 drop",
+            "iifname r2 ip dscp lephb drop",
+            "tcp flags & (syn|ack|ecn) == syn|ecn drop",
+            "udp dport 5862 drop",
+        )
+    )
+    assert found.keys() == {"mtu", "mptcp join", "ecn", "dscp", "tcp ecn", "stamp port"}
+    assert all(one["status"] == "fault" for one in found.values())
+    assert "direction out: packets of up to 1400 B pass" in found["mtu"]["detail"]
+    assert "has no answer" in found["mptcp join"]["detail"]
+    assert "direction out: packets marked ECT(0) vanish" in found["ecn"]["detail"]
+    assert "direction in: packets marked LE vanish" in found["dscp"]["detail"]
+    found = faults(
+        forward(
+            "iifname r2 meta length > 1333 drop",
+            "tcp option mptcp subtype 1 reject with tcp reset",
+            "tcp flags & (syn|ack|ecn|cwr) == syn|ecn|cwr tcp flags set syn",
+            "tcp flags syn tcp option maxseg size set 1452",
+        )
+    )
+    assert found.keys() == {"mtu", "mptcp join", "tcp ecn", "segments"}, "the clamp is PPPoE's"
+    assert "direction in: packets of up to 1333 B pass" in found["mtu"]["detail"]
+    assert "is refused" in found["mptcp join"]["detail"]
+    assert found["tcp ecn"]["status"] == "noted"
+    # a router that says so is no black hole
+    for net in (1, 2):
+        run("r", "ip", "route", "change", f"10.94.{net}.0/24", "dev", f"r{net}", "mtu", "lock", "1380")
+    found = faults(nat("postrouting", 100, "oifname r2 masquerade"))
+    assert {name: one["status"] for name, one in found.items()} == {"nat here": "noted", "mtu": "noted"}
+    assert "direction in: the path takes 1380 B, as routers say" in found["mtu"]["detail"]
+
+
+def test_ports_that_are_closed_translated_or_somebody_elses(line, faults, start, tmp_path):
+    names, run = line
     there = faults(
-        nat.format("prerouting", -100, "ip daddr 10.94.1.254 tcp dport 6000 dnat to 10.94.2.1:5294"),
-        "10.94.1.254:6000",
+        nat("prerouting", -100, "ip daddr 10.94.1.254 tcp dport 6000 dnat to 10.94.2.1:5294"), host="10.94.1.254:6000"
     )
     assert "10.94.2.1:5294" in there["nat there"]["mend"]
     assert there["udp port"]["status"] == "fault"
-    blocked = faults(forward("tcp dport 5294 drop"))
-    assert blocked.keys() == {"tcp port"}
-    assert "is silent" in blocked["tcp port"]["detail"]
-    assert "is refused" in faults(forward("tcp dport 5294 reject with tcp reset"))["tcp port"]["detail"]
-    assert "is unreachable" in faults(forward("tcp dport 5294 reject with icmp host-unreachable"))["tcp port"]["detail"]
-    assert "is refused" in faults(host="10.94.2.1:5295")["tcp port"]["detail"]
+    assert faults.told["forward"] == {"addresses": ["10.94.2.1"], "tcp": [5294], "udp": [5294, 5862]}
+    words = {6001: "silent", 6002: "refused", 6003: "unreachable", 6004: "refused"}
+    rules = forward(
+        "tcp dport 6001 drop",
+        "tcp dport 6002 reject with tcp reset",
+        "tcp dport 6003 reject with icmp host-unreachable",
+    )
+    with ThreadPoolExecutor() as threads:
+        for port, blocked in threads.map(lambda port: (port, faults(rules, host=f"10.94.2.1:{port}")), words):
+            assert blocked.keys() == {"tcp port"}
+            assert f"is {words[port]}" in blocked["tcp port"]["detail"]
+    # two families of one name, of which one leads nowhere
+    for host, net in (("c", 1), ("s", 2)):
+        run(host, "ip", "addr", "add", f"fd94:{net}::1/64", "dev", "eth0", "nodad")
+        run(host, "ip", "-6", "route", "add", "default", "dev", "eth0")
+    hosts = tmp_path / "hosts"
+    hosts.write_text("10.94.2.1 far.test\nfd94:2::1 far.test\n")
+    bound = f'mount --bind {hosts} /etc/hosts && exec "$@"'
+    found = faults(host="far.test:5294", inside=("unshare", "-m", "sh", "-c", bound, "sh"))
+    assert found.keys() == {"address"}
+    assert "fd94:2::1" in found["address"]["detail"]
+    assert "10.94.2.1 of the same name is answered" in found["address"]["detail"]
     proxy = start(command=("ip", "netns", "exec", names["r"], sys.executable, "-c", PROXY))
     assert proxy.stdout.readline() == "listens\n"
     assert faults(host="10.94.1.254:6001").keys() >= {"proxy", "nat here", "nat there", "mptcp"}
+    faults.server.terminate()
+    notes = faults.server.communicate(timeout=PATIENCE_S)[1]
+    assert "let it forward TCP 5294 and UDP 5294 and 5862 to 10.94.2.1" in notes
+    assert "a client has come by 10.94.1.254:6000, which a translator (NAT) leads to 10.94.2.1:5294" in notes

@@ -10,6 +10,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -235,3 +236,11 @@ def test_it_answers_a_measurement_and_transfers_and_ends_with_its_input(pathcast
     when = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \S+ "
     assert re.search(when + r"session of `site` from 127\.0\.0\.1 opened$", log, re.MULTILINE), log
     assert re.search(when + r"transfer 1 of `site` from 127\.0\.0\.1 done: 64000 B in ", log, re.MULTILINE), log
+
+
+def test_32_sessions_that_transfer_and_measure_at_once_take_32_megabytes_at_most(far):
+    """The short form; the whole one is run by hand, of a release."""
+    script = Path(__file__).parents[1] / "scripts" / "far_memory.py"
+    done = subprocess.run([sys.executable, script, far, "--short"], capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "with 32 sessions at once, 0 of them failed" in done.stdout

@@ -73,6 +73,15 @@ fn client(how: u8, arrives: u8) -> Vec<u8> {
     script
 }
 
+/// A look that is answered, with what a middlebox does.
+fn echoes(how: u8) -> Vec<u8> {
+    let mut script = vec![1, 5, 220, 5, 220, 0, 4, US, 0, 1, 4, US];
+    for _ in 0..40 {
+        script.extend([0, 9, 0, how, 0, how, 0, how, 4, FEW]);
+    }
+    script
+}
+
 fn main() {
     let root = env::args().nth(1).expect("seeds DIRECTORY");
     let root = Path::new(&root);
@@ -102,6 +111,13 @@ fn main() {
         put(root, "far_end", &format!("source{method}"), &far_end(method, 9, method % 3));
         put(root, "client", &format!("out{method}"), &client(9 * method, 9));
         put(root, "client", &format!("both{method}"), &client(9 * method + 5, 200));
+    }
+    let echoed = forge::echoed(5, 1400, 184, Nanos::millis(7), Nanos::millis(8));
+    put(root, "datagram", "body22", &echoed);
+    put(root, "datagram", "kind21", &forge.say(true, 21, 0, 0, 9, &forge::echo(5, 1500, 2)));
+    put(root, "datagram", "kind22", &forge.say(false, 22, 0, 0, 9, &echoed));
+    for (name, how) in [("clean", 0), ("hole", 129), ("marks", 2)] {
+        put(root, "echoes", name, &echoes(how));
     }
     put(root, "far_end", "sink", &far_sink());
     put(root, "client", "in", &client(1, 9));

@@ -83,7 +83,7 @@ impl World {
     fn receive(&mut self, path: usize, packet: Vec<u8>) {
         let size = (packet.len() + 28).min(65_535) as u16;
         let at = self.now;
-        self.tell(Event::Received { path, packet: &packet, size, dscp: 0, at, batch: Batch::SINGLE });
+        self.tell(Event::Received { path, packet: &packet, size, dscp: 0, ecn: 0, at, batch: Batch::SINGLE });
         if self.answers.len() == 64 {
             self.answers.pop_front();
         }

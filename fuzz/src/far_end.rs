@@ -137,7 +137,7 @@ impl World {
     fn receive(&mut self, from: At, packet: Vec<u8>) {
         let size = (packet.len() + 28).min(65_535) as u16;
         let (at, batch) = (self.now, Batch::SINGLE);
-        self.tell(FarEvent::Received { from, packet: &packet, size, dscp: 0, at, batch });
+        self.tell(FarEvent::Received { from, packet: &packet, size, dscp: 0, ecn: 0, at, batch });
         if self.said.len() == 64 {
             self.said.pop_front();
         }

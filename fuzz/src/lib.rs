@@ -3,6 +3,7 @@
 
 pub mod client;
 pub mod datagram;
+pub mod echoes;
 pub mod far_end;
 pub mod quantity;
 pub mod scenario;

@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use pathcast_base::Nanos;
 use pathcast_session::{Quota, 
-    Announcement, ClientControl, ClientTransfer, Connection, Entropy, FrameReader, Key, KeyRing, Limits, Service,
-    SessionKeys, forge,
+    Announcement, ClientControl, ClientLook, ClientTransfer, Connection, Entropy, FrameReader, Key, KeyRing, Limits, Service,
+    Seen, SessionKeys, forge,
 };
 
 use crate::script::Script;
@@ -140,6 +140,13 @@ fn service(mut script: Script<'_>) {
             _ => {}
         }
         for peer in &mut peers {
+            if peer.connection.is_asked() && op & 64 == 0 {
+                peer.connection.show(&Seen { pmtu: u32::from(op), ..Seen::default() });
+                assert!(!peer.connection.is_asked());
+            }
+            if peer.connection.take_told().is_some() {
+                assert!(!peer.connection.receiving() && peer.connection.take_told().is_none());
+            }
             assert!(peer.connection.output().len() <= 1 << 16);
         }
         assert!(service.sessions() <= 2);
@@ -160,6 +167,7 @@ fn client(mut script: Script<'_>) {
     welcome.extend(1_000_000u64.to_be_bytes());
     welcome.extend([0, 4, 1, 1, 4, 127, 0, 0, 1]);
     let mut transfer: Option<ClientTransfer> = None;
+    let mut look: Option<ClientLook> = None;
     while let Some(op) = script.byte() {
         let answer = match op % 6 {
             0 => script.bytes().unwrap_or_default().to_vec(),
@@ -182,15 +190,19 @@ fn client(mut script: Script<'_>) {
                 forge::say(&keys, 2, 6, &script.number().unwrap_or(1).to_be_bytes())
             }
             _ => {
-                if let Some((welcome, keys)) = control.session() {
+                if let Some((welcome, keys)) = control.session().filter(|_| op & 64 == 64) {
+                    let asker = look.get_or_insert_with(|| ClientLook::new(welcome, keys));
+                    asker.ask(1);
+                } else if let Some((welcome, keys)) = control.session() {
                     transfer = Some(ClientTransfer::new(welcome, keys, 1, 10, "cubic"));
                 }
                 forge::say(&keys, 4, 9, script.bytes().unwrap_or_default())
             }
         };
-        let ended = match &mut transfer {
-            Some(transfer) => transfer.receive(&answer).is_err(),
-            None => control.receive(&answer).is_err(),
+        let ended = match (&mut transfer, &mut look) {
+            (_, Some(look)) => look.receive(&answer).is_err(),
+            (Some(transfer), None) => transfer.receive(&answer).is_err(),
+            (None, None) => control.receive(&answer).is_err(),
         };
         control.output();
         if ended {

@@ -112,11 +112,11 @@ fn sender(mut script: Script<'_>, mode: Mode, format: Format) {
                     }
                 }
                 packet = answer;
-                event = Event::Received { path: 0, packet: &packet, size: 100, dscp: 1, at: now, batch: Batch::SINGLE };
+                event = Event::Received { path: 0, packet: &packet, size: 100, dscp: 1, ecn: 0, at: now, batch: Batch::SINGLE };
             }
             (3, _) => {
                 let Some(bytes) = script.bytes() else { break };
-                event = Event::Received { path: 0, packet: bytes, size: 100, dscp: 1, at: now, batch: Batch::SINGLE };
+                event = Event::Received { path: 0, packet: bytes, size: 100, dscp: 1, ecn: 0, at: now, batch: Batch::SINGLE };
             }
             _ => {
                 now = (now + script.time().unwrap_or_default()).min(wake.max(now));

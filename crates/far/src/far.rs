@@ -110,6 +110,7 @@ impl Far {
         serde_json::json!({
             "listening": self.transfers.local_addrs(),
             "mptcp": self.transfers.mptcp(),
+            "forward": self.transfers.forward(),
             "sessions": self.transfers.sessions(),
             "counters": self.transfers.counters(),
             "measurements": { "sessions": measuring, "counters": measured },

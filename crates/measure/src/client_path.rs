@@ -91,7 +91,7 @@ impl Outbox {
         }
         self.bytes += bytes;
         self.last = now;
-        let reply = Reply { path: path.into(), seq: CONTROL | seq, size, dscp: self.dscp, payload };
+        let reply = Reply { path: path.into(), seq: CONTROL | seq, size, dscp: self.dscp, ecn: 0, payload };
         self.actions.push_back(Action::Reply(reply));
     }
 

@@ -44,6 +44,8 @@ pub enum FarEvent<'a, A> {
         size: u16,
         /// Differentiated services code point as it arrived, 0 to 63.
         dscp: u8,
+        /// Explicit congestion notification as it arrived (RFC 3168), 0 to 3.
+        ecn: u8,
         /// When [ns]: the best stamp that the host has.
         at: Nanos,
         /// Its place among the packets that the host handed over together.

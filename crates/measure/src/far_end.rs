@@ -16,6 +16,7 @@ use pathcast_session::{Admission, Entropy, KeyRing, Place};
 use super::bucket::Bucket;
 use super::client_path::HEADERS;
 use super::cookie::CookieSigner;
+use super::echo::{Echo, Echoed};
 use super::far::{Address, FarAction, FarEvent};
 use super::far_path::{FarPath, FarPathAction};
 use super::keys::SessionKeys;
@@ -77,6 +78,8 @@ impl Allowance {
 struct Arrived<A> {
     from: A,
     size: u16,
+    /// Code point and congestion mark.
+    class: u8,
     at: Nanos,
     batch: Batch,
 }
@@ -132,12 +135,12 @@ impl<A: Address> FarEnd<A> {
     /// Something has happened. `now` is not earlier than at any call before.
     pub fn handle(&mut self, now: Nanos, event: FarEvent<'_, A>) {
         match event {
-            FarEvent::Received { from, packet, size, at, batch, .. } => {
+            FarEvent::Received { from, packet, size, dscp, ecn, at, batch } => {
                 let Ok(datagram) = Datagram::parse(packet) else {
                     self.counters.malformed += 1;
                     return;
                 };
-                let came = Arrived { from, size, at, batch };
+                let came = Arrived { from, size, class: dscp << 2 | ecn, at, batch };
                 match datagram.kind {
                     Kind::Hello => self.hello(now, &datagram, came),
                     Kind::Open => self.open(now, &datagram, came),
@@ -243,6 +246,13 @@ impl<A: Address> FarEnd<A> {
     /// Sends a control message of a session.
     #[allow(clippy::too_many_arguments)] // they are the fields of the head, in its order
     fn say(&mut self, now: Nanos, id: u64, path: u8, kind: Kind, part: u8, size: u16, body: &[u8]) {
+        let Some(dscp) = self.sessions.get(&id).map(|session| session.dscp) else { return };
+        self.say_marked(now, id, path, kind, part, size, dscp << 2, body);
+    }
+
+    /// The same of a traffic class of its own.
+    #[allow(clippy::too_many_arguments)] // as above
+    fn say_marked(&mut self, now: Nanos, id: u64, path: u8, kind: Kind, part: u8, size: u16, class: u8, body: &[u8]) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         let Some(of) = session.paths.get_mut(&path) else { return };
         if !session.allowance.tell(now, body, size) {
@@ -250,7 +260,8 @@ impl<A: Address> FarEnd<A> {
             return;
         }
         let (number, payload) = of.channel.seal(kind, part, body);
-        let reply = Reply { path: path.into(), seq: CONTROL | number, size, dscp: session.dscp, payload };
+        let (dscp, ecn) = (class >> 2, class & 3);
+        let reply = Reply { path: path.into(), seq: CONTROL | number, size, dscp, ecn, payload };
         self.actions.push_back(FarAction::Reply { session: id, to: of.address.clone(), reply });
     }
 
@@ -323,6 +334,17 @@ impl<A: Address> FarEnd<A> {
                 }
                 Err(_) => false,
             },
+            Kind::Echo => match Echo::decode(body) {
+                Some(Echo { id: question, size, class }) => {
+                    session.heard = now;
+                    session.asked += u64::from(came.size) + u64::from(size);
+                    let echoed =
+                        Echoed { id: question, size: came.size, class: came.class, came: came.at, leaves: now };
+                    self.say_marked(now, id, datagram.path, Kind::Echoed, part, size, class, &echoed.encode());
+                    return self.bound(now, id);
+                }
+                None => false,
+            },
             Kind::Begin => {
                 Begin::decode(body).map(|begin| path.begin(now, part, &begin, granted, session.dscp)).is_some()
             }
@@ -369,7 +391,7 @@ impl<A: Address> FarEnd<A> {
                         }
                         let (seq, payload) = path.channel.seal(kind, part, &body);
                         let seq = CONTROL | seq;
-                        let reply = Reply { path: number.into(), seq, size: 0, dscp, payload };
+                        let reply = Reply { path: number.into(), seq, size: 0, dscp, ecn: 0, payload };
                         FarAction::Reply { session: id, to, reply }
                     }
                 });

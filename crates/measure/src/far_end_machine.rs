@@ -25,8 +25,8 @@ impl FarEndMachine {
 impl Machine for FarEndMachine {
     fn handle(&mut self, now: Nanos, event: Event<'_>) {
         let event = match event {
-            Event::Received { path, packet, size, dscp, at, batch } => {
-                FarEvent::Received { from: path, packet, size, dscp, at, batch }
+            Event::Received { path, packet, size, dscp, ecn, at, batch } => {
+                FarEvent::Received { from: path, packet, size, dscp, ecn, at, batch }
             }
             Event::Sent { path, seq, at } => match self.sent.remove(&(path, seq)) {
                 Some(session) => FarEvent::Sent { session, path, seq, at },

@@ -5,6 +5,7 @@ use pathcast_estimate::{Budget, Effort, Value, WhyNot};
 use pathcast_session::codec::LATEST;
 use pathcast_session::{Key, Nonce};
 
+use super::echo::{Echo, Echoed};
 use super::keys::{SessionKeys, greeting};
 use super::messages::{Begin, ClockInfo, Cookie, Denied, Hello, Open, Opened, PADDED, Queued, Stamp, decode_ask};
 use super::outcome::Outcome;
@@ -71,6 +72,7 @@ pub fn is_sound(said: &ParsedDatagram) -> bool {
         Kind::Queued => Queued::decode(body).is_some(),
         Kind::Denied => Denied::decode(body).is_some(),
         Kind::Stamp => Stamp::decode(body).is_some(),
+        Kind::Echoed => Echoed::decode(body).is_some(),
         Kind::Report => report::decode(body).is_some(),
         Kind::Ask => decode_ask(body).is_some(),
         Kind::Outcome => Outcome::decode(body).is_some(),
@@ -87,7 +89,7 @@ fn bodies(body: &[u8]) {
             }
         )*};
     }
-    back!(Hello Cookie Open Opened Queued Denied Stamp Begin);
+    back!(Hello Cookie Open Opened Queued Denied Stamp Begin Echo Echoed);
     if let Some(outcome) = Outcome::decode(body) {
         assert_eq!(Outcome::decode(&outcome.encode()).map(|again| format!("{again:?}")), Some(format!("{outcome:?}")));
     }
@@ -191,6 +193,16 @@ pub fn outcome(rates: [f64; 3], bytes: u64, small: &[(u64, i64)]) -> Vec<u8> {
 /// The body of a Stamp.
 pub fn stamp(id: u32, came: Nanos, leaves: Nanos) -> Vec<u8> {
     Stamp { id, came, leaves }.encode()
+}
+
+/// The body of an Echo: of which number, and how large and of which class the answer is to be.
+pub fn echo(id: u32, size: u16, class: u8) -> Vec<u8> {
+    Echo { id, size, class }.encode()
+}
+
+/// The body of an Echoed.
+pub fn echoed(id: u32, size: u16, class: u8, came: Nanos, leaves: Nanos) -> Vec<u8> {
+    Echoed { id, size, class, came, leaves }.encode()
 }
 
 /// The body of a PathHello.

@@ -20,12 +20,16 @@ mod bucket;
 mod client;
 mod client_path;
 mod cookie;
+mod echo;
+mod echoes;
 mod far;
 mod far_end;
 mod far_end_machine;
 mod far_path;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod forge;
+#[cfg(test)]
+mod golden;
 mod keys;
 mod ledger;
 mod limits;
@@ -45,6 +49,7 @@ mod wire;
 
 pub use bucket::Bucket;
 pub use client::Client;
+pub use echoes::{EchoRequest, Echoes};
 pub use far::{Address, FarAction, FarEvent};
 pub use far_end::FarEnd;
 pub use far_end_machine::FarEndMachine;

@@ -32,10 +32,10 @@
 //!
 //! impl Machine for Echo {
 //!     fn handle(&mut self, _now: Nanos, event: Event<'_>) {
-//!         if let Event::Received { path, packet, size, dscp, at, .. } = event {
+//!         if let Event::Received { path, packet, size, dscp, ecn, at, .. } = event {
 //!             let Some(seq) = packet.first_chunk() else { return };
 //!             let payload = [seq.as_slice(), &at.0.to_be_bytes()].concat();
-//!             self.0.push(Action::Reply(Reply { path, seq: u64::from_be_bytes(*seq), size, dscp, payload }));
+//!             self.0.push(Action::Reply(Reply { path, seq: u64::from_be_bytes(*seq), size, dscp, ecn, payload }));
 //!         }
 //!     }
 //!     fn next(&mut self, _now: Nanos) -> Option<Action> {
@@ -45,7 +45,7 @@
 //!
 //! let (mut echo, now) = (Echo::default(), Nanos::millis(5));
 //! let packet = 7u64.to_be_bytes();
-//! echo.handle(now, Event::Received { path: 0, packet: &packet, size: 36, dscp: 0, at: now, batch: Batch::SINGLE });
+//! echo.handle(now, Event::Received { path: 0, packet: &packet, size: 36, dscp: 0, ecn: 0, at: now, batch: Batch::SINGLE });
 //! let Some(Action::Reply(reply)) = echo.next(now) else { unreachable!() };
 //! assert_eq!((reply.seq, reply.payload.len()), (7, 16));
 //! assert_eq!(echo.next(now), None);
@@ -94,6 +94,8 @@ pub enum Event<'a> {
         size: u16,
         /// Differentiated services code point as it arrived (RFC 2474), 0 to 63.
         dscp: u8,
+        /// Explicit congestion notification as it arrived (RFC 3168), 0 to 3.
+        ecn: u8,
         /// When [ns]: the best stamp that the host has. Packets of one batch may share it.
         at: Nanos,
         /// Its place among the packets that the host handed over together.
@@ -143,6 +145,8 @@ pub struct Train {
     pub size: u16,
     /// Differentiated services code point, 0 to 63.
     pub dscp: u8,
+    /// Explicit congestion notification, 0 to 3.
+    pub ecn: u8,
     /// Whether it leaves as a flow of its own, beside the path's: from another port, so that a queue for every flow tells
     /// them apart. A driver that cannot says [`Event::Unsent`].
     pub beside: bool,
@@ -153,7 +157,7 @@ pub struct Train {
 impl Train {
     /// One packet and one more for each gap, without heads.
     pub fn new(path: usize, seq: u64, at: Nanos, gaps: Vec<Nanos>, size: u16) -> Train {
-        Train { path, seq, at, gaps, size, dscp: 0, beside: false, heads: Vec::new() }
+        Train { path, seq, at, gaps, size, dscp: 0, ecn: 0, beside: false, heads: Vec::new() }
     }
 
     /// `count` packets (at least one), `gap` apart.
@@ -219,6 +223,8 @@ pub struct Reply {
     pub size: u16,
     /// Differentiated services code point, 0 to 63.
     pub dscp: u8,
+    /// Explicit congestion notification, 0 to 3.
+    pub ecn: u8,
     /// How its payload begins. The driver fills it up to `size`.
     pub payload: Vec<u8>,
 }

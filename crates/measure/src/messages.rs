@@ -183,7 +183,7 @@ pub(super) enum Denial {
 }
 
 impl Denial {
-    const ALL: [Denial; 7] = [
+    pub(super) const ALL: [Denial; 7] = [
         Denial::Sessions,
         Denial::KeySessions,
         Denial::SourceSessions,

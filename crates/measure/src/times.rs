@@ -195,6 +195,11 @@ pub(super) struct Comparison {
 }
 
 impl Comparison {
+    /// How far the offset may be off [ns].
+    pub fn error(&self) -> Option<u64> {
+        self.fixed.or_else(|| self.anchors.iter().map(|a| a.offset.error).min())
+    }
+
     /// At a time of our clock: offset and bound [ns].
     fn at(&self, time: u64) -> Option<(f64, f64)> {
         if let Some(error) = self.fixed {

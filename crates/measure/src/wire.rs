@@ -94,6 +94,10 @@ kinds! {
     Bye = 20,
     /// Client: the flow beside this path's comes from here. Probes of such trains go there.
     Beside = 21,
+    /// Client: what comes of this packet?
+    Echo = 22,
+    /// Far end: this. As large and of the class that was asked for.
+    Echoed = 23,
 }
 
 /// The first number of the trains beside the path's flow.

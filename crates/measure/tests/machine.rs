@@ -37,7 +37,7 @@ impl Machine for Client {
             Event::Sent { seq, at, .. } if seq != ASK => self.sent.push(at.0),
             Event::Timer => {
                 let payload = ASK.to_be_bytes().to_vec();
-                self.wants = vec![wait, Action::Reply(Reply { path: 0, seq: ASK, size: 0, dscp: 0, payload })];
+                self.wants = vec![wait, Action::Reply(Reply { path: 0, seq: ASK, size: 0, dscp: 0, ecn: 0, payload })];
             }
             Event::Received { packet, .. } if packet.len() >= 16 => {
                 let stamps = packet.chunks_exact(16).map(|pair| (number(pair), number(&pair[8..])));
@@ -60,7 +60,7 @@ impl Machine for Server {
             ASK => {
                 let pairs = self.stamps.iter().flat_map(|(seq, at)| [seq.to_be_bytes(), at.to_be_bytes()]);
                 let payload = pairs.flatten().collect();
-                self.wants.push(Action::Reply(Reply { path, seq: 0, size: 0, dscp: 0, payload }));
+                self.wants.push(Action::Reply(Reply { path, seq: 0, size: 0, dscp: 0, ecn: 0, payload }));
             }
             seq => drop(self.stamps.insert(seq, at.0)),
         }
@@ -138,7 +138,7 @@ impl Driver {
                     let size = packet.len() as u16 + 28;
                     let packet = packet.as_slice();
                     let batch = Batch::SINGLE;
-                    self.tell(time, host, Event::Received { path: 0, packet, size, dscp: 0, at, batch })
+                    self.tell(time, host, Event::Received { path: 0, packet, size, dscp: 0, ecn: 0, at, batch })
                 }
                 Due::Wakes if self.wake[host] <= at.0 => {
                     self.wake[host] = u64::MAX;

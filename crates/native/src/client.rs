@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use pathcast_base::{PathAddr, Protocol, TransferReport};
-use pathcast_far::KeyText;
+use pathcast_base::{Nanos, PathAddr, Protocol, TransferReport};
+use pathcast_far::{KeyText, plain};
 use pathcast_net::udp::{DriveOptions, SessionClock, drive};
 use pathcast_net::{Key, Progress, SocketMaker, TransferOptions, entropy};
 use pyo3::prelude::*;
 
 use crate::error::{Failed, json, read};
+use crate::look;
 use crate::measure;
 use crate::sockets::sockets;
 
@@ -149,11 +150,36 @@ impl Client {
     }
 
     /// What both ends see of a connection over `path`, over Multipath TCP or plain TCP.
-    fn look(&self, py: Python<'_>, path: String, multipath: bool) -> PyResult<String> {
+    fn look(&self, py: Python<'_>, path: String, multipath: bool, patience_s: f64) -> PyResult<String> {
         py.detach(|| {
             let path: PathAddr = read(&path)?;
             let protocol = if multipath { Protocol::Mptcp } else { Protocol::Tcp };
-            Ok(json(&self.open()?.look(&path, protocol).map_err(Failed::new)?))
+            Ok(plain(&json(&self.open()?.look(&path, protocol, look::seconds(patience_s)).map_err(Failed::new)?)))
+        })
+        .map_err(|e: Failed| e.into_py(py))
+    }
+
+    /// What becomes of a TCP connection over `path` that asks for explicit congestion notification.
+    fn look_ecn(&self, py: Python<'_>, path: String, patience_s: f64) -> PyResult<String> {
+        py.detach(|| {
+            let path: PathAddr = read(&path)?;
+            Ok(plain(&json(&self.open()?.look_ecn(&path, look::seconds(patience_s)).map_err(Failed::new)?)))
+        })
+        .map_err(|e: Failed| e.into_py(py))
+    }
+
+    /// What becomes of packets over a path, by UDP.
+    fn echo(&self, py: Python<'_>, job: Py<Job>, request: String) -> PyResult<String> {
+        let job = job.get();
+        py.detach(|| self.open().and_then(|_| look::echo(&*self.sockets, self.port, self.key.clone(), job, &request)))
+            .map_err(|e| e.into_py(py))
+    }
+
+    /// How many answers a few questions to the STAMP reflector at `port` have, over `path`.
+    fn stamp(&self, py: Python<'_>, path: String, port: u16, wait_s: f64) -> PyResult<String> {
+        py.detach(|| {
+            let path: PathAddr = read(&path)?;
+            look::stamp(&*self.sockets, port, &self.key, &path, Nanos::from_secs_f64(wait_s))
         })
         .map_err(|e: Failed| e.into_py(py))
     }

@@ -5,6 +5,7 @@ mod controller;
 mod error;
 mod kernel;
 mod launch;
+mod look;
 mod many;
 mod measure;
 mod network;

@@ -9,6 +9,7 @@ use socket2::Socket;
 
 /// State of struct tcp_info.
 pub(crate) const TCP_ESTABLISHED: u8 = 1;
+const TCP_TIMESTAMP: i32 = 24;
 const SOL_MPTCP: i32 = 284;
 const MPTCP_INFO: i32 = 1;
 const MPTCP_FULL_INFO: i32 = 4;
@@ -205,6 +206,13 @@ pub(crate) fn control(socket: &Socket) -> io::Result<String> {
     let n = getsockopt(socket, libc::IPPROTO_TCP, libc::TCP_CONGESTION, &mut buffer)?;
     let name = buffer[..n.min(32)].split(|&b| b == 0).next().unwrap_or_default();
     Ok(String::from_utf8_lossy(name).into_owned())
+}
+
+/// What the clock of TCP timestamps shows in this connection (TCP_TIMESTAMP).
+pub(crate) fn timestamp(socket: &Socket) -> io::Result<u32> {
+    let mut buffer = [0; 4];
+    getsockopt(socket, libc::IPPROTO_TCP, TCP_TIMESTAMP, &mut buffer)?;
+    Ok(u32::from_ne_bytes(buffer))
 }
 
 /// Chooses the congestion controller.

@@ -3,10 +3,10 @@
 use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pathcast_base::{PathAddr, Protocol};
-use pathcast_session::{ClientLook, Denial, Rejection, Seen, SessionError, Transport};
+use pathcast_session::{ClientLook, Denial, HEARS, Rejection, Seen, SessionError, Transport};
 use serde::Serialize;
 use socket2::Socket;
 
@@ -14,38 +14,19 @@ use crate::client::Client;
 use crate::connect::connect;
 use crate::error::NetError;
 use crate::info;
-use crate::maker::{Family, SocketMaker};
+use crate::join_look::{self, Joined};
+use crate::maker::{Family, SocketMaker, bind};
+use crate::payload;
 use crate::poll;
+use crate::raw::{ACK, CWR, ECE, RST, RawTcp, SYN};
 
-/// Two attempts of TCP, and a round trip of half a second.
-const PATIENCE: Duration = Duration::from_secs(4);
+/// A SYN that is not answered is sent again after this.
+const AGAIN: Duration = Duration::from_secs(1);
 /// Options that [`able`] counts, by the names of their settings.
-const SETTINGS: [(&str, u8); 3] = [("ipv4/tcp_timestamps", 1), ("ipv4/tcp_sack", 2), ("ipv4/tcp_window_scaling", 4)];
+const SETTINGS: [(&str, u8); 4] =
+    [("ipv4/tcp_timestamps", 1), ("ipv4/tcp_sack", 2), ("ipv4/tcp_window_scaling", 4), ("ipv4/tcp_ecn", 8)];
 /// Beside them: MPTCP.
 const MPTCP: u8 = 16;
-
-/// One end of a connection.
-#[derive(Clone, Debug, Serialize)]
-pub struct Look {
-    /// Where this end says that the connection comes from and goes to, by its own addresses.
-    pub peer: Option<SocketAddr>,
-    /// This end's own address and port.
-    pub local: Option<SocketAddr>,
-    /// `tcp`, `mptcp`, `fallen` or `unknown`.
-    pub transport: &'static str,
-    /// As in TCP_INFO: 1 timestamps, 2 SACK, 4 window scaling, 8 ECN.
-    pub options: u8,
-    /// What the other end's window and its own are scaled by [bit].
-    pub scales: (u8, u8),
-    /// What it sends at most in a segment, and what it has announced to take [byte].
-    pub mss: (u32, u32),
-    /// The path MTU that its kernel believes in [byte].
-    pub pmtu: u32,
-    /// What its kernel would agree upon, as `options`, and 16: MPTCP.
-    pub able: u8,
-    /// STAMP's port; 0: none.
-    pub stamp_port: u16,
-}
 
 /// One connection over one path.
 #[derive(Clone, Debug, Serialize)]
@@ -55,9 +36,25 @@ pub struct LookPath {
     /// In words, where it was not answered.
     pub reason: Option<String>,
     /// As this end sees it.
-    pub near: Option<Look>,
+    pub near: Option<Seen>,
     /// As the far end sees it.
-    pub far: Option<Look>,
+    pub far: Option<Seen>,
+    /// The time of day here when it was asked, and when it had answered [ns since 1970].
+    pub asked: (u64, u64),
+    /// Timestamps of the last segment that came: the far end's, and this end's that it echoes. None: none came, or this
+    /// process may not look at segments.
+    pub timestamps: Option<(u32, u32)>,
+    /// Of MPTCP: a further subflow over the same path.
+    pub join: Option<Joined>,
+}
+
+/// What became of a connection that asks for explicit congestion notification.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Ecn {
+    /// `agreed`, `declined`, `refused`, `silent`, or `untried`.
+    pub outcome: &'static str,
+    /// In words, where it was untried.
+    pub reason: Option<String>,
 }
 
 /// What the kernel of `maker` would agree upon.
@@ -69,7 +66,7 @@ pub(crate) fn able(maker: &dyn SocketMaker, mptcp: bool) -> u8 {
 }
 
 /// A connection as this end sees it.
-pub(crate) fn seen(socket: &Socket, able: u8, stamp_port: u16) -> Seen {
+pub(crate) fn seen(socket: &Socket, able: u8) -> Seen {
     let mptcp = socket.protocol().is_ok_and(|p| p == Some(socket2::Protocol::MPTCP));
     let connection = if mptcp { info::mptcp(socket).ok().flatten() } else { None };
     let transport = match (&connection, mptcp) {
@@ -90,55 +87,129 @@ pub(crate) fn seen(socket: &Socket, able: u8, stamp_port: u16) -> Seen {
         mss: (tcp.mss, tcp.advertised_mss),
         pmtu: tcp.pmtu,
         able,
-        stamp_port,
+        time_of_day: Some(time_of_day()),
+        timestamp: info::timestamp(socket).ok().filter(|_| tcp.options & 1 != 0),
+        ..Seen::default()
     }
 }
 
-fn told(seen: &Seen) -> Look {
-    let transport = match seen.transport {
-        Transport::Tcp => "tcp",
-        Transport::Mptcp => "mptcp",
-        Transport::Fallen => "fallen",
-        Transport::Unknown => "unknown",
-    };
-    let Seen { peer, local, options, scales, mss, pmtu, able, stamp_port, .. } = *seen;
-    Look { peer, local, transport, options, scales, mss, pmtu, able, stamp_port }
+/// [ns since 1970]
+fn time_of_day() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
 impl Client {
     /// Makes a connection over `path` and lets both ends say what they see of it, twice, so that options which are lost
-    /// from data are missed, too.
+    /// from data are missed, too. Over MPTCP, where this process may choose subflows, it asks for a further one. Silence is
+    /// waited for so long as `patience` says.
     ///
     /// # Errors
     /// The system's, and a path that cannot be; what the network does is no error.
-    pub fn look(&self, path: &PathAddr, protocol: Protocol) -> Result<LookPath, NetError> {
+    pub fn look(&self, path: &PathAddr, protocol: Protocol, patience: Duration) -> Result<LookPath, NetError> {
         let to = SocketAddr::new(path.remote, self.server().port());
-        let socket = self.maker().tcp(Family::of(to.ip()), protocol).map_err(match protocol {
-            Protocol::Mptcp => NetError::NoMptcp,
-            Protocol::Tcp => |source| NetError::System { what: "making a TCP socket", source },
-        })?;
-        let nothing = |outcome, reason: String| LookPath { outcome, reason: Some(reason), near: None, far: None };
-        let until = Instant::now() + PATIENCE;
+        let family = Family::of(to.ip());
+        let (socket, joiner) = match protocol {
+            Protocol::Mptcp => {
+                let (socket, joiner) = join_look::make(self.maker(), family).map_err(NetError::NoMptcp)?;
+                (socket, Some(joiner))
+            }
+            Protocol::Tcp => {
+                (self.maker().tcp(family, protocol).map_err(NetError::system("making a TCP socket"))?, None)
+            }
+        };
+        // made before there is anything to hear
+        let raw = RawTcp::open(self.maker(), path.local, path.remote).ok();
+        let until = Instant::now() + patience;
         match connect(&socket, Some(path.local), to, None, Some(until)) {
             Ok(()) => {}
-            Err(NetError::Connect { source, .. }) => return Ok(nothing(outcome(&source), source.to_string())),
+            Err(NetError::Connect { source, .. }) => return Ok(LookPath::nothing(outcome(&source), source)),
             Err(error) => return Err(error),
         }
         let (mut machine, first) = self.next_look();
-        let mut far = None;
+        let (mut far, mut asked) = (None, (0, 0));
         for number in [first, self.look_number()] {
+            asked.0 = time_of_day();
             match ask(&socket, &mut machine, number, until) {
                 Ok(seen) => far = Some(seen),
                 Err(Unanswered::Session(SessionError::Rejected(Rejection::Denied(Denial::Unsupported)))) => {
-                    return Ok(nothing("old", "the far end does not know this question".into()));
+                    return Ok(LookPath::nothing("old", "the far end does not know this question"));
                 }
-                Err(Unanswered::Session(error)) => return Ok(nothing("foreign", error.to_string())),
-                Err(Unanswered::Stream(error)) => return Ok(nothing("lost", error.to_string())),
+                Err(Unanswered::Session(error)) => return Ok(LookPath::nothing("foreign", error)),
+                Err(Unanswered::Stream(error)) => return Ok(LookPath::nothing("lost", error)),
+            }
+            asked.1 = time_of_day();
+        }
+        let near = seen(&socket, able(self.maker(), true));
+        if far.as_ref().and_then(|far| far.knows).is_some_and(|knows| knows & HEARS != 0) {
+            // a courtesy to who runs the far end
+            let _ = socket.send_with_flags(&machine.tell(&near), libc::MSG_NOSIGNAL);
+        }
+        let timestamps = raw.and_then(|raw| last_timestamps(&raw, to.port(), near.local?.port()));
+        let join = joiner.map(|joiner| match joiner {
+            Ok(mut joiner) if near.transport == Transport::Mptcp => joiner.join(&socket, Instant::now() + patience),
+            Ok(_) => Joined { outcome: "untried", reason: Some("the connection is not MPTCP".into()) },
+            Err(untried) => untried,
+        });
+        Ok(LookPath { outcome: "answered", reason: None, near: Some(near), far, asked, timestamps, join })
+    }
+
+    /// Asks for a connection with explicit congestion notification over `path` (RFC 3168, section 6.1.1), which is not
+    /// completed.
+    ///
+    /// # Errors
+    /// A path that cannot be.
+    pub fn look_ecn(&self, path: &PathAddr, patience: Duration) -> Result<Ecn, NetError> {
+        let untried = |why: io::Error| Ok(Ecn { outcome: "untried", reason: Some(why.to_string()) });
+        let raw = match RawTcp::open(self.maker(), path.local, path.remote) {
+            Ok(raw) => raw,
+            Err(error) => return untried(error),
+        };
+        // a port that nobody else has: the kernel answers what comes to it with a reset, which is the connection's end
+        let place = self.maker().tcp(Family::of(path.local), Protocol::Tcp);
+        let place = place.and_then(|socket| bind(&socket, path.local).map(|()| socket));
+        let place = place.map_err(NetError::system("binding a TCP socket"))?;
+        let own = place.local_addr().ok().and_then(|a| a.as_socket()).map_or(0, |a| a.port());
+        let port = self.server().port();
+        let sequence = u32::from_be_bytes(payload::random().map_err(NetError::system("drawing a number"))?);
+        let end = Instant::now() + patience;
+        while Instant::now() < end {
+            if let Err(error) = raw.send_syn(own, port, sequence, ECE | CWR) {
+                return untried(error);
+            }
+            let until = end.min(Instant::now() + AGAIN);
+            while let Ok(Some(segment)) = raw.next(until) {
+                if (segment.source, segment.target) != (port, own) {
+                    continue;
+                }
+                let outcome = match segment.flags {
+                    flags if flags & RST != 0 => "refused",
+                    flags if flags & (SYN | ACK) != SYN | ACK => continue,
+                    flags if flags & (ECE | CWR) == ECE => "agreed",
+                    _ => "declined",
+                };
+                return Ok(Ecn { outcome, reason: None });
             }
         }
-        let near = seen(&socket, able(self.maker(), true), 0);
-        Ok(LookPath { outcome: "answered", reason: None, near: Some(told(&near)), far: far.as_ref().map(told) })
+        Ok(Ecn { outcome: "silent", reason: None })
     }
+}
+
+impl LookPath {
+    fn nothing(outcome: &'static str, reason: impl ToString) -> LookPath {
+        let reason = Some(reason.to_string());
+        LookPath { outcome, reason, near: None, far: None, asked: (0, 0), timestamps: None, join: None }
+    }
+}
+
+/// Of the segments that have come by now, those of the last one that has any.
+fn last_timestamps(raw: &RawTcp, from: u16, to: u16) -> Option<(u32, u32)> {
+    let mut last = None;
+    while let Ok(Some(segment)) = raw.next(Instant::now()) {
+        if (segment.source, segment.target) == (from, to) {
+            last = segment.timestamps.or(last);
+        }
+    }
+    last
 }
 
 fn outcome(error: &io::Error) -> &'static str {

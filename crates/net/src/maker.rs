@@ -58,6 +58,14 @@ pub trait SocketMaker: Send + Sync {
         within(self, || Socket::new(family.domain(), Type::DGRAM, None))
     }
 
+    /// A socket for whole TCP segments, which hears all that come to this stack.
+    ///
+    /// # Errors
+    /// PermissionDenied without CAP_NET_RAW, or the system's.
+    fn raw_tcp(&self, family: Family) -> io::Result<Socket> {
+        within(self, || Socket::new(family.domain(), Type::RAW, Some(socket2::Protocol::TCP)))
+    }
+
     /// A generic netlink socket (NETLINK_GENERIC), not bound.
     ///
     /// # Errors

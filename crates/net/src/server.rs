@@ -14,6 +14,8 @@ use pathcast_session::{Admission, Announcement, Counters, Entropy, Key, KeyRing,
 use socket2::Socket;
 
 use crate::error::NetError;
+use crate::forward::Forward;
+use crate::interfaces::InterfaceAddress;
 use crate::maker::{Family, SocketMaker};
 use crate::path_manager;
 use crate::payload;
@@ -67,6 +69,7 @@ pub struct ServerConfig {
 pub struct Server {
     local: Vec<SocketAddr>,
     mptcp: bool,
+    forward: Option<Forward>,
     shared: Arc<Shared>,
     listeners: Vec<JoinHandle<()>>,
 }
@@ -119,7 +122,10 @@ impl Server {
                 "this kernel accepts {allowed} further subflows a connection; more: `ip mptcp limits set subflows {WANTED_SUBFLOWS}`"
             ));
         }
-        let addresses = announced(&*maker, &config, &local)?;
+        let own = maker.interfaces().map_err(NetError::system("listing the addresses of this host"))?;
+        let forward = Forward::find(&own, &local, &config.announce, config.stamp_port);
+        warnings.extend(forward.as_ref().map(Forward::to_string));
+        let addresses = announced(&own, &config, &local);
         let mut service = Service::new(KeyRing::new(config.keys), config.limits, Announcement { addresses, mptcp });
         if let Some(admission) = config.admission {
             service = service.admitting(admission);
@@ -137,7 +143,7 @@ impl Server {
             on_event: config.on_event,
         });
         warnings.into_iter().for_each(|w| shared.tell(&ServerEvent::Warning(w)));
-        let mut server = Server { local, mptcp, shared, listeners: Vec::new() };
+        let mut server = Server { local, mptcp, forward, shared, listeners: Vec::new() };
         for socket in sockets {
             let shared = server.shared.clone();
             let thread = thread::Builder::new().name("pathcast-listen".into()).spawn(move || shared.accept(&socket));
@@ -154,6 +160,11 @@ impl Server {
     /// Does it listen with MPTCP everywhere?
     pub fn mptcp(&self) -> bool {
         self.mptcp
+    }
+
+    /// What a translator before it would have to forward; none: it needs none, as far as it knows.
+    pub fn forward(&self) -> Option<&Forward> {
+        self.forward.as_ref()
     }
 
     /// What it has done.
@@ -301,11 +312,10 @@ fn listen(maker: &dyn SocketMaker, address: SocketAddr) -> Result<(Socket, Optio
     Ok((socket, missing))
 }
 
-fn announced(maker: &dyn SocketMaker, config: &ServerConfig, local: &[SocketAddr]) -> Result<Vec<IpAddr>, NetError> {
+fn announced(own: &[InterfaceAddress], config: &ServerConfig, local: &[SocketAddr]) -> Vec<IpAddr> {
     if !config.announce.is_empty() {
-        return Ok(config.announce.clone());
+        return config.announce.clone();
     }
-    let own = maker.interfaces().map_err(NetError::system("listing the addresses of this host"))?;
     let mut addresses = Vec::new();
     for listening in local.iter().map(|a| a.ip()) {
         if !listening.is_unspecified() {
@@ -315,5 +325,5 @@ fn announced(maker: &dyn SocketMaker, config: &ServerConfig, local: &[SocketAddr
         let same = own.iter().filter(|i| i.address.is_ipv4() == listening.is_ipv4() && i.usable(false));
         addresses.extend(same.map(|i| i.address));
     }
-    Ok(addresses)
+    addresses
 }

@@ -212,6 +212,11 @@ impl ClientLook {
         signed(&self.keys.attach, Kind::Attach, &body).bytes().to_vec()
     }
 
+    /// What is to be sent to tell what this end sees, to a far end that hears it ([`HEARS`](crate::HEARS)).
+    pub fn tell(&self, seen: &Seen) -> Vec<u8> {
+        signed(&self.keys.attach, Kind::Seen, &seen.encode(self.asked)).bytes().to_vec()
+    }
+
     /// Bytes have arrived; what the far end sees, once that is there.
     ///
     /// # Errors

@@ -53,6 +53,8 @@ enum State {
         keys: SessionKeys,
         session: SessionId,
         asked: Vec<u64>,
+        /// What it sees itself.
+        told: Option<Seen>,
         /// Given back with the connection.
         _place: Place,
     },
@@ -195,6 +197,11 @@ impl Connection {
         matches!(&self.state, State::Looking { asked, .. } if !asked.is_empty())
     }
 
+    /// What the client has said that it sees of this connection, once.
+    pub fn take_told(&mut self) -> Option<Seen> {
+        if let State::Looking { told, .. } = &mut self.state { told.take() } else { None }
+    }
+
     /// Answers what was asked.
     pub fn show(&mut self, seen: &Seen) {
         if let State::Looking { keys, asked, .. } = &mut self.state {
@@ -284,6 +291,13 @@ impl Connection {
                     }
                 }
                 (State::Looking { .. }, Kind::Attach) => self.look_again(now, &frame, service)?,
+                (State::Looking { keys, told, .. }, Kind::Seen) => {
+                    if !verify(&keys.attach, &frame) {
+                        return Err(CloseReason::Key("what a client sees, with a wrong proof"));
+                    }
+                    let (_, seen) = Seen::decode(frame.body()).ok_or(MessageError("Seen"))?;
+                    *told = Some(seen);
+                }
                 _ => return Err(CloseReason::Garbage("message out of turn")),
             }
             if self.closing() {
@@ -373,7 +387,7 @@ impl Connection {
         let Attach { session, transfer, bytes, control, flags } = attach;
         self.since = now;
         if flags == LOOK {
-            self.state = State::Looking { keys, session, asked: vec![transfer], _place: place };
+            self.state = State::Looking { keys, session, asked: vec![transfer], told: None, _place: place };
             return Ok(());
         }
         service.notes.push(Note::TransferStarted { transfer, bytes, control, key_id: key_id.clone() });

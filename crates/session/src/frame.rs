@@ -37,7 +37,8 @@ pub enum Kind {
     Receipt = 17,
     /// Server, inside a session: not this one, and why.
     Denied = 18,
-    /// Server: what it sees of this connection. Only to who asks with [`LOOK`](crate::LOOK).
+    /// Server: what it sees of this connection, to who asks with [`LOOK`](crate::LOOK). Client, behind that: what it sees, if
+    /// the server hears it.
     Seen = 19,
 }
 

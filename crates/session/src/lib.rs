@@ -35,7 +35,7 @@ pub use frame::{Frame, FrameError, FrameReader, Kind, MAX_FRAME_BYTES, VERSION};
 pub use keys::{Key, KeyError, KeyRing, Nonce, SessionKeys, Tag, sign};
 pub use limits::{Counters, Limits};
 pub use message::{Attach, Denial, MessageError, Receipt, Refusal, SessionId, Welcome};
-pub use seen::{LOOK, Seen, Transport};
+pub use seen::{ECHO, HEARS, LOOK, Seen, Transport};
 pub use service::{Announcement, Note, Service};
 pub use window::ReplayWindow;
 

@@ -5,13 +5,21 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use serde::Serialize;
+
 use super::codec::Reader;
 
 /// Flags of an Attach that asks for [`Seen`].
 pub const LOOK: u8 = 1;
 
+/// Of [`Seen::knows`]: over UDP it tells what arrives of a packet.
+pub const ECHO: u8 = 1;
+/// Of [`Seen::knows`]: it hears what the client sees of the connection.
+pub const HEARS: u8 = 2;
+
 /// What a connection is at the far end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 #[repr(u8)]
 pub enum Transport {
     /// Not told.
@@ -25,8 +33,8 @@ pub enum Transport {
     Fallen = 3,
 }
 
-/// One connection as the far end sees it; what it could not tell is zero or none.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// One connection as an end of it sees it, the far end where not said otherwise; what it could not tell is zero or none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Seen {
     /// Where the connection comes from.
     pub peer: Option<SocketAddr>,
@@ -48,6 +56,14 @@ pub struct Seen {
     pub able: u8,
     /// Where it answers STAMP; 0: nowhere.
     pub stamp_port: u16,
+    /// What it knows beyond what it always did: [`ECHO`], [`HEARS`]. None: it is of a version that does not tell.
+    pub knows: Option<u8>,
+    /// The time of day when it says this [ns since 1970].
+    pub time_of_day: Option<u64>,
+    /// Further subflows that it accepts in a connection.
+    pub joins: Option<u8>,
+    /// What its clock of TCP timestamps shows in this connection when it says this (RFC 7323).
+    pub timestamp: Option<u32>,
 }
 
 const PEER: u8 = 1;
@@ -56,6 +72,10 @@ const TRANSPORT: u8 = 3;
 const TCP: u8 = 4;
 const ABLE: u8 = 5;
 const STAMP: u8 = 6;
+const KNOWS: u8 = 7;
+const TIME_OF_DAY: u8 = 8;
+const JOINS: u8 = 9;
+const TIMESTAMP: u8 = 10;
 
 impl Seen {
     pub(super) fn encode(&self, number: u64) -> Vec<u8> {
@@ -74,6 +94,14 @@ impl Seen {
         push(TCP, &[&[self.options, self.scales.0, self.scales.1], &tcp[..]].concat());
         push(ABLE, &[self.able]);
         push(STAMP, &self.stamp_port.to_be_bytes());
+        let told = [(KNOWS, self.knows.map(|m| vec![m])), (JOINS, self.joins.map(|n| vec![n]))];
+        let clocks = [
+            (TIME_OF_DAY, self.time_of_day.map(|t| t.to_be_bytes().to_vec())),
+            (TIMESTAMP, self.timestamp.map(|t| t.to_be_bytes().to_vec())),
+        ];
+        for (kind, value) in told.into_iter().chain(clocks) {
+            value.into_iter().for_each(|value| push(kind, &value));
+        }
         out
     }
 
@@ -102,6 +130,10 @@ impl Seen {
                 }
                 ABLE => seen.able = field.u8()?,
                 STAMP => seen.stamp_port = field.u16()?,
+                KNOWS => seen.knows = Some(field.u8()?),
+                TIME_OF_DAY => seen.time_of_day = Some(field.u64()?),
+                JOINS => seen.joins = Some(field.u8()?),
+                TIMESTAMP => seen.timestamp = Some(field.u32()?),
                 _ => {}
             }
         }
@@ -144,6 +176,10 @@ mod tests {
                 pmtu: 1500,
                 able: 23,
                 stamp_port: 862,
+                knows: Some(ECHO),
+                time_of_day: Some(u64::MAX),
+                joins: Some(2),
+                timestamp: Some(0),
             };
             let mut body = seen.encode(9);
             assert_eq!(Seen::decode(&body), Some((9, seen.clone())));

@@ -515,10 +515,19 @@ fn who_holds_the_key_is_told_what_is_seen_and_a_flag_without_a_meaning_is_denied
         assert!(!server.is_asked());
         assert_eq!(look.receive(&server.output()).unwrap(), Some(seen));
     }
+    let seen = Seen { peer: "192.0.2.1:7".parse().ok(), ..Seen::default() };
+    server.receive(Nanos::ZERO, &look.tell(&seen), &mut service);
+    assert_eq!((server.take_told(), server.take_told(), server.closing()), (Some(seen), None, false));
     server.receive(Nanos::ZERO, &look.ask(2), &mut service);
     assert_eq!(rejection(look.receive(&server.output())), Rejection::Denied(Denial::Replay));
     server.end(&mut service);
     assert_eq!(service.sessions[&[1; 16]].active, 0, "its place is free again");
+    let mut server = connect(&mut service, 4);
+    server.receive(Nanos::ZERO, &look.ask(3), &mut service);
+    let forged = keys::signed(&keys.answer, frame::Kind::Seen, &[0; 8]);
+    server.receive(Nanos::ZERO, forged.bytes(), &mut service);
+    assert!(server.closing() && server.take_told().is_none(), "not the client's word");
+    server.end(&mut service);
     // what 0.1.0 says to a flag that it does not know
     let mut server = connect(&mut service, 3);
     let attach = Attach { session: [1; 16], transfer: 9, bytes: 0, flags: 2, control: String::new() };

@@ -38,7 +38,7 @@
 //!
 //! impl Machine for Ping {
 //!     fn handle(&mut self, _now: Nanos, event: Event<'_>) {
-//!         let packet = Reply { path: 0, seq: 0, size: 1500, dscp: 0, payload: Vec::new() };
+//!         let packet = Reply { path: 0, seq: 0, size: 1500, dscp: 0, ecn: 0, payload: Vec::new() };
 //!         match event {
 //!             Event::Started if self.asks => self.wants = Some(Action::Reply(packet)),
 //!             Event::Sent { at, .. } => self.sent = at,

@@ -181,9 +181,18 @@ impl<O: Observer> Sim<O> {
             }
             match action {
                 Action::SendTrain(train) => self.begin_train(session, host, train),
-                Action::Reply(Reply { path, seq, size, dscp, payload }) => {
-                    let train =
-                        Train { path, seq, at: local, gaps: Vec::new(), size, dscp, beside: false, heads: payload };
+                Action::Reply(Reply { path, seq, size, dscp, ecn, payload }) => {
+                    let train = Train {
+                        path,
+                        seq,
+                        at: local,
+                        gaps: Vec::new(),
+                        size,
+                        dscp,
+                        ecn,
+                        beside: false,
+                        heads: payload,
+                    };
                     self.begin_train(session, host, train);
                 }
                 Action::WakeAt(at) => {
@@ -251,6 +260,8 @@ impl<O: Observer> Sim<O> {
             format!("sends over path {} of {paths}", train.path)
         } else if train.dscp > 63 {
             format!("sends with the code point {}, and 63 is the largest", train.dscp)
+        } else if train.ecn > 3 {
+            format!("sends with the congestion mark {}, and 3 is the largest", train.ecn)
         } else if !train.heads.len().is_multiple_of(train.count()) {
             format!("sends {} packets with heads of {} bytes altogether", train.count(), train.heads.len())
         } else {
@@ -308,7 +319,7 @@ impl<O: Observer> Sim<O> {
         let generation = self.carried(session).generation;
         let (extra, payload) = self.machines.payloads.place();
         (payload.session, payload.generation, payload.to) = (session, generation, to);
-        (payload.path, payload.dscp) = (path, train.dscp);
+        (payload.path, payload.dscp, payload.ecn) = (path, train.dscp, train.ecn);
         payload.head.clear();
         payload.head.extend_from_slice(head);
         self.carried(session).ends[from].tally.sent(bytes);
@@ -360,7 +371,7 @@ impl<O: Observer> Sim<O> {
         };
         let mut shown = std::mem::take(&mut self.machines.shown);
         let payload = self.machines.payloads.get(packet.extra);
-        let (to, path, dscp) = (payload.to, payload.path, payload.dscp);
+        let (to, path, dscp, ecn) = (payload.to, payload.path, payload.dscp, payload.ecn);
         shown.clear();
         shown.extend_from_slice(&payload.head);
         self.machines.payloads.release(packet.extra);
@@ -375,7 +386,7 @@ impl<O: Observer> Sim<O> {
         if batch.is_last() {
             (*seen, *of) = (0, 0);
         }
-        let event = Event::Received { path, packet: &shown, size: packet.bytes, dscp, at, batch };
+        let event = Event::Received { path, packet: &shown, size: packet.bytes, dscp, ecn, at, batch };
         self.tell(session, to, event);
         self.machines.shown = shown;
         self.consult(session, to);

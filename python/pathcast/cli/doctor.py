@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pathcast.cli.output import Json, print_json, show
-from pathcast.errors import PathcastError, usage
+from pathcast.errors import usage
+
+if TYPE_CHECKING:
+    from pathcast.service.findings import Finding
 
 FarEnd = Annotated[
     str | None, typer.Option("--host", help="HOST or HOST:PORT of a `pathcast serve`: look there.", show_default=False)
@@ -21,17 +24,29 @@ Paths = Annotated[
     str | None,
     typer.Option("--paths", help="With --host: names with commas between (default: all).", show_default=False),
 ]
+Patience = Annotated[
+    str | None,
+    typer.Option("--patience", help="With --host: how long silence is waited for (default: 4s).", show_default=False),
+]
+# what may be waited for [s]
+PATIENCES = (0.2, 60.0)
 
 
-def doctor(host: FarEnd = None, key_file: KeyFile = None, paths: Paths = None, json: Json = False) -> None:
+def doctor(
+    host: FarEnd = None,
+    key_file: KeyFile = None,
+    paths: Paths = None,
+    patience: Patience = None,
+    json: Json = False,
+) -> None:
     """Show what this machine can do, what is missing and its mend, and what pathcast has changed here.
 
-    With --host: what lies between here and a far end, path by path.
+    With --host: what lies between here and a far end, path by path; exit 1 where there is a fault.
     """
     if host is not None:
-        return _between(host, key_file, paths, json)
-    if key_file is not None or paths is not None:
-        raise usage("--key-file and --paths go with --host")
+        return _between(host, key_file, paths, patience, json)
+    if key_file is not None or paths is not None or patience is not None:
+        raise usage("--key-file, --paths and --patience go with --host")
     from pathcast.runtime import state
     from pathcast.service import doctor as examine
 
@@ -65,30 +80,43 @@ def doctor(host: FarEnd = None, key_file: KeyFile = None, paths: Paths = None, j
         print(f"{part['kind']} {part['id']} ({how}): {made}")
 
 
-def _between(host: str, key_file: Path | None, paths: str | None, json: bool) -> None:
+def _between(host: str, key_file: Path | None, paths: str | None, patience: str | None, json: bool) -> None:
     from dataclasses import asdict
 
+    from pathcast import _native
     from pathcast.cli.target import names
+    from pathcast.errors import Exit
     from pathcast.service import between
+    from pathcast.service.findings import FAULT, Between
     from pathcast.worlds.host import Host
 
     wanted = None if paths is None else names("--paths", paths)
-    try:
+    patience_s = between.PATIENCE_S if patience is None else _native.parse_duration(patience) / 1e9
+    if not PATIENCES[0] <= patience_s <= PATIENCES[1]:
+        raise usage(f"--patience `{patience}`: allowed are 200ms to 60s")
+    if not json and sys.stderr.isatty():
+        print("looking; that takes some 3 s a path, and longer where something is silent …", file=sys.stderr)
+    answered, found = between.knock(host, patience_s)
+    if answered:
         with Host(host, key_file) as world:
-            found = between.look(world, wanted)
-    except PathcastError as error:
-        if error.code not in ("no-connection", "control-lost"):
-            raise
-        found = between.unreached(host, error)
+            found += between.look(world, wanted, patience_s)
+    faults = sum(one.status == FAULT for one in found)
     if json:
-        print_json("between", asdict(between.Between(host, tuple(found))))
-        return
+        print_json("between", asdict(Between(host, faults, tuple(found))))
+    else:
+        _show(found)
+    if faults:
+        raise typer.Exit(Exit.RUNTIME)
+
+
+def _show(found: list[Finding]) -> None:
+    from rich.markup import escape
     from rich.table import Table
 
     colours = {"ok": "green", "noted": "cyan", "fault": "red", "unseen": "yellow"}
     table = Table(show_header=False, box=None)
     for one in found:
-        table.add_row(one.path, f"[{colours[one.status]}]{one.status}[/]", one.name, one.detail)
+        table.add_row(one.path, f"[{colours[one.status]}]{one.status}[/]", one.name, escape(one.detail))
     show(table)
     for one in found:
         if one.status in ("fault", "unseen"):

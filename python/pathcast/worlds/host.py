@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pathcast.control.kernel import Controls
 from pathcast.errors import PathcastError, usage
+from pathcast.interruptible import interruptible
 from pathcast.lines import carried, config, here
 from pathcast.runtime.keys import read_key
 from pathcast.worlds.measurement import Away, Measurement, Request
@@ -161,10 +162,34 @@ class Host(Verbs):
         dead = {path.name: why for path, why in zip(wanted, answers, strict=True) if why is not None}
         return {**dead, **{name: why for name, why in self.lost.items() if paths is None or name in paths}}
 
-    def look(self, path: Path, multipath: bool) -> dict[str, Any]:
+    def look(self, path: Path, multipath: bool, patience_s: float) -> dict[str, Any]:
         """What both ends see of one connection over the path, as `crates/net/src/look.rs` has it."""
-        seen: dict[str, Any] = json.loads(self._client.look(json.dumps(path.pair()), multipath))
+        seen: dict[str, Any] = json.loads(self._client.look(json.dumps(path.pair()), multipath, patience_s))
         return seen
+
+    def look_ecn(self, path: Path, patience_s: float) -> dict[str, Any]:
+        """What becomes of a connection with explicit congestion notification: `outcome` and `reason`, as there."""
+        seen: dict[str, Any] = json.loads(self._client.look_ecn(json.dumps(path.pair()), patience_s))
+        return seen
+
+    def echo(
+        self, path: Path, sizes: tuple[int, int] | None, classes: Sequence[int], patience_s: float
+    ) -> dict[str, Any]:
+        """What becomes of packets over the path, as `crates/measure/src/echoes/document.rs` has it.
+
+        sizes: the largest out and in [IP bytes]; None: the far end does not know the question, only its clock is read.
+        classes: traffic classes, 1 to 255.
+        """
+        from pathcast import _native
+
+        job = _native.Job()
+        asked = {"path": path.pair(), "sizes": sizes, "classes": list(classes), "patience_s": patience_s}
+        seen: dict[str, Any] = json.loads(interruptible(lambda: self._client.echo(job, json.dumps(asked)), job.cancel))
+        return seen
+
+    def stamp(self, path: Path, port: int, wait_s: float) -> int:
+        """How many of a few questions the far end's STAMP reflector answers over the path."""
+        return int(json.loads(self._client.stamp(json.dumps(path.pair()), port, wait_s)))
 
     def measure(
         self,

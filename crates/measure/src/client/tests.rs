@@ -27,6 +27,7 @@ fn told(total: Budget, stamps: (u64, u64), outcome: &[u8]) -> serde_json::Value 
                             packet: &cookie,
                             size: 100,
                             dscp: 0,
+                            ecn: 0,
                             at: now,
                             batch: Batch::SINGLE,
                         };
@@ -52,7 +53,8 @@ fn told(total: Budget, stamps: (u64, u64), outcome: &[u8]) -> serde_json::Value 
                 continue;
             }
         };
-        let event = Event::Received { path: 0, packet: &answer, size: 100, dscp: 0, at: now, batch: Batch::SINGLE };
+        let event =
+            Event::Received { path: 0, packet: &answer, size: 100, dscp: 0, ecn: 0, at: now, batch: Batch::SINGLE };
         client.handle(now, event);
     }
     client.handle(now, Event::Stop);
@@ -128,7 +130,8 @@ fn kept(paths: usize, mut answer: impl FnMut(&Datagram) -> Vec<(Kind, Vec<u8>)>)
         };
         for packet in answers {
             now += Nanos::millis(5);
-            let event = Event::Received { path, packet: &packet, size: 100, dscp: 0, at: now, batch: Batch::SINGLE };
+            let event =
+                Event::Received { path, packet: &packet, size: 100, dscp: 0, ecn: 0, at: now, batch: Batch::SINGLE };
             client.handle(now, event);
         }
     }
@@ -161,7 +164,7 @@ fn a_far_end_of_the_version_before_is_told_from_a_silent_one() {
                     let cookie = keys.far_end.seal(Kind::Cookie, 0, keys.session, 0, &body);
                     let packet = &keys.far_end.as_of(BEFORE, cookie)[..];
                     let batch = Batch::SINGLE;
-                    client.handle(now, Event::Received { path: 0, packet, size: 104, dscp: 0, at: now, batch });
+                    client.handle(now, Event::Received { path: 0, packet, size: 104, dscp: 0, ecn: 0, at: now, batch });
                 }
                 Some(_) => {}
                 None => {

@@ -37,7 +37,7 @@ impl<A: Address> FarEnd<A> {
 
     /// An answer outside of sessions.
     pub(super) fn reply_stateless(&mut self, to: A, path: u8, payload: Vec<u8>) {
-        let reply = Reply { path: path.into(), seq: CONTROL, size: 0, dscp: 0, payload };
+        let reply = Reply { path: path.into(), seq: CONTROL, size: 0, dscp: 0, ecn: 0, payload };
         self.actions.push_back(FarAction::Reply { session: 0, to, reply });
     }
 

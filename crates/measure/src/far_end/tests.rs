@@ -45,7 +45,7 @@ fn open(far: &mut FarEnd<usize>, nonce: u8) -> (Channel, Vec<Kind>) {
 /// Payloads of what the far end answers.
 fn said_to(far: &mut FarEnd<usize>, now: Nanos, packet: &[u8]) -> Vec<Vec<u8>> {
     let size = packet.len() as u16 + 28;
-    far.handle(now, FarEvent::Received { from: 0, packet, size, dscp: 0, at: now, batch: Batch::SINGLE });
+    far.handle(now, FarEvent::Received { from: 0, packet, size, dscp: 0, ecn: 0, at: now, batch: Batch::SINGLE });
     replies(far, now)
 }
 
@@ -107,7 +107,7 @@ fn a_session_ends_with_the_bytes_that_it_was_sent() {
             (channel.seal(Kind::Begin, part, &begin.encode()).1, NOW + Nanos::secs(1) * u64::from(part));
         let size = packet.len() as u16 + 28;
         let batch = Batch::SINGLE;
-        far.handle(now, FarEvent::Received { from: 0, packet: &packet, size, dscp: 0, at: now, batch });
+        far.handle(now, FarEvent::Received { from: 0, packet: &packet, size, dscp: 0, ecn: 0, at: now, batch });
         far.handle(now, FarEvent::Timer);
         while let Some(action) = far.next(now) {
             match action {
@@ -131,7 +131,10 @@ fn a_timer_is_set_once_however_late_it_is() {
     let (mut far, _) = opened(MeasureLimits::default());
     for late in [6, 7] {
         let now = NOW + Nanos::secs(late);
-        far.handle(now, FarEvent::Received { from: 0, packet: b"", size: 28, dscp: 0, at: now, batch: Batch::SINGLE });
+        far.handle(
+            now,
+            FarEvent::Received { from: 0, packet: b"", size: 28, dscp: 0, ecn: 0, at: now, batch: Batch::SINGLE },
+        );
         assert_eq!(far.next(now), None, "a new time would put it off");
     }
 }

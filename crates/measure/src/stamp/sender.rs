@@ -119,7 +119,7 @@ impl Sender {
         let error = ErrorEstimate::new(*synchronised, Format::Ntp, *error);
         let packet = TestPacket { sequence, timestamp: Format::Ntp.write(now), error, ssid: *ssid };
         let payload = pad(packet.write(mode), (*payload).into(), mode);
-        let reply = Reply { path: 0, seq: sequence.into(), size: 0, dscp: *dscp, payload };
+        let reply = Reply { path: 0, seq: sequence.into(), size: 0, dscp: *dscp, ecn: 0, payload };
         self.wants.push_back(Action::Reply(reply));
         self.sent.push(Sent { stamp: now, ..Sent::default() });
         let progress = Progress { phase: "stamp", done: u64::from(sequence) + 1, of: (*count).into() };

@@ -225,11 +225,12 @@ impl Net {
         let batch = Batch::SINGLE;
         if *to_far {
             let at = self.now + AHEAD;
-            let event = FarEvent::Received { from: *from, packet: payload, size: *size, dscp: 0, at, batch };
+            let event = FarEvent::Received { from: *from, packet: payload, size: *size, dscp: 0, ecn: 0, at, batch };
             self.far.handle(at, event);
             self.consult_far();
         } else if let Some(carried) = self.clients.get_mut(from.0).filter(|c| c.alive && c.result.is_none()) {
-            let event = Event::Received { path: from.1, packet: payload, size: *size, dscp: 0, at: self.now, batch };
+            let event =
+                Event::Received { path: from.1, packet: payload, size: *size, dscp: 0, ecn: 0, at: self.now, batch };
             carried.machine.handle(self.now, event);
             self.consult_client(from.0);
         }

@@ -5,12 +5,14 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::time::{Duration, Instant};
 
 use pathcast_base::Nanos;
-use pathcast_session::Connection;
+use pathcast_session::{Connection, ECHO, HEARS, Seen};
 use socket2::Socket;
 
-use super::Shared;
+use super::{ServerEvent, Shared};
+use crate::forward;
 use crate::info;
 use crate::look;
+use crate::path_manager;
 use crate::poll;
 
 /// How much is read at once [byte].
@@ -98,7 +100,15 @@ fn talk(shared: &Shared, socket: &Socket, connection: &mut Connection) -> io::Re
             connection.receive(now, &buffer[..n], &mut shared.service());
             if connection.is_asked() {
                 let able = look::able(&*shared.maker, shared.mptcp);
-                connection.show(&look::seen(socket, able, shared.stamp_port));
+                let joins = path_manager::limits(&*shared.maker).ok().map(|limits| limits.subflows.min(255) as u8);
+                let seen = look::seen(socket, able);
+                connection.show(&Seen { stamp_port: shared.stamp_port, knows: Some(ECHO | HEARS), joins, ..seen });
+            }
+            if let Some(theirs) = connection.take_told() {
+                let inner = look::seen(socket, 0).local;
+                if let (Some(outer), Some(inner)) = (theirs.peer, inner.filter(|_| theirs.peer != inner)) {
+                    shared.tell(&ServerEvent::Warning(forward::translated(outer, inner, shared.stamp_port)));
+                }
             }
             shared.tell_notes();
         }

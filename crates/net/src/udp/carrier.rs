@@ -234,18 +234,19 @@ impl<K: Clone + PartialEq> Carrier<K> {
             let now = self.clock.now();
             let Some(index) = self.flights.next_due(now).filter(|_| now <= end) else { return };
             let flight = self.flights.get(index);
-            let (key, socket, to, dscp) = (flight.key.clone(), flight.socket, flight.to, flight.train.dscp);
+            let (key, socket, to) = (flight.key.clone(), flight.socket, flight.to);
+            let class = (flight.train.dscp, flight.train.ecn);
             let seq = flight.train.seq.wrapping_add(flight.next as u64);
             let size = flight.train.size.into();
             let head = flight.train.head(flight.next);
             let port = &self.ports[socket].socket;
             let bytes = (port.overhead() + head.len()).max(size);
-            match hand_over(port, to, head, bytes, dscp) {
+            match hand_over(port, to, head, bytes, class) {
                 Ok(()) => self.note_sent(socket, (key, seq), bytes, now),
                 Err(error) => {
                     let head = head.to_vec();
                     self.try_again(socket, (key, seq), error, |port| {
-                        hand_over(port, to, &head, bytes, dscp).map(|()| bytes)
+                        hand_over(port, to, &head, bytes, class).map(|()| bytes)
                     });
                 }
             }
@@ -364,12 +365,12 @@ impl<K: Clone + PartialEq> Carrier<K> {
 }
 
 /// Sends a packet of `bytes` IP bytes that begins with `head`.
-fn hand_over(port: &UdpSocket, to: Option<Target>, head: &[u8], bytes: usize, dscp: u8) -> io::Result<()> {
+fn hand_over(port: &UdpSocket, to: Option<Target>, head: &[u8], bytes: usize, (dscp, ecn): (u8, u8)) -> io::Result<()> {
     if bytes > LARGEST {
         return Err(io::Error::from_raw_os_error(libc::EMSGSIZE));
     }
     let filling = &payload::chunk()[..bytes - port.overhead() - head.len()];
-    port.send(&Outgoing { to, head, filling, dscp })
+    port.send(&Outgoing { to, head, filling, dscp, ecn })
 }
 
 fn tell<K>(events: &mut VecDeque<CarrierEvent<K>>, tally: &mut Tally, left: Option<Departure<(K, u64)>>) {

@@ -147,7 +147,15 @@ impl Session<'_, '_> {
                 CarrierEvent::Received { socket, datagram, batch } => {
                     let path = socket % self.remotes.len();
                     let (packet, size) = (datagram.payload.as_slice(), datagram.size);
-                    let event = Event::Received { path, packet, size, dscp: datagram.dscp, at: datagram.at, batch };
+                    let event = Event::Received {
+                        path,
+                        packet,
+                        size,
+                        dscp: datagram.dscp,
+                        ecn: datagram.ecn,
+                        at: datagram.at,
+                        batch,
+                    };
                     let known = datagram.from == self.remotes[path];
                     let mut result = None;
                     if datagram.missed > 0 {
@@ -175,9 +183,19 @@ impl Session<'_, '_> {
             let Some(action) = self.machine.next(now) else { return Ok(None) };
             match action {
                 Action::SendTrain(train) => self.send(train)?,
-                Action::Reply(Reply { path, seq, size, dscp, payload }) => {
+                Action::Reply(Reply { path, seq, size, dscp, ecn, payload }) => {
                     let at = Nanos::ZERO; // at once
-                    self.send(Train { path, seq, at, gaps: Vec::new(), size, dscp, beside: false, heads: payload })?;
+                    self.send(Train {
+                        path,
+                        seq,
+                        at,
+                        gaps: Vec::new(),
+                        size,
+                        dscp,
+                        ecn,
+                        beside: false,
+                        heads: payload,
+                    })?;
                 }
                 Action::WakeAt(at) => self.wake = at,
                 Action::Progress(progress) => {
@@ -209,6 +227,9 @@ pub(super) fn check(train: &Train) -> Result<(), String> {
     let (packets, bytes) = (train.count(), train.heads.len());
     if train.dscp > 63 {
         return Err(format!("sends with the code point {}, and 63 is the largest", train.dscp));
+    }
+    if train.ecn > 3 {
+        return Err(format!("sends with the congestion mark {}, and 3 is the largest", train.ecn));
     }
     if !bytes.is_multiple_of(packets) {
         return Err(format!("sends {packets} packets with heads of {bytes} bytes altogether"));

@@ -222,8 +222,8 @@ impl<F: FarMachine> Loop<F> {
                     if let Some(local) = datagram.local {
                         let from = FarAddress { local, remote: datagram.from, socket };
                         let (packet, size) = (datagram.payload.as_slice(), datagram.size);
-                        let (dscp, at) = (datagram.dscp, datagram.at);
-                        self.tell(FarEvent::Received { from, packet, size, dscp, at, batch });
+                        let (dscp, ecn, at) = (datagram.dscp, datagram.ecn, datagram.at);
+                        self.tell(FarEvent::Received { from, packet, size, dscp, ecn, at, batch });
                     }
                     self.carrier.recycle(socket, datagram);
                 }
@@ -247,12 +247,12 @@ impl<F: FarMachine> Loop<F> {
             match action {
                 FarAction::SendTrain { session, to, train } => self.send(session, to, train),
                 FarAction::Reply { session, to, reply } => {
-                    let Reply { path, seq, size, dscp, payload } = reply;
+                    let Reply { path, seq, size, dscp, ecn, payload } = reply;
                     let at = Nanos::ZERO; // at once
                     self.send(
                         session,
                         to,
-                        Train { path, seq, at, gaps: Vec::new(), size, dscp, beside: false, heads: payload },
+                        Train { path, seq, at, gaps: Vec::new(), size, dscp, ecn, beside: false, heads: payload },
                     );
                 }
                 FarAction::Stop { session } => self.carrier.retain(|&(whose, _)| whose != session),

@@ -26,6 +26,7 @@ pub(crate) struct Datagram {
     /// IP bytes.
     pub size: u16,
     pub dscp: u8,
+    pub ecn: u8,
     pub at: Nanos,
     /// So many found no room between the packet before and this one.
     pub missed: u32,
@@ -64,6 +65,7 @@ impl Inbox {
             from: arrival.from,
             local: arrival.local,
             dscp: arrival.dscp,
+            ecn: arrival.ecn,
             at,
             missed: arrival.missed.wrapping_sub(std::mem::replace(&mut self.missed, arrival.missed)),
         });
@@ -148,7 +150,8 @@ mod tests {
 
     fn add(inbox: &mut Inbox, from: &str, at: u64) {
         let from = from.parse().unwrap();
-        let arrival = Arrival { from, local: None, payload: &[7; 72], dscp: 46, ttl: 64, stamp: None, missed: 0 };
+        let arrival =
+            Arrival { from, local: None, payload: &[7; 72], dscp: 46, ecn: 0, ttl: 64, stamp: None, missed: 0 };
         inbox.add(&arrival, 28, Nanos(at));
     }
 
@@ -190,7 +193,11 @@ mod tests {
         let mut inbox = Inbox::default();
         for (at, missed) in [(0, u32::MAX - 1), (50_000, u32::MAX - 1), (100_000, 2)] {
             let (from, payload) = (A.parse().unwrap(), [7; 72].as_slice());
-            inbox.add(&Arrival { from, local: None, payload, dscp: 0, ttl: 64, stamp: None, missed }, 28, Nanos(at));
+            inbox.add(
+                &Arrival { from, local: None, payload, dscp: 0, ecn: 0, ttl: 64, stamp: None, missed },
+                28,
+                Nanos(at),
+            );
         }
         inbox.settle(Nanos(200_000));
         let told: Vec<u32> = std::iter::from_fn(|| inbox.take()).map(|(datagram, _)| datagram.missed).collect();

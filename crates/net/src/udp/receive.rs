@@ -28,6 +28,7 @@ pub(crate) struct Arrival<'a> {
     pub local: Option<IpAddr>,
     pub payload: &'a [u8],
     pub dscp: u8,
+    pub ecn: u8,
     pub ttl: u8,
     /// The kernel's stamp [ns of CLOCK_REALTIME].
     pub stamp: Option<i64>,
@@ -135,13 +136,14 @@ impl Reader {
         let length = self.headers[i].msg_len as usize;
         let payload = &self.payloads[i * LARGEST..][..length];
         let mut arrival =
-            Arrival { from: self.from(i)?, local: None, payload, dscp: 0, ttl: 0, stamp: None, missed: 0 };
+            Arrival { from: self.from(i)?, local: None, payload, dscp: 0, ecn: 0, ttl: 0, stamp: None, missed: 0 };
         for message in self.messages(i) {
             match (message.level, message.kind) {
                 (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING | libc::SCM_TIMESTAMPNS) => arrival.stamp = stamp(message),
                 (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => arrival.missed = message.number() as u32,
                 (libc::IPPROTO_IP, libc::IP_TOS) | (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
-                    arrival.dscp = (message.number() as u8) >> 2;
+                    let class = message.number() as u8;
+                    (arrival.dscp, arrival.ecn) = (class >> 2, class & 3);
                 }
                 (libc::IPPROTO_IP, libc::IP_TTL) | (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) => {
                     arrival.ttl = message.number() as u8;

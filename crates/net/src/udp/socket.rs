@@ -45,6 +45,7 @@ pub(crate) struct Outgoing<'a> {
     pub head: &'a [u8],
     pub filling: &'a [u8],
     pub dscp: u8,
+    pub ecn: u8,
 }
 
 pub(crate) struct UdpSocket {
@@ -158,7 +159,7 @@ impl UdpSocket {
     pub fn send(&self, packet: &Outgoing<'_>) -> io::Result<()> {
         let mut room = Room([0; CONTROL]);
         let mut control = Writer::new(&mut room);
-        let class = i32::from(packet.dscp) << 2;
+        let class = i32::from(packet.dscp) << 2 | i32::from(packet.ecn);
         match self.family {
             Family::V4 => control.push(libc::IPPROTO_IP, libc::IP_TOS, class),
             Family::V6 => control.push(libc::IPPROTO_IPV6, libc::IPV6_TCLASS, class),
@@ -208,7 +209,7 @@ mod tests {
         let (to, from) = (UdpSocket::bind(&HostSockets, any).unwrap(), UdpSocket::bind(&HostSockets, any).unwrap());
         to.set(libc::SOL_SOCKET, libc::SO_RCVBUF, 16 << 10).unwrap();
         from.connect(to.local_addr().unwrap()).unwrap();
-        let send = || from.send(&Outgoing { to: None, head: b"probe", filling: &[0; 1000], dscp: 0 }).unwrap();
+        let send = || from.send(&Outgoing { to: None, head: b"probe", filling: &[0; 1000], dscp: 0, ecn: 0 }).unwrap();
         let mut reader = Reader::new();
         let mut read = || {
             let (mut came, mut missed) = (0, 0);

@@ -146,7 +146,7 @@ impl Loop {
         let request = Request { from: arrival.from, packet: arrival.payload, ttl: arrival.ttl, at };
         let answer = self.reflector.reflect(&request, self.clock.now(), self.state)?;
         let to = Some(Target { remote: arrival.from, local });
-        let packet = Outgoing { to, head: &answer, filling: &[], dscp: arrival.dscp };
+        let packet = Outgoing { to, head: &answer, filling: &[], dscp: arrival.dscp, ecn: 0 };
         // the second try is for an error of an earlier packet, which is over when it has been told
         socket.send(&packet).or_else(|_| socket.send(&packet)).ok()
     }

@@ -119,7 +119,7 @@ impl Machine for Script {
             }
             Event::Sent { path, seq, at } => self.seen.push(Seen::Sent { path, seq, at }),
             Event::Unsent { path, seq } => self.seen.push(Seen::Unsent { path, seq }),
-            Event::Received { path, packet, size, dscp, at, batch } => {
+            Event::Received { path, packet, size, dscp, at, batch, .. } => {
                 assert!(at <= now, "a stamp of the future");
                 self.seen.push(Seen::Received { path, payload: packet.to_vec(), size, dscp, at, batch });
             }
@@ -150,13 +150,13 @@ pub const SESSION: u64 = 5;
 impl FarMachine for Echo {
     fn handle(&mut self, now: Nanos, event: FarEvent<'_, FarAddress>) {
         match event {
-            FarEvent::Received { from, packet, size, dscp, at, batch } => {
+            FarEvent::Received { from, packet, size, dscp, ecn, at, batch } => {
                 self.seen.push((from, dscp, batch));
                 self.answered += 1;
                 let (path, seq) = (0, self.answered);
                 if packet.starts_with(b"echo") && packet.len() >= 12 {
                     let payload = [&packet[..12], &at.0.to_be_bytes()].concat();
-                    let reply = Reply { path, seq, size, dscp, payload };
+                    let reply = Reply { path, seq, size, dscp, ecn, payload };
                     self.wants.push(FarAction::Reply { session: SESSION, to: from, reply });
                 } else if packet.starts_with(b"train") {
                     let train = Train::even(1, 100, now, 10, Nanos::millis(1), size).marked(dscp);
@@ -165,7 +165,7 @@ impl FarMachine for Echo {
                 } else if packet.starts_with(b"stop") {
                     self.wants.push(FarAction::Stop { session: SESSION });
                 } else if packet.starts_with(b"anonymous") {
-                    let reply = Reply { path, seq, size, dscp, payload: b"who?".to_vec() };
+                    let reply = Reply { path, seq, size, dscp, ecn, payload: b"who?".to_vec() };
                     self.wants.push(FarAction::Reply { session: 0, to: from, reply });
                 }
             }

@@ -12,6 +12,7 @@ pub(crate) struct Payload {
     /// Path, as the session counts.
     pub path: usize,
     pub dscp: u8,
+    pub ecn: u8,
     /// How the payload begins; the rest is zero.
     pub head: Vec<u8>,
 }

@@ -22,7 +22,7 @@ impl Account {
     fn say(&mut self, far: &mut FarEnd<usize>, now: Nanos, packet: &[u8]) {
         self.sent += packet.len() as u64 + HEADERS;
         let size = packet.len() as u16 + HEADERS as u16;
-        far.handle(now, FarEvent::Received { from: 0, packet, size, dscp: 0, at: now, batch: Batch::SINGLE });
+        far.handle(now, FarEvent::Received { from: 0, packet, size, dscp: 0, ecn: 0, at: now, batch: Batch::SINGLE });
         self.listen(far, now);
     }
 

@@ -40,7 +40,7 @@ impl Crowd {
     fn say(&mut self, from: Host, packet: &[u8]) -> Vec<(Host, Vec<u8>)> {
         let size = packet.len() as u16 + 28;
         let (at, batch) = (self.now, Batch::SINGLE);
-        self.far.handle(self.now, FarEvent::Received { from, packet, size, dscp: 0, at, batch });
+        self.far.handle(self.now, FarEvent::Received { from, packet, size, dscp: 0, ecn: 0, at, batch });
         self.listen()
     }
 

@@ -62,7 +62,8 @@ impl Way {
             if first <= wake {
                 let packet = coming.remove(0).1;
                 let (size, batch) = (packet.len() as u16 + 28, Batch::SINGLE);
-                sender.handle(now, Event::Received { path: 0, packet: &packet, size, dscp: 10, at: now, batch });
+                sender
+                    .handle(now, Event::Received { path: 0, packet: &packet, size, dscp: 10, ecn: 0, at: now, batch });
             } else {
                 sender.handle(now, Event::Timer);
             }
@@ -197,7 +198,7 @@ fn told(options: &SenderOptions, answers: &[Option<Said>]) -> StampReport {
             let packet = ReflectedPacket { own, received, sender: sent, sender_ttl: 9 }.write(&options.mode);
             let at = now + AWAY;
             let batch = Batch::SINGLE;
-            sender.handle(at, Event::Received { path: 0, packet: &packet, size: 72, dscp: 0, at, batch });
+            sender.handle(at, Event::Received { path: 0, packet: &packet, size: 72, dscp: 0, ecn: 0, at, batch });
         }
         now += APART;
         sender.handle(now, Event::Timer);

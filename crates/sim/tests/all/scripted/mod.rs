@@ -71,11 +71,11 @@ impl Machine for Scripted {
             }
             Event::Sent { seq, at, .. } => Seen::Sent(seq, at),
             Event::Unsent { seq, .. } => Seen::Unsent(seq),
-            Event::Received { path, packet, size, dscp, at, batch } => {
+            Event::Received { path, packet, size, dscp, ecn, at, batch } => {
                 let seq = packet.first_chunk().map_or(u64::MAX, |seq| u64::from_be_bytes(*seq));
                 if self.echo {
                     let payload = packet[..8].to_vec();
-                    self.wanted.push(Action::Reply(Reply { path, seq, size, dscp, payload }));
+                    self.wanted.push(Action::Reply(Reply { path, seq, size, dscp, ecn, payload }));
                 }
                 Seen::Received { path, seq, payload: packet.len(), size, dscp, at, batch }
             }
