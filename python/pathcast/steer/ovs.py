@@ -92,6 +92,8 @@ class Switches:
             found = self._vsctl("get", "interface", port, "ofport", "error").split("\n")
             if found[0] != str(at):
                 reason = found[1].strip('"') if len(found) > 1 and found[1] != "[]" else f"it is port {found[0]}"
+                self.bridges.remove(bridge)
+                self._vsctl("del-br", bridge)
                 raise PathcastError("switch", f"switch `{bridge}` cannot have `{port}` as its port {at}: {reason}")
 
     def control(self, bridge: str, target: str) -> None:
