@@ -92,7 +92,8 @@ def set_(
 @app.command()
 def unset(local: Local, remote: Remote, udp: Udp = False, name: Name = "steer", json: Json = False) -> None:
     """Send a flow over the first path that stands again, as all that has none of its own."""
-    _client(name).end([_flow(local, remote, udp)])
+    flow = _flow(local, remote, udp)
+    _client(name).end([flow])
     if json:
         print_json("steer-unset", {"name": name})
     else:

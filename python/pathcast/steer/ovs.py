@@ -104,7 +104,8 @@ class Switches:
             way.unlink(missing_ok=True)
             way.symlink_to(Path(target.removeprefix("unix:")).absolute())
             target = f"unix:{way}"
-        self._vsctl("set-controller", bridge, target)
+        # one that comes again is found within a second, not eight
+        self._vsctl("set-controller", bridge, target, "--", "set", "controller", bridge, "max_backoff=1000")
 
     def management(self, bridge: str) -> str:
         """Where a switch listens for OpenFlow of programs on this host."""
