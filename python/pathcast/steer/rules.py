@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import ip_address
 
 from pathcast.errors import PathcastError, usage
@@ -58,7 +59,13 @@ class Flow:
 
     def back(self) -> Flow:
         """The same flow as its answers see it."""
-        return Flow(self.remote, self.local, self.remote_port, self.local_port, self.protocol)
+        return _back(self)
+
+
+@lru_cache(maxsize=1 << 14)
+def _back(flow: Flow) -> Flow:
+    """Remembered, as it is asked for at every turn, and addresses are checked anew each time."""
+    return Flow(flow.remote, flow.local, flow.remote_port, flow.local_port, flow.protocol)
 
 
 @dataclass(frozen=True, order=True)

@@ -256,9 +256,9 @@ def test_a_switch_that_does_not_answer_is_sent_away_and_its_request_undone(net):
 def test_a_silent_switch_is_away_after_some_seconds(net):
     net.switches[2].mute = True
     net.settle(5.0)
-    assert net.machine.switches[2].ready
+    assert net.machine.switches.is_ready(2)
     net.settle(6.0)
-    assert not net.machine.switches[2].ready
+    assert not net.machine.switches.is_ready(2)
 
 
 def test_entries_that_somebody_removed_come_again(net):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pathcast.errors import Exit, PathcastError
@@ -40,6 +40,7 @@ def over(table: set[Rule], flow: Flow) -> Port | None:
     return Port(1, out)
 
 
+@settings(deadline=None)
 @given(plans)
 def test_every_flow_goes_over_its_path_and_back(plan):
     table = wanted(NETWORK, PATHS, plan)
@@ -50,6 +51,7 @@ def test_every_flow_goes_over_its_path_and_back(plan):
     assert carried(table, Flow(CLIENT, SERVER, 1, 1), Port(1, 1)) is None
 
 
+@settings(deadline=None)
 @given(plans, plans)
 def test_no_packet_meets_a_switch_without_an_entry_during_a_change(first, second):
     second = {**second, **{flow: second.get(flow, name) for flow, name in first.items()}}
@@ -71,6 +73,7 @@ def test_no_packet_meets_a_switch_without_an_entry_during_a_change(first, second
     assert change(table, want, NETWORK) == []
 
 
+@settings(deadline=None)
 @given(plans, st.sampled_from([port for pair in PAIRS for port in pair]))
 def test_a_port_that_is_down_carries_nothing(plan, down):
     left = NETWORK.without({down})
