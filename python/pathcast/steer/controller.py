@@ -32,6 +32,7 @@ from pathcast.steer.switch import Session
 _CHUNK = 1 << 16
 # what a switch may leave unread before it is sent away
 _MOST_UNREAD = 1 << 24
+_MOST_SWITCHES = 1024
 # longer than a switch may take for a barrier of every step
 _ANSWER_S = 15.0
 
@@ -219,6 +220,7 @@ class Controller:
             # by now everything is read that came while this process may have been asleep
             if time.monotonic() >= self.machine.wake_at():
                 self.machine.tick(time.monotonic())
+                self._keep()
             self._finish()
         for _, future in [*self._futures.values(), *((None, one[1]) for one in self._calls)]:
             future.set_exception(PathcastError("gone", "the controller has ended"))
@@ -226,6 +228,9 @@ class Controller:
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
             sock, _ = self._listener.accept()
+            if len(self._connections) >= _MOST_SWITCHES:
+                sock.close()
+                return
             sock.setblocking(False)
             if sock.family != socket.AF_UNIX:
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

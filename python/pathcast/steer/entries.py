@@ -17,9 +17,6 @@ ADD, MODIFY, DELETE, DELETE_STRICT = 0, 2, 3, 4
 _CHECK_OVERLAP = 2
 _STATS = struct.Struct("!HBxIIHHHH4xQQQ")
 
-# what is asked of the switch itself: below every rule, and above, so that discovery goes on whatever the rules are
-WATCHES = ((0, ARP), (65535, LLDP))
-
 
 @dataclass(frozen=True)
 class FlowMod:
@@ -126,10 +123,16 @@ def rule_of(switch: int, entry: Stats) -> Rule | None:
 
 
 def watches(cookie: int) -> list[FlowMod]:
-    """The entries by which ARP that nothing else matches and all LLDP come to the controller."""
-    return [FlowMod(ADD, {"eth_type": kind}, priority, cookie, out=CONTROLLER) for priority, kind in WATCHES]
+    """The entries by which ARP that nothing else matches and all LLDP come to the controller.
+
+    Of a priority of each controller's own, below and above every rule, so that none removes another one's.
+    """
+    own = cookie & 63
+    return [
+        FlowMod(ADD, {"eth_type": kind}, at, cookie, out=CONTROLLER) for kind, at in ((ARP, own), (LLDP, 65535 - own))
+    ]
 
 
 def watching(entry: Stats) -> bool:
-    """Whether it is one of these."""
-    return any(dict(entry.match) == {"eth_type": kind} and entry.priority == priority for priority, kind in WATCHES)
+    """Whether it is such a one of its controller."""
+    return any((dict(entry.match), entry.priority) == (w.match, w.priority) for w in watches(entry.cookie))

@@ -69,6 +69,7 @@ class Machine:
         self.notes: deque[str] = deque(maxlen=20)
         self.settled: list[Ticket] = []
         self.closing: list[Session] = []
+        self._strangers: dict[Session, float] = {}
         self._queue: deque[Ticket] = deque()
         self._ticket: Ticket | None = None
         self._asking: list[Ticket] = []
@@ -116,7 +117,9 @@ class Machine:
 
     def end_dead(self, now: float) -> None:
         """Ends the flows whose processes have ended."""
-        if dead := [f for f, (_, owner) in self.plan.flows.items() if owner is not None and not owner.alive]:
+        owners = {owner for _, owner in self.plan.flows.values()}
+        gone = {owner for owner in owners if owner is not None and not owner.alive}
+        if dead := [flow for flow, (_, owner) in self.plan.flows.items() if owner in gone]:
             self.end(dead, now)
 
     def count(self, now: float) -> Ticket:
@@ -164,7 +167,9 @@ class Machine:
 
     def connected(self, now: float) -> Session:
         """A switch has opened a connection."""
-        return Session(now)
+        session = Session(now)
+        self._strangers[session] = now
+        return session
 
     def received(self, session: Session, data: bytes, now: float) -> None:
         """Bytes of a switch."""
@@ -186,6 +191,7 @@ class Machine:
     def lost(self, session: Session, why: str, now: float) -> None:
         """A connection is over; what its switch has it goes on to do."""
         switch = self.switches.behind(session)
+        self._strangers.pop(session, None)
         self.switches.gone(session)
         if switch is None:
             return
@@ -208,6 +214,10 @@ class Machine:
             if ended is not None:
                 self.closing.append(switch.session)
                 self.lost(switch.session, ended.why, now)
+        for session in [one for one, since in self._strangers.items() if now - since >= BARRIER_S]:
+            self.note(f"somebody connected, and did not say what switch it is for {BARRIER_S:.0f} s")
+            self.closing.append(session)
+            self.lost(session, "", now)
         if now >= self._probe_at:
             self._probe_at = now + PROBE_S
             self._probe()
@@ -264,7 +274,7 @@ class Machine:
                 meaning = self.switches.meaning(session, xid, keep=True)
                 if isinstance(meaning, Rule):
                     self.tables.refused(meaning, str(event))
-                elif meaning != "watch" or (event.type, event.code) != of.OVERLAP:
+                else:
                     self.note(f"{self.switches.at(session)} says: {event}")
 
     def _introduced(self, session: Session, id: int, now: float) -> None:
@@ -273,6 +283,7 @@ class Machine:
             self.closing.append(switch.session)
             self.lost(switch.session, "it has connected anew", now)
         switch.session = session
+        self._strangers.pop(session, None)
         for what in (of.PORTS, of.FLOW_STATS):
             self.switches.send(switch, of.Ask(what), ("first", None, 0))
 
@@ -312,9 +323,10 @@ class Machine:
                 gone = entries.FlowMod(entries.DELETE_STRICT, entry.raw, entry.priority, self.cookie, ALL)
                 self.switches.send(switch, gone)
         self.tables.read(switch.id, found)
+        there = [(entry.priority, dict(entry.match)) for entry in ours]
         for watch in entries.watches(self.cookie):
-            if (watch.priority, watch.match) not in [(entry.priority, dict(entry.match)) for entry in switch.stats]:
-                self.switches.send(switch, watch, "watch")
+            if (watch.priority, watch.match) not in there:
+                self.switches.send(switch, watch)
 
     def _port(self, switch: Switch, port: of.PortAbout, up: bool, now: float) -> None:
         if port.number < of.MOST:

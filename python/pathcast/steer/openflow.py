@@ -18,8 +18,6 @@ ANY, CONTROLLER, LOCAL = 0xFFFFFFFF, 0xFFFFFFFD, 0xFFFFFFFE
 # above every port that packets come by
 MOST = 0xFFFFFF00
 NO_BUFFER = 0xFFFFFFFF
-# the error of an entry that another one is in the way of
-OVERLAP = (5, 3)
 _HEADER = struct.Struct("!BBHI")
 _PORT = struct.Struct("!I4x6s2x16sII24x")
 _PORT_STATS = struct.Struct("!I4x12Q8x")

@@ -348,6 +348,45 @@ def test_other_versions_are_sent_away_with_the_reason():
     assert any("it speaks OpenFlow 1.0, not 1.3" in note for note in machine.state()["notes"])
 
 
+def test_a_flow_has_one_path_whichever_end_tells_it(net):
+    begin(net, {ONE: "path2"})
+    for plan in ({ONE.back(): "path1"}, {TWO: "path1", TWO.back(): "path2"}):
+        with pytest.raises(PathcastError, match="from its other end already") as caught:
+            begin(net, plan)
+        assert caught.value.exit == Exit.USAGE
+    assert path_of(net, ONE) == "path2"
+
+
+def test_a_link_that_is_not_heard_is_better_than_none(net):
+    begin(net, {ONE: "path2"})
+    for name in ("path1", "path3"):
+        down(net, PATHS[name])
+    net.switches[2].say = lambda message, xid=0, say=net.switches[2].say: (
+        None if isinstance(message, of.PacketIn) else say(message, xid)
+    )
+    net.settle(12.0)
+    assert net.machine.plan.lost
+    assert path_of(net, ONE) == "path2"
+
+
+def test_two_controllers_of_two_names_do_not_take_each_others_entries(net):
+    other = COOKIE | 8
+    for watch in entries.watches(other):
+        net.switches[1].table[watch.priority, tuple(watch.match.items())] = (other, of.CONTROLLER)
+    net.machine.clear(net.now)
+    net.settle(1.0)
+    assert {cookie for cookie, _ in net.switches[1].table.values()} == {other}
+    assert len(net.switches[1].table) == 2
+
+
+def test_who_does_not_say_what_it_is_is_sent_away(net):
+    session = net.machine.connected(net.now)
+    net.machine.tick(net.now + 4)
+    assert session not in net.machine.closing
+    net.machine.tick(net.now + 6)
+    assert session in net.machine.closing
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_bytes_that_are_no_openflow_end_one_connection(seed):
     draw = random.Random(seed)
