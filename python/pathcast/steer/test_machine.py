@@ -134,6 +134,20 @@ def test_a_link_that_is_silent_is_left_and_taken_again(net):
     assert path_of(net, ONE) == "path2"
 
 
+def test_a_link_that_was_told_is_believed_though_it_is_not_heard():
+    links = [{"ends": [f"s{a.switch}:{a.port}", f"s{b.switch}:{b.port}"]} for a, b in PAIRS]
+    net = fabric(Config.of({**TOLD.document(), "link": links}))
+    begin(net, {ONE: "path2"})
+    net.dead = {Port(2, 3)}
+    net.settle(15.0)
+    assert net.machine.plan.chosen[ONE] == "path2"
+    down(net, Port(1, 3))
+    assert path_of(net, ONE) != "path2"
+    net.dead = set()
+    down(net, Port(1, 3), up=True)
+    assert path_of(net, ONE) == "path2"
+
+
 def test_no_path_that_is_left_is_an_error_and_its_end_is_noticed(net):
     begin(net, {ONE: "path1"})
     for name in ("path1", "path2", "path3"):
