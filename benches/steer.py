@@ -70,17 +70,20 @@ def run(bed: Bed, controller: Controller, draw: random.Random, port: int, rate: 
     bed.link(device, "up")
     controller.end([flow])
     came = sorted((float(at), float(left), int(n)) for n, left, at in rows)
-    numbers = {n for _, _, n in came}
     when = {n: left for _, left, n in came}
-    before = [n for n in numbers if when[n] < pulled]
-    lost = sorted(set(range(sent)) - numbers)
-    of_failover = [n for n in lost if n > max(before, default=0) - rate // 100]
+    # one that never came left when the last before it did that came
+    last, lost = 0.0, []
+    for number in range(sent):
+        last = when.get(number, last)
+        if number not in when:
+            lost.append(last)
     return {
         "change_s": answered - asked,
         "change_gap_s": gap(came, asked, answered + 0.7),
-        "change_lost": len(lost) - len(of_failover),
+        "change_lost": sum(asked - 0.02 <= at < pulled - 0.02 for at in lost),
         "failover_gap_s": gap(came, pulled - 0.05, pulled + 1.2),
-        "failover_lost": len(of_failover),
+        "failover_lost": sum(at >= pulled - 0.02 for at in lost),
+        "lost_before": sum(at < asked - 0.02 for at in lost),
         "sent": sent,
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import ClassVar
 
@@ -86,10 +87,13 @@ def _out(instructions: bytes) -> int | None:
     return port if (kind, action) == (4, 0) else None
 
 
+_address = lru_cache(maxsize=1 << 14)(ip_address)
+
+
 def match_of(rule: Rule) -> Match:
     """What packets a rule is for."""
     flow = rule.flow
-    local, remote = ip_address(flow.local), ip_address(flow.remote)
+    local, remote = _address(flow.local), _address(flow.remote)
     found: Match = {"in_port": rule.in_port}
     if flow.protocol == "arp":
         return {**found, "eth_type": ARP, "arp_spa": int(local), "arp_tpa": int(remote)}
