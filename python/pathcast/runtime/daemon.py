@@ -1,4 +1,4 @@
-"""The long-lived parts: an emulated network, a far end, a controller. Each is a process of its own, started afresh.
+"""The long-lived parts: an emulated network, a far end, controllers. Each is a process of its own, started afresh.
 
 `python -m pathcast.runtime.daemon KIND` reads one JSON line of configuration, answers with one JSON line when it stands
 (or with an error document), then answers requests on its socket, a JSON line each. It ends at the request `down`, at a
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from pathcast.errors import Exit, PathcastError
-from pathcast.runtime.state import KINDS, Record, clean, records, see
+from pathcast.runtime.state import KINDS, Record, clean, records, run_dir, see
 
 # how long a part may take to hear that it shall end, and again to end
 PATIENCE_S = 10.0
@@ -184,6 +184,8 @@ class Part:
     """What a kind of part must offer: a record before it makes anything, then `up`, verbs, and `close`."""
 
     kind: str
+    # whether it may be asked by several at once
+    concurrent = False
 
     def __init__(self, config: dict[str, Any]) -> None:
         self.config = config
@@ -285,9 +287,50 @@ class Control(Part):
         self._loaded.unload()
 
 
-PARTS = {part.kind: part for part in (Net, Serve, Control)}
+class Steer(Part):
+    """A controller of OpenFlow switches. What it has in them goes with it, unless it was told to keep it."""
+
+    kind = "steer"
+    concurrent = True
+
+    def record(self) -> Record:
+        return Record.of_this_process(self.kind, self.config["name"], {}, {})
+
+    def up(self) -> None:
+        from pathcast.steer.config import Config
+        from pathcast.steer.controller import Controller
+        from pathcast.steer.kept import place
+
+        name = self.config["name"]
+        self._keep = False
+        self._controller = Controller(Config.of(self.config["told"]), name, place(run_dir(), name))
+
+    def begin(self, flows: Any, owner: Any = None) -> dict[str, Any]:
+        from pathcast.steer.client import owner_of, plan_of
+
+        return {"paths": list(self._controller.begin(plan_of(flows), owner_of(owner)).values())}
+
+    def end(self, flows: Any) -> dict[str, Any]:
+        from pathcast.steer.client import flow_of
+
+        return {"ended": self._controller.end([flow_of(flow) for flow in flows])}
+
+    def state(self) -> dict[str, Any]:
+        return self._controller.state()
+
+    def counters(self) -> dict[str, Any]:
+        return self._controller.counters()
+
+    def keep(self) -> None:
+        self._keep = True
+
+    def close(self) -> None:
+        self._controller.close(self._keep)
+
+
+PARTS = {part.kind: part for part in (Net, Serve, Control, Steer)}
 # what a client may ask of a part; anything else is refused
-VERBS = {"describe", "set", "restart", "ledger", "flows"}
+VERBS = {"describe", "set", "restart", "ledger", "flows", "begin", "end", "state", "counters", "keep"}
 
 
 class End:
@@ -330,7 +373,7 @@ def _answer(part: Part, connection: socket.socket, lock: threading.Lock, end: En
                     end.set()
                     answer = {"result": None}
                 elif verb in VERBS and hasattr(part, verb):
-                    with lock:
+                    with contextlib.nullcontext() if part.concurrent else lock:
                         answer = {"result": getattr(part, verb)(**request)}
                 else:
                     raise PathcastError("unknown", f"{part.kind} has no verb `{verb}`", None, Exit.USAGE)

@@ -92,11 +92,20 @@ class Switches:
             found = self._vsctl("get", "interface", port, "ofport", "error").split("\n")
             if found[0] != str(at):
                 reason = found[1].strip('"') if len(found) > 1 and found[1] != "[]" else f"it is port {found[0]}"
+                self.bridges.remove(bridge)
+                self._vsctl("del-br", bridge)
                 raise PathcastError("switch", f"switch `{bridge}` cannot have `{port}` as its port {at}: {reason}")
 
     def control(self, bridge: str, target: str) -> None:
-        """Tells a switch its controller, as `tcp:127.0.0.1:6653`."""
-        self._vsctl("set-controller", bridge, target)
+        """Tells a switch its controller, as `tcp:127.0.0.1:6653` or, of any namespace, `unix:PATH`."""
+        if target.startswith("unix:"):
+            # the only unix socket that it connects to
+            way = self.directory / f"{bridge}.controller"
+            way.unlink(missing_ok=True)
+            way.symlink_to(Path(target.removeprefix("unix:")).absolute())
+            target = f"unix:{way}"
+        # one that comes again is found within a second, not eight
+        self._vsctl("set-controller", bridge, target, "--", "set", "controller", bridge, "max_backoff=1000")
 
     def management(self, bridge: str) -> str:
         """Where a switch listens for OpenFlow of programs on this host."""
