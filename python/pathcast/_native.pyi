@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from os import PathLike
-from typing import final
+from typing import Protocol, final
 
 VERSION: str
 SOURCE_DIGEST: str
@@ -141,9 +141,21 @@ class Job:
     def phase(self) -> tuple[str, int, int] | None: ...
     def cancel(self) -> None: ...
 
+class _Fabric(Protocol):
+    def begin(self, local: str, local_port: int, remote: str, remote_port: int, path: str) -> None: ...
+    def end(self, local: str, local_port: int, remote: str, remote_port: int) -> None: ...
+
 @final
 class Client:
-    def __init__(self, namespace: str | None, addresses: list[str], port: int, key_id: str, secret: str) -> None: ...
+    def __init__(
+        self,
+        namespace: str | None,
+        addresses: list[str],
+        port: int,
+        key_id: str,
+        secret: str,
+        fabric: _Fabric | None = None,
+    ) -> None: ...
     def measure(self, job: Job, request: str) -> str: ...
     def paths(self) -> str: ...
     def reach(self, paths: str) -> str: ...

@@ -119,7 +119,7 @@ impl Client {
         })?;
         let nothing = |outcome, reason: String| LookPath { outcome, reason: Some(reason), near: None, far: None };
         let until = Instant::now() + PATIENCE;
-        match connect(&socket, Some(path.local), to, None, Some(until)) {
+        match connect(&socket, Some(SocketAddr::new(path.local, 0)), to, None, Some(until)) {
             Ok(()) => {}
             Err(NetError::Connect { source, .. }) => return Ok(nothing(outcome(&source), source.to_string())),
             Err(error) => return Err(error),
