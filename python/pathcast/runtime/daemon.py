@@ -1,6 +1,6 @@
 """The long-lived parts: an emulated network, a far end, a controller. Each is a process of its own, started afresh.
 
-`python -m pathcast.runtime.daemon KIND` reads one JSON line of configuration, answers with one JSON line when it stands
+`python -m pathcast.runtime.daemon KIND [MODULE]` reads one JSON line of configuration, answers with one JSON line when it stands
 (or with an error document), then answers requests on its socket, a JSON line each. It ends at the request `down`, at a
 SIGTERM, and when whoever started it closes its standard input, be it by dying, unless the line `detach` came there.
 """
@@ -8,6 +8,7 @@ SIGTERM, and when whoever started it closes its standard input, be it by dying, 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import selectors
@@ -113,11 +114,15 @@ def _unwrap(answer: dict[str, Any]) -> Any:
     return answer["result"]
 
 
-def start(kind: str, config: dict[str, Any]) -> Daemon:
-    """Starts a part and waits until it stands. It ends with the process that started it, or is detached."""
+def start(kind: str, config: dict[str, Any], module: str | None = None) -> Daemon:
+    """Starts a part and waits until it stands. It ends with the process that started it, or is detached.
+
+    module: where its class is, as `PART`, of a part of a room that uses this one.
+    """
     process = subprocess.Popen(
         # -P, or Python would look for modules in the current directory first, which may be anybody's
-        [sys.executable, "-I" if sys.flags.isolated else "-P", "-m", "pathcast.runtime.daemon", kind],
+        [sys.executable, "-I" if sys.flags.isolated else "-P", "-m", "pathcast.runtime.daemon"]
+        + ([kind] if module is None else [kind, module]),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         start_new_session=True,  # a Ctrl-C at the terminal goes to the command, which then ends its parts
@@ -287,7 +292,7 @@ class Control(Part):
 
 PARTS = {part.kind: part for part in (Net, Serve, Control)}
 # what a client may ask of a part; anything else is refused
-VERBS = {"describe", "set", "restart", "ledger", "flows"}
+VERBS = {"describe", "set", "restart", "ledger", "flows", "begin", "end"}
 
 
 class End:
@@ -374,7 +379,7 @@ def _watch_stdin(end: End) -> None:
     end.set()
 
 
-def main(kind: str) -> int:
+def main(kind: str, module: str | None = None) -> int:
     """Runs one part until it is told to end."""
     end = End()
     line = sys.stdin.readline()
@@ -382,8 +387,9 @@ def main(kind: str) -> int:
         return 1  # whoever started it has gone
     # from now on: what is being built when that one goes is taken down again
     threading.Thread(target=_watch_stdin, args=(end,), daemon=True).start()
-    part = PARTS[kind](json.loads(line))
+    config = json.loads(line)
     try:
+        part: Part = (PARTS[kind] if module is None else importlib.import_module(module).PART)(config)
         record = part.record()
         record.claim()
     except Exception as error:
@@ -417,6 +423,6 @@ def _say(answer: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    status = main(sys.argv[1])
+    status = main(*sys.argv[1:])
     sys.stdout.flush()
     os._exit(status)  # daemon threads may sit in a read of standard input
