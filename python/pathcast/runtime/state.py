@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from pathcast.errors import Exit, PathcastError, missing, usage
+from pathcast.processes import start_time
 
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,23}")
 _KIND = re.compile(r"[a-z]{1,16}")
@@ -156,16 +157,6 @@ def check_id(text: str) -> str:
     if not _ID.fullmatch(text):
         raise usage(f"`{text}` is not a name: lower-case letters, digits and `-`, at most 24, not starting with `-`")
     return text
-
-
-def start_time(pid: int) -> int | None:
-    """When a process started, in clock ticks since boot; None when there is no such process, or only its zombie."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    after = stat.rpartition(")")[2].split()  # the name may hold spaces and parentheses
-    return None if after[0] in "ZX" else int(after[19])
 
 
 @dataclass
