@@ -76,7 +76,13 @@ impl Client {
         let clock = SessionClock::start();
         let mut machine = request.machine(self.key.clone(), clock.state(), entropy().map_err(Failed::new)?)?;
         let mut told = |progress| measure::tell(job, progress);
-        let options = DriveOptions { clock, cancel: Some(&job.cancelled), on_progress: Some(&mut told), urgent: true };
+        let options = DriveOptions {
+            clock,
+            cancel: Some(&job.cancelled),
+            on_progress: Some(&mut told),
+            urgent: true,
+            fabric: self.fabric.clone(),
+        };
         let driven = drive(&*self.sockets, &request.paths, self.port, &mut machine, options).map_err(Failed::new)?;
         measure::document(&driven.result, driven.tally.notes())
     }

@@ -3,19 +3,26 @@
 use pathcast_net::{Fabric, FlowEnds};
 use pyo3::prelude::*;
 
-/// An object with `begin(local, local_port, remote, remote_port, path)`, which returns when the flow's packets take the path,
-/// and `end(local, local_port, remote, remote_port)`.
+/// An object with `begin(flow, path)`, which returns when the flow's packets take the path, and `end(flow)`; a flow is
+/// (`tcp` or `udp`, local, local_port, remote, remote_port).
 pub struct PyFabric(pub Py<PyAny>);
 
-fn ends(flow: FlowEnds) -> (String, u16, String, u16) {
-    (flow.local.ip().to_string(), flow.local.port(), flow.remote.ip().to_string(), flow.remote.port())
+type Flow = (&'static str, String, u16, String, u16);
+
+fn ends(flow: FlowEnds) -> Flow {
+    (
+        flow.transport.name(),
+        flow.local.ip().to_string(),
+        flow.local.port(),
+        flow.remote.ip().to_string(),
+        flow.remote.port(),
+    )
 }
 
 impl Fabric for PyFabric {
     fn begin(&self, flow: FlowEnds, path: &str) -> Result<(), String> {
-        let (local, local_port, remote, remote_port) = ends(flow);
         Python::attach(|py| {
-            let done = self.0.call_method1(py, "begin", (local, local_port, remote, remote_port, path));
+            let done = self.0.call_method1(py, "begin", (ends(flow), path));
             // a PathcastError's text is its message
             done.map(drop).map_err(|e| e.value(py).to_string())
         })
@@ -23,7 +30,7 @@ impl Fabric for PyFabric {
 
     fn end(&self, flow: FlowEnds) {
         Python::attach(|py| {
-            if let Err(e) = self.0.call_method1(py, "end", ends(flow)) {
+            if let Err(e) = self.0.call_method1(py, "end", (ends(flow),)) {
                 e.write_unraisable(py, None); // a transfer that is over cannot fail of it
             }
         });

@@ -39,7 +39,7 @@ pub use maker::{Family, HostSockets, SocketMaker};
 pub use path_manager::{PathManagerLimits, limits, set_limits};
 pub use paths::{PathSurvey, Unusable, paths};
 pub use payload::entropy;
-pub use places::{Fabric, FlowEnds};
+pub use places::{Fabric, FlowEnds, Transport};
 pub use progress::Progress;
 pub use server::{EventCallback, Server, ServerConfig, ServerEvent};
 pub use transfer::TransferOptions;

@@ -10,9 +10,30 @@ use pathcast_base::{PathAddr, Protocol};
 use crate::error::NetError;
 use crate::maker::{Family, SocketMaker, bind};
 
-/// The two ends of a TCP flow, as its packets leave this host.
+/// Whose ports a flow's are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Transport {
+    /// TCP, and each subflow of MPTCP.
+    Tcp,
+    /// UDP.
+    Udp,
+}
+
+impl Transport {
+    /// As it is written: `tcp` or `udp`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Transport::Tcp => "tcp",
+            Transport::Udp => "udp",
+        }
+    }
+}
+
+/// A flow, as its packets leave this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FlowEnds {
+    /// Whose ports they are.
+    pub transport: Transport,
     /// At this host.
     pub local: SocketAddr,
     /// At the far end.
@@ -108,7 +129,7 @@ impl Places {
     }
 
     fn ends(&self, i: usize) -> FlowEnds {
-        FlowEnds { local: self.local(i), remote: self.remote(i) }
+        FlowEnds { transport: Transport::Tcp, local: self.local(i), remote: self.remote(i) }
     }
 }
 

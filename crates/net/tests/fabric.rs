@@ -8,8 +8,10 @@ use std::sync::{Arc, Mutex};
 
 use common::netns::{Net, sweep};
 use common::{client, config, over, path, plain};
-use pathcast_base::{Fault, PathAddr};
-use pathcast_net::{Fabric, FlowEnds, Server, TransferOptions};
+use pathcast_base::{Fault, Nanos, PathAddr};
+use pathcast_measure::machine::{Action, Event, Machine};
+use pathcast_net::udp::{DriveOptions, drive};
+use pathcast_net::{Fabric, FlowEnds, Server, TransferOptions, Transport};
 
 /// Policy routing in place of switches: what comes from a flow's port leaves by the device of its path.
 struct Rules {
@@ -29,8 +31,16 @@ impl Rules {
         Rules { net: net.clone(), deaf: "", robbed: "", told, ended, robber }
     }
     fn rule(&self, verb: &str, flow: FlowEnds, table: &str) -> bool {
-        let FlowEnds { local, .. } = flow;
-        self.net.ip("c", &format!("rule {verb} from {} ipproto tcp sport {} table {table}", local.ip(), local.port()))
+        let FlowEnds { local, transport, .. } = flow;
+        self.net.ip(
+            "c",
+            &format!(
+                "rule {verb} from {} ipproto {} sport {} table {table}",
+                local.ip(),
+                transport.name(),
+                local.port()
+            ),
+        )
     }
     fn count(&self) -> (usize, usize) {
         (self.told.lock().unwrap().len(), self.ended.lock().unwrap().len())
@@ -113,6 +123,35 @@ fn subflows_of_one_pair_take_the_paths_that_the_fabric_was_told() {
     assert!(over(&one, "p2").bytes_acked > 900_000, "{one:#?}");
     assert!(sent_by(&net, "c2") - after[1] > 900_000);
     assert_eq!(rules.count(), (5, 5));
+}
+
+/// A script of one datagram a path.
+struct Once(usize);
+
+impl Machine for Once {
+    fn handle(&mut self, _: Nanos, event: Event<'_>) {
+        self.0 += usize::from(matches!(event, Event::Started));
+    }
+    fn next(&mut self, _: Nanos) -> Option<Action> {
+        (self.0 == 1).then(|| {
+            self.0 = 2;
+            Action::Done(Vec::new())
+        })
+    }
+}
+
+#[test]
+fn probes_too_are_told_with_their_ports() {
+    let Some((net, _server)) = network("probes_too_are_told") else { return };
+    let rules = Arc::new(Rules::new(&net));
+    let options = DriveOptions { urgent: false, fabric: Some(rules.clone()), ..DriveOptions::default() };
+    drive(&*net.client(), &pair(), 5275, &mut Once(0), options).unwrap();
+    // two sockets a path
+    assert_eq!(rules.count(), (4, 4));
+    let told = rules.told.lock().unwrap();
+    let ports: std::collections::BTreeSet<u16> = told.iter().map(|(flow, _)| flow.local.port()).collect();
+    assert!(ports.len() == 4 && told.iter().all(|(flow, _)| flow.transport == Transport::Udp), "{told:?}");
+    assert_eq!(told.iter().map(|(_, path)| path.as_str()).collect::<Vec<_>>(), ["p1", "p2", "p1", "p2"]);
 }
 
 #[test]

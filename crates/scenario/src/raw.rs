@@ -23,15 +23,15 @@ pub(crate) struct File {
     pub seed: Option<u64>,
     /// When the run ends; default: when the last flow is done.
     pub end: Option<Nanos>,
-    /// OpenFlow switches that the links join.
-    #[serde(default)]
-    pub switch: Vec<Switch>,
     /// Full-duplex links between two nodes.
     #[serde(default)]
     pub link: Vec<Link>,
     /// Address pairs, each over a chain of links from `client` to `server`.
     #[serde(default)]
     pub path: Vec<Path>,
+    /// OpenFlow switches that the links join.
+    #[serde(default)]
+    pub switch: Vec<Switch>,
     /// Cross traffic and competing transfers.
     #[serde(default)]
     pub traffic: Vec<Traffic>,
