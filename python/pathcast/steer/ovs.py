@@ -107,7 +107,13 @@ class Switches:
         self._widen()
 
     def control(self, bridge: str, target: str) -> None:
-        """Tells a switch its controller, as `tcp:127.0.0.1:6653`."""
+        """Tells a switch its controller, as `tcp:127.0.0.1:6653` or, of any namespace, `unix:PATH`."""
+        if target.startswith("unix:"):
+            # the only unix socket that it connects to
+            way = self.directory / f"{bridge}.controller"
+            way.unlink(missing_ok=True)
+            way.symlink_to(Path(target.removeprefix("unix:")).absolute())
+            target = f"unix:{way}"
         self._vsctl("set-controller", bridge, target)
 
     def management(self, bridge: str) -> str:

@@ -12,11 +12,16 @@ from ipaddress import ip_address
 
 from pathcast.errors import PathcastError, usage
 
-# upper half of every cookie of ours: "pathcast" in four bytes; the lower half is the plan's generation
+# upper half of every cookie of ours: "path"; the lower half tells controllers apart
 COOKIE = 0x70617468 << 32
 MASK = 0xFFFFFFFF << 32
 PRIORITY = 100
 PROTOCOLS = {"tcp": 6, "udp": 17}
+# all of a pair of hosts: what has no rule of its own, and how they find each other
+WHOLE = ("ip", "arp")
+
+# beginnings of paths that are looked at side by side
+_HEADS = 4096
 
 
 @dataclass(frozen=True, order=True)
@@ -29,7 +34,7 @@ class Port:
 
 @dataclass(frozen=True, order=True)
 class Flow:
-    """A 5-tuple, as its packets leave the client. Port 0: any, for flows without a rule of their own."""
+    """A 5-tuple, as its packets leave the client. Port 0: any. Protocols `ip` and `arp`: all between two addresses."""
 
     local: str
     remote: str
@@ -44,11 +49,12 @@ class Flow:
             raise usage(str(error)) from None
         if len(versions) != 1:
             raise usage(f"flow from {self.local} to {self.remote}: two IP versions")
-        if self.protocol not in PROTOCOLS:
-            raise usage(f"protocol `{self.protocol}`: allowed are {', '.join(PROTOCOLS)}")
+        if self.protocol not in (*PROTOCOLS, *WHOLE):
+            raise usage(f"protocol `{self.protocol}`: allowed are {', '.join((*PROTOCOLS, *WHOLE))}")
+        most = 65535 if self.protocol in PROTOCOLS else 0
         for port in (self.local_port, self.remote_port):
-            if not 0 <= port <= 65535:
-                raise usage(f"port {port}: allowed are 0 to 65535")
+            if not 0 <= port <= most:
+                raise usage(f"port {port}: allowed are 0 to {most}")
 
     def back(self) -> Flow:
         """The same flow as its answers see it."""
@@ -67,7 +73,8 @@ class Rule:
     @property
     def priority(self) -> int:
         """More the more it says."""
-        return PRIORITY + bool(self.flow.local_port) + bool(self.flow.remote_port)
+        flow = self.flow
+        return PRIORITY + (flow.protocol in PROTOCOLS) + bool(flow.local_port) + bool(flow.remote_port)
 
 
 @dataclass(frozen=True)
@@ -92,20 +99,29 @@ class Network:
         hosts = [{ip: port for ip, port in side.items() if port not in down} for side in (self.client, self.server)]
         return Network(links, *hosts)
 
+    def oriented(self, chain: Sequence[Port], flow: Flow) -> tuple[Port, ...] | None:
+        """The ports by which the flow leaves the switches when it takes a path, be it from that one's other end.
+
+        None where the path cannot carry it: from the flow's client to its server, with every link there.
+        """
+        begins, ends = self.client.get(flow.local), self.server.get(flow.remote)
+        far = [self.links.get(out) for out in chain]
+        if begins is None or ends is None or None in far:
+            return None
+        back = tuple(port for port in reversed(far) if port is not None)
+        return next((way for way in (tuple(chain), back) if self._joins(way, begins.switch, ends.switch)), None)
+
     def stands(self, chain: Sequence[Port], flow: Flow) -> bool:
-        """Whether a path can carry the flow: from the flow's client to its server, with every link there."""
-        begins = self.client.get(flow.local)
-        ends = self.server.get(flow.remote)
-        if begins is None or ends is None:
-            return False
-        at, seen = begins.switch, {begins.switch}
+        """Whether a path can carry the flow."""
+        return self.oriented(chain, flow) is not None
+
+    def _joins(self, chain: Sequence[Port], at: int, end: int) -> bool:
+        seen = {at}
         for out in chain:
-            far = self.links.get(out)
-            if out.switch != at or far is None or far.switch in seen:
+            if out.switch != at or (at := self.links[out].switch) in seen:
                 return False
-            at = far.switch
             seen.add(at)
-        return at == ends.switch
+        return at == end
 
 
 def rules(network: Network, chain: Sequence[Port], flow: Flow) -> list[Rule]:
@@ -113,11 +129,12 @@ def rules(network: Network, chain: Sequence[Port], flow: Flow) -> list[Rule]:
 
     Raises PathcastError (`topology`) for a path that is not there.
     """
-    if not network.stands(chain, flow):
-        way = ", ".join(f"{port.switch}:{port.port}" for port in chain) or "within one switch"
-        raise PathcastError("topology", f"{flow.local} does not reach {flow.remote} over the path {way}")
+    way = network.oriented(chain, flow)
+    if way is None:
+        told = ", ".join(f"{port.switch}:{port.port}" for port in chain) or "within one switch"
+        raise PathcastError("topology", f"{flow.local} does not reach {flow.remote} over the path {told}")
     came, found = network.client[flow.local], []
-    for out in (*chain, network.server[flow.remote]):
+    for out in (*way, network.server[flow.remote]):
         found.append(Rule(out.switch, flow, came.port, out.port))
         found.append(Rule(out.switch, flow.back(), out.port, came.port))
         came = network.links.get(out, out)
@@ -125,22 +142,34 @@ def rules(network: Network, chain: Sequence[Port], flow: Flow) -> list[Rule]:
 
 
 def assign(
-    network: Network, paths: Mapping[str, Sequence[Port]], plan: Mapping[Flow, str]
+    network: Network,
+    paths: Mapping[str, Sequence[Port]],
+    plan: Mapping[Flow, str],
+    before: Mapping[Flow, str] | None = None,
+    barred: Collection[tuple[Flow, str]] = (),
 ) -> tuple[dict[Flow, str], list[Flow]]:
     """The path of each flow, and the flows that no path is left for.
 
-    It is the plan's wherever that one stands. Others take, of the paths that stand, that with the fewest flows, the
-    first of several. Raises exit 2 for a path that there is not.
+    It is the plan's wherever that one stands. Others stay on the path that they had `before`, or take, of the paths
+    that stand, that with the fewest flows, the first of several. barred: flows with paths that cannot have them though
+    they stand. Raises exit 2 for a path that there is not.
     """
+
+    def may(flow: Flow, name: str) -> bool:
+        return (flow, name) not in barred and name in paths and network.stands(paths[name], flow)
+
     for name in plan.values():
         if name not in paths:
             raise usage(f"there is no path `{name}`; allowed: {', '.join(paths)}")
-    chosen = {flow: name for flow, name in plan.items() if network.stands(paths[name], flow)}
+    chosen = {flow: name for flow, name in plan.items() if may(flow, name)}
+    for flow, name in (before or {}).items():
+        if flow in plan and flow not in chosen and may(flow, name):
+            chosen[flow] = name
     lost = []
     for flow in plan:
         if flow in chosen:
             continue
-        standing = [name for name, chain in paths.items() if network.stands(chain, flow)]
+        standing = [name for name in paths if may(flow, name)]
         if standing:
             carried = list(chosen.values())
             chosen[flow] = min(standing, key=carried.count)
@@ -180,6 +209,24 @@ def change(
     gone = {r for r in before if (r.switch, r.flow, r.in_port) not in kept}
     steps = [Step(add=tuple(sorted(quiet))), Step(add=tuple(sorted(new - quiet))), Step(remove=tuple(sorted(gone)))]
     return [step for step in steps if step.add or step.remove]
+
+
+def simple(links: Mapping[Port, Port], begin: int, end: int, most: int) -> list[tuple[Port, ...]]:
+    """The paths from one switch to another that pass none twice, the shortest first; no more than `most`."""
+    found: list[tuple[Port, ...]] = []
+    heads: list[tuple[tuple[Port, ...], tuple[int, ...]]] = [((), (begin,))]
+    outs = sorted(links)
+    while heads and len(found) < most:
+        onward = []
+        for chain, seen in heads:
+            if seen[-1] == end:
+                found.append(chain)
+                continue
+            for out in outs:
+                if out.switch == seen[-1] and (far := links[out].switch) not in seen:
+                    onward.append(((*chain, out), (*seen, far)))
+        heads = onward[:_HEADS]
+    return found[:most]
 
 
 def ours(cookie: int) -> bool:

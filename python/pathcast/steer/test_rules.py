@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pathcast.errors import Exit, PathcastError
-from pathcast.steer.rules import COOKIE, Flow, Network, Port, Rule, assign, change, ours, rules, wanted
+from pathcast.steer.rules import COOKIE, Flow, Network, Port, Rule, assign, change, ours, rules, simple, wanted
 
 CLIENT, SERVER = "10.0.0.2", "10.0.1.1"
 # switch 1 has the client at port 1, switch 2 the server; two links join them, and a third way leads over switch 3
@@ -90,6 +90,36 @@ def test_flows_of_a_dead_path_are_shared_out():
     assert sorted(chosen.values()) == ["path2", "path3"]
 
 
+def test_who_was_moved_stays_until_its_own_path_is_back():
+    ones = [Flow(CLIENT, SERVER, port, 5275) for port in (1, 2)]
+    plan = dict.fromkeys(ones, "path1")
+    down = NETWORK.without({Port(2, 2)})
+    chosen, _ = assign(down, PATHS, plan)
+    fewer = {ones[1]: "path1"}
+    assert assign(down, PATHS, fewer, chosen)[0] == {ones[1]: chosen[ones[1]]}
+    assert assign(NETWORK, PATHS, fewer, chosen)[0] == fewer
+
+
+def test_a_path_that_refuses_a_flow_is_passed_over():
+    flow = Flow(CLIENT, SERVER, 1, 5275)
+    assert assign(NETWORK, PATHS, {flow: "path1"}, {}, {(flow, "path1"), (flow, "path2")})[0] == {flow: "path3"}
+    assert assign(NETWORK, PATHS, {flow: "path1"}, {}, {(flow, name) for name in PATHS}) == ({}, [flow])
+
+
+def test_a_path_carries_from_either_end():
+    hosts = {CLIENT: Port(1, 1), SERVER: Port(2, 1)}
+    network, flow = Network(LINKS, hosts, hosts), Flow(CLIENT, SERVER, 1, 5275)
+    for chain in PATHS.values():
+        assert set(rules(network, chain, flow.back())) == set(rules(network, chain, flow))
+
+
+def test_paths_are_found_the_shortest_first():
+    assert simple(LINKS, 1, 2, 9) == [tuple(chain) for chain in PATHS.values()]
+    assert simple(LINKS, 1, 2, 2) == [tuple(PATHS[name]) for name in ("path1", "path2")]
+    assert simple(LINKS, 1, 1, 9) == [()]
+    assert simple(LINKS, 1, 7, 9) == []
+
+
 def test_no_way_left_is_said():
     flow = Flow(CLIENT, SERVER, 1, 5275)
     assert assign(NETWORK.without({Port(2, 1)}), PATHS, {flow: "path1"}) == ({}, [flow])
@@ -120,7 +150,8 @@ def test_what_says_more_goes_first():
         (lambda: Flow("10.0.0.1", "fd00::1"), "two IP versions"),
         (lambda: Flow("10.0.0.300", SERVER), "10.0.0.300"),
         (lambda: Flow(CLIENT, SERVER, 65536), "0 to 65535"),
-        (lambda: Flow(CLIENT, SERVER, protocol="sctp"), "tcp, udp"),
+        (lambda: Flow(CLIENT, SERVER, protocol="sctp"), "tcp, udp, ip, arp"),
+        (lambda: Flow(CLIENT, SERVER, 1, protocol="ip"), "port 1: allowed are 0 to 0"),
         (lambda: assign(NETWORK, PATHS, {Flow(CLIENT, SERVER): "path9"}), "path1, path2, path3"),
     ],
 )

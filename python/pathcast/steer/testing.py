@@ -1,21 +1,28 @@
-"""A controller without switches, for tests of who speaks to one: it keeps the plan and answers alike."""
+"""For tests: a controller without switches, for who speaks to one, and switches that are bytes, for the machine."""
 
 from __future__ import annotations
 
 import json
 import os
 import socket
+import struct
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from pathcast.errors import PathcastError, usage
+from pathcast.steer import entries
+from pathcast.steer import openflow as of
 from pathcast.steer.client import flow_of, plan_of
-from pathcast.steer.rules import Flow
+from pathcast.steer.machine import Machine, Ticket
+from pathcast.steer.match import pack_match, take_match
+from pathcast.steer.rules import Flow, Port, Rule
+from pathcast.steer.switch import Session
 
 
 class Fake:
-    """In a `with`: serves the socket at `path`. `refuse`: what the next `begin` is answered with."""
+    """A controller. In a `with`: serves the socket at `path`. `refuse`: what the next `begin` is answered with."""
 
     def __init__(self, path: Path, names: tuple[str, ...] = ("path1", "path2")) -> None:
         self.path, self.names = path, names
@@ -74,3 +81,173 @@ class Fake:
                         answer = error.document()
                     stream.write(json.dumps(answer) + "\n")
                     stream.flush()
+
+
+class FakeSwitch:
+    """A switch as bytes: keeps a table by what it is sent, refuses when that is full, forwards by it."""
+
+    def __init__(self, id: int, ports: Iterable[int], most: int = 1000) -> None:
+        self.id, self.ports, self.most = id, dict.fromkeys(ports, True), most
+        self.table: dict[tuple[int, tuple[tuple[str, int], ...]], tuple[int, int]] = {}
+        self.out = bytearray()
+        self.mute = False
+        self.versions = frozenset({of.VERSION})
+        self.packets: list[tuple[int, bytes]] = []
+        self._buffer = bytearray()
+
+    def connect(self) -> None:
+        self.out, self._buffer = bytearray(), bytearray()
+        self.say(of.Hello(self.versions))
+
+    def say(self, message: Any, xid: int = 0) -> None:
+        self.out += of.pack(message, xid)
+
+    def status(self, port: int, up: bool) -> None:
+        self.ports[port] = up
+        self.say(of.PortStatus(False, self._about(port)))
+
+    def _about(self, port: int) -> of.PortAbout:
+        return of.PortAbout(port, f"s{self.id}-{port}", bytes((2, 0, 0, 0, self.id, port)), self.ports[port])
+
+    def take(self, data: bytes) -> None:
+        self._buffer += data
+        for xid, message in list(of.take(self._buffer)):
+            if not self.mute:
+                self._do(xid, message)
+
+    def _do(self, xid: int, message: Any) -> None:
+        kind, body = (message.kind, message.body())
+        if kind == of.EchoRequest.kind:
+            self.say(of.EchoReply(body), xid)
+        elif kind == of.FeaturesRequest.kind:
+            self.say(of.Features(self.id), xid)
+        elif kind == of.BarrierRequest.kind:
+            self.say(of.BarrierReply(), xid)
+        elif kind == of.Ask.kind:
+            what = int.from_bytes(body[:2], "big")
+            for data, more in self._answer(what):
+                self.say(of.Answer(what, more, data), xid)
+        elif kind == of.PacketOut.kind:
+            length = int.from_bytes(body[8:10], "big")
+            self.packets.append((int.from_bytes(body[20:24], "big"), body[16 + length :]))
+        elif kind == entries.FlowMod.kind:
+            self._mod(xid, body)
+
+    def _answer(self, what: int) -> list[tuple[bytes, bool]]:
+        if what == of.PORTS:
+            own = of.PortAbout(of.LOCAL, f"s{self.id}", bytes(6), True)
+            return [(b"".join(p.pack() for p in (own, *map(self._about, self.ports))), False)]
+        if what == of.PORT_STATS:
+            return [(b"".join(struct.pack("!I4x12Q8x", n, *range(12)) for n in self.ports), False)]
+        parts = []
+        for (priority, match), (cookie, out) in self.table.items():
+            rest = pack_match(dict(match)) + struct.pack("!HH4x", 4, 24) + of.output(out)
+            head = struct.pack("!HBxIIHHHH4xQQQ", 48 + len(rest), 0, 0, 0, priority, 0, 0, 0, cookie, 3, 300)
+            parts.append((head + rest, True))
+        return [*parts, (b"", False)]
+
+    def _mod(self, xid: int, body: bytes) -> None:
+        cookie, mask, _, command, _, _, priority, _, _, _, flags = struct.unpack_from("!QQBBHHHIIIH", body)
+        match, size = take_match(body[40:])
+        key = (priority, tuple(sorted(match.items())))
+        if command == entries.DELETE:
+            self.table = {k: v for k, v in self.table.items() if v[0] & mask != cookie & mask}
+        elif command == entries.DELETE_STRICT:
+            if key in self.table and self.table[key][0] & mask == cookie & mask:
+                del self.table[key]
+        else:
+            out = int.from_bytes(body[40 + size + 12 : 40 + size + 16], "big")
+            if command == entries.MODIFY:
+                if key in self.table:
+                    self.table[key] = (self.table[key][0], out)
+            elif flags & 2 and any(p == priority and _overlap(dict(m), match) for p, m in self.table):
+                self.say(of.Error(5, 3, body[:64]), xid)
+            elif key not in self.table and len(self.table) >= self.most:
+                self.say(of.Error(5, 1, body[:64]), xid)
+            else:
+                self.table[key] = (cookie, out)
+
+    def forward(self, packet: dict[str, int]) -> int | None:
+        """The port that a packet leaves by, by the entry of the highest priority."""
+        found = [(p, out) for (p, m), (_, out) in self.table.items() if dict(m).items() <= packet.items()]
+        return max(found, default=(0, None))[1]
+
+
+def _overlap(a: dict[str, int], b: dict[str, int]) -> bool:
+    return all(a[name] == b[name] for name in a.keys() & b.keys())
+
+
+class Fabric:
+    """Switches, links and hosts around a machine, in one thread and with a clock of its own."""
+
+    def __init__(self, machine: Machine, switches: Iterable[FakeSwitch], wires: dict[Port, Port]) -> None:
+        self.machine, self.wires, self.now = machine, wires, 0.0
+        self.switches = {one.id: one for one in switches}
+        self.sessions: dict[int, Session] = {}
+        self.dead: set[Port] = set()
+        self.answered: list[Ticket] = []
+
+    def connect(self, *ids: int) -> None:
+        for id in ids or tuple(self.switches):
+            self.switches[id].connect()
+            self.sessions[id] = self.machine.connected(self.now)
+
+    def disconnect(self, id: int, why: str = "it closed the connection") -> None:
+        self.machine.lost(self.sessions.pop(id), why, self.now)
+
+    def settle(self, seconds: float = 0.0) -> None:
+        """Passes bytes and packets on until nothing happens, then time, until that many seconds have passed."""
+        end = self.now + seconds
+        while True:
+            while self._pass():
+                pass
+            self.answered += self.machine.settled
+            self.machine.settled.clear()
+            self.machine.closing.clear()
+            due = max(self.machine.wake_at(), self.now + 1e-3)
+            if due > end:
+                self.now = max(self.now, end)
+                return
+            self.now = due
+            self.machine.tick(self.now)
+
+    def _pass(self) -> bool:
+        busy = False
+        for session in self.machine.closing:
+            self.sessions = {id: one for id, one in self.sessions.items() if one is not session}
+        for id, session in list(self.sessions.items()):
+            switch = self.switches[id]
+            data, session.out = bytes(session.out), bytearray()
+            switch.take(data)
+            for out, frame in switch.packets:
+                self._deliver(Port(id, out), frame)
+            switch.packets.clear()
+            back, switch.out = bytes(switch.out), bytearray()
+            if back:
+                self.machine.received(session, back, self.now)
+            busy |= bool(data or back)
+        return busy
+
+    def _deliver(self, left: Port, frame: bytes) -> None:
+        """A frame that a controller sends crosses a wire, and comes to it again."""
+        came = self.wires.get(left)
+        if came is None or {left, came} & self.dead or came.switch not in self.sessions:
+            return
+        far = self.switches[came.switch]
+        if self.switches[left.switch].ports[left.port] and far.ports[came.port] and not far.mute:
+            far.say(of.PacketIn(came.port, 0, frame))
+
+    def send(self, flow: Flow, at: Port) -> Port | None:
+        """Where a packet of a flow that comes in by a port leaves the network; None where it is dropped."""
+        for _ in range(20):
+            match = entries.match_of(Rule(at.switch, flow, at.port, 0))
+            out = self.switches[at.switch].forward(match)
+            if out is None or out == of.CONTROLLER:
+                return None
+            left = Port(at.switch, out)
+            if left not in self.wires:
+                return left
+            if {left, self.wires[left]} & self.dead or not self.switches[left.switch].ports[left.port]:
+                return None
+            at = self.wires[left]
+        raise AssertionError("a loop")

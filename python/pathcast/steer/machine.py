@@ -1,0 +1,492 @@
+"""The controller as a machine: bytes, requests and time go in; bytes, answers and connections to close come out. Pure.
+
+Flows of a plan go over the paths that it names, every other packet between two hosts over the first path that stands.
+When a port goes down those concerned go over what is left, and come back with it. Before each step `plan` says what is
+wanted and `tables` what is missing; what a switch refuses is undone and told to who asked.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pathcast.errors import PathcastError
+from pathcast.steer import entries, frames, report
+from pathcast.steer import openflow as of
+from pathcast.steer.client import Owner
+from pathcast.steer.config import Config
+from pathcast.steer.discovery import Discovery
+from pathcast.steer.kept import Kept
+from pathcast.steer.match import Malformed
+from pathcast.steer.plan import Entry, Plan, pair
+from pathcast.steer.rules import Flow, Port, Rule
+from pathcast.steer.switch import Ended, Session, Told
+from pathcast.steer.tables import Tables
+
+PROBE_S = 1.0
+SOON_S = 0.05
+# how long the network has to be as it is before paths are named and what is wanted no more is removed
+SETTLED_S = 1.0
+# how long a switch may take for a barrier
+BARRIER_S = 5.0
+# how often the switches' entries are compared with what they should be
+AUDIT_S = 10.0
+# of a cookie's bits
+ALL = (1 << 64) - 1
+
+
+@dataclass
+class Ticket:
+    """A request, and what it is answered with in time. before: what the plan had of its flows."""
+
+    begin: Callable[[float], None] = lambda now: None
+    flows: tuple[Flow, ...] = ()
+    before: dict[Flow, Entry | None] = field(default_factory=dict)
+    waits: set[int] = field(default_factory=set)
+    result: Any = None
+    error: PathcastError | None = None
+
+
+@dataclass
+class Switch:
+    """What is known of a switch. ready: connected, and its ports and entries are known; foreign: others' entries."""
+
+    id: int
+    name: str
+    session: Session | None = None
+    ready: bool = False
+    ports: dict[int, of.PortAbout] = field(default_factory=dict)
+    stats: list[entries.Stats] = field(default_factory=list)
+    counters: dict[int, of.PortCounters] = field(default_factory=dict)
+    foreign: int = 0
+    barrier_at: float | None = None
+    changes: int = 0
+
+
+class Machine:
+    """cookie: of all entries of this controller; key: of its LLDP frames; kept: what the last one of its name knew."""
+
+    def __init__(self, config: Config, cookie: int, key: bytes, kept: Kept | None = None, now: float = 0.0) -> None:
+        kept = kept or Kept()
+        self.config, self.cookie, self._key = config, cookie, key
+        self.discovery = Discovery(config.links(), config.hosts(), kept.links(), kept.hosts(), now)
+        paths = config.paths() or kept.paths()
+        hosts = sorted(config.hosts())
+        pairs = {pair(a, b) for a in hosts for b in hosts if a != b and (":" in a) == (":" in b)}
+        flows = {flow: entry for flow, entry in kept.plan().items() if entry[0] in paths}
+        self.plan = Plan(paths, bool(config.paths()), flows, pairs | kept.pairs())
+        self.tables = Tables(config.drain_s)
+        self.switches = {one.id: Switch(one.id, one.name) for one in config.switch}
+        self.notes: deque[str] = deque(maxlen=20)
+        self.settled: list[Ticket] = []
+        self.closing: list[Session] = []
+        self._meaning: dict[tuple[Session, int], Any] = {}
+        self._queue: deque[Ticket] = deque()
+        self._ticket: Ticket | None = None
+        self._asking: list[Ticket] = []
+        self._probe_at, self._audit_at = now, now + AUDIT_S
+        self._named_at = -1.0
+
+    # --- requests --------------------------------------------------------------------------------------------------
+
+    def begin(self, flows: Mapping[Flow, str], owner: Owner | None, now: float) -> Ticket:
+        """Flows to be carried or moved, all or none."""
+        ticket = Ticket(flows=tuple(flows))
+
+        def begin(now: float) -> None:
+            self._name_paths(now, hasty=True)
+            believed = self.discovery.believed()
+            for flow, needed in self.plan.check(flows, believed).items():
+                away = [self._name(id) for id in sorted(needed) if not self._is_ready(id)]
+                if away:
+                    told = f"switch `{away[0]}` is not connected; path `{flows[flow]}` needs it"
+                    raise PathcastError("switch", told, "see `pathcast steer status`")
+            ticket.before = {flow: self.plan.flows.get(flow) for flow in flows}
+            self.plan.flows.update({flow: (name, owner) for flow, name in flows.items()})
+            self.plan.allow(flows)
+
+        ticket.begin = begin
+        self._queue.append(ticket)
+        self._converge(now)
+        return ticket
+
+    def end(self, flows: Iterable[Flow], now: float) -> Ticket:
+        """Flows that have ended; unknown ones are passed over."""
+        ticket, gone = Ticket(), list(flows)
+
+        def begin(now: float) -> None:
+            ticket.result = {"ended": sum(self.plan.flows.pop(flow, None) is not None for flow in gone)}
+
+        ticket.begin = begin
+        self._queue.append(ticket)
+        self._converge(now)
+        return ticket
+
+    def end_dead(self, now: float) -> None:
+        """Ends the flows whose processes have ended."""
+        if dead := [f for f, (_, owner) in self.plan.flows.items() if owner is not None and not owner.alive]:
+            self.end(dead, now)
+
+    def count(self, now: float) -> Ticket:
+        """What paths and flows have carried, as the switches say it now."""
+        ticket = Ticket()
+        for switch in self._ready():
+            assert switch.session is not None
+            ticket.waits.add(switch.id)
+            for what in (of.PORT_STATS, of.FLOW_STATS):
+                self._send(switch, of.Ask(what), ("count", ticket if what == of.FLOW_STATS else None, switch.changes))
+        self._asking.append(ticket)
+        self._counted(ticket, None)
+        return ticket
+
+    def clear(self, now: float) -> Ticket:
+        """Removes all entries of ours from the switches that are connected."""
+        ticket = Ticket()
+        for switch in self._ready():
+            ticket.waits.add(switch.id)
+            self._send(switch, entries.FlowMod(entries.DELETE, {}, 0, self.cookie, ALL))
+            self._send(switch, of.BarrierRequest(), ("clear", ticket))
+            self.tables.read(switch.id, [])
+        self.plan.flows.clear()
+        self.plan.pairs.clear()
+        self._asking.append(ticket)
+        self._counted(ticket, None)
+        return ticket
+
+    def state(self) -> dict[str, Any]:
+        """Everything that is known, as plain data."""
+        return report.state(self)
+
+    def kept(self) -> Kept:
+        """What the next controller of this name goes on with."""
+        believed = self.discovery.believed()
+        paths, pairs = self.plan.paths, self.plan.pairs
+        listen, hosts = self.config.listen, believed.client
+        return Kept.of(listen, self.cookie, self.switches, self.plan.flows, believed.links, hosts, paths, pairs)
+
+    # --- what happens ----------------------------------------------------------------------------------------------
+
+    def connected(self, now: float) -> Session:
+        """A switch has opened a connection."""
+        return Session(now)
+
+    def received(self, session: Session, data: bytes, now: float) -> None:
+        """Bytes of a switch."""
+        ended = None
+        try:
+            for xid, event in session.received(data, now):
+                if isinstance(event, Ended):
+                    ended = event
+                else:
+                    self._happened(session, xid, event, now)
+        except (Malformed, struct.error) as error:
+            ended = Ended(f"it sent {error}")
+        if ended is not None:
+            self.note(f"{self._of(session)} was sent away: {ended.why}")
+            self.closing.append(session)
+            self.lost(session, ended.why, now)
+        self._converge(now)
+
+    def lost(self, session: Session, why: str, now: float) -> None:
+        """A connection is over; what its switch has it goes on to do."""
+        self._meaning = {k: meaning for k, meaning in self._meaning.items() if k[0] is not session}
+        switch = self.switches.get(session.id) if session.id is not None else None
+        if switch is None or switch.session is not session:
+            return
+        switch.session, switch.ready, switch.barrier_at = None, False, None
+        self._failed(self.tables.lost(switch.id, f"it is away: {why}"), now)
+        for ticket in list(self._asking):
+            self._counted(ticket, switch.id)
+        self.note(f"switch `{switch.name}` is away: {why}")
+        self._converge(now)
+
+    def tick(self, now: float) -> None:
+        """Time has passed. To be called when all that arrived was given."""
+        for switch in list(self.switches.values()):
+            if switch.session is None:
+                continue
+            ended = switch.session.tick(now)
+            if ended is None and switch.barrier_at is not None and now - switch.barrier_at >= BARRIER_S:
+                ended = Ended(f"it answered no barrier for {BARRIER_S:.0f} s")
+            if ended is not None:
+                self.closing.append(switch.session)
+                self.lost(switch.session, ended.why, now)
+        if now >= self._probe_at:
+            self._probe_at = now + PROBE_S
+            self._probe()
+            self.end_dead(now)
+        if now >= self._audit_at:
+            self._audit_at = now + AUDIT_S
+            for switch in self._ready():
+                self._send(switch, of.Ask(of.FLOW_STATS), ("count", None, switch.changes))
+        self._converge(now)
+
+    def wake_at(self) -> float:
+        """When `tick` is due at the latest."""
+        if self.tables.busy:
+            return self._probe_at  # else a barrier's answer comes first
+        settled = self.discovery.changed_at + SETTLED_S
+        due = [self._probe_at, self.plan.due()]
+        if self._named_at < self.discovery.changed_at:
+            due.append(settled)
+        if (spare := self.tables.due({switch.id for switch in self._ready()})) is not None:
+            due.append(max(spare, settled))
+        return min(at for at in due if at is not None)
+
+    def note(self, text: str) -> None:
+        """Keeps what somebody may want to know, the last of it."""
+        if not self.notes or self.notes[-1] != text:
+            self.notes.append(text)
+
+    # --- a switch's words ------------------------------------------------------------------------------------------
+
+    def _happened(self, session: Session, xid: int, event: Any, now: float) -> None:
+        switch = self.switches.get(session.id) if session.id is not None else None
+        match event:
+            case of.Features():
+                self._introduced(session, event.id, now)
+            case Told() if switch is not None:
+                self._told(switch, self._meaning.pop((session, xid), None), event, now)
+            case of.PacketIn() if switch is not None:
+                self._packet(switch, event, now)
+            case of.PortStatus() if switch is not None:
+                self._port(switch, event.port, event.port.up and not event.gone, now)
+                self._probe(Port(switch.id, event.port.number))
+            case of.BarrierReply() if switch is not None:
+                meaning = self._meaning.pop((session, xid), None)
+                # what was sent before has been refused by now, or never is
+                old = [k for k, one in self._meaning.items() if k[0] is session and isinstance(one, Rule | str)]
+                for k in old if meaning == "step" else ():
+                    del self._meaning[k]
+                self._barrier(switch, meaning, now)
+            case of.Error():
+                meaning = self._meaning.get((session, xid))
+                if isinstance(meaning, Rule):
+                    self.tables.refused(meaning, str(event))
+                elif meaning != "watch" or (event.type, event.code) != of.OVERLAP:
+                    self.note(f"{self._of(session)} says: {event}")
+
+    def _introduced(self, session: Session, id: int, now: float) -> None:
+        switch = self.switches.setdefault(id, Switch(id, ""))
+        if switch.session is not None:  # it has come again, before the end of its last connection was seen
+            self.closing.append(switch.session)
+            self.lost(switch.session, "it has connected anew", now)
+        switch.session = session
+        for what in (of.PORTS, of.FLOW_STATS):
+            self._send(switch, of.Ask(what), ("first", None, 0))
+
+    def _told(self, switch: Switch, meaning: Any, told: Told, now: float) -> None:
+        if meaning is None:
+            return
+        why, ticket, changes = meaning
+        if told.what == of.PORTS:
+            ports = [port for part in told.parts for port in part.ports()]
+            switch.name = switch.name or self._free_name(switch, ports)
+            for port in ports:
+                self._port(switch, port, port.up, now)
+            self.discovery.only(switch.id, {port.number for port in ports}, now)
+        elif told.what == of.PORT_STATS:
+            switch.counters = {n: c for part in told.parts for n, c in part.counters().items()}
+        elif told.what == of.FLOW_STATS:
+            switch.stats = [entry for part in told.parts for entry in entries.stats(part)]
+            if why == "first" or (changes == switch.changes and not self.tables.busy):
+                self._reconcile(switch)
+            if why == "first":
+                switch.ready = True
+                self._probe()
+                self._probe_at = min(self._probe_at, now + SOON_S)  # when the others, too, let it come to us
+            if ticket is not None:
+                self._counted(ticket, switch.id)
+
+    def _reconcile(self, switch: Switch) -> None:
+        """What the switch has of ours is what is there; what is none of our forms goes at once."""
+        ours = [entry for entry in switch.stats if entry.cookie == self.cookie]
+        switch.foreign = len(switch.stats) - len(ours)
+        found = []
+        for entry in ours:
+            rule = entries.rule_of(switch.id, entry)
+            if rule is not None:
+                found.append(rule)
+            elif not entries.watching(entry):
+                gone = entries.FlowMod(entries.DELETE_STRICT, entry.raw, entry.priority, self.cookie, ALL)
+                self._send(switch, gone)
+        self.tables.read(switch.id, found)
+        for watch in entries.watches(self.cookie):
+            if (watch.priority, watch.match) not in [(entry.priority, dict(entry.match)) for entry in switch.stats]:
+                self._send(switch, watch, "watch")
+
+    def _port(self, switch: Switch, port: of.PortAbout, up: bool, now: float) -> None:
+        if port.number < of.MOST:
+            switch.ports[port.number] = port
+            if self.discovery.port(Port(switch.id, port.number), up, now) and not up:
+                self.note(f"port {port.number} ({port.name}) of switch `{switch.name}` is down")
+
+    def _packet(self, switch: Switch, packet: of.PacketIn, now: float) -> None:
+        came = Port(switch.id, packet.in_port)
+        left = frames.sender(packet.data, self._key)
+        if left is not None:
+            told = self.discovery.told.get(left)
+            if self.discovery.heard(left, came, now) and told not in (None, came):
+                self.note(f"the port {self.port(left)} leads to {self.port(came)}, other than told")
+        elif (asked := frames.arp(packet.data)) is not None:
+            self._resolve(came, *asked, packet.data, now)
+
+    def _resolve(self, came: Port, asks: str, whom: str, frame: bytes, now: float) -> None:
+        """ARP that has no entry: whoever sends it is there, and it goes to whom it is for, or out of every edge."""
+        if asks != "0.0.0.0":
+            self.discovery.spoke(asks, came, now)
+        hosts, edges = self.discovery.network().client, self.discovery.edges()
+        # whoever is not heard asks again; one that was answered would not, and have no entries
+        if came not in edges or asks == whom or self.discovery.strange(came, now):
+            return
+        if asks in hosts and whom in hosts:
+            self.plan.pairs.add(pair(asks, whom))
+        for out in {hosts[whom]} if whom in hosts else edges:
+            if out != came and self._is_ready(out.switch):
+                self._send(self.switches[out.switch], of.PacketOut(out.port, frame))
+
+    def _barrier(self, switch: Switch, meaning: Any, now: float) -> None:
+        if meaning == "step":
+            switch.barrier_at = None
+            self._failed(self.tables.done(switch.id), now)
+        elif isinstance(meaning, tuple) and meaning[0] == "clear":
+            self._counted(meaning[1], switch.id)
+
+    # --- what is done ----------------------------------------------------------------------------------------------
+
+    def _converge(self, now: float) -> None:
+        """Sends what is missing; when nothing is, removes what is spare, answers, and begins the next request."""
+        while not self.tables.busy:
+            self._name_paths(now)
+            ready = {switch.id for switch in self._ready()}
+            network, believed = self.discovery.network(), self.discovery.believed()
+            want = self.plan.want(network, believed, ready, self.tables, now)
+            if step := self.tables.step(want, network, ready):
+                for id, rules in step.items():
+                    self._change(self.switches[id], rules, now)
+                return
+            # nothing is removed before all is known that was known before a restart, but what a failed request brought
+            settled = now - self.discovery.changed_at >= SETTLED_S
+            if spare := self.tables.sweep(want, self.discovery.edges(), now, ready, self._vain(), settled):
+                self._sweep(spare, now)
+                return
+            if self._ticket is not None:
+                self._settle(self._ticket)
+                self._ticket = None
+            if not self._queue:
+                return
+            self._ticket = self._queue.popleft()
+            try:
+                self._ticket.begin(now)
+            except PathcastError as error:
+                self._ticket.error = error
+
+    def _settle(self, ticket: Ticket) -> None:
+        if ticket.error is None and ticket.flows:
+            lost = [flow for flow in ticket.flows if flow in self.plan.lost]
+            if lost:
+                self._revert(ticket)
+                told = f"no path is left from {lost[0].local} to {lost[0].remote}"
+                ticket.error = PathcastError("topology", told, "see `pathcast steer status`")
+            else:
+                ticket.result = {"paths": [self.plan.chosen[flow] for flow in ticket.flows]}
+        self.settled.append(ticket)
+
+    def _change(self, switch: Switch, rules: list[tuple[Rule, bool]], now: float) -> None:
+        for rule, new in rules:
+            command = entries.ADD if new else entries.MODIFY
+            mod = entries.FlowMod(command, entries.match_of(rule), rule.priority, self.cookie, out=rule.out, alone=True)
+            self._send(switch, mod, rule)
+        self._finish(switch, now)
+
+    def _vain(self) -> set[Flow]:
+        """The new flows of a request that has failed."""
+        ticket = self._ticket
+        if ticket is None or ticket.error is None:
+            return set()
+        return {flow for flow, old in ticket.before.items() if old is None}
+
+    def _sweep(self, rules: Iterable[Rule], now: float) -> None:
+        for rule in rules:
+            match = entries.match_of(rule)
+            mod = entries.FlowMod(entries.DELETE_STRICT, match, rule.priority, self.cookie, ALL)
+            self._send(self.switches[rule.switch], mod)
+        for id in {rule.switch for rule in rules}:
+            self._finish(self.switches[id], now)
+
+    def _finish(self, switch: Switch, now: float) -> None:
+        """The end of a step at a switch."""
+        self._send(switch, of.BarrierRequest(), "step")
+        switch.changes += 1
+        switch.barrier_at = now
+
+    def _failed(self, failed: Mapping[Rule, str], now: float) -> None:
+        """What a step did not bring: the request that wanted it is undone, else another path is taken."""
+        for rule, why in failed.items():
+            told = f"switch `{self._name(rule.switch)}` does not take the entry {report.entry(rule)}: {why}"
+            ticket, flow = self._ticket, self.plan.of(rule)
+            if ticket is not None and ticket.error is None and flow in ticket.flows:
+                ticket.error = PathcastError("switch", told, "nothing of the request is in force")
+                self._revert(ticket)
+            else:  # be it on the way back from what failed
+                self.plan.refused(rule, now)
+                self.note(told)
+
+    def _revert(self, ticket: Ticket) -> None:
+        for flow, old in ticket.before.items():
+            if old is None:
+                self.plan.flows.pop(flow, None)
+            else:
+                self.plan.flows[flow] = old
+
+    def _probe(self, only: Port | None = None) -> None:
+        """Sends LLDP out of every port, or of one."""
+        for port in self.discovery.probes({one.id for one in self._ready()}, only):
+            switch = self.switches[port.switch]
+            frame = frames.lldp(port, switch.ports[port.port].address, self._key, 120)
+            self._send(switch, of.PacketOut(port.port, frame))
+
+    def _name_paths(self, now: float, hasty: bool = False) -> None:
+        if self._named_at < self.discovery.changed_at and (hasty or now - self.discovery.changed_at >= SETTLED_S):
+            self._named_at = now
+            self.plan.find_paths(self.discovery.believed())
+
+    def _counted(self, ticket: Ticket, switch: int | None) -> None:
+        """A switch has answered a question that several are asked, or has gone."""
+        ticket.waits.discard(-1 if switch is None else switch)
+        if not ticket.waits and ticket in self._asking:
+            self._asking.remove(ticket)
+            ticket.result = report.counters(self)
+            self.settled.append(ticket)
+
+    def _send(self, switch: Switch, message: Any, meaning: Any = None) -> None:
+        if switch.session is not None:
+            xid = switch.session.send(message)
+            if meaning is not None:
+                self._meaning[switch.session, xid] = meaning
+
+    def _ready(self) -> list[Switch]:
+        return [switch for switch in self.switches.values() if switch.ready]
+
+    def _is_ready(self, id: int) -> bool:
+        return id in self.switches and self.switches[id].ready
+
+    def _name(self, id: int) -> str:
+        switch = self.switches.get(id)
+        return switch.name if switch is not None and switch.name else f"{id:x}"
+
+    def port(self, port: Port) -> str:
+        """For people: `s1:2`."""
+        return f"{self._name(port.switch)}:{port.port}"
+
+    def _of(self, session: Session) -> str:
+        return "a switch" if session.id is None else f"switch `{self._name(session.id)}`"
+
+    def _free_name(self, switch: Switch, ports: Iterable[of.PortAbout]) -> str:
+        """As its own port is called, which Open vSwitch calls as the switch."""
+        own = next((port.name for port in ports if port.number == of.LOCAL), "")
+        taken = {one.name for one in self.switches.values()}
+        return own if own and own not in taken else f"{switch.id:x}"
