@@ -86,9 +86,18 @@ impl Layout {
         Layout { devices, groups, addresses }
     }
 
-    /// What the frames of its devices begin with: those of switches are Ethernet's.
-    pub fn layer(&self) -> Layer {
-        if self.devices.iter().any(|device| device.site == Site::Switches) { Layer::Ethernet } else { Layer::Ip }
+    /// Whether there are switches between the hosts.
+    pub fn is_switched(&self) -> bool {
+        self.devices.iter().any(|device| device.site == Site::Switches)
+    }
+
+    /// What the frames of a device begin with.
+    pub fn layer(&self, device: &Device) -> Layer {
+        match device.site {
+            Site::Switches => Layer::Switch,
+            Site::Host(_) if self.is_switched() => Layer::Ethernet,
+            Site::Host(_) => Layer::Ip,
+        }
     }
 
     /// Where a directional link is looked after: its group and its index there.
@@ -101,7 +110,7 @@ impl Layout {
 
     /// Commands for `ip -4 -batch` and `ip -6 -batch` on one host, after its devices were made.
     pub fn commands(&self, scenario: &Scenario, host: End) -> [Vec<String>; 2] {
-        if self.layer() == Layer::Ethernet {
+        if self.is_switched() {
             return switched::commands(scenario, self, host);
         }
         let mut by_version = [Vec::new(), Vec::new()];

@@ -254,7 +254,7 @@ fn build(
             Site::Host(End::Server) => server,
             Site::Switches => switches.expect("made where there are switches"),
         };
-        let made = inside(namespace.name(), || Tun::create(&device.name, layout.layer()))
+        let made = inside(namespace.name(), || Tun::create(&device.name, layout.layer(device)))
             .and_then(|t| t)
             .map_err(tun_error)?;
         tuns.push(Some(made));

@@ -16,6 +16,11 @@ pub const VNET: usize = 10;
 pub const LARGEST: usize = 65536 + 14 + VNET;
 
 const NEEDS_CSUM: u8 = 1;
+/// Of the hosts' devices.
+const MTU: usize = 1500;
+/// Payload of a super-packet's segments as Open vSwitch 3.1 writes it: its port's MTU less headers without options. Linux drops
+/// a super-packet with no more payload than that.
+pub const SWITCHED: u32 = 1446;
 const GSO_NONE: u8 = 0;
 const GSO_TCPV4: u8 = 1;
 const GSO_TCPV6: u8 = 4;
@@ -78,7 +83,10 @@ pub fn is_multicast(frame: &[u8]) -> bool {
 impl Packet {
     /// Takes the first `bytes` of a frame, more than its headers below IP. What is not IP, and a super-packet whose headers
     /// make no sense, passes as one packet.
-    pub fn new(frame: Box<[u8]>, bytes: usize, layer: Layer) -> Rc<Packet> {
+    pub fn new(mut frame: Box<[u8]>, bytes: usize, layer: Layer) -> Rc<Packet> {
+        if layer == Layer::Switch {
+            restore(&mut frame[..bytes], layer.bytes());
+        }
         let start = VNET + layer.bytes();
         let len = bytes - start;
         let (headers, l4, gso_size) = cut(&frame[..bytes], layer.bytes()).unwrap_or((0, 0, 0));
@@ -174,8 +182,27 @@ impl Drop for Packet {
     }
 }
 
-/// Header bytes, TCP offset and segment size of a TCP super-packet.
+/// Gives a super-packet that has come through Open vSwitch the segments back that it had: as large as fit in the hosts' MTU.
+/// Of version 3.1 their payload is `SWITCHED` bytes, whatever the options of TCP.
+fn restore(frame: &mut [u8], below: usize) {
+    let Some((headers, _, _)) = heads(frame, below) else { return };
+    let payload = frame.len() - VNET - below - headers;
+    let segment = MTU.saturating_sub(headers);
+    if segment == 0 || payload <= segment {
+        frame[1] = GSO_NONE;
+        frame[4..6].fill(0);
+    } else {
+        frame[4..6].copy_from_slice(&(segment as u16).to_ne_bytes());
+    }
+}
+
+/// Header bytes, TCP offset and segment size of a TCP super-packet of more than one segment.
 fn cut(frame: &[u8], below: usize) -> Option<(usize, usize, usize)> {
+    heads(frame, below).filter(|(headers, _, gso_size)| frame.len() - VNET - below > headers + gso_size)
+}
+
+/// The same, be it of one segment.
+fn heads(frame: &[u8], below: usize) -> Option<(usize, usize, usize)> {
     let gso_type = frame[1] & !GSO_ECN;
     let gso_size = usize::from(u16::from_ne_bytes([frame[4], frame[5]]));
     let l4 = usize::from(u16::from_ne_bytes([frame[6], frame[7]])).checked_sub(below)?;
@@ -186,7 +213,7 @@ fn cut(frame: &[u8], below: usize) -> Option<(usize, usize, usize)> {
     let tcp = usize::from(ip.get(l4 + 12)? >> 4) * 4;
     let headers = l4 + tcp;
     let plausible = l4 >= 20 && tcp >= 20 && headers < ip.len() && headers + gso_size <= 65535;
-    (plausible && ip.len() > headers + gso_size).then_some((headers, l4, gso_size))
+    plausible.then_some((headers, l4, gso_size))
 }
 
 impl Segment {
@@ -194,6 +221,17 @@ impl Segment {
     #[cfg(test)]
     pub fn index(&self) -> u16 {
         self.index
+    }
+
+    /// Whether a switch takes the segments from this one up to `last` of the same packet as one frame.
+    pub fn pass_switches(&self, last: &Segment) -> bool {
+        self.index == last.index || self.packet.payload(self.index, last.index) > SWITCHED
+    }
+
+    /// This one and those behind it up to `last` of the same packet.
+    pub fn up_to(&self, last: &Segment) -> impl Iterator<Item = Segment> + use<> {
+        let packet = self.packet.clone();
+        (self.index..=last.index).map(move |index| Segment { packet: packet.clone(), index })
     }
 
     /// Whether `next` is the segment right behind this one in the same packet.
@@ -481,6 +519,32 @@ mod tests {
         found.extend([2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x08, 0x00]);
         found.extend(&frame[VNET..]);
         found.into()
+    }
+
+    #[test]
+    fn a_super_packet_that_came_through_a_switch_has_its_segments_again() {
+        for (payload, segments) in [(6000, 5), (1429, 2), (1400, 1), (1428, 1)] {
+            // as MPTCP sends it: 20 bytes more of options
+            let mut original = frame(false, payload + 20, 1428);
+            original[VNET + 20 + 12] = 13 << 4;
+            let whole = on_ethernet(&original);
+            let mut switched = whole.clone();
+            switched[4..6].copy_from_slice(&(SWITCHED as u16).to_ne_bytes());
+            let packet = Packet::new(switched, whole.len(), Layer::Switch);
+            assert_eq!(packet.segments(), segments);
+            let (first, bytes) = Packet::segment(&packet, 0);
+            assert_eq!(bytes, if segments == 1 { 72 + payload as u32 } else { 1500 });
+            let last = Packet::segment(&packet, segments - 1).0;
+            let out = written(&first, &last);
+            if segments > 1 {
+                assert_eq!(out, whole.to_vec());
+            } else {
+                assert_eq!((out[1], &out[4..6]), (GSO_NONE, &[0, 0][..]));
+            }
+            // two segments that a switch would think one go by themselves
+            assert_eq!(first.pass_switches(&last), payload != 1429);
+            assert_eq!(first.up_to(&last).count(), usize::from(segments));
+        }
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub enum Layer {
     Ip,
     /// TAP: an Ethernet header.
     Ethernet,
+    /// The same, of a port of Open vSwitch, which forgets how large a super-packet's segments are (`packet::restore`).
+    Switch,
 }
 
 impl Layer {
@@ -28,14 +30,14 @@ impl Layer {
     pub fn bytes(self) -> usize {
         match self {
             Layer::Ip => 0,
-            Layer::Ethernet => 14,
+            Layer::Ethernet | Layer::Switch => 14,
         }
     }
 
     fn flag(self) -> libc::c_int {
         match self {
             Layer::Ip => libc::IFF_TUN,
-            Layer::Ethernet => libc::IFF_TAP,
+            Layer::Ethernet | Layer::Switch => libc::IFF_TAP,
         }
     }
 }
