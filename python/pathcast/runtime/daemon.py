@@ -1,6 +1,6 @@
 """The long-lived parts: an emulated network, a far end, a controller. Each is a process of its own, started afresh.
 
-`python -m pathcast.runtime.daemon KIND [MODULE]` reads one JSON line of configuration, answers with one JSON line when it stands
+`python -m pathcast.runtime.daemon KIND [MODULE]` reads one JSON line of configuration, answers with one when it stands
 (or with an error document), then answers requests on its socket, a JSON line each. It ends at the request `down`, at a
 SIGTERM, and when whoever started it closes its standard input, be it by dying, unless the line `detach` came there.
 """

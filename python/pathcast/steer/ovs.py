@@ -139,7 +139,7 @@ class Switches:
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def _widen(self) -> None:
-        """Gives the sockets of the ports room: a switch that is not on a processor for a moment must not lose packets."""
+        """Gives the ports' sockets room: a switch that waits for a processor must not lose packets."""
         pid = self._running[-1].pid
         libc, pidfd = ctypes.CDLL(None, use_errno=True), os.pidfd_open(pid)
         try:
