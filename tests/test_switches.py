@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -14,12 +13,13 @@ from conftest import ROOT, eventually
 
 from pathcast.errors import Exit, PathcastError
 from pathcast.lab.experiment import Experiment
+from pathcast.runtime.switched import config
 from pathcast.steer import ovs
-from pathcast.steer.client import Owner
+from pathcast.steer.client import Client
+from pathcast.steer.rules import Flow
 from pathcast.worlds.emu import Emu, Topology
 from pathcast.worlds.measurement import Request
 from pathcast.worlds.sim import Sim
-from pathcast.worlds.switched import config
 
 SETS = [
     f"link.wan{n}.{key}={value}"
@@ -103,9 +103,13 @@ def test_a_path_that_is_down_or_not_there_is_said(world):
     world.tcp_probe("path2", MB)
     with pytest.raises(PathcastError, match="no path `path9`"):
         world.transfer(["path9"], MB)
-    owner = asdict(Owner.this_process())
+    # any sender may tell the network's controller of its flows
+    controller = Client(world._net.record.socket)
+    flow = Flow("10.77.1.2", "10.77.1.1", 40_000, 5275)
+    assert controller.begin({flow: "path2"}) == {flow: "path2"}
+    controller.end([flow])
     with pytest.raises(PathcastError, match="there is no path `path9`") as caught:
-        world._net.ask("begin", flows=[{"local": "10.77.1.2", "remote": "10.77.1.1"}], path="path9", owner=owner)
+        controller.begin({flow: "path9"})
     assert caught.value.exit == Exit.USAGE
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 # each is a module of its name; of those below, its function of that name is the command, else its `app` is a group
-GROUPS = ("control", "history", "job", "lab", "line", "net")
+GROUPS = ("control", "history", "job", "lab", "line", "net", "steer")
 COMMANDS = (
     "completion",
     "demo",

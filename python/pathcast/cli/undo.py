@@ -16,19 +16,21 @@ _NOTHING = "nothing was left behind"
 def undo(
     json: Json = False,
     everything: Annotated[
-        bool, typer.Option("--all", help="Also end the networks, far ends and controllers that are still running.")
+        bool, typer.Option("--all", help="Also end the networks, far ends and controllers that still run.")
     ] = False,
 ) -> None:
     """Remove what dead processes of pathcast left, and pinned controllers (with --all: also end the living ones)."""
     from pathcast.control import kernel
     from pathcast.lines import routes
     from pathcast.runtime import daemon, state
+    from pathcast.steer import left as left_in_switches
 
     removed = state.clean() + kernel.unpin_all()
     try:
         removed += routes.remove()
     except PathcastError as error:
         removed.append(f"not removed: {error.message}; {error.hint}")
+    removed += left_in_switches.remove(state.run_dir(), [record.id for record in state.records("steer")])
     if everything:
         for record in state.records():
             daemon.Daemon(record).down()

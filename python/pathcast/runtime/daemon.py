@@ -1,6 +1,6 @@
-"""The long-lived parts: an emulated network, a far end, a controller. Each is a process of its own, started afresh.
+"""The long-lived parts: an emulated network, a far end, controllers. Each is a process of its own, started afresh.
 
-`python -m pathcast.runtime.daemon KIND [MODULE]` reads one JSON line of configuration, answers with one when it stands
+`python -m pathcast.runtime.daemon KIND` reads one JSON line of configuration, answers with one JSON line when it stands
 (or with an error document), then answers requests on its socket, a JSON line each. It ends at the request `down`, at a
 SIGTERM, and when whoever started it closes its standard input, be it by dying, unless the line `detach` came there.
 """
@@ -8,7 +8,6 @@ SIGTERM, and when whoever started it closes its standard input, be it by dying, 
 from __future__ import annotations
 
 import contextlib
-import importlib
 import json
 import os
 import selectors
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from pathcast.errors import Exit, PathcastError
-from pathcast.runtime.state import KINDS, Record, clean, records, see
+from pathcast.runtime.state import KINDS, Record, clean, records, run_dir, see
 
 # how long a part may take to hear that it shall end, and again to end
 PATIENCE_S = 10.0
@@ -114,15 +113,11 @@ def _unwrap(answer: dict[str, Any]) -> Any:
     return answer["result"]
 
 
-def start(kind: str, config: dict[str, Any], module: str | None = None) -> Daemon:
-    """Starts a part and waits until it stands. It ends with the process that started it, or is detached.
-
-    module: where its class is, as `PART`, of a part of a room that uses this one.
-    """
+def start(kind: str, config: dict[str, Any]) -> Daemon:
+    """Starts a part and waits until it stands. It ends with the process that started it, or is detached."""
     process = subprocess.Popen(
         # -P, or Python would look for modules in the current directory first, which may be anybody's
-        [sys.executable, "-I" if sys.flags.isolated else "-P", "-m", "pathcast.runtime.daemon"]
-        + ([kind] if module is None else [kind, module]),
+        [sys.executable, "-I" if sys.flags.isolated else "-P", "-m", "pathcast.runtime.daemon", kind],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         start_new_session=True,  # a Ctrl-C at the terminal goes to the command, which then ends its parts
@@ -189,6 +184,8 @@ class Part:
     """What a kind of part must offer: a record before it makes anything, then `up`, verbs, and `close`."""
 
     kind: str
+    # whether it may be asked by several at once
+    concurrent = False
 
     def __init__(self, config: dict[str, Any]) -> None:
         self.config = config
@@ -290,9 +287,50 @@ class Control(Part):
         self._loaded.unload()
 
 
-PARTS = {part.kind: part for part in (Net, Serve, Control)}
+class Steer(Part):
+    """A controller of OpenFlow switches. What it has in them goes with it, unless it was told to keep it."""
+
+    kind = "steer"
+    concurrent = True
+
+    def record(self) -> Record:
+        return Record.of_this_process(self.kind, self.config["name"], {}, {})
+
+    def up(self) -> None:
+        from pathcast.steer.config import Config
+        from pathcast.steer.controller import Controller
+        from pathcast.steer.kept import place
+
+        name = self.config["name"]
+        self._keep = False
+        self._controller = Controller(Config.of(self.config["told"]), name, place(run_dir(), name))
+
+    def begin(self, flows: Any, owner: Any = None) -> dict[str, Any]:
+        from pathcast.steer.client import owner_of, plan_of
+
+        return {"paths": list(self._controller.begin(plan_of(flows), owner_of(owner)).values())}
+
+    def end(self, flows: Any) -> dict[str, Any]:
+        from pathcast.steer.client import flow_of
+
+        return {"ended": self._controller.end([flow_of(flow) for flow in flows])}
+
+    def state(self) -> dict[str, Any]:
+        return self._controller.state()
+
+    def counters(self) -> dict[str, Any]:
+        return self._controller.counters()
+
+    def keep(self) -> None:
+        self._keep = True
+
+    def close(self) -> None:
+        self._controller.close(self._keep)
+
+
+PARTS = {part.kind: part for part in (Net, Serve, Control, Steer)}
 # what a client may ask of a part; anything else is refused
-VERBS = {"describe", "set", "restart", "ledger", "flows", "begin", "end"}
+VERBS = {"describe", "set", "restart", "ledger", "flows", "begin", "end", "state", "counters", "keep"}
 
 
 class End:
@@ -335,7 +373,7 @@ def _answer(part: Part, connection: socket.socket, lock: threading.Lock, end: En
                     end.set()
                     answer = {"result": None}
                 elif verb in VERBS and hasattr(part, verb):
-                    with lock:
+                    with contextlib.nullcontext() if part.concurrent else lock:
                         answer = {"result": getattr(part, verb)(**request)}
                 else:
                     raise PathcastError("unknown", f"{part.kind} has no verb `{verb}`", None, Exit.USAGE)
@@ -379,7 +417,15 @@ def _watch_stdin(end: End) -> None:
     end.set()
 
 
-def main(kind: str, module: str | None = None) -> int:
+def _made(kind: str, config: dict[str, Any]) -> Part:
+    if kind == Net.kind and config.get("scenario", {}).get("switches"):
+        from pathcast.runtime.switched import SwitchedNet
+
+        return SwitchedNet(config)
+    return PARTS[kind](config)
+
+
+def main(kind: str) -> int:
     """Runs one part until it is told to end."""
     end = End()
     line = sys.stdin.readline()
@@ -389,7 +435,7 @@ def main(kind: str, module: str | None = None) -> int:
     threading.Thread(target=_watch_stdin, args=(end,), daemon=True).start()
     config = json.loads(line)
     try:
-        part: Part = (PARTS[kind] if module is None else importlib.import_module(module).PART)(config)
+        part = _made(kind, config)
         record = part.record()
         record.claim()
     except Exception as error:
@@ -423,6 +469,6 @@ def _say(answer: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    status = main(*sys.argv[1:])
+    status = main(sys.argv[1])
     sys.stdout.flush()
     os._exit(status)  # daemon threads may sit in a read of standard input

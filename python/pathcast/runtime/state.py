@@ -42,7 +42,7 @@ _CLAIM = ".claim-"
 
 ROOTS = Path("/run/pathcast")
 # what people call a part
-KINDS = {"net": "network"}
+KINDS = {"net": "network", "steer": "controller of switches"}
 
 
 def run_dir() -> Path:

@@ -57,6 +57,14 @@ def flow_of(document: Any) -> Flow:
         raise usage(f"no flow: {error}") from None
 
 
+def owner_of(document: Any) -> Owner | None:
+    """The `owner` of a `begin`. Raises PathcastError (exit 2) for what is none."""
+    try:
+        return None if document is None else codec.read(Owner, document)
+    except ValueError as error:
+        raise usage(f"no owner: {error}") from None
+
+
 def plan_of(flows: Any) -> dict[Flow, str]:
     """The `flows` of a `begin`. Raises PathcastError (exit 2) for what is no plan, or names a flow twice."""
     if not isinstance(flows, list) or not flows:

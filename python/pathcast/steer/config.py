@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -106,16 +106,23 @@ class Config:
             raise usage(str(error)) from None
 
     @classmethod
-    def load(cls, file: Path) -> Config:
-        """Of a TOML file. Raises PathcastError (exit 2), which names the file."""
+    def load(cls, file: Path | None, listen: str | None = None) -> Config:
+        """Of a TOML file, or of none; listen: in place of the file's. Raises PathcastError (exit 2) with the file."""
+        over = {} if listen is None else {"listen": listen}
+        if file is None:
+            return cls.of(over)
         try:
-            return cls.of(tomllib.loads(read_file(file, _LARGEST).decode()))
+            return cls.of(tomllib.loads(read_file(file, _LARGEST).decode()) | over)
         except OSError as error:
             raise usage(f"cannot read {file}: {error.strerror}") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise usage(f"{file} is not TOML: {error}") from None
         except PathcastError as error:
             raise usage(f"{file}: {error.message}") from None
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for `of`."""
+        return {key: value for key, value in asdict(self).items() if key != "ids"}
 
     def port(self, text: str) -> Port:
         """Of `SWITCH:PORT`. Raises PathcastError (exit 2)."""

@@ -104,16 +104,21 @@ class _Connection:
 
 
 class Controller:
-    """name: by which it knows its own entries again; file: where it writes what the next one of its name needs."""
+    """name: by which it knows its own entries again; file: where it writes what the next one of its name needs.
 
-    def __init__(self, config: Config, name: str = "steer", file: Path | None = None) -> None:
+    sweep: it takes over nothing, to remove what is there.
+    """
+
+    def __init__(self, config: Config, name: str = "steer", file: Path | None = None, sweep: bool = False) -> None:
         kept = keeping.load(file) if file is not None else None
         self._listener, listen = listener(config.listen)
-        self._file, self._written = file, kept
+        self._file = file
         # the host may be called otherwise by now
         mark = kept.cookie if kept is not None else cookie(name)
-        told = replace(config, listen=listen)
-        self.machine = Machine(told, mark, secrets.token_bytes(16), kept, time.monotonic())
+        told, known = replace(config, listen=listen), None if sweep else kept
+        self._written = known
+        self._sweeps = sweep
+        self.machine = Machine(told, mark, secrets.token_bytes(16), known, time.monotonic())
         self.listen = listen
         self._connections: dict[Session, _Connection] = {}
         self._calls: list[tuple[Callable[[float], Ticket | None], Future[Any]]] = []
@@ -149,13 +154,17 @@ class Controller:
         """Bytes and packets by path and by flow, of this moment."""
         return dict(self._ask(self.machine.count))
 
+    def sweep(self) -> None:
+        """Removes its entries from the switches that are connected; what was planned is forgotten."""
+        self._ask(self.machine.clear, 5.0)
+
     def close(self, keep: bool = False) -> None:
         """Ends it; its entries are removed from the switches that are there, unless they shall be kept."""
         if self._over:
             return
         if not keep:
             with contextlib.suppress(PathcastError):
-                self._ask(self.machine.clear, 5.0)
+                self.sweep()
         with self._lock:
             self._over = True
         self._wake()
@@ -298,7 +307,7 @@ class Controller:
             one.socket.close()
 
     def _keep(self) -> None:
-        if self._file is None:
+        if self._file is None or self._sweeps:
             return
         kept = self.machine.kept()
         if kept != self._written:

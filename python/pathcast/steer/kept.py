@@ -14,6 +14,7 @@ from pathcast.steer.client import Owner
 from pathcast.steer.rules import Flow, Port
 
 _LARGEST = 1 << 24
+_SUFFIX = ".kept"
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Kept:
 
     listen: str = ""
     cookie: int = 0
-    switches: tuple[int, ...] = ()
+    switches: dict[str, int] | None = None
     flows: tuple[PlannedFlow, ...] = ()
     link: tuple[tuple[Port, ...], ...] = ()
     host: dict[str, Port] | None = None
@@ -43,7 +44,7 @@ class Kept:
         cls,
         listen: str,
         cookie: int,
-        switches: Iterable[int],
+        switches: Mapping[str, int],
         plan: Mapping[Flow, tuple[str, Owner | None]],
         links: Mapping[Port, Port],
         hosts: Mapping[str, Port],
@@ -53,8 +54,7 @@ class Kept:
         """Of what the controller knows."""
         flows = tuple(PlannedFlow(flow, path, owner) for flow, (path, owner) in plan.items())
         link = tuple((a, b) for a, b in links.items() if a < b)
-        ids = tuple(sorted(switches))
-        return cls(listen, cookie, ids, flows, link, dict(hosts), dict(paths), tuple(sorted(pairs)))
+        return cls(listen, cookie, dict(switches), flows, link, dict(hosts), dict(paths), tuple(sorted(pairs)))
 
     def plan(self) -> dict[Flow, tuple[str, Owner | None]]:
         """The flows whose processes are still there."""
@@ -72,6 +72,17 @@ class Kept:
 
     def pairs(self) -> set[tuple[str, str]]:
         return {(one[0], one[1]) for one in self.pair if len(one) == 2}
+
+
+def place(directory: Path, name: str) -> Path:
+    """Where the controller of a name writes."""
+    return directory / f"steer-{name}{_SUFFIX}"
+
+
+def places(directory: Path) -> dict[str, Path]:
+    """What controllers have written, by their names."""
+    found = sorted(directory.glob(f"steer-*{_SUFFIX}"))
+    return {path.name.removeprefix("steer-").removesuffix(_SUFFIX): path for path in found}
 
 
 def load(path: Path) -> Kept | None:

@@ -165,7 +165,8 @@ class Machine:
         believed = self.discovery.believed()
         paths, pairs = self.plan.paths, self.plan.pairs
         listen, hosts = self.config.listen, believed.client
-        return Kept.of(listen, self.cookie, self.switches, self.plan.flows, believed.links, hosts, paths, pairs)
+        names = {self._name(id): id for id in self.switches}
+        return Kept.of(listen, self.cookie, names, self.plan.flows, believed.links, hosts, paths, pairs)
 
     # --- what happens ----------------------------------------------------------------------------------------------
 

@@ -48,8 +48,9 @@ class Switches:
     """The switches of one namespace, which must exist; `directory` is made, and removed at `close`."""
 
     def __init__(self, namespace: str, directory: Path, large: bool = False) -> None:
-        """large: super-packets (TSO) pass whole, over ports that take them; checksums too are left to the ports, and the
-        datapath goes before other programs of this machine, as a switch's own processor would."""
+        """large: super-packets (TSO) pass whole, over ports that take them, which have to do the checksums too; and the
+        datapath goes before other programs of this machine, as a switch's own processor would.
+        """
         self.namespace, self.directory, self.large = namespace, directory, large
         self.bridges: list[str] = []
         self._running: list[subprocess.Popen[bytes]] = []
@@ -107,6 +108,8 @@ class Switches:
             found = self._vsctl("get", "interface", port, "ofport", "error").split("\n")
             if found[0] != str(at):
                 reason = found[1].strip('"') if len(found) > 1 and found[1] != "[]" else f"it is port {found[0]}"
+                self.bridges.remove(bridge)
+                self._vsctl("del-br", bridge)
                 raise PathcastError("switch", f"switch `{bridge}` cannot have `{port}` as its port {at}: {reason}")
         self._widen()
 
@@ -118,7 +121,8 @@ class Switches:
             way.unlink(missing_ok=True)
             way.symlink_to(Path(target.removeprefix("unix:")).absolute())
             target = f"unix:{way}"
-        self._vsctl("set-controller", bridge, target)
+        # one that comes again is found within a second, not eight
+        self._vsctl("set-controller", bridge, target, "--", "set", "controller", bridge, "max_backoff=1000")
 
     def management(self, bridge: str) -> str:
         """Where a switch listens for OpenFlow of programs on this host."""

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import socket
 import struct
+import subprocess
+import sys
 import threading
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,6 +20,7 @@ from pathcast.steer import openflow as of
 from pathcast.steer.client import flow_of, plan_of
 from pathcast.steer.machine import Machine, Ticket
 from pathcast.steer.match import pack_match, take_match
+from pathcast.steer.ovs import Switches
 from pathcast.steer.rules import Flow, Port, Rule
 from pathcast.steer.switch import Session
 
@@ -251,3 +255,100 @@ class Fabric:
                 return None
             at = self.wires[left]
         raise AssertionError("a loop")
+
+
+CHECKSUMS_OFF = """
+import ctypes, fcntl, socket, struct, sys
+for device in sys.argv[1:]:  # ETHTOOL_STXCSUM: a veth leaves checksums to a card, which a datapath of user space is not
+    value = ctypes.create_string_buffer(struct.pack("II", 0x17, 0))
+    with socket.socket() as s:
+        fcntl.ioctl(s, 0x8946, struct.pack("16sP", device.encode(), ctypes.addressof(value)))
+"""
+
+
+def ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True, capture_output=True)
+
+
+class Bed:
+    """Open vSwitch in a namespace, and a host at either end: s1 and s2 with two links, and a way over s3, a small one.
+
+    Ports: 1 the hosts', then the links a, b, and c (s1 to s3), d (s3 to s2). In a `with`; `directory` is made.
+    """
+
+    CLIENT, SERVER = "10.9.0.1", "10.9.0.2"
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        stem = f"steer-{secrets.token_hex(3)}"
+        self.switch, self.client, self.server = self.namespaces = [f"{stem}-{end}" for end in ("sw", "c", "s")]
+        self.switches = Switches(self.switch, directory / "o")
+
+    def __enter__(self) -> Bed:
+        self.directory.mkdir()
+        try:
+            self._build()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.switches.close()
+        for name in self.namespaces:
+            subprocess.run(["ip", "netns", "delete", name], capture_output=True)
+
+    def _build(self) -> None:
+        for name in self.namespaces:
+            ip("netns", "add", name)
+            ip("-n", name, "link", "set", "lo", "up")
+        hosts = ((self.client, "h1", self.CLIENT), (self.server, "h2", self.SERVER))
+        for host, device, address in hosts:
+            ip("-n", self.switch, "link", "add", device, "type", "veth", "peer", "name", "eth", "netns", host)
+            ip("-n", self.switch, "link", "set", device, "up")
+            ip("-n", host, "address", "add", f"{address}/24", "dev", "eth")
+            ip("-n", host, "link", "set", "eth", "up")
+            self.python(host, CHECKSUMS_OFF, "eth").communicate()
+        for link in "abcd":
+            ip("-n", self.switch, "link", "add", f"{link}1", "type", "veth", "peer", "name", f"{link}2")
+            for end in "12":
+                ip("-n", self.switch, "link", "set", f"{link}{end}", "up")
+        self.switches.up()
+        self.switches.add("s1", ["h1", "a1", "b1", "c1"], number=1)
+        self.switches.add("s2", ["h2", "a2", "b2", "d2"], number=2)
+        self.switches.add("s3", ["c2", "d1"], number=3, flows=4)  # two for discovery, two for one flow
+
+    def told(self) -> dict[str, Any]:
+        """The controller's configuration."""
+        return {
+            "listen": f"unix:{self.directory}/of",
+            "switch": [{"name": f"s{n}", "id": n} for n in (1, 2, 3)],
+            "host": [{"address": self.CLIENT, "at": "s1:1"}, {"address": self.SERVER, "at": "s2:1"}],
+            "path": [
+                {"name": "path1", "via": ["s1:2"]},
+                {"name": "path2", "via": ["s1:3"]},
+                {"name": "path3", "via": ["s1:4", "s3:2"]},
+            ],
+        }
+
+    def connect(self) -> None:
+        """Tells the switches their controller."""
+        for bridge in self.switches.bridges:
+            self.switches.control(bridge, self.told()["listen"])
+
+    def python(self, host: str, program: str, *arguments: object) -> subprocess.Popen[str]:
+        """Runs a program on a host."""
+        command = ["ip", "netns", "exec", host, sys.executable, "-c", program, *map(str, arguments)]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def link(self, device: str, state: str) -> None:
+        ip("-n", self.switch, "link", "set", device, state)
+
+    def ofctl(self, verb: str, bridge: str, *words: str) -> list[str]:
+        """What ovs-ofctl says of a switch, by line."""
+        command = ["ovs-ofctl", "-O", "OpenFlow13", "--no-stats", verb, self.switches.management(bridge), *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        return [line.strip() for line in done.stdout.splitlines() if line.strip()]
+
+    def entries(self) -> dict[str, list[str]]:
+        return {bridge: self.ofctl("dump-flows", bridge) for bridge in self.switches.bridges}

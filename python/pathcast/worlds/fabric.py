@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
-from pathcast.errors import usage
+from pathcast.errors import PathcastError, usage
 from pathcast.runtime.daemon import Daemon
-from pathcast.steer.client import Owner
+from pathcast.steer.client import Client
 from pathcast.steer.rules import Flow
 
 
@@ -20,17 +19,20 @@ class Fabric:
         if "steer" not in about:
             told = "its switches have another controller than pathcast's, which cannot be told a path"
             raise usage(f"network `{network.record.id}`: {told}", "take `controller` out of [[switch]]")
-        self._network = network
-        self._owner = asdict(Owner.this_process())
+        self._controller = Client(network.record.socket)
 
     def begin(self, flow: tuple[str, str, int, str, int], path: str) -> None:
         """Returns when every switch on the path has the flow. Raises PathcastError where one says no."""
-        self._network.ask("begin", flows=[_document(*flow)], path=path, owner=self._owner)
+        one = _flow(*flow)
+        taken = self._controller.begin({one: path})[one]
+        if taken != path:
+            self._controller.end([one])
+            raise PathcastError("switch", f"path `{path}` is down; the switches would take `{taken}`")
 
     def end(self, flow: tuple[str, str, int, str, int]) -> None:
         """The flow is over."""
-        self._network.ask("end", flows=[_document(*flow)])
+        self._controller.end([_flow(*flow)])
 
 
-def _document(protocol: str, local: str, local_port: int, remote: str, remote_port: int) -> dict[str, str | int]:
-    return asdict(Flow(local, remote, local_port, remote_port, protocol))
+def _flow(protocol: str, local: str, local_port: int, remote: str, remote_port: int) -> Flow:
+    return Flow(local, remote, local_port, remote_port, protocol)

@@ -14,12 +14,10 @@ from pathcast.errors import PathcastError, usage
 from pathcast.runtime import daemon
 from pathcast.runtime.state import Record, run_dir
 from pathcast.steer import ovs
-from pathcast.steer.client import Owner
+from pathcast.steer.client import flow_of, owner_of, plan_of
 from pathcast.steer.config import Config
 from pathcast.steer.controller import Controller
-from pathcast.steer.rules import Flow
 
-MODULE = __name__
 # how long the switches may take to find their controller
 PATIENCE_S = 10.0
 
@@ -56,7 +54,9 @@ def _via(scenario: Mapping[str, Any], hops: list[dict[str, Any]]) -> list[str]:
 
 
 class SwitchedNet(daemon.Net):
-    """A network with switches."""
+    """A network with switches. Of flows it is asked as any controller is (steer/client.py)."""
+
+    concurrent = True
 
     def record(self) -> Record:
         found = super().record()
@@ -113,19 +113,22 @@ class SwitchedNet(daemon.Net):
                 raise PathcastError("switch", f"switch `{away[0]}` has not found its controller in {PATIENCE_S:.0f} s")
             time.sleep(0.01)
 
-    def begin(self, flows: list[dict[str, Any]], path: str, owner: dict[str, int]) -> None:
-        """Has the switches carry flows over a path, and no other; they end with the process `owner`."""
+    def begin(self, flows: Any, owner: Any = None) -> dict[str, Any]:
+        return {"paths": list(self._ours().begin(plan_of(flows), owner_of(owner)).values())}
+
+    def end(self, flows: Any) -> dict[str, Any]:
+        return {"ended": self._ours().end([flow_of(flow) for flow in flows])}
+
+    def state(self) -> dict[str, Any]:
+        return self._ours().state()
+
+    def counters(self) -> dict[str, Any]:
+        return self._ours().counters()
+
+    def _ours(self) -> Controller:
         if self._controller is None:
             raise usage("the switches have another controller than pathcast's, which cannot be told a path")
-        found = self._controller.begin({Flow(**flow): path for flow in flows}, Owner(**owner))
-        if others := sorted(set(found.values()) - {path}):
-            self._controller.end(found)
-            raise PathcastError("switch", f"path `{path}` is down; the switches would take `{others[0]}`")
-
-    def end(self, flows: list[dict[str, Any]]) -> None:
-        """Flows that have ended."""
-        if self._controller is not None:
-            self._controller.end([Flow(**flow) for flow in flows])
+        return self._controller
 
     def describe(self) -> dict[str, Any]:
         about = super().describe()
@@ -138,6 +141,3 @@ class SwitchedNet(daemon.Net):
                 stack.callback(self._switches.close)
             if self._controller is not None:
                 self._controller.close(keep=True)  # the entries go with the switches
-
-
-PART = SwitchedNet

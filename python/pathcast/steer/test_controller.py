@@ -1,0 +1,185 @@
+"""The controller with Open vSwitch: counted packets cross it while plans change, a cable is pulled, it dies."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from pathcast.errors import Exit, PathcastError
+from pathcast.steer.config import Config
+from pathcast.steer.controller import Controller, listener
+from pathcast.steer.rules import Flow
+
+# numbered packets, some in flight at a time and none sent again, each echoed: N, from port, to port
+PING = """
+import socket, sys
+count, here, there = map(int, sys.argv[1:])
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(("10.9.0.1", here)); s.connect(("10.9.0.2", there)); s.settimeout(10)
+sent, back = 0, set()
+print("begun", flush=True)
+while len(back) < count:
+    while sent < count and sent - len(back) < 16:
+        s.send(b"%d" % sent); sent += 1
+    try:
+        back.add(int(s.recv(99)))
+    except TimeoutError:
+        break
+print(sent - len(back))
+"""
+ECHO = """
+import socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(("10.9.0.2", int(sys.argv[1])))
+print("bound", flush=True)
+while True:
+    s.sendto(*s.recvfrom(99))
+"""
+SINK = """
+import hashlib, socket, sys
+s = socket.create_server(("10.9.0.2", int(sys.argv[1]))); print("bound", flush=True)
+c, _ = s.accept(); h = hashlib.sha256(); n = 0
+while data := c.recv(1 << 16):
+    h.update(data); n += len(data)
+c.sendall(h.hexdigest().encode()); c.close(); print(n)
+"""
+SEND = """
+import hashlib, os, socket, sys
+here, there, size = map(int, sys.argv[1:])
+s = socket.socket(); s.bind(("10.9.0.1", here)); s.settimeout(60); s.connect(("10.9.0.2", there))
+print("begun", flush=True)
+h = hashlib.sha256(); piece = os.urandom(1 << 16)
+for _ in range(size >> 16):
+    h.update(piece); s.sendall(piece)
+s.shutdown(socket.SHUT_WR)
+print("same" if s.recv(99) == h.hexdigest().encode() else "other")
+"""
+
+pytestmark = pytest.mark.privileged
+
+
+def until(asked, patience_s=60.0):
+    deadline = time.monotonic() + patience_s
+    while not asked():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def stands(controller):
+    state = controller.state()
+    links = [link["stands"] for link in state["links"]]
+    return len(links) == 4 and all(links) and all(s["connected"] for s in state["switches"])
+
+
+@pytest.fixture
+def controller(bed, tmp_path):
+    with Controller(Config.of(bed.told()), file=tmp_path / "kept") as controller:
+        bed.connect()
+        until(lambda: stands(controller))
+        yield controller
+
+
+@pytest.fixture
+def program(bed):
+    """Starts programs on hosts, and waits for their first line; ends them after the test."""
+    running = []
+
+    def program(host, text, *arguments):
+        running.append(bed.python(host, text, *arguments))
+        assert running[-1].stdout.readline()
+        return running[-1]
+
+    yield program
+    for one in running:
+        one.kill()
+        one.communicate()
+
+
+def test_a_change_of_plan_loses_no_packet(bed, controller, program):
+    flow = Flow(bed.CLIENT, bed.SERVER, 40001, 5001, "udp")
+    program(bed.server, ECHO, 5001)
+    controller.begin({flow: "path1"})
+    ping = program(bed.client, PING, 20_000, 40001, 5001)
+    moves = 0
+    while ping.poll() is None:
+        name = ("path2", "path3", "path1")[moves % 3]
+        assert controller.begin({flow: name}) == {flow: name}
+        moves += 1
+        time.sleep(0.02)
+    assert ping.stdout.read() == "0\n"
+    assert moves >= 3
+
+    def counted():
+        [one] = controller.counters()["flows"]
+        return one["sent_packets"], one["received_packets"]
+
+    until(lambda: counted() == (20_000, 20_000))  # the switch counts late
+    controller.end([flow])
+
+
+def test_a_pulled_cable_moves_flows_that_run(bed, controller, program):
+    flow = Flow(bed.CLIENT, bed.SERVER, 40002, 5002)
+    sink = program(bed.server, SINK, 5002)
+    controller.begin({flow: "path2"})
+    send = program(bed.client, SEND, 40002, 5002, 64 << 20)
+    bed.link("b1", "down")
+    try:
+        until(lambda: controller.state()["flows"][0]["path"] != "path2")
+        assert send.stdout.read() == "same\n", send.stderr.read()
+        assert sink.stdout.read() == f"{64 << 20}\n"
+        assert controller.begin({flow: "path2"})[flow] != "path2"
+    finally:
+        bed.link("b1", "up")
+    until(lambda: controller.state()["flows"][0]["path"] == "path2")
+    controller.end([flow])
+
+
+def test_a_full_table_is_named_and_nothing_is_half_done(bed, controller):
+    one, two = (Flow(bed.CLIENT, bed.SERVER, port, 5003) for port in (1, 2))
+    controller.begin({one: "path3"})
+    before = bed.entries()
+    with pytest.raises(
+        PathcastError, match=r"switch `s3` does not take the entry `tcp 10\.9.*: its table is full"
+    ) as caught:
+        controller.begin({two: "path3"})
+    assert caught.value.exit == Exit.RUNTIME
+    assert bed.entries() == before
+    controller.end([one])
+    until(lambda: controller.begin({two: "path3"}) == {two: "path3"} if len(bed.entries()["s3"]) == 2 else False)
+
+
+def test_flows_outlive_the_controller_and_the_next_one_takes_them_over(bed, controller, program, tmp_path):
+    flow, gone = (Flow(bed.CLIENT, bed.SERVER, port, 5004, "udp") for port in (40004, 40005))
+    program(bed.server, ECHO, 5004)
+    controller.begin({flow: "path3"})
+    bed.ofctl("add-flow", "s1", "priority=7,udp,tp_src=9,actions=drop")
+    controller.close(keep=True)
+    before = bed.entries()
+    assert program(bed.client, PING, 100, 40004, 5004).stdout.read() == "0\n"
+    with Controller(Config.of(bed.told()), file=tmp_path / "kept") as again:
+        until(lambda: stands(again))
+        time.sleep(1.5)  # until it is sure of what is not wanted
+        assert bed.entries() == before
+        again.begin({gone: "path1"})
+    assert bed.entries() == {"s1": ["priority=7,udp,tp_src=9 actions=drop"], "s2": [], "s3": []}
+    bed.ofctl("del-flows", "s1")
+
+
+@pytest.mark.parametrize("place", ["tcp:127.0.0.1:0", "unix:of"])
+def test_two_controllers_at_one_place_are_refused(tmp_path, monkeypatch, place):
+    monkeypatch.chdir(tmp_path)
+    first, target = listener(place)
+    with first, pytest.raises(PathcastError, match="somebody listens at") as caught:
+        listener(target)
+    assert (caught.value.code, caught.value.exit) == ("in-use", Exit.RUNTIME)
+    if place.startswith("unix"):
+        listener(target)[0].close()  # of one that is dead
+
+
+@pytest.mark.parametrize(
+    "place", ["", "tcp:", "tcp:localhost:1", "tcp:127.0.0.1", "tcp:127.0.0.1:65536", "unix:", "ssl:::1:1"]
+)
+def test_places_that_are_none_are_refused(place):
+    with pytest.raises(PathcastError, match="no place to listen at: allowed are tcp:") as caught:
+        listener(place)
+    assert caught.value.exit == Exit.USAGE
