@@ -24,6 +24,8 @@ from pathcast.results.rundir import RunDir
         (["--rounds", "x"], "--rounds"),
         (["--rounds", "10"], "--rounds goes with --paper"),
         (["--vary-rate"], "--vary-rate goes with --paper"),
+        (["--steer", "openflow"], "--steer goes with --paper"),
+        (["--paper", "--steer", "ryu"], "`ryu`: allowed are none, openflow"),
         (["--lanes", "2"], "--lanes goes with --paper"),
         (["--seed", "-1"], "--seed"),
         (["--paper", "--lanes", "0"], "allowed are 1 to 8"),

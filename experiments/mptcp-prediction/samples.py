@@ -24,6 +24,8 @@ from . import wan
 
 TOPOLOGIES = Path(__file__).resolve().parents[2] / "topologies"
 PATHS = ("path1", "path2")
+# of setup.steer: the topology with the same links and paths between switches
+_STEERED = {"openflow": "openflow.toml"}
 # on average what the topology's jitter adds to a direction
 _JITTER_US = 1000
 
@@ -41,7 +43,12 @@ def scenario(point: Mapping[str, Any], setup: Mapping[str, Any], world: str) -> 
     # in the emulator TCP is the kernel's own
     network = {key: value for key, value in network.items() if world == "sim" or not key.startswith("tcp.")}
     common = {"control": setup["control"], "alone": setup["alone"], "pause_s": setup["pause_s"]}
+    steer = setup["steer"]
+    if steer != "none" and steer not in _STEERED:
+        raise usage(f"--set steer={steer}: allowed are none, {', '.join(_STEERED)}")
     if point["grid"] == "wan":
+        if steer != "none":
+            raise usage(f"--set steer={steer}: the grid `wan` has no switches", "--only grid=… takes others")
         return {**common, **_wan(point, setup, network)}
     rtts_ms = _rtts(point)
     # what is drawn is the same for all networks and worlds, so that they are compared in pairs
@@ -54,7 +61,7 @@ def scenario(point: Mapping[str, Any], setup: Mapping[str, Any], world: str) -> 
     plain = not shares and point["seed"] in setup["plain"][world]
     return {
         **common,
-        "text": _topology(setup["topology"]),
+        "text": _topology(_STEERED.get(steer, setup["topology"])),
         "sets": [f"{key}={value}" for key, value in sets.items()],
         "probes": [] if shares else setup["probes"],
         "multipath": setup["shares"] if shares else [*setup["singles"], setup["data"]],

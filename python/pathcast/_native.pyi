@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from os import PathLike
-from typing import final
+from typing import Protocol, final
 
 VERSION: str
 SOURCE_DIGEST: str
@@ -141,9 +141,24 @@ class Job:
     def phase(self) -> tuple[str, int, int] | None: ...
     def cancel(self) -> None: ...
 
+# tcp or udp, then address and port here and there
+_Flow = tuple[str, str, int, str, int]
+
+class _Fabric(Protocol):
+    def begin(self, flow: _Flow, path: str) -> None: ...
+    def end(self, flow: _Flow) -> None: ...
+
 @final
 class Client:
-    def __init__(self, namespace: str | None, addresses: list[str], port: int, key_id: str, secret: str) -> None: ...
+    def __init__(
+        self,
+        namespace: str | None,
+        addresses: list[str],
+        port: int,
+        key_id: str,
+        secret: str,
+        fabric: _Fabric | None = None,
+    ) -> None: ...
     def measure(self, job: Job, request: str) -> str: ...
     def paths(self) -> str: ...
     def reach(self, paths: str) -> str: ...

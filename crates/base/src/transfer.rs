@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-/// A path: an address pair, one subflow.
+/// A path: an address pair, one subflow. Where several are the same pair, ports tell them apart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathAddr {
     /// What it is called.
@@ -16,12 +16,15 @@ pub struct PathAddr {
     /// The interface that its packets leave by, where known.
     #[serde(default)]
     pub interface: Option<String>,
+    /// The port at this end, where it is to be a certain one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub local_port: Option<u16>,
 }
 
 impl PathAddr {
     /// A path between two addresses.
     pub fn new(name: impl Into<String>, local: IpAddr, remote: IpAddr) -> PathAddr {
-        PathAddr { name: name.into(), local, remote, interface: None }
+        PathAddr { name: name.into(), local, remote, interface: None, local_port: None }
     }
 }
 
@@ -48,7 +51,7 @@ pub enum PathManagerKind {
 /// One TCP flow of a transfer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SubflowReport {
-    /// The name of the path that has these two addresses, if one has.
+    /// The name of the path that it took, if one has its addresses.
     pub path: Option<String>,
     /// Address at this end.
     pub local: IpAddr,

@@ -12,6 +12,7 @@ use pathcast_link::{
 use proptest::prelude::*;
 
 use crate::packet::{Packet, Segment, VNET};
+use crate::tun::Layer;
 
 /// An IPv4 TCP super-packet that may be marked; the source port tells flows apart.
 fn frame(port: u8, payload: usize) -> Rc<Packet> {
@@ -27,7 +28,7 @@ fn frame(port: u8, payload: usize) -> Rc<Packet> {
     ip[12..22].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2, 7, port]);
     ip[32] = 5 << 4;
     let bytes = f.len();
-    Packet::new(f.into(), bytes)
+    Packet::new(f.into(), bytes, Layer::Ip)
 }
 
 fn kinds() -> Vec<Params> {

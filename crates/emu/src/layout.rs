@@ -7,16 +7,44 @@ use pathcast_link::{LinkId, RouteId};
 use pathcast_scenario::{Direction, End, Hop, PathAddresses, Scenario};
 
 use crate::packet::Pair;
+use crate::switched;
+use crate::tun::Layer;
 
-/// A device to make on one host.
+/// Where a device is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Site {
+    /// On a host.
+    Host(End),
+    /// Where the switches are.
+    Switches,
+}
+
+impl Site {
+    /// As ledgers call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Site::Host(End::Client) => "client",
+            Site::Host(End::Server) => "server",
+            Site::Switches => "switch",
+        }
+    }
+}
+
+/// A device to make.
 #[derive(Debug, Clone)]
 pub struct Device {
-    /// Client or server.
-    pub host: End,
+    /// Where.
+    pub site: Site,
     /// Its name there.
     pub name: String,
     /// Paths whose packets use it.
     pub paths: Vec<usize>,
+}
+
+impl Device {
+    fn is_on(&self, host: End) -> bool {
+        self.site == Site::Host(host)
+    }
 }
 
 /// What one thread looks after.
@@ -28,6 +56,8 @@ pub struct GroupLayout {
     pub routes: Vec<(Vec<LinkId>, usize)>,
     /// Route of each address pair.
     pub lookup: HashMap<Pair, RouteId>,
+    /// Of each device the route of all that comes by it, where that tells.
+    pub ingress: Vec<Option<RouteId>>,
     /// Devices, as indices into the layout's.
     pub devices: Vec<usize>,
 }
@@ -46,10 +76,28 @@ pub struct Layout {
 impl Layout {
     /// Of a checked scenario with its paths' addresses.
     pub fn new(scenario: &Scenario, addresses: Vec<PathAddresses>) -> Layout {
+        if !scenario.switches.is_empty() {
+            let (devices, groups) = switched::layout(scenario);
+            return Layout { devices, groups, addresses };
+        }
         let devices = devices(scenario);
         let groups =
             split(scenario, &devices).into_iter().map(|paths| group(scenario, &addresses, &devices, &paths)).collect();
         Layout { devices, groups, addresses }
+    }
+
+    /// Whether there are switches between the hosts.
+    pub fn is_switched(&self) -> bool {
+        self.devices.iter().any(|device| device.site == Site::Switches)
+    }
+
+    /// What the frames of a device begin with.
+    pub fn layer(&self, device: &Device) -> Layer {
+        match device.site {
+            Site::Switches => Layer::Switch,
+            Site::Host(_) if self.is_switched() => Layer::Ethernet,
+            Site::Host(_) => Layer::Ip,
+        }
     }
 
     /// Where a directional link is looked after: its group and its index there.
@@ -62,8 +110,11 @@ impl Layout {
 
     /// Commands for `ip -4 -batch` and `ip -6 -batch` on one host, after its devices were made.
     pub fn commands(&self, scenario: &Scenario, host: End) -> [Vec<String>; 2] {
+        if self.is_switched() {
+            return switched::commands(scenario, self, host);
+        }
         let mut by_version = [Vec::new(), Vec::new()];
-        for (n, device) in self.devices.iter().filter(|d| d.host == host).enumerate() {
+        for (n, device) in self.devices.iter().filter(|d| d.is_on(host)).enumerate() {
             let (dev, table) = (&device.name, 100 + n);
             let own = self.own_addresses(host, device);
             let source = own[0].0;
@@ -94,7 +145,7 @@ impl Layout {
     /// MPTCP limits and endpoints for programs that leave the choice of subflows to the kernel.
     pub fn mptcp_commands(&self, scenario: &Scenario, host: End) -> Vec<String> {
         let mut commands = vec!["mptcp limits set subflows 8 add_addr_accepted 8".to_owned()];
-        for (n, device) in self.devices.iter().filter(|d| d.host == host).enumerate().skip(1) {
+        for (n, device) in self.devices.iter().filter(|d| d.is_on(host)).enumerate().skip(1) {
             let first = device.paths[0];
             match host {
                 End::Server => {
@@ -132,13 +183,13 @@ impl Layout {
 /// One device a path on the client, one a server address on the server.
 fn devices(scenario: &Scenario) -> Vec<Device> {
     let mut devices: Vec<Device> = (0..scenario.paths.len())
-        .map(|p| Device { host: End::Client, name: format!("p{}", p + 1), paths: vec![p] })
+        .map(|p| Device { site: Site::Host(End::Client), name: format!("p{}", p + 1), paths: vec![p] })
         .collect();
     for (p, path) in scenario.paths.iter().enumerate() {
-        match devices.iter_mut().find(|d| d.host == End::Server && d.paths[0] == path.server) {
+        match devices.iter_mut().find(|d| d.is_on(End::Server) && d.paths[0] == path.server) {
             Some(device) => device.paths.push(p),
             None => {
-                devices.push(Device { host: End::Server, name: format!("p{}", p + 1), paths: vec![p] });
+                devices.push(Device { site: Site::Host(End::Server), name: format!("p{}", p + 1), paths: vec![p] });
             }
         }
     }
@@ -165,15 +216,16 @@ fn split(scenario: &Scenario, devices: &[Device]) -> Vec<Vec<usize>> {
 }
 
 fn group(scenario: &Scenario, addresses: &[PathAddresses], devices: &[Device], paths: &[usize]) -> GroupLayout {
-    let own = (0..devices.len()).filter(|d| devices[*d].paths.iter().any(|p| paths.contains(p))).collect();
-    let mut layout = GroupLayout { devices: own, ..GroupLayout::default() };
+    let own: Vec<usize> = (0..devices.len()).filter(|d| devices[*d].paths.iter().any(|p| paths.contains(p))).collect();
+    let ingress = vec![None; own.len()];
+    let mut layout = GroupLayout { devices: own, ingress, ..GroupLayout::default() };
     for &p in paths {
         for to in [End::Server, End::Client] {
             let links = scenario.paths[p].hops_to(to).iter().map(|hop| link_id(&mut layout.links, hop)).collect();
             let out = layout
                 .devices
                 .iter()
-                .position(|d| devices[*d].host == to && devices[*d].paths.contains(&p))
+                .position(|d| devices[*d].is_on(to) && devices[*d].paths.contains(&p))
                 .expect("every path has a device on both hosts");
             let route = RouteId(layout.routes.len() as u32);
             layout.routes.push((links, out));

@@ -33,7 +33,7 @@ pub struct GroupLedger {
 /// A device inside a namespace.
 #[derive(Clone, Debug, Serialize)]
 pub struct DeviceLedger {
-    /// `client` or `server`.
+    /// `client`, `server` or `switch`.
     pub host: String,
     /// Its name there.
     pub name: String,

@@ -1,4 +1,5 @@
-//! Emulated networks with the real kernel: two namespaces, TUN devices with segmentation offload between them, and
+//! Emulated networks with the real kernel: two namespaces, TUN devices with segmentation offload between them (TAP devices,
+//! and a third namespace, where switches are), and
 //! real-time threads that let `pathcast-link` decide about every packet.
 //!
 //! Design and measured pitfalls: per-packet decisions inside super-packets, departures chained in virtual time,
@@ -17,6 +18,7 @@ mod network;
 mod orders;
 mod packet;
 mod release;
+mod switched;
 mod time;
 mod tun;
 mod worker;

@@ -12,10 +12,11 @@ use serde::Serialize;
 use crate::error::EmuError;
 use crate::fit::fits;
 use crate::group::Group;
-use crate::layout::{GroupLayout, Layout};
+use crate::layout::{GroupLayout, Layout, Site};
 use crate::ledger::{DeviceLedger, Ledger};
 use crate::namespace::{Namespace, inside, ip};
 use crate::orders::{Change, CrossPlan, LinkPlan, Plan, Restart};
+use crate::switched;
 use crate::time::clock;
 use crate::tun::Tun;
 
@@ -44,6 +45,8 @@ pub struct Network {
     groups: Vec<Group>,
     client: Namespace,
     server: Namespace,
+    /// Of the switches, if there are any.
+    switches: Option<Namespace>,
     layout: Layout,
     scenario: Scenario,
     text: String,
@@ -63,6 +66,9 @@ pub struct Description {
     pub client: String,
     /// As above.
     pub server: String,
+    /// Namespace of the switches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub switch: Option<String>,
     /// The paths.
     pub paths: Vec<PathDescription>,
 }
@@ -82,7 +88,8 @@ pub struct PathDescription {
 
 impl Network {
     /// Builds what the scenario `text` (with `sets` over it) describes, between namespaces `pc-ID-client` and
-    /// `pc-ID-server`, which must not exist.
+    /// `pc-ID-server`, which must not exist; the ports of its switches are devices in `pc-ID-switch`, called
+    /// `sw1p1` for port 1 of the first.
     ///
     /// # Errors
     /// A scenario error or what only the simulator can do (usage), a missing privilege or device (missing), or what the
@@ -106,9 +113,12 @@ impl Network {
         let layout = Layout::new(&scenario, addresses(&scenario, NET));
         let client = Namespace::create(&format!("pc-{id}-client")).map_err(boxed)?;
         let server = Namespace::create(&format!("pc-{id}-server")).map_err(boxed)?;
-        let groups = build(&scenario, &layout, &client, &server).map_err(boxed)?;
+        let switches = (!scenario.switches.is_empty()).then(|| Namespace::create(&format!("pc-{id}-switch")));
+        let switches = switches.transpose().map_err(boxed)?;
+        let groups = build(&scenario, &layout, &client, &server, switches.as_ref()).map_err(boxed)?;
         let (text, sets, base) = (text.to_owned(), sets.to_vec(), base.map(Path::to_path_buf));
-        Ok(Network { groups, client, server, layout, scenario, text, sets, base, asked: Vec::new(), start: clock() })
+        let (asked, start) = (Vec::new(), clock());
+        Ok(Network { groups, client, server, switches, layout, scenario, text, sets, base, asked, start })
     }
 
     /// Names and addresses.
@@ -118,6 +128,7 @@ impl Network {
             scenario: self.scenario.name.clone(),
             client: self.client.name().into(),
             server: self.server.name().into(),
+            switch: self.switches.as_ref().map(|namespace| namespace.name().into()),
             paths: paths
                 .map(|(path, addresses)| PathDescription {
                     name: path.name.clone(),
@@ -200,14 +211,14 @@ impl Network {
     pub fn ledger(&self, reset: bool) -> Result<Ledger, EmuError> {
         let groups = self.groups.iter().map(|g| g.ledger(reset)).collect::<Result<_, _>>()?;
         let mut devices = Vec::new();
-        for (host, namespace) in [(End::Client, &self.client), (End::Server, &self.server)] {
+        let hosts = [(Site::Host(End::Client), &self.client), (Site::Host(End::Server), &self.server)];
+        for (site, namespace) in hosts.into_iter().chain(self.switches.as_ref().map(|of| (Site::Switches, of))) {
             let counted = inside(namespace.name(), || fs::read_to_string("/proc/thread-self/net/dev"))
                 .and_then(|r| r)
                 .map_err(|e| EmuError::Setup { what: "reading the devices' counters".into(), why: e.to_string() })?;
-            for device in self.layout.devices.iter().filter(|d| d.host == host) {
-                let host = if host == End::Client { "client" } else { "server" }.to_owned();
+            for device in self.layout.devices.iter().filter(|d| d.site == site) {
                 devices.push(DeviceLedger {
-                    host,
+                    host: site.name().into(),
                     dropped: transmit_drops(&counted, &device.name),
                     name: device.name.clone(),
                 });
@@ -228,12 +239,24 @@ fn boxed<E: Fault + Send + Sync + 'static>(error: E) -> Box<dyn Fault + Send + S
     Box::new(error)
 }
 
-fn build(scenario: &Scenario, layout: &Layout, client: &Namespace, server: &Namespace) -> Result<Vec<Group>, EmuError> {
+fn build(
+    scenario: &Scenario,
+    layout: &Layout,
+    client: &Namespace,
+    server: &Namespace,
+    switches: Option<&Namespace>,
+) -> Result<Vec<Group>, EmuError> {
     let mptcp = fs::exists("/proc/sys/net/mptcp").unwrap_or(false);
     let mut tuns: Vec<Option<Tun>> = Vec::new();
     for device in &layout.devices {
-        let namespace = if device.host == End::Client { client } else { server };
-        let made = inside(namespace.name(), || Tun::create(&device.name)).and_then(|t| t).map_err(tun_error)?;
+        let namespace = match device.site {
+            Site::Host(End::Client) => client,
+            Site::Host(End::Server) => server,
+            Site::Switches => switches.expect("made where there are switches"),
+        };
+        let made = inside(namespace.name(), || Tun::create(&device.name, layout.layer(device)))
+            .and_then(|t| t)
+            .map_err(tun_error)?;
         tuns.push(Some(made));
     }
     for (host, namespace) in [(End::Client, client), (End::Server, server)] {
@@ -245,11 +268,20 @@ fn build(scenario: &Scenario, layout: &Layout, client: &Namespace, server: &Name
             ip(namespace.name(), "-0", &layout.mptcp_commands(scenario, host))?;
         }
     }
+    if let Some(switches) = switches {
+        // a port is the switch's: the kernel must not speak by it
+        switches.sysctl(&[
+            ("net.ipv6.conf.all.disable_ipv6", "1", true),
+            ("net.ipv6.conf.default.disable_ipv6", "1", true),
+        ])?;
+        ip(switches.name(), "-0", &switched::switch_commands(layout))?;
+    }
     let start = |group: &GroupLayout| {
         Group::start(Plan {
             links: plan_links(scenario, group),
             routes: group.routes.clone(),
             lookup: group.lookup.clone(),
+            ingress: group.ingress.clone(),
             devices: group.devices.iter().map(|d| tuns[*d].take().expect("each belongs to one group")).collect(),
             changes: plan_changes(scenario, group),
             seed: scenario.seed,

@@ -19,8 +19,10 @@ pub struct Plan {
     pub links: Vec<LinkPlan>,
     /// Directional routes: the links in order, and the device that packets leave by.
     pub routes: Vec<(Vec<LinkId>, usize)>,
-    /// The route of each address pair.
+    /// The route of each address pair, where the device does not tell.
     pub lookup: HashMap<Pair, RouteId>,
+    /// Of each device the route of all that comes by it, if it tells.
+    pub ingress: Vec<Option<RouteId>>,
     /// The devices.
     pub devices: Vec<Tun>,
     /// Changes with their time since the start, in that order.

@@ -1,18 +1,26 @@
-//! IP packets as a TUN device with offload hands them over: up to 64 KB that stand for many segments (TSO). A link
+//! Packets as a TUN or TAP device with offload hands them over: up to 64 KB that stand for many segments (TSO). A link
 //! decides per segment; what it lets through together is written back as one shorter super-packet, a *run*.
 //!
-//! Layout of what is read and written: the 10-byte virtio-net header, then the IP packet.
+//! Layout of what is read and written: the 10-byte virtio-net header, of a TAP device the Ethernet header, then the IP packet.
+//! Sizes are those of the IP packet with either device, so that a link carries the same over both.
 
 use std::cell::{Ref, RefCell};
 use std::net::IpAddr;
 use std::rc::Rc;
 
+use crate::tun::Layer;
+
 /// Bytes of the virtio-net header in front of every packet.
 pub const VNET: usize = 10;
-/// The largest packet that a device hands over, with its header.
-pub const LARGEST: usize = 65536 + VNET;
+/// The largest packet that a device hands over, with its headers.
+pub const LARGEST: usize = 65536 + 14 + VNET;
 
 const NEEDS_CSUM: u8 = 1;
+/// Of the hosts' devices.
+const MTU: usize = 1500;
+/// Payload of a super-packet's segments as Open vSwitch 3.1 writes it: its port's MTU less headers without options. Linux drops
+/// a super-packet with no more payload than that.
+pub const SWITCHED: u32 = 1446;
 const GSO_NONE: u8 = 0;
 const GSO_TCPV4: u8 = 1;
 const GSO_TCPV6: u8 = 4;
@@ -31,6 +39,8 @@ const CWR: u8 = 0x80;
 /// One packet read from a device, shared by its segments.
 pub struct Packet {
     data: RefCell<Box<[u8]>>,
+    /// Where the IP packet begins.
+    start: u8,
     /// Bytes of IP and TCP headers that every segment repeats; 0 where the packet is not segmented.
     headers: u16,
     /// Offset of the TCP header in the IP packet.
@@ -64,21 +74,36 @@ pub fn pair(frame: &[u8]) -> Option<Pair> {
     }
 }
 
+/// Whether a frame with an Ethernet header is IP multicast: none of a path's packets, but a host telling which groups it is in.
+pub fn is_multicast(frame: &[u8]) -> bool {
+    let to = &frame[VNET..];
+    to.starts_with(&[0x33, 0x33]) || to.starts_with(&[0x01, 0x00, 0x5e])
+}
+
 impl Packet {
-    /// Takes the first `bytes` of a frame (virtio-net header and IP packet). A super-packet whose headers make no sense
-    /// passes as one packet.
-    pub fn new(frame: Box<[u8]>, bytes: usize) -> Rc<Packet> {
-        let len = bytes - VNET;
-        let (headers, l4, gso_size) = cut(&frame[..bytes]).unwrap_or((0, 0, 0));
+    /// Takes the first `bytes` of a frame, more than its headers below IP. What is not IP, and a super-packet whose headers
+    /// make no sense, passes as one packet.
+    pub fn new(mut frame: Box<[u8]>, bytes: usize, layer: Layer) -> Rc<Packet> {
+        if layer == Layer::Switch {
+            restore(&mut frame[..bytes], layer.bytes());
+        }
+        let start = VNET + layer.bytes();
+        let len = bytes - start;
+        let (headers, l4, gso_size) = cut(&frame[..bytes], layer.bytes()).unwrap_or((0, 0, 0));
         let segments = if headers == 0 { 1 } else { (len - headers).div_ceil(gso_size) };
         Rc::new(Packet {
             data: RefCell::new(frame),
+            start: start as u8,
             headers: headers as u16,
             l4: l4 as u16,
             gso_size: gso_size as u16,
             segments: segments as u16,
             len: len as u32,
         })
+    }
+
+    fn start(&self) -> usize {
+        usize::from(self.start)
     }
 
     /// How many packets of at most one MTU this stands for.
@@ -94,7 +119,7 @@ impl Packet {
 
     /// Whether a link may mark it: its ECN field is not 0.
     pub fn ect(&self) -> bool {
-        match self.data.borrow()[VNET..] {
+        match self.data.borrow()[self.start()..] {
             [v4, tos, ..] if v4 >> 4 == 4 => tos & CE != 0,
             [v6, class, ..] if v6 >> 4 == 6 => class & CE << 4 != 0,
             _ => false,
@@ -105,7 +130,7 @@ impl Packet {
     /// ports there: without).
     pub fn flow(&self) -> u32 {
         let data = self.data.borrow();
-        let ip = &data[VNET..];
+        let ip = &data[self.start()..];
         let word = |at: usize| -> u64 {
             ip.get(at..at + 4).map_or(0, |w| u32::from_be_bytes([w[0], w[1], w[2], w[3]]).into())
         };
@@ -142,7 +167,7 @@ impl Packet {
     /// Gives back the memory behind segment `last`, when that is most of the packet: a queue then holds little more
     /// than what it counts, although its segments share the buffers that they were read into.
     pub fn keep_up_to(&self, last: u16) {
-        let keep = VNET + usize::from(self.headers) + self.payload(0, last) as usize;
+        let keep = self.start() + usize::from(self.headers) + self.payload(0, last) as usize;
         let mut data = self.data.borrow_mut();
         if keep * 2 <= data.len() {
             let kept = data[..keep].into();
@@ -157,19 +182,38 @@ impl Drop for Packet {
     }
 }
 
-/// Header bytes, TCP offset and segment size of a TCP super-packet.
-fn cut(frame: &[u8]) -> Option<(usize, usize, usize)> {
+/// Gives a super-packet that has come through Open vSwitch the segments back that it had: as large as fit in the hosts' MTU.
+/// Of version 3.1 their payload is `SWITCHED` bytes, whatever the options of TCP.
+fn restore(frame: &mut [u8], below: usize) {
+    let Some((headers, _, _)) = heads(frame, below) else { return };
+    let payload = frame.len() - VNET - below - headers;
+    let segment = MTU.saturating_sub(headers);
+    if segment == 0 || payload <= segment {
+        frame[1] = GSO_NONE;
+        frame[4..6].fill(0);
+    } else {
+        frame[4..6].copy_from_slice(&(segment as u16).to_ne_bytes());
+    }
+}
+
+/// Header bytes, TCP offset and segment size of a TCP super-packet of more than one segment.
+fn cut(frame: &[u8], below: usize) -> Option<(usize, usize, usize)> {
+    heads(frame, below).filter(|(headers, _, gso_size)| frame.len() - VNET - below > headers + gso_size)
+}
+
+/// The same, be it of one segment.
+fn heads(frame: &[u8], below: usize) -> Option<(usize, usize, usize)> {
     let gso_type = frame[1] & !GSO_ECN;
     let gso_size = usize::from(u16::from_ne_bytes([frame[4], frame[5]]));
-    let l4 = usize::from(u16::from_ne_bytes([frame[6], frame[7]]));
+    let l4 = usize::from(u16::from_ne_bytes([frame[6], frame[7]])).checked_sub(below)?;
     if !(gso_type == GSO_TCPV4 || gso_type == GSO_TCPV6) || gso_size == 0 || frame[0] & NEEDS_CSUM == 0 {
         return None;
     }
-    let ip = &frame[VNET..];
+    let ip = &frame[VNET + below..];
     let tcp = usize::from(ip.get(l4 + 12)? >> 4) * 4;
     let headers = l4 + tcp;
     let plausible = l4 >= 20 && tcp >= 20 && headers < ip.len() && headers + gso_size <= 65535;
-    (plausible && ip.len() > headers + gso_size).then_some((headers, l4, gso_size))
+    plausible.then_some((headers, l4, gso_size))
 }
 
 impl Segment {
@@ -177,6 +221,17 @@ impl Segment {
     #[cfg(test)]
     pub fn index(&self) -> u16 {
         self.index
+    }
+
+    /// Whether a switch takes the segments from this one up to `last` of the same packet as one frame.
+    pub fn pass_switches(&self, last: &Segment) -> bool {
+        self.index == last.index || self.packet.payload(self.index, last.index) > SWITCHED
+    }
+
+    /// This one and those behind it up to `last` of the same packet.
+    pub fn up_to(&self, last: &Segment) -> impl Iterator<Item = Segment> + use<> {
+        let packet = self.packet.clone();
+        (self.index..=last.index).map(move |index| Segment { packet: packet.clone(), index })
     }
 
     /// Whether `next` is the segment right behind this one in the same packet.
@@ -188,27 +243,27 @@ impl Segment {
     /// rewritten, the result is what follows it. Together they are one write to a device.
     pub fn run<'a>(&'a self, last: &Segment, marked: bool, head: &mut Vec<u8>) -> Ref<'a, [u8]> {
         let (packet, first, last) = (&*self.packet, self.index, last.index);
-        let data = packet.data.borrow();
+        let (data, start) = (packet.data.borrow(), packet.start());
         head.clear();
         if first == 0 && last + 1 == packet.segments {
-            let copied = VNET + if marked { MARKED.min(packet.len as usize) } else { 0 };
+            let copied = start + if marked { MARKED.min(packet.len as usize) } else { 0 };
             head.extend_from_slice(&data[..copied]);
             head[0] &= NEEDS_CSUM; // other flags are the receive side's
-            mark(&mut head[VNET..]);
-            return Ref::map(data, |d| &d[copied..VNET + packet.len as usize]);
+            mark(&mut head[start..]);
+            return Ref::map(data, |d| &d[copied..start + packet.len as usize]);
         }
         let (headers, l4) = (usize::from(packet.headers), usize::from(packet.l4));
-        head.extend_from_slice(&data[..VNET + headers]);
+        head.extend_from_slice(&data[..start + headers]);
         let payload = packet.payload(first, last) as usize;
-        rewrite(head, l4, first, last + 1 == packet.segments, packet.gso_size, payload);
+        rewrite(head, start, l4, first, last + 1 == packet.segments, packet.gso_size, payload);
         if first == last {
             head[1] = GSO_NONE;
             head[4..6].fill(0);
         }
         if marked {
-            mark(&mut head[VNET..]);
+            mark(&mut head[start..]);
         }
-        let from = VNET + headers + usize::from(first) * usize::from(packet.gso_size);
+        let from = start + headers + usize::from(first) * usize::from(packet.gso_size);
         Ref::map(data, |d| &d[from..from + payload])
     }
 }
@@ -231,8 +286,8 @@ fn mark(ip: &mut [u8]) {
 }
 
 /// Makes the copied headers those of a run that starts at segment `first` and carries `payload` bytes.
-fn rewrite(head: &mut [u8], l4: usize, first: u16, is_end: bool, gso_size: u16, payload: usize) {
-    let (vnet, ip) = head.split_at_mut(VNET);
+fn rewrite(head: &mut [u8], start: usize, l4: usize, first: u16, is_end: bool, gso_size: u16, payload: usize) {
+    let (vnet, ip) = head.split_at_mut(start);
     let length = ip.len() + payload;
     let tcp_length = length - l4;
     let addresses = if ip[0] >> 4 == 4 {
@@ -352,7 +407,7 @@ mod tests {
     fn what_is_not_segmented_passes_unchanged() {
         let mut plain = frame(false, 100, 1448);
         plain[1] = GSO_NONE;
-        let packet = Packet::new(plain.clone(), plain.len());
+        let packet = Packet::new(plain.clone(), plain.len(), Layer::Ip);
         assert_eq!(packet.segments(), 1);
         let (segment, bytes) = Packet::segment(&packet, 0);
         assert_eq!(bytes as usize, plain.len() - VNET);
@@ -377,7 +432,7 @@ mod tests {
         for (v6, ecn, payload) in [(false, 2, 100), (false, 1, 6000), (true, 2, 100), (true, 1, 6000), (false, 3, 6000)]
         {
             let original = with_ecn(frame(v6, payload, 1448), ecn);
-            let packet = Packet::new(original.clone(), original.len());
+            let packet = Packet::new(original.clone(), original.len(), Layer::Ip);
             assert!(packet.ect());
             let last = packet.segments() - 1;
             for (from, to) in [(0, last), (0, 0), (last, last)] {
@@ -404,9 +459,9 @@ mod tests {
         }
         for v6 in [false, true] {
             let original = with_ecn(frame(v6, 100, 1448), 0);
-            assert!(!Packet::new(original.clone(), original.len()).ect());
+            assert!(!Packet::new(original.clone(), original.len(), Layer::Ip).ect());
         }
-        assert!(!Packet::new([0; VNET + 1].into(), VNET + 1).ect());
+        assert!(!Packet::new([0; VNET + 1].into(), VNET + 1, Layer::Ip).ect());
     }
 
     #[test]
@@ -415,7 +470,7 @@ mod tests {
             let flow = |at: usize, to: u8| {
                 let mut frame = frame(v6, 100, 1448);
                 frame[VNET + at] = to;
-                Packet::new(frame.clone(), frame.len()).flow()
+                Packet::new(frame.clone(), frame.len(), Layer::Ip).flow()
             };
             let l4 = if v6 { 40 } else { 20 };
             let same = flow(l4 + 4, 1);
@@ -427,12 +482,12 @@ mod tests {
                 let fragment = |port| {
                     let mut frame = frame(v6, 100, 1448);
                     (frame[VNET + 6], frame[VNET + 21]) = (0x20, port);
-                    Packet::new(frame.clone(), frame.len()).flow()
+                    Packet::new(frame.clone(), frame.len(), Layer::Ip).flow()
                 };
                 assert_eq!(fragment(1), fragment(2));
             }
         }
-        Packet::new([0x45; VNET + 3].into(), VNET + 3).flow();
+        Packet::new([0x45; VNET + 3].into(), VNET + 3, Layer::Ip).flow();
     }
 
     #[test]
@@ -440,7 +495,7 @@ mod tests {
         let mut short = frame(false, 3000, 1448);
         short[VNET + 20 + 12] = 2 << 4; // a TCP header of 8 bytes
         let n = short.len();
-        assert_eq!(Packet::new(short, n).segments(), 1);
+        assert_eq!(Packet::new(short, n, Layer::Ip).segments(), 1);
         assert!(pair(&[0; 4]).is_none() && pair(&[0; 60]).is_none());
     }
 
@@ -449,11 +504,79 @@ mod tests {
         let mut buffer = pool::take();
         let whole = frame(false, 60_000, 1448);
         buffer[..whole.len()].copy_from_slice(&whole);
-        let packet = Packet::new(buffer, whole.len());
+        let packet = Packet::new(buffer, whole.len(), Layer::Ip);
         let before = written(&Packet::segment(&packet, 0).0, &Packet::segment(&packet, 1).0);
         packet.keep_up_to(1);
         assert!(packet.data.borrow().len() < 3100);
         assert_eq!(written(&Packet::segment(&packet, 0).0, &Packet::segment(&packet, 1).0), before);
+    }
+
+    /// The same frame of a TAP device.
+    fn on_ethernet(frame: &[u8]) -> Box<[u8]> {
+        let mut found = frame[..VNET].to_vec();
+        let l4 = u16::from_ne_bytes([frame[6], frame[7]]) + 14;
+        found[6..8].copy_from_slice(&l4.to_ne_bytes());
+        found.extend([2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x08, 0x00]);
+        found.extend(&frame[VNET..]);
+        found.into()
+    }
+
+    #[test]
+    fn a_super_packet_that_came_through_a_switch_has_its_segments_again() {
+        for (payload, segments) in [(6000, 5), (1429, 2), (1400, 1), (1428, 1)] {
+            // as MPTCP sends it: 20 bytes more of options
+            let mut original = frame(false, payload + 20, 1428);
+            original[VNET + 20 + 12] = 13 << 4;
+            let whole = on_ethernet(&original);
+            let mut switched = whole.clone();
+            switched[4..6].copy_from_slice(&(SWITCHED as u16).to_ne_bytes());
+            let packet = Packet::new(switched, whole.len(), Layer::Switch);
+            assert_eq!(packet.segments(), segments);
+            let (first, bytes) = Packet::segment(&packet, 0);
+            assert_eq!(bytes, if segments == 1 { 72 + payload as u32 } else { 1500 });
+            let last = Packet::segment(&packet, segments - 1).0;
+            let out = written(&first, &last);
+            if segments > 1 {
+                assert_eq!(out, whole.to_vec());
+            } else {
+                assert_eq!((out[1], &out[4..6]), (GSO_NONE, &[0, 0][..]));
+            }
+            // two segments that a switch would think one go by themselves
+            assert_eq!(first.pass_switches(&last), payload != 1429);
+            assert_eq!(first.up_to(&last).count(), usize::from(segments));
+        }
+    }
+
+    #[test]
+    fn over_ethernet_all_is_the_same_but_for_the_header_in_front() {
+        for (v6, payload) in [(false, 100), (false, 6000), (true, 100), (true, 60_000)] {
+            let plain = with_ecn(frame(v6, payload, 1448), 2);
+            let framed = on_ethernet(&plain);
+            let (bytes, more) = (plain.len(), framed.len());
+            let (plain, framed) = (Packet::new(plain, bytes, Layer::Ip), Packet::new(framed, more, Layer::Ethernet));
+            assert_eq!((plain.segments(), plain.flow(), plain.ect()), (framed.segments(), framed.flow(), framed.ect()));
+            let last = plain.segments() - 1;
+            framed.keep_up_to(last);
+            for (from, to, marked) in [(0, last, false), (0, last, true), (0, 0, true), (last, last, false)] {
+                let out = |packet: &Rc<Packet>| {
+                    let ((first, bytes), (last, _)) = (Packet::segment(packet, from), Packet::segment(packet, to));
+                    let mut head = Vec::new();
+                    let rest = first.run(&last, marked, &mut head).to_vec();
+                    (bytes, [head, rest].concat())
+                };
+                let ((size, plain), (same, framed)) = (out(&plain), out(&framed));
+                assert_eq!((size, &on_ethernet(&plain)[..]), (same, &framed[..]));
+            }
+        }
+        let mut group = on_ethernet(&frame(true, 100, 1448));
+        assert!(!is_multicast(&group));
+        group[VNET..VNET + 2].fill(0x33);
+        assert!(is_multicast(&group));
+        // ARP
+        let arp = [vec![0; VNET + 14], vec![0, 1, 8, 0, 6, 4, 0, 1], vec![0; 20]].concat();
+        let packet = Packet::new(arp.clone().into(), arp.len(), Layer::Ethernet);
+        let (segment, bytes) = Packet::segment(&packet, 0);
+        assert_eq!((bytes, packet.ect(), written(&segment, &segment)), (28, false, arp));
     }
 
     proptest! {
@@ -461,7 +584,7 @@ mod tests {
         #[test]
         fn runs_carry_the_stream(v6: bool, payload in 2u32..60_000, gso in 500u16..1461, cuts in prop::collection::vec(1u16..12, 1..40)) {
             let original = frame(v6, payload as usize, gso);
-            let packet = Packet::new(original.clone(), original.len());
+            let packet = Packet::new(original.clone(), original.len(), Layer::Ip);
             let n = packet.segments();
             prop_assert_eq!(u32::from(n), payload.div_ceil(u32::from(gso)));
             let (l4, mut stream, mut total, mut at) = (if v6 { 40 } else { 20 }, Vec::new(), 0, 0u16);

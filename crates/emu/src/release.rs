@@ -6,7 +6,7 @@ use pathcast_link::{LinkId, Mesh, RouteId};
 use crate::histogram::Histogram;
 use crate::packet::Segment;
 use crate::time::clock;
-use crate::tun::Tun;
+use crate::tun::{Layer, Tun};
 
 /// Segments of one packet that leave in one write.
 struct Run {
@@ -79,9 +79,18 @@ impl Release {
             self.errors.record(now.0.abs_diff(due.0));
         }
         self.spare.push(dues);
-        let rest = first.run(&last, marked, &mut self.head);
+        let device = self.exits[route].device;
+        if self.devices[device].layer() == Layer::Switch && !first.pass_switches(&last) {
+            first.up_to(&last).for_each(|one| self.write(device, &one, &one, marked));
+        } else {
+            self.write(device, &first, &last, marked);
+        }
+    }
+
+    fn write(&mut self, device: usize, first: &Segment, last: &Segment, marked: bool) {
+        let rest = first.run(last, marked, &mut self.head);
         self.writes += 1;
-        if self.devices[self.exits[route].device].write(&self.head, &rest).is_err() {
+        if self.devices[device].write(&self.head, &rest).is_err() {
             self.failures += 1;
         }
     }

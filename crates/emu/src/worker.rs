@@ -10,7 +10,7 @@ use pathcast_link::{CrossId, LinkId, LinkLedger, Mesh, Outcome, RouteId, Tag, Wi
 use crate::histogram::Histogram;
 use crate::ledger::GroupLedger;
 use crate::orders::{Change, Order, Plan, Restart};
-use crate::packet::{LARGEST, Packet, Pair, Segment, VNET, pair, pool};
+use crate::packet::{LARGEST, Packet, Pair, Segment, VNET, is_multicast, pair, pool};
 use crate::release::Release;
 use crate::time::{Awake, become_urgent, clock, cpu_time};
 use crate::tun::Tun;
@@ -27,6 +27,7 @@ pub struct Worker {
     mesh: Mesh<Segment>,
     release: Release,
     lookup: HashMap<Pair, RouteId>,
+    ingress: Vec<Option<RouteId>>,
     changes: std::vec::IntoIter<(Nanos, LinkId, Change)>,
     next_change: Option<(Nanos, LinkId, Change)>,
     crosses: HashMap<String, (LinkId, CrossId)>,
@@ -67,6 +68,7 @@ impl Worker {
             mesh,
             release,
             lookup: plan.lookup,
+            ingress: plan.ingress,
             next_change: changes.next(),
             changes,
             crosses: cross_ids,
@@ -138,17 +140,22 @@ impl Worker {
             }
             self.reads += 1;
             self.awake.traffic(clock());
-            let Some(&route) = pair(&buffer[..n]).as_ref().and_then(|p| self.lookup.get(p)) else {
+            let found = match self.ingress[device] {
+                Some(route) => (!is_multicast(&buffer[..n])).then_some(route),
+                None => pair(&buffer[..n]).as_ref().and_then(|p| self.lookup.get(p)).copied(),
+            };
+            let Some(route) = found else {
                 self.unroutable += 1;
                 pool::put(buffer);
                 continue;
             };
+            let layer = self.release.devices[device].layer();
             let packet = if n <= SMALL {
                 let small = buffer[..n].into();
                 pool::put(buffer);
-                Packet::new(small, n)
+                Packet::new(small, n, layer)
             } else {
-                Packet::new(buffer, n)
+                Packet::new(buffer, n, layer)
             };
             self.offer(route, &packet);
         }

@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 use pathcast_base::{Nanos, PathAddr, Protocol, TransferReport};
 use pathcast_far::{KeyText, plain};
 use pathcast_net::udp::{DriveOptions, SessionClock, drive};
-use pathcast_net::{Key, Progress, SocketMaker, TransferOptions, entropy};
+use pathcast_net::{Fabric, Key, Progress, SocketMaker, TransferOptions, entropy};
 use pyo3::prelude::*;
 
 use crate::error::{Failed, json, read};
+use crate::fabric::PyFabric;
 use crate::look;
 use crate::measure;
 use crate::sockets::sockets;
@@ -62,6 +63,7 @@ pub struct Client {
     sockets: Arc<dyn SocketMaker>,
     port: u16,
     key: Key,
+    fabric: Option<Arc<dyn Fabric>>,
 }
 
 impl Client {
@@ -75,7 +77,13 @@ impl Client {
         let clock = SessionClock::start();
         let mut machine = request.machine(self.key.clone(), clock.state(), entropy().map_err(Failed::new)?)?;
         let mut told = |progress| measure::tell(job, progress);
-        let options = DriveOptions { clock, cancel: Some(&job.cancelled), on_progress: Some(&mut told), urgent: true };
+        let options = DriveOptions {
+            clock,
+            cancel: Some(&job.cancelled),
+            on_progress: Some(&mut told),
+            urgent: true,
+            fabric: self.fabric.clone(),
+        };
         let driven = drive(&*self.sockets, &request.paths, self.port, &mut machine, options).map_err(Failed::new)?;
         measure::document(&driven.result, driven.tally.notes())
     }
@@ -92,6 +100,7 @@ impl Client {
             control,
             on_sample: Some(&mut sample),
             cancel: Some(&job.cancelled),
+            fabric: self.fabric.clone(),
             ..Default::default()
         };
         run(&client, &mut options).map(|report| json(&report)).map_err(Failed::new)
@@ -100,7 +109,9 @@ impl Client {
 
 #[pymethods]
 impl Client {
+    /// fabric: who is told which path every flow of the transfers is to take (`PyFabric`).
     #[new]
+    #[pyo3(signature = (namespace, addresses, port, key_id, secret, fabric=None))]
     fn new(
         py: Python<'_>,
         namespace: Option<String>,
@@ -108,7 +119,9 @@ impl Client {
         port: u16,
         key_id: String,
         secret: String,
+        fabric: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
+        let fabric = fabric.map(|object| Arc::new(PyFabric(object)) as Arc<dyn Fabric>);
         let connect = || {
             let mut servers = Vec::new();
             for address in &addresses {
@@ -119,7 +132,7 @@ impl Client {
             let sockets = sockets(namespace);
             let client = pathcast_net::Client::connect_any(sockets.clone(), &servers, key.clone());
             let session = Mutex::new(Some(Arc::new(client.map_err(Failed::new)?)));
-            Ok(Client { session, sockets, port, key })
+            Ok(Client { session, sockets, port, key, fabric })
         };
         py.detach(connect).map_err(|e: Failed| e.into_py(py))
     }
@@ -259,6 +272,7 @@ impl Client {
                 until: stop_ns.map(|ns| now + Duration::from_nanos(ns)),
                 cancel: Some(&job.cancelled),
                 plain: true, // a scenario's flow is any program's
+                fabric: self.fabric.clone(),
                 ..Default::default()
             };
             let report = if multipath {

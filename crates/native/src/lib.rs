@@ -3,6 +3,7 @@
 mod client;
 mod controller;
 mod error;
+mod fabric;
 mod kernel;
 mod launch;
 mod look;

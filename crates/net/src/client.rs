@@ -170,6 +170,10 @@ impl Client {
         self.next_transfer.fetch_add(1, Ordering::Relaxed)
     }
 
+    pub(crate) fn shared_maker(&self) -> Arc<dyn SocketMaker> {
+        self.maker.clone()
+    }
+
     pub(crate) fn maker(&self) -> &dyn SocketMaker {
         &*self.maker
     }

@@ -1,7 +1,7 @@
 //! connect() with an end, and the errors that it gives.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -20,16 +20,17 @@ pub(crate) const TICK: Duration = Duration::from_millis(100);
 /// Makes `socket` non-blocking and connects it, from `local` if given; within 15 s, and before `until`.
 pub(crate) fn connect(
     socket: &Socket,
-    local: Option<IpAddr>,
+    local: Option<SocketAddr>,
     to: SocketAddr,
     cancel: Option<&AtomicBool>,
     until: Option<Instant>,
 ) -> Result<(), NetError> {
-    let failed = |source| NetError::Connect { from: local, to, source };
+    let from = local.map(|local| local.ip());
+    let failed = |source| NetError::Connect { from, to, source };
     socket.set_nonblocking(true).map_err(failed)?;
     if let Some(local) = local {
         maker::bind(socket, local).map_err(|e| match e.raw_os_error() {
-            Some(libc::EADDRNOTAVAIL) => NetError::LocalAddress(local),
+            Some(libc::EADDRNOTAVAIL) => NetError::LocalAddress(local.ip()),
             _ => failed(e),
         })?;
     }

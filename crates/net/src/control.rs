@@ -36,7 +36,7 @@ pub(crate) fn greet(
 ) -> Result<Control, NetError> {
     let failed = |source| NetError::Connect { from, to, source };
     let socket = maker.tcp(Family::of(to.ip()), Protocol::Tcp).map_err(failed)?;
-    connect(&socket, from, to, cancel, until)?;
+    connect(&socket, from.map(|from| SocketAddr::new(from, 0)), to, cancel, until)?;
     let nonce = payload::random().map_err(NetError::system("drawing a nonce"))?;
     let mut control = Control { socket, machine: ClientControl::new(key, nonce), unsent: Vec::new() };
     let greeted = |status| status != ControlStatus::Greeting;

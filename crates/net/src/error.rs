@@ -78,6 +78,14 @@ pub enum NetError {
         /// Why.
         source: io::Error,
     },
+    /// The network does not carry a flow over its path.
+    #[error("the network carries no flow over path `{path}`: {reason}")]
+    Fabric {
+        /// Its name.
+        path: String,
+        /// What the network says.
+        reason: String,
+    },
     /// Nothing moved any more.
     #[error("stalled: nothing acknowledged over {paths} for {waited_s} s, after {bytes_acked} bytes")]
     Stalled {
@@ -209,6 +217,7 @@ impl Fault for NetError {
             NetError::Rejected { .. } => "refused",
             NetError::Protocol { .. } => "protocol",
             NetError::Broken { .. } => "broken",
+            NetError::Fabric { .. } => "switch",
             NetError::Stalled { .. } => "stalled",
             NetError::Control { .. } => "control-lost",
             NetError::Listen { .. } => "cannot-listen",

@@ -14,6 +14,7 @@ use crate::error::NetError;
 use crate::events::{Event, EventKind, reset_reason};
 use crate::maker::SocketMaker;
 use crate::path_manager::{Commands, Events};
+use crate::places::Places;
 use crate::subflows::Subflows;
 
 /// Older kernels refuse address id 0, that of the first subflow's address; then it goes by this one.
@@ -22,6 +23,8 @@ const SPARE_ID: u8 = 250;
 const PAUSE: Duration = Duration::from_secs(5);
 /// … this.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// A port that somebody else has taken meanwhile is chosen anew so often.
+const PORTS: usize = 3;
 
 #[derive(Clone, Debug, PartialEq)]
 enum State {
@@ -33,9 +36,9 @@ enum State {
 }
 
 struct Join {
+    /// Which of the paths.
+    path: usize,
     id: u8,
-    local: IpAddr,
-    remote: SocketAddr,
     state: State,
     /// When it failed, and how long it is left alone then.
     failed: Option<Instant>,
@@ -43,15 +46,25 @@ struct Join {
 }
 
 impl Join {
-    fn ask(&mut self, commands: &mut Commands, token: u32, backup: bool) {
-        let mut done = commands.create(token, self.id, self.local, self.remote, backup);
-        if self.id == 0 && done.as_ref().is_err_and(|e| e.raw_os_error() == Some(libc::EINVAL)) {
-            self.id = SPARE_ID;
-            done = commands.create(token, self.id, self.local, self.remote, backup);
-        }
-        match done {
-            Ok(()) => self.state = State::Asked,
-            Err(e) => self.fail(format!("could not be created: {}", explain(&e, self.local))),
+    fn ask(&mut self, commands: &mut Commands, token: u32, backup: bool, places: &mut Places) {
+        for _ in 0..PORTS {
+            if !places.is_told(self.path)
+                && let Err(e) = places.begin(self.path)
+            {
+                return self.fail(e.to_string());
+            }
+            let (local, remote) = (places.local(self.path), places.remote(self.path));
+            let mut done = commands.create(token, self.id, local, remote, backup);
+            if self.id == 0 && done.as_ref().is_err_and(|e| e.raw_os_error() == Some(libc::EINVAL)) {
+                self.id = SPARE_ID;
+                done = commands.create(token, self.id, local, remote, backup);
+            }
+            let Err(e) = done else { return self.state = State::Asked };
+            self.fail(format!("could not be created: {}", explain(&e, local)));
+            if e.raw_os_error() != Some(libc::EADDRINUSE) {
+                return;
+            }
+            places.end(self.path);
         }
     }
 
@@ -78,15 +91,15 @@ impl Joins {
     ///
     /// # Errors
     /// PermissionDenied without CAP_NET_ADMIN.
-    pub fn new(maker: &dyn SocketMaker, paths: &[PathAddr], port: u16) -> io::Result<Joins> {
+    pub fn new(maker: &dyn SocketMaker, paths: &[PathAddr]) -> io::Result<Joins> {
         let commands = Commands::open(maker)?;
         let events = commands.subscribe(maker)?;
         let joins = paths
             .iter()
-            .map(|path| Join {
+            .enumerate()
+            .map(|(i, path)| Join {
+                path: i,
                 id: address_id(paths, path.local),
-                local: path.local,
-                remote: SocketAddr::new(path.remote, port),
                 state: State::Waiting,
                 failed: None,
                 pause: PAUSE,
@@ -110,19 +123,30 @@ impl Joins {
     /// # Errors
     /// The system's; `NotFound` where it is gone.
     pub fn set_backup(&mut self, local: SocketAddr, remote: SocketAddr, backup: bool) -> io::Result<()> {
-        self.commands.set_backup(self.token, local.ip(), remote, backup)
+        self.commands.set_backup(self.token, local, remote, backup)
     }
 
     /// Closes a subflow for good, and why.
     ///
     /// # Errors
     /// The system's; `NotFound` where it is gone.
-    pub fn leave(&mut self, local: SocketAddr, remote: SocketAddr, why: &str) -> io::Result<()> {
+    pub fn leave(&mut self, local: SocketAddr, remote: SocketAddr, why: &str, places: &Places) -> io::Result<()> {
         self.commands.destroy(self.token, local, remote)?;
-        if let Some(join) = self.joins.iter_mut().find(|j| j.local == local.ip() && j.remote == remote) {
+        if let Some(path) = places.find(local, remote.ip()) {
+            let join = &mut self.joins[path];
             (join.state, join.failed) = (State::Left(why.into()), None);
         }
         Ok(())
+    }
+
+    /// Chooses the ports of the further subflows, and tells the network of them: before the connection begins, so that none of
+    /// them waits for it. What is refused is asked for again as other subflows are.
+    pub fn begin(&mut self, places: &mut Places) {
+        for join in self.joins.iter_mut().skip(1) {
+            if let Err(e) = places.begin(join.path) {
+                join.fail(e.to_string());
+            }
+        }
     }
 
     /// Where events come from, to be waited for.
@@ -131,7 +155,7 @@ impl Joins {
     }
 
     /// Takes in what the kernel has told. True when subflows have come or gone.
-    pub fn handle(&mut self, subflows: &mut Subflows<'_>) -> bool {
+    pub fn handle(&mut self, subflows: &mut Subflows, places: &mut Places) -> bool {
         let mut changed = false;
         for event in self.events.take() {
             if event.token != self.token || self.token == 0 {
@@ -140,12 +164,12 @@ impl Joins {
             match event.kind {
                 EventKind::Established if !self.established => {
                     self.established = true;
-                    self.ask();
+                    self.ask(places);
                 }
                 EventKind::SubflowEstablished => changed = true,
                 EventKind::SubflowClosed => {
                     changed = true;
-                    self.closed(&event, subflows);
+                    self.closed(&event, subflows, places);
                 }
                 _ => {}
             }
@@ -153,24 +177,26 @@ impl Joins {
         changed
     }
 
-    fn ask(&mut self) {
-        for join in self.joins.iter_mut().skip(1) {
-            join.ask(&mut self.commands, self.token, self.backup);
+    fn ask(&mut self, places: &mut Places) {
+        for join in self.joins.iter_mut().skip(1).filter(|join| join.state == State::Waiting) {
+            join.ask(&mut self.commands, self.token, self.backup, places);
         }
     }
 
     /// Asks again for what failed a while ago: its line may be back.
-    pub fn ask_again(&mut self, now: Instant) {
+    pub fn ask_again(&mut self, now: Instant, places: &mut Places) {
         for join in &mut self.joins {
             if join.failed.is_some_and(|failed| now >= failed + join.pause) {
                 join.failed = None;
                 join.pause = LONGEST_PAUSE.min(2 * join.pause);
-                join.ask(&mut self.commands, self.token, self.backup);
+                // a port that was in use lingers
+                places.end(join.path);
+                join.ask(&mut self.commands, self.token, self.backup, places);
             }
         }
     }
 
-    fn closed(&mut self, event: &Event, subflows: &mut Subflows<'_>) {
+    fn closed(&mut self, event: &Event, subflows: &mut Subflows, places: &Places) {
         let (Some(local), Some(remote)) = (event.local, event.remote) else { return };
         let error = event.error.map(io::Error::from_raw_os_error);
         let why = match (event.reset, error) {
@@ -180,8 +206,8 @@ impl Joins {
             _ => "closed by the far end; perhaps it allows too few subflows (`ip mptcp limits set subflows 8`)"
                 .to_owned(),
         };
-        let of = |j: &&mut Join| j.local == local.ip() && j.remote == remote && j.failed.is_none();
-        let join = self.joins.iter_mut().find(of);
+        let path = places.find(local, remote.ip());
+        let join = path.map(|path| &mut self.joins[path]).filter(|join| join.failed.is_none());
         if let Some(Join { state: State::Left(why), .. }) = &join {
             subflows.closed(local, remote, why);
             return;
@@ -214,18 +240,18 @@ fn address_id(paths: &[PathAddr], local: IpAddr) -> u8 {
     distinct.iter().position(|&a| a == local).map_or(0, |i| if i == 0 { 0 } else { i as u8 + 1 })
 }
 
-fn explain(error: &io::Error, local: IpAddr) -> String {
+fn explain(error: &io::Error, local: SocketAddr) -> String {
     match error.raw_os_error() {
-        Some(libc::EADDRNOTAVAIL) => format!("{local} is not an address of this host"),
+        Some(libc::EADDRNOTAVAIL) => format!("{} is not an address of this host", local.ip()),
         _ => error.to_string(),
     }
 }
 
-/// Are these paths that one connection can have?
+/// Are these paths that one connection can have? `apart`: ports tell paths of one address pair apart.
 ///
 /// # Errors
 /// `Argument`, naming the path.
-pub(crate) fn check_paths(paths: &[PathAddr]) -> Result<(), NetError> {
+pub(crate) fn check_paths(paths: &[PathAddr], apart: bool) -> Result<(), NetError> {
     let wrong = |text: String| Err(NetError::Argument(text));
     let Some(first) = paths.first() else { return wrong("no path given".into()) };
     if paths.len() > 9 {
@@ -241,11 +267,14 @@ pub(crate) fn check_paths(paths: &[PathAddr]) -> Result<(), NetError> {
         if !is_one_host(path.remote) {
             return wrong(format!("path `{}` goes to {}, which no single host has", path.name, path.remote));
         }
-        if let Some(twin) = paths[..i].iter().find(|p| (p.local, p.remote) == (path.local, path.remote)) {
-            return wrong(format!(
-                "paths `{}` and `{}` are the same pair of addresses: a second subflow needs another local address",
-                twin.name, path.name
-            ));
+        for twin in paths[..i].iter().filter(|p| (p.local, p.remote) == (path.local, path.remote)) {
+            let both = |what: &str| wrong(format!("paths `{}` and `{}` are {what}", twin.name, path.name));
+            match (twin.local_port, path.local_port) {
+                (Some(one), Some(other)) if one == other => return both("the same pair of addresses and ports"),
+                (Some(_), Some(_)) => {}
+                _ if apart => {}
+                _ => return both("the same pair of addresses: a second subflow needs another local address"),
+            }
         }
     }
     Ok(())
@@ -267,11 +296,15 @@ mod tests {
 
     #[test]
     fn impossible_paths_are_named() {
-        assert!(check_paths(&[]).is_err());
-        assert!(check_paths(&[path(1, 1), path(1, 2), path(2, 1)]).is_ok());
-        let twice = check_paths(&[path(1, 1), path(1, 1)]).unwrap_err().to_string();
+        assert!(check_paths(&[], false).is_err());
+        assert!(check_paths(&[path(1, 1), path(1, 2), path(2, 1)], false).is_ok());
+        let twice = check_paths(&[path(1, 1), path(1, 1)], false).unwrap_err().to_string();
         assert!(twice.contains("`1-1`"), "{twice}");
+        assert!(check_paths(&[path(1, 1), path(1, 1)], true).is_ok());
+        let at = |port| PathAddr { local_port: Some(port), ..path(1, 1) };
+        assert!(check_paths(&[at(7), at(8)], false).is_ok());
+        assert!(check_paths(&[at(7), at(7)], true).unwrap_err().to_string().contains("addresses and ports"));
         let mixed = PathAddr::new("x", "::1".parse().unwrap(), [10, 0, 0, 1].into());
-        assert!(check_paths(&[mixed]).unwrap_err().to_string().contains("two IP versions"));
+        assert!(check_paths(&[mixed], false).unwrap_err().to_string().contains("two IP versions"));
     }
 }

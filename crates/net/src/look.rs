@@ -120,7 +120,7 @@ impl Client {
         // made before there is anything to hear
         let raw = RawTcp::open(self.maker(), path.local, path.remote).ok();
         let until = Instant::now() + patience;
-        match connect(&socket, Some(path.local), to, None, Some(until)) {
+        match connect(&socket, Some(SocketAddr::new(path.local, 0)), to, None, Some(until)) {
             Ok(()) => {}
             Err(NetError::Connect { source, .. }) => return Ok(LookPath::nothing(outcome(&source), source)),
             Err(error) => return Err(error),

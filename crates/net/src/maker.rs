@@ -179,9 +179,9 @@ fn sysctl_path(name: &str) -> io::Result<PathBuf> {
     Ok(PathBuf::from("/proc/sys/net").join(name))
 }
 
-/// Binds to `local` with a port that the kernel chooses.
-pub(crate) fn bind(socket: &Socket, local: IpAddr) -> io::Result<()> {
-    socket.bind(&SocketAddr::new(local, 0).into())
+/// Binds to `local`; with port 0 the kernel chooses it.
+pub(crate) fn bind(socket: &Socket, local: SocketAddr) -> io::Result<()> {
+    socket.bind(&local.into())
 }
 
 #[cfg(test)]

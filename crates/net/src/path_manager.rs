@@ -72,18 +72,25 @@ impl Commands {
     }
 
     /// Begins a subflow of the connection `token`; it is established, or closed, by an event. As `backup` it is given data only
-    /// while there is no other (RFC 8684, section 3.2).
-    pub fn create(&mut self, token: u32, id: u8, local: IpAddr, remote: SocketAddr, backup: bool) -> io::Result<()> {
+    /// while there is no other (RFC 8684, section 3.2). Port 0 of `local`: the kernel's choice.
+    pub fn create(
+        &mut self,
+        token: u32,
+        id: u8,
+        local: SocketAddr,
+        remote: SocketAddr,
+        backup: bool,
+    ) -> io::Result<()> {
         let flags = FLAG_SUBFLOW | if backup { FLAG_BACKUP } else { 0 };
-        self.of_subflow(CMD_SUBFLOW_CREATE, token, SocketAddr::new(local, 0), remote, |address| {
+        self.of_subflow(CMD_SUBFLOW_CREATE, token, local, remote, |address| {
             address.u8(ADDR_ID, id).u32(ADDR_FLAGS, flags);
         })
     }
 
     /// Makes a subflow a backup, or takes that back; the far end is told (MP_PRIO).
-    pub fn set_backup(&mut self, token: u32, local: IpAddr, remote: SocketAddr, backup: bool) -> io::Result<()> {
+    pub fn set_backup(&mut self, token: u32, local: SocketAddr, remote: SocketAddr, backup: bool) -> io::Result<()> {
         let flags = if backup { FLAG_BACKUP } else { 0 };
-        self.of_subflow(CMD_SET_FLAGS, token, SocketAddr::new(local, 0), remote, |address| {
+        self.of_subflow(CMD_SET_FLAGS, token, local, remote, |address| {
             address.u32(ADDR_FLAGS, flags);
         })
     }

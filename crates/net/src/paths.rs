@@ -90,7 +90,7 @@ pub(crate) fn check(
     maker
         .udp(Family::of(local))
         .and_then(|socket| {
-            bind(&socket, local)?;
+            bind(&socket, SocketAddr::new(local, 0))?;
             socket.connect(&remote.into())
         })
         .map_err(|e| format!("no route: {e}"))?;

@@ -5,12 +5,13 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use pathcast_base::{Nanos, PathAddr};
+use pathcast_base::Nanos;
 use pathcast_session::steer::{Held, Steer, SubflowSeen, Task, Verdict, is_coupled};
 use socket2::Socket;
 
 use crate::info::{self, MptcpInfo, SubflowInfo};
 use crate::joins::Joins;
+use crate::places::Places;
 
 /// Between two looks.
 pub(crate) const TICK: Duration = Duration::from_millis(10);
@@ -69,7 +70,7 @@ impl Steering {
     }
 
     /// Looks at the connection, of which `sent` bytes were given to the kernel and `left` were not.
-    pub fn look(&mut self, now: Instant, info: &MptcpInfo, sent: u64, left: u64, joins: &mut Joins) {
+    pub fn look(&mut self, now: Instant, info: &MptcpInfo, sent: u64, left: u64, joins: &mut Joins, places: &Places) {
         self.next = now + TICK;
         let open = |one: &&SubflowInfo| one.tcp.state == info::TCP_ESTABLISHED;
         let subflows: Vec<&SubflowInfo> = info.subflows.iter().filter(open).collect();
@@ -84,7 +85,7 @@ impl Steering {
         self.may_give = sent + self.rule.ahead().saturating_sub(unsent);
         for (one, verdict) in subflows.iter().zip(verdicts) {
             if self.refused.is_none()
-                && let Err(error) = self.apply(now, one, verdict, joins)
+                && let Err(error) = self.apply(now, one, verdict, joins, places)
                 && !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidInput)
             {
                 // those two say that the kernel has no such subflow, yet or any more (`mptcp_pm_mp_prio_send_ack`)
@@ -93,7 +94,14 @@ impl Steering {
         }
     }
 
-    fn apply(&mut self, now: Instant, one: &SubflowInfo, verdict: Verdict, joins: &mut Joins) -> std::io::Result<()> {
+    fn apply(
+        &mut self,
+        now: Instant,
+        one: &SubflowInfo,
+        verdict: Verdict,
+        joins: &mut Joins,
+        places: &Places,
+    ) -> std::io::Result<()> {
         let (local, remote) = (one.local, one.remote);
         let at = self.lines.iter().position(|l| (l.local, l.remote) == (local, remote)).unwrap_or_else(|| {
             let held = (!self.lines.is_empty()).then_some((now, Held::Late)); // later ones begin as backups
@@ -103,7 +111,7 @@ impl Steering {
         let line = &mut self.lines[at];
         match (verdict, line.held) {
             (Verdict::Close(why), _) if line.closed.is_none() => {
-                joins.leave(local, remote, told(why))?;
+                joins.leave(local, remote, told(why), places)?;
                 line.closed = Some((now, why));
             }
             (Verdict::Hold(why), None) => {
@@ -122,13 +130,13 @@ impl Steering {
     }
 
     /// What the report says of it: which subflows were backups most of the time, or closed, and why.
-    pub fn notes(&self, end: Instant, paths: &[PathAddr]) -> Vec<String> {
+    pub fn notes(&self, end: Instant, places: &Places) -> Vec<String> {
         let mut notes = Vec::new();
         let seconds = |time: Duration| time.as_secs_f64();
         let whole = end.saturating_duration_since(self.began);
         for line in &self.lines {
-            let path = paths.iter().find(|p| p.local == line.local.ip() && p.remote == line.remote.ip());
-            let name = path.map_or_else(|| line.local.ip().to_string(), |path| path.name.clone());
+            let path = places.find(line.local, line.remote.ip());
+            let name = path.map_or_else(|| line.local.ip().to_string(), |path| places.paths()[path].name.clone());
             let held =
                 line.was_held + line.held.map_or(Duration::ZERO, |(since, _)| end.saturating_duration_since(since));
             if let Some((at, why)) = line.closed {

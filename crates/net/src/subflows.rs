@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use pathcast_base::{PathAddr, SubflowReport};
 
 use crate::info::SubflowInfo;
+use crate::places::Places;
 
 /// A subflow counts as dead when for so long nothing came back on it although data is out [ms] …
 const SILENT_MS: u32 = 2_000;
@@ -20,31 +21,30 @@ struct Track {
     id: u32,
     /// Why the kernel closed it.
     closed: Option<String>,
+    /// Which of the paths it takes.
+    path: Option<usize>,
     report: SubflowReport,
 }
 
 /// The subflows of one connection.
-pub(crate) struct Subflows<'a> {
-    paths: &'a [PathAddr],
+#[derive(Default)]
+pub(crate) struct Subflows {
     tracks: Vec<Track>,
     reports: Vec<SubflowReport>,
 }
 
-impl<'a> Subflows<'a> {
-    pub fn new(paths: &'a [PathAddr]) -> Subflows<'a> {
-        Subflows { paths, tracks: Vec::new(), reports: Vec::new() }
-    }
-
+impl Subflows {
     /// Takes in a sample, `at_s` seconds after connect().
-    pub fn update(&mut self, at_s: f64, seen: &[SubflowInfo]) {
+    pub fn update(&mut self, at_s: f64, seen: &[SubflowInfo], places: &Places) {
         for track in &mut self.tracks {
             track.report.alive = false;
         }
         for info in seen.iter().filter(|i| i.tcp.state != TCP_SYN_SENT) {
             let index = self.tracks.iter().position(|t| t.id == info.id).unwrap_or_else(|| {
-                let path = self.paths.iter().find(|p| p.local == info.local.ip() && p.remote == info.remote.ip());
-                let report = SubflowReport { joined_s: Some(at_s), ..empty(path, info.local, info.remote) };
-                self.tracks.push(Track { id: info.id, closed: None, report });
+                let path = places.find(info.local, info.remote.ip());
+                let named = path.map(|path| &places.paths()[path]);
+                let report = SubflowReport { joined_s: Some(at_s), ..empty(named, info.local, info.remote) };
+                self.tracks.push(Track { id: info.id, closed: None, path, report });
                 self.tracks.len() - 1
             });
             fill(&mut self.tracks[index].report, info);
@@ -61,13 +61,13 @@ impl<'a> Subflows<'a> {
         true
     }
 
-    /// Has a subflow been established over `path`?
-    pub fn has(&self, path: &PathAddr) -> bool {
-        self.tracks.iter().any(|t| (t.report.local, t.report.remote) == (path.local, path.remote))
+    /// Has a subflow been established over path number `path`?
+    pub fn has(&self, path: usize) -> bool {
+        self.tracks.iter().any(|t| t.path == Some(path))
     }
 
     /// The reports; of a path without a subflow too, with the reason that `why` gives.
-    pub fn reports(&mut self, port: u16, why: impl Fn(usize) -> String) -> &[SubflowReport] {
+    pub fn reports(&mut self, places: &Places, why: impl Fn(usize) -> String) -> &[SubflowReport] {
         self.reports.clear();
         for track in &self.tracks {
             let mut report = track.report.clone();
@@ -76,11 +76,11 @@ impl<'a> Subflows<'a> {
             }
             self.reports.push(report);
         }
-        for (i, path) in self.paths.iter().enumerate() {
-            if self.has(path) {
+        for (i, path) in places.paths().iter().enumerate() {
+            if self.has(i) {
                 continue;
             }
-            let ends = (SocketAddr::new(path.local, 0), SocketAddr::new(path.remote, port));
+            let ends = (SocketAddr::new(path.local, 0), places.remote(i));
             self.reports.push(SubflowReport { note: Some(why(i)), ..empty(Some(path), ends.0, ends.1) });
         }
         &self.reports
@@ -129,8 +129,15 @@ fn fill(report: &mut SubflowReport, info: &SubflowInfo) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::info::TcpInfo;
+    use crate::maker::HostSockets;
+
+    fn places(paths: &[PathAddr]) -> Places {
+        Places::new(paths, 5270, Arc::new(HostSockets), None)
+    }
 
     fn info(id: u32, local: &str, state: u8, bytes_sent: u64) -> SubflowInfo {
         let tcp = TcpInfo { state, bytes_sent, ..TcpInfo::default() };
@@ -141,13 +148,13 @@ mod tests {
     fn what_vanished_keeps_its_last_values_and_what_never_came_is_named() {
         let paths: Vec<PathAddr> =
             (1..4).map(|i| PathAddr::new(format!("p{i}"), [10, 0, i, 1].into(), [10, 0, 9, 1].into())).collect();
-        let mut s = Subflows::new(&paths);
-        s.update(0.1, &[info(1, "10.0.1.1:1000", 1, 10), info(2, "10.0.2.1:1001", TCP_SYN_SENT, 0)]);
-        assert!(s.has(&paths[0]) && !s.has(&paths[1]));
-        s.update(0.2, &[info(1, "10.0.1.1:1000", 1, 20), info(2, "10.0.2.1:1001", 1, 5)]);
+        let (mut s, places) = (Subflows::default(), places(&paths));
+        s.update(0.1, &[info(1, "10.0.1.1:1000", 1, 10), info(2, "10.0.2.1:1001", TCP_SYN_SENT, 0)], &places);
+        assert!(s.has(0) && !s.has(1));
+        s.update(0.2, &[info(1, "10.0.1.1:1000", 1, 20), info(2, "10.0.2.1:1001", 1, 5)], &places);
         assert!(s.closed("10.0.1.1:1000".parse().unwrap(), "10.0.9.1:5270".parse().unwrap(), "timeout"));
-        s.update(0.3, &[info(2, "10.0.2.1:1001", 1, 9)]);
-        let reports = s.reports(5270, |i| format!("path {i} refused"));
+        s.update(0.3, &[info(2, "10.0.2.1:1001", 1, 9)], &places);
+        let reports = s.reports(&places, |i| format!("path {i} refused"));
         let of = |i: usize| (reports[i].path.as_deref().unwrap(), reports[i].bytes_sent, reports[i].alive);
         assert_eq!([of(0), of(1), of(2)], [("p1", 20, false), ("p2", 9, true), ("p3", 0, false)]);
         assert_eq!((reports[0].note.as_deref(), reports[1].note.as_deref()), (Some("timeout"), None));
@@ -158,15 +165,15 @@ mod tests {
     #[test]
     fn a_silent_subflow_is_not_alive_until_it_speaks_again() {
         let paths = [PathAddr::new("p", [10, 0, 1, 1].into(), [10, 0, 9, 1].into())];
-        let mut s = Subflows::new(&paths);
+        let (mut s, places) = (Subflows::default(), places(&paths));
         let mut dead = info(1, "10.0.1.1:1000", 1, 10);
         dead.tcp = TcpInfo { unacked: 3, timeouts: 2, last_ack_ms: 2_500, ..dead.tcp };
-        s.update(0.1, &[dead]);
-        let report = s.reports(5270, |_| unreachable!())[0].clone();
+        s.update(0.1, &[dead], &places);
+        let report = s.reports(&places, |_| unreachable!())[0].clone();
         assert_eq!((report.alive, report.note.as_deref()), (false, Some("nothing acknowledged for 2.5 s")));
         dead.tcp.last_ack_ms = 3;
-        s.update(0.2, &[dead]);
-        let report = s.reports(5270, |_| unreachable!())[0].clone();
+        s.update(0.2, &[dead], &places);
+        let report = s.reports(&places, |_| unreachable!())[0].clone();
         assert_eq!((report.alive, report.note), (true, None));
     }
 }

@@ -3,6 +3,7 @@
 use std::io::{self, IoSlice, Read};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,6 +19,7 @@ use crate::info::{self, SubflowInfo};
 use crate::joins::{Joins, check_paths};
 use crate::maker::{Family, SocketMaker};
 use crate::payload;
+use crate::places::{Fabric, Places};
 use crate::poll;
 use crate::progress::Progress;
 use crate::steering::{self, Steering};
@@ -51,6 +53,8 @@ pub struct TransferOptions<'a> {
     pub plain: bool,
     /// The first subflow goes over the first path; else over the best, by what this client knows of them.
     pub first: bool,
+    /// Who is told which path each flow is to take, before its first packet; paths may then be the same address pair.
+    pub fabric: Option<Arc<dyn Fabric>>,
 }
 
 pub(crate) fn run(
@@ -60,7 +64,7 @@ pub(crate) fn run(
     protocol: Protocol,
     options: &mut TransferOptions<'_>,
 ) -> Result<TransferReport, NetError> {
-    check_paths(paths)?;
+    check_paths(paths, options.fabric.is_some())?;
     if bytes == 0 {
         return Err(NetError::Argument("a transfer of 0 bytes measures nothing".into()));
     }
@@ -74,9 +78,10 @@ pub(crate) fn run(
         let spare = protocol == Protocol::Mptcp && paths.len() > 1 && silent.len() < paths.len();
         let within = spare.then_some(FIRST);
         // of further paths the kernel makes sure: who joins a connection must know its keys (RFC 8684 section 3.2)
-        let begun = client
-            .prove(&order[0], options.cancel, within)
-            .and_then(|()| Flow::open(client.maker(), &order, port, protocol, options, within));
+        let begun = client.prove(&order[0], options.cancel, within).and_then(|()| {
+            let places = Places::new(&order, port, client.shared_maker(), options.fabric.clone());
+            Flow::open(client.maker(), places, protocol, options, within)
+        });
         match begun {
             Ok(flow) => break flow,
             Err(e) if spare && e.is_silence() => {
@@ -116,14 +121,12 @@ enum End {
 }
 
 /// One connection on its way.
-struct Flow<'a> {
+struct Flow {
     socket: Socket,
-    paths: &'a [PathAddr],
-    port: u16,
     protocol: Protocol,
     joins: Option<Joins>,
     steering: Option<Steering>,
-    subflows: Subflows<'a>,
+    subflows: Subflows,
     notes: Vec<String>,
     started: Instant,
     connect_s: f64,
@@ -134,24 +137,26 @@ struct Flow<'a> {
     preface: u64,
     acked: u64,
     last_progress: Instant,
+    /// After the socket: the network is told of the end when that is closed.
+    places: Places,
 }
 
-impl<'a> Flow<'a> {
+impl Flow {
     /// Makes the socket and, when it is time, connects it over the first path.
     fn open(
         maker: &dyn SocketMaker,
-        paths: &'a [PathAddr],
-        port: u16,
+        mut places: Places,
         protocol: Protocol,
         options: &TransferOptions<'_>,
         within: Option<Duration>,
-    ) -> Result<Flow<'a>, NetError> {
+    ) -> Result<Flow, NetError> {
+        let paths = places.paths();
         let first = &paths[0];
         let family = Family::of(first.local);
         let mut notes = Vec::new();
         let (socket, mut joins) = match protocol {
             Protocol::Tcp => (maker.tcp(family, protocol).map_err(NetError::system("making a TCP socket"))?, None),
-            Protocol::Mptcp => mptcp_socket(maker, paths, port, &mut notes)?,
+            Protocol::Mptcp => mptcp_socket(maker, paths, &mut notes)?,
         };
         if let Some(name) = options.control {
             if protocol == Protocol::Mptcp {
@@ -164,11 +169,14 @@ impl<'a> Flow<'a> {
         socket.set_tcp_nodelay(true).map_err(NetError::system("setting TCP_NODELAY"))?;
         let steered = !options.plain && paths.len() > 1;
         let steering = joins.as_mut().filter(|_| steered).map(|joins| Steering::new(&socket, joins));
+        places.begin(0)?;
+        if let Some(joins) = &mut joins {
+            joins.begin(&mut places);
+        }
         wait_for(options.start, options.cancel)?;
         let started = Instant::now();
         let until = within.map(|within| options.until.map_or(started + within, |until| until.min(started + within)));
-        let to = SocketAddr::new(first.remote, port);
-        connect(&socket, Some(first.local), to, options.cancel, until.or(options.until))?;
+        connect(&socket, Some(places.local(0)), places.remote(0), options.cancel, until.or(options.until))?;
         let connected = Instant::now();
         let mut fallback = false;
         if protocol == Protocol::Mptcp {
@@ -179,12 +187,10 @@ impl<'a> Flow<'a> {
         }
         Ok(Flow {
             socket,
-            paths,
-            port,
             protocol,
             joins,
             steering: steering.filter(|_| !fallback),
-            subflows: Subflows::new(paths),
+            subflows: Subflows::default(),
             notes,
             started,
             connect_s: connected.duration_since(started).as_secs_f64(),
@@ -194,6 +200,7 @@ impl<'a> Flow<'a> {
             preface: 0,
             acked: 0,
             last_progress: connected,
+            places,
         })
     }
 
@@ -218,7 +225,7 @@ impl<'a> Flow<'a> {
                 self.sample(now)?;
                 self.show(now, options);
                 if let Some(joins) = &mut self.joins {
-                    joins.ask_again(now);
+                    joins.ask_again(now, &mut self.places);
                 }
                 next_sample += every;
                 if next_sample <= now {
@@ -244,7 +251,7 @@ impl<'a> Flow<'a> {
             let ready = fds[0].revents;
             if fds.get(1).is_some_and(|f| f.revents != 0)
                 && let Some(joins) = &mut self.joins
-                && joins.handle(&mut self.subflows)
+                && joins.handle(&mut self.subflows, &mut self.places)
             {
                 next_sample = Instant::now(); // so that the times of joining are exact
             }
@@ -275,7 +282,7 @@ impl<'a> Flow<'a> {
         }
         if let Some(info) = info::mptcp(&self.socket).map_err(NetError::system("reading the socket's statistics"))? {
             let left = self.preface + self.bytes - sent;
-            steering.look(now, &info, sent, left, joins);
+            steering.look(now, &info, sent, left, joins, &self.places);
         }
         Ok(())
     }
@@ -335,7 +342,7 @@ impl<'a> Flow<'a> {
         };
         let acked = match info {
             Some(info) if !info.fallback => {
-                self.subflows.update(at_s, &info.subflows);
+                self.subflows.update(at_s, &info.subflows, &self.places);
                 info.bytes_acked.unwrap_or_else(|| info.subflows.iter().map(|s| s.tcp.bytes_acked).sum())
             }
             _ => {
@@ -343,7 +350,7 @@ impl<'a> Flow<'a> {
                 let tcp = info::tcp(&self.socket).map_err(NetError::system("reading TCP_INFO"))?;
                 // an ended socket has no addresses any more, but its last values are known
                 if let Some((local, remote)) = ends(&self.socket) {
-                    self.subflows.update(at_s, &[SubflowInfo { id: 0, local, remote, tcp }]);
+                    self.subflows.update(at_s, &[SubflowInfo { id: 0, local, remote, tcp }], &self.places);
                 }
                 tcp.bytes_acked
             }
@@ -362,7 +369,7 @@ impl<'a> Flow<'a> {
         let bytes_acked = self.payload_acked();
         if let Some(on_sample) = &mut options.on_sample {
             let elapsed_s = now.duration_since(self.started).as_secs_f64();
-            let subflows = self.subflows.reports(self.port, |_| "not joined yet".into());
+            let subflows = self.subflows.reports(&self.places, |_| "not joined yet".into());
             on_sample(&Progress { elapsed_s, bytes_acked, bytes: self.bytes, subflows });
         }
     }
@@ -370,7 +377,7 @@ impl<'a> Flow<'a> {
     fn report(mut self, end: End, waited_s: f64, far_end_mptcp: bool) -> Result<TransferReport, NetError> {
         let control = info::control(&self.socket).map_err(NetError::system("reading TCP_CONGESTION"))?;
         if let Some(joins) = &mut self.joins {
-            joins.handle(&mut self.subflows);
+            joins.handle(&mut self.subflows, &mut self.places);
         }
         let fallback_reason = self.fallback.then(|| fallback_reason(far_end_mptcp));
         let path_manager = (self.protocol == Protocol::Mptcp).then_some(match self.joins {
@@ -378,7 +385,7 @@ impl<'a> Flow<'a> {
             None => PathManagerKind::Kernel,
         });
         if let Some(steering) = &self.steering {
-            self.notes.extend(steering.notes(self.finished, self.paths));
+            self.notes.extend(steering.notes(self.finished, &self.places));
         }
         let subflows = self.finish_subflows(fallback_reason.as_deref());
         let elapsed_s = self.finished.duration_since(self.started).as_secs_f64();
@@ -412,11 +419,11 @@ impl<'a> Flow<'a> {
             (None, Some(joins)) => joins.why_missing(i),
             (None, None) => "the kernel's path manager did not make it: no endpoint is configured for it".into(),
         };
-        self.subflows.reports(self.port, why).to_vec()
+        self.subflows.reports(&self.places, why).to_vec()
     }
 
     fn names(&self) -> String {
-        self.paths.iter().map(|p| p.name.as_str()).collect::<Vec<_>>().join(", ")
+        self.places.paths().iter().map(|p| p.name.as_str()).collect::<Vec<_>>().join(", ")
     }
 
     fn broken(&self, source: io::Error) -> NetError {
@@ -435,10 +442,9 @@ fn ends(socket: &Socket) -> Option<(SocketAddr, SocketAddr)> {
 fn mptcp_socket(
     maker: &dyn SocketMaker,
     paths: &[PathAddr],
-    port: u16,
     notes: &mut Vec<String>,
 ) -> Result<(Socket, Option<Joins>), NetError> {
-    let joins = Joins::new(maker, paths, port);
+    let joins = Joins::new(maker, paths);
     let family = Family::of(paths[0].local);
     let made = match &joins {
         Ok(_) => switch::make(maker, family),

@@ -3,7 +3,8 @@
 //! Generated, with `net` telling one network on a machine from another and path p counted from 1:
 //! IPv4 `10.net.p.0/24`, IPv6 `fd70:6174:68NN:p::/64` (`NN` is `net`; the rest is "path" in ASCII): the server is 1,
 //! the client 2, further client addresses of a repeated path follow. A server address that several paths share lies in
-//! a subnet of its own, 100 above that of the path that owns it; the clients keep their own subnets.
+//! a subnet of its own, 100 above that of the path that owns it; the clients keep their own subnets. With switches all
+//! paths, and all repetitions, are the first path's pair: ports tell their flows apart.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -17,7 +18,7 @@ pub const MAX_SUBFLOWS: u32 = 8;
 /// The addresses of one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathAddresses {
-    /// The client's: the path's own first, then one for every repetition of the path in a flow.
+    /// The client's: the path's own first, then one for every repetition of the path in a flow; with switches the same.
     pub local: Vec<IpAddr>,
     /// The server's.
     pub remote: IpAddr,
@@ -29,13 +30,15 @@ pub struct PathAddresses {
 
 /// The addresses of every path, in their order. `net` numbers the networks of one machine.
 pub fn addresses(scenario: &Scenario, net: u8) -> Vec<PathAddresses> {
+    let switched = !scenario.switches.is_empty();
     let shared = |path: &Path| scenario.paths.iter().filter(|other| other.server == path.server).count() > 1;
     let address = |(i, (path, count)): (usize, (&Path, u32))| {
-        let first = path.local.unwrap_or_else(|| generated(path.ip, net, i + 1, 2));
-        let subnet = path.server + 1 + if shared(path) { 100 } else { 0 };
+        let own = if switched { 0 } else { i };
+        let first = path.local.unwrap_or_else(|| generated(path.ip, net, own + 1, 2));
+        let subnet = path.server + 1 + if shared(path) && !switched { 100 } else { 0 };
         let remote = path.remote.unwrap_or_else(|| generated(path.ip, net, subnet, 1));
         PathAddresses {
-            local: (0..count).filter_map(|n| count_up(first, n)).collect(),
+            local: (0..count).filter_map(|n| count_up(first, if switched { 0 } else { n })).collect(),
             remote,
             prefix: prefix(first),
             on_link: same_subnet(first, remote),

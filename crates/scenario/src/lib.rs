@@ -27,7 +27,9 @@ pub use addresses::{MAX_PATHS, MAX_SUBFLOWS, PathAddresses, addresses};
 pub use amend::{AmendError, Amendment, LINK_KEYS};
 pub use error::{Place, Refusal, ScenarioError};
 pub use host::{End, Host, Hosts};
-pub use model::{Change, Changed, Direction, Flow, Hop, Link, Path, Scenario, Source, Traffic, Value, Web, Workload};
+pub use model::{
+    Change, Changed, Direction, Flow, Hop, Link, Path, Scenario, Source, Switch, Traffic, Value, Web, Workload,
+};
 use serde::Serialize;
 pub use tcp::{Join, Preset, Recovery, Scheduler, Tcp};
 pub use template::Template;

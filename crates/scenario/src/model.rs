@@ -20,6 +20,9 @@ pub struct Scenario {
     pub seed: u64,
     /// When the run ends; none: when every flow is done, and every flow has an end of its own.
     pub end: Option<Nanos>,
+    /// The switches; with any, every node but the end hosts is one, and all paths are the same address pair.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub switches: Vec<Switch>,
     /// The links.
     pub links: Vec<Link>,
     /// The paths, at most [`MAX_PATHS`](crate::MAX_PATHS).
@@ -70,6 +73,18 @@ impl Direction {
     }
 }
 
+/// An OpenFlow switch. Its datapath id is its place in the scenario's list, from 1.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Switch {
+    /// Its name, which is that of a node.
+    pub name: String,
+    /// Number of its ports, which are counted from 1.
+    pub ports: u16,
+    /// Where its controller is, if that is not pathcast's: `tcp:ADDRESS:PORT` or `unix:PATH`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub controller: Option<String>,
+}
+
 /// A full-duplex link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Link {
@@ -79,6 +94,12 @@ pub struct Link {
     pub a: String,
     /// The node at the other end.
     pub b: String,
+    /// The port at `a`, where that is a switch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub a_port: Option<u16>,
+    /// The port at `b`, where that is a switch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub b_port: Option<u16>,
     /// From `a` to `b`.
     pub ab: Params,
     /// From `b` to `a`.

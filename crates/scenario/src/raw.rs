@@ -29,6 +29,9 @@ pub(crate) struct File {
     /// Address pairs, each over a chain of links from `client` to `server`.
     #[serde(default)]
     pub path: Vec<Path>,
+    /// OpenFlow switches that the links join.
+    #[serde(default)]
+    pub switch: Vec<Switch>,
     /// Cross traffic and competing transfers.
     #[serde(default)]
     pub traffic: Vec<Traffic>,
@@ -49,13 +52,25 @@ pub(crate) struct File {
     pub change: Vec<Change>,
 }
 
+/// An OpenFlow switch: it sends each flow over the path that its controller says.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Switch {
+    /// What links call the switch.
+    pub name: String,
+    /// Number of its ports; links end at `NAME:1`, `NAME:2` and so on.
+    pub ports: u16,
+    /// Who controls it: `pathcast`, or another controller's `tcp:ADDRESS:PORT` or `unix:PATH`; default pathcast.
+    pub controller: Option<String>,
+}
+
 /// A full-duplex link. Values are for both directions or `{ ab = …, ba = … }`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Link {
     /// What other tables call the link.
     pub name: String,
-    /// The node at one end; `client` and `server` are the end hosts.
+    /// The node at one end, of a switch with its port; `client` and `server` are the end hosts.
     pub a: String,
     /// The node at the other end.
     pub b: String,

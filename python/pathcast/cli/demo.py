@@ -41,6 +41,10 @@ def demo(
     lanes: Annotated[
         int | None, typer.Option(help="With --paper: networks side by side (default: 3).", show_default=False)
     ] = None,
+    steer: Annotated[
+        str | None,
+        typer.Option(help="With --paper: openflow puts switches, which steer each subflow, between the hosts."),
+    ] = None,
     limit_events: LimitEvents = None,
     json: Json = False,
 ) -> None:
@@ -54,11 +58,13 @@ def demo(
     if limit_events is not None and world != "sim":
         raise usage(f"--limit-events {limit_events}: it goes with --world sim, whose events it counts")
     given = {"--rounds": rounds is not None, "--vary-rate": vary_rate, "--lanes": lanes is not None}
+    given["--steer"] = steer is not None
     if not paper and any(given.values()):
         raise usage(f"{next(name for name, there in given.items() if there)} goes with --paper")
     if lanes is not None and not 1 <= lanes <= 8:
         raise usage(f"--lanes {lanes}: allowed are 1 to 8")
-    ending = f"{'-paper' if paper else ''}{'-vary-rate' if vary_rate else ''}{'-sim' if world == 'sim' else ''}"
+    words = {"paper": paper, "vary-rate": vary_rate, steer: steer not in (None, "none"), "sim": world == "sim"}
+    ending = "".join(f"-{word}" for word, there in words.items() if there)
     if paper:
         from pathcast.cli.paperdemo import carry_out, summary
         from pathcast.lab.paper.plan import TRAINING
@@ -69,6 +75,7 @@ def demo(
             rounds=TRAINING if rounds is None else rounds,
             vary_rate=vary_rate,
             control="cubic" if control is None else control,
+            steer="none" if steer is None else steer,
         )
         directory = RunDir(out or Path("out") / f"demo-{seed}{ending}")
         with limited(limit_events):

@@ -88,6 +88,8 @@ def list_(json: Json = False) -> None:
             print(f"{network['name']}: {network['error']}")
         else:
             console().print(_table(network["name"], network))
+            if "switch" in network:
+                print(_switches(network))
             console().print(_ledger(network))
 
 
@@ -136,7 +138,7 @@ def set_(
 @app.command(context_settings={"ignore_unknown_options": True})
 def exec(
     name: Name,
-    host: Annotated[str, typer.Argument(help="client or server.")],
+    host: Annotated[str, typer.Argument(help="client, server, or switch where there are any.")],
     command: Annotated[list[str], typer.Argument(help="The command, after `--`.")],
 ) -> None:
     """Run a command on a host of the network; its output and exit status are the command's own."""
@@ -160,6 +162,16 @@ def _table(name: str, about: dict[str, Any]) -> Any:
     for path in about["paths"]:
         table.add_row(path["name"], ", ".join(path["local"]), path["remote"], " > ".join(path["links"]))
     return table
+
+
+def _switches(network: dict[str, Any]) -> str:
+    if "steer" not in network:
+        return f"switches in {network['switch']}, with another controller than pathcast's"
+    about = (
+        f"{s['name']} ({s['entries']} entries{'' if s['connected'] else ', away'})"
+        for s in network["steer"]["switches"]
+    )
+    return f"switches in {network['switch']}: {', '.join(about)}; flows: {len(network['steer']['flows'])}"
 
 
 def _rate(params: dict[str, Any]) -> str:

@@ -417,6 +417,14 @@ def _watch_stdin(end: End) -> None:
     end.set()
 
 
+def _made(kind: str, config: dict[str, Any]) -> Part:
+    if kind == Net.kind and config.get("scenario", {}).get("switches"):
+        from pathcast.runtime.switched import SwitchedNet
+
+        return SwitchedNet(config)
+    return PARTS[kind](config)
+
+
 def main(kind: str) -> int:
     """Runs one part until it is told to end."""
     end = End()
@@ -425,8 +433,9 @@ def main(kind: str) -> int:
         return 1  # whoever started it has gone
     # from now on: what is being built when that one goes is taken down again
     threading.Thread(target=_watch_stdin, args=(end,), daemon=True).start()
-    part = PARTS[kind](json.loads(line))
+    config = json.loads(line)
     try:
+        part = _made(kind, config)
         record = part.record()
         record.claim()
     except Exception as error:

@@ -14,6 +14,7 @@ import ipaddress
 import json
 import os
 import re
+import shutil
 import stat
 import tempfile
 import time
@@ -254,6 +255,10 @@ class Record:
 
                 _native.remove_namespace(name)
                 removed.append(f"namespace {name}")
+        for name in self.made.get("directories", []):
+            if (path := run_dir() / name).exists():
+                shutil.rmtree(path, ignore_errors=True)
+                removed.append(f"directory {path}")
         return removed + self._remove_of_run() + self.forget()
 
     def _remove_of_run(self) -> list[str]:
@@ -329,6 +334,8 @@ def _matches(pattern: str) -> Callable[[str], object]:
 # what may be named in `made`: it is removed by this name
 _MADE: dict[str, Callable[[str], object]] = {
     "namespaces": _matches(r"pc-[a-z0-9-]{1,40}"),
+    # below the run directory
+    "directories": _matches(r"[a-z0-9-]{1,24}\.ovs"),
     "cgroups": _matches(r"(?!.*/\.\.?/)(/[^/\0]+)*/pathcast-[a-z0-9-]{1,24}"),
     "endpoints": ipaddress.ip_address,
     "controllers": _matches(r"[A-Za-z0-9_-]{1,15}"),

@@ -89,10 +89,15 @@ class Runner:
         )
 
     def _sample(self, sample: dict[str, Any]) -> Sample:
-        by_pair: dict[tuple[str, str], dict[str, Any]] = {(s["local"], s["remote"]): s for s in sample["subflows"]}
-        subflows = []
+        subflows, left = [], list(sample["subflows"])
         for pair in self.pairs:
-            s = by_pair.get((pair["local"], pair["remote"]))
+            # switches carry several paths between one pair of addresses, and a path more than one subflow
+            of_pair = (
+                s for s in left if (s["path"], s["local"], s["remote"]) == (pair["name"], pair["local"], pair["remote"])
+            )
+            s = next(of_pair, None)
+            if s is not None:
+                left.remove(s)
             if s is None or s["joined_s"] is None:
                 subflows.append(SubflowSample(pair["name"], 0, 0, 0, None))
             else:

@@ -55,7 +55,7 @@ class Topology:
         """Builds the network in a process of its own, which ends with this one, or is detached."""
         name = check_id(name or self.scenario["name"])
         config = {"name": name, "text": self.text, "sets": self.sets, "source": self.source, "base": self.base}
-        return daemon.start("net", config)
+        return daemon.start("net", {**config, "scenario": self.scenario})
 
 
 def _way(hop: dict[str, Any], end: str) -> str:

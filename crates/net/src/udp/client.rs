@@ -2,6 +2,7 @@
 //! [`pathcast_measure::machine`].
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -15,6 +16,7 @@ use super::socket::{Target, UdpSocket};
 use super::urgency::Urgency;
 use crate::error::NetError;
 use crate::maker::SocketMaker;
+use crate::places::{Fabric, FlowEnds, Transport};
 
 /// How soon the caller's flag is noticed.
 const TICK: Nanos = Nanos::millis(50);
@@ -33,12 +35,14 @@ pub struct DriveOptions<'a> {
     pub on_progress: Option<&'a mut (dyn FnMut(Progress) + Send)>,
     /// Asks for real-time scheduling and processors that stay awake while it lasts, where that is permitted.
     pub urgent: bool,
+    /// Who is told which path each flow is to take, before its first packet; paths may then be the same address pair.
+    pub fabric: Option<Arc<dyn Fabric>>,
 }
 
 impl Default for DriveOptions<'_> {
     /// A clock that starts now, urgent, with nobody listening.
     fn default() -> Self {
-        DriveOptions { clock: SessionClock::start(), cancel: None, on_progress: None, urgent: true }
+        DriveOptions { clock: SessionClock::start(), cancel: None, on_progress: None, urgent: true, fabric: None }
     }
 }
 
@@ -67,6 +71,7 @@ pub fn drive(
 ) -> Result<Driven, NetError> {
     let mut sockets = Vec::new();
     let mut targets = Vec::new();
+    let mut begun = Begun { fabric: options.fabric.clone(), flows: Vec::new() };
     // a second socket for each path, from whose port leaves what goes beside the path's flow
     for path in paths.iter().chain(paths) {
         if !is_one_host(path.remote) {
@@ -79,10 +84,11 @@ pub fn drive(
         })?;
         // without a route each packet is tried for itself: there may be one later
         targets.push(socket.connect(remote).err().map(|_| Target { remote, local: None }));
+        begun.begin(&socket, remote, path)?;
         sockets.push(socket);
     }
     let remotes = paths.iter().map(|path| SocketAddr::new(path.remote, port)).collect();
-    let DriveOptions { clock, cancel, on_progress, urgent } = options;
+    let DriveOptions { clock, cancel, on_progress, urgent, fabric: _ } = options;
     // a thread of its own, because scheduling is a thread's
     thread::scope(|scope| {
         let work = move || {
@@ -95,6 +101,32 @@ pub fn drive(
         let thread = thread.map_err(NetError::system("starting a thread"))?;
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
+}
+
+/// What a fabric was told of; it is told of the end when this is dropped.
+struct Begun {
+    fabric: Option<Arc<dyn Fabric>>,
+    flows: Vec<FlowEnds>,
+}
+
+impl Begun {
+    fn begin(&mut self, socket: &UdpSocket, remote: SocketAddr, path: &PathAddr) -> Result<(), NetError> {
+        let Some(fabric) = &self.fabric else { return Ok(()) };
+        let bound = socket.local_addr().map_err(NetError::system("reading a UDP socket's port"))?;
+        let local = SocketAddr::new(path.local, bound.port());
+        let flow = FlowEnds { transport: Transport::Udp, local, remote };
+        fabric.begin(flow, &path.name).map_err(|reason| NetError::Fabric { path: path.name.clone(), reason })?;
+        self.flows.push(flow);
+        Ok(())
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        if let Some(fabric) = &self.fabric {
+            self.flows.iter().for_each(|flow| fabric.end(*flow));
+        }
+    }
 }
 
 struct Session<'m, 'a> {

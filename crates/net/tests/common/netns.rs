@@ -92,7 +92,7 @@ impl Net {
         ip(&format!("-n {}{host} {arguments}", self.id))
     }
 
-    fn tc(&self, host: &str, arguments: &str) {
+    pub fn tc(&self, host: &str, arguments: &str) {
         let mut command = Command::new("tc");
         command.arg("-n").arg(format!("{}{host}", self.id)).args(arguments.split_whitespace());
         let done = command.output().expect("tc");

@@ -7,33 +7,40 @@ use pathcast_link::{Aggregation, Bucket, Jitter, Params, Policer, Reorder};
 
 use super::params;
 use super::place::{self, Spot};
+use super::switches;
 use crate::error::Problem;
 use crate::forms::{Each, LossForm, QueueForm, RateForm};
-use crate::model::{Direction, Link};
+use crate::model::{Direction, Link, Switch};
 use crate::raw;
 use crate::trace::Traces;
 
-pub(super) fn links(spot: &Spot, raw: &[raw::Link], traces: &Traces) -> Result<Vec<Link>, Problem> {
+pub(super) fn links(
+    spot: &Spot,
+    raw: &[raw::Link],
+    switches: &[Switch],
+    traces: &Traces,
+) -> Result<Vec<Link>, Problem> {
     if raw.is_empty() {
         return Err(spot.refuse("there is no [[link]]").allowed("at least one"));
     }
     let mut links = Vec::new();
     for (i, raw) in raw.iter().enumerate() {
-        links.push(link(&spot.index(i), raw, traces)?);
+        links.push(link(&spot.index(i), raw, switches, traces)?);
     }
     place::distinct(spot, "link", &links.iter().map(|link| link.name.as_str()).collect::<Vec<_>>())?;
+    switches::apart(spot, switches, &links)?;
     connected(spot, &links)?;
     Ok(links)
 }
 
-fn link(spot: &Spot, raw: &raw::Link, traces: &Traces) -> Result<Link, Problem> {
+fn link(spot: &Spot, raw: &raw::Link, switches: &[Switch], traces: &Traces) -> Result<Link, Problem> {
     let name = place::name(&spot.key("name"), &raw.name)?;
-    let a = place::name(&spot.key("a"), &raw.a)?;
-    let b = place::name(&spot.key("b"), &raw.b)?;
+    let (a, a_port) = switches::end(&spot.key("a"), &raw.a, switches)?;
+    let (b, b_port) = switches::end(&spot.key("b"), &raw.b, switches)?;
     if a == b {
         return Err(spot.key("b").refuse("both ends are the same node").allowed(format!("any node but `{a}`")));
     }
-    let mut link = Link { name, a, b, ab: Params::default(), ba: Params::default() };
+    let mut link = Link { name, a, b, a_port, b_port, ab: Params::default(), ba: Params::default() };
     let values = Values {
         traces,
         rate: &raw.rate,

@@ -7,6 +7,7 @@ mod links;
 mod params;
 mod paths;
 mod place;
+mod switches;
 mod tcp;
 mod traffic;
 
@@ -19,8 +20,9 @@ use place::Spot;
 /// `default_name` is what the scenario is called if the file does not say; `traces` reads the files that it names.
 pub(crate) fn check(file: &File, default_name: &str, traces: &Traces) -> Result<Scenario, Problem> {
     let root = Spot::default();
-    let links = links::links(&root.key("link"), &file.link, traces)?;
-    let paths = paths::paths(&root.key("path"), &file.path, &links)?;
+    let switches = switches::switches(&root.key("switch"), &file.switch)?;
+    let links = links::links(&root.key("link"), &file.link, &switches, traces)?;
+    let paths = paths::paths(&root.key("path"), &file.path, &links, !switches.is_empty())?;
     let traffic = traffic::traffic(&root.key("traffic"), &file.traffic, &links, &paths)?;
     let flows = flows::flows(&root.key("flow"), &file.flow, &paths)?;
     let end = file.end;
@@ -42,7 +44,7 @@ pub(crate) fn check(file: &File, default_name: &str, traces: &Traces) -> Result<
         // TOML has no larger number, and a scenario must be writable as TOML
         return Err(root.key("seed").refuse("too large").allowed(format!("0..={}", i64::MAX)));
     }
-    let scenario = Scenario { name, seed, end, links, paths, traffic, flows, tcp, hosts, control, changes };
+    let scenario = Scenario { name, seed, end, switches, links, paths, traffic, flows, tcp, hosts, control, changes };
     paths::repetitions_fit(&root.key("path"), &scenario)?;
     Ok(scenario)
 }

@@ -8,7 +8,8 @@ use crate::error::Problem;
 use crate::model::{Direction, Hop, Link, Path, Scenario};
 use crate::raw;
 
-pub(super) fn paths(spot: &Spot, raw: &[raw::Path], links: &[Link]) -> Result<Vec<Path>, Problem> {
+/// `switched`: switches tell the paths apart, whose addresses are the same.
+pub(super) fn paths(spot: &Spot, raw: &[raw::Path], links: &[Link], switched: bool) -> Result<Vec<Path>, Problem> {
     if raw.is_empty() {
         return Err(spot.refuse("there is no [[path]]").allowed("at least one"));
     }
@@ -37,6 +38,10 @@ pub(super) fn paths(spot: &Spot, raw: &[raw::Path], links: &[Link]) -> Result<Ve
         };
         let ip = path.ip.unwrap_or(if local.or(remote).is_some_and(|ip| ip.is_ipv6()) { 6 } else { 4 });
         paths.push(Path { name: path.name.clone(), hops, ip, local, remote, server: i });
+    }
+    if switched {
+        one_pair(spot, raw, &mut paths)?;
+        return Ok(paths);
     }
     for i in 0..paths.len() {
         share(&spot.index(i), i, raw, &mut paths)?;
@@ -118,6 +123,33 @@ fn share(spot: &Spot, i: usize, raw: &[raw::Path], paths: &mut [Path]) -> Result
     Ok(())
 }
 
+/// All paths have the addresses of the first, which are in one subnet.
+fn one_pair(spot: &Spot, raw: &[raw::Path], paths: &mut [Path]) -> Result<(), Problem> {
+    for (i, path) in raw.iter().enumerate().skip(1) {
+        let given = [("ip", path.ip.is_some()), ("local", path.local.is_some()), ("remote", path.remote.is_some())];
+        if let Some((key, _)) = given.into_iter().find(|(_, given)| *given) {
+            let problem = spot.index(i).key(key).refuse("with switches all paths have the addresses of the first");
+            return Err(problem.allowed(format!("`{key}` in the first path only")));
+        }
+    }
+    if raw[0].remote.is_some() && paths[0].remote.is_none() {
+        return Err(spot.index(0).key("remote").refuse("not an IP address").allowed("an IPv4 or IPv6 address"));
+    }
+    families(spot, raw, &paths[..1])?;
+    if let (Some(local), Some(remote)) = (paths[0].local, paths[0].remote)
+        && (local == remote || !addresses::same_subnet(local, remote))
+    {
+        let problem =
+            spot.index(0).key("remote").refuse("not a neighbour of the client, though only switches are between");
+        return Err(problem.allowed(format!("another address in the client's /{}", addresses::prefix(local))));
+    }
+    let first = paths[0].clone();
+    for path in paths {
+        (path.ip, path.local, path.remote, path.server) = (first.ip, first.local, first.remote, 0);
+    }
+    Ok(())
+}
+
 fn families(spot: &Spot, raw: &[raw::Path], paths: &[Path]) -> Result<(), Problem> {
     let literal = paths.iter().any(|path| path.local.is_some() || path.remote.is_some());
     for (i, path) in paths.iter().enumerate() {
@@ -164,6 +196,9 @@ fn apart(spot: &Spot, paths: &[Path]) -> Result<(), Problem> {
 
 /// The further client addresses of repeated paths count up from `local`: they must exist and be free.
 pub(super) fn repetitions_fit(spot: &Spot, scenario: &Scenario) -> Result<(), Problem> {
+    if !scenario.switches.is_empty() {
+        return Ok(());
+    }
     for (i, (path, count)) in scenario.paths.iter().zip(addresses::repetitions(scenario)).enumerate() {
         let Some(local) = path.local else { continue };
         let fits = (1..count).all(|n| {

@@ -11,6 +11,7 @@ from pathcast.forecast.rounds import Task
 PATHS = ("path1", "path2")
 LINKS = ("wan1", "wan2")
 TRAINING, UNSEEN = 24, 8
+STEER = ("none", "openflow")
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,8 @@ class Plan:
     """Sizes, ranges and seed of one demo.
 
     Round trip times are drawn uniformly and independently for each path and round. One probe is a TCP transfer of
-    `probe_bytes` on each path; the MPTCP probe carries the same bytes in all.
+    `probe_bytes` on each path; the MPTCP probe carries the same bytes in all. With `steer` `openflow` the paths are
+    between two OpenFlow switches and have one address pair, as in the paper.
     """
 
     seed: int = 1
@@ -38,12 +40,15 @@ class Plan:
     share_rtts_s: tuple[tuple[float, float], ...] = ((0.150, 0.150), (0.150, 0.120), (0.120, 0.150))
     share_bytes: tuple[int, ...] = (64_000, 256_000, 1_000_000, 4_000_000, 16_000_000)
     choice_rtts_s: tuple[float, float] = (0.180, 0.020)
+    steer: str = "none"
 
     def __post_init__(self) -> None:
         # 5-fold search and learning need some rounds; more than this is an experiment, not a demo
         for name, value, low, high in (("--rounds", self.rounds, 10, 1000), ("--seed", self.seed, 0, 2**63 - 1)):
             if not low <= value <= high:
                 raise usage(f"{name} {value}: allowed are {low} to {high}")
+        if self.steer not in STEER:
+            raise usage(f"--steer `{self.steer}`: allowed are {', '.join(STEER)}")
 
     @property
     def probe_total_bytes(self) -> int:
@@ -73,12 +78,20 @@ class Plan:
 
     def topology(self) -> str:
         """The two-path WAN as a scenario."""
+        switched = self.steer == "openflow"
+        ends = [(f"left:{at}", f"right:{at}") if switched else ("client", "server") for at in (2, 3)]
+        outer = ("client-left", "right-server") if switched else ("", "")
+        chains = [", ".join(f'"{name}"' for name in (outer[0], link, outer[1]) if name) for link in LINKS]
         links = "".join(
-            f'[[link]]\nname = "{link}"\na = "client"\nb = "server"\nrate = "{self.rate_bps}bit"\ndelay = "50ms"\n'
+            f'[[link]]\nname = "{link}"\na = "{a}"\nb = "{b}"\nrate = "{self.rate_bps}bit"\ndelay = "50ms"\n'
             f'chunk = "{self.chunk}"\nqueue = "{self.queue_packets} packets"\n\n'
-            f'[[path]]\nname = "{path}"\nlinks = ["{link}"]\n\n'
-            for link, path in zip(LINKS, PATHS, strict=True)
+            f'[[path]]\nname = "{path}"\nlinks = [{chain}]\n\n'
+            for link, path, (a, b), chain in zip(LINKS, PATHS, ends, chains, strict=True)
         )
+        if switched:
+            links += "".join(f'[[switch]]\nname = "{name}"\nports = 3\n\n' for name in ("left", "right"))
+            links += f'[[link]]\nname = "{outer[0]}"\na = "client"\nb = "left:1"\nchunk = "{self.chunk}"\n\n'
+            links += f'[[link]]\nname = "{outer[1]}"\na = "right:1"\nb = "server"\nchunk = "{self.chunk}"\n\n'
         return f'name = "demo"\nseed = {self.seed}\n\n{links}'
 
 

@@ -1,0 +1,175 @@
+//! Several subflows between one pair of addresses, each over the path that its port at the client decides. Needs root;
+//! skipped with a reason otherwise.
+
+mod common;
+
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
+
+use common::netns::{Net, sweep};
+use common::{client, config, over, path, plain};
+use pathcast_base::{Fault, Nanos, PathAddr};
+use pathcast_measure::machine::{Action, Event, Machine};
+use pathcast_net::udp::{DriveOptions, drive};
+use pathcast_net::{Fabric, FlowEnds, Server, TransferOptions, Transport};
+
+/// Policy routing in place of switches: what comes from a flow's port leaves by the device of its path.
+struct Rules {
+    net: Arc<Net>,
+    /// Of flows over this path nothing is known.
+    deaf: &'static str,
+    /// The port of the first flow over this path is taken by somebody else in the last moment.
+    robbed: &'static str,
+    told: Mutex<Vec<(FlowEnds, String)>>,
+    ended: Mutex<Vec<FlowEnds>>,
+    robber: Mutex<Option<TcpListener>>,
+}
+
+impl Rules {
+    fn new(net: &Arc<Net>) -> Rules {
+        let (told, ended, robber) = Default::default();
+        Rules { net: net.clone(), deaf: "", robbed: "", told, ended, robber }
+    }
+    fn rule(&self, verb: &str, flow: FlowEnds, table: &str) -> bool {
+        let FlowEnds { local, transport, .. } = flow;
+        self.net.ip(
+            "c",
+            &format!(
+                "rule {verb} from {} ipproto {} sport {} table {table}",
+                local.ip(),
+                transport.name(),
+                local.port()
+            ),
+        )
+    }
+    fn count(&self) -> (usize, usize) {
+        (self.told.lock().unwrap().len(), self.ended.lock().unwrap().len())
+    }
+}
+
+impl Fabric for Rules {
+    fn begin(&self, flow: FlowEnds, path: &str) -> Result<(), String> {
+        if path == self.deaf {
+            return Err("its table is full".into());
+        }
+        let mut robber = self.robber.lock().unwrap();
+        if path == self.robbed && robber.is_none() {
+            let mut taken = None;
+            self.net.client().run(&mut || taken = Some(TcpListener::bind(flow.local).unwrap())).unwrap();
+            *robber = taken;
+        }
+        assert!(self.rule("add", flow, &path[1..]));
+        self.told.lock().unwrap().push((flow, path.into()));
+        Ok(())
+    }
+    fn end(&self, flow: FlowEnds) {
+        let table = self.told.lock().unwrap().iter().find(|(of, _)| *of == flow).unwrap().1[1..].to_owned();
+        assert!(self.rule("del", flow, &table));
+        self.ended.lock().unwrap().push(flow);
+    }
+}
+
+/// Two paths that are the same pair of addresses; at the client each has a device of its own.
+fn pair() -> [PathAddr; 2] {
+    ["p1", "p2"].map(|name| path(name, "10.7.1.1", "10.7.3.1"))
+}
+
+fn network(name: &str) -> Option<(Arc<Net>, Server)> {
+    sweep();
+    let net = Net::new(name)?;
+    for device in ["c1", "c2"] {
+        net.tc("c", &format!("qdisc replace dev {device} root tbf rate 40mbit burst 20kb limit 200kb"));
+    }
+    let server = Server::start(net.server(), config(&["0.0.0.0:5270"])).unwrap();
+    Some((Arc::new(net), server))
+}
+
+fn sent_by(net: &Net, device: &str) -> u64 {
+    let mut text = String::new();
+    let read = || std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
+    net.client().run(&mut || text = read()).unwrap();
+    let line = text.lines().find_map(|l| l.trim_start().strip_prefix(device)?.strip_prefix(':')).unwrap();
+    line.split_whitespace().nth(8).unwrap().parse().unwrap()
+}
+
+fn through<'a>(rules: &Arc<Rules>) -> TransferOptions<'a> {
+    TransferOptions { fabric: Some(rules.clone()), ..plain() }
+}
+
+#[test]
+fn subflows_of_one_pair_take_the_paths_that_the_fabric_was_told() {
+    let Some((net, server)) = network("subflows_of_one_pair") else { return };
+    let (rules, client) = (Arc::new(Rules::new(&net)), client(&net.client(), &server, "10.7.3.1"));
+    let both = pair();
+    assert!(client.mptcp_transfer(&both, 1000, &mut plain()).unwrap_err().to_string().contains("same pair"));
+    let before = ["c1", "c2"].map(|device| sent_by(&net, device));
+    // `plain: false`: backups, too, are told apart by their ports
+    for steered in [false, true] {
+        let mut options = TransferOptions { plain: !steered, ..through(&rules) };
+        let report = client.mptcp_transfer(&both, 10_000_000, &mut options).unwrap();
+        for name in ["p1", "p2"] {
+            let flow = over(&report, name);
+            assert!(flow.joined_s.is_some() && flow.bytes_acked > 2_000_000, "{report:#?}");
+            let told = rules.told.lock().unwrap();
+            let of = |t: &&(FlowEnds, String)| t.0.local.port() == flow.local_port;
+            assert_eq!(told.iter().find(of).map(|t| t.1.as_str()), Some(name));
+        }
+        assert!(report.throughput_bps > 50e6, "{report:#?}");
+    }
+    let after = ["c1", "c2"].map(|device| sent_by(&net, device));
+    assert!(before.iter().zip(&after).all(|(before, after)| after - before > 5_000_000), "{before:?} {after:?}");
+    assert_eq!(rules.count(), (4, 4), "every flow is ended");
+    let one = client.tcp_transfer(&both[1], 1_000_000, &mut through(&rules)).unwrap();
+    assert!(over(&one, "p2").bytes_acked > 900_000, "{one:#?}");
+    assert!(sent_by(&net, "c2") - after[1] > 900_000);
+    assert_eq!(rules.count(), (5, 5));
+}
+
+/// A script of one datagram a path.
+struct Once(usize);
+
+impl Machine for Once {
+    fn handle(&mut self, _: Nanos, event: Event<'_>) {
+        self.0 += usize::from(matches!(event, Event::Started));
+    }
+    fn next(&mut self, _: Nanos) -> Option<Action> {
+        (self.0 == 1).then(|| {
+            self.0 = 2;
+            Action::Done(Vec::new())
+        })
+    }
+}
+
+#[test]
+fn probes_too_are_told_with_their_ports() {
+    let Some((net, _server)) = network("probes_too_are_told") else { return };
+    let rules = Arc::new(Rules::new(&net));
+    let options = DriveOptions { urgent: false, fabric: Some(rules.clone()), ..DriveOptions::default() };
+    drive(&*net.client(), &pair(), 5275, &mut Once(0), options).unwrap();
+    // two sockets a path
+    assert_eq!(rules.count(), (4, 4));
+    let told = rules.told.lock().unwrap();
+    let ports: std::collections::BTreeSet<u16> = told.iter().map(|(flow, _)| flow.local.port()).collect();
+    assert!(ports.len() == 4 && told.iter().all(|(flow, _)| flow.transport == Transport::Udp), "{told:?}");
+    assert_eq!(told.iter().map(|(_, path)| path.as_str()).collect::<Vec<_>>(), ["p1", "p2", "p1", "p2"]);
+}
+
+#[test]
+fn a_fabric_that_says_no_and_a_port_that_is_taken() {
+    let Some((net, server)) = network("a_fabric_that_says_no") else { return };
+    let client = client(&net.client(), &server, "10.7.3.1");
+    let rules = Arc::new(Rules { deaf: "p2", ..Rules::new(&net) });
+    let report = client.mptcp_transfer(&pair(), 1_000_000, &mut through(&rules)).unwrap();
+    let note = over(&report, "p2").note.clone().unwrap();
+    assert!(over(&report, "p1").alive && note.contains("its table is full"), "{report:#?}");
+    let rules = Arc::new(Rules { deaf: "p1", ..Rules::new(&net) });
+    let error = client.mptcp_transfer(&pair(), 1_000_000, &mut through(&rules)).unwrap_err();
+    assert_eq!((error.code(), rules.count()), ("switch", (0, 0)), "{error}");
+
+    let rules = Arc::new(Rules { robbed: "p2", ..Rules::new(&net) });
+    let report = client.mptcp_transfer(&pair(), 4_000_000, &mut through(&rules)).unwrap();
+    let taken = rules.robber.lock().unwrap().as_ref().unwrap().local_addr().unwrap().port();
+    let flow = over(&report, "p2");
+    assert!(flow.joined_s.is_some() && flow.local_port != taken, "{report:#?}");
+    assert_eq!(rules.count(), (3, 3));
+}

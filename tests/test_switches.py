@@ -1,0 +1,197 @@
+"""Switches in emulated networks: one address pair, several paths, and the controller that steers flows over them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, eventually
+
+from pathcast.errors import Exit, PathcastError
+from pathcast.lab.experiment import Experiment
+from pathcast.runtime.switched import config
+from pathcast.steer import ovs
+from pathcast.steer.client import Client
+from pathcast.steer.rules import Flow
+from pathcast.worlds.emu import Emu, Topology
+from pathcast.worlds.measurement import Request
+from pathcast.worlds.sim import Sim
+
+SETS = [
+    f"link.wan{n}.{key}={value}"
+    for n, delay in ((1, "5ms"), (2, "15ms"))
+    for key, value in (("rate", "50Mbit"), ("delay", delay), ("queue", "400 packets"), ("jitter", ""))
+]
+MB = 1_000_000
+BOTH = ["path1", "path2"]
+
+needs_switches = pytest.mark.skipif(bool(ovs.lacking()), reason=f"missing: openvswitch ({', '.join(ovs.lacking())})")
+
+
+def topology(*more: str) -> Topology:
+    return Topology.load("openflow", [*SETS, *more])
+
+
+@pytest.fixture(scope="module")
+def world():
+    with Emu(topology()) as world:
+        yield world
+
+
+def carried(world):
+    """Packets over each link in its first direction."""
+    links = [link for group in world.ledger()["groups"] for link in group["links"]]
+    return {link["name"]: link["counters"]["carried"]["packets"] for link in links}
+
+
+@pytest.mark.privileged
+@needs_switches
+def test_each_subflow_takes_its_path(world):
+    for paths, own, other in ((["path1"], "wan1", "wan2"), (["path2"], "wan2", "wan1")):
+        before = carried(world)
+        probe = world.tcp_probe(paths[0], MB)
+        assert [one.path for one in probe.subflows] == paths
+        after = carried(world)
+        assert after[f"{own}/ab"] - before[f"{own}/ab"] > 600
+        # what is the controller's own: a packet a second
+        assert after[f"{other}/ab"] - before[f"{other}/ab"] < 100
+    for paths in (BOTH, BOTH[::-1]):
+        before = carried(world)
+        sent = world.transfer(paths, 6 * MB, plain=True)
+        sent.check(subflows=2)
+        assert [one.path for one in sent.subflows] == paths
+        assert {(one.local, one.remote) for one in sent.subflows} == {("10.77.1.2", "10.77.1.1")}
+        # the delays are those of the paths
+        by_path = {one.path: one.min_rtt_s for one in sent.subflows}
+        assert by_path["path1"] >= 0.010
+        assert by_path["path2"] >= 0.030
+        after = carried(world)
+        assert all(after[f"wan{n}/ab"] - before[f"wan{n}/ab"] > 500 for n in (1, 2))
+    assert not [d for d in world.ledger()["devices"] if d["dropped"]]
+    # every flow is ended: nothing is left at the controller
+    assert world._net.ask("describe")["steer"]["flows"] == []
+
+
+@pytest.mark.privileged
+@needs_switches
+def test_probes_measure_the_path_that_they_are_asked_for(world):
+    found = world.measure(BOTH, Request(directions=("out",), effort="light", seed=1))
+    least = [found.path(path).directions["out"].delay_s.minimum.value for path in BOTH]
+    assert 0.005 <= least[0] < least[1]
+    assert least[1] >= 0.015
+
+
+@pytest.mark.privileged
+@needs_switches
+def test_a_path_that_is_down_or_not_there_is_said(world):
+    def port(state):
+        switch = world._net.record.about["hosts"]["switch"]
+        subprocess.run(["ip", "-n", switch, "link", "set", "sw1p3", state], check=True)
+        paths = lambda: {path["name"]: path["stands"] for path in world._net.ask("describe")["steer"]["paths"]}  # noqa: E731
+        assert eventually(lambda: paths()["path2"] == (state == "up"))
+
+    port("down")
+    with pytest.raises(PathcastError, match="path `path2` is down; the switches would take `path1`"):
+        world.tcp_probe("path2", MB)
+    sent = world.transfer(BOTH, MB, plain=True)
+    assert [one.note and "is down" in one.note for one in sent.subflows] == [None, True]
+    port("up")
+    world.tcp_probe("path2", MB)
+    with pytest.raises(PathcastError, match="no path `path9`"):
+        world.transfer(["path9"], MB)
+    # any sender may tell the network's controller of its flows
+    controller = Client(world._net.record.socket)
+    flow = Flow("10.77.1.2", "10.77.1.1", 40_000, 5275)
+    assert controller.begin({flow: "path2"}) == {flow: "path2"}
+    controller.end([flow])
+    with pytest.raises(PathcastError, match="there is no path `path9`") as caught:
+        controller.begin({flow: "path9"})
+    assert caught.value.exit == Exit.USAGE
+
+
+@pytest.mark.privileged
+@needs_switches
+def test_a_network_of_switches_comes_up_and_goes_without_a_trace(pathcast, site, name):
+    file = ROOT / "topologies" / "openflow.toml"
+    up = pathcast("net", "up", file, "--name", name, "--json")
+    assert (up.returncode, up.json["switch"]) == (0, f"pc-{name}-switch")
+    table = ["net", "exec", name, "switch", "--", "ip", "-json", "link"]
+    assert {"sw1p1", "sw1p3", "sw2p3"} < {link["ifname"] for link in json.loads(pathcast(*table).stdout)}
+    listed = pathcast("net", "list")
+    assert "wan2/ba" in listed.stdout
+    assert "left" in listed.stdout
+    assert pathcast("net", "down", name).returncode == 0
+    assert site.empty()
+    assert not Path("/run/netns", f"pc-{name}-switch").exists()
+
+    assert pathcast("net", "up", file, "--name", name).returncode == 0
+    [owner] = [json.loads(file.read_text())["pid"] for file in site.path.glob("net-*.json")]
+    os.kill(owner, signal.SIGKILL)
+    assert eventually(lambda: not site.processes())
+    undone = pathcast("undo")
+    assert undone.returncode == 0
+    assert f"pc-{name}-switch" in undone.stdout
+    assert site.empty()
+    assert not list(site.path.glob("*.ovs"))
+
+
+@pytest.mark.privileged
+@needs_switches
+def test_switches_of_another_controller_cannot_be_told_a_path():
+    # nobody listens there
+    foreign = [f"switch.{name}.controller=tcp:127.0.0.1:6653" for name in ("left", "right")]
+    for sets, told in (
+        (foreign, "another controller than pathcast's"),
+        (foreign[1:], "switch `left` has no controller"),
+    ):
+        with pytest.raises(PathcastError, match=told) as caught, Emu(topology(*sets)):
+            pass
+        assert caught.value.exit == Exit.USAGE
+
+
+@pytest.mark.privileged
+@needs_switches
+def test_the_first_papers_experiment_runs_over_switches():
+    """A sample of its quick subset, with a transfer of 4 MB."""
+    experiment = Experiment(ROOT / "experiments" / "mptcp-prediction")
+    setup = {**experiment.plan.setup, "steer": "openflow", "probes": ["64KB"], "singles": [], "data": "4MB"}
+    point = {"grid": "kernel", "network": "today", "rtt1_ms": 120, "rtt2_ms": 180, "seed": 9}
+    module = experiment.module("samples")
+    scenario = {**module.scenario(point, setup, "emu"), "control": "cubic"}
+    with Emu(Topology.parse(scenario["text"], scenario["sets"])) as net:
+        for path in BOTH:
+            assert module._sent(net, "64KB", (path,), scenario)[f"tcp{path[-1]}_64KB_connect_s"] >= 0.118
+        found = module._sent(net, "4MB", tuple(BOTH), scenario)
+    assert 0.3 < found["share_4MB"] < 1
+
+
+def test_steer_names_what_is_allowed():
+    experiment = Experiment(ROOT / "experiments" / "mptcp-prediction")
+    scenario = experiment.module("samples").scenario
+    point = {"grid": "kernel", "network": "today", "rtt1_ms": 120, "rtt2_ms": 180, "seed": 1}
+    for steer, grid, told in (("ryu", "kernel", "allowed are none, openflow"), ("openflow", "wan", "no switches")):
+        with pytest.raises(PathcastError, match=told):
+            scenario({**point, "grid": grid}, {**experiment.plan.setup, "steer": steer}, "emu")
+
+
+def test_the_same_file_is_simulated_by_its_paths():
+    plain = Topology.load("two-gigabit")
+    for paths in (["path1"], BOTH):
+        found = []
+        for one in (plain, Topology.load("openflow")):
+            with Sim(one) as world:
+                found.append(world.transfer(paths, 2 * MB).elapsed_s)
+        # the wires to the hosts take no time
+        assert found[0] == pytest.approx(found[1], rel=0.02)
+
+
+def test_what_the_controller_is_told():
+    told = config(topology().scenario, {"client": "10.77.1.2", "server": "10.77.1.1"}, "unix:/x")
+    assert told["switch"] == [{"name": "left", "id": 1}, {"name": "right", "id": 2}]
+    assert told["host"] == [{"address": "10.77.1.2", "at": "left:1"}, {"address": "10.77.1.1", "at": "right:1"}]
+    assert told["link"] == [{"ends": ["left:2", "right:2"]}, {"ends": ["left:3", "right:3"]}]
+    assert told["path"] == [{"name": "path1", "via": ["left:2"]}, {"name": "path2", "via": ["left:3"]}]
