@@ -163,10 +163,10 @@ class Facts:
         found: list[dict[str, Any]] = []
         for job in jobs.every(lambda error: found.append({"damaged": str(error)})):
             runs = jobs.runs(job.name)
-            ended = [one for one in runs if one.get("event") == "ended"]
+            ended = [_ended(one) for one in runs if one.get("event") == "ended"]
             open = bool(runs) and runs[-1].get("event") != "ended"
             due = next_due(job.times, datetime.now()).astimezone().isoformat()
-            about = {"name": job.name, "by": job.by, "next": due, "command": " ".join(job.command)}
+            about = {"name": job.name, "by": job.by, "next": due, "command": " ".join(job.command), "damaged": None}
             found.append({**about, "running": open and _held(jobs.runs_file(job.name)), "last": ended[-5:][::-1]})
         return found
 
@@ -218,6 +218,12 @@ def _way(of: Mapping[str, Any] | None) -> Seen:
 
 def _level(of: Mapping[str, Any] | None) -> Level:
     return UNKNOWN if not of else Level(of.get("value"), of.get("low"), of.get("high"))
+
+
+def _ended(one: Mapping[str, Any]) -> dict[str, Any]:
+    """An end of a job's run, by whatever pathcast: what it lacks is not known."""
+    known = {name: one.get(name) for name in ("at_s", "status", "elapsed_s", "expected_s", "in_time")}
+    return {**known, "bytes_sent": one.get("bytes_sent") or 0, "lines": one.get("lines") or {}}
 
 
 def _held(runs: Path) -> bool:

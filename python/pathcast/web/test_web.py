@@ -271,6 +271,23 @@ def test_in_a_browser_it_draws(tmp_path, chromium, path):
     assert "Content Security Policy" not in done.stderr
 
 
+def test_jobs_are_shown_with_their_ends_of_whatever_pathcast(tmp_path):
+    from pathcast.service import jobs
+
+    for name in ("nightly", "weekly"):
+        jobs.add(jobs.Job(name, ("22:00",), "06:00", (), ("rsync", "-a", "<b>"), "/"))
+    ended = {"event": "ended", "at_s": 1e9, "status": 0, "elapsed_s": 60.0, "expected_s": 50.0, "in_time": True}
+    jobs.note("nightly", {"event": "begun", "at_s": 1e9 - 60, "by": None})
+    jobs.note("nightly", {**ended, "bytes_sent": 10**9, "lines": {"dsl": 10**9}})
+    jobs.note("weekly", {"event": "ended"})
+    (tmp_path / "jobs" / "other.json").write_text("{")
+    page = client(None).get("/").text
+    assert "dsl 1 GB" in page
+    assert "rsync -a &lt;b&gt;" in page
+    assert page.count("<h3>") == 2
+    assert "other" in page
+
+
 def test_a_jobs_file_that_cannot_be_read_is_told_beside_the_others(tmp_path):
     (tmp_path / "jobs").mkdir()
     (tmp_path / "jobs" / "nightly.json").write_text("{")
