@@ -36,6 +36,11 @@ class Prepared:
     wish: Wish
     sized: bool
 
+    @property
+    def expected_s(self) -> float | None:
+        """How long it was to take by the forecast; None where there was none."""
+        return None if self.forecast is None else self.auto.expected_s
+
     def document(self, report: dict[str, Any]) -> dict[str, Any]:
         """For the report."""
         from pathcast.service.auto import carried_sentence
@@ -53,7 +58,7 @@ class Prepared:
             "lines": dict(self.lines),
             "size_bytes": self.wish.size_bytes if self.sized else None,
             "deadline_s": self.wish.deadline_s,
-            "expected_s": self.auto.expected_s,
+            "expected_s": self.expected_s,
             "forecast": self.forecast,
         }
 

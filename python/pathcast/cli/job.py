@@ -194,7 +194,7 @@ def log(name: Name, json: Json = False) -> None:
             span(one["elapsed_s"]) if ended else "",
             span(one["expected_s"]) if ended and one["expected_s"] is not None else "",
             {True: "yes", False: "no", None: ""}[one.get("in_time")],
-            ", ".join(f"{line} {written(bytes)}" for line, bytes in one.get("lines", {}).items()),
+            ", ".join(f"{line} {written(bytes)}" for line, bytes in one.get("lines", {}).items() if bytes),
         )
     show(table)
 

@@ -104,9 +104,8 @@ def run(
     if job is not None:
         from pathcast.service.jobrun import ran
 
-        ended = ran(
-            job, prepared.lines if prepared is not None else {}, steer.expected_s if steer is not None else None
-        )
+        lines, expected_s = ({}, None) if prepared is None else (prepared.lines, prepared.expected_s)
+        ended = ran(job, lines, expected_s)
     options = {"mptcp": mptcp, "paths": addresses, "user": user}
     status, document = launch(command, control, set or [], **options, steer=steer, ended=ended)
     if prepared is not None:

@@ -237,7 +237,8 @@ def _held(runs: Path) -> bool:
 
 
 def plots(trend: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Of every quantity one plot, for the script and for a table. None in a series: a gap; False: nothing at this time.
+    """Of every quantity one plot, of rates one each way, for the script and for a table. None in a series: a gap; False:
+    nothing at this time.
 
     A line is a series for each target and direction.
     """
@@ -263,8 +264,13 @@ def plots(trend: Mapping[str, Any]) -> list[dict[str, Any]]:
             label = names.get(line, line) + (f" to {target}" if len(targets) > 1 else "")
             label += "" if name == "rtt_s" else f" {direction}"
             drawn.append({"label": label, "way": direction, "values": _values(grid, values, gap_s)})
-        if drawn:
-            found.append({"name": name, "title": title, "unit": unit, "x": [at for at, _ in grid], "series": drawn})
+        plot = {"unit": unit, "x": [at for at, _ in grid]}
+        # a line may be 25 times as fast one way as the other
+        ways = ("out", "in") if unit == "bits" else (None,)
+        for way in ways:
+            if of := [one for one in drawn if way in (None, one["way"])]:
+                more = ("", "") if way is None else (f"-{way}", f", {way}")
+                found.append({"name": name + more[0], "title": title + more[1], **plot, "series": of})
     return found
 
 
