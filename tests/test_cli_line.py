@@ -34,7 +34,7 @@ def test_a_line_is_added_changed_listed_and_forgotten(pathcast, own):
     assert pathcast("line", "set", "cable", "--price", "0.5/GB", "--use", "22:00-06:00", "--prefer", 2).returncode == 0
     before = loopback_bytes()
     assert pathcast("line", "set", "cable", "--used", "300GB", "--without", "reset").returncode == 0
-    assert 'what was given: cap = "5"' in pathcast("line", "set", "cable", "--cap", "5").stderr
+    assert 'line cable: cap = "5"' in pathcast("line", "set", "cable", "--cap", "5").stderr
     [of] = pathcast("line", "list", "--json").json["lines"]
     assert (of["price"], of["use"], of["prefer"]) == ("0.5/GB", ["22:00-06:00"], 2)
     assert of["cap"]["reset"] == 1
@@ -116,6 +116,26 @@ def test_paths_are_called_by_their_lines(office, own, tmp_path, monkeypatch):
     run = office("run", "--mptcp", "--paths", "dsl,cable", "--", "ip", "-j", "mptcp", "endpoint")
     assert run.returncode == 0, run.stderr
     assert {one["address"] for one in json.loads(run.stdout)} == {"10.77.1.2", "10.77.2.2"}
+
+
+@pytest.mark.privileged
+def test_no_forecast_measures_over_a_line_whose_cap_has_no_room_for_that(office, own):
+    assert office("line", "add", "dsl", "--from", "10.77.1.2").returncode == 0
+    assert office("line", "add", "cable", "--from", "10.77.2.2", "--cap", "100KB/month").returncode == 0
+
+    def carried():
+        counters = office("-s", "-j", "link", "show", "dev", "p2", command="ip").stdout
+        return sum(json.loads(counters)[0]["stats64"][way]["bytes"] for way in ("rx", "tx"))
+
+    before, asked = carried(), ("plan", FAR, "--size", "1MB", "--light", "--json")
+    plan = office(*asked).json
+    assert [part["line"] for part in plan["parts"]] == ["dsl"]
+    assert any("cable is not measured: 1" in note or "cable is not measured: 9" in note for note in plan["notes"])
+    assert carried() - before < 20_000  # sessions try all addresses
+    assert office("line", "set", "dsl", "--cap", "1B/month").returncode == 0
+    refused = office(*asked)
+    assert (refused.returncode, refused.error["code"]) == (4, "no-line")
+    assert office(*asked, "--paths", "cable").returncode == 0  # whoever names it has it
 
 
 @pytest.mark.privileged

@@ -301,7 +301,7 @@ def test_the_shipped_topologies_are_listed(pathcast):
     assert {"dsl", "cable", "gpon", "lte", "5g", "starlink", "wifi", "policed", "office", "van", "village"} <= set(
         known
     )
-    assert all(one["about"] for one in known.values())
+    assert all(one["about"].endswith(".") for one in known.values())  # a sentence, however long its line
     [path] = known["dsl"]["paths"]
     assert path == {"name": "path1", "up_bps": 40e6, "down_bps": 100e6, "rtt_s": 0.03}
     assert known["policed"]["paths"][0]["up_bps"] == 20e6

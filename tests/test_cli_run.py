@@ -9,10 +9,13 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 from conftest import COMMAND, eventually
+
+from pathcast.runtime.state import start_time
 
 privileged = pytest.mark.privileged
 
@@ -245,6 +248,72 @@ def test_a_killed_run_is_undone(start, pathcast, site, wait_for, hosts, left_beh
     assert hosts.endpoints() == []
     os.kill(program, signal.SIGKILL)  # it outlives the run that was killed
     assert wait_for(lambda: left_behind() == [])
+
+
+# a script that starts two, one of which does not listen to SIGTERM
+FAMILY = """
+for trap in : "trap '' TERM"; do sh -c "$trap; echo \\$\\$; exec sleep 60" & done
+wait
+"""
+
+
+@privileged
+@pytest.mark.parametrize("then", ["undo", "job daemon", "run"])
+def test_of_a_killed_run_by_a_plan_nothing_goes_on(
+    start, pathcast, site, hosts, left_behind, tmp_path, monkeypatch, then
+):
+    """Nobody would keep it within caps."""
+    lines = tmp_path / "lines.toml"
+    lines.write_text('[line.dsl]\nfrom = "10.77.1.2"\n')
+    monkeypatch.setenv("PATHCAST_CONFIG", str(lines))
+    plan = ("run", "--paths", "auto", "--")
+    process = start(*plan, "sh", "-c", FAMILY, command=(*hosts.client, str(COMMAND)))
+    pids = [int(process.stdout.readline()) for _ in range(2)]
+    [record] = [json.loads(p.read_text()) for p in site.path.glob("run-*.json")]
+    os.kill(record["pid"], signal.SIGKILL)
+    process.wait()
+    if then == "undo":
+        assert pathcast("undo").returncode == 0
+    elif then == "run":
+        assert hosts.run(*plan[1:], "true").returncode == 0
+    else:
+        daemon = start("job", "daemon", "--every", "1")
+        assert eventually(lambda: not list(site.path.glob("run-*.json")), 20)
+        daemon.terminate()
+        daemon.wait()
+    assert not [pid for pid in pids if start_time(pid)]
+    assert left_behind() == []
+
+
+@privileged
+def test_a_job_whose_run_goes_on_after_a_kill_is_not_begun_again(start, pathcast, hosts, tmp_path, monkeypatch):
+    for variable, value in (("CONFIG", tmp_path / "lines.toml"), ("STATE_DIR", tmp_path / "state")):
+        monkeypatch.setenv(f"PATHCAST_{variable}", str(value))
+    (tmp_path / "lines.toml").write_text('[line.dsl]\nfrom = "10.77.1.2"\n')
+    port, go, done = hosts.sink(protocol=262), tmp_path / "go", tmp_path / "done"
+    send = f"{sys.executable} -c '{SEND}' 10.77.1.1 {port} 300000"
+    script = f"until [ -e {go} ]; do sleep 0.05; done; {send}; echo >> {done}"
+    times = [word for at in range(24) for word in ("--at", f"{at:02}:{datetime.now():%M}")]
+    added = pathcast("job", "add", "nightly", *times, "--units", tmp_path / "units", "--", "sh", "-c", script)
+    assert added.returncode == 0, added.stderr
+    job = (*hosts.client, str(COMMAND), "job")
+    process = start("run", "nightly", "--due", command=job)
+    status = lambda: pathcast("job", "status", "nightly", "--json").json  # noqa: E731
+    assert eventually(lambda: list(go.parent.glob("state/jobs/nightly.jsonl")) and status()["running"])
+    process.kill()
+    process.wait()
+    assert status()["last"] is None
+    go.touch()
+    assert eventually(lambda: not status()["running"])
+    last = status()["last"]
+    assert (last["status"], last["attempts"], last["bytes_sent"] >= 300_000) == (0, 1, True), last
+    assert last["lines"].keys() == {"dsl"}
+    again = start("run", "nightly", "--due", command=job)
+    assert "it has begun already" in again.communicate()[1]
+    assert done.read_text() == "\n"
+    told = pathcast("job", "log", "nightly").stdout
+    assert "ended" in told
+    assert "ran" not in told
 
 
 @privileged

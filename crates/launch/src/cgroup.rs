@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
+use crate::ending;
 use crate::error::LaunchError;
 
 const PREFIX: &str = "pathcast-";
@@ -140,7 +141,27 @@ impl Cgroup {
 
     /// Processes that are in it.
     pub fn members(&self) -> usize {
-        fs::read_to_string(self.directory.join("cgroup.procs")).map_or(0, |text| text.lines().count())
+        ending::members(&self.directory).len()
+    }
+
+    /// The file that kills all of them, where the kernel has it.
+    pub fn killer(&self) -> Option<File> {
+        OpenOptions::new().write(true).open(self.directory.join(ending::KILL)).ok()
+    }
+
+    /// Sends a signal to all of them but `spared`.
+    pub fn tell(&self, signal: i32, spared: libc::pid_t) {
+        ending::tell(&self.directory, signal, Some(spared));
+    }
+
+    /// Kills all of them.
+    pub fn kill(&self) {
+        ending::kill(&self.directory);
+    }
+
+    /// Ends all of them, in the way of [`end`].
+    pub fn end(&self) -> bool {
+        ending::end(&self.directory)
     }
 }
 
@@ -157,27 +178,45 @@ impl Drop for Cgroup {
 /// # Errors
 /// `Argument` for a path that is none of ours; the system's.
 pub fn remove(cgroup: &str) -> Result<bool, LaunchError> {
+    let removed = at(cgroup, |directory| empty_and_remove(directory).map(|()| true))?;
+    Ok(removed.unwrap_or(false))
+}
+
+/// Ends what a killed run has left in its cgroup: SIGTERM, and a second later SIGKILL. Says how many processes there were.
+///
+/// # Errors
+/// As [`remove`]; `System` where they do not end.
+pub fn end(cgroup: &str) -> Result<usize, LaunchError> {
+    let ended = at(cgroup, |directory| {
+        let there = ending::members(directory).len();
+        if there == 0 || ending::end(directory) {
+            return Ok(there);
+        }
+        let left = ending::members(directory).iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        Err(io::Error::other(format!("the kernel does not end the killed processes {left}")))
+    })?;
+    Ok(ended.unwrap_or(0))
+}
+
+/// Does something with the directory of a run's cgroup; none where it is not there.
+fn at<T>(cgroup: &str, work: impl Fn(&Path) -> io::Result<T>) -> Result<Option<T>, LaunchError> {
     let path = Path::new(cgroup.trim_start_matches('/'));
     let ours = path.file_name().and_then(|n| n.to_str()).is_some_and(|n| n.starts_with(PREFIX));
     if !ours || cgroup.split('/').any(|part| part == "..") {
         return Err(LaunchError::Argument(format!("`{cgroup}` is not the cgroup of a run")));
     }
-    let failed = || LaunchError::system(format!("removing the cgroup `{cgroup}`"));
     let mut last = None;
     for hierarchy in Hierarchy::each() {
-        let removed = hierarchy.and_then(|h| {
+        let done = hierarchy.and_then(|h| {
             let directory = h.root.join(path);
-            if !directory.exists() {
-                return Ok(false);
-            }
-            empty_and_remove(&directory).map(|()| true)
+            if directory.exists() { work(&directory).map(Some) } else { Ok(None) }
         });
-        match removed {
+        match done {
             Ok(found) => return Ok(found),
             Err(e) => last = last.or(Some(e)),
         }
     }
-    last.map_or(Ok(false), |e| Err(failed()(e)))
+    last.map_or(Ok(None), |e| Err(LaunchError::system(format!("removing the cgroup `{cgroup}`"))(e)))
 }
 
 /// Moves the processes of a cgroup, and of those below it, to its parent, and removes it.

@@ -6,6 +6,7 @@ use std::mem::zeroed;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::ending;
 use crate::lines::{Lines, Verdict};
 use crate::listener::take_over;
 
@@ -27,6 +28,8 @@ pub(crate) struct Forked {
     pub life: RawFd,
     /// The cgroup's list of processes.
     pub processes: RawFd,
+    /// Kills the cgroup by a `1`.
+    pub killer: RawFd,
     /// The network namespace that we are in.
     pub network: RawFd,
     /// Controller for the sockets; empty: none.
@@ -113,7 +116,7 @@ impl Forked {
     fn close_others(&self) {
         let mut from = 3;
         loop {
-            let kept = [self.channel, self.life, self.processes, self.network];
+            let kept = [self.channel, self.life, self.processes, self.killer, self.network];
             let next = kept.iter().copied().filter(|&fd| fd >= from).min();
             let last = next.map_or(libc::c_uint::MAX, |fd| fd as libc::c_uint - 1);
             if last >= from as libc::c_uint {
@@ -134,8 +137,19 @@ impl Forked {
         loop {
             // SAFETY: all pointers are to locals of the types that the calls want; the descriptors are ours
             unsafe {
-                let mut poll = libc::pollfd { fd: listener, events: libc::POLLIN, revents: 0 };
-                if libc::poll(&mut poll, 1, -1) < 0 && *libc::__errno_location() != libc::EINTR {
+                let mut polls = [listener, if self.killer < 0 { -1 } else { self.life }].map(|fd| libc::pollfd {
+                    fd,
+                    events: libc::POLLIN,
+                    revents: 0,
+                });
+                if libc::poll(polls.as_mut_ptr(), 2, -1) < 0 && *libc::__errno_location() != libc::EINTR {
+                    return;
+                }
+                let [poll, life] = polls;
+                if life.revents & libc::POLLHUP != 0 {
+                    // who steers it has died; the program itself has had a SIGTERM (spawn.rs)
+                    libc::poll(std::ptr::null_mut(), 0, ending::GRACE.as_millis() as libc::c_int);
+                    libc::write(self.killer, c"1".as_ptr().cast(), 1);
                     return;
                 }
                 if poll.revents & libc::POLLIN == 0 {

@@ -1,6 +1,7 @@
 //! A run from its beginning to its end.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -48,7 +49,8 @@ pub struct Launch {
     /// A name or a number; none: who called sudo, else who we are.
     pub user: Option<String>,
     /// What [`Live::allow`] leaves of `paths` holds for first subflows, too: connect(2) waits for us whatever they are.
-    /// The program gets SIGTERM where the calling thread is killed: nobody would keep it from what is over.
+    /// The program, and all that it has started, ends with the run, and where the calling thread is killed: nobody would
+    /// keep it from what is over.
     pub steered: bool,
     /// For those who look at it, and change it, while it lasts.
     pub live: Live,
@@ -102,21 +104,26 @@ impl Launch {
     ///
     /// Its end ends the run. What it leaves running in the background goes on: open connections keep controller and
     /// subflows, sockets are still of Multipath TCP, but new connections are under the system's controller, and
-    /// endpoints that were added are gone.
+    /// endpoints that were added are gone. What a steered one leaves is ended.
     ///
     /// # Errors
     /// `Missing` privileges and features (exit 5); `Command` with status 127 or 126; wrong arguments (exit 2). What was
     /// made until then is removed.
     pub fn run(&self) -> Result<Outcome, LaunchError> {
-        Ok(self.run_unless(|| false)?.expect("it is not called off"))
+        Ok(self.run_unless(|| false, |_| {})?.expect("it is not called off"))
     }
 
     /// The same; `called_off` is asked once, when signals are passed on already and the program is not yet started. If it
-    /// says so, because of a signal that came before, the program is not started and there is no outcome.
+    /// says so, because of a signal that came before, the program is not started and there is no outcome. `ended` hears of
+    /// the status as soon as the program has ended, before all that the report waits for.
     ///
     /// # Errors
     /// As [`Launch::run`].
-    pub fn run_unless(&self, called_off: impl FnOnce() -> bool) -> Result<Option<Outcome>, LaunchError> {
+    pub fn run_unless(
+        &self,
+        called_off: impl FnOnce() -> bool,
+        ended: impl FnOnce(i32),
+    ) -> Result<Option<Outcome>, LaunchError> {
         self.check()?;
         let account = account::choose(self.user.as_deref())?;
         if let Some((what, mend)) = filter::unknown_machine().filter(|_| account.changes) {
@@ -145,7 +152,8 @@ impl Launch {
                     .into(),
             );
         }
-        let maker = if self.mptcp { Some(Arc::new(self.maker(processes.as_ref())?)) } else { None };
+        let killer = place.as_ref().filter(|_| self.steered).and_then(|place| place.cgroup.killer());
+        let maker = if self.mptcp { Some(Arc::new(self.maker(processes.as_ref(), killer.as_ref())?)) } else { None };
         let terminal = Terminal::remember();
         let passing = Passing::begin()
             .ok_or_else(|| LaunchError::Argument("64 programs are being run by this process already".into()))?;
@@ -160,6 +168,7 @@ impl Launch {
         let waited = wait(pid, &passing, &terminal, || self.live.ended());
         let elapsed_s = start.elapsed().as_secs_f64();
         let status = waited.map_err(LaunchError::system("waiting for the program"))?;
+        ended(status);
         terminal.restore(status > 128);
         let mut report = self.report(account.name, status, elapsed_s, notes);
         self.finish(&mut report, place.as_ref(), maker.as_deref());
@@ -193,6 +202,7 @@ impl Launch {
     /// From now on the run is there for its `live`, until what is returned goes.
     fn show(&self, place: Option<&Place>, maker: Option<&Arc<Maker>>, endpoints: Option<&Arc<Endpoints>>) -> Shown<'_> {
         self.live.set(place.map(|place| Parts {
+            cgroup: Arc::clone(&place.cgroup),
             program: Arc::clone(&place.program),
             maker: maker.cloned(),
             endpoints: endpoints.cloned(),
@@ -209,9 +219,9 @@ impl Launch {
         Endpoints::add(&self.paths, &self.directory).map(Some)
     }
 
-    fn maker(&self, processes: Option<&std::fs::File>) -> Result<Maker, LaunchError> {
+    fn maker(&self, processes: Option<&File>, killer: Option<&File>) -> Result<Maker, LaunchError> {
         let control = self.control.as_deref().unwrap_or_default();
-        Maker::start(control, processes, &self.paths, self.steered)
+        Maker::start(control, processes, &self.paths, self.steered, killer)
             .map_err(LaunchError::system("starting the socket maker"))
     }
 
@@ -249,6 +259,7 @@ impl Launch {
         }
         let own = usize::from(maker.is_some());
         let mut background = place.map_or(0, |p| p.left_behind(own));
+        let ended = place.filter(|_| self.steered && background > own).is_some_and(|p| p.cgroup.end());
         if let Some(maker) = maker {
             // one that has ended says that nobody is left, though the cgroup may still list those that are just ending
             background = match maker.ends_within(if background > own { Duration::ZERO } else { PATIENCE }) {
@@ -261,7 +272,9 @@ impl Launch {
                 format!("the line of {address} did not answer: connections began over another one")
             }));
         }
-        if background > 0 {
+        if ended {
+            report.notes.push("what it left in the background was ended: nothing would keep it within the plan".into());
+        } else if background > 0 {
             let text = "processes that it left in the background go on; their new connections are not controlled";
             report.notes.push(format!("{background} {text}"));
         }
@@ -284,7 +297,7 @@ impl Drop for Shown<'_> {
 
 /// The cgroup with its program.
 struct Place {
-    cgroup: Cgroup,
+    cgroup: Arc<Cgroup>,
     program: Arc<Program>,
 }
 
@@ -293,7 +306,7 @@ impl Place {
         program::ready()?;
         let cgroup = Cgroup::create(&cgroup::path_of(&launch.id))?;
         let program = Program::attach(launch.control.as_deref().unwrap_or_default(), &cgroup.open()?)?;
-        Ok(Place { cgroup, program: Arc::new(program) })
+        Ok(Place { cgroup: Arc::new(cgroup), program: Arc::new(program) })
     }
 
     /// Processes in the cgroup; those that are just ending have a moment to leave it to `own` of ours.

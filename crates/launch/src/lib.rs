@@ -11,7 +11,7 @@
 //!   within 250 ms is asked over the others, and begins over the first that answers.
 //!
 //! What a run makes is named by [`Launch::made`] before it begins, so that [`remove`] and [`remove_endpoint`] can take
-//! away what a killed one has left.
+//! away what a killed one has left, and [`end`] end it.
 //!
 //! # Limits
 //! - The controller acts where bytes are sent. A program that downloads is under the control of the far end.
@@ -25,6 +25,7 @@ mod account;
 mod cgroup;
 mod control;
 mod counters;
+mod ending;
 mod endpoints;
 mod error;
 mod filter;
@@ -45,7 +46,7 @@ mod terminal;
 mod typing;
 mod wait;
 
-pub use cgroup::remove;
+pub use cgroup::{end, remove};
 pub use endpoints::remove_endpoint;
 pub use error::LaunchError;
 pub use launch::{Launch, Made, Outcome};

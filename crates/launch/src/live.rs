@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::cgroup::Cgroup;
 use crate::endpoints::Endpoints;
 use crate::error::LaunchError;
 use crate::maker::Maker;
@@ -13,6 +14,7 @@ use crate::report::{PathUse, uses};
 
 /// The parts of a run that others may use until it ends.
 pub(crate) struct Parts {
+    pub cgroup: Arc<Cgroup>,
     pub program: Arc<Program>,
     pub maker: Option<Arc<Maker>>,
     pub endpoints: Option<Arc<Endpoints>>,
@@ -91,9 +93,25 @@ impl Live {
         .unwrap_or_else(|| Ok(Vec::new()))
     }
 
-    /// Tells the program to end (SIGTERM); says whether it was there.
+    /// Tells the program, and all that it has started, to end (SIGTERM); says whether it was there.
     pub fn end(&self) -> bool {
-        // SAFETY: plain numbers; the process is not waited for before `ended`
-        self.with(|parts| parts.pid.is_some_and(|pid| unsafe { libc::kill(pid, libc::SIGTERM) } == 0)).unwrap_or(false)
+        self.stop(libc::SIGTERM, Cgroup::tell)
+    }
+
+    /// Kills the program and all that it has started; says whether it was there.
+    pub fn kill(&self) -> bool {
+        self.stop(libc::SIGKILL, |cgroup, _, _| cgroup.kill())
+    }
+
+    fn stop(&self, signal: i32, others: impl Fn(&Cgroup, i32, libc::pid_t)) -> bool {
+        self.with(|parts| {
+            parts.pid.is_some_and(|pid| {
+                // SAFETY: plain numbers; the process is not waited for before `ended`
+                let there = unsafe { libc::kill(pid, signal) } == 0;
+                others(&parts.cgroup, signal, pid);
+                there
+            })
+        })
+        .unwrap_or(false)
     }
 }

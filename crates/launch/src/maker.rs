@@ -62,11 +62,18 @@ fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 
 impl Maker {
     /// Starts it, in the cgroup of which `processes` is the list, if there is one. `control` is set on its sockets.
-    /// `paths` are the addresses that the program's connections may have; `steered`: which of them may change.
+    /// `paths` are the addresses that the program's connections may have; `steered`: which of them may change. `killer`:
+    /// what kills the cgroup, where that is not to outlive us.
     ///
     /// # Errors
     /// The system's.
-    pub fn start(control: &str, processes: Option<&File>, paths: &[IpAddr], steered: bool) -> io::Result<Maker> {
+    pub fn start(
+        control: &str,
+        processes: Option<&File>,
+        paths: &[IpAddr],
+        steered: bool,
+        killer: Option<&File>,
+    ) -> io::Result<Maker> {
         let (channel, theirs) = pair()?;
         let (alive, life) = pair()?;
         let size = size_of::<Counts>();
@@ -77,7 +84,8 @@ impl Maker {
             return Err(io::Error::last_os_error());
         }
         let counts = Shared(page.cast());
-        let processes = processes.map(|file| file.try_clone()).transpose()?; // a number from 3 on
+        let own = |file: Option<&File>| file.map(File::try_clone).transpose(); // a number from 3 on
+        let (processes, killer) = (own(processes)?, own(killer)?);
         let network = File::open("/proc/thread-self/ns/net").and_then(|f| OwnedFd::from(f).try_clone()).ok();
         let lines = Lines::new(paths);
         let forked = Forked {
@@ -85,6 +93,7 @@ impl Maker {
             channel: theirs.as_raw_fd(),
             life: life.as_raw_fd(),
             processes: processes.as_ref().map_or(-1, AsRawFd::as_raw_fd),
+            killer: killer.as_ref().map_or(-1, AsRawFd::as_raw_fd),
             network: network.as_ref().map_or(-1, AsRawFd::as_raw_fd),
             control: CString::new(control)?,
             counts: counts.0,

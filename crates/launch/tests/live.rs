@@ -49,10 +49,11 @@ fn an_endpoint_of_the_users_is_a_backup_while_its_line_is_dropped() {
     };
     let first = live.clone();
     let run = world.inside("c", move || {
-        launch.run_unless(|| {
+        let begin = || {
             assert!(first.order("reno", Some(PACE)).unwrap());
             false
-        })
+        };
+        launch.run_unless(begin, |_| {})
     });
     wait_for(&live, "both lines", |paths| sent(paths, one) > 100_000 && sent(paths, two) > 100_000);
     let without = live.clone();
@@ -86,10 +87,16 @@ fn lines_controller_and_pace_change_while_it_runs() {
     assert!(live.seen().is_none() && !live.order("reno", None).unwrap(), "nothing runs yet");
     let first = live.clone();
     let run = world.inside("c", move || {
-        launch.run_unless(|| {
+        let begin = || {
             assert!(first.order("reno", Some(PACE)).unwrap());
             assert!(first.allow(&[two]).unwrap().is_empty());
             false
+        };
+        let ended = first.clone();
+        launch.run_unless(begin, move |status| {
+            assert_eq!(status, 0);
+            let (paths, _) = ended.seen().expect("it can still be asked");
+            assert!(paths.iter().map(|p| p.bytes_sent).sum::<u64>() >= BYTES);
         })
     });
     // the route is over the first line, the program's connection is not

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use common::World;
 use pathcast_base::{Exit, Fault};
-use pathcast_launch::{Launch, LaunchError, remove, remove_endpoint};
+use pathcast_launch::{Launch, LaunchError, Live, end, remove, remove_endpoint};
 
 /// Not a test: what [`Supervisor::start`] runs, this program a second time.
 #[test]
@@ -189,11 +189,11 @@ fn a_run_that_is_called_off_starts_nothing_and_leaves_nothing() {
     let id = own_id("called-off");
     let launch =
         Launch { id: id.clone(), mptcp: true, ..Launch::new(["touch".into(), started.clone().into_os_string()]) };
-    assert!(launch.run_unless(|| true).unwrap().is_none());
+    assert!(launch.run_unless(|| true, |_| {}).unwrap().is_none());
     assert!(!started.exists());
     let cgroup = launch.made().cgroups.remove(0);
     assert!(!remove(&cgroup).unwrap(), "the cgroup is still there");
-    assert_eq!(launch.run_unless(|| false).unwrap().unwrap().status, 0);
+    assert_eq!(launch.run_unless(|| false, |_| {}).unwrap().unwrap().status, 0);
     assert!(started.exists());
 }
 
@@ -296,6 +296,83 @@ fn a_steered_program_ends_with_its_killed_supervisor() {
         supervisor.kill(libc::SIGKILL);
         supervisor.0.wait().unwrap();
         until("end of the program", || (!alive(pid)).then_some(()));
+    }
+}
+
+/// A shell and two that it has started, one of which does not end by SIGTERM; their numbers stand in the file.
+fn family(pids: &Path, last: &str) -> String {
+    let child = |does: &str| format!("sh -c '{does} echo $$ >> {}; exec sleep 60' >/dev/null 2>&1 & ", pids.display());
+    let whole = format!("while [ $(wc -l < {}) -lt 2 ]; do sleep 0.05; done; {last}", pids.display());
+    [&format!("> {}; ", pids.display()), &child(""), &child("trap \"\" TERM;"), &whole as &str].concat()
+}
+
+fn children(pids: &Path) -> Option<Vec<i32>> {
+    written(pids)
+        .filter(|text| text.lines().count() == 2)
+        .map(|text| text.lines().map(|l| l.parse().unwrap()).collect())
+}
+
+#[test]
+fn what_a_steered_program_has_started_ends_with_its_killed_supervisor() {
+    let Some(world) = World::new("steered children") else { return };
+    fs::set_permissions(&world.directory, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    // without a socket maker the next start ends it, by the cgroup's name
+    for (options, by_itself) in [("cmpt", true), ("mnt", true), ("ct", false), ("cnt", false)] {
+        let pids = world.directory.join(format!("family-{options}"));
+        let mut supervisor = Supervisor::start(&world, &format!("all-{options}"), options, &family(&pids, "wait"));
+        let found = until("children", || children(&pids));
+        assert!(found.iter().all(|&pid| alive(pid)), "{options}");
+        supervisor.kill(libc::SIGKILL);
+        supervisor.0.wait().unwrap();
+        if !by_itself {
+            assert!(found.iter().all(|&pid| alive(pid)), "{options}");
+            assert!(end(&supervisor.1).unwrap() >= 2, "{options}");
+            assert!(found.iter().all(|&pid| !alive(pid)), "{options}");
+        }
+        until("end of the children", || found.iter().all(|&pid| !alive(pid)).then_some(()));
+        assert_eq!(end(&supervisor.1).unwrap(), 0, "{options}");
+        assert!(remove(&supervisor.1).unwrap(), "{options}");
+    }
+    assert!(matches!(end("/user.slice"), Err(LaunchError::Argument(_))));
+    assert_eq!(end("/pathcast-that-never-was").unwrap(), 0);
+}
+
+#[test]
+fn a_steered_run_leaves_nothing_in_the_background() {
+    let Some(world) = World::new("steered end") else { return };
+    for (n, (mptcp, killed)) in
+        [(true, None), (false, None), (true, Some(false)), (true, Some(true))].into_iter().enumerate()
+    {
+        let pids = world.directory.join(format!("end-{n}"));
+        let live = Live::default();
+        let launch = Launch {
+            mptcp,
+            steered: true,
+            control: Some("reno".into()),
+            user: Some("root".into()),
+            live: live.clone(),
+            ..Launch::new(["sh", "-c", &family(&pids, if killed.is_some() { "wait" } else { "exit 5" })])
+        };
+        let made = launch.made();
+        let run = world.inside("c", move || launch.run());
+        let found = until("children", || children(&pids));
+        match killed {
+            Some(true) => assert!(live.kill()),
+            Some(false) => assert!(live.end()),
+            None => {}
+        }
+        let outcome = run.join().unwrap().unwrap();
+        let status = match killed {
+            Some(true) => 128 + libc::SIGKILL,
+            Some(false) => 128 + libc::SIGTERM,
+            None => 5,
+        };
+        assert_eq!(outcome.status, status);
+        assert!(found.iter().all(|&pid| !alive(pid)), "{mptcp} {killed:?}");
+        assert_eq!(cgroup(&made.cgroups[0]), None);
+        let notes = &outcome.report.notes;
+        assert_eq!(notes.iter().any(|n| n.contains("was ended")), killed != Some(true), "{notes:?}");
+        assert!(!notes.iter().any(|n| n.contains("go on")), "{notes:?}");
     }
 }
 

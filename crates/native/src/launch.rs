@@ -51,9 +51,14 @@ impl Launch {
         Ok(foreign.iter().map(IpAddr::to_string).collect())
     }
 
-    /// Tells the program to end (SIGTERM); says whether it was there.
+    /// Tells the program, and what it has started, to end (SIGTERM); says whether it was there.
     fn end(&self) -> bool {
         self.0.live.end()
+    }
+
+    /// Kills them; says whether the program was there.
+    fn kill(&self) -> bool {
+        self.0.live.kill()
     }
 
     /// What `run` will make, for a state record. Called on the thread that calls `run`.
@@ -64,10 +69,22 @@ impl Launch {
     /// Runs the program to its end: its exit status and the report. A signal that Python has noted until then is raised
     /// in place of the program's start; later ones go to the program.
     ///
-    /// first, pace: what `allow` and `order` are told before the program begins.
-    #[pyo3(signature = (first=None, pace=None))]
-    fn run(&self, py: Python<'_>, first: Option<Vec<IpAddr>>, pace: Option<u32>) -> PyResult<(i32, String)> {
-        let mut noted = Ok(());
+    /// first, pace: what `allow` and `order` are told before the program begins. ended: is called with the exit status as
+    /// soon as the program has ended; what it raises is raised in the end.
+    #[pyo3(signature = (first=None, pace=None, ended=None))]
+    fn run(
+        &self,
+        py: Python<'_>,
+        first: Option<Vec<IpAddr>>,
+        pace: Option<u32>,
+        ended: Option<Py<PyAny>>,
+    ) -> PyResult<(i32, String)> {
+        let (mut noted, mut told) = (Ok(()), Ok(()));
+        let tell = |status: i32| {
+            if let Some(ended) = ended {
+                told = Python::attach(|py| ended.call1(py, (status,)).map(drop));
+            }
+        };
         let begin = || {
             if let Some(addresses) = &first {
                 self.0.live.allow(addresses)?;
@@ -78,17 +95,19 @@ impl Launch {
             Ok::<(), LaunchError>(())
         };
         let done = py.detach(|| {
-            self.0.run_unless(|| {
+            let called_off = || {
                 let begun = begin();
                 noted = Python::attach(|py| {
                     py.check_signals()?;
                     begun.map_err(|e| fail(py, e))
                 });
                 noted.is_err()
-            })
+            };
+            self.0.run_unless(called_off, tell)
         });
         let outcome = done.map_err(|e| fail(py, e))?;
         noted?;
+        told?;
         let outcome = outcome.expect("only a signal calls it off");
         Ok((outcome.status, json(&outcome.report)))
     }
@@ -115,6 +134,12 @@ pub fn open_report(py: Python<'_>, path: PathBuf, user: Option<String>) -> PyRes
 #[pyfunction]
 pub fn remove_cgroup(py: Python<'_>, path: String) -> PyResult<bool> {
     py.detach(|| pathcast_launch::remove(&path)).map_err(|e| Failed::new(e).into_py(py))
+}
+
+/// Ends what an earlier run has left running in its cgroup; says how many processes there were.
+#[pyfunction]
+pub fn end_cgroup(py: Python<'_>, path: String) -> PyResult<usize> {
+    py.detach(|| pathcast_launch::end(&path)).map_err(|e| Failed::new(e).into_py(py))
 }
 
 /// Removes the endpoint that an earlier run has left behind, in a named network namespace or in this one; says whether

@@ -81,6 +81,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(kernel::pinned, module)?)?;
     module.add_function(wrap_pyfunction!(kernel::unpin, module)?)?;
     module.add_function(wrap_pyfunction!(launch::open_report, module)?)?;
+    module.add_function(wrap_pyfunction!(launch::end_cgroup, module)?)?;
     module.add_function(wrap_pyfunction!(launch::remove_cgroup, module)?)?;
     module.add_function(wrap_pyfunction!(launch::remove_endpoint, module)?)?;
     module.add_class::<kernel::Controller>()?;

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # progress is told so often at a terminal, and elsewhere [s]
 _TERMINAL_S, _ELSEWHERE_S = 10.0, 600.0
+# nearer than so far there is no time to measure for a deadline [s]
+_FORECAST_S = 60.0
 _QUIET, _SEVERAL, _ONE = "gleaner", "lia", "cubic"
 
 
@@ -34,6 +36,11 @@ class Prepared:
     wish: Wish
     sized: bool
 
+    @property
+    def expected_s(self) -> float | None:
+        """How long it was to take by the forecast; None where there was none."""
+        return None if self.forecast is None else self.auto.expected_s
+
     def document(self, report: dict[str, Any]) -> dict[str, Any]:
         """For the report."""
         from pathcast.service.auto import carried_sentence
@@ -45,14 +52,13 @@ class Prepared:
             told += f"; {span(abs(left_s))} {'before' if left_s >= 0 else 'after'} the deadline"
         if self.auto.ended:
             told += "; ended, since no line may be used now: start it again when one may"
-        expected = self.auto.steps[0]["expected_end_s"]
         return {
             **self.auto.document(),
             "sentence": told,
             "lines": dict(self.lines),
             "size_bytes": self.wish.size_bytes if self.sized else None,
             "deadline_s": self.wish.deadline_s,
-            "expected_s": expected,
+            "expected_s": self.expected_s,
             "forecast": self.forecast,
         }
 
@@ -62,6 +68,7 @@ def prepare(asked: Asked, control: str | None, sets: bool, into: Recorder | None
     from pathcast.lines import config, here
     from pathcast.plan.course import Course
     from pathcast.plan.terms import LineTerms
+    from pathcast.runtime.state import tidy
     from pathcast.service.auto import Auto
     from pathcast.service.terms import passing, terms
 
@@ -76,6 +83,7 @@ def prepare(asked: Asked, control: str | None, sets: bool, into: Recorder | None
     if asked.key_file is not None and asked.to is None:
         raise usage("--key-file goes with --to HOST")
     need("scipy")
+    tidy(_say)  # what a killed run has left would count against caps unseen
     known = config.load()
     if not known:
         raise usage("--paths auto: no line has a name yet", "pathcast line add NAME --from ADDRESS names one")
@@ -119,13 +127,17 @@ def _forecast(
     from pathcast.cli.target import target
     from pathcast.worlds.measurement import Request
 
+    if limit is not None and limit.left_s(None) < _FORECAST_S:
+        _say("no forecast (the deadline is too near for one): it goes by what the transfer shows")
+        return None
     far = target(asked.to, "host", None, None, asked.key_file, None, into)
     effort = "usual" if wish.size_bytes > 1 else "light"
     job = wish if wish.size_bytes > 1 else replace(wish, size_bytes=1_000_000_000)
     try:
         document, ways, of, _ = measured_ways(far, job, "out", most, None, Request(effort=effort), limit)
     except PathcastError as error:
-        if error.exit in (Exit.USAGE, Exit.INTERRUPTED):
+        late = limit is not None and limit.left_s(None) <= 0  # a busy machine takes long
+        if error.exit == Exit.INTERRUPTED or (error.exit == Exit.USAGE and not late):
             raise
         _say(f"no forecast ({error.message}): it goes by what the transfer shows")
         return None

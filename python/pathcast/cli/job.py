@@ -63,6 +63,7 @@ def add(
 
     One that is broken off is started again: rsync and rclone go on where they were.
     """
+    from pathcast.lines import config
     from pathcast.service import jobs
     from pathcast.service.units import here
 
@@ -71,7 +72,10 @@ def add(
     jobs.check_name(name)
     times = tuple(dict.fromkeys(jobs.check_at(text) for text in at))
     until = None if by is None else jobs.check_by(by)
-    planoptions.Asked(size, until, max, budget, max_rate, cheap, background, hurry, to, key_file).checked()
+    asked = planoptions.Asked(size, until, max, budget, max_rate, cheap, background, hurry, to, key_file)
+    _, most, _ = asked.checked()
+    if lines := list(config.load()):
+        planoptions.known(most, lines)
     if not 0 <= retries <= 1000:
         raise usage(f"--retries {retries}: allowed are 0 to 1000")
     if until is not None and size is None:
@@ -99,11 +103,16 @@ def add(
     if json:
         print_json("job", about)
         return
-    print(f"{name}: begins {about['next']}, by {how}")
+    by_itself = how != "hand"
+    print(f"{name}: begins {about['next']}, by {how}" if by_itself else f"{name}: its next time is {about['next']}")
     for path in (file, *made):
         print(f"written: {path}")
-    if how == "hand" and units is None and not here():
-        print(f"there is no systemd here: `pathcast job daemon` runs it, or `pathcast job run {name}`")
+    if not by_itself and units is None and not here():
+        _say(f"there is no systemd here: `pathcast job daemon` has to run, or `pathcast job run {name}` begins it")
+    if not lines:
+        _say("no line has a name yet, and it needs one: pathcast line add NAME --from ADDRESS")
+    if _there(command[0]) is None:
+        _say(f"there is no program `{command[0]}` now")
 
 
 @app.command("list")
@@ -169,9 +178,14 @@ def log(name: Name, json: Json = False) -> None:
     if json:
         print_json("job-log", {"name": name, "events": found})
         return
+    if not found:
+        print(f"{name} has not run yet")
+        return
     table = Table("at", "event", "status", "sent", "took", "forecast", "in time", "lines")
     for one in found:
         ended = one["event"] == "ended"
+        if one["event"] == jobs.RAN:
+            continue  # an end or another attempt tells of it
         table.add_row(
             f"{datetime.fromtimestamp(one['at_s']):%Y-%m-%d %H:%M:%S}",
             one["event"],
@@ -180,7 +194,7 @@ def log(name: Name, json: Json = False) -> None:
             span(one["elapsed_s"]) if ended else "",
             span(one["expected_s"]) if ended and one["expected_s"] is not None else "",
             {True: "yes", False: "no", None: ""}[one.get("in_time")],
-            ", ".join(f"{line} {written(bytes)}" for line, bytes in one.get("lines", {}).items()),
+            ", ".join(f"{line} {written(bytes)}" for line, bytes in one.get("lines", {}).items() if bytes),
         )
     show(table)
 
@@ -237,7 +251,7 @@ def daemon(
     import subprocess
 
     from pathcast.plan.again import is_due
-    from pathcast.runtime.state import Record
+    from pathcast.runtime.state import Record, tidy
     from pathcast.service import jobs
     from pathcast.service.jobrun import running
 
@@ -247,6 +261,7 @@ def daemon(
     try:
         print("ready", flush=True)
         while True:
+            tidy(_say)
             started = {name: one for name, one in started.items() if one.poll() is None}
             for job in jobs.every(lambda error: _say(error.message)):
                 due = is_due(job.times, datetime.now(), jobs.begun(job.name), job.until)
@@ -262,6 +277,13 @@ def daemon(
         for one in started.values():
             one.wait()
         record.forget()
+
+
+def _there(program: str) -> str | None:
+    """Where a program lies, as the job's run would look for it."""
+    import shutil
+
+    return shutil.which(program)
 
 
 def _account(user: str) -> bool:

@@ -65,7 +65,7 @@ def add(
     values = _values(from_, dev, cap, reset, price, use, prefer)
     if not from_ and dev is None:
         raise usage(f"line add {name}: neither --from nor --dev", "give its local address, or its device")
-    [line] = config.lines({"line": {name: values}}, "what was given").values()
+    [line] = config.lines({"line": {name: values}}, f"line {name}").values()
     if (id := _id(line)) is not None:
         values["id"] = id
     line = edit.add(config.file(), name, values)

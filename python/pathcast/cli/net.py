@@ -181,9 +181,9 @@ def _rate(params: dict[str, Any]) -> str:
 
 def _loss(loss: Any) -> str:
     if not isinstance(loss, dict):
-        return f"{loss:g}"
+        return f"{100 * loss:.3g} %" if loss else "0"
     bad = loss["p"] / (loss["p"] + loss["r"])
-    return f"{(1 - bad) * loss['good'] + bad * loss['bad']:.3g} in bursts"
+    return f"{100 * ((1 - bad) * loss['good'] + bad * loss['bad']):.3g} % in bursts"
 
 
 def _ledger(network: dict[str, Any]) -> Any:

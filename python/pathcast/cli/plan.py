@@ -15,7 +15,7 @@ from pathcast.cli.limits import LimitEvents
 from pathcast.cli.output import Json, print_json, show
 from pathcast.cli.planoptions import Budget, By, Cheap, Hurry, MaxRate, Most
 from pathcast.cli.target import Host, KeyFile, Paths, Set, Target, TopologyFile, World, names, target
-from pathcast.errors import need, usage
+from pathcast.errors import Exit, PathcastError, need, usage
 from pathcast.units import size as written
 from pathcast.units import span
 
@@ -58,6 +58,7 @@ def plan(
     As soon as possible, or as cheap (--cheap) or as quiet (--background --hurry) as the deadline allows. Where it does
     not fit: what would have to change.
     """
+    from pathcast.runtime.state import tidy
     from pathcast.worlds.measurement import Request
 
     asked = planoptions.Asked(size, by, max, budget, max_rate, cheap, background, hurry)
@@ -66,6 +67,7 @@ def plan(
     if light and thorough:
         raise usage("--light and --thorough exclude each other")
     need("scipy")
+    tidy(_say)
     request = Request(effort="light" if light else "thorough" if thorough else "usual")
     far = target(host, world, topology, set, key_file, limit_events, recorder(history, no_history, "plan"))
     document, made = planned(far, wish, "in" if inwards else "out", most, only, request, limit, fresh)
@@ -121,17 +123,29 @@ def measured_ways(
     """The document of `predict`, its ways, the terms of their lines, and the moment from which these count."""
     from pathcast.cli.predict import measured_forecast
     from pathcast.lines import config
+    from pathcast.service.terms import without_room
+    from pathcast.worlds.cost import most_bytes
 
     known = config.load()  # what is wrong with it is said before anything is sent
     lines_of: dict[str, str] = {}
+    spared: list[str] = []
 
-    def see(network: Any) -> None:
+    def see(network: Any) -> tuple[str, ...] | None:
         lines_of.update(_lines_of(network))
         planoptions.known(most, sorted({*lines_of.values()}))
+        if only is not None or far.world != "host":
+            return None
+        full = without_room({*lines_of.values()}, known, most_bytes(request), datetime.now().astimezone())
+        spared.extend(full.values())
+        left = tuple(path for path, line in lines_of.items() if line not in full)
+        if not left and lines_of:
+            raise PathcastError("no-line", "no line has room in its cap: " + "; ".join(spared), None, Exit.REFUSED)
+        return left if full else None
 
     forecast = measured_forecast(
         far, wish.size_bytes, direction, lambda here: _controls(here, wish.background), only, request, limit, see, fresh
     )
+    forecast["notes"] += spared
     now = datetime.now().astimezone()
     ways, lines = from_forecast(forecast, lines_of, known, most, now)
     return forecast, ways, lines, now
@@ -204,9 +218,16 @@ def _show(document: dict[str, Any], made: Plan) -> None:
     if made.changes:
         print("It would fit with:" if made.fits == "no" else "It would fit for certain with:")
         for change in made.changes:
-            print(f"- {change.sentence}")
+            told = change.sentence
+            if change.what == "deadline" and change.to is not None and made.deadline_s is not None:
+                told = f"time until {clock(change.to)} ({span(change.to - made.deadline_s)} more)"
+            print(f"- {told}")
     forecast = document["forecast"]
     if forecast["measured_age_s"] is None:
         print(f"measured with {written(forecast['probe_bytes'])}; {span(forecast['elapsed_s'])} in all")
     for note in document["notes"]:
         print(f"note: {note}", file=sys.stderr)
+
+
+def _say(text: str) -> None:
+    print(f"pathcast: {text}", file=sys.stderr)

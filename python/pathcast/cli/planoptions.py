@@ -95,7 +95,7 @@ def known(most: dict[str, int], names: Collection[str]) -> None:
     """Refuses a bound on a line that is not there."""
     for line in most:
         if line not in names:
-            raise usage(f"--max: there is no line `{line}`", f"lines are {', '.join(names)}")
+            raise usage(f"--max: there is no line `{line}`; lines are {', '.join(names)}")
 
 
 def budget(text: str | None) -> float | None:

@@ -124,11 +124,12 @@ def measured_forecast(
     only: tuple[str, ...] | None,
     request: Request,
     limit: Deadline | None,
-    see: Callable[[Any], object] = lambda network: None,
+    see: Callable[[Any], tuple[str, ...] | None] = lambda network: None,
     fresh: bool = False,
 ) -> dict[str, Any]:
     """Measures, forecasts, and records both: the document of `predict`. choose: of the controllers there those to try.
-    see: is shown the network before anything is sent, and may refuse. fresh: measure whatever the history holds."""
+    see: is shown the network before anything is sent, and may refuse, or name the paths where `only` does not. fresh:
+    measure whatever the history holds."""
     from pathcast.cli.measure import listener
     from pathcast.forecast.ask import ask, held
     from pathcast.forecast.forecast import Job
@@ -136,7 +137,7 @@ def measured_forecast(
 
     began = time.monotonic()
     with far.open() as make, make() as network:
-        see(network)
+        only = see(network) or only
         job = Job(bytes, choose(network.controls), direction, network.ends)
         names = only or tuple(path.name for path in network.paths)
         keys = network.keys if far.recorder else {}

@@ -100,7 +100,14 @@ def run(
     # now, rather than after an hour of copying; and before the program can put something else in its place
     file = os.fdopen(_native.open_report(report, user), "w") if report is not None else None
     steer = prepared.auto if prepared is not None else None
-    status, document = launch(command, control, set or [], mptcp=mptcp, paths=addresses, user=user, steer=steer)
+    ended = None
+    if job is not None:
+        from pathcast.service.jobrun import ran
+
+        lines, expected_s = ({}, None) if prepared is None else (prepared.lines, prepared.expected_s)
+        ended = ran(job, lines, expected_s)
+    options = {"mptcp": mptcp, "paths": addresses, "user": user}
+    status, document = launch(command, control, set or [], **options, steer=steer, ended=ended)
     if prepared is not None:
         document["auto"] = prepared.document(document)
     with suppress(OSError):  # whatever becomes of our words, the status is the program's
@@ -129,6 +136,7 @@ def _refuse(option: str, context: typer.Context) -> None:
 
 def _addresses(paths: str) -> list[str]:
     """Of every address and line that is named; a line without an address now is left out with a word."""
+    from pathcast.cli.closest import closest
     from pathcast.lines import config, here
 
     found: list[str] = []
@@ -140,7 +148,11 @@ def _addresses(paths: str) -> list[str]:
         lines = config.load() if lines is None else lines
         if text not in lines:
             known = f"; lines are {', '.join(lines)}" if lines else ""
-            raise usage(f"--paths `{text}` is not an address of this host, such as 192.0.2.1, and no line{known}")
+            nearest = closest(text, [*lines, AUTO])
+            raise usage(
+                f"--paths `{text}` is not an address of this host, such as 192.0.2.1, and no line{known}",
+                f"did you mean `{nearest}`?" if nearest else None,
+            )
         own = here.of_line(lines[text], here.addresses())
         if not own:
             print(f"pathcast: {text} is down: it has no address now", file=sys.stderr)
@@ -168,12 +180,14 @@ def summary(document: dict[str, Any]) -> list[str]:
     lines = []
     if document["counted"] and document["connections"]:
         under = document["control"] or "the system's controller"
+        count = document["connections"]
         lines.append(
             f"sent {size(document['bytes_sent'])} at {bits(document['sent_bps'])} under {under}, "
             f"received {size(document['bytes_received'])} at {bits(document['received_bps'])}, "
-            f"in {span(document['elapsed_s'])} over {document['connections']} connections"
+            f"in {span(document['elapsed_s'])} over {count} connection{'' if count == 1 else 's'}"
         )
-        paths = document["paths"]
+        # addresses that only were tried carried nothing
+        paths = [path for path in document["paths"] if path["bytes_sent"] or path["bytes_received"]]
         for path in paths if len(paths) > 1 or any(p["available_bps"] for p in paths) else []:
             measured = f", measured available bandwidth {bits(path['available_bps'])}" if path["available_bps"] else ""
             lines.append(

@@ -89,6 +89,20 @@ def test_bad_words(pathcast, units, wrong, names):
     assert pathcast("job", "list", "--json")[1]["jobs"] == []
 
 
+def test_what_would_fail_in_the_night_is_said_when_it_is_added(pathcast, units):
+    lines = units.parent / "pathcast.toml"
+    add = ("job", "add", "nightly", "--at", "22:00", "--units", units)
+    err = pathcast(*add, "--", "no-such-program-here")[2]
+    assert "there is no program `no-such-program-here` now" in err
+    assert "no line has a name yet" in err
+    assert pathcast("job", "remove", "nightly")[0] == Exit.OK
+    lines.write_text('[line.cable]\nfrom = "192.0.2.1"\n')
+    status, _, err = pathcast(*add, "--max", "cabel=1GB", "--", "true")
+    assert (status, "no line `cabel`; lines are cable" in err, "mean `cable`?" in err) == (2, True, True)
+    assert pathcast(*add, "--max", "cable=1GB", "--", "true")[2] == ""
+    assert pathcast("job", "log", "nightly")[1] == "nightly has not run yet\n"
+
+
 WHOLE = (
     '{"schema": "pathcast.job/1", "name": "broken", "at": ["22:00"], "by": null, "options": [], "command": ["true"],'
     ' "directory": "/", "retries": 1}'

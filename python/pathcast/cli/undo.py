@@ -39,7 +39,10 @@ def undo(
     if json:
         print_json("undo", {"removed": removed, "running": left})
         return
-    print("\n".join(what if what.startswith("not removed") else f"removed {what}" for what in removed) or _NOTHING)
+    print(
+        "\n".join(what if what.startswith((state.ENDED, state.KEPT)) else f"removed {what}" for what in removed)
+        or _NOTHING
+    )
     for what in left:
         print(f"running, left alone: {what}")
     if left:

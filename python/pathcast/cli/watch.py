@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 Command = WithReport
 _LOOK_S = 1.0
+# how often what a killed run has left running is looked for
+_TIDY_S = 15.0
 _WEEK_S = 7 * 86_400.0
 
 
@@ -142,7 +144,7 @@ class _Clock:
     """The machine's: who waits looks after alerts' programs meanwhile."""
 
     def __init__(self, teller: Teller | None) -> None:
-        self._teller = teller
+        self._teller, self._tidied_s = teller, -_TIDY_S
 
     def now(self) -> Moment:
         from pathcast.history import clock
@@ -154,6 +156,11 @@ class _Clock:
         time.sleep(min(seconds, _LOOK_S))
         if self._teller is not None:
             self._teller.look()
+        if time.monotonic() - self._tidied_s >= _TIDY_S:
+            from pathcast.runtime.state import tidy
+
+            self._tidied_s = time.monotonic()
+            tidy(_say)
 
 
 class _End:

@@ -52,7 +52,8 @@ class WithReport(TyperCommand):
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         if args[:1] != [REPORT]:
             return super().make_context(info_name, args, parent, **extra)
-        above = self.context_class(self, info_name=info_name, parent=parent)
+        # without the arguments of `watch`, which usage lines would show before `report`
+        above = self.context_class(TyperCommand(self.name), info_name=info_name, parent=parent)
         return self._report().make_context(REPORT, args[1:], above, **extra)
 
     @staticmethod

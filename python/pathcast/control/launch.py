@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -66,8 +66,12 @@ class Running:
         return self._run.allow(list(addresses))
 
     def end(self) -> bool:
-        """Tells the program to end; whether it was there."""
+        """Tells the program, and what it has started, to end; whether it was there."""
         return self._run.end()
+
+    def kill(self) -> bool:
+        """Ends them at once; whether the program was there."""
+        return self._run.kill()
 
 
 class Steer(Protocol):
@@ -94,12 +98,14 @@ def launch(
     paths: Sequence[str] = (),
     user: str | None = None,
     steer: Steer | None = None,
+    ended: Callable[[int, dict[str, Any] | None], object] | None = None,
 ) -> tuple[int, dict[str, Any]]:
     """Runs `command` to its end: its exit status, 128 + n after signal n, and the report ("pathcast.run/1").
 
     control: a controller of the register, which is loaded for this run with `sets` over its defaults, or any that the
     kernel has by its name there (`pathcast control load --pin` brings one). Standard streams are ours. To be called on
-    the main thread. steer: changes lines, controller and pace while it runs.
+    the main thread. steer: changes lines, controller and pace while it runs. ended: hears of the status as soon as the
+    program has ended, with what `Running.seen` tells.
 
     Raises what `Launch::run` of crates/launch names; the exit of a command that cannot be run is 127
     or 126.
@@ -124,7 +130,12 @@ def launch(
             running.known(control, name)
             for other in steer.controls:  # what cannot be loaded is said before the program begins
                 running.kernel_name(other)
-        about = {"command": list(command), "control": control, "namespace": network_namespace()}
+        about = {
+            "command": list(command),
+            "control": control,
+            "namespace": network_namespace(),
+            "steered": steer is not None,
+        }
         record = Record.of_this_process("run", id, json.loads(run.made()), about)
         record.claim()
         stack.callback(record.forget)
@@ -134,7 +145,8 @@ def launch(
                 Watch(part, _LOOK_S, measured.see) if part and measured else nullcontext(),
                 steer.beside(running) if steer is not None else nullcontext(),
             ):
-                status, text = run.run(first, pace)
+                hears = None if ended is None else lambda status: ended(status, running.seen())
+                status, text = run.run(first, pace, hears)
         except PathcastError as error:
             error.exit = getattr(error, "status", error.exit)  # 127, 126: as shells have them
             raise

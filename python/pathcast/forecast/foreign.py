@@ -39,9 +39,11 @@ def ran(recorder: Recorder, report: Mapping[str, Any], job: str | None = None) -
         "throughput_bps": report[f"{there}_bps"],
         "protocol": "mptcp" if report["mptcp_connections"] else "tcp",
     }
-    lines = _lines(tuple(path["local"] for path in report["paths"]))
+    # addresses that only were tried are no part of it
+    paths = [path for path in report["paths"] if path["bytes_sent"] or path["bytes_received"]] or report["paths"]
+    lines = _lines(tuple(path["local"] for path in paths))
     over = []
-    for path in report["paths"]:
+    for path in paths:
         key = PathKey(lines[path["local"]], remote_of_address(path["remote"]), path["local"], path["remote"])
         over.append((key, None, path[f"bytes_{there}"], 0))
         other = path[f"bytes_{back}"]

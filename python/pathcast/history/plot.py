@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from statistics import median
 from typing import Any
@@ -25,6 +25,8 @@ assert {of for of, *_ in QUANTITIES.values()} == {*GRAPHED, "throughput_bps"}
 _COLOURS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, "#000000", "#999999")
 # a line is not drawn over a gap of so many usual intervals
 _GAP = 5
+# beside the first and the last time
+_LEAST_SPARE = timedelta(minutes=5)
 
 
 def figure(
@@ -60,6 +62,10 @@ def figure(
         ax.set_ylabel(label)
         low, high = ax.dataLim.intervaly
         ax.set_ylim(min(0, 1.1 * low), 1.1 * high if high > 0 else 1)
+    times = [_time(point.at_us) for point in points] + [datetime.fromisoformat(of.at) for of in sent]
+    if times:
+        spare = max(_LEAST_SPARE, 0.03 * (max(times) - min(times)))  # of one time the axis would be years
+        panels[-1, 0].set_xlim(min(times) - spare, max(times) + spare)
     if labels:
         made.legend(labels.values(), labels.keys(), fontsize=7, ncols=2, loc="outside upper center")
     panels[-1, 0].set_xlabel("time (UTC)")

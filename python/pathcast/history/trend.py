@@ -92,7 +92,7 @@ def gaps(browser: Browser, newer_than_s: float, failed: Sequence[Event], world: 
         return []
     since_us = browser.at.utc_us - round(newer_than_s * 1e6)
     wanted = (
-        select(line.c.line_id, measurement.c.at_us, measurement.c.down)
+        select(line.c.line_id, measurement.c.at_us, measurement.c.down, measurement.c.target)
         .select_from(measurement)
         .join(path, path.c.id == measurement.c.path)
         .join(line, line.c.id == path.c.line)
@@ -102,13 +102,17 @@ def gaps(browser: Browser, newer_than_s: float, failed: Sequence[Event], world: 
     )
     seen: dict[str, list[float]] = {}
     downs: dict[str, list[float]] = {}
+    targets: dict[str, set[str | None]] = {}
     with browser.store.reading() as connection:
-        for id, at_us, down in connection.execute(wanted):
+        for id, at_us, down, target in connection.execute(wanted):
             (downs if down else seen).setdefault(id, []).append(at_us / 1e6)
-    told = [(_seconds(event.at), event.text) for event in failed if event.kind == "failed"]
+            targets.setdefault(id, {None}).add(target)
+    failures = [(event.target, _seconds(event.at), event.text) for event in failed if event.kind == "failed"]
     now_s, found = browser.at.utc_us / 1e6, []
     for id in {*seen, *downs}:
         times = seen.get(id, [])
+        # a far end that never answered over it tells nothing of the line
+        told = [(at_s, text) for target, at_s, text in failures if target in targets[id]]
         every = sorted([*times, *downs.get(id, [])])
         apart = [later - sooner for sooner, later in pairwise(every) if later > sooner]
         least = max(_LEAST_S, _GAP * median(apart)) if apart else float("inf")

@@ -107,8 +107,9 @@ def account(line: Line, at: datetime) -> Account:
         return Account(line.name, 0, None, begin, end, line.cap)
     passed = (at - datetime.combine(since, datetime.min.time(), at.tzinfo)).total_seconds() / 86_400
     left = (datetime.combine(end + timedelta(days=1), datetime.min.time(), at.tzinfo) - at).total_seconds() / 86_400
-    # a few minutes are no pace
-    pace = total / passed if passed > 1 / 24 else None
+    # a few minutes are no pace; of the first day nobody knows when counting began
+    begun_today = begin < since == at.date()
+    pace = total / passed if passed > 1 / 24 and not begun_today else None
     full = by_end = None
     if pace is not None:
         by_end = round(total + pace * left)

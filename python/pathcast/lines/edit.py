@@ -18,7 +18,7 @@ from pathcast.lines.config import LARGEST_BYTES, Line
 def add(path: Path, name: str, values: Mapping[str, Any]) -> Line:
     """Adds a line. Raises PathcastError (exit 2) where there is one of that name, or a value is wrong."""
 
-    def change(lines: Any) -> None:
+    def put(lines: Any) -> None:
         if name in lines:
             raise usage(f"there is a line `{name}` already", f"pathcast line set {name} … changes it")
         import tomlkit
@@ -28,30 +28,30 @@ def add(path: Path, name: str, values: Mapping[str, Any]) -> Line:
             table[key] = value
         lines[name] = table
 
-    return _changed(path, change)[name]
+    return _changed(path, put, name)[name]
 
 
 def change(path: Path, name: str, values: Mapping[str, Any], without: tuple[str, ...] = ()) -> Line:
     """Changes a line; the keys of `without` are taken out."""
 
-    def change(lines: Any) -> None:
+    def put(lines: Any) -> None:
         table = _there(lines, name)
         for key in without:
             table.pop(key, None)
         for key, value in values.items():
             table[key] = value
 
-    return _changed(path, change)[name]
+    return _changed(path, put, name)[name]
 
 
 def remove(path: Path, name: str) -> None:
     """Takes a line out."""
 
-    def change(lines: Any) -> None:
+    def take(lines: Any) -> None:
         _there(lines, name)
         del lines[name]
 
-    _changed(path, change)
+    _changed(path, take, name)
 
 
 def _there(lines: Any, name: str) -> Any:
@@ -61,7 +61,7 @@ def _there(lines: Any, name: str) -> Any:
     return lines[name]
 
 
-def _changed(path: Path, change: Any) -> dict[str, Line]:
+def _changed(path: Path, change: Any, name: str) -> dict[str, Line]:
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
@@ -79,7 +79,7 @@ def _changed(path: Path, change: Any) -> dict[str, Line]:
     if not document["line"]:
         del document["line"]
     new = tomlkit.dumps(document)
-    lines = config.lines(tomllib.loads(new), "what was given")
+    lines = config.lines(tomllib.loads(new), f"line {name}")
     _write(path, new)
     return lines
 

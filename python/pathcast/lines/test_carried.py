@@ -66,6 +66,15 @@ def test_a_pace_says_when_it_is_full(device):
     assert carried.account(narrow, at(8)).sentence() == "412 GB of 400 GB, full, until 2026-12-01"
 
 
+def test_the_first_day_has_no_pace_where_counting_began_in_it(device):
+    device(CABLE, at(20, 22), 0)
+    device(CABLE, at(20, 23), 9 * GB)
+    found = carried.account(CABLE, at(20, 23))
+    assert (found.full, found.by_end) == (None, None)
+    assert found.sentence() == "9 GB of 1 TB (counted since 2026-11-20)"
+    assert carried.account(CABLE, at(21, 1)).by_end is not None
+
+
 def test_what_passed_between_two_looks_is_spread_over_the_days_between(device):
     device(CABLE, at(30, 12, month=10), 0)
     device(CABLE, at(1, 12), 4 * GB)

@@ -41,6 +41,8 @@ _POLL_S = 0.01
 _CLAIM = ".claim-"
 
 ROOTS = Path("/run/pathcast")
+# how words on what was left begin, where it is no removal
+ENDED, KEPT = "ended", "not removed"
 # what people call a part
 KINDS = {"net": "network", "steer": "controller of switches"}
 
@@ -268,7 +270,11 @@ class Record:
             return []
         from pathcast import _native
 
-        removed = [f"cgroup {path}" for path in cgroups if _native.remove_cgroup(path)]
+        removed = []
+        if self.about.get("steered"):  # nobody keeps it within caps any more
+            count = sum(_native.end_cgroup(path) for path in cgroups)
+            removed += [f"{ENDED} {count} processes that the killed run {self.id} had left"] if count else []
+        removed += [f"cgroup {path}" for path in cgroups if _native.remove_cgroup(path)]
         if not endpoints:
             return removed
         where = self.about.get("namespace")
@@ -385,5 +391,17 @@ def _clean() -> list[str]:
             try:
                 removed += record.remove()
             except (PathcastError, OSError) as error:  # we may lack the privilege
-                removed.append(f"not removed: {record.kind} {record.id}: {error}")
+                removed.append(f"{KEPT}: {record.kind} {record.id}: {error}")
     return removed
+
+
+def tidy(say: Callable[[str], object]) -> None:
+    """What `clean` does; tells what dead runs had left running, and what could not be removed. Raises nothing."""
+    try:
+        removed = clean()
+    except (PathcastError, OSError) as error:
+        say(str(error))
+        return
+    for what in removed:
+        if what.startswith((ENDED, KEPT)):
+            say(what)

@@ -16,6 +16,8 @@ from pathcast.plan.terms import OVERHEAD
 from pathcast.units import bits, size
 
 LOOK_S = 1.0
+# a program that has to end sends so much of each connection meanwhile [byte/s], and is killed after [s]
+CRAWL, END_S = 1_000, 5.0
 
 
 class Auto:
@@ -39,7 +41,7 @@ class Auto:
         self._count, self._clock = counted, clock
         self.step: Step = course.first()
         self.steps: list[dict[str, Any]] = []
-        self.ended = False
+        self._ended_s: float | None = None
         self.pace = self._pace(max(1, len(self.first)))
         self._ordered = (self.step.control, self.pace)
         self._began_s = self._told_s = 0.0
@@ -48,6 +50,17 @@ class Auto:
     @property
     def first(self) -> Sequence[str]:
         return self._of(self.step.lines)
+
+    @property
+    def expected_s(self) -> float | None:
+        """How long it was to take, by what was known before it began."""
+        expected: float | None = self.steps[0]["expected_end_s"]
+        return expected
+
+    @property
+    def ended(self) -> bool:
+        """Whether it was told to end, since no line might be used."""
+        return self._ended_s is not None
 
     @contextlib.contextmanager
     def beside(self, running: Running) -> Iterator[None]:
@@ -78,13 +91,18 @@ class Auto:
 
     def look(self, running: Running, now_s: float) -> None:
         """Looks once, and carries out what is to change."""
-        if (seen := running.seen()) is None or self.ended:
+        if (seen := running.seen()) is None:
+            return
+        if self._ended_s is not None:
+            if now_s - self._ended_s >= END_S:
+                running.kill()
             return
         before, self.step = self.step, self._course.look(now_s - self._began_s, self._seen(seen["paths"]))
         self._note(now_s - self._began_s, self.step)
         if not self.step.lines:
-            self.ended = True
+            self._ended_s = now_s
             running.end()
+            running.order(before.control, CRAWL)
             return
         if set(self.step.lines) != set(before.lines):
             for address in running.allow(self._of(self.step.lines)):
@@ -152,4 +170,4 @@ def carried_sentence(document: Mapping[str, Any], addresses: Mapping[str, Sequen
         line: sum(p["bytes_sent"] + p["bytes_received"] for p in document["paths"] if p["local"] in of)
         for line, of in addresses.items()
     }
-    return ", ".join(f"{line} {size(bytes)}" for line, bytes in found.items() if bytes) or "nothing"
+    return ", ".join(f"{line} {size(bytes)}" for line, bytes in found.items() if bytes) or "nothing was carried"

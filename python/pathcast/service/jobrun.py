@@ -7,15 +7,17 @@ import fcntl
 import json
 import os
 import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pathcast.errors import Exit, PathcastError
 from pathcast.history.place import state_directory
 from pathcast.plan.again import Attempt, wait_s
-from pathcast.service.jobs import Job, note
+from pathcast.runtime.state import tidy
+from pathcast.service.jobs import RAN, Job, note, status_of
 
 # what is told of a run's report
 _TOLD = ("bytes_sent", "bytes_received", "connections")
@@ -62,6 +64,7 @@ def execute(
 ) -> dict[str, Any]:
     """Runs it to its end: what is noted of it. program: how pathcast is called. by: the deadline, ISO 8601."""
     began_s = time.time()
+    tidy(say)  # what a killed run has left holds the lock
     with alone(job.name) as handle:
         note(job.name, {"event": "begun", "at_s": began_s, "by": by})
         attempts: list[Attempt] = []
@@ -72,6 +75,7 @@ def execute(
             except KeyboardInterrupt:  # its user; what a kill or a shutdown breaks off is begun again
                 note(job.name, {**_NOTHING, "at_s": time.time(), "elapsed_s": time.time() - began_s, "by": by})
                 raise
+            tidy(say)  # of a run that was killed
             attempts.append(attempt)
             reports.append(report)
             left = left_s()
@@ -122,9 +126,39 @@ def _attempt(job: Job, program: Sequence[str], by: str | None, lock: int) -> tup
             document = {}
     barred = bool(document.get("auto", {}).get("ended")) or (not document and status == Exit.REFUSED)
     status = 128 - status if status < 0 else status
+    if (told := status_of(job.name, process.pid)) is not None:
+        status = told  # of the program; the run may have been killed as it wrote its report
     if not document and status == Exit.USAGE:
         status = 126  # our own words: they do not come right by trying again
     return Attempt(status, time.monotonic() - begun, barred), document
+
+
+def ran(
+    name: str, lines: Mapping[str, Sequence[str]], expected_s: float | None
+) -> Callable[[int, Mapping[str, Any] | None], None]:
+    """For the `pathcast run` of a job: tells its end before anybody hears of it, so that a kill of `job run` does not
+    have the program begun again. lines: addresses of each. What cannot be written is said on standard error."""
+    began_s = time.time()
+
+    def tell(status: int, seen: Mapping[str, Any] | None) -> None:
+        paths = seen["paths"] if seen is not None else []
+        document = {
+            "event": RAN,
+            "at_s": time.time(),
+            "pid": os.getpid(),
+            "status": status,
+            "elapsed_s": time.time() - began_s,
+            "bytes_sent": sum(path["bytes_sent"] for path in paths),
+            "bytes_received": sum(path["bytes_received"] for path in paths),
+            "expected_s": expected_s,
+            "lines": _by_line([{"auto": {"lines": lines}, "paths": paths}]),
+        }
+        try:
+            note(name, document)
+        except (PathcastError, OSError) as error:
+            print(f"pathcast: the end of the job `{name}` is not noted: {error}", file=sys.stderr)
+
+    return tell
 
 
 def _by_line(reports: Sequence[dict[str, Any]]) -> dict[str, int]:

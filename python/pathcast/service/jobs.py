@@ -6,7 +6,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, time, timedelta
 from pathlib import Path
@@ -21,6 +21,8 @@ SCHEMA = "pathcast.job/1"
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 _AT = re.compile(r"([01]?\d|2[0-3]):[0-5]\d")
 _LARGEST_BYTES = 1 << 20
+# the event of a program's end, told by the `pathcast run` that it ran under
+RAN = "ran"
 # runs that are kept
 _KEPT = 1000
 
@@ -209,7 +211,61 @@ def note(name: str, document: Mapping[str, Any]) -> None:
 
 
 def runs(name: str) -> list[dict[str, Any]]:
-    """What was noted, the oldest first; a line that a crash has cut is left out."""
+    """What was noted, the oldest first; a line that a crash has cut is left out. A run whose program has ended well has
+    an end, also where `job run` was killed before it could tell."""
+    return _with_ends(_noted(name))
+
+
+def _with_ends(noted: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    since: list[dict[str, Any]] = []
+    for one in [*noted, {"event": "begun"}]:
+        if one.get("event") == "begun":
+            if (end := _end_of(since)) is not None:
+                found.append(end)
+            since = []
+        since.append(one)
+        found.append(one)
+    return found[:-1]
+
+
+def _end_of(events: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """What `job run` would have told of these events of one run."""
+    ran = [one for one in events if one.get("event") == RAN]
+    if not ran or ran[-1]["status"] != 0 or any(one.get("event") == "ended" for one in events):
+        return None
+    first, last = events[0], ran[-1]
+    by = first.get("by")
+    lines: dict[str, int] = {}
+    for one in ran:
+        for line, bytes in one["lines"].items():
+            lines[line] = lines.get(line, 0) + bytes
+    return {
+        "event": "ended",
+        "at_s": last["at_s"],
+        "status": 0,
+        "attempts": len(ran),
+        "elapsed_s": last["at_s"] - first.get("at_s", last["at_s"]),
+        "by": by,
+        "in_time": None if by is None else last["at_s"] <= datetime.fromisoformat(by).timestamp(),
+        **{name: sum(one[name] for one in ran) for name in ("bytes_sent", "bytes_received")},
+        "connections": None,
+        "expected_s": ran[0]["expected_s"],
+        "lines": lines,
+    }
+
+
+def status_of(name: str, pid: int) -> int | None:
+    """The exit status of a job's program that the `pathcast run` of this number has told; None: it has told none."""
+    for one in reversed(_noted(name)):
+        if one.get("event") == "begun":
+            return None
+        if one.get("event") == RAN and one.get("pid") == pid:
+            return int(one["status"])
+    return None
+
+
+def _noted(name: str) -> list[dict[str, Any]]:
     try:
         lines = runs_file(name).read_text(errors="replace").splitlines()[-_KEPT:]
     except FileNotFoundError:

@@ -135,7 +135,8 @@ def _patience_s(asked: str | None) -> float:
 
 
 def probed(of: Watch, probes: Probes) -> Callable[[dict[str, list[str]], float], Answer]:
-    """What answers `/probe?target=`: a round of a far end that the watch was told of."""
+    """What answers `/probe?target=`: a round of a far end that the watch was told of; where the allowance, other rounds
+    or who asks leave no time for one, the newest that there was, with its age."""
     from prometheus_client.core import GaugeMetricFamily as Gauge
 
     def answer(query: dict[str, list[str]], patience_s: float) -> Answer:
@@ -144,6 +145,9 @@ def probed(of: Watch, probes: Probes) -> Callable[[dict[str, list[str]], float],
             named = f"target `{targets[0]}`" if len(targets) == 1 else "one target is needed"
             return Answer("400 Bad Request", f"{named}: allowed are {', '.join(of.ends)}\n")
         found = probes.ask(targets[0], patience_s)
+        age_s = 0.0
+        if isinstance(found, Refused) and (newest := of.newest.get(targets[0])) is not None:
+            age_s, found = of.time.now().boot_us / 1e6 - newest[0], newest[1]
         if isinstance(found, Refused):
             again = {"Retry-After": str(math.ceil(max(1.0, found.retry_s)))}
             if found.busy:
@@ -152,7 +156,8 @@ def probed(of: Watch, probes: Probes) -> Callable[[dict[str, list[str]], float],
             return Answer("429 Too Many Requests", told, again)
         success = Gauge("pathcast_probe_success", "Whether the far end answered.", value=float(found.success))
         took = Gauge("pathcast_probe_duration_seconds", "How long the round took.", value=found.duration_s)
-        return Answer("200 OK", [success, took, *_of_paths(of, targets)])
+        age = Gauge("pathcast_probe_age_seconds", "How long ago the round was over: 0 of a new one.", value=age_s)
+        return Answer("200 OK", [success, took, age, *_of_paths(of, targets)])
 
     return answer
 

@@ -13,6 +13,7 @@ from pathcast.lines.config import Line
 from pathcast.plan.hours import allowances, open_hours
 from pathcast.plan.program import HORIZON_S
 from pathcast.plan.terms import Allowance, LineTerms
+from pathcast.units import size
 
 # less says nothing of what others send over a line [s]
 _LEAST_S = 3600.0
@@ -25,6 +26,21 @@ def terms(
     with suppress(OSError):  # who may not write the books may read them
         carried.look(lines, now.timestamp())
     return {name: _terms(name, lines.get(name), most.get(name), now) for name in names}
+
+
+def without_room(names: Iterable[str], lines: Mapping[str, Line], bytes: int, now: datetime) -> dict[str, str]:
+    """Of the lines whose cap has no room for so many the reason not to measure them."""
+    found = {}
+    with suppress(OSError):
+        carried.look(lines, now.timestamp())
+    for name in sorted(names):
+        line = lines.get(name)
+        if line is None or line.cap is None:
+            continue
+        if (left := line.cap.bytes - carried.account(line, now).bytes) < bytes:
+            told = f"{size(max(left, 0))} of its cap are left, and measuring takes up to {size(bytes)}"
+            found[name] = f"{name} is not measured: {told}"
+    return found
 
 
 def _terms(name: str, line: Line | None, most: int | None, now: datetime) -> LineTerms:

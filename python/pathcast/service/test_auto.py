@@ -35,6 +35,9 @@ class Running:
     def end(self):
         self.told.append(("end",))
 
+    def kill(self):
+        self.told.append(("kill",))
+
 
 def auto(terms, max_rate_bps=None, counted=dict):
     said = []
@@ -67,13 +70,15 @@ def test_the_rate_is_shared_by_the_connections():
     assert running.told == [("order", "lia", pace) for pace in (500_000, 200_000, 1_000_000)]
 
 
-def test_where_no_line_is_left_the_program_is_told_to_end_once():
+def test_where_no_line_is_left_the_program_is_told_to_end_and_is_killed_if_it_does_not():
     made, _ = auto({name: LineTerms(name, most_bytes=MB) for name in ADDRESSES})
     running = Running()
     running.sent = dict.fromkeys(running.sent, 5 * MB)
-    for at_s in (1.0, 2.0):
+    for at_s in (1.0, 2.0, 5.9):
         made.look(running, at_s)
-    assert running.told == [("end",)]
+    assert running.told == [("end",), ("order", "lia", 1000)]  # what it sends until then is next to nothing
+    made.look(running, 6.0)
+    assert running.told[2:] == [("kill",)]
     assert made.document()["ended"]
     report = {"paths": running.seen()["paths"]}
     assert carried_sentence(report, ADDRESSES) == "dsl 5 MB, cable 5 MB"

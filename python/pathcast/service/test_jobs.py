@@ -9,7 +9,8 @@ import signal
 import subprocess
 import sys
 import threading
-from datetime import time, timedelta
+import time as clock
+from datetime import datetime, time, timedelta
 
 import pytest
 
@@ -91,6 +92,106 @@ def test_one_run_at_a_time_also_after_a_kill(job, tmp_path):
     child.send_signal(signal.SIGKILL)
     child.wait()
     assert not running("nightly")
+
+
+# a `run` that tells the end of its program, which adds a line to a file; `die`: after which of these it is killed
+TELLING = """
+import json, os, signal, sys
+from pathcast.service.jobrun import ran
+tell = ran("nightly", {"dsl": ["192.0.2.1"]}, 7.0)
+def point(name):
+    if os.environ.get("DIE") == name:
+        os.kill(os.getpid(), signal.SIGKILL)
+point("before")
+status = int(os.environ.get("STATUS", "0"))
+open("done", "a").write(f"{status}\\n")
+tell(status, {"paths": [{"local": "192.0.2.1", "bytes_sent": 100, "bytes_received": 1}]})
+point("told")
+json.dump({}, open(sys.argv[sys.argv.index("--report") + 1], "w"))
+sys.exit(status)
+"""
+
+
+def job_run(job, tmp_path, dies_at=None):
+    """`job run` in a process of its own, which is killed at so manieth of the points where something is noted or begun,
+    or waited for; whether it was."""
+    from pathcast.service import jobrun
+
+    (tmp_path / "telling.py").write_text(TELLING)
+    if child := os.fork():
+        return os.waitpid(child, 0)[1] == signal.SIGKILL
+    counted = iter(range(1000))
+
+    def killed():
+        if next(counted) == dies_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def around(of):
+        def within(*arguments, **more):
+            killed()
+            found = of(*arguments, **more)
+            killed()
+            return found
+
+        return within
+
+    try:
+        for place, name in ((jobrun, "note"), (jobrun.subprocess, "Popen"), (jobrun.subprocess.Popen, "wait")):
+            setattr(place, name, around(getattr(place, name)))
+        execute(job, [sys.executable, str(tmp_path / "telling.py")], None, lambda: None, lambda text: None)
+    finally:
+        os._exit(0)
+
+
+def until_it_is_done(job, tmp_path, **first):
+    """As the daemon does: begun where it has not begun."""
+    killed = job_run(job, tmp_path, **first)
+    for _ in range(5):
+        while running("nightly"):
+            clock.sleep(0.01)
+        if jobs.begun("nightly") is not None:
+            return killed, (tmp_path / "done").read_text().split()
+        job_run(job, tmp_path)
+    raise AssertionError(jobs.runs("nightly"))
+
+
+def test_wherever_job_run_is_killed_its_program_ends_well_once(job, tmp_path):
+    killed = 0
+    for dies_at in range(50):
+        for file in (tmp_path / "done", jobs.runs_file("nightly")):
+            file.unlink(missing_ok=True)
+        died, noted = until_it_is_done(job, tmp_path, dies_at=dies_at)
+        last = jobs.runs("nightly")[-1]
+        assert noted == ["0"], (dies_at, jobs.runs("nightly"))
+        assert (last["event"], last["status"], last["in_time"]) == ("ended", 0, None), dies_at
+        if not died:
+            break
+        killed += 1
+    assert killed == 8  # before and after two notes, the start, and the wait
+
+
+def test_a_run_that_is_killed_after_its_programs_end_is_not_begun_again(job, tmp_path, monkeypatch):
+    monkeypatch.setenv("DIE", "told")
+    assert until_it_is_done(job, tmp_path) == (False, ["0"])
+    last = jobs.runs("nightly")[-1]
+    assert (last["event"], last["status"], last["attempts"]) == ("ended", 0, 1)
+
+
+def test_an_end_that_nobody_told_has_what_the_runs_told(job):
+    by = "2026-11-24T06:00:00+00:00"
+    at_s = datetime.fromisoformat(by).timestamp()
+    ran = {"event": "ran", "bytes_sent": 5, "bytes_received": 1, "expected_s": 7.0, "lines": {"dsl": 6}}
+    for status in (12, 0):
+        jobs.note("nightly", {"event": "begun", "at_s": at_s - 9, "by": by})
+        jobs.note("nightly", {**ran, "at_s": at_s - 2, "status": 12, "pid": 7})
+        jobs.note("nightly", {**ran, "at_s": at_s + 1, "status": status, "pid": 8})
+        assert (jobs.begun("nightly") is None) == (status != 0)
+    assert (jobs.status_of("nightly", 7), jobs.status_of("nightly", 8), jobs.status_of("nightly", 9)) == (12, 0, None)
+    events = jobs.runs("nightly")
+    assert [one["event"] for one in events] == ["begun", "ran", "ran", "begun", "ran", "ran", "ended"]
+    end = events[-1]
+    assert (end["status"], end["attempts"], end["elapsed_s"], end["in_time"]) == (0, 2, 10, False)
+    assert (end["bytes_sent"], end["expected_s"], end["lines"]) == (10, 7.0, {"dsl": 12})
 
 
 def test_what_two_write_at_once_is_whole(job):

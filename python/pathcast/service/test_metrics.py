@@ -189,33 +189,59 @@ def test_requests_for_one_target_share_a_round_and_others_have_their_own(asking)
     assert not any("b" in key for key in found)
 
 
-def test_a_used_up_allowance_answers_when_to_come_again(asking):
+def values(body):
+    """Of metrics without labels."""
+    return {one.name: one.value for of in text_string_to_metric_families(body) for one in of.samples if not one.labels}
+
+
+def test_a_used_up_allowance_answers_with_the_newest_round_and_its_age(asking):
     most = 3 * 2 * PATH_BYTES
     time, probes, [far], made = made_with(most, 60.0)
     ask = asking(made, probes)
-    refusals = 0
-    for _ in range(12):
-        ask.begin("?target=far")
-        made.run(1)
-        probes.refuse(1.0)
-        [(status, body, headers)] = ask.wait()
-        if status == 429:
-            refusals += 1
-            assert int(headers["Retry-After"]) >= 1
-            assert f"{most} bytes a day" in body
-        else:
-            assert status == 200
-    assert refusals >= 6
-    assert worst_day(sorted(far.sent)) <= most
-    # after the time that it has named there is a round
-    left = made.ledger.free_in_s(2 * PATH_BYTES + 1000)
-    if left > 0:
-        time.wait(left)
-    before = len(far.sent)
-    ask.begin("?target=far")
     made.run(1)
-    assert ask.wait()[0][0] == 200
-    assert len(far.sent) > before
+    ended_s, refused = time.now().boot_us / 1e6, 0
+    for _ in range(40):
+        time.wait(1800)
+        before, now_s = len(far.sent), time.now().boot_us / 1e6
+        ask.begin("?target=far")
+        made._asked()  # as between two rounds of its own
+        [(status, body, _)] = ask.wait()
+        found = values(body)
+        assert (status, found["pathcast_probe_success"]) == (200, 1)
+        assert found["pathcast_probe_duration_seconds"] > 0
+        assert "pathcast_path_available_bits_per_second{" in body
+        if len(far.sent) > before:
+            assert found["pathcast_probe_age_seconds"] == 0
+            ended_s = time.now().boot_us / 1e6
+        else:
+            refused += 1
+            assert abs(found["pathcast_probe_age_seconds"] - (now_s - ended_s)) < 1e-3
+    assert 20 < refused < 40
+    assert worst_day(sorted(far.sent)) <= most
+
+
+def test_before_the_first_round_a_used_up_allowance_answers_when_to_come_again(asking):
+    most = 3 * 2 * PATH_BYTES
+    _, probes, _, made = made_with(most, 60.0)
+    ask = asking(made, probes)
+    ask.begin("?target=far")
+    probes.refuse(77.2)
+    [(status, body, headers)] = ask.wait()
+    assert (status, headers["Retry-After"]) == (429, "78")
+    assert f"{most} bytes a day" in body
+
+
+def test_the_newest_round_is_that_of_a_far_end_that_is_away_too(asking):
+    time, probes, _, made = made_with(far=lambda time: Far(time, away=(1, 1e9)))
+    ask = asking(made, probes)
+    made.run(2)
+    time.wait(600)
+    ask.begin("?target=far")
+    probes.refuse(1.0, busy=True)
+    [(status, body, _)] = ask.wait()
+    found = values(body)
+    assert (status, found["pathcast_probe_success"]) == (200, 0)
+    assert found["pathcast_probe_age_seconds"] >= 600
 
 
 def test_a_far_end_that_is_away_is_no_success(asking):

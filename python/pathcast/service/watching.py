@@ -102,6 +102,8 @@ class Watch:
         # of each far end why it cannot be reached, since when
         self.away: dict[str, tuple[float, str]] = {}
         self.rounds = dict.fromkeys(self.ends, 0)
+        # of each far end its newest round, and when that was over
+        self.newest: dict[str, tuple[float, Probed]] = {}
         self.probe_bytes = 0
         self.used_bytes = ledger.used()
         self._networks: dict[str, Any] = {}
@@ -160,9 +162,11 @@ class Watch:
 
     def _answered(self, name: str) -> float:
         """One round, of which those hear who have asked for it; when it began."""
-        before, first_s = self.rounds[name], self._now_s()
+        before = self.rounds[name]
         began_s = self._round(name)
-        self._probes.answer(name, Probed(self.rounds[name] > before, self._now_s() - first_s))
+        of = Probed(self.rounds[name] > before, self._now_s() - began_s)
+        self.newest[name] = (self._now_s(), of)
+        self._probes.answer(name, of)
         return began_s
 
     def _most(self, paths: Sequence[str]) -> int:

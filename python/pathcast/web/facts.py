@@ -163,10 +163,10 @@ class Facts:
         found: list[dict[str, Any]] = []
         for job in jobs.every(lambda error: found.append({"damaged": str(error)})):
             runs = jobs.runs(job.name)
-            ended = [one for one in runs if one.get("event") == "ended"]
+            ended = [_ended(one) for one in runs if one.get("event") == "ended"]
             open = bool(runs) and runs[-1].get("event") != "ended"
             due = next_due(job.times, datetime.now()).astimezone().isoformat()
-            about = {"name": job.name, "by": job.by, "next": due, "command": " ".join(job.command)}
+            about = {"name": job.name, "by": job.by, "next": due, "command": " ".join(job.command), "damaged": None}
             found.append({**about, "running": open and _held(jobs.runs_file(job.name)), "last": ended[-5:][::-1]})
         return found
 
@@ -220,6 +220,12 @@ def _level(of: Mapping[str, Any] | None) -> Level:
     return UNKNOWN if not of else Level(of.get("value"), of.get("low"), of.get("high"))
 
 
+def _ended(one: Mapping[str, Any]) -> dict[str, Any]:
+    """An end of a job's run, by whatever pathcast: what it lacks is not known."""
+    known = {name: one.get(name) for name in ("at_s", "status", "elapsed_s", "expected_s", "in_time")}
+    return {**known, "bytes_sent": one.get("bytes_sent") or 0, "lines": one.get("lines") or {}}
+
+
 def _held(runs: Path) -> bool:
     """Whether somebody has the lock of a job, found out without taking it."""
     try:
@@ -231,7 +237,8 @@ def _held(runs: Path) -> bool:
 
 
 def plots(trend: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Of every quantity one plot, for the script and for a table. None in a series: a gap; False: nothing at this time.
+    """Of every quantity one plot, of rates one each way, for the script and for a table. None in a series: a gap; False:
+    nothing at this time.
 
     A line is a series for each target and direction.
     """
@@ -257,8 +264,13 @@ def plots(trend: Mapping[str, Any]) -> list[dict[str, Any]]:
             label = names.get(line, line) + (f" to {target}" if len(targets) > 1 else "")
             label += "" if name == "rtt_s" else f" {direction}"
             drawn.append({"label": label, "way": direction, "values": _values(grid, values, gap_s)})
-        if drawn:
-            found.append({"name": name, "title": title, "unit": unit, "x": [at for at, _ in grid], "series": drawn})
+        plot = {"unit": unit, "x": [at for at, _ in grid]}
+        # a line may be 25 times as fast one way as the other
+        ways = ("out", "in") if unit == "bits" else (None,)
+        for way in ways:
+            if of := [one for one in drawn if way in (None, one["way"])]:
+                more = ("", "") if way is None else (f"-{way}", f", {way}")
+                found.append({"name": name + more[0], "title": title + more[1], **plot, "series": of})
     return found
 
 

@@ -31,6 +31,9 @@ _POINTS, _ROWS = 336, 50
 _EVENTS, _FORECASTS = 100_000, 1_000
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 _HOURS = 3
+_STYLE = "th, td { white-space: nowrap } .words { text-align: left } td.words { white-space: normal }"
+# columns of sentences
+_WORDS = ("why", "what was told")
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,7 @@ def gathered(facts: Facts, newer_s: float) -> Report:
     for one in rounds(browser, newer_s, _WORLD):
         by_way.setdefault((one.line_id, one.target, one.direction), []).append(one)
     ways = [Way(*key, tuple(of), _quality(of)) for key, of in by_way.items()]
+    first_s = min((of[0].at_s for of in by_way.values()), default=0.0)
     names = facts.names()
     end_s = browser.at.utc_us / 1e6
     return Report(
@@ -95,7 +99,7 @@ def gathered(facts: Facts, newer_s: float) -> Report:
         names,
         tuple(sorted(ways, key=lambda w: (names.get(w.line_id, w.line_id), w.target, w.direction != "out"))),
         tuple(gaps(browser, newer_s, events, _WORLD)),
-        tuple(means(browser, newer_s, max(60.0, newer_s / _POINTS), _WORLD)),
+        tuple(means(browser, newer_s, max(60.0, min(newer_s, end_s - first_s) / _POINTS), _WORLD)),
         tuple(alerts(events)),
         tuple(facts.forecasts_of(newer_s, _FORECASTS)),
         tuple(spent(browser, newer_s, _WORLD)),
@@ -147,7 +151,7 @@ def page(of: Report) -> str:
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <meta http-equiv="Content-Security-Policy" content="{_POLICY}">
-<title>pathcast watch: report</title><style>{PAGE}th, td {{ white-space: nowrap }}</style></head><body>
+<title>pathcast watch: report</title><style>{PAGE}{_STYLE}</style></head><body>
 <h1>Lines from {_day(of.begin_s)} to {_day(of.end_s)}</h1>
 <p class="lead">Times are in {escape(zone)}. What is usual is the median of this time; degraded is less than
 {100 * DEGRADED:.0f} % of it.</p>
@@ -162,7 +166,7 @@ def _lines(of: Report) -> str:
         return "<p>Nothing was measured in this time.</p>"
     head = ["line", "to", "way", "measured", "available", "worst tenth", "round trip", "queue", "lost", "degraded"]
     head += ["away", "not measured"]
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for way in of.ways:
         seen = [one for one in way.rounds if not one.down]
         available = [v for one in seen if (v := Level(one.available_bps, one.low_bps, one.high_bps).sure) is not None]
@@ -186,6 +190,8 @@ def _lines(of: Report) -> str:
                 span(unmeasured) if unmeasured else "-",
             )
         )
+    if len({way.target for way in of.ways}) == 1:  # of all the same
+        head, rows = [head[0], *head[2:]], [(row[0], *row[2:]) for row in rows]
     return table(head, rows) + _plot(of)
 
 
@@ -305,7 +311,7 @@ def _most(head: Sequence[str], rows: Sequence[Sequence[Any]], none: str) -> str:
     if not rows:
         return f"<p>{none}</p>"
     more = f"<p>The newest {_ROWS} of {len(rows)}.</p>" if len(rows) > _ROWS else ""
-    return more + table(head, rows[:_ROWS])
+    return more + table(head, rows[:_ROWS], words=_WORDS)
 
 
 def _median(values: Sequence[float | None]) -> float | None:

@@ -212,6 +212,11 @@ def test_wrong_words_are_refused_with_what_is_allowed(options, status, named, tm
     assert not (tmp_path / "r.html").exists()
 
 
+def test_its_usage_has_no_host(capsys):
+    assert runner.run(["watch", "report", "--help"]) == 0
+    assert "Usage: pathcast watch report [OPTIONS]" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("words", [["report:4711"], ["--", "report"], ["reports"], ["--every", "10s", "report"]])
 def test_hosts_that_are_called_so_stay_hosts(words, monkeypatch):
     from pathcast.cli import watch

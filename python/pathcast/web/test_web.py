@@ -91,7 +91,9 @@ def test_it_shows_lines_weeks_forecasts_and_alerts(page):
     weeks = page.get("/weeks?since=7d").text
     data = [json.loads(of) for of in re.findall(r'<script type="application/json">(.*?)</script>', weeks)]
     names = [of["name"] for of in data]
-    assert names == ["available_bps", "capacity_bps", "rtt_s", "delay_s", "queue_s", "loss"]
+    rates = [f"{name}_bps-{way}" for name in ("available", "capacity") for way in ("out", "in")]
+    assert names == [*rates, "rtt_s", "delay_s", "queue_s", "loss"]
+    assert [of["label"] for of in data[0]["series"]] == ["cable out", "dsl out"]
     (queue,) = (of for of in data if of["name"] == "queue_s")
     assert queue["series"][0]["values"][0] == pytest.approx(0.002)
     # the hours without an answer are a gap in every series, and stand in words with their reason
@@ -116,6 +118,20 @@ def test_means_and_gaps_are_those_of_the_rows(tmp_path):
         ("cable", 6.5 * 3600),
         ("dsl", 6.5 * 3600),
     ]
+
+
+def test_a_far_end_that_never_answered_is_no_reason_why_a_line_was_away(tmp_path):
+    file = filled(tmp_path / "history.db")
+    journal = Journal(places.parse(str(file)))
+    for target in ["nowhere.invalid"] * 50:
+        made = journal.act(Origin("host", target, "plan", {}, host_id(), "here"))
+        made.at = clock.before(clock.now(), 33 * 3600.0)
+        made.event("failed", "cannot find the host", about={"code": "resolve"})
+        journal.add(made)
+    journal.close()
+    browser = Browser(Store(places.parse(str(file)), read_only=True))
+    away = gaps(browser, SPANS["7d"][0], browser.events(SPANS["7d"][0]))
+    assert {gap.why for gap in away} == {"no answer <script>alert(1)</script>"}
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -264,11 +280,28 @@ def test_in_a_browser_it_draws(tmp_path, chromium, path):
             server.should_exit = True
             thread.join()
     if path.startswith("weeks"):
-        assert done.stdout.count("<canvas") == 6
-        assert done.stdout.count('aria-hidden="true"') == 6
+        assert done.stdout.count("<canvas") == 8
+        assert done.stdout.count('aria-hidden="true"') == 8
     # times are the viewer's
     assert not re.search(r"<time[^>]*>[^<]*UTC", done.stdout)
     assert "Content Security Policy" not in done.stderr
+
+
+def test_jobs_are_shown_with_their_ends_of_whatever_pathcast(tmp_path):
+    from pathcast.service import jobs
+
+    for name in ("nightly", "weekly"):
+        jobs.add(jobs.Job(name, ("22:00",), "06:00", (), ("rsync", "-a", "<b>"), "/"))
+    ended = {"event": "ended", "at_s": 1e9, "status": 0, "elapsed_s": 60.0, "expected_s": 50.0, "in_time": True}
+    jobs.note("nightly", {"event": "begun", "at_s": 1e9 - 60, "by": None})
+    jobs.note("nightly", {**ended, "bytes_sent": 10**9, "lines": {"dsl": 10**9}})
+    jobs.note("weekly", {"event": "ended"})
+    (tmp_path / "jobs" / "other.json").write_text("{")
+    page = client(None).get("/").text
+    assert "dsl 1 GB" in page
+    assert "rsync -a &lt;b&gt;" in page
+    assert page.count("<h3>") == 2
+    assert "other" in page
 
 
 def test_a_jobs_file_that_cannot_be_read_is_told_beside_the_others(tmp_path):

@@ -10,6 +10,14 @@ from pathcast.worlds.measurement import Request
 MONTH_S = 30 * 86_400
 
 
+def most_bytes(request: Request) -> int:
+    """What a path takes at most [IP byte]: twice, since a forecast may measure again."""
+    from pathcast import _native
+
+    most = int(json.loads(_native.measure_costs())[f"{request.effort}_most"][0])
+    return most if request.effort == "light" else 2 * (request.bytes or most) * len(request.directions)
+
+
 def cost(request: Request, paths: int, every_s: float | None = None) -> str:
     """A sentence: IP bytes and seconds of a measurement of so many paths, both ends' bytes counted, estimated.
 

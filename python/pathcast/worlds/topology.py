@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +40,11 @@ class Topology:
         return cls.parse(read.text, sets, str(read.source), read.base)
 
     def about(self) -> dict[str, Any]:
-        """Its first line, and of every path the rates [bit/s] and the round trip of an empty network [s]."""
+        """Its first sentence, and of every path the rates [bit/s] and the round trip of an empty network [s]."""
         from pathcast import _native
 
-        first = self.text.splitlines()[0].lstrip("# ") if self.text.startswith("#") else ""
+        head = takewhile(lambda line: line.startswith("#") and line.strip("# "), self.text.splitlines())
+        first = re.split(r"(?<=\.)\s", " ".join(line.strip("# ") for line in head))[0]
         links = self.scenario["links"]
         paths = []
         for path in self.scenario["paths"]:

@@ -12,7 +12,8 @@ const UNITS = {
   seconds: (v) => (v >= 1 ? `${of3(v)} s` : v >= 1e-3 ? `${of3(v * 1e3)} ms` : v === 0 ? "0 s" : `${of3(v * 1e6)} µs`),
   share: (v) => `${Number((100 * v).toPrecision(3))} %`,
 };
-const WHEN = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+const DAY = { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" };
+const [SOON, WHEN] = [DAY, { ...DAY, year: "numeric" }].map((of) => new Intl.DateTimeFormat(undefined, of));
 
 function times(within) {
   for (const one of within.querySelectorAll("time")) {
@@ -20,7 +21,7 @@ function times(within) {
     if (isNaN(at)) continue;
     one.dateTime = at.toISOString();
     one.title = at.toISOString();
-    one.textContent = WHEN.format(at);
+    one.textContent = (at.getFullYear() === new Date().getFullYear() ? SOON : WHEN).format(at);
   }
 }
 
