@@ -445,7 +445,7 @@ impl ClientPath {
             }
             (Kind::Report, Stage::Parts { out: Some(source), .. }) if part == source.part() => {
                 if let Some(pieces) = report::decode(datagram.body) {
-                    source.report(now, &pieces);
+                    source.report(now, at, &pieces);
                 }
             }
             (Kind::Probe, Stage::Parts { back: Some(back), .. }) if part == back.part => {

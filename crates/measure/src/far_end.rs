@@ -349,7 +349,7 @@ impl<A: Address> FarEnd<A> {
                 Begin::decode(body).map(|begin| path.begin(now, part, &begin, granted, session.dscp)).is_some()
             }
             Kind::Ask => decode_ask(body).map(|trains| path.ask(now, part, &trains)).is_some(),
-            Kind::Report => path.report(now, part, body),
+            Kind::Report => path.report(now, came.at, part, body),
             Kind::Noted => {
                 path.noted(part);
                 true

@@ -122,11 +122,11 @@ impl<A> FarPath<A> {
         ));
     }
 
-    /// The client reports.
-    pub fn report(&mut self, now: Nanos, part: u8, body: &[u8]) -> bool {
+    /// The client reports; that came `at` this time.
+    pub fn report(&mut self, now: Nanos, at: Nanos, part: u8, body: &[u8]) -> bool {
         let Some(pieces) = report::decode(body) else { return false };
         if let Some(source) = self.source.as_mut().filter(|source| source.part() == part) {
-            source.report(now, &pieces);
+            source.report(now, at, &pieces);
         }
         true
     }

@@ -23,6 +23,10 @@ use crate::machine::Train;
 const DEAF: Nanos = Nanos::secs(1);
 /// A stamp of a departure that has not come so long after the report is not waited for.
 const STAMP: Nanos = Nanos::millis(50);
+/// A host that was to send something so long ago and has not is given no more to send.
+const BEHIND: Nanos = Nanos::millis(60);
+/// And is looked at again after this, if nothing happens.
+const LOOK: Nanos = Nanos::millis(5);
 /// A train is asked for so often.
 const ASKS: u32 = 5;
 /// Probes up to this size say what the delay is [IP bytes].
@@ -186,6 +190,10 @@ impl Source {
         if now < self.wake {
             return None;
         }
+        if self.is_behind(now) {
+            self.wake = now + LOOK;
+            return None;
+        }
         match self.method.next(now) {
             Step::Send(plan) => self.send(now, plan, false, granted),
             Step::Beside(plan) => self.send(now, plan, true, granted),
@@ -198,6 +206,18 @@ impl Source {
                 None
             }
         }
+    }
+
+    /// Whether this host has not sent what it was to send. What is planned on top of it would leave long after its time, and a
+    /// method that goes by the clock would be through with it before.
+    fn is_behind(&self, now: Nanos) -> bool {
+        let due = |packet: &Packet| match packet.departure {
+            Departure::Planned(due) => Some(due),
+            _ => None,
+        };
+        let waits = self.flights.values().filter(|flight| flight.undecided > 0);
+        // of a train the first that has not left is due first
+        waits.filter_map(|flight| flight.packets.iter().find_map(due)).any(|due| due + BEHIND < now)
     }
 
     /// When [`Source::next`] is to be asked again at the latest.
@@ -303,10 +323,10 @@ impl Source {
         }
     }
 
-    /// A report has come.
-    pub fn report(&mut self, now: Nanos, pieces: &[Piece]) {
+    /// A report has come, `at` this time; this host may have been too busy to look at it until `now`.
+    pub fn report(&mut self, now: Nanos, at: Nanos, pieces: &[Piece]) {
         for piece in pieces {
-            self.learn(now, piece);
+            self.learn(now, at, piece);
         }
         if pieces.is_empty() {
             // a sign of life in the middle of a train
@@ -317,8 +337,8 @@ impl Source {
         self.owed = begins.map(|begins| begins.max(now));
     }
 
-    fn learn(&mut self, now: Nanos, piece: &Piece) {
-        let (wait, way) = (self.wait(), Nanos(self.waits.line(LARGE).unwrap_or(0.0) as u64 / 2));
+    fn learn(&mut self, now: Nanos, at: Nanos, piece: &Piece) {
+        let (wait, round_trip) = (self.wait(), Nanos(self.waits.line(LARGE).unwrap_or(0.0) as u64));
         let Some(flight) = self.flights.get_mut(&piece.train) else { return };
         let packets = if piece.count == 0 {
             // nothing has come
@@ -330,11 +350,14 @@ impl Source {
             return;
         };
         let mut early = false;
-        for (packet, fate) in packets {
-            // a report cannot know of what left after it: this host was held up, and its receiver waited no longer
+        let followed = packets.iter().rposition(|(_, fate)| matches!(fate, Fate::Came(_))).unwrap_or(0);
+        for (k, (packet, fate)) in packets.into_iter().enumerate() {
+            // a report cannot know of what was on its way when it left: this host was held up, and its receiver waited no longer;
+            // it knows of what others of the train have passed
             let before = match packet.departure {
                 Departure::Planned(_) => true,
-                Departure::Left(at) => at + way > now,
+                Departure::Left(left) if k < followed => left + Nanos(round_trip.0 / 2) > at,
+                Departure::Left(left) => left + round_trip > at,
                 Departure::Never => false,
             };
             if !packet.told && (*fate != Fate::Lost || !before) {
@@ -449,5 +472,107 @@ impl Source {
     /// Trains whose reports have come, for those who wait.
     pub fn reported(&self) -> u64 {
         self.reported
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::SessionKeys;
+    use crate::machine::Batch;
+    use crate::report::Arrival;
+
+    const WAY: Nanos = Nanos::millis(25);
+
+    fn source() -> Source {
+        let key = pathcast_session::Key::new("k", vec![1; 32]).unwrap();
+        let keys = SessionKeys::new(&key, &[2; 32], &[3; 32]);
+        let budget = Budget { bytes: pathcast_base::Bytes(1_000_000_000), time: Nanos::secs(10) };
+        let spec = Spec {
+            session: 1,
+            path: 0,
+            part: 1,
+            signer: keys.client.clone(),
+            method: MethodName::Ride,
+            budget,
+            sparing: true,
+            effort: Effort::Usual,
+            seed: 1,
+            dscp: 0,
+            wait: WAY * 3,
+        };
+        Source::new(Nanos::ZERO, spec)
+    }
+
+    fn train(source: &mut Source, now: Nanos) -> Train {
+        let mut granted = Bucket::of_bytes(pathcast_base::Rate(u64::MAX / 16));
+        match source.next(now, &mut granted) {
+            Some(SourceAction::Train(train)) => train,
+            _ => panic!("no train at {now:?}"),
+        }
+    }
+
+    /// Of a train of `count` packets: those below `came` have come, when they left and `WAY` later.
+    fn piece(train: u32, count: usize, came: usize, left: impl Fn(usize) -> Nanos) -> Piece {
+        let fate = |k| match k < came {
+            true => Fate::Came(Arrival { at: left(k) + WAY, batch: Batch::SINGLE }),
+            false => Fate::Lost,
+        };
+        Piece { train, count: count as u16, first: 0, fates: (0..count).map(fate).collect() }
+    }
+
+    /// The first train is answered as a whole: the round trip is known then. Returns the second one and when that is sent.
+    fn known(source: &mut Source) -> (Train, Nanos) {
+        let first = train(source, Nanos::ZERO);
+        let left = |k: usize| Nanos::micros(10 * k as u64);
+        (0..first.count()).for_each(|k| source.left(left(k), first.seq + k as u64, Some(left(k))));
+        let at = left(first.count() - 1) + WAY * 2;
+        source.report(at, at, &[piece(0, first.count(), first.count(), left)]);
+        assert_eq!((source.reported, source.lost), (1, 0));
+        (train(source, at), at)
+    }
+
+    /// A host that was held up in the middle of a train: the far end has given up the rest, which left before that was read here.
+    #[test]
+    fn what_was_on_its_way_when_the_report_left_is_not_lost() {
+        let mut source = source();
+        let (second, begins) = known(&mut source);
+        let (count, half) = (second.count(), second.count() / 2);
+        // the first half at once, the rest 40 ms later
+        let left = |k: usize| begins + Nanos::micros(10 * k as u64) + Nanos::millis(if k < half { 0 } else { 40 });
+        (0..count).for_each(|k| source.left(left(k), second.seq + k as u64, Some(left(k))));
+        // the far end waits for 20 ms
+        let told = left(half) + WAY + WAY;
+        let busy = told + Nanos::millis(60);
+        source.report(busy, told - Nanos::millis(15), &[piece(1, count, half, left)]);
+        assert_eq!((source.reported, source.lost), (1, 0), "it is asked for again");
+        source.report(busy + WAY * 2, busy + WAY * 2, &[piece(1, count, count, left)]);
+        assert_eq!((source.reported, source.lost), (2, 0));
+    }
+
+    #[test]
+    fn what_did_not_come_in_time_is_lost() {
+        let mut source = source();
+        let (second, begins) = known(&mut source);
+        let count = second.count();
+        let left = |k: usize| begins + Nanos::micros(10 * k as u64);
+        (0..count).for_each(|k| source.left(left(k), second.seq + k as u64, Some(left(k))));
+        let told = left(count - 1) + WAY * 2 + Nanos::millis(20);
+        source.report(told, told, &[piece(1, count, count - 2, left)]);
+        assert_eq!((source.reported, source.lost), (2, 2));
+    }
+
+    /// What it was to send has not left: nothing is planned on top of it.
+    #[test]
+    fn a_host_that_is_behind_is_given_no_more_to_send() {
+        let mut source = source();
+        let (second, begins) = known(&mut source);
+        let mut granted = Bucket::of_bytes(pathcast_base::Rate(u64::MAX / 16));
+        let late = begins + second.duration() + BEHIND + Nanos::millis(1);
+        assert!(!source.is_behind(begins) && source.is_behind(late));
+        source.wake = late;
+        assert!(source.next(late, &mut granted).is_none() && source.wake() <= late + LOOK);
+        (0..second.count()).for_each(|k| source.left(late, second.seq + k as u64, Some(late)));
+        assert!(!source.is_behind(late + BEHIND * 2));
     }
 }

@@ -35,7 +35,7 @@ pub fn echo(sockets: &dyn SocketMaker, port: u16, key: Key, job: &Job, request: 
     let patience = Nanos::from_secs_f64(patience_s);
     let request = EchoRequest { key, sizes, classes, patience, clock: clock.state() };
     let mut machine = Echoes::new(request, entropy().map_err(Failed::new)?);
-    let options = DriveOptions { clock, cancel: Some(&job.cancelled), on_progress: None, urgent: true };
+    let options = DriveOptions { clock, cancel: Some(&job.cancelled), on_progress: None, urgent: true, fabric: None };
     let driven = drive(sockets, &[path], port, &mut machine, options).map_err(Failed::new)?;
     Ok(String::from_utf8(driven.result).unwrap_or_default())
 }

@@ -67,7 +67,8 @@ impl Joiner {
         };
         let own = |end: Option<SocketAddr>| end.is_some_and(|end| end.port() == local.port());
         // older kernels refuse id 0, that of the first subflow's address
-        let create = |commands: &mut Commands, id| commands.create(connection.token, id, local.ip(), remote, false);
+        let from = SocketAddr::new(local.ip(), 0);
+        let create = |commands: &mut Commands, id| commands.create(connection.token, id, from, remote, false);
         if let Err(error) = create(&mut self.commands, 0).or_else(|_| create(&mut self.commands, ID)) {
             return Joined::untried(error);
         }

@@ -166,7 +166,7 @@ impl Client {
         };
         // a port that nobody else has: the kernel answers what comes to it with a reset, which is the connection's end
         let place = self.maker().tcp(Family::of(path.local), Protocol::Tcp);
-        let place = place.and_then(|socket| bind(&socket, path.local).map(|()| socket));
+        let place = place.and_then(|socket| bind(&socket, SocketAddr::new(path.local, 0)).map(|()| socket));
         let place = place.map_err(NetError::system("binding a TCP socket"))?;
         let own = place.local_addr().ok().and_then(|a| a.as_socket()).map_or(0, |a| a.port());
         let port = self.server().port();

@@ -10,13 +10,22 @@ use super::counting::logistic;
 use super::probing::Phase;
 use super::trail::{Point, Trail};
 use crate::knowledge::{Cross, Knowledge};
-use crate::stat::{deviation, line, median};
+use crate::stat::{deviation, line, median, quantile};
 use crate::{LARGE, Value, WhyNot};
 
 const PACKET: f64 = LARGE as f64 * 8.0;
 
 /// A sparse probe that waited longer than this share of a packet's time and this long [s] found the line busy.
 const BUSY: (f64, f64) = (0.02, 30e-6);
+/// A packet that comes alone wakes its hosts, and is so late [s] where those of trains are not; up to this share of a packet's time
+/// such waits do not count, and the others count above this quantile of all.
+const LONE: (f64, f64, f64) = (100e-6, 0.5, 0.1);
+/// That is no more than so many times what those of trains are late.
+const WAKES: f64 = 5.0;
+/// Where that hides so much of a packet's time, and packets of trains are late by this share of it, a line that is busy for so small
+/// a share of the time is idle.
+const HIDES: (f64, f64) = (0.3, 0.05);
+const IDLE: f64 = 0.35;
 /// Fewer sparse probes say nothing.
 const FEW: usize = 8;
 /// The part of a loaded phase that counts: its end, when others have had the time to answer.
@@ -60,15 +69,27 @@ fn waits(trail: &Trail, phase: Phase) -> Vec<(f64, f64)> {
     trail.sparse(phase).filter(counts).map(|p| (p.left, p.wait)).collect()
 }
 
+/// What a packet that came alone may be late besides [s].
+fn lone(c: f64) -> f64 {
+    LONE.0.min(LONE.1 * PACKET / c)
+}
+
 fn long(trail: &Trail, c: f64) -> f64 {
-    BUSY.1.max(BUSY.0 * PACKET / c).max(trail.late)
+    BUSY.1.max(BUSY.0 * PACKET / c).max(trail.late).max(lone(c))
 }
 
 /// The share of the time in which the line is busy while nobody but the sparse flow probes.
 pub fn busy(trail: &Trail, phase: Phase, c: f64) -> Option<f64> {
-    let waits = waits(trail, phase);
-    let busy = waits.iter().filter(|wait| wait.1 > long(trail, c)).count() as f64;
+    let waits: Vec<f64> = waits(trail, phase).into_iter().map(|wait| wait.1).collect();
+    // where trains are not late either, what all of them wait is others' packets
+    let usual = quantile(&waits, LONE.2)?.min(lone(c)).min(WAKES * trail.late);
+    let busy = waits.iter().filter(|&wait| wait - usual > long(trail, c)).count() as f64;
     (waits.len() >= FEW).then(|| busy / waits.len() as f64)
+}
+
+/// The share of the waits behind one packet that are told from hosts that are late.
+fn seen(trail: &Trail, c: f64) -> f64 {
+    (1.0 - long(trail, c) * c / PACKET).max(SEEN)
 }
 
 /// What always stands in the queue while nobody but the sparse flow probes [s].
@@ -117,10 +138,15 @@ fn under(trail: &Trail, phase: Phase, c: f64) -> Option<f64> {
 pub fn elastic(trail: &Trail, c: f64, a: f64, fair: bool) -> Value {
     let Some(busy) = busy(trail, Phase::Listen, c) else { return Value::none(WhyNot::TooFew) };
     let load = (1.0 - a / c).max(0.0);
-    if load.max(busy) < NOBODY {
+    if load.max(busy) < NOBODY || (load < NOBODY && hosts(trail, c, busy)) {
         return Value::none(WhyNot::Absent);
     }
     Value::bare(logistic(if fair { apart(trail, c, load, busy) } else { together(trail, c, load, busy) }))
+}
+
+/// Whether hosts that are late are all that made a line look so busy.
+fn hosts(trail: &Trail, c: f64, busy: f64) -> bool {
+    lone(c) > HIDES.0 * PACKET / c && trail.late > HIDES.1 * PACKET / c && busy < IDLE * seen(trail, c)
 }
 
 /// ln of the odds in a queue for every flow.
@@ -132,8 +158,7 @@ fn apart(trail: &Trail, c: f64, load: f64, busy: f64) -> f64 {
     if trail.late > (1.0 - SEEN) * PACKET / c {
         return FULL.1 * (load - GREEDY);
     }
-    let seen = (1.0 - long(trail, c) * c / PACKET).max(SEEN);
-    FULL.1 * ((busy / seen).min(1.0) - FULL.0)
+    FULL.1 * ((busy / seen(trail, c)).min(1.0) - FULL.0)
 }
 
 /// And in one for all.
@@ -243,7 +268,9 @@ pub fn find(trail: &Trail, c: f64, a: (f64, f64, f64), fair: bool) -> Cross {
         // steady traffic in a queue of its own is no part of what was taken for the capacity; it shows in how busy the line is
         let n = listened.len() as f64;
         let taken = |busy: f64| c * busy / (1.0 - busy);
-        if let Some(busy) = busy(trail, Phase::Listen, c).filter(|busy| (HIDDEN.0..HIDDEN.1).contains(busy)) {
+        if let Some(busy) =
+            busy(trail, Phase::Listen, c).filter(|&busy| (HIDDEN.0..HIDDEN.1).contains(&busy) && !hosts(trail, c, busy))
+        {
             let (low, high) = super::counting::share(busy * n, n);
             found.load_bps = Value::of(taken(busy), taken(low), taken(high.min(HIDDEN.1)));
         }
@@ -320,6 +347,11 @@ mod tests {
     /// What a host that wakes late makes of an idle line: packets `late` [s] on average, in the order in which they left.
     /// `queued`: what the sparse flow waits besides [s].
     fn by_a_late_host(late: f64, c: f64, queued: impl Fn(f64) -> f64) -> Trail {
+        by_hosts(late, |_| 0.0, c, queued)
+    }
+
+    /// And those that come alone as much more [s], by their number, but for one in fifty.
+    fn by_hosts(late: f64, alone: impl Fn(usize) -> f64, c: f64, queued: impl Fn(f64) -> f64) -> Trail {
         let mut noise = pathcast_base::Stream::new(7, "a late host");
         let mut train = |id: u64, size: u16, at: f64, gap: f64, wait: f64| {
             let ns = |s: f64| (s * 1e9) as u64;
@@ -339,7 +371,11 @@ mod tests {
             (0..8).map(|k| (train(k, LARGE, k as f64 * 0.02, 0.0, 0.0), None, false)).collect();
         for (k, phase) in (0..20).map(|k| (k, if k < 10 { Phase::Listen } else { Phase::Pause })) {
             let at = 1.0 + f64::from(k) * 0.1;
-            trains.push((train(100 + k as u64, SPARSE, at, 2.5e-3, queued(at)), Some(phase), true));
+            let mut sparse = train(100 + k as u64, SPARSE, at, 2.5e-3, queued(at));
+            for (k, p) in sparse.packets.iter_mut().enumerate().filter(|(k, _)| k % 50 != 7) {
+                p.received = p.received.map(|at| at + pathcast_base::Nanos::from_secs_f64(alone(k)));
+            }
+            trains.push((sparse, Some(phase), true));
         }
         Trail::of(trains.iter().map(|(train, phase, sparse)| (train, *phase, *sparse, 0.0)), c, 1e-3)
     }
@@ -361,6 +397,29 @@ mod tests {
                     assert!(said(&idle, 0.5 * c, true) > 0.5, "{late} {c}");
                 }
             }
+        }
+    }
+
+    /// As recorded over idle emulated lines of 100 Mbit/s: trains scatter by 10 us, sparse probes wait 30 to 70 us longer than the
+    /// fastest one, and a packet takes 112 us.
+    #[test]
+    fn packets_that_come_alone_wake_their_hosts() {
+        for (late, alone) in [(5e-6, 40e-6), (10e-6, 40e-6), (20e-6, 60e-6)] {
+            for c in [20e6, 50e6, 100e6, 200e6] {
+                let idle = by_hosts(late, |_| alone, c, |_| 0.0);
+                for (a, fair) in [(0.98 * c, true), (0.98 * c, false), (c, true), (c, false)] {
+                    let value = elastic(&idle, c, a, fair);
+                    let nobody = value.why == Some(WhyNot::Absent) || value.value.is_some_and(|p| p < 0.1);
+                    assert!(nobody, "{late} {c} {a} {fair} {value:?}");
+                }
+            }
+            // greedy traffic in a queue for every flow: somebody's packet is always on the line
+            let c = 100e6;
+            if late > 10e-6 {
+                continue; // a packet's time is no more than what trains scatter
+            }
+            let full = by_hosts(late, |k| alone + (k * 7 % 10) as f64 / 10.0 * PACKET / c, c, |_| 0.0);
+            assert!(elastic(&full, c, c, true).value.is_some_and(|p| p > 0.5), "{late}");
         }
     }
 }

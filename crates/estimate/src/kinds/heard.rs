@@ -16,6 +16,8 @@ const PASSED: f64 = 20.0;
 const ABSURD: f64 = 0.6;
 const ABSURD_PACKETS: f64 = 60.0;
 const ABSURD_CAME: f64 = 8.0;
+/// A host that sends less than this share of what it is told is too slow for it.
+const SHORT: f64 = 0.93;
 
 /// See the [module](self). Waits and times in seconds.
 #[derive(Clone, Debug)]
@@ -34,6 +36,8 @@ pub(super) struct Heard {
     came: f64,
     span: (f64, f64),
     lost_at: Vec<f64>,
+    /// How fast the trains of one rate really left [bit/s].
+    left: Vec<f64>,
 }
 
 impl Default for Heard {
@@ -48,6 +52,7 @@ impl Default for Heard {
             came: 0.0,
             span: (f64::INFINITY, 0.0),
             lost_at: Vec::new(),
+            left: Vec::new(),
         }
     }
 }
@@ -70,6 +75,10 @@ impl Heard {
     /// A train of more than what is free, with its waits.
     pub fn overload(&mut self, train: &TrainSeen, waits: &[(f64, f64)]) {
         self.longest = waits.iter().map(|w| w.1).fold(self.longest, f64::max);
+        if let [first, .., last] = train.packets.as_slice() {
+            let time = last.sent.saturating_sub(first.sent).as_secs_f64();
+            self.left.push((train.packets.len() - 1) as f64 * PACKET / time.max(1e-9));
+        }
         for p in train.packets.iter().filter(|p| p.lost()) {
             let left = p.sent.as_secs_f64();
             self.losses += 1;
@@ -84,6 +93,13 @@ impl Heard {
                 self.span = (self.span.0.min(at.as_secs_f64()), self.span.1.max(at.as_secs_f64()));
             }
         }
+    }
+
+    /// By how many times as much more is to be planned for it to leave at this rate [bit/s]: a busy host sends less than it is told.
+    /// From here on trains of another rate are sent.
+    pub fn falls_short(&mut self, rate: f64) -> f64 {
+        let left = std::mem::take(&mut self.left);
+        median(&left).filter(|&left| left < SHORT * rate).map_or(1.0, |left| rate / left)
     }
 
     /// Forgets the overload.
@@ -150,6 +166,18 @@ mod tests {
         assert_eq!((queued.losses, queued.share(), queued.first_loss), (20, Some(0.5), Some(5e-3)));
         assert!((queued.longest - 0.04).abs() < 1e-9 && queued.is_lossy());
         assert!(policed.is_policed(10e6) && !queued.is_policed(10e6));
+    }
+
+    #[test]
+    fn a_host_that_is_too_slow_is_told_more() {
+        let mut heard = heard(0);
+        // ten in 10 ms less one
+        let left = PACKET / 1e-3;
+        assert_eq!(heard.falls_short(left), 1.0);
+        assert_eq!(heard.falls_short(2.0 * left), 1.0, "nothing since");
+        let train = train(0, LARGE, &[0, MS, 2 * MS], &[None, None, None]);
+        heard.overload(&train, &[]);
+        assert!((heard.falls_short(1.5 * left) - 1.5).abs() < 1e-9);
     }
 
     #[test]

@@ -48,6 +48,9 @@ const CAME: usize = 5;
 /// And it is at most so many times what came over the whole time.
 const OF_ALL: f64 = 3.0;
 
+/// How probable a queue for every flow is where none was seen.
+const FAIR_PRIOR: f64 = 0.1;
+
 /// What comes behind a measurement of capacity and available bandwidth.
 #[derive(Clone, Debug)]
 pub struct Thorough {
@@ -199,10 +202,15 @@ fn judge(trail: &Trail, c: f64, a: (f64, f64, f64), known: &mut Knowledge) {
     let wire = (after.lost + 0.1) / (after.packets + 10.0);
     known.policer = policer::find(trail, c, wire);
     let policed = known.policer.probability.value.unwrap_or(0.0);
-    let fair = queue::fair(trail, c);
+    let told = queue::fair(trail, c);
+    let fair = told.unwrap_or(FAIR_PRIOR);
     let others = a.1 < ALONE * c;
     let managed = queue::managed(trail, c, &empty, fair > 0.5 && others, fair <= 0.5 && others) * (1.0 - policed);
-    known.queue.fair = Value::bare(fair * (1.0 - policed));
+    known.queue.fair = match told {
+        // what is policed builds no queue
+        None if policed < 0.5 => Value::none(WhyNot::NotSeen),
+        _ => Value::bare(fair * (1.0 - policed)),
+    };
     known.queue.managed = Value::bare(managed);
     known.queue.depth_s = match policed > 0.5 {
         true => Value::none(WhyNot::NotSeen),

@@ -120,6 +120,13 @@ pub enum Phase {
     Done,
 }
 
+impl Phase {
+    /// Whether it sends what is free, or more.
+    pub fn is_loaded(self) -> bool {
+        matches!(self, Phase::Push | Phase::Blast | Phase::Hold)
+    }
+}
+
 /// What a train was sent for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
@@ -373,8 +380,11 @@ impl Probing {
                     let small = 4.0 * PACKET / self.c + 5e-3;
                     // of what a busy host has not sent yet nothing can have come
                     let heard = self.heard.wait.is_some_and(|(_, left)| left >= self.escalated);
+                    let short = self.heard.falls_short(self.rate);
                     if heard && self.heard.longest < small && self.rate < MOST * self.c {
                         self.rate = (self.rate + EXCESS * self.c).max(FASTER * self.rate);
+                    } else if heard {
+                        self.rate = (self.rate * short.min(FASTER)).min(MOST * self.c).max(self.rate);
                     }
                     self.escalated = at;
                 }

@@ -13,27 +13,31 @@ use crate::{LARGE, Value, WhyNot};
 
 const PACKET: f64 = LARGE as f64 * 8.0;
 
-/// A queue of fewer packets says nothing of whose it is.
+/// A queue of fewer packets says nothing of whose it is, nor one of so many times what hosts are late.
 const SOME: f64 = 3.0;
+const SOME_LATE: f64 = 3.0;
 /// Sparse probes count while the large ones wait at least this share of the longest wait.
 const WAITING: f64 = 0.4;
 /// Half-way between waiting with the others and not at all; how fast the probability turns there; probes that are enough.
 const TOGETHER: f64 = 0.5;
 const TURNS: f64 = 14.0;
 const ENOUGH: usize = 4;
-/// Where no queue was seen.
-const FAIR_PRIOR: f64 = 0.1;
+/// And of all in the loaded phases so many: a host that sends in bursts makes a queue for a moment, which is no queue's whose it is.
+const STOOD: f64 = 0.1;
 
-/// How probable it is that every flow has a queue of its own.
-pub fn fair(trail: &Trail, c: f64) -> f64 {
+/// How probable it is that every flow has a queue of its own; none: hardly any pair stood in a queue.
+pub fn fair(trail: &Trail, c: f64) -> Option<f64> {
     let pairs = trail.beside();
-    let longest = pairs.iter().map(|pair| pair.1).fold(0.0, f64::max);
-    let waiting = |pair: &&(f64, f64)| pair.1 > SOME * PACKET / c && pair.1 >= WAITING * longest;
-    let ratios: Vec<f64> = pairs.iter().filter(waiting).map(|(sparse, large)| sparse / large).collect();
-    match median(&ratios) {
-        Some(ratio) if ratios.len() >= ENOUGH => logistic(TURNS * (TOGETHER - ratio)),
-        _ => FAIR_PRIOR,
+    let longest = pairs.iter().filter_map(|pair| pair.1).fold(0.0, f64::max);
+    let some = (SOME * PACKET / c).max(SOME_LATE * trail.late);
+    let stood: Vec<(f64, f64)> =
+        pairs.iter().filter_map(|&(sparse, large)| Some((sparse, large?))).filter(|pair| pair.1 > some).collect();
+    let ratios: Vec<f64> =
+        stood.iter().filter(|pair| pair.1 >= WAITING * longest).map(|(sparse, large)| sparse / large).collect();
+    if ratios.len() < ENOUGH || (stood.len() as f64) < STOOD * pairs.len() as f64 {
+        return None;
     }
+    Some(logistic(TURNS * (TOGETHER - median(&ratios)?)))
 }
 
 /// How long the queue is when it overflows, as far as it did: near the longest at which probes were lost, else the longest.
@@ -107,15 +111,17 @@ pub fn managed(trail: &Trail, c: f64, wire: &Counted, shared: bool, filled: bool
     by(|p| p.wait).min(by(|p| p.ahead + 1.0))
 }
 
-/// The same of losses where there was room, of one phase or of all that load the line.
+/// The same of losses where there was room, of one phase or of all that load the line. Many in a row are one: whoever manages a queue
+/// drops packets one by one, and a busy host all that it has no room for.
 fn early(trail: &Trail, phase: Option<Phase>, wire: &Counted, leaks: f64, room: impl Fn(&Point) -> bool) -> f64 {
-    let (mut n, mut k, mut full) = (0.0, 0.0, 0.0);
+    let (mut n, mut k, mut full, mut before) = (0.0, 0.0, 0.0, false);
     let counts = |p: &&Point| p.wait.is_finite() && phase.is_none_or(|phase| p.phase == Some(phase));
     for p in trail.loaded().filter(counts) {
         let lost = f64::from(u8::from(p.lost));
+        let again = std::mem::replace(&mut before, p.lost);
         if room(p) {
             n += 1.0;
-            k += lost;
+            k += if again { 0.0 } else { lost };
         } else {
             full += lost;
         }
@@ -133,7 +139,9 @@ fn early(trail: &Trail, phase: Option<Phase>, wire: &Counted, leaks: f64, room: 
     let most = each.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let all: f64 = DROPS.iter().map(|drop| drop.1).sum();
     let managed = most + (each.iter().map(|ln| (ln - most).exp()).sum::<f64>() / all).ln();
-    logistic((managed - plain + PRIOR).clamp(-30.0, 30.0))
+    // fewer than a queue that merely overflows loses are no sign of another
+    let more = if k > mean { managed - plain } else { (managed - plain).min(0.0) };
+    logistic((more + PRIOR).clamp(-30.0, 30.0))
 }
 
 /// So many losses beyond the wire's near its longest say that it was full.
@@ -219,6 +227,43 @@ mod tests {
         Trail { points: (0..2000).map(point).collect(), ..Trail::default() }
     }
 
+    /// Probes of a second, a large one every 0.1 ms while they wait `large` [s] by their time, a sparse one every 2 ms.
+    fn both(large: impl Fn(f64) -> Option<f64>, sparse: impl Fn(f64) -> f64) -> Trail {
+        let push = Point { phase: Some(Phase::Push), ..Point::default() };
+        let mut points = Vec::new();
+        for k in 0..10_000 {
+            let left = f64::from(k) * 1e-4;
+            points.extend(large(left).map(|wait| Point { left, wait, ..push }));
+            if k % 20 == 0 {
+                points.push(Point { sparse: true, left, wait: sparse(left), ..push });
+            }
+        }
+        Trail { points, ..Trail::default() }
+    }
+
+    #[test]
+    fn who_waits_with_the_others_shares_their_queue() {
+        let grows = |at: f64| Some(0.05 * at);
+        let of = |trail: &Trail| fair(trail, 100e6);
+        assert!(of(&both(grows, |at| 0.05 * at)).is_some_and(|p| p < 0.01));
+        assert!(of(&both(grows, |_| 1e-4)).is_some_and(|p| p > 0.99));
+    }
+
+    /// Recorded on an idle line whose sender let the flows wait for each other: large probes for 0.1 s, then sparse ones.
+    #[test]
+    fn who_came_when_the_others_had_left_says_nothing_of_their_queue() {
+        let turns = |at: f64| (at % 0.2 < 0.1).then_some(8e-3 * (at % 0.2) / 0.1);
+        let alone = |at: f64| if at % 0.2 < 0.1 { 8e-3 * (at % 0.2) / 0.1 } else { 5e-5 };
+        let mut trail = both(turns, alone);
+        trail.points.retain(|p| !p.sparse || p.left % 0.2 >= 0.1);
+        assert_eq!(fair(&trail, 100e6), None);
+        // nor do a few in a moment's queue, nor what hosts that are late make of none
+        let burst = |at: f64| Some(if at < 0.05 { 5e-3 } else { 0.0 });
+        assert_eq!(fair(&both(burst, |_| 5e-5), 100e6), None);
+        let late = Trail { late: 0.4e-3, ..both(|_| Some(1e-3), |_| 5e-5) };
+        assert_eq!(fair(&late, 100e6), None);
+    }
+
     /// Also where flows have queues of their own, of which others' may take room.
     #[test]
     fn what_drops_while_the_queue_grows_is_managed() {
@@ -253,6 +298,22 @@ mod tests {
         let (aqm, overflows, nobody) =
             (held(|_, k| k % 200 == 0), held(|full, k| full > 0.93 && k % 9 == 0), held(|_, _| false));
         assert!(aqm > 0.7 && overflows < 0.5 && nobody < 0.5, "{aqm} {overflows} {nobody}");
+    }
+
+    /// Recorded on a busy machine: four times some tens of packets in a row, on 6,000 that held a short queue.
+    #[test]
+    fn what_a_busy_host_has_no_room_for_is_no_drop_of_a_managed_queue() {
+        let wire = Counted { packets: 8_000.0, lost: 10.0, rows: 2.0 };
+        let hold = |lost: fn(usize) -> bool| {
+            let point = |k: usize| {
+                let (phase, wait) = (Some(Phase::Hold), if k % 1000 < 100 { 9e-3 } else { 2e-3 });
+                Point { phase, left: k as f64 * 1e-4, wait, ahead: wait * 9e3, lost: lost(k), ..Point::default() }
+            };
+            let points = (0..6000).map(point).collect();
+            managed(&Trail { points, ..Trail::default() }, 100e6, &wire, false, false)
+        };
+        let (host, aqm) = (hold(|k| k % 1500 < 25), hold(|k| k % 60 == 7));
+        assert!(host < 0.5 && aqm > 0.7, "{host} {aqm}");
     }
 
     #[test]

@@ -163,7 +163,7 @@ impl Trail {
 
     /// Large probes of the phases in which more was sent than is free, or all of it.
     pub fn loaded(&self) -> impl Iterator<Item = &Point> {
-        let loaded = |p: &&Point| matches!(p.phase, Some(Phase::Push | Phase::Blast | Phase::Hold)) && !p.sparse;
+        let loaded = |p: &&Point| p.phase.is_some_and(|phase| phase.is_loaded()) && !p.sparse;
         self.points.iter().filter(loaded)
     }
 
@@ -172,11 +172,17 @@ impl Trail {
         self.points.iter().filter(move |p| p.phase == Some(phase) && p.sparse)
     }
 
-    /// For each sparse probe that came while large ones waited: its wait and theirs [s].
-    pub fn beside(&self) -> Vec<(f64, f64)> {
-        let large = self.points.iter().filter(|p| !p.sparse && !p.lost && p.wait.is_finite());
-        let line = Line(large.map(|p| (p.left, p.wait)).collect());
-        let sparse = self.points.iter().filter(|p| p.sparse && !p.lost && p.phase > Some(Phase::Listen));
-        sparse.filter_map(|p| Some((p.wait, line.at(p.left)?))).filter(|pair| pair.0.is_finite()).collect()
+    /// For each sparse probe of the loaded phases that came: its wait, and what it waits in one queue for all at least [s]: until the
+    /// large probe before it has left the queue. None: that had left it already, and the queue may have been empty.
+    pub fn beside(&self) -> Vec<(f64, Option<f64>)> {
+        let (mut pairs, mut before) = (Vec::new(), None);
+        for p in self.points.iter().filter(|p| p.wait.is_finite() && !p.lost) {
+            if !p.sparse {
+                before = Some(p.left + p.wait);
+            } else if p.phase.is_some_and(|phase| phase.is_loaded()) {
+                pairs.push((p.wait, before.map(|leaves: f64| leaves - p.left).filter(|&least| least > 0.0)));
+            }
+        }
+        pairs
     }
 }

@@ -7,10 +7,10 @@ use std::collections::VecDeque;
 use std::io;
 
 use pathcast_base::Nanos;
-use pathcast_measure::machine::{Batch, Train};
+use pathcast_measure::machine::{Batch, Reply, Train};
 
 use super::clock::SessionClock;
-use super::flights::Flights;
+use super::flights::{Flights, Lane};
 use super::inbox::{Datagram, Inbox};
 use super::receive::{AT_ONCE, ErrorQueueItem, Reader};
 use super::socket::{Outgoing, Stamping, Target, UdpSocket};
@@ -143,7 +143,16 @@ impl<K: Clone + PartialEq> Carrier<K> {
 
     /// Begins a train.
     pub fn launch(&mut self, key: K, socket: usize, to: Option<Target>, train: Train) {
-        self.flights.add(self.clock.now(), key, socket, to, train);
+        let lane = if train.beside { Lane::Beside } else { Lane::Path };
+        self.flights.add(self.clock.now(), (key, lane), socket, to, train);
+    }
+
+    /// Says something at once.
+    pub fn say(&mut self, key: K, socket: usize, to: Option<Target>, reply: Reply) {
+        let now = self.clock.now();
+        let Reply { path, seq, size, dscp, ecn, payload } = reply;
+        let words = Train { ecn, heads: payload, ..Train::new(path, seq, now, Vec::new(), size).marked(dscp) };
+        self.flights.add(now, (key, Lane::Words), socket, to, words);
     }
 
     /// Drops what is left of trains.

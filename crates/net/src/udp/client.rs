@@ -215,20 +215,7 @@ impl Session<'_, '_> {
             let Some(action) = self.machine.next(now) else { return Ok(None) };
             match action {
                 Action::SendTrain(train) => self.send(train)?,
-                Action::Reply(Reply { path, seq, size, dscp, ecn, payload }) => {
-                    let at = Nanos::ZERO; // at once
-                    self.send(Train {
-                        path,
-                        seq,
-                        at,
-                        gaps: Vec::new(),
-                        size,
-                        dscp,
-                        ecn,
-                        beside: false,
-                        heads: payload,
-                    })?;
-                }
+                Action::Reply(reply) => self.say(reply)?,
                 Action::WakeAt(at) => self.wake = at,
                 Action::Progress(progress) => {
                     if let Some(on_progress) = &mut self.on_progress {
@@ -241,12 +228,25 @@ impl Session<'_, '_> {
         Err(NetError::Prober(format!("wants more than {ACTIONS} things done at once")))
     }
 
-    fn send(&mut self, train: Train) -> Result<(), NetError> {
-        let path = train.path;
+    fn known(&self, path: usize) -> Result<(), NetError> {
         let paths = self.remotes.len();
         if path >= paths {
             return Err(NetError::Prober(format!("sends over path {path} of {paths}")));
         }
+        Ok(())
+    }
+
+    fn say(&mut self, reply: Reply) -> Result<(), NetError> {
+        let path = reply.path;
+        self.known(path)?;
+        check_marks(reply.dscp, reply.ecn).map_err(NetError::Prober)?;
+        self.carrier.say(path, path, self.targets[path], reply);
+        Ok(())
+    }
+
+    fn send(&mut self, train: Train) -> Result<(), NetError> {
+        let (path, paths) = (train.path, self.remotes.len());
+        self.known(path)?;
         check(&train).map_err(NetError::Prober)?;
         let socket = if train.beside { paths + path } else { path };
         self.carrier.launch(path, socket, self.targets[socket], train);
@@ -254,15 +254,21 @@ impl Session<'_, '_> {
     }
 }
 
+/// What the contract asks of every packet's traffic class.
+pub(super) fn check_marks(dscp: u8, ecn: u8) -> Result<(), String> {
+    if dscp > 63 {
+        return Err(format!("sends with the code point {dscp}, and 63 is the largest"));
+    }
+    if ecn > 3 {
+        return Err(format!("sends with the congestion mark {ecn}, and 3 is the largest"));
+    }
+    Ok(())
+}
+
 /// What the contract asks of a train.
 pub(super) fn check(train: &Train) -> Result<(), String> {
     let (packets, bytes) = (train.count(), train.heads.len());
-    if train.dscp > 63 {
-        return Err(format!("sends with the code point {}, and 63 is the largest", train.dscp));
-    }
-    if train.ecn > 3 {
-        return Err(format!("sends with the congestion mark {}, and 3 is the largest", train.ecn));
-    }
+    check_marks(train.dscp, train.ecn)?;
     if !bytes.is_multiple_of(packets) {
         return Err(format!("sends {packets} packets with heads of {bytes} bytes altogether"));
     }

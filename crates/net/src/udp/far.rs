@@ -10,7 +10,7 @@ use pathcast_measure::machine::{Reply, Train};
 use pathcast_measure::{Address, FarAction, FarEnd, FarEvent};
 
 use super::carrier::{Carrier, CarrierEvent, Tally};
-use super::client::check;
+use super::client::{check, check_marks};
 use super::clock::SessionClock;
 use super::socket::{Target, UdpSocket};
 use super::urgency::Urgency;
@@ -246,21 +246,21 @@ impl<F: FarMachine> Loop<F> {
             let Some(action) = far.next(now) else { break };
             match action {
                 FarAction::SendTrain { session, to, train } => self.send(session, to, train),
-                FarAction::Reply { session, to, reply } => {
-                    let Reply { path, seq, size, dscp, ecn, payload } = reply;
-                    let at = Nanos::ZERO; // at once
-                    self.send(
-                        session,
-                        to,
-                        Train { path, seq, at, gaps: Vec::new(), size, dscp, ecn, beside: false, heads: payload },
-                    );
-                }
+                FarAction::Reply { session, to, reply } => self.say(session, to, reply),
                 FarAction::Stop { session } => self.carrier.retain(|&(whose, _)| whose != session),
                 FarAction::WakeAt(at) => self.wake = at,
             }
         }
         if far.sessions() > 0 {
             self.urgency.need(now);
+        }
+    }
+
+    fn say(&mut self, session: u64, to: FarAddress, reply: Reply) {
+        debug_assert_eq!(check_marks(reply.dscp, reply.ecn), Ok(()), "a bug in a far end");
+        if to.socket < self.local.len() && check_marks(reply.dscp, reply.ecn).is_ok() {
+            let target = Target { remote: to.remote, local: Some(to.local) };
+            self.carrier.say((session, reply.path), to.socket, Some(target), reply);
         }
     }
 

@@ -8,5 +8,6 @@ mod refusals;
 mod robust;
 mod scenarios;
 mod sets;
+mod switches;
 mod topologies;
 mod traces;

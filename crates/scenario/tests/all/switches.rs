@@ -1,10 +1,8 @@
 //! `[[switch]]`: what it means, and every rule of it broken once.
 
-mod common;
-
 use std::path::PathBuf;
 
-use common::{good, refusal};
+use crate::common::{good, refusal};
 use pathcast_scenario::{Direction, Place, Scenario, addresses};
 
 fn shipped() -> String {
