@@ -56,7 +56,7 @@ fn controllers_of_others() {
         assert!(shown.contains("a switch without a controller; allowed: pathcast, tcp:ADDRESS:PORT"), "{shown}");
     }
     assert!(refusal(&shipped(), &[("switch.left.controller", "x")]).to_string().contains("without a controller"));
-    let set = common::sets(&[("switch.right.controller", "tcp:127.0.0.1:1")]);
+    let set = crate::common::sets(&[("switch.right.controller", "tcp:127.0.0.1:1")]);
     assert!(Scenario::parse(&shipped(), &set).unwrap().switches[1].controller.is_some());
 }
 
