@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from pathcast.errors import PathcastError
@@ -38,6 +40,14 @@ def test_what_cannot_be_removed_is_named_and_kept(tmp_path, listen):
     file.write_text("{")
     [told] = left.remove(tmp_path, [], 0.1)
     assert told.startswith("not removed: entries of steer one: what the last controller wrote to")
+    file.unlink()
+    os.mkfifo(file)
+    [told] = left.remove(tmp_path, [], 0.1)
+    assert "no file" in told
+    file.unlink()
+    file.symlink_to("/dev/zero")
+    [told] = left.remove(tmp_path, [], 0.1)
+    assert "cannot be read" in told
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
