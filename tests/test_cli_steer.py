@@ -81,9 +81,9 @@ ONE, TWO = (("10.9.0.1:40001", "10.9.0.2:5001"), ("10.9.0.1:40002", "10.9.0.2:50
 
 @pytest.mark.privileged
 def test_its_life_over_switches(pathcast, site, bed, tmp_path, wait_for):
-    told = bed.told()
+    told = bed.told(links=True)
     lines = [f'listen = "{told["listen"]}"']
-    for kind in ("switch", "host", "path"):
+    for kind in ("switch", "host", "link", "path"):
         for one in told[kind]:
             lines += [f"[[{kind}]]", *(f"{key} = {json.dumps(value)}" for key, value in one.items())]
     (tmp_path / "s.toml").write_text("\n".join(lines))

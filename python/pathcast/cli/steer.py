@@ -162,7 +162,9 @@ def _show(one: dict[str, Any]) -> None:
     carried = {path["name"]: path for path in one["counters"]["paths"]}
     table = Table("path", "out of", "state", "flows", "they sent", "received", "dropped by links")
     for path in one["paths"]:
-        of = carried[path["name"]]
+        of = carried.get(path["name"])
+        if of is None:  # found since
+            continue
         ends = [end for link in of["links"] for end in (link["there"], link["back"]) if end is not None]
         dropped = sum(end["dropped"] + end["errors"] for end in ends)
         cells = (f"{of['flows']}", size(of["sent_bytes"]), size(of["received_bytes"]), f"{dropped}")

@@ -69,6 +69,7 @@ class Machine:
         self.notes: deque[str] = deque(maxlen=20)
         self.settled: list[Ticket] = []
         self.closing: list[Session] = []
+        self._held: deque[tuple[tuple[str, str], Port, bytes]] = deque(maxlen=64)
         self._strangers: dict[Session, float] = {}
         self._queue: deque[Ticket] = deque()
         self._ticket: Ticket | None = None
@@ -355,10 +356,24 @@ class Machine:
         if came not in edges or asks == whom or self.discovery.strange(came, now):
             return
         if asks in hosts and whom in hosts:
-            self.plan.pairs.add(pair(asks, whom))
+            two = pair(asks, whom)
+            self.plan.pairs.add(two)
+            if Flow(*two, protocol="ip") not in self.plan.chosen:
+                # who is answered sends at once, and would send into nothing
+                self._held.append((two, hosts[whom], frame))
+                return
         for out in {hosts[whom]} if whom in hosts else edges:
             if out != came and self.switches.is_ready(out.switch):
                 self.switches.send(self.switches.by_id[out.switch], of.PacketOut(out.port, frame))
+
+    def _release(self) -> None:
+        """Lets ARP pass between hosts that have their entries by now."""
+        for one in list(self._held):
+            two, out, frame = one
+            if Flow(*two, protocol="ip") in self.plan.chosen:
+                self._held.remove(one)
+                if self.switches.is_ready(out.switch):
+                    self.switches.send(self.switches.by_id[out.switch], of.PacketOut(out.port, frame))
 
     def _barrier(self, switch: Switch, meaning: Any, now: float) -> None:
         if meaning == "step":
@@ -383,6 +398,7 @@ class Machine:
                 for id, rules in step.items():
                     self._change(self.switches.by_id[id], rules, now)
                 return
+            self._release()
             # nothing is removed before all is known that was known before a restart, but what a failed request brought
             settled = now - self.discovery.changed_at >= SETTLED_S
             if spare := self.tables.sweep(want, self.discovery.edges(), now, ready, self._vain(), settled):

@@ -333,7 +333,9 @@ def _hello(body: bytes, version: int) -> Hello:
 
 def _port(data: bytes) -> PortAbout:
     number, address, name, config, state = _unpack(_PORT, data)
-    return PortAbout(number, name.rstrip(b"\0").decode(errors="replace"), address, not (config | state) & 1)
+    # it is printed, and a switch may say anything
+    plain = "".join(c for c in name.decode("ascii", "ignore") if c.isalnum() or c in "._-")
+    return PortAbout(number, plain, address, not (config | state) & 1)
 
 
 def _unpack(form: struct.Struct, data: bytes) -> Any:

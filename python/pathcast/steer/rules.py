@@ -46,10 +46,13 @@ class Flow:
 
     def __post_init__(self) -> None:
         try:
-            versions = {ip_address(end).version for end in (self.local, self.remote)}
+            local, remote = ip_address(self.local), ip_address(self.remote)
         except ValueError as error:
             raise usage(str(error)) from None
-        if len(versions) != 1:
+        # an address of IPv6 has many spellings
+        object.__setattr__(self, "local", str(local))
+        object.__setattr__(self, "remote", str(remote))
+        if local.version != remote.version:
             raise usage(f"flow from {self.local} to {self.remote}: two IP versions")
         if self.protocol not in (*PROTOCOLS, *WHOLE):
             raise usage(f"protocol `{self.protocol}`: allowed are {', '.join((*PROTOCOLS, *WHOLE))}")

@@ -10,6 +10,7 @@ from pathcast.errors import Exit, PathcastError
 from pathcast.steer.config import Config
 from pathcast.steer.controller import Controller, listener
 from pathcast.steer.rules import Flow
+from pathcast.steer.testing import ip
 
 # numbered packets, some in flight at a time and none sent again, each echoed: N, from port, to port
 PING = """
@@ -73,7 +74,7 @@ def stands(controller):
 
 @pytest.fixture
 def controller(bed, tmp_path):
-    with Controller(Config.of(bed.told()), file=tmp_path / "kept") as controller:
+    with Controller(Config.of(bed.told(links=True)), file=tmp_path / "kept") as controller:
         bed.connect()
         until(lambda: stands(controller))
         yield controller
@@ -156,13 +157,28 @@ def test_flows_outlive_the_controller_and_the_next_one_takes_them_over(bed, cont
     controller.close(keep=True)
     before = bed.entries()
     assert program(bed.client, PING, 100, 40004, 5004).stdout.read() == "0\n"
-    with Controller(Config.of(bed.told()), file=tmp_path / "kept") as again:
+    with Controller(Config.of(bed.told(links=True)), file=tmp_path / "kept") as again:
         until(lambda: stands(again))
         time.sleep(1.5)  # until it is sure of what is not wanted
         assert bed.entries() == before
         again.begin({gone: "path1"})
     assert bed.entries() == {"s1": ["priority=7,udp,tp_src=9 actions=drop"], "s2": [], "s3": []}
     bed.ofctl("del-flows", "s1")
+
+
+def test_what_nobody_told_is_found(bed, program):
+    with Controller(Config(listen=bed.told()["listen"])) as controller:
+        bed.connect()
+        until(lambda: stands(controller))
+        time.sleep(1)  # until it is sure that hosts are no switches
+        program(bed.server, ECHO, 5005)
+        for host in (bed.client, bed.server):
+            ip("-n", host, "neighbour", "flush", "dev", "eth")
+        assert program(bed.client, PING, 10, 40006, 5005).stdout.read() == "0\n"
+        until(lambda: len(controller.state()["paths"]) == 3)
+        state = controller.state()
+        assert {one["known"] for one in state["links"]} == {"heard"}
+        assert {one["address"]: one["at"] for one in state["hosts"]} == {bed.CLIENT: "s1:1", bed.SERVER: "s2:1"}
 
 
 @pytest.mark.parametrize("place", ["tcp:127.0.0.1:0", "unix:of"])

@@ -1,9 +1,12 @@
-"""What is said of entries that cannot be removed, as their switches are away."""
+"""What is said of entries whose switches are away, and of a controller that fails."""
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
+from pathcast.errors import PathcastError
 from pathcast.steer import left
 from pathcast.steer.config import Config
 from pathcast.steer.controller import Controller
@@ -37,3 +40,25 @@ def test_what_cannot_be_removed_is_named_and_kept(tmp_path, listen):
     file.write_text("{")
     [told] = left.remove(tmp_path, [], 0.1)
     assert told.startswith("not removed: entries of steer one: what the last controller wrote to")
+    file.unlink()
+    os.mkfifo(file)
+    [told] = left.remove(tmp_path, [], 0.1)
+    assert "no file" in told
+    file.unlink()
+    file.symlink_to("/dev/zero")
+    [told] = left.remove(tmp_path, [], 0.1)
+    assert "cannot be read" in told
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_fault_in_the_controller_is_told_to_who_asks(listen, monkeypatch):
+    controller = Controller(Config(listen=listen))
+    monkeypatch.setattr(controller.machine, "count", lambda now: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        controller.counters()  # a request that fails is only that
+    monkeypatch.setattr(controller.machine, "tick", lambda now: 1 / 0)
+    controller._thread.join(60)
+    with pytest.raises(PathcastError, match="ended by a fault of its own: ZeroDivisionError"):
+        controller.state()
+    controller.close()
+    controller.close()

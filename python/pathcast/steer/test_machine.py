@@ -424,7 +424,7 @@ def test_whatever_happens_flows_end_up_where_they_can_be(seed):
     net = fabric(most=draw.choice((4, 8, 1000)))
     flows = [Flow(CLIENT, SERVER, port, 5001) for port in range(1, 6)]
     for _ in range(40):
-        what = draw.choice(("begin", "begin", "end", "port", "port", "away", "time", "restart"))
+        what = draw.choice(("begin", "begin", "end", "port", "port", "away", "silent", "mute", "time", "restart"))
         if what == "begin":
             chosen = draw.sample(flows, draw.randint(1, 3))
             net.machine.begin({f: draw.choice(sorted(PATHS)) for f in chosen}, None, net.now)
@@ -436,6 +436,11 @@ def test_whatever_happens_flows_end_up_where_they_can_be(seed):
                 net.switches[one.switch].status(one.port, not net.switches[port.switch].ports[port.port])
         elif what == "away" and len(net.sessions) == 3:
             net.disconnect(draw.choice(sorted(net.sessions)))
+        elif what == "silent":
+            net.dead ^= {draw.choice(sorted(WIRES))}
+        elif what == "mute":
+            one = draw.choice(list(net.switches.values()))
+            one.mute = not one.mute
         elif what == "restart":
             net.machine = Machine(TOLD, MARK, draw.randbytes(16), net.machine.kept(), net.now)
             net.sessions = {}
@@ -443,7 +448,10 @@ def test_whatever_happens_flows_end_up_where_they_can_be(seed):
         net.settle(draw.choice((0.0, 0.0, 0.3, 3.0)))
         if len(net.sessions) < 3 and draw.random() < 0.5:
             net.connect(*(set(net.switches) - set(net.sessions)))
-    net.connect(*(set(net.switches) - set(net.sessions)))
+    net.dead = set()
+    for one in net.switches.values():
+        one.mute = False
+    net.connect(*net.switches)
     for port in WIRES:
         net.switches[port.switch].status(port.port, True)
     net.switches[3].most = 1000

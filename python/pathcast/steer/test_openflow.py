@@ -145,6 +145,11 @@ def test_matches_come_back_as_they_were(match):
     assert take_match(packed + b"rest") == (match, len(packed))
 
 
+def test_names_of_ports_command_no_terminal():
+    port = of.PortAbout(2, "a\x1b[31m]\nb", b"abcdef", True)
+    assert of.Answer(of.PORTS, False, port.pack()).ports()[0].name == "a31mb"
+
+
 @settings(deadline=None)
 @given(st.integers(0, 40), st.binary(max_size=120))
 def test_bytes_that_are_no_message_are_malformed_or_harmless(kind, body):

@@ -164,6 +164,10 @@ def test_bad_input_is_named(make, told):
     assert caught.value.exit == Exit.USAGE
 
 
+def test_a_flow_is_the_same_however_its_addresses_are_written():
+    assert Flow("FD00:0::1", "fd00::0:2") == Flow("fd00::1", "fd00::2")
+
+
 def test_links_lead_both_ways():
     with pytest.raises(PathcastError, match="does not lead where it says"):
         Network({Port(1, 2): Port(2, 2)}, {}, {})

@@ -318,9 +318,11 @@ class Bed:
         self.switches.add("s2", ["h2", "a2", "b2", "d2"], number=2)
         self.switches.add("s3", ["c2", "d1"], number=3, flows=4)  # two for discovery, two for one flow
 
-    def told(self) -> dict[str, Any]:
-        """The controller's configuration."""
+    def told(self, links: bool = False) -> dict[str, Any]:
+        """The controller's configuration. links: they are told, too: a busy machine may lose probes."""
+        pairs = (("s1:2", "s2:2"), ("s1:3", "s2:3"), ("s1:4", "s3:1"), ("s3:2", "s2:4"))
         return {
+            "link": [{"ends": ends} for ends in pairs if links],
             "listen": f"unix:{self.directory}/of",
             "switch": [{"name": f"s{n}", "id": n} for n in (1, 2, 3)],
             "host": [{"address": self.CLIENT, "at": "s1:1"}, {"address": self.SERVER, "at": "s2:1"}],
