@@ -23,7 +23,22 @@ def test_help_imports_nothing_heavy():
 
 @pytest.mark.parametrize(
     "command",
-    ["demo", "doctor", "paths", "serve", "sim", "undo", "control list", "lab", "lab run", "net", "net up", "net exec"],
+    [
+        "demo",
+        "doctor",
+        "paths",
+        "serve",
+        "sim",
+        "undo",
+        "control list",
+        "lab",
+        "lab run",
+        "net",
+        "net up",
+        "net exec",
+        "steer",
+        "steer up",
+    ],
 )
 def test_every_command_has_help(pathcast, command):
     done = pathcast(*command.split(), "--help")

@@ -148,6 +148,9 @@ def _show(one: dict[str, Any]) -> None:
         print(f"{one['name']}: {one['error']}")
         return
     print(f"{one['name']} listens at {one['listen']}")
+    if not one["switches"]:
+        print("no switch has connected yet")
+        return
     table = Table("switch", "state", "ports up", "entries", "others' entries")
     for switch in one["switches"]:
         ports = [port["up"] for port in switch["ports"]]
@@ -155,16 +158,19 @@ def _show(one: dict[str, Any]) -> None:
         table.add_row(switch["name"], "connected" if switch["connected"] else "away", *counts)
     show(table)
     hosts = ", ".join(f"{host['address']} at {host['at']} ({host['known']})" for host in one["hosts"])
-    print(f"hosts: {hosts or 'none is known; each is when it has sent ARP'}")
+    print(f"hosts: {hosts or 'none yet; each is known when it has sent ARP'}")
     carried = {path["name"]: path for path in one["counters"]["paths"]}
     table = Table("path", "out of", "state", "flows", "they sent", "received", "dropped by links")
     for path in one["paths"]:
-        of = carried[path["name"]]
+        of = carried.get(path["name"])
+        if of is None:  # found since
+            continue
         ends = [end for link in of["links"] for end in (link["there"], link["back"]) if end is not None]
         dropped = sum(end["dropped"] + end["errors"] for end in ends)
         cells = (f"{of['flows']}", size(of["sent_bytes"]), size(of["received_bytes"]), f"{dropped}")
         table.add_row(path["name"], " > ".join(path["via"]), "stands" if path["stands"] else "down", *cells)
-    show(table)
+    if one["paths"]:
+        show(table)
     for flow in one["flows"]:
         told = f"{flow['local']}:{flow['local_port']} > {flow['remote']}:{flow['remote_port']}"
         instead = "" if flow["path"] == flow["planned"] else f", planned over {flow['planned']}"

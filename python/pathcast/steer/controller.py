@@ -32,6 +32,7 @@ from pathcast.steer.switch import Session
 _CHUNK = 1 << 16
 # what a switch may leave unread before it is sent away
 _MOST_UNREAD = 1 << 24
+_MOST_SWITCHES = 1024
 # longer than a switch may take for a barrier of every step
 _ANSWER_S = 15.0
 
@@ -124,7 +125,7 @@ class Controller:
         self._calls: list[tuple[Callable[[float], Ticket | None], Future[Any]]] = []
         self._futures: dict[int, tuple[Ticket, Future[Any]]] = {}
         self._lock = threading.Lock()
-        self._over = False
+        self._over, self._closed, self._why = False, False, "the controller has ended"
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_write, False)
         self._selector = selectors.DefaultSelector()
@@ -160,8 +161,9 @@ class Controller:
 
     def close(self, keep: bool = False) -> None:
         """Ends it; its entries are removed from the switches that are there, unless they shall be kept."""
-        if self._over:
+        if self._closed:
             return
+        self._closed = True
         if not keep:
             with contextlib.suppress(PathcastError):
                 self.sweep()
@@ -190,7 +192,7 @@ class Controller:
         future: Future[Any] = Future()
         with self._lock:
             if self._over:
-                raise PathcastError("gone", "the controller has ended")
+                raise PathcastError("gone", self._why)
             self._calls.append((call, future))
         self._wake()
         try:
@@ -205,6 +207,18 @@ class Controller:
     # --- its own thread --------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
+        try:
+            self._loop()
+        except BaseException as error:  # a fault of ours: whoever asks hears of it; switches go on without us
+            self._why = f"the controller has ended by a fault of its own: {error!r}"
+            raise
+        finally:
+            with self._lock:
+                self._over, calls = True, self._calls
+            for future in [one for _, one in (*self._futures.values(), *calls)]:
+                future.set_exception(PathcastError("gone", self._why))
+
+    def _loop(self) -> None:
         while not self._over:
             wait = self.machine.wake_at() - time.monotonic()
             ready = self._selector.select(max(0.0, wait))
@@ -219,13 +233,15 @@ class Controller:
             # by now everything is read that came while this process may have been asleep
             if time.monotonic() >= self.machine.wake_at():
                 self.machine.tick(time.monotonic())
+                self._keep()
             self._finish()
-        for _, future in [*self._futures.values(), *((None, one[1]) for one in self._calls)]:
-            future.set_exception(PathcastError("gone", "the controller has ended"))
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
             sock, _ = self._listener.accept()
+            if len(self._connections) >= _MOST_SWITCHES:
+                sock.close()
+                return
             sock.setblocking(False)
             if sock.family != socket.AF_UNIX:
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

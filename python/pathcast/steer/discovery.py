@@ -1,7 +1,7 @@
 """What is known of the network: ports, links by LLDP, hosts as told or by their ARP packets. Pure; time is an argument.
 
-A link stands when both of its ports are up and what leaves by each is heard at the other. One that was never heard is
-believed where it was told, until a port of it is down.
+A link stands when both of its ports are up and what leaves by each is heard at the other. One that was told is believed
+though it is not heard, as behind a full queue, until a port of it is down or it is heard to lead elsewhere.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Discovery:
             self._up.pop(port, None)
             self._down.add(port)
             for end in (port, self._far(port)):
-                # what was heard has to be heard again; what was only told is believed again
+                # what was heard has to be heard again; what was told is believed again
                 if end in self._links and self._links[end].how != "told":
                     self._links[end].missed = MISSED + 1
         self.changed_at = now
@@ -80,7 +80,9 @@ class Discovery:
         link = self._links.get(left)
         if link is not None and link.far == came:
             stood = self.stands(left)
-            link.how, link.missed = "heard", 0
+            link.missed = 0
+            if link.how == "kept":
+                link.how = "heard"
             if stood or not self.stands(left):
                 return False
         else:

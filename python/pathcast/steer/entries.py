@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import ClassVar
 
@@ -16,9 +17,6 @@ IPV4, ARP, IPV6, LLDP = 0x0800, 0x0806, 0x86DD, 0x88CC
 ADD, MODIFY, DELETE, DELETE_STRICT = 0, 2, 3, 4
 _CHECK_OVERLAP = 2
 _STATS = struct.Struct("!HBxIIHHHH4xQQQ")
-
-# what is asked of the switch itself: below every rule, and above, so that discovery goes on whatever the rules are
-WATCHES = ((0, ARP), (65535, LLDP))
 
 
 @dataclass(frozen=True)
@@ -89,10 +87,13 @@ def _out(instructions: bytes) -> int | None:
     return port if (kind, action) == (4, 0) else None
 
 
+_address = lru_cache(maxsize=1 << 14)(ip_address)
+
+
 def match_of(rule: Rule) -> Match:
     """What packets a rule is for."""
     flow = rule.flow
-    local, remote = ip_address(flow.local), ip_address(flow.remote)
+    local, remote = _address(flow.local), _address(flow.remote)
     found: Match = {"in_port": rule.in_port}
     if flow.protocol == "arp":
         return {**found, "eth_type": ARP, "arp_spa": int(local), "arp_tpa": int(remote)}
@@ -126,10 +127,16 @@ def rule_of(switch: int, entry: Stats) -> Rule | None:
 
 
 def watches(cookie: int) -> list[FlowMod]:
-    """The entries by which ARP that nothing else matches and all LLDP come to the controller."""
-    return [FlowMod(ADD, {"eth_type": kind}, priority, cookie, out=CONTROLLER) for priority, kind in WATCHES]
+    """The entries by which ARP that nothing else matches and all LLDP come to the controller.
+
+    Of a priority of each controller's own, below and above every rule, so that none removes another one's.
+    """
+    own = cookie & 63
+    return [
+        FlowMod(ADD, {"eth_type": kind}, at, cookie, out=CONTROLLER) for kind, at in ((ARP, own), (LLDP, 65535 - own))
+    ]
 
 
 def watching(entry: Stats) -> bool:
-    """Whether it is one of these."""
-    return any(dict(entry.match) == {"eth_type": kind} and entry.priority == priority for priority, kind in WATCHES)
+    """Whether it is such a one of its controller."""
+    return any((dict(entry.match), entry.priority) == (w.match, w.priority) for w in watches(entry.cookie))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -88,14 +89,15 @@ def places(directory: Path) -> dict[str, Path]:
 def load(path: Path) -> Kept | None:
     """What is written there; None where nothing is. Raises PathcastError for what is no such thing."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise _bad(path, str(error.strerror)) from None
     with os.fdopen(fd, "rb") as file:
-        if os.fstat(fd).st_uid != os.geteuid():
-            raise _bad(path, "it is another user's")
+        about = os.fstat(fd)
+        if about.st_uid != os.geteuid() or not stat.S_ISREG(about.st_mode):
+            raise _bad(path, "it is another user's, or no file")
         try:
             return codec.read(Kept, json.loads(file.read(_LARGEST)))
         except (ValueError, TypeError, RecursionError, PathcastError) as error:

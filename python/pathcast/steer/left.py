@@ -41,5 +41,6 @@ def _one(name: str, path: Path, patience_s: float) -> str:
     controller.sweep()
     controller.close(keep=bool(away))
     if away:
-        return f"not removed: entries of steer {name} in {', '.join(away)}: not connected to {kept.listen}"
+        why = f"not connected to {kept.listen}; if they are no more, remove {path}"
+        return f"not removed: entries of steer {name} in {', '.join(away)}: {why}"
     return f"entries of steer {name} in {', '.join(kept.switches or {}) or 'no switch'}"

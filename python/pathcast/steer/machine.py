@@ -7,6 +7,7 @@ wanted and `tables` what is missing; what a switch refuses is undone and told to
 
 from __future__ import annotations
 
+import math
 import struct
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -24,6 +25,7 @@ from pathcast.steer.match import Malformed
 from pathcast.steer.plan import Entry, Plan, pair
 from pathcast.steer.rules import Flow, Port, Rule
 from pathcast.steer.switch import Ended, Session, Told
+from pathcast.steer.switches import Switch, Switches
 from pathcast.steer.tables import Tables
 
 PROBE_S = 1.0
@@ -50,22 +52,6 @@ class Ticket:
     error: PathcastError | None = None
 
 
-@dataclass
-class Switch:
-    """What is known of a switch. ready: connected, and its ports and entries are known; foreign: others' entries."""
-
-    id: int
-    name: str
-    session: Session | None = None
-    ready: bool = False
-    ports: dict[int, of.PortAbout] = field(default_factory=dict)
-    stats: list[entries.Stats] = field(default_factory=list)
-    counters: dict[int, of.PortCounters] = field(default_factory=dict)
-    foreign: int = 0
-    barrier_at: float | None = None
-    changes: int = 0
-
-
 class Machine:
     """cookie: of all entries of this controller; key: of its LLDP frames; kept: what the last one of its name knew."""
 
@@ -79,16 +65,18 @@ class Machine:
         flows = {flow: entry for flow, entry in kept.plan().items() if entry[0] in paths}
         self.plan = Plan(paths, bool(config.paths()), flows, pairs | kept.pairs())
         self.tables = Tables(config.drain_s)
-        self.switches = {one.id: Switch(one.id, one.name) for one in config.switch}
+        self.switches = Switches((one.id, one.name) for one in config.switch)
         self.notes: deque[str] = deque(maxlen=20)
         self.settled: list[Ticket] = []
         self.closing: list[Session] = []
-        self._meaning: dict[tuple[Session, int], Any] = {}
+        self._strangers: dict[Session, float] = {}
         self._queue: deque[Ticket] = deque()
         self._ticket: Ticket | None = None
         self._asking: list[Ticket] = []
         self._probe_at, self._audit_at = now, now + AUDIT_S
         self._named_at = -1.0
+        # whether what is wanted or there may have changed since it was last compared
+        self._changed = True
 
     # --- requests --------------------------------------------------------------------------------------------------
 
@@ -100,7 +88,7 @@ class Machine:
             self._name_paths(now, hasty=True)
             believed = self.discovery.believed()
             for flow, needed in self.plan.check(flows, believed).items():
-                away = [self._name(id) for id in sorted(needed) if not self._is_ready(id)]
+                away = [self.switches.name(id) for id in sorted(needed) if not self.switches.is_ready(id)]
                 if away:
                     told = f"switch `{away[0]}` is not connected; path `{flows[flow]}` needs it"
                     raise PathcastError("switch", told, "see `pathcast steer status`")
@@ -110,6 +98,7 @@ class Machine:
 
         ticket.begin = begin
         self._queue.append(ticket)
+        self._changed = True
         self._converge(now)
         return ticket
 
@@ -122,22 +111,27 @@ class Machine:
 
         ticket.begin = begin
         self._queue.append(ticket)
+        self._changed = True
         self._converge(now)
         return ticket
 
     def end_dead(self, now: float) -> None:
         """Ends the flows whose processes have ended."""
-        if dead := [f for f, (_, owner) in self.plan.flows.items() if owner is not None and not owner.alive]:
+        owners = {owner for _, owner in self.plan.flows.values()}
+        gone = {owner for owner in owners if owner is not None and not owner.alive}
+        if dead := [flow for flow, (_, owner) in self.plan.flows.items() if owner in gone]:
             self.end(dead, now)
 
     def count(self, now: float) -> Ticket:
         """What paths and flows have carried, as the switches say it now."""
         ticket = Ticket()
-        for switch in self._ready():
+        for switch in self.switches.ready():
             assert switch.session is not None
             ticket.waits.add(switch.id)
             for what in (of.PORT_STATS, of.FLOW_STATS):
-                self._send(switch, of.Ask(what), ("count", ticket if what == of.FLOW_STATS else None, switch.changes))
+                self.switches.send(
+                    switch, of.Ask(what), ("count", ticket if what == of.FLOW_STATS else None, switch.changes)
+                )
         self._asking.append(ticket)
         self._counted(ticket, None)
         return ticket
@@ -145,13 +139,14 @@ class Machine:
     def clear(self, now: float) -> Ticket:
         """Removes all entries of ours from the switches that are connected."""
         ticket = Ticket()
-        for switch in self._ready():
+        for switch in self.switches.ready():
             ticket.waits.add(switch.id)
-            self._send(switch, entries.FlowMod(entries.DELETE, {}, 0, self.cookie, ALL))
-            self._send(switch, of.BarrierRequest(), ("clear", ticket))
+            self.switches.send(switch, entries.FlowMod(entries.DELETE, {}, 0, self.cookie, ALL))
+            self.switches.send(switch, of.BarrierRequest(), ("clear", ticket))
             self.tables.read(switch.id, [])
         self.plan.flows.clear()
         self.plan.pairs.clear()
+        self._changed = True
         self._asking.append(ticket)
         self._counted(ticket, None)
         return ticket
@@ -165,14 +160,16 @@ class Machine:
         believed = self.discovery.believed()
         paths, pairs = self.plan.paths, self.plan.pairs
         listen, hosts = self.config.listen, believed.client
-        names = {self._name(id): id for id in self.switches}
+        names = {self.switches.name(id): id for id in self.switches.by_id}
         return Kept.of(listen, self.cookie, names, self.plan.flows, believed.links, hosts, paths, pairs)
 
     # --- what happens ----------------------------------------------------------------------------------------------
 
     def connected(self, now: float) -> Session:
         """A switch has opened a connection."""
-        return Session(now)
+        session = Session(now)
+        self._strangers[session] = now
+        return session
 
     def received(self, session: Session, data: bytes, now: float) -> None:
         """Bytes of a switch."""
@@ -186,18 +183,20 @@ class Machine:
         except (Malformed, struct.error) as error:
             ended = Ended(f"it sent {error}")
         if ended is not None:
-            self.note(f"{self._of(session)} was sent away: {ended.why}")
+            self.note(f"{self.switches.at(session)} was sent away: {ended.why}")
             self.closing.append(session)
             self.lost(session, ended.why, now)
         self._converge(now)
 
     def lost(self, session: Session, why: str, now: float) -> None:
         """A connection is over; what its switch has it goes on to do."""
-        self._meaning = {k: meaning for k, meaning in self._meaning.items() if k[0] is not session}
-        switch = self.switches.get(session.id) if session.id is not None else None
-        if switch is None or switch.session is not session:
+        switch = self.switches.behind(session)
+        self._strangers.pop(session, None)
+        self.switches.gone(session)
+        if switch is None:
             return
         switch.session, switch.ready, switch.barrier_at = None, False, None
+        self._changed = True
         self._failed(self.tables.lost(switch.id, f"it is away: {why}"), now)
         for ticket in list(self._asking):
             self._counted(ticket, switch.id)
@@ -206,7 +205,7 @@ class Machine:
 
     def tick(self, now: float) -> None:
         """Time has passed. To be called when all that arrived was given."""
-        for switch in list(self.switches.values()):
+        for switch in list(self.switches.by_id.values()):
             if switch.session is None:
                 continue
             ended = switch.session.tick(now)
@@ -215,27 +214,36 @@ class Machine:
             if ended is not None:
                 self.closing.append(switch.session)
                 self.lost(switch.session, ended.why, now)
+        for session in [one for one, since in self._strangers.items() if now - since >= BARRIER_S]:
+            self.note(f"somebody connected, and did not say what switch it is for {BARRIER_S:.0f} s")
+            self.closing.append(session)
+            self.lost(session, "", now)
         if now >= self._probe_at:
             self._probe_at = now + PROBE_S
             self._probe()
+            self._changed = True  # a link that was not heard again may be taken for dead
             self.end_dead(now)
         if now >= self._audit_at:
             self._audit_at = now + AUDIT_S
-            for switch in self._ready():
-                self._send(switch, of.Ask(of.FLOW_STATS), ("count", None, switch.changes))
+            for switch in self.switches.ready():
+                self.switches.send(switch, of.Ask(of.FLOW_STATS), ("count", None, switch.changes))
         self._converge(now)
 
     def wake_at(self) -> float:
         """When `tick` is due at the latest."""
+        return min(self._probe_at, self._due())
+
+    def _due(self) -> float:
+        """When what is wanted or spare changes by time alone."""
         if self.tables.busy:
-            return self._probe_at  # else a barrier's answer comes first
+            return math.inf  # a barrier's answer comes first
         settled = self.discovery.changed_at + SETTLED_S
-        due = [self._probe_at, self.plan.due()]
+        due = [self.plan.due()]
         if self._named_at < self.discovery.changed_at:
             due.append(settled)
-        if (spare := self.tables.due({switch.id for switch in self._ready()})) is not None:
+        if (spare := self.tables.due({switch.id for switch in self.switches.ready()})) is not None:
             due.append(max(spare, settled))
-        return min(at for at in due if at is not None)
+        return min((at for at in due if at is not None), default=math.inf)
 
     def note(self, text: str) -> None:
         """Keeps what somebody may want to know, the last of it."""
@@ -245,39 +253,39 @@ class Machine:
     # --- a switch's words ------------------------------------------------------------------------------------------
 
     def _happened(self, session: Session, xid: int, event: Any, now: float) -> None:
-        switch = self.switches.get(session.id) if session.id is not None else None
+        switch = self.switches.behind(session)
+        self._changed |= not isinstance(event, of.PacketIn)
         match event:
             case of.Features():
                 self._introduced(session, event.id, now)
             case Told() if switch is not None:
-                self._told(switch, self._meaning.pop((session, xid), None), event, now)
+                self._told(switch, self.switches.meaning(session, xid), event, now)
             case of.PacketIn() if switch is not None:
                 self._packet(switch, event, now)
             case of.PortStatus() if switch is not None:
                 self._port(switch, event.port, event.port.up and not event.gone, now)
                 self._probe(Port(switch.id, event.port.number))
             case of.BarrierReply() if switch is not None:
-                meaning = self._meaning.pop((session, xid), None)
-                # what was sent before has been refused by now, or never is
-                old = [k for k, one in self._meaning.items() if k[0] is session and isinstance(one, Rule | str)]
-                for k in old if meaning == "step" else ():
-                    del self._meaning[k]
+                meaning = self.switches.meaning(session, xid)
+                if meaning == "step":
+                    self.switches.step_done(session)
                 self._barrier(switch, meaning, now)
             case of.Error():
-                meaning = self._meaning.get((session, xid))
+                meaning = self.switches.meaning(session, xid, keep=True)
                 if isinstance(meaning, Rule):
                     self.tables.refused(meaning, str(event))
-                elif meaning != "watch" or (event.type, event.code) != of.OVERLAP:
-                    self.note(f"{self._of(session)} says: {event}")
+                else:
+                    self.note(f"{self.switches.at(session)} says: {event}")
 
     def _introduced(self, session: Session, id: int, now: float) -> None:
-        switch = self.switches.setdefault(id, Switch(id, ""))
+        switch = self.switches.by_id.setdefault(id, Switch(id, ""))
         if switch.session is not None:  # it has come again, before the end of its last connection was seen
             self.closing.append(switch.session)
             self.lost(switch.session, "it has connected anew", now)
         switch.session = session
+        self._strangers.pop(session, None)
         for what in (of.PORTS, of.FLOW_STATS):
-            self._send(switch, of.Ask(what), ("first", None, 0))
+            self.switches.send(switch, of.Ask(what), ("first", None, 0))
 
     def _told(self, switch: Switch, meaning: Any, told: Told, now: float) -> None:
         if meaning is None:
@@ -285,7 +293,7 @@ class Machine:
         why, ticket, changes = meaning
         if told.what == of.PORTS:
             ports = [port for part in told.parts for port in part.ports()]
-            switch.name = switch.name or self._free_name(switch, ports)
+            self.switches.call(switch, ports)
             for port in ports:
                 self._port(switch, port, port.up, now)
             self.discovery.only(switch.id, {port.number for port in ports}, now)
@@ -313,11 +321,12 @@ class Machine:
                 found.append(rule)
             elif not entries.watching(entry):
                 gone = entries.FlowMod(entries.DELETE_STRICT, entry.raw, entry.priority, self.cookie, ALL)
-                self._send(switch, gone)
+                self.switches.send(switch, gone)
         self.tables.read(switch.id, found)
+        there = [(entry.priority, dict(entry.match)) for entry in ours]
         for watch in entries.watches(self.cookie):
-            if (watch.priority, watch.match) not in [(entry.priority, dict(entry.match)) for entry in switch.stats]:
-                self._send(switch, watch, "watch")
+            if (watch.priority, watch.match) not in there:
+                self.switches.send(switch, watch)
 
     def _port(self, switch: Switch, port: of.PortAbout, up: bool, now: float) -> None:
         if port.number < of.MOST:
@@ -329,14 +338,16 @@ class Machine:
         came = Port(switch.id, packet.in_port)
         left = frames.sender(packet.data, self._key)
         if left is not None:
-            told = self.discovery.told.get(left)
-            if self.discovery.heard(left, came, now) and told not in (None, came):
-                self.note(f"the port {self.port(left)} leads to {self.port(came)}, other than told")
+            told, changed = self.discovery.told.get(left), self.discovery.heard(left, came, now)
+            self._changed |= changed
+            if changed and told not in (None, came):
+                self.note(f"the port {self.switches.port(left)} leads to {self.switches.port(came)}, other than told")
         elif (asked := frames.arp(packet.data)) is not None:
             self._resolve(came, *asked, packet.data, now)
 
     def _resolve(self, came: Port, asks: str, whom: str, frame: bytes, now: float) -> None:
         """ARP that has no entry: whoever sends it is there, and it goes to whom it is for, or out of every edge."""
+        self._changed = True
         if asks != "0.0.0.0":
             self.discovery.spoke(asks, came, now)
         hosts, edges = self.discovery.network().client, self.discovery.edges()
@@ -346,8 +357,8 @@ class Machine:
         if asks in hosts and whom in hosts:
             self.plan.pairs.add(pair(asks, whom))
         for out in {hosts[whom]} if whom in hosts else edges:
-            if out != came and self._is_ready(out.switch):
-                self._send(self.switches[out.switch], of.PacketOut(out.port, frame))
+            if out != came and self.switches.is_ready(out.switch):
+                self.switches.send(self.switches.by_id[out.switch], of.PacketOut(out.port, frame))
 
     def _barrier(self, switch: Switch, meaning: Any, now: float) -> None:
         if meaning == "step":
@@ -360,14 +371,17 @@ class Machine:
 
     def _converge(self, now: float) -> None:
         """Sends what is missing; when nothing is, removes what is spare, answers, and begins the next request."""
+        if not self._changed and now < self._due():
+            return
+        self._changed = False
         while not self.tables.busy:
             self._name_paths(now)
-            ready = {switch.id for switch in self._ready()}
+            ready = {switch.id for switch in self.switches.ready()}
             network, believed = self.discovery.network(), self.discovery.believed()
             want = self.plan.want(network, believed, ready, self.tables, now)
             if step := self.tables.step(want, network, ready):
                 for id, rules in step.items():
-                    self._change(self.switches[id], rules, now)
+                    self._change(self.switches.by_id[id], rules, now)
                 return
             # nothing is removed before all is known that was known before a restart, but what a failed request brought
             settled = now - self.discovery.changed_at >= SETTLED_S
@@ -400,7 +414,7 @@ class Machine:
         for rule, new in rules:
             command = entries.ADD if new else entries.MODIFY
             mod = entries.FlowMod(command, entries.match_of(rule), rule.priority, self.cookie, out=rule.out, alone=True)
-            self._send(switch, mod, rule)
+            self.switches.send(switch, mod, rule)
         self._finish(switch, now)
 
     def _vain(self) -> set[Flow]:
@@ -414,20 +428,20 @@ class Machine:
         for rule in rules:
             match = entries.match_of(rule)
             mod = entries.FlowMod(entries.DELETE_STRICT, match, rule.priority, self.cookie, ALL)
-            self._send(self.switches[rule.switch], mod)
+            self.switches.send(self.switches.by_id[rule.switch], mod)
         for id in {rule.switch for rule in rules}:
-            self._finish(self.switches[id], now)
+            self._finish(self.switches.by_id[id], now)
 
     def _finish(self, switch: Switch, now: float) -> None:
         """The end of a step at a switch."""
-        self._send(switch, of.BarrierRequest(), "step")
+        self.switches.send(switch, of.BarrierRequest(), "step")
         switch.changes += 1
         switch.barrier_at = now
 
     def _failed(self, failed: Mapping[Rule, str], now: float) -> None:
         """What a step did not bring: the request that wanted it is undone, else another path is taken."""
         for rule, why in failed.items():
-            told = f"switch `{self._name(rule.switch)}` does not take the entry {report.entry(rule)}: {why}"
+            told = f"switch `{self.switches.name(rule.switch)}` does not take the entry {report.entry(rule)}: {why}"
             ticket, flow = self._ticket, self.plan.of(rule)
             if ticket is not None and ticket.error is None and flow in ticket.flows:
                 ticket.error = PathcastError("switch", told, "nothing of the request is in force")
@@ -445,10 +459,10 @@ class Machine:
 
     def _probe(self, only: Port | None = None) -> None:
         """Sends LLDP out of every port, or of one."""
-        for port in self.discovery.probes({one.id for one in self._ready()}, only):
-            switch = self.switches[port.switch]
+        for port in self.discovery.probes({one.id for one in self.switches.ready()}, only):
+            switch = self.switches.by_id[port.switch]
             frame = frames.lldp(port, switch.ports[port.port].address, self._key, 120)
-            self._send(switch, of.PacketOut(port.port, frame))
+            self.switches.send(switch, of.PacketOut(port.port, frame))
 
     def _name_paths(self, now: float, hasty: bool = False) -> None:
         if self._named_at < self.discovery.changed_at and (hasty or now - self.discovery.changed_at >= SETTLED_S):
@@ -462,32 +476,3 @@ class Machine:
             self._asking.remove(ticket)
             ticket.result = report.counters(self)
             self.settled.append(ticket)
-
-    def _send(self, switch: Switch, message: Any, meaning: Any = None) -> None:
-        if switch.session is not None:
-            xid = switch.session.send(message)
-            if meaning is not None:
-                self._meaning[switch.session, xid] = meaning
-
-    def _ready(self) -> list[Switch]:
-        return [switch for switch in self.switches.values() if switch.ready]
-
-    def _is_ready(self, id: int) -> bool:
-        return id in self.switches and self.switches[id].ready
-
-    def _name(self, id: int) -> str:
-        switch = self.switches.get(id)
-        return switch.name if switch is not None and switch.name else f"{id:x}"
-
-    def port(self, port: Port) -> str:
-        """For people: `s1:2`."""
-        return f"{self._name(port.switch)}:{port.port}"
-
-    def _of(self, session: Session) -> str:
-        return "a switch" if session.id is None else f"switch `{self._name(session.id)}`"
-
-    def _free_name(self, switch: Switch, ports: Iterable[of.PortAbout]) -> str:
-        """As its own port is called, which Open vSwitch calls as the switch."""
-        own = next((port.name for port in ports if port.number == of.LOCAL), "")
-        taken = {one.name for one in self.switches.values()}
-        return own if own and own not in taken else f"{switch.id:x}"

@@ -18,8 +18,6 @@ ANY, CONTROLLER, LOCAL = 0xFFFFFFFF, 0xFFFFFFFD, 0xFFFFFFFE
 # above every port that packets come by
 MOST = 0xFFFFFF00
 NO_BUFFER = 0xFFFFFFFF
-# the error of an entry that another one is in the way of
-OVERLAP = (5, 3)
 _HEADER = struct.Struct("!BBHI")
 _PORT = struct.Struct("!I4x6s2x16sII24x")
 _PORT_STATS = struct.Struct("!I4x12Q8x")
@@ -335,7 +333,9 @@ def _hello(body: bytes, version: int) -> Hello:
 
 def _port(data: bytes) -> PortAbout:
     number, address, name, config, state = _unpack(_PORT, data)
-    return PortAbout(number, name.rstrip(b"\0").decode(errors="replace"), address, not (config | state) & 1)
+    # it is printed, and a switch may say anything
+    plain = "".join(c for c in name.decode("ascii", "ignore") if c.isalnum() or c in "._-")
+    return PortAbout(number, plain, address, not (config | state) & 1)
 
 
 def _unpack(form: struct.Struct, data: bytes) -> Any:

@@ -63,12 +63,14 @@ class Plan:
                 raise usage(f"a flow of protocol `{flow.protocol}`: allowed are {', '.join(PROTOCOLS)}")
             if name not in self.paths:
                 raise usage(f"there is no path `{name}`; allowed: {', '.join(self.paths) or 'none is known yet'}")
+            if flow.back() in self.flows or flow.back() in flows:
+                raise usage(f"flow {flow}: it has a path from its other end already")
             for host in (flow.local, flow.remote):
                 if host not in believed.client:
                     told = f"nobody knows where {host} is: it was neither told nor has it sent ARP"
                     raise PathcastError("topology", told, "name it in a [[host]], or let it send a packet first")
             way = believed.oriented(self.paths[name], flow)
-            if way is None:
+            if way is None or believed.client[flow.local] == believed.server[flow.remote]:
                 raise PathcastError("topology", f"path `{name}` does not join {flow.local} and {flow.remote}")
             found[flow] = {port.switch for port in (*way, believed.server[flow.remote])}
         return found
@@ -76,13 +78,18 @@ class Plan:
     def want(
         self, network: Network, believed: Network, ready: Collection[int], tables: Tables, now: float
     ) -> set[Rule]:
-        """The entries that shall be there; `chosen` and `lost` say of which flows."""
+        """The entries that shall be there; `chosen` and `lost` say of which flows.
+
+        What a flow has that no path is left for stays: a link may carry packets though it is not heard.
+        """
         self._barred = {one: until for one, until in self._barred.items() if until > now}
         asked = self._defaults(believed) | {flow: name for flow, (name, _) in self.flows.items()}
         self.chosen, self.lost = assign(
             network, self.paths, asked, self.chosen, self._closed(asked, network, ready, tables)
         )
-        return {rule for flow in self.chosen for rule in self.rules(flow, network)}
+        lost = {one for flow in self.lost for one in (flow, flow.back())}
+        left = {rule for rule in tables.have.values() if rule.flow in lost} if lost else set()
+        return left | {rule for flow in self.chosen for rule in self.rules(flow, network)}
 
     def rules(self, flow: Flow, network: Network) -> list[Rule]:
         """The entries of a flow that has a path."""

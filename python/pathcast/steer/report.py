@@ -40,18 +40,20 @@ def state(machine: Machine) -> dict[str, Any]:
                 "entries": sum(rule.switch == one.id for rule in machine.tables.have.values()),
                 "others_entries": one.foreign,
             }
-            for one in machine.switches.values()
+            for one in machine.switches.by_id.values()
         ],
         "links": [
-            {"ends": [machine.port(a), machine.port(b)], "known": how, "stands": stands} for a, b, how, stands in links
+            {"ends": [machine.switches.port(a), machine.switches.port(b)], "known": how, "stands": stands}
+            for a, b, how, stands in links
         ],
         "hosts": [
-            {"address": address, "at": machine.port(port), "known": how, "up": up} for address, port, how, up in hosts
+            {"address": address, "at": machine.switches.port(port), "known": how, "up": up}
+            for address, port, how, up in hosts
         ],
         "paths": [
             {
                 "name": name,
-                "via": [machine.port(port) for port in chain],
+                "via": [machine.switches.port(port) for port in chain],
                 "stands": all(port in network.links for port in chain),
                 "known": all(port in believed.links for port in chain),
             }
@@ -75,7 +77,7 @@ def counters(machine: Machine) -> dict[str, Any]:
     """Of every path what its links' ports have carried; of every flow what its entries at the edge have."""
     links = machine.discovery.believed().links
     carried: dict[tuple[int, Flow, int], entries.Stats] = {}
-    for switch in machine.switches.values():
+    for switch in machine.switches.by_id.values():
         for one in switch.stats:
             rule = entries.rule_of(switch.id, one) if one.cookie == machine.cookie else None
             if rule is not None:
@@ -92,7 +94,7 @@ def counters(machine: Machine) -> dict[str, Any]:
                 "received_bytes": sum(one["received_bytes"] for one in mine),
                 "links": [
                     {
-                        "ends": [machine.port(out), machine.port(far)],
+                        "ends": [machine.switches.port(out), machine.switches.port(far)],
                         "there": _port(machine, out),
                         "back": _port(machine, far),
                     }
@@ -120,7 +122,7 @@ def _flow(machine: Machine, one: Flow, carried: dict[tuple[int, Flow, int], entr
 
 def _port(machine: Machine, port: Port) -> dict[str, int] | None:
     """What has left by a port."""
-    switch = machine.switches.get(port.switch)
+    switch = machine.switches.by_id.get(port.switch)
     found = switch.counters.get(port.port) if switch is not None else None
     if found is None:
         return None

@@ -7,8 +7,10 @@ told apart by a cookie of ours, so that a controller that comes back finds its o
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from ipaddress import ip_address
+from typing import Any
 
 from pathcast.errors import PathcastError, usage
 
@@ -44,10 +46,13 @@ class Flow:
 
     def __post_init__(self) -> None:
         try:
-            versions = {ip_address(end).version for end in (self.local, self.remote)}
+            local, remote = ip_address(self.local), ip_address(self.remote)
         except ValueError as error:
             raise usage(str(error)) from None
-        if len(versions) != 1:
+        # an address of IPv6 has many spellings
+        object.__setattr__(self, "local", str(local))
+        object.__setattr__(self, "remote", str(remote))
+        if local.version != remote.version:
             raise usage(f"flow from {self.local} to {self.remote}: two IP versions")
         if self.protocol not in (*PROTOCOLS, *WHOLE):
             raise usage(f"protocol `{self.protocol}`: allowed are {', '.join((*PROTOCOLS, *WHOLE))}")
@@ -58,7 +63,13 @@ class Flow:
 
     def back(self) -> Flow:
         """The same flow as its answers see it."""
-        return Flow(self.remote, self.local, self.remote_port, self.local_port, self.protocol)
+        return _back(self)
+
+
+@lru_cache(maxsize=1 << 14)
+def _back(flow: Flow) -> Flow:
+    """Remembered, as it is asked for at every turn, and addresses are checked anew each time."""
+    return Flow(flow.remote, flow.local, flow.remote_port, flow.local_port, flow.protocol)
 
 
 @dataclass(frozen=True, order=True)
@@ -77,6 +88,21 @@ class Rule:
         return PRIORITY + (flow.protocol in PROTOCOLS) + bool(flow.local_port) + bool(flow.remote_port)
 
 
+def order(rule: Rule) -> tuple[Any, ...]:
+    """For sorting many, which Python does sooner by keys."""
+    flow = rule.flow
+    return (
+        rule.switch,
+        flow.local,
+        flow.remote,
+        flow.local_port,
+        flow.remote_port,
+        flow.protocol,
+        rule.in_port,
+        rule.out,
+    )
+
+
 @dataclass(frozen=True)
 class Network:
     """What is known of the switches. links: by each port, the port at the link's other end, both ways.
@@ -87,6 +113,8 @@ class Network:
     links: Mapping[Port, Port]
     client: Mapping[str, Port]
     server: Mapping[str, Port]
+    # ways that were looked for, by path and ends: those of many flows are the same
+    _ways: dict[Any, tuple[Port, ...] | None] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         for a, b in self.links.items():
@@ -105,11 +133,18 @@ class Network:
         None where the path cannot carry it: from the flow's client to its server, with every link there.
         """
         begins, ends = self.client.get(flow.local), self.server.get(flow.remote)
-        far = [self.links.get(out) for out in chain]
-        if begins is None or ends is None or None in far:
+        if begins is None or ends is None:
             return None
-        back = tuple(port for port in reversed(far) if port is not None)
-        return next((way for way in (tuple(chain), back) if self._joins(way, begins.switch, ends.switch)), None)
+        asked = (tuple(chain), begins.switch, ends.switch)
+        if asked not in self._ways:
+            self._ways[asked] = self._way(*asked)
+        return self._ways[asked]
+
+    def _way(self, chain: tuple[Port, ...], begin: int, end: int) -> tuple[Port, ...] | None:
+        far = [self.links[out] for out in chain if out in self.links]
+        if len(far) < len(chain):
+            return None
+        return next((way for way in (chain, tuple(far[::-1])) if self._joins(way, begin, end)), None)
 
     def stands(self, chain: Sequence[Port], flow: Flow) -> bool:
         """Whether a path can carry the flow."""
@@ -207,7 +242,8 @@ def change(
     quiet = {r for r in new if (r.switch, r.flow, r.in_port) not in taken and Port(r.switch, r.in_port) not in edges}
     kept = {(r.switch, r.flow, r.in_port) for r in after}
     gone = {r for r in before if (r.switch, r.flow, r.in_port) not in kept}
-    steps = [Step(add=tuple(sorted(quiet))), Step(add=tuple(sorted(new - quiet))), Step(remove=tuple(sorted(gone)))]
+    first, then, last = (tuple(sorted(some, key=order)) for some in (quiet, new - quiet, gone))
+    steps = [Step(add=first), Step(add=then), Step(remove=last)]
     return [step for step in steps if step.add or step.remove]
 
 

@@ -12,6 +12,8 @@ from pathcast.steer.match import Malformed
 # silence after which a switch is asked for a sign of life, and how long that may take
 QUIET_S = 2.0
 ANSWER_S = 5.0
+# of answers, each of at most 64 KiB
+_MOST_PARTS = 1024
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,8 @@ class Session:
             case of.Answer():
                 parts = self._parts.setdefault(xid, [])
                 parts.append(message)
+                if len(parts) > _MOST_PARTS or len(self._parts) > _MOST_PARTS:
+                    return Ended("its answers have no end")
                 if not message.more:
                     return Told(message.what, tuple(self._parts.pop(xid)))
             case of.PacketIn() | of.PortStatus() | of.BarrierReply() | of.Error():

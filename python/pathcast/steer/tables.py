@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Set
 
-from pathcast.steer.rules import Flow, Network, Port, Rule, change
+from pathcast.steer.rules import Flow, Network, Port, Rule, change, order
 
 Key = tuple[int, Flow, int]
 
@@ -98,7 +98,7 @@ class Tables:
         spare = {rule for k, rule in self.have.items() if k not in kept}
         self._gone = {rule: at for rule, at in self._gone.items() if rule in spare}
         found = []
-        for rule in sorted(spare):
+        for rule in sorted(spare, key=order):
             if rule.flow not in vain and rule.flow.back() not in vain:
                 if not settled:
                     continue

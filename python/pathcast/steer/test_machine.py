@@ -134,6 +134,20 @@ def test_a_link_that_is_silent_is_left_and_taken_again(net):
     assert path_of(net, ONE) == "path2"
 
 
+def test_a_link_that_was_told_is_believed_though_it_is_not_heard():
+    links = [{"ends": [f"s{a.switch}:{a.port}", f"s{b.switch}:{b.port}"]} for a, b in PAIRS]
+    net = fabric(Config.of({**TOLD.document(), "link": links}))
+    begin(net, {ONE: "path2"})
+    net.dead = {Port(2, 3)}
+    net.settle(15.0)
+    assert net.machine.plan.chosen[ONE] == "path2"
+    down(net, Port(1, 3))
+    assert path_of(net, ONE) != "path2"
+    net.dead = set()
+    down(net, Port(1, 3), up=True)
+    assert path_of(net, ONE) == "path2"
+
+
 def test_no_path_that_is_left_is_an_error_and_its_end_is_noticed(net):
     begin(net, {ONE: "path1"})
     for name in ("path1", "path2", "path3"):
@@ -256,9 +270,9 @@ def test_a_switch_that_does_not_answer_is_sent_away_and_its_request_undone(net):
 def test_a_silent_switch_is_away_after_some_seconds(net):
     net.switches[2].mute = True
     net.settle(5.0)
-    assert net.machine.switches[2].ready
+    assert net.machine.switches.is_ready(2)
     net.settle(6.0)
-    assert not net.machine.switches[2].ready
+    assert not net.machine.switches.is_ready(2)
 
 
 def test_entries_that_somebody_removed_come_again(net):
@@ -348,6 +362,45 @@ def test_other_versions_are_sent_away_with_the_reason():
     assert any("it speaks OpenFlow 1.0, not 1.3" in note for note in machine.state()["notes"])
 
 
+def test_a_flow_has_one_path_whichever_end_tells_it(net):
+    begin(net, {ONE: "path2"})
+    for plan in ({ONE.back(): "path1"}, {TWO: "path1", TWO.back(): "path2"}):
+        with pytest.raises(PathcastError, match="from its other end already") as caught:
+            begin(net, plan)
+        assert caught.value.exit == Exit.USAGE
+    assert path_of(net, ONE) == "path2"
+
+
+def test_a_link_that_is_not_heard_is_better_than_none(net):
+    begin(net, {ONE: "path2"})
+    for name in ("path1", "path3"):
+        down(net, PATHS[name])
+    net.switches[2].say = lambda message, xid=0, say=net.switches[2].say: (
+        None if isinstance(message, of.PacketIn) else say(message, xid)
+    )
+    net.settle(12.0)
+    assert net.machine.plan.lost
+    assert path_of(net, ONE) == "path2"
+
+
+def test_two_controllers_of_two_names_do_not_take_each_others_entries(net):
+    other = COOKIE | 8
+    for watch in entries.watches(other):
+        net.switches[1].table[watch.priority, tuple(watch.match.items())] = (other, of.CONTROLLER)
+    net.machine.clear(net.now)
+    net.settle(1.0)
+    assert {cookie for cookie, _ in net.switches[1].table.values()} == {other}
+    assert len(net.switches[1].table) == 2
+
+
+def test_who_does_not_say_what_it_is_is_sent_away(net):
+    session = net.machine.connected(net.now)
+    net.machine.tick(net.now + 4)
+    assert session not in net.machine.closing
+    net.machine.tick(net.now + 6)
+    assert session in net.machine.closing
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_bytes_that_are_no_openflow_end_one_connection(seed):
     draw = random.Random(seed)
@@ -371,7 +424,7 @@ def test_whatever_happens_flows_end_up_where_they_can_be(seed):
     net = fabric(most=draw.choice((4, 8, 1000)))
     flows = [Flow(CLIENT, SERVER, port, 5001) for port in range(1, 6)]
     for _ in range(40):
-        what = draw.choice(("begin", "begin", "end", "port", "port", "away", "time", "restart"))
+        what = draw.choice(("begin", "begin", "end", "port", "port", "away", "silent", "mute", "time", "restart"))
         if what == "begin":
             chosen = draw.sample(flows, draw.randint(1, 3))
             net.machine.begin({f: draw.choice(sorted(PATHS)) for f in chosen}, None, net.now)
@@ -383,6 +436,11 @@ def test_whatever_happens_flows_end_up_where_they_can_be(seed):
                 net.switches[one.switch].status(one.port, not net.switches[port.switch].ports[port.port])
         elif what == "away" and len(net.sessions) == 3:
             net.disconnect(draw.choice(sorted(net.sessions)))
+        elif what == "silent":
+            net.dead ^= {draw.choice(sorted(WIRES))}
+        elif what == "mute":
+            one = draw.choice(list(net.switches.values()))
+            one.mute = not one.mute
         elif what == "restart":
             net.machine = Machine(TOLD, MARK, draw.randbytes(16), net.machine.kept(), net.now)
             net.sessions = {}
@@ -390,7 +448,10 @@ def test_whatever_happens_flows_end_up_where_they_can_be(seed):
         net.settle(draw.choice((0.0, 0.0, 0.3, 3.0)))
         if len(net.sessions) < 3 and draw.random() < 0.5:
             net.connect(*(set(net.switches) - set(net.sessions)))
-    net.connect(*(set(net.switches) - set(net.sessions)))
+    net.dead = set()
+    for one in net.switches.values():
+        one.mute = False
+    net.connect(*net.switches)
     for port in WIRES:
         net.switches[port.switch].status(port.port, True)
     net.switches[3].most = 1000

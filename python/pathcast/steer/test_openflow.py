@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pathcast.steer import entries
@@ -137,6 +137,7 @@ def test_a_rule_is_found_in_what_the_switch_says_of_it(rule):
     assert entries.rule_of(1, entry) == rule
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(sorted(FIELDS)), st.integers(0, 255)))
 def test_matches_come_back_as_they_were(match):
     packed = pack_match(match)
@@ -144,6 +145,12 @@ def test_matches_come_back_as_they_were(match):
     assert take_match(packed + b"rest") == (match, len(packed))
 
 
+def test_names_of_ports_command_no_terminal():
+    port = of.PortAbout(2, "a\x1b[31m]\nb", b"abcdef", True)
+    assert of.Answer(of.PORTS, False, port.pack()).ports()[0].name == "a31mb"
+
+
+@settings(deadline=None)
 @given(st.integers(0, 40), st.binary(max_size=120))
 def test_bytes_that_are_no_message_are_malformed_or_harmless(kind, body):
     buffer = bytearray(b"\x04" + bytes((kind,)) + (8 + len(body)).to_bytes(2, "big") + bytes(4) + body)
@@ -153,6 +160,7 @@ def test_bytes_that_are_no_message_are_malformed_or_harmless(kind, body):
                 message.ports()
 
 
+@settings(deadline=None)
 @given(st.sampled_from([entries.stats, of.Answer.ports, of.Answer.counters]), st.binary(max_size=150))
 def test_answers_that_break_off_are_malformed_or_harmless(read, body):
     with contextlib.suppress(Malformed):
@@ -173,6 +181,7 @@ def test_lldp_says_who_sent_it_and_only_with_the_key():
     assert len(frame) >= 60
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=100))
 def test_frames_of_others_are_passed_over(data):
     assert sender(bytes(12) + b"\x88\xcc" + data, b"key") is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pathcast.errors import Exit, PathcastError
@@ -40,6 +40,7 @@ def over(table: set[Rule], flow: Flow) -> Port | None:
     return Port(1, out)
 
 
+@settings(deadline=None)
 @given(plans)
 def test_every_flow_goes_over_its_path_and_back(plan):
     table = wanted(NETWORK, PATHS, plan)
@@ -50,6 +51,7 @@ def test_every_flow_goes_over_its_path_and_back(plan):
     assert carried(table, Flow(CLIENT, SERVER, 1, 1), Port(1, 1)) is None
 
 
+@settings(deadline=None)
 @given(plans, plans)
 def test_no_packet_meets_a_switch_without_an_entry_during_a_change(first, second):
     second = {**second, **{flow: second.get(flow, name) for flow, name in first.items()}}
@@ -71,6 +73,7 @@ def test_no_packet_meets_a_switch_without_an_entry_during_a_change(first, second
     assert change(table, want, NETWORK) == []
 
 
+@settings(deadline=None)
 @given(plans, st.sampled_from([port for pair in PAIRS for port in pair]))
 def test_a_port_that_is_down_carries_nothing(plan, down):
     left = NETWORK.without({down})
@@ -159,6 +162,10 @@ def test_bad_input_is_named(make, told):
     with pytest.raises(PathcastError, match=told) as caught:
         make()
     assert caught.value.exit == Exit.USAGE
+
+
+def test_a_flow_is_the_same_however_its_addresses_are_written():
+    assert Flow("FD00:0::1", "fd00::0:2") == Flow("fd00::1", "fd00::2")
 
 
 def test_links_lead_both_ways():
