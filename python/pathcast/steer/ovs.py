@@ -72,9 +72,6 @@ class Switches:
                 with contextlib.suppress(PermissionError):
                     os.sched_setscheduler(self._running[-1].pid, os.SCHED_FIFO, os.sched_param(1))
             self._vsctl("show")
-            # the datapath keeps an answer for all flows alike, and takes a new entry in only later, after its barrier
-            control = f"--target={self.directory}/ovs-vswitchd.ctl"
-            self._call("ovs-appctl", control, f"--timeout={PATIENCE_S:.0f}", "upcall/disable-megaflows")
         except BaseException:
             self.close()
             raise
@@ -106,6 +103,10 @@ class Switches:
         for at, port in used:
             words += ["--", "add-port", bridge, port, "--", "set", "interface", port, f"ofport_request={at}"]
         self._vsctl(*words)
+        if not self.bridges:
+            # the datapath keeps an answer for all flows alike, and takes a new entry in only later, after its barrier
+            control = f"--target={self.directory}/ovs-vswitchd.ctl"
+            self._call("ovs-appctl", control, f"--timeout={PATIENCE_S:.0f}", "upcall/disable-megaflows")
         self.bridges.append(bridge)
         for at, port in used:
             found = self._vsctl("get", "interface", port, "ofport", "error").split("\n")
