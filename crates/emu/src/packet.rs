@@ -186,6 +186,8 @@ impl Drop for Packet {
 /// Of version 3.1 their payload is `SWITCHED` bytes, whatever the options of TCP.
 fn restore(frame: &mut [u8], below: usize) {
     let Some((headers, _, _)) = heads(frame, below) else { return };
+    // a short frame came from its socket as a whole, and this would say so; of a part of it the kernel wants no more than it has
+    frame[2..4].copy_from_slice(&((below + headers) as u16).to_ne_bytes());
     let payload = frame.len() - VNET - below - headers;
     let segment = MTU.saturating_sub(headers);
     if segment == 0 || payload <= segment {
@@ -530,14 +532,17 @@ mod tests {
             let whole = on_ethernet(&original);
             let mut switched = whole.clone();
             switched[4..6].copy_from_slice(&(SWITCHED as u16).to_ne_bytes());
+            switched[2..4].copy_from_slice(&((whole.len() - VNET) as u16).to_ne_bytes());
             let packet = Packet::new(switched, whole.len(), Layer::Switch);
             assert_eq!(packet.segments(), segments);
             let (first, bytes) = Packet::segment(&packet, 0);
             assert_eq!(bytes, if segments == 1 { 72 + payload as u32 } else { 1500 });
             let last = Packet::segment(&packet, segments - 1).0;
             let out = written(&first, &last);
+            // never more than any of its segments has
+            assert_eq!(u16::from_ne_bytes([out[2], out[3]]), 14 + 72);
             if segments > 1 {
-                assert_eq!(out, whole.to_vec());
+                assert_eq!((out[..2].to_vec(), &out[4..]), (whole[..2].to_vec(), &whole[4..]));
             } else {
                 assert_eq!((out[1], &out[4..6]), (GSO_NONE, &[0, 0][..]));
             }

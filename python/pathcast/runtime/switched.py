@@ -56,8 +56,6 @@ def _via(scenario: Mapping[str, Any], hops: list[dict[str, Any]]) -> list[str]:
 class SwitchedNet(daemon.Net):
     """A network with switches. Of flows it is asked as any controller is (steer/client.py)."""
 
-    concurrent = True
-
     def record(self) -> Record:
         found = super().record()
         name = self.config["name"]
