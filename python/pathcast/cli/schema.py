@@ -66,7 +66,7 @@ def _plan() -> dict[str, Any]:
 
 
 def _between() -> dict[str, Any]:
-    from pathcast.service.between import Between
+    from pathcast.service.findings import Between
 
     return _result("between", 1, Between, {})
 
