@@ -39,7 +39,7 @@ while True:
 """
 
 
-# rewrites TCP timestamps on the router as firewalls do that hide how long hosts have run: each way's by a number of its own
+# rewrites TCP timestamps on the router, as firewalls do that hide how long hosts have run: each way's by its own number
 SCRAMBLER = """
 import fcntl, os, struct
 tun = os.open("/dev/net/tun", os.O_RDWR)
