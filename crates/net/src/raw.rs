@@ -82,7 +82,7 @@ impl RawTcp {
         segment[..2].copy_from_slice(&source.to_be_bytes());
         segment[2..4].copy_from_slice(&target.to_be_bytes());
         segment[4..8].copy_from_slice(&sequence.to_be_bytes());
-        (segment[12], segment[13]) = (((HEADER + 4) / 4 << 4) as u8, SYN | flags);
+        (segment[12], segment[13]) = ((((HEADER + 4) / 4) << 4) as u8, SYN | flags);
         segment[14..16].copy_from_slice(&u16::MAX.to_be_bytes());
         segment[HEADER..].copy_from_slice(&[2, 4, 5, 0xb4]); // largest segment: 1460
         let sum = checksum(self.local, self.remote, &segment);
