@@ -39,6 +39,37 @@ while True:
 """
 
 
+# rewrites TCP timestamps on the router, as firewalls do that hide how long hosts have run: each way's by its own number
+SCRAMBLER = """
+import fcntl, os, struct
+tun = os.open("/dev/net/tun", os.O_RDWR)
+fcntl.ioctl(tun, 0x400454CA, struct.pack("16sH", b"tun0", 0x1001))
+print("listens", flush=True)
+def total(data):
+    data += b"\\0" * (len(data) % 2)
+    value = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while value >> 16:
+        value = (value & 0xFFFF) + (value >> 16)
+    return value
+while True:
+    packet = bytearray(os.read(tun, 65536))
+    if packet[0] >> 4 == 4 and packet[9] == 6:
+        start, out = (packet[0] & 15) * 4, packet[14] == 1
+        at, end = start + 20, start + (packet[start + 12] >> 4) * 4
+        while at < end and packet[at]:
+            if packet[at] == 8:
+                value, echo = struct.unpack_from("!2I", packet, at + 2)
+                own, theirs = (900_000_000, 1_700_000_000) if out else (1_700_000_000, 900_000_000)
+                echo = (echo - theirs) % 2**32 if packet[start + 13] & 16 else echo
+                struct.pack_into("!2I", packet, at + 2, (value + own) % 2**32, echo)
+            at += 1 if packet[at] == 1 else max(packet[at + 1], 2)
+        packet[start + 16 : start + 18] = bytes(2)
+        pseudo = bytes(packet[12:20]) + struct.pack("!2H", 6, len(packet) - start)
+        struct.pack_into("!H", packet, start + 16, 0xFFFF - total(pseudo + bytes(packet[start:])))
+    os.write(tun, packet)
+"""
+
+
 @pytest.fixture
 def line():
     """client .1.1 - router - .2.1 server of 10.94, and what runs a command in one of them."""
@@ -141,8 +172,8 @@ def test_options_that_middleboxes_take_out_and_a_clean_path(line, faults):
     assert "the far end has ECN switched off" in without["tcp ecn"]["detail"]
 
 
-def test_what_vanishes_by_size_mark_or_option(line, faults):
-    _, run = line
+def test_what_vanishes_by_size_mark_or_option_and_timestamps_that_are_rewritten(line, faults, start):
+    names, run = line
     found = faults(
         forward(
             "iifname r1 meta length > 1400 drop",
@@ -171,6 +202,17 @@ def test_what_vanishes_by_size_mark_or_option(line, faults):
     assert "direction in: packets of up to 1333 B pass" in found["mtu"]["detail"]
     assert "is refused" in found["mptcp join"]["detail"]
     assert found["tcp ecn"]["status"] == "noted"
+    scrambler = start(command=("ip", "netns", "exec", names["r"], sys.executable, "-c", SCRAMBLER))
+    assert scrambler.stdout.readline() == "listens\n"
+    run("r", "ip", "link", "set", "tun0", "up")
+    run("r", "ip", "route", "add", "default", "dev", "tun0", "table", "94")
+    for net in (1, 2):
+        run("r", "ip", "rule", "add", "iif", f"r{net}", "table", "94")
+    found = faults()
+    assert found.keys() == {"timestamps"}
+    assert "direction in: a middlebox rewrites TCP timestamps" in found["timestamps"]["detail"]
+    for net in (1, 2):
+        run("r", "ip", "rule", "del", "iif", f"r{net}")
     # a router that says so is no black hole
     for net in (1, 2):
         run("r", "ip", "route", "change", f"10.94.{net}.0/24", "dev", f"r{net}", "mtu", "lock", "1380")

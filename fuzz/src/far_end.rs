@@ -25,8 +25,8 @@ impl Address for At {
     }
 }
 
-/// The kind of the far end's no.
-const DENIED: u8 = 6;
+/// The kinds of a session's last word: the far end's no, and its goodbye.
+const LAST: [u8; 2] = [6, 20];
 
 const LIMITS: MeasureLimits = MeasureLimits {
     sessions: Quota { in_all: 4, per_key: 3, per_source: 2 },
@@ -123,7 +123,7 @@ impl World {
         // the last word to a session that is over, once; else one answer, to whoever asked, smaller than the question
         stateless.retain(|(_, _, payload)| {
             let said = forge::read(payload).expect("its own words");
-            let of = stopped.iter().position(|&session| said.kind == DENIED && session == said.session);
+            let of = stopped.iter().position(|&session| LAST.contains(&said.kind) && session == said.session);
             of.map(|index| stopped.swap_remove(index)).is_none()
         });
         assert!(stateless.len() <= 1, "{} answers", stateless.len());

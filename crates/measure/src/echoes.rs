@@ -34,9 +34,12 @@ pub const SMALL: u16 = 128;
 const AGAIN: Nanos = Nanos::millis(250);
 /// So long others may measure before this one has its turn.
 const TURN: Nanos = Nanos::secs(30);
-/// A question is asked so often at most, and one about marks answered so often.
-const TRIES: u32 = 4;
+/// A question of the first round is asked so often at most, and one of the search; one about marks is answered so often.
+const TRIES: u32 = 8;
+const FEW: u32 = 4;
 const MARKED: usize = 3;
+/// From one question to the next.
+const SPACE: Nanos = Nanos::millis(10);
 /// Between two askings, at least; more than the round trip.
 const APART: Nanos = Nanos::millis(60);
 /// Questions of the time: so long, so far apart, and when a group of them ends. The first and the last are more than a second
@@ -94,6 +97,8 @@ pub struct Echoes {
     /// Questions of the time by the numbers of their packets.
     asked: BTreeMap<u64, u32>,
     told: Vec<Question>,
+    /// Whose turn it is in the round.
+    turn: usize,
     search: BTreeMap<Direction, Search>,
     /// Since when this phase, and when its next step is due; the same of the clocks.
     since: Nanos,
@@ -126,6 +131,7 @@ impl Echoes {
             next_id: first,
             asked: BTreeMap::new(),
             told: Vec::new(),
+            turn: 0,
             search: BTreeMap::new(),
             since: Nanos::ZERO,
             due: Nanos::ZERO,
@@ -235,28 +241,37 @@ impl Echoes {
     /// The first round: what is small and unmarked, what is large, and what is marked.
     fn begin(&mut self) {
         let Some([out, back]) = self.request.sizes else { return };
-        self.round.push(Question::new(Direction::Out, SMALL, 0, 1));
+        self.round.push(Question::new(Direction::Out, SMALL, 0, 1, TRIES));
         for (way, largest) in [(Direction::Out, out), (Direction::In, back)] {
             self.search.insert(way, Search::up_to(largest));
             if largest > SMALL {
-                self.round.push(Question::new(way, largest, 0, 1));
+                self.round.push(Question::new(way, largest, 0, 1, TRIES));
             }
-            self.round.extend(self.request.classes.iter().map(|&class| Question::new(way, SMALL, class, MARKED)));
+            self.round
+                .extend(self.request.classes.iter().map(|&class| Question::new(way, SMALL, class, MARKED, TRIES)));
         }
     }
 
-    /// Asks what this round lacks, or ends it.
+    /// Asks the next thing that this round lacks, or ends it. One at a time: a burst of questions fills the queue before a
+    /// narrow line, and what stands last in it is lost each time.
     fn ask(&mut self, now: Nanos) {
         // round trips are known from the clocks' questions, which come first
         let apart = APART.max(Nanos(self.waits.wait(SMALL).0 * 3 / 2));
-        let mut lacks = false;
-        for index in 0..self.round.len() {
+        let count = self.round.len();
+        let mut due = None;
+        for index in (0..count).map(|i| (self.turn + i) % count) {
             let question = &mut self.round[index];
-            if question.came.len() >= question.wanted || question.asked == TRIES {
+            let again = question.last.map_or(now, |last| last + apart);
+            if question.is_content() || (question.asked >= question.tries && now >= again) {
+                continue;
+            }
+            if question.asked >= question.tries || now < again {
+                due = Some(due.map_or(again, |due: Nanos| due.min(again)));
                 continue;
             }
             question.asked += 1;
-            lacks = true;
+            question.last = Some(now);
+            self.turn = index + 1;
             self.next_id = self.next_id.wrapping_add(1);
             self.ids.insert(self.next_id, index);
             let own = (question.size, question.class);
@@ -266,18 +281,21 @@ impl Echoes {
             };
             let body = Echo { id: self.next_id, size: answer, class: marked }.encode();
             self.say(Kind::Echo, size, class, &body);
+            self.due = now + SPACE;
+            return;
         }
-        self.due = now + apart;
-        if !lacks {
-            self.close_round();
-            if !self.round.is_empty() {
-                self.due = now;
+        match due {
+            Some(due) => self.due = due,
+            None => {
+                self.close_round();
+                self.due = if self.round.is_empty() { now + TICK } else { now };
             }
         }
     }
 
     fn close_round(&mut self) {
         self.ids.clear();
+        self.turn = 0;
         for question in std::mem::take(&mut self.round) {
             if question.class == 0
                 && let Some(search) = self.search.get_mut(&question.way)
@@ -293,7 +311,7 @@ impl Echoes {
             back.passes = back.passes.max(Some(passes.min(SMALL)));
         }
         for (&way, search) in &self.search {
-            self.round.extend(search.next().into_iter().map(|size| Question::new(way, size, 0, 1)));
+            self.round.extend(search.next().into_iter().map(|size| Question::new(way, size, 0, 1, FEW)));
         }
     }
 

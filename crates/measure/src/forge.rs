@@ -76,7 +76,7 @@ pub fn is_sound(said: &ParsedDatagram) -> bool {
         Kind::Report => report::decode(body).is_some(),
         Kind::Ask => decode_ask(body).is_some(),
         Kind::Outcome => Outcome::decode(body).is_some(),
-        Kind::PathJoined => body.is_empty(),
+        Kind::PathJoined | Kind::Bye => body.is_empty(),
         _ => false,
     }
 }

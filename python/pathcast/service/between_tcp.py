@@ -19,6 +19,7 @@ _COST = {
 _STAMPS = 12
 # no packet is larger [IP bytes]
 _LARGEST = 65_535
+_HALF_WINDOW = 32_768
 # clocks of timestamps tick every millisecond or microsecond; between the two readings lies a round trip
 _TICKS = 10_000_000
 OPEN = "open or forward that TCP port to the far end, and let `pathcast serve` run there"
@@ -132,7 +133,8 @@ def largest(sender: Mapping[str, Any], taker: Mapping[str, Any]) -> int:
 def _segments(path: str, near: Mapping[str, Any], far: Mapping[str, Any]) -> Finding:
     for sender, taker, way in ((near, far, "out"), (far, near, "in")):
         due = min(_announced(taker), sender["pmtu"] - header(sender)) - (_STAMPS if sender["options"] & 1 else 0)
-        if 0 < sender["mss"][0] < due:
+        # Linux sends no segment of more than half a window, and the first window is of 64 kB
+        if 0 < sender["mss"][0] < min(due, _HALF_WINDOW):
             detail = f"direction {way}: segments of {sender['mss'][0]} B, and {due} B would do: a router clamps them"
             return Finding(path, "segments", NOTED, detail, "none, if a tunnel is on the way: it is for its sake")
     return Finding(path, "segments", OK, f"{near['mss'][0]} B out, {far['mss'][0]} B in, as announced")

@@ -57,6 +57,16 @@ def test_both_ends_agree_and_nothing_is_said():
     assert [one.status for one in between_udp.clocks("p", ECHO, PLAIN, PLAIN)] == [OK]
 
 
+def test_half_a_window_is_no_clamp():
+    end = {"mss": [32_768, 65_483], "pmtu": 65_535}
+    assert tcp({"near": {**END, **end}, "far": {**FAR, **end}}) == {}, "over loopback"
+    clamped = {
+        "near": {**END, "mss": [8_000, 8_948], "pmtu": 9_000},
+        "far": {**FAR, "mss": [8_948, 8_948], "pmtu": 9_000},
+    }
+    assert tcp(clamped)["segments"].status == NOTED
+
+
 def test_timestamps_that_a_middlebox_rewrites_are_found_in_either_direction_also_when_they_wrap():
     for timestamps, way in (([900_000_000, 5_000], "in"), ([70_001, 2**31], "out")):
         found = tcp({"timestamps": timestamps})["timestamps"]

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use pathcast_base::Nanos;
+
 use super::super::request::Direction;
 
 /// Sizes that are tried at once.
@@ -13,6 +15,9 @@ pub(super) struct Question {
     pub size: u16,
     pub class: u8,
     pub asked: u32,
+    /// How often at most, and when last.
+    pub tries: u32,
+    pub last: Option<Nanos>,
     /// Answers that are enough.
     pub wanted: usize,
     /// Sizes and classes as they came.
@@ -20,8 +25,12 @@ pub(super) struct Question {
 }
 
 impl Question {
-    pub fn new(way: Direction, size: u16, class: u8, wanted: usize) -> Question {
-        Question { way, size, class, asked: 0, wanted, came: VecDeque::new() }
+    pub fn new(way: Direction, size: u16, class: u8, wanted: usize, tries: u32) -> Question {
+        Question { way, size, class, asked: 0, tries, last: None, wanted, came: VecDeque::new() }
+    }
+
+    pub fn is_content(&self) -> bool {
+        self.came.len() >= self.wanted
     }
 }
 

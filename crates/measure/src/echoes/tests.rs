@@ -155,3 +155,19 @@ fn silence_another_key_and_an_older_far_end_are_told_apart() {
     let (found, _) = Look { deaf: Some(Kind::Stamp), ..Look::default() }.run();
     assert_eq!(found["outcome"], "lost");
 }
+
+#[test]
+fn losses_that_come_in_step_with_the_questions_hide_no_mark() {
+    // every third packet of either way is lost
+    thread_local!(static LAST: std::cell::Cell<usize> = const { std::cell::Cell::new(0) });
+    let middle: Middle = |_, _, class| {
+        let count = LAST.get() + 1;
+        LAST.set(count);
+        (!count.is_multiple_of(3)).then_some(class)
+    };
+    let (found, _) = Look { middle, ..Look::default() }.run();
+    for way in ["out", "in"] {
+        assert_eq!(found[way]["passes"], 1500);
+        assert!(marks(&found, way).iter().all(|(sent, came)| came.contains(sent)), "{found}");
+    }
+}

@@ -189,3 +189,16 @@ fn who_comes_and_goes_makes_no_noise_for_those_who_wait() {
     );
     assert_eq!(kinds(&said_to(&mut far, NOW, &first.seal(Kind::Bye, 0, &[]).1)), [Kind::Bye, Kind::Opened]);
 }
+
+#[test]
+fn large_answers_to_small_questions_are_few_and_count_as_probes() {
+    let limits = MeasureLimits { bytes: Bytes(300_000), ..MeasureLimits::default() };
+    let (mut far, mut channel) = opened(limits);
+    let mut account = Account::default();
+    for id in 0..1000 {
+        let echo = Echo { id, size: 9000, class: 3 }.encode();
+        account.say(&mut far, NOW, &channel.seal(Kind::Echo, 0, &echo).1);
+    }
+    assert!(account.told >= 7 * 9000 && account.told <= account.sent + SLACK + 100, "{account:?}");
+    assert_eq!((far.sessions(), far.counters().denied), (0, 1), "its bytes are used up");
+}
