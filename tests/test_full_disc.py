@@ -1,4 +1,4 @@
-"""A disc that is really full: what is read is shown, what cannot be written is said and leaves nothing, and it goes on."""
+"""A disc that is really full: what is read is shown, what cannot be written is said, and leaves nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ pytestmark = pytest.mark.privileged
 SCRIPT = """
 mount -t tmpfs -o size=2m tmpfs "$PATHCAST_STATE_DIR" || exit 9
 told() { "$@"; echo "status $?"; }
-{ $PY -c "$FILL"; printf '[line.dsl]\\nfrom = "127.0.0.1"\\n' > "$PATHCAST_CONFIG"; $PATHCAST job add kept --at 00:00 -- true; } >/dev/null 2>&1
+{
+    $PY -c "$FILL"
+    printf '[line.dsl]\\nfrom = "127.0.0.1"\\n' > "$PATHCAST_CONFIG"
+    $PATHCAST job add kept --at 00:00 -- true
+} >/dev/null 2>&1
 dd if=/dev/zero of="$PATHCAST_STATE_DIR/fill" bs=1k 2>/dev/null
 cd "$PATHCAST_STATE_DIR"
 for words in "line set dsl --cap 1TB/month" "job add other --at 00:00 -- true" "job run kept" "history list"; do
