@@ -20,7 +20,7 @@ from test_cli_run import SEND, SINK
 pytestmark = pytest.mark.privileged
 
 FAR = "10.77.101.1"
-SIZE, CAP = 230_000_000, 220_000_000
+SIZE, CAP = 150_000_000, 220_000_000
 
 
 @pytest.fixture
