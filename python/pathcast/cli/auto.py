@@ -58,6 +58,7 @@ class Prepared:
             "lines": dict(self.lines),
             "size_bytes": self.wish.size_bytes if self.sized else None,
             "deadline_s": self.wish.deadline_s,
+            "max_rate_bps": self.wish.max_rate_bps,
             "expected_s": self.expected_s,
             "forecast": self.forecast,
         }

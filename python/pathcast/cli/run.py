@@ -102,12 +102,13 @@ def run(
     steer = prepared.auto if prepared is not None else None
     ended = None
     if job is not None:
-        from pathcast.service.jobrun import ran
+        from pathcast.service import jobrun
 
         lines, expected_s = ({}, None) if prepared is None else (prepared.lines, prepared.expected_s)
-        ended = ran(job, lines, expected_s)
-    options = {"mptcp": mptcp, "paths": addresses, "user": user}
-    status, document = launch(command, control, set or [], **options, steer=steer, ended=ended)
+        ended = jobrun.ran(job, lines, expected_s)
+    status, document = launch(
+        command, control, set or [], mptcp=mptcp, paths=addresses, user=user, steer=steer, ended=ended
+    )
     if prepared is not None:
         document["auto"] = prepared.document(document)
     with suppress(OSError):  # whatever becomes of our words, the status is the program's

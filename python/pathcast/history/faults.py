@@ -9,6 +9,7 @@ from pathcast.errors import Exit, PathcastError, install
 
 # of SQLite, by its result codes: busy, locked; full; cannot open; corrupt, no database; read only
 _BUSY, _FULL, _CANNOT_OPEN, _CORRUPT, _READ_ONLY = (5, 6), (13,), (14,), (11, 26), (8,)
+_DISC = (10,)
 # rows that no database takes: constraints, types, ranges
 _ROWS = (19, 20, 25)
 
@@ -18,9 +19,9 @@ def history_error(code: str, message: str, hint: str | None = None, exit: int = 
     return PathcastError(f"history-{code}", message, hint, exit)
 
 
-def away(shown: str, why: str) -> PathcastError:
+def away(shown: str, why: str, hint: str | None = "is its server running?") -> PathcastError:
     """It cannot be reached now."""
-    return history_error("away", f"the history `{shown}` cannot be reached: {why}", "is its server running?")
+    return history_error("away", f"the history `{shown}` cannot be reached: {why}", hint)
 
 
 def told(error: Exception, shown: str) -> PathcastError:
@@ -68,10 +69,12 @@ def _sqlite(code: int, words: str, shown: str) -> PathcastError:
     if code in _FULL:
         return full(shown)
     if code in _BUSY:
-        return away(shown, "another command writes to it and does not end")
+        return away(shown, "another command writes to it and does not end", None)
+    if code in _DISC:
+        return away(shown, words, "is its disc full, or broken?")
     if code in _CORRUPT:
         hint = "move it away; a new one is made, and `pathcast history import` reads what was exported"
         return history_error("corrupt", f"`{shown}` is no history, or a broken one: {words}", hint, Exit.USAGE)
     if code in (*_CANNOT_OPEN, *_READ_ONLY):
         return history_error("place", f"cannot keep a history in `{shown}`: {words}", None, Exit.USAGE)
-    return away(shown, words)
+    return away(shown, words, None)

@@ -23,7 +23,7 @@ def link(
     from pathcast.history.tables import forecast, forecast_path
 
     over = [row["path"] for row in rows.get("transfer_path", ()) if row["transfer_id"] == transfer["id"]]
-    if transfer.get("forecast_id") or not over:
+    if transfer.get("forecast_id") or not over or _held_back(transfer):
         return transfer
     wanted = (
         select(forecast.c.id, forecast.c.size_bytes, forecast.c.answer)
@@ -44,6 +44,12 @@ def link(
         if option_of(answer, paths, set(over), transfer.get("control")) is not None:
             return {**transfer, "forecast_id": id}
     return transfer
+
+
+def _held_back(transfer: Mapping[str, Any]) -> bool:
+    """Whether its user has let it go no faster than at some rate, which no forecast knows of."""
+    auto = (transfer.get("report") or {}).get("auto")
+    return isinstance(auto, dict) and auto.get("max_rate_bps") is not None
 
 
 def option_of(

@@ -26,7 +26,7 @@ _COLOURS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, "#000000", "#999999")
 # a line is not drawn over a gap of so many usual intervals
 _GAP = 5
 # beside the first and the last time
-_LEAST_SPARE = timedelta(minutes=5)
+_LEAST_SPARE = timedelta(minutes=1)
 
 
 def figure(

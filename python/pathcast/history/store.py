@@ -209,7 +209,10 @@ def _reading(file: Path) -> Engine:
 
     def connect() -> Any:
         where = f"file:{quote(str(file))}?mode=ro"
-        lies = not os.access(file.parent, os.W_OK) and not file.with_name(file.name + "-wal").exists()
+        # nobody writes there, or nothing can be written: SQLite needs a file beside it else
+        closed = not os.access(file.parent, os.W_OK) or os.statvfs(file.parent).f_bavail == 0
+        log = file.with_name(file.name + "-wal")
+        lies = closed and not (log.exists() and log.stat().st_size)
         made = sqlite3.connect(
             where + ("&immutable=1" if lies else ""),
             uri=True,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pathcast.history.identity import PathKey
-from pathcast.history.testing import KEY1, KEY2, KEYS, forecast, measure, origin, transfer
+from pathcast.history.testing import KEY1, KEY2, KEYS, forecast, measure, origin, sent, transfer
 
 
 def test_a_measurement_comes_back_whole_with_its_age(journal, reader, at):
@@ -94,6 +94,15 @@ def test_transfers_over_any_of_the_paths(journal, reader, at):
     assert (found.throughput_bps, found.control, found.age_s) == (20e6, "cubic", 5.0)
     renumbered = replace(KEY1, local="10.0.0.99")
     assert [of.id for of in reader().transfers([renumbered])] == [alone]
+
+
+def test_what_was_held_to_a_rate_is_none_of_a_forecasts(journal, reader):
+    forecast(journal)
+    for auto, count in (({"max_rate_bps": 5e6}, 0), ({"max_rate_bps": None}, 1), (None, 2)):
+        act = journal.act(origin())
+        act.transfer({**sent(), "auto": auto}, [(KEY1, None, 10_000_000, 0)], kind="run")
+        journal.add(act)
+        assert len(reader().forecasts([KEY1])[0].came) == count
 
 
 def test_a_forecast_and_what_came(journal, reader, at):

@@ -197,8 +197,12 @@ def _open(write: bool = True) -> Iterator[dict[str, Any]]:
             books = {}
         yield books
         temporary = path.with_suffix(".new")
-        temporary.write_text(json.dumps(books))
-        os.replace(temporary, path)
+        try:
+            temporary.write_text(json.dumps(books))
+            os.replace(temporary, path)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
 
 
 def _read(path: Path) -> dict[str, Any] | None:

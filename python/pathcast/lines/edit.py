@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 import tomllib
@@ -101,6 +102,6 @@ def _write(path: Path, text: str) -> None:
             Path(name).unlink(missing_ok=True)
             raise
     except OSError as error:
-        raise PathcastError(
-            "config", f"cannot write `{path}`: {error.strerror}", "as root, or PATHCAST_CONFIG=FILE"
-        ) from None
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        hint = "make room there" if full else "as root, or PATHCAST_CONFIG=FILE"
+        raise PathcastError("config", f"cannot write `{path}`: {error.strerror}", hint) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -179,11 +180,15 @@ def _write(path: Path, document: Mapping[str, Any]) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)  # what is run is not for all to see
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".job-")
-        with os.fdopen(handle, "w") as file:
-            json.dump(document, file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+        try:
+            with os.fdopen(handle, "w") as file:
+                json.dump(document, file, indent=1)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except OSError:
+            os.unlink(temporary)
+            raise
     except OSError as error:
         raise PathcastError("job", f"cannot write `{path}`: {error.strerror}") from None
 
@@ -198,13 +203,20 @@ def note(name: str, document: Mapping[str, Any]) -> None:
     path = runs_file(name)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     line = (json.dumps(document, allow_nan=False) + "\n").encode()
+    try:
+        _add_line(path, line)
+    except OSError as error:
+        raise PathcastError("job", f"cannot write `{path}`: {error.strerror}", "make room there") from None
+
+
+def _add_line(path: Path, line: bytes) -> None:
     handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         size = os.fstat(handle).st_size
         if size and os.pread(handle, 1, size - 1) != b"\n":
             line = b"\n" + line  # the last one was cut
         if os.write(handle, line) < len(line):  # at once: another's line does not come between
-            raise PathcastError("job", f"cannot write `{path}`: no space is left", "make room there")
+            raise OSError(errno.ENOSPC, "no space is left")
         os.fsync(handle)
     finally:
         os.close(handle)

@@ -9,6 +9,8 @@ import random
 import subprocess
 import sys
 from contextlib import contextmanager
+from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import ClassVar
@@ -219,6 +221,30 @@ def test_rounds_are_as_asked_for_where_the_allowance_is_ample():
     begun = [began_s for began_s, *_ in end.sent]
     assert all(abs(began_s - begun[0] - 300.0 * number) < 1 for number, began_s in enumerate(begun))
     assert end.sessions == 1
+
+
+@pytest.mark.parametrize("step_s", [HOUR_S, -HOUR_S, 400 * DAY_S, -400 * DAY_S])
+def test_a_clock_that_is_set_neither_stops_nor_hastens_a_watch(step_s):
+    time = Time()
+    far = Far(time, lines={"cable": lambda s: None if s > 6 * HOUR_S else 17e6})
+    made, told, _ = watch(time, [far], ["cable.down for 15m"], 500_000_000)
+    wait, waited = time.wait, []
+
+    def wait_and_be_set(seconds):
+        wait(seconds)
+        waited.append(seconds)
+        if len(waited) == 60:
+            time.clock.is_set(step_s)
+
+    time.wait = wait_and_be_set
+    made.run(86)
+    begun = [began_s for began_s, *_ in far.sent]
+    apart = [later - sooner for sooner, later in pairwise(begun)]
+    assert all(abs(one - 300.0) < 1 for one in apart)
+    [one] = told
+    assert 15 * 60 <= one["lasted_s"] < 21 * 60
+    lasted = datetime.fromisoformat(one["at"]) - datetime.fromisoformat(one["since"])
+    assert abs(lasted.total_seconds() - one["lasted_s"]) < 1
 
 
 def test_more_paths_than_a_days_bytes_have_their_turns():

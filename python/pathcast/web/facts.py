@@ -41,7 +41,10 @@ def part(look: Callable[[], T]) -> Part:
     try:
         return Part(look())
     except PathcastError as error:
-        return Part(why=f"{error.message}." + (f" {error.hint}." if error.hint else ""))
+        told = [
+            words if words.endswith(("?", ".", "!")) else f"{words}." for words in (error.message, error.hint) if words
+        ]
+        return Part(why=" ".join(told))
     except OSError as error:
         return Part(why=f"{error.filename or 'the system'}: {error.strerror}.")
 
@@ -237,8 +240,8 @@ def _held(runs: Path) -> bool:
 
 
 def plots(trend: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Of every quantity one plot, of rates one each way, for the script and for a table. None in a series: a gap; False:
-    nothing at this time.
+    """Of every quantity one plot, of rates one each way, for the script and for a table. None in a series: a gap;
+    False: nothing at this time.
 
     A line is a series for each target and direction.
     """

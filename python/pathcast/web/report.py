@@ -296,7 +296,8 @@ def _forecasts(of: Report) -> str:
 def _spent(of: Report) -> str:
     if not of.spent:
         return "<p>Nothing was measured in this time.</p>"
-    days = (of.end_s - of.begin_s) / DAY_S
+    first_s = min((way.rounds[0].at_s for way in of.ways), default=of.begin_s)
+    days = max(1.0, (of.end_s - max(of.begin_s, first_s)) / DAY_S)
     rows = [
         (of.names.get(one.line_id, one.line_id), one.command, one.measurements, size(one.bytes), size(one.bytes / days))
         for one in of.spent
