@@ -2,7 +2,7 @@
 
 use super::super::dispersion::whole_batches;
 use super::super::stat::{median, quantile};
-use super::super::{Discipline, LARGE, Seen, TrainSeen, series};
+use super::super::{Discipline, Estimate, LARGE, Seen, TrainSeen, WhyNot, series};
 use super::{PACKET, Ride, SMALL_SIZE};
 
 /// What a packet takes alone, as a share of what it takes in a row: below the first each flow has a queue of its own and others
@@ -28,6 +28,14 @@ const REFINED_FASTER: f64 = 1.2;
 /// So many small packets must have waited as little as the one that waited least. Where what was sent before them still drains beside
 /// cross traffic each waits, and the least of them looks as if small packets gained little: a queue of its own's mark.
 const ALIKE: usize = 3;
+/// Fewer do where a flow of its own always meets somebody's packet on the line. They wait no longer than for one from each of the
+/// others then, so that the longest wait is less than this share of what a packet takes in a row.
+const ONE_EACH: f64 = 0.85;
+/// FQ-CoDel serves the first packets of a flow that was silent at once, as a token bucket does. It is told from that where every
+/// small packet waits for a part of one packet at the line's rate, in the median for more than the first share and never for more
+/// than the second; and where that packet takes so long [s] that hosts which are late make no such waits.
+const TURN: (f64, f64) = (0.15, 1.25);
+const TURN_LONG: f64 = 1e-3;
 
 /// How the bottleneck queues. `slope` [s a bit]: what a bit of a packet costs that is alone; `first` [bit/s]: the rate of a
 /// train's first two packets, usually; `least` [s]: what stamps can tell apart. In a common queue back-to-back packets leave back to
@@ -82,19 +90,55 @@ impl Ride {
 
     pub(super) fn discipline(&self) -> Option<Discipline> {
         let small = series::base(self.small.iter())?.floor;
+        let (slope, first) = (self.slope()?, self.first()?);
+        let found = discipline(self.c, slope, first, self.blur() + series::NOTHING);
         if let Some(train) = &self.small {
-            let above = |p: &Seen| Some(p.own_delay()? as f64 - small.delay_at(p.sent.0));
-            let close = train.packets.iter().filter_map(above).filter(|&above| above < series::NOTHING * 1e9);
-            if close.count() < ALIKE {
+            let above = |p: &Seen| Some((p.own_delay()? as f64 - small.delay_at(p.sent.0)) / 1e9);
+            let above: Vec<f64> = train.packets.iter().filter_map(above).collect();
+            let close = above.iter().filter(|&&above| above < series::NOTHING).count();
+            let longest = above.iter().copied().fold(0.0, f64::max);
+            let alone = slope * PACKET;
+            let turn = close < ALIKE
+                && alone > TURN_LONG
+                && alone * self.c < ALONE_FAIR * PACKET
+                && first * alone < FIRST_FASTER * PACKET
+                && longest < TURN.1 * alone
+                && median(&above).is_some_and(|above| above > TURN.0 * alone);
+            if turn {
+                return Some(Discipline::Fair);
+            }
+            if close < ALIKE && !(found == Discipline::Fair && longest < ONE_EACH * PACKET / self.c) {
                 return Some(Discipline::Unknown);
             }
         }
-        let slope = (self.base.floor.delay_at(small.at) - small.delay) / 1e9 / (f64::from(LARGE - SMALL_SIZE) * 8.0);
+        Some(found)
+    }
+
+    /// What a bit of a packet costs that is alone [s].
+    fn slope(&self) -> Option<f64> {
+        let small = series::base(self.small.iter())?.floor;
+        Some((self.base.floor.delay_at(small.at) - small.delay) / 1e9 / (f64::from(LARGE - SMALL_SIZE) * 8.0))
+    }
+
+    /// The rate of a train's first two packets, usually [bit/s].
+    fn first(&self) -> Option<f64> {
         let trains = self.trains.range(..self.first).map(|(_, train)| &train.packets);
         let gaps = trains.filter_map(|p| Some(p.get(1)?.received?.saturating_sub(p[0].received?).as_secs_f64()));
         // on a bucket's line nearly all of them, in a fair queue those that nobody came between
-        let first = PACKET / quantile(&gaps.collect::<Vec<f64>>(), FIRST_USUAL)?.max(1e-9);
-        Some(discipline(self.c, slope, first, self.blur() + series::NOTHING))
+        Some(PACKET / quantile(&gaps.collect::<Vec<f64>>(), FIRST_USUAL)?.max(1e-9))
+    }
+
+    /// Of a line where others take turns with the probes: `share`, what was taken for the capacity, is what these got of it, at least;
+    /// what one packet takes alone is the only sign of how much more there is, and a rough one.
+    pub fn of_line(&self, share: Estimate) -> Estimate {
+        let fair = self.discipline() == Some(Discipline::Fair);
+        let (Some(got), Some(slope), true) = (share.value_bps, self.slope(), fair) else { return share };
+        Estimate {
+            value_bps: Some((1.0 / slope.max(1e-12)).max(got)),
+            high_bps: f64::INFINITY,
+            why_not: share.why_not.or(Some(WhyNot::Ambiguous)),
+            ..share
+        }
     }
 }
 
@@ -126,6 +170,51 @@ mod tests {
         assert!(whole(31, 100_000, 200_000, 200_000, false).is_some(), "300 us apart");
         assert!(whole(31, 100_000, 200_000, 200_001, false).is_none(), "held up");
         assert!(whole(31, 100_000, 200_000, 0, true).is_none() && whole(31, 100_000, 0, 0, false).is_none());
+    }
+
+    /// A ride over 5 Mbit/s that found `c`: trains whose packets come L/c apart, but the first two by `first`, and 12 small packets that
+    /// waited so long [s].
+    fn found(c: f64, first: f64, waits: impl Fn(u64) -> f64) -> Ride {
+        let mut ride = Ride::new(Budget { bytes: Bytes(1_000_000), time: Nanos::secs(3) }, 1);
+        let ns = |s: f64| (s * 1e9) as u64;
+        let (apart, alone) = (ns(PACKET / c), |size: u16| ns(f64::from(size) * 8.0 / 5e6));
+        let early = apart - ns(PACKET / first);
+        for id in 0..4 {
+            let came: Vec<_> =
+                (0..5).map(|k| Some(1_000_000 + alone(LARGE) + k * apart - if k > 0 { early } else { 0 })).collect();
+            ride.trains.insert(id, train(id, LARGE, &[0; 5], &came));
+        }
+        let sent: Vec<u64> = (0..12).map(|k| k * 7_000_000).collect();
+        let came: Vec<_> =
+            (0..12).map(|k| Some(1_000_000 + alone(SMALL_SIZE) + sent[k as usize] + ns(waits(k)))).collect();
+        ride.small = Some(train(9, SMALL_SIZE, &sent, &came));
+        (ride.c, ride.first) = (c, 4);
+        ride.find_base();
+        ride
+    }
+
+    #[test]
+    fn small_packets_that_wait_for_one_of_each_other_flow_at_most_are_in_a_queue_of_their_own() {
+        // another one's packet is always on the line
+        let greedy = found(2.5e6, 2.5e6, |k| (k * 5 % 12) as f64 / 12.0 * PACKET / 5e6);
+        assert_eq!(greedy.discipline(), Some(Discipline::Fair));
+        let share = Estimate::of(2.5e6, 2.4e6, 2.6e6, 1);
+        let line = greedy.of_line(share);
+        assert!((line.value_bps.unwrap() / 5e6 - 1.0).abs() < 0.05, "{line:?}");
+        assert_eq!((line.low_bps, line.high_bps, line.why_not), (2.4e6, f64::INFINITY, Some(WhyNot::Ambiguous)));
+        // what drains beside others' traffic in one queue: small packets gain nothing
+        let drains = found(5e6, 5e6, |k| (14 - k) as f64 * 1.5e-3);
+        assert_eq!(drains.discipline(), Some(Discipline::Unknown));
+        assert_eq!(drains.of_line(share), share);
+        assert_eq!(found(5e6, 5e6, |_| 0.0).discipline(), Some(Discipline::Shared));
+    }
+
+    #[test]
+    fn whose_first_packets_are_served_at_once_is_told_from_a_token_bucket_by_who_is_always_on_the_line() {
+        let turns = |k: u64| (k * 5 % 12) as f64 / 12.0 * PACKET / 5e6;
+        assert_eq!(found(2.5e6, 5e6, turns).discipline(), Some(Discipline::Fair));
+        assert_eq!(found(2.5e6, 5e6, |_| 0.0).discipline(), Some(Discipline::Unknown));
+        assert_eq!(found(2.5e6, 5e6, |k| 3.0 * turns(k)).discipline(), Some(Discipline::Unknown));
     }
 
     #[test]
