@@ -36,6 +36,9 @@ const ONE_EACH: f64 = 0.85;
 /// than the second; and where that packet takes so long [s] that hosts which are late make no such waits.
 const TURN: (f64, f64) = (0.15, 1.25);
 const TURN_LONG: f64 = 1e-3;
+/// Jitter makes such waits too, but it lets packets of a train come closer than this share of what one takes in a row: more than so
+/// many of them. The first gap says nothing.
+const CLOSER: (f64, f64) = (0.9, 0.1);
 
 /// How the bottleneck queues. `slope` [s a bit]: what a bit of a packet costs that is alone; `first` [bit/s]: the rate of a
 /// train's first two packets, usually; `least` [s]: what stamps can tell apart. In a common queue back-to-back packets leave back to
@@ -98,7 +101,9 @@ impl Ride {
             let close = above.iter().filter(|&&above| above < series::NOTHING).count();
             let longest = above.iter().copied().fold(0.0, f64::max);
             let alone = slope * PACKET;
-            let turn = close < ALIKE
+            let regular = self.is_regular();
+            let turn = regular
+                && close < ALIKE
                 && alone > TURN_LONG
                 && alone * self.c < ALONE_FAIR * PACKET
                 && first * alone < FIRST_FASTER * PACKET
@@ -107,11 +112,19 @@ impl Ride {
             if turn {
                 return Some(Discipline::Fair);
             }
-            if close < ALIKE && !(found == Discipline::Fair && longest < ONE_EACH * PACKET / self.c) {
+            if close < ALIKE && !(regular && found == Discipline::Fair && longest < ONE_EACH * PACKET / self.c) {
                 return Some(Discipline::Unknown);
             }
         }
         Some(found)
+    }
+
+    /// Whether packets of a train come no closer than one after the other.
+    fn is_regular(&self) -> bool {
+        let trains = self.trains.range(..self.first).filter_map(|(_, train)| train.packets.get(1..));
+        let gap = |w: &[Seen]| Some(w[1].received?.0 as f64 - w[0].received?.0 as f64);
+        let gaps: Vec<f64> = trains.flat_map(|packets| packets.windows(2).filter_map(gap)).collect();
+        quantile(&gaps, CLOSER.1).is_some_and(|least| least >= CLOSER.0 * PACKET * 1e9 / self.c)
     }
 
     /// What a bit of a packet costs that is alone [s].
@@ -207,6 +220,18 @@ mod tests {
         assert_eq!(drains.discipline(), Some(Discipline::Unknown));
         assert_eq!(drains.of_line(share), share);
         assert_eq!(found(5e6, 5e6, |_| 0.0).discipline(), Some(Discipline::Shared));
+    }
+
+    #[test]
+    fn jitter_is_nobody_who_takes_turns() {
+        let mut ride = found(2.5e6, 2.5e6, |k| (k * 5 % 12) as f64 / 12.0 * PACKET / 5e6);
+        for (id, train) in &mut ride.trains {
+            for (k, p) in (0u64..).zip(&mut train.packets) {
+                p.received = p.received.map(|at| at + pathcast_base::Nanos((id + k * 7) % 5 * 400_000));
+            }
+        }
+        ride.find_base();
+        assert_ne!(ride.discipline(), Some(Discipline::Fair));
     }
 
     #[test]
