@@ -69,8 +69,9 @@ pub(super) struct Sink {
 impl Sink {
     /// This host had no room for so many packets.
     pub fn missed(&mut self, packets: u32) {
-        self.missed = self.missed.saturating_add(packets);
-        self.since = [false; 2];
+        // what was left for a flow that says nothing is none of the next one's
+        let before = if self.since == [false; 2] { self.missed } else { 0 };
+        (self.missed, self.since) = (before.saturating_add(packets), [false; 2]);
     }
 
     /// What is missing between the packet before and this one, from here back, as far as this host had no room.
