@@ -3,8 +3,9 @@
     python experiments/lines/fresh.py out.jsonl --seeds 1001-1006 --most 60e6
 
 A line of JSON a sample, those that are there already are kept; then the shares of every property. `--grid real`: paths
-of `../shared/data/real-paths`, which have Poisson traffic that changes every second. `--worst N`: those N besides whose
-available bandwidth or capacity is the farthest off.
+of `../shared/data/real-paths`, which have Poisson traffic that changes every second; `--grid near`: lines as people
+have them (`near.py`), also with `--world emu`. `--worst N`: those N besides whose available bandwidth or capacity is
+the farthest off.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ HERE = Path(__file__).parent
 SHIPPED = ("lte", "5g", "starlink", "wifi", "cable", "gpon", "dsl", "policed")
 REAL = Experiment(HERE.parent / "real-paths")
 PROFILES = "../shared/data/real-paths/ibox-profiles.jsonl.gz"
-KEYS = ("grid", "profile", "line", "direction", "effort", "fair", "managed", "shared", "cross", "seed")
+KEYS = ("near", "grid", "profile", "line", "direction", "effort", "fair", "managed", "shared", "cross", "seed")
 
 
 def points(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -39,6 +40,9 @@ def points(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
             if grid == "real":
                 yield from ({"grid": grid, "effort": arguments.effort, "seed": seed, "profile": one} for one in real())
                 continue
+            if grid == "near":
+                yield from near(seed, arguments)
+                continue
             over: dict[str, tuple[Any, ...]] = {"cross": tuple(arguments.cross)}
             if grid == "shipped":
                 over = {"line": SHIPPED, "direction": ("out", "in")}
@@ -48,6 +52,16 @@ def points(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 over |= {"shared": two}
             for values in itertools.product(*over.values()):
                 yield {"grid": grid, "effort": arguments.effort, "seed": seed, **dict(zip(over, values, strict=True))}
+
+
+def near(seed: int, arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Those of `near.py`, under the names of the drawn lines' classes."""
+    kinds = Experiment(HERE).module("near")
+    for kind, cross in itertools.product(kinds.KINDS, kinds.CROSS):
+        line = kinds.draw(kind, cross, seed)
+        grid = "policed" if kind == "policed" else "queues"
+        point = {"grid": grid, "near": kind, "fair": line.fair, "managed": line.managed, "cross": cross}
+        yield {**point, "effort": arguments.effort, "seed": seed}
 
 
 def name(point: dict[str, Any]) -> str:
@@ -82,7 +96,10 @@ def path(point: dict[str, Any]) -> dict[str, Any]:
 def run(point: dict[str, Any], least: float, most: float, watch: bool, world: str) -> dict[str, Any] | None:
     """A row; None where the line is not of these rates."""
     samples = Experiment(HERE).module("samples")
-    about = path(point) if point["grid"] == "real" else samples.scenario(point, {}, world)
+    if point.get("near"):
+        about = Experiment(HERE).module("near").scenario(point, world)
+    else:
+        about = path(point) if point["grid"] == "real" else samples.scenario(point, {}, world)
     if not least <= about["case"].get("rate_bps", least) <= most:
         return None
     if not watch and point["grid"] != "real":
@@ -164,7 +181,7 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--seeds", default="1001-1002")
     parser.add_argument(
-        "--grid", nargs="+", default=["queues"], choices=["queues", "policed", "pairs", "real", "shipped"]
+        "--grid", nargs="+", default=["queues"], choices=["queues", "policed", "pairs", "real", "shipped", "near"]
     )
     parser.add_argument("--cross", nargs="+", default=["idle", "tcp", "inelastic"])
     parser.add_argument("--effort", default="thorough")

@@ -99,7 +99,11 @@ impl MeasureMethod {
     /// All that it has found, without the losses that it does not count.
     pub fn knowledge(&self) -> Knowledge {
         let (capacity, estimate) = (self.capacity(), self.estimate());
-        let mut known = Knowledge { capacity_bps: (&capacity).into(), ..Knowledge::default() };
+        let line = match &self.main {
+            Parts::Ride(ride) => ride.of_line(capacity),
+            _ => capacity,
+        };
+        let mut known = Knowledge { capacity_bps: (&line).into(), ..Knowledge::default() };
         known.available_bps = Value::from(&estimate);
         if let (Parts::Ride(_), Some(c)) = (&self.main, capacity.value_bps) {
             known.available_bps = known.available_bps.unless_wider(SAYS_NOTHING * c);

@@ -56,8 +56,9 @@ pub(super) struct Sink {
     /// From packet to packet, lately.
     pace: Option<Nanos>,
     last_word: Option<Nanos>,
-    /// This host had no room for so many packets before the next one.
+    /// This host had no room for so many packets before the next one of either flow, and which flows' came since.
     missed: u32,
+    since: [bool; 2],
     /// The last packet of each flow: train, place and packets of its train.
     last: [Option<(u32, u16, u16)>; 2],
     /// Trains of which nothing came, perhaps for lack of room.
@@ -68,14 +69,16 @@ pub(super) struct Sink {
 impl Sink {
     /// This host had no room for so many packets.
     pub fn missed(&mut self, packets: u32) {
-        self.missed = self.missed.saturating_add(packets);
+        // what was left for a flow that says nothing is none of the next one's
+        let before = if self.since == [false; 2] { self.missed } else { 0 };
+        (self.missed, self.since) = (before.saturating_add(packets), [false; 2]);
     }
 
     /// What is missing between the packet before and this one, from here back, as far as this host had no room.
     fn excuse(&mut self, train: u32, index: u16, count: u16) {
-        let mut left = std::mem::take(&mut self.missed);
-        let last = self.last[flow(train)].replace((train, index, count));
-        if left == 0 {
+        let (this, mut left) = (flow(train), self.missed);
+        let last = self.last[this].replace((train, index, count));
+        if left == 0 || std::mem::replace(&mut self.since[this], true) {
             return;
         }
         let begin = last.filter(|last| last.0 == train).map_or(0, |last| last.1.saturating_add(1));
@@ -88,8 +91,10 @@ impl Sink {
             self.blank.pop_first();
         }
         if let Some((before, place, whole)) = last.filter(|last| last.0 < train) {
-            self.miss(before, whole, place.saturating_add(1)..whole, left);
+            left -= self.miss(before, whole, place.saturating_add(1)..whole, left);
         }
+        // the others were the other flow's, which the next packet of that shows
+        self.missed = if self.since == [true; 2] { 0 } else { left };
     }
 
     /// The last ones of these places, at most so many, are missed; how many that were.
@@ -332,6 +337,30 @@ mod tests {
         put(&mut sink, 3, head(0, 7, 9));
         sink.ask(Nanos::millis(4), &[0]);
         assert_eq!(fates(&mut sink), [(0, "clmmcclcl".into())]);
+    }
+
+    /// The first packet for which there was room again is of the other flow.
+    #[test]
+    fn no_room_for_either_flow() {
+        let mut sink = Sink::default();
+        put(&mut sink, 0, head(0, 0, 9));
+        put(&mut sink, 0, head(BESIDE, 0, 9));
+        sink.missed(4);
+        put(&mut sink, 1, head(BESIDE, 2, 9));
+        put(&mut sink, 2, head(0, 4, 9));
+        put(&mut sink, 3, head(BESIDE, 4, 9));
+        put(&mut sink, 4, head(0, 6, 9));
+        sink.ask(Nanos::millis(5), &[0, BESIDE]);
+        let told: BTreeMap<u32, String> = fates(&mut sink).into_iter().collect();
+        assert_eq!(told, [(0, "cmmmclcll".to_string()), (BESIDE, "cmclcllll".to_string())].into());
+        // whole trains of it
+        sink.missed(100);
+        put(&mut sink, 6, head(BESIDE, 5, 9));
+        put(&mut sink, 7, head(3, 0, 9));
+        sink.ask(Nanos::millis(8), &[1, 2, BESIDE + 1]);
+        let told: BTreeMap<u32, String> = fates(&mut sink).into_iter().collect();
+        assert_eq!((told[&1].as_str(), told[&2].as_str()), ("all missed", "all missed"));
+        assert_eq!(told[&(BESIDE + 1)], "");
     }
 
     #[test]

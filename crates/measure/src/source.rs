@@ -115,6 +115,8 @@ pub(super) struct Source {
     lost: u64,
     reordered: u64,
     bytes: u64,
+    /// Whether departures are told.
+    tells: bool,
     /// What this host said beside its probes, which they take for cross traffic [IP bytes].
     beside: u64,
     /// When the last probe was to leave.
@@ -141,6 +143,7 @@ impl Source {
             lost: 0,
             reordered: 0,
             bytes: 0,
+            tells: false,
             beside: 0,
             last: now,
             small: Vec::new(),
@@ -217,7 +220,7 @@ impl Source {
         };
         let waits = self.flights.values().filter(|flight| flight.undecided > 0);
         // of a train the first that has not left is due first
-        waits.filter_map(|flight| flight.packets.iter().find_map(due)).any(|due| due + BEHIND < now)
+        self.tells && waits.filter_map(|flight| flight.packets.iter().find_map(due)).any(|due| due + BEHIND < now)
     }
 
     /// When [`Source::next`] is to be asked again at the latest.
@@ -310,6 +313,7 @@ impl Source {
 
     /// A probe has left, at this time; or never will.
     pub fn left(&mut self, now: Nanos, seq: u64, at: Option<Nanos>) {
+        self.tells = true;
         let Some((train, flight, index)) = self.packet(seq) else { return };
         let packet = &mut flight.packets[index];
         if !matches!(packet.departure, Departure::Planned(_)) {

@@ -2,7 +2,7 @@
 
 use super::super::dispersion::whole_batches;
 use super::super::stat::{median, quantile};
-use super::super::{Discipline, LARGE, Seen, TrainSeen, series};
+use super::super::{Discipline, Estimate, LARGE, Seen, TrainSeen, WhyNot, series};
 use super::{PACKET, Ride, SMALL_SIZE};
 
 /// What a packet takes alone, as a share of what it takes in a row: below the first each flow has a queue of its own and others
@@ -89,12 +89,34 @@ impl Ride {
                 return Some(Discipline::Unknown);
             }
         }
-        let slope = (self.base.floor.delay_at(small.at) - small.delay) / 1e9 / (f64::from(LARGE - SMALL_SIZE) * 8.0);
+        Some(discipline(self.c, self.slope()?, self.first()?, self.blur() + series::NOTHING))
+    }
+
+    /// What a bit of a packet costs that is alone [s].
+    fn slope(&self) -> Option<f64> {
+        let small = series::base(self.small.iter())?.floor;
+        Some((self.base.floor.delay_at(small.at) - small.delay) / 1e9 / (f64::from(LARGE - SMALL_SIZE) * 8.0))
+    }
+
+    /// The rate of a train's first two packets, usually [bit/s].
+    fn first(&self) -> Option<f64> {
         let trains = self.trains.range(..self.first).map(|(_, train)| &train.packets);
         let gaps = trains.filter_map(|p| Some(p.get(1)?.received?.saturating_sub(p[0].received?).as_secs_f64()));
         // on a bucket's line nearly all of them, in a fair queue those that nobody came between
-        let first = PACKET / quantile(&gaps.collect::<Vec<f64>>(), FIRST_USUAL)?.max(1e-9);
-        Some(discipline(self.c, slope, first, self.blur() + series::NOTHING))
+        Some(PACKET / quantile(&gaps.collect::<Vec<f64>>(), FIRST_USUAL)?.max(1e-9))
+    }
+
+    /// Of a line where others take turns with the probes: `share`, what was taken for the capacity, is what these got of it, at least;
+    /// what one packet takes alone is the only sign of how much more there is, and a rough one.
+    pub fn of_line(&self, share: Estimate) -> Estimate {
+        let fair = self.discipline() == Some(Discipline::Fair);
+        let (Some(got), Some(slope), true) = (share.value_bps, self.slope(), fair) else { return share };
+        Estimate {
+            value_bps: Some((1.0 / slope.max(1e-12)).max(got)),
+            high_bps: f64::INFINITY,
+            why_not: share.why_not.or(Some(WhyNot::Ambiguous)),
+            ..share
+        }
     }
 }
 
@@ -126,6 +148,36 @@ mod tests {
         assert!(whole(31, 100_000, 200_000, 200_000, false).is_some(), "300 us apart");
         assert!(whole(31, 100_000, 200_000, 200_001, false).is_none(), "held up");
         assert!(whole(31, 100_000, 200_000, 0, true).is_none() && whole(31, 100_000, 0, 0, false).is_none());
+    }
+
+    /// A ride over 5 Mbit/s that found `c`: trains whose packets come L/c apart, and 12 small packets that waited so long [s].
+    fn found(c: f64, waits: impl Fn(u64) -> f64) -> Ride {
+        let mut ride = Ride::new(Budget { bytes: Bytes(1_000_000), time: Nanos::secs(3) }, 1);
+        let ns = |s: f64| (s * 1e9) as u64;
+        let (apart, alone) = (ns(PACKET / c), |size: u16| ns(f64::from(size) * 8.0 / 5e6));
+        for id in 0..4 {
+            let came: Vec<_> = (0..5).map(|k| Some(1_000_000 + alone(LARGE) + k * apart)).collect();
+            ride.trains.insert(id, train(id, LARGE, &[0; 5], &came));
+        }
+        let sent: Vec<u64> = (0..12).map(|k| k * 7_000_000).collect();
+        let came: Vec<_> =
+            (0..12).map(|k| Some(1_000_000 + alone(SMALL_SIZE) + sent[k as usize] + ns(waits(k)))).collect();
+        ride.small = Some(train(9, SMALL_SIZE, &sent, &came));
+        (ride.c, ride.first) = (c, 4);
+        ride.find_base();
+        ride
+    }
+
+    #[test]
+    fn of_a_line_that_others_take_turns_on_a_share_is_a_bound() {
+        let share = Estimate::of(2.5e6, 2.4e6, 2.6e6, 1);
+        let line = found(2.5e6, |_| 0.0).of_line(share);
+        assert!((line.value_bps.unwrap() / 5e6 - 1.0).abs() < 0.01, "{line:?}");
+        assert_eq!((line.low_bps, line.high_bps, line.why_not), (2.4e6, f64::INFINITY, Some(WhyNot::Ambiguous)));
+        // in one queue, and where each waits for what drains (a token bucket does that, too), it is what it is
+        for ride in [found(5e6, |_| 0.0), found(2.5e6, |k| (14 - k) as f64 * 0.2e-3)] {
+            assert_eq!(ride.of_line(share), share);
+        }
     }
 
     #[test]
