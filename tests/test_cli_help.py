@@ -21,6 +21,20 @@ def test_help_imports_nothing_heavy():
     assert done.stdout.splitlines()[-1] == "[] 0"
 
 
+def test_a_fresh_answer_loads_no_database_of_others(pathcast, tmp_path):
+    """SQLAlchemy would take longer to load than the answer may."""
+    where = ("--world", "sim", "--topology", "topologies/dsl.toml", "--history", tmp_path / "h.db")
+    words = ("predict", *where, "--size", "100kB", "--control", "cubic")
+    assert pathcast(*words).returncode == 0
+    program = (
+        "import sys\nfrom pathcast.cli import main\nstatus = main(sys.argv[1:])\n"
+        "print([m for m in ('sqlalchemy', 'alembic', 'numpy') if m in sys.modules], status)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, *map(str, words)], capture_output=True, text=True, check=True)
+    assert "by the history" in done.stderr
+    assert done.stdout.splitlines()[-1] == "[] 0"
+
+
 @pytest.mark.parametrize(
     "command",
     [

@@ -71,6 +71,17 @@ def test_a_sample_is_a_forecast_and_what_came(file, monkeypatch):
     told = SAMPLES.sample(SAMPLES.scenario({**point, "told": "load queue"}, setup, "sim"), "sim")
     assert [one["truth_bps"] for one in told["choices"]] == [one["truth_bps"] for one in found["choices"]]
     assert told["choices"] != found["choices"]
+    for words in ("line", "kind", "loss"):
+        told = SAMPLES.sample(SAMPLES.scenario({**point, "told": words}, setup, "sim"), "sim")
+        assert {one["twin"]["value"] > 0 for one in told["choices"]} == {True}
+
+
+def test_the_load_of_a_time_is_that_of_its_seconds(file):
+    profile = NETWORKS.load(file)["p0"]
+    assert SAMPLES.load_of(profile, 0.0, 2.0) == pytest.approx(0.2)
+    assert SAMPLES.load_of(profile, 6.0, 0.5) == pytest.approx(0.1)
+    assert SAMPLES.load_of(profile, 0.5, 1.0) == pytest.approx(0.2)
+    assert SAMPLES.load_of(profile, 1.75, 0.5) == pytest.approx(0.2)
 
 
 # --- claims

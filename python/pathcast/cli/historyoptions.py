@@ -57,7 +57,7 @@ def recorder(
     made = Recorder(found, command, None, circumstances or {})
     if found.given:
         try:
-            with made.journal.store.reading():
+            with made.journal.store.asking():
                 pass
         except PathcastError as error:
             if error.exit in (Exit.USAGE, Exit.MISSING):

@@ -20,10 +20,14 @@ _PACKET_BYTES = 1500
 
 # a greedy connection takes more than this of a line that it has to itself
 _GREEDY = 0.4
-# lines that are faster than those of which the depth is known have longer queues [bit/s]
+# no queue was seen to be full: in what time it drains [s], median and deviation of its logarithm; some are quite other
+_DRAINS_S, _DRAINS, _OTHER, _OTHERS = 0.235, 0.35, 0.12, 1.2
+# whose least round trip is longer than that has a queue that never is empty, and much longer ones [s]
+_DEEP_RTT_S, _DEEP_S = 0.6, 7.3
+# lines that are faster than those of which the depth is known have queues that drain in less time [bit/s]
 _KNOWN_RATE_BPS = 20e6
-# no queue was seen to be full: its depth [packets], median and deviation of its logarithm
-_DEPTH_UNKNOWN = (130.0, 0.9)
+# draws of a depth that is above a bound
+_TRIES = 50
 # a capacity or a load whose interval is not known [share of the value]
 _UNKNOWN_WIDTH = 0.1
 # end of the interval of a capacity that nobody found, over its median, which is that of the other paths
@@ -180,10 +184,21 @@ class PathBelief:
         depth = self.forward.queue.depth_bytes
         if depth.value is not None:
             return max(_log_normal(depth, random), 2 * _PACKET_BYTES)
-        packets, deviation = _DEPTH_UNKNOWN
-        packets *= math.sqrt(max(1.0, rate_bps / _KNOWN_RATE_BPS))
-        drawn = packets * _PACKET_BYTES * math.exp(random.gauss(0, deviation))
-        return max(drawn, depth.low or 0.0, 2 * _PACKET_BYTES)
+        drains_s = _DRAINS_S if self.rtt_s < _DEEP_RTT_S else _DEEP_S
+        drains_s /= math.sqrt(max(1.0, rate_bps / _KNOWN_RATE_BPS))
+        least = max(self._held(), 2 * _PACKET_BYTES)
+        drawn = 0.0
+        # what was in the queue without a loss is a lower bound: the rest of the prior is what is left
+        for _ in range(_TRIES):
+            deviation = _OTHERS if random.random() < _OTHER else _DRAINS
+            drawn = drains_s * rate_bps / 8 * math.exp(random.gauss(0, deviation))
+            if drawn >= least:
+                break
+        return max(drawn, least)
+
+    def _held(self) -> float:
+        """The most that the queue was seen to hold [byte]."""
+        return self.forward.queue.depth_bytes.low or 0.0
 
     def _kind(self, random: random.Random) -> str:
         queue = self.forward.queue

@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pathcast import codec
 from pathcast.history.identity import PathKey
-from pathcast.history.read import Reader
-from pathcast.history.records import Measured, Sent
 from pathcast.worlds.measurement import PathMeasured
 from pathcast.worlds.results import Transfer
+
+if TYPE_CHECKING:
+    from pathcast.history.read import Reader
+    from pathcast.history.records import Measured, Sent
 
 # what is older says nothing of today, and as many records are read at most
 _OLDEST_S = 30 * 86_400.0

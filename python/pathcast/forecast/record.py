@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
@@ -88,7 +88,10 @@ class Recorder:
         from pathcast.history.read import Reader
 
         try:
-            return recall(Reader(self.journal.store), keys, direction)
+            reader = Reader(self.journal.store)
+            # one transaction for all of it
+            with reader.store.asking() if reader.store.exists else nullcontext():
+                return recall(reader, keys, direction)
         except PathcastError as error:
             self._once(f"not read: {error.message}")
             return Past()

@@ -19,7 +19,7 @@ from pathcast.forecast.testing import refused
 from pathcast.forecast.twin import Choice, shared_by, simulate
 from pathcast.forecast.watch import watch
 from pathcast.forecast.why import why
-from pathcast.worlds.measurement import Down, Measurement, Shared, Value
+from pathcast.worlds.measurement import Down, Loss, Measurement, Policer, Shared, Value
 
 ALL = Effort(1e9, 10**12)
 CUBIC = Controls(("cubic",), ("cubic",))
@@ -90,6 +90,47 @@ def test_a_path_of_which_nothing_was_found_is_measured_once_more_with_more_time(
     assert (names, request.effort) == (["one"], "light"), (
         "of the bytes that are left the path that lacks gets them first"
     )
+
+
+class Radio(Watching):
+    """The same, of a line that has nothing but what is available."""
+
+    def measure(self, paths, request):
+        looked = super().measure(paths, request)
+        left = looked.paths[0].directions["out"].available_bps.value
+        out = direction(left)
+        return replace(looked, paths=tuple(path(name, out=out) for name in paths))
+
+
+def test_a_line_whose_rate_varies_has_what_it_gave_look_by_look():
+    first = direction(20e6, 20e6)
+    seen = watch(Radio(5e6, 10e6, 15e6), measured(path("one", out=first)), "out", 10**9)
+    found = seen.measured.paths[0].directions["out"]
+    assert found.capacity_bps.value == found.available_bps.value == 12.5e6
+    assert found.capacity_bps.low < 10e6 < 15e6 < found.capacity_bps.high
+    assert found.rate_variation.cv.value == pytest.approx(0.516, abs=0.001)
+    assert seen.loads["one"] == (0.0,) * 4
+    steady = watch(Radio(19e6, 21e6, 20e6), measured(path("one", out=first)), "out", 10**9)
+    assert steady.measured.paths[0].directions["out"].capacity_bps == first.capacity_bps
+    assert max(steady.loads["one"]) < 0.1
+    # a bucket's burst and its rate are no variation
+    bucket = direction(20e6, 20e6, policer=Policer(Value(0.99), Value(5e6, 4.9e6, 5.1e6), Value(1e5)))
+    policed = watch(Radio(5e6, 5e6), measured(path("one", out=bucket)), "out", 10**9)
+    assert policed.measured.paths[0].directions["out"].capacity_bps == bucket.capacity_bps
+
+
+def test_a_look_that_is_shorter_than_a_policers_burst_is_not_believed():
+    through = Value(5e6, 0.0, 5.5e6, "inconsistent")
+    doubtful = Value(None, why="inconsistent")
+
+    def capacity(lost):
+        out = direction(capacity_bps=doubtful, available_bps=through, loss=Loss(lost, 1000))
+        seen = watch(Watching(20e6, 20e6), measured(path("one", out=out)), "out", 10**9)
+        return seen.measured.paths[0].directions["out"].capacity_bps
+
+    assert capacity(700).value == 5e6
+    assert capacity(700).trusted
+    assert capacity(20).value == 20e6
 
 
 def test_looks_that_are_not_to_be_trusted_are_no_loads_and_better_ones_replace_them():

@@ -9,7 +9,7 @@ are not those of the draws.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pathcast.errors import Exit
@@ -24,8 +24,8 @@ WARM_UP_S = 1.0
 # the most events of one simulated transfer: half a minute of a processor's time
 EVENTS = 200_000_000
 _SMALLEST_QUEUE_BYTES = 3000
-# between two samples of a transfer of which a part is simulated, at first [s]
-_EVERY_S = 0.02
+# of a transfer of which a part is simulated, about so many samples; between two of them at least, and at most [s]
+_SAMPLES, _LEAST_S, _MOST_S = 60, 1e-3, 3600.0
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,9 @@ def simulate(
         (tuple(line.elastic_flows > 0 for line in lines), shared_by(beliefs, random.Random(f"shared {seed}")))
         for lines, seed in zip(networks, seeds, strict=True)
     ]
+    left = {belief.name: belief.available_bps for belief in beliefs}
     jobs = tuple(
-        Future(choice.paths, part, choice.control, every_s=None if part == size_bytes else _EVERY_S)
+        Future(choice.paths, part, choice.control, every_s=None if part == size_bytes else _every_s(left, choice, part))
         for choice, part in zip(choices, parts, strict=True)
     )
     for shape in dict.fromkeys(shapes):
@@ -74,6 +75,12 @@ def simulate(
                 for one, choice in zip(each, choices, strict=True)
             ]
     return found
+
+
+def _every_s(left_bps: Mapping[str, float], choice: Choice, part_bytes: int) -> float:
+    """Between two samples: reading them is much of a fresh answer's work, and the batches of outcome.py need few."""
+    taken_s = part_bytes * 8 / sum(left_bps[name] for name in choice.paths)
+    return min(max(_LEAST_S, taken_s / _SAMPLES), _MOST_S)
 
 
 def shared_by(beliefs: Sequence[PathBelief], draw: random.Random) -> tuple[int, ...]:

@@ -3,11 +3,13 @@ and one look of a second or two says little of it."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean, stdev
 
 from pathcast.errors import Exit, PathcastError
-from pathcast.worlds.measurement import Measurement, PathMeasured, Request, Value
+from pathcast.worlds.measurement import Direction, Measurement, PathMeasured, RateVariation, Request, Value
 from pathcast.worlds.world import World
 
 # by how thoroughly was measured [s]; looks, at most; the job's bytes over theirs, at least
@@ -17,6 +19,10 @@ _MOST, _SHARE = 16, 4
 _LIGHT_BYTES, _LIGHT_SHARE, _LIGHT_LOOK = 116_000, 0.02, 58_000
 # once more, for paths of which nothing was found: seconds and IP bytes of each
 _PATIENT_S, _PATIENT_BYTES = 30.0, 2_000_000
+# a line is no steady one where a look found more than this times the capacity that another one found
+_STEADY = 1.2
+# a policer has dropped more than this share of a long measurement
+_LOST = 0.2
 # of every path what others took of its rate, look by look, 0 to 1
 Loads = Mapping[str, Sequence[float]]
 
@@ -86,8 +92,41 @@ def watch(world: World, measured: Measurement, direction: str, size_bytes: int, 
         name: tuple(load for one in seen if (load := _load(one, name, direction, found[name])) is not None)
         for name in up
     }
+    for name in up:
+        policed = found[name].directions[direction].policer.rate_bps.value is not None
+        looks = [of for one in seen if (of := _of(one, name, direction)) is not None]
+        if not policed and (rates := varying(looks)):
+            found[name] = _varied(found[name], direction, rates)
+            loads[name] = (0.0,) * len(rates)
     merged = replace(measured, paths=tuple(found[path.name] for path in measured.paths))
     return Watched(merged, loads, sent, passed)
+
+
+def varying(looks: Sequence[Direction]) -> list[float]:
+    """What was to be had of a line at each look [bit/s], where these contradict that its rate is always the same, as of
+    radio; else nothing. What others send and how the rate changes are then one."""
+    capacities = [rate for one in looks if (rate := one.capacity_bps.sure)]
+    left = [rate for one in looks if (rate := one.available_bps.sure)]
+    if not capacities or len(left) < 2 or max(*capacities, *left) <= _STEADY * min(capacities):
+        return []
+    return left
+
+
+def _varied(path: PathMeasured, direction: str, rates: Sequence[float]) -> PathMeasured:
+    """With the mean of these rates as its capacity, and how they varied."""
+    mean = fmean(rates)
+    cv = stdev(rates) / mean
+    wide = math.exp(1.6449 * cv / math.sqrt(len(rates)))
+    capacity = Value(mean, mean / wide, mean * wide)
+    own = path.directions[direction]
+    variation = own.rate_variation if own.rate_variation.cv.value else RateVariation(Value(cv))
+    own = replace(own, capacity_bps=capacity, available_bps=capacity, rate_variation=variation)
+    return replace(path, directions={**path.directions, direction: own})
+
+
+def _of(seen: Measurement, name: str, direction: str) -> Direction | None:
+    of = [one.directions.get(direction) for one in seen.paths if one.name == name]
+    return of[0] if of else None
 
 
 def _available_bps(measured: Measurement, direction: str) -> float:
@@ -100,13 +139,26 @@ def _filled(path: PathMeasured, look: PathMeasured, direction: str) -> PathMeasu
     own, other = path.directions[direction], look.directions.get(direction)
     if other is None:
         return path
-    if _better(own.capacity_bps, other.capacity_bps):
+    if (passed := _passed(own, other)) is not None:
+        own = replace(own, capacity_bps=passed, available_bps=passed)
+    elif _better(own.capacity_bps, other.capacity_bps):
         # it may have been shorter than a policer's burst
         own = replace(other, policer=own.policer) if own.policer.rate_bps.value is not None else other
     elif _better(own.available_bps, other.available_bps):
         own = replace(own, available_bps=other.available_bps)
     rtt_s = look.rtt_s if path.rtt_s.value is None else path.rtt_s
     return replace(path, directions={**path.directions, direction: own}, rtt_s=rtt_s)
+
+
+def _passed(own: Direction, look: Direction) -> Value | None:
+    """What came through for long, where much of it was lost and a short look took the line for a faster one: a policer
+    whose bucket was full when the look began."""
+    left, line = own.available_bps, look.capacity_bps.value
+    if own.capacity_bps.value is not None or left.value is None or left.high is None or line is None:
+        return None
+    if line <= left.high or (own.loss.share or 0.0) < _LOST:
+        return None
+    return Value(left.value, left.value / _STEADY, left.high)
 
 
 def _better(own: Value, other: Value) -> bool:
@@ -116,6 +168,6 @@ def _better(own: Value, other: Value) -> bool:
 
 def _load(seen: Measurement, name: str, direction: str, path: PathMeasured) -> float | None:
     capacity = path.directions[direction].capacity_bps.value
-    of = [one.directions.get(direction) for one in seen.paths if one.name == name]
-    left = of[0].available_bps.sure if of and of[0] else None
+    of = _of(seen, name, direction)
+    left = of.available_bps.sure if of else None
     return None if left is None or not capacity else min(max(1 - left / capacity, 0.0), 1.0)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-
-from sqlalchemy import Select, func, select
 
 from pathcast.errors import usage
 from pathcast.history import clock
 from pathcast.history.identity import PathKey
-from pathcast.history.read import KEY, Reader, key_of
+from pathcast.history.plain import Plain
+from pathcast.history.read import KEY, LINED, Reader, Where, key_of, where
 from pathcast.history.records import Event, Forecasted, Measured, Sent
-from pathcast.history.tables import event, forecast, line, measurement, path, transfer, transfer_path
 
 
 @dataclass(frozen=True)
@@ -52,10 +49,11 @@ class Browser(Reader):
         if not self.store.exists:
             return []
         found: dict[PathKey, dict[str, Any]] = {}
-        with self.store.reading() as connection:
-            for row in connection.execute(self._of_host(select(path.c.id, *KEY))):
+        with self.store.asking() as plain:
+            text = f"SELECT path.id, {KEY} FROM path {LINED} WHERE line.host_id = :host"
+            for row in plain.rows(text, host=self.host):
                 found.setdefault(key_of(row), {"ids": {}})["ids"][row.id] = row.direction
-            return self._by_age([self._known(connection, key, of["ids"]) for key, of in found.items()])
+            return self._by_age([self._known(plain, key, of["ids"]) for key, of in found.items()])
 
     def measurements_of(
         self, newer_than_s: float | None, limit: int, line_id: str | None = None, target: str | None = None
@@ -63,22 +61,20 @@ class Browser(Reader):
         """The newest measurements, one record for each path."""
         if not self.store.exists:
             return []
-        rows = (
-            self._of_host(select(measurement.c.act), measurement)
-            .where(*self._newer(measurement, newer_than_s), *self._named(measurement, line_id, target))
-            .order_by(measurement.c.at_us.desc())
-        )
-        with self.store.reading() as connection:
+        wanted = where("line.host_id = :host", host=self.host) & self._newer("measurement", newer_than_s)
+        wanted &= self._named(line_id, target)
+        text = f"SELECT measurement.act FROM {_MEASURED} WHERE {wanted} ORDER BY measurement.at_us DESC LIMIT :limit"
+        with self.store.asking() as plain:
             # an act has as many rows as paths and directions
             acts: list[str] = []
             number = 8 * limit
             while len(acts) < limit:
-                found = connection.execute(rows.limit(number)).all()
+                found = plain.rows(text, limit=number, **wanted.values)
                 acts = list(dict.fromkeys(row.act for row in found))[:limit]
                 if len(found) < number:
                     break
                 number *= 8
-            return self._of_acts(connection, acts, line_id)[:limit]
+            return self._measured(self._of_acts(plain, acts, self._named(line_id, None)))[:limit]
 
     def transfers_of(
         self, newer_than_s: float | None, limit: int, line_id: str | None = None, target: str | None = None
@@ -86,54 +82,49 @@ class Browser(Reader):
         """The newest transfers and runs."""
         if not self.store.exists:
             return []
-        conditions = [transfer.c.host_id == self.host, *self._newer(transfer, newer_than_s)]
+        wanted = self._here("transfer") & self._newer("transfer", newer_than_s)
         if target is not None:
-            conditions.append(transfer.c.target == target)
+            wanted &= where("transfer.target = :target", target=target)
         if line_id is not None:
-            over = (
-                select(transfer_path.c.transfer_id)
-                .join(path, path.c.id == transfer_path.c.path)
-                .join(line, line.c.id == path.c.line)
-                .where(line.c.line_id == line_id)
-            )
-            conditions.append(transfer.c.id.in_(over))
-        with self.store.reading() as connection:
-            return self._by_age(self._sent(connection, conditions, limit))
+            over = f"SELECT transfer_id FROM transfer_path JOIN path ON path.id = transfer_path.path {LINED}"
+            wanted &= where(f"transfer.id IN ({over} WHERE line.line_id = :line)", line=line_id)
+        with self.store.asking() as plain:
+            return self._by_age(self._sent(plain, wanted, limit))
 
     def forecasts_of(self, newer_than_s: float | None, limit: int, target: str | None = None) -> list[Forecasted]:
         """The newest forecasts, with what came."""
         if not self.store.exists:
             return []
-        conditions = [forecast.c.host_id == self.host, *self._newer(forecast, newer_than_s)]
+        wanted = self._here("forecast") & self._newer("forecast", newer_than_s)
         if target is not None:
-            conditions.append(forecast.c.target == target)
-        with self.store.reading() as connection:
-            return self._by_age(self._forecasts(connection, conditions, limit))
+            wanted &= where("forecast.target = :target", target=target)
+        with self.store.asking() as plain:
+            return self._by_age(self._forecasts(plain, wanted, limit))
 
     def act(self, id: str) -> list[Measured] | Sent | Forecasted | Event:
         """What has this key, or is the only one whose key begins so. Raises PathcastError (exit 2)."""
-        columns = {"measurement": measurement.c.act, "transfer": transfer.c.id, "forecast": forecast.c.id}
+        columns = {"measurement": "act", "transfer": "id", "forecast": "id", "event": "id"}
         if not id or not self.store.exists:
             raise usage(
                 f"nothing in this history has the key `{id}`", "`pathcast history list measurements` shows keys"
             )
         found: list[tuple[str, str]] = []
-        with self.store.reading() as connection:
-            for kind, column in {**columns, "event": event.c.id}.items():
-                beginning = select(column).where(column.startswith(id, autoescape=True)).distinct().limit(3)
-                found += [(kind, row[0]) for row in connection.execute(beginning)]
+        with self.store.asking() as plain:
+            for table, column in columns.items():
+                text = f"SELECT DISTINCT {column} FROM {table} WHERE substr({column}, 1, :length) = :id LIMIT 3"
+                found += [(table, row[0]) for row in plain.rows(text, length=len(id), id=id)]
             if len(found) != 1:
                 several = ", ".join(key for _, key in found)
                 told = f"several keys begin with `{id}`: {several}" if found else f"nothing here has the key `{id}`"
                 raise usage(told, "`pathcast history list measurements` (transfers, forecasts, events) shows keys")
             [(kind, key)] = found
             if kind == "measurement":
-                return self._of_acts(connection, [key])
+                return self._measured(self._of_acts(plain, [key]))
             if kind == "transfer":
-                return self._sent(connection, [transfer.c.id == key], 1)[0]
+                return self._sent(plain, where("transfer.id = :id", id=key), 1)[0]
             if kind == "forecast":
-                return self._forecasts(connection, [forecast.c.id == key], 1)[0]
-            return self._events(connection, [event.c.id == key], 1)[0]
+                return self._forecasts(plain, where("forecast.id = :id", id=key), 1)[0]
+            return self._events(plain, where("event.id = :id", id=key), 1)[0]
 
     def series(
         self, newer_than_s: float | None = None, line_id: str | None = None, target: str | None = None
@@ -141,84 +132,61 @@ class Browser(Reader):
         """What graphs show of all measurements, the oldest first."""
         if not self.store.exists:
             return []
-        columns = [getattr(measurement.c, name) for name in GRAPHED]
-        wanted = (
-            self._of_host(
-                select(measurement.c.at_us, measurement.c.name, measurement.c.valid, *columns, *KEY), measurement
-            )
-            .where(*self._newer(measurement, newer_than_s), *self._named(measurement, line_id, target))
-            .order_by(measurement.c.at_us)
-        )
-        with self.store.reading() as connection:
-            rows = connection.execute(wanted).all()
+        wanted = where("line.host_id = :host", host=self.host) & self._newer("measurement", newer_than_s)
+        wanted &= self._named(line_id, target)
+        columns = ", ".join(f"measurement.{name}" for name in ("at_us", "name", "valid", *GRAPHED))
+        text = f"SELECT {columns}, {KEY} FROM {_MEASURED} WHERE {wanted} ORDER BY measurement.at_us"
+        with self.store.asking() as plain:
+            rows = plain.rows(text, **wanted.values)
         return [
             Point(r.at_us, key_of(r), r.name, r.direction, {name: getattr(r, name) for name in GRAPHED})
             for r in rows
             if r.valid is not False
         ]
 
-    def _of_acts(self, connection: Any, acts: Sequence[str], line_id: str | None = None) -> list[Measured]:
-        wanted = self._of_host(select(measurement, *KEY), measurement, any_host=True).where(measurement.c.act.in_(acts))
-        if line_id is not None:
-            wanted = wanted.where(line.c.line_id == line_id)
-        return self._measured(connection.execute(wanted).all())
-
-    def _known(self, connection: Any, key: PathKey, directions: dict[str, str]) -> Known:
-        of_path = measurement.c.path.in_(list(directions))
-        count, first, last = connection.execute(
-            select(
-                func.count(func.distinct(measurement.c.act)),
-                func.min(measurement.c.at_us),
-                func.max(measurement.c.at_us),
-            ).where(of_path)
-        ).one()
+    def _known(self, plain: Plain, key: PathKey, directions: dict[str, str]) -> Known:
+        ids = list(directions)
+        [of] = plain.rows(
+            "SELECT COUNT(DISTINCT act) AS number, MIN(at_us) AS first_us, MAX(at_us) AS last_us FROM measurement "
+            "WHERE path IN :ids",
+            ids=ids,
+        )
         available: dict[str, float | None] = {}
         newest = None
         for id, direction in directions.items():
-            wanted = select(measurement).where(measurement.c.path == id).order_by(measurement.c.at_us.desc()).limit(1)
-            if row := connection.execute(wanted).first():
+            text = "SELECT * FROM measurement WHERE path = :path ORDER BY at_us DESC LIMIT 1"
+            for row in plain.rows(text, path=id):
                 available[direction] = row.available_bps
                 newest = row
-        over = select(transfer_path.c.transfer_id).where(transfer_path.c.path.in_(list(directions)))
-        sent, begun, ended = connection.execute(
-            select(func.count(), func.min(transfer.c.at_us), func.max(transfer.c.at_us)).where(transfer.c.id.in_(over))
-        ).one()
-        carried = connection.execute(
-            select(func.sum(transfer_path.c.bytes)).where(transfer_path.c.path.in_(list(directions)))
-        ).scalar()
-        latest = connection.execute(
-            select(transfer).where(transfer.c.id.in_(over)).order_by(transfer.c.at_us.desc()).limit(1)
-        ).first()
-        times = [at for at in (first, last, begun, ended) if at is not None]
+        over = "transfer WHERE id IN (SELECT transfer_id FROM transfer_path WHERE path IN :ids)"
+        text = f"SELECT COUNT(*) AS number, MIN(at_us) AS first_us, MAX(at_us) AS last_us FROM {over}"
+        [sent] = plain.rows(text, ids=ids)
+        [carried] = plain.rows("SELECT SUM(bytes) AS bytes FROM transfer_path WHERE path IN :ids", ids=ids)
+        latest = next(iter(plain.rows(f"SELECT * FROM {over} ORDER BY at_us DESC LIMIT 1", ids=ids)), None)
+        times = [at for at in (of.first_us, of.last_us, sent.first_us, sent.last_us) if at is not None]
         newer = max((row for row in (newest, latest) if row is not None), key=lambda row: row.at_us, default=None)
         return Known(
             key=key,
             name=newest.name if newest else None,
             target=newer.target if newer else None,
             world=newer.world if newer else None,
-            measurements=count,
-            transfers=sent,
-            bytes=int(carried or 0),
+            measurements=of.number,
+            transfers=sent.number,
+            bytes=int(carried.bytes or 0),
             first=clock.iso(min(times)) if times else None,
             last=clock.iso(max(times)) if times else None,
             age_s=self._when(newer)[1] if newer else None,
             available_bps=available,
         )
 
-    def _of_host(self, wanted: Select[Any], table: Any = None, any_host: bool = False) -> Select[Any]:
-        """Joined with its path and line, of this host."""
-        if table is None:
-            joined = wanted.select_from(path)
-        else:
-            joined = wanted.select_from(table).join(path, path.c.id == table.c.path)
-        joined = joined.join(line, line.c.id == path.c.line)
-        return joined if any_host else joined.where(line.c.host_id == self.host)
-
     @staticmethod
-    def _named(table: Any, line_id: str | None, target: str | None) -> list[Any]:
-        conditions = [] if target is None else [table.c.target == target]
-        return conditions if line_id is None else [*conditions, line.c.line_id == line_id]
+    def _named(line_id: str | None, target: str | None) -> Where:
+        """Of measurements."""
+        wanted = Where() if target is None else where("measurement.target = :target", target=target)
+        return wanted if line_id is None else wanted & where("line.line_id = :line", line=line_id)
 
 
 # what a graph can show of a measurement
 GRAPHED = ("available_bps", "capacity_bps", "rtt_s", "delay_s", "loss")
+# a measurement with its path and line
+_MEASURED = f"measurement JOIN path ON path.id = measurement.path {LINED}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import sqlite3
 from typing import Any
 
 from pathcast.errors import Exit, PathcastError, install
@@ -25,7 +26,7 @@ def away(shown: str, why: str, hint: str | None = "is its server running?") -> P
 
 
 def told(error: Exception, shown: str) -> PathcastError:
-    """What SQLAlchemy or its driver has raised. Only the driver's words: SQLAlchemy's would show what is stored."""
+    """What SQLAlchemy, its driver or SQLite has raised. Only the driver's words: SQLAlchemy's show what is stored."""
     cause: Any = getattr(error, "orig", None) or error
     words = (str(cause).strip().splitlines() or [type(cause).__name__])[0]
     if isinstance(cause, ImportError):
@@ -36,7 +37,7 @@ def told(error: Exception, shown: str) -> PathcastError:
     code = getattr(cause, "sqlite_errorcode", None)
     state = getattr(cause, "sqlstate", None)
     if (
-        cause is error
+        (cause is error and not isinstance(error, sqlite3.Error))
         or (code or 0) & 0xFF in _ROWS
         or (state or "")[:2] in ("22", "23")
         or isinstance(cause, TypeError)

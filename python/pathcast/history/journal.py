@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pathcast.errors import PathcastError
 from pathcast.history import clock
@@ -14,12 +14,10 @@ from pathcast.history.faults import history_error, told
 from pathcast.history.keep import daily
 from pathcast.history.link import link
 from pathcast.history.place import Place
+from pathcast.history.plain import TABLES, Plain
 from pathcast.history.rows import Act, Origin
 from pathcast.history.spool import Rows, Spool
-from pathcast.history.store import Store, insert
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
+from pathcast.history.store import Store
 
 # a database that is away is not asked again for so long, and sending what was kept may take so long [s]
 _AWAY_S, _SEND_S = 30.0, 5.0
@@ -51,9 +49,9 @@ class Journal:
         with self._lock:
             if time.monotonic() >= self._not_before:
                 try:
-                    with self.store.writing() as connection:
-                        self._stepped(connection, act)
-                        self._insert(connection, act.rows)
+                    with self.store.changing() as plain:
+                        self._stepped(plain, act)
+                        self._insert(plain, act.rows)
                     self.trouble = None
                 except PathcastError as error:
                     if error.code in ("history-rows", "history-missing"):
@@ -94,18 +92,20 @@ class Journal:
             return  # they stay where they are; this act is stored
 
     def _add_all(self, acts: Sequence[Rows]) -> None:
-        with self.store.writing() as connection:
+        with self.store.changing() as plain:
             for rows in acts:
-                self._insert(connection, rows)
+                self._insert(plain, rows)
 
-    def _insert(self, connection: Connection, rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
-        insert(connection, {**rows, "transfer": [link(connection, row, rows) for row in rows.get("transfer", ())]})
+    def _insert(self, plain: Plain, rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+        rows = {**rows, "transfer": [link(plain, row, rows) for row in rows.get("transfer", ())]}
+        for table in TABLES:
+            plain.insert(table, rows.get(table, ()))
 
-    def _stepped(self, connection: Connection, act: Act) -> None:
+    def _stepped(self, plain: Plain, act: Act) -> None:
         """Notes where the clock was set since the last act of this boot."""
         from pathcast.history.read import last_moment
 
-        before = self._last or last_moment(connection, act.at.boot)
+        before = self._last or last_moment(plain, act.at.boot)
         self._last = act.at
         if before is not None and (step := clock.stepped_s(before, act.at)) is not None:
             text = f"the clock was set {'forward' if step > 0 else 'back'} by {abs(step):.0f} s"

@@ -6,43 +6,38 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
+    from pathcast.history.plain import Plain
 
 # a forecast is of the transfer that follows within this time, of about its size
 _WITHIN_US = 3_600_000_000
 _SIZE = 0.1
 
 
+_FORECASTS = """
+SELECT forecast.id, forecast.size_bytes, forecast.answer FROM forecast
+JOIN forecast_path ON forecast_path.forecast_id = forecast.id
+WHERE forecast_path.path = :over AND forecast.at_us BETWEEN :since_us AND :at_us AND forecast.world = :world
+ORDER BY forecast.at_us DESC LIMIT 20
+"""
+
+
 def link(
-    connection: Connection, transfer: Mapping[str, Any], rows: Mapping[str, Sequence[Mapping[str, Any]]]
+    plain: Plain, transfer: Mapping[str, Any], rows: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> Mapping[str, Any]:
     """The transfer's row with its forecast: the newest of the hour before that has an option of these very paths, of
     this controller where both name one, for this size within 10 %."""
-    from sqlalchemy import select
-
-    from pathcast.history.tables import forecast, forecast_path
-
     over = [row["path"] for row in rows.get("transfer_path", ()) if row["transfer_id"] == transfer["id"]]
     if transfer.get("forecast_id") or not over or _held_back(transfer):
         return transfer
-    wanted = (
-        select(forecast.c.id, forecast.c.size_bytes, forecast.c.answer)
-        .join(forecast_path, forecast_path.c.forecast_id == forecast.c.id)
-        .where(
-            forecast_path.c.path == over[0],
-            forecast.c.at_us.between(transfer["at_us"] - _WITHIN_US, transfer["at_us"]),
-            forecast.c.world == transfer["world"],
-        )
-        .order_by(forecast.c.at_us.desc())
-        .limit(20)
-    )
-    for id, size_bytes, answer in connection.execute(wanted):
-        if abs(size_bytes - transfer["bytes"]) > _SIZE * size_bytes:
+    at_us = transfer["at_us"]
+    when = {"since_us": at_us - _WITHIN_US, "at_us": at_us}
+    for found in plain.rows(_FORECASTS, over=over[0], world=transfer["world"], **when):
+        if abs(found.size_bytes - transfer["bytes"]) > _SIZE * found.size_bytes:
             continue
-        names = select(forecast_path.c.name, forecast_path.c.path).where(forecast_path.c.forecast_id == id)
-        paths = {row.name: row.path for row in connection.execute(names)}
-        if option_of(answer, paths, set(over), transfer.get("control")) is not None:
-            return {**transfer, "forecast_id": id}
+        names = plain.rows("SELECT name, path FROM forecast_path WHERE forecast_id = :id", id=found.id)
+        paths = {row.name: row.path for row in names}
+        if option_of(found.answer, paths, set(over), transfer.get("control")) is not None:
+            return {**transfer, "forecast_id": found.id}
     return transfer
 
 

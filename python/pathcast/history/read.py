@@ -3,32 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
-
-from sqlalchemy import func, or_, select
+from dataclasses import dataclass, field
+from typing import Any
 
 from pathcast.history import clock
 from pathcast.history.clock import Moment
 from pathcast.history.identity import PathKey, host_id
 from pathcast.history.link import option_of
+from pathcast.history.plain import Plain
 from pathcast.history.records import Came, Event, Forecasted, Hour, Measured, Sent
 from pathcast.history.store import Store
-from pathcast.history.tables import (
-    event,
-    forecast,
-    forecast_path,
-    line,
-    measurement,
-    path,
-    transfer,
-    transfer_path,
-    usage,
-)
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, Row
 
 Pair = tuple[str, str]
+KEY = "line.line_id, path.remote_id, path.local, path.remote, path.direction"
+# a row of `path` with its line
+LINED = "JOIN line ON line.id = path.line"
+
+
+@dataclass(frozen=True)
+class Where:
+    """Conditions in SQL that all hold, and the values of their parameters."""
+
+    conditions: tuple[str, ...] = ()
+    values: dict[str, Any] = field(default_factory=dict)
+
+    def __and__(self, other: Where) -> Where:
+        return Where(self.conditions + other.conditions, self.values | other.values)
+
+    def __str__(self) -> str:
+        return " AND ".join(self.conditions) or "1 = 1"
+
+
+def where(condition: str, **values: Any) -> Where:
+    """One condition."""
+    return Where((condition,), values)
 
 
 class Reader:
@@ -50,38 +58,25 @@ class Reader:
         """
         if not self.store.exists:
             return []
-        with self.store.reading() as connection:
+        with self.store.asking() as plain:
             for renumbered in (False, True):
-                ids = self._paths(connection, key, others if renumbered else None)
-                acts = self._acts(connection, ids, newer_than_s, limit)
+                ids = self._paths(plain, key, others if renumbered else None)
+                acts = self._acts(plain, ids, newer_than_s, limit)
                 if acts:
                     break
             else:
                 return []
-            wanted = (
-                select(measurement, *KEY)
-                .select_from(measurement)
-                .join(path, path.c.id == measurement.c.path)
-                .join(line, line.c.id == path.c.line)
-                .where(measurement.c.act.in_(acts))
-            )
             # other paths of these acts are few: asked for here, they would be looked up by the paths' thousands of rows
-            rows = [row for row in connection.execute(wanted) if row.path in ids]
+            rows = [row for row in self._of_acts(plain, acts) if row.path in ids]
         return self._measured(rows, renumbered)[:limit]
 
     def transfers(self, keys: Sequence[PathKey], newer_than_s: float | None = None, limit: int = 200) -> list[Sent]:
         """The newest transfers whose paths are all among these."""
         if not self.store.exists or not keys:
             return []
-        with self.store.reading() as connection:
-            ids = self._all_paths(connection, keys)
-            inside = select(transfer_path.c.transfer_id).where(transfer_path.c.path.in_(ids))
-            outside = select(transfer_path.c.transfer_id).where(transfer_path.c.path.not_in(ids))
-            found = self._sent(
-                connection,
-                (transfer.c.id.in_(inside), transfer.c.id.not_in(outside), *self._newer(transfer, newer_than_s)),
-                limit,
-            )
+        with self.store.asking() as plain:
+            ids = self._all_paths(plain, keys)
+            found = self._sent(plain, _over_these("transfer", ids) & self._newer("transfer", newer_than_s), limit)
         return self._by_age(found)
 
     def forecasts(
@@ -90,77 +85,77 @@ class Reader:
         """The newest forecasts whose paths are all among these, each with the transfers that followed it."""
         if not self.store.exists or not keys:
             return []
-        with self.store.reading() as connection:
-            ids = self._all_paths(connection, keys)
-            inside = select(forecast_path.c.forecast_id).where(forecast_path.c.path.in_(ids))
-            outside = select(forecast_path.c.forecast_id).where(forecast_path.c.path.not_in(ids))
-            conditions = (forecast.c.id.in_(inside), forecast.c.id.not_in(outside))
-            found = self._forecasts(connection, (*conditions, *self._newer(forecast, newer_than_s)), limit)
+        with self.store.asking() as plain:
+            ids = self._all_paths(plain, keys)
+            found = self._forecasts(plain, _over_these("forecast", ids) & self._newer("forecast", newer_than_s), limit)
         return self._by_age(found)
 
     def events(self, newer_than_s: float | None = None, limit: int = 200) -> list[Event]:
         """The newest events of this host."""
         if not self.store.exists:
             return []
-        with self.store.reading() as connection:
-            return self._events(connection, [event.c.host_id == self.host, *self._newer(event, newer_than_s)], limit)
+        with self.store.asking() as plain:
+            return self._events(plain, self._here("event") & self._newer("event", newer_than_s), limit)
 
     def usage(self, line_ids: Iterable[str] | None = None, since_us: int = 0) -> list[Hour]:
         """What lines of this host carried, hour by hour and by who has counted it, the oldest first."""
         if not self.store.exists:
             return []
-        conditions = [line.c.host_id == self.host, usage.c.hour_us >= since_us]
+        wanted = where("line.host_id = :host AND usage.hour_us >= :since_us", host=self.host, since_us=since_us)
         if line_ids is not None:
-            conditions.append(line.c.line_id.in_(list(line_ids)))
-        by = (usage.c.hour_us, line.c.line_id, usage.c.source)
-        sums = (func.sum(usage.c.bytes_out).label("out"), func.sum(usage.c.bytes_in).label("back"))
-        wanted = select(*by, *sums).join(line, line.c.id == usage.c.line).where(*conditions).group_by(*by).order_by(*by)
-        with self.store.reading() as connection:
-            rows = connection.execute(wanted).all()
-        return [Hour(clock.iso(r.hour_us), r.line_id, r.source, int(r.out), int(r.back)) for r in rows]
+            wanted &= where("line.line_id IN :lines", lines=list(line_ids))
+        by = "usage.hour_us, line.line_id, usage.source"
+        text = (
+            f"SELECT {by}, SUM(usage.bytes_out) AS away, SUM(usage.bytes_in) AS back FROM usage "
+            f"JOIN line ON line.id = usage.line WHERE {wanted} GROUP BY {by} ORDER BY {by}"
+        )
+        with self.store.asking() as plain:
+            rows = plain.rows(text, **wanted.values)
+        return [Hour(clock.iso(r.hour_us), r.line_id, r.source, int(r.away), int(r.back)) for r in rows]
 
-    def _all_paths(self, connection: Connection, keys: Sequence[PathKey]) -> set[str]:
+    def _all_paths(self, plain: Plain, keys: Sequence[PathKey]) -> set[str]:
         """Rows of `path` of these paths, and of what they were before their addresses changed."""
         pairs = [(key.local, key.remote) for key in keys]
-        return {id for key in keys for others in (None, pairs) for id in self._paths(connection, key, others)}
+        return {id for key in keys for others in (None, pairs) for id in self._paths(plain, key, others)}
 
-    def _paths(self, connection: Connection, key: PathKey, others: Collection[Pair] | None) -> set[str]:
+    def _paths(self, plain: Plain, key: PathKey, others: Collection[Pair] | None) -> set[str]:
         """Rows of `path`: of this very pair, or (`others` given) of the same line and far end with other addresses."""
-        wanted = (
-            select(path.c.id, path.c.remote_id, path.c.local, path.c.remote)
-            .join(line, line.c.id == path.c.line)
-            .where(line.c.host_id == self.host, line.c.line_id == key.line_id)
-        )
+        wanted = where("line.host_id = :host AND line.line_id = :line", host=self.host, line=key.line_id)
+        text = f"SELECT path.id, path.remote_id, path.local, path.remote FROM path {LINED} WHERE "
         if others is None:
             # `run` knows of a far end no more than its address
-            who = or_(path.c.remote_id == key.remote_id, path.c.remote_id == f"address:{key.remote}")
-            rows = connection.execute(wanted.where(path.c.local == key.local, path.c.remote == key.remote, who))
-            return {row.id for row in rows}
+            who = {"remote_ids": [key.remote_id, f"address:{key.remote}"]}
+            wanted &= where("path.remote_id IN :remote_ids", **who)
+            wanted &= where("path.local = :local AND path.remote = :remote", local=key.local, remote=key.remote)
+            return {row.id for row in plain.rows(f"{text}{wanted}", **wanted.values)}
         if key.remote_id.startswith("address:"):
             return set()
         taken = {*others, (key.local, key.remote)}
+        wanted &= where("path.remote_id = :remote_id", remote_id=key.remote_id)
         return {
             row.id
-            for row in connection.execute(wanted.where(path.c.remote_id == key.remote_id))
+            for row in plain.rows(f"{text}{wanted}", **wanted.values)
             if (row.local, row.remote) not in taken
             and PathKey(key.line_id, row.remote_id, row.local, row.remote).family == key.family
         }
 
-    def _acts(self, connection: Connection, ids: Collection[str], newer_than_s: float | None, limit: int) -> list[str]:
+    def _acts(self, plain: Plain, ids: Collection[str], newer_than_s: float | None, limit: int) -> list[str]:
         """The newest acts over these paths, found path by path: so the index gives them in order."""
         found: dict[str, int] = {}
+        newer = self._newer("measurement", newer_than_s)
         for id in ids:
-            wanted = (
-                select(measurement.c.act, measurement.c.at_us)
-                .where(measurement.c.path == id, *self._newer(measurement, newer_than_s))
-                .order_by(measurement.c.at_us.desc())
-                .limit(limit)
-            )
-            found |= {row.act: row.at_us for row in connection.execute(wanted)}
+            wanted = where("path = :path", path=id) & newer
+            text = f"SELECT act, at_us FROM measurement WHERE {wanted} ORDER BY at_us DESC LIMIT :limit"
+            found |= {row.act: row.at_us for row in plain.rows(text, limit=limit, **wanted.values)}
         return sorted(found, key=lambda act: found[act], reverse=True)[:limit]
 
-    def _measured(self, rows: Iterable[Row[Any]], renumbered: bool = False) -> list[Measured]:
-        found: dict[tuple[str, PathKey], list[Row[Any]]] = {}
+    def _of_acts(self, plain: Plain, acts: Sequence[str], wanted: Where | None = None) -> list[Any]:
+        wanted = where("measurement.act IN :acts", acts=list(acts)) & (wanted or Where())
+        text = f"SELECT measurement.*, {KEY} FROM measurement JOIN path ON path.id = measurement.path {LINED}"
+        return plain.rows(f"{text} WHERE {wanted}", **wanted.values)
+
+    def _measured(self, rows: Iterable[Any], renumbered: bool = False) -> list[Measured]:
+        found: dict[tuple[str, PathKey], list[Any]] = {}
         for row in rows:
             found.setdefault((row.act, key_of(row)), []).append(row)
         records = []
@@ -174,11 +169,9 @@ class Reader:
             records.append(Measured(act, *self._when(r), key, renumbered, *about, document, notes, r.circumstances))
         return self._by_age(records)
 
-    def _sent(self, connection: Connection, conditions: Sequence[Any], limit: int) -> list[Sent]:
-        rows = connection.execute(
-            select(transfer).where(*conditions).order_by(transfer.c.at_us.desc()).limit(limit)
-        ).all()
-        over = _over(connection, transfer_path, transfer_path.c.transfer_id, [row.id for row in rows])
+    def _sent(self, plain: Plain, wanted: Where, limit: int) -> list[Sent]:
+        rows = self._newest(plain, "transfer", wanted, limit)
+        over = _over(plain, "transfer", [row.id for row in rows])
         found = []
         for r in rows:
             paths = over.get(r.id, [])
@@ -189,14 +182,13 @@ class Reader:
             found.append(Sent(*head, *about, r.forecast_id, r.report, r.circumstances))
         return found
 
-    def _forecasts(self, connection: Connection, conditions: Sequence[Any], limit: int) -> list[Forecasted]:
-        rows = connection.execute(
-            select(forecast).where(*conditions).order_by(forecast.c.at_us.desc()).limit(limit)
-        ).all()
+    def _forecasts(self, plain: Plain, wanted: Where, limit: int) -> list[Forecasted]:
+        rows = self._newest(plain, "forecast", wanted, limit)
         ids = [row.id for row in rows]
-        over = _over(connection, forecast_path, forecast_path.c.forecast_id, ids)
+        over = _over(plain, "forecast", ids)
         came: dict[str, list[Sent]] = {}
-        for sent in self._sent(connection, (transfer.c.forecast_id.in_(ids),), 10 * limit) if ids else ():
+        followed_by = where("transfer.forecast_id IN :forecasts", forecasts=ids)
+        for sent in self._sent(plain, followed_by, 10 * limit) if ids else ():
             came.setdefault(sent.forecast_id or "", []).append(sent)
         found = []
         for r in rows:
@@ -211,59 +203,69 @@ class Reader:
             )
         return found
 
-    def _events(self, connection: Connection, conditions: Sequence[Any], limit: int) -> list[Event]:
-        wanted = (
-            select(event, line.c.line_id.label("of_line"))
-            .outerjoin(line, line.c.id == event.c.line)
-            .where(*conditions)
-            .order_by(event.c.at_us.desc())
-            .limit(limit)
+    def _events(self, plain: Plain, wanted: Where, limit: int) -> list[Event]:
+        text = (
+            "SELECT event.*, line.line_id AS of_line FROM event LEFT JOIN line ON line.id = event.line "
+            f"WHERE {wanted} ORDER BY event.at_us DESC LIMIT :limit"
         )
         return self._by_age(
             [
                 Event(r.id, *self._when(r), r.kind, r.text, r.of_line, r.world, r.target, r.about)
-                for r in connection.execute(wanted)
+                for r in plain.rows(text, limit=limit, **wanted.values)
             ]
         )
+
+    def _newest(self, plain: Plain, table: str, wanted: Where, limit: int) -> list[Any]:
+        text = f"SELECT {table}.* FROM {table} WHERE {wanted} ORDER BY {table}.at_us DESC LIMIT :limit"
+        return plain.rows(text, limit=limit, **wanted.values)
+
+    def _here(self, table: str) -> Where:
+        """Of this host."""
+        return where(f"{table}.host_id = :host", host=self.host)
 
     def _when(self, row: Any) -> tuple[str, float | None]:
         return clock.iso(row.at_us), clock.age_s(Moment(row.at_us, row.boot_us, row.boot), self.at)
 
-    def _newer(self, table: Any, seconds: float | None) -> tuple[Any, ...]:
+    def _newer(self, table: str, seconds: float | None) -> Where:
         """Of this boot by the time since it, which nobody sets; of others by UTC."""
         if seconds is None:
-            return ()
-        microseconds = round(seconds * 1e6)
-        here = (table.c.boot == self.at.boot) & (table.c.boot_us >= self.at.boot_us - microseconds)
-        there = (table.c.boot != self.at.boot) & (table.c.at_us >= self.at.utc_us - microseconds)
-        return (here | there,)
+            return Where()
+        since = round(seconds * 1e6)
+        return where(
+            f"(({table}.boot = :boot AND {table}.boot_us >= :since_boot_us) "
+            f"OR ({table}.boot <> :boot AND {table}.at_us >= :since_at_us))",
+            boot=self.at.boot,
+            since_boot_us=self.at.boot_us - since,
+            since_at_us=self.at.utc_us - since,
+        )
 
     def _by_age(self, records: list[Any]) -> list[Any]:
         return sorted(records, key=lambda of: (of.age_s is None, of.age_s or 0.0))
 
 
 _FORECAST = ("id", "direction", "size_bytes", "chosen", "chosen_control", "answer", "world", "target")
-KEY = (line.c.line_id, path.c.remote_id, path.c.local, path.c.remote, path.c.direction)
 
 
 def key_of(row: Any) -> PathKey:
     return PathKey(row.line_id, row.remote_id, row.local, row.remote)
 
 
-def _over(connection: Connection, table: Any, of: Any, ids: Sequence[str]) -> dict[str, list[Any]]:
+def _over(plain: Plain, table: str, ids: Sequence[str]) -> dict[str, list[Any]]:
     """The paths of transfers or forecasts, in their order."""
-    wanted = (
-        select(of.label("owner"), table, *KEY)
-        .select_from(table)
-        .join(path, path.c.id == table.c.path)
-        .join(line, line.c.id == path.c.line)
-        .where(of.in_(ids))
-        .order_by(of, table.c.ordinal)
+    text = (
+        f"SELECT each.{table}_id AS owner, each.*, {KEY} FROM {table}_path each "
+        f"JOIN path ON path.id = each.path {LINED} WHERE each.{table}_id IN :ids ORDER BY owner, each.ordinal"
     )
     found: dict[str, list[Any]] = {}
-    for row in connection.execute(wanted) if ids else ():
+    for row in plain.rows(text, ids=ids) if ids else ():
         found.setdefault(row.owner, []).append(row)
     return found
+
+
+def _over_these(table: str, ids: Collection[str]) -> Where:
+    """Transfers or forecasts that have paths, all of them among these."""
+    over = f"SELECT {table}_id FROM {table}_path WHERE path"
+    return where(f"{table}.id IN ({over} IN :over) AND {table}.id NOT IN ({over} NOT IN :over)", over=list(ids))
 
 
 def _came(sent: Sent, answer: dict[str, Any], keys: Sequence[PathKey], names: Sequence[str | None]) -> Came:
@@ -272,15 +274,13 @@ def _came(sent: Sent, answer: dict[str, Any], keys: Sequence[PathKey], names: Se
     return Came(sent, None if option is None else dict(option))
 
 
-def last_moment(connection: Connection, boot: str) -> Moment | None:
+def last_moment(plain: Plain, boot: str) -> Moment | None:
     """When something was added last in this boot, as far as the newest rows tell."""
     if not boot:
         return None
-    steps = select(event.c.at_us, event.c.boot_us).where(event.c.boot == boot, event.c.kind == "clock-step")
-    wanted = [steps.order_by(event.c.boot_us.desc()).limit(1)]
-    for table in (measurement, transfer, forecast):
-        newest = select(table.c.at_us, table.c.boot_us, table.c.boot).order_by(table.c.at_us.desc()).limit(1).subquery()
-        wanted.append(select(newest.c.at_us, newest.c.boot_us).where(newest.c.boot == boot))
-    rows = [row for query in wanted for row in connection.execute(query)]
-    newest_row = max(rows, key=lambda row: row.boot_us, default=None)
-    return None if newest_row is None else Moment(newest_row.at_us, newest_row.boot_us, boot)
+    steps = "SELECT at_us, boot_us, boot FROM event WHERE boot = :boot AND kind = 'clock-step'"
+    rows = plain.rows(f"{steps} ORDER BY boot_us DESC LIMIT 1", boot=boot)
+    for table in ("measurement", "transfer", "forecast"):
+        rows += plain.rows(f"SELECT at_us, boot_us, boot FROM {table} ORDER BY at_us DESC LIMIT 1")
+    newest = max((row for row in rows if row.boot == boot), key=lambda row: row.boot_us, default=None)
+    return None if newest is None else Moment(newest.at_us, newest.boot_us, boot)

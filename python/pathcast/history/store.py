@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import sqlite3
+import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cached_property
-from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -15,6 +17,7 @@ from pathcast.errors import PathcastError
 from pathcast.history import versions
 from pathcast.history.faults import history_error, told
 from pathcast.history.place import Place
+from pathcast.history.plain import OfFile, OfServer, Plain, as_json, check, sound
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine, Table
@@ -39,6 +42,7 @@ class Store:
         """read_only: nothing is made, changed or brought to our version; who writes is waited for a moment only."""
         self.place, self.read_only = place, read_only
         self._ready = False
+        self._asked = threading.local()
 
     def close(self) -> None:
         """Ends its connections."""
@@ -68,6 +72,25 @@ class Store:
             with self._engine.connect() as connection, connection.begin():
                 yield connection
 
+    @contextmanager
+    def asking(self) -> Iterator[Plain]:
+        """As `reading`, without SQLAlchemy where it is a file; inside of itself the same transaction."""
+        if (within := getattr(self._asked, "plain", None)) is not None:
+            yield within
+            return
+        with self._told(), self._plainly() as plain:
+            self._asked.plain = plain
+            try:
+                yield plain
+            finally:
+                self._asked.plain = None
+
+    @contextmanager
+    def changing(self) -> Iterator[Plain]:
+        """As `writing`, without SQLAlchemy where it is a file."""
+        with self._told(), self._plainly(write=True) as plain:
+            yield plain
+
     @property
     def exists(self) -> bool:
         """Whether there is anything to read; of a server: always."""
@@ -90,6 +113,34 @@ class Store:
         with self._told(), self._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             raw: Any = connection.connection.dbapi_connection
             raw.executescript("PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE)")  # `execute` takes one step
+
+    @contextmanager
+    def _plainly(self, write: bool = False) -> Iterator[Plain]:
+        """A transaction, once the tables are there and of our version."""
+        if (file := self.place.file) is None:
+            self._prepare()
+            options = {"pathcast_write": write}
+            with self._engine.connect().execution_options(**options) as connection, connection.begin():
+                yield OfServer(connection)
+            return
+        if not self.read_only:
+            _make(self.place)
+            if not file.stat().st_size:
+                self._prepare()  # who makes it is alone with it
+        begin = "BEGIN IMMEDIATE" if write else "BEGIN"
+        with closing(_glance(file) if self.read_only else _open(file)) as raw:
+            raw.execute(begin)
+            if not self._ready and not versions.plainly(raw):
+                raw.rollback()
+                self._prepare()
+                raw.execute(begin)
+            self._ready = True
+            try:
+                yield OfFile(raw)
+            except BaseException:
+                raw.rollback()
+                raise
+            raw.commit()
 
     def _prepare(self) -> None:
         """The tables are there and of our version. A file's are brought to it; a server's have others who use them."""
@@ -124,11 +175,13 @@ class Store:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        from sqlalchemy.exc import SQLAlchemyError
-
         try:
             yield
-        except (SQLAlchemyError, OSError, ImportError) as error:
+        except Exception as error:
+            # where it was not loaded nothing of it was raised
+            alchemy = getattr(sys.modules.get("sqlalchemy.exc"), "SQLAlchemyError", OSError)
+            if not isinstance(error, (alchemy, sqlite3.Error, OSError, ImportError)):
+                raise
             if self.place.file is None:
                 self.close()  # the connection may be a dead one
             raise told(error, self.place.shown) from None
@@ -148,21 +201,17 @@ class Store:
             }
             if self.read_only:
                 options["options"] += " -c default_transaction_read_only=on -c statement_timeout=20s"
-            return create_engine(url, connect_args=options, json_serializer=_json, pool_size=1, pool_pre_ping=True)
+            return create_engine(url, connect_args=options, json_serializer=as_json, pool_size=1, pool_pre_ping=True)
         if self.read_only:
             return _reading(file)
         _make(self.place)
         options = {"timeout": PATIENCE_S, "check_same_thread": False}
-        engine = create_engine(url, connect_args=options, json_serializer=_json, poolclass=NullPool)
+        engine = create_engine(url, connect_args=options, json_serializer=as_json, poolclass=NullPool)
 
         @event.listens_for(engine, "connect")
         def _(connection: Any, _: object) -> None:
             connection.isolation_level = None  # transactions are begun below
-            # before there are tables, so that pruning gives the space back
-            connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
-            connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute("PRAGMA synchronous=FULL")  # NORMAL would lose the last ones when the power fails
-            connection.execute("PRAGMA foreign_keys=ON")
+            _set_up(connection)
 
         @event.listens_for(engine, "begin")
         def _(connection: Connection) -> None:
@@ -189,41 +238,53 @@ def insert_many(connection: Connection, table: Table, rows: Sequence[Mapping[str
     needed = {column.name for column in table.columns if not column.nullable}
     new = 0
     for row in rows:
-        wrong = (row.keys() - table.columns.keys()) | {name for name in needed if row.get(name) is None}
-        if wrong:
-            raise history_error("rows", f"this is no row of `{table.name}`: {', '.join(sorted(wrong))}")
+        check(table.name, row, set(table.columns.keys()), needed)
         try:
-            new += max(0, connection.execute(statement, _sound(row)).rowcount)
+            new += max(0, connection.execute(statement, sound(row)).rowcount)
         except (ValueError, TypeError, OverflowError) as error:
             raise history_error("rows", f"`{table.name}` cannot hold this: {error}") from None
     return new
 
 
-def _reading(file: Path) -> Engine:
-    """Of a file that is only read, also where its directory cannot be written to: who finds no journal beside it there
-    reads it as it lies."""
-    import sqlite3
+def _open(file: Path) -> sqlite3.Connection:
+    """To read and write, at once beside others."""
+    made = sqlite3.connect(file, timeout=PATIENCE_S, isolation_level=None)
+    _set_up(made)
+    return made
 
+
+def _set_up(connection: sqlite3.Connection) -> None:
+    # before there are tables, so that pruning gives the space back
+    connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=FULL")  # NORMAL would lose the last ones when the power fails
+    connection.execute("PRAGMA foreign_keys=ON")
+
+
+def _glance(file: Path) -> sqlite3.Connection:
+    """To read only, also where nothing can be written beside it: who finds no journal there reads it as it lies."""
+    where = f"file:{quote(str(file))}?mode=ro"
+    # nobody writes there, or nothing can be written: SQLite needs a file beside it else
+    closed = not os.access(file.parent, os.W_OK) or os.statvfs(file.parent).f_bavail == 0
+    log = file.with_name(file.name + "-wal")
+    lies = closed and not (log.exists() and log.stat().st_size)
+    made = sqlite3.connect(
+        where + ("&immutable=1" if lies else ""),
+        uri=True,
+        timeout=_GLANCE_S,
+        check_same_thread=False,
+        isolation_level=None,
+    )
+    made.execute("PRAGMA query_only=ON")
+    return made
+
+
+def _reading(file: Path) -> Engine:
+    """Of a file that is only read."""
     from sqlalchemy import create_engine, event
     from sqlalchemy.pool import NullPool
 
-    def connect() -> Any:
-        where = f"file:{quote(str(file))}?mode=ro"
-        # nobody writes there, or nothing can be written: SQLite needs a file beside it else
-        closed = not os.access(file.parent, os.W_OK) or os.statvfs(file.parent).f_bavail == 0
-        log = file.with_name(file.name + "-wal")
-        lies = closed and not (log.exists() and log.stat().st_size)
-        made = sqlite3.connect(
-            where + ("&immutable=1" if lies else ""),
-            uri=True,
-            timeout=_GLANCE_S,
-            check_same_thread=False,
-            isolation_level=None,
-        )
-        made.execute("PRAGMA query_only=ON")
-        return made
-
-    engine = create_engine("sqlite://", creator=connect, json_serializer=_json, poolclass=NullPool)
+    engine = create_engine("sqlite://", creator=lambda: _glance(file), json_serializer=as_json, poolclass=NullPool)
 
     @event.listens_for(engine, "begin")
     def _(connection: Connection) -> None:
@@ -237,18 +298,3 @@ def _make(place: Place) -> None:
     assert place.file is not None
     place.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.close(os.open(place.file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-
-
-def _json(value: Any) -> str:
-    return dumps(value, allow_nan=False, ensure_ascii=False)
-
-
-def _sound(value: Any) -> Any:
-    """What every database can hold: names from anywhere may have lone surrogates and zeros."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
-    if isinstance(value, Mapping):
-        return {_sound(key): _sound(one) for key, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_sound(one) for one in value]
-    return value

@@ -178,20 +178,25 @@ def test_a_writer_that_does_not_end_is_not_waited_for_for_ever(tmp_path, monkeyp
     assert {of.id for of in Reader(journal.store, host="host-1").measurements(KEY1)} == {waiting, now}
 
 
-def test_a_full_database_leaves_the_rest_whole_and_the_act_in_the_spool(tmp_path, empty):
+def test_a_full_database_leaves_the_rest_whole_and_the_act_in_the_spool(tmp_path, empty, monkeypatch):
     file = tmp_path / "history.db"
     file.write_bytes(empty.read_bytes())
     journal = Journal(places.parse(str(file)))
-    from sqlalchemy import event
-
     pages = sqlite3.connect(file).execute("PRAGMA page_count").fetchone()[0]
-    event.listen(journal.store._engine, "connect", lambda c, _: c.execute(f"PRAGMA max_page_count={pages + 8}"))
+    opened = store._open
+
+    def small(file):
+        made = opened(file)
+        made.execute(f"PRAGMA max_page_count={pages + 8}")
+        return made
+
+    monkeypatch.setattr(store, "_open", small)
     acts = [measure(journal) for _ in range(20) if journal.trouble is None]
     assert journal.trouble.code == "history-full"
     assert len(journal.spool) == 1
     found = {of.id for of in Reader(journal.store, host="host-1").measurements(KEY1)}
     assert found == set(acts[:-1])
-    # there is room again
+    monkeypatch.setattr(store, "_open", opened)  # there is room again
     later = Journal(places.parse(str(file)))
     acts.append(measure(later))
     assert {of.id for of in Reader(later.store, host="host-1").measurements(KEY1)} == set(acts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,16 @@ def current(connection: Connection) -> str | None:
         return None
     rows = connection.execute(text(f"SELECT version_num FROM {TABLE}")).all()
     return str(rows[0][0]) if rows else None
+
+
+def plainly(raw: sqlite3.Connection) -> bool:
+    """Whether a file of SQLite has tables of our version."""
+    try:
+        return raw.execute(f"SELECT version_num FROM {TABLE}").fetchall() == [(HEAD,)]
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_ERROR:
+            raise
+        return False  # there is no such table
 
 
 def check(connection: Connection, shown: str, foreign: bool) -> bool:
