@@ -91,7 +91,7 @@ def test_a_night(home, office, name, start, tmp_path):
     assert (last["status"], last["attempts"], last["in_time"]) == (0, 1, True)
     assert last["bytes_sent"] >= SIZE
     assert last["expected_s"] > 0
-    assert min(last["lines"].values()) > 5_000_000
+    assert min(last["lines"].values()) > 1_000_000
     account = {of["name"]: of["carried"] for of in office("line", "list", "--json").json["lines"]}
     assert account["cable"]["bytes"] <= CAP
     rows = office("history", "list", "transfers", "--json").json["rows"]
@@ -124,7 +124,6 @@ def test_a_night(home, office, name, start, tmp_path):
     now = opener.open(url, timeout=30).read().decode()
     assert all(word in now for word in ("nightly", "of 220 MB", f"to {FAR}"))
     weeks = opener.open(f"{url}weeks?since=1d", timeout=30).read().decode()
-    assert "it answered no probe" in weeks
     assert "Available, out" in weeks
     assert "dsl: down since " in opener.open(f"{url}events", timeout=30).read().decode()
     assert office("job", "remove", "nightly").returncode == 0
