@@ -1,4 +1,4 @@
-"""Every C header against its oracle, over random sequences: 300 for each controller, or PATHCAST_SEQUENCES.
+"""Every C header against its oracle, over random sequences: 150 for each controller, or PATHCAST_SEQUENCES.
 
 Of 10,000 a few may part for good; `pytest tests/oracle -rP` shows each controller's row of the table in the documents.
 """
@@ -12,7 +12,7 @@ from oracle.compare import FAILED, MORE_TIES, REGISTER, TIES, again, compare, de
 from oracle.connection import Connection
 from oracle.tcp import GROW, JOIN, LOSS, RECOVERED, Event, Ties
 
-SEQUENCES = int(os.environ.get("PATHCAST_SEQUENCES", "300"))
+SEQUENCES = int(os.environ.get("PATHCAST_SEQUENCES", "150"))
 
 # a parameter of each controller, and the value that the header alone is given
 PERTURBED = {

@@ -368,7 +368,8 @@ fn a_steered_run_leaves_nothing_in_the_background() {
             None => 5,
         };
         assert_eq!(outcome.status, status);
-        assert!(found.iter().all(|&pid| !alive(pid)), "{mptcp} {killed:?}");
+        // one that is killed is in no cgroup's list from its first step of ending on, and runs nothing of its own any more
+        until("end of the children", || found.iter().all(|&pid| !alive(pid)).then_some(()));
         assert_eq!(cgroup(&made.cgroups[0]), None);
         let notes = &outcome.report.notes;
         assert_eq!(notes.iter().any(|n| n.contains("was ended")), killed != Some(true), "{notes:?}");
