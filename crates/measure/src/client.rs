@@ -13,7 +13,7 @@ use pathcast_session::Entropy;
 
 use super::bucket::Bucket;
 use super::client_path::{ClientPath, Outbox, Retry, SILENCE, TRIES};
-use super::keys::{SessionKeys, greeting};
+use super::keys::{SessionKeys, greeting, is_of_before};
 use super::ledger::Ledger;
 use super::messages::{ClockInfo, Cookie, Denied, Hello, Open, Opened, Queued};
 use super::outcome::{Outcome, Reason};
@@ -178,7 +178,7 @@ impl Client {
     }
 
     fn receive(&mut self, now: Nanos, path: usize, packet: &[u8], at: Nanos, batch: Batch) -> Option<()> {
-        if matches!(self.phase, Phase::Hello(_)) && self.is_of_before(packet) {
+        if matches!(self.phase, Phase::Hello(_)) && is_of_before(&self.request.key, &self.entropy.nonce, packet) {
             self.speaks_before(now);
             return Some(());
         }
@@ -242,17 +242,6 @@ impl Client {
             }
         }
         Some(())
-    }
-
-    /// Whether a packet is the answer of a far end with our key to a greeting of the version before.
-    fn is_of_before(&self, packet: &[u8]) -> bool {
-        let cookie = Datagram::of_version(BEFORE, packet).filter(|datagram| datagram.kind == Kind::Cookie);
-        cookie.is_some_and(|datagram| {
-            Cookie::decode(datagram.body).is_some_and(|cookie| {
-                let keys = SessionKeys::new(&self.request.key, &self.entropy.nonce, &cookie.digest);
-                datagram.is_signed(&keys.far_end) && datagram.session == keys.session
-            })
-        })
     }
 
     fn speaks_before(&mut self, now: Nanos) {

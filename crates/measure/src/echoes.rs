@@ -19,7 +19,7 @@ use pathcast_session::{Entropy, Key, sign};
 
 use super::echo::{Echo, Echoed};
 use super::far_end::CONTROL;
-use super::keys::{SessionKeys, greeting};
+use super::keys::{SessionKeys, greeting, is_of_before};
 use super::messages::{ClockInfo, Cookie, Denied, Hello, Open, Opened, Queued, Stamp};
 use super::request::{ClockState, Direction};
 use super::times::Times;
@@ -165,7 +165,7 @@ impl Echoes {
     }
 
     fn receive(&mut self, now: Nanos, packet: &[u8], size: u16, class: u8, at: Nanos) -> Option<()> {
-        if matches!(self.phase, Phase::Hello) && self.is_of_before(packet) {
+        if matches!(self.phase, Phase::Hello) && is_of_before(&self.request.key, &self.entropy.nonce, packet) {
             let message = "the far end speaks an older version of the measurement's protocol".to_owned();
             self.finish(now, "other-version", Some(message));
             return Some(());
@@ -226,16 +226,6 @@ impl Echoes {
             _ => {}
         }
         Some(())
-    }
-
-    fn is_of_before(&self, packet: &[u8]) -> bool {
-        let cookie = Datagram::of_version(BEFORE, packet).filter(|datagram| datagram.kind == Kind::Cookie);
-        cookie.is_some_and(|datagram| {
-            Cookie::decode(datagram.body).is_some_and(|cookie| {
-                let keys = SessionKeys::new(&self.request.key, &self.entropy.nonce, &cookie.digest);
-                datagram.is_signed(&keys.far_end) && datagram.session == keys.session
-            })
-        })
     }
 
     /// The first round: what is small and unmarked, what is large, and what is marked.

@@ -2,7 +2,8 @@
 
 use pathcast_session::{Key, Nonce, Tag, sign};
 
-use super::wire::Signer;
+use super::messages::Cookie;
+use super::wire::{BEFORE, Datagram, Kind, Signer};
 
 /// What Hello is signed with.
 pub(super) fn greeting(key: &Key) -> Signer {
@@ -37,4 +38,15 @@ impl SessionKeys {
     pub fn clock_digest(&self, host: &[u8; 32]) -> [u8; 16] {
         sign(&self.clock, &[host]).first_chunk().copied().expect("a tag is longer")
     }
+}
+
+/// Whether a packet is the answer of a far end with our key to a greeting of the version before.
+pub(super) fn is_of_before(key: &Key, nonce: &Nonce, packet: &[u8]) -> bool {
+    let cookie = Datagram::of_version(BEFORE, packet).filter(|datagram| datagram.kind == Kind::Cookie);
+    cookie.is_some_and(|datagram| {
+        Cookie::decode(datagram.body).is_some_and(|cookie| {
+            let keys = SessionKeys::new(key, nonce, &cookie.digest);
+            datagram.is_signed(&keys.far_end) && datagram.session == keys.session
+        })
+    })
 }
