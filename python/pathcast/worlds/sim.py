@@ -35,6 +35,9 @@ class Sim(Verbs):
     _client: _native.World
     # it stands already
     _copied = False
+    # measurements since the network stands, and a copy's own seed
+    _measured = 0
+    _own: int | None = None
 
     def __init__(self, topology: Topology, name: str | None = None, events: int | None = None) -> None:
         if events is not None and not 1 <= events < 1 << 64:
@@ -65,7 +68,7 @@ class Sim(Verbs):
     def _begin(self, sets: list[tuple[str, str]]) -> None:
         from pathcast import _native
 
-        self._sets = sets
+        self._sets, self._measured, self._own = sets, 0, None
         self._client = _native.World(self._topology.text, sets, self._topology.base)
         self._client.limit(self._events)
         self.paths = tuple(Path(p["name"], tuple(p["local"]), p["remote"]) for p in json.loads(self._client.paths()))
@@ -99,6 +102,7 @@ class Sim(Verbs):
         """
         made = Sim(self._topology, self.name, self._events)
         made._sets, made.paths = list(self._sets), self.paths
+        made._measured, made._own = self._measured, self._own if seed is None else seed
         made._client, made._copied = self._client.copy(seed), True
         return made
 
@@ -109,6 +113,14 @@ class Sim(Verbs):
         else the first that failed is raised, with its place.
         """
         return futures(self._client, wanted, threads, keep_errors)
+
+    def _probing_seed(self) -> int:
+        """Of the scenario's seed and of how often was measured: what is simulated can be repeated."""
+        self._measured += 1
+        scenario = next(
+            (value for key, value in reversed(self._sets) if key == "seed"), self._topology.scenario["seed"]
+        )
+        return random.Random(f"pathcast measure {scenario} {self._own} {self._measured}").getrandbits(62)
 
     def ledger(self) -> dict[str, Any]:
         """What every link carried and dropped since the network stands."""

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from pathcast.errors import Exit, PathcastError
+from pathcast.worlds.measurement import Request
 from pathcast.worlds.sim import Sim
 from pathcast.worlds.testing import two_paths
 from pathcast.worlds.topology import Topology
@@ -117,6 +118,21 @@ def test_the_same_seed_and_index_give_the_same_and_another_index_another():
         assert one.now() < 60
     with sim("", "link.wan1.loss=0.01", "seed=2") as other:
         assert bps(other, 1) not in found
+
+
+def test_a_measurement_is_repeated_by_the_scenario_s_seed_and_no_two_in_a_row_are_alike():
+    def measured(index=0, copied=None):
+        with sim(CROSS) as world:
+            world.fresh(index)
+            with world.copy(copied) as one:
+                looks = [one.measure(["path1"], Request(effort="light")).document() for _ in range(2)]
+        return looks
+
+    first = measured()
+    assert first == measured()
+    assert first[0] != first[1]
+    assert first != measured(index=1)
+    assert first != measured(copied=1)
 
 
 @pytest.mark.parametrize("more", ["", TCP], ids=["alone", "with-others"])

@@ -144,7 +144,7 @@ class Verbs:
         if not pairs:
             raise usage("no path was named")
         wanted = {"paths": pairs, **request.document()}
-        wanted["seed"] = secrets.randbits(63) if request.seed is None else request.seed
+        wanted["seed"] = self._probing_seed() if request.seed is None else request.seed
 
         def poll(job: _native.Job) -> None:
             if progress is not None and (phase := job.phase()) is not None:
@@ -155,6 +155,10 @@ class Verbs:
         return Measurement.read(
             pairs, {**document, "effort": request.effort, "measured_at": at if self.real_time else None}
         )
+
+    def _probing_seed(self) -> int:
+        """Of a measurement's random gaps, where the request names none."""
+        return secrets.randbits(63)
 
     def _kernel_name(self, control: str | None) -> str | None:
         """What the world's TCP calls a controller."""
