@@ -48,8 +48,7 @@ def _app(arguments: list[str]) -> typer.Typer:
     """With the command that is asked for alone, where that is plain: all of them take a third of a second to load."""
     from pathcast.cli import app
 
-    plain = "app" not in vars(app) and COMPLETE not in os.environ
-    if plain and arguments and arguments[0] in (*app.COMMANDS, *app.GROUPS):
+    if COMPLETE not in os.environ and arguments and arguments[0] in (*app.COMMANDS, *app.GROUPS):
         return app.build(arguments[0])
     whole: typer.Typer = app.app
     return whole
