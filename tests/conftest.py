@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from forked import Forked
 
 ROOT = Path(__file__).parents[1]
 # slow evidence: scripts/evidence runs it
@@ -202,20 +203,29 @@ class Done(subprocess.CompletedProcess):
         return error
 
 
-def _run(*arguments: object, prefix: tuple[str, ...] = (), cwd: Path | None = None, env: dict | None = None) -> Done:
-    command = [*prefix, str(COMMAND), *map(str, arguments)]
-    environment = {**os.environ, "COLUMNS": "200", **(env or {})}
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=PATIENCE_S, cwd=cwd, env=environment, stdin=subprocess.DEVNULL
-    )
-    assert "Traceback" not in done.stderr
-    return Done(done.args, done.returncode, done.stdout, done.stderr)
-
-
 @pytest.fixture(scope="session")
 def pathcast():
-    """Runs the command to its end."""
-    return _run
+    """Runs the command to its end: begun anew where it has an environment, a directory or a user of its own, else in a
+    copy of one that has begun already."""
+    copied = Forked()
+
+    def run(*arguments: object, prefix: tuple[str, ...] = (), cwd: Path | None = None, env: dict | None = None) -> Done:
+        command = [*prefix, str(COMMAND), *map(str, arguments)]
+        environment = {**os.environ, "COLUMNS": "200", **(env or {})}
+        if prefix or cwd or env:
+            none = subprocess.DEVNULL
+            begun = subprocess.run(
+                command, capture_output=True, text=True, timeout=PATIENCE_S, cwd=cwd, env=environment, stdin=none
+            )
+            found = begun.returncode, begun.stdout, begun.stderr
+        else:
+            found = copied.run(command, environment, PATIENCE_S)
+        done = Done(command, *found)
+        assert "Traceback" not in done.stderr
+        return done
+
+    yield run
+    copied.end()
 
 
 @pytest.fixture(scope="session")
