@@ -113,7 +113,7 @@ def test_a_demo_whose_network_is_killed_fails_with_a_reason_and_leaves_nothing(s
     process, names = demo(start, site, wait_for, tmp_path)
     kill(next(json.loads(f.read_text())["pid"] for f in site.path.glob("net-*.json")))
     _, err = process.communicate(timeout=120)
-    assert process.returncode == 1
+    assert process.returncode == 1, err
     assert "Traceback" not in err
     assert site.empty()
     assert left(names) == []

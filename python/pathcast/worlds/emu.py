@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pathcast.control.kernel import Controls
+from pathcast.errors import PathcastError
 from pathcast.runtime import daemon
 from pathcast.worlds import flows_emu
 from pathcast.worlds.ends import EMULATED, Ends
@@ -150,6 +151,15 @@ class Emu(Verbs):
         verdict.release_error = {k: max((e[k] for e in errors), default=0.0) for k in ("p50_s", "p99_s", "max_s")}
         verdict.dropped_unmodelled = _unmodelled(after) - before
         verdict.realtime = all(g["realtime"] for g in after["groups"])
+
+    def _native_work(self, call: Callable[[Any], T], poll: Callable[[Any], None] = lambda job: None) -> T:
+        try:
+            return super()._native_work(call, poll)
+        except PathcastError as error:
+            # the addresses are the network's: where they are away, it is
+            if error.code == "not-local":
+                self._net.ask("describe")
+            raise
 
     def turn(self, alone: bool = False) -> AbstractContextManager[None]:
         return turn(alone, lambda: self.cancelled)
