@@ -78,8 +78,21 @@ def test_each_subflow_takes_its_path(world):
 
 @pytest.mark.privileged
 @needs_switches
-def test_probes_measure_the_path_that_they_are_asked_for(world):
+def test_probes_measure_the_path_that_they_are_asked_for_and_switches_count_them(world):
+    before = carried(world)
     found = world.measure(BOTH, Request(directions=("out",), effort="light", seed=1))
+    after = carried(world)
+    for path, link in zip(BOTH, ("wan1", "wan2"), strict=True):
+        left, right = found.path(path).switches
+        assert (left.switch, right.switch) == ("left", "right")
+        # nothing was lost between them, and the network itself counted the same, beside the controller's packet a second
+        assert (left.out_packets, left.in_packets) == (right.out_packets, right.in_packets)
+        assert (left.out_bytes, left.in_bytes) == (right.out_bytes, right.in_bytes)
+        assert left.out_packets >= found.path(path).directions["out"].loss.packets
+        over = after[f"{link}/ab"] - before[f"{link}/ab"]
+        assert left.out_packets <= over < left.out_packets + 60
+        assert left.out_bytes > 14 * left.out_packets
+    assert found.notes == ()
     least = [found.path(path).directions["out"].delay_s.minimum.value for path in BOTH]
     assert 0.005 <= least[0] < least[1]
     assert least[1] >= 0.015

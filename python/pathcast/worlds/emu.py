@@ -60,8 +60,8 @@ class Emu(Verbs):
             stack.enter_context(
                 daemon.start("serve", {"name": self._name, "namespace": hosts["server"], "server": server})
             )
-            fabric = Fabric(self._net, about) if "switch" in hosts else None
-            self._session = (hosts["client"], [self.paths[0].remote], PORT, key["id"], key["secret"], fabric)
+            self._fabric = Fabric(self._net, about) if "switch" in hosts else None
+            self._session = (hosts["client"], [self.paths[0].remote], PORT, key["id"], key["secret"], self._fabric)
             self._client = _native.Client(*self._session)
             stack.callback(self._client.close)
             self._stack = stack.pop_all()

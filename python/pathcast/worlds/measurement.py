@@ -6,8 +6,8 @@ none. The record is that of `crates/estimate/src/knowledge.rs`, under the same n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from pathcast import codec
@@ -200,8 +200,27 @@ class Away:
 
 
 @dataclass(frozen=True)
+class SwitchCount:
+    """What the entries of an OpenFlow switch for this measurement's packets have counted; bytes are those of frames."""
+
+    switch: str
+    out_packets: int = 0
+    out_bytes: int = 0
+    in_packets: int = 0
+    in_bytes: int = 0
+
+    def plus(self, other: SwitchCount) -> SwitchCount:
+        """Of the same switch."""
+        sums = {f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self) if f.name != "switch"}
+        return SwitchCount(self.switch, **sums)
+
+
+@dataclass(frozen=True)
 class PathMeasured:
-    """A path and its directions: `out` from this host to the far end, `in` back. rtt_s: the least that was seen."""
+    """A path and its directions: `out` from this host to the far end, `in` back. rtt_s: the least that was seen.
+
+    switches: those that carried it, from this host on; None where nothing steers it.
+    """
 
     name: str
     local: str
@@ -210,6 +229,7 @@ class PathMeasured:
     rtt_s: Value = _NOT_LOOKED_FOR
     shared_with: tuple[Shared, ...] = ()
     down: Down | None = None
+    switches: tuple[SwitchCount, ...] | None = None
 
     @property
     def trustworthy(self) -> bool:
@@ -249,6 +269,11 @@ class Measurement:
 
         paths = [path(pair, of) for pair, of in zip(pairs, document["paths"], strict=True)]
         return codec.read(cls, {**document, "paths": paths})
+
+    def counted(self, by_path: Mapping[str, tuple[SwitchCount, ...]], notes: Sequence[str]) -> Measurement:
+        """With what switches have counted."""
+        paths = tuple(replace(path, switches=by_path.get(path.name)) for path in self.paths)
+        return replace(self, paths=paths, notes=(*self.notes, *notes))
 
     def path(self, name: str) -> PathMeasured:
         """The path of that name that was measured."""
