@@ -74,7 +74,7 @@ def state(machine: Machine) -> dict[str, Any]:
 
 
 def counters(machine: Machine) -> dict[str, Any]:
-    """Of every path what its links' ports have carried; of every flow what its entries have, at the edge and by switch."""
+    """Of every path what its links' ports have carried; of every flow what its entries have, by switch too."""
     links = machine.discovery.believed().links
     carried: dict[tuple[int, Flow, int], entries.Stats] = {}
     for switch in machine.switches.by_id.values():
@@ -121,7 +121,9 @@ def _flow(machine: Machine, one: Flow, carried: dict[tuple[int, Flow, int], entr
     }
 
 
-def _by_switch(machine: Machine, one: Flow, carried: dict[tuple[int, Flow, int], entries.Stats]) -> list[dict[str, Any]]:
+def _by_switch(
+    machine: Machine, one: Flow, carried: dict[tuple[int, Flow, int], entries.Stats]
+) -> list[dict[str, Any]]:
     """What the entries of a flow have counted along its path, in both directions."""
     if one not in machine.plan.chosen:
         return []

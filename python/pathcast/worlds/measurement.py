@@ -7,11 +7,12 @@ none. The record is that of `crates/estimate/src/knowledge.rs`, under the same n
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pathcast import codec
 from pathcast.errors import Exit, PathcastError, usage
+from pathcast.steer.fabric import SwitchCount
 
 METHODS = ("ride", "replay", "pathtester", "pathtester-old", "slops")
 # the old PathTester with the wider gaps of its paper's table 1: up to 2^16 to 2^20 us
@@ -197,22 +198,6 @@ class Away:
     def sentence(self) -> str:
         """For people."""
         return f"{self.path} is down: {self.reason}"
-
-
-@dataclass(frozen=True)
-class SwitchCount:
-    """What the entries of an OpenFlow switch for this measurement's packets have counted; bytes are those of frames."""
-
-    switch: str
-    out_packets: int = 0
-    out_bytes: int = 0
-    in_packets: int = 0
-    in_bytes: int = 0
-
-    def plus(self, other: SwitchCount) -> SwitchCount:
-        """Of the same switch."""
-        sums = {f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self) if f.name != "switch"}
-        return SwitchCount(self.switch, **sums)
 
 
 @dataclass(frozen=True)

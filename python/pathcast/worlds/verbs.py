@@ -22,7 +22,7 @@ from pathcast.worlds.world import Progress, T
 if TYPE_CHECKING:
     from pathcast import _native
     from pathcast.control.kernel import Controls
-    from pathcast.worlds.fabric import Fabric
+    from pathcast.steer.fabric import Fabric
 
 
 class Verbs:

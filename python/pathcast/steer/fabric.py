@@ -1,17 +1,16 @@
-"""How an emulated network of switches carries transfers and probes: its controller is told of every flow."""
+"""How a network of switches carries transfers and probes: its controller is told of every flow, and counts it."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from typing import Any
 
-from pathcast.errors import PathcastError, usage
-from pathcast.runtime.daemon import Daemon
+from pathcast.errors import PathcastError
 from pathcast.steer.client import Client
 from pathcast.steer.rules import Flow
-from pathcast.worlds.measurement import SwitchCount
 
 # switches count late: Open vSwitch by half a second; so long a count must stand, and is waited for at most
 STANDS_S = 0.8
@@ -19,21 +18,41 @@ PATIENCE_S = 3.0
 _LOOK_S = 0.1
 
 
-class Fabric:
-    """What `_native.Client` tells of its flows, each before its first packet leaves."""
+@dataclass(frozen=True)
+class SwitchCount:
+    """What the entries of an OpenFlow switch for this measurement's packets have counted; bytes are those of frames."""
 
-    def __init__(self, network: Daemon, about: Mapping[str, Any]) -> None:
-        """about: the network's description. Raises PathcastError (exit 2) where its switches are not ours to steer."""
-        if "steer" not in about:
-            told = "its switches have another controller than pathcast's, which cannot be told a path"
-            raise usage(f"network `{network.record.id}`: {told}", "take `controller` out of [[switch]]")
-        self._controller = Client(network.record.socket)
+    switch: str
+    out_packets: int = 0
+    out_bytes: int = 0
+    in_packets: int = 0
+    in_bytes: int = 0
+
+    def plus(self, other: SwitchCount) -> SwitchCount:
+        """Of the same switch."""
+        sums = {f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self) if f.name != "switch"}
+        return SwitchCount(self.switch, **sums)
+
+
+class Fabric:
+    """What `_native.Client` and `_native.Launch` tell of their flows, each before its first packet leaves.
+
+    passes: whether a flow is none of the controller's, which then is not told; and what the controller calls a path.
+    """
+
+    def __init__(
+        self,
+        controller: Client,
+        passes: Callable[[Flow], bool] = lambda _: False,
+        called: Callable[[str], str] = lambda path: path,
+    ) -> None:
+        self._controller, self._passes, self._called = controller, passes, called
         self._counts: Counts | None = None
 
     @contextmanager
     def counting(self) -> Iterator[Counts]:
-        """What is begun in the block is counted: when the first flow of it ends, what the switches have counted of all."""
-        self._counts = counts = Counts(self._controller)
+        """What is begun in the block is counted: when the first flow ends, what the switches have counted of all."""
+        self._counts = counts = Counts(self._controller, self._called)
         try:
             yield counts
         finally:
@@ -41,9 +60,11 @@ class Fabric:
 
     def begin(self, flow: tuple[str, str, int, str, int], path: str) -> None:
         """Returns when every switch on the path has the flow. Raises PathcastError where one says no."""
-        one = _flow(*flow)
-        taken = self._controller.begin({one: path})[one]
-        if taken != path:
+        one, wanted = _flow(*flow), self._called(path)
+        if self._passes(one):
+            return
+        taken = self._controller.begin({one: wanted})[one]
+        if taken != wanted:
             self._controller.end([one])
             raise PathcastError("switch", f"path `{path}` is down; the switches would take `{taken}`")
         if self._counts is not None:
@@ -53,14 +74,16 @@ class Fabric:
         """The flow is over."""
         if self._counts is not None:
             self._counts.take()
-        self._controller.end([_flow(*flow)])
+        one = _flow(*flow)
+        if not self._passes(one):
+            self._controller.end([one])
 
 
 class Counts:
-    """What switches have counted of flows. by_path: along each path, from this end on; notes: what is to be known of it."""
+    """What switches have counted of flows. by_path: along each path, from this end on; notes: what is to be known."""
 
-    def __init__(self, controller: Client) -> None:
-        self._controller = controller
+    def __init__(self, controller: Client, called: Callable[[str], str]) -> None:
+        self._controller, self._called = controller, called
         self._taken = False
         self.flows: dict[Flow, str] = {}
         self.by_path: dict[str, tuple[SwitchCount, ...]] = {}
@@ -93,7 +116,7 @@ class Counts:
     def _add(self, found: Mapping[Flow, Mapping[str, Any]]) -> None:
         for flow, one in found.items():
             path, sums = self.flows[flow], {}
-            if one["path"] != path:
+            if one["path"] != self._called(path):
                 self.notes.append(f"path `{path}` went down meanwhile: its packets went over `{one['path'] or 'none'}`")
             for told in one["switches"]:
                 sums[told["switch"]] = SwitchCount(**told)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from types import SimpleNamespace
 
 import pytest
 
 from pathcast.errors import PathcastError
+from pathcast.steer import fabric
+from pathcast.steer.fabric import Fabric, SwitchCount
 from pathcast.steer.rules import Flow
-from pathcast.worlds import fabric
-from pathcast.worlds.fabric import Fabric
-from pathcast.worlds.measurement import SwitchCount
 
 ONE, BESIDE = (("udp", "10.0.0.2", port, "10.0.1.1", 5275) for port in (40001, 40002))
 
@@ -41,10 +39,9 @@ class Controller:
 @pytest.fixture
 def of(monkeypatch):
     def of(controller):
-        monkeypatch.setattr(fabric, "Client", lambda _: controller)
         monkeypatch.setattr(fabric, "STANDS_S", 0.05)
         monkeypatch.setattr(fabric, "_LOOK_S", 0.01)
-        return Fabric(SimpleNamespace(record=SimpleNamespace(id="n", socket="s")), {"steer": {}})
+        return Fabric(controller)
 
     return of
 
@@ -75,4 +72,7 @@ def test_a_flow_that_was_moved_and_a_controller_that_has_gone_are_said(of):
     assert counts.notes == ["path `path2` went down meanwhile: its packets went over `path1`"]
     assert asdict(counts.by_path["path2"][0])["out_packets"] == 10
     counts = measured(of(Controller(None)))
-    assert (counts.by_path, counts.notes) == ({}, ["what the switches have counted is not known: no controller answers"])
+    assert (counts.by_path, counts.notes) == (
+        {},
+        ["what the switches have counted is not known: no controller answers"],
+    )
