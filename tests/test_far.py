@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import typer
-from conftest import COMMAND, PATIENCE_S
+from conftest import COMMAND, PATIENCE_S, ROOT
 
 from pathcast.cli.app import app
 from pathcast.cli.runner import run
@@ -244,3 +244,29 @@ def test_32_sessions_that_transfer_and_measure_at_once_take_32_megabytes_at_most
     done = subprocess.run([sys.executable, script, far, "--short"], capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "with 32 sessions at once, 0 of them failed" in done.stdout
+
+
+# another processor's, as `scripts/far` builds it
+FOREIGN = ROOT / "out" / "far" / "pathcast-far-aarch64"
+QEMU = shutil.which("qemu-aarch64-static")
+
+
+@pytest.mark.privileged
+@pytest.mark.skipif(not FOREIGN.exists(), reason=f"missing: {FOREIGN.name} (scripts/cross out/cross; scripts/far)")
+@pytest.mark.skipif(QEMU is None, reason="missing: qemu-user-static (no program `qemu-aarch64-static`)")
+def test_another_processors_answers_in_an_empty_root(pathcast, start, tmp_path, key_file):
+    root = tmp_path / "root"
+    root.mkdir()
+    shutil.copy(FOREIGN, root / "far")
+    shutil.copy(QEMU, root / "qemu")
+    shutil.copy(key_file, root / "keys")
+    words = ("--key-file", "/keys", "--port", "0", "--bind", "127.0.0.1", "--json")
+    far = start(*words, command=("chroot", str(root), "/qemu", "/far"))
+    [where] = document(far)["listening"]
+    done = pathcast("measure", where, "--key-file", key_file, "--light", "--json")
+    assert done.returncode in (0, 3), done.stderr
+    [path] = done.json["paths"]
+    assert path["down"] is None
+    assert all(of["loss"]["packets"] > 0 for of in path["directions"].values())
+    far.send_signal(signal.SIGTERM)
+    assert far.wait(PATIENCE_S) == 128 + signal.SIGTERM

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 
 from conftest import ROOT
@@ -68,3 +69,19 @@ def refused(words):
     """Whether the program takes all these words, and not one more that it does not have, so that it does not listen."""
     wrong = subprocess.run([*words, "--nothing-such"], capture_output=True, text=True)
     return wrong.returncode == 2 and "No such option: --nothing-such" in wrong.stderr
+
+
+def test_the_packages_make_the_users_of_their_services():
+    debian = ROOT / "packaging" / "debian"
+    made = {
+        end: set(re.findall(r"^ +adduser .* (\S+)$", (debian / f"postinst{end}").read_text(), re.M))
+        for end in ("", "-far")
+    }
+    assert made == {"": {"pathcast", "pathcast-watch"}, "-far": {"pathcast"}}
+    rules = (debian / "user.sed").read_text()
+    for unit, user in (("serve", "pathcast"), ("watch", "pathcast-watch"), ("web", "pathcast-watch")):
+        text = (ROOT / "packaging" / f"pathcast-{unit}.service").read_text()
+        told = subprocess.run(["sed", rules.replace("@USER@", user)], input=text, capture_output=True, text=True).stdout
+        assert re.findall(r"^(?:DynamicUser|User)=.*$", told, re.M) == [f"User={user}"]
+        changed = set(text.splitlines()) ^ set(told.splitlines())
+        assert changed - {"DynamicUser=yes", f"User={user}"} == set()

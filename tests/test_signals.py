@@ -7,6 +7,7 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -174,3 +175,31 @@ def test_a_part_ends_by_a_signal_that_another_of_its_threads_gets(net, site, wai
     to_another_thread(pid, number)
     assert wait_for(site.empty, PATIENCE_S)
     assert not [n for n in names if Path("/run/netns", n).exists()]
+
+
+STEER = ("steer", "up", "--listen", "tcp:127.0.0.1:0")
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_controller_of_switches_ends_by_a_signal_and_leaves_its_port(pathcast, site, wait_for, number):
+    listen = pathcast(*STEER, "--json").json["listen"].rpartition(":")[2]
+    switch = socket.create_connection(("127.0.0.1", int(listen)))  # one that says nothing does not hold it
+    [pid] = site.processes()
+    to_another_thread(pid, number)
+    assert wait_for(site.empty, PATIENCE_S)
+    with switch, pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", int(listen)))
+
+
+def test_a_controller_whose_start_is_broken_off_stands_or_is_gone(pathcast, start, site, wait_for):
+    draw = random.Random("steer")
+    for number in NUMBERS:
+        process = start(*STEER)
+        time.sleep(draw.uniform(0, 1.5))
+        process.send_signal(number)
+        process.communicate(timeout=PATIENCE_S)
+        stands = process.returncode == 0
+        assert stands or process.returncode in (-number, 128 + number, 1)
+        assert wait_for(lambda there=stands: len(site.processes()) == there, PATIENCE_S)
+        pathcast("undo", "--all")
+        assert wait_for(site.empty, PATIENCE_S)

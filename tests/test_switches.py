@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, eventually
+from conftest import COMMAND, ROOT, eventually
 
 from pathcast.errors import Exit, PathcastError
 from pathcast.lab.experiment import Experiment
@@ -78,8 +80,21 @@ def test_each_subflow_takes_its_path(world):
 
 @pytest.mark.privileged
 @needs_switches
-def test_probes_measure_the_path_that_they_are_asked_for(world):
+def test_probes_measure_the_path_that_they_are_asked_for_and_switches_count_them(world):
+    before = carried(world)
     found = world.measure(BOTH, Request(directions=("out",), effort="light", seed=1))
+    after = carried(world)
+    for path, link in zip(BOTH, ("wan1", "wan2"), strict=True):
+        left, right = found.path(path).switches
+        assert (left.switch, right.switch) == ("left", "right")
+        # nothing was lost between them; the link itself counted the same, and the controller's packet a second
+        assert (left.out_packets, left.in_packets) == (right.out_packets, right.in_packets)
+        assert (left.out_bytes, left.in_bytes) == (right.out_bytes, right.in_bytes)
+        assert left.out_packets >= found.path(path).directions["out"].loss.packets
+        over = after[f"{link}/ab"] - before[f"{link}/ab"]
+        assert left.out_packets <= over < left.out_packets + 60
+        assert left.out_bytes > 14 * left.out_packets
+    assert found.notes == ()
     least = [found.path(path).directions["out"].delay_s.minimum.value for path in BOTH]
     assert 0.005 <= least[0] < least[1]
     assert least[1] >= 0.015
@@ -111,6 +126,94 @@ def test_a_path_that_is_down_or_not_there_is_said(world):
     with pytest.raises(PathcastError, match="there is no path `path9`") as caught:
         controller.begin({flow: "path9"})
     assert caught.value.exit == Exit.USAGE
+
+
+SINK = """
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)
+s.bind(("10.77.1.1", 7001)); s.listen(); print("bound", flush=True)
+while True:
+    c, _ = s.accept()
+    n = 0
+    while data := c.recv(1 << 16):
+        n += len(data)
+    c.sendall(b"%d" % n); c.close()
+"""
+# any program: it knows of no path
+SEND = """
+import socket
+s = socket.create_connection(("10.77.1.1", 7001))
+s.sendall(bytes(6_000_000)); s.shutdown(socket.SHUT_WR)
+print(s.recv(99).decode())
+"""
+
+
+@pytest.fixture(scope="module")
+def sink(world):
+    command = ["ip", "netns", "exec", world._net.record.about["hosts"]["server"], sys.executable, "-c", SINK]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as sink:
+        assert sink.stdout.readline() == "bound\n"
+        yield
+        sink.kill()
+
+
+@pytest.mark.privileged
+@needs_switches
+@pytest.mark.parametrize(
+    ("asked", "share"), [([], (500, 500)), (["--paths", "path2,path1"], (500, 500)), (["--paths", "path2"], (0, 500))]
+)
+def test_any_program_gets_a_subflow_over_every_path(world, sink, tmp_path, asked, share):
+    before, report = carried(world), tmp_path / "report"
+    inside = [COMMAND, "net", "exec", world.name, "client", "--"]
+    command = [COMMAND, "run", "--mptcp", *asked, "--no-history", "--report", report, "--user", "root"]
+    done = subprocess.run([*inside, *command, "--", sys.executable, "-c", SEND], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "6000000\n"), done.stderr
+    told = json.loads(report.read_text())["steered"]
+    names = asked[1].split(",") if asked else BOTH
+    assert told == [{"path": name, "subflows": 1, "failed": None} for name in names]
+    after = carried(world)
+    for link, least in zip(("wan1/ab", "wan2/ab"), share, strict=True):
+        assert after[link] - before[link] > least or least == 0
+        assert least or after[link] - before[link] < 200
+    assert world._net.ask("describe")["steer"]["flows"] == []
+    setting = subprocess.run([*inside, "sysctl", "-n", "net.mptcp.pm_type"], capture_output=True, text=True)
+    assert setting.stdout == "0\n"
+
+
+@pytest.mark.privileged
+@needs_switches
+def test_measure_from_a_steered_host_goes_over_the_controllers_paths(world, tmp_path):
+    (tmp_path / "key").write_text(f"emu {world._session[4]}\n")
+    (tmp_path / "key").chmod(0o600)
+    asked = ["measure", "10.77.1.1", "--key-file", tmp_path / "key", "--light", "--direction", "out", "--no-history"]
+    inside = [COMMAND, "net", "exec", world.name, "client", "--", COMMAND, *asked]
+    done = subprocess.run([*inside, "--json"], capture_output=True, text=True)
+    assert done.returncode in (Exit.OK, Exit.UNTRUSTWORTHY), done.stderr
+    found = {path["name"]: path for path in json.loads(done.stdout)["paths"]}
+    assert list(found) == BOTH
+    for path in found.values():
+        assert [one["switch"] for one in path["switches"]] == ["left", "right"]
+        assert path["switches"][1]["out_packets"] >= path["directions"]["out"]["loss"]["packets"] > 0
+    least = [path["directions"]["out"]["delay_s"]["minimum"]["value"] for path in found.values()]
+    assert least[0] + 0.008 < least[1]
+    done = subprocess.run([*inside, "--paths", "path2"], capture_output=True, text=True)
+    assert "packets of path2 in the switches: left " in done.stdout
+    done = subprocess.run([*inside, "--paths", "path3"], capture_output=True, text=True)
+    assert (done.returncode, "allowed: path1, path2" in done.stderr) == (Exit.USAGE, True)
+
+
+@pytest.mark.privileged
+@needs_switches
+def test_paths_of_a_steered_network_are_named_rightly(world):
+    inside = [COMMAND, "net", "exec", world.name, "client", "--", COMMAND, "run"]
+    for asked, told in (
+        (["--mptcp", "--paths", "path9"], "the paths of network `[^`]*` are path1, path2"),
+        (["--mptcp", "--paths", "path1,path1"], "name each once"),
+        (["--paths", "path1"], "no line"),
+    ):
+        done = subprocess.run([*inside, *asked, "--no-history", "--", "true"], capture_output=True, text=True)
+        assert done.returncode == Exit.USAGE
+        assert re.search(told, done.stderr), done.stderr
 
 
 @pytest.mark.privileged
@@ -173,9 +276,13 @@ def test_steer_names_what_is_allowed():
     experiment = Experiment(ROOT / "experiments" / "mptcp-prediction")
     scenario = experiment.module("samples").scenario
     point = {"grid": "kernel", "network": "today", "rtt1_ms": 120, "rtt2_ms": 180, "seed": 1}
-    for steer, grid, told in (("ryu", "kernel", "allowed are none, openflow"), ("openflow", "wan", "no switches")):
-        with pytest.raises(PathcastError, match=told):
-            scenario({**point, "grid": grid}, {**experiment.plan.setup, "steer": steer}, "emu")
+    for grid in ("kernel", "wan"):
+        with pytest.raises(PathcastError, match="allowed are none, openflow"):
+            scenario({**point, "grid": grid}, {**experiment.plan.setup, "steer": "ryu"}, "emu")
+    made = scenario({**point, "grid": "wan"}, {**experiment.plan.setup, "steer": "openflow"}, "sim")
+    drawn = Topology.parse(made["text"], made["sets"]).scenario
+    assert [one["name"] for one in drawn["switches"]] == ["left", "right"]
+    assert [len(path["hops"]) for path in drawn["paths"]] == [3, 3]
 
 
 def test_the_same_file_is_simulated_by_its_paths():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import threading
 
@@ -11,6 +12,7 @@ from conftest import ROOT, SMALL
 
 from pathcast.errors import Exit, PathcastError
 from pathcast.worlds.emu import Emu, Topology
+from pathcast.worlds.measurement import Request
 
 pytestmark = pytest.mark.privileged
 
@@ -294,3 +296,30 @@ def test_what_comes_early_over_a_short_path_leaves_room_for_the_rest():
         for _ in range(4):
             check(world.transfer(BOTH, 8 * MB, "cubic", progress=look), 8 * MB, BOTH)
         assert max(buffers) > 16 * MB  # automatic tuning starts at 128 KB
+
+
+# every flow leaves by a port of the translator's own, and by another one when it was silent for a second
+TRANSLATOR = """
+table ip nat {
+  chain post {
+    type nat hook postrouting priority 100
+    oifname != lo masquerade fully-random
+  }
+}
+"""
+FORGETS = "cd /proc/sys/net/netfilter && echo 1 >nf_conntrack_udp_timeout && echo 1 >nf_conntrack_udp_timeout_stream"
+
+
+@pytest.mark.skipif(shutil.which("nft") is None, reason="missing: nftables (no program `nft`)")
+def test_a_measurement_outlives_a_translator_that_soon_forgets(own):
+    # the second path waits for so long and more, while the first one is measured
+    world = own(SMALL)
+    inside = ["ip", "netns", "exec", world._net.record.about["hosts"]["client"]]
+    subprocess.run([*inside, "nft", "-f", "-"], input=TRANSLATOR, text=True, check=True)
+    subprocess.run([*inside, "sh", "-c", FORGETS], check=True)
+    found = world.measure(BOTH, Request(directions=("out",), time_s=2.0, seed=1))
+    for path in found.paths:
+        assert path.down is None
+        for of in path.directions.values():
+            assert of.capacity_bps.value == pytest.approx(40e6, rel=0.2)
+            assert of.loss.lost < of.loss.packets / 4

@@ -47,8 +47,6 @@ def scenario(point: Mapping[str, Any], setup: Mapping[str, Any], world: str) -> 
     if steer != "none" and steer not in _STEERED:
         raise usage(f"--set steer={steer}: allowed are none, {', '.join(_STEERED)}")
     if point["grid"] == "wan":
-        if steer != "none":
-            raise usage(f"--set steer={steer}: the grid `wan` has no switches", "--only grid=… takes others")
         return {**common, **_wan(point, setup, network)}
     rtts_ms = _rtts(point)
     # what is drawn is the same for all networks and worlds, so that they are compared in pairs
@@ -76,7 +74,7 @@ def _wan(point: Mapping[str, Any], setup: Mapping[str, Any], network: Mapping[st
     about = f"mptcp-prediction wan {point['seed']}"
     lines, r = wan.draw(about), random.Random(f"{about} seeds")
     return {
-        "text": wan.text(lines, seed=r.getrandbits(62)),
+        "text": wan.text(lines, r.getrandbits(62), setup["steer"] != "none"),
         "sets": [f"{key}={value}" for key, value in network.items()],
         "settings": {f"path{n}_{key}": value for n, line in enumerate(lines, 1) for key, value in vars(line).items()},
         "probes": setup["wan"]["probes"],

@@ -30,12 +30,14 @@ class Line:
     load: float
     flows: int
 
-    def tables(self, n: int) -> str:
-        """The scenario's tables of path `n`."""
+    def tables(self, n: int, switched: bool) -> str:
+        """The scenario's tables of path `n`; switched: its link is between two switches."""
+        a, b = (f"left:{n + 1}", f"right:{n + 1}") if switched else ("client", "server")
+        links = f'"client-left", "wan{n}", "right-server"' if switched else f'"wan{n}"'
         packets = max(10, round(self.queue_bdp * self.rate_bps * self.rtt_s / 8 / _PACKET))
-        text = f'\n[[link]]\nname = "wan{n}"\na = "client"\nb = "server"\nrate = "{round(self.rate_bps)}bit"\n'
+        text = f'\n[[link]]\nname = "wan{n}"\na = "{a}"\nb = "{b}"\nrate = "{round(self.rate_bps)}bit"\n'
         text += f'delay = "{round(self.rtt_s * 5e5)}us"\nqueue = "{packets} packets"\nloss = {self.loss:.7f}\n'
-        text += f'\n[[path]]\nname = "path{n}"\nlinks = ["wan{n}"]\n'
+        text += f'\n[[path]]\nname = "path{n}"\nlinks = [{links}]\n'
         return text + f'\n[[traffic]]\nname = "cross{n}"\nkind = "{self.kind}"\n{self._cross(n)}'
 
     def _cross(self, n: int) -> str:
@@ -69,6 +71,29 @@ def draw(about: str) -> tuple[Line, Line]:
     return line(), line()
 
 
-def text(lines: tuple[Line, Line], seed: int) -> str:
-    """The scenario."""
-    return f'name = "wan"\nseed = {seed}\n' + "".join(line.tables(n) for n, line in enumerate(lines, 1))
+# hosts with one address each, and the switches that send each subflow over its path
+_SWITCHES = """
+[[switch]]
+name = "left"
+ports = 3
+
+[[switch]]
+name = "right"
+ports = 3
+
+[[link]]
+name = "client-left"
+a = "client"
+b = "left:1"
+
+[[link]]
+name = "right-server"
+a = "right:1"
+b = "server"
+"""
+
+
+def text(lines: tuple[Line, Line], seed: int, switched: bool = False) -> str:
+    """The scenario; switched: OpenFlow switches steer the subflows."""
+    head = f'name = "wan"\nseed = {seed}\n' + (_SWITCHES if switched else "")
+    return head + "".join(line.tables(n, switched) for n, line in enumerate(lines, 1))

@@ -100,6 +100,7 @@ class Launch:
         paths: Sequence[str] = (),
         user: str | None = None,
         steered: bool = False,
+        network: tuple[object, Sequence[str]] | None = None,
     ) -> None: ...
     def made(self) -> str: ...
     def run(

@@ -1,23 +1,16 @@
 //! A running far end.
 
-use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::Arc;
 
 use pathcast_measure::stamp::{Mode, ReflectorOptions, StampKey};
 use pathcast_measure::{FarEnd, MeasureLimits};
 use pathcast_net::udp::{FarAddress, FarOptions, FarServer, SessionClock, StampReflector};
-use pathcast_net::{Limits, ServerConfig, ServerEvent, SocketMaker, Warnings, entropy};
+use pathcast_net::{Limits, Note, ServerConfig, ServerEvent, SocketMaker, Warnings, entropy};
 use pathcast_session::{Admission, Key, KeyRing};
 
 use crate::FarError;
-
-/// Lines that nobody has fetched are forgotten beyond so many.
-const LINES: usize = 4096;
-
-/// What happened, with when [s since 1970].
-pub type LogLine = (f64, String);
+use crate::log::{self, Log, LogLine};
 
 /// How a far end is to run.
 pub struct Config {
@@ -72,7 +65,10 @@ impl Far {
                 // what the protocol meets is counted; what the system lacks is said
                 match event {
                     ServerEvent::Warning(text) => heard.add(text),
-                    ServerEvent::Session(note) if logging => kept.keep(note.to_string()),
+                    ServerEvent::Session(note @ (Note::Refused { .. } | Note::TimedOut { .. })) if logging => {
+                        kept.refused(note.to_string(), log::now());
+                    }
+                    ServerEvent::Session(note) if logging => kept.keep(note.to_string(), log::now()),
                     ServerEvent::Session(_) => {}
                 }
             })),
@@ -150,22 +146,8 @@ impl Said {
         self.warnings.due()
     }
 
-    /// Sessions and transfers since the last call, oldest first; none unless asked for.
+    /// Sessions, transfers and who was refused since the last call, oldest first; none unless asked for.
     pub fn log(&self) -> Vec<LogLine> {
-        self.log.0.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect()
-    }
-}
-
-#[derive(Default)]
-struct Log(Mutex<VecDeque<LogLine>>);
-
-impl Log {
-    fn keep(&self, line: String) {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() == LINES {
-            kept.pop_front();
-        }
-        kept.push_back((now, line));
+        self.log.take(log::now())
     }
 }

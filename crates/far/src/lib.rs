@@ -5,8 +5,10 @@ mod error;
 mod far;
 pub mod keyfile;
 mod limits;
+mod log;
 
 pub use error::{FarError, plain};
-pub use far::{Config, Far, LogLine, Said};
+pub use far::{Config, Far, Said};
 pub use keyfile::KeyText;
 pub use limits::limits;
+pub use log::LogLine;

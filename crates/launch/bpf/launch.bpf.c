@@ -35,7 +35,8 @@ struct flow {
 	u64 acked_before; /* at the handshake's end: the SYN counts as a byte */
 	u64 pending;	  /* written, not yet acknowledged */
 	struct use use;
-	u64 number; /* of the orders that it has */
+	u32 number; /* of the orders that it has */
+	u32 ports;  /* local, remote */
 };
 _Static_assert(sizeof(struct path) == 52 && sizeof(struct use) == 48 && sizeof(struct flow) == 128, "see counters.rs");
 
@@ -133,6 +134,7 @@ static __always_inline void established(struct bpf_sock_ops *ops, struct tcp_soc
 	}
 	f.use.flows = 1;
 	f.number = orders.number;
+	f.ports = FIELD(ops, local_port) << 16 | bpf_ntohl(FIELD(ops, remote_port));
 	f.state = TCP_ESTABLISHED;
 	f.acked_before = tp->bytes_acked;
 	if (bpf_map_update_elem(&flows, &cookie, &f, BPF_ANY)) {
@@ -207,7 +209,7 @@ int launch(struct bpf_sock_ops *ops)
 		struct flow *f = bpf_map_lookup_elem(&flows, &cookie);
 
 		if (f) {
-			u64 number = orders.number;
+			u32 number = orders.number;
 
 			sample(f, tp);
 			if (f->number != number) {

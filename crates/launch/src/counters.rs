@@ -69,6 +69,8 @@ impl Use {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Flow {
     pub key: Key,
+    /// At this end and at the other.
+    pub ports: (u16, u16),
     /// Written by the program, not yet acknowledged [byte].
     pub pending: u64,
     pub counts: Use,
@@ -77,7 +79,13 @@ pub(crate) struct Flow {
 impl Flow {
     pub fn read(bytes: &[u8]) -> Option<Flow> {
         let bytes = bytes.get(..FLOW_BYTES)?;
-        Some(Flow { key: Key::read(bytes)?, pending: word(bytes, 64)?, counts: Use::read(&bytes[72..])? })
+        let ports = u32::from_ne_bytes(bytes[124..].try_into().ok()?);
+        Some(Flow {
+            key: Key::read(bytes)?,
+            ports: ((ports >> 16) as u16, ports as u16),
+            pending: word(bytes, 64)?,
+            counts: Use::read(&bytes[72..])?,
+        })
     }
 }
 
@@ -109,10 +117,11 @@ mod tests {
         for i in 0..6u64 {
             bytes[72 + 8 * i as usize..][..8].copy_from_slice(&(i + 1).to_ne_bytes());
         }
+        bytes[124..].copy_from_slice(&(40001u32 << 16 | 5275).to_ne_bytes());
         let flow = Flow::read(&bytes).unwrap();
         let ends = ("10.0.0.1".parse().unwrap(), "fd00::2".parse().unwrap());
         assert_eq!((flow.key.local, flow.key.remote, flow.key.mptcp, flow.pending), (ends.0, ends.1, true, 7));
-        assert_eq!(flow.key.control, "reno");
+        assert_eq!((flow.key.control.as_str(), flow.ports), ("reno", (40001, 5275)));
         assert_eq!(flow.counts, Use { flows: 1, joins: 2, acked: 3, received: 4, sent: 5, resent: 6 });
         assert!(Flow::read(&bytes[1..]).is_none());
     }

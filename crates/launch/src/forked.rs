@@ -2,9 +2,12 @@
 
 use std::cell::Cell;
 use std::ffi::CString;
+use std::io;
 use std::mem::zeroed;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use pathcast_base::lock;
 
 use crate::ending;
 use crate::lines::{Lines, Verdict};
@@ -34,8 +37,55 @@ pub(crate) struct Forked {
     pub network: RawFd,
     /// Controller for the sockets; empty: none.
     pub control: CString,
+    /// Who makes the subflows of its sockets, if it is not the kernel.
+    pub manager: Option<Manager>,
     pub lines: Cell<Lines>,
     pub counts: *const Counts,
+}
+
+/// The setting that says who makes the subflows of a socket at its creation, changed for that moment.
+#[derive(Clone)]
+pub(crate) struct Manager {
+    setting: CString,
+    user: &'static str,
+    /// Held meanwhile; -1: nobody else changes it.
+    lock: RawFd,
+}
+
+impl Manager {
+    /// That of this kernel, and what keeps its lock open.
+    ///
+    /// # Errors
+    /// A kernel without the choice; the system's.
+    pub fn find() -> io::Result<(Manager, Option<OwnedFd>)> {
+        let Some((file, user)) = pathcast_net::user_setting() else {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "this kernel has no user-space path manager"));
+        };
+        // a number from 3 on
+        let lock = lock::open(&pathcast_net::setting_lock()).and_then(|f| OwnedFd::from(f).try_clone()).ok();
+        let setting = CString::new(file.into_os_string().into_encoded_bytes())?;
+        let found = Manager { setting, user, lock: lock.as_ref().map_or(-1, AsRawFd::as_raw_fd) };
+        Ok((found, lock))
+    }
+
+    /// `make` while the setting names user space; without it where the setting cannot be changed.
+    unsafe fn around(&self, make: impl FnOnce() -> RawFd) -> RawFd {
+        // SAFETY: system calls on our own descriptors and buffers
+        unsafe {
+            libc::flock(self.lock, libc::LOCK_EX);
+            let file = libc::open(self.setting.as_ptr(), libc::O_RDWR | libc::O_CLOEXEC);
+            let mut old = [0u8; 32];
+            let length = libc::pread(file, old.as_mut_ptr().cast(), old.len(), 0);
+            let changed = length > 0 && libc::pwrite(file, self.user.as_ptr().cast(), self.user.len(), 0) > 0;
+            let made = make();
+            if changed {
+                libc::pwrite(file, old.as_ptr().cast(), length as usize, 0);
+            }
+            libc::close(file);
+            libc::flock(self.lock, libc::LOCK_UN);
+            made
+        }
+    }
 }
 
 /// Room for `/proc/<number>/ns/net` and its 0.
@@ -116,7 +166,8 @@ impl Forked {
     fn close_others(&self) {
         let mut from = 3;
         loop {
-            let kept = [self.channel, self.life, self.processes, self.killer, self.network];
+            let lock = self.manager.as_ref().map_or(-1, |manager| manager.lock);
+            let kept = [self.channel, self.life, self.processes, self.killer, self.network, lock];
             let next = kept.iter().copied().filter(|&fd| fd >= from).min();
             let last = next.map_or(libc::c_uint::MAX, |fd| fd as libc::c_uint - 1);
             if last >= from as libc::c_uint {
@@ -248,7 +299,11 @@ impl Forked {
                 libc::syscall(libc::SYS_setfsgid, owner.st_gid);
                 libc::syscall(libc::SYS_setfsuid, owner.st_uid);
             }
-            let fd = libc::socket(domain, kind | libc::SOCK_CLOEXEC, protocol);
+            let make = || libc::socket(domain, kind | libc::SOCK_CLOEXEC, protocol);
+            let fd = match &self.manager {
+                Some(manager) if protocol == libc::IPPROTO_MPTCP && !away => manager.around(make),
+                _ => make(),
+            };
             libc::syscall(libc::SYS_setfsuid, libc::geteuid());
             libc::syscall(libc::SYS_setfsgid, libc::getegid());
             if away && libc::setns(self.network, libc::CLONE_NEWNET) != 0 {

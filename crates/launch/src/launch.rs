@@ -23,6 +23,7 @@ use crate::program::{self, Program};
 use crate::report::Report;
 use crate::signals::Passing;
 use crate::spawn::spawn;
+use crate::steered::{self, Keeping, Steered};
 use crate::terminal::Terminal;
 use crate::wait::wait;
 
@@ -52,6 +53,8 @@ pub struct Launch {
     /// The program, and all that it has started, ends with the run, and where the calling thread is killed: nobody would
     /// keep it from what is over.
     pub steered: bool,
+    /// A network whose paths join one pair of addresses: a subflow for each. Needs `mptcp`, and no `paths`.
+    pub network: Option<Steered>,
     /// For those who look at it, and change it, while it lasts.
     pub live: Live,
     /// Where it is written which endpoints pathcast has made: pathcast's run directory.
@@ -88,6 +91,7 @@ impl Launch {
             paths: Vec::new(),
             user: None,
             steered: false,
+            network: None,
             live: Live::default(),
             directory: "/run/pathcast".into(),
         }
@@ -154,6 +158,11 @@ impl Launch {
         }
         let killer = place.as_ref().filter(|_| self.steered).and_then(|place| place.cgroup.killer());
         let maker = if self.mptcp { Some(Arc::new(self.maker(processes.as_ref(), killer.as_ref())?)) } else { None };
+        let keeping = match (&self.network, &place) {
+            (Some(network), Some(place)) => Some(Keeping::start(network, Arc::clone(&place.program))?),
+            (Some(_), None) => program::ready().map(|()| None)?,
+            (None, _) => None,
+        };
         let terminal = Terminal::remember();
         let passing = Passing::begin()
             .ok_or_else(|| LaunchError::Argument("64 programs are being run by this process already".into()))?;
@@ -171,6 +180,11 @@ impl Launch {
         ended(status);
         terminal.restore(status > 128);
         let mut report = self.report(account.name, status, elapsed_s, notes);
+        if let Some(keeping) = keeping {
+            let kept = keeping.end();
+            report.notes.extend(steered::notes(&kept));
+            report.steered = Some(kept);
+        }
         self.finish(&mut report, place.as_ref(), maker.as_deref());
         Ok(Some(Outcome { status, report }))
     }
@@ -186,6 +200,12 @@ impl Launch {
         }
         if !self.paths.is_empty() && !self.mptcp {
             return wrong("--paths needs --mptcp".into());
+        }
+        if self.network.as_ref().is_some_and(|network| network.paths.is_empty() || !self.paths.is_empty()) {
+            return wrong("a steered network needs paths of its own, and no addresses".into());
+        }
+        if self.network.is_some() && !self.mptcp {
+            return wrong("paths of a steered network need --mptcp".into());
         }
         if let Some((what, mend)) = filter::missing().filter(|_| self.mptcp) {
             return Err(LaunchError::missing(what, mend));
@@ -221,7 +241,7 @@ impl Launch {
 
     fn maker(&self, processes: Option<&File>, killer: Option<&File>) -> Result<Maker, LaunchError> {
         let control = self.control.as_deref().unwrap_or_default();
-        Maker::start(control, processes, &self.paths, self.steered, killer)
+        Maker::start(control, processes, &self.paths, self.steered, killer, self.network.is_some())
             .map_err(LaunchError::system("starting the socket maker"))
     }
 
@@ -247,6 +267,7 @@ impl Launch {
             uncounted: 0,
             mptcp_sockets: 0,
             plain_sockets: 0,
+            steered: None,
             notes,
         }
     }

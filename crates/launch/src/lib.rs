@@ -10,6 +10,8 @@
 //! - Where a run has several lines connect(2) waits for that process too: what does not answer over the line of its route
 //!   within 250 ms is asked over the others, and begins over the first that answers.
 //!
+//! - Over a network of switches that are steered the run makes the further subflows itself, one for each path.
+//!
 //! What a run makes is named by [`Launch::made`] before it begins, so that [`remove`] and [`remove_endpoint`] can take
 //! away what a killed one has left, and [`end`] end it.
 //!
@@ -41,6 +43,7 @@ mod program;
 mod report;
 mod signals;
 mod spawn;
+mod steered;
 mod stop;
 mod terminal;
 mod typing;
@@ -53,3 +56,4 @@ pub use launch::{Launch, Made, Outcome};
 pub use live::Live;
 pub use output::open_report;
 pub use report::{PathUse, Report};
+pub use steered::Steered;

@@ -17,7 +17,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::forked::{Counts, Forked};
+use crate::forked::{Counts, Forked, Manager};
 use crate::lines::Lines;
 
 /// A page that the maker shares with us.
@@ -63,7 +63,7 @@ fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 impl Maker {
     /// Starts it, in the cgroup of which `processes` is the list, if there is one. `control` is set on its sockets.
     /// `paths` are the addresses that the program's connections may have; `steered`: which of them may change. `killer`:
-    /// what kills the cgroup, where that is not to outlive us.
+    /// what kills the cgroup, where that is not to outlive us. `managed`: its sockets' subflows are ours to make.
     ///
     /// # Errors
     /// The system's.
@@ -73,6 +73,7 @@ impl Maker {
         paths: &[IpAddr],
         steered: bool,
         killer: Option<&File>,
+        managed: bool,
     ) -> io::Result<Maker> {
         let (channel, theirs) = pair()?;
         let (alive, life) = pair()?;
@@ -88,7 +89,9 @@ impl Maker {
         let (processes, killer) = (own(processes)?, own(killer)?);
         let network = File::open("/proc/thread-self/ns/net").and_then(|f| OwnedFd::from(f).try_clone()).ok();
         let lines = Lines::new(paths);
+        let manager = managed.then(Manager::find).transpose()?;
         let forked = Forked {
+            manager: manager.as_ref().map(|(manager, _)| manager.clone()),
             lines: Cell::new(lines),
             channel: theirs.as_raw_fd(),
             life: life.as_raw_fd(),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use pathcast_net::Kept;
 use serde::Serialize;
 
 use crate::counters::{Faults, Key, Use};
@@ -50,6 +51,8 @@ pub struct Report {
     pub mptcp_sockets: u64,
     /// Sockets of plain TCP, since none of Multipath TCP could be made for them.
     pub plain_sockets: u64,
+    /// Of every path of a steered network what became of its subflows; none elsewhere.
+    pub steered: Option<Vec<Kept>>,
     /// What its reader should know, in sentences.
     pub notes: Vec<String>,
 }

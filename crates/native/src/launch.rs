@@ -4,11 +4,13 @@ use std::ffi::OsString;
 use std::net::IpAddr;
 use std::os::fd::IntoRawFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use pathcast_launch::{Launch as Run, LaunchError, Live};
+use pathcast_launch::{Launch as Run, LaunchError, Live, Steered};
 use pyo3::prelude::*;
 
 use crate::error::{Failed, json};
+use crate::fabric::PyFabric;
 
 /// A program, and how its TCP is to be run.
 #[pyclass(frozen)]
@@ -16,8 +18,9 @@ pub struct Launch(Run);
 
 #[pymethods]
 impl Launch {
+    /// network: who is told of the subflows of a steered network (`PyFabric`), and its paths' names.
     #[new]
-    #[pyo3(signature = (id, command, directory, control=None, mptcp=false, paths=vec![], user=None, steered=false))]
+    #[pyo3(signature = (id, command, directory, control=None, mptcp=false, paths=vec![], user=None, steered=false, network=None))]
     #[allow(clippy::too_many_arguments)] // they have names
     fn new(
         id: String,
@@ -28,8 +31,10 @@ impl Launch {
         paths: Vec<IpAddr>,
         user: Option<String>,
         steered: bool,
+        network: Option<(Py<PyAny>, Vec<String>)>,
     ) -> Self {
-        Launch(Run { id, command, control, mptcp, paths, user, steered, live: Live::default(), directory })
+        let network = network.map(|(fabric, paths)| Steered { fabric: Arc::new(PyFabric(fabric)), paths });
+        Launch(Run { id, command, control, mptcp, paths, user, steered, network, live: Live::default(), directory })
     }
 
     /// What the program has sent and received until now, by pair of addresses, from any thread; None where it does not

@@ -15,12 +15,16 @@ pub(crate) struct Event {
     pub error: Option<i32>,
     /// Reason in a received MP_TCPRST (RFC 8684, section 3.6).
     pub reset: Option<u32>,
+    /// The connection was accepted, not begun, at this end.
+    pub serves: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventKind {
     /// Further subflows may be created.
     Established,
+    /// The connection is gone.
+    Closed,
     SubflowEstablished,
     SubflowClosed,
     Other,
@@ -37,11 +41,12 @@ pub(crate) fn parse(datagram: &[u8], family: u16) -> Vec<Event> {
 fn one(command: u8, attributes: &[u8]) -> Event {
     let kind = match command {
         2 => EventKind::Established,
+        3 => EventKind::Closed,
         10 => EventKind::SubflowEstablished,
         11 => EventKind::SubflowClosed,
         _ => EventKind::Other,
     };
-    let (mut token, mut error, mut reset) = (0, None, None);
+    let (mut token, mut error, mut reset, mut serves) = (0, None, None, false);
     let (mut source, mut target): (Option<IpAddr>, Option<IpAddr>) = (None, None);
     let (mut source_port, mut target_port) = (0, 0);
     let u32_of = |v: &[u8]| v.try_into().ok().map(u32::from_ne_bytes);
@@ -56,11 +61,14 @@ fn one(command: u8, attributes: &[u8]) -> Event {
             10 => target_port = port_of(value),
             12 => error = value.first().map(|&e| i32::from(e)).filter(|&e| e != 0),
             16 => reset = u32_of(value),
+            // newer kernels say it by a flag too
+            13 => serves |= value.first().is_some_and(|flags| flags & 2 != 0),
+            18 => serves |= value.first().is_some_and(|&side| side != 0),
             _ => {}
         }
     }
     let end = |ip: Option<IpAddr>, port| ip.map(|ip| SocketAddr::new(ip.to_canonical(), port));
-    Event { kind, token, local: end(source, source_port), remote: end(target, target_port), error, reset }
+    Event { kind, token, local: end(source, source_port), remote: end(target, target_port), error, reset, serves }
 }
 
 /// Why the far end reset a subflow, in words.
@@ -94,8 +102,14 @@ mod tests {
             remote: "10.0.0.2:5270".parse().ok(),
             error: Some(111),
             reset: Some(3),
+            serves: false,
         };
         assert_eq!(parse(&datagram, 0x22), [event]);
         assert_eq!(parse(&datagram, 0x23), []);
+        for (attribute, value) in [(18, 1), (13, 2)] {
+            let mut r = Request::new(0x22, 0, &[2, 1, 0, 0]);
+            r.u32(1, 77).u8(attribute, value);
+            assert!(parse(&r.finish(0), 0x22)[0].serves);
+        }
     }
 }

@@ -140,7 +140,7 @@ impl Drop for Places {
 }
 
 /// A port that nobody has now. It is not kept: whoever takes it finds out whether it still is free.
-fn free_port(maker: &dyn SocketMaker, local: IpAddr) -> io::Result<u16> {
+pub(crate) fn free_port(maker: &dyn SocketMaker, local: IpAddr) -> io::Result<u16> {
     let socket = maker.tcp(Family::of(local), Protocol::Tcp)?;
     bind(&socket, SocketAddr::new(local, 0))?;
     let bound = socket.local_addr()?.as_socket();

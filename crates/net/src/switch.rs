@@ -16,6 +16,7 @@ use crate::maker::{Family, SocketMaker, make_tcp, within};
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 const RUN: &str = "/run/pathcast";
+const LOCK: &str = "mptcp-path-manager.lock";
 /// Whoever has the lock has it for one system call.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -56,6 +57,17 @@ pub(crate) fn make(maker: &dyn SocketMaker, family: Family) -> io::Result<Made> 
     })
 }
 
+/// The file that whoever changes the setting holds.
+pub fn setting_lock() -> std::path::PathBuf {
+    Path::new(RUN).join(LOCK)
+}
+
+/// The setting by which the kernel gives the sockets of this network namespace a path manager: its file, and the value for
+/// one in user space. None where the kernel has no such path manager.
+pub fn user_setting() -> Option<(std::path::PathBuf, &'static str)> {
+    SETTINGS.iter().map(|&(name, user)| (setting(name), user)).find(|(file, _)| file.exists())
+}
+
 fn setting(name: &str) -> std::path::PathBuf {
     Path::new("/proc/sys/net/mptcp").join(name)
 }
@@ -78,7 +90,7 @@ impl Drop for Restore {
 /// # Errors
 /// Another process has it for longer than the moment that it takes.
 fn lock_file(directory: &Path, patience: Duration) -> io::Result<Option<Lock>> {
-    match Lock::alone(&directory.join("mptcp-path-manager.lock"), patience) {
+    match Lock::alone(&directory.join(LOCK), patience) {
         Ok(lock) => Ok(Some(lock)),
         Err(error @ LockError::Busy { .. }) => Err(io::Error::other(error)),
         Err(LockError::System { .. }) => Ok(None),

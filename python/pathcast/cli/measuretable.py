@@ -43,6 +43,10 @@ def show(name: str, found: Measurement, at: str | None = None) -> None:
             if shared.probability.value is not None and shared.probability.value > 0.5:
                 sure = f"{shared.probability.value:.0%}"
                 print(f"{path.name} shares its bottleneck {shared.direction} with {shared.path} ({sure} sure)")
+    for path in found.paths:
+        if path.switches:
+            told = ", ".join(f"{one.switch} {one.out_packets} out and {one.in_packets} in" for one in path.switches)
+            print(f"packets of {path.name} in the switches: {told}")
     answered = [of for path in found.paths if path.down is None for of in path.directions.values()]
     if any(not of.delay_s.clock.synchronised for of in answered):
         print(

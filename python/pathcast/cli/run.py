@@ -43,8 +43,8 @@ def run(
     paths: Annotated[
         str | None,
         typer.Option(
-            help="Lines (`pathcast line`) or local addresses for subflows, with commas between; with --mptcp. Or auto: "
-            "by a plan, renewed while it runs.",
+            help="Lines (`pathcast line`), local addresses, or paths of `steer`, for subflows, with commas between; "
+            "with --mptcp. Or auto: by a plan, renewed while it runs.",
             show_default=False,
         ),
     ] = None,
@@ -86,7 +86,7 @@ def run(
             raise usage(f"--background means --control {_BACKGROUND}, and --control {control} is given: choose one")
         control = _BACKGROUND
     into = recorder(history, no_history, "run")
-    prepared = None
+    prepared, network = None, None
     if automatic:
         from pathcast.cli.auto import prepare
 
@@ -94,7 +94,8 @@ def run(
         control, mptcp = prepared.control, True
         addresses = prepared.addresses
     else:
-        addresses = _addresses(paths) if paths is not None else []
+        network = _steered(paths) if mptcp else None
+        addresses = _addresses(paths) if paths is not None and network is None else []
     if into is not None:
         into.close()  # until the end of the program
     # now, rather than after an hour of copying; and before the program can put something else in its place
@@ -107,7 +108,7 @@ def run(
         lines, expected_s = ({}, None) if prepared is None else (prepared.lines, prepared.expected_s)
         ended = jobrun.ran(job, lines, expected_s)
     status, document = launch(
-        command, control, set or [], mptcp=mptcp, paths=addresses, user=user, steer=steer, ended=ended
+        command, control, set or [], mptcp=mptcp, paths=addresses, user=user, steer=steer, network=network, ended=ended
     )
     if prepared is not None:
         document["auto"] = prepared.document(document)
@@ -133,6 +134,26 @@ def _refuse(option: str, context: typer.Context) -> None:
     nearest = closest(name, ours)
     hint = f"did you mean `{nearest}`? " if nearest else ""
     raise usage(f"run: there is no option `{name}`", f"{hint}options of the program stand after its name")
+
+
+def _steered(paths: str | None) -> tuple[Any, list[str]] | None:
+    """The controller of the switches around, and its paths that are named: in an emulated network of switches all of
+    them where none is named. None where nothing steers, or addresses and lines are named."""
+    from pathcast.runtime import steered
+    from pathcast.steer.fabric import Fabric
+
+    wanted = None if paths is None else [part.strip() for part in paths.split(",")]
+    for one in steered.controllers():
+        if wanted is None and not one.own:
+            continue
+        names = one.paths if wanted is None else wanted
+        if set(names) <= set(one.paths) and names:
+            if len(set(names)) < len(names):
+                raise usage(f"--paths {paths}: name each once")
+            return Fabric(one.client), names
+        if one.own and wanted is not None:
+            raise usage(f"--paths {paths}: the paths of network `{one.name}` are {', '.join(one.paths)}")
+    return None
 
 
 def _addresses(paths: str) -> list[str]:
@@ -195,6 +216,8 @@ def summary(document: dict[str, Any]) -> list[str]:
                 f"{path['local']} > {path['remote']}: {100 * path['share']:.1f} % "
                 f"({size(path['bytes_sent'])} sent, {size(path['bytes_received'])} received){measured}"
             )
+    if steered := document.get("steered"):
+        lines.append("subflows: " + ", ".join(f"{one['path']} {one['subflows']}" for one in steered))
     if auto := document.get("auto"):
         lines.append(auto["sentence"])
     return [*lines, *document["notes"]]

@@ -18,6 +18,7 @@ from pathcast.runtime.state import Record, clean, network_namespace, run_dir
 if TYPE_CHECKING:
     from pathcast import _native
     from pathcast.runtime.daemon import Daemon
+    from pathcast.steer.fabric import Fabric
 
 # how often the measured available bandwidth is looked at: connections may be short
 _LOOK_S = 0.25
@@ -98,13 +99,15 @@ def launch(
     paths: Sequence[str] = (),
     user: str | None = None,
     steer: Steer | None = None,
+    network: tuple[Fabric, Sequence[str]] | None = None,
     ended: Callable[[int, dict[str, Any] | None], object] | None = None,
 ) -> tuple[int, dict[str, Any]]:
     """Runs `command` to its end: its exit status, 128 + n after signal n, and the report ("pathcast.run/1").
 
     control: a controller of the register, which is loaded for this run with `sets` over its defaults, or any that the
     kernel has by its name there (`pathcast control load --pin` brings one). Standard streams are ours. To be called on
-    the main thread. steer: changes lines, controller and pace while it runs. ended: hears of the status as soon as the
+    the main thread. steer: changes lines, controller and pace while it runs. network: who is told of its subflows over
+    a steered network, one for each of these paths; in place of `paths`. ended: hears of the status as soon as the
     program has ended, with what `Running.seen` tells.
 
     Raises what `Launch::run` of crates/launch names; the exit of a command that cannot be run is 127
@@ -123,7 +126,7 @@ def launch(
         elif control is not None and control in {c["name"] for c in kernel.register()} - set(kernel.KERNELS_OWN):
             kernel.check(control)
         id = str(os.getpid())
-        run = _native.Launch(id, list(command), run_dir(), name, mptcp, list(paths), user, steer is not None)
+        run = _native.Launch(id, list(command), run_dir(), name, mptcp, list(paths), user, steer is not None, network)
         running, first, pace = Running(run, stack.enter_context(closing(kernel.Controls()))), None, None
         if steer is not None:
             first, pace = list(steer.first), steer.pace

@@ -32,7 +32,8 @@ from pathcast.steer.switch import Session
 _CHUNK = 1 << 16
 # what a switch may leave unread before it is sent away
 _MOST_UNREAD = 1 << 24
-_MOST_SWITCHES = 1024
+# connections; a process may have 1024 descriptors
+MOST_SWITCHES = 256
 # longer than a switch may take for a barrier of every step
 _ANSWER_S = 15.0
 
@@ -239,9 +240,13 @@ class Controller:
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
             sock, _ = self._listener.accept()
-            if len(self._connections) >= _MOST_SWITCHES:
-                sock.close()
-                return
+            if len(self._connections) >= MOST_SWITCHES:
+                # whoever says nothing makes room
+                if (oldest := self.machine.oldest_stranger()) is None:
+                    sock.close()
+                    return
+                self._drop(oldest)
+                self.machine.lost(oldest, "", time.monotonic())
             sock.setblocking(False)
             if sock.family != socket.AF_UNIX:
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -15,6 +15,9 @@ from pathcast.steer.rules import Network, Port
 MISSED = 5
 # whoever speaks behind a port within this time of its coming may be a switch that was not heard yet
 STRANGE_S = 0.5
+# hosts that are believed by their ARP, behind one port and in all: whoever forges addresses fills no switch
+MOST_AT = 64
+MOST_HOSTS = 1024
 
 
 @dataclass
@@ -99,9 +102,19 @@ class Discovery:
         known = address in self.told_hosts or self._hosts.get(address) == came
         if known or came in self._links or self.strange(came, now):
             return False
+        if (address not in self._hosts and len(self._hosts) >= MOST_HOSTS) or self.crowded(came):
+            return False
         self._hosts[address] = came
         self.changed_at = now
         return True
+
+    def crowded(self, port: Port) -> bool:
+        """Whether no further host is believed to be behind a port."""
+        return sum(at == port for at in self._hosts.values()) >= MOST_AT
+
+    def knows(self, address: str, port: Port) -> bool:
+        """Whether a host is behind a port, as far as is known."""
+        return self._hosts.get(address) == port
 
     def strange(self, port: Port, now: float) -> bool:
         """Whether a port has come so lately that a switch behind it may not have been heard yet."""

@@ -19,13 +19,13 @@ from pathcast.steer import entries, frames, report
 from pathcast.steer import openflow as of
 from pathcast.steer.client import Owner
 from pathcast.steer.config import Config
-from pathcast.steer.discovery import Discovery
+from pathcast.steer.discovery import MOST_AT, Discovery
 from pathcast.steer.kept import Kept
 from pathcast.steer.match import Malformed
 from pathcast.steer.plan import Entry, Plan, pair
 from pathcast.steer.rules import Flow, Port, Rule
 from pathcast.steer.switch import Ended, Session, Told
-from pathcast.steer.switches import Switch, Switches
+from pathcast.steer.switches import MOST_KNOWN, Switch, Switches
 from pathcast.steer.tables import Tables
 
 PROBE_S = 1.0
@@ -189,6 +189,10 @@ class Machine:
             self.lost(session, ended.why, now)
         self._converge(now)
 
+    def oldest_stranger(self) -> Session | None:
+        """Of those that have not said what switch they are, the one that has been silent for longest."""
+        return next(iter(self._strangers), None)
+
     def lost(self, session: Session, why: str, now: float) -> None:
         """A connection is over; what its switch has it goes on to do."""
         switch = self.switches.behind(session)
@@ -279,6 +283,10 @@ class Machine:
                     self.note(f"{self.switches.at(session)} says: {event}")
 
     def _introduced(self, session: Session, id: int, now: float) -> None:
+        if id not in self.switches.by_id and len(self.switches.by_id) >= MOST_KNOWN and not self.switches.forget():
+            self.note(f"a further switch was sent away: {MOST_KNOWN} are known")
+            self.closing.append(session)
+            return
         switch = self.switches.by_id.setdefault(id, Switch(id, ""))
         if switch.session is not None:  # it has come again, before the end of its last connection was seen
             self.closing.append(switch.session)
@@ -351,13 +359,20 @@ class Machine:
         self._changed = True
         if asks != "0.0.0.0":
             self.discovery.spoke(asks, came, now)
+            if not self.discovery.knows(asks, came):
+                if self.discovery.crowded(came):
+                    self.note(
+                        f"port {self.switches.port(came)}: more than {MOST_AT} hosts; no further ones are believed"
+                    )
+                if came in self.discovery.edges():
+                    return  # it speaks from where it is not
         hosts, edges = self.discovery.network().client, self.discovery.edges()
         # whoever is not heard asks again; one that was answered would not, and have no entries
         if came not in edges or asks == whom or self.discovery.strange(came, now):
             return
         if asks in hosts and whom in hosts:
             two = pair(asks, whom)
-            self.plan.pairs.add(two)
+            self.plan.meet(*two)
             if Flow(*two, protocol="ip") not in self.plan.chosen:
                 # who is answered sends at once, and would send into nothing
                 self._held.append((two, hosts[whom], frame))

@@ -12,6 +12,8 @@ from pathcast.steer.tables import Tables
 
 # paths between two switches that are found, not told
 MOST_PATHS = 16
+# of hosts that reach each other by default
+MOST_PAIRS = 4096
 # until what a switch refused is tried again
 AGAIN_S = 10.0
 
@@ -35,6 +37,11 @@ class Plan:
         self.chosen: dict[Flow, str] = {}
         self.lost: list[Flow] = []
         self._barred: dict[tuple[Flow, str], float] = {}
+
+    def meet(self, a: str, b: str) -> None:
+        """Two hosts reach each other from now on."""
+        if len(self.pairs) < MOST_PAIRS:
+            self.pairs.add(pair(a, b))
 
     def find_paths(self, believed: Network) -> None:
         """Names the paths that there are between switches with hosts, unless paths were told; names stay."""

@@ -74,7 +74,7 @@ def state(machine: Machine) -> dict[str, Any]:
 
 
 def counters(machine: Machine) -> dict[str, Any]:
-    """Of every path what its links' ports have carried; of every flow what its entries at the edge have."""
+    """Of every path what its links' ports have carried; of every flow what its entries have, by switch too."""
     links = machine.discovery.believed().links
     carried: dict[tuple[int, Flow, int], entries.Stats] = {}
     for switch in machine.switches.by_id.values():
@@ -117,7 +117,23 @@ def _flow(machine: Machine, one: Flow, carried: dict[tuple[int, Flow, int], entr
         "sent_packets": there.packets if there else 0,
         "received_bytes": back.bytes if back else 0,
         "received_packets": back.packets if back else 0,
+        "switches": _by_switch(machine, one, carried),
     }
+
+
+def _by_switch(
+    machine: Machine, one: Flow, carried: dict[tuple[int, Flow, int], entries.Stats]
+) -> list[dict[str, Any]]:
+    """What the entries of a flow have counted along its path, in both directions."""
+    if one not in machine.plan.chosen:
+        return []
+    found: dict[int, dict[str, Any]] = {}
+    for rule in machine.plan.rules(one, machine.discovery.network()):
+        at = found.setdefault(rule.switch, {"switch": machine.switches.name(rule.switch)})
+        stats, way = carried.get((rule.switch, rule.flow, rule.in_port)), "out" if rule.flow == one else "in"
+        at[f"{way}_packets"] = stats.packets if stats else 0
+        at[f"{way}_bytes"] = stats.bytes if stats else 0
+    return list(found.values())
 
 
 def _port(machine: Machine, port: Port) -> dict[str, int] | None:

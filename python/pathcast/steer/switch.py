@@ -12,8 +12,8 @@ from pathcast.steer.match import Malformed
 # silence after which a switch is asked for a sign of life, and how long that may take
 QUIET_S = 2.0
 ANSWER_S = 5.0
-# of answers, each of at most 64 KiB
-_MOST_PARTS = 1024
+# of the answers that are not whole yet [byte]: some 400,000 entries
+_MOST_PARTS = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,17 @@ class Session:
         self._asked_at: float | None = None
         self._xid = 0
         self._greeted = False
+        # what was asked for, and what has come of it
         self._parts: dict[int, list[of.Answer]] = {}
+        self._held = 0
         self.send(of.Hello())
 
     def send(self, message: Any) -> int:
         """Queues a message; returns the xid that its answer will have."""
         self._xid = self._xid % 0xFFFFFFFF + 1
         self.out += of.pack(message, self._xid)
+        if isinstance(message, of.Ask):
+            self._parts[self._xid] = []
         return self._xid
 
     def received(self, data: bytes, now: float) -> Iterator[tuple[int, Any]]:
@@ -76,12 +80,15 @@ class Session:
             case of.Features() if self.id is None:
                 self.id = message.id
                 return message
-            case of.Answer():
-                parts = self._parts.setdefault(xid, [])
+            case of.Answer() if xid in self._parts:
+                parts = self._parts[xid]
                 parts.append(message)
-                if len(parts) > _MOST_PARTS or len(self._parts) > _MOST_PARTS:
+                # an empty part is not free
+                self._held += len(message.data) + 100
+                if self._held > _MOST_PARTS:
                     return Ended("its answers have no end")
                 if not message.more:
+                    self._held -= sum(len(part.data) + 100 for part in parts)
                     return Told(message.what, tuple(self._parts.pop(xid)))
             case of.PacketIn() | of.PortStatus() | of.BarrierReply() | of.Error():
                 return message

@@ -11,6 +11,9 @@ from pathcast.steer import openflow as of
 from pathcast.steer.rules import Port, Rule
 from pathcast.steer.switch import Session
 
+# more are no network of ours
+MOST_KNOWN = 1024
+
 
 @dataclass
 class Switch:
@@ -34,12 +37,21 @@ class Switches:
 
     def __init__(self, named: Iterable[tuple[int, str]]) -> None:
         self.by_id = {id: Switch(id, name) for id, name in named}
+        self._named = set(self.by_id)
         self._meaning: dict[tuple[Session, int], Any] = {}
 
     def behind(self, session: Session) -> Switch | None:
         """The switch at the other end, once it has said who it is, and while this is its connection."""
         found = self.by_id.get(session.id) if session.id is not None else None
         return found if found is not None and found.session is session else None
+
+    def forget(self) -> bool:
+        """Forgets a switch that is away and was not named; whether there was one."""
+        for id, switch in self.by_id.items():
+            if switch.session is None and id not in self._named:
+                del self.by_id[id]
+                return True
+        return False
 
     def ready(self) -> list[Switch]:
         """Those that can be told something."""

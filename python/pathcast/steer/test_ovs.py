@@ -50,11 +50,14 @@ def flow(switches: Switches, *words: str, bridge: str = "s1") -> subprocess.Comp
     return subprocess.run(command, capture_output=True, text=True)
 
 
-def reaches(name: str) -> bool:
-    """Whether an echo request is answered. ICMP, because a veth leaves TCP's checksums to a card that is not there."""
+def reaches(name: str, looks: int = 80) -> bool:
+    """Whether one of so many echo requests is answered, four a second.
+
+    ICMP, because a veth leaves TCP's checksums to a card that is not there.
+    """
     ask = (
         "import socket as k;s=k.socket(k.AF_INET,k.SOCK_RAW,k.IPPROTO_ICMP);s.settimeout(0.25)\n"
-        "for n in range(6):\n"
+        f"for n in range({looks}):\n"
         "    s.sendto(bytes((8,0,0xf7,0xff,0,0,0,0)),('10.9.0.2',0))\n"
         "    try:\n"
         # else this host's own word that it finds nobody
@@ -74,7 +77,7 @@ def test_forwards_by_its_flows_and_leaves_nothing(namespaces, tmp_path):
         switches.up()
         switches.add("s1", ["v1", "v2"], number=1)
         assert len(switches.processes()) == 2
-        assert not reaches(namespaces[1])  # fail-secure: without a flow nothing passes
+        assert not reaches(namespaces[1], 6)  # fail-secure: without a flow nothing passes
         for a, b in ((1, 2), (2, 1)):
             assert flow(switches, "add-flow", f"in_port={a},actions=output:{b}").returncode == 0
         assert reaches(namespaces[1])

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from pathcast.control.kernel import Controls
 from pathcast.errors import PathcastError
-from pathcast.runtime import daemon
+from pathcast.runtime import daemon, steered
+from pathcast.steer.fabric import Fabric
 from pathcast.worlds import flows_emu
 from pathcast.worlds.ends import EMULATED, Ends
-from pathcast.worlds.fabric import Fabric
 from pathcast.worlds.flows import FlowsResult, check_every, plans
 from pathcast.worlds.late import again
 from pathcast.worlds.results import Path, Verdict
@@ -61,8 +61,8 @@ class Emu(Verbs):
             stack.enter_context(
                 daemon.start("serve", {"name": self._name, "namespace": hosts["server"], "server": server})
             )
-            fabric = Fabric(self._net, about) if "switch" in hosts else None
-            self._session = (hosts["client"], [self.paths[0].remote], PORT, key["id"], key["secret"], fabric)
+            self._fabric = Fabric(steered.of_net(self._net.record, about)) if "switch" in hosts else None
+            self._session = (hosts["client"], [self.paths[0].remote], PORT, key["id"], key["secret"], self._fabric)
             self._client = _native.Client(*self._session)
             stack.callback(self._client.close)
             self._stack = stack.pop_all()

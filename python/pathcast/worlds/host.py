@@ -14,7 +14,10 @@ from pathcast.control.kernel import Controls
 from pathcast.errors import PathcastError, usage
 from pathcast.interruptible import interruptible
 from pathcast.lines import carried, config, here
+from pathcast.runtime import steered
 from pathcast.runtime.keys import read_key
+from pathcast.steer.fabric import Fabric
+from pathcast.steer.rules import Flow
 from pathcast.worlds.measurement import Away, Measurement, Request
 from pathcast.worlds.results import Path
 from pathcast.worlds.verbs import Verbs
@@ -48,7 +51,8 @@ class Host(Verbs):
 
     A path is called by the line that it leaves by, where the user named that, else path1, path2, …; it keeps its name
     for as long as this lives, whatever comes and goes. lost: by name, why a path that is known cannot be used now.
-    names: the numbered names of address pairs; of sessions one after the other the same, which they fill.
+    names: the numbered names of address pairs; of sessions one after the other the same, which they fill. A pair whose
+    packets a controller on this host steers (`pathcast steer`) is as many paths as the controller has between the two.
     """
 
     world = "host"
@@ -73,7 +77,13 @@ class Host(Verbs):
         except OSError as error:
             raise PathcastError("resolve", f"cannot find the host `{name}`: {error.strerror}") from None
         addresses = [str(where[0]) for *_, where in found]
-        self._client = _native.Client(None, addresses, number, key.id, key.secret)
+        self._ways: dict[str, tuple[tuple[str, str], str]] = {}
+        self._controlled = next(iter(steered.controllers()), None)
+        if self._controlled is not None:
+            self._fabric = Fabric(
+                self._controlled.client, self._passes, lambda path: self._ways.get(path, (None, path))[1]
+            )
+        self._client = _native.Client(None, addresses, number, key.id, key.secret, self._fabric)
         self.address = addresses[0]
         self._controls = Controls()
         self._names: dict[tuple[str, str], str] = {} if names is None else names
@@ -100,13 +110,29 @@ class Host(Verbs):
             line = here.named(self._lines, pair["local"], devices.get(pair["local"]))
             pair["line"] = line.name if line else self._line_of.get(pair["local"])
         self.paths = tuple(self._path(p["local"], p["remote"]) for p in self.candidates)
-        reasons = {(pair["local"], pair["remote"]): pair["reason"] for pair in self.unusable}
         there = {path.name for path in self.paths}
+        self.paths = tuple(way for path in self.paths for way in self._over(path))
+        reasons = {(pair["local"], pair["remote"]): pair["reason"] for pair in self.unusable}
         self.lost = {
             name: reasons.get(ends, f"{ends[0]} is not an address of this host any more")
             for ends, name in self._labels.items()
             if name not in there
         }
+
+    def _over(self, path: Path) -> list[Path]:
+        """The paths that one of addresses is: itself, or those of the controller that steers it."""
+        names = [] if self._controlled is None else self._controlled.joining(path.local[0], path.remote)
+        found = []
+        for name in names:
+            label = name
+            while self._ways.setdefault(label, ((path.local[0], path.remote), name))[0] != (path.local[0], path.remote):
+                label = f"{path.name}-{name}"
+            found.append(Path(label, path.local, path.remote))
+        return found or [path]
+
+    def _passes(self, flow: Flow) -> bool:
+        """Whether nobody steers a flow."""
+        return all(ends != (flow.local, flow.remote) for ends, _ in self._ways.values())
 
     def _free(self, wanted: str) -> str:
         taken = set(self._names.values())
@@ -209,6 +235,8 @@ class Host(Verbs):
 
     def _label(self, name: str) -> str:
         """The path's own name, for what it may be called."""
+        if any(name == path.name for path in self.paths):
+            return name
         for ends, label in self._labels.items():
             if name in (label, *self._path(*ends).also):
                 return label

@@ -6,12 +6,13 @@ none. The record is that of `crates/estimate/src/knowledge.rs`, under the same n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pathcast import codec
 from pathcast.errors import Exit, PathcastError, usage
+from pathcast.steer.fabric import SwitchCount
 
 METHODS = ("ride", "replay", "pathtester", "pathtester-old", "slops")
 # the old PathTester with the wider gaps of its paper's table 1: up to 2^16 to 2^20 us
@@ -201,7 +202,10 @@ class Away:
 
 @dataclass(frozen=True)
 class PathMeasured:
-    """A path and its directions: `out` from this host to the far end, `in` back. rtt_s: the least that was seen."""
+    """A path and its directions: `out` from this host to the far end, `in` back. rtt_s: the least that was seen.
+
+    switches: those that carried it, from this host on; None where nothing steers it.
+    """
 
     name: str
     local: str
@@ -210,6 +214,7 @@ class PathMeasured:
     rtt_s: Value = _NOT_LOOKED_FOR
     shared_with: tuple[Shared, ...] = ()
     down: Down | None = None
+    switches: tuple[SwitchCount, ...] | None = None
 
     @property
     def trustworthy(self) -> bool:
@@ -249,6 +254,11 @@ class Measurement:
 
         paths = [path(pair, of) for pair, of in zip(pairs, document["paths"], strict=True)]
         return codec.read(cls, {**document, "paths": paths})
+
+    def counted(self, by_path: Mapping[str, tuple[SwitchCount, ...]], notes: Sequence[str]) -> Measurement:
+        """With what switches have counted."""
+        paths = tuple(replace(path, switches=by_path.get(path.name)) for path in self.paths)
+        return replace(self, paths=paths, notes=(*self.notes, *notes))
 
     def path(self, name: str) -> PathMeasured:
         """The path of that name that was measured."""

@@ -22,18 +22,20 @@ from pathcast.worlds.world import Progress, T
 if TYPE_CHECKING:
     from pathcast import _native
     from pathcast.control.kernel import Controls
+    from pathcast.steer.fabric import Fabric
 
 
 class Verbs:
     """`tcp_probe`, `mptcp_probe`, `transfer` over the paths of `self.paths`, through the session of `self._client`.
 
     real_time: whether the world's clock is the machine's, so that others' load on the machine can be felt in it.
-    _controls: of worlds with a real kernel, what brings controllers into it.
+    _controls: of worlds with a real kernel, what brings controllers into it. _fabric: of those with switches.
     """
 
     paths: tuple[Path, ...]
     _client: _native.Client | _native.World
     _controls: Controls | None = None
+    _fabric: Fabric | None = None
     cancelled = False
     real_time = True
 
@@ -151,10 +153,12 @@ class Verbs:
                 progress(*phase)
 
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        document, _ = self._work(lambda job: self._client.measure(job, json.dumps(wanted)), poll)
-        return Measurement.read(
+        with nullcontext() if self._fabric is None else self._fabric.counting() as counts:
+            document, _ = self._work(lambda job: self._client.measure(job, json.dumps(wanted)), poll)
+        found = Measurement.read(
             pairs, {**document, "effort": request.effort, "measured_at": at if self.real_time else None}
         )
+        return found if counts is None else found.counted(counts.by_path, counts.notes)
 
     def _probing_seed(self) -> int:
         """Of a measurement's random gaps, where the request names none."""

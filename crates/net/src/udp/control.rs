@@ -29,9 +29,11 @@ impl<'a> Writer<'a> {
         let (space, length) = unsafe { (libc::CMSG_SPACE(size) as usize, libc::CMSG_LEN(size) as usize) };
         let place = &mut self.room[self.used..self.used + space];
         place.fill(0); // so that the room between two messages is defined
-        let header = libc::cmsghdr { cmsg_len: length as _, cmsg_level: level, cmsg_type: kind };
-        // SAFETY: the place has CMSG_SPACE bytes, which hold the header and after it, aligned, the value
+        // SAFETY: zeros are a valid header; the place has CMSG_SPACE bytes, which hold it and after it, aligned, the value
         unsafe {
+            // of other C libraries it has more fields
+            let mut header: libc::cmsghdr = std::mem::zeroed();
+            (header.cmsg_len, header.cmsg_level, header.cmsg_type) = (length as _, level, kind);
             let at = place.as_mut_ptr().cast::<libc::cmsghdr>();
             ptr::write_unaligned(at, header);
             ptr::write_unaligned(libc::CMSG_DATA(at).cast::<T>(), value);
@@ -81,8 +83,9 @@ impl<'a> Iterator for Messages<'a> {
         unsafe {
             let at = self.next;
             self.next = libc::CMSG_NXTHDR(self.header, at);
-            let libc::cmsghdr { cmsg_len, cmsg_level, cmsg_type } = ptr::read_unaligned(at);
-            let length = cmsg_len.saturating_sub(libc::CMSG_LEN(0) as usize);
+            let libc::cmsghdr { cmsg_len, cmsg_level, cmsg_type, .. } = ptr::read_unaligned(at);
+            #[allow(clippy::unnecessary_cast)] // musl has 32 bits of it
+            let length = (cmsg_len as usize).saturating_sub(libc::CMSG_LEN(0) as usize);
             let data = std::slice::from_raw_parts(libc::CMSG_DATA(at), length);
             Some(Message { level: cmsg_level, kind: cmsg_type, data })
         }

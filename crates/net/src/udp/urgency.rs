@@ -48,9 +48,9 @@ impl Urgency {
 }
 
 fn schedule(policy: libc::c_int, priority: libc::c_int) {
-    let parameter = libc::sched_param { sched_priority: priority };
-    // SAFETY: changes only this thread; where it is refused the thread stays as it is
-    unsafe { libc::sched_setscheduler(0, policy, &parameter) };
+    // SAFETY: changes only this thread; where it is refused the thread stays as it is. The kernel's own call and parameter,
+    // the priority alone: musl's function refuses always
+    unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const priority) };
 }
 
 /// Sleeps until one of `polled` is ready, for at most `time`.

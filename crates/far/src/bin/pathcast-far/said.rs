@@ -123,6 +123,7 @@ pub fn report(far: &Weak<Far>, said: &Said, over: &Receiver<()>) {
 /// `2027-03-01 06:00:00 CET`, of seconds since 1970.
 fn local_time(at: f64) -> String {
     let mut written = [0u8; 64];
+    #[allow(deprecated)] // of musl, whose size may change: it is inferred nowhere else
     let at = at as libc::time_t;
     // SAFETY: a zeroed `tm` is valid, the format ends with 0, and no more is written than there is room
     let length = unsafe {

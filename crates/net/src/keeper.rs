@@ -1,0 +1,192 @@
+//! A path manager for connections that other programs make, over a fabric of switches: each gets a further subflow for
+//! every path after the first, between the same addresses, whose port the fabric is told before its SYN leaves.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::events::{Event, EventKind};
+use crate::maker::SocketMaker;
+use crate::path_manager::{Commands, Events};
+use crate::places::{Fabric, FlowEnds, Transport, free_port};
+use crate::poll::readable;
+
+/// Older kernels refuse address id 0, that of the first subflow's address; then it goes by this one.
+const SPARE_ID: u8 = 250;
+/// A port that somebody else has taken meanwhile is chosen anew so often.
+const PORTS: usize = 3;
+/// Until a subflow that has ended is asked for again, while its connection lives.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// Of one path, over all connections.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Kept {
+    /// The path.
+    pub path: String,
+    /// Subflows that were established over it.
+    pub subflows: u64,
+    /// Why the last one that failed did.
+    pub failed: Option<String>,
+}
+
+struct Connection {
+    local: SocketAddr,
+    remote: SocketAddr,
+    /// By path: what the fabric was told of.
+    told: Vec<Option<SocketAddr>>,
+    /// By path: when it is asked for again.
+    again: Vec<Option<Instant>>,
+}
+
+/// The path manager of the connections of a run.
+pub struct Keeper {
+    maker: Arc<dyn SocketMaker>,
+    fabric: Arc<dyn Fabric>,
+    commands: Commands,
+    events: Events,
+    connections: HashMap<u32, Connection>,
+    kept: Vec<Kept>,
+}
+
+impl Keeper {
+    /// paths: their names, the first subflow's first. To be called before the first connection begins.
+    ///
+    /// # Errors
+    /// PermissionDenied without CAP_NET_ADMIN; NotFound without MPTCP's path manager.
+    pub fn new(maker: Arc<dyn SocketMaker>, fabric: Arc<dyn Fabric>, paths: &[String]) -> io::Result<Keeper> {
+        let commands = Commands::open(&*maker)?;
+        let events = commands.subscribe(&*maker)?;
+        let kept = paths.iter().map(|path| Kept { path: path.clone(), ..Kept::default() }).collect();
+        Ok(Keeper { maker, fabric, commands, events, connections: HashMap::new(), kept })
+    }
+
+    /// Waits for what happens, at most until `deadline`, and does what is to be done. ours: whether the connection between
+    /// these ends is one to be kept.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn look(&mut self, deadline: Instant, ours: impl Fn(SocketAddr, SocketAddr) -> bool) -> io::Result<()> {
+        readable(self.events.as_fd(), deadline)?;
+        for event in self.events.take() {
+            self.happened(&event, &ours);
+        }
+        let now = Instant::now();
+        let due = |c: &Connection| (0..c.again.len()).filter(|&i| c.again[i].is_some_and(|at| at <= now)).collect();
+        let again: Vec<(u32, Vec<usize>)> = self.connections.iter().map(|(token, c)| (*token, due(c))).collect();
+        for (token, paths) in again {
+            paths.into_iter().for_each(|path| self.ask(token, path));
+        }
+        Ok(())
+    }
+
+    /// Of every path, what became of its subflows.
+    pub fn kept(&self) -> &[Kept] {
+        &self.kept
+    }
+
+    fn happened(&mut self, event: &Event, ours: &impl Fn(SocketAddr, SocketAddr) -> bool) {
+        let ends = event.local.zip(event.remote);
+        match (event.kind, ends) {
+            (EventKind::Established, Some((local, remote))) if !event.serves && ours(local, remote) => {
+                self.established(event.token, local, remote);
+            }
+            (EventKind::SubflowEstablished, Some((local, _))) => {
+                if let Some(path) = self.path_of(event.token, local) {
+                    self.kept[path].subflows += 1;
+                }
+            }
+            (EventKind::SubflowClosed, Some((local, _))) => {
+                if let Some(path) = self.path_of(event.token, local) {
+                    self.forget(event.token, path);
+                    if let Some(error) = event.error.map(io::Error::from_raw_os_error) {
+                        self.fail(event.token, path, &error.to_string());
+                    }
+                }
+            }
+            (EventKind::Closed, _) => self.closed(event.token),
+            _ => {}
+        }
+    }
+
+    fn established(&mut self, token: u32, local: SocketAddr, remote: SocketAddr) {
+        self.closed(token); // of an earlier one whose end was not heard
+        let paths = self.kept.len();
+        let new = Connection { local, remote, told: vec![None; paths], again: vec![None; paths] };
+        self.connections.insert(token, new);
+        // it is under way already, over the first path that stands
+        match self.tell(local, remote, 0) {
+            Ok(()) => {
+                self.kept[0].subflows += 1;
+                self.connections.get_mut(&token).expect("just inserted").told[0] = Some(local);
+            }
+            Err(why) => self.kept[0].failed = Some(why),
+        }
+        (1..paths).for_each(|path| self.ask(token, path));
+    }
+
+    fn ask(&mut self, token: u32, path: usize) {
+        let Some(connection) = self.connections.get_mut(&token) else { return };
+        connection.again[path] = None;
+        let (mut local, remote) = (connection.local, connection.remote);
+        let mut why = String::new();
+        for _ in 0..PORTS {
+            match free_port(&*self.maker, local.ip()) {
+                Ok(port) => local.set_port(port),
+                Err(e) => return self.fail(token, path, &e.to_string()),
+            }
+            if let Err(why) = self.tell(local, remote, path) {
+                return self.fail(token, path, &why);
+            }
+            let mut done = self.commands.create(token, 0, local, remote, false);
+            if done.as_ref().is_err_and(|e| e.raw_os_error() == Some(libc::EINVAL)) {
+                done = self.commands.create(token, SPARE_ID, local, remote, false);
+            }
+            let Err(e) = done else {
+                self.connections.get_mut(&token).expect("it was there").told[path] = Some(local);
+                return;
+            };
+            self.fabric.end(FlowEnds { transport: Transport::Tcp, local, remote });
+            why = e.to_string();
+            if e.raw_os_error() != Some(libc::EADDRINUSE) {
+                break;
+            }
+        }
+        self.fail(token, path, &why);
+    }
+
+    fn tell(&self, local: SocketAddr, remote: SocketAddr, path: usize) -> Result<(), String> {
+        self.fabric.begin(FlowEnds { transport: Transport::Tcp, local, remote }, &self.kept[path].path)
+    }
+
+    fn fail(&mut self, token: u32, path: usize, why: &str) {
+        self.kept[path].failed = Some(why.to_owned());
+        if let Some(connection) = self.connections.get_mut(&token) {
+            connection.again[path] = (path > 0).then(|| Instant::now() + PAUSE);
+        }
+    }
+
+    fn path_of(&self, token: u32, local: SocketAddr) -> Option<usize> {
+        self.connections.get(&token)?.told.iter().position(|told| *told == Some(local))
+    }
+
+    fn forget(&mut self, token: u32, path: usize) {
+        let Some(connection) = self.connections.get_mut(&token) else { return };
+        if let Some(local) = connection.told[path].take() {
+            self.fabric.end(FlowEnds { transport: Transport::Tcp, local, remote: connection.remote });
+        }
+    }
+
+    fn closed(&mut self, token: u32) {
+        (0..self.kept.len()).for_each(|path| self.forget(token, path));
+        self.connections.remove(&token);
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        let tokens: Vec<u32> = self.connections.keys().copied().collect();
+        tokens.into_iter().for_each(|token| self.closed(token));
+    }
+}
