@@ -39,7 +39,9 @@ def plan(
     hurry: Hurry = False,
     paths: Paths = None,
     inwards: Annotated[bool, typer.Option("--in", help="A transfer from HOST, not to it.")] = False,
-    light: Annotated[bool, typer.Option("--light", help="Measure with at most 116 kB a path.")] = False,
+    light: Annotated[
+        bool, typer.Option("--light", help="Measure with at most 116 kB a path, or 2 % of the job.")
+    ] = False,
     thorough: Annotated[bool, typer.Option("--thorough", help="Measure up to 10 s a direction.")] = False,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Measure, though the history holds a measurement of the last 5 minutes.")
@@ -122,6 +124,7 @@ def measured_ways(
 ) -> tuple[dict[str, Any], list[Way], dict[str, LineTerms], datetime]:
     """The document of `predict`, its ways, the terms of their lines, and the moment from which these count."""
     from pathcast.cli.predict import measured_forecast
+    from pathcast.forecast.watch import light_bytes
     from pathcast.lines import config
     from pathcast.service.terms import without_room
     from pathcast.worlds.cost import most_bytes
@@ -135,7 +138,8 @@ def measured_ways(
         planoptions.known(most, sorted({*lines_of.values()}))
         if only is not None or far.world != "host":
             return None
-        full = without_room({*lines_of.values()}, known, most_bytes(request), datetime.now().astimezone())
+        most_of_one = light_bytes(1, wish.size_bytes) if request.effort == "light" else most_bytes(request)
+        full = without_room({*lines_of.values()}, known, most_of_one, datetime.now().astimezone())
         spared.extend(full.values())
         left = tuple(path for path, line in lines_of.items() if line not in full)
         if not left and lines_of:

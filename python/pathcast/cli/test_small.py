@@ -40,6 +40,7 @@ def pathcast(capsys):
         (["run", "--backgroud", "--", "ls"], "did you mean `--background`?"),
         (["run", "--backgroud=yes", "ls"], "did you mean `--background`?"),
         (["run", "-b", "--", "ls"], "there is no option `-b`"),
+        (["job", "add", "nightly", "--at", "22:00", "--ize", "3GB", "--", "true"], "did you mean `--size`?"),
         (["control", "list", "cubix"], "did you mean `cubic`?"),
         (["predict", "h", "--size", "1GB", "--control", "ballia"], "did you mean `balia`?"),
         (["sim", "two-path", "--set", "control=olai"], "did you mean `olia`?"),
@@ -51,6 +52,13 @@ def test_what_was_meant_is_asked(pathcast, arguments, told):
     status, _, err = pathcast(*arguments)
     assert status == 2
     assert told in err
+
+
+@pytest.mark.privileged
+def test_a_controller_that_neither_kernel_nor_pathcast_has(pathcast):
+    status, _, err = pathcast("run", "--control", "lai", "--", "true")
+    assert status == 2
+    assert "did you mean `lia`?" in err
 
 
 @pytest.mark.parametrize(
