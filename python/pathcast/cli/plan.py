@@ -72,7 +72,7 @@ def plan(
     tidy(_say)
     request = Request(effort="light" if light else "thorough" if thorough else "usual")
     far = target(host, world, topology, set, key_file, limit_events, recorder(history, no_history, "plan"))
-    document, made = planned(far, wish, "in" if inwards else "out", most, only, request, limit, fresh)
+    document, made = planned(far, wish, "in" if inwards else "out", most, only, request, limit, fresh, json)
     if json:
         print_json("plan", document)
     else:
@@ -88,6 +88,7 @@ def planned(
     request: Request,
     limit: Any,
     fresh: bool = False,
+    quiet: bool = False,
 ) -> tuple[dict[str, Any], Plan]:
     """Measures, forecasts and plans: the document of `pathcast plan --json`, and the plan."""
     from dataclasses import asdict, replace
@@ -95,7 +96,7 @@ def planned(
     from pathcast.plan.plan import plan as plan_of
     from pathcast.plan.words import sentence
 
-    forecast, ways, lines, now = measured_ways(far, wish, direction, most, only, request, limit, fresh)
+    forecast, ways, lines, now = measured_ways(far, wish, direction, most, only, request, limit, fresh, quiet)
     made = plan_of(ways, lines, replace(wish, deadline_s=forecast["deadline_s"]))
     document = {
         "world": far.world,
@@ -121,6 +122,7 @@ def measured_ways(
     request: Request,
     limit: Any,
     fresh: bool = False,
+    quiet: bool = False,
 ) -> tuple[dict[str, Any], list[Way], dict[str, LineTerms], datetime]:
     """The document of `predict`, its ways, the terms of their lines, and the moment from which these count."""
     from pathcast.cli.predict import measured_forecast
@@ -147,7 +149,16 @@ def measured_ways(
         return left if full else None
 
     forecast = measured_forecast(
-        far, wish.size_bytes, direction, lambda here: _controls(here, wish.background), only, request, limit, see, fresh
+        far,
+        wish.size_bytes,
+        direction,
+        lambda here: _controls(here, wish.background),
+        only,
+        request,
+        limit,
+        see,
+        fresh,
+        quiet,
     )
     forecast["notes"] += spared
     now = datetime.now().astimezone()

@@ -111,7 +111,9 @@ def predict(
     into = recorder(history, no_history, "predict")
     far = target(host, world, topology, set, key_file, limit_events, into)
     choose = lambda here: controls(wanted, here, background, aggressive)  # noqa: E731
-    document = measured_forecast(far, bytes, "in" if inwards else "out", choose, only, request, limit, fresh=fresh)
+    document = measured_forecast(
+        far, bytes, "in" if inwards else "out", choose, only, request, limit, fresh=fresh, quiet=json
+    )
     if json:
         print_json("predict", document, VERSION)
     else:
@@ -128,6 +130,7 @@ def measured_forecast(
     limit: Deadline | None,
     see: Callable[[Any], tuple[str, ...] | None] = lambda network: None,
     fresh: bool = False,
+    quiet: bool = False,
 ) -> dict[str, Any]:
     """Measures, forecasts, and records both: the document of `predict`. choose: of the controllers there those to try.
     see: is shown the network before anything is sent, and may refuse, or name the paths where `only` does not. fresh:
@@ -151,7 +154,7 @@ def measured_forecast(
             if request.effort == "light":
                 again = f"; with looks at how the load varies in all at most {written(light_bytes(len(names), bytes))}"
             print(f"cost: {cost(request, len(names))}{again}", file=sys.stderr)
-        with listener(quiet=not sys.stderr.isatty()) as progress:
+        with listener(quiet) as progress:
             answer = ask(network, job, request, only, progress, past, fresh)
         real_time = network.real_time
         keys = network.keys if far.recorder else {}  # paths may have come meanwhile
