@@ -152,7 +152,7 @@ def measured_ways(
         far,
         wish.size_bytes,
         direction,
-        lambda here: _controls(here, wish.background),
+        lambda here: controls_of(here, wish.background),
         only,
         request,
         limit,
@@ -187,7 +187,7 @@ def _lines_of(network: Any) -> dict[str, str]:
     return found
 
 
-def _controls(here: Any, background: bool) -> Controls:
+def controls_of(here: Any, background: bool) -> Controls:
     """Of auto; in the background full speed beside it, to tell what that would change."""
     from pathcast.forecast.controls import AUTO, Controls, controls
 

@@ -14,6 +14,7 @@ from pathcast.cli.historyoptions import HistoryUrl, NoHistory, recorder
 from pathcast.cli.measureseries import now
 from pathcast.cli.output import print_line
 from pathcast.cli.paths import KeyFile
+from pathcast.cli.standing import Standing
 from pathcast.cli.target import Target, target
 from pathcast.cli.watchreport import WithReport, first
 from pathcast.errors import PathcastError, usage
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from pathcast.history.clock import Moment
     from pathcast.history.records import Event
     from pathcast.service.teller import Teller
-    from pathcast.worlds.measurement import PathMeasured
+    from pathcast.worlds.measurement import Measurement, PathMeasured
 
 Command = WithReport
 _LOOK_S = 1.0
@@ -191,6 +192,7 @@ class _End:
     def __init__(self, of: Target, into: Recorder | None, lines: frozenset[str], jsonl: bool) -> None:
         self.of, self.name, self.recorder, self.lines = of, of.name, into, lines
         self._jsonl = jsonl
+        self._standing = None if into is None else Standing(of.name, into, _say)
         self._make: Callable[[], AbstractContextManager[Any]] | None = None
 
     def begin(self, stack: ExitStack) -> None:
@@ -217,6 +219,11 @@ class _End:
         except PathcastError:  # it is said when it is written to
             return []
         return [event for event in found if event.kind == "alert" and event.target == self.name]
+
+    def looked(self, network: Any, found: Measurement) -> None:
+        """What it tells of the jobs that go there."""
+        if self._standing is not None:
+            self._standing.look(network, found)
 
     def keep(self, document: dict[str, Any]) -> None:
         if self.recorder is not None:

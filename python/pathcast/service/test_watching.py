@@ -90,6 +90,9 @@ class Far:
     def _at(self, name):
         return self.of[name](self.time.s)
 
+    def looked(self, network, found):
+        self.looks = getattr(self, "looks", 0) + 1
+
     @contextmanager
     def open(self):
         self._answer()
