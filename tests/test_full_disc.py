@@ -21,7 +21,11 @@ told() { "$@"; echo "status $?"; }
 } >/dev/null 2>&1
 dd if=/dev/zero of="$PATHCAST_STATE_DIR/fill" bs=1k 2>/dev/null
 cd "$PATHCAST_STATE_DIR"
-for words in "line set dsl --cap 1TB/month" "job add other --at 00:00 -- true" "job run kept" "history list"; do
+for words in "line set dsl --cap 1TB/month" "job add other --at 00:00 -- true" "job run kept" \\
+    "history prune --older 1d"; do
+    told $PATHCAST $words
+done
+for words in "history list" "history export $OUT/weeks" "job list" "job log kept" "line list"; do
     told $PATHCAST $words
 done
 told $PATHCAST watch report --html "$OUT/report.html"
@@ -57,7 +61,7 @@ def test_it_is_said_and_passes_by(tmp_path, monkeypatch):
     done = subprocess.run(["unshare", "--mount", "sh", "-c", SCRIPT], capture_output=True, text=True, timeout=600)
     assert "Traceback" not in done.stderr
     statuses = [line for line in done.stdout.splitlines() if line.startswith("status ")]
-    assert statuses == ["status 1"] * 5 + ["status 0"] * 3, done.stdout + done.stderr
+    assert statuses == [f"status {n}" for n in (1, 1, 1, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0)], done.stdout + done.stderr
     assert done.stderr.count("No space left on device") + done.stderr.count("no space is left") == 3
     assert done.stderr.count("make room there") == 2
     assert "is its disc full, or broken?" in done.stderr
@@ -65,4 +69,5 @@ def test_it_is_said_and_passes_by(tmp_path, monkeypatch):
     assert "kept" in done.stdout
     # who only reads can: it has looked, and these are another host's
     assert done.stderr.count("cannot be reached") == 1
+    assert len(list((tmp_path / "weeks").glob("*.parquet"))) > 3
     assert "nothing was recorded in the last 28 days" in done.stderr

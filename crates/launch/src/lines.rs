@@ -221,19 +221,19 @@ impl Lines {
     /// can be, the host is not reachable.
     fn begin_within(&mut self, fd: RawFd, to: &Address, now: u64, socket: impl Fn(libc::c_int) -> RawFd) -> Verdict {
         let allowed = self.allowed;
-        let may = |place: usize| allowed >> place & 1 == 1;
+        let may = |place: usize| allowed >> place & 1 == 1 && self.own[place].family() == to.family();
         let known = self.known.iter().find(|k| k.until > now && k.to == to.octets());
         if let Some(place) = known.map(|k| k.from).filter(|&from| from < self.count && may(from)) {
             bind(fd, &self.own[place]);
             return Verdict::Continue;
         }
         let mut polls = [libc::pollfd { fd: -2, events: libc::POLLOUT, revents: 0 }; MOST + 1];
-        let mut first = None;
-        for place in (0..self.count).rev().filter(|&p| may(p) && self.own[p].family() == to.family()) {
-            first = Some(place);
-            polls[place].fd = ask(&self.own[place], to, &socket);
+        let Some(first) = (0..self.count).find(|&place| may(place)) else { return Verdict::Done(libc::ENETUNREACH) };
+        if (0..self.count).filter(|&place| may(place)).count() > 1 {
+            for place in (0..self.count).filter(|&place| may(place)) {
+                polls[place].fd = ask(&self.own[place], to, &socket);
+            }
         }
-        let Some(first) = first else { return Verdict::Done(libc::ENETUNREACH) };
         while polls.iter().any(|p| p.fd >= 0) {
             let left = TOGETHER_MS - (now_ms() - now) as i32;
             // SAFETY: the array is valid for its length; negative descriptors are left out
@@ -397,7 +397,9 @@ fn connect(fd: RawFd, to: &Address) -> i32 {
     if unsafe { libc::connect(fd, to.as_ptr(), to.length) } == 0 { 0 } else { errno() }
 }
 
-/// A connection that only asks whether the host is there; -2 where it cannot be begun.
+/// A connection that only asks whether the host is there; -2 where it cannot be begun. The far end's program does not
+/// hear of it, since it might take this one for the only one that it takes: the last ACK of the handshake is put off, as
+/// if data came with it, and the end comes before.
 fn ask(own: &Address, to: &Address, socket: &impl Fn(libc::c_int) -> RawFd) -> RawFd {
     let fd = socket(to.family());
     if fd < 0 {
@@ -405,8 +407,18 @@ fn ask(own: &Address, to: &Address, socket: &impl Fn(libc::c_int) -> RawFd) -> R
     }
     let at_once = libc::linger { l_onoff: 1, l_linger: 0 };
     let size = size_of_val(&at_once) as libc::socklen_t;
-    // SAFETY: a value of that size
-    unsafe { libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_LINGER, (&raw const at_once).cast(), size) };
+    let one: libc::c_int = 1;
+    // SAFETY: values of these sizes
+    unsafe {
+        libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_LINGER, (&raw const at_once).cast(), size);
+        libc::setsockopt(
+            fd,
+            libc::IPPROTO_TCP,
+            libc::TCP_DEFER_ACCEPT,
+            (&raw const one).cast(),
+            size_of_val(&one) as _,
+        );
+    }
     bind(fd, own);
     match connect(fd, to) {
         0 | libc::EINPROGRESS => fd,

@@ -39,7 +39,9 @@ fn connections_come_about_over_the_line_that_lives() {
         let (output, took, notes) = run(&world, &client, what, dead, sink.port);
         assert_eq!(output.lines().count(), says.len(), "{output}");
         assert!(output.lines().zip(says).all(|(line, start)| line.starts_with(start)), "{output}");
-        assert_eq!(sink.counts().2, says.len() as u64 * BYTES);
+        // who asks beside is not seen by the far end's program, which may take one connection only
+        let count = says.len() as u64;
+        assert_eq!(sink.counts(), (count, count, count * BYTES), "{what}");
         // a second attempt of the kernel's would come after 1 s, the end of its patience after minutes
         assert!(took < Duration::from_secs(30), "{what}: {took:?}");
         let named = notes.iter().any(|note| note.contains("the line of 10.8.1.1 did not answer"));

@@ -127,7 +127,7 @@ fn lines_controller_and_pace_change_while_it_runs() {
 
     assert!(live.order(other, None).unwrap());
     let outcome = run.join().unwrap().unwrap().unwrap();
-    assert_eq!((outcome.status, sink.counts().2), (0, BYTES), "{:?}", outcome.report);
+    assert_eq!((outcome.status, sink.counts()), (0, (1, 1, BYTES)), "{:?}", outcome.report);
     assert!(live.seen().is_none() && !live.end(), "it is over");
     assert_eq!(world.ip("mptcp endpoint show"), "");
 }

@@ -13,6 +13,7 @@ from pathcast.cli.planoptions import AUTO, Asked
 from pathcast.errors import Exit, PathcastError, need, usage
 
 if TYPE_CHECKING:
+    from pathcast.cli.deadline import Deadline
     from pathcast.forecast.record import Recorder
     from pathcast.plan.terms import LineTerms, Way, Wish
     from pathcast.service.auto import Auto
@@ -35,6 +36,7 @@ class Prepared:
     forecast: dict[str, Any] | None
     wish: Wish
     sized: bool
+    limit: Deadline | None
 
     @property
     def expected_s(self) -> float | None:
@@ -47,8 +49,8 @@ class Prepared:
         from pathcast.units import span
 
         told = f"{carried_sentence(report, self.lines)} in {span(report['elapsed_s'])}"
-        if self.wish.deadline_s is not None:
-            left_s = self.wish.deadline_s - report["elapsed_s"]
+        if self.limit is not None:
+            left_s = self.limit.left_s(None)
             told += f"; {span(abs(left_s))} {'before' if left_s >= 0 else 'after'} the deadline"
         if self.auto.ended:
             told += "; ended, since no line may be used now: start it again when one may"
@@ -110,14 +112,16 @@ def prepare(asked: Asked, control: str | None, sets: bool, into: Recorder | None
     course = Course(ways, of, wish, sized)
     controls = tuple(dict.fromkeys(way.control for way in ways if wish.takes(way)))
     tell_s = _TERMINAL_S if sys.stderr.isatty() else _ELSEWHERE_S
-    auto = Auto(course, lines, controls, wish.max_rate_bps, _say, tell_s, passing({n: known[n] for n in lines}))
+    counted = passing({name: known[name] for name in lines})
+    dated = limit is not None and limit.at is not None
+    auto = Auto(course, lines, controls, wish.max_rate_bps, _say, tell_s, counted, dated=dated)
     if not auto.step.lines:
         raise PathcastError(
             "no-line", "no line may be used now", "`pathcast line list` shows hours and caps", Exit.REFUSED
         )
     _say(f"over {' and '.join(auto.step.lines)} with {auto.step.control}")
     addresses = [address for of_line in lines.values() for address in of_line]
-    return Prepared(auto, auto.step.control, addresses, lines, forecast[0] if forecast else None, wish, sized)
+    return Prepared(auto, auto.step.control, addresses, lines, forecast[0] if forecast else None, wish, sized, limit)
 
 
 def _forecast(

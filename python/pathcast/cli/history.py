@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pathcast.cli.output import Json, as_directory, print_json
+from pathcast.cli.progress import busy
 from pathcast.errors import PathcastError, usage
 from pathcast.units import size as written
 
@@ -34,6 +35,7 @@ Since = Annotated[str | None, typer.Option(help="Nothing older, for example 7d o
 Line = Annotated[str | None, typer.Option(help="Of this line only: its name, or its id.", show_default=False)]
 To = Annotated[str | None, typer.Option("--target", help="Of this HOST or network only.", show_default=False)]
 
+_READING = "reading the history"
 WHATS = ("paths", "measurements", "transfers", "forecasts", "events", "usage")
 
 
@@ -55,21 +57,9 @@ def list_(
     if line is not None and what in ("paths", "forecasts", "events"):
         raise usage(f"--line goes with measurements, transfers and usage, not with {what}")
     newer_than_s, line = _seconds(since), _line_id(line)
-    journal, browser = _open(history)
-    rows: list[Any]
-    if what == "paths":
-        rows = [of for of in browser.paths() if newer_than_s is None or (of.age_s or 0) <= newer_than_s][:limit]
-    elif what == "measurements":
-        rows = browser.measurements_of(newer_than_s, limit, line, to)
-    elif what == "transfers":
-        rows = browser.transfers_of(newer_than_s, limit, line, to)
-    elif what == "forecasts":
-        rows = browser.forecasts_of(newer_than_s, limit, to)
-    elif what == "events":
-        rows = browser.events(newer_than_s, limit)
-    else:
-        since_us = 0 if newer_than_s is None else browser.at.utc_us - round(newer_than_s * 1e6)
-        rows = browser.usage(None if line is None else [line], since_us)[-limit:]
+    with busy(_READING, quiet=json):
+        journal, browser = _open(history)
+        rows = _rows(browser, what, newer_than_s, limit, line, to)
     waiting = len(journal.spool)
     if json:
         about = {"history": journal.place.shown, "what": what, "waiting": waiting, "lines": _names()}
@@ -84,6 +74,23 @@ def list_(
         print(f"note: {waiting} more wait in {journal.place.spool} for the database", file=sys.stderr)
 
 
+def _rows(
+    browser: Browser, what: str, newer_than_s: float | None, limit: int, line: str | None, to: str | None
+) -> list[Any]:
+    if what == "paths":
+        return [of for of in browser.paths() if newer_than_s is None or (of.age_s or 0) <= newer_than_s][:limit]
+    if what == "measurements":
+        return browser.measurements_of(newer_than_s, limit, line, to)
+    if what == "transfers":
+        return browser.transfers_of(newer_than_s, limit, line, to)
+    if what == "forecasts":
+        return browser.forecasts_of(newer_than_s, limit, to)
+    if what == "events":
+        return browser.events(newer_than_s, limit)
+    since_us = 0 if newer_than_s is None else browser.at.utc_us - round(newer_than_s * 1e6)
+    return browser.usage(None if line is None else [line], since_us)[-limit:]
+
+
 @app.command()
 def show(
     id: Annotated[str, typer.Argument(help="The key, or how it begins, as `history list …` shows it.")],
@@ -91,8 +98,9 @@ def show(
     json: Json = False,
 ) -> None:
     """Show all that was recorded of one measurement, transfer, forecast or event."""
-    _, browser = _open(history)
-    found = browser.act(id)
+    with busy(_READING, quiet=json):
+        _, browser = _open(history)
+        found = browser.act(id)
     kind = "measurement" if isinstance(found, list) else type(found).__name__.lower()
     kind = {"sent": "transfer", "forecasted": "forecast"}.get(kind, kind)
     if json:
@@ -127,19 +135,20 @@ def plot(
         raise usage(f"--out `{out}`: allowed are files that end with .svg, .png or .pdf")
     need("matplotlib")
     newer_than_s, line = _seconds(since), _line_id(line)
-    _, browser = _open(history)
-    points = browser.series(newer_than_s, line, to)
-    sent = browser.transfers_of(newer_than_s, 10_000, line, to)
-    forecasts = browser.forecasts_of(newer_than_s, 10_000, to)
-    if not points and not sent:
-        raise PathcastError("nothing", f"nothing of that is in {browser.store.place.shown} to draw")
-    from pathcast.results.style import style
+    with busy("drawing", quiet=json):
+        _, browser = _open(history)
+        points = browser.series(newer_than_s, line, to)
+        sent = browser.transfers_of(newer_than_s, 10_000, line, to)
+        forecasts = browser.forecasts_of(newer_than_s, 10_000, to)
+        if not points and not sent:
+            raise PathcastError("nothing", f"nothing of that is in {browser.store.place.shown} to draw")
+        from pathcast.results.style import style
 
-    try:
-        with style():
-            figure(points, sent, forecasts, wanted, _names()).savefig(out)
-    except OSError as error:
-        raise usage(f"cannot write `{out}`: {error.strerror}") from None
+        try:
+            with style():
+                figure(points, sent, forecasts, wanted, _names()).savefig(out)
+        except OSError as error:
+            raise usage(f"cannot write `{out}`: {error.strerror}") from None
     if json:
         print_json("history.plot", {"file": str(out), "points": len(points), "transfers": len(sent)})
     else:
@@ -162,7 +171,8 @@ def export(
     if not journal.store.exists:
         raise PathcastError("nothing", f"there is no history `{journal.place.shown}` yet")
     since_us = None if newer_than_s is None else browser.at.utc_us - round(newer_than_s * 1e6)
-    rows = exchange.export(journal.store, directory, format, since_us)
+    with busy("writing", quiet=json):
+        rows = exchange.export(journal.store, directory, format, since_us)
     if json:
         print_json("history.export", {"directory": str(directory), "format": format, "rows": rows})
     else:
@@ -179,7 +189,8 @@ def import_(
     from pathcast.history import exchange
 
     journal, _ = _open(history)
-    rows = exchange.import_(journal.store, directory)
+    with busy("adding", quiet=json):
+        rows = exchange.import_(journal.store, directory)
     if json:
         print_json("history.import", {"history": journal.place.shown, "new": rows})
     else:
@@ -211,7 +222,8 @@ def prune(
     journal, browser = _open(history)
     if not journal.store.exists:
         raise PathcastError("nothing", f"there is no history `{journal.place.shown}` yet")
-    done = keep.prune(journal.store, wanted, browser.at, dry=dry_run)
+    with busy("looking" if dry_run else "removing", quiet=json):
+        done = keep.prune(journal.store, wanted, browser.at, dry=dry_run)
     if json:
         print_json("history.prune", {"history": journal.place.shown, "dry_run": dry_run, **asdict(done)})
     else:
@@ -223,7 +235,8 @@ def prune(
 def upgrade(history: Url = None, json: Json = False) -> None:
     """Bring a history of an earlier pathcast to this one's version: in PostgreSQL, for all who use it."""
     journal = _journal(history)
-    before, now = journal.store.upgrade()
+    with busy("bringing it to this version", quiet=json):
+        before, now = journal.store.upgrade()
     if json:
         print_json("history.upgrade", {"history": journal.place.shown, "from": before, "to": now})
     else:

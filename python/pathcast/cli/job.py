@@ -35,6 +35,7 @@ Units = Annotated[
 
 @app.command("add", context_settings={"ignore_unknown_options": True})
 def add(
+    context: typer.Context,
     name: Name,
     command: Annotated[list[str], typer.Argument(help="The program and its arguments, after `--`.")],
     at: Annotated[list[str], typer.Option("--at", help="When it begins: 22:00; may be repeated.")],
@@ -63,12 +64,13 @@ def add(
 
     One that is broken off is started again: rsync and rclone go on where they were.
     """
+    from pathcast.cli.closest import no_option
     from pathcast.lines import config
     from pathcast.service import jobs
     from pathcast.service.units import here
 
     if command[0].startswith("-"):
-        raise usage(f"job add: there is no option `{command[0]}`", "options of the program stand after its name")
+        raise no_option(command[0], context)
     jobs.check_name(name)
     times = tuple(dict.fromkeys(jobs.check_at(text) for text in at))
     until = None if by is None else jobs.check_by(by)
@@ -118,6 +120,8 @@ def add(
 @app.command("list")
 def list_(json: Json = False) -> None:
     """Show the jobs, when each begins, and how its last run ended."""
+    import shlex
+
     from rich.table import Table
 
     from pathcast.service import jobs
@@ -136,7 +140,7 @@ def list_(json: Json = False) -> None:
     for of in found:
         last = of["last"]
         state = "runs" if of["running"] else ""
-        command = " ".join(of["command"])
+        command = shlex.join(of["command"])
         table.add_row(of["name"], " ".join(of["at"]), of["by"] or "", of["next"], state, _outcome(last), command)
     show(table)
 
@@ -144,6 +148,8 @@ def list_(json: Json = False) -> None:
 @app.command()
 def status(name: Name, json: Json = False) -> None:
     """Show a job: what it runs and how, its units, its last run."""
+    import shlex
+
     from pathcast.service import jobs, units
 
     job = jobs.load(name)
@@ -157,8 +163,9 @@ def status(name: Name, json: Json = False) -> None:
     if json:
         print_json("job", about)
         return
-    print(f"{name}: {'runs now' if about['running'] else 'begins ' + about['next']}")
-    print(f"pathcast run --paths auto {' '.join(job.options)} -- {' '.join(job.command)}")
+    until = f", until {job.by}" if job.by else ""
+    print(f"{name}: {'runs now' if about['running'] else 'begins ' + about['next']}{until}")
+    print(shlex.join(["pathcast", "run", "--paths", "auto", *job.options, "--", *job.command]))
     print(f"last: {_outcome(about['last']) or 'it has not run yet'}")
     for file, text in about["units"].items():
         print(f"\n# {file}\n{text}", end="")

@@ -30,10 +30,14 @@ def up(
     json: Json = False,
 ) -> None:
     """Build the network; it stays until `net down`."""
+    from pathcast.cli.progress import busy
     from pathcast.worlds.emu import Topology
 
     topology = Topology.load(file, set or [])
-    with topology.start(name) as network:  # interrupted until here, it is taken down
+    with (
+        busy("building the network", quiet=json),
+        topology.start(name) as network,
+    ):  # interrupted until here, it is taken down
         about = network.ask("describe")
         network.detach()
     if json:

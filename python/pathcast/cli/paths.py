@@ -20,9 +20,10 @@ def paths(
     json: Json = False,
 ) -> None:
     """Show the address pairs that Multipath TCP could use to HOST."""
+    from pathcast.cli.progress import busy
     from pathcast.worlds.host import Host
 
-    with Host(host, key_file) as world:
+    with busy(f"asking {host} over every pair of addresses", quiet=json), Host(host, key_file) as world:
         found, unusable, silent, idle = world.candidates, world.unusable, world.silent(), world.idle
     found = [{**path, "down": silent.get(path["name"])} for path in found]
     if json:

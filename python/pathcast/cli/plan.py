@@ -39,7 +39,9 @@ def plan(
     hurry: Hurry = False,
     paths: Paths = None,
     inwards: Annotated[bool, typer.Option("--in", help="A transfer from HOST, not to it.")] = False,
-    light: Annotated[bool, typer.Option("--light", help="Measure with at most 116 kB a path.")] = False,
+    light: Annotated[
+        bool, typer.Option("--light", help="Measure with at most 116 kB a path, or 2 % of the job.")
+    ] = False,
     thorough: Annotated[bool, typer.Option("--thorough", help="Measure up to 10 s a direction.")] = False,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Measure, though the history holds a measurement of the last 5 minutes.")
@@ -70,7 +72,7 @@ def plan(
     tidy(_say)
     request = Request(effort="light" if light else "thorough" if thorough else "usual")
     far = target(host, world, topology, set, key_file, limit_events, recorder(history, no_history, "plan"))
-    document, made = planned(far, wish, "in" if inwards else "out", most, only, request, limit, fresh)
+    document, made = planned(far, wish, "in" if inwards else "out", most, only, request, limit, fresh, json)
     if json:
         print_json("plan", document)
     else:
@@ -86,6 +88,7 @@ def planned(
     request: Request,
     limit: Any,
     fresh: bool = False,
+    quiet: bool = False,
 ) -> tuple[dict[str, Any], Plan]:
     """Measures, forecasts and plans: the document of `pathcast plan --json`, and the plan."""
     from dataclasses import asdict, replace
@@ -93,7 +96,7 @@ def planned(
     from pathcast.plan.plan import plan as plan_of
     from pathcast.plan.words import sentence
 
-    forecast, ways, lines, now = measured_ways(far, wish, direction, most, only, request, limit, fresh)
+    forecast, ways, lines, now = measured_ways(far, wish, direction, most, only, request, limit, fresh, quiet)
     made = plan_of(ways, lines, replace(wish, deadline_s=forecast["deadline_s"]))
     document = {
         "world": far.world,
@@ -119,9 +122,11 @@ def measured_ways(
     request: Request,
     limit: Any,
     fresh: bool = False,
+    quiet: bool = False,
 ) -> tuple[dict[str, Any], list[Way], dict[str, LineTerms], datetime]:
     """The document of `predict`, its ways, the terms of their lines, and the moment from which these count."""
     from pathcast.cli.predict import measured_forecast
+    from pathcast.forecast.watch import light_bytes
     from pathcast.lines import config
     from pathcast.service.terms import without_room
     from pathcast.worlds.cost import most_bytes
@@ -135,7 +140,8 @@ def measured_ways(
         planoptions.known(most, sorted({*lines_of.values()}))
         if only is not None or far.world != "host":
             return None
-        full = without_room({*lines_of.values()}, known, most_bytes(request), datetime.now().astimezone())
+        most_of_one = light_bytes(1, wish.size_bytes) if request.effort == "light" else most_bytes(request)
+        full = without_room({*lines_of.values()}, known, most_of_one, datetime.now().astimezone())
         spared.extend(full.values())
         left = tuple(path for path, line in lines_of.items() if line not in full)
         if not left and lines_of:
@@ -143,7 +149,16 @@ def measured_ways(
         return left if full else None
 
     forecast = measured_forecast(
-        far, wish.size_bytes, direction, lambda here: _controls(here, wish.background), only, request, limit, see, fresh
+        far,
+        wish.size_bytes,
+        direction,
+        lambda here: controls_of(here, wish.background),
+        only,
+        request,
+        limit,
+        see,
+        fresh,
+        quiet,
     )
     forecast["notes"] += spared
     now = datetime.now().astimezone()
@@ -172,7 +187,7 @@ def _lines_of(network: Any) -> dict[str, str]:
     return found
 
 
-def _controls(here: Any, background: bool) -> Controls:
+def controls_of(here: Any, background: bool) -> Controls:
     """Of auto; in the background full speed beside it, to tell what that would change."""
     from pathcast.forecast.controls import AUTO, Controls, controls
 

@@ -41,7 +41,9 @@ def predict(
     ] = None,
     paths: Paths = None,
     inwards: Annotated[bool, typer.Option("--in", help="A transfer from HOST, not to it.")] = False,
-    light: Annotated[bool, typer.Option("--light", help="Measure with at most 116 kB a path.")] = False,
+    light: Annotated[
+        bool, typer.Option("--light", help="Measure with at most 116 kB a path, or 2 % of the job.")
+    ] = False,
     thorough: Annotated[
         bool, typer.Option("--thorough", help="Measure up to 10 s a direction: queue, loss and what others do, too.")
     ] = False,
@@ -109,7 +111,9 @@ def predict(
     into = recorder(history, no_history, "predict")
     far = target(host, world, topology, set, key_file, limit_events, into)
     choose = lambda here: controls(wanted, here, background, aggressive)  # noqa: E731
-    document = measured_forecast(far, bytes, "in" if inwards else "out", choose, only, request, limit, fresh=fresh)
+    document = measured_forecast(
+        far, bytes, "in" if inwards else "out", choose, only, request, limit, fresh=fresh, quiet=json
+    )
     if json:
         print_json("predict", document, VERSION)
     else:
@@ -126,6 +130,7 @@ def measured_forecast(
     limit: Deadline | None,
     see: Callable[[Any], tuple[str, ...] | None] = lambda network: None,
     fresh: bool = False,
+    quiet: bool = False,
 ) -> dict[str, Any]:
     """Measures, forecasts, and records both: the document of `predict`. choose: of the controllers there those to try.
     see: is shown the network before anything is sent, and may refuse, or name the paths where `only` does not. fresh:
@@ -133,6 +138,7 @@ def measured_forecast(
     from pathcast.cli.measure import listener
     from pathcast.forecast.ask import ask, held
     from pathcast.forecast.forecast import Job
+    from pathcast.forecast.watch import light_bytes
     from pathcast.worlds.cost import cost
 
     began = time.monotonic()
@@ -144,9 +150,11 @@ def measured_forecast(
         asked = {name: keys[network.path(name).name] for name in names if keys}
         past = far.recorder.past(asked, direction) if far.recorder else None
         if past is None or fresh or held(past, [network.path(name).name for name in names], job, request) is None:
-            again = "" if request.effort == "light" else "; at most as much again to see how the load varies"
+            again = "; at most as much again to see how the load varies"
+            if request.effort == "light":
+                again = f"; with looks at how the load varies in all at most {written(light_bytes(len(names), bytes))}"
             print(f"cost: {cost(request, len(names))}{again}", file=sys.stderr)
-        with listener(quiet=not sys.stderr.isatty()) as progress:
+        with listener(quiet) as progress:
             answer = ask(network, job, request, only, progress, past, fresh)
         real_time = network.real_time
         keys = network.keys if far.recorder else {}  # paths may have come meanwhile

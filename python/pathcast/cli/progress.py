@@ -1,15 +1,46 @@
-"""How far a run of many samples is: a bar with the remaining time on a terminal, now and then a line in a log."""
+"""How far a run of many samples is: a bar with the remaining time on a terminal, now and then a line in a log; and that
+something goes on at all, on a terminal only."""
 
 from __future__ import annotations
 
 import sys
+import threading
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
 from pathcast.cli.output import console
 
 _LINE_S = 30
+# nobody wonders before [s]
+_SOON_S = 1.0
+
+
+@contextmanager
+def busy(text: str, quiet: bool = False) -> Iterator[None]:
+    """While the block lasts longer than a second a terminal shows what is being done; nothing of that stays."""
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    status = console(stderr=True).status(f"{text} …")
+    with ExitStack() as stack:
+        lock = threading.Lock()
+
+        def show() -> None:
+            with lock:
+                if not ended.is_set():
+                    stack.enter_context(status)
+
+        ended = threading.Event()
+        soon = threading.Timer(_SOON_S, show)
+        soon.daemon = True
+        soon.start()
+        try:
+            yield
+        finally:
+            soon.cancel()
+            with lock:
+                ended.set()
 
 
 def samples(stack: ExitStack, total: int, lines: bool = False) -> Callable[[], object] | None:

@@ -70,10 +70,11 @@ def run(
 ) -> None:
     """Run any program with its TCP under a controller. Output and exit status are the program's own."""
     from pathcast import _native
+    from pathcast.cli.closest import no_option
     from pathcast.control.launch import launch
 
     if command[0].startswith("-"):
-        _refuse(command[0], context)
+        raise no_option(command[0], context)
 
     asked = Asked(size, by, max, budget, max_rate, cheap, background, hurry, to, key_file)
     automatic = paths == AUTO
@@ -123,17 +124,6 @@ def run(
             into.attempt(lambda: ran(into, document, job))
             into.close()
     raise typer.Exit(status)
-
-
-def _refuse(option: str, context: typer.Context) -> None:
-    """What stands before the program and is no option of ours is no program either."""
-    from pathcast.cli.closest import closest
-
-    name = option.partition("=")[0]
-    ours = [one for parameter in context.command.params for one in parameter.opts if one.startswith("--")]
-    nearest = closest(name, ours)
-    hint = f"did you mean `{nearest}`? " if nearest else ""
-    raise usage(f"run: there is no option `{name}`", f"{hint}options of the program stand after its name")
 
 
 def _steered(paths: str | None) -> tuple[Any, list[str]] | None:

@@ -79,6 +79,7 @@ def sim(
 
 
 def _once(scenario: Any, limits: Any, trace: Path | None, every: int, plot: Path | None, json: bool) -> None:
+    from pathcast.cli.progress import busy
     from pathcast.errors import need
     from pathcast.simulation.run import simulate
 
@@ -89,9 +90,10 @@ def _once(scenario: Any, limits: Any, trace: Path | None, every: int, plot: Path
     if plot is not None:
         need("numpy", "matplotlib")
         directories["--plot"] = _directory(plot, "--plot")
-    document, traces = simulate(scenario, limits, every if directories else None)
-    if directories:
-        _write(scenario, document, traces, directories)
+    with busy("simulating", quiet=json):
+        document, traces = simulate(scenario, limits, every if directories else None)
+        if directories:
+            _write(scenario, document, traces, directories)
     if json:
         print_json("sim", document)
     else:

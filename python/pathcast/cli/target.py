@@ -138,10 +138,9 @@ def names(option: str, text: str, example: str = "path1,path2") -> tuple[str, ..
 
 
 def _host(host: str, key_file: Path | None, recorder: Recorder | None, passing: bool) -> Target:
-    from pathcast.worlds.host import Host, address
+    from pathcast.worlds.host import Host, label
 
-    name, port = address(host, 5275)
-
+    name = label(host)
     names: dict[tuple[str, str], str] = {}
 
     def open() -> AbstractContextManager[Any]:
@@ -153,8 +152,7 @@ def _host(host: str, key_file: Path | None, recorder: Recorder | None, passing: 
         return of_host(key_file, passing)
 
     key = f" --key-file {key_file}" if key_file else ""
-    label = name.lower() if port == 5275 else f"{name.lower()}:{port}"
-    return Target("host", label, f"{host}{key}", None, open, keys, recorder)
+    return Target("host", name, f"{host}{key}", None, open, keys, recorder)
 
 
 def _network(world: str, file: Path, sets: list[str], limit_events: int | None, recorder: Recorder | None) -> Target:

@@ -7,6 +7,8 @@ import pytest
 from pathcast.cli.schema import SCHEMAS
 from pathcast.errors import Exit
 from pathcast.forecast.effort import Effort
+from pathcast.forecast.watch import light_bytes
+from pathcast.units import size
 from pathcast.worlds.testing import two_paths
 
 pytestmark = pytest.mark.usefixtures("own_directories")
@@ -28,7 +30,10 @@ def sim(tmp_path, monkeypatch):
 
 def test_cap_price_and_deadline(pathcast, sim):
     status, document, err = pathcast("plan", *sim, "--size", "20GB", "--by", "2h", "--cheap", "--json")
-    assert status == Exit.OK, err
+    assert status == Exit.OK, err  # that it does not fit is an answer
+    said = light_bytes(2, 20 * 10**9)
+    assert 232_000 < document["forecast"]["probe_bytes"] <= said
+    assert f"in all at most {size(said)}" in err
     assert document["schema"] == "pathcast.plan/1"
     assert document["fits"] == "no"
     parts = {part["line"]: part for part in document["parts"]}

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from rich.table import Table
 
-from pathcast.cli import output, runner
+from pathcast.cli import output, progress, runner
 from pathcast.cli.closest import meant
 from pathcast.cli.schema import SCHEMAS
 from pathcast.errors import PathcastError, need
@@ -40,6 +42,7 @@ def pathcast(capsys):
         (["run", "--backgroud", "--", "ls"], "did you mean `--background`?"),
         (["run", "--backgroud=yes", "ls"], "did you mean `--background`?"),
         (["run", "-b", "--", "ls"], "there is no option `-b`"),
+        (["job", "add", "nightly", "--at", "22:00", "--ize", "3GB", "--", "true"], "did you mean `--size`?"),
         (["control", "list", "cubix"], "did you mean `cubic`?"),
         (["predict", "h", "--size", "1GB", "--control", "ballia"], "did you mean `balia`?"),
         (["sim", "two-path", "--set", "control=olai"], "did you mean `olia`?"),
@@ -51,6 +54,13 @@ def test_what_was_meant_is_asked(pathcast, arguments, told):
     status, _, err = pathcast(*arguments)
     assert status == 2
     assert told in err
+
+
+@pytest.mark.privileged
+def test_a_controller_that_neither_kernel_nor_pathcast_has(pathcast):
+    status, _, err = pathcast("run", "--control", "lai", "--", "true")
+    assert status == 2
+    assert "did you mean `lia`?" in err
 
 
 @pytest.mark.parametrize(
@@ -159,3 +169,21 @@ def test_schemas_have_units_and_are_those_of_what_is_printed(pathcast):
     assert direction["bytes"]["unit"] == "byte"
     for name in SCHEMAS:
         assert json.loads(pathcast("schema", name)[1])["$schema"]
+
+
+def test_what_takes_longer_is_shown_on_a_terminal_and_nowhere_else(monkeypatch):
+    def shown(terminal, quiet, seconds):
+        reader, writer = pty.openpty() if terminal else os.pipe()
+        with open(writer, "w") as file:
+            monkeypatch.setattr(sys, "stderr", file)
+            with progress.busy("reading", quiet):
+                time.sleep(seconds)
+            file.write("|")
+            file.flush()
+            text = os.read(reader, 1 << 16).decode()
+        os.close(reader)
+        return text
+
+    monkeypatch.setattr(progress, "_SOON_S", 0.1)
+    assert "reading …" in shown(True, False, 0.4)
+    assert [shown(*of) for of in ((False, False, 0.3), (True, True, 0.3), (True, False, 0.0))] == ["|"] * 3

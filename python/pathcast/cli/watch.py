@@ -14,6 +14,7 @@ from pathcast.cli.historyoptions import HistoryUrl, NoHistory, recorder
 from pathcast.cli.measureseries import now
 from pathcast.cli.output import print_line
 from pathcast.cli.paths import KeyFile
+from pathcast.cli.standing import Standing
 from pathcast.cli.target import Target, target
 from pathcast.cli.watchreport import WithReport, first
 from pathcast.errors import PathcastError, usage
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from pathcast.history.clock import Moment
     from pathcast.history.records import Event
     from pathcast.service.teller import Teller
-    from pathcast.worlds.measurement import PathMeasured
+    from pathcast.worlds.measurement import Measurement, PathMeasured
 
 Command = WithReport
 _LOOK_S = 1.0
@@ -55,6 +56,14 @@ def watch(
             metavar="CMD", help="A program that reads each alert as JSON from its standard input.", show_default=False
         ),
     ] = None,
+    alert_post: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Where each alert is posted to, as JSON.", show_default=False),
+    ] = None,
+    alert_mail: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Whom each alert is mailed to, by sendmail.", show_default=False),
+    ] = None,
     metrics: Annotated[
         str | None,
         typer.Option(
@@ -82,7 +91,6 @@ def watch(
     from pathcast.service.ledger import Ledger, alone
     from pathcast.service.metrics import collected, forecasts, probed, serve, where
     from pathcast.service.probes import Probes
-    from pathcast.service.teller import Teller
     from pathcast.service.watching import Watch
     from pathcast.watch.expression import parse
 
@@ -90,9 +98,9 @@ def watch(
     if not 10 <= every_s <= 86_400:
         raise usage(f"--every {every}: allowed are 10s to 24h")
     alerts = [parse(text) for text in alert or []]
-    if alert_run is not None and not alerts:
-        raise usage("--alert-run goes with --alert")
-    teller = None if alert_run is None else Teller(alert_run, _say)
+    tellers = _tellers(alert_run, alert_post, alert_mail)
+    if tellers and not alerts:
+        raise usage("--alert-run, --alert-post and --alert-mail go with --alert")
     listen = None if metrics is None else where(metrics)
     lines = frozenset(config.load())
     with ExitStack() as stack:
@@ -109,13 +117,13 @@ def watch(
         path_bytes = _light_bytes()
 
         def tell(document: dict[str, Any]) -> None:
-            if teller is not None:
+            for teller in tellers:
                 teller.tell({"schema": "pathcast.alert/1", **document})
 
         ledger = Ledger(directory / "watch.json", most, clock.now)
         alerted = [event for end in ends for event in end.alerted()] if alerts else []
         probes = Probes()
-        made = Watch(ends, alerts, every_s, ledger, _Clock(teller), path_bytes, tell, _say, alerted, probes)
+        made = Watch(ends, alerts, every_s, ledger, _Clock(tellers), path_bytes, tell, _say, alerted, probes)
         names = ", ".join(end.name for end in ends)
         _say(
             f"watching {names} every {seconds(every_s)}, by at most {size(most)} a day; {size(ledger.used())} are gone"
@@ -136,15 +144,30 @@ def watch(
         try:
             made.run(count)
         finally:
-            if teller is not None:
+            for teller in tellers:
                 teller.close()
+
+
+def _tellers(run: str | None, post: str | None, mail: str | None) -> list[Teller]:
+    """The programs that hear of alerts."""
+    from pathcast.service import told
+    from pathcast.service.teller import Teller, program
+
+    found = []
+    if run is not None:
+        found.append(Teller(words := program(run), words[0], _say))
+    if post is not None:
+        found.append(Teller(told.post(post), "--alert-post", _say))
+    if mail is not None:
+        found.append(Teller(told.mail(mail), "--alert-mail", _say))
+    return found
 
 
 class _Clock:
     """The machine's: who waits looks after alerts' programs meanwhile."""
 
-    def __init__(self, teller: Teller | None) -> None:
-        self._teller, self._tidied_s = teller, -_TIDY_S
+    def __init__(self, tellers: list[Teller]) -> None:
+        self._tellers, self._tidied_s = tellers, -_TIDY_S
 
     def now(self) -> Moment:
         from pathcast.history import clock
@@ -154,8 +177,8 @@ class _Clock:
     def wait(self, seconds: float) -> None:
         """A part of it, so that a clock that runs on while the host sleeps is looked at."""
         time.sleep(min(seconds, _LOOK_S))
-        if self._teller is not None:
-            self._teller.look()
+        for teller in self._tellers:
+            teller.look()
         if time.monotonic() - self._tidied_s >= _TIDY_S:
             from pathcast.runtime.state import tidy
 
@@ -169,6 +192,7 @@ class _End:
     def __init__(self, of: Target, into: Recorder | None, lines: frozenset[str], jsonl: bool) -> None:
         self.of, self.name, self.recorder, self.lines = of, of.name, into, lines
         self._jsonl = jsonl
+        self._standing = None if into is None else Standing(of.name, into, _say)
         self._make: Callable[[], AbstractContextManager[Any]] | None = None
 
     def begin(self, stack: ExitStack) -> None:
@@ -195,6 +219,11 @@ class _End:
         except PathcastError:  # it is said when it is written to
             return []
         return [event for event in found if event.kind == "alert" and event.target == self.name]
+
+    def looked(self, network: Any, found: Measurement) -> None:
+        """What it tells of the jobs that go there."""
+        if self._standing is not None:
+            self._standing.look(network, found)
 
     def keep(self, document: dict[str, Any]) -> None:
         if self.recorder is not None:

@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperCommand
 
 from pathcast.cli.history import Url
+from pathcast.cli.progress import busy
 from pathcast.errors import need, usage
 
 REPORT = "report"
@@ -30,8 +31,9 @@ def report(
         raise usage(f"--html `{html}` is {why}", "allowed is a file, for example report.html")
     place = find(history)
     need("matplotlib")
-    found = gathered(Facts(place), weeks * _WEEK_S)
-    text = page(found)
+    with busy("gathering and drawing"):
+        found = gathered(Facts(place), weeks * _WEEK_S)
+        text = page(found)
     try:
         html.write_text(text, encoding="utf-8")
     except OSError as error:

@@ -152,6 +152,8 @@ def launch(
                 status, text = run.run(first, pace, hears)
         except PathcastError as error:
             error.exit = getattr(error, "status", error.exit)  # 127, 126: as shells have them
+            if error.code == "unknown-control":
+                error.message += f"; pathcast has: {', '.join(kernel.loadable())}"
             raise
         document = json.loads(text)
         document["control"], document["kernel_name"] = control, name

@@ -79,6 +79,8 @@ def ask(
     # a line may have died since
     if past is not None and found is not None and not world.silent(names):
         age_s = fresh.age_s(past, names, job.direction)
+        if progress is not None:
+            progress("trying the job in simulated networks", 0, 0)
         answer = forecast(found.measured, job, found.loads, past=past, time_s=QUICK_S)
         wall_s = time.monotonic() - began
         made_from = tuple(
@@ -89,11 +91,15 @@ def ask(
     def once() -> tuple[Watched, Any]:
         with world.judged() as verdict:
             measured: Measurement = world.measure(only, asked, progress)
+            if progress is not None:
+                progress("looking how the load varies", 0, 0)
             seen = watch(world, measured, job.direction, job.size_bytes)
         return seen, verdict
 
     (seen, verdict), _ = world.again(once, lambda made: made[1].valid)
     fault = None if verdict.valid else f"what was measured may be off: {verdict.fault}"
+    if progress is not None:
+        progress("trying the job in simulated networks", 0, 0)
     if past is not None:
         seen = replace(seen, loads=_with_earlier(seen, past, job))
     answer = forecast(seen.measured, job, seen.loads, past=past)

@@ -102,6 +102,12 @@ def watch(world: World, measured: Measurement, direction: str, size_bytes: int, 
     return Watched(merged, loads, sent, passed)
 
 
+def light_bytes(paths: int, size_bytes: int) -> int:
+    """What a forecast by a light measurement of so many paths sends at most [IP byte]: the measurement, then looks."""
+    least = _LIGHT_BYTES * paths
+    return min(max(least, round(_LIGHT_SHARE * size_bytes)), least * (1 + _MOST))
+
+
 def varying(looks: Sequence[Direction]) -> list[float]:
     """What was to be had of a line at each look [bit/s], where these contradict that its rate is always the same, as of
     radio; else nothing. What others send and how the rate changes are then one."""

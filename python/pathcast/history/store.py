@@ -29,6 +29,8 @@ PATIENCE_S = 10
 _CONNECT_S = 5
 # how long who only reads waits for a writer [s]
 _GLANCE_S = 2
+# of an open file: its index of the log, and a page of the log [byte]
+_BESIDE = 64 * 1024
 # in PostgreSQL our tables have a schema of their own
 SCHEMA = "pathcast"
 # the number of the lock under which tables are made there
@@ -67,6 +69,11 @@ class Store:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A transaction that only reads."""
+        file = self.place.file
+        if not self.read_only and file is not None and file.exists() and _full(file):
+            with closing(Store(self.place, read_only=True)) as glance, glance.reading() as connection:
+                yield connection
+            return
         with self._told():
             self._prepare()
             with self._engine.connect() as connection, connection.begin():
@@ -128,7 +135,8 @@ class Store:
             if not file.stat().st_size:
                 self._prepare()  # who makes it is alone with it
         begin = "BEGIN IMMEDIATE" if write else "BEGIN"
-        with closing(_glance(file) if self.read_only else _open(file)) as raw:
+        glances = self.read_only or (not write and _full(file))
+        with closing(_glance(file) if glances else _open(file)) as raw:
             raw.execute(begin)
             if not self._ready and not versions.plainly(raw):
                 raw.rollback()
@@ -261,11 +269,17 @@ def _set_up(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA foreign_keys=ON")
 
 
+def _full(file: Path) -> bool:
+    """Whether its disc has no room for what SQLite keeps beside it while it is open."""
+    of = os.statvfs(file.parent)
+    return of.f_bavail * of.f_frsize < _BESIDE
+
+
 def _glance(file: Path) -> sqlite3.Connection:
     """To read only, also where nothing can be written beside it: who finds no journal there reads it as it lies."""
     where = f"file:{quote(str(file))}?mode=ro"
     # nobody writes there, or nothing can be written: SQLite needs a file beside it else
-    closed = not os.access(file.parent, os.W_OK) or os.statvfs(file.parent).f_bavail == 0
+    closed = not os.access(file.parent, os.W_OK) or _full(file)
     log = file.with_name(file.name + "-wal")
     lies = closed and not (log.exists() and log.stat().st_size)
     made = sqlite3.connect(

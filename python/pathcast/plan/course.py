@@ -111,6 +111,18 @@ class Course:
             self._plan(now_s, forced)
         return self._step()
 
+    def stepped(self, by_s: float, deadline: bool) -> None:
+        """The clock was set: what is by the clock comes so much sooner [s], and so does the deadline if it is."""
+        for name, line in self._terms.items():
+            hours = line.hours and tuple((begin - by_s, end - by_s) for begin, end in line.hours)
+            periods = tuple(replace(p, begin_s=p.begin_s - by_s, end_s=p.end_s - by_s) for p in line.allowances)
+            self._terms[name] = replace(line, hours=hours, allowances=periods)
+        self._began = {(name, begin_s - by_s): bytes for (name, begin_s), bytes in self._began.items()}
+        if deadline and self._wish.deadline_s is not None:
+            # one that is past is looked at as such
+            self._wish = replace(self._wish, deadline_s=max(self._wish.deadline_s - by_s, 1e-3))
+        self._planned_s = -math.inf
+
     def _step(self) -> Step:
         said, self._said = tuple(self._said), []
         done = min(sum(self._seen.job.values()) / self._wish.size_bytes, 1.0) if self._sized else None

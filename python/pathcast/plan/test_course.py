@@ -190,3 +190,13 @@ def test_beliefs_move_from_the_forecast_to_what_is_seen():
     assert found["cable",].value == pytest.approx(16e6, rel=0.1)
     assert found["dsl", "cable"].low <= found["dsl", "cable"].value <= found["dsl", "cable"].high
     assert [one.rate.low for one in Renewed(WAYS).now()] == pytest.approx([one.rate.low for one in WAYS])
+
+
+@pytest.mark.parametrize(("by_s", "dated", "background"), [(0, True, True), (3600, True, False), (3600, False, True)])
+def test_a_deadline_by_the_clock_comes_sooner_where_that_is_set_forward(by_s, dated, background):
+    wish = Wish(300 * MB, 3700.0, background=True, hurry=True)
+    course = Course([*WAYS, *QUIET], {"dsl": LineTerms("dsl"), "cable": LineTerms("cable")}, wish)
+    assert course.first().background
+    course.stepped(by_s, dated)
+    step = course.look(2.0, Seen({"dsl": MB // 2, "cable": MB}, {}))
+    assert step.background == background

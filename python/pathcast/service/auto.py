@@ -13,16 +13,19 @@ from pathcast.control.launch import Running
 from pathcast.errors import PathcastError
 from pathcast.plan.course import Course, Seen, Step
 from pathcast.plan.terms import OVERHEAD
-from pathcast.units import bits, size
+from pathcast.units import bits, size, span
 
 LOOK_S = 1.0
 # a program that has to end sends so much of each connection meanwhile [byte/s], and is killed after [s]
 CRAWL, END_S = 1_000, 5.0
+# the wall clock against the monotonic one, from where on it was set [s]
+STEP_S = 2.0
 
 
 class Auto:
     """course: decides. addresses: of every line those of this host. say: for people, who hear of progress every
-    `tell_s`. counted: what the lines' devices have carried since the start, of everybody."""
+    `tell_s`. counted: what the lines' devices have carried since the start, of everybody. dated: whether the deadline
+    is by the wall clock."""
 
     def __init__(
         self,
@@ -34,11 +37,15 @@ class Auto:
         tell_s: float,
         counted: Callable[[], Mapping[str, int]] = dict,
         clock: Callable[[], float] = time.monotonic,
+        dated: bool = True,
+        wall: Callable[[], float] = time.time,
     ) -> None:
         self._course, self._addresses, self.controls = course, addresses, controls
         self._line = {address: line for line, of in addresses.items() for address in of}
         self._max_rate_bps, self._say, self._tell_s = max_rate_bps, say, tell_s
         self._count, self._clock = counted, clock
+        self._dated, self._wall = dated, wall
+        self._off_s = wall() - clock()
         self.step: Step = course.first()
         self.steps: list[dict[str, Any]] = []
         self._ended_s: float | None = None
@@ -97,6 +104,10 @@ class Auto:
             if now_s - self._ended_s >= END_S:
                 running.kill()
             return
+        if abs(step_s := self._wall() - now_s - self._off_s) >= STEP_S:
+            self._off_s += step_s
+            self._say(f"the clock was set {'forward' if step_s > 0 else 'back'} by {span(abs(step_s))}")
+            self._course.stepped(step_s, self._dated)
         before, self.step = self.step, self._course.look(now_s - self._began_s, self._seen(seen["paths"]))
         self._note(now_s - self._began_s, self.step)
         if not self.step.lines:

@@ -63,7 +63,7 @@ def execute(
     sleep: Callable[[float], object] = time.sleep,
 ) -> dict[str, Any]:
     """Runs it to its end: what is noted of it. program: how pathcast is called. by: the deadline, ISO 8601."""
-    began_s = time.time()
+    began_s, began = time.time(), time.monotonic()  # the clock may be set meanwhile
     tidy(say)  # what a killed run has left holds the lock
     with alone(job.name) as handle:
         note(job.name, {"event": "begun", "at_s": began_s, "by": by})
@@ -73,7 +73,7 @@ def execute(
             try:
                 attempt, report = _attempt(job, program, by if (left_s() or 1.0) > 1.0 else None, handle)
             except KeyboardInterrupt:  # its user; what a kill or a shutdown breaks off is begun again
-                note(job.name, {**_NOTHING, "at_s": time.time(), "elapsed_s": time.time() - began_s, "by": by})
+                note(job.name, {**_NOTHING, "at_s": time.time(), "elapsed_s": time.monotonic() - began, "by": by})
                 raise
             tidy(say)  # of a run that was killed
             attempts.append(attempt)
@@ -92,7 +92,7 @@ def execute(
             "at_s": time.time(),
             "status": attempts[-1].status,
             "attempts": len(attempts),
-            "elapsed_s": time.time() - began_s,
+            "elapsed_s": time.monotonic() - began,
             "by": by,
             "in_time": None if left is None else attempts[-1].status == 0 and left >= 0,
             **{name: sum(report.get(name, 0) for report in reports) for name in _TOLD},
@@ -138,7 +138,7 @@ def ran(
 ) -> Callable[[int, Mapping[str, Any] | None], None]:
     """For the `pathcast run` of a job: tells its end before anybody hears of it, so that a kill of `job run` does not
     have the program begun again. lines: addresses of each. What cannot be written is said on standard error."""
-    began_s = time.time()
+    began = time.monotonic()
 
     def tell(status: int, seen: Mapping[str, Any] | None) -> None:
         paths = seen["paths"] if seen is not None else []
@@ -147,7 +147,7 @@ def ran(
             "at_s": time.time(),
             "pid": os.getpid(),
             "status": status,
-            "elapsed_s": time.time() - began_s,
+            "elapsed_s": time.monotonic() - began,
             "bytes_sent": sum(path["bytes_sent"] for path in paths),
             "bytes_received": sum(path["bytes_received"] for path in paths),
             "expected_s": expected_s,

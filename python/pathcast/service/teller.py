@@ -9,7 +9,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pathcast.errors import usage
@@ -18,26 +18,29 @@ from pathcast.errors import usage
 _PATIENCE_S, _MOST, _END_S = 60.0, 8, 20.0
 
 
-class Teller:
-    """command: as a shell splits it; no shell runs it. say: hears what goes wrong. Raises PathcastError (exit 2)."""
+def program(command: str) -> list[str]:
+    """Its words, as a shell splits them; no shell runs them. Raises PathcastError (exit 2)."""
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise usage(f"--alert-run `{command}`: {str(error).lower()}") from None
+    if not words or shutil.which(words[0]) is None:
+        raise usage(f"--alert-run `{command}`: there is no such program", "name one that can be run, with its options")
+    return words
 
-    def __init__(self, command: str, say: Callable[[str], object]) -> None:
-        try:
-            self.words = shlex.split(command)
-        except ValueError as error:
-            raise usage(f"--alert-run `{command}`: {str(error).lower()}") from None
-        if not self.words or shutil.which(self.words[0]) is None:
-            raise usage(
-                f"--alert-run `{command}`: there is no such program", "name one that can be run, with its options"
-            )
-        self.say = say
+
+class Teller:
+    """words: of the program. name: what it is called. say: hears what goes wrong."""
+
+    def __init__(self, words: Sequence[str], name: str, say: Callable[[str], object]) -> None:
+        self.words, self.name, self.say = list(words), name, say
         self._running: list[tuple[subprocess.Popen[bytes], float]] = []
 
     def tell(self, document: Mapping[str, Any]) -> None:
         """Starts it; what comes of it `look` finds."""
         self.look()
         if len(self._running) >= _MOST:
-            self.say(f"{self.words[0]}: {_MOST} of it are running still; it is not told of this alert")
+            self.say(f"{self.name}: {_MOST} of it are running still; it is not told of this alert")
             return
         with tempfile.TemporaryFile() as text:
             text.write(json.dumps(document).encode() + b"\n")
@@ -45,7 +48,7 @@ class Teller:
             try:
                 made = subprocess.Popen(self.words, stdin=text, stdout=subprocess.DEVNULL, start_new_session=True)
             except OSError as error:
-                self.say(f"cannot start {self.words[0]}: {error.strerror}")
+                self.say(f"cannot start {self.name}: {error.strerror}")
                 return
         self._running.append((made, time.monotonic() + _PATIENCE_S))
 
@@ -56,11 +59,11 @@ class Teller:
             status = one.poll()
             if status is None and time.monotonic() > until_s:
                 _end(one)
-                self.say(f"{self.words[0]} did not end in {_PATIENCE_S:.0f} s, and was ended")
+                self.say(f"{self.name} did not end in {_PATIENCE_S:.0f} s, and was ended")
             elif status is None:
                 left.append((one, until_s))
             elif status:
-                self.say(f"{self.words[0]} ended with status {status}")
+                self.say(f"{self.name} ended with status {status}")
         self._running = left
 
     def close(self) -> None:

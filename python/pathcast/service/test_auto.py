@@ -39,10 +39,12 @@ class Running:
         self.told.append(("kill",))
 
 
-def auto(terms, max_rate_bps=None, counted=dict):
-    said = []
+def auto(terms, max_rate_bps=None, counted=dict, wall=None):
+    """wall: how far the clock was set, by what is in it."""
+    said, off = [], wall or [0.0]
     course = Course(guessed(["dsl", "cable"], {False: "lia"}, {}), terms, Wish(1), sized=False)
-    return Auto(course, ADDRESSES, ("lia",), max_rate_bps, said.append, 1e9, counted, lambda: 0.0), said
+    made = Auto(course, ADDRESSES, ("lia",), max_rate_bps, said.append, 1e9, counted, lambda: 0.0, True, lambda: off[0])
+    return made, said
 
 
 def test_a_line_that_is_dropped_goes_with_all_of_its_addresses():
@@ -96,3 +98,19 @@ def test_what_others_send_over_a_device_counts_for_its_cap():
     made.look(running, 2.0)
     assert running.told == [("allow", ["192.0.2.1"])]
     assert said[-1] == "cable is dropped: its cap is reached"
+
+
+def test_hours_are_by_the_clock_as_it_is_now():
+    off = [0.0]
+    made, said = auto({"dsl": LineTerms("dsl"), "cable": LineTerms("cable", hours=((0.0, 1800.0),))}, wall=off)
+    running = Running()
+    off[0] = 1.0
+    made.look(running, 1.0)
+    off[0] = 3602.0
+    made.look(running, 2.0)
+    assert running.told == [("allow", ["192.0.2.1"])]
+    assert said[-2:] == ["the clock was set forward by 60 min", "cable is dropped: its hours are over"]
+    off[0] = 3.0
+    made.look(running, 3.0)
+    made.look(running, 4.0)
+    assert set(running.told[-1][1]) == {"192.0.2.1", "192.0.2.2", "2001:db8::2"}

@@ -281,3 +281,13 @@ def test_one_whose_user_breaks_it_off_has_ended(job, tmp_path, monkeypatch):
         run(job, tmp_path, 0)
     [_, last] = jobs.runs("nightly")
     assert (last["event"], last["status"], last["bytes_sent"]) == ("ended", 130, 0)
+
+
+def test_a_clock_that_is_set_meanwhile_makes_no_run_longer(job, tmp_path, monkeypatch):
+    (tmp_path / "left").write_text("1")
+    real = clock.time
+    step = lambda wait: monkeypatch.setattr(clock, "time", lambda: real() - 3600)  # noqa: E731
+    program = [sys.executable, str(tmp_path / "program.py")]
+    done = execute(job, program, None, lambda: None, lambda text: None, step)
+    assert (done["status"], done["attempts"]) == (0, 2)
+    assert 0 < done["elapsed_s"] < 60

@@ -22,7 +22,7 @@ from pathcast.history.records import Event
 from pathcast.history.testing import Clock
 from pathcast.service import ledger as ledgers
 from pathcast.service.ledger import Ledger
-from pathcast.service.teller import Teller
+from pathcast.service.teller import Teller, program
 from pathcast.service.watching import ROUND_BYTES, SESSION_BYTES, Watch
 from pathcast.watch.allowance import DAY_S
 from pathcast.watch.expression import parse
@@ -89,6 +89,9 @@ class Far:
 
     def _at(self, name):
         return self.of[name](self.time.s)
+
+    def looked(self, network, found):
+        self.looks = getattr(self, "looks", 0) + 1
 
     @contextmanager
     def open(self):
@@ -425,7 +428,7 @@ def test_the_second_watch_of_a_state_is_refused_and_hears_of_the_first(tmp_path,
 
 def test_the_program_reads_the_alert(tmp_path):
     said, out = [], tmp_path / "it's out"
-    teller = Teller(f'sh -c \'cat >"$0"; exit 3\' "{out}"', said.append)
+    teller = Teller(program(f'sh -c \'cat >"$0"; exit 3\' "{out}"'), "sh", said.append)
     teller.tell({"text": "cable: down"})
     teller.close()
     assert json.loads(out.read_text()) == {"text": "cable: down"}
@@ -439,7 +442,7 @@ def test_the_program_reads_the_alert(tmp_path):
         ("sh 'x", "no closing quotation"),
     ):
         with pytest.raises(PathcastError, match=named):
-            Teller(wrong, said.append)
+            program(wrong)
 
 
 def test_a_full_disc_is_a_gap_and_nothing_is_sent_meanwhile(tmp_path, monkeypatch):

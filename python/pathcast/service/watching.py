@@ -74,6 +74,10 @@ class FarEnd(Protocol):
         """An alert, into the history."""
         ...
 
+    def looked(self, network: Any, found: Measurement) -> None:
+        """Hears of a round that is over and kept."""
+        ...
+
 
 class Watch:
     """path_bytes: the most that a round takes of each path [IP byte]. tell: hears of alerts, say: of all else in words.
@@ -231,6 +235,7 @@ class Watch:
             since_s, why = self.away.pop(name)
             self.say(f"{name} answers again after {span(self._now_s() - since_s)}: {why}")
         self._look(name, network, found)
+        self.ends[name].looked(network, found)
         return began_s
 
     def _settle(self, name: str, bytes: int, paced: bool = True) -> None:

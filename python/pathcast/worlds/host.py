@@ -46,6 +46,12 @@ def address(text: str, default_port: int) -> tuple[str, int]:
     return host, int(port) if port else default_port
 
 
+def label(text: str) -> str:
+    """What a far end is called in the history: its port where that is another one."""
+    name, port = address(text, PORT)
+    return name.lower() if port == PORT else f"{name.lower()}:{port}"
+
+
 class Host(Verbs):
     """The paths to one far end. Use it in a `with`.
 
