@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from pathcast.forecast.load import drawn_load
+from pathcast.forecast.losses import Counted, drawn
 from pathcast.worlds.measurement import Direction, PathMeasured, Value
 
 # of a normal distribution from its median to an end of its 90 % interval, in standard deviations
@@ -40,17 +41,14 @@ _VARIES_S = 10.0
 _VARIES = 0.1
 # beyond it nothing is left to forecast
 _LOAD_MOST = 0.97
-# random loss before anything was counted: a share of lines has none; of the others the logarithm of it is even between
-_LOSSLESS, _LOSS_RANGE, _LOSS_STEPS = 0.8, (1e-6, 1e-1), 80
-# losses of a measurement that are none of the wire, though they look so
-_MISTAKEN = 0.5
 
 
 @dataclass(frozen=True)
 class Line:
     """One line that a path may be: rates [bit/s] forward (the job's way) and back, round trip of small packets [s],
     queue [byte], share of packets lost at random, and what others send forward: at a rate that does not give way
-    [bit/s], and as so many greedy connections. policer: rate [bit/s] and burst [byte] of one that drops forward."""
+    [bit/s], and as so many greedy connections. policer: rate [bit/s] and burst [byte] of one that drops forward. row:
+    so many packets are lost one after the other, on average."""
 
     rate_bps: float
     back_bps: float
@@ -61,6 +59,7 @@ class Line:
     cross_bps: float
     elastic_flows: int
     policer: tuple[float, float] | None = None
+    row: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -156,6 +155,7 @@ class PathBelief:
             cross_bps=0.0 if elastic else load * rate,
             elastic_flows=1 if elastic else 0,
             policer=policer,
+            row=Counted.of(self.forward.loss).row,
         )
 
     def _varied(self, random: random.Random) -> float:
@@ -208,30 +208,9 @@ class PathBelief:
             fair, managed
         ]
 
-    def _loss(self, random: random.Random) -> float:
-        """By a prior with a spike at zero, and a Poisson likelihood of what was counted, and of what transfers sent
-        again, of which some was lost by full queues."""
-        packets, seen = self.forward.loss.packets, self.forward.loss.random.value or 0.0
-        low, high = (math.log(end) for end in _LOSS_RANGE)
-        steps = [math.exp(low + (high - low) * (k + 0.5) / _LOSS_STEPS) for k in range(_LOSS_STEPS)]
-        counted = seen * packets
-        # where the rate falls by itself a queue is full at once, and its drops look like the wire's; where any share
-        # may be the wire's, what was counted is no more than a bound
-        doubtful = (self.forward.rate_variation.cv.value or 0.0) > _VARIES or _anything(self.forward.loss.random)
-        probable = _at_most if seen and doubtful else _poisson
-        likely = [_LOSSLESS * probable(counted, _MISTAKEN)]
-        likely += [(1 - _LOSSLESS) / _LOSS_STEPS * probable(counted, packets * loss + _MISTAKEN) for loss in steps]
-        sent, resent = self.carried
-        if sent:
-            likely = [one * _at_most(resent, sent * loss) for one, loss in zip(likely, [0.0, *steps], strict=True)]
-        if not sum(likely):
-            return min(seen, 0.5)
-        found: float = random.choices([0.0, *steps], likely)[0]
-        return found * math.exp((high - low) / _LOSS_STEPS * random.uniform(-0.5, 0.5))
-
-
-def _anything(share: Value) -> bool:
-    return share.low == 0.0 and (share.high or 0.0) > 0.5
+    def _loss(self, draw: random.Random) -> float:
+        varies = (self.forward.rate_variation.cv.value or 0.0) > _VARIES
+        return drawn(Counted.of(self.forward.loss), self.carried, varies, draw)
 
 
 def _doubted(of: Direction) -> Direction:
@@ -249,17 +228,6 @@ def _policed(of: Direction) -> bool:
     there, rate = of.policer.probability.value, of.policer.rate_bps.value
     line = of.capacity_bps.value
     return there is not None and there > 0.5 and rate is not None and (line is None or rate <= line)
-
-
-def _poisson(count: float, mean: float) -> float:
-    """Its likelihood; a count need not be whole."""
-    return math.exp(count * math.log(mean) - mean - math.lgamma(count + 1))
-
-
-def _at_most(count: float, mean: float) -> float:
-    """How probable no more than `count` events are where `mean` are expected (Wilson, Hilferty, 1931)."""
-    a = count + 1.0
-    return 0.5 * math.erfc((math.cbrt(mean / a) - (1 - 1 / (9 * a))) * 3 * math.sqrt(a / 2))
 
 
 def _surer(probability: float) -> float:

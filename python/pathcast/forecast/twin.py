@@ -143,8 +143,15 @@ def sets(names: Sequence[str], lines: Sequence[Line], first: Sequence[int], seed
             bucket = f'{{ rate = "{_bits(rate)}", burst = "{round(burst)}B" }}'
             found.append((f"link.{link}.policer.ab", bucket))
         if line.loss:
-            found.append((f"link.{link}.loss.ab", f"{line.loss:.9f}"))
+            found.append((f"link.{link}.loss.ab", _lost(line)))
     return found
+
+
+def _lost(line: Line) -> str:
+    if line.row <= 1:
+        return f"{line.loss:.9f}"
+    r = 1 / line.row
+    return f'{{ kind = "gilbert-elliott", p = {min(line.loss * r / (1 - line.loss), 1.0):.9f}, r = {r:.6f} }}'
 
 
 def _managed(kind: str, queue_bytes: int) -> str:
