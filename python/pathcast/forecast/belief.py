@@ -23,11 +23,9 @@ _PACKET_BYTES = 1500
 _GREEDY = 0.4
 # whether others give way where nobody looked: probably where packets that meet nobody's trains wait for so many of the
 # line's packets, or for so many times what a queue of others that do not has on average at such a load; hardly else
-_WAITS, _TIMES, _STOOD, _ELSE = 2.5, 3.0, 0.75, 0.03
+_WAITS, _TIMES, _STOOD, _ELSE = 2.5, 3.0, 0.75, 0.01
 # of how many connections they are then, one of these [as often as it stands here]
 _FLOWS = (1, 1, 1, 2, 2, 3, 4)
-# how probable it is that a queue is managed where nobody looked
-_MANAGED = 0.25
 # who has so much of a line to himself waits for nobody else, but for the line's own gathering
 _ALONE = 0.93
 # no queue was seen to be full: in what time it drains [s], median and deviation of its logarithm; some are quite other
@@ -234,9 +232,7 @@ class PathBelief:
     def _kind(self, random: random.Random) -> str:
         queue = self.forward.queue
         fair = random.random() < _surer(queue.fair.value or 0.0)
-        # one that was seen to overflow is none
-        unknown = _MANAGED if queue.depth_bytes.value is None else 0.0
-        managed = random.random() < (unknown if queue.managed.value is None else _surer(queue.managed.value))
+        managed = random.random() < _surer(queue.managed.value or 0.0)
         return {(False, False): "fifo", (True, False): "fair", (False, True): "codel", (True, True): "fq_codel"}[
             fair, managed
         ]

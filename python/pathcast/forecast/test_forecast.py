@@ -289,6 +289,8 @@ def test_why_in_one_sentence():
     assert fits == "fits: all of it in 9.1 s (9 to 9.2 s), and there are 60 s; a with lia is the only choice"
     missed = why([a], a, SIZE, 4.55)
     assert missed.startswith("does not fit: 2 MB by then; all of it in 9.1 s (9 to 9.2 s)")
+    late = "too late: the deadline passed while it was measured; all of it in 9.1 s"
+    assert why([a], a, SIZE, -1.0).startswith(late)
     open_end = runner("a", 9, None, 9.1)
     assert "(9 s to no end)" in why([open_end], open_end, SIZE, 60.0)
     assert math.isinf(open_end.durations_s()[1])

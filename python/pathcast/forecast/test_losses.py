@@ -49,7 +49,7 @@ def test_what_was_lost_is_believed_and_what_was_not_is_not_ruled_out():
     none = shares(Counted(3_000, 0))
     assert 0.3 < sum(one == 0 for one in none) / 600 < 0.8
     assert max(none) < 4e-3
-    assert sum(one > 1e-4 for one in none) > 30, "one of ten thousand is what 3000 do not show"
+    assert sum(one > 1e-4 for one in none) > 15, "one of ten thousand is what 3000 do not show"
 
 
 def test_what_a_queue_may_have_dropped_is_perhaps_none_of_the_wires():

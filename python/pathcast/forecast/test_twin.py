@@ -159,12 +159,6 @@ def test_who_gives_way_is_told_by_how_long_packets_wait():
     assert elastic(0.02, 0.03) == 0.0
 
 
-def test_where_nobody_looked_some_queues_are_managed():
-    kinds = [line.queue_kind for line in drawn(path(out=direction(queue=Queue())), 400)]
-    assert 60 < kinds.count("codel") < 140
-    assert set(kinds) == {"codel", "fifo"}
-
-
 def test_an_idle_line_that_lets_packets_gather_takes_longer_than_its_least():
     of = direction()
     late = replace(of, delay_s=replace(of.delay_s, median=Value(0.013)))

@@ -26,7 +26,7 @@ WARM_UP_S = 1.0
 EVENTS = 200_000_000
 _SMALLEST_QUEUE_BYTES = 3000
 # what a real line does that a simulated one does not: deviation of the logarithm of the duration
-_MODEL = 0.015
+_MODEL = 0.02
 # others' connections do not begin in step
 _STAGGER = "130ms"
 # of a transfer of which a part is simulated, about so many samples; between two of them at least, and at most [s]

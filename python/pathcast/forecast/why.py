@@ -27,9 +27,11 @@ def why(runners: Sequence[Runner], chosen: Runner, size_bytes: int, deadline_s: 
 def _deadline(chosen: Runner, size_bytes: int, deadline_s: float) -> str:
     middle, low, high = spread(sorted(chosen.durations_s()))
     whole = f"all of it in {span(_finite(middle))} ({spans(_finite(low), _finite(high))})"
+    if deadline_s <= 0:
+        return f"too late: the deadline passed while it was measured; {whole}"
     probability = met(chosen, deadline_s)
     if probability < _MISSED:
-        done = 0.0 if math.isinf(middle) else size_bytes * max(deadline_s, 0.0) / middle
+        done = 0.0 if math.isinf(middle) else size_bytes * deadline_s / middle
         return f"does not fit: {size(done)} by then; {whole}"
     if probability > _KEPT:
         return f"fits: {whole}, and there are {span(deadline_s)}"
