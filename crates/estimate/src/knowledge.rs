@@ -209,6 +209,8 @@ pub struct Policer {
 pub struct Loss {
     /// Share of the packets that is lost whatever the queue holds.
     pub random: Value,
+    /// So many of these in a row, on average; none: not known.
+    pub row: Option<f64>,
     /// Probes that did not arrive, for whatever reason.
     pub lost: u64,
     /// Probes that were sent and accounted for.

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from pathcast.forecast.load import drawn_load
+from pathcast.forecast.losses import Counted, drawn
 from pathcast.worlds.measurement import Direction, PathMeasured, Value
 
 # of a normal distribution from its median to an end of its 90 % interval, in standard deviations
@@ -20,6 +21,13 @@ _PACKET_BYTES = 1500
 
 # a greedy connection takes more than this of a line that it has to itself
 _GREEDY = 0.4
+# whether others give way where nobody looked: probably where packets that meet nobody's trains wait for so many of the
+# line's packets, or for so many times what a queue of others that do not has on average at such a load; hardly else
+_WAITS, _TIMES, _STOOD, _ELSE = 2.5, 3.0, 0.75, 0.01
+# of how many connections they are then, one of these [as often as it stands here]
+_FLOWS = (1, 1, 1, 2, 2, 3, 4)
+# who has so much of a line to himself waits for nobody else, but for the line's own gathering
+_ALONE = 0.93
 # no queue was seen to be full: in what time it drains [s], median and deviation of its logarithm; some are quite other
 _DRAINS_S, _DRAINS, _OTHER, _OTHERS = 0.235, 0.35, 0.12, 1.2
 # whose least round trip is longer than that has a queue that never is empty, and much longer ones [s]
@@ -36,21 +44,20 @@ _GUESS = 5.0
 _BEHIND = 5.0
 # how long a rate that varies by itself stays about the same, where that was not seen [s]
 _VARIES_S = 10.0
+# and so many times it changes while the job goes on, at most
+_CHANGES = 100
 # a rate that varies so much by itself drops packets that seem to be lost at random
 _VARIES = 0.1
 # beyond it nothing is left to forecast
 _LOAD_MOST = 0.97
-# random loss before anything was counted: a share of lines has none; of the others the logarithm of it is even between
-_LOSSLESS, _LOSS_RANGE, _LOSS_STEPS = 0.8, (1e-6, 1e-1), 80
-# losses of a measurement that are none of the wire, though they look so
-_MISTAKEN = 0.5
 
 
 @dataclass(frozen=True)
 class Line:
     """One line that a path may be: rates [bit/s] forward (the job's way) and back, round trip of small packets [s],
     queue [byte], share of packets lost at random, and what others send forward: at a rate that does not give way
-    [bit/s], and as so many greedy connections. policer: rate [bit/s] and burst [byte] of one that drops forward."""
+    [bit/s], and as so many greedy connections. policer: rate [bit/s] and burst [byte] of one that drops forward. row:
+    so many packets are lost one after the other, on average."""
 
     rate_bps: float
     back_bps: float
@@ -61,6 +68,9 @@ class Line:
     cross_bps: float
     elastic_flows: int
     policer: tuple[float, float] | None = None
+    row: float = 1.0
+    # how the rate goes on from there: from when on [s] which
+    rates: tuple[tuple[float, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -138,35 +148,54 @@ class PathBelief:
 
     def draw(self, random: random.Random) -> Line:
         """One line of those that it may be."""
-        rate = _log_normal(self.forward.capacity_bps, random) * self._varied(random)
+        rate = _log_normal(self.forward.capacity_bps, random)
+        rates = self._rates(rate, random)
         policer = None
         if _policed(self.forward) and self.forward.policer.burst_bytes.value is not None:
             policer = (rate, max(_log_normal(self.forward.policer.burst_bytes, random), 2 * _PACKET_BYTES))
         load = self._load(random)
-        busy = self.available_bps < (1 - _GREEDY) * self.capacity_bps
-        elastic = busy and random.random() < (self.forward.cross.elastic.value or 0.0)
+        elastic = random.random() < self._elastic()
         back = self.back.capacity_bps if self.back and self.back.capacity_bps.value else None
         return Line(
-            rate_bps=rate * _BEHIND if policer else rate,
+            rate_bps=rate * _BEHIND if policer else rates[0][1] if rates else rate,
             back_bps=_log_normal(back, random) if back else rate,
             rtt_s=self.rtt_s,
             queue_bytes=self._depth(rate, random),
             queue_kind=self._kind(random),
             loss=self._loss(random),
             cross_bps=0.0 if elastic else load * rate,
-            elastic_flows=1 if elastic else 0,
+            elastic_flows=random.choice(_FLOWS) if elastic else 0,
             policer=policer,
+            row=Counted.of(self.forward.loss).row,
+            rates=() if policer else rates,
         )
 
-    def _varied(self, random: random.Random) -> float:
-        """The mean of a rate that varies by itself, over the job, over what was measured of it."""
+    def _rates(self, mean_bps: float, random: random.Random) -> tuple[tuple[float, float], ...]:
+        """Of a rate that varies by itself how it does so over the job and as long again: a first-order autoregressive
+        process in logarithms."""
         variation = self.forward.rate_variation
-        cv = variation.cv.value
-        if not cv:
-            return 1.0
-        scale_s = variation.scale_s.value or _VARIES_S
-        deviation = cv * math.sqrt(scale_s / (scale_s + self.horizon_s))
-        return math.exp(random.gauss(0, min(deviation, 1.0)))
+        if not variation.cv.value:
+            return ()
+        step_s = max((variation.scale_s.value or _VARIES_S) / 5, 2 * self.horizon_s / _CHANGES)
+        deviation = min(math.sqrt(math.log1p(variation.cv.value**2)), 1.0)
+        stays = math.exp(-2 * step_s / (variation.scale_s.value or _VARIES_S))
+        state, found = random.gauss(0, 1), []
+        for step in range(math.ceil(2 * self.horizon_s / step_s) + 1):
+            found.append((step * step_s, mean_bps * math.exp(deviation * state - deviation**2 / 2)))
+            state = stays * state + math.sqrt(1 - stays**2) * random.gauss(0, 1)
+        return tuple(found)
+
+    def _elastic(self) -> float:
+        """How probable it is that others give way."""
+        load = 1 - self.available_bps / self.capacity_bps
+        if (told := self.forward.cross.elastic.value) is not None:
+            return told if load > _GREEDY else 0.0
+        delay = self.forward.delay_s
+        if delay.median.value is None or delay.minimum.value is None or load < 1 - _ALONE:
+            return 0.0
+        waits = (delay.median.value - delay.minimum.value) * self.capacity_bps / (8 * _PACKET_BYTES)
+        # M/D/1
+        return _STOOD if waits > _WAITS + _TIMES * load / (2 * (1 - load)) else _ELSE
 
     def _load(self, random: random.Random) -> float:
         """The mean of what others send during the job, over the rate."""
@@ -208,30 +237,9 @@ class PathBelief:
             fair, managed
         ]
 
-    def _loss(self, random: random.Random) -> float:
-        """By a prior with a spike at zero, and a Poisson likelihood of what was counted, and of what transfers sent
-        again, of which some was lost by full queues."""
-        packets, seen = self.forward.loss.packets, self.forward.loss.random.value or 0.0
-        low, high = (math.log(end) for end in _LOSS_RANGE)
-        steps = [math.exp(low + (high - low) * (k + 0.5) / _LOSS_STEPS) for k in range(_LOSS_STEPS)]
-        counted = seen * packets
-        # where the rate falls by itself a queue is full at once, and its drops look like the wire's; where any share
-        # may be the wire's, what was counted is no more than a bound
-        doubtful = (self.forward.rate_variation.cv.value or 0.0) > _VARIES or _anything(self.forward.loss.random)
-        probable = _at_most if seen and doubtful else _poisson
-        likely = [_LOSSLESS * probable(counted, _MISTAKEN)]
-        likely += [(1 - _LOSSLESS) / _LOSS_STEPS * probable(counted, packets * loss + _MISTAKEN) for loss in steps]
-        sent, resent = self.carried
-        if sent:
-            likely = [one * _at_most(resent, sent * loss) for one, loss in zip(likely, [0.0, *steps], strict=True)]
-        if not sum(likely):
-            return min(seen, 0.5)
-        found: float = random.choices([0.0, *steps], likely)[0]
-        return found * math.exp((high - low) / _LOSS_STEPS * random.uniform(-0.5, 0.5))
-
-
-def _anything(share: Value) -> bool:
-    return share.low == 0.0 and (share.high or 0.0) > 0.5
+    def _loss(self, draw: random.Random) -> float:
+        varies = (self.forward.rate_variation.cv.value or 0.0) > _VARIES
+        return drawn(Counted.of(self.forward.loss), self.carried, varies, draw)
 
 
 def _doubted(of: Direction) -> Direction:
@@ -251,17 +259,6 @@ def _policed(of: Direction) -> bool:
     return there is not None and there > 0.5 and rate is not None and (line is None or rate <= line)
 
 
-def _poisson(count: float, mean: float) -> float:
-    """Its likelihood; a count need not be whole."""
-    return math.exp(count * math.log(mean) - mean - math.lgamma(count + 1))
-
-
-def _at_most(count: float, mean: float) -> float:
-    """How probable no more than `count` events are where `mean` are expected (Wilson, Hilferty, 1931)."""
-    a = count + 1.0
-    return 0.5 * math.erfc((math.cbrt(mean / a) - (1 - 1 / (9 * a))) * 3 * math.sqrt(a / 2))
-
-
 def _surer(probability: float) -> float:
     """Odds squared: of what `measure` says with its probabilities 93 to 100 % were right (docs/measure.md)."""
     yes, no = probability**2, (1 - probability) ** 2
@@ -269,10 +266,20 @@ def _surer(probability: float) -> float:
 
 
 def _rtt(path: PathMeasured) -> float | None:
-    if path.rtt_s.value is not None:
-        return path.rtt_s.value
+    """The least that was seen; of an idle line with what its packets usually wait besides, for opportunities to be
+    sent (others' queues are simulated)."""
     least = [of.delay_s.minimum.value for of in path.directions.values()]
-    return math.fsum(one for one in least if one is not None) if len(least) == 2 and None not in least else None
+    both = math.fsum(one for one in least if one is not None) if len(least) == 2 and None not in least else None
+    rtt_s = path.rtt_s.value if path.rtt_s.value is not None else both
+    return None if rtt_s is None else rtt_s + math.fsum(_gathers(of) for of in path.directions.values())
+
+
+def _gathers(of: Direction) -> float:
+    """What packets wait for nobody [s]."""
+    delay, left, line = of.delay_s, of.available_bps.value, of.capacity_bps.value
+    if delay.median.value is None or delay.minimum.value is None or left is None or not line or left < _ALONE * line:
+        return 0.0
+    return max(delay.median.value - delay.minimum.value, 0.0)
 
 
 def _deviation(low: float | None, high: float | None, unknown: float) -> float:

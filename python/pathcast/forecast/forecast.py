@@ -25,12 +25,16 @@ from pathcast.forecast.race import Runner, race
 from pathcast.forecast.twin import Choice, simulate
 from pathcast.forecast.watch import Loads
 from pathcast.forecast.why import why
-from pathcast.units import bits, seconds, size, span
+from pathcast.units import bits, size, span
 from pathcast.worlds.ends import Ends
 from pathcast.worlds.measurement import DIRECTIONS, Measurement
 
 # so many draws at most, at once, and before a choice is given up: fewer have no 90 % interval of their own
 DRAWS, BATCH, LEAST = 40, 8, 24
+# of so few the ends of the interval are the least and the largest, and hold four of five
+_ROUGH = 12
+# an error that nobody need know of
+_NOTHING = 0.01
 
 
 @dataclass(frozen=True)
@@ -116,12 +120,12 @@ def forecast(
         for other, probability in belief.shared
         if probability > 0.5 and other in names
     }
-    notes += [f"{' and '.join(sorted(pair))} share their bottleneck, with {p:.0%}" for pair, p in shared.items()]
+    notes += [f"{' and '.join(sorted(pair))} end in one and the same line ({p:.0%} sure)" for pair, p in shared.items()]
     choices = field_of(names, job.controls, shared)
     if len(known) > MOST_PATHS:
         notes.append(
-            f"{len(known)} paths: all choices among the {MOST_PATHS} with most available bandwidth; the others alone, "
-            "and added in that order"
+            f"of {len(known)} paths not every combination was tried: all of the {MOST_PATHS} with most room, the "
+            "others alone and one after the other beside these"
         )
     since_s, changes = _changes(before, measured, job.direction, names)
     notes += changes
@@ -206,7 +210,7 @@ def _unknown(measured: Measurement, direction: str, names: Sequence[str], guesse
             if name in one.replace("`", " ").split() and f" {_other(direction)}:" not in one
         ]
         reason = "; ".join(lines) or "its round trip or its capacity is not known"
-        what = "is guessed to be like the others, and taken along" if name in guessed else "is left out"
+        what = "is taken for a line like the others, which is a guess" if name in guessed else "is left out"
         told.append(reason if path.down else f"{name} {what}: {reason}")
     return told
 
@@ -216,19 +220,18 @@ def _other(direction: str) -> str:
 
 
 def _cut(runners: Sequence[Runner], limits: Effort, size_bytes: int, draws: int) -> list[str]:
-    """What was left out for the sake of time."""
+    """What was left out for the sake of time, in terms of trust."""
     told = []
     cut = [runner for runner in runners if limits.of(runner.choice) < size_bytes]
     if cut:
         of = "every transfer" if len(cut) == len(runners) else ", ".join(_called(runner.choice) for runner in cut)
         least, error = min(limits.of(runner.choice) for runner in cut), max(_uncertain(runner) for runner in cut)
-        told.append(
-            f"of {of} the first {size(least)} were simulated, the rest goes on as their stationary part "
-            f"(by its batches, within {2 * error:.0%})"
-        )
+        off = f"may be {2 * error:.0%} off, and makes the interval wider" if 2 * error >= _NOTHING else "is hardly off"
+        told.append(f"of {of} the first {size(least)} were tried out: that the rest goes on like them {off}")
     made = max(len(runner.outcomes) for runner in runners)
     if made < draws:
-        told.append(f"{made} of {draws} draws in {seconds(limits.time_s)}")
+        rough = "rough: about every fifth time it may end outside" if made < _ROUGH else "a little rougher than usual"
+        told.append(f"there was too little time to compute more, so that the interval is {rough}")
     return told
 
 

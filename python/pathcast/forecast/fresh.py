@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
 
+from pathcast.forecast.losses import pooled
 from pathcast.forecast.past import Earlier, Past
 from pathcast.forecast.watch import Watched
 from pathcast.worlds.measurement import EFFORTS, Direction, Loss, Measurement, PathMeasured, Value
@@ -156,14 +156,8 @@ def _alike(one: Direction, other: Direction) -> bool:
 
 
 def _losses(now: Loss, before: Sequence[Earlier], direction: str) -> Loss:
-    # lost packets of which nobody has said why may be a full queue's
     of = [now, *(one.path.directions[direction].loss for one in before if one.age_s <= _LOSS_S)]
-    told = [one for one in of if one.random.value is not None or not one.lost]
-    packets = sum(one.packets for one in told)
-    if not packets:
-        return now
-    random = math.fsum((one.random.value or 0.0) * one.packets for one in told)
-    return Loss(sum(one.lost for one in told), packets, Value(random / packets))
+    return pooled(of)
 
 
 def _aged(value: Value, seconds: float) -> Value:

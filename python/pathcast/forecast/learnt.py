@@ -29,11 +29,14 @@ def taught(runner: Runner, lesson: Lesson) -> list[str]:
             if lesson.newest_s is None
             else f", {'the last ' if lesson.transfers > 1 else ''}{span(lesson.newest_s)} ago"
         )
-        told.append(f"{called}: by {number}{ago}")
+        told.append(f"{called} is taken to be as fast as {number}{ago}")
     elif way == "corrected" and abs(lesson.factor - 1) >= 0.01:
         more = f"{lesson.factor - 1:.0%} longer" if lesson.factor > 1 else f"{1 - lesson.factor:.0%} shorter"
-        told.append(f"{called}: {more} than simulated, as earlier transfers were")
+        told.append(f"{called} is taken to last {more} than the lines alone would say, as earlier transfers did")
     scale = runner.told.get("scale", 1.0)
     if abs(scale - 1) >= 0.05:
-        told.append(f"the interval is {scale:.2g} times as wide as simulated, as earlier transfers ask for")
+        ends = f"{scale:.2g} times as wide, since earlier forecasts here were too sure"
+        if scale < 1:
+            ends = f"{1 - scale:.0%} narrower, since earlier forecasts here were surer than they said"
+        told.append(f"the interval is {ends}")
     return told

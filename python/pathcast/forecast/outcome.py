@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from pathcast.worlds.results import Transfer
@@ -31,6 +31,10 @@ class Outcome:
     resent_bytes: float
     simulated_bytes: int
     error: float = 0.0
+
+    def times(self, factor: float) -> Outcome:
+        """The same, but so many times as long."""
+        return replace(self, duration_s=self.duration_s * factor)
 
 
 def outcome(transfer: Transfer, paths: Sequence[str], size_bytes: int) -> Outcome:

@@ -6,7 +6,7 @@ import math
 import random
 from dataclasses import replace
 from itertools import count
-from statistics import median
+from statistics import fmean, median
 
 import pytest
 
@@ -121,21 +121,61 @@ def test_a_policer_limits_a_transfer_as_the_line_behind_it_would_not():
 def test_a_rate_that_varies_is_the_less_certain_the_shorter_the_job():
     def spread(cv, horizon_s):
         varied = path(out=direction(rate_variation=RateVariation(Value(cv), Value(5.0))))
-        rates = sorted(line.rate_bps for line in drawn(varied, 400, horizon_s=horizon_s))
-        return rates[-20] / rates[20]
+        lines = drawn(varied, 400, horizon_s=horizon_s)
+        rates = sorted(fmean(bps for at, bps in line.rates if at <= horizon_s) for line in lines if line.rates)
+        return rates[-20] / rates[20] if rates else 1.0
 
     assert spread(0.0, 10.0) < 1.05
     assert spread(0.3, 10.0) > 1.5
-    assert 1.1 < spread(0.3, 500.0) < 1.2
+    assert 1.1 < spread(0.3, 500.0) < 1.25
 
 
 def test_losses_of_a_line_whose_rate_falls_by_itself_are_not_taken_for_the_wires():
     lost = Loss(180, 10_000, Value(0.018))
     none = Loss(180, 10_000, Value(0.018, 0.0, 0.9))
-    assert median(line.loss for line in drawn(path(out=direction(loss=none)))) == 0.0
+    assert median(line.loss for line in drawn(path(out=direction(loss=none)))) < 1e-5
     steady, varied = (RateVariation(Value(cv), Value(None)) for cv in (0.02, 0.3))
     assert min(line.loss for line in drawn(path(out=direction(loss=lost, rate_variation=steady)))) > 0.01
-    assert median(line.loss for line in drawn(path(out=direction(loss=lost, rate_variation=varied)))) == 0.0
+    assert median(line.loss for line in drawn(path(out=direction(loss=lost, rate_variation=varied)))) < 1e-5
+
+
+def test_a_rate_that_varies_does_so_while_the_job_goes_on():
+    varied = path(out=direction(rate_variation=RateVariation(Value(0.5))))
+    [[steady]] = simulate([PathBelief.of(path())], [1], [Choice(("one",), "cubic")], SIZE)
+    found = [one.duration_s for [one] in simulate([PathBelief.of(varied)], range(8), [Choice(("one",), "cubic")], SIZE)]
+    assert min(found) < steady.duration_s < max(found)
+    assert max(found) > 1.3 * min(found)
+
+
+def test_who_gives_way_is_told_by_how_long_packets_wait():
+    def elastic(load, waits_s):
+        of = direction(12e6, 12e6 * (1 - load))
+        delay = replace(of.delay_s, median=Value(0.01 + waits_s))
+        lines = drawn(path(out=replace(of, delay_s=delay)), 400)
+        return sum(line.elastic_flows > 0 for line in lines) / 400
+
+    assert elastic(0.6, 0.03) > 0.5, "30 packets: others that send on whatever comes leave no such queue"
+    assert elastic(0.6, 0.002) < 0.1
+    assert elastic(0.02, 0.03) == 0.0
+
+
+def test_an_idle_line_that_lets_packets_gather_takes_longer_than_its_least():
+    of = direction()
+    late = replace(of, delay_s=replace(of.delay_s, median=Value(0.013)))
+    assert PathBelief.of(path(out=late)).rtt_s == pytest.approx(0.023)
+    busy = replace(late, available_bps=Value(5e6))
+    assert PathBelief.of(path(out=busy)).rtt_s == 0.02
+
+
+def test_losses_in_rows_are_drawn_in_rows():
+    lost = Loss(40, 10_000, Value(0.004, 0.002, 0.0075), 4.0)
+    lines = drawn(path(out=direction(loss=lost)))
+    assert {line.row for line in lines} == {4.0}
+    assert median(line.loss for line in lines) == pytest.approx(0.004, rel=0.3)
+    [[rows]] = simulate([PathBelief.of(path(out=direction(loss=lost)))], [1], [Choice(("one",), "cubic")], SIZE)
+    alone = replace(lost, row=None)
+    [[each]] = simulate([PathBelief.of(path(out=direction(loss=alone)))], [1], [Choice(("one",), "cubic")], SIZE)
+    assert rows.duration_s < each.duration_s
 
 
 def test_the_load_ahead_is_the_surer_the_more_looks_agree():
@@ -165,7 +205,8 @@ def test_kinds_are_as_probable_as_they_were_found_and_surer():
 def test_greedy_traffic_is_as_probable_as_it_was_found_where_the_line_is_busy():
     cross = Cross(elastic=Value(0.3))
     lines = drawn(path(out=direction(20e6, 5e6, cross=cross)), 1000)
-    assert 240 < sum(line.elastic_flows for line in lines) < 360
+    assert 240 < sum(line.elastic_flows > 0 for line in lines) < 360
+    assert {line.elastic_flows for line in lines} == set(range(5)), "nobody knows of how many"
     assert all(line.cross_bps == 0 for line in lines if line.elastic_flows)
     idle = drawn(path(out=direction(20e6, 19e6, cross=Cross(elastic=Value(0.9)))))
     assert not any(line.elastic_flows for line in idle), "a greedy connection leaves less"
@@ -178,7 +219,7 @@ def test_losses_that_nobody_saw_are_the_rarer_the_more_was_counted():
 
     few, many = ([one for one in losses(packets) if one] for packets in (100, 100_000))
     assert max(many) < 2e-4 < max(few)
-    assert len(many) < len(few) < 500
+    assert len(many) < len(few) < 1200
     assert median(losses(10_000, 5e-3)) == pytest.approx(5e-3, rel=0.05)
     assert 0 < sum(one == 0 for one in losses(600, 2 / 600)) < 1990, "two of 600 may be none of the wire"
 
@@ -212,7 +253,7 @@ def test_greedy_traffic_and_fair_queues_are_simulated_too():
         rates = [
             SIZE * 8 / each[0].duration_s for each in simulate([PathBelief.of(path(out=of))], range(3), [alone], SIZE)
         ]
-        assert all(4e6 < rate < 15e6 for rate in rates), rates
+        assert all(2.5e6 < rate < 15e6 for rate in rates), rates
 
 
 def ended(seconds, paths=("one",)):

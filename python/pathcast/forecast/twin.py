@@ -8,6 +8,7 @@ are not those of the draws.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,10 @@ WARM_UP_S = 1.0
 # the most events of one simulated transfer: half a minute of a processor's time
 EVENTS = 200_000_000
 _SMALLEST_QUEUE_BYTES = 3000
+# what a real line does that a simulated one does not: deviation of the logarithm of the duration
+_MODEL = 0.02
+# others' connections do not begin in step
+_STAGGER = "130ms"
 # of a transfer of which a part is simulated, about so many samples; between two of them at least, and at most [s]
 _SAMPLES, _LEAST_S, _MOST_S = 60, 1e-3, 3600.0
 
@@ -54,7 +59,11 @@ def simulate(
     names = [belief.name for belief in beliefs]
     found: list[list[Outcome | None]] = [[] for _ in seeds]
     shapes = [
-        (tuple(line.elastic_flows > 0 for line in lines), shared_by(beliefs, random.Random(f"shared {seed}")))
+        (
+            tuple(line.elastic_flows for line in lines),
+            shared_by(beliefs, random.Random(f"shared {seed}")),
+            tuple(line.rates for line in lines),
+        )
         for lines, seed in zip(networks, seeds, strict=True)
     ]
     left = {belief.name: belief.available_bps for belief in beliefs}
@@ -70,8 +79,9 @@ def simulate(
             for one in each:
                 if not isinstance(one, Transfer) and one.exit == Exit.USAGE:
                     raise one
+            off = math.exp(random.Random(f"model {seeds[at]}").gauss(0, _MODEL))
             found[at] = [
-                outcome(one, choice.paths, size_bytes) if isinstance(one, Transfer) else None
+                outcome(one, choice.paths, size_bytes).times(off) if isinstance(one, Transfer) else None
                 for one, choice in zip(each, choices, strict=True)
             ]
     return found
@@ -96,8 +106,14 @@ def shared_by(beliefs: Sequence[PathBelief], draw: random.Random) -> tuple[int, 
     return tuple(first)
 
 
-def text(names: Sequence[str], elastic: Sequence[bool], first: Sequence[int]) -> str:
-    """The network of so many paths, each bottleneck with its own cross traffic; `sets` gives it its numbers."""
+def text(
+    names: Sequence[str],
+    elastic: Sequence[int],
+    first: Sequence[int],
+    rates: Sequence[Sequence[tuple[float, float]]] | None = None,
+) -> str:
+    """The network of so many paths, each bottleneck with its own cross traffic and so many greedy connections; `rates`:
+    from when on which, of those that vary. `sets` gives it its other numbers."""
     parts = ['name = "twin"\n']
     for at, (name, greedy) in enumerate(zip(names, elastic, strict=True)):
         own, line = first.count(first[at]) == 1, bottleneck(names, first, at)
@@ -113,8 +129,17 @@ def text(names: Sequence[str], elastic: Sequence[bool], first: Sequence[int]) ->
             )
         parts.append(f'[[path]]\nname = "{name}"\nlinks = [{links}]\n')
         if greedy and first[at] == at:
-            parts.append(f'[[traffic]]\nname = "{name}-greedy"\nkind = "tcp"\npath = "{name}"\n')
+            flows = f'flows = {greedy}\nstagger = "{_STAGGER}"\n' if greedy > 1 else ""
+            parts.append(f'[[traffic]]\nname = "{name}-greedy"\nkind = "tcp"\npath = "{name}"\n{flows}')
+        if rates and first[at] == at:
+            parts += [_change(line, from_s, rate_bps) for from_s, rate_bps in rates[at][1:]]
     return "".join(parts)
+
+
+def _change(link: str, from_s: float, rate_bps: float) -> str:
+    return (
+        f'[[change]]\nat = "{round(from_s * 1e9)}ns"\nlink = "{link}"\ndirection = "ab"\nrate = "{_bits(rate_bps)}"\n'
+    )
 
 
 def bottleneck(names: Sequence[str], first: Sequence[int], at: int) -> str:
@@ -143,8 +168,15 @@ def sets(names: Sequence[str], lines: Sequence[Line], first: Sequence[int], seed
             bucket = f'{{ rate = "{_bits(rate)}", burst = "{round(burst)}B" }}'
             found.append((f"link.{link}.policer.ab", bucket))
         if line.loss:
-            found.append((f"link.{link}.loss.ab", f"{line.loss:.9f}"))
+            found.append((f"link.{link}.loss.ab", _lost(line)))
     return found
+
+
+def _lost(line: Line) -> str:
+    if line.row <= 1:
+        return f"{line.loss:.9f}"
+    r = 1 / line.row
+    return f'{{ kind = "gilbert-elliott", p = {min(line.loss * r / (1 - line.loss), 1.0):.9f}, r = {r:.6f} }}'
 
 
 def _managed(kind: str, queue_bytes: int) -> str:

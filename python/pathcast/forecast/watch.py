@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
 from pathcast.errors import Exit, PathcastError
+from pathcast.forecast.losses import pooled
 from pathcast.worlds.measurement import Direction, Measurement, PathMeasured, RateVariation, Request, Value
 from pathcast.worlds.world import World
 
@@ -93,6 +94,7 @@ def watch(world: World, measured: Measurement, direction: str, size_bytes: int, 
         for name in up
     }
     for name in up:
+        found[name] = _counted(found[name], direction, [of for one in seen if (of := _of(one, name, direction))])
         policed = found[name].directions[direction].policer.rate_bps.value is not None
         looks = [of for one in seen if (of := _of(one, name, direction)) is not None]
         if not policed and (rates := varying(looks)):
@@ -106,6 +108,12 @@ def light_bytes(paths: int, size_bytes: int) -> int:
     """What a forecast by a light measurement of so many paths sends at most [IP byte]: the measurement, then looks."""
     least = _LIGHT_BYTES * paths
     return min(max(least, round(_LIGHT_SHARE * size_bytes)), least * (1 + _MOST))
+
+
+def _counted(path: PathMeasured, direction: str, looks: Sequence[Direction]) -> PathMeasured:
+    """With the losses of all looks."""
+    own = replace(path.directions[direction], loss=pooled([look.loss for look in looks]))
+    return replace(path, directions={**path.directions, direction: own})
 
 
 def varying(looks: Sequence[Direction]) -> list[float]:

@@ -27,13 +27,15 @@ def why(runners: Sequence[Runner], chosen: Runner, size_bytes: int, deadline_s: 
 def _deadline(chosen: Runner, size_bytes: int, deadline_s: float) -> str:
     middle, low, high = spread(sorted(chosen.durations_s()))
     whole = f"all of it in {span(_finite(middle))} ({spans(_finite(low), _finite(high))})"
+    if deadline_s <= 0:
+        return f"too late: the deadline passed while it was measured; {whole}"
     probability = met(chosen, deadline_s)
     if probability < _MISSED:
-        done = 0.0 if math.isinf(middle) else size_bytes * max(deadline_s, 0.0) / middle
+        done = 0.0 if math.isinf(middle) else size_bytes * deadline_s / middle
         return f"does not fit: {size(done)} by then; {whole}"
     if probability > _KEPT:
-        return f"fits: {whole}, of {span(deadline_s)}"
-    return f"may fit, with {probability:.0%}: {whole}, of {span(deadline_s)}"
+        return f"fits: {whole}, and there are {span(deadline_s)}"
+    return f"may fit, with {probability:.0%}: {whole}, and there are {span(deadline_s)}"
 
 
 def _against(runners: Sequence[Runner], chosen: Runner) -> str:
@@ -57,7 +59,7 @@ def _against(runners: Sequence[Runner], chosen: Runner) -> str:
         other = min(others or same, key=_mean)
         named = _names(other.choice.paths) if others else other.choice.control
         return f"{head}: {named} would {_took(_more(other, chosen))}"
-    return f"{head}: there is no other choice"
+    return f"{head} is the only choice"
 
 
 def _since(added: Sequence[str], other: Runner, more: float) -> str:
@@ -70,14 +72,14 @@ def _since(added: Sequence[str], other: Runner, more: float) -> str:
         for at, name in enumerate(other.choice.paths)
     }
     carried = sum(shares[name] for name in added)
-    return f", since {_names(added)} would carry {carried:.0%} and hold up the rest" if carried < 1 else ""
+    return f", since {_names(added)} would carry {carried:.0%} of it and hold up the rest" if carried < 1 else ""
 
 
 def _took(more: float) -> str:
     if math.isinf(more):
-        return "not always end"
+        return "perhaps never end"
     if more < -_ALIKE:
-        return f"take {-more:.0%} less, by chance or not"
+        return f"take {-more:.0%} less, which is too uncertain to act upon"
     if more < _ALIKE:
         return "take as long"
     return f"take {more:.0%} longer" if more < 1 else f"take {1 + more:.2g} times as long"

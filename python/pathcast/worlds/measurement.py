@@ -116,11 +116,13 @@ class Policer:
 
 @dataclass(frozen=True)
 class Loss:
-    """Probes lost of those accounted for; random: the share that is lost whatever the queue holds."""
+    """Probes lost of those accounted for; random: the share that is lost whatever the queue holds, row: so many of these
+    one after the other, on average."""
 
     lost: int
     packets: int
     random: Value = _NOT_LOOKED_FOR
+    row: float | None = None
 
     @property
     def share(self) -> float | None:

@@ -41,7 +41,8 @@ pub struct Counted {
 }
 
 impl Counted {
-    fn of<'a>(points: impl Iterator<Item = &'a Point>, counts: impl Fn(&Point) -> bool) -> Counted {
+    /// Of the points that count; rows also by those that do not.
+    pub fn of<'a>(points: impl Iterator<Item = &'a Point>, counts: impl Fn(&Point) -> bool) -> Counted {
         let (mut found, mut before) = (Counted::default(), false);
         for p in points {
             if counts(p) {
@@ -62,6 +63,11 @@ impl Counted {
         }
         let (p, r) = (self.rows / (self.packets - self.lost), self.rows / self.lost);
         ((2.0 - p - r) / (p + r)).max(1.0)
+    }
+
+    /// How many are lost in a row, on average.
+    pub fn row(&self) -> Option<f64> {
+        (self.rows > 0.0).then(|| self.lost / self.rows)
     }
 
     /// The share with its interval.
@@ -102,16 +108,21 @@ pub fn baseline(trail: &Trail) -> Counted {
 /// A property of this probability and more, and less, is perhaps there.
 const PERHAPS: f64 = 0.1;
 
+/// Where losses are the wire's.
+pub fn place(managed: f64, policed: f64) -> Where {
+    match (managed > 0.5, policed > 0.5) {
+        (_, true) => Where::After,
+        (true, false) => Where::Empty,
+        _ => Where::Room,
+    }
+}
+
 /// What the wire loses, as far as what the queue and a policer lose can be told from it. `longest`: the queue's wait where it is
 /// full [s]; the others: how probable it is that it drops before, and that there is a policer.
 pub fn find(trail: &Trail, longest: f64, managed: f64, policed: f64) -> Value {
-    let (room, empty, after) = (Where::Room, Where::Empty, Where::After);
+    let (room, empty) = (Where::Room, Where::Empty);
     let of = |place| count(trail, longest, place);
-    let place = match (managed > 0.5, policed > 0.5) {
-        (_, true) => after,
-        (true, false) => empty,
-        _ => room,
-    };
+    let place = place(managed, policed);
     let counted = of(place);
     let found = counted.share();
     // a policer's tokens may be used up by others, and where the queue is never empty its losses are everywhere: no more than all

@@ -9,6 +9,7 @@
 //! | [`queue`] | how long it gets, whether every flow has its own, whether it is managed |
 //! | [`policer`] | whether there is one, its rate and burst |
 //! | [`loss`] | what the wire loses |
+//! | [`passing`] | the same, of a measurement of the rates alone |
 //! | [`cross`] | what others send, and whether it gives way |
 //! | [`variation`] | how the rate changes |
 //! | [`counting`] | what can be concluded from counts |
@@ -17,6 +18,7 @@ pub mod counting;
 pub mod cross;
 mod heard;
 pub mod loss;
+pub mod passing;
 pub mod policer;
 pub mod probing;
 pub mod queue;
@@ -232,4 +234,5 @@ fn judge(trail: &Trail, c: f64, a: (f64, f64, f64), known: &mut Knowledge) {
         false => variation::ambiguous(),
     };
     known.loss.random = loss::find(trail, ceiling, managed, policed);
+    known.loss.row = loss::count(trail, ceiling, loss::place(managed, policed)).row();
 }

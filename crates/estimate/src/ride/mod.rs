@@ -31,8 +31,9 @@ use pathcast_base::{Bytes, Nanos, Stream};
 use super::capacity::MiniTrains;
 use super::clock::Floor;
 use super::gather;
+use super::kinds;
 use super::series::{self, Base, Losses, Segment};
-use super::{Budget, Estimate, LARGE, Method, Plan, Step, TrainSeen, WhyNot, is_far};
+use super::{Budget, Estimate, Knowledge, LARGE, Method, Plan, Step, TrainSeen, Value, WhyNot, is_far};
 use balance::Balance;
 use unseen::Unseen;
 
@@ -652,6 +653,13 @@ impl Method for Ride {
 
     fn estimate(&self) -> Estimate {
         self.judge(self.around())
+    }
+
+    fn tell(&self, known: &mut Knowledge) {
+        (known.loss.random, known.loss.row) = match self.c > 0.0 {
+            true => kinds::passing::find(self.trains.values(), self.c),
+            false => (Value::none(WhyNot::TooFew), None),
+        };
     }
 }
 
