@@ -102,7 +102,7 @@ def test_probes_measure_the_path_that_they_are_asked_for_and_switches_count_them
 
 @pytest.mark.privileged
 @needs_switches
-def test_a_path_that_is_down_or_not_there_is_said(world):
+def test_a_path_that_is_down_or_not_there_is_said(world, sink, tmp_path):
     def port(state):
         switch = world._net.record.about["hosts"]["switch"]
         subprocess.run(["ip", "-n", switch, "link", "set", "sw1p3", state], check=True)
@@ -114,6 +114,9 @@ def test_a_path_that_is_down_or_not_there_is_said(world):
         world.tcp_probe("path2", MB)
     sent = world.transfer(BOTH, MB, plain=True)
     assert [one.note and "is down" in one.note for one in sent.subflows] == [None, True]
+    told, done = run(world, tmp_path / "report")
+    assert (done.stdout, [one["subflows"] for one in told]) == ("6000000\n", [1, 0])
+    assert "a subflow over path2 failed: path `path2` is down" in done.stderr
     port("up")
     world.tcp_probe("path2", MB)
     with pytest.raises(PathcastError, match="no path `path9`"):
@@ -157,18 +160,23 @@ def sink(world):
         sink.kill()
 
 
+def run(world, report, *asked):
+    """A program on the client that sends 6 MB to the sink: what became of its subflows, and how it ended."""
+    inside = [COMMAND, "net", "exec", world.name, "client", "--"]
+    command = [COMMAND, "run", "--mptcp", *asked, "--no-history", "--report", report, "--user", "root"]
+    done = subprocess.run([*inside, *command, "--", sys.executable, "-c", SEND], capture_output=True, text=True)
+    return json.loads(report.read_text())["steered"], done
+
+
 @pytest.mark.privileged
 @needs_switches
 @pytest.mark.parametrize(
     ("asked", "share"), [([], (500, 500)), (["--paths", "path2,path1"], (500, 500)), (["--paths", "path2"], (0, 500))]
 )
 def test_any_program_gets_a_subflow_over_every_path(world, sink, tmp_path, asked, share):
-    before, report = carried(world), tmp_path / "report"
-    inside = [COMMAND, "net", "exec", world.name, "client", "--"]
-    command = [COMMAND, "run", "--mptcp", *asked, "--no-history", "--report", report, "--user", "root"]
-    done = subprocess.run([*inside, *command, "--", sys.executable, "-c", SEND], capture_output=True, text=True)
+    before = carried(world)
+    told, done = run(world, tmp_path / "report", *asked)
     assert (done.returncode, done.stdout) == (0, "6000000\n"), done.stderr
-    told = json.loads(report.read_text())["steered"]
     names = asked[1].split(",") if asked else BOTH
     assert told == [{"path": name, "subflows": 1, "failed": None} for name in names]
     after = carried(world)
@@ -176,6 +184,7 @@ def test_any_program_gets_a_subflow_over_every_path(world, sink, tmp_path, asked
         assert after[link] - before[link] > least or least == 0
         assert least or after[link] - before[link] < 200
     assert world._net.ask("describe")["steer"]["flows"] == []
+    inside = [COMMAND, "net", "exec", world.name, "client", "--"]
     setting = subprocess.run([*inside, "sysctl", "-n", "net.mptcp.pm_type"], capture_output=True, text=True)
     assert setting.stdout == "0\n"
 

@@ -47,19 +47,22 @@ ENDED, KEPT = "ended", "not removed"
 KINDS = {"net": "network", "steer": "controller of switches"}
 
 
+def where() -> Path:
+    """The run directory, be it there or not."""
+    if chosen := os.environ.get("PATHCAST_RUN_DIR"):
+        return Path(chosen)
+    if os.geteuid() == 0:
+        return ROOTS
+    return Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()) / f"pathcast-{os.geteuid()}"
+
+
 def run_dir() -> Path:
     """`/run/pathcast`, or the user's own runtime directory without root; made if it is not there.
 
     Raises PathcastError (exit 4) for one that is another user's, that others may write to, or that is a link: whoever
     can put a record there has its user's processes ended and files removed.
     """
-    chosen = os.environ.get("PATHCAST_RUN_DIR")
-    if chosen:
-        path = Path(chosen)
-    elif os.geteuid() == 0:
-        path = ROOTS
-    else:
-        path = Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()) / f"pathcast-{os.geteuid()}"
+    path = where()
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         about = path.lstat()
@@ -76,7 +79,7 @@ def run_dir() -> Path:
         raise _refused(path, f"belongs to another user ({about.st_uid})")
     if about.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise _refused(path, "can be written to by others")
-    if not chosen and about.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+    if not os.environ.get("PATHCAST_RUN_DIR") and about.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         path.chmod(0o700)  # of a version that let others read it
     return path
 

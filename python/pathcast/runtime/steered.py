@@ -54,9 +54,14 @@ def of_net(record: Record, about: Mapping[str, Any]) -> Client:
 
 
 def controllers() -> list[Controlled]:
-    """Those that answer: of the network that this process is in, else all that were started by `steer up`."""
-    here, found = state.network_namespace(), []
-    for record in state.records():
+    """Those that answer: of the network that this process is in, else all that were started by `steer up`.
+
+    Nothing is made to find them, and none are found where no record can be.
+    """
+    here, found, records = state.network_namespace(), [], []
+    with suppress(PathcastError):
+        records = state.records() if state.where().is_dir() else []
+    for record in records:
         hosts = record.about.get("hosts") or {}
         own = record.kind == "net" and "switch" in hosts and here in map(_number, (hosts["client"], hosts["server"]))
         if (own or record.kind == "steer") and record.alive:
