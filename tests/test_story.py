@@ -53,6 +53,7 @@ def test_a_night_in_short(home, office, name, start, tmp_path):  # noqa: F811
     # the history, the graph, the page
     rows = office("history", "list", "transfers", "--json").json["rows"]
     assert [row["job"] for row in rows] == [None, "nightly"]
+    assert "nightly" in office("history", "list", "transfers").stdout
     graph = tmp_path / "night.svg"
     assert office("history", "plot", "--what", "throughput", "--out", graph).returncode == 0
     assert "<path" in graph.read_text()
