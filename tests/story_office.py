@@ -1,7 +1,7 @@
 """An office's nightly job in small: two lines, one with a cap and a price; a plan; a watch; a job; a line that dies and
 returns, and the alert; a cap that is reached; what the history says, its graph and the page.
 
-By hand, since it takes minutes: .venv/bin/pytest tests/story_office.py
+Of `make evidence`, since it takes minutes; the suite has it in short: test_story.py
 """
 
 from __future__ import annotations

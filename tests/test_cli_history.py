@@ -100,10 +100,13 @@ def test_where_nothing_is_that_is_said(history, what):
     assert "nothing of that is in" in done.stderr
 
 
-def test_filters(history):
+def test_filters(history, tmp_path, monkeypatch):
     assert len(history("list", "measurements", "--limit", 1, "--json").json["rows"]) == 1
     assert history("list", "measurements", "--target", "two", "--json").json["rows"] == []
     assert history("list", "measurements", "--line", "nosuch", "--json").json["rows"] == []
+    (tmp_path / "lines.toml").write_text('[line.cable]\nid = "0123456789abcdef"\nfrom = "192.0.2.1"\n')
+    monkeypatch.setenv("PATHCAST_CONFIG", str(tmp_path / "lines.toml"))
+    assert "did you mean `cable`?" in history("list", "measurements", "--line", "cabel").stderr
     line = history("list", "--json").json["rows"][0]["key"]["line_id"]
     assert len(history("list", "measurements", "--line", line, "--since", "1d", "--json").json["rows"]) == 2
 

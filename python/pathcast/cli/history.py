@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pathcast.cli.closest import closest
 from pathcast.cli.output import Json, as_directory, print_json
 from pathcast.cli.progress import busy
 from pathcast.errors import PathcastError, usage
@@ -69,7 +70,9 @@ def list_(
 
     listed(what, rows, _names())
     if not rows:
-        print(f"nothing of that is in {journal.place.shown}", file=sys.stderr)
+        nearest = closest(line, _names().values()) if line is not None and line not in _names() else None
+        hint = f"; did you mean `{nearest}`?" if nearest else ""
+        print(f"nothing of that is in {journal.place.shown}{hint}", file=sys.stderr)
     if waiting:
         print(f"note: {waiting} more wait in {journal.place.spool} for the database", file=sys.stderr)
 

@@ -164,7 +164,7 @@ def _measured(row: Any, lines: Mapping[str, str]) -> dict[str, str]:
         "capacity in": value("in", "capacity_bps"),
         "available in": value("in", "available_bps"),
         "rtt": "" if rtt is None else seconds(rtt),
-        "": "late" if row.valid is False else "",
+        "emulator": "late" if row.valid is False else "",
     }
 
 
@@ -177,15 +177,16 @@ def _sent(row: Any, lines: Mapping[str, str]) -> dict[str, str]:
         "at": row.at[:19] + "Z",
         "age": _ago(row),
         "what": row.circumstances.get("program") or row.kind,
+        "job": row.job or "",
         "target": row.target or "",
         "lines": " + ".join(over),
-        "": row.direction,
+        "way": row.direction,
         "bytes": size(row.bytes),
         "throughput": bits(row.throughput_bps),
         "took": span(row.elapsed_s),
         "shares": " : ".join(shares),
         "control": row.control or "",
-        " ": "late" if row.valid is False else "",
+        "emulator": "late" if row.valid is False else "",
     }
 
 
@@ -201,6 +202,7 @@ def _forecasted(row: Any, lines: Mapping[str, str]) -> dict[str, str]:
         "at": row.at[:19] + "Z",
         "age": _ago(row),
         "target": row.target or "",
+        "job": row.answer.get("job") or "",
         "size": size(row.size_bytes),
         "chosen": " + ".join(row.chosen or ()) + (f" ({row.chosen_control})" if row.chosen_control else ""),
         "forecast": bits(rate.get("value")) if rate.get("value") else "",
@@ -211,7 +213,7 @@ def _forecasted(row: Any, lines: Mapping[str, str]) -> dict[str, str]:
 
 def _event(row: Any, lines: Mapping[str, str]) -> dict[str, str]:
     about = {"key": row.id[:_KEY], "at": row.at[:19] + "Z", "age": _ago(row), "what": row.kind}
-    return {**about, "line": _line(row.line_id or "", lines), "target": row.target or "", "": row.text}
+    return {**about, "line": _line(row.line_id or "", lines), "target": row.target or "", "in words": row.text}
 
 
 def _hour(row: Any, lines: Mapping[str, str]) -> dict[str, str]:

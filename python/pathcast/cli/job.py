@@ -163,7 +163,7 @@ def status(name: Name, json: Json = False) -> None:
     if json:
         print_json("job", about)
         return
-    until = f", until {job.by}" if job.by else ""
+    until = f", done {'by' if ':' in job.by else 'within'} {job.by}" if job.by else ""
     print(f"{name}: {'runs now' if about['running'] else 'begins ' + about['next']}{until}")
     print(shlex.join(["pathcast", "run", "--paths", "auto", *job.options, "--", *job.command]))
     print(f"last: {_outcome(about['last']) or 'it has not run yet'}")

@@ -93,11 +93,13 @@ def planned(
     """Measures, forecasts and plans: the document of `pathcast plan --json`, and the plan."""
     from dataclasses import asdict, replace
 
+    from pathcast.cli.progress import busy
     from pathcast.plan.plan import plan as plan_of
     from pathcast.plan.words import sentence
 
     forecast, ways, lines, now = measured_ways(far, wish, direction, most, only, request, limit, fresh, quiet)
-    made = plan_of(ways, lines, replace(wish, deadline_s=forecast["deadline_s"]))
+    with busy("planning", quiet):
+        made = plan_of(ways, lines, replace(wish, deadline_s=forecast["deadline_s"]))
     document = {
         "world": far.world,
         "target": far.name,

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # each is forecast so often [s]
 APART_S = 3600.0
+# one light round alone tells little of a line
+ROUNDS = 3
 # less probable than that its deadline is told to be in danger
 _LIKELY = 0.5
 
@@ -28,9 +30,13 @@ class Standing:
         self._name, self._recorder, self._say = name, recorder, say
         self._made_s: dict[str, float] = {}
         self._danger: dict[str, bool] = {}
+        self._rounds = 0
 
     def look(self, network: Any, found: Measurement) -> None:
         """Forecasts those whose turn it is, into the history. What cannot be forecast now is tried after a round."""
+        self._rounds += 1
+        if self._rounds < ROUNDS:
+            return
         for job, asked in jobs_to(self._name):
             if time.monotonic() - self._made_s.get(job.name, -APART_S) < APART_S:
                 continue

@@ -43,8 +43,10 @@ def test_a_job_that_goes_there_is_forecast_by_the_round_and_a_deadline_in_danger
     made = standing.Standing("far", recorder, said.append)
     with Sim(TOPOLOGY) as sim:
         world = Recorded(sim, recorder, pathkeys.of_network("sim", "home", TOPOLOGY.text))
-        for _ in range(2):
+        for _ in range(standing.ROUNDS):
+            assert said == []
             made.look(world, world.measure(None, Request(seed=1)))
+        made.look(world, world.measure(None, Request(seed=1)))
         found = Browser(recorder.journal.store).forecasts_of(None, 9)
         assert {(of.answer["job"], of.size_bytes) for of in found} == {("nightly", 300 * 10**9), ("small", 2 * 10**9)}
         assert len(found) == 2  # once an hour

@@ -16,6 +16,8 @@ from pathcast.plan.terms import OVERHEAD
 from pathcast.units import bits, size, span
 
 LOOK_S = 1.0
+# of how far it is people hear first after [s]
+FIRST_S = 2.0
 # a program that has to end sends so much of each connection meanwhile [byte/s], and is killed after [s]
 CRAWL, END_S = 1_000, 5.0
 # the wall clock against the monotonic one, from where on it was set [s]
@@ -74,7 +76,8 @@ class Auto:
         """Looks at it every second, in a thread."""
         end = threading.Event()
         thread = threading.Thread(target=self._watch, args=(running, end), daemon=True)
-        self._began_s = self._told_s = self._clock()
+        self._began_s = self._clock()
+        self._told_s = self._began_s - max(0.0, self._tell_s - FIRST_S)
         thread.start()
         try:
             yield
@@ -130,7 +133,7 @@ class Auto:
     def progress(self) -> str:
         """`42 %; dsl 9.1 Mbit/s, cable 17 Mbit/s; done at 03:12 (02:50 to 04:01)`."""
         step = self.step
-        told = [] if step.done is None else [f"{step.done:.0%}"]
+        told = [] if step.done is None else [f"{100 * step.done:.0f} %"]
         told.append(", ".join(f"{name} {bits(step.rates_bps.get(name, 0.0))}" for name in step.lines))
         middle, low, high = step.end_s
         if step.done is not None:

@@ -114,3 +114,18 @@ def test_hours_are_by_the_clock_as_it_is_now():
     made.look(running, 3.0)
     made.look(running, 4.0)
     assert set(running.told[-1][1]) == {"192.0.2.1", "192.0.2.2", "2001:db8::2"}
+
+
+def test_how_far_it_is_is_told_soon():
+    said, now = [], [100.0]
+    course = Course(guessed(["dsl"], {False: "cubic"}, {}), {"dsl": LineTerms("dsl")}, Wish(8 * MB))
+    made = Auto(course, ADDRESSES, ("cubic",), None, said.append, 600.0, dict, lambda: now[0], True, lambda: now[0])
+    running = Running()
+    running.seen = lambda: None  # only by hand
+    with made.beside(running):
+        pass
+    running = Running()
+    for now[0] in (101.0, 102.5, 104.0):
+        running.sent["192.0.2.1"] += MB
+        made.look(running, now[0])
+    assert [one.split(";")[0] for one in said] == ["25 %"]

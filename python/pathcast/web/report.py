@@ -66,6 +66,12 @@ class Report:
         found = [gap for gap in self.gaps if gap.line_id == line_id and (gap.why == UNMEASURED) == unmeasured]
         return sum((gap.until_s or self.end_s) - gap.from_s for gap in found)
 
+    def _away(self, line_id: str) -> str:
+        if away_s := self.away_s(line_id):
+            return f"away {span(away_s)}"
+        down = [one.down for way in self.ways if (way.line_id, way.direction) == (line_id, "out") for one in way.rounds]
+        return f"not away for long: no answer in {sum(down)} of {len(down)} rounds" if any(down) else "never away"
+
     def sentences(self) -> list[str]:
         """Of every line one."""
         found = []
@@ -77,8 +83,7 @@ class Report:
                 "too few values of what was available" if worst is None else f"degraded {_share(worst[0])} of the time"
             )
             words += f" ({worst[1]})" if worst and worst[0] else ""
-            away_s = self.away_s(line_id)
-            found.append(f"{self.names.get(line_id, line_id)}: {words}, away {span(away_s) if away_s else 'never'}")
+            found.append(f"{self.names.get(line_id, line_id)}: {words}, {self._away(line_id)}")
         return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -108,6 +109,14 @@ def test_its_figures_are_those_of_the_rows(database):
     assert (lasting["path"], lasting["until"]) == ("dsl", None)
     assert over["path"] == "cable"
     assert over["until"] > over["since"]
+    [told] = found.sentences()
+    assert told.startswith("cable: degraded 2")
+    assert told.endswith(", away 5 h 30 min")
+    # rounds without an answer that make no gap
+    rounds = [replace(one, down=n in (3, 4)) for n, one in enumerate(found.ways[0].rounds)]
+    short = replace(found, ways=(replace(found.ways[0], rounds=tuple(rounds)),), gaps=())
+    assert short.sentences()[0].endswith(f", not away for long: no answer in 2 of {len(rounds)} rounds")
+    assert replace(found, gaps=()).sentences()[0].endswith(", never away")
     # a time in which nothing is has no figures of another
     week = gathered(Facts(places.parse(database)), 7 * DAY_S)
     assert len(week.ways[0].rounds) == 48 * 7 - 10
