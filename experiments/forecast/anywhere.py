@@ -72,10 +72,12 @@ def case(seed: int) -> Case:
     """That of a seed."""
     r = random.Random(f"pathcast forecast anywhere {seed}")  # a str seeds by SHA-512
     direction = r.choice(("out", "out", "in"))
+    kinds: tuple[str, ...]
     if r.random() < 0.15:
         name = r.choice(WHOLE)
-        kinds, document = (name,), tomllib.loads((TOPOLOGIES / f"{name}.toml").read_text())
+        document = tomllib.loads((TOPOLOGIES / f"{name}.toml").read_text())
         document.pop("flow", None)
+        kinds = (name,)
     else:
         number = r.choice((1, 1, 1, 2, 2, 3, 4))
         kinds, document = tuple(r.choice((*CLASSES, *LINES)) for _ in range(number)), {}

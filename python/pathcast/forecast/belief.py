@@ -48,6 +48,8 @@ _VARIES_S = 10.0
 _CHANGES = 100
 # a rate that varies so much by itself drops packets that seem to be lost at random
 _VARIES = 0.1
+# who drops so much more than a full queue would; what TCP gets of what came through there
+_MUCH, _MOST_OF = 0.15, 0.85
 # beyond it nothing is left to forecast
 _LOAD_MOST = 0.97
 
@@ -108,6 +110,8 @@ class PathBelief:
         if forward is not None and _policed(forward):
             # what passes is all that a flow can have, whatever the line behind it
             forward = replace(forward, capacity_bps=forward.policer.rate_bps, available_bps=forward.policer.rate_bps)
+        if forward is not None and (passed := _passed(forward)) is not None:
+            forward = replace(forward, capacity_bps=passed, available_bps=passed)
         if path.down or forward is None or forward.capacity_bps.value is None or rtt_s is None:
             return None
         forward = _doubted(forward)
@@ -250,6 +254,15 @@ def _doubted(of: Direction) -> Direction:
     if not left.trusted:
         left = replace(left, value=None)
     return replace(of, capacity_bps=capacity, available_bps=left)
+
+
+def _passed(of: Direction) -> Value | None:
+    """What a transfer has where no capacity was found since much was lost: most of what came through, be it that
+    somebody polices."""
+    left = of.available_bps.value
+    if of.capacity_bps.value is not None or not left or (of.loss.share or 0.0) < _MUCH:
+        return None
+    return Value(_MOST_OF * left, left / 3, 1.1 * left)
 
 
 def _policed(of: Direction) -> bool:

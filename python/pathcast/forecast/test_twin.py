@@ -147,6 +147,15 @@ def test_a_rate_that_varies_does_so_while_the_job_goes_on():
     assert max(found) > 1.3 * min(found)
 
 
+def test_where_much_was_lost_a_transfer_has_most_of_what_came_through():
+    unknown, passed = Value(None, why="inconsistent"), Value(2e6, 0.0, 2.4e6, "inconsistent")
+    policed = direction(capacity_bps=unknown, available_bps=passed, loss=Loss(400, 1_300, Value(0.0, 0.0, 3e-3)))
+    lines = drawn(path(out=policed))
+    assert median(line.rate_bps for line in lines) == pytest.approx(1.7e6, rel=0.05)
+    assert max(line.rate_bps for line in lines) < 10e6
+    assert PathBelief.of(path(out=replace(policed, loss=Loss(4, 1_300)))) is None, "a line of which too little is known"
+
+
 def test_who_gives_way_is_told_by_how_long_packets_wait():
     def elastic(load, waits_s):
         of = direction(12e6, 12e6 * (1 - load))
