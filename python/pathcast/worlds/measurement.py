@@ -116,8 +116,8 @@ class Policer:
 
 @dataclass(frozen=True)
 class Loss:
-    """Probes lost of those accounted for; random: the share that is lost whatever the queue holds, row: so many of these
-    one after the other, on average."""
+    """Probes lost of those accounted for; random: the share that is lost whatever the queue holds, row: so many of
+    these one after the other, on average."""
 
     lost: int
     packets: int
