@@ -1,6 +1,6 @@
 """Judges gleaner by its own bars, with the device's default offloads, in the simulator: a program, minutes.
 
-    python -m experiments.background.gleaner [idle|beside|pages|wait] …
+    python -m experiments.background.gleaner [idle|beside|pages|frontier] …
 
 Writes data/gleaner-*.csv. Its parameters were chosen on the networks "10", "20, 20 ms" and "50, 100 ms" of imtcp-bg's
 plan with seeds 4001..6006, and on short runs of `beside` at 0.25 and 1 BDP with seeds 1..7; seeds here are others, and
@@ -138,6 +138,8 @@ def judge(what: str, of: dict[tuple[Any, ...], Any]) -> None:
 SEEDS = range(101, 106)
 PAGES_SEEDS = range(8001, 8005)
 LOADS = (0, 15, 30, 45, 60, 75, 90)
+# more for the background or for the pages; without the idle line among the loads
+FRONTIER = ("gleaner", "gleaner age=100 small=30", "gleaner age=100 small=0 scarce=0")
 
 
 def tasks(what: str) -> list[tuple[Any, ...]]:
@@ -147,8 +149,8 @@ def tasks(what: str) -> list[tuple[Any, ...]]:
     if what == "beside":
         rest = ((20, 100), (20, 100), (0.25, 1.0, 4.0), ("reno", "cubic"), SEEDS)
         return [("beside", *one) for one in itertools.product((None, *CONTROLS[:2]), *rest)]
-    if what == "wait":
-        trade = (("none", "gleaner", "gleaner wait=33"), ("10", "20"), LOADS, (1,), PAGES_SEEDS)
+    if what == "frontier":
+        trade = (("none", *FRONTIER, *CONTROLS[1:]), ("10",), LOADS[1:], (1,), PAGES_SEEDS)
         return [("page", *one) for one in itertools.product(*trade)]
     found = []
     for network in ("10", "20", "100", "5, 80 ms"):

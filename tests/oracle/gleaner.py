@@ -4,13 +4,13 @@ Over half of an RTT of packets: D = bytes / time between their ACKs, s = rise of
 departures. C is the largest D (a measurement raises it by an eighth at most, a second takes 1/256). A = D - s (C -
 D). A queue stands when the smallest RTT of two slots is above the least one by max(least, packets of C, share of
 the RTT). In START that ends it. In RUN it begins YIELD: where A measured is below `near` of A others came, and A
-gives `gamma` of the difference up, else A is the measured one. Back to RUN when the queue is below 4/5 of that; if
-others came, once the line could have carried `wait` packets. A round without a queue, of which the rate was at
+gives `gamma` of the difference up, else A is the measured one. Back to RUN when the queue is below 4/5 of that;
+after a loss, once the line could have carried `wait` packets. A round without a queue, of which the rate was at
 least 4/5 of the pace, raises A: a quarter of what is missing to where it has been, or `step` C 2^rounds, at most
-`step_most` C; and A <= C (1 + over max(n, 8) / 8). The pace is run A, less `room` packets an RTT (a quarter at
-most) while others were seen; in YIELD (1 - q / RTT yield (1 + small mss / (C RTT))) of it, the last factor for
-others only; at least two packets in max(gap RTT, an eighth of the yield). The window is 5/4 of the pace times RTT
-and two thresholds, and 6 packets.
+`step_most` C; and A <= C (1 + over max(n, 8) / 8). The pace is run A (1 - scarce (1 - A / C)), less `room` packets
+an RTT (a quarter at most) while others were seen; in YIELD (1 - q / RTT yield (1 + small mss / (C RTT))) of it, the
+last factor for others only; at least two packets in max(gap RTT, an eighth of the yield) times C / A, from 1 to
+`rare`. The window is 5/4 of the pace times RTT and two thresholds, and 6 packets.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 
 from oracle.pairs import Pairs
-from oracle.tcp import OPEN, Control, Event, whole
+from oracle.tcp import OPEN, TX_START, Control, Event, whole
 
 START, RUN, YIELD = range(3)
 RATE_MOST, RTT_MOST = 2.0**36, 2.0**24
@@ -31,7 +31,7 @@ class Gleaner(Control):
     slot = cut = low = 0
     now_min = before_min = math.inf
     recent = math.inf
-    full = stood = others = False
+    full = stood = others = lost = False
     seen: int | None = None  # when others were seen last
     clear = credit = 0
 
@@ -123,13 +123,20 @@ class Gleaner(Control):
         if self.phase == START:
             return min(f.w * f.mss * 1.2e6 / self.rtt, RATE_MOST)
         pace, gap = self.a * p["run"] / 1000, self.rtt * p["gap"] / 1000
+        if self.a < self.most:
+            pace *= 1 - (1 - self.a / self.most) * p["scarce"] / 1000
         if self.seen is not None and f.now - self.seen < p["quiet_s"] * 1e6:
             pace -= min(pace / 4, p["room"] * f.mss * 1e6 / self.rtt)
         if self.phase == YIELD:
             more = p["small"] * f.mss / max(self.most * self.rtt / 1e6, 1.0) if self.others else 0.0
             pace *= 1 - min(self.queue() / self.rtt * p["yield"] / 1000 * (1 + more), 1.0)
             gap = max(gap, (f.now - self.since) / 8)
+        gap *= max(min(self.most / max(self.a, 1.0), p["rare"]), 1.0)
         return max(min(pace, RATE_MOST), 2e6 * f.mss / max(min(gap, 1e6), 1.0))
+
+    def apart(self, pace: float) -> bool:
+        """So far apart that an ACK would wait for the next packet: they leave in pairs."""
+        return pace < self.flow.mss / 0.02
 
     def rise(self) -> None:
         p = self.p
@@ -158,7 +165,11 @@ class Gleaner(Control):
             self.stood, self.clear = self.phase == YIELD, 0
             return
         pace = self.paced()
-        bunch = min(max(pace / 1000 - f.mss, 0.0) * 1e6 / self.most, 1000.0) if self.most >= 1 else 0.0
+        bunch = 0.0
+        if self.most >= 1 and self.apart(pace):
+            bunch = min(f.mss * 1e6 / self.most, 1e6)
+        elif self.most >= 1:
+            bunch = min(max(pace / 1000 - f.mss, 0.0) * 1e6 / self.most, 1000.0)
         if self.ties.above(self.queue(), math.floor(self.threshold()) // 7 + bunch, 2.0):
             self.clear = 0
         elif self.ties.reached(rate, pace * 0.8, 1.0):
@@ -177,8 +188,9 @@ class Gleaner(Control):
             self.turn()
         elif self.phase == YIELD and low:
             self.low = self.low or f.now
-            if not self.others or self.ties.reached((f.now - self.low) * self.most / 1e6, self.p["wait"] * f.mss, 2.0):
-                self.phase, self.since, self.end = RUN, f.now, f.nxt
+            carried = (f.now - self.low) * self.most / 1e6
+            if not (self.lost and self.others) or self.ties.reached(carried, self.p["wait"] * f.mss, 2.0):
+                self.phase, self.since, self.end, self.lost = RUN, f.now, f.nxt, False
         elif self.phase == YIELD and self.ties.above(queue, 2 * most, 2.0):
             self.others = True
         if self.phase != YIELD or not low:
@@ -209,14 +221,16 @@ class Gleaner(Control):
             self.a = max(self.rate, self.a / 2)
             self.most = max(self.most, self.a)
         self.turn()
+        self.lost = True
         self.a = max(self.a * keep, 2.0 * f.mss)
         f.word[0] = self.a
         return max(whole(f.w * keep), 2.0)
 
     def event(self, kind: int) -> None:
-        self.first = None
+        if kind != TX_START or self.flow.starved:
+            self.first = None
 
     def send(self) -> None:
         f = self.flow
         f.pace = self.paced()
-        f.burst = 0 if f.pace >= 2000 * f.mss else 2 if self.phase == YIELD else 1
+        f.burst = 0 if f.pace >= 2000 * f.mss else 2 if self.phase == YIELD or self.apart(f.pace) else 1

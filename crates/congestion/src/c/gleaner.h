@@ -7,10 +7,14 @@
  * (gleaner_line.h), so that bunches do no harm; and to yield is not to forget: as soon as the queue is empty the rate is A again.
  *
  * START  the window grows by `start` thousandths of what is acked, until a queue stands
- * RUN    pace: `run` thousandths of A; while others were seen in the last quiet_s seconds, `room` packets an RTT less
- * YIELD  a queue above the threshold: the pace falls by `yield` times its delay over the least RTT, at least to two packets in
- *        `gap` RTTs, fewer the longer it lasts. When the queue is below 4/5 of it, RUN; if others caused it, once the line could
- *        have carried `wait` packets: a page's next ones come an RTT after its last ones.
+ * RUN    pace: `run` thousandths of A; while others were seen in the last quiet_s seconds, `room` packets an RTT less, so that
+ *        the first packets of a page have left the queue when its next ones come, an RTT later
+ * YIELD  a queue above the threshold: the pace falls by `yield` times its delay over the least RTT. When the queue is below
+ *        4/5 of it, RUN; beside others, if a packet was lost, once the line could have carried `wait` packets: a buffer that overflows is small,
+ *        or the sender of a long flow fills it again.
+ * The fuller a line, the more a packet too many costs those who wait there. So `scarce` thousandths of the share of C that A is
+ * below it are taken off the pace, and the least pace, two packets in `gap` RTTs or in an eighth of the yield, of which the end
+ * of a queue is heard, is C / A times rarer, `rare` at most.
  *
  * A as measured when a queue began to stand: near A itself (`near`) it was our own rate that was too high, and A is that value.
  * Else others came: A gives `gamma` of the difference up, and the pace yields more on paths of few packets (`small`), where a
@@ -38,8 +42,10 @@
 	P(filter, 60, 0, 4000, "the smallest delay of two such times counts [1/1000 RTT]", "ours") \
 	P(yield, 1500, 0, 100000, "share of the pace given up, in shares of the RTT that queue is [1/1000]", "ours") \
 	P(small, 100, 0, 10000, "to others as much more as a path holds less than so many packets", "ours") \
-	P(wait, 100, 0, 10000, "packets that the line could carry without a queue until it returns, when others caused it", "ours") \
+	P(wait, 100, 0, 10000, "packets that the line could carry without a queue until it returns, after a loss", "ours") \
+	P(scarce, 500, 0, 1000, "share of the pace given up, times 1 - A / C [1/1000]", "ours") \
 	P(gap, 2000, 1, 10000, "RTTs between the pairs of packets of the least pace [1/1000]", "ours") \
+	P(rare, 8, 1, 1000, "the least pace is C / A times rarer, so often at most", "ours") \
 	P(near, 850, 0, 1000, "a measured A from this share of A on is due to the own rate [1/1000]", "ours") \
 	P(gamma, 30, 0, 1000, "share of the difference that A falls by when others come [1/1000]", "ours") \
 	P(step, 8, 1, 1000, "growth of A in the first round beyond where it has been [1/1000 C]", "ours") \
@@ -47,7 +53,7 @@
 	P(over, 50, 50, 1000, "A is at most so much above C; more after 8 rounds [1/1000]", "ours") \
 	P(fade, 128, 1, 100000, "rounds in which it is forgotten where A has been", "ours") \
 	P(patience, 3, 0, 1000, "RTTs of a yield before A ages", "ours") \
-	P(age, 100, 0, 1000, "share of A lost in each further round of it [1/1000]", "ours") \
+	P(age, 200, 0, 1000, "share of A lost in each further round of it [1/1000]", "ours") \
 	P(keep, 700, 0, 1000, "share of A kept after a loss [1/1000]", "ours") \
 	P(start, 250, 1, 1000, "growth of the first window [1/1000 acked]", "ours") \
 	P(base_window_s, 300, 1, 3600, "the least RTT is of one to two such times [s]", "ours")
@@ -61,7 +67,7 @@ struct gleaner_state {
 	u64 low_us;                        /* the queue is below since, 0: it is not */
 	u32 phase, clear;                  /* clear: rounds without a queue, in a row */
 	u32 stood, others;                 /* a queue stood in this round; others caused it */
-	u32 credit, pad;
+	u32 credit, lost;                  /* a packet was, in this yield */
 };
 #define GLEANER_CLEAR_MOST 64
 
@@ -109,24 +115,33 @@ FLOW_FN void gleaner_yield(struct flow *f, struct gleaner_state *s, const struct
 }
 FLOW_FN u64 gleaner_pace(const struct flow *f, const struct gleaner_state *s, const struct gleaner_params *p)
 {
-	u64 pace = s->a * p->run / 1000, base = gleaner_time(s), gap = base * p->gap / 1000, off, more; /* 2^38 * 2^10 */
+	u64 pace = s->a * p->run / 1000, base = gleaner_time(s), gap = base * p->gap / 1000, off, more, rare;
 	if (s->phase == GLEANER_START)
 		return flow_min64(gleaner_window(f, 1200000, base), GLEANER_RATE_MOST);
+	if (s->a < s->line.most)
+		pace -= pace * flow_div((s->line.most - s->a) * 1000 * p->scarce, s->line.most) / 1000000; /* 2^36 * 2^20 */
 	if (s->others_us && f->now_us - s->others_us < (u64)p->quiet_s * 1000000)
 		pace -= flow_min64(pace / 4, flow_div((u64)p->room * f->mss * 1000000, base));
 	if (s->phase == GLEANER_YIELD) {
 		more = s->others ? flow_div((u64)p->small * f->mss * 1000, flow_max64(s->line.most * base / 1000000, 1)) : 0;
 		off = (u64)p->yield * (1000 + flow_min64(more, 1u << 20)) / 1000; /* 2^17 * 2^21 */
 		pace = pace * (1000 - flow_min64(flow_div(gleaner_queue(&s->line) * off, base), 1000)) / 1000;
-		gap = flow_max64(gap, (f->now_us - s->since_us) / 8);
+		gap = flow_max64(gap, flow_min64(f->now_us - s->since_us, 1ull << 40) / 8);
 	}
+	rare = flow_min64(flow_div(s->line.most * 1024, flow_max64(s->a, 1)), 1024ull * p->rare);
+	gap = gap * flow_max64(rare, 1024) / 1024; /* 2^38 * 2^20 */
 	return flow_max64(flow_min64(pace, GLEANER_RATE_MOST),
 			  flow_div(2ull * f->mss * 1000000, flow_max64(flow_min64(gap, 1000000), 1)));
 }
-/* delay of the last packet of a millisecond's worth that leaves at once [us] */
-FLOW_FN u64 gleaner_bunch(const struct flow *f, const struct gleaner_state *s, const struct gleaner_params *p)
+/* Packets so far apart that the ACK of one would wait for the next leave in pairs, which are acknowledged at once. */
+FLOW_FN int gleaner_pairs(const struct flow *f, u64 pace) { return pace * FLOW_PAIRS_CLOSE_US < f->mss * 1000000ull; }
+
+/* delay of the last packet of a pair, or of a millisecond's worth that leaves at once [us] */
+FLOW_FN u64 gleaner_bunch(const struct flow *f, const struct gleaner_state *s, u64 pace)
 {
-	u64 bytes = gleaner_pace(f, s, p) / 1000;
+	u64 bytes = pace / 1000;
+	if (gleaner_pairs(f, pace))
+		return flow_min64(flow_div(f->mss * 1000000ull, s->line.most), 1000000);
 	return flow_min64(flow_div((bytes - flow_min64(bytes, f->mss)) * 1000000, s->line.most), 1000); /* 2^26 * 2^20 */
 }
 /* A round without a queue, of which the rate was ours. */
@@ -143,7 +158,7 @@ FLOW_FN void gleaner_rise(struct gleaner_state *s, const struct gleaner_params *
 }
 FLOW_FN void gleaner_round(struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
 {
-	u64 took = f->now_us - s->round_us;
+	u64 took = f->now_us - s->round_us, pace;
 	u64 rate = flow_div(flow_min64(f->una - s->round_una, 1ull << 43) * 1000000, took);
 	s->round_us = f->now_us;
 	s->round_una = f->una;
@@ -156,12 +171,13 @@ FLOW_FN void gleaner_round(struct flow *f, struct gleaner_state *s, const struct
 	}
 	if (s->phase == GLEANER_YIELD && f->now_us - s->since_us > (u64)p->patience * f->srtt_us)
 		s->a = flow_max64(s->a - s->a * p->age / 1000, 2ull * f->mss);
+	pace = gleaner_pace(f, s, p);
 	if (s->stood || s->phase != GLEANER_RUN) {
 		s->stood = s->phase == GLEANER_YIELD;
 		s->clear = 0;
-	} else if (gleaner_queue(&s->line) > gleaner_threshold(f, s, p) / 7 + gleaner_bunch(f, s, p)) {
+	} else if (gleaner_queue(&s->line) > gleaner_threshold(f, s, p) / 7 + gleaner_bunch(f, s, pace)) {
 		s->clear = 0;
-	} else if (rate * 5 >= gleaner_pace(f, s, p) * 4) {
+	} else if (rate * 5 >= pace * 4) {
 		gleaner_rise(s, p);
 	}
 }
@@ -187,10 +203,11 @@ FLOW_FN void gleaner_ack(struct flow *f, const struct flow_ack *a, struct gleane
 	} else if (s->phase == GLEANER_YIELD && queue * 5 <= most * 4) {
 		if (!s->low_us)
 			s->low_us = f->now_us;
-		if (!s->others || gleaner_rested(f, s, p)) {
+		if (!s->lost || !s->others || gleaner_rested(f, s, p)) {
 			s->phase = GLEANER_RUN;
 			s->since_us = f->now_us;
 			s->round_end = f->nxt;
+			s->lost = 0;
 		}
 	} else if (s->phase == GLEANER_YIELD && queue > 2 * most) {
 		s->others = 1;
@@ -231,21 +248,22 @@ FLOW_FN u32 gleaner_ssthresh(struct flow *f, struct gleaner_state *s, const stru
 		s->line.most = flow_max64(s->line.most, s->a);
 	}
 	gleaner_yield(f, s, p);
+	s->lost = 1;
 	s->a = flow_max64(s->a * p->keep / 1000, 2ull * f->mss);
 	f->word[0] = s->a;
 	return flow_max((u32)((u64)f->cwnd * p->keep / 1000), 2);
 }
 FLOW_FN void gleaner_event(struct flow *f, u32 event, struct gleaner_state *s, const struct gleaner_params *p)
 {
-	(void)f;
 	(void)p;
-	(void)event;
-	s->line.from_us = 0;
+	/* pairs far apart leave nothing in flight between them: they are measured with all the same */
+	if (event != FLOW_TX_START || (f->flags & FLOW_STARVED))
+		s->line.from_us = 0;
 }
 FLOW_FN void gleaner_send(struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
 {
 	f->pace_Bps = gleaner_pace(f, s, p);
-	/* two packets a millisecond and more are TCP's to gather; pairs are acknowledged at once */
-	f->burst = f->pace_Bps >= 2000ull * f->mss ? 0 : s->phase == GLEANER_YIELD ? 2 : 1;
+	/* two packets a millisecond and more are TCP's to gather */
+	f->burst = f->pace_Bps >= 2000ull * f->mss ? 0 : s->phase == GLEANER_YIELD || gleaner_pairs(f, f->pace_Bps) ? 2 : 1;
 }
 #endif

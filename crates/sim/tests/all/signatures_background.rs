@@ -188,3 +188,22 @@ fn gleaner_fills_idle_lines_and_leaves_them_to_reno() {
         assert!(kept > 0.9, "{mbit} Mbit/s, {ms} ms: {kept}");
     }
 }
+
+/// A rate that has fallen to two packets a second is asked for by pairs, which are acknowledged at once, and measured with.
+#[test]
+fn gleaner_comes_back_when_reno_has_left() {
+    for (mbit, ms, packets) in [(10, 10, 17), (10, 40, 67), (30, 10, 50)] {
+        let line = format!("rate = \"{mbit}Mbit\"; delay = \"{ms}ms\"; queue = \"{packets} packets\"");
+        let (_, both) = Text::new(1, "40s")
+            .path("p", &line)
+            .flow("back", &["p"], "gleaner", "")
+            .flow("front", &["p"], "reno", "start = \"10s\"; stop = \"25s\"")
+            .table("[tcp]", "send_buffer = \"64MiB\"; receive_buffer = \"64MiB\"")
+            .traced();
+        let rows = both.of(0, 0);
+        let at = |time: f64| rows.iter().rev().find(|row| row.time <= time).unwrap().acked;
+        let share = (at(40.0) - at(30.0)) as f64 * 8.0 / 10.0 * 1500.0 / 1448.0 / (f64::from(mbit) * 1e6);
+        shows(&format!("gleaner at {mbit} Mbit/s, RTT {} ms, 5 to 15 s after Reno", 2 * ms), format!("{share:.3}"));
+        assert!(share > 0.8, "{mbit} Mbit/s, {ms} ms: {share}");
+    }
+}
