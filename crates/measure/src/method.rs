@@ -107,6 +107,14 @@ impl MeasureMethod {
         known.available_bps = Value::from(&estimate);
         if let (Parts::Ride(_), Some(c)) = (&self.main, capacity.value_bps) {
             known.available_bps = known.available_bps.unless_wider(SAYS_NOTHING * c);
+            // no more than there is, whatever is not known of it
+            let most = Value { low: 0.0, high: line.high_bps, ..known.available_bps };
+            if known.available_bps.value.is_none()
+                && known.available_bps.high == f64::INFINITY
+                && line.why_not.is_none()
+            {
+                known.available_bps = most;
+            }
         }
         known.queue.fair = match estimate.discipline {
             Discipline::Unknown => known.queue.fair,
