@@ -106,6 +106,11 @@ impl MiniTrains {
         self.gather.every()
     }
 
+    /// Whether packets came in clumps, of which more would be needed to know how often.
+    pub(super) fn is_clumped(&self) -> bool {
+        self.gather.is_clumped()
+    }
+
     /// From a train's last packet to its report, the longest so far [ns].
     pub fn lag(&self) -> Nanos {
         self.lag

@@ -65,8 +65,6 @@ const CAPACITY_TRAINS: (u64, u64) = (4, 7);
 const CAPACITY_LEAST: u64 = 3;
 const SCANT_PART: u64 = 100;
 const SCANT: u64 = 100_000;
-/// Batches of more packets, usually, say little of the capacity then.
-const BATCHED: f64 = 1.5;
 
 /// A may come out above C, whose error is then the larger of the two: what the probes got is a proof. At most this factor.
 const ABOVE_CAPACITY: f64 = 1.1;
@@ -321,9 +319,9 @@ impl Ride {
         if self.is_scant() && self.may_gather() {
             return Estimate::none(WhyNot::Ambiguous, estimate.bytes.0);
         }
-        // of a few batches one packet more or less is much
-        if self.is_scant() && self.blur() > BATCHED * PACKET / self.c {
-            return Estimate { why_not: Some(WhyNot::Ambiguous), ..estimate };
+        // of a few clumps one packet more or less is much
+        if self.budget.bytes.0 < SCANT && self.every == 0.0 && self.capacity.is_clumped() {
+            return Estimate { why_not: estimate.why_not.or(Some(WhyNot::Ambiguous)), ..estimate };
         }
         if let (true, Some((value, half))) = (self.wander > 0.0, self.wandering_capacity()) {
             // what the ride got of it is known better than what single trains say
