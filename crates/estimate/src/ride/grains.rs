@@ -5,8 +5,8 @@
 //! RFC 8290), in which several small packets leave in a row, at C; then comes the others' turn, and then a row again. Behind a token
 //! bucket and in one queue for all they come evenly. The train follows the ride's last packet, so that a bucket has saved nothing.
 //!
-//! It is sent where something speaks for it alone: a packet that is alone takes less than one of a row, or meets others more often
-//! than the ride says that there are.
+//! It is sent where something speaks for it alone: a packet that is alone takes less than one of a row or, where that is not known,
+//! meets others more often than the ride says that there are.
 
 use pathcast_base::Nanos;
 
@@ -139,8 +139,9 @@ impl Ride {
         if self.c <= 0.0 || self.every > 0.0 || self.phase == Phase::Capacity {
             return false;
         }
-        if self.less_alone() {
-            return true;
+        // two links, one behind the other, take more of one packet alone than the narrower of them does in a row
+        if self.slope().is_some() {
+            return self.less_alone();
         }
         let before = self.trains.range(..self.first).map(|(_, train)| train);
         let met = met(before, self.small.as_ref(), self.base, self.c);
