@@ -186,7 +186,7 @@ mod tests {
     /// Of three flows the probes get a third: after seven grains two full-sized packets have their turn.
     #[test]
     fn rows_with_pauses_between_are_turns_and_their_ends_tell_the_capacity() {
-        let turn = |k: usize| if k % 7 == 0 { 4.8 } else { 0.0 };
+        let turn = |k: usize| if k.is_multiple_of(7) { 4.8 } else { 0.0 };
         let Turns::Others { c, half } = turns(&seen(GRAINS, turn), 1.67e6) else { panic!() };
         assert!((c / 5e6 - 1.0).abs() < 1e-3 && half < 0.01 * c, "{c} {half}");
         // the first of each row have caught up the packet before them on a faster line
