@@ -28,7 +28,21 @@ HERE = Path(__file__).parent
 SHIPPED = ("lte", "5g", "starlink", "wifi", "cable", "gpon", "dsl", "policed")
 REAL = Experiment(HERE.parent / "real-paths")
 PROFILES = "../shared/data/real-paths/ibox-profiles.jsonl.gz"
-KEYS = ("near", "grid", "profile", "line", "direction", "effort", "fair", "managed", "shared", "cross", "seed")
+KEYS = (
+    "near",
+    "wide",
+    "beside",
+    "grid",
+    "profile",
+    "line",
+    "direction",
+    "effort",
+    "fair",
+    "managed",
+    "shared",
+    "cross",
+    "seed",
+)
 
 
 def points(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -42,6 +56,9 @@ def points(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 continue
             if grid == "near":
                 yield from near(seed, arguments)
+                continue
+            if grid == "wide":
+                yield from wide(seed, arguments)
                 continue
             over: dict[str, tuple[Any, ...]] = {"cross": tuple(arguments.cross)}
             if grid == "shipped":
@@ -62,6 +79,15 @@ def near(seed: int, arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
         grid = "policed" if kind == "policed" else "queues"
         point = {"grid": grid, "near": kind, "fair": line.fair, "managed": line.managed, "cross": cross}
         yield {**point, "effort": arguments.effort, "seed": seed}
+
+
+def wide(seed: int, arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Those of `wide.py`, likewise."""
+    kinds = Experiment(HERE).module("wide")
+    for kind, beside in itertools.product(kinds.KINDS, kinds.CROSS):
+        line = kinds.draw(kind, beside, seed)
+        point = {"grid": "queues", "wide": kind, "beside": beside, "fair": line.fair, "managed": line.managed}
+        yield {**point, "cross": line.cross, "effort": arguments.effort, "seed": seed}
 
 
 def name(point: dict[str, Any]) -> str:
@@ -98,8 +124,13 @@ def run(point: dict[str, Any], least: float, most: float, watch: bool, world: st
     samples = Experiment(HERE).module("samples")
     if point.get("near"):
         about = Experiment(HERE).module("near").scenario(point, world)
+    elif point.get("wide"):
+        about = Experiment(HERE).module("wide").scenario(point, world)
     else:
         about = path(point) if point["grid"] == "real" else samples.scenario(point, {}, world)
+    if point["grid"] == "shipped":
+        # as a user asks, whose bytes are for both
+        about["asked"] = ("out", "in")
     if not least <= about["case"].get("rate_bps", least) <= most:
         return None
     if not watch and point["grid"] != "real":
@@ -181,7 +212,10 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--seeds", default="1001-1002")
     parser.add_argument(
-        "--grid", nargs="+", default=["queues"], choices=["queues", "policed", "pairs", "real", "shipped", "near"]
+        "--grid",
+        nargs="+",
+        default=["queues"],
+        choices=["queues", "policed", "pairs", "real", "shipped", "near", "wide"],
     )
     parser.add_argument("--cross", nargs="+", default=["idle", "tcp", "inelastic"])
     parser.add_argument("--effort", default="thorough")

@@ -68,6 +68,9 @@ class Line:
     direction: str
     # from when on [s] which rate
     rates: tuple[tuple[float, float], ...]
+    # TCP's; of fq_codel [byte], None: its default
+    control: str = "cubic"
+    quantum: int | None = None
 
     @property
     def depth_s(self) -> float:
@@ -76,7 +79,7 @@ class Line:
 
     def columns(self) -> dict[str, Any]:
         """What a sample's row says of the line."""
-        points = ("fair", "managed", "cross", "direction", "loss", "rates")
+        points = ("fair", "managed", "cross", "direction", "loss", "rates", "control", "quantum")
         case = {key: value for key, value in asdict(self).items() if key not in points}
         return {**case, "kind": self.cross, "loss_rate": self.loss, "depth_s": self.depth_s, "way": self.direction}
 
@@ -160,7 +163,9 @@ def _queue(line: Line) -> str:
         return f'{{ kind = "pie", target = "{round(max(15e-3, 2 * packet_s) * 1e6)}us" }}'
     target = max(5e-3, 1.5 * packet_s)
     interval = max(0.1, 10 * target)
-    return f'{{ kind = "{line.queue}", target = "{round(target * 1e6)}us", interval = "{round(interval * 1e6)}us" }}'
+    times = f'target = "{round(target * 1e6)}us", interval = "{round(interval * 1e6)}us"'
+    more = f', quantum = "{line.quantum}B"' if line.quantum else ""
+    return f'{{ kind = "{line.queue}", {times}{more} }}'
 
 
 def _shape(line: Line) -> str:
@@ -202,7 +207,9 @@ def greedy(line: Line, path: str) -> str:
         return ""
     to = {"out": "server", "in": "client"}[line.direction]
     # not in step with each other
-    return f'\n[[traffic]]\nkind = "tcp"\npath = "{path}"\nto = "{to}"\nflows = {line.flows}\nstagger = "130ms"\n'
+    control = "" if line.control == "cubic" else f'control = "{line.control}"\n'
+    about = f'to = "{to}"\nflows = {line.flows}\nstagger = "130ms"\n'
+    return f'\n[[traffic]]\nkind = "tcp"\npath = "{path}"\n{about}{control}'
 
 
 # the access lines: no bottleneck, and so long one way [s]

@@ -77,7 +77,9 @@ def sample(scenario: Mapping[str, Any], world: str) -> dict[str, Any]:
         with network.judged() as verdict:
             before = network.ledger()
             try:
-                request = Request(directions=(direction,), seed=about["seed"], effort=about["effort"])
+                request = Request(
+                    directions=about.get("asked", (direction,)), seed=about["seed"], effort=about["effort"]
+                )
                 found: Measurement | None = network.measure(names, request=request)
             except PathcastError as error:
                 if error.code != "no-answer":

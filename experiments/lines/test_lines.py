@@ -244,3 +244,26 @@ def test_tables_and_figures_have_all_classes(rows):
     empty = results(rows, lambda row: {"error": "x"})
     for name, table in show.TABLES.items():
         assert table(empty)[0], name
+
+
+def test_what_is_wrong_without_a_reason_is_counted_as_wrong():
+    honest, wide = EXPERIMENT.module("honest"), EXPERIMENT.module("wide")
+    for kind, beside in ((kind, beside) for kind in wide.KINDS for beside in wide.CROSS):
+        about = wide.scenario({"wide": kind, "beside": beside, "seed": 1, "effort": "usual"}, "sim")
+        Topology.parse(about["text"])
+    base = {"rate_mean_bps": 9e6, "rate_least_bps": 9e6, "rate_most_bps": 9e6, "available_truth_bps": 4e6}
+    line = base | {"wide": "fair", "queue": "fair", "flows": 2, "error": None}
+    right = found("capacity", 9e6) | found("available", 3e6)
+    share = found("capacity", 3e6) | found("available", 4e6)
+    none = {
+        "capacity": None,
+        "capacity_why": "ambiguous",
+        "available": 1e6,
+        "available_high": 2e6,
+        "available_why": "x",
+    }
+    rows = [line | right, line | share, line | share | {"capacity_why": "ambiguous"}, line | none]
+    assert [honest.verdict(row, "capacity") for row in rows] == ["right", "wrong", "told", "told"]
+    assert [honest.verdict(row, "available") for row in rows] == ["right", "right", "right", "told"]
+    *_, last = honest.table(rows, ["wide"])
+    assert last.startswith("all,4,1,2,1,3,1,0,")

@@ -26,6 +26,9 @@ const STAMPS: f64 = 0.4;
 /// As long as no train has a gap the next one is twice as long, so often: where some were lost, and where all came.
 const DOUBLED: [usize; 2] = [4, 7];
 
+/// Fewer trains are not to be trusted.
+const LEAST: usize = 3;
+
 /// A link that lets packets gather is known by so many times as many trains at the most, of so many packets at the most.
 const GATHERED_TRAINS: usize = 3;
 const GATHERED_MOST: usize = 700;
@@ -103,6 +106,11 @@ impl MiniTrains {
         self.gather.every()
     }
 
+    /// Whether packets came in clumps, of which more would be needed to know how often.
+    pub(super) fn is_clumped(&self) -> bool {
+        self.gather.is_clumped()
+    }
+
     /// From a train's last packet to its report, the longest so far [ns].
     pub fn lag(&self) -> Nanos {
         self.lag
@@ -131,6 +139,8 @@ impl MiniTrains {
             // what comes in one batch has no gap: the next one is longer, and longest where nobody lost any
             None => capacity.map_or(TRAIN << self.sent.min(DOUBLED[usize::from(self.lost == 0)]), train_length),
         };
+        // what is left is for three trains at least
+        let count = count.min(left / LEAST.saturating_sub(self.sent).max(1)).max(TRAIN);
         let gap = capacity.map_or(0.0, |c| count as f64 * f64::from(LARGE) * 8.0 / c);
         let at = now.max(self.free_at);
         // half again its own time on the line, with a random part so that no period of the cross traffic is met in step
@@ -209,7 +219,7 @@ impl Method for MiniTrains {
         let least = (CLOCKS + STAMPS * NOTHING / service).min(0.005);
         let mut estimate =
             Estimate::of(value, low.min(value * (1.0 - least)), high.max(value * (1.0 + least)), self.bytes);
-        if self.seen < 3 {
+        if self.seen < LEAST {
             estimate.why_not = Some(WhyNot::TooFew);
         } else if high > 1.3 * low && median(&rates).is_some_and(|m| high > 1.15 * m && low < 0.85 * m) {
             estimate.why_not = Some(WhyNot::Inconsistent);

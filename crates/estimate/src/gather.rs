@@ -71,9 +71,14 @@ impl Gather {
         }
     }
 
+    /// Whether many packets came with the one before.
+    pub fn is_clumped(&self) -> bool {
+        self.together as f64 > SHARE * self.gaps as f64
+    }
+
     /// From one opportunity to the next [s], if the link has them.
     pub fn every(&self) -> Option<f64> {
-        let gathers = self.apart.len() >= PAUSES && self.together as f64 > SHARE * self.gaps as f64;
+        let gathers = self.apart.len() >= PAUSES && self.is_clumped();
         let gathers = gathers && self.overtook as f64 <= OVERTOOK * self.gaps as f64;
         quantile(&self.apart, 0.25).filter(|_| gathers)
     }

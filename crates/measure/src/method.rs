@@ -24,8 +24,8 @@ const SAYS_NOTHING: f64 = 0.8;
 const SURE: f64 = 0.95;
 
 enum Parts {
-    Ride(Ride),
-    Replay(Replay),
+    Ride(Box<Ride>),
+    Replay(Box<Replay>),
     Pulses(Box<Pulses>),
     Behind { clusters: Clusters, main: Box<dyn Method + Send> },
 }
@@ -63,11 +63,11 @@ impl MeasureMethod {
         let main = match method {
             MethodName::Ride if sparing && thorough.is_some() => {
                 let ride = Ride::sparing(Budget { time: whole.time, ..budget }, seed);
-                Parts::Ride(ride.leaving(BEHIND, AT_LEAST).extended_to(budget.time).of_session())
+                Parts::Ride(Box::new(ride.leaving(BEHIND, AT_LEAST).extended_to(budget.time).of_session()))
             }
-            MethodName::Ride if sparing => Parts::Ride(Ride::sparing(budget, seed).of_session()),
-            MethodName::Ride => Parts::Ride(Ride::new(budget, seed).of_session()),
-            MethodName::Replay => Parts::Replay(Replay::new(budget, REPLAY.0, REPLAY.1, seed)),
+            MethodName::Ride if sparing => Parts::Ride(Box::new(Ride::sparing(budget, seed).of_session())),
+            MethodName::Ride => Parts::Ride(Box::new(Ride::new(budget, seed).of_session())),
+            MethodName::Replay => Parts::Replay(Box::new(Replay::new(budget, REPLAY.0, REPLAY.1, seed))),
             MethodName::PathTester => behind(Box::new(PathTester::new(rest))),
             MethodName::PathTesterOld(iunit) => behind(Box::new(OldPathTester::new(rest, iunit.last()))),
             MethodName::Slops => behind(Box::new(Slops::new(rest))),
@@ -107,6 +107,14 @@ impl MeasureMethod {
         known.available_bps = Value::from(&estimate);
         if let (Parts::Ride(_), Some(c)) = (&self.main, capacity.value_bps) {
             known.available_bps = known.available_bps.unless_wider(SAYS_NOTHING * c);
+            // no more than there is, whatever is not known of it
+            let most = Value { low: 0.0, high: line.high_bps, ..known.available_bps };
+            if known.available_bps.value.is_none()
+                && known.available_bps.high == f64::INFINITY
+                && line.why_not.is_none()
+            {
+                known.available_bps = most;
+            }
         }
         known.queue.fair = match estimate.discipline {
             Discipline::Unknown => known.queue.fair,

@@ -18,6 +18,7 @@
 //! mean over the whole measurement counts what was displaced (`balance.rs`, which has the interval too).
 
 mod balance;
+mod grains;
 mod noise;
 mod pace;
 mod queueing;
@@ -60,6 +61,11 @@ const CAPACITY_BYTES_PART: u64 = 3;
 const CAPACITY_TIME_PART: u64 = 2;
 const CAPACITY_TRAIN: u64 = 5;
 const CAPACITY_TRAINS: (u64, u64) = (4, 7);
+/// Where bytes are few it may cost a half of them for so many trains, without which it is not to be trusted; and most of them where
+/// they are less than this part of what is sensible, or where that is not known less than so many [IP bytes].
+const CAPACITY_LEAST: u64 = 3;
+const SCANT_PART: u64 = 100;
+const SCANT: u64 = 100_000;
 
 /// A may come out above C, whose error is then the larger of the two: what the probes got is a proof. At most this factor.
 const ABOVE_CAPACITY: f64 = 1.1;
@@ -160,6 +166,10 @@ pub struct Ride {
     counted: u64,
     /// The train of small packets.
     small: Option<TrainSeen>,
+    /// The number of the train behind the ride, when it leaves, and what became of it.
+    grains: Option<u64>,
+    last_grain: Nanos,
+    grain_train: Option<TrainSeen>,
     next_id: u64,
     /// Packets planned and not reported, by train: when each leaves [s].
     pending: BTreeMap<u64, Vec<f64>>,
@@ -205,7 +215,7 @@ const PRIOR_PACKETS: f64 = 8.0;
 impl Ride {
     /// Both phases within the budget.
     pub fn new(budget: Budget, seed: u64) -> Self {
-        let (share, trains) = Self::share(budget);
+        let (share, trains) = Self::share(budget, false);
         Ride {
             budget,
             most: None,
@@ -220,6 +230,9 @@ impl Ride {
             first: 0,
             counted: 0,
             small: None,
+            grains: None,
+            last_grain: Nanos::ZERO,
+            grain_train: None,
             next_id: 0,
             pending: BTreeMap::new(),
             follow: 0.0,
@@ -269,13 +282,28 @@ impl Ride {
         Ride { session: true, ..self }
     }
 
-    /// What the capacity may cost, and by how many trains.
-    fn share(budget: Budget) -> (Budget, usize) {
-        let bytes = Bytes(budget.bytes.0 / CAPACITY_BYTES_PART);
+    /// What the capacity may cost, and by how many trains; `scant`: a ride would say next to nothing for what there is.
+    fn share(budget: Budget, scant: bool) -> (Budget, usize) {
+        let three = CAPACITY_LEAST * CAPACITY_TRAIN * u64::from(LARGE);
+        let bytes = match scant {
+            true => budget.bytes.0 / 5 * 4,
+            false => (budget.bytes.0 / CAPACITY_BYTES_PART).max(three.min(budget.bytes.0 / 2)),
+        };
+        let bytes = Bytes(bytes);
         let time = Nanos(budget.time.0 / CAPACITY_TIME_PART);
         // a fifth of the bytes for trains of the first length leaves room for longer ones
         let trains = budget.bytes.0 / 5 / (CAPACITY_TRAIN * u64::from(LARGE));
         (Budget { bytes, time }, trains.clamp(CAPACITY_TRAINS.0, CAPACITY_TRAINS.1) as usize)
+    }
+
+    /// Whether there are so few bytes that nearly all of them are needed for the capacity: on fast lines, and where packets gather or
+    /// perhaps do.
+    fn is_scant(&self) -> bool {
+        let enough = match self.capacity.capacity().filter(|_| self.capacity.every().is_none()) {
+            Some(c) => Budget::sensible(c, Nanos::ZERO).bytes.0 / SCANT_PART,
+            None => SCANT,
+        };
+        self.budget.bytes.0 < enough
     }
 
     /// The capacity that it has found: what the trains showed, and no less than what the path was seen to carry. None where the
@@ -288,6 +316,13 @@ impl Ride {
         let far = |passed: f64| ride.why_not.is_some() && self.c > ABSURD * passed;
         if self.refuted() || ride.value_bps.is_some_and(far) || (doubtful && estimate.value_bps.is_some()) {
             return Estimate::none(WhyNot::Inconsistent, estimate.bytes.0);
+        }
+        if self.is_scant() && self.may_gather() {
+            return Estimate::none(WhyNot::Ambiguous, estimate.bytes.0);
+        }
+        // of a few clumps one packet more or less is much
+        if self.budget.bytes.0 < SCANT && self.every == 0.0 && self.capacity.is_clumped() {
+            return Estimate { why_not: estimate.why_not.or(Some(WhyNot::Ambiguous)), ..estimate };
         }
         if let (true, Some((value, half))) = (self.wander > 0.0, self.wandering_capacity()) {
             // what the ride got of it is known better than what single trains say
@@ -365,6 +400,9 @@ impl Ride {
     }
 
     fn drain(&mut self, now: Nanos) -> Step {
+        if let Some(step) = self.grains(now) {
+            return step;
+        }
         let until = if self.overlaps() { self.last_end } else { self.until() };
         if self.pending.is_empty() || now >= until {
             self.phase = Phase::Done;
@@ -375,8 +413,8 @@ impl Ride {
 
     /// The last report is waited for until then.
     fn until(&self) -> Nanos {
-        (self.last_end + Nanos(self.lag.0 * REPORT_LAGS) + REPORT_GRACE)
-            .min(self.deadline().max(self.last_end + self.lag))
+        let end = self.last_end.max(self.last_grain);
+        (end + Nanos(self.lag.0 * REPORT_LAGS) + REPORT_GRACE).min(self.deadline().max(end + self.lag))
     }
 
     fn segments(&self) -> (Vec<Segment>, Losses) {
@@ -419,6 +457,7 @@ impl Ride {
                     let all = Estimate::of(got, 0.0, PASSED_MOST * got, self.bytes);
                     Estimate { why_not: Some(WhyNot::Inconsistent), ..all }
                 }
+                None if self.is_scant() => Estimate::none(WhyNot::TooFew, self.bytes),
                 None => Estimate::none(WhyNot::Inconsistent, self.bytes),
             };
         }
@@ -617,6 +656,11 @@ impl Method for Ride {
             self.small = Some(train.clone());
             return;
         }
+        if self.grains == Some(train.id) {
+            self.pending.remove(&train.id);
+            self.grain_train = Some(train.clone());
+            return;
+        }
         self.trains.insert(train.id, self.joined(train));
         if train.id < self.capacity.next_id {
             self.capacity.observe(now, train);
@@ -634,7 +678,7 @@ impl Method for Ride {
                     }
                     None => most,
                 };
-                let (share, trains) = Self::share(self.budget);
+                let (share, trains) = Self::share(self.budget, self.is_scant());
                 self.capacity.bound(share, trains);
             }
             if self.misled == Nanos::ZERO && self.capacity.every().is_some() {

@@ -20,6 +20,8 @@ const APART_LEAST: f64 = 1.2;
 const APART_SLOW: f64 = 1.5;
 const APART_FAST: f64 = 2.5;
 const APART_FAST_LONGEST: f64 = 0.01;
+/// And where there are too few bytes for trains that show how a line lets packets gather at least this [s].
+const APART_SCANT: f64 = 1e-3;
 /// Each gap is drawn between these times the usual one, so that no periodic traffic is met in step.
 const APART_JITTER: (f64, f64) = (0.7, 1.3);
 /// They take no more than this share of the time left.
@@ -70,7 +72,7 @@ const LAST_REPORT: f64 = 1.1;
 impl Ride {
     /// Packets that the budget still has.
     fn left(&self) -> u64 {
-        self.budget.bytes.0.saturating_sub(self.bytes) / u64::from(LARGE)
+        self.budget.bytes.0.saturating_sub(self.bytes + self.grains_bytes()) / u64::from(LARGE)
     }
 
     pub(super) fn opening(&mut self, now: Nanos) -> Step {
@@ -110,10 +112,13 @@ impl Ride {
         self.next_id = self.capacity.next_id;
         let least = APART_LEAST * PACKET / self.c;
         let time = self.deadline().saturating_sub(now).as_secs_f64() * APART_SHARE / SMALL_COUNT as f64;
-        if time < least || self.left() < 2 * OPENING.0 as u64 {
+        let scant = self.is_scant();
+        if time < least || (self.left() < 2 * OPENING.0 as u64 && !scant) {
             return self.opening(now);
         }
-        let gap = time.min((APART_FAST * PACKET / self.c).min(APART_FAST_LONGEST).max(APART_SLOW * PACKET / self.c));
+        let usual = time.min((APART_FAST * PACKET / self.c).min(APART_FAST_LONGEST).max(APART_SLOW * PACKET / self.c));
+        // what gathers is told by them alone
+        let gap = if scant { usual.max(APART_SCANT) } else { usual };
         let stream = &mut self.stream;
         let gaps: Vec<Nanos> = (1..SMALL_COUNT)
             .map(|_| Nanos::from_secs_f64(gap * stream.between(APART_JITTER.0, APART_JITTER.1)))

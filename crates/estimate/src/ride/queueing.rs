@@ -3,6 +3,7 @@
 use super::super::dispersion::whole_batches;
 use super::super::stat::{median, quantile};
 use super::super::{Discipline, Estimate, LARGE, Seen, TrainSeen, WhyNot, series};
+use super::grains::Turns;
 use super::{PACKET, Ride, SMALL_SIZE};
 
 /// What a packet takes alone, as a share of what it takes in a row: below the first each flow has a queue of its own and others
@@ -81,6 +82,16 @@ impl Ride {
     }
 
     pub(super) fn discipline(&self) -> Option<Discipline> {
+        let by_size = || self.by_size();
+        match self.turns() {
+            Turns::Others { .. } => Some(Discipline::Fair),
+            Turns::Nobody => by_size().filter(|&found| found != Discipline::Fair),
+            Turns::Unknown => by_size(),
+        }
+    }
+
+    /// The same by what packets of two sizes take.
+    fn by_size(&self) -> Option<Discipline> {
         let small = series::base(self.small.iter())?.floor;
         if let Some(train) = &self.small {
             let above = |p: &Seen| Some(p.own_delay()? as f64 - small.delay_at(p.sent.0));
@@ -93,7 +104,7 @@ impl Ride {
     }
 
     /// What a bit of a packet costs that is alone [s].
-    fn slope(&self) -> Option<f64> {
+    pub(super) fn slope(&self) -> Option<f64> {
         let small = series::base(self.small.iter())?.floor;
         Some((self.base.floor.delay_at(small.at) - small.delay) / 1e9 / (f64::from(LARGE - SMALL_SIZE) * 8.0))
     }
@@ -106,13 +117,21 @@ impl Ride {
         Some(PACKET / quantile(&gaps.collect::<Vec<f64>>(), FIRST_USUAL)?.max(1e-9))
     }
 
-    /// Of a line where others take turns with the probes: `share`, what was taken for the capacity, is what these got of it, at least;
-    /// what one packet takes alone is the only sign of how much more there is, and a rough one.
+    /// Of a line where others take turns with the probes: `share`, what was taken for the capacity, is what these got of it, at least.
+    /// Small packets tell how much there is; where they do not, what one packet takes alone is a rough sign of it.
     pub fn of_line(&self, share: Estimate) -> Estimate {
+        match self.turns() {
+            Turns::Others { c, half } => return Estimate::of(c, c - half, c + half, share.bytes.0),
+            Turns::Nobody => return share,
+            Turns::Unknown => {}
+        }
+        let (Some(got), Some(slope)) = (share.value_bps, self.slope()) else { return share };
         let fair = self.discipline() == Some(Discipline::Fair);
-        let (Some(got), Some(slope), true) = (share.value_bps, self.slope(), fair) else { return share };
+        if !fair && !self.is_doubtful() {
+            return share;
+        }
         Estimate {
-            value_bps: Some((1.0 / slope.max(1e-12)).max(got)),
+            value_bps: Some(if fair { (1.0 / slope.max(1e-12)).max(got) } else { got }),
             high_bps: f64::INFINITY,
             why_not: share.why_not.or(Some(WhyNot::Ambiguous)),
             ..share

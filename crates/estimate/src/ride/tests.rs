@@ -78,9 +78,24 @@ fn what_the_path_carries_proves_more_than_the_trains_showed_by_one_in_a_hundred(
 #[test]
 fn a_third_of_the_bytes_and_half_of_the_time_are_the_capacitys() {
     for (kb, trains) in [(1000, 7), (200, 5), (100, 4), (140, 4), (175, 5), (245, 7), (244, 6)] {
-        let (share, count) = Ride::share(budget(kb, Nanos::secs(3)));
+        let (share, count) = Ride::share(budget(kb, Nanos::secs(3)), false);
         assert_eq!((share, count), (Budget { bytes: Bytes(kb * 1000 / 3), time: Nanos::millis(1500) }, trains), "{kb}");
     }
+}
+
+#[test]
+fn where_bytes_are_few_the_capacity_has_three_trains_and_most_of_them_on_a_fast_line() {
+    let of = |kb, scant| Ride::share(budget(kb, Nanos::secs(3)), scant).0.bytes.0;
+    assert_eq!([of(63, false), of(47, false), of(42, false), of(40, false)], [21_000, 21_000, 21_000, 20_000]);
+    assert_eq!(of(47, true), 37_600);
+    let scant = |kb, c: f64| {
+        let mut ride = Ride::new(budget(kb, Nanos::secs(3)), 1);
+        let gap = (PACKET / c * 1e9) as u64;
+        ride.capacity.observe(Nanos::millis(9), &train(0, 1400, &[0; 5], &[1, 2, 3, 4, 5].map(|k| Some(k * gap))));
+        ride.is_scant()
+    };
+    // a hundredth of what is sensible: 40 and 100 kB
+    assert_eq!([scant(41, 100e6), scant(39, 100e6), scant(101, 1e9), scant(99, 1e9)], [false, true, false, true]);
 }
 
 /// By half of what is sensible each time, up to three times as much, and no more than is allowed.

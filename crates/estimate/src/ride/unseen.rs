@@ -110,7 +110,12 @@ impl Met {
 }
 
 /// By the firsts of trains, and by small ones behind them.
-fn met<'a>(trains: impl Iterator<Item = &'a TrainSeen>, small: Option<&TrainSeen>, base: Base, c: f64) -> Vec<bool> {
+pub(super) fn met<'a>(
+    trains: impl Iterator<Item = &'a TrainSeen>,
+    small: Option<&TrainSeen>,
+    base: Base,
+    c: f64,
+) -> Vec<bool> {
     let mut met = Met::default();
     for train in trains {
         for (k, packet) in train.packets.iter().enumerate() {

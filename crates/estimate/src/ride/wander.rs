@@ -85,19 +85,36 @@ fn load_if_busy(waits: &[(f64, f64)], c: f64) -> Option<(f64, f64)> {
 }
 
 impl Ride {
-    /// By how much delays wander without a queue [s]; zero: no more than stamps do, or it cannot be told from a queue.
-    pub(super) fn wanders(&self) -> f64 {
-        let before = || self.trains.range(..self.first).map(|(_, train)| train);
-        let Some(floor) = series::base(self.small.iter()).map(|base| base.floor) else { return 0.0 };
+    /// By how much those probes came late that followed no other: small ones, and the firsts of trains before the ride [s].
+    pub(super) fn alone(&self) -> Vec<f64> {
         let small = self.small.iter().flat_map(|train| &train.packets);
-        // the least of the small ones is late too if it took as long as a large one
-        let stood = (floor.delay - self.base.floor.delay_at(floor.at)).max(0.0);
-        let late = |p: &Seen| Some((p.own_delay()? as f64 - floor.delay_at(p.sent.0) + stood) / 1e9);
-        let firsts = before().filter_map(|train| {
+        let late = series::base(self.small.iter()).map(|base| {
+            let floor = base.floor;
+            // the least of the small ones is late too if it took as long as a large one
+            let stood = (floor.delay - self.base.floor.delay_at(floor.at)).max(0.0);
+            move |p: &Seen| Some((p.own_delay()? as f64 - floor.delay_at(p.sent.0) + stood) / 1e9)
+        });
+        let firsts = self.trains.range(..self.first).filter_map(|(_, train)| {
             let first = train.packets.first()?;
             Some((first.own_delay()? as f64 - self.base.floor.delay_at(first.sent.0)) / 1e9)
         });
-        let alone: Vec<f64> = small.filter_map(late).chain(firsts).collect();
+        let small = small.filter_map(|p| late.as_ref().and_then(|late| late(p)));
+        small.chain(firsts).collect()
+    }
+
+    /// Whether these came so late that the line may let packets gather for longer than the longest train shows.
+    pub(super) fn may_gather(&self) -> bool {
+        let longest = self.trains.range(..self.first).map(|(_, train)| train.packets.len()).max().unwrap_or(0);
+        let shown = longest as f64 * PACKET / self.c + series::NOTHING;
+        self.every == 0.0 && quantile(&self.alone(), 1.0).is_some_and(|most| most > shown)
+    }
+
+    /// By how much delays wander without a queue [s]; zero: no more than stamps do, or it cannot be told from a queue.
+    pub(super) fn wanders(&self) -> f64 {
+        if self.small.is_none() {
+            return 0.0;
+        }
+        let alone = self.alone();
         let least = series::NOTHING + self.blur() + LATE_LEAST * PACKET / self.c;
         let behind = alone.iter().filter(|&&late| late > least).count();
         let load = behind as f64 / alone.len() as f64;

@@ -2,7 +2,7 @@
 
 use pathcast_base::{Bytes, Nanos, Stream};
 use pathcast_estimate::{Budget, Effort};
-use pathcast_measure::{Client, ClockState, FarEnd, FarEndMachine, MeasureLimits, Request};
+use pathcast_measure::{Client, ClockState, Direction, FarEnd, FarEndMachine, MeasureLimits, Request};
 use pathcast_scenario::Scenario;
 use pathcast_session::{Entropy, Key, KeyRing};
 use pathcast_sim::{Options, SessionReport, World};
@@ -283,6 +283,70 @@ fn paths_that_share_a_bottleneck_are_told_from_others_in_both_directions() {
                 assert_eq!(probability > 0.5, shared, "{queue}: {one}");
                 assert!((probability - 0.5).abs() > 0.4, "{queue}: {one}");
             }
+        }
+    }
+}
+
+/// A bottleneck of 20 Mbit/s, what its keys say besides, and the measurement of one direction.
+fn beside_two(queue: &str, control: &str) -> Value {
+    let text = format!(
+        r#"link = [{{ name = "in", a = "client", b = "r", rate = "1Gbit", delay = "1ms" }},
+          {{ name = "mid", a = "r", b = "server", rate = "20Mbit", delay = "10ms", queue = {queue} }}]
+path = [{{ name = "p", links = ["in", "mid"] }}]
+traffic = [{{ kind = "tcp", path = "p", flows = 2, stagger = "130ms", control = "{control}" }}]"#
+    );
+    let request = Request { directions: vec![Direction::Out], sparing: true, ..request(20_000, 30_000) };
+    measure(&text, request).0["paths"][0]["directions"]["out"].take()
+}
+
+/// The probes get a third of the line, and say so, and how much the line has.
+#[test]
+fn a_fair_queues_capacity_is_not_the_probes_share() {
+    for queue in [
+        r#"{ kind = "fq_codel" }"#,
+        r#"{ kind = "fq_codel", quantum = "300B" }"#,
+        r#"{ kind = "fair", packets = 100 }"#,
+    ] {
+        for control in ["cubic", "bbr3"] {
+            let found = beside_two(queue, control);
+            let capacity = &found["capacity_bps"];
+            within(&capacity["value"], 20e6, 0.02);
+            assert_eq!(capacity["why"], Value::Null, "{queue} {control} {capacity}");
+            within(&found["available_bps"]["value"], 20e6 / 3.0, 0.1);
+            assert_eq!(found["queue"]["discipline"], "fair", "{queue} {control}");
+        }
+    }
+    assert_ne!(beside_two(r#""50 packets""#, "cubic")["queue"]["discipline"], "fair");
+}
+
+/// With some thirty probes a direction the capacity is told, and where packets gather it is not made up.
+#[test]
+fn a_light_measurement_tells_the_capacity_or_that_it_does_not_know() {
+    let light = |keys: &str| {
+        let text = format!(
+            r#"link = [{{ name = "mid", a = "client", b = "r", delay = "5ms", {keys} }},
+              {{ name = "out", a = "r", b = "server", rate = "10Gbit", delay = "5ms", queue = "5MB" }}]
+path = [{{ name = "p", links = ["mid", "out"] }}]"#
+        );
+        let request = request(Effort::LIGHT_BYTES / 1000, 10_000);
+        let found = measure(&text, Request { effort: Effort::Light, sparing: true, ..request }).0;
+        assert!(number(&found["probe_bytes"]) <= Effort::LIGHT_BYTES as f64);
+        let of = |word: &str| found["paths"][0]["directions"][word]["capacity_bps"].clone();
+        [of("out"), of("in")]
+    };
+    for (keys, rate) in [(r#"rate = "40Mbit""#, 40e6), (r#"rate = "100Mbit""#, 100e6), (r#"rate = "1Gbit""#, 1e9)] {
+        for capacity in light(keys) {
+            within(&capacity["value"], rate, 0.01);
+            assert_eq!(capacity["why"], Value::Null, "{keys} {capacity}");
+        }
+    }
+    for keys in [
+        r#"rate = "50Mbit", aggregation = { every = "2ms", bytes = "15KB" }"#,
+        r#"rate = "300Mbit", aggregation = { every = "125us", bytes = "25KB" }"#,
+        r#"rate = "300Mbit", aggregation = { every = "4ms", bytes = "300KB" }"#,
+    ] {
+        for capacity in light(keys) {
+            assert_ne!(capacity["why"], Value::Null, "{keys} {capacity}");
         }
     }
 }
