@@ -53,7 +53,9 @@ def below(claims: Iterable[Mapping[str, Any]]) -> str:
     """The list below the verdict table, as Markdown: what is too long for a cell, and why a claim is not counted."""
     lines = []
     for one in claims:
-        parts = [] if _cell(one) == _found(one) else [_found(one)]
+        # the reason alone, where the cell has what was found
+        left = _found(one).removeprefix(f"{one['ours']}; ") if _cell(one) == one["ours"] else _found(one)
+        parts = [] if _cell(one) == _found(one) else [left]
         parts += [] if one["uncounted"] is None else [f"not counted: {one['uncounted']}"]
         lines += [f"- **{one['id']}**: {'; '.join(parts)}\n"] if parts else []
     return "".join(lines)
