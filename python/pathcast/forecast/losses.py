@@ -79,6 +79,8 @@ def pooled(losses: Sequence[Loss]) -> Loss:
     told = [one for one in losses if one.random.value is not None or not one.lost]
     if not told:
         return Loss(sum(one.lost for one in losses), sum(one.packets for one in losses))
+    if len(told) == 1:
+        return told[0]
     counted = [Counted.of(one) for one in told]
     lost = math.fsum(one.lost for one in counted)
     row = math.fsum(one.lost * one.row for one in counted) / lost if lost else 1.0

@@ -35,7 +35,7 @@ def _deadline(chosen: Runner, size_bytes: int, deadline_s: float) -> str:
         return f"does not fit: {size(done)} by then; {whole}"
     if probability > _KEPT:
         return f"fits: {whole}, and there are {span(deadline_s)}"
-    return f"may fit, with {probability:.0%}: {whole}, and there are {span(deadline_s)}"
+    return f"may fit (chance {probability:.0%}): {whole}, and there are {span(deadline_s)}"
 
 
 def _against(runners: Sequence[Runner], chosen: Runner) -> str:

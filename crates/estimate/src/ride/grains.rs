@@ -28,6 +28,10 @@ pub(super) const GRAIN: u16 = 210;
 const LESS: (f64, f64) = (0.15, 4e-6);
 /// And it is doubtful what a row got where it takes such a share; who seems to take less has met a queue that stood.
 const DOUBT: (f64, f64) = (1e-3, 0.8);
+/// So late a host sends or stamps a packet [s]: on an idle 100 Mbit/s that looked like others' turns. Where a packet of a row takes less
+/// than so many times as long nothing is to be seen, and no pause is shorter.
+const LATE: f64 = 1e-4;
+const SLOW: f64 = 5.0;
 /// Others are met more often than the ride says, by so much; by so many probes.
 const OFTEN: f64 = 0.3;
 const FEW: usize = 4;
@@ -88,7 +92,7 @@ fn rows(gaps: &[f64], usual: f64, c: f64) -> Option<Turns> {
     let near = |late: f64| gaps.iter().filter(|&&gap| (gap - usual).abs() <= (SAME * usual).max(late)).count() as f64;
     // stamps that scatter make pauses, too
     let late = if near(EXACT) >= MANY * all { EXACT } else { series::NOTHING };
-    let turn = TURN * usual + late;
+    let turn = (TURN * usual + late).max(LATE);
     let (same, pauses) = (near(late), gaps.iter().filter(|&&gap| gap > turn).count());
     let rows: Vec<&[f64]> = gaps.split(|&gap| gap > turn).filter(|row| !row.is_empty()).collect();
     if same < MANY * all || same + (pauses as f64) < EITHER * all || pauses == 0 || rows.len() < ROWS {
@@ -131,12 +135,17 @@ impl Ride {
     /// Whether a packet alone takes less than one of a row.
     pub(super) fn less_alone(&self) -> bool {
         let row = PACKET / self.c;
-        self.slope().is_some_and(|slope| row - slope * PACKET > (LESS.0 * row).max(LESS.1 + self.blur()))
+        self.less().is_some_and(|less| less > (LESS.0 * row).max(LESS.1 + self.blur()))
+    }
+
+    /// How much less it takes [s].
+    fn less(&self) -> Option<f64> {
+        Some(PACKET / self.c - self.slope()? * PACKET)
     }
 
     /// Whether something speaks for others who take turns with the probes.
     fn suspects(&self) -> bool {
-        if self.c <= 0.0 || self.every > 0.0 || self.phase == Phase::Capacity {
+        if self.c <= 0.0 || PACKET / self.c < SLOW * LATE || self.every > 0.0 || self.phase == Phase::Capacity {
             return false;
         }
         // two links, one behind the other, take more of one packet alone than the narrower of them does in a row
@@ -156,6 +165,7 @@ impl Ride {
     pub(super) fn is_doubtful(&self) -> bool {
         self.grains.is_some()
             && self.less_alone()
+            && self.less().is_some_and(|less| less > LATE)
             && self.slope().is_some_and(|slope| (DOUBT.0..DOUBT.1).contains(&(slope * self.c)))
     }
 
