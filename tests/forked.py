@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -35,15 +36,16 @@ class Forked:
             cwd="/",
         )
         theirs.close()
-        self._socket = ours
+        self._socket, self._asking = ours, threading.Lock()
 
     def run(self, command: list[str], environment: dict[str, str], timeout_s: float) -> tuple[int, str, str]:
         """Status, standard output and standard error of `command`, which is run to its end."""
         (out, out_theirs), (err, err_theirs) = os.pipe(), os.pipe()
         ours, theirs = socket.socketpair()
         asked = json.dumps({"command": command, "environment": environment, "cwd": os.getcwd()}).encode()
-        socket.send_fds(self._socket, [len(asked).to_bytes(4, "big")], [out_theirs, err_theirs, theirs.fileno()])
-        self._socket.sendall(asked)
+        with self._asking:  # several threads may ask at once
+            socket.send_fds(self._socket, [len(asked).to_bytes(4, "big")], [out_theirs, err_theirs, theirs.fileno()])
+            self._socket.sendall(asked)
         for fd in (out_theirs, err_theirs):
             os.close(fd)
         theirs.close()
