@@ -64,10 +64,15 @@ def scenario(point: dict[str, Any], world: str) -> dict[str, Any]:
     if world == "emu" and line.flows:
         # real transfers go towards the server
         line = replace(line, direction="out")
+    return setting(line, point, world, [(0.0, bound(line))])
+
+
+def setting(line: Line, point: dict[str, Any], world: str, rates: list[tuple[float, float]]) -> dict[str, Any]:
+    """What `samples.scenario` gives, of a line that was drawn; rates: what bounds it, from when on [s] [bit/s]."""
     return {
         "text": one_path(line, point["seed"], world),
         "case": line.columns(),
-        "rates": [(0.0, bound(line))],
+        "rates": rates,
         "direction": line.direction,
         "settle_s": SETTLE_TCP[0] + SETTLE_TCP[1] * line.rtt_s if line.flows else SETTLE,
         "seed": point["seed"],

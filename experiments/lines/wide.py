@@ -8,8 +8,8 @@ import math
 import random
 from typing import Any
 
-from .lines import LOAD, LOAD_FAIR, PACKET, WINDOW_BYTES, Line, one_path
-from .near import SETTLE, SETTLE_TCP
+from .lines import LOAD, LOAD_FAIR, PACKET, WINDOW_BYTES, Line
+from .near import setting
 
 RATES, RTTS, QUEUES = (1e6, 1e9), (5e-3, 0.2), (0.25, 4.0)
 KINDS = ("drop-tail", "fair", "fq_codel", "fq_codel-300", "codel", "pie", "red")
@@ -60,15 +60,4 @@ def draw(kind: str, cross: str, seed: int) -> Line:
 def scenario(point: dict[str, Any], world: str) -> dict[str, Any]:
     """As `samples.scenario`."""
     line = draw(point["wide"], point["beside"], point["seed"])
-    return {
-        "text": one_path(line, point["seed"], world),
-        "case": line.columns(),
-        "rates": [(0.0, line.rate_bps)],
-        "direction": line.direction,
-        "settle_s": SETTLE_TCP[0] + SETTLE_TCP[1] * line.rtt_s if line.flows else SETTLE,
-        "seed": point["seed"],
-        "again": False,
-        "effort": point["effort"],
-        "flow": False,
-        "next_s": None,
-    }
+    return setting(line, point, world, [(0.0, line.rate_bps)])
