@@ -47,9 +47,9 @@ def far(start):
     ],
 )
 def test_wrong_words_are_refused_with_what_is_allowed(options, named, state, capsys):
-    from pathcast.cli import main
+    from pathcast.cli import runner
 
-    assert main(["watch", "far.example.org", *(word.replace("FAR", "far.example.org") for word in options)]) == 2
+    assert runner.run(["watch", "far.example.org", *(word.replace("FAR", "far.example.org") for word in options)]) == 2
     said = capsys.readouterr()
     assert named in said.err
     assert said.out == ""

@@ -26,9 +26,9 @@ from test_cli_watch import settings
     ],
 )
 def test_wrong_words_are_refused_with_what_is_allowed(options, status, named, capsys):
-    from pathcast.cli import main
+    from pathcast.cli import runner
 
-    assert main(["web", *options]) == status
+    assert runner.run(["web", *options]) == status
     said = capsys.readouterr()
     assert named in said.err
     assert said.out == ""

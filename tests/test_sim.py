@@ -62,10 +62,10 @@ def test_the_register_has_no_other_controllers():
 @pytest.mark.parametrize("subflows", [1, 4])
 @pytest.mark.parametrize("control", CONTROLS)
 def test_every_controller_runs(control, subflows, capsys):
-    from pathcast.cli import main
+    from pathcast.cli import runner
 
     settings = (f"control={control}", f"subflows={subflows}", "bytes=750KB")
-    assert main(["sim", str(SHARED), *(w for s in settings for w in ("--set", s)), "--json"]) == 0
+    assert runner.run(["sim", str(SHARED), *(w for s in settings for w in ("--set", s)), "--json"]) == 0
     [flow] = json.loads(capsys.readouterr().out)["flows"]
     assert (flow["control"], len(flow["subflows"])) == (control, subflows)
     # no controller is faster than the line, and none stands still
@@ -95,14 +95,14 @@ BAD = [
 
 @pytest.mark.parametrize(("sets", "words"), BAD, ids=[" ".join(sets) for sets, _ in BAD])
 def test_a_refusal_names_key_value_and_what_is_allowed(sets, words, capsys):
-    from pathcast.cli import main
+    from pathcast.cli import runner
 
     arguments = ["sim", str(SHARED), *(word for item in sets for word in ("--set", item))]
-    assert main(arguments) == 2
+    assert runner.run(arguments) == 2
     caught = capsys.readouterr()
     assert caught.out == ""
     assert all(word in caught.err for word in words), caught.err
-    assert main([*arguments, "--json"]) == 2
+    assert runner.run([*arguments, "--json"]) == 2
     error = json.loads(capsys.readouterr().out)["error"]
     assert error["exit"] == 2
     assert all(word in error["message"] for word in words)

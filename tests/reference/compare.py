@@ -173,12 +173,12 @@ def judge(runs: Sequence[dict[str, Any]], documents: Sequence[dict[str, Any]]) -
 
 def simulate(file: str, sets: Sequence[str]) -> dict[str, Any]:
     """`pathcast sim FILE --set ... --json` in this process: its start would take longer than the simulation."""
-    from pathcast.cli import main
+    from pathcast.cli import runner
 
     arguments = ["sim", str(networks.SCENARIOS / file), *(word for item in sets for word in ("--set", item)), "--json"]
     out, errors = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
-        status = main(arguments)
+        status = runner.run(arguments)
     if status:
         raise RuntimeError(f"`pathcast {' '.join(arguments)}` exits with {status}: {errors.getvalue()}{out.getvalue()}")
     return json.loads(out.getvalue())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pathcast.cli import main
+from pathcast.cli import runner
 
 PLAN = """
 schema = "pathcast.plan/1"
@@ -111,7 +111,7 @@ def lab(tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments):
-        status = main(["lab", *map(str, arguments)])
+        status = runner.run(["lab", *map(str, arguments)])
         out, err = capfd.readouterr()
         return status, out, err
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pathcast.cli import main
+from pathcast.cli import runner
 
 SHARED = Path(__file__).parents[3] / "topologies" / "shared-bottleneck.toml"
 
@@ -66,7 +66,7 @@ def sim(capfd, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
 
     def run(*arguments):
-        status = main(["sim", *map(str, arguments)])
+        status = runner.run(["sim", *map(str, arguments)])
         caught = capfd.readouterr()
         return status, caught.out, caught.err
 
