@@ -81,5 +81,8 @@ struct tcp_sock {
 struct mptcp_subflow_context {
 	u32 mp_capable : 1, mp_join : 1;
 };
+struct bpf_iter__tcp { /* what an iterator over the TCP sockets of a network namespace is called with */
+	struct sock_common *sk_common;
+};
 #pragma clang attribute pop
 #endif

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 
-use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder};
+use libbpf_rs::{Iter, Link, MapCore, MapFlags, Object, ObjectBuilder};
 
 use crate::counters::{FAULT_BYTES, Faults, Flow, Key, Use};
 use crate::error::LaunchError;
@@ -20,6 +20,7 @@ struct Aligned<T: ?Sized>(T);
 static OBJECT: Option<&Aligned<[u8]>> = include!(concat!(env!("OUT_DIR"), "/launch.in"));
 
 const ORDERS: &str = ".data.orders";
+const LOOK: &str = "look";
 const CAP_NET_ADMIN: u32 = 12;
 const CAP_SYS_ADMIN: u32 = 21;
 const CAP_BPF: u32 = 39;
@@ -57,9 +58,29 @@ pub(crate) fn ready() -> Result<(), LaunchError> {
     Ok(())
 }
 
+/// The object in the kernel, with or without the iterator.
+fn load(control: &str, iterator: bool) -> Result<Object, LaunchError> {
+    let bytes = &OBJECT.expect("ready() has seen it").0;
+    let refused = |what: &str| {
+        let what = what.to_owned();
+        move |e: libbpf_rs::Error| LaunchError::System { what, source: io::Error::other(e.to_string()) }
+    };
+    let mut open = ObjectBuilder::default().open_memory(bytes).map_err(refused("opening the eBPF program"))?;
+    for mut map in open.maps_mut().filter(|map| map.name() == ORDERS) {
+        let bytes = Orders { control, pace: None, number: 0 }.bytes();
+        map.initial_value_mut().expect("`orders`").copy_from_slice(&bytes);
+    }
+    for mut program in open.progs_mut().filter(|p| p.name() == LOOK) {
+        program.set_autoload(iterator);
+    }
+    open.load().map_err(refused("loading the eBPF program"))
+}
+
 /// The loaded program. It stays attached until the cgroup is removed, whatever becomes of this process.
 pub(crate) struct Program {
     object: Object,
+    /// The iterator that brings the counts of live connections up to now, where the kernel has it (5.9).
+    look: Option<Link>,
 }
 
 impl Program {
@@ -69,17 +90,8 @@ impl Program {
     /// What the kernel refuses.
     pub fn attach(control: &str, cgroup: &File) -> Result<Program, LaunchError> {
         ready()?;
-        let bytes = &OBJECT.expect("ready() has seen it").0;
-        let refused = |what: &str| {
-            let what = what.to_owned();
-            move |e: libbpf_rs::Error| LaunchError::System { what, source: std::io::Error::other(e.to_string()) }
-        };
-        let mut open = ObjectBuilder::default().open_memory(bytes).map_err(refused("opening the eBPF program"))?;
-        for mut map in open.maps_mut().filter(|map| map.name() == ORDERS) {
-            let bytes = Orders { control, pace: None, number: 0 }.bytes();
-            map.initial_value_mut().expect("`orders`").copy_from_slice(&bytes);
-        }
-        let object = open.load().map_err(refused("loading the eBPF program"))?;
+        let object = load(control, true).or_else(|_| load(control, false))?;
+        let look = object.progs_mut().find(|p| p.name() == LOOK).and_then(|p| p.attach().ok());
         let program = object.progs().find(|p| p.name() == "launch").expect("launch.bpf.c has it");
         // SAFETY: two open descriptors; programs of cgroups above ours run too (BPF_F_ALLOW_MULTI)
         let done = unsafe {
@@ -94,7 +106,7 @@ impl Program {
             let error = std::io::Error::from_raw_os_error(-done);
             return Err(LaunchError::system("attaching the eBPF program to a cgroup")(error));
         }
-        Ok(Program { object })
+        Ok(Program { object, look })
     }
 
     /// Gives connections other orders: the established ones at their next ACK.
@@ -112,8 +124,12 @@ impl Program {
         map.keys().filter_map(of).collect()
     }
 
-    /// Connections that are open.
+    /// Connections that are open; their counts are those of now where they are in this thread's network namespace, else
+    /// of their last ACK.
     pub fn flows(&self) -> Vec<Flow> {
+        if let Some(mut look) = self.look.as_ref().and_then(|link| Iter::new(link).ok()) {
+            let _ = io::copy(&mut look, &mut io::sink());
+        }
         self.each("flows", |_| Some(()), Flow::read).into_iter().map(|(_, flow)| flow).collect()
     }
 

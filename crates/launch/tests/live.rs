@@ -2,7 +2,9 @@
 
 mod common;
 
-use std::net::IpAddr;
+use std::io::Write;
+use std::net::{IpAddr, TcpListener};
+use std::sync::mpsc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -66,6 +68,34 @@ fn an_endpoint_of_the_users_is_a_backup_while_its_line_is_dropped() {
     assert_eq!(run.join().unwrap().unwrap().unwrap().status, 0);
     let left = world.ip("mptcp endpoint show");
     assert!(left.starts_with("10.8.2.1") && !left.contains("backup"), "{left}");
+}
+
+/// Neither what comes in nor the other end's silence makes the kernel call us.
+#[test]
+fn what_comes_in_is_counted_while_the_connection_lasts() {
+    let Some(world) = World::new("incoming") else { return };
+    let Some(client) = world.client("incoming") else { return };
+    let (told, port) = mpsc::channel();
+    let (end, ended) = mpsc::channel::<()>();
+    let far = world.inside("s", move || {
+        let listener = TcpListener::bind((SERVER, 0)).unwrap();
+        told.send(listener.local_addr().unwrap().port()).unwrap();
+        let mut connection = listener.accept().unwrap().0;
+        connection.write_all(&vec![0; 3_000_000]).unwrap();
+        let _ = ended.recv();
+    });
+    let port = port.recv().unwrap().to_string();
+    let live = Live::default();
+    let launch = Launch { live: live.clone(), ..world.launch("out", &[&client, "transfer", SERVER, &port, "0"]) };
+    let run = world.inside("c", move || launch.run());
+    let looking = world.inside("c", move || {
+        wait_for(&live, "all of it", |paths| paths.iter().map(|p| p.bytes_received).sum::<u64>() == 3_000_000)
+    });
+    looking.join().unwrap();
+    drop(end);
+    far.join().unwrap();
+    let report = run.join().unwrap().unwrap().report;
+    assert_eq!((report.bytes_sent, report.bytes_received), (0, 3_000_000));
 }
 
 #[test]
