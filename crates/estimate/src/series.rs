@@ -294,12 +294,12 @@ const AT_ONCE: f64 = 0.25;
 
 /// What the path has carried over the last segments at the most [bit/s], over rows of packets of which the last did not wait less
 /// than the first: what a queue behind the narrow link gathers and lets go at once does not count, nor what the receiving host
-/// does while the queue of probes grows. `capacity` [bit/s] as far as it is known. None: no row is long enough for stamps that
-/// may be `blur` [s] late.
-pub fn carried(segments: &[Segment], capacity: f64, blur: f64) -> Option<f64> {
+/// does while the queue of probes grows, nor that it is perhaps so late [s] for the first of a row and not for the last. `capacity`
+/// [bit/s] as far as it is known. None: no row is long enough for stamps that may be `blur` [s] late.
+pub fn carried(segments: &[Segment], capacity: f64, blur: f64, host: f64) -> Option<f64> {
     let (mut bits, mut time, mut grown) = (0.0, 0.0, 0.0);
     // how late the first of those was that came at once: now, and at the most [s]
-    let (mut late, mut latest) = (0.0, 0.0f64);
+    let (mut late, mut latest) = (0.0, host);
     let mut most: Option<f64> = None;
     for s in segments.iter().rev() {
         bits += s.bits;
@@ -494,11 +494,11 @@ mod tests {
         };
         // 1400 bytes every 2.8 ms
         for shown in [2.5e6, 3.5e6, 4e6] {
-            assert!((carried(&spread(|_| 0.0), shown, 0.0).unwrap() / 4e6 - 1.0).abs() < 1e-9);
+            assert!((carried(&spread(|_| 0.0), shown, 0.0, 0.0).unwrap() / 4e6 - 1.0).abs() < 1e-9);
         }
-        assert_eq!(carried(&spread(|_| 0.0)[..20], 4e6, 0.0), None);
-        assert_eq!(carried(&spread(|k| 0.1 - f64::from(k) * 1e-3), 4e6, 0.0), None);
-        let longer = carried(&spread(|k| f64::from(k) * 1e-3), 11_200.0 / 3.8e-3, 0.0).unwrap();
+        assert_eq!(carried(&spread(|_| 0.0)[..20], 4e6, 0.0, 0.0), None);
+        assert_eq!(carried(&spread(|k| 0.1 - f64::from(k) * 1e-3), 4e6, 0.0, 0.0), None);
+        let longer = carried(&spread(|k| f64::from(k) * 1e-3), 11_200.0 / 3.8e-3, 0.0, 0.0).unwrap();
         assert!((longer / (11_200.0 / 3.8e-3) - 1.0).abs() < 1e-9);
     }
 
@@ -507,10 +507,22 @@ mod tests {
         // sent every 0.9 ms, a millisecond each; the sixth to ninth come 4 ms after the sixth should
         let sent: Vec<u64> = (0..60).map(|k| k * MS * 9 / 10).collect();
         let received: Vec<_> = (1..=60).map(|k| Some(if k > 5 { k.max(10) } else { k } * MS)).collect();
-        let most = carried(&of(&sent, &received), C, 0.0).unwrap();
+        let most = carried(&of(&sent, &received), C, 0.0, 0.0).unwrap();
         assert!(most < 1.001 * C, "{most}");
         // nor where they hide among others
-        assert!(carried(&of(&sent[4..], &received[4..]), C, 0.0).unwrap() < 1.001 * C);
+        assert!(carried(&of(&sent[4..], &received[4..]), C, 0.0, 0.0).unwrap() < 1.001 * C);
+    }
+
+    /// The first of a row, sent at 1.1 C, is 4.5 ms late, the next ones less: the queue that the row makes does not show.
+    #[test]
+    fn a_host_that_was_late_for_the_first_proves_no_rate() {
+        let sent: Vec<u64> = (0..90).map(|k: u64| k * MS - k.saturating_sub(40) * MS / 10).collect();
+        let late =
+            |k: u64| [45, 38, 31, 24, 17, 10, 3].get(k.wrapping_sub(40) as usize).map_or(0, |tenths| tenths * MS / 10);
+        let received: Vec<_> = (0..90).map(|k| Some((k + 1) * MS + late(k))).collect();
+        let seen = of(&sent, &received);
+        let most = |host: f64| carried(&seen, C, 0.0, host).unwrap() / C;
+        assert!(most(0.0) > 1.05 && most(4.5e-3) < 1.001, "{} {}", most(0.0), most(2.5e-3));
     }
 
     #[test]

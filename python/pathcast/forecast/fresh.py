@@ -80,7 +80,7 @@ def loads(
     last = now.directions[direction] if now is not None and direction in now.directions else of[0] if of else None
     found = []
     for one in of:
-        capacity, left = one.capacity_bps.sure, one.available_bps.sure
+        capacity, left = one.capacity_bps.sure, one.available_bps.at_a_glance.sure
         if capacity and left is not None and last is not None and _alike(one, last):
             found.append(min(max(1 - left / capacity, 0.0), 1.0))
     return tuple(reversed(found))

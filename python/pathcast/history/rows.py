@@ -191,12 +191,13 @@ def _graphed(knowledge: Mapping[str, Any], path: Mapping[str, Any]) -> dict[str,
     delay, loss = knowledge.get("delay_s") or {}, knowledge.get("loss") or {}
     return {
         "capacity_bps": _trusted(knowledge.get("capacity_bps")),
-        "available_bps": _trusted(knowledge.get("available_bps")),
+        "available_bps": _trusted(knowledge.get("available_bps"), None, "too-short"),
         "rtt_s": _trusted(path.get("rtt_s")),
         "delay_s": _trusted(delay.get("median")),
         "loss": loss["lost"] / loss["packets"] if loss.get("packets") else None,
     }
 
 
-def _trusted(value: Mapping[str, Any] | None) -> float | None:
-    return None if not value or value.get("why") is not None else value.get("value")
+def _trusted(value: Mapping[str, Any] | None, *whys: str | None) -> float | None:
+    # a gentle look tells what was left just then
+    return None if not value or value.get("why") not in (whys or (None,)) else value.get("value")

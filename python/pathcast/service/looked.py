@@ -17,7 +17,8 @@ def seen(path: PathMeasured, direction: str, least_rtt_s: float | None) -> Seen:
     waits = None if minimum is None or median is None else max(0.0, median - minimum)
     if waits is not None and rtt_s is not None and least_rtt_s is not None:
         waits += max(0.0, rtt_s - least_rtt_s)
-    return Seen(_level(of.available_bps), _level(of.capacity_bps), Level(rtt_s), Level(waits), Level(of.loss.share))
+    levels = _level(of.available_bps.at_a_glance), _level(of.capacity_bps)
+    return Seen(*levels, Level(rtt_s), Level(waits), Level(of.loss.share))
 
 
 def _level(of: Value) -> Level:

@@ -26,5 +26,11 @@ def test_what_is_not_to_be_trusted_neither_fires_an_alert_nor_ends_it():
     assert doubtful.available.above(10e6) is None
 
 
+def test_what_a_short_look_saw_counts_as_what_was_so_just_then():
+    short = Value(5e6, 4e6, 6e6, "too-short")
+    seen_then = out(available_bps=short, capacity_bps=short)
+    assert (seen_then.available.value, seen_then.capacity) == (5e6, UNKNOWN)
+
+
 def test_bounds_without_a_value_tell():
     assert out(available_bps=Value(None, 12e6, None, "beyond-limit")).available.below(10e6) is False

@@ -36,6 +36,8 @@ REASONS = {
     "too-short": "what was seen is too short for it",
     "not-seen": "nothing was seen of it",
 }
+# beside a value: so short a look cannot tell what a policer lets through for longer
+GLANCE = "too-short"
 # what more time and bytes would mend
 _MENDED_BY_MORE = ("too-few", "inconsistent", "too-short")
 
@@ -56,6 +58,11 @@ class Value:
     def trusted(self) -> bool:
         """Whether there is a value, and nothing against it."""
         return self.value is not None and self.why is None
+
+    @property
+    def at_a_glance(self) -> Value:
+        """The same as what was so just then, however short the look was."""
+        return replace(self, why=None) if self.why == GLANCE else self
 
     @property
     def sure(self) -> float | None:

@@ -67,6 +67,14 @@ const CAPACITY_LEAST: u64 = 3;
 const SCANT_PART: u64 = 100;
 const SCANT: u64 = 100_000;
 
+/// Where so little was sent that at the rate C it takes less than this [s] a policer may have let all of it pass on saved tokens: bursts of
+/// a tenth of a second and longer are usual. What is available for longer is then not known.
+const SHORTEST: f64 = 0.1;
+/// Where bytes are few and more than a tenth of the gaps are shorter than C allows by this share delays wander, or packets gather: then C is
+/// no better known than by whole trains, a packet more or less. `ambiguous` where it may be so many times as much.
+const CLOSER: f64 = 0.05;
+const UNLIKE: f64 = 1.3;
+
 /// A may come out above C, whose error is then the larger of the two: what the probes got is a proof. At most this factor.
 const ABOVE_CAPACITY: f64 = 1.1;
 
@@ -310,7 +318,7 @@ impl Ride {
     /// ride refutes it, and where neither the trains nor the ride can be trusted.
     pub fn capacity(&self) -> Estimate {
         let estimate = self.capacity.estimate();
-        let ride = self.estimate();
+        let ride = self.judge(self.around());
         let doubtful = estimate.why_not.is_some() && ride.why_not.is_some();
         // what came through of a ride that lost much is no part of such a line
         let far = |passed: f64| ride.why_not.is_some() && self.c > ABSURD * passed;
@@ -323,6 +331,11 @@ impl Ride {
         // of a few clumps one packet more or less is much
         if self.budget.bytes.0 < SCANT && self.every == 0.0 && self.capacity.is_clumped() {
             return Estimate { why_not: estimate.why_not.or(Some(WhyNot::Ambiguous)), ..estimate };
+        }
+        if let Some((low, high)) = self.rough() {
+            let (low, high) = (low.min(estimate.low_bps), high.max(estimate.high_bps));
+            let why_not = estimate.why_not.or((high > UNLIKE * low).then_some(WhyNot::Ambiguous));
+            return Estimate { low_bps: low, high_bps: high, why_not, ..estimate };
         }
         if let (true, Some((value, half))) = (self.wander > 0.0, self.wandering_capacity()) {
             // what the ride got of it is known better than what single trains say
@@ -340,6 +353,27 @@ impl Ride {
             ),
             _ => estimate,
         }
+    }
+
+    /// Between what rates C is, where few trains cannot tell it better [bit/s]; see [`CLOSER`].
+    fn rough(&self) -> Option<(f64, f64)> {
+        let trains = || self.trains.range(..self.first).map(|(_, train)| train);
+        let few = self.c > 0.0 && self.budget.bytes.0 < SCANT && self.every == 0.0;
+        if !few || series::scatter(trains(), self.c) < CLOSER * PACKET / self.c {
+            return None;
+        }
+        let rates: Vec<(f64, f64)> = trains()
+            .filter_map(|train| {
+                let (rate, gaps) = (wander::whole(train)?, train.packets.len() as f64 - 2.0);
+                Some((rate * (1.0 - 1.0 / gaps), rate * (1.0 + 1.0 / gaps)))
+            })
+            .collect();
+        rates.into_iter().reduce(|(low, high), (least, most)| (low.min(least), high.max(most)))
+    }
+
+    /// Whether too little was sent to tell a policer's burst from its line.
+    fn is_short(&self) -> bool {
+        self.budget.bytes.0 < SCANT && (self.bytes as f64) * 8.0 < SHORTEST * self.c
     }
 
     /// Half of what is sensible more, if the estimate is still rough and more is allowed.
@@ -500,7 +534,9 @@ impl Ride {
         let random = unseen.full * unseen.deviation * self.c * share;
         let half = balance.half_width(self.c, whole);
         let changed = CHANGED * (self.proven - self.capacity.capacity().unwrap_or(self.proven)).max(0.0) * share.sqrt();
-        let half = (half.powi(2) + changed.powi(2) + UNSEEN.powi(2) * (open.powi(2) + random.powi(2))).sqrt();
+        let rough = self.rough().map_or(0.0, |(low, high)| (high - self.c).max(self.c - low).max(0.0));
+        let half =
+            (half.powi(2) + changed.powi(2) + rough.powi(2) + UNSEEN.powi(2) * (open.powi(2) + random.powi(2))).sqrt();
         (value.clamp(0.0, ABOVE_CAPACITY * self.c), half)
     }
 
@@ -557,7 +593,8 @@ impl Ride {
     fn learn(&mut self, train: &TrainSeen) {
         self.find_base();
         let (mut segments, mut losses) = self.segments();
-        let carried = series::carried(&segments, self.c, self.blur().max(self.wander));
+        let late = self.noise(&segments);
+        let carried = series::carried(&segments, self.c, self.blur().max(self.wander), late);
         if let Some(carried) = carried.filter(|&carried| carried > PROOF * self.c) {
             (self.c, self.proven) = (carried, carried);
             (segments, losses) = self.segments();
@@ -696,7 +733,9 @@ impl Method for Ride {
     }
 
     fn estimate(&self) -> Estimate {
-        self.judge(self.around())
+        let found = self.judge(self.around());
+        let short = found.value_bps.is_some() && self.is_short();
+        Estimate { why_not: found.why_not.or(short.then_some(WhyNot::TooShort)), ..found }
     }
 
     fn tell(&self, known: &mut Knowledge) {

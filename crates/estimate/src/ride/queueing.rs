@@ -3,7 +3,7 @@
 use super::super::dispersion::whole_batches;
 use super::super::stat::{median, quantile};
 use super::super::{Discipline, Estimate, LARGE, Seen, TrainSeen, WhyNot, series};
-use super::grains::Turns;
+use super::grains::{Turns, is_fast};
 use super::{PACKET, Ride, SMALL_SIZE};
 
 /// What a packet takes alone, as a share of what it takes in a row: below the first each flow has a queue of its own and others
@@ -103,10 +103,29 @@ impl Ride {
         Some(discipline(self.c, self.slope()?, self.first()?, self.blur() + series::NOTHING))
     }
 
-    /// What a bit of a packet costs that is alone [s].
+    /// What a bit of a packet costs that is alone [s]. On fast lines by packets that were alone: those of a train find hosts awake, which
+    /// saves as long as the line takes.
     pub(super) fn slope(&self) -> Option<f64> {
         let small = series::base(self.small.iter())?.floor;
-        Some((self.base.floor.delay_at(small.at) - small.delay) / 1e9 / (f64::from(LARGE - SMALL_SIZE) * 8.0))
+        let large = match is_fast(self.c) {
+            true => self.first_alone(small.at)?,
+            false => self.base.floor.delay_at(small.at),
+        };
+        Some((large - small.delay) / 1e9 / (f64::from(LARGE - SMALL_SIZE) * 8.0))
+    }
+
+    /// The least delay of the first packet of a train that told C, as it were at the time `at` of the sender's clock [ns].
+    fn first_alone(&self, at: u64) -> Option<f64> {
+        let trains = self.trains.range(..self.first).filter_map(|(_, train)| train.packets.first());
+        let drift = |p: &Seen| self.base.floor.delay_at(at) - self.base.floor.delay_at(p.sent.0);
+        trains.filter_map(|p| Some(p.own_delay()? as f64 + drift(p))).min_by(f64::total_cmp)
+    }
+
+    /// What lies between the small packets that waited least [s].
+    pub(super) fn least_apart(&self) -> f64 {
+        let mut delays: Vec<i64> = self.small.iter().flat_map(|t| &t.packets).filter_map(Seen::own_delay).collect();
+        delays.sort_unstable();
+        delays.get(ALIKE - 1).map_or(0.0, |third| (third - delays[0]) as f64 / 1e9)
     }
 
     /// The rate of a train's first two packets, usually [bit/s].
@@ -131,7 +150,7 @@ impl Ride {
             return share;
         }
         Estimate {
-            value_bps: Some(if fair { (1.0 / slope.max(1e-12)).max(got) } else { got }),
+            value_bps: Some(if fair && !is_fast(self.c) { (1.0 / slope.max(1e-12)).max(got) } else { got }),
             high_bps: f64::INFINITY,
             why_not: share.why_not.or(Some(WhyNot::Ambiguous)),
             ..share
@@ -197,6 +216,42 @@ mod tests {
         for ride in [found(5e6, |_| 0.0), found(2.5e6, |k| (14 - k) as f64 * 0.2e-3)] {
             assert_eq!(ride.of_line(share), share);
         }
+    }
+
+    /// A ride that got `c` of 200 Mbit/s; packets that are alone wake hosts, which takes them so long [us], and packet k of small ones so
+    /// much more.
+    fn fast(c: f64, wakes: u64, waits: impl Fn(u64) -> u64) -> Ride {
+        let mut ride = Ride::new(Budget { bytes: Bytes(1_000_000), time: Nanos::secs(3) }, 1);
+        let (apart, alone) = ((PACKET / c * 1e9) as u64, |size: u16, line: f64| (f64::from(size) * 8e9 / line) as u64);
+        // who is alone has the whole line, also where others have their share of it
+        let line = if c < 150e6 { 200e6 } else { c };
+        for id in 0..4 {
+            let wake = |k: u64| if k == 0 { wakes * 1000 } else { 0 };
+            let came: Vec<_> = (0..9).map(|k| Some(1_000_000 + alone(LARGE, line) + k * apart + wake(k))).collect();
+            let sent: Vec<u64> = (0..9).map(|k| if k < 5 { 0 } else { k * apart }).collect();
+            ride.trains.insert(id, train(id, LARGE, &sent, &came));
+        }
+        let sent: Vec<u64> = (0..12).map(|k| k * 7_000_000).collect();
+        let small = alone(SMALL_SIZE, line) + wakes * 1000;
+        let came: Vec<_> = (0..12).map(|k| Some(1_000_000 + small + sent[k as usize] + waits(k) * 1000)).collect();
+        ride.small = Some(train(9, SMALL_SIZE, &sent, &came));
+        (ride.c, ride.first) = (c, 4);
+        ride.find_base();
+        ride
+    }
+
+    #[test]
+    fn hosts_that_have_to_wake_for_a_packet_alone_make_no_turns_of_a_fast_line() {
+        let share = |c: f64| Estimate::of(c, 0.99 * c, 1.01 * c, 1);
+        // half of 200 Mbit/s
+        let half = fast(100e6, 0, |_| 0).of_line(share(100e6));
+        let told = (half.value_bps, half.low_bps, half.high_bps, half.why_not);
+        assert_eq!(told, (Some(100e6), 99e6, f64::INFINITY, Some(WhyNot::Ambiguous)));
+        for wakes in [0, 60] {
+            assert_eq!(fast(200e6, wakes, |_| 0).of_line(share(200e6)), share(200e6), "{wakes} us");
+        }
+        // small ones that are late by chance say nothing
+        assert_eq!(fast(100e6, 0, |k| k * 40).of_line(share(100e6)), share(100e6));
     }
 
     #[test]

@@ -302,3 +302,32 @@ fn an_interval_of_all_of_the_capacity_is_no_estimate() {
         assert_eq!(ride.estimate().value_bps.is_some(), told, "{apart} {known}");
     }
 }
+
+/// What a gentle measurement may send in a direction takes 4 ms at 100 Mbit/s and 0.2 s at 2: of the first nobody knows whether a
+/// policer lets as much through for longer.
+#[test]
+fn a_burst_is_not_what_is_available_for_longer() {
+    let of = |capacity: f64, police: Option<(f64, f64)>| {
+        let mut ride = Ride::sparing(budget(50, Nanos::secs(5)), 1);
+        let (estimate, _) = Gathering::new(capacity, 0.0, 0.02, police).run(&mut ride);
+        (ride.capacity(), estimate)
+    };
+    for police in [None, Some((20e6, 5e6))] {
+        let (capacity, estimate) = of(100e6, police);
+        assert_eq!((capacity.why_not, estimate.why_not), (None, Some(WhyNot::TooShort)), "{capacity:?} {estimate:?}");
+        assert!((estimate.value_bps.unwrap() / 100e6 - 1.0).abs() < 0.02, "{estimate:?}");
+    }
+    assert_eq!(of(2e6, None).1.why_not, None);
+}
+
+/// 4.2 Mbit/s in grants every 4 ms: 1400 bytes take 2.7 ms, so that most gaps are 4 ms and some none.
+#[test]
+fn few_trains_through_grants_do_not_tell_the_capacity_as_exactly_as_their_gaps_look() {
+    for capacity in [4.2e6, 5e6] {
+        let mut ride = Ride::sparing(budget(50, Nanos::secs(5)), 1);
+        Gathering::new(capacity, 4e-3, 0.05, None).run(&mut ride);
+        let found = ride.capacity();
+        let holds = found.value_bps.is_none() || (found.low_bps..=found.high_bps).contains(&capacity);
+        assert!(holds || found.why_not.is_some(), "{capacity}: {found:?}");
+    }
+}

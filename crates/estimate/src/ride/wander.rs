@@ -65,7 +65,7 @@ fn together<'a>(trains: impl Iterator<Item = &'a TrainSeen>, c: f64, load: f64) 
 }
 
 /// At what rate a whole train came, without its first gap [bit/s].
-fn whole(train: &TrainSeen) -> Option<f64> {
+pub(super) fn whole(train: &TrainSeen) -> Option<f64> {
     let rest = train.packets.get(1..).filter(|rest| rest.len() > 2 && rest.iter().all(|p| p.received.is_some()))?;
     let (first, last) = (rest.first()?.received?, rest.last()?.received?);
     (last > first).then(|| (rest.len() - 1) as f64 * PACKET * 1e9 / (last.0 - first.0) as f64)
