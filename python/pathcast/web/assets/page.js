@@ -25,6 +25,23 @@ function times(within) {
   }
 }
 
+// a wide table can be stacked where the page is narrow: each cell knows its column, and stays a cell for who listens
+function columns(within) {
+  for (const table of within.querySelectorAll(".scroll table")) {
+    const names = [...table.querySelectorAll("thead th")].map((one) => one.textContent);
+    if (names.length < 3 || table.querySelector("tbody th")) continue; // those fit
+    table.classList.add("stack");
+    table.setAttribute("role", "table");
+    for (const row of table.rows) {
+      row.setAttribute("role", "row");
+      [...row.cells].forEach((cell, place) => {
+        cell.setAttribute("role", cell.tagName === "TD" ? "cell" : "columnheader");
+        if (cell.tagName === "TD") cell.dataset.label = names[place];
+      });
+    }
+  }
+}
+
 function draw(figure) {
   const said = figure.nextElementSibling;
   const plot = JSON.parse(said.nextElementSibling.textContent);
@@ -73,6 +90,7 @@ function draw(figure) {
 }
 
 times(document);
+columns(document);
 document.querySelectorAll("figure.plot").forEach(draw);
 // colours are those of the scheme that was
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
@@ -84,6 +102,10 @@ if (living) setInterval(async () => {
   if (document.hidden || living.contains(document.activeElement)) return;
   try {
     const answer = await fetch(living.dataset.from);
-    if (answer.ok) living.innerHTML = await answer.text();
+    if (answer.ok) {
+      living.innerHTML = await answer.text();
+      times(living);
+      columns(living);
+    }
   } catch { /* it is asked again */ }
 }, 2000);
