@@ -6,7 +6,7 @@ const of3 = (x) => (Math.abs(x) >= 100 ? x.toFixed(0) : String(Number(x.toPrecis
 const UNITS = {
   bits: (v) => {
     for (const [size, unit] of [[1e9, "Gbit/s"], [1e6, "Mbit/s"], [1e3, "kbit/s"]])
-      if (Math.abs(v) >= size) return `${of3(v / size)} ${unit}`;
+      if (Math.abs(v) >= 0.9995 * size) return `${of3(v / size)} ${unit}`;
     return `${v.toFixed(0)} bit/s`;
   },
   seconds: (v) => (v >= 1 ? `${of3(v)} s` : v >= 1e-3 ? `${of3(v * 1e3)} ms` : v === 0 ? "0 s" : `${of3(v * 1e6)} µs`),
