@@ -23,9 +23,10 @@ class Browser:
         here, there = os.pipe(), os.pipe()  # to it, from it: its descriptors 3 and 4
         words = [program, "--headless", "--no-sandbox", "--disable-gpu", "--no-proxy-server", "--hide-scrollbars"]
         words += [f"--user-data-dir={self._directory.name}", "--remote-debugging-pipe", "about:blank"]
+        # bash: dash knows descriptors of one digit only
         line = f'exec "$@" 3<&{here[0]} 4>&{there[1]}'
         self._process = subprocess.Popen(
-            ["sh", "-c", line, "sh", *words], pass_fds=(here[0], there[1]), stderr=subprocess.DEVNULL
+            ["bash", "-c", line, "bash", *words], pass_fds=(here[0], there[1]), stderr=subprocess.DEVNULL
         )
         os.close(here[0])
         os.close(there[1])
@@ -57,6 +58,17 @@ class Browser:
                 if "error" in answer:
                     raise SystemExit(f"chromium: {method}: {answer['error']['message']}")
                 return answer["result"]
+
+    def tells(self, url: str, width: int, script: str) -> Any:
+        """What an expression of JavaScript is in a page so wide [CSS px], once all of it is there."""
+        self._ask(
+            "Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=width < 600
+        )
+        self._ask("Page.navigate", url=url)
+        whole = f"new Promise(f => {{ const g = () => f({script});"
+        whole += " document.readyState == 'complete' ? g() : addEventListener('load', g) })"
+        found = self._ask("Runtime.evaluate", expression=whole, awaitPromise=True, returnByValue=True)
+        return found["result"]["value"]
 
     def picture(self, url: str, file: Path, width: int, most: int, settles_s: float = 3.0) -> int:
         """A page from its top, so wide and at most so high [CSS px]; how wide its contents are."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from conftest import eventually
+from test_cli_run import SEND, SINK
 
 pytestmark = pytest.mark.privileged
 
@@ -96,3 +99,35 @@ def test_a_command_says_which_line_is_unplugged(office):
     measured = office("measure", FAR, "--light")
     assert measured.returncode == 0
     assert "the line of 10.77.1.2 is down: p1 is down" in measured.stderr
+
+
+def test_a_run_whose_last_line_dies_says_what_it_waits_for_and_goes_on(office, name, start, tmp_path, monkeypatch):
+    lines, report = tmp_path / "lines.toml", tmp_path / "report.json"
+    lines.write_text("".join(f'[line.{of}]\nfrom = "10.77.{n}.2"\n' for n, of in ((1, "dsl"), (2, "cable"))))
+    monkeypatch.setenv("PATHCAST_CONFIG", str(lines))
+    assert office("mptcp", "endpoint", "flush", command="ip").returncode == 0  # the network's own, a user's to the run
+    sink = start("net", "exec", name, "server", "--", sys.executable, "-c", SINK, 262, "receive")
+    send = (sys.executable, "-c", SEND, FAR, int(sink.stdout.readline()), 12_000_000)
+    plan = ("--paths", "auto", "--size", "12MB", "--max", "cable=1kB", "--by", "10m", "--report", report)
+    running = office.begin("run", *plan, "--", *send)
+    counters = lambda: office("-s", "-j", "link", "show", "dev", "p1", command="ip").stdout  # noqa: E731
+    assert eventually(lambda: json.loads(counters())[0]["stats64"]["tx"]["bytes"] > 2_000_000)
+    office.silent(1)
+    told = []
+    for line in running.stderr:
+        told.append(line)
+        if "nothing gets through" in line:
+            break
+    assert "dsl does not answer, cable may not be used (the most that it may carry of this job" in told[-1]
+    assert "it waits until dsl answers, or is started again with more of a cap" in told[-1]
+    assert "; it ends in 9 min " in told[-1]
+    office.silent(1, loss=0)
+    rest = running.stderr.read()
+    assert running.wait(120) == 0, rest
+    assert "dsl answers again: it goes on, after" in rest
+    document = json.loads(report.read_text())
+    [wait] = document["auto"]["waits"]
+    assert (wait["lines"], list(wait["barred"])) == (["dsl"], ["cable"])
+    assert wait["until_s"] > wait["since_s"] + 5
+    assert sum(path["timeouts"] for path in document["paths"]) >= 2
+    assert {path["local"] for path in document["paths"] if path["bytes_sent"]} == {"10.77.1.2"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pathcast.units import span, spans
+from pathcast.units import bits, size, span, spans
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,10 @@ def test_a_time(value, text):
 )
 def test_two_times_are_one_form(low, high, text):
     assert spans(low, high) == text
+
+
+def test_what_rounds_to_the_next_unit_is_written_in_it():
+    sizes = {999_960_000_000: "1 TB", 999_940_000_000: "999.9 GB", 999_990: "1 MB", 999: "999 B"}
+    assert [size(of) for of in sizes] == list(sizes.values())
+    rates = {999_600_000: "1 Gbit/s", 999_400_000: "999 Mbit/s", 999_700: "1 Mbit/s", 999: "999 bit/s"}
+    assert [bits(of) for of in rates] == list(rates.values())

@@ -8,7 +8,7 @@ def bits(value: float | None) -> str:
     if value is None:
         return "-"
     for size, unit in ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")):
-        if abs(value) >= size:
+        if abs(value) >= 0.9995 * size:  # what three digits round to it
             return f"{value / size:.3g} {unit}" if abs(value) < 100 * size else f"{value / size:.0f} {unit}"
     return f"{value:.0f} bit/s"
 
@@ -27,7 +27,7 @@ def seconds(value: float | None) -> str:
 def size(value: float) -> str:
     """A size for people: `12.8 MB`."""
     for unit_size, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "KB")):
-        if value >= unit_size:
+        if value >= 0.99995 * unit_size:  # what four digits round to it
             return f"{value / unit_size:.4g} {unit}"
     return f"{value:.0f} B"
 

@@ -25,9 +25,10 @@ struct path {
 	u32 mptcp;
 	char control[NAME]; /* the controller that the kernel said was in force, when last asked */
 };
-struct use { /* in bytes, but for the first two */
+struct use { /* in bytes, but for the first two and the last */
 	u64 flows, joins;
 	u64 acked, received, sent, resent;
+	u64 timeouts; /* of retransmission (RFC 6298) */
 };
 struct flow {
 	struct path path;
@@ -38,7 +39,7 @@ struct flow {
 	u32 number; /* of the orders that it has */
 	u32 ports;  /* local, remote */
 };
-_Static_assert(sizeof(struct path) == 52 && sizeof(struct use) == 48 && sizeof(struct flow) == 128, "see counters.rs");
+_Static_assert(sizeof(struct path) == 52 && sizeof(struct use) == 56 && sizeof(struct flow) == 136, "see counters.rs");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -141,7 +142,8 @@ static __always_inline void established(struct bpf_sock_ops *ops, struct tcp_soc
 		__sync_fetch_and_add(&faults.uncounted, 1);
 		return;
 	}
-	bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG | BPF_SOCK_OPS_RTT_CB_FLAG);
+	bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG | BPF_SOCK_OPS_RTT_CB_FLAG |
+						  BPF_SOCK_OPS_RTO_CB_FLAG);
 }
 
 static __always_inline void fold(const struct flow *f)
@@ -161,6 +163,7 @@ static __always_inline void fold(const struct flow *f)
 	__sync_fetch_and_add(&sum->received, f->use.received);
 	__sync_fetch_and_add(&sum->sent, f->use.sent);
 	__sync_fetch_and_add(&sum->resent, f->use.resent);
+	__sync_fetch_and_add(&sum->timeouts, f->use.timeouts);
 }
 
 static __always_inline void changed(struct bpf_sock_ops *ops, struct tcp_sock *tp, u32 old, u32 new)
@@ -197,6 +200,7 @@ int launch(struct bpf_sock_ops *ops)
 	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
 	case BPF_SOCK_OPS_STATE_CB:
 	case BPF_SOCK_OPS_RTT_CB:
+	case BPF_SOCK_OPS_RTO_CB:
 		break;
 	default:
 		return 1;
@@ -218,6 +222,14 @@ int launch(struct bpf_sock_ops *ops)
 				take_pace(ops, 1);
 				bpf_getsockopt(ops, IPPROTO_TCP, TCP_CONGESTION, f->path.control, NAME);
 			}
+		}
+	} else if (ops->op == BPF_SOCK_OPS_RTO_CB) {
+		u64 cookie = bpf_get_socket_cookie(ops);
+		struct flow *f = bpf_map_lookup_elem(&flows, &cookie);
+
+		if (f) { /* no ACK comes that would tell */
+			sample(f, tp);
+			f->use.timeouts++;
 		}
 	} else if (ops->op == BPF_SOCK_OPS_STATE_CB) {
 		changed(ops, tp, ops->args[0], ops->args[1]);

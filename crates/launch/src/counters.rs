@@ -3,8 +3,8 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 const KEY_BYTES: usize = 52;
-const USE_BYTES: usize = 48;
-const FLOW_BYTES: usize = 128;
+const USE_BYTES: usize = 56;
+const FLOW_BYTES: usize = 136;
 pub(crate) const FAULT_BYTES: usize = 16;
 
 fn word(bytes: &[u8], at: usize) -> Option<u64> {
@@ -37,7 +37,7 @@ impl Key {
     }
 }
 
-/// Sums, in bytes but for the first two.
+/// Sums, in bytes but for the first two and the last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Use {
     pub flows: u64,
@@ -47,12 +47,22 @@ pub(crate) struct Use {
     pub received: u64,
     pub sent: u64,
     pub resent: u64,
+    /// Retransmission timeouts (RFC 6298).
+    pub timeouts: u64,
 }
 
 impl Use {
     pub fn read(bytes: &[u8]) -> Option<Use> {
         let at = |i: usize| word(bytes.get(..USE_BYTES)?, 8 * i);
-        Some(Use { flows: at(0)?, joins: at(1)?, acked: at(2)?, received: at(3)?, sent: at(4)?, resent: at(5)? })
+        Some(Use {
+            flows: at(0)?,
+            joins: at(1)?,
+            acked: at(2)?,
+            received: at(3)?,
+            sent: at(4)?,
+            resent: at(5)?,
+            timeouts: at(6)?,
+        })
     }
 
     pub fn add(&mut self, other: &Use) {
@@ -62,6 +72,7 @@ impl Use {
         self.received += other.received;
         self.sent += other.sent;
         self.resent += other.resent;
+        self.timeouts += other.timeouts;
     }
 }
 
@@ -79,7 +90,7 @@ pub(crate) struct Flow {
 impl Flow {
     pub fn read(bytes: &[u8]) -> Option<Flow> {
         let bytes = bytes.get(..FLOW_BYTES)?;
-        let ports = u32::from_ne_bytes(bytes[124..].try_into().ok()?);
+        let ports = u32::from_ne_bytes(bytes[132..].try_into().ok()?);
         Some(Flow {
             key: Key::read(bytes)?,
             ports: ((ports >> 16) as u16, ports as u16),
@@ -114,15 +125,15 @@ mod tests {
         bytes[32..36].copy_from_slice(&1u32.to_ne_bytes());
         bytes[36..40].copy_from_slice(b"reno");
         bytes[64..72].copy_from_slice(&7u64.to_ne_bytes());
-        for i in 0..6u64 {
+        for i in 0..7u64 {
             bytes[72 + 8 * i as usize..][..8].copy_from_slice(&(i + 1).to_ne_bytes());
         }
-        bytes[124..].copy_from_slice(&(40001u32 << 16 | 5275).to_ne_bytes());
+        bytes[132..].copy_from_slice(&(40001u32 << 16 | 5275).to_ne_bytes());
         let flow = Flow::read(&bytes).unwrap();
         let ends = ("10.0.0.1".parse().unwrap(), "fd00::2".parse().unwrap());
         assert_eq!((flow.key.local, flow.key.remote, flow.key.mptcp, flow.pending), (ends.0, ends.1, true, 7));
         assert_eq!((flow.key.control.as_str(), flow.ports), ("reno", (40001, 5275)));
-        assert_eq!(flow.counts, Use { flows: 1, joins: 2, acked: 3, received: 4, sent: 5, resent: 6 });
+        assert_eq!(flow.counts, Use { flows: 1, joins: 2, acked: 3, received: 4, sent: 5, resent: 6, timeouts: 7 });
         assert!(Flow::read(&bytes[1..]).is_none());
     }
 }

@@ -76,6 +76,8 @@ pub struct PathUse {
     pub bytes_received: u64,
     /// Sent again, of what was sent [byte].
     pub bytes_retransmitted: u64,
+    /// Retransmission timeouts (RFC 6298).
+    pub timeouts: u64,
     /// Part of all bytes sent, 0 to 1; of all bytes received if none were sent.
     pub share: f64,
 }
@@ -100,6 +102,7 @@ pub(crate) fn uses(sums: &BTreeMap<Key, Use>) -> Vec<PathUse> {
         bytes_sent: one.acked,
         bytes_received: one.received,
         bytes_retransmitted: one.resent,
+        timeouts: one.timeouts,
         share: if total.acked > 0 { part(one.acked, total.acked) } else { part(one.received, total.received) },
     };
     let mut paths: Vec<PathUse> = sums.iter().map(path).collect();

@@ -53,7 +53,9 @@ class Prepared:
             left_s = self.limit.left_s(None)
             told += f"; {span(abs(left_s))} {'before' if left_s >= 0 else 'after'} the deadline"
         if self.auto.ended:
-            told += "; ended, since no line may be used now: start it again when one may"
+            silent = self.auto.step.wait is not None
+            why = "nothing got through" if silent else "no line may be used now"
+            told += f"; ended, since {why}: start it again when {'a line answers' if silent else 'one may'}"
         return {
             **self.auto.document(),
             "sentence": told,

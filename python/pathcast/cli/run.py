@@ -109,7 +109,16 @@ def run(
         lines, expected_s = ({}, None) if prepared is None else (prepared.lines, prepared.expected_s)
         ended = jobrun.ran(job, lines, expected_s)
     status, document = launch(
-        command, control, set or [], mptcp=mptcp, paths=addresses, user=user, steer=steer, network=network, ended=ended
+        command,
+        control,
+        set or [],
+        mptcp=mptcp,
+        paths=addresses,
+        user=user,
+        steer=steer,
+        network=network,
+        ended=ended,
+        job=job,
     )
     if prepared is not None:
         document["auto"] = prepared.document(document)

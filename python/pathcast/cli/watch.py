@@ -72,6 +72,10 @@ def watch(
             show_default=False,
         ),
     ] = None,
+    paths: Annotated[
+        str | None,
+        typer.Option(help="Of these paths or lines only, with commas between (default: all).", show_default=False),
+    ] = None,
     count: Annotated[
         int | None, typer.Option(min=1, help="End after so many rounds (default: never).", show_default=False)
     ] = None,
@@ -123,7 +127,9 @@ def watch(
         ledger = Ledger(directory / "watch.json", most, clock.now)
         alerted = [event for end in ends for event in end.alerted()] if alerts else []
         probes = Probes()
-        made = Watch(ends, alerts, every_s, ledger, _Clock(tellers), path_bytes, tell, _say, alerted, probes)
+        only = [part.strip() for part in (paths or "").split(",") if part.strip()]
+        clocked = _Clock(tellers)
+        made = Watch(ends, alerts, every_s, ledger, clocked, path_bytes, tell, _say, alerted, probes, only)
         names = ", ".join(end.name for end in ends)
         _say(
             f"watching {names} every {seconds(every_s)}, by at most {size(most)} a day; {size(ledger.used())} are gone"

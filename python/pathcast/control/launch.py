@@ -38,6 +38,7 @@ class Running:
     def __init__(self, run: _native.Launch, controls: kernel.Controls) -> None:
         self._run, self._controls = run, controls
         self._names: dict[str, str] = {}
+        self.record: Record | None = None
 
     def known(self, control: str | None, kernel_name: str | None) -> None:
         """What the kernel calls a controller that is loaded already."""
@@ -65,6 +66,11 @@ class Running:
         """These local addresses only, of those of the run; those of the others that stay as backups, since their
         endpoints are the user's."""
         return self._run.allow(list(addresses))
+
+    def tell(self, progress: dict[str, Any]) -> None:
+        """How far it is, for whoever looks at this host's runs."""
+        if self.record is not None:
+            self.record.tell({"progress": progress})
 
     def end(self) -> bool:
         """Tells the program, and what it has started, to end; whether it was there."""
@@ -101,6 +107,7 @@ def launch(
     steer: Steer | None = None,
     network: tuple[Fabric, Sequence[str]] | None = None,
     ended: Callable[[int, dict[str, Any] | None], object] | None = None,
+    job: str | None = None,
 ) -> tuple[int, dict[str, Any]]:
     """Runs `command` to its end: its exit status, 128 + n after signal n, and the report ("pathcast.run/1").
 
@@ -108,7 +115,7 @@ def launch(
     kernel has by its name there (`pathcast control load --pin` brings one). Standard streams are ours. To be called on
     the main thread. steer: changes lines, controller and pace while it runs. network: who is told of its subflows over
     a steered network, one for each of these paths; in place of `paths`. ended: hears of the status as soon as the
-    program has ended, with what `Running.seen` tells.
+    program has ended, with what `Running.seen` tells. job: whose run it is, for others to read.
 
     Raises what `Launch::run` of crates/launch names; the exit of a command that cannot be run is 127
     or 126.
@@ -138,9 +145,11 @@ def launch(
             "control": control,
             "namespace": network_namespace(),
             "steered": steer is not None,
+            "job": job,
         }
         record = Record.of_this_process("run", id, json.loads(run.made()), about)
         record.claim()
+        running.record = record
         stack.callback(record.forget)
         measured = _Measured(part) if part else None
         try:

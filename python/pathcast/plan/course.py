@@ -15,11 +15,16 @@ from pathcast.plan.plan import CAREFUL
 from pathcast.plan.program import Schedule, schedule
 from pathcast.plan.renewed import Renewed
 from pathcast.plan.terms import HIGH, LOW, OVERHEAD, Allowance, LineTerms, Way, Wish
+from pathcast.plan.waiting import Wait, end_of
+from pathcast.units import span
 
 # between two plans [s], and of what is left of the job's time; before a change to what is slower [s]
 ANEW_S, ANEW_SHARE, CALM_S = 10.0, 0.01, 30.0
 # a line without a byte for so long, while others carry some, is dead; it is tried again after [s]
 DEAD_S, RETRY_S = 10.0, 60.0
+# where no line carries any, one is dead after so long with so many retransmission timeouts (RFC 6298): without them the
+# program has nothing to send
+SILENT_S, TIMEOUTS = 5.0, 2
 # so much of a bound is left alone: what passes until a change is in force [s], of a slow machine so many times what was
 # between two looks, and at least [byte]
 REACTION_S, SLOW, LEAST_BYTES = 3.0, 2.0, 64_000
@@ -31,18 +36,20 @@ RESERVE_S, RESERVE_SHARE, RESERVE_MOST = 15.0, 0.02, 0.2
 @dataclass(frozen=True)
 class Seen:
     """Since the start, by line: job is the program's bytes, wire what passed (IP, both ways), of this job; counted: of
-    everybody, where that is known. None of job: lines that have no bytes stand for 0."""
+    everybody, where that is known; timeouts: of retransmission. None of job: lines that have no bytes stand for 0."""
 
     job: Mapping[str, int]
     wire: Mapping[str, int]
     counted: Mapping[str, int] = field(default_factory=dict)
+    timeouts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Step:
     """What is to be from now on. lines: over which; none: the program has to end. said: what changed and why.
 
-    end_s: when all is through, since the start: median and interval; None where the size is not known, or never.
+    end_s: when all is through, since the start: median and interval; None where the size is not known, or never. wait:
+    while nothing gets through.
     """
 
     lines: tuple[str, ...]
@@ -52,6 +59,7 @@ class Step:
     done: float | None
     end_s: tuple[float | None, float | None, float | None]
     rates_bps: Mapping[str, float]
+    wait: Wait | None = None
 
 
 class Course:
@@ -63,6 +71,8 @@ class Course:
         self._at_s = self._planned_s = self._changed_s = 0.0
         self._seen = Seen({}, {})
         self._moved_s = dict.fromkeys(lines, 0.0)
+        self._unheard: dict[str, int] = {}
+        self._wait: Wait | None = None
         self._dead: dict[str, float] = {}
         self._rates: dict[str, float] = {}
         self._used_s: dict[str, float] = {}
@@ -88,6 +98,8 @@ class Course:
         moved = {name: seen.job.get(name, 0) - self._seen.job.get(name, 0) for name in self._terms}
         self._rates = {name: bytes * 8 / passed_s for name, bytes in moved.items()}
         for name, bytes in moved.items():
+            timeouts = seen.timeouts.get(name, 0) - self._seen.timeouts.get(name, 0)
+            self._unheard[name] = 0 if bytes > 0 else self._unheard.get(name, 0) + timeouts
             if bytes > 0:
                 self._moved_s[name] = now_s
                 self._fast[name] = max(self._rates[name] * OVERHEAD, self._fast[name] * _FADING)
@@ -105,7 +117,11 @@ class Course:
         if bounds := self._bounds(self._way.lines if self._way else ()):
             self._drop(now_s, bounds)
             return self._step()
-        forced = self._dies(now_s) | self._returns(now_s) | (self._way is None)
+        if self._wait is not None and now_s >= self._wait.end_s:
+            self._said.append(f"nothing got through for {span(now_s - self._wait.since_s)}: the program has to end")
+            self._way = None
+            return self._step()
+        forced = self._answers(moved) | self._dies(now_s) | self._returns(now_s) | (self._way is None)
         left_s = (self._end_s[0] or now_s) - now_s
         if forced or now_s - self._planned_s >= max(ANEW_S, ANEW_SHARE * left_s):
             self._plan(now_s, forced)
@@ -121,6 +137,8 @@ class Course:
         if deadline and self._wish.deadline_s is not None:
             # one that is past is looked at as such
             self._wish = replace(self._wish, deadline_s=max(self._wish.deadline_s - by_s, 1e-3))
+            if self._wait is not None:
+                self._wait = replace(self._wait, end_s=end_of(self._at_s, self._wish.deadline_s))
         self._planned_s = -math.inf
 
     def _step(self) -> Step:
@@ -135,6 +153,7 @@ class Course:
             done,
             self._end_s,
             dict(self._rates),
+            self._wait,
         )
 
     def _periods(self) -> None:
@@ -205,7 +224,8 @@ class Course:
         """Why a line may not be used now."""
         line, margin = self._terms[name], self._margin(name)
         if not line.open(self._at_s, self._at_s + self._reaction_s):
-            return "its hours are over"
+            later = any(begin_s > self._at_s for begin_s, _ in line.hours or ())
+            return "its hours are yet to come" if later and not self._used_s.get(name) else "its hours are over"
         if any(p.begin_s <= self._at_s < p.end_s and self._left(name, p) <= margin for p in line.allowances):
             return "its cap is reached"
         if line.most_bytes is not None and line.most_bytes - self._seen.wire.get(name, 0) <= margin:
@@ -219,7 +239,8 @@ class Course:
         used = self._way.lines if self._way else ()
         for name, bytes in moved.items():
             coming = 2 * int(bytes * OVERHEAD)
-            since_s = self._at_s - self._used_s.get(name, self._at_s)  # what is on its way may pass
+            # what is on its way may pass; over one that was never to be used nothing is
+            since_s = self._at_s - self._used_s.get(name, 0.0)
             late = name not in used and since_s >= self._reaction_s / 2
             if late and bytes > LEAST_BYTES and self._least_left(name) <= coming:
                 return name
@@ -245,15 +266,59 @@ class Course:
 
     def _dies(self, now_s: float) -> bool:
         used = self._way.lines if self._way else ()
-        if not any(self._moved_s[name] > now_s - DEAD_S / 2 for name in used):
-            return False  # nothing moves: that is the program's doing, or nothing can be told
-        found = [n for n in used if now_s - max(self._moved_s[n], self._changed_s) >= DEAD_S and n not in self._dead]
-        for name in found:
-            self._dead[name] = now_s
-            self._said.append(f"{name} carries nothing: it goes on without it")
+        moves = any(self._moved_s[name] > now_s - DEAD_S / 2 for name in used)
+        if not moves and max(self._unheard.values(), default=0) < TIMEOUTS:
+            return False  # that is the program's doing, or nothing can be told
+        found = []
+        for name in (n for n in used if n not in self._dead):
+            patience_s = DEAD_S if moves or self._unheard.get(name, 0) < TIMEOUTS else SILENT_S
+            if now_s - max(self._moved_s[name], self._changed_s) >= patience_s:
+                found.append(name)
+        self._dead.update(dict.fromkeys(found, now_s))
+        if moves or any(not set(way.lines) & set(self._dead) for way in self._usable()):
+            self._said += [f"{name} carries nothing: it goes on without it" for name in found]
         return bool(found)
 
+    def _answers(self, moved: Mapping[str, int]) -> bool:
+        """Of what was waited for."""
+        if self._wait is None:
+            return False
+        back = [name for name in self._dead if moved[name] > 0]
+        for name in back:
+            del self._dead[name]
+        if back:
+            waited = span(self._at_s - self._wait.since_s)
+            self._said.append(f"{' and '.join(back)} answers again: it goes on, after {waited}")
+            self._wait = None
+        return bool(back)
+
+    def _usable(self) -> list[Way]:
+        barred = set(self._bounds(self._terms))
+        return [way for way in self._beliefs.now() if self._wish.takes(way) and not set(way.lines) & barred]
+
+    def _waits(self, now_s: float) -> bool:
+        """Whether all that may be used is dead: then all of it is kept, since any of it may return."""
+        usable = self._usable()
+        if not self._dead or not usable or any(not set(way.lines) & set(self._dead) for way in usable):
+            self._wait = None
+            return False
+        if self._wait is not None:
+            return True
+        widest = max(usable, key=lambda way: (len(way.lines), not self._hurries(way), way.rate.value))
+        dead, barred = tuple(name for name in widest.lines if name in self._dead), self._bounds(self._terms)
+        for name in set(widest.lines) - set(self._dead):
+            self._dead[name] = now_s
+        since_s = max(self._moved_s.values())
+        self._wait = Wait(since_s, end_of(now_s, self._wish.deadline_s), dead or widest.lines, barred)
+        self._said.append(self._wait.sentence(now_s, self._terms))
+        self._end_s = (None, None, None)
+        if self._way is None or set(widest.lines) != set(self._way.lines):
+            self._way, self._changed_s = widest, now_s
+        return True
+
     def _returns(self, now_s: float) -> bool:
+        if self._wait is not None:
+            return False  # all are tried
         back = [name for name, since_s in self._dead.items() if now_s - since_s >= RETRY_S]
         for name in back:
             del self._dead[name]
@@ -263,6 +328,8 @@ class Course:
 
     def _plan(self, now_s: float, forced: bool = True) -> None:
         self._planned_s = now_s
+        if self._waits(now_s):
+            return
         bounds = self._bounds(self._terms)
         terms, wish = self._rest(), self._wished()
         ways = [way for way in self._beliefs.now() if not set(way.lines) & (set(self._dead))]

@@ -126,6 +126,17 @@ def test_a_line_that_cannot_be_dropped_ends_the_program_before_its_bound():
     assert said[-1] == "cable goes on carrying though it is dropped: the program has to end"
 
 
+def test_a_line_that_carries_though_it_was_never_to_be_used_ends_the_program():
+    lines = {**LINES, "cable": replace(LINES["cable"], most_bytes=1000)}
+    course = Course(WAYS, lines, Wish(400 * MB))
+    assert course.first().lines == ("dsl",)
+    step = course.look(5.0, Seen({"dsl": MB}, {"dsl": MB}))
+    assert step.lines == ("dsl",)
+    step = course.look(6.0, Seen({"dsl": 2 * MB, "cable": MB}, {"dsl": 2 * MB, "cable": MB}))
+    assert step.lines == ()
+    assert step.said == ("cable goes on carrying though it is dropped: the program has to end",)
+
+
 def test_what_others_send_counts_for_the_cap():
     lines = {**LINES, "cable": replace(LINES["cable"], allowances=(Allowance(0, 1e6, 60 * MB),))}
     course = Course(WAYS, lines, Wish(200 * MB))
@@ -160,6 +171,79 @@ def test_a_line_that_carries_nothing_is_gone_without_and_tried_again():
     assert by[20 + DEAD_S + 2 * EVERY_S].lines == ("dsl",)
     assert set(by[20 + DEAD_S + RETRY_S + CALM_S + 4 * EVERY_S].lines) == {"dsl", "cable"}
     assert [one for _, one in told][:2] == ["cable carries nothing: it goes on without it", "cable is tried again"]
+
+
+def stalls(course, size, until_s, alive, wants=lambda at_s: True):
+    """As `run`, where a line that is not alive times out: a second, and twice as much each time (RFC 6298)."""
+    job, timeouts, dead_s = dict.fromkeys(LINES, 0), dict.fromkeys(LINES, 0), dict.fromkeys(LINES, 0)
+    step, at_s, told, steps = course.first(), 0.0, [], []
+    while at_s < until_s and sum(job.values()) < size and step.lines:
+        at_s += 1.0
+        for name in step.lines if wants(at_s) else ():
+            if alive(name, at_s):
+                job[name] += MB
+                dead_s[name] = 0
+            elif job[name]:
+                dead_s[name] += 1
+                timeouts[name] += dead_s[name] & (dead_s[name] - 1) == 0
+        wire = {name: int(of * OVERHEAD) for name, of in job.items()}
+        step = course.look(at_s, Seen(dict(job), wire, {}, dict(timeouts)))
+        steps.append((at_s, step))
+        told += [(at_s, one) for one in step.said]
+    return steps, job, told, at_s
+
+
+def test_where_the_line_that_is_left_dies_it_says_what_it_waits_for_and_goes_on_when_that_returns():
+    lines = {**LINES, "cable": replace(LINES["cable"], allowances=(Allowance(0, 1e5, 20 * MB),))}
+    alive = lambda name, at_s: name == "cable" or not 30 < at_s < 130  # noqa: E731
+    steps, job, told, _ = stalls(Course(WAYS, lines, Wish(150 * MB)), 150 * MB, 1000, alive)
+    said = [(at, one) for at, one in told if at > 30]
+    assert [at for at, _ in said] == [35.0, 130.0]
+    assert "dsl does not answer, cable may not be used (its cap is reached)" in said[0][1]
+    assert "it waits until dsl answers, or is started again with more of a cap, --max or --budget" in said[0][1]
+    assert said[0][1].endswith("; it ends in 15 min")
+    assert said[1][1] == "dsl answers again: it goes on, after 1 min 40 s"
+    waited = [at for at, step in steps if step.wait is not None]
+    assert (waited[0], waited[-1]) == (35.0, 129.0)
+    assert all(step.lines == ("dsl",) and step.end_s == (None, None, None) for _, step in steps if step.wait)
+    assert sum(job.values()) >= 150 * MB
+    assert job["cable"] * OVERHEAD <= 20 * MB
+
+
+@pytest.mark.parametrize(("deadline_s", "end_s"), [(None, 35.0 + 900), (400.0, 400.0), (20.0, 35.0 + 900)])
+def test_a_wait_ends_at_the_deadline_or_when_tcp_gives_up(deadline_s, end_s):
+    alive = lambda name, at_s: at_s <= 30  # noqa: E731
+    steps, _, told, at_s = stalls(Course(WAYS, LINES, Wish(900 * MB, deadline_s)), 900 * MB, 5000, alive)
+    assert at_s == end_s
+    assert (steps[-1][1].lines, steps[-1][1].wait is None) == ((), False)
+    assert "nothing gets through for 5 s: dsl and cable do not answer" in told[-2][1]
+    assert told[-1][1].startswith("nothing got through for ")
+    assert told[-1][1].endswith("the program has to end")
+
+
+def test_where_the_cheap_line_dies_alone_the_dear_one_is_taken():
+    alive = lambda name, at_s: name == "cable" or at_s <= 30  # noqa: E731
+    course = Course(WAYS, LINES, Wish(80 * MB, 2000.0, cheap=True))
+    steps, job, told, _ = stalls(course, 80 * MB, 1000, alive)
+    assert job["cable"] == 0 or steps[28][1].lines == ("dsl",)
+    assert sum(job.values()) >= 80 * MB
+    assert (35.0, "dsl carries nothing: it goes on without it") in told
+
+
+def test_what_others_may_do_later_ends_a_wait():
+    lines = {**LINES, "cable": replace(LINES["cable"], hours=((200.0, 1e5),))}
+    alive = lambda name, at_s: name == "cable" or at_s <= 30  # noqa: E731
+    _, job, told, _ = stalls(Course(WAYS, lines, Wish(100 * MB)), 100 * MB, 1000, alive)
+    assert "dsl answers, or cable may be used in 2 min 40 s" in told[0][1]
+    assert "its hours are yet to come" in told[0][1]
+    assert "--max" not in told[0][1]
+    assert sum(job.values()) >= 100 * MB
+
+
+def test_silence_without_timeouts_is_the_programs():
+    idle = lambda at_s: not 30 < at_s < 400  # noqa: E731
+    _, _, told, _ = stalls(Course(WAYS, LINES, Wish(200 * MB)), 200 * MB, 1000, lambda name, at_s: True, idle)
+    assert told == []
 
 
 def test_a_program_that_has_nothing_to_send_is_no_dead_line():

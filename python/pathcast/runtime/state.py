@@ -251,6 +251,21 @@ class Record:
         )
         return PathcastError("exists", told, f"choose another --name, or remove it with `{down}`")
 
+    def tell(self, about: dict[str, Any]) -> None:
+        """Adds to what others read of it, or changes that; where it cannot be written they read what was."""
+        self.about = {**self.about, **about}
+        temporary = None
+        with contextlib.suppress(OSError):  # a start that cleans up may take it away
+            fd, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=_CLAIM)
+            with os.fdopen(fd, "w") as file:
+                file.write(json.dumps(asdict(self), indent=1))
+            if _read(self.path) is not None:
+                os.replace(temporary, self.path)
+                return
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+
     def remove(self) -> list[str]:
         """Removes everything that is named, then the record; returns what was removed."""
         removed = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,6 +19,8 @@ from pathcast.units import bits, size, span
 LOOK_S = 1.0
 # of how far it is people hear first after [s]
 FIRST_S = 2.0
+# others of this host may read how far it is so often [s]
+SHOW_S = 2.0
 # a program that has to end sends so much of each connection meanwhile [byte/s], and is killed after [s]
 CRAWL, END_S = 1_000, 5.0
 # the wall clock against the monotonic one, from where on it was set [s]
@@ -50,10 +53,13 @@ class Auto:
         self._off_s = wall() - clock()
         self.step: Step = course.first()
         self.steps: list[dict[str, Any]] = []
+        self.waits: list[dict[str, Any]] = []
         self._ended_s: float | None = None
         self.pace = self._pace(max(1, len(self.first)))
         self._ordered = (self.step.control, self.pace)
         self._began_s = self._told_s = 0.0
+        self._shown_s = -math.inf
+        self._carried: Mapping[str, int] = {}
         self._note(0.0, self.step)
 
     @property
@@ -87,7 +93,7 @@ class Auto:
 
     def document(self) -> dict[str, Any]:
         """For the report: what was decided when, and what it came to."""
-        return {"steps": self.steps, "ended": self.ended, "done": self.step.done}
+        return {"steps": self.steps, "waits": self.waits, "ended": self.ended, "done": self.step.done}
 
     def _watch(self, running: Running, end: threading.Event) -> None:
         said = ""
@@ -111,8 +117,13 @@ class Auto:
             self._off_s += step_s
             self._say(f"the clock was set {'forward' if step_s > 0 else 'back'} by {span(abs(step_s))}")
             self._course.stepped(step_s, self._dated)
-        before, self.step = self.step, self._course.look(now_s - self._began_s, self._seen(seen["paths"]))
+        passed = self._seen(seen["paths"])
+        before, self.step = self.step, self._course.look(now_s - self._began_s, passed)
+        self._carried = passed.job
         self._note(now_s - self._began_s, self.step)
+        if now_s - self._shown_s >= SHOW_S or self.step.said:
+            self._shown_s = now_s
+            running.tell(self.shown())
         if not self.step.lines:
             self._ended_s = now_s
             running.end()
@@ -130,10 +141,28 @@ class Auto:
             self._told_s = now_s
             self._say(self.progress())
 
+    def shown(self) -> dict[str, Any]:
+        """How far it is, for other programs; times are UTC [s since 1970]. done: 0 to 1, None without a size."""
+        step, off_s = self.step, self._wall() - (self._clock() - self._began_s)
+        middle, low, high = (None if of is None else off_s + of for of in step.end_s)
+        wait = None if step.wait is None else {"since_s": off_s + step.wait.since_s, "lines": list(step.wait.dead)}
+        return {
+            "at_s": self._wall(),
+            "done": step.done,
+            "bytes": sum(self._carried.values()),
+            "control": step.control,
+            "rates_bps": {name: step.rates_bps.get(name, 0.0) for name in step.lines},
+            "end_s": {"value": middle, "low": low, "high": high},
+            "wait": wait,
+        }
+
     def progress(self) -> str:
         """`42 %; dsl 9.1 Mbit/s, cable 17 Mbit/s; done at 03:12 (02:50 to 04:01)`."""
         step = self.step
         told = [] if step.done is None else [f"{100 * step.done:.0f} %"]
+        if step.wait is not None:
+            since = f"nothing gets through since {self._at(step.wait.since_s)}"
+            return "; ".join([*told, f"{since}: it waits for {' or '.join(step.wait.dead)}"])
         told.append(", ".join(f"{name} {bits(step.rates_bps.get(name, 0.0))}" for name in step.lines))
         middle, low, high = step.end_s
         if step.done is not None:
@@ -151,9 +180,17 @@ class Auto:
     def _note(self, at_s: float, step: Step) -> None:
         for one in step.said:
             self._say(one)
+        self._note_wait(at_s, step)
         if not self.steps or step.said:
             about = {"at_s": at_s, "lines": list(step.lines), "control": step.control, "why": list(step.said)}
             self.steps.append({**about, "expected_end_s": step.end_s[0]})
+
+    def _note_wait(self, at_s: float, step: Step) -> None:
+        if step.wait is not None and (not self.waits or self.waits[-1]["until_s"] is not None):
+            dead, barred = list(step.wait.dead), dict(step.wait.barred)
+            self.waits.append({"since_s": step.wait.since_s, "until_s": None, "lines": dead, "barred": barred})
+        elif step.wait is None and self.waits and self.waits[-1]["until_s"] is None:
+            self.waits[-1]["until_s"] = at_s
 
     def _of(self, lines: Sequence[str]) -> list[str]:
         return [address for line in lines for address in self._addresses[line]]
@@ -169,13 +206,15 @@ class Auto:
         there = "bytes_sent" if sent >= sum(path["bytes_received"] for path in paths) else "bytes_received"
         job: dict[str, int] = {}
         wire: dict[str, int] = {}
+        timeouts: dict[str, int] = {}
         for path in paths:
             if (line := self._line.get(path["local"])) is None:
                 continue
             whole = path["bytes_sent"] + path["bytes_retransmitted"] + path["bytes_received"]
             job[line] = job.get(line, 0) + path[there]
             wire[line] = wire.get(line, 0) + int(whole * OVERHEAD)
-        return Seen(job, wire, self._count())
+            timeouts[line] = timeouts.get(line, 0) + path.get("timeouts", 0)
+        return Seen(job, wire, self._count(), timeouts)
 
 
 def carried_sentence(document: Mapping[str, Any], addresses: Mapping[str, Sequence[str]]) -> str:

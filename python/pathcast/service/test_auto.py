@@ -32,6 +32,9 @@ class Running:
     def order(self, control, pace):
         self.told.append(("order", control, pace))
 
+    def tell(self, progress):
+        self.shown = progress
+
     def end(self):
         self.told.append(("end",))
 
@@ -129,3 +132,33 @@ def test_how_far_it_is_is_told_soon():
         running.sent["192.0.2.1"] += MB
         made.look(running, now[0])
     assert [one.split(";")[0] for one in said] == ["25 %"]
+    # and others may read it
+    shown = running.shown
+    assert (shown["done"], shown["bytes"], list(shown["rates_bps"])) == (3 / 8, 3 * MB, ["dsl"])
+    assert shown["rates_bps"]["dsl"] == 8 * MB / 1.5
+    assert shown["at_s"] <= shown["end_s"]["low"] <= shown["end_s"]["value"] <= shown["end_s"]["high"]
+
+
+def test_what_it_waits_for_is_said_reported_and_shown():
+    off = [0.0]
+    capped = LineTerms("cable", most_bytes=1000)
+    made, said = auto({"dsl": LineTerms("dsl"), "cable": capped}, wall=off)
+    running = Running()
+    running.timeouts = {}
+    seen = running.seen
+    paths = lambda: [{**one, "timeouts": running.timeouts.get(one["local"], 0)} for one in seen()["paths"]]  # noqa: E731
+    running.seen = lambda: {"paths": paths(), "open": 1}
+    for at_s in range(1, 41):
+        if at_s <= 10 or at_s > 30:
+            running.sent["192.0.2.1"] += MB
+        else:
+            running.timeouts["192.0.2.1"] = min(at_s - 10, 4)
+        off[0] = float(at_s)
+        made.look(running, off[0])
+        if at_s == 20:
+            assert "it waits for dsl" in made.progress()
+    assert "dsl does not answer, cable may not be used (the most that it may carry" in said[-2]
+    assert said[-1] == "dsl answers again: it goes on, after 21 s"
+    [wait] = made.document()["waits"]
+    assert (wait["since_s"], wait["until_s"], wait["lines"], list(wait["barred"])) == (10.0, 31.0, ["dsl"], ["cable"])
+    assert not [one for one in running.told if one[0] == "end"]

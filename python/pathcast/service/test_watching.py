@@ -302,6 +302,18 @@ def test_a_line_that_is_down_is_told_and_its_return(how):
     assert ("eth1 is down" if how else "no answer to 12 probes in 3 s") in told[0]["text"]
 
 
+@pytest.mark.parametrize(("only", "measured"), [(["cable"], {"cable"}), (["path2"], {"dsl"}), ([], {"cable", "dsl"})])
+def test_of_some_paths_only(only, measured):
+    time = Time()
+    far = Far(time)
+    made, _, _ = watch(time, [far], only=only)
+    made.run(3)
+    assert set(made.known["far"]) == measured
+    made, _, _ = watch(time, [Far(time)], only=["cabel"])
+    with pytest.raises(PathcastError, match="--paths: there is no path `cabel`; allowed are cable, dsl"):
+        made.run(1)
+
+
 def test_a_named_line_that_never_was_is_down():
     time = Time()
     end = Far(time, lines={"dsl": lambda _: 9e6}, named=("cable", "dsl"))

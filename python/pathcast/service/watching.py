@@ -83,7 +83,7 @@ class Watch:
     """path_bytes: the most that a round takes of each path [IP byte]. tell: hears of alerts, say: of all else in words.
 
     alerted: alerts of before, the newest first. probes: rounds that others ask for; between two of its own there is
-    time for them.
+    time for them. only: the paths that are measured, by any of their names; none: all.
     """
 
     def __init__(
@@ -98,6 +98,7 @@ class Watch:
         say: Callable[[str], object],
         alerted: Iterable[Event] = (),
         probes: Probes | None = None,
+        only: Collection[str] = (),
     ) -> None:
         self.ends = {end.name: end for end in ends}
         self.alerts, self.every_s, self.ledger, self.time = tuple(alerts), every_s, ledger, time
@@ -116,6 +117,7 @@ class Watch:
         self._stretched = False
         self._firing = _firing(alerted)
         self._probes = probes or Probes()
+        self.only = frozenset(only)
         least = path_bytes + SESSION_BYTES + ROUND_BYTES
         if ledger.allowance.most < least:
             told = f"--max {size(ledger.allowance.most)}/day: one round of one path takes up to {size(least)}"
@@ -155,7 +157,7 @@ class Watch:
         if name is None:
             return False
         if name in self._networks:
-            most = self._most(self._some(name, [path.name for path in self._networks[name].paths]))
+            most = self._most(self._some(name, self._wanted(self._networks[name])))
         else:
             most = SESSION_BYTES + self._most(self._some(name, list(self.known[name])))
         if (left := self.ledger.free_in_s(most)) > 0:
@@ -208,7 +210,12 @@ class Watch:
         if name not in self._networks and not self._open(name):
             return self._now_s()
         network = self._networks[name]
-        paths = self._some(name, [path.name for path in network.paths])
+        wanted, lost = self._wanted(network), [name for name in network.lost if not self.only or name in self.only]
+        if not wanted and not lost:
+            self._failed(name, PathcastError("no-path", f"there is no path {' or '.join(sorted(self.only))} to it now"))
+            self._close(name)  # it may come up
+            return self._now_s()
+        paths = self._some(name, wanted)
         most = self._most(paths)
         self._tell_stretched(most)
         self._free(most, paced=True)
@@ -220,7 +227,7 @@ class Watch:
             return began_s
         try:
             # by name: what comes up meanwhile has its turn in the next round
-            found = network.measure([*paths, *network.lost], LIGHT)
+            found = network.measure([*paths, *lost], LIGHT)
         except (PathcastError, OSError) as failed:
             # what it has sent nobody knows
             self._settle(name, most)
@@ -244,6 +251,9 @@ class Watch:
             self.ledger.settle(bytes, paced)
         except PathcastError as failed:
             self.say(f"{name}: {failed.message}")
+
+    def _wanted(self, network: Any) -> list[str]:
+        return [of.name for of in network.paths if not self.only or self.only & {of.name, *of.also}]
 
     def _some(self, name: str, paths: list[str]) -> list[str]:
         """All paths; where a day does not allow a round of all of them, as many as it does, in turn."""
@@ -336,6 +346,11 @@ class Watch:
             if len(self._networks) == len(self.ends):
                 raise usage(f"--alert `{of.text}`: there is no path `{of.name}`; allowed are {', '.join(names)}, *")
             self.say(f"note: `{of.text}` waits for a path of that name")
+        for name in sorted(self.only - called - lines):
+            names = sorted({path.name for network in self._networks.values() for path in network.paths} | lines)
+            if len(self._networks) == len(self.ends):
+                raise usage(f"--paths: there is no path `{name}`; allowed are {', '.join(names)}")
+            self.say(f"note: --paths `{name}` waits for a path of that name")
 
     def _told(self, name: str, path: Watched, changed: Sequence[Told]) -> None:
         for one in changed:

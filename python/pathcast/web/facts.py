@@ -178,7 +178,7 @@ class Facts:
         from pathcast.control import kernel
         from pathcast.runtime import state
 
-        runs = [record.about for record in state.records("run") if record.alive]
+        runs = [_run(record.about) for record in state.records("run") if record.alive]
         now, found, before = time.monotonic(), [], self._flows
         after: dict[tuple[str, Any], tuple[float, int]] = {}
         for instance in kernel.instances():
@@ -206,6 +206,19 @@ class Facts:
         found = look()
         self._kept[key] = (time.monotonic(), found)
         return found
+
+
+def _run(about: Mapping[str, Any]) -> dict[str, Any]:
+    """A run as its record has it, of whatever pathcast: what it lacks is not known."""
+    told = about.get("progress") or {}
+    progress = {name: told.get(name) for name in ("done", "bytes", "wait")} if told else None
+    if progress is not None:
+        progress |= {"rates": told.get("rates_bps") or {}, "end": told.get("end_s") or {}}
+        control = told.get("control") or about.get("control")
+    else:
+        control = about.get("control")
+    command = about.get("command") or ["?"]
+    return {"command": command, "control": control, "job": about.get("job"), "progress": progress}
 
 
 def _way(of: Mapping[str, Any] | None) -> Seen:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import re
+import runpy
 import shutil
 import sqlite3
 import subprocess
@@ -257,14 +259,14 @@ def chromium():
     return found
 
 
-@pytest.mark.parametrize("path", ["", "weeks?since=7d", "forecasts", "events"])
-def test_in_a_browser_it_draws(tmp_path, chromium, path):
+@contextlib.contextmanager
+def served(app):
+    """Where it answers."""
     import asyncio
     import socket
 
     import uvicorn
 
-    app = application(Facts(places.parse(str(filled(tmp_path / "history.db")))), prefix="/p")
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()
@@ -272,19 +274,62 @@ def test_in_a_browser_it_draws(tmp_path, chromium, path):
         thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listening])))
         thread.start()
         try:
-            url = f"http://127.0.0.1:{listening.getsockname()[1]}/p/{path}"
-            words = [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--no-proxy-server"]
-            words += [f"--user-data-dir={tmp_path / 'browser'}", "--virtual-time-budget=4000", "--dump-dom", url]
-            done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=True)
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
         finally:
             server.should_exit = True
             thread.join()
+
+
+@pytest.mark.parametrize("path", ["", "weeks?since=7d", "forecasts", "events"])
+def test_in_a_browser_it_draws(tmp_path, chromium, path):
+    app = application(Facts(places.parse(str(filled(tmp_path / "history.db")))), prefix="/p")
+    with served(app) as url:
+        words = [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--no-proxy-server"]
+        words += [
+            f"--user-data-dir={tmp_path / 'browser'}",
+            "--virtual-time-budget=4000",
+            "--dump-dom",
+            f"{url}p/{path}",
+        ]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=True)
     if path.startswith("weeks"):
         assert done.stdout.count("<canvas") == 8
         assert done.stdout.count('aria-hidden="true"') == 8
     # times are the viewer's
     assert not re.search(r"<time[^>]*>[^<]*UTC", done.stdout)
     assert "Content Security Policy" not in done.stderr
+
+
+WIDTHS = """[
+  document.documentElement.scrollWidth, document.body.scrollWidth, innerWidth, document.querySelectorAll("td").length,
+  [...document.querySelectorAll(".scroll")].filter((of) => of.scrollWidth > of.clientWidth).map(of => of.ariaLabel)]"""
+
+
+def test_on_a_telephone_nothing_is_wider_than_the_screen(tmp_path, chromium, record, monkeypatch):
+    """Neither the page nor a table in it, with all that may be there."""
+    from pathcast.service import jobs
+
+    command = ("rsync", "-a", "--info=progress2", "/srv/data/with/a/long/path", "far.example.org:/srv/backups/2026/")
+    jobs.add(jobs.Job("nightly", ("22:00",), "06:00", (), command, "/"))
+    ended = {"event": "ended", "at_s": 1e9, "status": 0, "elapsed_s": 16e3, "expected_s": 15e3, "in_time": True}
+    jobs.note("nightly", {**ended, "bytes_sent": 3 * 10**11, "lines": {"dsl": 10**11, "cable": 2 * 10**11}})
+    record.tell({"progress": progress_of()})
+    flow = {"local": "[2001:db8:1::2]:43210", "remote": "[2001:db8:2::1]:5000", "control": "lia", "phase": "avoidance"}
+    flow |= {"rate_bps": 9e6, "rtt_s": 0.02, "available_bps": 1e7, "bytes_acked": 10**9}
+    live = Facts.live
+    monkeypatch.setattr(Facts, "live", lambda self: {**live(self), "flows": [flow]})
+    browser = runpy.run_path(str(HERE.parents[2] / "scripts" / "browser.py"))["Browser"]()
+    try:
+        with served(application(Facts(places.parse(str(filled(tmp_path / "history.db")))))) as url:
+            for path in ("", "weeks?since=7d", "forecasts", "events"):
+                for width in (320, 360, 1200):
+                    whole, body, screen, cells, wide = browser.tells(url + path, width, WIDTHS)
+                    assert (whole, screen) == (width, width), (path, width)
+                    assert body <= width, (path, width)
+                    assert cells > 0
+                    assert wide == [], (path, width)
+    finally:
+        browser.close()
 
 
 def test_jobs_are_shown_with_their_ends_of_whatever_pathcast(tmp_path):
@@ -310,3 +355,57 @@ def test_a_jobs_file_that_cannot_be_read_is_told_beside_the_others(tmp_path):
     page = client(None).get("/").text
     assert "nightly" in page
     assert "There is no job" not in page
+
+
+@pytest.fixture
+def record(tmp_path):
+    """A run of the job `nightly`, as one that lives has it."""
+    from pathcast.runtime.state import Record
+
+    (tmp_path / "run").mkdir(mode=0o700)
+    made = Record.of_this_process("run", "1", {}, {"command": ["rsync"], "control": "lia", "job": "nightly"})
+    made.claim()
+    return made
+
+
+def progress_of(done=0.42, end=(1e9, 1e9 - 60, 1e9 + 60), wait=None):
+    rates = {"dsl": 9.1e6, "cable": 17e6}
+    ends = dict(zip(("value", "low", "high"), end, strict=True))
+    return {
+        "at_s": 0,
+        "done": done,
+        "bytes": 1_500_000,
+        "control": "lia",
+        "rates_bps": rates,
+        "end_s": ends,
+        "wait": wait,
+    }
+
+
+def test_a_run_shows_how_far_it_is_and_when_it_ends(record, tmp_path):
+    from pathcast.service import jobs
+
+    jobs.add(jobs.Job("nightly", ("22:00",), "06:00", (), ("rsync", "-a", "/srv"), "/"))
+    page = client(None)
+    assert "<progress" not in page.get("/live").text  # it has told nothing yet
+    record.tell({"progress": progress_of()})
+    for path, count in (("/live", 1), ("/", 2)):  # of the run, and of the job
+        text = page.get(path).text
+        assert text.count('<progress max="1" value="0.42" aria-label="nightly"></progress> 42 %') == count
+        assert text.count("; dsl 9.1 Mbit/s, cable 17 Mbit/s; done <time") == count
+        assert text.count('data-at="1000000060.0"') == count
+    record.tell({"progress": progress_of(end=(None, None, None), wait={"since_s": 1e9, "lines": ["dsl", "cable"]})})
+    assert "it waits for dsl or cable" in page.get("/live").text
+    record.tell({"progress": progress_of(end=(None, None, None))})
+    assert "no end in sight" in page.get("/live").text
+    record.tell({"progress": progress_of(done=None, end=(None, None, None))})  # no size
+    text = page.get("/live").text
+    assert "1.5 MB" in text
+    assert " %" not in text
+    record.tell({"progress": {"of": "a later version"}})
+    assert page.get("/").status_code == 200
+    record.forget()
+    record.tell({"progress": progress_of()})
+    assert "<progress" not in page.get("/").text
+    assert not list((tmp_path / "run").glob("*.json"))
+    assert not list((tmp_path / "run").glob(".claim*"))

@@ -6,7 +6,7 @@ const of3 = (x) => (Math.abs(x) >= 100 ? x.toFixed(0) : String(Number(x.toPrecis
 const UNITS = {
   bits: (v) => {
     for (const [size, unit] of [[1e9, "Gbit/s"], [1e6, "Mbit/s"], [1e3, "kbit/s"]])
-      if (Math.abs(v) >= size) return `${of3(v / size)} ${unit}`;
+      if (Math.abs(v) >= 0.9995 * size) return `${of3(v / size)} ${unit}`;
     return `${v.toFixed(0)} bit/s`;
   },
   seconds: (v) => (v >= 1 ? `${of3(v)} s` : v >= 1e-3 ? `${of3(v * 1e3)} ms` : v === 0 ? "0 s" : `${of3(v * 1e6)} µs`),
@@ -22,6 +22,23 @@ function times(within) {
     one.dateTime = at.toISOString();
     one.title = at.toISOString();
     one.textContent = (at.getFullYear() === new Date().getFullYear() ? SOON : WHEN).format(at);
+  }
+}
+
+// a wide table can be stacked where the page is narrow: each cell knows its column, and stays a cell for who listens
+function columns(within) {
+  for (const table of within.querySelectorAll(".scroll table")) {
+    const names = [...table.querySelectorAll("thead th")].map((one) => one.textContent);
+    if (names.length < 3 || table.querySelector("tbody th")) continue; // those fit
+    table.classList.add("stack");
+    table.setAttribute("role", "table");
+    for (const row of table.rows) {
+      row.setAttribute("role", "row");
+      [...row.cells].forEach((cell, place) => {
+        cell.setAttribute("role", cell.tagName === "TD" ? "cell" : "columnheader");
+        if (cell.tagName === "TD") cell.dataset.label = names[place];
+      });
+    }
   }
 }
 
@@ -73,6 +90,7 @@ function draw(figure) {
 }
 
 times(document);
+columns(document);
 document.querySelectorAll("figure.plot").forEach(draw);
 // colours are those of the scheme that was
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
@@ -84,6 +102,10 @@ if (living) setInterval(async () => {
   if (document.hidden || living.contains(document.activeElement)) return;
   try {
     const answer = await fetch(living.dataset.from);
-    if (answer.ok) living.innerHTML = await answer.text();
+    if (answer.ok) {
+      living.innerHTML = await answer.text();
+      times(living);
+      columns(living);
+    }
   } catch { /* it is asked again */ }
 }, 2000);
