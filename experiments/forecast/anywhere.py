@@ -48,9 +48,10 @@ CLASSES: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
 }
 LINES = ("dsl", "cable", "gpon", "wifi", "lte", "5g", "starlink", "policed")
 WHOLE = ("two-path", "shared-bottleneck", "three-path", "two-wan", "office", "village", "van", "two-gigabit")
-# of drawn lines; of random loss; a job takes about so long at most, all choices together carry so much, and no more is
-# simulated of a draw, of all choices
-MOST_BPS, LOSS, SIZES, MOST_S, ALL_BYTES, PART_BYTES = 100e6, (1e-4, 0.02), (1e6, 1e10), 20.0, 4e8, 100_000_000
+# of drawn lines; of random loss; a job takes about so long at most, and all choices together carry so much
+MOST_BPS, LOSS, SIZES, MOST_S, ALL_BYTES = 100e6, (1e-4, 0.02), (1e6, 1e10), 20.0, 4e8
+# `predict` has the time for that, too
+WHOLE_JOBS = Effort(1e9, 10**15)
 SINGLE, SEVERAL = "cubic", "lia"
 SETTLE_S, FLOOR = (5.0, 30.0), 4
 OFF = 0.1
@@ -217,9 +218,8 @@ def judge(of: Seen) -> dict[str, Any]:
     if of.seen is None:
         return {**told, "refused": of.refused}
     job = Job(of.case.size, Controls((SINGLE,), (SEVERAL,)), of.case.direction, of.ends)
-    part = max(PART_BYTES // (2 ** len(of.seen.measured.paths) - 1), 10_000_000)
     try:
-        answer = forecast(of.seen.measured, job, of.seen.loads, limits=Effort(1e9, part), seed=of.case.seed * 1000)
+        answer = forecast(of.seen.measured, job, of.seen.loads, limits=WHOLE_JOBS, seed=of.case.seed * 1000)
     except PathcastError as error:
         return {**told, "refused": error.code}
     by_set = {frozenset(choice.paths): rate for choice, rate in sorted(of.came.items(), key=lambda one: one[1])}

@@ -134,6 +134,8 @@ def names(option: str, text: str, example: str = "path1,path2") -> tuple[str, ..
     found = tuple(part.strip() for part in text.split(","))
     if not all(found):
         raise usage(f"{option} `{text}`: give names with commas between, for example {example}")
+    if twice := [name for n, name in enumerate(found) if name in found[:n]]:
+        raise usage(f"{option} `{text}`: `{twice[0]}` is named twice; name each once")
     return found
 
 

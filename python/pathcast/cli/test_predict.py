@@ -164,6 +164,7 @@ def test_where_nobody_answers_it_ends_with_1(pathcast, sim):
         (["--control", "lia", "--aggressive"], "--aggressive goes with --control auto"),
         (["--background", "--aggressive"], "--aggressive goes with --control auto"),
         (["--light", "--thorough"], "exclude each other"),
+        (["--paths", "path1,path2,path1"], "`path1` is named twice"),
         (["--paths", "path9"], "there is no path `path9`; allowed: path1, path2"),
         (["--by", "2020-01-01T00:00"], "is past: it is "),
         (["--by", "0s"], "that is now"),

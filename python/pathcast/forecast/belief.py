@@ -29,7 +29,12 @@ _FLOWS = (1, 1, 1, 2, 2, 3, 4)
 # who has so much of a line to himself waits for nobody else, but for the line's own gathering
 _ALONE = 0.93
 # no queue was seen to be full: in what time it drains [s], median and deviation of its logarithm; some are quite other
-_DRAINS_S, _DRAINS, _OTHER, _OTHERS = 0.235, 0.35, 0.12, 1.2
+_DRAINS_S, _DRAINS, _OTHER, _OTHERS = 0.235, 0.35, 0.25, 1.2
+# which drops more than this share of probes, though the wire does not, is shallow: so much of that time, give or take
+_DROPS, _SHALLOW, _SHALLOWS = 0.03, 0.3, 1.0
+# how probable it is that a queue which nobody looked at is managed, and where it drops; that such a one, or another, is
+# fair (experiments/forecast/anywhere.py, seeds 201 to 359)
+_MANAGED, _MANAGED_DROPS, _BOTH, _FAIR = 0.2, 0.35, 0.6, 0.05
 # whose least round trip is longer than that has a queue that never is empty, and much longer ones [s]
 _DEEP_RTT_S, _DEEP_S = 0.6, 7.3
 # lines that are faster than those of which the depth is known have queues that drain in less time [bit/s]
@@ -48,6 +53,8 @@ _VARIES_S = 10.0
 _CHANGES = 100
 # a rate that varies so much by itself drops packets that seem to be lost at random
 _VARIES = 0.1
+# of all that was lost, so much was lost while the queue had room
+_WIRE = 0.5
 # who drops so much more than a full queue would; what TCP gets of what came through there
 _MUCH, _MOST_OF = 0.15, 0.85
 # beyond it nothing is left to forecast
@@ -219,12 +226,13 @@ class PathBelief:
             return max(_log_normal(depth, random), 2 * _PACKET_BYTES)
         drains_s = _DRAINS_S if self.rtt_s < _DEEP_RTT_S else _DEEP_S
         drains_s /= math.sqrt(max(1.0, rate_bps / _KNOWN_RATE_BPS))
+        drops = self._drops()
         least = max(self._held(), 2 * _PACKET_BYTES)
         drawn = 0.0
         # what was in the queue without a loss is a lower bound: the rest of the prior is what is left
         for _ in range(_TRIES):
-            deviation = _OTHERS if random.random() < _OTHER else _DRAINS
-            drawn = drains_s * rate_bps / 8 * math.exp(random.gauss(0, deviation))
+            deviation = _SHALLOWS if drops else _OTHERS if random.random() < _OTHER else _DRAINS
+            drawn = drains_s * rate_bps / 8 * math.exp(random.gauss(math.log(_SHALLOW) if drops else 0.0, deviation))
             if drawn >= least:
                 break
         return max(drawn, least)
@@ -233,17 +241,31 @@ class PathBelief:
         """The most that the queue was seen to hold [byte]."""
         return self.forward.queue.depth_bytes.low or 0.0
 
+    def _drops(self) -> bool:
+        """Whether the queue dropped much of what little was sent to measure."""
+        loss = self.forward.loss
+        return (loss.share or 0.0) - (loss.random.value or 0.0) > _DROPS
+
     def _kind(self, random: random.Random) -> str:
         queue = self.forward.queue
-        fair = random.random() < _surer(queue.fair.value or 0.0)
-        managed = random.random() < _surer(queue.managed.value or 0.0)
+        # whoever found how deep it is looked for this, too
+        looked = queue.depth_bytes.value is not None
+        usual = 0.0 if looked else _MANAGED_DROPS if self._drops() else _MANAGED
+        managed = random.random() < (usual if queue.managed.value is None else _surer(queue.managed.value))
+        usual = _BOTH if managed else 0.0 if looked else _FAIR
+        fair = random.random() < (usual if queue.fair.value is None else _surer(queue.fair.value))
         return {(False, False): "fifo", (True, False): "fair", (False, True): "codel", (True, True): "fq_codel"}[
             fair, managed
         ]
 
     def _loss(self, draw: random.Random) -> float:
-        varies = (self.forward.rate_variation.cv.value or 0.0) > _VARIES
+        # but where hardly anything else was lost it is the wire (Starlink)
+        varies = (self.forward.rate_variation.cv.value or 0.0) > _VARIES and not self._of_the_wire()
         return drawn(Counted.of(self.forward.loss), self.carried, varies, draw)
+
+    def _of_the_wire(self) -> bool:
+        loss = self.forward.loss
+        return bool(loss.lost) and (loss.random.value or 0.0) >= _WIRE * (loss.share or 0.0)
 
 
 def _doubted(of: Direction) -> Direction:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +12,7 @@ from pathcast.forecast.belief import PathBelief
 from pathcast.forecast.twin import Choice
 
 # of a processor for a byte that a simulated link carries, of the job or of others' [s]
-_COST_S = 0.6e-9
+_COST_S = 0.3e-9
 # two paths and one controller, and everything else [s]
 FEW_S, MANY_S = 3.0, 10.0
 # nothing was measured, so nobody waits anyway
@@ -24,6 +25,8 @@ _PATIENCE = 4
 # of the time, for the simulation
 _SHARE = 0.7
 _LEAST_BYTES = 1_000_000
+# slow start and the first losses are over
+_LEAST_S, _LEAST_RTTS = 1.0, 20.0
 
 
 @dataclass(frozen=True)
@@ -43,9 +46,21 @@ def effort(
     beliefs: Sequence[PathBelief], choices: Sequence[Choice], size_bytes: int, time_s: float | None = None
 ) -> Effort:
     """For these choices on this machine, in `time_s` or as long as is usual; what one of them does not need the others
-    have."""
+    have. It is as long as is usual, too, where less would show hardly more than a transfer's beginning."""
     few = len(choices) <= _FEW_CHOICES and size_bytes <= _FEW_BYTES
-    time_s = time_s or (FEW_S if few else MANY_S)
+    usual_s = FEW_S if few else MANY_S
+    asked = _within(beliefs, choices, size_bytes, time_s or usual_s)
+    settled = all(asked.of(one) >= min(size_bytes, _settles(beliefs, one)) for one in choices)
+    return asked if settled else _within(beliefs, choices, size_bytes, max(usual_s, asked.time_s))
+
+
+def _settles(beliefs: Sequence[PathBelief], choice: Choice) -> float:
+    """After how many bytes a transfer goes on about as it does."""
+    of = [belief for belief in beliefs if belief.name in choice.paths]
+    return math.fsum(one.available_bps / 8 * max(_LEAST_S, _LEAST_RTTS * one.rtt_s) for one in of)
+
+
+def _within(beliefs: Sequence[PathBelief], choices: Sequence[Choice], size_bytes: int, time_s: float) -> Effort:
     # others' traffic is simulated on all paths for as long as the job takes
     carried = sum(belief.capacity_bps for belief in beliefs)
     left = {belief.name: belief.available_bps for belief in beliefs}

@@ -11,19 +11,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from pathcast.worlds.results import Transfer
+from pathcast.worlds.results import Progress, Transfer
 
 # what is stationary of a simulated part: neither its first share, by time, nor its last, by bytes, in which subflows
 # wait for each other
 _FIRST, _LAST = 0.3, 0.95
 _BATCHES = 8
+# one whose halves' rates are so far apart (logarithm) has not settled, and may go on so; where it grew its second half
+# counts
+_UNSETTLED = 0.4
 
 
 @dataclass(frozen=True)
 class Outcome:
     """duration_s of the whole job, what each path of the choice carried and what was sent again in it [byte].
 
-    simulated_bytes: of the job; error: standard error of the rate of the rest, over the rate, by its batches.
+    simulated_bytes: of the job; error: standard error of the rate of the rest, over the rate, by its batches; rest_s:
+    what of the duration the rest took, where that part tells it badly: else its own chance is in the draws already.
     """
 
     duration_s: float
@@ -31,10 +35,16 @@ class Outcome:
     resent_bytes: float
     simulated_bytes: int
     error: float = 0.0
+    rest_s: float = 0.0
+
+    def off(self, deviations: float) -> Outcome:
+        """With a rest that went on so many of its errors more slowly."""
+        more_s = self.rest_s * (math.exp(self.error * deviations) - 1)
+        return replace(self, duration_s=self.duration_s + more_s, rest_s=self.rest_s + more_s)
 
     def times(self, factor: float) -> Outcome:
         """The same, but so many times as long."""
-        return replace(self, duration_s=self.duration_s * factor)
+        return replace(self, duration_s=self.duration_s * factor, rest_s=self.rest_s * factor)
 
 
 def outcome(transfer: Transfer, paths: Sequence[str], size_bytes: int) -> Outcome:
@@ -52,9 +62,16 @@ def outcome(transfer: Transfer, paths: Sequence[str], size_bytes: int) -> Outcom
     more = size_bytes / transfer.bytes
     if len(steady) < 2 or steady[-1].bytes <= steady[0].bytes:
         whole = tuple(one * more for one in carried)
-        return Outcome(transfer.elapsed_s * more, whole, resent * more, transfer.bytes, 1.0)
-    first, last = steady[0], steady[-1]
-    rate = (last.bytes - first.bytes) / (last.at_s - first.at_s)
+        rest_s = transfer.elapsed_s * (more - 1)
+        return Outcome(transfer.elapsed_s * more, whole, resent * more, transfer.bytes, 1.0, rest_s)
+    error = _error([(one.at_s, one.bytes) for one in steady])
+    half, settled = len(steady) // 2, True
+    trend = math.log(_rate(steady[half:]) / _rate(steady[: half + 1])) if half else 0.0
+    if abs(trend) > _UNSETTLED:
+        error, settled = min(abs(trend), 1.0), False
+        if trend > 0:
+            steady = steady[half:]
+    first, last, rate = steady[0], steady[-1], _rate(steady)
     added = dict.fromkeys(paths, 0)
     for subflow, before, after in zip(transfer.subflows, first.subflows, last.subflows, strict=False):
         if subflow.path in added:
@@ -65,8 +82,14 @@ def outcome(transfer: Transfer, paths: Sequence[str], size_bytes: int) -> Outcom
         tuple(one + share * left for one, share in zip(carried, shares, strict=True)),
         resent * more,
         transfer.bytes,
-        _error([(one.at_s, one.bytes) for one in steady]),
+        error,
+        0.0 if settled else left / rate,
     )
+
+
+def _rate(steady: Sequence[Progress]) -> float:
+    """In byte/s; never nothing."""
+    return max(1, steady[-1].bytes - steady[0].bytes) / max(1e-9, steady[-1].at_s - steady[0].at_s)
 
 
 def _error(steady: Sequence[tuple[float, int]]) -> float:

@@ -19,7 +19,7 @@ from pathcast.forecast.testing import refused
 from pathcast.forecast.twin import Choice, shared_by, simulate
 from pathcast.forecast.watch import watch
 from pathcast.forecast.why import why
-from pathcast.worlds.measurement import Down, Loss, Measurement, Policer, Shared, Value
+from pathcast.worlds.measurement import Down, Loss, Measurement, Policer, Queue, Shared, Value
 
 ALL = Effort(1e9, 10**12)
 CUBIC = Controls(("cubic",), ("cubic",))
@@ -187,6 +187,18 @@ def test_a_part_of_a_long_transfer_stands_for_the_whole():
             assert shares == pytest.approx([80e6] * 24, rel=0.02)
 
 
+def test_a_part_that_ends_before_a_transfer_has_settled_says_how_little_it_tells():
+    """A gigabit and 150 ms: 14 MB are slow start and hardly more; nobody's traffic."""
+    far = [PathBelief.of(path("one", rtt=0.15, out=direction(1e9, queue=Queue(depth_bytes=Value(3e6, 3e6, 3e6)))))]
+    choices, seeds = [Choice(("one",), "cubic")], range(12)
+    [whole, part] = (
+        sorted(one.duration_s for [one] in simulate(far, seeds, choices, 3_000_000_000, lambda _, most=most: most))
+        for most in (1_000_000_000, 14_000_000)
+    )
+    assert part[0] < whole[0] < whole[-1] < part[-1]
+    assert part[-1] > 2 * part[0]
+
+
 def test_so_much_is_simulated_as_the_time_allows():
     beliefs = [PathBelief.of(path("one")), PathBelief.of(path("two", out=direction(20e6, 2e6)))]
     few = [Choice(("one",), "lia"), Choice(("one", "two"), "lia")]
@@ -194,6 +206,10 @@ def test_so_much_is_simulated_as_the_time_allows():
     assert (small.time_s, large.time_s) == (3.0, 10.0)
     assert small.most_bytes < large.most_bytes < 300_000_000_000
     assert effort(beliefs, few * 10, 1_000_000).time_s == 10.0
+    # with little time a transfer is not told by its beginning
+    assert effort(beliefs, few, 300_000_000_000, 0.6).time_s == 0.6
+    fast = [PathBelief.of(path("one", rtt=0.15, out=direction(10e9)))]
+    assert effort(fast, [Choice(("one",), "cubic")], 300_000_000_000, 0.6).time_s == 10.0
     # others' traffic is work, too
     assert effort(beliefs, [Choice(("two",), "lia")], 10**9).most_bytes < large.most_bytes
 

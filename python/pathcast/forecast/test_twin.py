@@ -91,6 +91,19 @@ def test_what_was_not_measured_is_drawn_widely():
     assert deep[len(deep) // 2] > depths[len(depths) // 2]
 
 
+def test_a_queue_that_nobody_looked_at_may_be_managed_and_one_that_drops_is_shallow():
+    def of(loss, **queue):
+        return drawn(path(out=direction(20e6, queue=Queue(**queue), loss=loss)))
+
+    held, dropped = of(Loss(0, 10_000, Value(0.0, 0.0, 3e-4))), of(Loss(1_500, 10_000, Value(0.0, 0.0, 3e-4)))
+    managed = [sum("codel" in line.queue_kind for line in lines) / len(lines) for lines in (held, dropped)]
+    assert 0.1 < managed[0] < 0.3 < managed[1] < 0.45
+    depths = [median(line.queue_bytes for line in lines) for lines in (held, dropped)]
+    assert depths[1] < 0.5 * depths[0]
+    told = of(Loss(1_500, 10_000, Value(0.0, 0.0, 3e-4)), fair=Value(0.0), managed=Value(0.0))
+    assert {line.queue_kind for line in told} == {"fifo"}
+
+
 def test_a_round_trip_that_never_is_short_tells_of_a_deep_queue():
     unknown = {"queue": Queue(), "cross": Cross()}
     slow = path(out=direction(1e6, 0.9e6, **unknown))
@@ -136,7 +149,10 @@ def test_losses_of_a_line_whose_rate_falls_by_itself_are_not_taken_for_the_wires
     assert median(line.loss for line in drawn(path(out=direction(loss=none)))) < 1e-5
     steady, varied = (RateVariation(Value(cv), Value(None)) for cv in (0.02, 0.3))
     assert min(line.loss for line in drawn(path(out=direction(loss=lost, rate_variation=steady)))) > 0.01
-    assert median(line.loss for line in drawn(path(out=direction(loss=lost, rate_variation=varied)))) < 1e-5
+    queues = replace(lost, lost=1_400)
+    assert median(line.loss for line in drawn(path(out=direction(loss=queues, rate_variation=varied)))) < 1e-5
+    # nothing else was lost: a satellite's wire
+    assert min(line.loss for line in drawn(path(out=direction(loss=lost, rate_variation=varied)))) > 0.01
 
 
 def test_a_rate_that_varies_does_so_while_the_job_goes_on():

@@ -79,9 +79,10 @@ def simulate(
             for one in each:
                 if not isinstance(one, Transfer) and one.exit == Exit.USAGE:
                     raise one
-            off = math.exp(random.Random(f"model {seeds[at]}").gauss(0, _MODEL))
+            draw = random.Random(f"model {seeds[at]}")
+            off, rest = math.exp(draw.gauss(0, _MODEL)), draw.gauss(0, 1)
             found[at] = [
-                outcome(one, choice.paths, size_bytes).times(off) if isinstance(one, Transfer) else None
+                outcome(one, choice.paths, size_bytes).off(rest).times(off) if isinstance(one, Transfer) else None
                 for one, choice in zip(each, choices, strict=True)
             ]
     return found
