@@ -20,6 +20,11 @@ use crate::arguments::{Asked, Options};
 use crate::said::End;
 use crate::signals::Begun;
 
+/// musl's own allocator maps what is large anew each time: 1700 calls in a measurement of 1 Gbit/s, whose trains they delay.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+
 /// How long the last lines may take where nobody reads them.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
