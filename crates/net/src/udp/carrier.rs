@@ -333,6 +333,9 @@ impl<K: Clone + PartialEq> Carrier<K> {
             let Port { socket, inbox, .. } = &mut ports[socket];
             let overhead = socket.overhead();
             for _ in 0..reads {
+                if inbox.is_full() {
+                    break;
+                }
                 let mut own = None; // all that are read together and have no stamp get the same
                 let result = reader.packets(socket, AT_ONCE, |arrival| {
                     tally.received += 1;
