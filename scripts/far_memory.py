@@ -1,6 +1,6 @@
-"""The memory of a far end under load: far_memory.py PROGRAM [--short] [--greedy] runs it on loopback, with 32 sessions that all
-transfer and measure at once, and fails where it has ever had more than 32 MB in memory. --short: less of both, in a few
-seconds. --greedy: each measures with all the bytes that a far end grants, for 10 s a direction."""
+"""The memory of a far end under load: far_memory.py PROGRAM [--short] [--greedy] runs it on loopback, with 32 sessions
+that all transfer and measure at once, and fails where it has ever had more than 32 MB in memory. --short: less of both,
+in a few seconds. --greedy: each measures with all the bytes that a far end grants, for 10 s a direction."""
 
 from __future__ import annotations
 
