@@ -1,5 +1,6 @@
-"""The memory of a far end under load: far_memory.py PROGRAM [--short] runs it on loopback, with 32 sessions that all transfer
-and measure at once, and fails where it has ever had more than 32 MB in memory. --short: less of both, in a few seconds."""
+"""The memory of a far end under load: far_memory.py PROGRAM [--short] [--greedy] runs it on loopback, with 32 sessions
+that all transfer and measure at once, and fails where it has ever had more than 32 MB in memory. --short: less of both,
+in a few seconds. --greedy: each measures with all the bytes that a far end grants, for 10 s a direction."""
 
 from __future__ import annotations
 
@@ -17,11 +18,13 @@ TRANSFER_BYTES, SHORT_BYTES = 20_000_000, 2_000_000
 LIMITS = [f"{name}=64" for name in ("sessions", "sessions-per-key", "sessions-per-source", "measuring")]
 
 
-def load(where: str, key: Path, short: bool) -> list[BaseException]:
+def load(where: str, key: Path, short: bool, greedy: bool) -> list[BaseException]:
     """Opens all sessions and waits for their end; what went wrong."""
     errors: list[BaseException] = []
     opened = threading.Barrier(SESSIONS)
     size, request = (SHORT_BYTES, Request(effort="light", time_s=1.0)) if short else (TRANSFER_BYTES, Request())
+    if greedy:
+        request = Request(bytes=1_000_000_000, time_s=10.0)
 
     def session() -> None:
         try:
@@ -42,7 +45,7 @@ def load(where: str, key: Path, short: bool) -> list[BaseException]:
     return errors
 
 
-def main(program: str, short: bool = False) -> int:
+def main(program: str, short: bool = False, greedy: bool = False) -> int:
     """The exit status."""
     with tempfile.TemporaryDirectory() as directory:
         key = Path(directory, "key")
@@ -52,7 +55,7 @@ def main(program: str, short: bool = False) -> int:
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as far:
             try:
                 assert far.stdout is not None
-                errors = load(far.stdout.readline().split()[-1], key, short)
+                errors = load(far.stdout.readline().split()[-1], key, short, greedy)
                 status = Path(f"/proc/{far.pid}/status").read_text()
             finally:
                 far.terminate()
@@ -64,4 +67,4 @@ def main(program: str, short: bool = False) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], "--short" in sys.argv[2:]))
+    sys.exit(main(sys.argv[1], "--short" in sys.argv[2:], "--greedy" in sys.argv[2:]))

@@ -54,8 +54,9 @@ const LONGEST: Nanos = Nanos::secs(60);
 /// Round trips by size, and the wait that follows from them.
 #[derive(Clone, Debug, Default)]
 pub struct Waits {
-    /// The smallest round trip of each size [ns].
+    /// The smallest round trip of each size [ns], and the line through them.
     least: BTreeMap<u16, f64>,
+    fitted: Option<(f64, f64)>,
     /// RTTVAR: how much a round trip differs from the line, smoothed [ns].
     variation: Option<f64>,
     /// Waits in vain in a row.
@@ -68,6 +69,7 @@ impl Waits {
         let rtt = rtt.0 as f64;
         let least = self.least.entry(size).or_insert(rtt);
         *least = least.min(rtt);
+        self.fitted = self.fit_anew();
         let above = (rtt - self.line(size).unwrap_or(rtt)).abs();
         self.variation = Some(self.variation.map_or(rtt / 2.0, |old| 0.75 * old + 0.25 * above));
         self.vain = 0;
@@ -80,6 +82,10 @@ impl Waits {
 
     /// (a [ns], b [ns a byte]); with one size only, b = 0.
     pub fn fit(&self) -> Option<(f64, f64)> {
+        self.fitted
+    }
+
+    fn fit_anew(&self) -> Option<(f64, f64)> {
         let points: Vec<(f64, f64)> = self.least.iter().map(|(&size, &rtt)| (f64::from(size), rtt)).collect();
         let smallest = points.iter().map(|p| p.1).reduce(f64::min)?;
         match stat::line(&points) {

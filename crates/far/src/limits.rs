@@ -33,12 +33,13 @@ pub fn limits(written: &[impl AsRef<str>]) -> Result<MeasureLimits, FarError> {
             "rate" => limits.rate = value(name, text)?,
             "time" => limits.time = value(name, text)?,
             "bytes" => limits.bytes = value(name, text)?,
+            "memory" => limits.memory = value(name, text)?,
             "idle" => limits.idle = value(name, text)?,
             "pause" => limits.pause = value(name, text)?,
             _ => {
                 return Err(FarError::usage(format!(
                     "limit `{name}`: allowed are sessions, sessions-per-key, sessions-per-source, measuring, paths, rate, time, \
-                     bytes, idle, pause"
+                     bytes, memory, idle, pause"
                 )));
             }
         }

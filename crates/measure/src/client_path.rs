@@ -19,6 +19,7 @@ use super::outcome::{Outcome, Reason};
 use super::report;
 use super::request::{Direction, MethodName, Request};
 use super::result::Down;
+use super::room::Room;
 use super::sink::Sink;
 use super::source::{Source, SourceAction, Spec};
 use super::times::Times;
@@ -327,12 +328,12 @@ impl ClientPath {
                 let (session, path, part) = (self.channel.session, self.channel.path, self.part);
                 let (signer, dscp) = (self.channel.send.clone(), self.request.dscp);
                 let spec = Spec { session, path, part, signer, method, budget, sparing, effort, seed, dscp, wait };
-                *out = Some(Box::new(Source::new(now, spec)));
+                *out = Some(Box::new(Source::new(now, spec, &Room::boundless().share())));
             }
             Direction::In => {
                 *back = Some(Box::new(Back {
                     part: self.part,
-                    sink: Sink::default(),
+                    sink: Sink::new(&Room::boundless().share()),
                     begin: Begin { method, budget, sparing, effort, seed, wait },
                     retry: Retry::default(),
                     begun: false,

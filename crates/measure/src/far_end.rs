@@ -24,6 +24,7 @@ use super::limits::{MeasureCounters, MeasureLimits};
 use super::messages::{Begin, ClockInfo, Denial, Denied, Opened, Queued, Stamp, decode_ask};
 use super::queue::Queue;
 use super::request::ClockState;
+use super::room::{Room, Share};
 use super::wire::{BESIDE, Datagram, FRAME, Kind, ProbeHead, Rejected};
 use crate::machine::{Batch, Reply};
 
@@ -51,6 +52,7 @@ struct Session<A> {
     bytes: u64,
     asked: u64,
     allowance: Allowance,
+    share: Share,
     /// Given back with the session.
     _place: Place,
 }
@@ -92,6 +94,7 @@ pub struct FarEnd<A> {
     cookies: CookieSigner,
     sessions: BTreeMap<u64, Session<A>>,
     admission: Admission,
+    room: Room,
     queue: Queue,
     counters: MeasureCounters,
     actions: VecDeque<FarAction<A>>,
@@ -109,6 +112,7 @@ impl<A: Address> FarEnd<A> {
             cookies: CookieSigner::new(&entropy),
             sessions: BTreeMap::new(),
             admission: Admission::new(limits.sessions),
+            room: Room::new(limits.memory.0, limits.sessions.in_all),
             queue: Queue::default(),
             counters: MeasureCounters::default(),
             actions: VecDeque::new(),
@@ -130,6 +134,12 @@ impl<A: Address> FarEnd<A> {
     /// Sessions, those that wait included.
     pub fn sessions(&self) -> usize {
         self.sessions.len()
+    }
+
+    /// What is kept of packets [byte].
+    #[cfg(test)]
+    fn kept(&self) -> usize {
+        self.sessions.values().map(|session| session.share.own()).sum()
     }
 
     /// Something has happened. `now` is not earlier than at any call before.

@@ -8,6 +8,7 @@ use super::bucket::Bucket;
 use super::client_path::HEADERS;
 use super::messages::Begin;
 use super::report;
+use super::room::Share;
 use super::sink::Sink;
 use super::source::{Source, SourceAction, Spec};
 use super::wire::{Channel, Datagram, FRAME, Kind, ProbeHead};
@@ -39,6 +40,8 @@ pub(super) struct FarPath<A> {
     /// Where trains beside the path's flow go, if the client has said it.
     pub beside: Option<A>,
     pub channel: Channel,
+    /// Of the session's memory.
+    share: Share,
     /// The newest part each way; what belongs to an older one is late.
     sunk: u8,
     begun: u8,
@@ -49,11 +52,13 @@ pub(super) struct FarPath<A> {
 }
 
 impl<A> FarPath<A> {
-    pub fn new(address: A, channel: Channel) -> FarPath<A> {
+    /// What it keeps is a part of `share`.
+    pub fn new(address: A, channel: Channel, share: Share) -> FarPath<A> {
         FarPath {
             address,
             beside: None,
             channel,
+            share,
             sunk: 0,
             begun: 0,
             sink: None,
@@ -89,7 +94,7 @@ impl<A> FarPath<A> {
 
     fn sink_of(&mut self, part: u8) {
         if part > self.sunk {
-            (self.sunk, self.sink) = (part, Some(Sink::default()));
+            (self.sunk, self.sink) = (part, Some(Sink::new(&self.share)));
         }
     }
 
@@ -119,6 +124,7 @@ impl<A> FarPath<A> {
                 dscp,
                 wait: self.wait,
             },
+            &self.share,
         ));
     }
 

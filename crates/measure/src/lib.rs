@@ -41,6 +41,7 @@ mod queue;
 mod report;
 mod request;
 mod result;
+mod room;
 mod sink;
 mod source;
 pub mod stamp;

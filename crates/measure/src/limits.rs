@@ -19,6 +19,8 @@ pub struct MeasureLimits {
     pub time: Nanos,
     /// Probes of a session, and questions of the time with their answers beyond 64 kB, both ways [IP bytes].
     pub bytes: Bytes,
+    /// What is kept of packets, of all sessions together [byte].
+    pub memory: Bytes,
     /// A session from which nothing was heard for so long is over [ns].
     pub idle: Nanos,
     /// Whose turn it is and of whom no probe came or went for so long is over, if others wait [ns].
@@ -34,6 +36,7 @@ impl Default for MeasureLimits {
             rate: Rate(10_000_000_000),
             time: Nanos::secs(300),
             bytes: Bytes(1_000_000_000),
+            memory: Bytes(16_000_000),
             idle: Nanos::secs(5),
             pause: Nanos::secs(20),
         }

@@ -10,9 +10,6 @@
 //! How long a train is, its sender claims. A report is as long as what came asks for: where fewer than one in [`SPARSE`] of
 //! the claimed packets came, it says that nothing did.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
-
 use pathcast_base::Nanos;
 use pathcast_session::codec::{LATEST, Reader, push_varint, unzigzag, whole, zigzag};
 
@@ -36,6 +33,50 @@ pub(super) enum Fate {
     Came(Arrival),
 }
 
+/// The same in little room, since many are kept: when it came, its place among those that came with it, and their number;
+/// of none: 0: lost, 1: missed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Packed {
+    at: Nanos,
+    index: u16,
+    of: u16,
+}
+
+impl Packed {
+    pub const LOST: Packed = Packed { at: Nanos::ZERO, index: 0, of: 0 };
+    const MISSED: Packed = Packed { index: 1, ..Packed::LOST };
+
+    pub fn is_missed(self) -> bool {
+        (self.index, self.of) == (1, 0)
+    }
+}
+
+impl From<Fate> for Packed {
+    fn from(fate: Fate) -> Packed {
+        match fate {
+            Fate::Lost => Packed::LOST,
+            Fate::Missed => Packed::MISSED,
+            Fate::Came(Arrival { at, batch }) => {
+                let of = u16::try_from(batch.of).unwrap_or(u16::MAX).max(1);
+                // no socket holds more; the last one stays the last
+                let index =
+                    if batch.is_last() { of - 1 } else { batch.index.min(u32::from(of).saturating_sub(2)) as u16 };
+                Packed { at, index, of }
+            }
+        }
+    }
+}
+
+impl From<Packed> for Fate {
+    fn from(packed: Packed) -> Fate {
+        match (packed.index, packed.of) {
+            (0, 0) => Fate::Lost,
+            (_, 0) => Fate::Missed,
+            (index, of) => Fate::Came(Arrival { at: packed.at, batch: Batch { index: index.into(), of: of.into() } }),
+        }
+    }
+}
+
 /// Consecutive packets of a train.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
@@ -54,13 +95,33 @@ pub(super) struct TrainArrivals {
     pub count: u16,
     /// Nothing came, perhaps since this host had no room for it.
     pub missed: bool,
-    /// By their places in the train; none: this host had no room for it.
-    packets: BTreeMap<u16, Option<Arrival>>,
+    /// By their places in the train, which mostly come in order.
+    packets: Vec<Kept>,
+}
+
+/// [`Packed`] with its place: 16 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Kept {
+    at: Nanos,
+    index: u16,
+    of: u16,
+    place: u16,
+}
+
+impl Kept {
+    fn new(place: u16, fate: Fate) -> Kept {
+        let Packed { at, index, of } = fate.into();
+        Kept { at, index, of, place }
+    }
+
+    fn fate(self) -> Fate {
+        Packed { at: self.at, index: self.index, of: self.of }.into()
+    }
 }
 
 impl TrainArrivals {
     pub fn of(count: u16) -> TrainArrivals {
-        TrainArrivals { count, missed: false, packets: BTreeMap::new() }
+        TrainArrivals { count, missed: false, packets: Vec::new() }
     }
 
     /// Packets that came, whether there was room for them or not.
@@ -70,29 +131,40 @@ impl TrainArrivals {
 
     /// Adds one; false if it came before.
     pub fn add(&mut self, index: u16, arrival: Arrival) -> bool {
-        match self.packets.entry(index) {
-            Entry::Vacant(place) => {
-                place.insert(Some(arrival));
-                true
-            }
-            Entry::Occupied(mut place) => place.get().is_none() && place.insert(Some(arrival)).is_none(),
+        let kept = Kept::new(index, Fate::Came(arrival));
+        match self.find(index) {
+            Err(place) => self.packets.insert(place, kept),
+            Ok(place) if self.packets[place].fate() == Fate::Missed => self.packets[place] = kept,
+            Ok(_) => return false,
         }
+        true
     }
 
     /// This host had no room for it; false if more is known of it.
     pub fn miss(&mut self, index: u16) -> bool {
-        let Entry::Vacant(place) = self.packets.entry(index) else { return false };
-        place.insert(None);
+        let Err(place) = self.find(index) else { return false };
+        self.packets.insert(place, Kept::new(index, Fate::Missed));
         true
+    }
+
+    /// Where a packet is kept, or would be.
+    fn find(&self, place: u16) -> Result<usize, usize> {
+        match self.packets.last() {
+            Some(last) if last.place >= place => self.packets.binary_search_by_key(&place, |kept| kept.place),
+            _ => Err(self.packets.len()),
+        }
+    }
+
+    /// No more are expected: what was made ready for them is given back.
+    pub fn close(&mut self) {
+        self.packets.shrink_to_fit();
     }
 
     /// For each packet of the train what became of it.
     fn each(&self) -> impl Iterator<Item = Fate> {
-        (0..self.count).map(|index| match self.packets.get(&index) {
-            None => Fate::Lost,
-            Some(None) => Fate::Missed,
-            Some(Some(arrival)) => Fate::Came(*arrival),
-        })
+        let mut kept = self.packets.iter().peekable();
+        (0..self.count)
+            .map(move |place| kept.next_if(|kept| kept.place == place).map_or(Fate::Lost, |kept| kept.fate()))
     }
 }
 
@@ -223,6 +295,22 @@ mod tests {
             }
         }
         all
+    }
+
+    #[test]
+    fn a_packet_is_kept_in_sixteen_bytes_and_in_order_whenever_it_comes() {
+        assert_eq!((size_of::<Kept>(), size_of::<Packed>()), (16, 16));
+        let mut came = TrainArrivals::of(4);
+        for place in [3, 0, 2] {
+            assert!(
+                came.add(place, Arrival { at: Nanos(u64::from(place)), batch: Batch { index: 70_000, of: 70_001 } })
+            );
+        }
+        let kept: Vec<_> =
+            came.each().map(|fate| if let Fate::Came(a) = fate { a.batch.is_last() } else { false }).collect();
+        assert_eq!(kept, [true, false, true, true]);
+        let first = Fate::Came(Arrival { at: Nanos(1), batch: Batch { index: 0, of: 70_001 } });
+        assert!(matches!(Fate::from(Packed::from(first)), Fate::Came(a) if !a.batch.is_last()));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use pathcast_base::Nanos;
 
 use super::report::{self, Arrival, TrainArrivals};
+use super::room::{Holding, Share};
 use super::wire::{BESIDE, BODY, ProbeHead};
 use crate::machine::Batch;
 
@@ -22,7 +23,7 @@ const WORD: Nanos = Nanos::millis(500);
 const PACE: Nanos = Nanos::secs(1);
 /// What is missing is waited for at least so long.
 const PATIENCE: Nanos = Nanos::millis(20);
-/// Trains open at once, trains kept, and packets kept of either.
+/// Trains open at once, trains kept, and packets kept of either; fewer where the session's share of the memory ends.
 const OPEN: usize = 64;
 const KEPT: usize = 512;
 const PACKETS: usize = 150_000;
@@ -43,9 +44,15 @@ fn flow(train: u32) -> usize {
     usize::from(train & BESIDE != 0)
 }
 
+/// What a packet takes of a train that is open or not, and a train besides [byte]: lists grow by doubling.
+const PACKET_BYTES: usize = 32;
+const TRAIN_BYTES: usize = 160;
+/// A train of no more packets is always kept while it comes in.
+const LEAST: usize = 256;
+
 /// See the [module](self).
-#[derive(Default)]
 pub(super) struct Sink {
+    holding: Holding,
     open: BTreeMap<u32, Incoming>,
     /// With how often they were told.
     closed: BTreeMap<u32, (TrainArrivals, u32)>,
@@ -67,6 +74,24 @@ pub(super) struct Sink {
 }
 
 impl Sink {
+    /// What it keeps is a part of `share`.
+    pub fn new(share: &Share) -> Sink {
+        Sink {
+            holding: share.holding(),
+            open: BTreeMap::new(),
+            closed: BTreeMap::new(),
+            packets: 0,
+            forgotten: [0; 2],
+            pace: None,
+            last_word: None,
+            missed: 0,
+            since: [false; 2],
+            last: [None; 2],
+            blank: BTreeSet::new(),
+            out: VecDeque::new(),
+        }
+    }
+
     /// This host had no room for so many packets.
     pub fn missed(&mut self, packets: u32) {
         // what was left for a flow that says nothing is none of the next one's
@@ -203,7 +228,8 @@ impl Sink {
     }
 
     fn close(&mut self, now: Nanos, train: u32) {
-        let Some(incoming) = self.open.remove(&train) else { return };
+        let Some(mut incoming) = self.open.remove(&train) else { return };
+        incoming.came.close();
         let gaps = incoming.came.packets().saturating_sub(1) as u64;
         if let Some(mean) = incoming.last.saturating_sub(incoming.first.1).0.checked_div(gaps) {
             self.pace = Some(Nanos(mean.max(self.pace.unwrap_or_default().0 / 2)));
@@ -222,6 +248,30 @@ impl Sink {
         while self.closed.len() > KEPT || (self.packets > PACKETS && !self.closed.is_empty()) {
             self.forget();
         }
+        while !self.hold() && !self.closed.is_empty() {
+            self.forget();
+        }
+        // of those that are open, all but the one that is coming in
+        while self.open.len() > 1 && !self.hold() {
+            let oldest = self.open.keys().next().copied().unwrap_or_default();
+            self.close(now, oldest);
+            self.forget();
+        }
+        if self.hold() {
+            return;
+        }
+        if let Some((&train, _)) = self.open.first_key_value().filter(|(_, only)| only.came.packets() >= LEAST) {
+            self.close(now, train);
+            self.forget();
+            self.hold();
+        }
+    }
+
+    /// Tells what it takes; whether that is within the share.
+    fn hold(&mut self) -> bool {
+        let trains = self.open.len() + self.closed.len();
+        self.holding.set(self.packets * PACKET_BYTES + trains * TRAIN_BYTES);
+        self.holding.fits(0)
     }
 
     fn forget(&mut self) {
@@ -262,6 +312,11 @@ impl Sink {
 mod tests {
     use super::*;
     use crate::report::Fate;
+    use crate::room::Room;
+
+    fn sink() -> Sink {
+        Sink::new(&Room::boundless().share())
+    }
 
     fn head(train: u32, index: u16, count: u16) -> ProbeHead {
         ProbeHead { train, index, count, rest: 0 }
@@ -281,7 +336,7 @@ mod tests {
 
     #[test]
     fn a_whole_train_is_told_at_once_and_again_when_asked() {
-        let mut sink = Sink::default();
+        let mut sink = sink();
         assert!(put(&mut sink, 1, head(0, 1, 2)));
         assert_eq!(sink.next(), Some(vec![]), "a sign of life");
         assert!(put(&mut sink, 2, head(0, 0, 2)) && !put(&mut sink, 3, head(0, 0, 2)));
@@ -293,7 +348,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_given_up_when_later_packets_come_or_nothing_does() {
-        let mut sink = Sink::default();
+        let mut sink = sink();
         put(&mut sink, 0, head(0, 0, 3));
         put(&mut sink, 2, head(0, 2, 3));
         for i in 0..3 {
@@ -328,7 +383,7 @@ mod tests {
 
     #[test]
     fn what_this_host_had_no_room_for_is_no_loss() {
-        let mut sink = Sink::default();
+        let mut sink = sink();
         put(&mut sink, 0, head(0, 0, 9));
         sink.missed(2);
         put(&mut sink, 1, head(0, 4, 9)); // three are missing
@@ -342,7 +397,7 @@ mod tests {
     /// The first packet for which there was room again is of the other flow.
     #[test]
     fn no_room_for_either_flow() {
-        let mut sink = Sink::default();
+        let mut sink = sink();
         put(&mut sink, 0, head(0, 0, 9));
         put(&mut sink, 0, head(BESIDE, 0, 9));
         sink.missed(4);
@@ -365,7 +420,7 @@ mod tests {
 
     #[test]
     fn no_room_for_whole_trains_and_the_ends_of_two() {
-        let mut sink = Sink::default();
+        let mut sink = sink();
         put(&mut sink, 0, head(3, 0, 3));
         sink.missed(1000);
         put(&mut sink, 1, head(6, 1, 2));
@@ -379,7 +434,7 @@ mod tests {
 
     #[test]
     fn a_flow_beside_passes_nobody() {
-        let mut sink = Sink::default();
+        let mut sink = sink();
         put(&mut sink, 0, head(5, 0, 3));
         for train in BESIDE..BESIDE + 9 {
             assert!(put(&mut sink, 1, head(train, 0, 1)));
@@ -391,7 +446,7 @@ mod tests {
 
     #[test]
     fn what_was_given_up_and_comes_is_told_when_asked() {
-        let mut sink = Sink::default();
+        let mut sink = sink();
         put(&mut sink, 0, head(0, 0, 3));
         let due = sink.wake();
         sink.timer(due, due);
@@ -405,7 +460,7 @@ mod tests {
 
     #[test]
     fn memory_is_bounded_whatever_comes() {
-        let mut sink = Sink::default();
+        let mut sink = sink();
         for train in 0..2000 {
             for index in (0..u16::MAX).step_by(if train % 100 == 0 { 3 } else { 30_000 }) {
                 sink.missed(u32::from(index) % 7 * 20);
@@ -422,7 +477,7 @@ mod tests {
 
     #[test]
     fn the_last_train_that_there_can_be() {
-        let mut sink = Sink::default();
+        let mut sink = sink();
         put(&mut sink, 0, head(u32::MAX, 0, 1));
         for train in 0..9 {
             for index in 0..u16::MAX - 1 {

@@ -14,8 +14,9 @@ use super::bucket::Bucket;
 use super::messages::{ASKED, encode_ask};
 use super::method::MeasureMethod;
 use super::outcome::{MAX_DELAY_SAMPLES, Outcome, Reason};
-use super::report::{Fate, Piece};
+use super::report::{Fate, Packed, Piece};
 use super::request::MethodName;
+use super::room::{Holding, Share};
 use super::wire::{BESIDE, PROBE, ProbeHead, Signer};
 use crate::machine::Train;
 
@@ -59,20 +60,27 @@ pub(super) enum SourceAction {
     Ask(Vec<u8>),
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Departure {
-    /// Not told yet; when it is due.
-    Planned(Nanos),
-    Left(Nanos),
+    /// Not told yet.
+    Planned,
+    Left,
     Never,
 }
 
+/// Little, since many are on their way on fast paths.
 struct Packet {
+    /// When it left, or is due.
+    at: Nanos,
+    fate: Packed,
     departure: Departure,
     /// Reported.
     told: bool,
-    fate: Fate,
 }
+
+/// What a packet takes while it is on its way, with its head and its gap at whoever sends it, and what a method keeps of it [byte].
+const FLYING: usize = size_of::<Packet>() + size_of::<Nanos>() + PROBE;
+const SEEN: usize = size_of::<Seen>() + size_of::<Nanos>();
 
 /// A train without its whole report.
 struct Flight {
@@ -122,10 +130,15 @@ pub(super) struct Source {
     /// When the last probe was to leave.
     last: Nanos,
     small: Vec<(u64, i64)>,
+    /// What all of it takes: packets on their way, and those that the method has seen.
+    holding: Holding,
+    flying: usize,
+    seen: usize,
 }
 
 impl Source {
-    pub fn new(now: Nanos, spec: Spec) -> Source {
+    /// What it keeps of packets is a part of `share`: where that is spent, it ends as where its bytes are.
+    pub fn new(now: Nanos, spec: Spec, share: &Share) -> Source {
         Source {
             method: MeasureMethod::new(spec.method, spec.effort, spec.budget, spec.sparing, spec.seed),
             started: now,
@@ -147,6 +160,9 @@ impl Source {
             beside: 0,
             last: now,
             small: Vec::new(),
+            holding: share.holding(),
+            flying: 0,
+            seen: 0,
             spec,
         }
     }
@@ -214,10 +230,7 @@ impl Source {
     /// Whether this host has not sent what it was to send. What is planned on top of it would leave long after its time, and a
     /// method that goes by the clock would be through with it before.
     fn is_behind(&self, now: Nanos) -> bool {
-        let due = |packet: &Packet| match packet.departure {
-            Departure::Planned(due) => Some(due),
-            _ => None,
-        };
+        let due = |packet: &Packet| (packet.departure == Departure::Planned).then_some(packet.at);
         let waits = self.flights.values().filter(|flight| flight.undecided > 0);
         // of a train the first that has not left is due first
         self.tells && waits.filter_map(|flight| flight.packets.iter().find_map(due)).any(|due| due + BEHIND < now)
@@ -246,6 +259,10 @@ impl Source {
             self.end = Some(None);
             return None;
         }
+        if !self.holding.fits(plan.count() * (FLYING + SEEN)) {
+            self.end = Some(None);
+            return None;
+        }
         let at = plan.at.max(now);
         let left = self.deadline().saturating_sub(at);
         let mut lasts = Nanos::ZERO;
@@ -262,7 +279,7 @@ impl Source {
         let mut start = at;
         let mut packets = Vec::with_capacity(count);
         for gap in plan.gaps.iter().copied().map(Some).chain([None]) {
-            packets.push(Packet { departure: Departure::Planned(start), told: false, fate: Fate::Lost });
+            packets.push(Packet { at: start, departure: Departure::Planned, told: false, fate: Packed::LOST });
             start += gap.unwrap_or_default();
         }
         let ends = start;
@@ -302,7 +319,13 @@ impl Source {
             settle_at: Nanos::MAX,
         };
         self.flights.insert(train, flight);
+        self.flying += count;
+        self.hold();
         Some(SourceAction::Train(train_out))
+    }
+
+    fn hold(&mut self) {
+        self.holding.set(self.flying * FLYING + self.seen * SEEN);
     }
 
     fn packet(&mut self, seq: u64) -> Option<(u32, &mut Flight, usize)> {
@@ -316,10 +339,11 @@ impl Source {
         self.tells = true;
         let Some((train, flight, index)) = self.packet(seq) else { return };
         let packet = &mut flight.packets[index];
-        if !matches!(packet.departure, Departure::Planned(_)) {
+        if packet.departure != Departure::Planned {
             return;
         }
-        packet.departure = at.map_or(Departure::Never, Departure::Left);
+        packet.departure = if at.is_some() { Departure::Left } else { Departure::Never };
+        packet.at = at.unwrap_or(packet.at);
         flight.undecided -= 1;
         flight.ends = flight.ends.max(at.unwrap_or_default());
         if flight.undecided == 0 && flight.untold == 0 {
@@ -359,14 +383,14 @@ impl Source {
             // a report cannot know of what was on its way when it left: this host was held up, and its receiver waited no longer;
             // it knows of what others of the train have passed
             let before = match packet.departure {
-                Departure::Planned(_) => true,
-                Departure::Left(left) if k < followed => left + Nanos(round_trip.0 / 2) > at,
-                Departure::Left(left) => left + round_trip > at,
+                Departure::Planned => true,
+                Departure::Left if k < followed => packet.at + Nanos(round_trip.0 / 2) > at,
+                Departure::Left => packet.at + round_trip > at,
                 Departure::Never => false,
             };
             if !packet.told && (*fate != Fate::Lost || !before) {
                 packet.told = true;
-                packet.fate = *fate;
+                packet.fate = (*fate).into();
                 flight.untold -= 1;
             }
             early |= !packet.told;
@@ -394,18 +418,21 @@ impl Source {
     /// All is known of a train that can be.
     fn settle(&mut self, now: Nanos, train: u32) {
         let Some(flight) = self.flights.remove(&train) else { return };
+        self.flying -= flight.packets.len();
+        self.seen += flight.packets.len();
+        self.hold();
         let mut packets = Vec::with_capacity(flight.packets.len());
         let mut newest = Nanos::ZERO;
         for packet in &flight.packets {
-            let sent = match packet.departure {
-                Departure::Left(at) | Departure::Planned(at) => at,
-                Departure::Never => continue,
-            };
-            let (received, batch) = match packet.fate {
+            if packet.departure == Departure::Never {
+                continue;
+            }
+            let sent = packet.at;
+            let (received, batch) = match Fate::from(packet.fate) {
                 Fate::Came(arrival) => (Some(arrival.at), arrival.batch),
                 Fate::Lost | Fate::Missed => (None, crate::machine::Batch::SINGLE),
             };
-            let missed = packet.fate == Fate::Missed;
+            let missed = packet.fate.is_missed();
             let seen = Seen { size: flight.size, sent, received, batch, missed };
             self.reordered += u64::from(received.is_some_and(|at| at < newest));
             newest = newest.max(received.unwrap_or_default());
@@ -426,6 +453,8 @@ impl Source {
 
     fn ask(&mut self, now: Nanos) -> Option<Vec<u8>> {
         self.flights.retain(|_, flight| flight.ask_at > now || flight.asked < ASKS || flight.untold == 0);
+        self.flying = self.flights.values().map(|flight| flight.packets.len()).sum();
+        self.hold();
         let wait = self.wait();
         let due = self.flights.iter_mut().filter(|(_, f)| f.ask_at <= now && f.untold > 0).take(ASKED);
         let trains: Vec<u32> = due
@@ -505,7 +534,7 @@ mod tests {
             dscp: 0,
             wait: WAY * 3,
         };
-        Source::new(Nanos::ZERO, spec)
+        Source::new(Nanos::ZERO, spec, &crate::room::Room::boundless().share())
     }
 
     fn train(source: &mut Source, now: Nanos) -> Train {

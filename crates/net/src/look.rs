@@ -69,13 +69,17 @@ pub(crate) fn able(maker: &dyn SocketMaker, mptcp: bool) -> u8 {
 pub(crate) fn seen(socket: &Socket, able: u8) -> Seen {
     let mptcp = socket.protocol().is_ok_and(|p| p == Some(socket2::Protocol::MPTCP));
     let connection = if mptcp { info::mptcp(socket).ok().flatten() } else { None };
+    let first = connection.as_ref().and_then(|c| c.subflows.first().map(|s| s.tcp));
+    // no open connection is without a largest segment: qemu's emulation of other processors passes 4 bytes, which say nothing
+    let told = first.or_else(|| info::tcp(socket).ok()).filter(|tcp| tcp.mss > 0);
     let transport = match (&connection, mptcp) {
         (Some(c), _) if !c.fallback => Transport::Mptcp,
+        // one that has fallen back tells of TCP
+        (_, true) if told.is_none() => Transport::Unknown,
         (_, true) => Transport::Fallen,
         _ => Transport::Tcp,
     };
-    let first = connection.as_ref().and_then(|c| c.subflows.first().map(|s| s.tcp));
-    let tcp = first.or_else(|| info::tcp(socket).ok()).unwrap_or_default();
+    let tcp = told.unwrap_or_default();
     let canonical = |a: SocketAddr| SocketAddr::new(a.ip().to_canonical(), a.port());
     Seen {
         peer: socket.peer_addr().ok().and_then(|a| a.as_socket()).map(canonical),

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -200,26 +201,32 @@ def written(bytes: int) -> str:
     return f"{bytes}B"
 
 
+def _known(paths: Sequence[tuple[str, str, str]]) -> dict[tuple[str, str, str], str]:
+    """Names by address pair; of several paths of one pair, which switches tell apart, by the name, too."""
+    pairs = Counter(path[1:] for path in paths)
+    return {(local, remote, name if pairs[local, remote] > 1 else ""): name for name, local, remote in paths}
+
+
 def present(model: Model, world: World, only: Sequence[str] | None = None) -> tuple[dict[str, str], list[str]]:
     """What the paths of a model are called now, by their address pairs, and notes about what has changed.
 
     Names of paths go by their order, which a new default route may change; the address pair is what a path is known by.
     only: names of now, the paths that are wanted. Raises PathcastError (exit 2) when a wanted one is gone or unknown.
     """
-    now = {(p.local[0], p.remote): p.name for p in world.paths}
-    known = {(p.local, p.remote) for p in model.paths}
+    now = _known([(p.name, p.local[0], p.remote) for p in world.paths])
+    known = _known([(p.name, p.local, p.remote) for p in model.paths])
     for name in only or ():
         path = world.path(name)
-        if (path.local[0], path.remote) not in known:
+        if next(ends for ends, called in now.items() if called == path.name) not in known:
             raise usage(
                 f"path `{name}` is not in the model, which knows {', '.join(map(str, model.paths))}", OTHER_FILE
             )
-    names = {p.name: now[p.local, p.remote] for p in model.paths if (p.local, p.remote) in now}
+    names = {name: now[ends] for ends, name in known.items() if ends in now}
     if only is not None:
         names = {old: new for old, new in names.items() if new in only}
     elif len(names) < len(model.paths):
         gone = ", ".join(str(p) for p in model.paths if p.name not in names)
-        there = ", ".join(f"{name} ({local} to {remote})" for (local, remote), name in now.items()) or "none"
+        there = ", ".join(f"{name} ({local} to {remote})" for (local, remote, _), name in now.items()) or "none"
         raise PathcastError(
             "path-gone",
             f"the model knows {gone}, not there now; there are: {there}",

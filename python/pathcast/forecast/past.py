@@ -139,7 +139,11 @@ def _named(keys: Collection[PathKey], names: Mapping[PathKey, str]) -> frozenset
     for key in keys:
         name = names.get(key) or next((of for own, of in names.items() if _pair(own) == _pair(key)), None)
         if name is None:
-            same = [of for own, of in names.items() if own.line_id == key.line_id and own.family == key.family]
+            same = [
+                of
+                for own, of in names.items()
+                if (own.line_id, own.family, own.way) == (key.line_id, key.family, key.way)
+            ]
             name = same[0] if len(same) == 1 else None
         if name is None:
             return None
@@ -147,5 +151,5 @@ def _named(keys: Collection[PathKey], names: Mapping[PathKey, str]) -> frozenset
     return frozenset(found)
 
 
-def _pair(key: PathKey) -> tuple[str, str, str]:
-    return key.line_id, key.local, key.remote
+def _pair(key: PathKey) -> tuple[str, str, str, str]:
+    return key.line_id, key.local, key.remote, key.way

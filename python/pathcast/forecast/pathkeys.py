@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,12 @@ def of_host(key_file: Path | None, passing: bool = False) -> Keys:
         remote = identity.remote_of_key(key.secret) if known else identity.remote_of_address(world.address)
         pairs = [(pair["name"], pair["local"], pair["remote"], pair.get("interface")) for pair in world.candidates]
         lines = line_ids([(local, device) for _, local, _, device in pairs])
-        return {name: PathKey(lines[local], remote, local, far) for name, local, far, _ in pairs}
+        found = {name: PathKey(lines[local], remote, local, far) for name, local, far, _ in pairs}
+        for path in world.paths:
+            if way := world.way(path.name):
+                local = path.local[0]
+                found[path.name] = PathKey(lines[local], identity.over(remote, way), local, path.remote)
+        return found
 
     return keys
 
@@ -51,6 +57,13 @@ def of_network(world_name: str, name: str, text: str) -> Keys:
     far = identity.network_id(world_name, name, text)
 
     def keys(world: Any) -> dict[str, PathKey]:
-        return {path.name: PathKey(f"{far}/{path.local[0]}", far, path.local[0], path.remote) for path in world.paths}
+        of = Counter((path.local[0], path.remote) for path in world.paths)
+
+        def key(path: Any) -> PathKey:
+            local = path.local[0]
+            remote = far if of[local, path.remote] == 1 else identity.over(far, path.name)
+            return PathKey(f"{far}/{local}", remote, local, path.remote)
+
+        return {path.name: key(path) for path in world.paths}
 
     return keys

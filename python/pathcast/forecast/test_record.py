@@ -15,7 +15,7 @@ from pathcast.forecast.rounds import Task, measure
 from pathcast.history import place
 from pathcast.history.read import Reader
 from pathcast.worlds.measurement import PathMeasured, Request
-from pathcast.worlds.results import Transfer, Verdict
+from pathcast.worlds.results import Path, Transfer, Verdict
 from pathcast.worlds.sim import Sim
 from pathcast.worlds.topology import Topology
 
@@ -184,6 +184,10 @@ class _Host:
     def __init__(self, *pairs):
         names = ("name", "local", "remote", "interface")
         self.candidates = [dict(zip(names, pair, strict=True)) for pair in pairs]
+        self.paths, self.ways = tuple(Path(pair[0], (pair[1],), pair[2]) for pair in pairs), {}
+
+    def way(self, name):
+        return self.ways.get(name)
 
 
 def test_a_line_is_its_device_and_a_far_end_its_key(tmp_path):
@@ -204,6 +208,39 @@ def test_a_key_that_everybody_has_or_that_passes_says_nothing_of_a_far_end(tmp_p
     file.touch(0o600)
     file.write_text("site " + "ab" * 32)
     assert pathkeys.of_host(file, passing=True)(host)["path1"].remote_id == "address:192.0.2.1"
+
+
+def test_paths_of_one_address_pair_are_told_apart_by_the_way_that_switches_give_them():
+    ends = ("10.0.0.2", "10.0.1.1")
+    host = _Host(("path1", *ends, "lan0"))
+    plain = pathkeys.of_host(None)(host)["path1"]
+    host.paths = tuple(Path(name, ends[:1], ends[1]) for name in ("path1", "path2"))
+    host.ways = {"path1": "s1:2,s2:3", "path2": "s1:4,s3:3"}
+    first = pathkeys.of_host(None)(host)
+    assert (len({plain, *first.values()}), first["path1"].line_id, plain.way) == (3, plain.line_id, "")
+    # one comes and the others are called something else
+    host.paths = (Path("path1", ends[:1], ends[1]), *(Path(f"path{k}", ends[:1], ends[1]) for k in (2, 3)))
+    host.ways = {"path1": "s1:9", "path2": "s1:2,s2:3", "path3": "s1:4,s3:3"}
+    then = pathkeys.of_host(None)(host)
+    assert [then["path2"], then["path3"]] == [first["path1"], first["path2"]]
+
+
+def test_what_was_seen_of_one_steered_path_is_none_of_anothers(recorder, reader):
+    openflow = Topology.load("openflow")
+    with Sim(openflow) as sim:
+        assert len({(path.local, path.remote) for path in sim.paths}) == 1 < len(sim.paths)
+        world = Recorded(sim, recorder, pathkeys.of_network("sim", "openflow", openflow.text))
+        one, two = (path.name for path in sim.paths[:2])
+        found = world.measure([one], Request(effort="light", seed=1)).paths[0]
+        world.tcp_probe(one, 50_000)
+        assert [codec.read(PathMeasured, of.path) for of in reader().measurements(world.keys[one])] == [found]
+        assert reader().measurements(world.keys[two]) == []
+        past = recorder.past(world.keys)
+        assert ([of.path for of in past.of(one)], past.of(two)) == ([found], ())
+        assert [of.paths for of in past.carried] == [{one}]
+        # a program's bytes are of the pair, nobody knows over which way
+        pair = replace(world.keys[one], remote_id="address:" + sim.paths[0].remote)
+        assert not reader().measurements(pair)
 
 
 def test_two_addresses_of_one_device_are_two_lines():

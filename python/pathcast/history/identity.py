@@ -12,15 +12,25 @@ from pathlib import Path
 
 from pathcast.history.clock import Moment
 
+_OVER = "/over/"
+
 
 @dataclass(frozen=True)
 class PathKey:
-    """A path: line, far end, address pair. A direction of it is a path of its own in the tables."""
+    """A path: line, far end, address pair. A direction of it is a path of its own in the tables.
+
+    Of several paths of one pair, which switches tell apart, `remote_id` says the way, too (`over`).
+    """
 
     line_id: str
     remote_id: str
     local: str
     remote: str
+
+    @property
+    def way(self) -> str:
+        """The way that it takes to the far end; empty where nothing steers it."""
+        return self.remote_id.partition(_OVER)[2]
 
     @property
     def family(self) -> int | None:
@@ -72,6 +82,12 @@ def remote_of_key(secret: str) -> str:
 def remote_of_address(address: str) -> str:
     """A far end without a key of its own: nothing but its address is known."""
     return f"address:{address}"
+
+
+def over(remote_id: str, way: str) -> str:
+    """A far end over one of several paths of an address pair: by the ports of switches that it leaves from, or by its
+    name in a network that is nothing but its file."""
+    return f"{remote_id}{_OVER}{way}"
 
 
 def network_id(world: str, name: str, text: str) -> str:

@@ -123,8 +123,8 @@ class Reader:
         wanted = where("line.host_id = :host AND line.line_id = :line", host=self.host, line=key.line_id)
         text = f"SELECT path.id, path.remote_id, path.local, path.remote FROM path {LINED} WHERE "
         if others is None:
-            # `run` knows of a far end no more than its address
-            who = {"remote_ids": [key.remote_id, f"address:{key.remote}"]}
+            # `run` knows of a far end no more than its address, and of the ways to it nothing
+            who = {"remote_ids": [key.remote_id, *([] if key.way else [f"address:{key.remote}"])]}
             wanted &= where("path.remote_id IN :remote_ids", **who)
             wanted &= where("path.local = :local AND path.remote = :remote", local=key.local, remote=key.remote)
             return {row.id for row in plain.rows(f"{text}{wanted}", **wanted.values)}

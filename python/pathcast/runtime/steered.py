@@ -33,6 +33,10 @@ class Controlled:
         both = ((begin, end), (end, begin))
         return [path["name"] for path, found in zip(self.state["paths"], ends, strict=True) if found in both]
 
+    def via(self, name: str) -> list[str]:
+        """The ports of switches (`s1:2`) that a path of its leaves from, in its order."""
+        return next((list(path["via"]) for path in self.state["paths"] if path["name"] == name), [])
+
     def _ends(self, via: list[str]) -> tuple[str, str] | None:
         """The switches that a path begins and ends at."""
         far = {a: b for link in self.state["links"] for a, b in (link["ends"], link["ends"][::-1])}

@@ -36,9 +36,12 @@ def _path(world: Host, path: Any, patience_s: float) -> list[Finding]:
             raise
         multi = None
     found = between_tcp.judge(path.name, plain, multi)
-    near, far = plain["near"], plain["far"]
+    far = plain["far"]
     tells = far is not None and bool((far["knows"] or 0) & 1)
-    sizes = (between_tcp.largest(near, far), between_tcp.largest(far, near)) if tells else None
+    sizes = None
+    if tells:
+        whole = between_tcp.filled(plain)
+        sizes = between_tcp.largest(whole["near"], whole["far"]), between_tcp.largest(whole["far"], whole["near"])
     if plain["outcome"] not in ("answered", "old"):
         return found
     if tells:
@@ -48,7 +51,7 @@ def _path(world: Host, path: Any, patience_s: float) -> list[Finding]:
     if seen["outcome"] == "answered":
         after = world.look(path, False, patience_s)
         if tells:
-            found += between_udp.packets(path.name, seen, plain, after)
+            found += between_udp.packets(path.name, seen, whole, between_tcp.filled(after))
         found += between_udp.clocks(path.name, seen, plain, after)
     if plain["outcome"] == "answered" and not tells:
         detail = "it is of an older version and does not tell what arrives of packets: no sizes, no marks"

@@ -42,14 +42,40 @@ def judge(path: str, plain: Mapping[str, Any], multi: Mapping[str, Any] | None) 
         detail = f"the TCP port of transfers {BLOCKED[plain['outcome']]} ({plain['reason']})"
         return [Finding(path, "tcp port", FAULT, detail, OPEN)]
     near, far = plain["near"], plain["far"]
+    open_, between = Finding(path, "tcp port", OK, f"open, at {near['peer']}"), _translated(path, near, far)
+    blind = [where for where, end in (("this host", near), ("the far end", far)) if not _tells(end)]
+    if blind:
+        detail = f"the system of {' and of '.join(blind)} does not tell what became of TCP's options: {_BLIND}"
+        return [open_, *between, Finding(path, "tcp", UNSEEN, detail, "look from and to hosts that are not emulated")]
     return [
-        Finding(path, "tcp port", OK, f"open, at {near['peer']}"),
-        *_translated(path, near, far),
+        open_,
+        *between,
         *_options(path, near, far),
         *_altered(path, plain),
         _segments(path, near, far),
         _multipath(path, multi, far["joins"]),
     ]
+
+
+# qemu passes no more than four bytes of TCP_INFO, and of MPTCP_INFO nothing
+_BLIND = "as under an emulator of another processor; options, segments and MPTCP cannot be judged"
+
+
+def filled(look: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A look whose end that is told nothing has the sizes of the other one: what packets are to be tried with."""
+    if look["outcome"] != "answered":
+        return look
+    near, far = look["near"], look["far"]
+    sizes = {name: (near if _tells(near) else far)[name] for name in ("mss", "pmtu", "options")}
+    return {
+        **look,
+        **{which: end if _tells(end) else {**end, **sizes} for which, end in (("near", near), ("far", far))},
+    }
+
+
+def _tells(end: Mapping[str, Any]) -> bool:
+    """Whether an end was told of its connection by its kernel: no open one is without a largest segment."""
+    return bool(end["mss"][0])
 
 
 def notification(path: str, seen: Mapping[str, Any], far: Mapping[str, Any]) -> Finding:

@@ -57,6 +57,22 @@ def test_both_ends_agree_and_nothing_is_said():
     assert [one.status for one in between_udp.clocks("p", ECHO, PLAIN, PLAIN)] == [OK]
 
 
+def test_a_system_that_tells_nothing_of_its_connections_is_no_middlebox():
+    # a far end under qemu-user, of this version and of earlier ones
+    for transport in ("unknown", "fallen"):
+        blind = {**FAR, "transport": transport, "options": 0, "scales": [0, 0], "mss": [0, 0], "pmtu": 0}
+        found = tcp({"far": {**blind, "transport": "tcp"}}, {"far": blind})
+        assert {name: one.status for name, one in found.items()} == {"tcp": UNSEEN}
+        assert "the far end does not tell" in found["tcp"].detail
+        near = {**blind, "peer": END["peer"], "local": END["local"]}
+        assert list(tcp({"near": near, "far": blind}, {"near": near, "far": blind})) == ["tcp"]
+        looks = between_tcp.filled({**PLAIN, "far": blind})
+        assert (looks["far"]["pmtu"], looks["near"]) == (1500, END)
+        assert between_tcp.largest(looks["near"], looks["far"]) == between_tcp.largest(END, FAR)
+    # a translator is seen all the same
+    assert set(tcp({"far": {**blind, "peer": "198.51.100.7:1024"}})) == {"nat here", "tcp"}
+
+
 def test_half_a_window_is_no_clamp():
     end = {"mss": [32_768, 65_483], "pmtu": 65_535}
     assert tcp({"near": {**END, **end}, "far": {**FAR, **end}}) == {}, "over loopback"

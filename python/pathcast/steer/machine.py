@@ -19,9 +19,10 @@ from pathcast.steer import entries, frames, report
 from pathcast.steer import openflow as of
 from pathcast.steer.client import Owner
 from pathcast.steer.config import Config
-from pathcast.steer.discovery import MOST_AT, Discovery
+from pathcast.steer.discovery import Discovery
 from pathcast.steer.kept import Kept
 from pathcast.steer.match import Malformed
+from pathcast.steer.neighbours import Neighbours
 from pathcast.steer.plan import Entry, Plan, pair
 from pathcast.steer.rules import Flow, Port, Rule
 from pathcast.steer.switch import Ended, Session, Told
@@ -69,7 +70,7 @@ class Machine:
         self.notes: deque[str] = deque(maxlen=20)
         self.settled: list[Ticket] = []
         self.closing: list[Session] = []
-        self._held: deque[tuple[tuple[str, str], Port, bytes]] = deque(maxlen=64)
+        self._neighbours = Neighbours(self.discovery, self.plan, self.switches, self.note)
         self._strangers: dict[Session, float] = {}
         self._queue: deque[Ticket] = deque()
         self._ticket: Ticket | None = None
@@ -352,43 +353,8 @@ class Machine:
             if changed and told not in (None, came):
                 self.note(f"the port {self.switches.port(left)} leads to {self.switches.port(came)}, other than told")
         elif (asked := frames.arp(packet.data)) is not None:
-            self._resolve(came, *asked, packet.data, now)
-
-    def _resolve(self, came: Port, asks: str, whom: str, frame: bytes, now: float) -> None:
-        """ARP that has no entry: whoever sends it is there, and it goes to whom it is for, or out of every edge."""
-        self._changed = True
-        if asks != "0.0.0.0":
-            self.discovery.spoke(asks, came, now)
-            if not self.discovery.knows(asks, came):
-                if self.discovery.crowded(came):
-                    self.note(
-                        f"port {self.switches.port(came)}: more than {MOST_AT} hosts; no further ones are believed"
-                    )
-                if came in self.discovery.edges():
-                    return  # it speaks from where it is not
-        hosts, edges = self.discovery.network().client, self.discovery.edges()
-        # whoever is not heard asks again; one that was answered would not, and have no entries
-        if came not in edges or asks == whom or self.discovery.strange(came, now):
-            return
-        if asks in hosts and whom in hosts:
-            two = pair(asks, whom)
-            self.plan.meet(*two)
-            if Flow(*two, protocol="ip") not in self.plan.chosen:
-                # who is answered sends at once, and would send into nothing
-                self._held.append((two, hosts[whom], frame))
-                return
-        for out in {hosts[whom]} if whom in hosts else edges:
-            if out != came and self.switches.is_ready(out.switch):
-                self.switches.send(self.switches.by_id[out.switch], of.PacketOut(out.port, frame))
-
-    def _release(self) -> None:
-        """Lets ARP pass between hosts that have their entries by now."""
-        for one in list(self._held):
-            two, out, frame = one
-            if Flow(*two, protocol="ip") in self.plan.chosen:
-                self._held.remove(one)
-                if self.switches.is_ready(out.switch):
-                    self.switches.send(self.switches.by_id[out.switch], of.PacketOut(out.port, frame))
+            self._changed = True
+            self._neighbours.asked(came, *asked, packet.data, now)
 
     def _barrier(self, switch: Switch, meaning: Any, now: float) -> None:
         if meaning == "step":
@@ -413,7 +379,7 @@ class Machine:
                 for id, rules in step.items():
                     self._change(self.switches.by_id[id], rules, now)
                 return
-            self._release()
+            self._neighbours.release()
             # nothing is removed before all is known that was known before a restart, but what a failed request brought
             settled = now - self.discovery.changed_at >= SETTLED_S
             if spare := self.tables.sweep(want, self.discovery.edges(), now, ready, self._vain(), settled):

@@ -136,6 +136,12 @@ class Host(Verbs):
             found.append(Path(label, path.local, path.remote))
         return found or [path]
 
+    def way(self, name: str) -> str | None:
+        """The ports of switches that a path leaves from, whatever it is called; None where nothing steers it."""
+        if self._controlled is None or name not in self._ways:
+            return None
+        return ",".join(self._controlled.via(self._ways[name][1]))
+
     def _passes(self, flow: Flow) -> bool:
         """Whether nobody steers a flow."""
         return all(ends != (flow.local, flow.remote) for ends, _ in self._ways.values())

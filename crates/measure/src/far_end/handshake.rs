@@ -86,9 +86,11 @@ impl<A: Address> FarEnd<A> {
         let total =
             Budget { bytes: open.total.bytes.min(self.limits.bytes), time: open.total.time.min(self.limits.time) };
         let channel = Channel::new(id, datagram.path, keys.far_end.clone(), keys.client.clone());
+        let share = self.room.share();
         let session = Session {
             keys,
-            paths: BTreeMap::from([(datagram.path, FarPath::new(came.from, channel))]),
+            paths: BTreeMap::from([(datagram.path, FarPath::new(came.from, channel, share.clone()))]),
+            share,
             primary: datagram.path,
             allowed: open.paths,
             dscp: open.dscp,
@@ -156,7 +158,7 @@ impl<A: Address> FarEnd<A> {
         if cookie.is_some() && !session.paths.contains_key(&datagram.path) {
             let SessionKeys { client, far_end, .. } = &session.keys;
             let channel = Channel::new(datagram.session, datagram.path, far_end.clone(), client.clone());
-            session.paths.insert(datagram.path, FarPath::new(came.from, channel));
+            session.paths.insert(datagram.path, FarPath::new(came.from, channel, session.share.clone()));
             joined = true;
         }
         if cookie.is_none() || !joined {

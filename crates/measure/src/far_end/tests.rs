@@ -176,3 +176,37 @@ fn a_silent_session_is_over_and_its_opening_not_good_again() {
     assert_eq!((far.sessions(), far.counters().timed_out), (0, 1));
     assert_eq!(std::iter::from_fn(|| far.next(now)).filter(|a| matches!(a, FarAction::Stop { .. })).count(), 1);
 }
+
+/// Sessions that send the first packets of many long trains, without end, and one that comes after them.
+#[test]
+fn what_sessions_make_it_keep_has_a_bound_and_who_comes_later_finds_room() {
+    const EACH: usize = 8;
+    let limits = MeasureLimits {
+        sessions: pathcast_session::Quota { in_all: 64, per_key: 64, per_source: 64 },
+        measuring: 64,
+        memory: Bytes(400_000),
+        ..MeasureLimits::default()
+    };
+    let (mut far, first) = opened(limits);
+    let mut channels = vec![first];
+    channels.extend((0..31).map(|nonce| open(&mut far, 100 + nonce).0));
+    let tell = |far: &mut FarEnd<usize>, channel: &Channel, train: u32, index: u16, count: u16| {
+        let mut packet = vec![0; PROBE];
+        channel.send.probe(0, 1, channel.session, ProbeHead { train, index, count, rest: 0 }, &mut packet);
+        said_to(far, NOW, &packet)
+    };
+    let mut most = 0;
+    for train in 0..40 {
+        for channel in &channels {
+            (0..400).step_by(400 / EACH).for_each(|index| drop(tell(&mut far, channel, train, index, 60_000)));
+        }
+        most = most.max(far.kept());
+    }
+    assert!(most > 200_000 && most <= 400_000, "{most}");
+    let (late, _) = open(&mut far, 99);
+    let told: Vec<Kind> = (0..20).flat_map(|index| kinds(&tell(&mut far, &late, 0, index, 20))).collect();
+    assert_eq!(told, [Kind::Report, Kind::Report], "a sign of life, and the train as a whole");
+    let now = NOW + Nanos::secs(9);
+    far.handle(now, FarEvent::Timer);
+    assert_eq!((far.sessions(), far.kept()), (0, 0), "it is given back");
+}

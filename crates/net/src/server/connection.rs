@@ -15,8 +15,10 @@ use crate::look;
 use crate::path_manager;
 use crate::poll;
 
-/// How much is read at once [byte].
+/// How much payload is read at once [byte], over and over into a buffer of this size: nobody looks at it, and many connections
+/// cost a router's memory.
 const CHUNK: usize = 256 << 10;
+const BUFFER: usize = 16 << 10;
 /// Payload is waited for in pieces of about so much time, up to so many bytes: a waking a segment would cost more than all
 /// else that is done here.
 const PIECE_TIME: Nanos = Nanos::millis(2);
@@ -36,6 +38,15 @@ pub(super) fn serve(shared: &Shared, socket: &Socket, mut connection: Connection
     connection.end(&mut shared.service());
     shared.tell_notes();
     shared.open().remove(&connection.id());
+}
+
+/// Reads up to [`CHUNK`] bytes, of which the last ones stay in the buffer.
+fn discard(socket: &Socket, buffer: &mut [u8]) -> io::Result<usize> {
+    let part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    let parts = [part; CHUNK / BUFFER];
+    // SAFETY: every part is this buffer with its length; the kernel alone writes to it, one part after the other
+    let read = unsafe { libc::readv(socket.as_raw_fd(), parts.as_ptr(), parts.len() as libc::c_int) };
+    usize::try_from(read).map_err(|_| io::Error::last_os_error())
 }
 
 fn talk(shared: &Shared, socket: &Socket, connection: &mut Connection) -> io::Result<()> {
@@ -77,10 +88,13 @@ fn talk(shared: &Shared, socket: &Socket, connection: &mut Connection) -> io::Re
         if ready & !libc::POLLOUT == 0 {
             continue;
         }
-        if connection.receiving() && buffer.len() < CHUNK {
-            buffer.resize(CHUNK, 0);
-        }
-        let n = match (&*socket).read(&mut buffer) {
+        let read = if connection.receiving() {
+            buffer.resize(BUFFER, 0);
+            discard(socket, &mut buffer)
+        } else {
+            (&*socket).read(&mut buffer)
+        };
+        let n = match read {
             Ok(0) => return Ok(()),
             Ok(n) => n,
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => continue,

@@ -97,6 +97,16 @@ pub(crate) enum CarrierEvent<K> {
     Received { socket: usize, datagram: Datagram, batch: Batch },
 }
 
+/// A packet that has left, or never will.
+struct Gone<K> {
+    key: K,
+    seq: u64,
+    at: Option<Nanos>,
+}
+
+/// What is kept ready for so many that are not told yet is given back when all are.
+const READY: usize = 1024;
+
 /// One socket and what is known of its packets.
 struct Port<K> {
     socket: UdpSocket,
@@ -109,7 +119,7 @@ pub(crate) struct Carrier<K> {
     pub tally: Tally,
     ports: Vec<Port<K>>,
     flights: Flights<K>,
-    events: VecDeque<CarrierEvent<K>>,
+    events: VecDeque<Gone<K>>,
     reader: Reader,
     polled: Vec<libc::pollfd>,
     /// When sockets were last read, and when last until nothing was left.
@@ -167,8 +177,14 @@ impl<K: Clone + PartialEq> Carrier<K> {
 
     /// The next of what has happened.
     pub fn next_event(&mut self) -> Option<CarrierEvent<K>> {
-        if let Some(events) = self.events.pop_front() {
-            return Some(events);
+        if let Some(Gone { key, seq, at }) = self.events.pop_front() {
+            return Some(match at {
+                Some(at) => CarrierEvent::Sent { key, seq, at },
+                None => CarrierEvent::Unsent { key, seq },
+            });
+        }
+        if self.events.capacity() > READY {
+            self.events.shrink_to(READY);
         }
         let ready = |port: &Port<K>| port.inbox.ready();
         let Some(socket) = self.ports.iter().position(ready) else {
@@ -303,7 +319,7 @@ impl<K: Clone + PartialEq> Carrier<K> {
             }
         }
         self.tally.unsent += 1;
-        self.events.push_back(CarrierEvent::Unsent { key, seq });
+        self.events.push_back(Gone { key, seq, at: None });
     }
 
     /// Reads every socket, the stamps of what was sent first; true if there was something.
@@ -317,6 +333,9 @@ impl<K: Clone + PartialEq> Carrier<K> {
             let Port { socket, inbox, .. } = &mut ports[socket];
             let overhead = socket.overhead();
             for _ in 0..reads {
+                if inbox.is_full() {
+                    break;
+                }
                 let mut own = None; // all that are read together and have no stamp get the same
                 let result = reader.packets(socket, AT_ONCE, |arrival| {
                     tally.received += 1;
@@ -382,10 +401,10 @@ fn hand_over(port: &UdpSocket, to: Option<Target>, head: &[u8], bytes: usize, (d
     port.send(&Outgoing { to, head, filling, dscp, ecn })
 }
 
-fn tell<K>(events: &mut VecDeque<CarrierEvent<K>>, tally: &mut Tally, left: Option<Departure<(K, u64)>>) {
+fn tell<K>(events: &mut VecDeque<Gone<K>>, tally: &mut Tally, left: Option<Departure<(K, u64)>>) {
     if let Some(Departure { what: (key, seq), at, by_kernel }) = left {
         tally.sent_stamped += u64::from(by_kernel);
-        events.push_back(CarrierEvent::Sent { key, seq, at });
+        events.push_back(Gone { key, seq, at: Some(at) });
     }
 }
 

@@ -35,6 +35,10 @@ pub(crate) struct Datagram {
 /// A packet may still be on its way from its stamp to its socket: so long after the last stamp a batch is complete.
 const STRAGGLERS: Nanos = Nanos::micros(20);
 
+/// Where more than this waits no more is read [byte]: the socket keeps it, with its stamps, as far as there is room. Who is busy
+/// would else hold all of its buffer once more.
+const FULL: usize = 1 << 20;
+
 /// Packets in the order in which they came. Those of a batch are given out when it is known to be complete.
 #[derive(Default)]
 pub(crate) struct Inbox {
@@ -46,6 +50,8 @@ pub(crate) struct Inbox {
     /// How many of the batch are still to be given out.
     rest: usize,
     spare: Vec<Vec<u8>>,
+    /// Of the payloads that wait.
+    bytes: usize,
     /// So many found no room up to the last packet; wraps.
     missed: u32,
 }
@@ -59,6 +65,7 @@ impl Inbox {
         let mut payload = self.spare.pop().unwrap_or_default();
         payload.clear();
         payload.extend_from_slice(arrival.payload);
+        self.bytes += payload.len();
         self.waiting.push_back(Datagram {
             size: (payload.len() + overhead).min(usize::from(u16::MAX)) as u16,
             payload,
@@ -69,6 +76,15 @@ impl Inbox {
             at,
             missed: arrival.missed.wrapping_sub(std::mem::replace(&mut self.missed, arrival.missed)),
         });
+    }
+
+    /// Is there so much that no more is to be read? What is here is given out then, complete or not.
+    pub fn is_full(&mut self) -> bool {
+        let full = self.bytes > FULL;
+        if full {
+            self.complete = self.waiting.len();
+        }
+        full
     }
 
     /// There was nothing more to read at `looked`: a batch whose last packet is old enough is complete.
@@ -103,6 +119,7 @@ impl Inbox {
             self.count_batch();
         }
         let datagram = self.waiting.pop_front()?;
+        self.bytes -= datagram.payload.len();
         self.complete -= 1;
         self.rest -= 1;
         let who = (datagram.from, datagram.local);
@@ -175,6 +192,24 @@ mod tests {
         inbox.settle(Nanos(83_001));
         assert_eq!((inbox.until(), inbox.ready()), (None, true));
         assert_eq!(taken(&mut inbox), [(60_000, 0, 2), (63_000, 1, 2)]);
+    }
+
+    #[test]
+    fn what_is_full_is_given_out_even_if_all_of_it_may_be_one_batch() {
+        let mut inbox = Inbox::default();
+        let (from, payload) = (A.parse().unwrap(), vec![7; 60_000]);
+        let arrival =
+            Arrival { from, local: None, payload: &payload, dscp: 0, ecn: 0, ttl: 64, stamp: None, missed: 0 };
+        let mut count = 0;
+        while !inbox.is_full() {
+            inbox.add(&arrival, 28, Nanos(count * 1000));
+            count += 1;
+        }
+        assert_eq!((count, inbox.ready()), (FULL as u64 / 60_000 + 1, true));
+        inbox.take();
+        assert!(!inbox.is_full());
+        assert_eq!(taken(&mut inbox).len() as u64, count - 1);
+        assert_eq!(inbox.bytes, 0);
     }
 
     #[test]

@@ -2,6 +2,8 @@
 //! documents and exit statuses.
 
 mod arguments;
+#[cfg(any(target_env = "musl", test))]
+mod keeping;
 mod said;
 mod signals;
 
@@ -19,6 +21,10 @@ use pathcast_net::HostSockets;
 use crate::arguments::{Asked, Options};
 use crate::said::End;
 use crate::signals::Begun;
+
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: keeping::Keeping = keeping::Keeping::new();
 
 /// How long the last lines may take where nobody reads them.
 const LAST_WORDS: Duration = Duration::from_secs(1);
