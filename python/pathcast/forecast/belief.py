@@ -29,12 +29,10 @@ _FLOWS = (1, 1, 1, 2, 2, 3, 4)
 # who has so much of a line to himself waits for nobody else, but for the line's own gathering
 _ALONE = 0.93
 # no queue was seen to be full: in what time it drains [s], median and deviation of its logarithm; some are quite other
-_DRAINS_S, _DRAINS, _OTHER, _OTHERS = 0.235, 0.35, 0.25, 1.2
-# which drops more than this share of probes, though the wire does not, is shallow: so much of that time, give or take
-_DROPS, _SHALLOW, _SHALLOWS = 0.03, 0.3, 1.0
-# how probable it is that a queue which nobody looked at is managed, and where it drops; that such a one, or another, is
-# fair (experiments/forecast/anywhere.py, seeds 201 to 359)
-_MANAGED, _MANAGED_DROPS, _BOTH, _FAIR = 0.2, 0.35, 0.6, 0.05
+_DRAINS_S, _DRAINS, _OTHER, _OTHERS = 0.235, 0.35, 0.12, 1.2
+# how probable it is that a queue which nobody looked at is managed, and where it drops more than this share of probes
+# though the wire does not; that such a one, or another, is fair (experiments/forecast/anywhere.py, seeds 201 to 359)
+_MANAGED, _MANAGED_DROPS, _DROPS, _BOTH, _FAIR = 0.06, 0.2, 0.03, 0.6, 0.02
 # whose least round trip is longer than that has a queue that never is empty, and much longer ones [s]
 _DEEP_RTT_S, _DEEP_S = 0.6, 7.3
 # lines that are faster than those of which the depth is known have queues that drain in less time [bit/s]
@@ -226,13 +224,12 @@ class PathBelief:
             return max(_log_normal(depth, random), 2 * _PACKET_BYTES)
         drains_s = _DRAINS_S if self.rtt_s < _DEEP_RTT_S else _DEEP_S
         drains_s /= math.sqrt(max(1.0, rate_bps / _KNOWN_RATE_BPS))
-        drops = self._drops()
         least = max(self._held(), 2 * _PACKET_BYTES)
         drawn = 0.0
         # what was in the queue without a loss is a lower bound: the rest of the prior is what is left
         for _ in range(_TRIES):
-            deviation = _SHALLOWS if drops else _OTHERS if random.random() < _OTHER else _DRAINS
-            drawn = drains_s * rate_bps / 8 * math.exp(random.gauss(math.log(_SHALLOW) if drops else 0.0, deviation))
+            deviation = _OTHERS if random.random() < _OTHER else _DRAINS
+            drawn = drains_s * rate_bps / 8 * math.exp(random.gauss(0, deviation))
             if drawn >= least:
                 break
         return max(drawn, least)
