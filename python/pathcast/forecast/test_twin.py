@@ -91,15 +91,13 @@ def test_what_was_not_measured_is_drawn_widely():
     assert deep[len(deep) // 2] > depths[len(depths) // 2]
 
 
-def test_a_queue_that_nobody_looked_at_may_be_managed_and_one_that_drops_is_shallow():
+def test_a_queue_that_nobody_looked_at_may_be_managed_the_more_so_where_it_drops():
     def of(loss, **queue):
         return drawn(path(out=direction(20e6, queue=Queue(**queue), loss=loss)))
 
     held, dropped = of(Loss(0, 10_000, Value(0.0, 0.0, 3e-4))), of(Loss(1_500, 10_000, Value(0.0, 0.0, 3e-4)))
     managed = [sum("codel" in line.queue_kind for line in lines) / len(lines) for lines in (held, dropped)]
-    assert 0.1 < managed[0] < 0.3 < managed[1] < 0.45
-    depths = [median(line.queue_bytes for line in lines) for lines in (held, dropped)]
-    assert depths[1] < 0.5 * depths[0]
+    assert 0.02 < managed[0] < 0.1 < managed[1] < 0.3
     told = of(Loss(1_500, 10_000, Value(0.0, 0.0, 3e-4)), fair=Value(0.0), managed=Value(0.0))
     assert {line.queue_kind for line in told} == {"fifo"}
 
