@@ -127,6 +127,7 @@ impl Program {
     /// Connections that are open; their counts are those of now where they are in this thread's network namespace, else
     /// of their last ACK.
     pub fn flows(&self) -> Vec<Flow> {
+        // best effort: without it the counts are older
         if let Some(mut look) = self.look.as_ref().and_then(|link| Iter::new(link).ok()) {
             let _ = io::copy(&mut look, &mut io::sink());
         }

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 from pathcast.worlds.measurement import Loss, Value
 
-# before anything was counted: a share of lines has none; of the others it lies between, the rarer the higher (a decade
-# has half of what the one below it has)
-_LOSSLESS, _RANGE, _STEPS, _RARER = 0.6, (1e-6, 1e-1), 80, 0.3
+# before anything was counted: a share of lines has none; of the others it lies between, each decade as probable
+_LOSSLESS, _RANGE, _STEPS = 0.6, (1e-6, 1e-1), 80
 # losses of a measurement that are none of the wire, though they look so
 _MISTAKEN = 0.2
 # where a queue may have dropped what was lost: how probable it is that it did
