@@ -145,6 +145,9 @@ impl Sink {
         }
         if let Some((came, _)) = self.closed.get_mut(&train) {
             // given up too early, as of a sender that was held up: it is told when the source asks again
+            if came.count == 0 && !came.missed {
+                *came = TrainArrivals::of(count);
+            }
             let known = came.packets();
             let news = came.count == count && came.add(index, Arrival { at, batch });
             self.packets += came.packets() - known;
@@ -201,7 +204,7 @@ impl Sink {
             if self.open.contains_key(&train) {
                 self.close(now, train);
             } else if !self.is_forgotten(train) {
-                // it came before or after the question: what comes behind it is too late
+                // it came before the question, or what comes behind it is told when it is asked for again
                 let blank = self.blank.remove(&train);
                 let (came, told) = self.closed.entry(train).or_default();
                 came.missed |= blank && came.count == 0;
@@ -343,7 +346,10 @@ mod tests {
         assert_eq!(said(&mut sink), [(0, 2)]);
         sink.ask(Nanos::millis(9), &[0, 1]);
         assert_eq!(said(&mut sink), [(0, 2), (1, 0)]);
-        assert!(!put(&mut sink, 10, head(1, 0, 2)), "too late");
+        assert!(put(&mut sink, 10, head(1, 0, 2)));
+        assert_eq!(said(&mut sink), []);
+        sink.ask(Nanos::millis(11), &[1]);
+        assert_eq!(said(&mut sink), [(1, 1)], "late, and told when asked");
     }
 
     #[test]

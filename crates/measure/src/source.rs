@@ -28,6 +28,8 @@ const STAMP: Nanos = Nanos::millis(50);
 const BEHIND: Nanos = Nanos::millis(60);
 /// And is looked at again after this, if nothing happens.
 const LOOK: Nanos = Nanos::millis(5);
+/// What a later report hints at is asked for after this.
+const SOON: Nanos = Nanos::millis(10);
 /// A train is asked for so often.
 const ASKS: u32 = 5;
 /// Probes up to this size say what the delay is [IP bytes].
@@ -74,7 +76,7 @@ struct Packet {
     at: Nanos,
     fate: Packed,
     departure: Departure,
-    /// Reported.
+    /// What became of it is known.
     told: bool,
 }
 
@@ -96,6 +98,8 @@ struct Flight {
     ends: Nanos,
     ask_at: Nanos,
     asked: u32,
+    /// When it was first asked for after all of it had left.
+    fence: Option<Nanos>,
     /// When it is taken as it is: the report is whole, stamps of departures are missing.
     settle_at: Nanos,
 }
@@ -316,6 +320,7 @@ impl Source {
             ends,
             ask_at,
             asked: 0,
+            fence: None,
             settle_at: Nanos::MAX,
         };
         self.flights.insert(train, flight);
@@ -337,6 +342,7 @@ impl Source {
     /// A probe has left, at this time; or never will.
     pub fn left(&mut self, now: Nanos, seq: u64, at: Option<Nanos>) {
         self.tells = true;
+        let wait = self.wait();
         let Some((train, flight, index)) = self.packet(seq) else { return };
         let packet = &mut flight.packets[index];
         if packet.departure != Departure::Planned {
@@ -346,8 +352,13 @@ impl Source {
         packet.at = at.unwrap_or(packet.at);
         flight.undecided -= 1;
         flight.ends = flight.ends.max(at.unwrap_or_default());
-        if flight.undecided == 0 && flight.untold == 0 {
+        if flight.undecided > 0 {
+            return;
+        }
+        if flight.untold == 0 {
             self.settle(now, train);
+        } else if flight.asked == 0 {
+            flight.ask_at = flight.ask_at.max(flight.ends + wait);
         }
     }
 
@@ -377,26 +388,37 @@ impl Source {
         } else {
             return;
         };
-        let mut early = false;
+        // an answer to a question that was sent behind all of it
+        let fenced = flight.fence.is_some_and(|asked| asked + Nanos(round_trip.0 / 2) < at);
+        let (mut early, mut unproven) = (false, false);
         let followed = packets.iter().rposition(|(_, fate)| matches!(fate, Fate::Came(_))).unwrap_or(0);
         for (k, (packet, fate)) in packets.into_iter().enumerate() {
+            if packet.told {
+                continue;
+            }
             // a report cannot know of what was on its way when it left: this host was held up, and its receiver waited no longer;
             // it knows of what others of the train have passed
-            let before = match packet.departure {
-                Departure::Planned => true,
-                Departure::Left if k < followed => packet.at + Nanos(round_trip.0 / 2) > at,
-                Departure::Left => packet.at + round_trip > at,
-                Departure::Never => false,
+            let known = match packet.departure {
+                _ if *fate != Fate::Lost => true,
+                Departure::Planned => false,
+                Departure::Left if k < followed => packet.at + Nanos(round_trip.0 / 2) <= at,
+                Departure::Left => packet.at + round_trip <= at,
+                Departure::Never => true,
             };
-            if !packet.told && (*fate != Fate::Lost || !before) {
+            // the line may be held up, too, and bring it later: only what was sent behind it tells
+            let proven = *fate != Fate::Lost || k < followed || packet.departure == Departure::Never || fenced;
+            if known && proven {
                 packet.told = true;
                 packet.fate = (*fate).into();
                 flight.untold -= 1;
             }
-            early |= !packet.told;
+            early |= !known;
+            unproven |= known && !proven;
         }
         if early {
             flight.ask_at = flight.ask_at.max(now + wait);
+        } else if unproven {
+            flight.ask_at = flight.ask_at.min(now + SOON);
         }
         if flight.untold > 0 {
             return;
@@ -407,7 +429,7 @@ impl Source {
             self.settle(now, piece.train);
         }
         // reports come in the order of the trains of a flow: one that was passed is lost
-        let soon = now + Nanos::millis(10);
+        let soon = now + SOON;
         self.flights.range_mut(piece.train & BESIDE..piece.train).for_each(|(_, flight)| {
             if flight.asked == 0 {
                 flight.ask_at = flight.ask_at.min(soon);
@@ -456,11 +478,18 @@ impl Source {
         self.flying = self.flights.values().map(|flight| flight.packets.len()).sum();
         self.hold();
         let wait = self.wait();
+        // a question that overtakes what has not left yet here gets an answer that says nothing
+        for flight in self.flights.values_mut().filter(|f| f.ask_at <= now && f.undecided > 0 && now < f.ends + DEAF) {
+            flight.ask_at = now + LOOK;
+        }
         let due = self.flights.iter_mut().filter(|(_, f)| f.ask_at <= now && f.untold > 0).take(ASKED);
         let trains: Vec<u32> = due
             .map(|(&train, flight)| {
                 flight.ask_at = now + Nanos(wait.0 << flight.asked);
                 flight.asked += 1;
+                if flight.undecided == 0 && flight.ends <= now {
+                    flight.fence.get_or_insert(now);
+                }
                 train
             })
             .collect();
@@ -509,103 +538,4 @@ impl Source {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::keys::SessionKeys;
-    use crate::machine::Batch;
-    use crate::report::Arrival;
-
-    const WAY: Nanos = Nanos::millis(25);
-
-    fn source() -> Source {
-        let key = pathcast_session::Key::new("k", vec![1; 32]).unwrap();
-        let keys = SessionKeys::new(&key, &[2; 32], &[3; 32]);
-        let budget = Budget { bytes: pathcast_base::Bytes(1_000_000_000), time: Nanos::secs(10) };
-        let spec = Spec {
-            session: 1,
-            path: 0,
-            part: 1,
-            signer: keys.client.clone(),
-            method: MethodName::Ride,
-            budget,
-            sparing: true,
-            effort: Effort::Usual,
-            seed: 1,
-            dscp: 0,
-            wait: WAY * 3,
-        };
-        Source::new(Nanos::ZERO, spec, &crate::room::Room::boundless().share())
-    }
-
-    fn train(source: &mut Source, now: Nanos) -> Train {
-        let mut granted = Bucket::of_bytes(pathcast_base::Rate(u64::MAX / 16));
-        match source.next(now, &mut granted) {
-            Some(SourceAction::Train(train)) => train,
-            _ => panic!("no train at {now:?}"),
-        }
-    }
-
-    /// Of a train of `count` packets: those below `came` have come, when they left and `WAY` later.
-    fn piece(train: u32, count: usize, came: usize, left: impl Fn(usize) -> Nanos) -> Piece {
-        let fate = |k| match k < came {
-            true => Fate::Came(Arrival { at: left(k) + WAY, batch: Batch::SINGLE }),
-            false => Fate::Lost,
-        };
-        Piece { train, count: count as u16, first: 0, fates: (0..count).map(fate).collect() }
-    }
-
-    /// The first train is answered as a whole: the round trip is known then. Returns the second one and when that is sent.
-    fn known(source: &mut Source) -> (Train, Nanos) {
-        let first = train(source, Nanos::ZERO);
-        let left = |k: usize| Nanos::micros(10 * k as u64);
-        (0..first.count()).for_each(|k| source.left(left(k), first.seq + k as u64, Some(left(k))));
-        let at = left(first.count() - 1) + WAY * 2;
-        source.report(at, at, &[piece(0, first.count(), first.count(), left)]);
-        assert_eq!((source.reported, source.lost), (1, 0));
-        (train(source, at), at)
-    }
-
-    /// A host that was held up in the middle of a train: the far end has given up the rest, which left before that was read here.
-    #[test]
-    fn what_was_on_its_way_when_the_report_left_is_not_lost() {
-        let mut source = source();
-        let (second, begins) = known(&mut source);
-        let (count, half) = (second.count(), second.count() / 2);
-        // the first half at once, the rest 40 ms later
-        let left = |k: usize| begins + Nanos::micros(10 * k as u64) + Nanos::millis(if k < half { 0 } else { 40 });
-        (0..count).for_each(|k| source.left(left(k), second.seq + k as u64, Some(left(k))));
-        // the far end waits for 20 ms
-        let told = left(half) + WAY + WAY;
-        let busy = told + Nanos::millis(60);
-        source.report(busy, told - Nanos::millis(15), &[piece(1, count, half, left)]);
-        assert_eq!((source.reported, source.lost), (1, 0), "it is asked for again");
-        source.report(busy + WAY * 2, busy + WAY * 2, &[piece(1, count, count, left)]);
-        assert_eq!((source.reported, source.lost), (2, 0));
-    }
-
-    #[test]
-    fn what_did_not_come_in_time_is_lost() {
-        let mut source = source();
-        let (second, begins) = known(&mut source);
-        let count = second.count();
-        let left = |k: usize| begins + Nanos::micros(10 * k as u64);
-        (0..count).for_each(|k| source.left(left(k), second.seq + k as u64, Some(left(k))));
-        let told = left(count - 1) + WAY * 2 + Nanos::millis(20);
-        source.report(told, told, &[piece(1, count, count - 2, left)]);
-        assert_eq!((source.reported, source.lost), (2, 2));
-    }
-
-    /// What it was to send has not left: nothing is planned on top of it.
-    #[test]
-    fn a_host_that_is_behind_is_given_no_more_to_send() {
-        let mut source = source();
-        let (second, begins) = known(&mut source);
-        let mut granted = Bucket::of_bytes(pathcast_base::Rate(u64::MAX / 16));
-        let late = begins + second.duration() + BEHIND + Nanos::millis(1);
-        assert!(!source.is_behind(begins) && source.is_behind(late));
-        source.wake = late;
-        assert!(source.next(late, &mut granted).is_none() && source.wake() <= late + LOOK);
-        (0..second.count()).for_each(|k| source.left(late, second.seq + k as u64, Some(late)));
-        assert!(!source.is_behind(late + BEHIND * 2));
-    }
-}
+mod tests;

@@ -1,0 +1,153 @@
+//! A source and what it is told: reports in time, late, of what is missing.
+
+use super::*;
+use crate::keys::SessionKeys;
+use crate::machine::Batch;
+use crate::report::Arrival;
+
+const WAY: Nanos = Nanos::millis(25);
+
+fn source() -> Source {
+    let key = pathcast_session::Key::new("k", vec![1; 32]).unwrap();
+    let keys = SessionKeys::new(&key, &[2; 32], &[3; 32]);
+    let budget = Budget { bytes: pathcast_base::Bytes(1_000_000_000), time: Nanos::secs(10) };
+    let spec = Spec {
+        session: 1,
+        path: 0,
+        part: 1,
+        signer: keys.client.clone(),
+        method: MethodName::Ride,
+        budget,
+        sparing: true,
+        effort: Effort::Usual,
+        seed: 1,
+        dscp: 0,
+        wait: WAY * 3,
+    };
+    Source::new(Nanos::ZERO, spec, &crate::room::Room::boundless().share())
+}
+
+fn train(source: &mut Source, now: Nanos) -> Train {
+    let mut granted = Bucket::of_bytes(pathcast_base::Rate(u64::MAX / 16));
+    match source.next(now, &mut granted) {
+        Some(SourceAction::Train(train)) => train,
+        _ => panic!("no train at {now:?}"),
+    }
+}
+
+/// Of a train of `count` packets: those below `came` have come, when they left and `WAY` later.
+fn piece(train: u32, count: usize, came: usize, left: impl Fn(usize) -> Nanos) -> Piece {
+    let fate = |k| match k < came {
+        true => Fate::Came(Arrival { at: left(k) + WAY, batch: Batch::SINGLE }),
+        false => Fate::Lost,
+    };
+    Piece { train, count: count as u16, first: 0, fates: (0..count).map(fate).collect() }
+}
+
+/// The first train is answered as a whole: the round trip is known then. Returns the second one and when that is sent.
+fn known(source: &mut Source) -> (Train, Nanos) {
+    let first = train(source, Nanos::ZERO);
+    let left = |k: usize| Nanos::micros(10 * k as u64);
+    (0..first.count()).for_each(|k| source.left(left(k), first.seq + k as u64, Some(left(k))));
+    let at = left(first.count() - 1) + WAY * 2;
+    source.report(at, at, &[piece(0, first.count(), first.count(), left)]);
+    assert_eq!((source.reported, source.lost), (1, 0));
+    (train(source, at), at)
+}
+
+/// A host that was held up in the middle of a train: the far end has given up the rest, which left before that was read here.
+#[test]
+fn what_was_on_its_way_when_the_report_left_is_not_lost() {
+    let mut source = source();
+    let (second, begins) = known(&mut source);
+    let (count, half) = (second.count(), second.count() / 2);
+    // the first half at once, the rest 40 ms later
+    let left = |k: usize| begins + Nanos::micros(10 * k as u64) + Nanos::millis(if k < half { 0 } else { 40 });
+    (0..count).for_each(|k| source.left(left(k), second.seq + k as u64, Some(left(k))));
+    // the far end waits for 20 ms
+    let told = left(half) + WAY + WAY;
+    let busy = told + Nanos::millis(60);
+    source.report(busy, told - Nanos::millis(15), &[piece(1, count, half, left)]);
+    assert_eq!((source.reported, source.lost), (1, 0), "it is asked for again");
+    source.report(busy + WAY * 2, busy + WAY * 2, &[piece(1, count, count, left)]);
+    assert_eq!((source.reported, source.lost), (2, 0));
+}
+
+/// All of the second train leaves at once; when its last packet's report comes at the soonest.
+fn leaves(source: &mut Source, second: &Train, begins: Nanos) -> (impl Fn(usize) -> Nanos + Copy + use<>, Nanos) {
+    let left = move |k: usize| begins + Nanos::micros(10 * k as u64);
+    (0..second.count()).for_each(|k| source.left(left(k), second.seq + k as u64, Some(left(k))));
+    (left, left(second.count() - 1) + WAY * 2)
+}
+
+fn asks(source: &mut Source, now: Nanos) -> bool {
+    source.wake() <= now && {
+        let mut granted = Bucket::of_bytes(pathcast_base::Rate(u64::MAX / 16));
+        source.wake = Nanos::MAX; // no other train
+        matches!(source.next(now, &mut granted), Some(SourceAction::Ask(_)))
+    }
+}
+
+#[test]
+fn what_is_missing_before_what_came_is_lost() {
+    let mut source = source();
+    let (second, begins) = known(&mut source);
+    let count = second.count();
+    let (left, told) = leaves(&mut source, &second, begins);
+    let mut piece = piece(1, count, count, left);
+    piece.fates[count - 3..count - 1].fill(Fate::Lost);
+    source.report(told, told, &[piece]);
+    assert_eq!((source.reported, source.lost), (2, 2));
+}
+
+/// The end of a train did not come for as long as its receiver waits: the line may have been held up, an emulated one, say.
+#[test]
+fn an_end_that_is_missing_is_lost_where_a_question_came_behind_it() {
+    for late in [false, true] {
+        let mut source = source();
+        let (second, begins) = known(&mut source);
+        let count = second.count();
+        let (left, soonest) = leaves(&mut source, &second, begins);
+        let told = soonest + Nanos::millis(20);
+        source.report(told, told, &[piece(1, count, count - 2, left)]);
+        assert_eq!((source.reported, source.lost), (1, 0), "nothing shows it");
+        let asked = told + SOON;
+        assert!(asks(&mut source, asked));
+        // one more of those that the receiver says by itself, which was on its way then
+        source.report(asked + Nanos::millis(12), asked + Nanos::millis(12), &[piece(1, count, count - 2, left)]);
+        assert_eq!((source.reported, source.lost), (1, 0));
+        let came = count - if late { 0 } else { 2 };
+        source.report(asked + WAY * 2, asked + WAY * 2, &[piece(1, count, came, left)]);
+        assert_eq!((source.reported, source.lost), (2, if late { 0 } else { 2 }));
+    }
+}
+
+/// A host that was held up in the middle of a train does not ask for what it still has.
+#[test]
+fn what_has_not_left_is_not_asked_for() {
+    let mut source = source();
+    let (second, begins) = known(&mut source);
+    let (count, late) = (second.count(), Nanos::millis(300));
+    let left = |k: usize| begins + Nanos::micros(10 * k as u64) + if k < count / 2 { Nanos::ZERO } else { late };
+    (0..count / 2).for_each(|k| source.left(left(k), second.seq + k as u64, Some(left(k))));
+    for ms in (0..300).step_by(3) {
+        let now = begins + Nanos::millis(ms);
+        assert!(!asks(&mut source, now) && source.wake() > now, "{ms}");
+    }
+    (count / 2..count).for_each(|k| source.left(left(k), second.seq + k as u64, Some(left(k))));
+    assert!(!asks(&mut source, left(count) + WAY) && asks(&mut source, left(count) + WAY * 6));
+}
+
+/// What it was to send has not left: nothing is planned on top of it.
+#[test]
+fn a_host_that_is_behind_is_given_no_more_to_send() {
+    let mut source = source();
+    let (second, begins) = known(&mut source);
+    let mut granted = Bucket::of_bytes(pathcast_base::Rate(u64::MAX / 16));
+    let late = begins + second.duration() + BEHIND + Nanos::millis(1);
+    assert!(!source.is_behind(begins) && source.is_behind(late));
+    source.wake = late;
+    assert!(source.next(late, &mut granted).is_none() && source.wake() <= late + LOOK);
+    (0..second.count()).for_each(|k| source.left(late, second.seq + k as u64, Some(late)));
+    assert!(!source.is_behind(late + BEHIND * 2));
+}
