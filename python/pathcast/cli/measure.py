@@ -183,10 +183,11 @@ def _once(
 ) -> PathcastError | None:
     """Measures and prints; the error of what cannot be trusted at all."""
     from pathcast.worlds.cost import cost
+    from pathcast.worlds.late import measured
 
     print(f"cost: {cost(request, len(only or network.paths))}", file=sys.stderr)
     with listener(quiet=json or jsonl) as progress:
-        found = network.measure(only, request, progress)
+        found = measured(network, only, request, progress)
     document = {"target": name, "world": network.world, **found.document()}
     if jsonl:
         print_line("measure", {"time_s": time.time(), **document}, VERSION)

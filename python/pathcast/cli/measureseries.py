@@ -15,6 +15,7 @@ from pathcast.cli.output import print_line
 from pathcast.errors import Exit, PathcastError
 from pathcast.units import seconds, span
 from pathcast.units import size as written
+from pathcast.worlds.late import measured
 
 if TYPE_CHECKING:
     from pathcast.worlds.measurement import Measurement, Request
@@ -57,7 +58,7 @@ class Series:
                         network = stack.enter_context(self.make())
                         self._before(network)
                     with self.listen() as progress:
-                        found = network.measure(self.only, self.request, progress)
+                        found = measured(network, self.only, self.request, progress)
                 except (PathcastError, OSError) as failed:
                     error = _known(failed)
                     if error.exit == Exit.INTERRUPTED or (self.bytes == 0 and error.exit not in _PASSES):

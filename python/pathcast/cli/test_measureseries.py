@@ -11,11 +11,12 @@ from pathcast.cli import measureseries
 from pathcast.cli.measureseries import Series
 from pathcast.errors import Exit, PathcastError
 from pathcast.worlds.measurement import Measurement, Request
+from pathcast.worlds.verbs import Verbs
 
 AWAY = PathcastError("no-answer", "no answer: is the far end running?", None, Exit.RUNTIME)
 
 
-class FarEnd:
+class FarEnd(Verbs):
     """Answers where `there` of the round says so; `opened` and `closed` count sessions, `waited` the pauses."""
 
     world, paths = "host", ("p1",)

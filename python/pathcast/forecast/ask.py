@@ -14,6 +14,7 @@ from pathcast.forecast.forecast import Forecast, Job, forecast
 from pathcast.forecast.past import Past
 from pathcast.forecast.watch import Watched, watch
 from pathcast.units import span
+from pathcast.worlds.late import may_be_off
 from pathcast.worlds.measurement import Measurement, Request
 from pathcast.worlds.world import World
 
@@ -97,7 +98,7 @@ def ask(
         return seen, verdict
 
     (seen, verdict), _ = world.again(once, lambda made: made[1].valid)
-    fault = None if verdict.valid else f"what was measured may be off: {verdict.fault}"
+    fault = None if verdict.fault is None else may_be_off(verdict.fault)
     if progress is not None:
         progress("trying the job in simulated networks", 0, 0)
     if past is not None:

@@ -8,7 +8,8 @@ import pytest
 
 from pathcast.errors import Exit, PathcastError
 from pathcast.worlds import late
-from pathcast.worlds.late import again
+from pathcast.worlds.late import again, measured
+from pathcast.worlds.measurement import Measurement
 from pathcast.worlds.results import Verdict
 from pathcast.worlds.verbs import Verbs
 
@@ -91,3 +92,26 @@ def test_where_nothing_is_late_nothing_is_done_again(turns):
     assert verdict.valid
     assert verdict.fault is verdict.document() is None
     assert turns == []
+
+
+@pytest.mark.parametrize(("late_s", "calls"), [((0.0,), 1), ((0.002, 0.0), 2), ((0.002, 0.003, 0.004), 3)])
+def test_what_was_measured_while_it_was_late_is_measured_again_and_never_told_as_in_time(turns, late_s, calls):
+    class World(Verbs):
+        made = 0
+
+        @contextmanager
+        def judged(self):
+            yield (verdict := Verdict())
+            verdict.release_error = {"p99_s": late_s[self.made - 1]}
+
+        def measure(self, paths, request, progress):
+            self.made += 1
+            return Measurement((), self.made, 1.0, "ride", notes=("its own",))
+
+        def again(self, work, good):
+            return again(work, good)
+
+    found = measured(World())
+    assert (found.probe_bytes, len(turns)) == (calls, calls)
+    assert found.notes[0] == "its own"
+    assert ["4.00 ms" in note for note in found.notes[1:]] == ([True] if late_s[-1] else [])
