@@ -433,7 +433,7 @@ class Bbr3(Control):
         self.restart_sampler()
         if not self.flow.starved and self.sampler.bubble is None:
             return
-        self.idle, self.extra_at = True, self.flow.now
+        self.idle, self.extra_at, self.extra_sum = True, self.flow.now, 0
         if self.phase in PROBE_BW:
             self.set_pace(100)
         elif self.phase == PROBE_RTT and self.done_at and self.flow.now > self.done_at:

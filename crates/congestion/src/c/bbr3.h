@@ -388,6 +388,7 @@ FLOW_FN void bbr3_event(struct flow *f, u32 event, struct bbr3_state *s, const s
 		return;
 	s->idle = 1;
 	s->extra_us = f->now_us;
+	s->extra_delivered = 0; /* as tcp_bbr.c: the draft counts on, and what came before the rest is then all extra */
 	if (bbr3_in_probe_bw(s))
 		bbr3_pace(f, s, p, 100);
 	else if (s->phase == BBR3_PROBE_RTT)

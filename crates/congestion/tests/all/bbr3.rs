@@ -234,3 +234,30 @@ fn what_a_starved_application_sends_lowers_no_bandwidth() {
     }
     assert!(pipe.bandwidth() >= 0.99 * before, "{before} {}", pipe.bandwidth());
 }
+
+/// What was delivered before a rest is not taken for what came at once after it.
+#[test]
+fn a_flow_that_rests_again_and_again_keeps_its_window() {
+    let mut pipe = Pipe::in_phase(CRUISE);
+    for round in 0..60 {
+        pipe.acks(300);
+        assert!(pipe.flow.cwnd <= 3 * BDP, "{round}: {} packets", pipe.flow.cwnd);
+        // the application has nothing more: what is on its way comes back, then nothing for a while
+        pipe.flow.set_starved(true);
+        while pipe.flow.in_flight > 0 {
+            let Pipe { flow, control, .. } = &mut pipe;
+            flow.now_us += GAP_US;
+            flow.una += u64::from(MSS);
+            flow.delivered += 1;
+            flow.in_flight -= 1;
+            let ack = Ack::new(1, RTT_US);
+            control.ack(flow, &ack);
+            control.grow(flow, &ack);
+        }
+        pipe.flow.now_us += 50 * GAP_US;
+        pipe.control.event(&mut pipe.flow, Event::TxStart);
+        pipe.flow.set_starved(false);
+        pipe.flow.in_flight = 10;
+        pipe.flow.nxt = pipe.flow.una + u64::from(10 * MSS);
+    }
+}
