@@ -55,6 +55,8 @@ REFUSALS = [
     (["--limit", "rate=fast"], True),
     (["--limit", "sessions=-1"], True),
     (["--limit", "time=soon"], True),
+    (["--limit", "measuring=0"], True),
+    (["--limit", "idle=0s"], True),
     (["--limit", "rate=fast", "--bind", "::"], True),
     (["--stamp-open"], True),
     (["--key-file", "NONE"], True),

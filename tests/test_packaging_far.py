@@ -55,14 +55,29 @@ def test_procd(far, tmp_path):
 
 def test_openrc(far, tmp_path):
     script, config = (ROOT / "packaging" / "openrc" / f"pathcast-far.{end}" for end in ("initd", "confd"))
-    given = config.read_text().replace("#key_file=/etc/pathcast", f"key_file={tmp_path}").replace("#far", "far")
-    text = f"{OPENRC}{given}\n. {script}\ncommand={far}\nstart_pre >&2\necho $command $command_args"
+    keys = tmp_path / "a b" / "keys"
+    keys.parent.mkdir()
+    given = config.read_text().replace("#key_file=/etc/pathcast/keys", f"key_file='{keys}'").replace("#far", "far")
+    # OpenRC evaluates the words, too
+    text = f"{OPENRC}{given}\n. {script}\ncommand={far}\nstart_pre >&2\neval printf '%s\\\\n' $command $command_args"
     done = subprocess.run(["sh", "-eu", "-c", text], capture_output=True, text=True, check=True)
-    assert (tmp_path / "keys").stat().st_mode & 0o777 == 0o600
-    words = done.stdout.splitlines()[-1].split()
-    assert words[:3] == [far, "--key-file", str(tmp_path / "keys")]
+    assert keys.stat().st_mode & 0o777 == 0o600
+    words = done.stdout.splitlines()
+    assert words[:3] == [far, "--key-file", str(keys)]
     assert {"--log", "--limit"} <= set(words)
     assert refused(words)
+
+
+def test_scripts_name_no_option_that_there_is_not(far):
+    there = set(re.findall(r"--[a-z-]+", subprocess.run([far, "--help"], capture_output=True, text=True).stdout))
+    for name in ("openwrt/pathcast-far.init", "openrc/pathcast-far.initd", "openrc/pathcast-far.confd"):
+        text = (ROOT / "packaging" / name).read_text()
+        subprocess.run(["sh", "-n", "-c", text], check=True)
+        # those of `checkpath` are OpenRC's
+        lines = [line for line in text.splitlines() if "checkpath" not in line]
+        named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", "\n".join(lines)))
+        assert named, name
+        assert named <= there, name
 
 
 def refused(words):

@@ -44,5 +44,12 @@ pub fn limits(written: &[impl AsRef<str>]) -> Result<MeasureLimits, FarError> {
             }
         }
     }
+    if limits.measuring == 0 {
+        let told = "limit measuring=0: everyone would wait for ever; to allow no measurement write time=0s";
+        return Err(FarError::usage(told));
+    }
+    if limits.idle.0 == 0 {
+        return Err(FarError::usage("limit idle=0s: every session would be over at once"));
+    }
     Ok(limits)
 }

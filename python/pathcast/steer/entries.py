@@ -13,6 +13,8 @@ from pathcast.steer.openflow import ANY, CONTROLLER, NO_BUFFER, Answer, output
 from pathcast.steer.rules import PROTOCOLS, Flow, Rule
 
 IPV4, ARP, IPV6, LLDP = 0x0800, 0x0806, 0x86DD, 0x88CC
+# what comes to the controller
+WATCHED = {ARP: "ARP", LLDP: "LLDP"}
 
 ADD, MODIFY, DELETE, DELETE_STRICT = 0, 2, 3, 4
 _CHECK_OVERLAP = 2
@@ -126,6 +128,11 @@ def rule_of(switch: int, entry: Stats) -> Rule | None:
     return rule if match_of(rule) == match and rule.priority == entry.priority else None
 
 
+def equal(entry: Stats, rule: Rule) -> bool:
+    """Whether an entry is in the place that a rule would take."""
+    return entry.priority == rule.priority and dict(entry.match) == match_of(rule)
+
+
 def watches(cookie: int) -> list[FlowMod]:
     """The entries by which ARP that nothing else matches and all LLDP come to the controller.
 
@@ -133,7 +140,8 @@ def watches(cookie: int) -> list[FlowMod]:
     """
     own = cookie & 63
     return [
-        FlowMod(ADD, {"eth_type": kind}, at, cookie, out=CONTROLLER) for kind, at in ((ARP, own), (LLDP, 65535 - own))
+        FlowMod(ADD, {"eth_type": kind}, at, cookie, out=CONTROLLER)
+        for kind, at in zip(WATCHED, (own, 65535 - own), strict=True)
     ]
 
 

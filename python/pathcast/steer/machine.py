@@ -21,10 +21,10 @@ from pathcast.steer.client import Owner
 from pathcast.steer.config import Config
 from pathcast.steer.discovery import Discovery
 from pathcast.steer.kept import Kept
-from pathcast.steer.match import Malformed
+from pathcast.steer.match import Malformed, pack_match
 from pathcast.steer.neighbours import Neighbours
 from pathcast.steer.plan import Entry, Plan, pair
-from pathcast.steer.rules import Flow, Port, Rule
+from pathcast.steer.rules import Flow, Port, Rule, ours
 from pathcast.steer.switch import Ended, Session, Told
 from pathcast.steer.switches import MOST_KNOWN, Switch, Switches
 from pathcast.steer.tables import Tables
@@ -146,6 +146,9 @@ class Machine:
             self.switches.send(switch, entries.FlowMod(entries.DELETE, {}, 0, self.cookie, ALL))
             self.switches.send(switch, of.BarrierRequest(), ("clear", ticket))
             self.tables.read(switch.id, [])
+            for rule, _ in switch.step:
+                self.tables.refused(rule, "all entries are removed from it")
+            switch.step = []
         self.plan.flows.clear()
         self.plan.pairs.clear()
         self._changed = True
@@ -202,6 +205,7 @@ class Machine:
         if switch is None:
             return
         switch.session, switch.ready, switch.barrier_at = None, False, None
+        switch.step, switch.looked = [], set()
         self._changed = True
         self._failed(self.tables.lost(switch.id, f"it is away: {why}"), now)
         for ticket in list(self._asking):
@@ -252,9 +256,10 @@ class Machine:
         return min((at for at in due if at is not None), default=math.inf)
 
     def note(self, text: str) -> None:
-        """Keeps what somebody may want to know, the last of it."""
-        if not self.notes or self.notes[-1] != text:
-            self.notes.append(text)
+        """Keeps what somebody may want to know, the last of it, each once."""
+        if text in self.notes:
+            self.notes.remove(text)
+        self.notes.append(text)
 
     # --- a switch's words ------------------------------------------------------------------------------------------
 
@@ -278,8 +283,13 @@ class Machine:
                 self._barrier(switch, meaning, now)
             case of.Error():
                 meaning = self.switches.meaning(session, xid, keep=True)
-                if isinstance(meaning, Rule):
+                if isinstance(meaning, Rule) and switch is not None and meaning in switch.looked:
+                    self._looked(switch, meaning, str(event), now)
+                elif isinstance(meaning, Rule):
                     self.tables.refused(meaning, str(event))
+                elif meaning in entries.WATCHED.values():
+                    told = f"does not take the entry that brings {meaning} to the controller: {event}"
+                    self.note(f"{self.switches.at(session)} {told}")
                 else:
                     self.note(f"{self.switches.at(session)} says: {event}")
 
@@ -300,6 +310,11 @@ class Machine:
     def _told(self, switch: Switch, meaning: Any, told: Told, now: float) -> None:
         if meaning is None:
             return
+        if isinstance(meaning, Rule):
+            there = [entry for part in told.parts for entry in entries.stats(part)]
+            taken = any(one.cookie != self.cookie and entries.equal(one, meaning) for one in there)
+            self._looked(switch, meaning, str(of.IN_THE_WAY) if taken else None, now)
+            return
         why, ticket, changes = meaning
         if told.what == of.PORTS:
             ports = [port for part in told.parts for port in part.ports()]
@@ -312,7 +327,7 @@ class Machine:
         elif told.what == of.FLOW_STATS:
             switch.stats = [entry for part in told.parts for entry in entries.stats(part)]
             if why == "first" or (changes == switch.changes and not self.tables.busy):
-                self._reconcile(switch)
+                self._reconcile(switch, why == "first")
             if why == "first":
                 switch.ready = True
                 self._probe()
@@ -320,23 +335,29 @@ class Machine:
             if ticket is not None:
                 self._counted(ticket, switch.id)
 
-    def _reconcile(self, switch: Switch) -> None:
+    def _reconcile(self, switch: Switch, first: bool) -> None:
         """What the switch has of ours is what is there; what is none of our forms goes at once."""
-        ours = [entry for entry in switch.stats if entry.cookie == self.cookie]
-        switch.foreign = len(switch.stats) - len(ours)
+        mine = [entry for entry in switch.stats if entry.cookie == self.cookie]
+        switch.foreign = len(switch.stats) - len(mine)
+        if any(ours(entry.cookie) and entry.cookie != self.cookie for entry in switch.stats):
+            told = "of another controller of pathcast's, or of one that was killed"
+            self.note(f"switch `{switch.name}` has entries {told}")
         found = []
-        for entry in ours:
+        for entry in mine:
             rule = entries.rule_of(switch.id, entry)
             if rule is not None:
                 found.append(rule)
             elif not entries.watching(entry):
                 gone = entries.FlowMod(entries.DELETE_STRICT, entry.raw, entry.priority, self.cookie, ALL)
                 self.switches.send(switch, gone)
+        if not first and any(not self.tables.has(rule) for rule in found):
+            told = "that it did not send: perhaps another controller of this name, on a host of this name"
+            self.note(f"switch `{switch.name}` got entries with this controller's mark {told}")
         self.tables.read(switch.id, found)
-        there = [(entry.priority, dict(entry.match)) for entry in ours]
-        for watch in entries.watches(self.cookie):
+        there = [(entry.priority, dict(entry.match)) for entry in mine]
+        for watch, name in zip(entries.watches(self.cookie), entries.WATCHED.values(), strict=True):
             if (watch.priority, watch.match) not in there:
-                self.switches.send(switch, watch)
+                self.switches.send(switch, watch, name)
 
     def _port(self, switch: Switch, port: of.PortAbout, up: bool, now: float) -> None:
         if port.number < of.MOST:
@@ -408,10 +429,31 @@ class Machine:
         self.settled.append(ticket)
 
     def _change(self, switch: Switch, rules: list[tuple[Rule, bool]], now: float) -> None:
-        for rule, new in rules:
-            command = entries.ADD if new else entries.MODIFY
-            mod = entries.FlowMod(command, entries.match_of(rule), rule.priority, self.cookie, out=rule.out, alone=True)
+        """Of new entries it first asks what is in their place: a switch may replace another's by its equal."""
+        switch.step, switch.looked = rules, {rule for rule, new in rules if new}
+        switch.barrier_at = now
+        for rule in [rule for rule, new in rules if new]:
+            self.switches.send(switch, of.Ask(of.FLOW_STATS, pack_match(entries.match_of(rule))), rule)
+        if not switch.looked:
+            self._put(switch, now)
+
+    def _looked(self, switch: Switch, rule: Rule, why: str | None, now: float) -> None:
+        """A switch has said what is in an entry's place; why: the entry cannot be there."""
+        if rule not in switch.looked:
+            return
+        switch.looked.discard(rule)
+        if why is not None:
+            self.tables.refused(rule, why)
+            switch.step = [one for one in switch.step if one[0] != rule]
+        if not switch.looked:
+            self._put(switch, now)
+
+    def _put(self, switch: Switch, now: float) -> None:
+        for rule, new in switch.step:
+            command, match = entries.ADD if new else entries.MODIFY, entries.match_of(rule)
+            mod = entries.FlowMod(command, match, rule.priority, self.cookie, ALL, out=rule.out, alone=True)
             self.switches.send(switch, mod, rule)
+        switch.step = []
         self._finish(switch, now)
 
     def _vain(self) -> set[Flow]:

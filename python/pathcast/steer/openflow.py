@@ -190,15 +190,19 @@ FLOW_STATS, PORT_STATS, PORTS = 1, 4, 13
 
 @dataclass(frozen=True)
 class Ask:
-    """A request for entries, ports' counters or ports (multipart types FLOW_STATS, PORT_STATS, PORTS)."""
+    """A request for entries, ports' counters or ports (multipart types FLOW_STATS, PORT_STATS, PORTS).
+
+    match: as bytes, of the entries asked for and of all that are narrower.
+    """
 
     kind: ClassVar[int] = 18
     what: int
+    match: bytes = pack_match({})
 
     def body(self) -> bytes:
         rest = b""
         if self.what == FLOW_STATS:
-            rest = struct.pack("!B3xII4xQQ", 0xFF, ANY, ANY, 0, 0) + pack_match({})
+            rest = struct.pack("!B3xII4xQQ", 0xFF, ANY, ANY, 0, 0) + self.match
         elif self.what == PORT_STATS:
             rest = struct.pack("!I4x", ANY)
         return struct.pack("!HH4x", self.what, 0) + rest
@@ -252,6 +256,10 @@ class Other:
 
     def body(self) -> bytes:
         return self.data
+
+
+# of an entry where another's is; Open vSwitch refuses those that overlap so, and replaces the equal one
+IN_THE_WAY = Error(5, 3)
 
 
 def output(port: int) -> bytes:

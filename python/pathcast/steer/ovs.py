@@ -117,16 +117,20 @@ class Switches:
                 raise PathcastError("switch", f"switch `{bridge}` cannot have `{port}` as its port {at}: {reason}")
         self._widen()
 
-    def control(self, bridge: str, target: str) -> None:
-        """Tells a switch its controller, as `tcp:127.0.0.1:6653` or, of any namespace, `unix:PATH`."""
-        if target.startswith("unix:"):
-            # the only unix socket that it connects to
-            way = self.directory / f"{bridge}.controller"
-            way.unlink(missing_ok=True)
-            way.symlink_to(Path(target.removeprefix("unix:")).absolute())
-            target = f"unix:{way}"
-        # one that comes again is found within a second, not eight
-        self._vsctl("set-controller", bridge, target, "--", "set", "controller", bridge, "max_backoff=1000")
+    def control(self, bridge: str, *targets: str) -> None:
+        """Tells a switch its controllers, as `tcp:127.0.0.1:6653` or, of any namespace, `unix:PATH`."""
+        words, made = [], []
+        for at, target in enumerate(targets):
+            if target.startswith("unix:"):
+                # the only unix socket that it connects to
+                way = self.directory / f"{bridge}.controller{at or ''}"
+                way.unlink(missing_ok=True)
+                way.symlink_to(Path(target.removeprefix("unix:")).absolute())
+                target = f"unix:{way}"
+            # one that comes again is found within a second, not eight
+            words += [f"--id=@c{at}", "create", "controller", f'target="{target}"', "max_backoff=1000", "--"]
+            made.append(f"@c{at}")
+        self._vsctl("--", *words, "set", "bridge", bridge, f"controller={','.join(made)}")
 
     def management(self, bridge: str) -> str:
         """Where a switch listens for OpenFlow of programs on this host."""

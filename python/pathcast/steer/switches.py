@@ -18,7 +18,8 @@ MOST_KNOWN = 1024
 @dataclass
 class Switch:
     """ready: connected, and its ports and entries are known; foreign: others' entries; changes: steps sent so far;
-    barrier_at: since when one is waited for."""
+    step, looked: what waits until it has said what is in the place of new entries, and those it has not said it of;
+    barrier_at: since when it is waited for."""
 
     id: int
     name: str
@@ -30,6 +31,8 @@ class Switch:
     foreign: int = 0
     barrier_at: float | None = None
     changes: int = 0
+    step: list[tuple[Rule, bool]] = field(default_factory=list)
+    looked: set[Rule] = field(default_factory=set)
 
 
 class Switches:

@@ -41,6 +41,10 @@ class Tables:
         self.have = {k: rule for k, rule in self.have.items() if rule.switch != switch}
         self.have.update({key(rule): rule for rule in rules})
 
+    def has(self, rule: Rule) -> bool:
+        """Whether there is an entry in the place of this one."""
+        return key(rule) in self.have
+
     def carries(self, rules: Iterable[Rule]) -> bool:
         """Whether all of these are there, as far as the switches have said what they have."""
         return all(self.have.get(key(rule)) == rule for rule in rules if rule.switch in self._read)

@@ -166,6 +166,45 @@ def test_flows_outlive_the_controller_and_the_next_one_takes_them_over(bed, cont
     bed.ofctl("del-flows", "s1")
 
 
+def test_anothers_entry_in_the_same_place_stays(bed, controller):
+    flow = Flow(bed.CLIENT, bed.SERVER, 40007, 5007)
+    fields = "priority=103,tcp,in_port=1,nw_src=10.9.0.1,nw_dst=10.9.0.2,tp_src=40007,tp_dst=5007"
+    controller.begin({flow: "path2"})
+    assert any(f"{fields} actions=output:3" in entry for entry in bed.entries()["s1"])
+    controller.end([flow])
+    until(lambda: "5007" not in str(bed.entries()))
+    bed.ofctl("add-flow", "s1", f"{fields},cookie=5,actions=output:2")
+    before = bed.entries()
+    with pytest.raises(PathcastError, match=r"`s1` does not take .* another entry of the same priority is in the way"):
+        controller.begin({flow: "path2"})
+    assert bed.entries() == before
+    bed.ofctl("del-flows", "s1", "cookie=5/-1")
+    assert controller.begin({flow: "path2"}) == {flow: "path2"}
+    controller.end([flow])
+
+
+def test_two_controllers_of_one_network_leave_each_other_their_entries(bed, controller, tmp_path):
+    flows = [Flow(bed.CLIENT, bed.SERVER, port, 5008) for port in (40008, 40009)]
+    told = {**bed.told(links=True), "listen": f"unix:{tmp_path}/of"}
+    controller.begin({flows[0]: "path2"})
+    try:
+        with Controller(Config.of(told), "other") as other:
+            bed.connect(other.listen)
+            until(lambda: stands(other))
+            with pytest.raises(PathcastError, match="another entry of the same priority is in the way"):
+                other.begin({flows[0]: "path1"})
+            assert other.begin({flows[1]: "path1"}) == {flows[1]: "path1"}
+            assert any("another controller of pathcast's" in note for note in other.state()["notes"])
+            assert controller.state()["flows"][0]["path"] == "path2"
+            time.sleep(1.5)  # what was begun in vain is gone
+            marks = [entry.split(",")[0] for entry in bed.entries()["s1"] if "priority=103" in entry]
+            assert sorted(marks.count(mark) for mark in set(marks)) == [2, 2]
+        assert len({entry.split(",")[0] for entry in bed.entries()["s1"]}) == 1
+    finally:
+        bed.connect()
+    controller.end([flows[0]])
+
+
 def test_what_nobody_told_is_found(bed, program):
     with Controller(Config(listen=bed.told()["listen"])) as controller:
         bed.connect()

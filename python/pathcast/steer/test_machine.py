@@ -182,6 +182,15 @@ def test_a_full_table_refuses_all_of_a_request_and_leaves_nothing():
     assert begin(net, {TWO: "path3"}) == {TWO: "path3"}
 
 
+def test_a_table_that_does_not_even_hold_what_finds_links_is_named():
+    net = fabric(most=1)
+    [note] = net.machine.state()["notes"]
+    assert note == "switch `s3` does not take the entry that brings LLDP to the controller: its table is full"
+    net.switches[3].most = 1000
+    net.settle(12.0)
+    assert begin(net, {ONE: "path3"}) == {ONE: "path3"}
+
+
 def test_a_failover_to_a_switch_that_is_full_takes_another_path():
     net = fabric(most=2)
     begin(net, {ONE: "path1"})
@@ -391,6 +400,28 @@ def test_two_controllers_of_two_names_do_not_take_each_others_entries(net):
     net.settle(1.0)
     assert {cookie for cookie, _ in net.switches[1].table.values()} == {other}
     assert len(net.switches[1].table) == 2
+
+
+def test_a_second_controller_of_the_same_mark_is_noted(net):
+    begin(net, {ONE: "path3"})
+    net.settle(12.0)
+    assert not any("this controller's mark" in note for note in net.machine.state()["notes"])
+    rule = entries.Rule(1, TWO, 1, 2)
+    net.switches[1].table[rule.priority, tuple(sorted(entries.match_of(rule).items()))] = (MARK, 2)
+    net.settle(12.0)
+    [note] = [note for note in net.machine.state()["notes"] if "this controller's mark" in note]
+    assert "switch `s1` got entries" in note
+
+
+def test_a_request_meets_the_end_of_all(net):
+    """What was asked for when all entries are removed leaves none behind."""
+    net.switches[1].mute = True
+    ticket = net.machine.begin({ONE: "path3"}, None, net.now)
+    net.machine.clear(net.now)
+    net.switches[1].mute = False
+    net.settle(1.0)
+    assert ticket.error is not None or net.machine.plan.flows == {}
+    assert {id: len(table) for id, table in tables(net).items()} in ({1: 0, 2: 0, 3: 0}, {1: 2, 2: 2, 3: 2})
 
 
 def test_who_does_not_say_what_it_is_is_sent_away(net):

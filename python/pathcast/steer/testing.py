@@ -19,7 +19,7 @@ from pathcast.steer import entries
 from pathcast.steer import openflow as of
 from pathcast.steer.client import flow_of, plan_of
 from pathcast.steer.machine import Machine, Ticket
-from pathcast.steer.match import pack_match, take_match
+from pathcast.steer.match import Match, pack_match, take_match
 from pathcast.steer.ovs import Switches
 from pathcast.steer.rules import Flow, Port, Rule
 from pathcast.steer.switch import Session
@@ -88,7 +88,10 @@ class Fake:
 
 
 class FakeSwitch:
-    """A switch as bytes: keeps a table by what it is sent, refuses when that is full, forwards by it."""
+    """A switch as bytes: keeps a table by what it is sent, refuses when that is full, forwards by it.
+
+    As Open vSwitch, it replaces an entry by its equal though it was asked to refuse what overlaps.
+    """
 
     def __init__(self, id: int, ports: Iterable[int], most: int = 1000) -> None:
         self.id, self.ports, self.most = id, dict.fromkeys(ports, True), most
@@ -129,7 +132,8 @@ class FakeSwitch:
             self.say(of.BarrierReply(), xid)
         elif kind == of.Ask.kind:
             what = int.from_bytes(body[:2], "big")
-            for data, more in self._answer(what):
+            asked = take_match(body[40:])[0] if what == of.FLOW_STATS else {}
+            for data, more in self._answer(what, asked):
                 self.say(of.Answer(what, more, data), xid)
         elif kind == of.PacketOut.kind:
             length = int.from_bytes(body[8:10], "big")
@@ -137,7 +141,7 @@ class FakeSwitch:
         elif kind == entries.FlowMod.kind:
             self._mod(xid, body)
 
-    def _answer(self, what: int) -> list[tuple[bytes, bool]]:
+    def _answer(self, what: int, asked: Match) -> list[tuple[bytes, bool]]:
         if what == of.PORTS:
             own = of.PortAbout(of.LOCAL, f"s{self.id}", bytes(6), True)
             return [(b"".join(p.pack() for p in (own, *map(self._about, self.ports))), False)]
@@ -145,6 +149,8 @@ class FakeSwitch:
             return [(b"".join(struct.pack("!I4x12Q8x", n, *range(12)) for n in self.ports), False)]
         parts = []
         for (priority, match), (cookie, out) in self.table.items():
+            if not asked.items() <= dict(match).items():
+                continue
             rest = pack_match(dict(match)) + struct.pack("!HH4x", 4, 24) + of.output(out)
             head = struct.pack("!HBxIIHHHH4xQQQ", 48 + len(rest), 0, 0, 0, priority, 0, 0, 0, cookie, 3, 300)
             parts.append((head + rest, True))
@@ -164,12 +170,15 @@ class FakeSwitch:
             if command == entries.MODIFY:
                 if key in self.table:
                     self.table[key] = (self.table[key][0], out)
-            elif flags & 2 and any(p == priority and _overlap(dict(m), match) for p, m in self.table):
+            elif flags & 2 and key not in self.table and self._overlapped(priority, match):
                 self.say(of.Error(5, 3, body[:64]), xid)
             elif key not in self.table and len(self.table) >= self.most:
                 self.say(of.Error(5, 1, body[:64]), xid)
             else:
                 self.table[key] = (cookie, out)
+
+    def _overlapped(self, priority: int, match: Match) -> bool:
+        return any(p == priority and _overlap(dict(m), match) for p, m in self.table)
 
     def forward(self, packet: dict[str, int]) -> int | None:
         """The port that a packet leaves by, by the entry of the highest priority."""
@@ -333,10 +342,10 @@ class Bed:
             ],
         }
 
-    def connect(self) -> None:
-        """Tells the switches their controller."""
+    def connect(self, *further: str) -> None:
+        """Tells the switches their controller, and further ones that listen at `unix:PATH`."""
         for bridge in self.switches.bridges:
-            self.switches.control(bridge, self.told()["listen"])
+            self.switches.control(bridge, self.told()["listen"], *further)
 
     def python(self, host: str, program: str, *arguments: object) -> subprocess.Popen[str]:
         """Runs a program on a host."""
@@ -353,4 +362,4 @@ class Bed:
         return [line.strip() for line in done.stdout.splitlines() if line.strip()]
 
     def entries(self) -> dict[str, list[str]]:
-        return {bridge: self.ofctl("dump-flows", bridge) for bridge in self.switches.bridges}
+        return {bridge: sorted(self.ofctl("dump-flows", bridge)) for bridge in self.switches.bridges}
