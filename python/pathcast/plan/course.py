@@ -78,6 +78,9 @@ class Course:
         self._used_s: dict[str, float] = {}
         # how fast each is when it is used, IP bits, at most: what is dropped near its bound does not come back for that
         self._fast = {name: _promised(name, ways) * OVERHEAD for name in lines}
+        # what is left alone of the bounds of a line that is at one, and how long before the end of its hours: while
+        # that bound holds it does not come back for less being left alone [byte, s]
+        self._held: dict[str, tuple[int, float]] = {}
         self._began: dict[tuple[str, float], int] = {}
         self._way: Way | None = None
         self._end_s: tuple[float | None, float | None, float | None] = (None, None, None)
@@ -110,6 +113,7 @@ class Course:
         self._at_s, self._seen = now_s, seen
         self._periods()
         self._reaction_s = max(REACTION_S, SLOW * passed_s, self._reaction_s * _FADING)
+        self._hold(self._bounds(self._terms))
         if broken := self._runs_over(moved):
             self._said.append(f"{broken} goes on carrying though it is dropped: the program has to end")
             self._way = None
@@ -211,7 +215,16 @@ class Course:
         return sum(line.price * self._margin(name) for name, line in self._terms.items())
 
     def _margin(self, name: str) -> int:
-        return int(self._fast[name] / 8 * self._reaction_s) + LEAST_BYTES
+        now = int(self._fast[name] / 8 * self._reaction_s) + LEAST_BYTES
+        return max(now, self._held.get(name, (0, 0.0))[0])
+
+    def _before(self, name: str) -> float:
+        """How long before the end of its hours a line is dropped [s]."""
+        return max(self._reaction_s, self._held.get(name, (0, 0.0))[1])
+
+    def _hold(self, bounds: Iterable[str]) -> None:
+        """What is left alone of the bounds that hold now stays so until they do no more."""
+        self._held = {name: (self._margin(name), self._before(name)) for name in bounds}
 
     def _unlike(self, way: Way) -> tuple[bool, bool, float]:
         """The least of the way that goes on most like the one that was in use."""
@@ -223,7 +236,7 @@ class Course:
     def _bound(self, name: str) -> str | None:
         """Why a line may not be used now."""
         line, margin = self._terms[name], self._margin(name)
-        if not line.open(self._at_s, self._at_s + self._reaction_s):
+        if not line.open(self._at_s, self._at_s + self._before(name)):
             later = any(begin_s > self._at_s for begin_s, _ in line.hours or ())
             return "its hours are yet to come" if later and not self._used_s.get(name) else "its hours are over"
         if any(p.begin_s <= self._at_s < p.end_s and self._left(name, p) <= margin for p in line.allowances):

@@ -284,3 +284,34 @@ def test_a_deadline_by_the_clock_comes_sooner_where_that_is_set_forward(by_s, da
     course.stepped(by_s, dated)
     step = course.look(2.0, Seen({"dsl": MB // 2, "cable": MB}, {}))
     assert step.background == background
+
+
+@pytest.mark.parametrize(
+    ("terms", "wish"),
+    [({"allowances": (Allowance(0, 1e6, 60 * MB),)}, {}), ({"most_bytes": 60 * MB}, {}), ({}, {"budget": 60.0})],
+)
+def test_what_was_dropped_at_its_bound_is_not_taken_again_for_what_trickles_in(terms, wish):
+    lines = {**LINES, "cable": replace(LINES["cable"], **terms)}
+    course, job, at_s = Course(WAYS, lines, Wish(400 * MB, **wish)), {"dsl": 0, "cable": 0}, 0.0
+    step, dropped_s = course.first(), None
+    while at_s < 300:
+        late = 10.0 if dropped_s is None and at_s > 10 else 1.0  # the machine was slow to look once
+        at_s += late
+        job["dsl"] += MB
+        # what is under way yet, a little at every look
+        job["cable"] += int(2 * MB * late) if "cable" in step.lines and dropped_s is None else 1000
+        step = course.look(at_s, Seen(dict(job), {name: int(of * OVERHEAD) for name, of in job.items()}))
+        if dropped_s is None and step.lines == ("dsl",):
+            dropped_s = at_s
+        assert dropped_s is None or step.lines == ("dsl",), f"taken again at {at_s} s"
+    assert dropped_s is not None
+
+
+def test_hours_that_are_over_do_not_begin_again_for_their_last_seconds():
+    lines = {**LINES, "cable": LineTerms("cable", hours=((0.0, 60.0),))}
+    course, job, at_s, looked = Course(WAYS, lines, Wish(900 * MB)), 0, 0.0, []
+    for passed_s in [*[1.0] * 26, 12.0, *[1.0] * 30]:  # the machine was slow to look once
+        at_s, job = at_s + passed_s, job + int(MB * passed_s)
+        looked.append((at_s, course.look(at_s, Seen({"dsl": job, "cable": job}, {})).lines))
+    after = [lines for at, lines in looked if at >= 38.0]
+    assert after == [("dsl",)] * len(after)
