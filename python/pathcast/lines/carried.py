@@ -90,10 +90,18 @@ def correct(line: Line, bytes: int, today: date) -> None:
     """From elsewhere it is known that so many bytes passed in this period until now. Raises OSError."""
     begin, _ = period(line.cap, today)
     with _open() as books:
-        days: dict[str, int] = books.setdefault(key(line), {}).setdefault("days", {})
+        book = books.setdefault(key(line), {})
+        days: dict[str, int] = book.setdefault("days", {})
         for day in [day for day in days if day >= begin.isoformat()]:
             del days[day]
         days[begin.isoformat()] = bytes
+        book["corrections"] = book.get("corrections", 0) + 1
+
+
+def corrections(lines: Mapping[str, Line]) -> dict[str, int]:
+    """How often `correct` was called of each. Raises OSError."""
+    with _open(write=False) as books:
+        return {name: books.get(key(line), {}).get("corrections", 0) for name, line in lines.items()}
 
 
 def account(line: Line, at: datetime) -> Account:

@@ -114,11 +114,29 @@ def file() -> Path:
 
 def load() -> dict[str, Line]:
     """The lines by name; of a user without a file of their own those of the whole host."""
-    own = file()
-    for path in dict.fromkeys((own, own if os.environ.get(ENVIRONMENT) else SYSTEM)):
+    for path in _files():
         if os.path.exists(path):  # unlike Path's own, it takes what may not be looked at for not there
             return read(path)
     return {}
+
+
+def stamp() -> object:
+    """Another one after every change of what `load` reads."""
+    return [stamp_of(path) for path in _files()]
+
+
+def stamp_of(path: Path) -> object:
+    """Another one after every change of a file; None without it."""
+    try:
+        about = path.stat()
+    except OSError:
+        return None
+    return about.st_dev, about.st_ino, about.st_mtime_ns, about.st_size
+
+
+def _files() -> list[Path]:
+    own = file()
+    return list(dict.fromkeys((own, own if os.environ.get(ENVIRONMENT) else SYSTEM)))
 
 
 def read(path: Path) -> dict[str, Line]:

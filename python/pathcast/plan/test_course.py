@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pathcast.plan.course import CALM_S, DEAD_S, RETRY_S, Course, Seen
-from pathcast.plan.renewed import Renewed, guessed
+from pathcast.plan.renewed import Renewed, completed, guessed
 from pathcast.plan.terms import OVERHEAD, Allowance, LineTerms, Rate, Way, Wish
 
 MB = 10**6
@@ -315,3 +315,59 @@ def test_hours_that_are_over_do_not_begin_again_for_their_last_seconds():
         looked.append((at_s, course.look(at_s, Seen({"dsl": job, "cable": job}, {})).lines))
     after = [lines for at, lines in looked if at >= 38.0]
     assert after == [("dsl",)] * len(after)
+
+
+def cap(left, end_s=1e6):
+    return (Allowance(0.0, end_s, left),)
+
+
+def test_a_cap_that_is_raised_meanwhile_takes_the_line_back_and_is_kept():
+    lines = {**LINES, "cable": replace(LINES["cable"], allowances=cap(20 * MB))}
+    course, job, at_s, said, used = Course(WAYS, lines, Wish(900 * MB)), {"dsl": 0, "cable": 0}, 0.0, [], []
+    step = course.first()
+    while at_s < 300:
+        at_s += 1.0
+        for name in step.lines:
+            job[name] += {"dsl": MB, "cable": 2 * MB}[name]
+        if at_s == 100.0:
+            assert step.lines == ("dsl",)
+            before = job["cable"]
+            course.renewed({"cable": LineTerms("cable", allowances=cap(80 * MB)), "fibre": LineTerms("fibre")})
+        wire = {name: int(of * OVERHEAD) for name, of in job.items()}
+        step = course.look(at_s, Seen(dict(job), wire))
+        used.append((at_s, set(step.lines)))
+        said += step.said
+    assert dict(used)[101.0] == {"dsl", "cable"}
+    assert dict(used)[300.0] == {"dsl"}
+    assert 60 * MB < (job["cable"] - before) * OVERHEAD <= 80 * MB
+    assert [one for one in said if "new terms" in one] == ["cable has new terms: 80 MB of its cap are left"]
+
+
+def test_hours_that_are_changed_count_from_then_on_and_the_most_of_the_job_stays():
+    lines = {**LINES, "cable": replace(LINES["cable"], most_bytes=10 * MB)}
+    course = Course(WAYS, lines, Wish(900 * MB))
+    course.renewed({"dsl": LineTerms("dsl", hours=((0.0, 50.0),)), "cable": LineTerms("cable")})
+    steps, job, _, at_s = run(course, 900 * MB, 300)
+    assert 44 <= at_s <= 52
+    assert job["cable"] * OVERHEAD <= 10 * MB
+    assert steps[-1][1].lines == ()
+
+
+def test_a_line_that_was_away_when_it_began_is_tried_later():
+    course = Course(WAYS, LINES, Wish(400 * MB), away=["cable"])
+    steps, job, told, _ = run(course, 400 * MB, 1000)
+    assert steps[0][1].lines == ("dsl",)
+    assert (RETRY_S, "cable is tried again") in told
+    assert job["cable"] > 100 * MB
+
+
+def test_a_line_that_no_forecast_knows_has_ways():
+    ways = completed([WAYS[0], replace(QUIET[0])], ["dsl", "cable"], {True: "gleaner", False: "lia"})
+    assert ways[:2] == [WAYS[0], QUIET[0]]
+    assert [(one.lines, one.control, one.background, one.rate.value) for one in ways[2:]] == [
+        (("cable",), "lia", False, 8e6),
+        (("dsl", "cable"), "lia", False, 16e6),
+        (("cable",), "gleaner", True, 2e6),
+        (("dsl", "cable"), "gleaner", True, 4e6),
+    ]
+    assert completed(WAYS, ["dsl", "cable"], {}) == WAYS
