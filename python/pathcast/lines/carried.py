@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import math
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -18,6 +19,7 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from pathcast.errors import PathcastError
 from pathcast.history.place import state_directory
 from pathcast.lines import here
 from pathcast.lines.config import Cap, Line
@@ -161,9 +163,10 @@ def _book(book: dict[str, Any], counters: dict[str, Any], now: float) -> None:
         last is not None
         and all(last[name] == counters[name] for name in ("device", "index", "boot"))
         and all(counters[name] >= last[name] for name in ("rx", "tx"))
-        and now >= last["at"]
     ):
-        _spread(days, sum(counters[name] - last[name] for name in ("rx", "tx")), last["at"], now)
+        # where the clock was set back nobody knows when they passed
+        since = min(last["at"], now)
+        _spread(days, sum(counters[name] - last[name] for name in ("rx", "tx")), since, now)
     else:
         days.setdefault(_day(now), 0)  # from here on it is counted
     for day in sorted(days)[:-KEPT]:
@@ -191,18 +194,18 @@ def _day(at: float) -> str:
 
 @contextlib.contextmanager
 def _open(write: bool = True) -> Iterator[dict[str, Any]]:
-    """The books, alone; written back at the end. A file that is none of ours begins anew, the old one beside it."""
+    """The books, alone; written back at the end. What is none of ours in them begins anew, the old file beside it.
+    Raises PathcastError where it cannot be read."""
     path = file()
     if not write:  # it is replaced whole, so who reads needs no lock, nor the right to make one
-        yield _read(path) or {}
+        yield _read(path)[0]
         return
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
     with open(path.with_suffix(".lock"), "a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        books = _read(path)
-        if books is None:
+        books, broken = _read(path)
+        if broken:
             os.replace(path, path.with_suffix(".broken"))
-            books = {}
         yield books
         temporary = path.with_suffix(".new")
         try:
@@ -213,15 +216,34 @@ def _open(write: bool = True) -> Iterator[dict[str, Any]]:
             raise
 
 
-def _read(path: Path) -> dict[str, Any] | None:
-    """What is booked; None: it is no file of ours."""
+def _read(path: Path) -> tuple[dict[str, Any], bool]:
+    """What is booked, and whether there was something that is none of ours. Raises PathcastError."""
     try:
         books = json.loads(path.read_text())
     except FileNotFoundError:
-        return {}
-    except ValueError:
-        return None
-    return books if isinstance(books, dict) else None
+        return {}, False
+    except OSError as error:
+        told = f"cannot read `{path}`: {error.strerror}"
+        raise PathcastError("books", told, "it says what the lines have carried: let this user read it") from None
+    except (ValueError, RecursionError):
+        return {}, True
+    if not isinstance(books, dict):
+        return {}, True
+    good = {name: book for name, book in books.items() if _is_book(book)}
+    return good, len(good) < len(books)
+
+
+def _is_book(book: Any) -> bool:
+    try:
+        days, last = book.get("days", {}), book.get("last")
+        for day, count in days.items():
+            date.fromisoformat(day)
+            if type(count) is not int or count < 0:
+                return False
+        numbers = last is None or all(math.isfinite(last[name] + 0) for name in ("rx", "tx", "at", "index"))
+        return numbers and type(book.get("corrections", 0)) is int
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
+        return False
 
 
 def _ordinal(day: int) -> str:
