@@ -56,6 +56,34 @@ def test_what_was_meant_is_asked(pathcast, arguments, told):
     assert told in err
 
 
+def test_what_tells_a_form_asks_nothing(pathcast):
+    _, _, err = pathcast("job", "add", "x", "--at", "22:00", "--budget", "nan", "--", "true")
+    assert "--budget `nan`: allowed is an amount of money" in err
+    assert "did you mean" not in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(("paths", "x" * 300), ("doctor", "--host", "x" * 300), ("doctor", "--host", "a..b")),
+        ("measure", "stamp://" + "y" * 80),
+    ],
+)
+def test_what_is_no_name_of_a_host_is_no_fault_of_pathcast(pathcast, arguments):
+    status, _, err = pathcast(*arguments)
+    assert status == 1
+    assert "cannot find the host" in err
+    assert "fault" not in err
+
+
+def test_what_is_wrong_beside_a_line_leaves_the_file(pathcast, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATHCAST_CONFIG", str(tmp_path / "pathcast.toml"))
+    monkeypatch.setenv("PATHCAST_STATE_DIR", str(tmp_path))
+    status, _, err = pathcast("line", "add", "dsl", "--dev", "ppp0", "--used", "-1")
+    assert (status, not (tmp_path / "pathcast.toml").exists()) == (2, True)
+    assert "--used: `-1`" in err
+
+
 @pytest.mark.privileged
 def test_a_controller_that_neither_kernel_nor_pathcast_has(pathcast):
     status, _, err = pathcast("run", "--control", "lai", "--", "true")
