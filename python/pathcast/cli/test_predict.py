@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from pathcast.cli.deadline import deadline
+from pathcast.cli.schema import SCHEMAS
+from pathcast.cli.testing import wrong
 from pathcast.errors import Exit, PathcastError
 from pathcast.forecast.effort import Effort
 from pathcast.service import doctor
@@ -37,6 +39,7 @@ def sim(tmp_path):
 def check(document, size, paths):
     """The schema, and what it promises."""
     assert document["schema"] == "pathcast.predict/2"
+    assert wrong(document, SCHEMAS["predict"]()) == []
     assert document["size_bytes"] == size
     options = document["options"]
     means = [one["expected_s"] for one in options]

@@ -18,6 +18,7 @@ from rich.table import Table
 from pathcast.cli import output, progress, runner
 from pathcast.cli.closest import meant
 from pathcast.cli.schema import SCHEMAS
+from pathcast.cli.testing import wrong
 from pathcast.errors import PathcastError, need
 from pathcast.units import seconds, size
 from pathcast.worlds.measurement import Measurement
@@ -195,8 +196,25 @@ def test_schemas_have_units_and_are_those_of_what_is_printed(pathcast):
     direction = found["$defs"]["Direction"]["properties"]
     assert direction["available_bps"] == {"$ref": "#/$defs/Value", "unit": "bit/s"}
     assert direction["bytes"]["unit"] == "byte"
+    found = json.loads(pathcast("schema", "predict")[1])["properties"]
+    option = found["options"]["items"]["properties"]
+    units = {name: of.get("unit") for name, of in {**found, **option}.items() if "unit" in of}
+    assert units["size_bytes"] == units["bytes_by_path"] == units["probe_bytes"] == "byte"
+    assert (units["throughput_bps"], units["duration_s"], units["deadline_s"]) == ("bit/s", "s", "s")
+    path = json.loads(pathcast("schema", "run")[1])["properties"]["paths"]["items"]["properties"]
+    assert (path["bytes_retransmitted"]["unit"], path["available_bps"]["unit"]) == ("byte", "bit/s")
     for name in SCHEMAS:
         assert json.loads(pathcast("schema", name)[1])["$schema"]
+
+
+def test_what_is_not_as_the_schema_says_is_found():
+    schema = SCHEMAS["run"]()
+    report = dict.fromkeys(schema["required"], 0) | {"schema": "pathcast.run/1", "more": 1}
+    told = wrong(report, schema)
+    assert "$.more: not known" in told
+    assert "$.command: 0 is no array" in told
+    assert "$.counted: 0 is no boolean" in told
+    assert wrong({"schema": "x"}, schema)[0] == "$.command: missing"
 
 
 def test_what_takes_longer_is_shown_on_a_terminal_and_nowhere_else(monkeypatch):
