@@ -172,6 +172,27 @@ def test_a_shell_is_answered():
     assert done.stdout.split() == ["--thorough"]
 
 
+def test_zsh_finds_the_script_and_completes_by_it(pathcast, tmp_path):
+    script = pathcast("completion", "zsh")[1]
+    assert script.startswith("#compdef pathcast\n")  # zsh looks nowhere else
+    if not shutil.which("zsh"):
+        return
+    (tmp_path / "_pathcast").write_text(script)
+    typed = rf"""
+    zmodload zsh/zpty
+    zpty z zsh -f -i
+    zpty -w z 'PS1=; unsetopt zle_bracketed_paste; fpath=({tmp_path} $fpath)'
+    zpty -w z 'autoload -Uz compinit; compinit -u -d {tmp_path}/dump'
+    zpty -w z 'pathcast line remo'$'\t''; print -r "read: $_"; exit'
+    while zpty -r z line; do print -r -- "$line"; done
+    """
+    path = f"{COMMAND.parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["zsh", "-f", "-c", typed], capture_output=True, text=True, timeout=60, env={**os.environ, "PATH": path}
+    )
+    assert "read: remove" in done.stdout, done.stdout + done.stderr
+
+
 def test_every_command_has_a_page(pathcast, tmp_path):
     assert pathcast("man", tmp_path)[0] == 0
     pages = {file.name: file.read_text() for file in tmp_path.iterdir()}
