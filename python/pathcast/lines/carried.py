@@ -12,6 +12,7 @@ import fcntl
 import json
 import math
 import os
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -205,7 +206,10 @@ def _open(write: bool = True) -> Iterator[dict[str, Any]]:
         fcntl.flock(lock, fcntl.LOCK_EX)
         books, broken = _read(path)
         if broken:
-            os.replace(path, path.with_suffix(".broken"))
+            aside = path.with_suffix(".broken")
+            os.replace(path, aside)
+            lost = "lines that are missing count from now on: `pathcast line set NAME --used` corrects it"
+            print(f"pathcast: `{path}` was broken, and is now `{aside}`; {lost}", file=sys.stderr)
         yield books
         temporary = path.with_suffix(".new")
         try:

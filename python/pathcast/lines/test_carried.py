@@ -149,7 +149,7 @@ def test_a_clock_that_is_set_back_loses_no_bytes(device):
         '{"last": {"rx": 1, "tx": 1, "index": 7, "at": NaN}}',
     ],
 )
-def test_what_is_broken_in_the_books_is_put_aside_and_the_rest_goes_on(device, broken):
+def test_what_is_broken_in_the_books_is_put_aside_and_the_rest_goes_on(device, broken, capsys):
     device(CABLE, at(1), 0)
     device(CABLE, at(2), 3 * GB)
     whole = carried.file().read_text()
@@ -159,6 +159,9 @@ def test_what_is_broken_in_the_books_is_put_aside_and_the_rest_goes_on(device, b
     device(CABLE, at(3), 4 * GB)
     assert carried.account(CABLE, at(3)).bytes == 4 * GB
     assert carried.file().with_suffix(".broken").read_text() == text
+    assert "lines that are missing count from now on" in capsys.readouterr().err
+    device(CABLE, at(3), 4 * GB)
+    assert capsys.readouterr().err == ""
 
 
 def test_books_that_cannot_be_read_are_not_taken_for_empty_ones(device):
