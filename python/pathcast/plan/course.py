@@ -81,7 +81,7 @@ class Course:
         self._moved_s = dict.fromkeys(lines, 0.0)
         self._unheard: dict[str, int] = {}
         self._wait: Wait | None = None
-        self._dead: dict[str, float] = dict.fromkeys(away, 0.0)
+        self._dead: dict[str, float] = {}
         self._new: dict[str, LineTerms] = {}
         self._rates: dict[str, float] = {}
         self._used_s: dict[str, float] = {}
@@ -96,6 +96,8 @@ class Course:
         self._late = False
         self._reaction_s = REACTION_S
         self._said: list[str] = []
+        # one that may not be used was not asked
+        self._dead |= {name: 0.0 for name in away if self._bound(name) is None}
         self._plan(0.0)
 
     def first(self) -> Step:

@@ -361,6 +361,15 @@ def test_a_line_that_was_away_when_it_began_is_tried_later():
     assert job["cable"] > 100 * MB
 
 
+def test_a_line_that_is_full_when_it_began_is_not_tried_until_it_has_more():
+    lines = {**LINES, "cable": replace(LINES["cable"], allowances=cap(1000))}
+    course = Course(WAYS, lines, Wish(200 * MB), away=["cable"])
+    _, job, told, _ = run(course, 200 * MB, 150)
+    assert (job["cable"], told) == (0, [])
+    course.renewed({"cable": LineTerms("cable", allowances=cap(100 * MB))})
+    assert set(course.look(152.0, Seen({**job, "dsl": job["dsl"] + MB}, {})).lines) == {"dsl", "cable"}
+
+
 def test_a_line_that_no_forecast_knows_has_ways():
     ways = completed([WAYS[0], replace(QUIET[0])], ["dsl", "cable"], {True: "gleaner", False: "lia"})
     assert ways[:2] == [WAYS[0], QUIET[0]]
