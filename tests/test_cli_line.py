@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
+from test_cli_run import SEND, SINK
 
 FAR = "10.77.101.1"
 
@@ -136,6 +138,26 @@ def test_no_forecast_measures_over_a_line_whose_cap_has_no_room_for_that(office,
     refused = office(*asked)
     assert (refused.returncode, refused.error["code"]) == (4, "no-line")
     assert office(*asked, "--paths", "cable").returncode == 0  # whoever names it has it
+
+
+@pytest.mark.privileged
+@pytest.mark.parametrize("forecast", [False, True], ids=["guessed", "forecast"])
+def test_a_cap_that_is_raised_while_a_run_goes_on_is_used(office, own, name, start, tmp_path, forecast):
+    assert office("line", "add", "dsl", "--from", "10.77.1.2").returncode == 0
+    assert office("line", "add", "cable", "--from", "10.77.2.2", "--cap", "1KB/month").returncode == 0
+    sink = start("net", "exec", name, "server", "--", sys.executable, "-c", SINK, 262, "receive")
+    report = tmp_path / "report.json"
+    send = (sys.executable, "-c", SEND, FAR, int(sink.stdout.readline()), 40_000_000)
+    plan = ("--paths", "auto", "--size", "40MB", *(("--to", FAR) if forecast else ()), "--report", report)
+    running = office.begin("run", *plan, "--", *send)
+    assert any("over dsl with" in line for line in running.stderr)
+    assert office("line", "set", "cable", "--cap", "1GB/month").returncode == 0
+    told = running.stderr.read()
+    assert running.wait(120) == 0, told
+    assert "cable has new terms: " in told
+    document = json.loads(report.read_text())
+    assert (document["auto"]["forecast"] is not None) == forecast
+    assert min(path["bytes_sent"] for path in document["paths"] if path["flows"]) > 1_000_000, told
 
 
 @pytest.mark.privileged

@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from conftest import COMMAND, eventually
 
+from pathcast.cli.schema import SCHEMAS
+from pathcast.cli.testing import wrong
 from pathcast.runtime.state import start_time
 
 privileged = pytest.mark.privileged
@@ -127,6 +129,7 @@ def test_over_multipath_tcp(hosts, tmp_path, left_behind):
     done = hosts.run("--control", "lia", "--mptcp", "--paths", paths, "--report", report, "--", *command)
     assert done.returncode == 0, done.stderr
     document = json.loads(report.read_text())
+    assert wrong(document, SCHEMAS["run"]()) == []
     assert (document["mptcp_connections"], document["mptcp_sockets"]) == (1, 1)
     assert {p["local"] for p in document["paths"]} == {"10.77.1.2", "10.77.2.2"}
     assert min(p["share"] for p in document["paths"]) > 0.05
@@ -149,6 +152,7 @@ def test_by_a_plan_a_line_is_dropped_near_its_bound(hosts, tmp_path, left_behind
     done = hosts.run(*plan, "--report", report, "--", *command)
     assert done.returncode == 0, done.stderr
     document = json.loads(report.read_text())
+    assert wrong(document, SCHEMAS["run"]()) == []
     sent = {path["local"]: path["bytes_sent"] for path in document["paths"]}
     assert sum(sent.values()) >= size
     assert 0 < sent["10.77.1.2"] * 1.09 <= 4_000_000

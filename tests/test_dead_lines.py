@@ -131,3 +131,53 @@ def test_a_run_whose_last_line_dies_says_what_it_waits_for_and_goes_on(office, n
     assert wait["until_s"] > wait["since_s"] + 5
     assert sum(path["timeouts"] for path in document["paths"]) >= 2
     assert {path["local"] for path in document["paths"] if path["bytes_sent"]} == {"10.77.1.2"}
+
+
+def test_a_run_whose_only_line_is_dead_as_it_begins_says_so_soon_and_goes_on(
+    office, name, start, tmp_path, monkeypatch
+):
+    lines, report = tmp_path / "lines.toml", tmp_path / "report.json"
+    lines.write_text("".join(f'[line.{of}]\nfrom = "10.77.{n}.2"\n' for n, of in ((1, "dsl"), (2, "cable"))))
+    monkeypatch.setenv("PATHCAST_CONFIG", str(lines))
+    sink = start("net", "exec", name, "server", "--", sys.executable, "-c", SINK, 262, "receive")
+    send = (sys.executable, "-c", SEND, FAR, int(sink.stdout.readline()), 6_000_000)
+    office.silent(1)
+    begun = time.monotonic()
+    plan = ("--paths", "auto", "--max", "cable=1kB", "--report", report)
+    running = office.begin("run", *plan, "--", *send)
+    assert any("nothing gets through" in (told := line) for line in running.stderr)
+    assert time.monotonic() - begun < 15
+    assert "dsl does not answer, cable may not be used" in told
+    office.silent(1, loss=0)
+    rest = running.stderr.read()
+    assert running.wait(120) == 0, rest
+    assert "dsl answers again: it goes on, after" in rest
+    document = json.loads(report.read_text())
+    assert (document["connections"], document["bytes_sent"]) == (1, 6_000_000)
+    assert sum(path["timeouts"] for path in document["paths"]) >= 2
+
+
+def test_what_only_asked_whether_the_far_end_is_there_is_no_connection_of_the_programs(office, name, start, tmp_path):
+    report = tmp_path / "report.json"
+    sink = start("net", "exec", name, "server", "--", sys.executable, "-c", SINK, 262, "receive")
+    send = (sys.executable, "-c", SEND, FAR, int(sink.stdout.readline()), 200_000)
+    office.silent(1)
+    paths = ("--mptcp", "--paths", "10.77.1.2,10.77.2.2")
+    done = office("run", *paths, "--report", report, "--", *send)
+    assert done.returncode == 0
+    document = json.loads(report.read_text())
+    assert (document["connections"], document["mptcp_connections"], document["bytes_sent"]) == (1, 1, 200_000)
+    assert not [note for note in document["notes"] if "fell back" in note]
+
+
+def test_a_program_whom_nobody_answers_is_said_so(office, tmp_path):
+    report = tmp_path / "report.json"
+    connect = "import socket; s = socket.socket(); s.settimeout(4); s.connect_ex(('10.77.101.1', 7))"
+    office.silent(1)
+    done = office("run", "--control", "reno", "--report", report, "--", sys.executable, "-c", connect)
+    assert done.returncode == 0
+    document = json.loads(report.read_text())
+    assert "it made no TCP connection: no answer from 10.77.101.1" in document["notes"]
+    assert (document["connections"], document["open"]) == (0, 0)
+    [path] = document["paths"]
+    assert (path["local"], path["flows"], path["timeouts"] >= 1) == ("10.77.1.2", 0, True)

@@ -9,6 +9,8 @@
 char _license[] SEC("license") = "GPL"; /* the kernel asks for it; the source is under the licences above */
 
 enum { NAME = 16 }; /* TCP_CA_NAME_MAX */
+/* TCP_USER_TIMEOUT of a connection that only asks whether a host is there [ms]; see lines.rs */
+enum { ASKS = 0x61736b73 };
 
 /* What connections are told: those that are established at once, the others when their `number` is another one. */
 struct orders {
@@ -115,10 +117,51 @@ static __always_inline void sample(struct flow *f, struct tcp_sock *tp)
 	f->pending = (u32)(tp->write_seq - tp->snd_una);
 }
 
-static __always_inline void established(struct bpf_sock_ops *ops, struct tcp_sock *tp)
+/* A connection that `lines.rs` asks with: none of the program's. */
+static __always_inline _Bool asks(struct tcp_sock *tp)
+{
+	return tp->inet_conn.icsk_user_timeout == ASKS;
+}
+
+static __always_inline void follow(struct bpf_sock_ops *ops)
+{
+	bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG | BPF_SOCK_OPS_RTT_CB_FLAG |
+						  BPF_SOCK_OPS_RTO_CB_FLAG);
+}
+
+/* The first SYN of a connection is about to leave: if none is answered, its timeouts are all that tells. A further subflow
+ * is not what the program waits for. */
+static __always_inline void begun(struct bpf_sock_ops *ops, struct tcp_sock *tp)
 {
 	struct flow f = {};
 	u64 cookie = bpf_get_socket_cookie(ops);
+
+	if (asks(tp))
+		return;
+	if (bpf_core_field_exists(tp->is_mptcp) && tp->is_mptcp) {
+		struct mptcp_subflow_context *subflow = tp->inet_conn.icsk_ulp_data;
+
+		if (BPF_CORE_READ_BITFIELD_PROBED(subflow, request_join))
+			return;
+	}
+	bpf_getsockopt(ops, IPPROTO_TCP, TCP_CONGESTION, f.path.control, NAME);
+	addresses(ops, &f.path);
+	f.ports = FIELD(ops, local_port) << 16 | bpf_ntohl(FIELD(ops, remote_port));
+	f.state = TCP_SYN_SENT;
+	if (!bpf_map_update_elem(&flows, &cookie, &f, BPF_ANY))
+		follow(ops);
+}
+
+static __always_inline void established(struct bpf_sock_ops *ops, struct tcp_sock *tp)
+{
+	struct flow f = {}, *before;
+	u64 cookie = bpf_get_socket_cookie(ops);
+
+	if (asks(tp))
+		return;
+	before = bpf_map_lookup_elem(&flows, &cookie);
+	if (before)
+		f.use.timeouts = before->use.timeouts;
 
 	take_control(ops); /* again: Multipath TCP may have given a subflow its connection's controller */
 	bpf_getsockopt(ops, IPPROTO_TCP, TCP_CONGESTION, f.path.control, NAME);
@@ -142,8 +185,7 @@ static __always_inline void established(struct bpf_sock_ops *ops, struct tcp_soc
 		__sync_fetch_and_add(&faults.uncounted, 1);
 		return;
 	}
-	bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG | BPF_SOCK_OPS_RTT_CB_FLAG |
-						  BPF_SOCK_OPS_RTO_CB_FLAG);
+	follow(ops);
 }
 
 static __always_inline void fold(const struct flow *f)
@@ -173,6 +215,14 @@ static __always_inline void changed(struct bpf_sock_ops *ops, struct tcp_sock *t
 
 	if (!f)
 		return;
+	if (f->state == TCP_SYN_SENT) { /* what is established gets another entry in a moment */
+		if (new == TCP_CLOSE) {
+			if (f->use.timeouts)
+				fold(f);
+			bpf_map_delete_elem(&flows, &cookie);
+		}
+		return;
+	}
 	sample(f, tp);
 	/* our FIN counts as a byte once it is acknowledged */
 	if ((old == TCP_FIN_WAIT1 && new == TCP_FIN_WAIT2) || (new == TCP_CLOSE && (old == TCP_CLOSING || old == TCP_LAST_ACK)))
@@ -195,7 +245,7 @@ int launch(struct bpf_sock_ops *ops)
 	switch (ops->op) {
 	case BPF_SOCK_OPS_TCP_CONNECT_CB:
 		take_control(ops);
-		return 1;
+		break;
 	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
 	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
 	case BPF_SOCK_OPS_STATE_CB:
@@ -228,9 +278,12 @@ int launch(struct bpf_sock_ops *ops)
 		struct flow *f = bpf_map_lookup_elem(&flows, &cookie);
 
 		if (f) { /* no ACK comes that would tell */
-			sample(f, tp);
+			if (f->state != TCP_SYN_SENT)
+				sample(f, tp);
 			f->use.timeouts++;
 		}
+	} else if (ops->op == BPF_SOCK_OPS_TCP_CONNECT_CB) {
+		begun(ops, tp);
 	} else if (ops->op == BPF_SOCK_OPS_STATE_CB) {
 		changed(ops, tp, ops->args[0], ops->args[1]);
 	} else {
@@ -253,7 +306,7 @@ int look(struct bpf_iter__tcp *ctx)
 		return 0;
 	cookie = bpf_get_socket_cookie(tp);
 	f = bpf_map_lookup_elem(&flows, &cookie);
-	if (f)
+	if (f && f->state != TCP_SYN_SENT)
 		sample(f, tp);
 	return 0;
 }

@@ -43,6 +43,7 @@ enum {
 enum { SOCK_DONE = 1 };
 enum {
 	TCP_ESTABLISHED = 1,
+	TCP_SYN_SENT = 2,
 	TCP_FIN_WAIT1 = 4,
 	TCP_FIN_WAIT2 = 5,
 	TCP_CLOSE = 7,
@@ -76,6 +77,7 @@ struct inet_sock {
 struct inet_connection_sock {
 	struct inet_sock icsk_inet;
 	void *icsk_ulp_data;
+	u32 icsk_user_timeout;
 };
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
@@ -84,7 +86,7 @@ struct tcp_sock {
 	_Bool is_mptcp; /* absent from kernels without MPTCP */
 };
 struct mptcp_subflow_context {
-	u32 mp_capable : 1, mp_join : 1;
+	u32 request_join : 1, mp_capable : 1, mp_join : 1;
 };
 struct bpf_iter__tcp { /* what an iterator over the TCP sockets of a network namespace is called with */
 	struct sock_common *sk_common;

@@ -15,6 +15,8 @@ const HOLDS_MS: u64 = 5000;
 /// MPTCP in Linux has no more subflows.
 pub(crate) const MOST: usize = 9;
 const KNOWN: usize = 16;
+/// TCP_USER_TIMEOUT of a connection that only asks [ms]: by it the eBPF program knows that it is none of the program's.
+const ASKS: libc::c_int = 0x6173_6b73;
 const PIDFD_THREAD: libc::c_uint = libc::O_EXCL as libc::c_uint;
 
 /// An address with its length, as the kernel takes it.
@@ -407,9 +409,11 @@ fn ask(own: &Address, to: &Address, socket: &impl Fn(libc::c_int) -> RawFd) -> R
     }
     let at_once = libc::linger { l_onoff: 1, l_linger: 0 };
     let size = size_of_val(&at_once) as libc::socklen_t;
-    let one: libc::c_int = 1;
+    let (one, asks): (libc::c_int, libc::c_int) = (1, ASKS);
     // SAFETY: values of these sizes
     unsafe {
+        let name = libc::TCP_USER_TIMEOUT;
+        libc::setsockopt(fd, libc::IPPROTO_TCP, name, (&raw const asks).cast(), size_of_val(&asks) as _);
         libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_LINGER, (&raw const at_once).cast(), size);
         libc::setsockopt(
             fd,

@@ -127,6 +127,11 @@ impl Program {
     /// Connections that are open; their counts are those of now where they are in this thread's network namespace, else
     /// of their last ACK.
     pub fn flows(&self) -> Vec<Flow> {
+        self.entries().into_iter().filter(|flow| flow.counts.flows > 0).collect()
+    }
+
+    /// And those that wait for an answer.
+    fn entries(&self) -> Vec<Flow> {
         // best effort: without it the counts are older
         if let Some(mut look) = self.look.as_ref().and_then(|link| Iter::new(link).ok()) {
             let _ = io::copy(&mut look, &mut io::sink());
@@ -139,14 +144,15 @@ impl Program {
         self.each("paths", Key::read, Use::read)
     }
 
-    /// The sums of everything, open or closed, and how many are open.
+    /// The sums of everything, open or closed, and how many are open. What waits for an answer counts where it has
+    /// waited in vain.
     pub fn sums(&self) -> (BTreeMap<Key, Use>, u64) {
-        let open = self.flows();
+        let entries = self.entries();
         let mut sums: BTreeMap<Key, Use> = self.closed().into_iter().collect();
-        for flow in &open {
+        for flow in entries.iter().filter(|flow| flow.counts.flows > 0 || flow.counts.timeouts > 0) {
             sums.entry(flow.key.clone()).or_default().add(&flow.counts);
         }
-        (sums, open.len() as u64)
+        (sums, entries.iter().filter(|flow| flow.counts.flows > 0).count() as u64)
     }
 
     /// What could not be controlled or counted.

@@ -134,7 +134,11 @@ impl Report {
             ));
         }
         if self.connections == 0 && self.control.is_some() {
-            self.notes.push("it made no TCP connection".into());
+            let silent: Vec<_> = self.paths.iter().filter(|p| p.timeouts > 0).map(|p| p.remote.to_string()).collect();
+            self.notes.push(match silent[..] {
+                [] => "it made no TCP connection".into(),
+                _ => format!("it made no TCP connection: no answer from {}", silent.join(", ")),
+            });
         }
         if let Some(name) = self.control.as_ref().filter(|_| self.uncontrolled > 0) {
             self.notes.push(format!("{} connections were not under `{name}`", self.uncontrolled));

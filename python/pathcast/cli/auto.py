@@ -72,10 +72,10 @@ def prepare(asked: Asked, control: str | None, sets: bool, into: Recorder | None
     """Refuses (exit 2) what makes no sense before anything runs or is sent. Prints what will be done."""
     from pathcast.lines import config, here
     from pathcast.plan.course import Course
-    from pathcast.plan.terms import LineTerms
+    from pathcast.plan.renewed import completed
     from pathcast.runtime.state import tidy
     from pathcast.service.auto import Auto
-    from pathcast.service.terms import passing, terms
+    from pathcast.service.terms import Changes, passing, terms
 
     wish, most, limit = asked.checked()
     sized = asked.size is not None
@@ -102,21 +102,22 @@ def prepare(asked: Asked, control: str | None, sets: bool, into: Recorder | None
         raise usage("--paths auto: none of the lines has an address now", f"lines are {', '.join(known)}")
     forecast = None if asked.to is None else _forecast(asked, wish, most, limit, lines, into)
     wish = replace(wish, deadline_s=None if limit is None else limit.left_s(None))
+    now, away = datetime.now().astimezone(), []
+    changes = Changes({name: known[name] for name in lines})
     if forecast is None:
-        ways, of = _guessed(list(lines), known, wish), terms(lines, known, most, datetime.now().astimezone())
-    else:
-        ways, of = forecast[1], forecast[2]
-        for name in lines:  # one that did not answer may come back
-            of.setdefault(name, LineTerms(name))
-        of = {**of, **terms([n for n in lines if n not in of], known, most, datetime.now().astimezone())}
+        ways, of = _guessed(list(lines), known, wish), terms(lines, known, most, now)
+    else:  # a line that did not answer may come back, and one that is full may get more
+        away = [name for name in lines if name not in forecast[2]]
+        ways = completed(forecast[1], list(lines), {True: _QUIET, False: _SEVERAL})
+        of = {**forecast[2], **terms(away, known, most, now)}
     if control not in (None, AUTO):
         ways = [replace(way, control=str(control)) for way in ways]
-    course = Course(ways, of, wish, sized)
+    course = Course(ways, of, wish, sized, away)
     controls = tuple(dict.fromkeys(way.control for way in ways if wish.takes(way)))
     tell_s = _TERMINAL_S if sys.stderr.isatty() else _ELSEWHERE_S
     counted = passing({name: known[name] for name in lines})
     dated = limit is not None and limit.at is not None
-    auto = Auto(course, lines, controls, wish.max_rate_bps, _say, tell_s, counted, dated=dated)
+    auto = Auto(course, lines, controls, wish.max_rate_bps, _say, tell_s, counted, dated=dated, changed=changes.look)
     if not auto.step.lines:
         raise PathcastError(
             "no-line", "no line may be used now", "`pathcast line list` shows hours and caps", Exit.REFUSED

@@ -11,7 +11,9 @@ import typer
 from pathcast.errors import PathcastError, usage
 
 # how refusals tell what is allowed: after the word itself, to the end
-_ALLOWED = re.compile(r"`([^`\s]+)`[^`]*?(?:allowed(?: are)?|it has|there are|there is|lines are):?\s+(.+)$", re.DOTALL)
+_ALLOWED = re.compile(
+    r"`([^`\s]+)`[^`]*?(?:(?:allowed are|it has|there are|there is|lines are):?|allowed:)\s+(.+)$", re.DOTALL
+)
 
 
 def closest(word: str, words: Iterable[str]) -> str | None:

@@ -14,6 +14,20 @@ _WHERE = {
     "zsh": "a directory of $fpath, as _pathcast",
     "fish": "~/.config/fish/completions/pathcast.fish",
 }
+# zsh looks at the first line only, and calls the file as a function of its name
+_ZSH = """\
+#compdef pathcast
+# pathcast completion zsh > {where}
+
+_pathcast_completion() {{
+  eval "$(env _TYPER_COMPLETE_ARGS="${{words[1,$CURRENT]}}" {variable}=complete_zsh pathcast)"
+}}
+
+if [[ $funcstack[1] == _pathcast ]]; then
+  _pathcast_completion "$@"
+else
+  compdef _pathcast_completion pathcast
+fi"""
 
 
 def completion(shell: Annotated[str, typer.Argument(help=f"{', '.join(SHELLS)}.")]) -> None:
@@ -24,5 +38,8 @@ def completion(shell: Annotated[str, typer.Argument(help=f"{', '.join(SHELLS)}."
 
     if shell not in SHELLS:
         raise usage(f"completion `{shell}`: allowed are {', '.join(SHELLS)}")
+    if shell == "zsh":
+        print(_ZSH.format(where=_WHERE[shell], variable=COMPLETE))
+        return
     print(f"# pathcast completion {shell} > {_WHERE[shell]}")
     print(get_completion_script(prog_name="pathcast", complete_var=COMPLETE, shell=shell))

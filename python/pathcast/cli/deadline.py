@@ -71,15 +71,24 @@ def _clock(word: str, now: datetime) -> datetime | None:
             continue
         # by the wall clock, also where a day has 23 or 25 hours
         for days in (0, 1):
-            at = datetime.combine((now + timedelta(days=days)).date(), of).astimezone()
-            if at > now:
-                return at
+            for at in _local(datetime.combine((now + timedelta(days=days)).date(), of)):
+                if at > now:
+                    return at
     return None
 
 
 def _date(word: str) -> datetime | None:
     try:
-        # also of one that names its offset; what has none is local
-        return datetime.fromisoformat(word).astimezone()
+        at = datetime.fromisoformat(word)
+        # of one that names no offset the first time that it is so late here
+        return _local(at)[0] if at.tzinfo is None else at.astimezone()
     except (ValueError, OverflowError, OSError):
         return None
+
+
+def _local(naive: datetime) -> list[datetime]:
+    """When it is so late here: twice where the clock is set back over it; where it is set forward over it, so much
+    later (RFC 5545, 3.3.5)."""
+    first, second = (datetime.fromtimestamp(naive.replace(fold=fold).timestamp()).astimezone() for fold in (0, 1))
+    there = first.replace(tzinfo=None, fold=0) == naive.replace(fold=0)
+    return [first, second] if there and second > first else [first]

@@ -66,6 +66,7 @@ def add(
     """
     from pathcast.cli.closest import no_option
     from pathcast.lines import config
+    from pathcast.runtime.keys import read_key
     from pathcast.service import jobs
     from pathcast.service.units import here
 
@@ -84,6 +85,8 @@ def add(
         raise usage("--by needs --size: what is left tells how fast it has to go")
     if key_file is not None and to is None:
         raise usage("--key-file goes with --to HOST")
+    if key_file is not None:
+        read_key(key_file)  # by the clock nobody sees what is wrong with it, and nothing would be sent
     if user is not None and not _account(user):
         raise usage(f"there is no user `{user}` on this host")
     if user is None and os.geteuid() == 0 and os.environ.get("SUDO_USER", "root") != "root":

@@ -62,6 +62,7 @@ def add(
     """Name a line of this host, by its local address or its device."""
     from pathcast.lines import config, edit
 
+    passed = _bytes(used)
     values = _values(from_, dev, cap, reset, price, use, prefer)
     if not from_ and dev is None:
         raise usage(f"line add {name}: neither --from nor --dev", "give its local address, or its device")
@@ -69,7 +70,7 @@ def add(
     if (id := _id(line)) is not None:
         values["id"] = id
     line = edit.add(config.file(), name, values)
-    _after(line, used, routes, gateway, json)
+    _after(line, passed, routes, gateway, json)
 
 
 @app.command("set")
@@ -93,13 +94,14 @@ def set_(
     """Change a line; what is not given stays."""
     from pathcast.lines import config, edit
 
+    passed = _bytes(used)
     keys = [key for key in config.KEYS if key != "id"]
     for key in without or ():
         if key not in keys:
             raise usage(f"--without {key}: a line has no such key", f"allowed are {', '.join(keys)}")
     values = _values(from_, dev, cap, reset, price, use, prefer)
     line = edit.change(config.file(), name, values, tuple(without or ()))
-    _after(line, used, routes, gateway, json)
+    _after(line, passed, routes, gateway, json)
 
 
 @app.command()
@@ -179,15 +181,23 @@ def _id(line: Line) -> str | None:
     return next((ids[one.local] for one in here.of_line(line, addresses)), None)
 
 
-def _after(line: Line, used: str | None, routes: bool, gateway: str | None, json: bool) -> None:
+def _bytes(used: str | None) -> int | None:
+    """Of --used; refused before anything is changed."""
     from pathcast import _native
+
+    try:
+        return None if used is None else _native.parse_bytes(used)
+    except PathcastError as error:
+        raise usage(f"--used: {error.message}") from None
+
+
+def _after(line: Line, used: int | None, routes: bool, gateway: str | None, json: bool) -> None:
     from pathcast.lines import carried, config
     from pathcast.lines import routes as routing
 
     if used is not None:
-        bytes = _native.parse_bytes(used)
         carried.look({line.name: line})
-        carried.correct(line, bytes, datetime.now().date())
+        carried.correct(line, used, datetime.now().date())
     if routes:
         routing.set_up(line, routing.lacking(line, gateway))
     [of] = _about({line.name: line}, gateway)

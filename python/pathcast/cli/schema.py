@@ -60,9 +60,55 @@ def _plan() -> dict[str, Any]:
     made["properties"]["by"]["type"] = ["string", "null"]
     listed = {"type": "array", "items": {"type": "string"}}
     made["properties"] |= {"down": listed, "notes": listed}
-    made["properties"]["forecast"] = {"type": "object", "description": "of pathcast.predict/2, without measurements"}
+    made["properties"]["forecast"] = {"type": "object", "description": "of pathcast.predict, without measurements"}
     made["required"] = list(made["properties"])
     return made
+
+
+def _predict() -> dict[str, Any]:
+    from pathcast.cli import resultschemas
+    from pathcast.cli.predict import VERSION
+    from pathcast.worlds.measurement import Measurement
+
+    definitions: dict[str, Any] = {}
+    measured = _kind(Measurement, definitions)
+    return _written("predict", VERSION, resultschemas.predict(measured)) | {"$defs": definitions}
+
+
+def _run() -> dict[str, Any]:
+    from pathcast.cli import resultschemas
+
+    made = _written("run", 1, resultschemas.run())
+    made["required"].remove("auto")
+    return made
+
+
+def _written(verb: str, version: int, members: dict[str, Any]) -> dict[str, Any]:
+    """Of a result whose members are written down: with the units that their names tell."""
+    title = f"pathcast.{verb}/{version}"
+    of = _with_units({"schema": {"const": title}, **members})
+    return {
+        **{"$schema": DRAFT, "title": title, "type": "object"},
+        **{"required": list(of), "properties": of, "additionalProperties": False},
+    }
+
+
+def _with_units(members: dict[str, Any]) -> dict[str, Any]:
+    made = {}
+    for name, of in members.items():
+        unit = _unit(name)
+        made[name] = _inner(of) if unit is None else {**_inner(of), "unit": unit}
+    return made
+
+
+def _inner(of: dict[str, Any]) -> dict[str, Any]:
+    if "properties" in of:
+        return {**of, "properties": _with_units(of["properties"])}
+    if "items" in of:
+        return {**of, "items": _inner(of["items"])}
+    if "anyOf" in of:
+        return {**of, "anyOf": [_inner(one) for one in of["anyOf"]]}
+    return of
 
 
 def _between() -> dict[str, Any]:
@@ -92,6 +138,8 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "error": _error,
     "measure": _measure,
     "plan": _plan,
+    "predict": _predict,
+    "run": _run,
     "scenario": _scenario,
     "transfer": _transfer,
 }
@@ -128,8 +176,16 @@ def _class(of: type, definitions: dict[str, Any]) -> dict[str, Any]:
 
 def _member(name: str, kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     made = _kind(kind, definitions)
-    unit = next((unit for end, unit in UNITS.items() if name.endswith(end)), None)
-    return made if unit is None or name in _BARE else {**made, "unit": unit}
+    unit = _unit(name)
+    return made if unit is None else {**made, "unit": unit}
+
+
+def _unit(name: str) -> str | None:
+    if name in _BARE:
+        return None
+    if name.startswith("bytes_"):
+        return UNITS["bytes"]
+    return next((unit for end, unit in UNITS.items() if name.endswith(end)), None)
 
 
 def _kind(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:

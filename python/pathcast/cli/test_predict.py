@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from pathcast.cli.deadline import deadline
+from pathcast.cli.schema import SCHEMAS
+from pathcast.cli.testing import wrong
 from pathcast.errors import Exit, PathcastError
 from pathcast.forecast.effort import Effort
 from pathcast.service import doctor
@@ -37,6 +40,7 @@ def sim(tmp_path):
 def check(document, size, paths):
     """The schema, and what it promises."""
     assert document["schema"] == "pathcast.predict/2"
+    assert wrong(document, SCHEMAS["predict"]()) == []
     assert document["size_bytes"] == size
     options = document["options"]
     means = [one["expected_s"] for one in options]
@@ -194,6 +198,34 @@ def test_deadlines_as_people_write_them():
     assert 8 * 3600 - 5 < deadline("8h", noon).left_s(None) <= 8 * 3600
     with pytest.raises(PathcastError, match="is past"):
         deadline("2026-11-23T11:59", noon)
+
+
+@pytest.mark.parametrize(
+    ("now", "word", "told", "after_min"),
+    [
+        ("2027-03-27T22:00+01:00", "06:00", "2027-03-28T06:00:00+02:00", 420),
+        ("2026-10-24T22:00+02:00", "06:00", "2026-10-25T06:00:00+01:00", 540),
+        # 02:00 to 03:00 is not
+        ("2027-03-27T22:00+01:00", "02:30", "2027-03-28T03:30:00+02:00", 270),
+        ("2027-03-28T01:30+01:00", "02:30", "2027-03-28T03:30:00+02:00", 60),
+        ("2027-03-27T22:00+01:00", "2027-03-28T02:30", "2027-03-28T03:30:00+02:00", 270),
+        # 02:00 to 03:00 is twice
+        ("2026-10-25T01:30+02:00", "02:30", "2026-10-25T02:30:00+02:00", 60),
+        ("2026-10-25T02:50+02:00", "02:30", "2026-10-25T02:30:00+01:00", 40),
+        ("2026-10-25T02:30+01:00", "02:45", "2026-10-25T02:45:00+01:00", 15),
+        ("2026-10-25T02:50+01:00", "02:30", "2026-10-26T02:30:00+01:00", 1420),
+        ("2026-10-24T22:00+02:00", "2026-10-25T02:30", "2026-10-25T02:30:00+02:00", 270),
+    ],
+)
+def test_deadlines_where_the_clock_is_set_to_summer_time_and_back(monkeypatch, now, word, told, after_min):
+    with monkeypatch.context() as there:
+        there.setenv("TZ", "Europe/Berlin")
+        time.tzset()
+        at = datetime.fromisoformat(now)
+        found = deadline(word, at)
+        assert found.written() == told
+        assert found.at - at == timedelta(minutes=after_min)
+    time.tzset()
 
 
 def test_a_clock_that_stepped_is_said(monkeypatch):

@@ -18,6 +18,7 @@ from rich.table import Table
 from pathcast.cli import output, progress, runner
 from pathcast.cli.closest import meant
 from pathcast.cli.schema import SCHEMAS
+from pathcast.cli.testing import wrong
 from pathcast.errors import PathcastError, need
 from pathcast.units import seconds, size
 from pathcast.worlds.measurement import Measurement
@@ -54,6 +55,34 @@ def test_what_was_meant_is_asked(pathcast, arguments, told):
     status, _, err = pathcast(*arguments)
     assert status == 2
     assert told in err
+
+
+def test_what_tells_a_form_asks_nothing(pathcast):
+    _, _, err = pathcast("job", "add", "x", "--at", "22:00", "--budget", "nan", "--", "true")
+    assert "--budget `nan`: allowed is an amount of money" in err
+    assert "did you mean" not in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(("paths", "x" * 300), ("doctor", "--host", "x" * 300), ("doctor", "--host", "a..b")),
+        ("measure", "stamp://" + "y" * 80),
+    ],
+)
+def test_what_is_no_name_of_a_host_is_no_fault_of_pathcast(pathcast, arguments):
+    status, _, err = pathcast(*arguments)
+    assert status == 1
+    assert "cannot find the host" in err
+    assert "fault" not in err
+
+
+def test_what_is_wrong_beside_a_line_leaves_the_file(pathcast, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATHCAST_CONFIG", str(tmp_path / "pathcast.toml"))
+    monkeypatch.setenv("PATHCAST_STATE_DIR", str(tmp_path))
+    status, _, err = pathcast("line", "add", "dsl", "--dev", "ppp0", "--used", "-1")
+    assert (status, not (tmp_path / "pathcast.toml").exists()) == (2, True)
+    assert "--used: `-1`" in err
 
 
 @pytest.mark.privileged
@@ -143,6 +172,27 @@ def test_a_shell_is_answered():
     assert done.stdout.split() == ["--thorough"]
 
 
+def test_zsh_finds_the_script_and_completes_by_it(pathcast, tmp_path):
+    script = pathcast("completion", "zsh")[1]
+    assert script.startswith("#compdef pathcast\n")  # zsh looks nowhere else
+    if not shutil.which("zsh"):
+        return
+    (tmp_path / "_pathcast").write_text(script)
+    typed = rf"""
+    zmodload zsh/zpty
+    zpty z zsh -f -i
+    zpty -w z 'PS1=; unsetopt zle_bracketed_paste; fpath=({tmp_path} $fpath)'
+    zpty -w z 'autoload -Uz compinit; compinit -u -d {tmp_path}/dump'
+    zpty -w z 'pathcast line remo'$'\t''; print -r "read: $_"; exit'
+    while zpty -r z line; do print -r -- "$line"; done
+    """
+    path = f"{COMMAND.parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["zsh", "-f", "-c", typed], capture_output=True, text=True, timeout=60, env={**os.environ, "PATH": path}
+    )
+    assert "read: remove" in done.stdout, done.stdout + done.stderr
+
+
 def test_every_command_has_a_page(pathcast, tmp_path):
     assert pathcast("man", tmp_path)[0] == 0
     pages = {file.name: file.read_text() for file in tmp_path.iterdir()}
@@ -167,8 +217,25 @@ def test_schemas_have_units_and_are_those_of_what_is_printed(pathcast):
     direction = found["$defs"]["Direction"]["properties"]
     assert direction["available_bps"] == {"$ref": "#/$defs/Value", "unit": "bit/s"}
     assert direction["bytes"]["unit"] == "byte"
+    found = json.loads(pathcast("schema", "predict")[1])["properties"]
+    option = found["options"]["items"]["properties"]
+    units = {name: of.get("unit") for name, of in {**found, **option}.items() if "unit" in of}
+    assert units["size_bytes"] == units["bytes_by_path"] == units["probe_bytes"] == "byte"
+    assert (units["throughput_bps"], units["duration_s"], units["deadline_s"]) == ("bit/s", "s", "s")
+    path = json.loads(pathcast("schema", "run")[1])["properties"]["paths"]["items"]["properties"]
+    assert (path["bytes_retransmitted"]["unit"], path["available_bps"]["unit"]) == ("byte", "bit/s")
     for name in SCHEMAS:
         assert json.loads(pathcast("schema", name)[1])["$schema"]
+
+
+def test_what_is_not_as_the_schema_says_is_found():
+    schema = SCHEMAS["run"]()
+    report = dict.fromkeys(schema["required"], 0) | {"schema": "pathcast.run/1", "more": 1}
+    told = wrong(report, schema)
+    assert "$.more: not known" in told
+    assert "$.command: 0 is no array" in told
+    assert "$.counted: 0 is no boolean" in told
+    assert wrong({"schema": "x"}, schema)[0] == "$.command: missing"
 
 
 def test_what_takes_longer_is_shown_on_a_terminal_and_nowhere_else(monkeypatch):

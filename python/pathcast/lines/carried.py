@@ -10,7 +10,9 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import math
 import os
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,6 +20,7 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from pathcast.errors import PathcastError
 from pathcast.history.place import state_directory
 from pathcast.lines import here
 from pathcast.lines.config import Cap, Line
@@ -90,10 +93,18 @@ def correct(line: Line, bytes: int, today: date) -> None:
     """From elsewhere it is known that so many bytes passed in this period until now. Raises OSError."""
     begin, _ = period(line.cap, today)
     with _open() as books:
-        days: dict[str, int] = books.setdefault(key(line), {}).setdefault("days", {})
+        book = books.setdefault(key(line), {})
+        days: dict[str, int] = book.setdefault("days", {})
         for day in [day for day in days if day >= begin.isoformat()]:
             del days[day]
         days[begin.isoformat()] = bytes
+        book["corrections"] = book.get("corrections", 0) + 1
+
+
+def corrections(lines: Mapping[str, Line]) -> dict[str, int]:
+    """How often `correct` was called of each. Raises OSError."""
+    with _open(write=False) as books:
+        return {name: books.get(key(line), {}).get("corrections", 0) for name, line in lines.items()}
 
 
 def account(line: Line, at: datetime) -> Account:
@@ -153,9 +164,10 @@ def _book(book: dict[str, Any], counters: dict[str, Any], now: float) -> None:
         last is not None
         and all(last[name] == counters[name] for name in ("device", "index", "boot"))
         and all(counters[name] >= last[name] for name in ("rx", "tx"))
-        and now >= last["at"]
     ):
-        _spread(days, sum(counters[name] - last[name] for name in ("rx", "tx")), last["at"], now)
+        # where the clock was set back nobody knows when they passed
+        since = min(last["at"], now)
+        _spread(days, sum(counters[name] - last[name] for name in ("rx", "tx")), since, now)
     else:
         days.setdefault(_day(now), 0)  # from here on it is counted
     for day in sorted(days)[:-KEPT]:
@@ -183,18 +195,21 @@ def _day(at: float) -> str:
 
 @contextlib.contextmanager
 def _open(write: bool = True) -> Iterator[dict[str, Any]]:
-    """The books, alone; written back at the end. A file that is none of ours begins anew, the old one beside it."""
+    """The books, alone; written back at the end. What is none of ours in them begins anew, the old file beside it.
+    Raises PathcastError where it cannot be read."""
     path = file()
     if not write:  # it is replaced whole, so who reads needs no lock, nor the right to make one
-        yield _read(path) or {}
+        yield _read(path)[0]
         return
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
     with open(path.with_suffix(".lock"), "a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        books = _read(path)
-        if books is None:
-            os.replace(path, path.with_suffix(".broken"))
-            books = {}
+        books, broken = _read(path)
+        if broken:
+            aside = path.with_suffix(".broken")
+            os.replace(path, aside)
+            lost = "lines that are missing count from now on: `pathcast line set NAME --used` corrects it"
+            print(f"pathcast: `{path}` was broken, and is now `{aside}`; {lost}", file=sys.stderr)
         yield books
         temporary = path.with_suffix(".new")
         try:
@@ -205,15 +220,34 @@ def _open(write: bool = True) -> Iterator[dict[str, Any]]:
             raise
 
 
-def _read(path: Path) -> dict[str, Any] | None:
-    """What is booked; None: it is no file of ours."""
+def _read(path: Path) -> tuple[dict[str, Any], bool]:
+    """What is booked, and whether there was something that is none of ours. Raises PathcastError."""
     try:
         books = json.loads(path.read_text())
     except FileNotFoundError:
-        return {}
-    except ValueError:
-        return None
-    return books if isinstance(books, dict) else None
+        return {}, False
+    except OSError as error:
+        told = f"cannot read `{path}`: {error.strerror}"
+        raise PathcastError("books", told, "it says what the lines have carried: let this user read it") from None
+    except (ValueError, RecursionError):
+        return {}, True
+    if not isinstance(books, dict):
+        return {}, True
+    good = {name: book for name, book in books.items() if _is_book(book)}
+    return good, len(good) < len(books)
+
+
+def _is_book(book: Any) -> bool:
+    try:
+        days, last = book.get("days", {}), book.get("last")
+        for day, count in days.items():
+            date.fromisoformat(day)
+            if type(count) is not int or count < 0:
+                return False
+        numbers = last is None or all(math.isfinite(last[name] + 0) for name in ("rx", "tx", "at", "index"))
+        return numbers and type(book.get("corrections", 0)) is int
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
+        return False
 
 
 def _ordinal(day: int) -> str:

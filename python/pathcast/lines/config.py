@@ -114,11 +114,29 @@ def file() -> Path:
 
 def load() -> dict[str, Line]:
     """The lines by name; of a user without a file of their own those of the whole host."""
-    own = file()
-    for path in dict.fromkeys((own, own if os.environ.get(ENVIRONMENT) else SYSTEM)):
+    for path in _files():
         if os.path.exists(path):  # unlike Path's own, it takes what may not be looked at for not there
             return read(path)
     return {}
+
+
+def stamp() -> object:
+    """Another one after every change of what `load` reads."""
+    return [stamp_of(path) for path in _files()]
+
+
+def stamp_of(path: Path) -> object:
+    """Another one after every change of a file; None without it."""
+    try:
+        about = path.stat()
+    except OSError:
+        return None
+    return about.st_dev, about.st_ino, about.st_mtime_ns, about.st_size
+
+
+def _files() -> list[Path]:
+    own = file()
+    return list(dict.fromkeys((own, own if os.environ.get(ENVIRONMENT) else SYSTEM)))
 
 
 def read(path: Path) -> dict[str, Line]:
@@ -256,7 +274,10 @@ def _addresses(value: str | list[Any]) -> tuple[str, ...]:
     several = value if isinstance(value, list) else [value]
     if not several or not all(isinstance(one, str) for one in several):
         raise ValueError
-    return tuple(str(ipaddress.ip_address(one)) for one in several)
+    found = [ipaddress.ip_address(one) for one in several]
+    if any(one.is_unspecified or one.is_multicast for one in found):
+        raise ValueError
+    return tuple(map(str, found))
 
 
 def _device(value: str) -> str:
@@ -271,7 +292,10 @@ def _cap(value: str) -> Cap:
     size, _, period = value.partition("/")
     if period.strip() not in PERIODS:
         raise ValueError
-    return Cap(_native.parse_bytes(size.strip()), period.strip())
+    bytes = _native.parse_bytes(size.strip())
+    if bytes == 0 and re.search(r"[1-9]", size):  # 0 itself is a line that carries nothing
+        raise ValueError
+    return Cap(bytes, period.strip())
 
 
 def _price(value: str) -> float:
@@ -279,10 +303,13 @@ def _price(value: str) -> float:
 
     money, _, unit = value.partition("/")
     unit = unit.strip()
-    number = float(money)
+    number = abs(float(money)) if float(money) == 0 else float(money)  # -0, too
     if not 0 <= number < 1e9 or not unit:
         raise ValueError
-    return number / _native.parse_bytes(unit if unit[0].isdigit() else f"1{unit}")
+    bytes = _native.parse_bytes(unit if unit[0].isdigit() else f"1{unit}")
+    if bytes == 0:
+        raise ValueError
+    return number / bytes
 
 
 def _windows(value: str | list[Any]) -> tuple[tuple[int, int], ...]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import fcntl
 import os
 import tempfile
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +64,27 @@ def _there(lines: Any, name: str) -> Any:
     return lines[name]
 
 
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Nobody else changes the file meanwhile."""
+    with _writing(path):
+        target = path.resolve()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        lock = target.with_name(f".{target.name}.lock")
+        handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
 def _changed(path: Path, change: Any, name: str) -> dict[str, Line]:
+    with _alone(path):
+        return _changed_alone(path, change, name)
+
+
+def _changed_alone(path: Path, change: Any, name: str) -> dict[str, Line]:
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
@@ -88,8 +110,7 @@ def _changed(path: Path, change: Any, name: str) -> dict[str, Line]:
 def _write(path: Path, text: str) -> None:
     """Beside the file, then renamed over it: whoever reads sees the old one or the new one."""
     target = path.resolve()  # a link stays one
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+    with _writing(path):
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         try:
             with os.fdopen(handle, "w") as file:
@@ -101,6 +122,12 @@ def _write(path: Path, text: str) -> None:
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
+
+
+@contextlib.contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         hint = "make room there" if full else "as root, or PATHCAST_CONFIG=FILE"

@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
+from pathcast.errors import PathcastError
 from pathcast.lines import carried, here
 from pathcast.lines.config import Cap, Line
 
@@ -128,3 +129,43 @@ def test_books_that_are_broken_are_put_aside(device, tmp_path):
 )
 def test_periods(cap, day, begin, end):
     assert carried.period(cap, day) == (begin, end)
+
+
+def test_a_clock_that_is_set_back_loses_no_bytes(device):
+    device(CABLE, at(9, 12), 0)
+    device(CABLE, at(9, 13), 5 * GB)
+    device(CABLE, at(9, 12), 9 * GB)  # an hour back
+    device(CABLE, at(9, 13), 10 * GB)
+    assert carried.account(CABLE, at(9, 13)).bytes == 10 * GB
+    device(CABLE, at(1), 12 * GB)
+    assert carried.account(CABLE, at(9, 13)).bytes == 12 * GB
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        *("7", "[]", '{"days": []}', '{"days": {"x": 1}}', '{"days": {"2026-11-01": "x"}}', "null"),
+        *('{"days": {"2026-11-01": -5}}', '{"last": 7}', '{"last": {}}', '{"corrections": "x"}'),
+        '{"last": {"rx": 1, "tx": 1, "index": 7, "at": NaN}}',
+    ],
+)
+def test_what_is_broken_in_the_books_is_put_aside_and_the_rest_goes_on(device, broken, capsys):
+    device(CABLE, at(1), 0)
+    device(CABLE, at(2), 3 * GB)
+    whole = carried.file().read_text()
+    text = f'{whole[:-1]}, "dsl": {broken}}}'
+    carried.file().write_text(text)
+    assert carried.account(Line("dsl", ("10.77.1.2",)), at(2)).bytes == 0
+    device(CABLE, at(3), 4 * GB)
+    assert carried.account(CABLE, at(3)).bytes == 4 * GB
+    assert carried.file().with_suffix(".broken").read_text() == text
+    assert "lines that are missing count from now on" in capsys.readouterr().err
+    device(CABLE, at(3), 4 * GB)
+    assert capsys.readouterr().err == ""
+
+
+def test_books_that_cannot_be_read_are_not_taken_for_empty_ones(device):
+    carried.file().mkdir(parents=True)
+    for act in (lambda: carried.account(CABLE, at(1)), lambda: device(CABLE, at(1), 0)):
+        with pytest.raises(PathcastError, match=r"cannot read .*lines.json"):
+            act()

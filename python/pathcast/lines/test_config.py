@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from pathcast.errors import Exit, PathcastError
@@ -42,6 +44,10 @@ def test_a_line_is_read_whole():
         ("reset = 15", "reset = 31", ":6", "reset = 31"),
         ('price = "0.5/GB"', 'price = "cheap"', ":7", "cheap"),
         ('price = "0.5/GB"', "price = true", ":7", "True"),
+        ('price = "0.5/GB"', 'price = "1/0GB"', ":7", "1/0GB"),
+        ('cap = "1TB/month"', 'cap = "0.4B/month"', ":5", "0.4B"),
+        ('"10.77.2.2"', '"0.0.0.0"', ":3", "0.0.0.0"),
+        ('"10.77.2.2"', '["10.77.2.2", "ff02::1"]', ":3", "ff02::1"),
         ('"22:00-06:00"', '"22-6"', ":8", "22-6"),
         ("prefer = 2", "prefer = 0", ":9", "prefer = 0"),
         ("prefer = 2", "prefers = 2", ":9", "`prefers` is not known"),
@@ -104,3 +110,12 @@ def test_the_file_is_the_one_that_is_named(tmp_path, monkeypatch):
     assert config.load() == {}
     monkeypatch.setenv("PATHCAST_CONFIG", "/proc/1/fd/x/c.toml")  # of nobody's but root's
     assert config.load() == {}
+
+
+def test_two_who_change_the_file_at_once_lose_nothing(tmp_path):
+    file = tmp_path / "pathcast.toml"
+    names = [f"line{number}" for number in range(40)]
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda name: edit.add(file, name, {"dev": name}), names))
+    assert sorted(config.read(file)) == sorted(names)
+    assert [path.name for path in tmp_path.iterdir() if path.suffix != ".lock"] == ["pathcast.toml"]

@@ -16,7 +16,7 @@ from pathcast.plan.program import Schedule, schedule
 from pathcast.plan.renewed import Renewed
 from pathcast.plan.terms import HIGH, LOW, OVERHEAD, Allowance, LineTerms, Way, Wish
 from pathcast.plan.waiting import Wait, end_of
-from pathcast.units import span
+from pathcast.units import size, span
 
 # between two plans [s], and of what is left of the job's time; before a change to what is slower [s]
 ANEW_S, ANEW_SHARE, CALM_S = 10.0, 0.01, 30.0
@@ -63,9 +63,17 @@ class Step:
 
 
 class Course:
-    """lines: terms from the start on. wish: None of size: it goes on until the program ends."""
+    """lines: terms from the start on. wish: None of size: it goes on until the program ends. away: lines that did not
+    answer a moment ago, tried like those that died."""
 
-    def __init__(self, ways: Sequence[Way], lines: Mapping[str, LineTerms], wish: Wish, sized: bool = True) -> None:
+    def __init__(
+        self,
+        ways: Sequence[Way],
+        lines: Mapping[str, LineTerms],
+        wish: Wish,
+        sized: bool = True,
+        away: Iterable[str] = (),
+    ) -> None:
         self._beliefs = Renewed(ways)
         self._terms, self._wish, self._sized = dict(lines), wish, sized
         self._at_s = self._planned_s = self._changed_s = 0.0
@@ -74,16 +82,22 @@ class Course:
         self._unheard: dict[str, int] = {}
         self._wait: Wait | None = None
         self._dead: dict[str, float] = {}
+        self._new: dict[str, LineTerms] = {}
         self._rates: dict[str, float] = {}
         self._used_s: dict[str, float] = {}
         # how fast each is when it is used, IP bits, at most: what is dropped near its bound does not come back for that
         self._fast = {name: _promised(name, ways) * OVERHEAD for name in lines}
+        # what is left alone of the bounds of a line that is at one, and how long before the end of its hours: while
+        # that bound holds it does not come back for less being left alone [byte, s]
+        self._held: dict[str, tuple[int, float]] = {}
         self._began: dict[tuple[str, float], int] = {}
         self._way: Way | None = None
         self._end_s: tuple[float | None, float | None, float | None] = (None, None, None)
         self._late = False
         self._reaction_s = REACTION_S
         self._said: list[str] = []
+        # one that may not be used was not asked
+        self._dead |= {name: 0.0 for name in away if self._bound(name) is None}
         self._plan(0.0)
 
     def first(self) -> Step:
@@ -108,8 +122,10 @@ class Course:
             self._beliefs.look(self._way, passed_s, {name: max(bytes, 0) for name, bytes in moved.items()})
         self._used_s.update(dict.fromkeys(self._way.lines if self._way else (), now_s))
         self._at_s, self._seen = now_s, seen
+        renewed = self._renews()
         self._periods()
         self._reaction_s = max(REACTION_S, SLOW * passed_s, self._reaction_s * _FADING)
+        self._hold(self._bounds(self._terms))
         if broken := self._runs_over(moved):
             self._said.append(f"{broken} goes on carrying though it is dropped: the program has to end")
             self._way = None
@@ -121,11 +137,15 @@ class Course:
             self._said.append(f"nothing got through for {span(now_s - self._wait.since_s)}: the program has to end")
             self._way = None
             return self._step()
-        forced = self._answers(moved) | self._dies(now_s) | self._returns(now_s) | (self._way is None)
+        forced = renewed | self._answers(moved) | self._dies(now_s) | self._returns(now_s) | (self._way is None)
         left_s = (self._end_s[0] or now_s) - now_s
         if forced or now_s - self._planned_s >= max(ANEW_S, ANEW_SHARE * left_s):
             self._plan(now_s, forced)
         return self._step()
+
+    def renewed(self, lines: Mapping[str, LineTerms]) -> None:
+        """Their user has changed what these may be used for, from the next look on; `most_bytes` stays."""
+        self._new.update(lines)
 
     def stepped(self, by_s: float, deadline: bool) -> None:
         """The clock was set: what is by the clock comes so much sooner [s], and so does the deadline if it is."""
@@ -155,6 +175,24 @@ class Course:
             dict(self._rates),
             self._wait,
         )
+
+    def _renews(self) -> bool:
+        """Takes the new terms of lines, whose times count from now on."""
+        renewed = {name: of for name, of in self._new.items() if name in self._terms}
+        for name, of in renewed.items():
+            now_s = self._at_s
+            hours = of.hours and tuple((begin + now_s, end + now_s) for begin, end in of.hours)
+            periods = tuple(replace(p, begin_s=p.begin_s + now_s, end_s=p.end_s + now_s) for p in of.allowances)
+            most = self._terms[name].most_bytes
+            self._terms[name] = replace(of, hours=hours, allowances=periods, most_bytes=most)
+            self._began = {key: bytes for key, bytes in self._began.items() if key[0] != name}
+            self._held.pop(name, None)
+            if name not in (self._way.lines if self._way else ()) and self._dead.pop(name, None) is not None:
+                self._moved_s[name] = now_s
+            left = f": {size(periods[0].bytes)} of its cap are left" if periods else ""
+            self._said.append(f"{name} has new terms{left}")
+        self._new = {}
+        return bool(renewed)
 
     def _periods(self) -> None:
         """What had passed when each period began, as far as that was looked at."""
@@ -211,7 +249,16 @@ class Course:
         return sum(line.price * self._margin(name) for name, line in self._terms.items())
 
     def _margin(self, name: str) -> int:
-        return int(self._fast[name] / 8 * self._reaction_s) + LEAST_BYTES
+        now = int(self._fast[name] / 8 * self._reaction_s) + LEAST_BYTES
+        return max(now, self._held.get(name, (0, 0.0))[0])
+
+    def _before(self, name: str) -> float:
+        """How long before the end of its hours a line is dropped [s]."""
+        return max(self._reaction_s, self._held.get(name, (0, 0.0))[1])
+
+    def _hold(self, bounds: Iterable[str]) -> None:
+        """What is left alone of the bounds that hold now stays so until they do no more."""
+        self._held = {name: (self._margin(name), self._before(name)) for name in bounds}
 
     def _unlike(self, way: Way) -> tuple[bool, bool, float]:
         """The least of the way that goes on most like the one that was in use."""
@@ -223,7 +270,7 @@ class Course:
     def _bound(self, name: str) -> str | None:
         """Why a line may not be used now."""
         line, margin = self._terms[name], self._margin(name)
-        if not line.open(self._at_s, self._at_s + self._reaction_s):
+        if not line.open(self._at_s, self._at_s + self._before(name)):
             later = any(begin_s > self._at_s for begin_s, _ in line.hours or ())
             return "its hours are yet to come" if later and not self._used_s.get(name) else "its hours are over"
         if any(p.begin_s <= self._at_s < p.end_s and self._left(name, p) <= margin for p in line.allowances):

@@ -81,6 +81,22 @@ class Renewed:
         return replace(way, rate=Rate(value, min(low, value), max(high, value)))
 
 
+def completed(ways: Sequence[Way], names: Sequence[str], controls: Mapping[bool, str]) -> list[Way]:
+    """And ways over the lines that have none: each alone, and beside the fastest, as fast as the others are on average.
+    controls: by whether they give way, of ways that are new."""
+    missing = [name for name in names if not any(name in way.lines for way in ways)]
+    made = list(ways)
+    for background in dict.fromkeys(way.background for way in ways) if missing else ():
+        of = [way for way in ways if way.background == background]
+        best = max(of, key=lambda way: way.rate.value)
+        whole = sum(best.loads)
+        rates = {name: best.rate.value * load / whole for name, load in zip(best.lines, best.loads, strict=True)}
+        rates |= {way.lines[0]: way.rate.value for way in of if len(way.lines) == 1}
+        new = guessed([*best.lines, *missing], {background: controls[background]}, rates)
+        made += [way for way in new if set(way.lines) & set(missing)]
+    return made
+
+
 def guessed(lines: Sequence[str], controls: Mapping[bool, str], rates_bps: Mapping[str, float]) -> list[Way]:
     """Ways without a forecast: every line alone, and the first n of them together, with the sum of their rates; rates
     that are not known are taken to be equal. controls: by whether they give way."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pathcast.plan.course import CALM_S, DEAD_S, RETRY_S, Course, Seen
-from pathcast.plan.renewed import Renewed, guessed
+from pathcast.plan.renewed import Renewed, completed, guessed
 from pathcast.plan.terms import OVERHEAD, Allowance, LineTerms, Rate, Way, Wish
 
 MB = 10**6
@@ -284,3 +284,99 @@ def test_a_deadline_by_the_clock_comes_sooner_where_that_is_set_forward(by_s, da
     course.stepped(by_s, dated)
     step = course.look(2.0, Seen({"dsl": MB // 2, "cable": MB}, {}))
     assert step.background == background
+
+
+@pytest.mark.parametrize(
+    ("terms", "wish"),
+    [({"allowances": (Allowance(0, 1e6, 60 * MB),)}, {}), ({"most_bytes": 60 * MB}, {}), ({}, {"budget": 60.0})],
+)
+def test_what_was_dropped_at_its_bound_is_not_taken_again_for_what_trickles_in(terms, wish):
+    lines = {**LINES, "cable": replace(LINES["cable"], **terms)}
+    course, job, at_s = Course(WAYS, lines, Wish(400 * MB, **wish)), {"dsl": 0, "cable": 0}, 0.0
+    step, dropped_s = course.first(), None
+    while at_s < 300:
+        late = 10.0 if dropped_s is None and at_s > 10 else 1.0  # the machine was slow to look once
+        at_s += late
+        job["dsl"] += MB
+        # what is under way yet, a little at every look
+        job["cable"] += int(2 * MB * late) if "cable" in step.lines and dropped_s is None else 1000
+        step = course.look(at_s, Seen(dict(job), {name: int(of * OVERHEAD) for name, of in job.items()}))
+        if dropped_s is None and step.lines == ("dsl",):
+            dropped_s = at_s
+        assert dropped_s is None or step.lines == ("dsl",), f"taken again at {at_s} s"
+    assert dropped_s is not None
+
+
+def test_hours_that_are_over_do_not_begin_again_for_their_last_seconds():
+    lines = {**LINES, "cable": LineTerms("cable", hours=((0.0, 60.0),))}
+    course, job, at_s, looked = Course(WAYS, lines, Wish(900 * MB)), 0, 0.0, []
+    for passed_s in [*[1.0] * 26, 12.0, *[1.0] * 30]:  # the machine was slow to look once
+        at_s, job = at_s + passed_s, job + int(MB * passed_s)
+        looked.append((at_s, course.look(at_s, Seen({"dsl": job, "cable": job}, {})).lines))
+    after = [lines for at, lines in looked if at >= 38.0]
+    assert after == [("dsl",)] * len(after)
+
+
+def cap(left, end_s=1e6):
+    return (Allowance(0.0, end_s, left),)
+
+
+def test_a_cap_that_is_raised_meanwhile_takes_the_line_back_and_is_kept():
+    lines = {**LINES, "cable": replace(LINES["cable"], allowances=cap(20 * MB))}
+    course, job, at_s, said, used = Course(WAYS, lines, Wish(900 * MB)), {"dsl": 0, "cable": 0}, 0.0, [], []
+    step = course.first()
+    while at_s < 300:
+        at_s += 1.0
+        for name in step.lines:
+            job[name] += {"dsl": MB, "cable": 2 * MB}[name]
+        if at_s == 100.0:
+            assert step.lines == ("dsl",)
+            before = job["cable"]
+            course.renewed({"cable": LineTerms("cable", allowances=cap(80 * MB)), "fibre": LineTerms("fibre")})
+        wire = {name: int(of * OVERHEAD) for name, of in job.items()}
+        step = course.look(at_s, Seen(dict(job), wire))
+        used.append((at_s, set(step.lines)))
+        said += step.said
+    assert dict(used)[101.0] == {"dsl", "cable"}
+    assert dict(used)[300.0] == {"dsl"}
+    assert 60 * MB < (job["cable"] - before) * OVERHEAD <= 80 * MB
+    assert [one for one in said if "new terms" in one] == ["cable has new terms: 80 MB of its cap are left"]
+
+
+def test_hours_that_are_changed_count_from_then_on_and_the_most_of_the_job_stays():
+    lines = {**LINES, "cable": replace(LINES["cable"], most_bytes=10 * MB)}
+    course = Course(WAYS, lines, Wish(900 * MB))
+    course.renewed({"dsl": LineTerms("dsl", hours=((0.0, 50.0),)), "cable": LineTerms("cable")})
+    steps, job, _, at_s = run(course, 900 * MB, 300)
+    assert 44 <= at_s <= 52
+    assert job["cable"] * OVERHEAD <= 10 * MB
+    assert steps[-1][1].lines == ()
+
+
+def test_a_line_that_was_away_when_it_began_is_tried_later():
+    course = Course(WAYS, LINES, Wish(400 * MB), away=["cable"])
+    steps, job, told, _ = run(course, 400 * MB, 1000)
+    assert steps[0][1].lines == ("dsl",)
+    assert (RETRY_S, "cable is tried again") in told
+    assert job["cable"] > 100 * MB
+
+
+def test_a_line_that_is_full_when_it_began_is_not_tried_until_it_has_more():
+    lines = {**LINES, "cable": replace(LINES["cable"], allowances=cap(1000))}
+    course = Course(WAYS, lines, Wish(200 * MB), away=["cable"])
+    _, job, told, _ = run(course, 200 * MB, 150)
+    assert (job["cable"], told) == (0, [])
+    course.renewed({"cable": LineTerms("cable", allowances=cap(100 * MB))})
+    assert set(course.look(152.0, Seen({**job, "dsl": job["dsl"] + MB}, {})).lines) == {"dsl", "cable"}
+
+
+def test_a_line_that_no_forecast_knows_has_ways():
+    ways = completed([WAYS[0], replace(QUIET[0])], ["dsl", "cable"], {True: "gleaner", False: "lia"})
+    assert ways[:2] == [WAYS[0], QUIET[0]]
+    assert [(one.lines, one.control, one.background, one.rate.value) for one in ways[2:]] == [
+        (("cable",), "lia", False, 8e6),
+        (("dsl", "cable"), "lia", False, 16e6),
+        (("cable",), "gleaner", True, 2e6),
+        (("dsl", "cable"), "gleaner", True, 4e6),
+    ]
+    assert completed(WAYS, ["dsl", "cable"], {}) == WAYS

@@ -13,7 +13,7 @@ from typing import Any
 from pathcast.control.launch import Running
 from pathcast.errors import PathcastError
 from pathcast.plan.course import Course, Seen, Step
-from pathcast.plan.terms import OVERHEAD
+from pathcast.plan.terms import OVERHEAD, LineTerms
 from pathcast.units import bits, size, span
 
 LOOK_S = 1.0
@@ -30,7 +30,7 @@ STEP_S = 2.0
 class Auto:
     """course: decides. addresses: of every line those of this host. say: for people, who hear of progress every
     `tell_s`. counted: what the lines' devices have carried since the start, of everybody. dated: whether the deadline
-    is by the wall clock."""
+    is by the wall clock. changed: new terms of lines, told what the job has carried over each [byte]."""
 
     def __init__(
         self,
@@ -44,12 +44,13 @@ class Auto:
         clock: Callable[[], float] = time.monotonic,
         dated: bool = True,
         wall: Callable[[], float] = time.time,
+        changed: Callable[[Mapping[str, int]], Mapping[str, LineTerms]] = lambda _: {},
     ) -> None:
         self._course, self._addresses, self.controls = course, addresses, controls
         self._line = {address: line for line, of in addresses.items() for address in of}
         self._max_rate_bps, self._say, self._tell_s = max_rate_bps, say, tell_s
         self._count, self._clock = counted, clock
-        self._dated, self._wall = dated, wall
+        self._dated, self._wall, self._changed = dated, wall, changed
         self._off_s = wall() - clock()
         self.step: Step = course.first()
         self.steps: list[dict[str, Any]] = []
@@ -118,6 +119,10 @@ class Auto:
             self._say(f"the clock was set {'forward' if step_s > 0 else 'back'} by {span(abs(step_s))}")
             self._course.stepped(step_s, self._dated)
         passed = self._seen(seen["paths"])
+        try:
+            self._course.renewed(self._changed(passed.wire))
+        except PathcastError as error:  # it goes on by what it knows
+            self._say(f"{error.message}: the lines' terms stay as they were")
         before, self.step = self.step, self._course.look(now_s - self._began_s, passed)
         self._carried = passed.job
         self._note(now_s - self._began_s, self.step)

@@ -78,8 +78,9 @@ def knock(host: str, patience_s: float = PATIENCE_S) -> tuple[bool, list[Finding
     name, port = address(host, PORT)
     try:
         known = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
-    except OSError as error:
-        raise PathcastError("resolve", f"cannot find the host `{name}`: {error.strerror}") from None
+    except (OSError, UnicodeError) as error:  # the latter: not a name of the DNS
+        reason = getattr(error, "strerror", None) or "it is no name of a host"
+        raise PathcastError("resolve", f"cannot find the host `{name}`: {reason}") from None
     with ThreadPoolExecutor(len(known)) as threads:
         errors = list(threads.map(lambda one: _connect(one, patience_s), known))
     taken = [to[0] for (*_, to), error in zip(known, errors, strict=True) if error is None]

@@ -24,6 +24,18 @@ _AT = re.compile(r"([01]?\d|2[0-3]):[0-5]\d")
 _LARGEST_BYTES = 1 << 20
 # the event of a program's end, told by the `pathcast run` that it ran under
 RAN = "ran"
+# a calendar knows no later times
+_LATEST_S = 1e11
+_COUNTED = ("bytes_sent", "bytes_received")
+# what an end says where nothing else was noted
+_ENDED: dict[str, Any] = {
+    "attempts": 1,
+    "elapsed_s": 0.0,
+    "bytes_sent": 0,
+    "in_time": None,
+    "expected_s": None,
+    "lines": {},
+}
 # runs that are kept
 _KEPT = 1000
 
@@ -286,11 +298,37 @@ def _noted(name: str) -> list[dict[str, Any]]:
     for line in lines:
         try:
             one = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
-        if isinstance(one, dict):
-            found.append(one)
+        if isinstance(one, dict) and _is_note(one):
+            found.append({**_ENDED, **one} if one["event"] == "ended" else one)
     return found
+
+
+def _is_note(one: Mapping[str, Any]) -> bool:
+    """Whether it can be told, counted and compared: what is noted once is read by every later command."""
+    event, lines = one.get("event"), one.get("lines", {})
+    if event not in ("begun", "again", "ended", RAN):
+        return False
+    numbers = ["at_s", *(_COUNTED if event == RAN else ()), *(["status"] if event in ("ended", RAN) else ())]
+    optional = [name for name in (*_COUNTED, "elapsed_s", "attempts", "expected_s", "wait_s") if name not in numbers]
+    try:
+        by = one.get("by")
+        return (
+            all(_is_number(one[name]) for name in numbers)
+            and one["at_s"] < _LATEST_S
+            and all(one.get(name) is None or _is_number(one[name]) for name in optional)
+            and one.get("in_time") in (True, False, None)
+            and all(_is_number(bytes) for bytes in lines.values())
+            and (by is None or bool(datetime.fromisoformat(by)))
+            and (event != RAN or "expected_s" in one)
+        )
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return False
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value < 1e18
 
 
 def begun(name: str) -> datetime | None:

@@ -8,7 +8,7 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 
 from pathcast.errors import PathcastError
-from pathcast.lines import carried, here
+from pathcast.lines import carried, config, here
 from pathcast.lines.config import Line
 from pathcast.plan.hours import allowances, open_hours
 from pathcast.plan.program import HORIZON_S
@@ -20,12 +20,51 @@ _LEAST_S = 3600.0
 
 
 def terms(
-    names: Iterable[str], lines: Mapping[str, Line], most: Mapping[str, int], now: datetime
+    names: Iterable[str],
+    lines: Mapping[str, Line],
+    most: Mapping[str, int],
+    now: datetime,
+    own: Mapping[str, int] | None = None,
 ) -> dict[str, LineTerms]:
-    """Of every name; one without a line in the user's file is free of all terms but `most` [byte]."""
+    """Of every name; one without a line in the user's file is free of all terms but `most` [byte]. own: what pathcast
+    carries of what is not in the history yet [byte]."""
     with suppress(OSError):  # who may not write the books may read them
         carried.look(lines, now.timestamp())
-    return {name: _terms(name, lines.get(name), most.get(name), now) for name in names}
+    own = own or {}
+    return {name: _terms(name, lines.get(name), most.get(name), now, own.get(name, 0)) for name in names}
+
+
+class Changes:
+    """What its user changes of lines while a job runs over them."""
+
+    def __init__(self, lines: Mapping[str, Line]) -> None:
+        self._stamp = self._stamped()
+        self._lines, self._corrections = dict(lines), self._corrected(lines)
+
+    def look(self, own: Mapping[str, int]) -> dict[str, LineTerms]:
+        """New terms from now on, of lines that changed since the last look; a line that is no more keeps its own.
+        own: what the job has carried [byte]. Raises PathcastError once where the file is wrong now."""
+        if (stamp := self._stamped()) == self._stamp:
+            return {}
+        self._stamp = stamp
+        lines = {name: line for name, line in config.load().items() if name in self._lines}
+        corrections = self._corrected(lines)
+        other = [
+            name
+            for name, line in lines.items()
+            if line != self._lines[name] or corrections.get(name) != self._corrections.get(name)
+        ]
+        self._lines |= lines
+        self._corrections |= corrections
+        return terms(other, lines, {}, datetime.now().astimezone(), own) if other else {}
+
+    def _stamped(self) -> object:
+        return config.stamp(), config.stamp_of(carried.file())
+
+    def _corrected(self, lines: Mapping[str, Line]) -> dict[str, int]:
+        with suppress(OSError):
+            return carried.corrections(lines)
+        return {}
 
 
 def without_room(names: Iterable[str], lines: Mapping[str, Line], bytes: int, now: datetime) -> dict[str, str]:
@@ -43,7 +82,7 @@ def without_room(names: Iterable[str], lines: Mapping[str, Line], bytes: int, no
     return found
 
 
-def _terms(name: str, line: Line | None, most: int | None, now: datetime) -> LineTerms:
+def _terms(name: str, line: Line | None, most: int | None, now: datetime, own: int) -> LineTerms:
     if line is None:
         return LineTerms(name, most_bytes=most)
     periods: tuple[Allowance, ...] = ()
@@ -55,19 +94,20 @@ def _terms(name: str, line: Line | None, most: int | None, now: datetime) -> Lin
             begins.append(day)
             day = carried.period(line.cap, day)[1] + timedelta(days=1)
         left = line.cap.bytes - account.bytes
-        periods = allowances(left, line.cap.bytes, begins, now, HORIZON_S, _others_bps(line, account, now))
+        periods = allowances(left, line.cap.bytes, begins, now, HORIZON_S, _others_bps(line, account, now, own))
     hours = open_hours(line.use, now, HORIZON_S) if line.use else None
     return LineTerms(name, hours, periods, most, line.price or 0.0, line.prefer)
 
 
-def _others_bps(line: Line, account: carried.Account, now: datetime) -> float:
-    """What passes over a line in this period beside what pathcast itself carried [bit/s], on average."""
+def _others_bps(line: Line, account: carried.Account, now: datetime, own: int) -> float:
+    """What passes over a line in this period beside what pathcast itself carried [bit/s], on average. own: of that what
+    no history has yet [byte]."""
     if account.since is None:
         return 0.0
     passed_s = now.timestamp() - datetime.combine(account.since, datetime.min.time(), now.tzinfo).timestamp()
     if passed_s < _LEAST_S:
         return 0.0
-    return max(0, account.bytes - (own_bytes(line, account.since) or 0)) * 8 / passed_s
+    return max(0, account.bytes - (own_bytes(line, account.since) or 0) - own) * 8 / passed_s
 
 
 def passing(lines: Mapping[str, Line], root: Path = Path("/sys/class/net")) -> Callable[[], dict[str, int]]:

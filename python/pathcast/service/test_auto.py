@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathcast.errors import PathcastError
 from pathcast.plan.course import Course
 from pathcast.plan.renewed import guessed
 from pathcast.plan.terms import Allowance, LineTerms, Wish
@@ -162,3 +163,32 @@ def test_what_it_waits_for_is_said_reported_and_shown():
     [wait] = made.document()["waits"]
     assert (wait["since_s"], wait["until_s"], wait["lines"], list(wait["barred"])) == (10.0, 31.0, ["dsl"], ["cable"])
     assert not [one for one in running.told if one[0] == "end"]
+
+
+def test_terms_that_change_meanwhile_hold_at_once_and_what_is_wrong_with_them_is_said_once():
+    told = []
+
+    def changed(carried):
+        told.append(carried)
+        if len(told) == 3:
+            raise PathcastError("config", "pathcast.toml:3: cap = 5", None)
+        return {"cable": LineTerms("cable", allowances=(Allowance(0.0, 1e9, 1000),))} if len(told) == 2 else {}
+
+    course = Course(
+        guessed(["dsl", "cable"], {False: "lia"}, {}), {n: LineTerms(n) for n in ADDRESSES}, Wish(1), sized=False
+    )
+    said = []
+    now = [0.0]
+    clock = lambda: now[0]  # noqa: E731
+    made = Auto(course, ADDRESSES, ("lia",), None, said.append, 1e9, dict, clock, wall=clock, changed=changed)
+    running = Running()
+    running.sent["192.0.2.2"] = MB
+    for now[0] in (1.0, 2.0, 3.0):
+        made.look(running, now[0])
+    assert told[0]["cable"] > MB
+    assert said == [
+        "cable has new terms: 1 KB of its cap are left",
+        "cable is dropped: its cap is reached",
+        "pathcast.toml:3: cap = 5: the lines' terms stay as they were",
+    ]
+    assert running.told == [("allow", ["192.0.2.1"])]

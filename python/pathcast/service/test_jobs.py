@@ -14,6 +14,7 @@ from datetime import datetime, time, timedelta
 
 import pytest
 
+from pathcast.cli import runner
 from pathcast.errors import PathcastError
 from pathcast.service import jobs, units
 from pathcast.service.jobrun import alone, execute, running
@@ -197,7 +198,7 @@ def test_an_end_that_nobody_told_has_what_the_runs_told(job):
 def test_what_two_write_at_once_is_whole(job):
     def write(who):
         for number in range(50):
-            jobs.note("nightly", {"event": "again", "who": who, "number": number, "filler": "x" * 300})
+            jobs.note("nightly", {"event": "again", "at_s": 1.0, "who": who, "number": number, "filler": "x" * 300})
 
     threads = [threading.Thread(target=write, args=(who,)) for who in range(3)]
     for one in threads:
@@ -268,7 +269,7 @@ def test_one_that_was_broken_off_has_not_begun(job):
     assert jobs.begun("nightly") is None
     jobs.note("nightly", {"event": "again", "at_s": 2.0})
     assert jobs.begun("nightly") is None
-    jobs.note("nightly", {"event": "ended", "at_s": 3.0})
+    jobs.note("nightly", {"event": "ended", "at_s": 3.0, "status": 0})
     assert jobs.begun("nightly").timestamp() == 1.0
 
 
@@ -291,3 +292,26 @@ def test_a_clock_that_is_set_meanwhile_makes_no_run_longer(job, tmp_path, monkey
     done = execute(job, program, None, lambda: None, lambda text: None, step)
     assert (done["status"], done["attempts"]) == (0, 2)
     assert 0 < done["elapsed_s"] < 60
+
+
+@pytest.mark.parametrize(
+    "noted",
+    [
+        *("{}", "[]", '{"event": 7}', '{"event": "began", "at_s": 1}', '{"event": "begun"}', "[" * 100_000),
+        *('{"event": "begun", "at_s": "x"}', '{"event": "begun", "at_s": 1e400}', '{"event": "begun", "at_s": NaN}'),
+        *('{"event": "begun", "at_s": 1e15}', '{"event": "begun", "at_s": 5, "by": "soon"}'),
+        *('{"event": "ended", "at_s": 5}', '{"event": "ended", "at_s": 5, "status": 0, "bytes_sent": "x"}'),
+        *('{"event": "ended", "at_s": 5, "status": 0, "lines": [1]}', '{"event": "ran", "at_s": 5, "status": 0}'),
+        '{"event": "ended", "at_s": 5, "status": 0, "lines": {"dsl": "x"}}',
+    ],
+)
+def test_what_is_broken_in_what_was_noted_is_left_out(job, noted):
+    jobs.add(job)
+    jobs.note("nightly", {"event": "begun", "at_s": 1.0, "by": None})
+    jobs.note("nightly", {"event": "ended", "at_s": 3.0, "status": 12})
+    with open(jobs.runs_file("nightly"), "a") as file:
+        file.write(noted + "\n")
+    assert [one["event"] for one in jobs.runs("nightly")] == ["begun", "ended"]
+    assert jobs.begun("nightly").timestamp() == 1.0
+    for words in (["list"], ["status", "nightly"], ["log", "nightly"]):
+        assert runner.run(["job", *words]) == 0

@@ -20,7 +20,7 @@ _HINT = (
 )
 _WHOLE = re.compile(
     r"\s*(?P<name>\S+?)(?:\.(?P<way>in|out))?\.(?P<what>[a-z]+)"
-    r"(?:\s*(?P<sign><|>)\s*(?P<value>[^\s<>=]+))?(?:\s+for\s+(?P<time>\S+))?\s*"
+    r"(?:\s*(?P<sign><|>)\s*(?P<value>[^\s<>=][^<>=]*?))?(?:\s*\bfor\s+(?P<time>\S.*?))?\s*"
 )
 
 
@@ -64,7 +64,7 @@ def parse(text: str) -> Expression:
 
 
 def _threshold(text: str, what: str, value: str) -> tuple[float, bool]:
-    share = re.fullmatch(r"(\d+(?:\.\d+)?)%", value)
+    share = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", value, re.ASCII)
     if share:
         number = float(share[1]) / 100
         if what == "queue" or (number == 0 and what != "loss") or (what == "loss" and number >= 1):

@@ -159,6 +159,9 @@ def test_what_is_usual_stays_while_an_alert_lasts_but_no_longer_than_a_week():
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
+        ("cable.available < 70 % for 15 min", ("cable", "out", "available", True, 0.7, True, 900.0)),
+        ("cable.available<70%for 15m", ("cable", "out", "available", True, 0.7, True, 900.0)),
+        ("*.rtt > 200 ms for 1 h", ("*", "out", "rtt", False, 0.2, False, 3600.0)),
         ("cable.available < 70% for 15m", ("cable", "out", "available", True, 0.7, True, 900.0)),
         ("cable.in.available<5Mbit", ("cable", "in", "available", True, 5e6, False, 0.0)),
         ("10.77.2.2.rtt > 200ms for 1h30m", ("10.77.2.2", "out", "rtt", False, 0.2, False, 5400.0)),

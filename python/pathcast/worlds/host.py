@@ -80,8 +80,9 @@ class Host(Verbs):
         key = read_key(key_file)
         try:
             found = socket.getaddrinfo(name, number, type=socket.SOCK_STREAM)
-        except OSError as error:
-            raise PathcastError("resolve", f"cannot find the host `{name}`: {error.strerror}") from None
+        except (OSError, UnicodeError) as error:  # the latter: not a name of the DNS
+            reason = getattr(error, "strerror", None) or "it is no name of a host"
+            raise PathcastError("resolve", f"cannot find the host `{name}`: {reason}") from None
         addresses = [str(where[0]) for *_, where in found]
         self._ways: dict[str, tuple[tuple[str, str], str]] = {}
         self._controlled = next(iter(steered.controllers()), None)

@@ -38,8 +38,9 @@ def measure(
         raise usage(f"DSCP {dscp}: allowed are 0 to 63")
     try:
         found = str(socket.getaddrinfo(name, port, type=socket.SOCK_DGRAM)[0][4][0])
-    except OSError as error:
-        raise PathcastError("resolve", f"cannot find the host `{name}`: {error.strerror}") from None
+    except (OSError, UnicodeError) as error:  # the latter: not a name of the DNS
+        reason = getattr(error, "strerror", None) or "it is no name of a host"
+        raise PathcastError("resolve", f"cannot find the host `{name}`: {reason}") from None
     job = _native.Job()
 
     def meanwhile() -> None:

@@ -1,0 +1,60 @@
+"""What the user changes of a line while a job runs over it is seen, and what is wrong leaves all as it was."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+
+import pytest
+
+from pathcast.errors import PathcastError
+from pathcast.lines import carried, config, edit
+from pathcast.service.terms import Changes
+
+GB = 10**9
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATHCAST_STATE_DIR", str(tmp_path))
+    monkeypatch.setenv("PATHCAST_CONFIG", str(tmp_path / "pathcast.toml"))
+    path = config.file()
+    edit.add(path, "cable", {"from": "192.0.2.1", "cap": "10GB/month"})
+    edit.add(path, "dsl", {"from": "192.0.2.2"})
+    return path
+
+
+def test_a_cap_that_is_raised_and_what_the_provider_says_are_seen_once(file):
+    changes = Changes(config.load())
+    assert changes.look({}) == {}
+    edit.change(file, "cable", {"cap": "50GB/month"})
+    [(name, found)] = changes.look({}).items()
+    assert (name, found.allowances[0].bytes) == ("cable", 50 * GB)
+    assert changes.look({}) == {}
+    carried.correct(config.load()["cable"], 20 * GB, datetime.now().date())
+    carried.correct(config.load()["dsl"], GB, date(2026, 1, 1))
+    found = changes.look({})
+    assert sorted(found) == ["cable", "dsl"]
+    assert found["cable"].allowances[0].bytes <= 30 * GB
+    assert changes.look({}) == {}
+
+
+def test_what_the_job_itself_has_carried_is_not_taken_for_that_of_others(file):
+    line = config.load()["cable"]
+    changes = Changes({"cable": line})
+    carried.correct(line, 4 * GB, datetime.now().date())
+    left = changes.look({"cable": 4 * GB})["cable"].allowances[0].bytes
+    assert left == 6 * GB
+
+
+def test_a_file_that_is_wrong_and_a_line_that_is_gone_leave_what_was(file):
+    changes = Changes(config.load())
+    text = file.read_text()
+    file.write_text(text + "[line.")
+    with pytest.raises(PathcastError):
+        changes.look({})
+    assert changes.look({}) == {}
+    file.write_text(text)
+    edit.remove(file, "cable")
+    assert changes.look({}) == {}
+    file.unlink()
+    assert changes.look({}) == {}
