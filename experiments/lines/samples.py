@@ -106,7 +106,11 @@ def sample(scenario: Mapping[str, Any], world: str) -> dict[str, Any]:
 
 def _true(about: Mapping[str, Any], before: Ledger, after: Ledger, link: str, of: Direction | None) -> dict[str, Any]:
     was = carried(before, after, link)
-    mean, least, most = between(about["rates"], since(before), since(after), about["again"])
+    begin_s, end_s = since(before), since(after)
+    if of is not None and of.probed_s is not None and len(about.get("asked", ())) > 1:
+        # each direction has a time of its own
+        begin_s, end_s = (since(before) + at for at in of.probed_s)
+    mean, least, most = between(about["rates"], begin_s, end_s, about["again"])
     others = was.virtual * 8 / was.seconds
     if about["case"].get("flows") and of is not None:
         own = of.bytes * (1 - was.dropped / max(1, was.packets))

@@ -163,6 +163,18 @@ def test_a_still_line_is_measured_and_its_truth_is_the_ledgers():
     assert row["probes"] > 100
 
 
+def test_the_truth_of_a_direction_is_that_of_its_own_time():
+    about = SAMPLES.scenario(
+        {"grid": "shipped", "line": "dsl", "direction": "in", "effort": "usual", "seed": 1}, {}, "sim"
+    )
+    about |= {"settle_s": 0.5, "asked": ("out", "in")}
+    both = SAMPLES.sample(about, "sim")["seconds"]
+    # a rate that is said to be another one for the first half, in which the other direction is measured
+    steps = [(0.0, 1e6), (0.5 + both / 2, 2e6)]
+    row = SAMPLES.sample({**about, "rates": steps, "again": False}, "sim")
+    assert row["rate_least_bps"] == row["rate_mean_bps"] == 2e6
+
+
 def test_a_pair_is_sampled():
     point = {"grid": "pairs", "effort": "thorough", "shared": True, "fair": False, "managed": False, "cross": "idle"}
     about = min((SAMPLES.scenario({**point, "seed": seed}, {}, "sim") for seed in range(1, 60)), key=_plain)
