@@ -158,8 +158,8 @@ class RateVariation:
 
 @dataclass(frozen=True)
 class Direction:
-    """What is known of one direction of a path. bytes: of its probes [IP byte]; probed_s: when the first of them and the
-    last were seen, since the measurement began [s]."""
+    """What is known of one direction of a path. bytes: of its probes [IP byte]; probed_s: when the first and the
+    last of them were seen, since the measurement began [s]."""
 
     capacity_bps: Value
     available_bps: Value
