@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from pathlib import Path
 
 import pytest
@@ -173,6 +174,26 @@ def test_the_truth_of_a_direction_is_that_of_its_own_time():
     steps = [(0.0, 1e6), (0.5 + both / 2, 2e6)]
     row = SAMPLES.sample({**about, "rates": steps, "again": False}, "sim")
     assert row["rate_least_bps"] == row["rate_mean_bps"] == 2e6
+
+
+@pytest.mark.parametrize(
+    ("kind", "beside", "seed"),
+    [
+        # others who share a fast link before the line come between no two packets of a train
+        ("codel", "bbr3", 9605),
+        ("drop-tail", "bbr3", 9618),
+        ("codel", "cubic", 9608),
+        # reports take long, and the queue was short
+        ("pie", "cubic", 9609),
+        ("red", "cubic", 9617),
+    ],
+)
+def test_beside_tcp_the_interval_holds_what_was_left(kind, beside, seed):
+    fresh, honest = EXPERIMENT.module("fresh"), EXPERIMENT.module("honest")
+    points = fresh.wide(seed, SimpleNamespace(effort="usual"))
+    point = next(one for one in points if (one["wide"], one["beside"]) == (kind, beside))
+    row = fresh.run(point, 0, 2e9, False, "sim")
+    assert honest.verdict(row, "available") == "right", row
 
 
 def test_a_pair_is_sampled():
