@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -138,7 +138,8 @@ def test_rates_over_time_stay_or_begin_again():
 
 
 def test_what_bounds_the_shipped_lines():
-    assert SHIPPED.shipped("policed", "out", 1)["rates"] == [(0.0, 20e6)]
+    policed = SHIPPED.shipped("policed", "out", 1)
+    assert (policed["rates"], policed["most_bps"]) == ([(0.0, 20e6)], 100e6)
     assert SHIPPED.shipped("wifi", "in", 1)["rates"] == [(0.0, 300e6)]
     # PPPoE and the like are no IP bytes
     assert SHIPPED.shipped("dsl", "out", 1)["rates"][0][1] == pytest.approx(40e6 * 1400 / 1434)
@@ -189,11 +190,23 @@ def test_the_truth_of_a_direction_is_that_of_its_own_time():
     ],
 )
 def test_beside_tcp_the_interval_holds_what_was_left(kind, beside, seed):
-    fresh, honest = EXPERIMENT.module("fresh"), EXPERIMENT.module("honest")
-    points = fresh.wide(seed, SimpleNamespace(effort="usual"))
+    row = _wide(kind, beside, seed, "usual")
+    assert EXPERIMENT.module("honest").verdict(row, "available") == "right", row
+
+
+@pytest.mark.parametrize(("beside", "seed"), [("cubic", 9604), ("bbr3", 9620), ("cubic", 9612), ("cubic", 9618)])
+def test_where_bytes_are_few_a_share_of_a_fair_queue_is_no_sure_capacity(beside, seed):
+    row = _wide("fair", beside, seed, "light")
+    assert row["capacity_why"] == "ambiguous", row
+    assert row["capacity_low"] <= row["rate_mean_bps"], row
+    assert row["capacity_high"] is None, row
+
+
+def _wide(kind, beside, seed, effort):
+    fresh = EXPERIMENT.module("fresh")
+    points = fresh.wide(seed, SimpleNamespace(effort=effort))
     point = next(one for one in points if (one["wide"], one["beside"]) == (kind, beside))
-    row = fresh.run(point, 0, 2e9, False, "sim")
-    assert honest.verdict(row, "available") == "right", row
+    return fresh.run(point, 0, 2e9, False, "sim")
 
 
 def test_a_pair_is_sampled():
