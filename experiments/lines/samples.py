@@ -106,17 +106,22 @@ def sample(scenario: Mapping[str, Any], world: str) -> dict[str, Any]:
 
 def _true(about: Mapping[str, Any], before: Ledger, after: Ledger, link: str, of: Direction | None) -> dict[str, Any]:
     was = carried(before, after, link)
-    mean, least, most = between(about["rates"], since(before), since(after), about["again"])
+    begin_s, end_s = since(before), since(after)
+    if of is not None and of.probed_s is not None and len(about.get("asked", ())) > 1:
+        # each direction has a time of its own
+        begin_s, end_s = (since(before) + at for at in of.probed_s)
+    mean, least, most = between(about["rates"], begin_s, end_s, about["again"])
     others = was.virtual * 8 / was.seconds
     if about["case"].get("flows") and of is not None:
         own = of.bytes * (1 - was.dropped / max(1, was.packets))
         others = max(0.0, was.bytes - own) * 8 / was.seconds
     passed = was.packets - was.queue - was.policer
+    of_line = about["case"].get("rate_bps") or 0.0
     return {
         "rate_mean_bps": mean,
         "rate_least_bps": least,
         # a policer's burst passes at the line's own rate
-        "rate_most_bps": max(most, about["case"].get("rate_bps") or 0.0 if about["case"].get("policed_bps") else 0.0),
+        "rate_most_bps": max(most, about.get("most_bps", 0.0), of_line if about["case"].get("policed_bps") else 0.0),
         "load_truth_bps": others,
         "available_truth_bps": max(0.0, mean - others),
         "wire_truth": was.wire / max(1, passed),

@@ -21,6 +21,8 @@ Rates = list[tuple[float, float]]
 
 def shipped(name: str, direction: str, seed: int) -> dict[str, Any]:
     """What `lines.draw` gives of a drawn one, of `topologies/NAME.toml`; the rates are those of large probes."""
+    from pathcast import _native
+
     r = random.Random(f"pathcast varying {name} {direction} {seed}")  # a str seeds by SHA-512
     read = Scenario.load(TOPOLOGIES / f"{name}.toml")
     link = _link(name, END[direction][1:])
@@ -29,6 +31,8 @@ def shipped(name: str, direction: str, seed: int) -> dict[str, Any]:
         "topology": name,
         "text": read.text,
         "rates": [(at, rate * own) for at, rate in _rates(link)],
+        # a policer's burst passes at the line's own
+        "most_bps": float(_native.parse_rate(link["rate"])) if "policer" in link else 0.0,
         "direction": direction,
         "settle_s": r.uniform(0.5, 200),
         "seed": seed,

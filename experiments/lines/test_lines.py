@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -137,7 +138,8 @@ def test_rates_over_time_stay_or_begin_again():
 
 
 def test_what_bounds_the_shipped_lines():
-    assert SHIPPED.shipped("policed", "out", 1)["rates"] == [(0.0, 20e6)]
+    policed = SHIPPED.shipped("policed", "out", 1)
+    assert (policed["rates"], policed["most_bps"]) == ([(0.0, 20e6)], 100e6)
     assert SHIPPED.shipped("wifi", "in", 1)["rates"] == [(0.0, 300e6)]
     # PPPoE and the like are no IP bytes
     assert SHIPPED.shipped("dsl", "out", 1)["rates"][0][1] == pytest.approx(40e6 * 1400 / 1434)
@@ -161,6 +163,50 @@ def test_a_still_line_is_measured_and_its_truth_is_the_ledgers():
     assert row["next_truth_bps"] == pytest.approx(about["case"]["load"] * rate, rel=0.2)
     assert row["capacity"] == pytest.approx(rate, rel=0.02)
     assert row["probes"] > 100
+
+
+def test_the_truth_of_a_direction_is_that_of_its_own_time():
+    about = SAMPLES.scenario(
+        {"grid": "shipped", "line": "dsl", "direction": "in", "effort": "usual", "seed": 1}, {}, "sim"
+    )
+    about |= {"settle_s": 0.5, "asked": ("out", "in")}
+    both = SAMPLES.sample(about, "sim")["seconds"]
+    # a rate that is said to be another one for the first half, in which the other direction is measured
+    steps = [(0.0, 1e6), (0.5 + both / 2, 2e6)]
+    row = SAMPLES.sample({**about, "rates": steps, "again": False}, "sim")
+    assert row["rate_least_bps"] == row["rate_mean_bps"] == 2e6
+
+
+@pytest.mark.parametrize(
+    ("kind", "beside", "seed"),
+    [
+        # others who share a fast link before the line come between no two packets of a train
+        ("codel", "bbr3", 9605),
+        ("drop-tail", "bbr3", 9618),
+        ("codel", "cubic", 9608),
+        # reports take long, and the queue was short
+        ("pie", "cubic", 9609),
+        ("red", "cubic", 9617),
+    ],
+)
+def test_beside_tcp_the_interval_holds_what_was_left(kind, beside, seed):
+    row = _wide(kind, beside, seed, "usual")
+    assert EXPERIMENT.module("honest").verdict(row, "available") == "right", row
+
+
+@pytest.mark.parametrize(("beside", "seed"), [("cubic", 9604), ("bbr3", 9620), ("cubic", 9612), ("cubic", 9618)])
+def test_where_bytes_are_few_a_share_of_a_fair_queue_is_no_sure_capacity(beside, seed):
+    row = _wide("fair", beside, seed, "light")
+    assert row["capacity_why"] == "ambiguous", row
+    assert row["capacity_low"] <= row["rate_mean_bps"], row
+    assert row["capacity_high"] is None, row
+
+
+def _wide(kind, beside, seed, effort):
+    fresh = EXPERIMENT.module("fresh")
+    points = fresh.wide(seed, SimpleNamespace(effort=effort))
+    point = next(one for one in points if (one["wide"], one["beside"]) == (kind, beside))
+    return fresh.run(point, 0, 2e9, False, "sim")
 
 
 def test_a_pair_is_sampled():

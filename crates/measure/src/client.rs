@@ -462,7 +462,10 @@ impl Client {
                         clocks.back(&back.iter().copied().chain(small).collect::<Vec<_>>())
                     }
                 };
-                directions.put(which, direction(outcome, self.request.method, delay, &clocks));
+                let since = |at: Nanos| at.saturating_sub(self.started).as_secs_f64();
+                let probed = client_path.and_then(|client_path| client_path.probed.get(&which));
+                let probed = probed.map(|&(first, last)| [since(first), since(last)]);
+                directions.put(which, direction(outcome, self.request.method, delay, &clocks, probed));
             }
             far_bytes = far_bytes.saturating_add(client_path.map_or(0, |client_path| client_path.pulsed_bytes));
             let rtt_s = times.round_trip().map_or(Value::none(Reason::NoAnswer), Value::bare);

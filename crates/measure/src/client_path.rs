@@ -154,6 +154,8 @@ pub(super) struct ClientPath {
     /// Questions on their way out of the host, by the number of their packet.
     asked: BTreeMap<u64, u32>,
     pub outcomes: BTreeMap<Direction, Outcome>,
+    /// From a direction's first probe to its last, as this host saw them leave or come.
+    pub probed: BTreeMap<Direction, (Nanos, Nanos)>,
     /// By direction what is known of other paths' bottlenecks.
     pub shared: BTreeMap<Direction, Vec<Shared>>,
     /// When it began, how many questions it has asked, and what it was given up for before any was answered.
@@ -190,6 +192,7 @@ impl ClientPath {
             since: Nanos::ZERO,
             asked: BTreeMap::new(),
             outcomes: BTreeMap::new(),
+            probed: BTreeMap::new(),
             shared: BTreeMap::new(),
             began: Nanos::ZERO,
             questions: 0,
@@ -408,11 +411,22 @@ impl ClientPath {
         self.give_up(Reason::NoAnswer);
     }
 
+    /// A probe of a direction has left this host or come to it.
+    fn saw(&mut self, direction: Direction, at: Nanos) {
+        if !self.pulsing {
+            let (first, last) = self.probed.entry(direction).or_insert((at, at));
+            (*first, *last) = ((*first).min(at), (*last).max(at));
+        }
+    }
+
     /// A packet has left, or never will.
     pub fn left(&mut self, now: Nanos, seq: u64, at: Option<Nanos>) {
         if seq & CONTROL == 0 {
             if let Stage::Parts { out: Some(source), .. } = &mut self.stage {
                 source.left(now, seq, at);
+                if let Some(at) = at {
+                    self.saw(Direction::Out, at);
+                }
             }
         } else if let Some(id) = self.asked.remove(&seq)
             && let Some(at) = at
@@ -453,6 +467,7 @@ impl ClientPath {
                 back.begun = true;
                 if let Some(head) = ProbeHead::of(datagram) {
                     back.sink.probe(now, head, at, batch);
+                    self.saw(Direction::In, at);
                 }
             }
             (Kind::Ask, Stage::Parts { back: Some(back), .. }) if part == back.part => {

@@ -78,6 +78,8 @@ impl Directions {
 pub(super) struct OneDirection {
     #[serde(flatten)]
     known: Knowledge,
+    /// From its first probe to its last, since the measurement began; null: there was none.
+    probed_s: Option<[f64; 2]>,
     delay_s: Delay,
     reordered: u64,
     trains: u64,
@@ -110,6 +112,7 @@ pub(super) fn direction(
     method: MethodName,
     delay: Option<OneWay>,
     clocks: &Comparison,
+    probed_s: Option<[f64; 2]>,
 ) -> OneDirection {
     let seconds = |ns: f64| ns / 1e9;
     let error = delay.and_then(|d| Some(seconds(d.error? as f64)));
@@ -123,6 +126,7 @@ pub(super) fn direction(
             MethodName::Ride | MethodName::Replay => outcome.known.within_capacity(),
             _ => outcome.known,
         },
+        probed_s,
         delay_s: Delay {
             minimum: within(|d| d.minimum),
             median: within(|d| d.median),

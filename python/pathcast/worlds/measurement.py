@@ -158,7 +158,8 @@ class RateVariation:
 
 @dataclass(frozen=True)
 class Direction:
-    """What is known of one direction of a path. bytes: of its probes [IP byte]."""
+    """What is known of one direction of a path. bytes: of its probes [IP byte]; probed_s: when the first and the
+    last of them were seen, since the measurement began [s]."""
 
     capacity_bps: Value
     available_bps: Value
@@ -172,6 +173,7 @@ class Direction:
     aggregation_s: Value = _NOT_LOOKED_FOR
     trains: int = 0
     reordered: int = 0
+    probed_s: tuple[float, ...] | None = None
 
     @property
     def trustworthy(self) -> bool:

@@ -14,7 +14,7 @@ use super::super::stat::{deviation, quantile, student90};
 use super::super::{Plan, Seen, Step, TrainSeen, series};
 use super::balance::Balance;
 use super::unseen::met;
-use super::{PACKET, Phase, Ride};
+use super::{LOST_MOST, PACKET, Phase, Ride, SCANT};
 
 /// Packets, and their size [IP bytes]: several in a quantum of 1514 bytes, and too large to count for the delay.
 const GRAINS: usize = 60;
@@ -186,15 +186,25 @@ impl Ride {
         met.len() >= FEW && busy > load + OFTEN
     }
 
-    /// Whether the train that was sent leaves it open.
+    /// Whether the train that was sent leaves it open, or there were too few bytes for one.
     pub(super) fn is_doubtful(&self) -> bool {
         if is_fast(self.c) {
             return self.less_alone();
         }
-        self.grains.is_some()
+        let few = self.budget.bytes.0 < SCANT;
+        if few && self.small.is_none() {
+            return self.overflows();
+        }
+        (self.grains.is_some() || few)
             && self.less_alone()
             && self.less().is_some_and(|less| less > LATE)
             && self.slope().is_some_and(|slope| (DOUBT.0..DOUBT.1).contains(&(slope * self.c)))
+    }
+
+    /// Whether of the trains that told C so much was lost that what came may have been a share of it.
+    fn overflows(&self) -> bool {
+        let packets = || self.trains.range(..self.first).flat_map(|(_, train)| &train.packets);
+        packets().filter(|p| p.lost()).count() as f64 > LOST_MOST * packets().count() as f64
     }
 
     /// What the train says, once it is known.

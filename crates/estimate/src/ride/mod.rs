@@ -21,6 +21,7 @@ mod balance;
 mod grains;
 mod noise;
 mod pace;
+mod proof;
 mod queueing;
 mod unseen;
 mod wander;
@@ -317,6 +318,11 @@ impl Ride {
     /// The capacity that it has found: what the trains showed, and no less than what the path was seen to carry. None where the
     /// ride refutes it, and where neither the trains nor the ride can be trusted.
     pub fn capacity(&self) -> Estimate {
+        self.borne_out(self.by_trains())
+    }
+
+    /// The same by the trains, and as far as the ride belies them.
+    fn by_trains(&self) -> Estimate {
         let estimate = self.capacity.estimate();
         let ride = self.judge(self.around());
         let doubtful = estimate.why_not.is_some() && ride.why_not.is_some();
@@ -325,7 +331,7 @@ impl Ride {
         if self.refuted() || ride.value_bps.is_some_and(far) || (doubtful && estimate.value_bps.is_some()) {
             return Estimate::none(WhyNot::Inconsistent, estimate.bytes.0);
         }
-        if self.is_scant() && self.may_gather() {
+        if (self.is_scant() && self.may_gather()) || self.capacity.is_brief() {
             return Estimate::none(WhyNot::Ambiguous, estimate.bytes.0);
         }
         // of a few clumps one packet more or less is much
@@ -723,7 +729,7 @@ impl Method for Ride {
             }
             return;
         }
-        if train.id < self.capacity.next_id && self.proven == 0.0 {
+        if train.id < self.capacity.next_id && self.proven == 0.0 && !self.capacity.is_brief() {
             self.c = self.capacity.capacity().unwrap_or(self.c);
         }
         self.pending.remove(&train.id);

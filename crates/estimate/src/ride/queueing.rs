@@ -144,13 +144,16 @@ impl Ride {
             Turns::Nobody => return share,
             Turns::Unknown => {}
         }
-        let (Some(got), Some(slope)) = (share.value_bps, self.slope()) else { return share };
+        let (Some(got), slope) = (share.value_bps, self.slope()) else { return share };
         let fair = self.discipline() == Some(Discipline::Fair);
         if !fair && !self.is_doubtful() {
             return share;
         }
         Estimate {
-            value_bps: Some(if fair && !is_fast(self.c) { (1.0 / slope.max(1e-12)).max(got) } else { got }),
+            value_bps: match slope {
+                Some(slope) if fair && !is_fast(self.c) => Some((1.0 / slope.max(1e-12)).max(got)),
+                _ => Some(got),
+            },
             high_bps: f64::INFINITY,
             why_not: share.why_not.or(Some(WhyNot::Ambiguous)),
             ..share
@@ -216,6 +219,32 @@ mod tests {
         for ride in [found(5e6, |_| 0.0), found(2.5e6, |k| (14 - k) as f64 * 0.2e-3)] {
             assert_eq!(ride.of_line(share), share);
         }
+    }
+
+    /// Each small packet met a part of somebody's, so that the queue is not told by them.
+    #[test]
+    fn where_bytes_are_few_a_doubtful_share_is_a_bound() {
+        let share = Estimate::of(2.5e6, 2.4e6, 2.6e6, 1);
+        let ride = |bytes: u64, waits: fn(u64) -> f64| {
+            let mut ride = found(2.5e6, waits);
+            ride.budget.bytes = Bytes(bytes);
+            ride.of_line(share)
+        };
+        let met = |k: u64| (k * 5 % 12) as f64 * 0.1e-3;
+        let told = ride(50_000, met);
+        assert_eq!((told.value_bps, told.low_bps, told.high_bps), (Some(2.5e6), 2.4e6, f64::INFINITY));
+        assert_eq!(told.why_not, Some(WhyNot::Ambiguous));
+        assert_eq!(ride(1_000_000, met), share);
+        // where none came at all what was lost of the trains speaks
+        let blind = |lost: usize| {
+            let mut ride = found(2.5e6, |_| 0.0);
+            (ride.small, ride.budget.bytes) = (None, Bytes(50_000));
+            ride.trains
+                .values_mut()
+                .for_each(|train| train.packets.iter_mut().take(lost).for_each(|p| p.received = None));
+            ride.of_line(share).why_not
+        };
+        assert_eq!([blind(1), blind(2)], [None, Some(WhyNot::Ambiguous)]);
     }
 
     /// A ride that got `c` of 200 Mbit/s; packets that are alone wake hosts, which takes them so long [us], and packet k of small ones so

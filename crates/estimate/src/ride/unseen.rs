@@ -26,13 +26,16 @@ const ALIKE: f64 = 2.0;
 const FEW: usize = 4;
 /// Below this load there is nobody to give way.
 const NOBODY: f64 = 0.1;
-/// What gives way had filled the line for this share of the time at least.
+/// What gives way had filled the line for this share of the time at least, and left it idle for so large a share on average.
 const FILLS: f64 = 0.7;
+const IDLE: f64 = 0.06;
 /// What comes in between the first probes then, as a share of C, and its deviation; and how far what C is known from blurs it.
 const CAME: (f64, f64) = (0.92, 0.25);
 const BLUR: f64 = 0.03;
-/// Where the ride begins without an opening a queue shorter than this may be delays that wander [s].
+/// Where the ride begins without an opening a queue shorter than this may be delays that wander [s], unless trains come no closer
+/// than C allows, but for this share of L/C.
 const STANDING: f64 = 6e-3;
+const EXACT: f64 = 0.01;
 /// Nothing of that is more convincing than this, in logarithms.
 const SURE: f64 = 7.0;
 /// And an opening train no more than this factor.
@@ -67,10 +70,12 @@ fn weigh(busy: usize, all: usize, load: f64, odds: f64) -> Unseen {
     let (busy, free) = (busy as f64 / ALIKE, (all - busy) as f64 / ALIKE);
     let least = load.max(FILLS);
     let likely = |share: f64| share.powf(busy) * (1.0 - share).powf(free);
-    let (mut sum, mut first, mut second) = (0.0, 0.0, 0.0);
+    let (mut all, mut sum, mut first, mut second) = (0.0, 0.0, 0.0, 0.0);
     for step in 0..STEPS {
         let share = least + (1.0 - least) * (step as f64 + 0.5) / STEPS as f64;
-        let weight = likely(share) / STEPS as f64;
+        let before = (-(1.0 - share) / IDLE).exp();
+        let weight = likely(share) * before;
+        all += before;
         sum += weight;
         first += weight * (1.0 - share);
         second += weight * (1.0 - share).powi(2);
@@ -79,7 +84,7 @@ fn weigh(busy: usize, all: usize, load: f64, odds: f64) -> Unseen {
         return none;
     }
     let idle = first / sum;
-    let gives_way = odds * GIVES_WAY * sum;
+    let gives_way = odds * GIVES_WAY * sum / all;
     let full = gives_way / (gives_way + (1.0 - GIVES_WAY) * likely(load));
     Unseen { full, idle, deviation: (second / sum - idle * idle).max(0.0).sqrt() }
 }
@@ -158,7 +163,7 @@ impl Ride {
         let busy = met.iter().filter(|&&busy| busy).count();
         // who is late without a queue has met nobody, and one flow's share of a line is not what others leave
         let far = self.is_far();
-        let stands = if far { self.stands() >= STANDING } else { self.wander == 0.0 };
+        let stands = if far { self.stands() >= STANDING || self.is_exact() } else { self.wander == 0.0 };
         if !stands || self.discipline() == Some(Discipline::Fair) {
             return weigh(0, 0, 0.0, 1.0);
         }
@@ -174,6 +179,12 @@ impl Ride {
 }
 
 impl Ride {
+    /// Whether packets never come closer than C allows, so that all that wait have met somebody.
+    fn is_exact(&self) -> bool {
+        let before = self.trains.range(..=self.first).map(|(_, train)| train);
+        self.wander == 0.0 && series::scatter(before, self.c) <= EXACT * PACKET / self.c
+    }
+
     /// How long small probes waited [s].
     fn stands(&self) -> f64 {
         let small = self.small.iter().flat_map(|train| &train.packets);
@@ -224,6 +235,8 @@ mod tests {
         // a ride that found a half free
         let all = weigh(14, 14, 0.5, 1.0);
         assert!(all.full > 0.9 && all.idle < 0.12, "{all:?}");
+        // TCP seldom leaves a line idle, and who found it so now and then met others' gaps
+        assert!(all.idle < 0.06 && weigh(12, 14, 0.5, 1.0).full < 0.8 * all.full, "{all:?}");
         // as often as that says
         let half = weigh(7, 14, 0.5, 1.0);
         assert!(half.full < 0.1, "{half:?}");

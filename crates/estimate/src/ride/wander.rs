@@ -39,6 +39,12 @@ const ENDS: usize = 3;
 const LEAST: f64 = 0.05;
 /// What was seen of it is not yet all.
 const MORE: f64 = 1.2;
+/// Delays that fall so fast from one small packet to the next are a queue's that drains [s/s], where so many of them do.
+const DRAINS: f64 = 0.5;
+const FALL: f64 = 0.9;
+/// Nor do they rise so fast under the first probes of the ride: others fill the queue, who share a fast link before it with the probes,
+/// between whose packets they do not come there.
+const STEEP: f64 = 0.5;
 /// Longer ones are queues [s].
 const MOST: f64 = 20e-3;
 /// And usually shorter than this where somebody may send, who may have given way [s].
@@ -69,6 +75,17 @@ pub(super) fn whole(train: &TrainSeen) -> Option<f64> {
     let rest = train.packets.get(1..).filter(|rest| rest.len() > 2 && rest.iter().all(|p| p.received.is_some()))?;
     let (first, last) = (rest.first()?.received?, rest.last()?.received?);
     (last > first).then(|| (rest.len() - 1) as f64 * PACKET * 1e9 / (last.0 - first.0) as f64)
+}
+
+/// Whether small packets met a queue that drained: each waited less than the one before, by as much as an idle line's queue loses.
+fn drains(small: &TrainSeen) -> bool {
+    let seen: Vec<(f64, f64)> =
+        small.packets.iter().filter_map(|p| Some((p.sent.as_secs_f64(), p.own_delay()? as f64 / 1e9))).collect();
+    let falls: Vec<f64> = seen.windows(2).map(|w| (w[0].1 - w[1].1) / (w[1].0 - w[0].0).max(1e-9)).collect();
+    let falling = falls.iter().filter(|&&fall| fall > 0.0).count();
+    seen.len() >= ALONE
+        && falling as f64 >= FALL * falls.len() as f64
+        && median(&falls).is_some_and(|usual| usual > DRAINS)
 }
 
 /// What others sent, as a share of C, if the line was busy under probes that left and waited so [s], and how long they took [s].
@@ -111,7 +128,7 @@ impl Ride {
 
     /// By how much delays wander without a queue [s]; zero: no more than stamps do, or it cannot be told from a queue.
     pub(super) fn wanders(&self) -> f64 {
-        if self.small.is_none() {
+        if self.small.as_ref().is_none_or(drains) {
             return 0.0;
         }
         let alone = self.alone();
@@ -126,8 +143,9 @@ impl Ride {
         }
         let (most, usual) = (quantile(&alone, 1.0).unwrap_or(0.0), median(&alone).unwrap_or(0.0));
         let even = load < LATE || most < UNEVEN * usual;
-        let wanders =
-            (even && self.is_together(load)) || (load >= LATE && usual <= MOST_BESIDE && self.stays(load, alone.len()));
+        let grows = self.under_ride().is_some_and(|(load, _)| load > STEEP);
+        let wanders = (even && !grows && self.is_together(load))
+            || (load >= LATE && usual <= MOST_BESIDE && self.stays(load, alone.len()));
         if wanders && MORE * most <= MOST { MORE * most } else { 0.0 }
     }
 
@@ -136,27 +154,28 @@ impl Ride {
         together(self.trains.range(..=self.first).map(|(_, train)| train), self.c, load)
     }
 
-    /// Whether the queue grew less under the first probes of the ride than on a line on which this share of `count` probes alone comes
-    /// late because it is busy.
-    fn stays(&self, late: f64, count: usize) -> bool {
-        let Some(from) = self.trains.get(&self.first).and_then(|train| Some(train.packets.first()?.sent)) else {
-            return false;
-        };
+    /// What others sent under the first probes of the ride if the line was busy, as a share of C, and how long those took [s]; none: too
+    /// few, or some did not come.
+    fn under_ride(&self) -> Option<(f64, f64)> {
+        let from = self.trains.get(&self.first)?.packets.first()?.sent;
         let blind = |train: &&TrainSeen| {
             train.id == self.first || (self.is_far() && train.packets.iter().all(|p| p.sent < from + self.lag))
         };
-        let packets: Vec<&Seen> =
-            self.trains.range(self.first..).map(|(_, t)| t).take_while(blind).flat_map(|t| &t.packets).collect();
-        let waits: Vec<(f64, f64)> = packets
-            .iter()
-            .filter_map(|p| {
-                Some((p.sent.as_secs_f64(), (p.own_delay()? as f64 - self.base.floor.delay_at(p.sent.0)) / 1e9))
-            })
-            .collect();
-        if packets.iter().any(|p| p.received.is_none()) {
-            return false;
+        let packets = self.trains.range(self.first..).map(|(_, t)| t).take_while(blind).flat_map(|t| &t.packets);
+        let mut waits = Vec::new();
+        for p in packets {
+            p.received?;
+            if let Some(delay) = p.own_delay() {
+                waits.push((p.sent.as_secs_f64(), (delay as f64 - self.base.floor.delay_at(p.sent.0)) / 1e9));
+            }
         }
-        let Some((load, time)) = load_if_busy(&waits, self.c) else { return false };
+        load_if_busy(&waits, self.c)
+    }
+
+    /// Whether the queue grew less under the first probes of the ride than on a line on which this share of `count` probes alone comes
+    /// late because it is busy.
+    fn stays(&self, late: f64, count: usize) -> bool {
+        let Some((load, time)) = self.under_ride() else { return false };
         let chance =
             (late * (1.0 - late)).max(LEAST) * ALIKE / count as f64 + load.max(LEAST) * CROSS / (self.c * time);
         late - load > DOUBT * chance.sqrt()
@@ -204,6 +223,19 @@ mod tests {
         let (load, time) = of(2.8 * ms, 0.0);
         assert!((load - 0.5).abs() < 1e-9 && (time - 37.0 * 2.8 * ms).abs() < 1e-9);
         assert_eq!(load_if_busy(&[(0.0, 0.0); 8], 8e6), None);
+    }
+
+    /// Ten small packets, 0.1 ms apart.
+    #[test]
+    fn a_queue_that_drains_is_no_wandering_delay() {
+        let of = |delay: &dyn Fn(u64) -> u64| {
+            let sent: Vec<u64> = (0..10).map(|k| k * 100_000).collect();
+            let came: Vec<_> = (0..10).map(|k| Some(sent[k as usize] + delay(k) * 1000)).collect();
+            drains(&train(0, 120, &sent, &came))
+        };
+        assert!(of(&|k| 4800 - 60 * k) && !of(&|k| 4800 - 40 * k), "jitter changes more slowly");
+        assert!(!of(&|k| 4800 + 60 * k) && !of(&|_| 4800));
+        assert!(!of(&|k| if k % 2 == 0 { 4800 - 100 * k } else { 3000 }), "up and down");
     }
 
     #[test]

@@ -103,6 +103,21 @@ fn small(rate: f64, delay: f64) -> f64 {
 }
 
 #[test]
+fn each_direction_says_when_it_was_probed() {
+    let mid = Mid { keys: FIVE, cross: ["", ""], paths: 1 };
+    let (result, _) = measure(&mid.text(), request(350, 1500));
+    let [out, back] = ["out", "in"].map(|word| {
+        let when = &result["paths"][0]["directions"][word]["probed_s"];
+        [number(&when[0]), number(&when[1])]
+    });
+    // 350 kB at 5 Mbit/s, one direction after the other
+    for [first, last] in [out, back] {
+        assert!((0.3..1.5).contains(&(last - first)), "{result:#}");
+    }
+    assert!(0.02 < out[0] && out[1] < back[0] && back[1] < number(&result["elapsed_s"]), "{result:#}");
+}
+
+#[test]
 fn five_megabits_within_the_budget() {
     for (cross, left) in [("", 5.0), ("500kbit", 4.5), ("1500kbit", 3.5), ("3Mbit", 2.0)] {
         for (kb, ms, share) in [(1000, 3000, 0.02), (350, 1500, 0.04)] {
