@@ -25,6 +25,8 @@ const AHEAD: u64 = 20_000_000;
 const SAWTOOTH: u64 = 30;
 /// A line that nothing is known of is taken to be slower than the others by no more than this.
 const UNPROVEN: u64 = 50;
+/// One whose pace promises so many times what it delivers gets a piece at a time: the kernel would give it as much more than the others.
+const HASTY: u64 = 8;
 /// Least that may wait [byte].
 const LEAST: u64 = 4 * PIECE;
 /// Deliveries are measured over a round trip, and so long at least [ns].
@@ -220,6 +222,7 @@ impl Steer {
         let mut verdicts = vec![Verdict::Free; seen.len()];
         let Some(best) = self.best(&lines, task.left) else { return verdicts };
         let mut free = vec![lines[best]];
+        let mut hasty = vec![false; seen.len()];
         let mut order: Vec<usize> = (0..lines.len()).filter(|&i| i != best).collect();
         order.sort_by_key(|&i| (lines[i].delay(PIECE, &free), i));
         for &i in &order {
@@ -228,7 +231,10 @@ impl Steer {
                 continue;
             }
             verdicts[i] = judge(&lines[i], &free, task).map_or(Verdict::Free, Verdict::Hold);
-            if verdicts[i] == Verdict::Free {
+            hasty[i] = verdicts[i] == Verdict::Free && lines[i].seen.pace / HASTY > lines[i].least;
+            if hasty[i] {
+                verdicts[i] = Verdict::Hold(Held::Late);
+            } else if verdicts[i] == Verdict::Free {
                 free.push(lines[i]);
             }
         }
@@ -243,7 +249,10 @@ impl Steer {
         // those that are free must not run dry meanwhile
         let unsent: u64 = free.iter().map(|line| line.seen.unsent).sum();
         if task.left > 0 && unsent >= bytes(rate, AHEAD) {
-            let of = order.into_iter().find_map(|i| Some((i, trial(&lines[i], verdicts[i], &free, task)?)));
+            let of = order.into_iter().find_map(|i| match hasty[i] {
+                true => (lines[i].seen.unsent < PIECE).then_some((i, PIECE)),
+                false => Some((i, trial(&lines[i], verdicts[i], &free, task)?)),
+            });
             if let Some((i, bytes)) = of {
                 verdicts[i] = Verdict::Free;
                 (self.trial, self.ahead) = (Some(bytes), unsent + bytes);
@@ -385,141 +394,4 @@ pub fn is_coupled(control: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const MS: u64 = 1_000_000;
-
-    /// A line of so many byte/s and ms whose window fills it, with `unsent` bytes before it.
-    fn line(id: u32, rate: u64, rtt_ms: u64, unsent: u64) -> SubflowSeen {
-        let (window, srtt) = (rate * rtt_ms / 1000, Nanos(rtt_ms * MS));
-        SubflowSeen {
-            id,
-            srtt,
-            min_rtt: srtt,
-            window,
-            pace: rate * 6 / 5,
-            unsent,
-            out: window,
-            ..SubflowSeen::default()
-        }
-    }
-
-    fn task(left: u64) -> Task {
-        Task { left, open: 0, room: 8 << 20, coupled: false }
-    }
-
-    /// The verdicts once the lines have delivered at their rates for ten seconds.
-    fn settled(lines: &[SubflowSeen], task: Task) -> (Steer, Vec<Verdict>) {
-        let (mut steer, mut verdicts) = (Steer::default(), Vec::new());
-        for n in 0..1000u64 {
-            let seen: Vec<_> =
-                lines.iter().map(|one| SubflowSeen { acked: one.window * n * 10 * MS / one.srtt.0, ..*one }).collect();
-            verdicts = steer.look(Nanos(n * 10 * MS), task, &seen);
-        }
-        (steer, verdicts)
-    }
-
-    #[test]
-    fn a_slow_line_shares_what_it_can_deliver_before_the_others_are_done() {
-        let lines = [line(0, 6_250_000, 40, 0), line(1, 250_000, 200, 0)];
-        // a piece takes it 0.26 s and two round trips: 0.83 s with the quarter of one that is held, 5.2 MB of the other
-        assert_eq!(settled(&lines, task(6_000_000)).1, [Verdict::Free, Verdict::Free]);
-        assert_eq!(settled(&lines, task(3_000_000)).1, [Verdict::Free, Verdict::Hold(Held::Late)]);
-        let waits = [lines[0], line(1, 250_000, 200, 400_000)];
-        assert_eq!(settled(&waits, task(6_000_000)).1, [Verdict::Free, Verdict::Hold(Held::Late)]);
-    }
-
-    #[test]
-    fn buffers_bound_what_waits_for_a_slow_line() {
-        let lines = [line(0, 6_250_000, 40, 0), line(1, 250_000, 200, 0)];
-        let small = Task { room: 2 << 20, ..task(100_000_000) };
-        assert_eq!(settled(&lines, small).1, [Verdict::Free, Verdict::Hold(Held::Room)]);
-    }
-
-    #[test]
-    fn like_lines_are_both_free_and_hold_a_round_trip() {
-        let lines = [line(0, 1_000_000, 50, 0), line(1, 1_250_000, 60, 0)];
-        let (steer, verdicts) = settled(&lines, task(10_000_000));
-        assert_eq!(verdicts, [Verdict::Free, Verdict::Free]);
-        assert_eq!(steer.ahead(), LEAST + 2_250_000 * 80 / 1000);
-    }
-
-    #[test]
-    fn a_line_that_joins_is_not_believed_before_it_has_delivered() {
-        let lines = [line(0, 2_000_000, 30, 0), line(1, 1_000_000, 30, 0)];
-        let mut steer = Steer::default();
-        assert_eq!(steer.look(Nanos(0), task(400_000), &lines)[1], Verdict::Hold(Held::Late));
-        assert_eq!(settled(&lines, task(400_000)).1[1], Verdict::Free);
-    }
-
-    #[test]
-    fn a_line_that_joins_is_tried_with_a_window_of_its_own_and_not_again_before_that_came_back() {
-        let busy = line(0, 2_000_000, 30, 100_000);
-        let fresh = SubflowSeen { window: 14_480, out: 0, ..line(1, 482_000, 30, 0) };
-        // whose window has come to its end
-        let grown = || {
-            let mut steer = Steer::default();
-            steer.look(Nanos(0), task(2_000_000), &[busy]);
-            steer.look(Nanos(100 * MS), task(1_800_000), &[busy]);
-            steer
-        };
-        let (at, mut steer) = (Nanos(100 * MS), grown());
-        // 50 times its window takes the other 0.36 s, what is left 0.55 s
-        assert_eq!(steer.look(at, task(1_000_000), &[busy, fresh])[1], Verdict::Free);
-        assert_eq!((steer.trial(), steer.ahead()), (Some(14_480), 100_000 + 14_480));
-        let tried = SubflowSeen { out: 14_480, ..fresh };
-        assert_eq!(steer.look(Nanos(110 * MS), task(900_000), &[busy, tried])[1], Verdict::Hold(Held::Late));
-        assert_eq!(steer.trial(), None);
-        // all came back within 40 ms, and its window has doubled: what it delivers is known, and it is tried with that
-        let back = SubflowSeen { acked: 14_480, window: 28_960, ..fresh };
-        assert_eq!(steer.look(Nanos(140 * MS), task(200_000), &[busy, back])[1], Verdict::Free);
-        assert_eq!(steer.trial(), Some(28_960));
-        // the others must not run dry meanwhile, a transfer that ends before it has no use for it, and one that loses is none
-        let dry = SubflowSeen { unsent: 20_000, ..busy };
-        let lossy = SubflowSeen { again: 1, ..fresh };
-        for (left, busy, fresh) in [(1_000_000, dry, fresh), (300_000, busy, fresh), (1_000_000, busy, lossy)] {
-            assert_eq!(grown().look(at, task(left), &[busy, fresh])[1], Verdict::Hold(Held::Late));
-        }
-    }
-
-    #[test]
-    fn the_better_line_takes_over_though_it_joined_later() {
-        let lines = [line(0, 250_000, 20, 200_000), line(1, 6_250_000, 40, 0)];
-        assert_eq!(settled(&lines, task(2_000_000)).1, [Verdict::Hold(Held::Late), Verdict::Free]);
-    }
-
-    #[test]
-    fn what_the_others_would_send_again_sooner_is_closed_at_the_end_alone() {
-        let slow = line(1, 100_000, 100, 300_000);
-        let idle = SubflowSeen { out: 0, ..line(0, 6_250_000, 40, 0) };
-        let (mut steer, _) = settled(&[line(0, 6_250_000, 40, 0), slow], task(0));
-        let at = Nanos(10_000 * MS);
-        let task = Task { open: 400_000, ..task(0) };
-        assert_eq!(steer.clone().look(at, task, &[idle, slow])[1], Verdict::Close(Held::Late));
-        assert_eq!(steer.clone().look(at, task, &[line(0, 6_250_000, 40, 9_000), slow])[1], Verdict::Hold(Held::Late));
-        assert_eq!(steer.look(at, Task { left: 1, ..task }, &[idle, slow])[1], Verdict::Hold(Held::Late));
-    }
-
-    #[test]
-    fn a_silent_line_is_held_and_another_takes_its_place() {
-        let dead = SubflowSeen { timeouts: 1, ..line(0, 6_250_000, 40, 50_000) };
-        let (_, verdicts) = settled(&[dead, line(1, 250_000, 200, 0)], task(1_000_000));
-        assert_eq!(verdicts, [Verdict::Hold(Held::Silent), Verdict::Free]);
-        let (_, alone) = settled(&[dead], task(1_000_000));
-        assert_eq!(alone, [Verdict::Free]);
-        assert_eq!(Steer::default().look(Nanos(0), task(1), &[]), []);
-    }
-
-    #[test]
-    fn a_coupled_controller_over_random_loss_keeps_to_the_best() {
-        let lossy = SubflowSeen { again: 20, ..line(0, 1_000_000, 50, 0) };
-        let coupled = Task { coupled: true, ..task(50_000_000) };
-        let lines = [lossy, line(1, 800_000, 50, 0)];
-        assert_eq!(settled(&lines, coupled).1[1], Verdict::Close(Held::Coupled));
-        assert_eq!(settled(&lines, task(50_000_000)).1[1], Verdict::Free);
-        let queued = SubflowSeen { min_rtt: Nanos(30 * MS), ..lossy };
-        assert_eq!(settled(&[queued, lines[1]], coupled).1[1], Verdict::Free);
-        assert!(is_coupled("pc_lia") && is_coupled("olia") && is_coupled("pc_adapt_2") && !is_coupled("pc_bbr3"));
-    }
-}
+mod tests;
