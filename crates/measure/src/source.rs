@@ -32,6 +32,8 @@ const LOOK: Nanos = Nanos::millis(5);
 const SOON: Nanos = Nanos::millis(10);
 /// A train is asked for so often.
 const ASKS: u32 = 5;
+/// And so often for a proof that its end is lost.
+const PROOFS: u32 = 2;
 /// Probes up to this size say what the delay is [IP bytes].
 pub(super) const SMALL: u16 = 200;
 /// The probes of a part are numbered from the part times this.
@@ -100,6 +102,8 @@ struct Flight {
     asked: u32,
     /// When it was first asked for after all of it had left.
     fence: Option<Nanos>,
+    /// All that is not told was reported as lost, and it was asked for so often since, to prove that.
+    claimed: Option<u32>,
     /// When it is taken as it is: the report is whole, stamps of departures are missing.
     settle_at: Nanos,
 }
@@ -321,6 +325,7 @@ impl Source {
             ask_at,
             asked: 0,
             fence: None,
+            claimed: None,
             settle_at: Nanos::MAX,
         };
         self.flights.insert(train, flight);
@@ -418,6 +423,7 @@ impl Source {
         if early {
             flight.ask_at = flight.ask_at.max(now + wait);
         } else if unproven {
+            flight.claimed.get_or_insert(0);
             flight.ask_at = flight.ask_at.min(now + SOON);
         }
         if flight.untold > 0 {
@@ -482,11 +488,16 @@ impl Source {
         for flight in self.flights.values_mut().filter(|f| f.ask_at <= now && f.undecided > 0 && now < f.ends + DEAF) {
             flight.ask_at = now + LOOK;
         }
+        // where queues drop questions as well the report stands
+        let proven = |f: &Flight| f.ask_at <= now && f.untold > 0 && f.claimed.is_some_and(|asked| asked >= PROOFS);
+        let stand: Vec<u32> = self.flights.iter().filter(|(_, f)| proven(f)).map(|(&train, _)| train).collect();
+        stand.into_iter().for_each(|train| self.settle(now, train));
         let due = self.flights.iter_mut().filter(|(_, f)| f.ask_at <= now && f.untold > 0).take(ASKED);
         let trains: Vec<u32> = due
             .map(|(&train, flight)| {
-                flight.ask_at = now + Nanos(wait.0 << flight.asked);
+                flight.ask_at = now + Nanos(wait.0 << flight.claimed.map_or(flight.asked, |_| 0));
                 flight.asked += 1;
+                flight.claimed.iter_mut().for_each(|asked| *asked += 1);
                 if flight.undecided == 0 && flight.ends <= now {
                     flight.fence.get_or_insert(now);
                 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import tempfile
 import tomllib
@@ -16,6 +15,7 @@ from pathcast.errors import PathcastError, usage
 from pathcast.files import read_file
 from pathcast.lines import config
 from pathcast.lines.config import LARGEST_BYTES, Line
+from pathcast.runtime.state import locked
 
 
 def add(path: Path, name: str, values: Mapping[str, Any]) -> Line:
@@ -68,15 +68,9 @@ def _there(lines: Any, name: str) -> Any:
 def _alone(path: Path) -> Iterator[None]:
     """Nobody else changes the file meanwhile."""
     with _writing(path):
-        target = path.resolve()
-        target.parent.mkdir(parents=True, exist_ok=True)
-        lock = target.with_name(f".{target.name}.lock")
-        handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        path.resolve().parent.mkdir(parents=True, exist_ok=True)
+    with locked("lines"):
         yield
-    finally:
-        os.close(handle)
 
 
 def _changed(path: Path, change: Any, name: str) -> dict[str, Line]:

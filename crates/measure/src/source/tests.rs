@@ -122,6 +122,29 @@ fn an_end_that_is_missing_is_lost_where_a_question_came_behind_it() {
     }
 }
 
+/// A queue that drops the questions, too.
+#[test]
+fn an_end_that_is_missing_is_lost_where_questions_are_not_answered() {
+    let mut source = source();
+    let (second, begins) = known(&mut source);
+    let count = second.count();
+    let (left, soonest) = leaves(&mut source, &second, begins);
+    let told = soonest + Nanos::millis(20);
+    source.report(told, told, &[piece(1, count, count - 2, left)]);
+    let mut asked = Vec::new();
+    for ms in 0..1000 {
+        let now = told + Nanos::millis(ms);
+        if asks(&mut source, now) {
+            asked.push(ms);
+        }
+        if source.reported == 2 {
+            assert!(asked.len() == 2 && ms < 500 && source.lost == 2, "{asked:?} {ms}");
+            return;
+        }
+    }
+    panic!("asked at {asked:?} and never told");
+}
+
 /// A host that was held up in the middle of a train does not ask for what it still has.
 #[test]
 fn what_has_not_left_is_not_asked_for() {
