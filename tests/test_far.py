@@ -173,7 +173,7 @@ def test_both_say_the_same(far, start, key_file, options):
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_ends_it(far, start, number, status):
     process = start("--port", 0, "--json", command=(far,))
-    document(process)
+    assert "listening" in document(process)
     process.send_signal(number)
     out, _ = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, out) == (status, "")

@@ -1,16 +1,20 @@
 //! A running far end.
 
+use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use pathcast_measure::stamp::{Mode, ReflectorOptions, StampKey};
 use pathcast_measure::{FarEnd, MeasureLimits};
 use pathcast_net::udp::{FarAddress, FarOptions, FarServer, SessionClock, StampReflector};
-use pathcast_net::{Limits, Note, ServerConfig, ServerEvent, SocketMaker, Warnings, entropy};
+use pathcast_net::{Limits, NetError, Note, ServerConfig, ServerEvent, SocketMaker, Warnings, entropy};
 use pathcast_session::{Admission, Key, KeyRing};
 
 use crate::FarError;
 use crate::log::{self, Log, LogLine};
+
+/// How often the system may choose a port.
+const CHOICES: usize = 20;
 
 /// How a far end is to run.
 pub struct Config {
@@ -48,9 +52,20 @@ impl Far {
     /// # Errors
     /// Those of the sockets: an address that cannot be listened on, a privilege that lacks.
     pub fn start(maker: Arc<dyn SocketMaker>, config: Config) -> Result<Far, FarError> {
+        // a port that is free for TCP may be another's for UDP, or of the other family: where the system chooses, it chooses again
+        for _ in 1..if config.port == 0 { CHOICES } else { 1 } {
+            match Far::begin(maker.clone(), &config) {
+                Err(FarError::Net(NetError::Listen { source, .. })) if source.kind() == ErrorKind::AddrInUse => {}
+                begun => return begun,
+            }
+        }
+        Far::begin(maker, &config)
+    }
+
+    fn begin(maker: Arc<dyn SocketMaker>, config: &Config) -> Result<Far, FarError> {
         let admission = Admission::new(config.limits.sessions);
         let everywhere = [IpAddr::from([0; 4]), IpAddr::from([0u16; 8])];
-        let bind = if config.bind.is_empty() { everywhere.to_vec() } else { config.bind };
+        let bind = if config.bind.is_empty() { everywhere.to_vec() } else { config.bind.clone() };
         let warnings = Arc::new(Warnings::default());
         let log = Arc::new(Log::default());
         let (heard, kept, logging) = (warnings.clone(), log.clone(), config.log);
@@ -59,7 +74,7 @@ impl Far {
             keys: config.keys.clone(),
             limits: Limits::default(),
             admission: Some(admission.clone()),
-            announce: config.announce,
+            announce: config.announce.clone(),
             stamp_port: config.stamp_port.unwrap_or(0),
             on_event: Some(Arc::new(move |event: &ServerEvent| {
                 // what the protocol meets is counted; what the system lacks is said
@@ -86,8 +101,8 @@ impl Far {
         });
         let stamp = stamp.transpose()?;
         let clock = SessionClock::start();
-        let far_end =
-            FarEnd::new(KeyRing::new(config.keys), config.limits, clock.state(), entropy()?).admitting(admission);
+        let far_end = FarEnd::new(KeyRing::new(config.keys.clone()), config.limits, clock.state(), entropy()?)
+            .admitting(admission);
         let measurements = FarServer::start(&*maker, FarOptions { listen, clock, urgent: true }, far_end)?;
         Ok(Far { transfers, measurements, stamp, stamp_open: config.stamp_open, warnings, log })
     }
