@@ -489,8 +489,8 @@ impl Source {
             flight.ask_at = now + LOOK;
         }
         // where queues drop questions as well the report stands
-        let proven = |f: &Flight| f.ask_at <= now && f.untold > 0 && f.claimed.is_some_and(|asked| asked >= PROOFS);
-        let stand: Vec<u32> = self.flights.iter().filter(|(_, f)| proven(f)).map(|(&train, _)| train).collect();
+        let stands = |f: &Flight| f.ask_at <= now && f.untold > 0 && f.claimed.is_some_and(|asked| asked >= PROOFS);
+        let stand: Vec<u32> = self.flights.iter().filter(|(_, f)| stands(f)).map(|(&train, _)| train).collect();
         stand.into_iter().for_each(|train| self.settle(now, train));
         let due = self.flights.iter_mut().filter(|(_, f)| f.ask_at <= now && f.untold > 0).take(ASKED);
         let trains: Vec<u32> = due

@@ -80,6 +80,18 @@ fn leaves(source: &mut Source, second: &Train, begins: Nanos) -> (impl Fn(usize)
     (left, left(second.count() - 1) + WAY * 2)
 }
 
+/// Of the second train the last two were reported as lost, at this time; with how many packets it had, and when they left.
+fn cut() -> (Source, usize, impl Fn(usize) -> Nanos + Copy, Nanos) {
+    let mut source = source();
+    let (second, begins) = known(&mut source);
+    let count = second.count();
+    let (left, soonest) = leaves(&mut source, &second, begins);
+    let told = soonest + Nanos::millis(20);
+    source.report(told, told, &[piece(1, count, count - 2, left)]);
+    assert_eq!((source.reported, source.lost), (1, 0), "nothing shows it");
+    (source, count, left, told)
+}
+
 fn asks(source: &mut Source, now: Nanos) -> bool {
     source.wake() <= now && {
         let mut granted = Bucket::of_bytes(pathcast_base::Rate(u64::MAX / 16));
@@ -104,13 +116,7 @@ fn what_is_missing_before_what_came_is_lost() {
 #[test]
 fn an_end_that_is_missing_is_lost_where_a_question_came_behind_it() {
     for late in [false, true] {
-        let mut source = source();
-        let (second, begins) = known(&mut source);
-        let count = second.count();
-        let (left, soonest) = leaves(&mut source, &second, begins);
-        let told = soonest + Nanos::millis(20);
-        source.report(told, told, &[piece(1, count, count - 2, left)]);
-        assert_eq!((source.reported, source.lost), (1, 0), "nothing shows it");
+        let (mut source, count, left, told) = cut();
         let asked = told + SOON;
         assert!(asks(&mut source, asked));
         // one more of those that the receiver says by itself, which was on its way then
@@ -125,12 +131,7 @@ fn an_end_that_is_missing_is_lost_where_a_question_came_behind_it() {
 /// A queue that drops the questions, too.
 #[test]
 fn an_end_that_is_missing_is_lost_where_questions_are_not_answered() {
-    let mut source = source();
-    let (second, begins) = known(&mut source);
-    let count = second.count();
-    let (left, soonest) = leaves(&mut source, &second, begins);
-    let told = soonest + Nanos::millis(20);
-    source.report(told, told, &[piece(1, count, count - 2, left)]);
+    let (mut source, _, _, told) = cut();
     let mut asked = Vec::new();
     for ms in 0..1000 {
         let now = told + Nanos::millis(ms);
