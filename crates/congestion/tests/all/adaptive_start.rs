@@ -192,6 +192,15 @@ fn a_small_window_asks_the_largest_once_all_is_full() {
 }
 
 #[test]
+fn who_is_asked_for_more_than_it_has_keeps_two_packets() {
+    let w = World::new("adaptive_start", &[], &[(2, 100 * MS), (2, 100 * MS)]);
+    let (mut flow, mut instance) = w.taken(0);
+    flow.mail = 5;
+    instance.grow(&mut flow, &Ack::new(0, 100 * MS));
+    assert_eq!(flow.cwnd, 2);
+}
+
+#[test]
 fn a_reduction_halves_and_the_second_ends_the_start() {
     let mut w = World::new("adaptive_start", &[], &[(10, 100 * MS)]);
     rounds(&mut w, 1, true, 2000, 3);

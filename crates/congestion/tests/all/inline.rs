@@ -193,6 +193,28 @@ fn imtcp_bg_takes_the_least_rtt_of_full_packets() {
     }
 }
 
+/// Wherever the stream's positions begin, the ACK of a few bytes is none of a full packet.
+#[test]
+fn imtcp_bg_knows_a_first_short_packet_at_any_position() {
+    for origin in [0, 1 << 40] {
+        let mut instance = Instance::new(&Params::new(controller("imtcp_bg").unwrap()));
+        let mut flow = Flow::new(MSS as u32, 10);
+        (flow.ssthresh, flow.now_us, flow.una, flow.nxt) = (10, 1_000_000, origin, origin);
+        instance.init(&mut flow);
+        let mut acked = |bytes: u64, rtt_us: u32| {
+            (flow.una, flow.nxt) = (flow.una + bytes, flow.una + bytes + 10 * MSS);
+            flow.now_us += 5_000;
+            let ack = Ack::new(1, rtt_us);
+            instance.ack(&mut flow, &ack);
+            instance.grow(&mut flow, &ack);
+            flow.cwnd
+        };
+        acked(100, 40 * MS);
+        let windows = [(); 200].map(|()| acked(MSS, 60 * MS));
+        assert!(windows[199] > 10, "from {origin}: {windows:?}");
+    }
+}
+
 /// What looks like a queue for ever leaves two packets, and three once in `stuck` rounds; by the paper two.
 #[test]
 fn imtcp_bg_is_not_held_at_two_packets() {

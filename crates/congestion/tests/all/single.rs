@@ -101,6 +101,32 @@ fn cubic_is_no_slower_than_reno_on_short_paths() {
     }
 }
 
+/// RFC 9438 section 4.3: W_est grows by 9/17 of a packet an RTT up to the window of the loss, by a whole one beyond it.
+#[test]
+fn cubic_adds_one_per_rtt_where_reno_would_be_beyond_the_last_loss() {
+    let mut w = World::new("cubic", &[], &[(20, 10 * MS)]);
+    w.lose(0);
+    let below = (20.0 - 14.0) * 17.0 / 9.0; // RTTs
+    for round in 1..=40 {
+        w.round(0);
+        let exact = 14.0 + f64::from(round) * 9.0 / 17.0;
+        let expected = if f64::from(round) > below { 20.0 + f64::from(round) - below } else { exact };
+        let ours = f64::from(w.flow(0).cwnd);
+        assert!((ours - expected).abs() <= 1.5, "round {round}: {ours}, {expected}");
+    }
+}
+
+/// Who lost at the same window again has not given way: the plateau is that window (section 4.7: below the last W_max only).
+#[test]
+fn cubic_keeps_its_maximum_where_it_lost_before() {
+    let mut w = World::new("cubic", &[], &[(1000, 100 * MS)]);
+    w.lose(0);
+    w.flow_mut(0).cwnd = 1000;
+    w.lose(0);
+    (0..95).for_each(|_| w.round(0)); // K is 9.1 s
+    assert!(w.flow(0).cwnd.abs_diff(1000) <= 2, "{}", w.flow(0).cwnd);
+}
+
 /// Fast convergence: the plateau of a second loss is at (1 + beta) / 2 of the window at it, not at the window itself.
 #[test]
 fn cubic_lowers_its_maximum_further_when_it_falls() {

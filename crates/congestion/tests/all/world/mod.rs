@@ -65,6 +65,10 @@ impl World {
     pub fn flow_mut(&mut self, i: usize) -> &mut Flow {
         &mut self.subflows[i].0
     }
+    /// A copy of one subflow, to be called without its connection.
+    pub fn taken(&self, i: usize) -> (Flow, Instance) {
+        self.subflows[i].clone()
+    }
     pub fn group(&self) -> &Group {
         self.connection.group()
     }
