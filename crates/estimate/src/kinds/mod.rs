@@ -11,6 +11,7 @@
 //! | [`loss`] | what the wire loses |
 //! | [`passing`] | the same, of a measurement of the rates alone |
 //! | [`cross`] | what others send, and whether it gives way |
+//! | `overload` | what was available on the whole, with what this part took |
 //! | [`variation`] | how the rate changes |
 //! | [`counting`] | what can be concluded from counts |
 
@@ -18,6 +19,7 @@ pub mod counting;
 pub mod cross;
 mod heard;
 pub mod loss;
+mod overload;
 pub mod passing;
 pub mod policer;
 pub mod probing;
@@ -29,6 +31,7 @@ use pathcast_base::{Bytes, Nanos};
 
 use crate::stat::median;
 use crate::{Budget, Estimate, Knowledge, LARGE, Step, TrainSeen, Value, WhyNot};
+use overload::Overload;
 use probing::{Given, Phase, Probing};
 use trail::Trail;
 
@@ -141,6 +144,29 @@ impl Thorough {
         known.available_bps = Value::from(available);
         known.cross.load_bps = cross::load(probing.capacity(), (available.low_bps, a, available.high_bps));
         self.foretell(or_half(before, probing.capacity()).1, known);
+    }
+
+    /// In place of what was available while nothing was overloaded what was so on the whole: who gives way, or loses at a full queue,
+    /// left more. In a queue for every flow nobody does.
+    pub fn reckon(&self, known: &mut Knowledge) {
+        let is = |value: &Value| value.value.is_some_and(|p| p > 0.5);
+        let Some(probing) = &self.begun else { return };
+        if is(&known.queue.fair) || is(&known.policer.probability) {
+            return;
+        }
+        let trains = probing.seen().map(|(train, phase, _, _)| (train, Some(phase)));
+        let trains = self.before.iter().map(|train| (train, None)).chain(trains);
+        let gives_way = is(&known.cross.elastic);
+        // a managed queue drops before it is full
+        let since = if gives_way || is(&known.queue.managed) { f64::NEG_INFINITY } else { probing.overflowed() };
+        let lost = known.loss.random.value.unwrap_or(0.0);
+        if let Some(overload) = Overload::of(trains, since, gives_way, lost) {
+            let c = probing.capacity();
+            known.available_bps = overload.over_all(known.available_bps, c);
+            if let Value { value: Some(a), low, high, .. } = known.available_bps {
+                known.cross.load_bps = cross::load(c, (low, a, high));
+            }
+        }
     }
 
     /// IP bytes sent since it has begun.

@@ -240,13 +240,18 @@ impl Probing {
 
     /// Trains that rode the queue before it overflowed, and those that held it.
     pub fn busy(&self) -> impl Iterator<Item = &TrainSeen> {
-        let full = self.heard.first_loss.unwrap_or(f64::INFINITY);
+        let full = self.overflowed();
         self.seen()
             .filter(move |(train, phase, sparse, _)| {
                 let early = train.packets.last().is_some_and(|p| p.sent.as_secs_f64() < full);
                 !sparse && (*phase == Phase::Hold || (*phase == Phase::Push && early))
             })
             .map(|seen| seen.0)
+    }
+
+    /// When a packet was lost first under overload [s]; infinite where none was.
+    pub fn overflowed(&self) -> f64 {
+        self.heard.first_loss.unwrap_or(f64::INFINITY)
     }
 
     /// Sent [IP byte].
