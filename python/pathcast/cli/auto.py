@@ -103,7 +103,7 @@ def prepare(asked: Asked, control: str | None, sets: bool, into: Recorder | None
     forecast = None if asked.to is None else _forecast(asked, wish, most, limit, lines, into)
     wish = replace(wish, deadline_s=None if limit is None else limit.left_s(None))
     now, away = datetime.now().astimezone(), []
-    changes = Changes({name: known[name] for name in lines})
+    changes = Changes({name: known[name] for name in lines}, _say)
     if forecast is None:
         ways, of = _guessed(list(lines), known, wish), terms(lines, known, most, now)
     else:  # a line that did not answer may come back, and one that is full may get more

@@ -91,6 +91,8 @@ class Course:
         # that bound holds it does not come back for less being left alone [byte, s]
         self._held: dict[str, tuple[int, float]] = {}
         self._began: dict[tuple[str, float], int] = {}
+        # what was paid until a price changed, and for how many bytes of the line
+        self._paid: dict[str, tuple[float, int]] = {}
         self._way: Way | None = None
         self._end_s: tuple[float | None, float | None, float | None] = (None, None, None)
         self._late = False
@@ -181,6 +183,7 @@ class Course:
         renewed = {name: of for name, of in self._new.items() if name in self._terms}
         for name, of in renewed.items():
             now_s = self._at_s
+            self._paid[name] = self._cost(name), self._seen.wire.get(name, 0)
             hours = of.hours and tuple((begin + now_s, end + now_s) for begin, end in of.hours)
             periods = tuple(replace(p, begin_s=p.begin_s + now_s, end_s=p.end_s + now_s) for p in of.allowances)
             most = self._terms[name].most_bytes
@@ -209,7 +212,12 @@ class Course:
         return period.bytes - (self._used(name) - self._began.get((name, period.begin_s), 0))
 
     def _spent(self) -> float:
-        return sum(self._terms[name].price * bytes for name, bytes in self._seen.wire.items() if name in self._terms)
+        return sum(self._cost(name) for name in self._terms)
+
+    def _cost(self, name: str) -> float:
+        """Of a line, each byte at the price of its time."""
+        paid, bytes = self._paid.get(name, (0.0, 0))
+        return paid + self._terms[name].price * (self._seen.wire.get(name, 0) - bytes)
 
     def _rest(self) -> dict[str, LineTerms]:
         """The terms from now on: what is left."""
