@@ -12,7 +12,7 @@ import typer
 
 from pathcast.cli.historyoptions import HistoryUrl, NoHistory, recorder
 from pathcast.cli.limits import LimitEvents
-from pathcast.cli.output import Json, print_json, show
+from pathcast.cli.output import Json, brief, print_json, show
 from pathcast.cli.target import Host, KeyFile, Paths, Set, Target, TopologyFile, World, names, target
 from pathcast.errors import usage
 from pathcast.units import bits, span, spans
@@ -208,5 +208,5 @@ def _show(document: dict[str, Any]) -> None:
             f"measured with {written(document['probe_bytes'])} ({document['measured']['effort']}); "
             f"{span(document['elapsed_s'])} in all"
         )
-    for note in document["notes"]:
+    for note in brief(document["notes"]):
         print(f"note: {note}", file=sys.stderr)
