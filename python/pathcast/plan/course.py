@@ -36,12 +36,14 @@ RESERVE_S, RESERVE_SHARE, RESERVE_MOST = 15.0, 0.02, 0.2
 @dataclass(frozen=True)
 class Seen:
     """Since the start, by line: job is the program's bytes, wire what passed (IP, both ways), of this job; counted: of
-    everybody, where that is known; timeouts: of retransmission. None of job: lines that have no bytes stand for 0."""
+    everybody, where that is known; timeouts: of retransmission. None of job: lines that have no bytes stand for 0.
+    unheard: whom it asks in vain, while nobody has answered yet."""
 
     job: Mapping[str, int]
     wire: Mapping[str, int]
     counted: Mapping[str, int] = field(default_factory=dict)
     timeouts: Mapping[str, int] = field(default_factory=dict)
+    unheard: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,8 @@ class Course:
         self._rates = {name: bytes * 8 / passed_s for name, bytes in moved.items()}
         for name, bytes in moved.items():
             timeouts = seen.timeouts.get(name, 0) - self._seen.timeouts.get(name, 0)
-            self._unheard[name] = 0 if bytes > 0 else self._unheard.get(name, 0) + timeouts
+            # those of somebody who turns out not to be the job's far end count no more
+            self._unheard[name] = 0 if bytes > 0 else max(0, self._unheard.get(name, 0) + timeouts)
             if bytes > 0:
                 self._moved_s[name] = now_s
                 self._fast[name] = max(self._rates[name] * OVERHEAD, self._fast[name] * _FADING)
@@ -365,7 +368,7 @@ class Course:
             self._dead[name] = now_s
         since_s = max(self._moved_s.values())
         self._wait = Wait(since_s, end_of(now_s, self._wish.deadline_s), dead or widest.lines, barred)
-        self._said.append(self._wait.sentence(now_s, self._terms))
+        self._said.append(self._wait.sentence(now_s, self._terms, self._seen.unheard))
         self._end_s = (None, None, None)
         if self._way is None or set(widest.lines) != set(self._way.lines):
             self._way, self._changed_s = widest, now_s
