@@ -139,7 +139,8 @@ def measured_ways(
 
     def see(network: Any) -> tuple[str, ...] | None:
         lines_of.update(_lines_of(network))
-        planoptions.known(most, sorted({*lines_of.values()}))
+        # one that is down may be bounded as well
+        planoptions.known(most, sorted({*lines_of.values(), *(known if far.world == "host" else ())}))
         if only is not None or far.world != "host":
             return None
         most_of_one = light_bytes(1, wish.size_bytes) if request.effort == "light" else most_bytes(request)
