@@ -18,7 +18,7 @@ from pathcast.cli.standing import Standing
 from pathcast.cli.target import Target, target
 from pathcast.cli.watchreport import WithReport, first
 from pathcast.errors import PathcastError, usage
-from pathcast.units import seconds, size
+from pathcast.units import seconds, size, span
 
 if TYPE_CHECKING:
     from pathcast.forecast.record import Recorder
@@ -95,7 +95,7 @@ def watch(
     from pathcast.service.ledger import Ledger, alone
     from pathcast.service.metrics import collected, forecasts, probed, serve, where
     from pathcast.service.probes import Probes
-    from pathcast.service.watching import Watch
+    from pathcast.service.watching import SESSION_BYTES, Watch
     from pathcast.watch.allowance import DAY_S
     from pathcast.watch.expression import parse
 
@@ -134,9 +134,10 @@ def watch(
         clocked = _Clock(tellers)
         made = Watch(ends, alerts, every_s, ledger, clocked, path_bytes, tell, _say, alerted, probes, only)
         names = ", ".join(end.name for end in ends)
-        _say(
-            f"watching {names} every {seconds(every_s)}, by at most {size(most)} a day; {size(ledger.used())} are gone"
-        )
+        begins_s = ledger.free_in_s(SESSION_BYTES, paced=False)
+        later = f": it begins in {span(begins_s)}" if begins_s > 0 else ""
+        gone = f"{size(ledger.used())} are gone{later}"
+        _say(f"watching {names} every {seconds(every_s)}, by at most {size(most)} a day; {gone}")
         if listen is not None:
             past = None if into is None else Store(into.journal.store.place, read_only=True)
 
