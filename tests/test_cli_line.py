@@ -107,6 +107,12 @@ def test_paths_are_called_by_their_lines(office, own, tmp_path, monkeypatch):
     assert carried["cable"]["bytes"] > carried["cable"]["own_bytes"] >= probes > 0
 
     office.unplug(2)
+    # a job with a bound on each of its lines goes on where one is down
+    plan = office("plan", FAR, "--size", "1MB", "--light", "--max", "cable=1MB", "--json")
+    assert plan.returncode == 0, plan.stderr
+    assert [part["line"] for part in plan.json["parts"]] == ["dsl"]
+    wrong = office("plan", FAR, "--size", "1MB", "--light", "--max", "cabel=1MB")
+    assert (wrong.returncode, "did you mean `cable`?" in wrong.stderr) == (2, True)
     assert "not usable: cable (10.77.2.2)" in office("paths", FAR).stdout
     assert "cable is down: p2 is down" in office("measure", FAR, "--light").stderr
     run = office("run", "--mptcp", "--paths", "glass", "--", "true")
@@ -178,9 +184,12 @@ def test_routing_that_is_missing_is_told_set_and_undone(office, own):
     told = office("line", "add", "lte", "--dev", "v1", "--routes", "--json")
     assert (told.returncode, told.error["code"]) == (2, "gateway")
     assert "via GATEWAY dev v1" in office("line", "list").stdout
-    done = office("line", "set", "cable", "--routes", "--json")
+    done = office("line", "set", "cable", "--routes")
     assert done.returncode == 0, done.stderr
-    assert done.json["routes_missing"] == []
+    assert "set until the next boot, or `pathcast undo`:\n  ip -4 route replace 10.77.2.0/24 dev p2 src" in done.stdout
+    assert "set until" not in office("line", "set", "cable", "--routes").stdout
+    of = next(of for of in office("line", "list", "--json").json["lines"] if of["name"] == "cable")
+    assert of["routes_missing"] == []
     assert "dev p2" in run("route", "get", "192.0.2.1", "from", "10.77.2.2").stdout
     removed = office("undo").stdout
     assert "removed rule of line cable: ip -4 rule add from 10.77.2.2 lookup 7700 priority 7700" in removed

@@ -85,6 +85,19 @@ def test_a_round_is_asked_for_within_the_allowance(start, far, state, most, fres
     assert "Traceback" not in err
 
 
+def test_a_broken_ledger_is_said_and_waited_for(pathcast, start, far, state):
+    assert pathcast("watch", far, "--count", "1", "--no-history").returncode == 0
+    (state / "watch.json").write_text("{")
+    process = start("watch", far, "--count", "1")
+    said = [process.stderr.readline() for _ in range(2)]
+    assert "was broken" in said[0]
+    assert "50 MB count as spent" in said[0]
+    assert "50 MB are gone: it begins in 24 h" in said[1]
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=PATIENCE_S)
+    assert json.loads((state / "watch.json").read_text())["spent"] == [[pytest.approx(0, abs=60), 50_000_000]]
+
+
 def test_an_alert_on_no_path_is_refused_with_those_that_there_are(pathcast, far, state):
     done = pathcast("watch", far, "--alert", "cabel.down for 5m")
     assert (done.returncode, done.stdout) == (2, "")

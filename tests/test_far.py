@@ -57,6 +57,8 @@ REFUSALS = [
     (["--limit", "time=soon"], True),
     (["--limit", "measuring=0"], True),
     (["--limit", "idle=0s"], True),
+    (["--limit", "bytes=10kB"], True),
+    (["--limit", "memory=0"], True),
     (["--limit", "rate=fast", "--bind", "::"], True),
     (["--stamp-open"], True),
     (["--key-file", "NONE"], True),
@@ -198,6 +200,35 @@ def test_before_it_has_begun_a_signal_has_a_document(far):
         process.send_signal(signal.SIGINT)
         assert json.load(process.stdout)["error"]["code"] == "interrupted"
         assert process.wait(PATIENCE_S) == 130
+
+
+def test_a_signal_after_an_error_has_no_second_document(far):
+    """Nobody reads its standard error, so that it still is about to end when the signal comes."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writing, bytes(4096))
+    os.set_blocking(writing, True)
+    with subprocess.Popen([far, "--limit", "rate=fast", "--json"], stdout=subprocess.PIPE, stderr=writing) as process:
+        os.close(writing)
+        text = process.stdout.readline()
+        while not text.endswith(b"\n}\n"):
+            text += process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        while process.poll() is None and not _is_asleep(process.pid):
+            pass
+        os.close(reading)
+        text += process.stdout.read()
+        process.wait(PATIENCE_S)
+    assert json.loads(text)["error"]["code"] == "usage"
+
+
+def _is_asleep(pid):
+    """Whether all of its threads wait, and none has a signal to take yet."""
+    texts = [Path(f"/proc/{pid}/task/{task}/status").read_text() for task in os.listdir(f"/proc/{pid}/task")]
+    states = [re.search(r"State:\t(\w)", text)[1] for text in texts]
+    return set(states) == {"S"} and int(re.search(r"ShdPnd:\t(\w+)", texts[0])[1], 16) == 0
 
 
 @pytest.fixture

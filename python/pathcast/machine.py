@@ -9,8 +9,10 @@ import struct
 import threading
 import time
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
+MACHINE_IDS = ("/etc/machine-id", "/var/lib/dbus/machine-id")
 SLEEP_S = 0.001
 LATE_S = 0.001
 
@@ -24,6 +26,15 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
+
+
+def machine_id() -> str | None:
+    """What stays when the host gets another name. It is not to leave the machine but hashed (machine-id(5))."""
+    for file in MACHINE_IDS:
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            if text := Path(file).read_text().strip():
+                return text
+    return None
 
 
 def machine() -> dict[str, Any]:

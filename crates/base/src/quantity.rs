@@ -209,7 +209,10 @@ const SIZE: Kind = Kind {
         unit("gb", 1_000_000_000),
         unit("tb", 1_000_000_000_000),
     ],
-    mistaken: |name| (name.contains("bit") || name.ends_with('b')).then_some("sizes are in bytes, not in bits"),
+    mistaken: |name| {
+        let bits = name.to_ascii_lowercase().contains("bit") || name.ends_with('b');
+        bits.then_some("sizes are in bytes, not in bits")
+    },
     zero: "B",
     compound: false,
 };
@@ -371,7 +374,7 @@ mod tests {
         for text in ["5Mbps", "5Mbit/s", "5mbit", "5000kbps"] {
             assert_eq!(text.parse(), Ok(Rate(5_000_000)), "{text}");
         }
-        for text in ["300Gb", "300Gbit"] {
+        for text in ["300Gb", "300Gbit", "300GBit"] {
             assert!(text.parse::<Bytes>().unwrap_err().to_string().contains("bytes, not in bits"), "{text}");
         }
         for text in ["5MB/s", "5MB"] {

@@ -48,6 +48,15 @@ pub fn limits(written: &[impl AsRef<str>]) -> Result<MeasureLimits, FarError> {
         let told = "limit measuring=0: everyone would wait for ever; to allow no measurement write time=0s";
         return Err(FarError::usage(told));
     }
+    if limits.bytes.0 / 5 * 4 < MeasureLimits::LEAST_BYTES {
+        let told = format!("limit bytes={}: no measurement fits; to allow none write time=0s", limits.bytes);
+        return Err(FarError::usage(told));
+    }
+    if limits.memory.0 == 0 {
+        return Err(FarError::usage(
+            "limit memory=0B: nothing of a probe could be kept; to allow no measurement write time=0s",
+        ));
+    }
     if limits.idle.0 == 0 {
         return Err(FarError::usage("limit idle=0s: every session would be over at once"));
     }

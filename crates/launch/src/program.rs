@@ -1,6 +1,7 @@
 //! The eBPF program of a run, loaded and attached to its cgroup.
 
 use std::collections::BTreeMap;
+use std::ffi::CStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -21,6 +22,8 @@ static OBJECT: Option<&Aligned<[u8]>> = include!(concat!(env!("OUT_DIR"), "/laun
 
 const ORDERS: &str = ".data.orders";
 const LOOK: &str = "look";
+/// Of which `look` is one (Linux 5.9).
+const ITERATOR: &CStr = c"bpf_iter_tcp";
 const CAP_NET_ADMIN: u32 = 12;
 const CAP_SYS_ADMIN: u32 = 21;
 const CAP_BPF: u32 = 39;
@@ -76,6 +79,25 @@ fn load(control: &str, iterator: bool) -> Result<Object, LaunchError> {
     open.load().map_err(refused("loading the eBPF program"))
 }
 
+/// What `load` gives with the iterator; without it only where the kernel has none: any other refusal is told as it is.
+fn with_iterator<T>(load: impl Fn(bool) -> Result<T, LaunchError>, has: impl Fn() -> bool) -> Result<T, LaunchError> {
+    load(true).or_else(|refused| if has() { Err(refused) } else { load(false) })
+}
+
+/// Whether the kernel's types tell of an iterator.
+fn has_iterator(name: &CStr) -> bool {
+    // SAFETY: what was loaded is freed once, and not used then; the name ends with 0
+    unsafe {
+        let types = libbpf_sys::btf__load_vmlinux_btf();
+        if types.is_null() {
+            return false;
+        }
+        let found = libbpf_sys::btf__find_by_name_kind(types, name.as_ptr(), libbpf_sys::BTF_KIND_FUNC);
+        libbpf_sys::btf__free(types);
+        found > 0
+    }
+}
+
 /// The loaded program. It stays attached until the cgroup is removed, whatever becomes of this process.
 pub(crate) struct Program {
     object: Object,
@@ -90,7 +112,7 @@ impl Program {
     /// What the kernel refuses.
     pub fn attach(control: &str, cgroup: &File) -> Result<Program, LaunchError> {
         ready()?;
-        let object = load(control, true).or_else(|_| load(control, false))?;
+        let object = with_iterator(|iterator| load(control, iterator), || has_iterator(ITERATOR))?;
         let look = object.progs_mut().find(|p| p.name() == LOOK).and_then(|p| p.attach().ok());
         let program = object.progs().find(|p| p.name() == "launch").expect("launch.bpf.c has it");
         // SAFETY: two open descriptors; programs of cgroups above ours run too (BPF_F_ALLOW_MULTI)
@@ -160,5 +182,29 @@ impl Program {
         let map = self.object.maps().find(|map| map.name().to_string_lossy().ends_with(".bss"));
         let bytes = map.and_then(|map| map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()?);
         bytes.and_then(|b| Faults::read(b.get(..FAULT_BYTES)?)).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_the_iterator_it_is_loaded_again_only_where_the_kernel_has_none() {
+        let refused = |what: &str| Err(LaunchError::Argument(what.into()));
+        let load = |iterator| if iterator { refused("no memory") } else { Ok(iterator) };
+        assert!(!with_iterator(load, || false).unwrap());
+        assert_eq!(with_iterator(load, || true).unwrap_err().to_string(), "no memory");
+        assert!(with_iterator(Ok, || unreachable!("nothing was refused")).unwrap());
+        let never = |iterator| if iterator { refused("no iterator") } else { refused("no memory") };
+        assert_eq!(with_iterator(never, || false).unwrap_err().to_string(), "no memory");
+    }
+
+    #[test]
+    fn the_kernels_types_tell_which_iterators_it_has() {
+        if Path::new("/sys/kernel/btf/vmlinux").exists() {
+            assert!(has_iterator(ITERATOR), "Linux 5.9 and later");
+        }
+        assert!(!has_iterator(c"bpf_iter_nonsense"));
     }
 }

@@ -15,7 +15,8 @@ use super::bucket::Bucket;
 use super::client_path::{ClientPath, Outbox, Retry, SILENCE, TRIES};
 use super::keys::{SessionKeys, greeting, is_of_before};
 use super::ledger::Ledger;
-use super::messages::{ClockInfo, Cookie, Denied, Hello, Open, Opened, Queued};
+use super::limits::MeasureLimits;
+use super::messages::{ClockInfo, Cookie, Denial, Denied, Hello, Open, Opened, Queued};
 use super::outcome::{Outcome, Reason};
 use super::request::{Direction, Request};
 use super::result::{Directions, Document, Path, Refusal, SharedWith, direction};
@@ -262,6 +263,13 @@ impl Client {
     fn measure(&mut self, now: Nanos, opened: &Opened) {
         let queued = matches!(self.phase, Phase::Queued(_));
         self.round_trip(now);
+        let (granted, parts) = (opened.total.bytes, self.request.parts());
+        let least = MeasureLimits::LEAST_BYTES.min(self.request.budget.bytes.0);
+        if MeasureLimits::share(granted, parts).0 < least {
+            let least = Bytes(least * 5 / 4 * parts);
+            let message = format!("the far end allows {granted} for a session, and these paths need {least} at least");
+            return self.refuse(now, Denial::Bytes.code(), message, Some(granted.0));
+        }
         let (Some(channel), Some(keys)) = (self.channel.take(), &self.keys) else { return };
         self.theirs = opened.clock;
         self.outbox.granted = Bucket::of_bytes(opened.rate);

@@ -14,6 +14,7 @@ use pathcast_session::{Entropy, sign};
 use super::bucket::Bucket;
 use super::far_end::CONTROL;
 use super::ledger::Ledger;
+use super::limits::MeasureLimits;
 use super::messages::{Begin, Cookie, Opened, PADDED, Stamp, decode_ask};
 use super::outcome::{Outcome, Reason};
 use super::report;
@@ -179,7 +180,7 @@ impl ClientPath {
         // the far end's grants are for all parts
         let parts = request.parts().max(1);
         let budget = Budget {
-            bytes: request.budget.bytes.min(Bytes(granted.total.bytes.0 / parts / 5 * 4)),
+            bytes: request.budget.bytes.min(MeasureLimits::share(granted.total.bytes, parts)),
             time: request.budget.time.min(Nanos(granted.total.time.0 / parts / 5 * 4)),
         };
         ClientPath {

@@ -27,6 +27,16 @@ pub struct MeasureLimits {
     pub pause: Nanos,
 }
 
+impl MeasureLimits {
+    /// With less for a direction of a path no train can be sent that tells anything [IP byte].
+    pub const LEAST_BYTES: u64 = 10_000;
+
+    /// What a direction of a path has of what a session was granted, with room for what the far end counts otherwise.
+    pub(super) fn share(granted: Bytes, parts: u64) -> Bytes {
+        Bytes(granted.0 / parts.max(1) / 5 * 4)
+    }
+}
+
 impl Default for MeasureLimits {
     fn default() -> Self {
         MeasureLimits {

@@ -215,15 +215,11 @@ impl Denial {
                 format!("the far end has its {limit} sessions from this address: try again later")
             }
             Denial::Paths => format!("the far end allows {limit} paths in a session: take fewer"),
-            Denial::Bytes => format!("the far end allows {limit} bytes for a session: ask for a smaller budget"),
-            Denial::Time => {
-                format!("the far end allows {:.0} s for a session: ask for a shorter time", Nanos(limit).as_secs_f64())
-            }
+            Denial::Bytes => format!("the far end allows {} for a session: ask for a smaller budget", Bytes(limit)),
+            Denial::Time => format!("the far end allows {} for a session: ask for a shorter time", Nanos(limit)),
             Denial::Pause => {
-                let paused = Nanos(limit).as_secs_f64();
-                format!(
-                    "no probe went over the paths for {paused:.0} s, and the far end lets others measure: try again"
-                )
+                let paused = Nanos(limit);
+                format!("no probe went over the paths for {paused}, and the far end lets others measure: try again")
             }
         }
     }

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from pathcast.cli import planoptions
+from pathcast.cli.output import brief
 from pathcast.cli.planoptions import AUTO, Asked
 from pathcast.errors import Exit, PathcastError, need, usage
 
@@ -95,15 +96,18 @@ def prepare(asked: Asked, control: str | None, sets: bool, into: Recorder | None
     planoptions.known(most, list(known))
     found = here.addresses()
     lines = {name: [one.local for one in here.of_line(line, found)] for name, line in known.items()}
-    for name in [name for name, of in lines.items() if not of]:
-        _say(f"{name} is down: it has no address now")
-        del lines[name]
+    down = [name for name, of in lines.items() if not of]
+    for sentence in brief(
+        (f"{name} is down: it has no address now" for name in down), "`pathcast line list` shows them"
+    ):
+        _say(sentence)
+    lines = {name: of for name, of in lines.items() if of}
     if not lines:
-        raise usage("--paths auto: none of the lines has an address now", f"lines are {', '.join(known)}")
+        raise usage("--paths auto: none of the lines has an address now", "`pathcast line list` shows them")
     forecast = None if asked.to is None else _forecast(asked, wish, most, limit, lines, into)
     wish = replace(wish, deadline_s=None if limit is None else limit.left_s(None))
     now, away = datetime.now().astimezone(), []
-    changes = Changes({name: known[name] for name in lines})
+    changes = Changes({name: known[name] for name in lines}, _say)
     if forecast is None:
         ways, of = _guessed(list(lines), known, wish), terms(lines, known, most, now)
     else:  # a line that did not answer may come back, and one that is full may get more

@@ -169,7 +169,9 @@ def status(name: Name, json: Json = False) -> None:
     until = f", done {'by' if ':' in job.by else 'within'} {job.by}" if job.by else ""
     print(f"{name}: {'runs now' if about['running'] else 'begins ' + about['next']}{until}")
     print(shlex.join(["pathcast", "run", "--paths", "auto", *job.options, "--", *job.command]))
-    print(f"last: {_outcome(about['last']) or 'it has not run yet'}")
+    if not about["running"] and (begun := _broken_off(name)) is not None:
+        print(f"broken off: what was begun {begun:%Y-%m-%d %H:%M}, without an end")
+    print(f"last: {_outcome(about['last']) or 'none has ended yet'}")
     for file, text in about["units"].items():
         print(f"\n# {file}\n{text}", end="")
 
@@ -352,6 +354,14 @@ def _about(job: Job) -> dict[str, Any]:
         "running": running(job.name),
         "last": ended[-1] if ended else None,
     }
+
+
+def _broken_off(name: str) -> datetime | None:
+    """When the last run began, if nothing tells of its end; it may run on."""
+    from pathcast.service import jobs
+
+    of = [one for one in jobs.runs(name) if one["event"] in ("begun", "ended")]
+    return datetime.fromtimestamp(of[-1]["at_s"]) if of and of[-1]["event"] == "begun" else None
 
 
 def _outcome(last: dict[str, Any] | None) -> str:

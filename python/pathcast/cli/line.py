@@ -198,14 +198,19 @@ def _after(line: Line, used: int | None, routes: bool, gateway: str | None, json
     if used is not None:
         carried.look({line.name: line})
         carried.correct(line, used, datetime.now().date())
-    if routes:
-        routing.set_up(line, routing.lacking(line, gateway))
+    commands = routing.lacking(line, gateway) if routes else []
+    if commands:
+        routing.set_up(line, commands)
     [of] = _about({line.name: line}, gateway)
     if json:
         print_json("line", {"file": str(config.file()), **of})
         return
     print(f"{line.name}: {of['carried']['sentence']}")
     print(f"written to {config.file()}")
+    if commands:
+        print("set until the next boot, or `pathcast undo`:")
+        for command in routing.shown(commands):
+            print(f"  {command}")
     if not of["addresses"]:
         print(f"{line.name} is down: this host has no such address or device now", file=sys.stderr)
     _routing(line.name, of["routes_missing"])

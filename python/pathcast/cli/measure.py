@@ -15,7 +15,7 @@ from pathcast.cli.historyoptions import HistoryUrl, NoHistory, recorder
 from pathcast.cli.limits import LimitEvents
 from pathcast.cli.measureseries import Series
 from pathcast.cli.measuretable import show, signed
-from pathcast.cli.output import Json, console, print_json, print_line
+from pathcast.cli.output import Json, brief, console, print_json, print_line
 from pathcast.cli.output import show as show_table
 from pathcast.cli.target import Host, KeyFile, Paths, Set, Target, TopologyFile, World, names, target
 from pathcast.errors import Exit, PathcastError, usage
@@ -203,9 +203,9 @@ def _once(
 def _remarks(found: Any) -> None:
     """What is missing though the rest is good, and notes."""
     if found.untrustworthy is None:
-        for sentence in found.missing:
+        for sentence in brief(found.missing):
             print(f"not to be trusted: {sentence}" if " is down: " not in sentence else sentence, file=sys.stderr)
-    for note in found.notes:
+    for note in brief(found.notes):
         print(f"note: {note}", file=sys.stderr)
 
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from pathcast.cli.measuretable import show
-from pathcast.cli.output import print_line
+from pathcast.cli.output import brief, print_line
 from pathcast.errors import Exit, PathcastError
 from pathcast.units import seconds, span
 from pathcast.units import size as written
@@ -97,9 +97,9 @@ class Series:
             print_line("measure", {"time_s": time.time(), **document}, self.version)
         else:
             show(self.name, found, now())
-        for sentence in found.missing:
+        for sentence in brief(found.missing):
             print(f"{now()} {sentence}", file=sys.stderr)
-        for note in found.notes:
+        for note in brief(found.notes):
             print(f"note: {note}", file=sys.stderr)
         mean = self.bytes / (self.rounds + 1)
         print(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 # what a cell holds that says nothing
 _NOTHING = ("", "-")
+# more lines that are down than that are told as one, by the names of so many
+_MANY, _NAMED = 5, 3
+_DOWN = " is down: "
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
@@ -39,6 +43,18 @@ def show(table: Table) -> None:
             column._index = number  # by which Rich pads the first and the last one
         table.columns = kept
     console().print(table)
+
+
+def brief(sentences: Iterable[str], more: str = "`pathcast paths HOST` tells why") -> list[str]:
+    """What people read of them: many lines that are down are one sentence. more: what shows them all."""
+    told = list(sentences)
+    names = [one.partition(_DOWN)[0] for one in told if _DOWN in one]
+    if len(names) <= _MANY:
+        return told
+    first = next(n for n, one in enumerate(told) if _DOWN in one)
+    some = f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} others"
+    gathered = f"{len(names)} lines are down: {some}; {more}"
+    return [*told[:first], gathered, *(one for one in told[first:] if _DOWN not in one)]
 
 
 def as_directory(text: str) -> Path:

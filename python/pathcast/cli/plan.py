@@ -12,7 +12,7 @@ import typer
 from pathcast.cli import planoptions
 from pathcast.cli.historyoptions import HistoryUrl, NoHistory, recorder
 from pathcast.cli.limits import LimitEvents
-from pathcast.cli.output import Json, print_json, show
+from pathcast.cli.output import Json, brief, print_json, show
 from pathcast.cli.planoptions import Budget, By, Cheap, Hurry, MaxRate, Most
 from pathcast.cli.target import Host, KeyFile, Paths, Set, Target, TopologyFile, World, names, target
 from pathcast.errors import Exit, PathcastError, need, usage
@@ -139,7 +139,8 @@ def measured_ways(
 
     def see(network: Any) -> tuple[str, ...] | None:
         lines_of.update(_lines_of(network))
-        planoptions.known(most, sorted({*lines_of.values()}))
+        # one that is down may be bounded as well
+        planoptions.known(most, sorted({*lines_of.values(), *(known if far.world == "host" else ())}))
         if only is not None or far.world != "host":
             return None
         most_of_one = light_bytes(1, wish.size_bytes) if request.effort == "light" else most_bytes(request)
@@ -242,7 +243,7 @@ def _show(document: dict[str, Any], made: Plan) -> None:
     forecast = document["forecast"]
     if forecast["measured_age_s"] is None:
         print(f"measured with {written(forecast['probe_bytes'])}; {span(forecast['elapsed_s'])} in all")
-    for note in document["notes"]:
+    for note in brief(document["notes"]):
         print(f"note: {note}", file=sys.stderr)
 
 

@@ -12,7 +12,7 @@ import typer
 
 from pathcast.cli.historyoptions import HistoryUrl, NoHistory, recorder
 from pathcast.cli.limits import LimitEvents
-from pathcast.cli.output import Json, print_json, show
+from pathcast.cli.output import Json, brief, print_json, show
 from pathcast.cli.target import Host, KeyFile, Paths, Set, Target, TopologyFile, World, names, target
 from pathcast.errors import usage
 from pathcast.units import bits, span, spans
@@ -139,7 +139,7 @@ def measured_forecast(
     from pathcast.forecast.ask import ask, held
     from pathcast.forecast.forecast import Job
     from pathcast.forecast.watch import light_bytes
-    from pathcast.worlds.cost import cost
+    from pathcast.worlds.cost import cost, usual_bytes
 
     began = time.monotonic()
     with far.open() as make, make() as network:
@@ -153,6 +153,8 @@ def measured_forecast(
             again = "; at most as much again to see how the load varies"
             if request.effort == "light":
                 again = f"; with looks at how the load varies in all at most {written(light_bytes(len(names), bytes))}"
+            elif request.effort == "usual" and bytes < usual_bytes(request, len(names)):
+                again += f"; that is more than the job: --light takes at most {written(light_bytes(len(names), bytes))}"
             print(f"cost: {cost(request, len(names))}{again}", file=sys.stderr)
         with listener(quiet) as progress:
             answer = ask(network, job, request, only, progress, past, fresh)
@@ -162,6 +164,8 @@ def measured_forecast(
     elapsed_s = wall_s if real_time else answer.elapsed_s
     told = answer.document(None if limit is None else limit.left_s(None if real_time else elapsed_s))
     step = limit.step() if limit else None
+    measured_now = request.effort == "usual" and answer.age_s is None
+    dear = _dear(bytes, told["probe_bytes"], len(names)) if measured_now else None
     document = {
         "world": far.world,
         "target": far.name,
@@ -169,13 +173,23 @@ def measured_forecast(
         "by": None if limit is None else limit.written(),
         "elapsed_s": elapsed_s,
         "wall_s": wall_s,
-        "notes": [*told["notes"], *filter(None, (step,))],
+        "notes": [*told["notes"], *filter(None, (step, dear))],
     }
     if far.recorder:
         measured = answer.seen.measured
         far.recorder.measured += answer.made_from
         far.recorder.forecast(far.world, document, {path.name: keys[path.name] for path in measured.paths}, direction)
     return document
+
+
+def _dear(bytes: int, probe_bytes: int, paths: int) -> str | None:
+    """What is to be known where asking took more than the job will."""
+    from pathcast.forecast.watch import light_bytes
+
+    if probe_bytes <= bytes:
+        return None
+    light = written(light_bytes(paths, bytes))
+    return f"measured with more than the job's {written(bytes)}; --light takes at most {light}, and is less sure"
 
 
 def _show(document: dict[str, Any]) -> None:
@@ -208,5 +222,5 @@ def _show(document: dict[str, Any]) -> None:
             f"measured with {written(document['probe_bytes'])} ({document['measured']['effort']}); "
             f"{span(document['elapsed_s'])} in all"
         )
-    for note in document["notes"]:
+    for note in brief(document["notes"]):
         print(f"note: {note}", file=sys.stderr)

@@ -10,6 +10,7 @@ import pytest
 
 from pathcast.errors import Exit
 from pathcast.service import jobs
+from pathcast.service.jobrun import alone as jobs_alone
 
 pytestmark = pytest.mark.usefixtures("own_directories")
 
@@ -50,6 +51,20 @@ def test_from_its_beginning_to_its_end(pathcast, units):
     assert len(document["removed"]) == 2
     assert list(units.iterdir()) == []
     assert "there is no job yet" in pathcast("job", "list")[1]
+
+
+def test_what_was_broken_off_is_said(pathcast, units):
+    pathcast(*ADD, "--units", units, "--", "true")
+    assert "last: none has ended yet" in pathcast("job", "status", "nightly")[1]
+    jobs.note("nightly", {"event": "begun", "at_s": 1e9, "by": None})
+    jobs.note("nightly", {"event": "again", "at_s": 1e9 + 5, "status": 3, "wait_s": 10})
+    out = pathcast("job", "status", "nightly")[1]
+    begun = datetime.fromtimestamp(1e9)
+    assert f"broken off: what was begun {begun:%Y-%m-%d %H:%M}, without an end\nlast: none has ended yet" in out
+    with jobs_alone("nightly"):
+        out = pathcast("job", "status", "nightly")[1]
+    assert "runs now" in out
+    assert "broken off" not in out
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root runs programs as somebody else")

@@ -8,7 +8,7 @@ import math
 import pytest
 
 from pathcast.cli import output
-from pathcast.cli.output import console, print_json
+from pathcast.cli.output import brief, console, print_json
 from pathcast.units import bits, seconds, size
 
 
@@ -70,3 +70,14 @@ def test_the_console_writes_where_it_should(capsys):
     console(stderr=True).print("words")
     caught = capsys.readouterr()
     assert (caught.out, caught.err) == ("data\n", "words\n")
+
+
+def test_a_hundred_lines_that_are_down_are_one_sentence_and_a_few_are_each_their_own():
+    down = [f"l{n} is down: this host has no nodev{n} now" for n in range(100)]
+    assert brief(["before", *down[:50], "between", *down[50:]]) == [
+        "before",
+        "100 lines are down: l0, l1, l2 and 97 others; `pathcast paths HOST` tells why",
+        "between",
+    ]
+    assert brief(["before", *down[:5]]) == ["before", *down[:5]]
+    assert brief(iter([])) == []

@@ -81,6 +81,17 @@ def test_without_any_training(pathcast, sim):
     assert "(best)" in out
 
 
+@pytest.mark.parametrize(
+    ("size", "effort", "told"), [("1MB", "--fresh", True), ("1MB", "--light", False), ("200MB", "--fresh", False)]
+)
+def test_where_measuring_takes_more_than_the_job_it_says_so_before_and_after(pathcast, sim, size, effort, told):
+    _, document, err = pathcast("predict", *sim, "--size", size, "--control", "lia", effort, "--json")
+    assert (document["probe_bytes"] > document["size_bytes"]) == told
+    words = "measured with more than the job's 1 MB; --light takes at most 232 KB, and is less sure"
+    assert (words in document["notes"]) == told
+    assert ("that is more than the job: --light takes at most 232 KB" in err) == told
+
+
 def test_the_transfer_that_follows_takes_as_long(pathcast, sim):
     """Both lines are idle, so that nothing but the queue is unknown."""
     from pathcast.worlds.sim import Sim

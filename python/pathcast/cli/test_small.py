@@ -47,6 +47,7 @@ def pathcast(capsys):
         (["control", "list", "cubix"], "did you mean `cubic`?"),
         (["predict", "h", "--size", "1GB", "--control", "ballia"], "did you mean `balia`?"),
         (["sim", "two-path", "--set", "control=olai"], "did you mean `olia`?"),
+        (["sim", "two-pth"], "did you mean `two-path`?"),
         (["completion", "bsh"], "did you mean `bash`?"),
         (["schema", "mesure"], "did you mean `measure`?"),
     ],

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pathcast.cli.output import print_json, show
+from pathcast.cli.output import brief, print_json, show
 from pathcast.cli.target import Target
 from pathcast.errors import Exit, PathcastError, need
 from pathcast.units import bits, seconds
@@ -66,5 +66,5 @@ def _summary(document: dict[str, Any]) -> None:
         f"by probes of {written(document['probe_bytes'])} in all; learnt from {model['rounds']} rounds of "
         f"{written(model['size_bytes'])} with {model['control']}: {model['file']}"
     )
-    for note in [*document["notes"], *model["warnings"]]:
+    for note in brief([*document["notes"], *model["warnings"]]):
         print(f"note: {note}", file=sys.stderr)

@@ -18,7 +18,7 @@ from pathcast.cli.standing import Standing
 from pathcast.cli.target import Target, target
 from pathcast.cli.watchreport import WithReport, first
 from pathcast.errors import PathcastError, usage
-from pathcast.units import seconds, size
+from pathcast.units import seconds, size, span
 
 if TYPE_CHECKING:
     from pathcast.forecast.record import Recorder
@@ -95,7 +95,8 @@ def watch(
     from pathcast.service.ledger import Ledger, alone
     from pathcast.service.metrics import collected, forecasts, probed, serve, where
     from pathcast.service.probes import Probes
-    from pathcast.service.watching import Watch
+    from pathcast.service.watching import SESSION_BYTES, Watch
+    from pathcast.watch.allowance import DAY_S
     from pathcast.watch.expression import parse
 
     every_s, most = _native.parse_duration(every) / 1e9, _bytes(max)
@@ -124,18 +125,20 @@ def watch(
             for teller in tellers:
                 teller.tell({"schema": "pathcast.alert/1", **document})
 
-        ledger = Ledger(directory / "watch.json", most, clock.now)
+        into = ends[0].recorder
+        gap_s = _gap_s(every_s, path_bytes * DAY_S / most)
+        ledger = Ledger(directory / "watch.json", most, clock.now, _say, lambda: _recorded(into), gap_s)
         alerted = [event for end in ends for event in end.alerted()] if alerts else []
         probes = Probes()
         only = [part.strip() for part in (paths or "").split(",") if part.strip()]
         clocked = _Clock(tellers)
         made = Watch(ends, alerts, every_s, ledger, clocked, path_bytes, tell, _say, alerted, probes, only)
         names = ", ".join(end.name for end in ends)
-        _say(
-            f"watching {names} every {seconds(every_s)}, by at most {size(most)} a day; {size(ledger.used())} are gone"
-        )
+        begins_s = ledger.free_in_s(SESSION_BYTES, paced=False)
+        later = f": it begins in {span(begins_s)}" if begins_s > 0 else ""
+        gone = f"{size(ledger.used())} are gone{later}"
+        _say(f"watching {names} every {seconds(every_s)}, by at most {size(most)} a day; {gone}")
         if listen is not None:
-            into = ends[0].recorder
             past = None if into is None else Store(into.journal.store.place, read_only=True)
 
             def metrics_now() -> Iterator[Any]:
@@ -152,6 +155,28 @@ def watch(
         finally:
             for teller in tellers:
                 teller.close()
+
+
+def _gap_s(every_s: float, share_s: float) -> float:
+    """Rounds of one far end and one path are no further apart than that, but where one was missed."""
+    from pathcast.service.watching import GAP
+
+    return GAP * max(every_s, share_s)
+
+
+def _recorded(into: Recorder | None) -> list[tuple[float, int]]:
+    """What its history tells of the rounds of a day, how long ago each ended [s], with what they take beside probes."""
+    from pathcast.history.read import Reader
+    from pathcast.service.watching import ROUND_BYTES, SESSION_BYTES
+    from pathcast.watch.allowance import DAY_S
+
+    if into is None:
+        return []
+    try:
+        rounds = Reader(into.journal.store).probed("watch", DAY_S)
+    except PathcastError:  # it is said when it is written to
+        return []
+    return [(ago_s, bytes + ROUND_BYTES + SESSION_BYTES) for ago_s, bytes in rounds]
 
 
 def _tellers(run: str | None, post: str | None, mail: str | None) -> list[Teller]:

@@ -8,9 +8,9 @@ import secrets
 import socket
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 from pathcast.history.clock import Moment
+from pathcast.machine import machine_id
 
 _OVER = "/over/"
 
@@ -53,14 +53,9 @@ def fresh(at: Moment) -> str:
 
 @cache
 def host_id() -> str:
-    """This machine. The machine's own id is not to leave it (machine-id(5)), so it is hashed."""
-    for file in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
-        try:
-            if text := Path(file).read_text().strip():
-                return digest("pathcast host", text)
-        except OSError:
-            continue
-    return digest("pathcast host name", socket.gethostname())
+    """This machine."""
+    text = machine_id()
+    return digest("pathcast host name", socket.gethostname()) if text is None else digest("pathcast host", text)
 
 
 def line_id(local: str, device: str | None, alone: bool, namespace: str | None = None) -> str:

@@ -97,6 +97,22 @@ class Reader:
         with self.store.asking() as plain:
             return self._events(plain, self._here("event") & self._newer("event", newer_than_s), limit)
 
+    def probed(self, command: str, newer_than_s: float) -> list[tuple[float, int]]:
+        """Measurements of this host by a command: how long ago each ended [s], and its probes' bytes; oldest first."""
+        if not self.store.exists:
+            return []
+        wanted = self._here("measurement") & self._newer("measurement", newer_than_s)
+        wanted &= where("measurement.command = :command", command=command)
+        by = "act, at_us, boot_us, boot"
+        text = (
+            f"SELECT {by}, MAX(elapsed_s) AS elapsed_s, SUM(probe_bytes) AS bytes FROM measurement "
+            f"WHERE {wanted} GROUP BY {by} ORDER BY at_us"
+        )
+        with self.store.asking() as plain:
+            rows = plain.rows(text, **wanted.values)
+        ages = [(clock.age_s(Moment(row.at_us, row.boot_us, row.boot), self.at) or 0.0, row) for row in rows]
+        return [(max(0.0, age_s - row.elapsed_s), int(row.bytes)) for age_s, row in ages]
+
     def usage(self, line_ids: Iterable[str] | None = None, since_us: int = 0) -> list[Hour]:
         """What lines of this host carried, hour by hour and by who has counted it, the oldest first."""
         if not self.store.exists:

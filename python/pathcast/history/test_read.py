@@ -195,3 +195,14 @@ def test_odd_names_are_kept_as_far_as_databases_hold_them(journal, reader):
     odd = PathKey("ca\0ble", "key:\udcff", "10.0.0.2", "192.0.2.1")
     measure(journal, keys={"path1": odd}, note="\0\ud800")
     assert reader().measurements(KEY1) == []
+
+
+def test_what_a_command_has_probed_is_told_round_by_round(journal, reader, at):
+    measure(journal, names=("path1", "path2"))
+    at.passes(86_400)
+    measure(journal)
+    at.passes(60)
+    # each direction of each path has sent 50 kB, and it took 2 s
+    assert reader().probed("measure", 90_000) == [(86_458.0, 200_000), (58.0, 100_000)]
+    assert reader().probed("measure", 3600) == [(58.0, 100_000)]
+    assert reader().probed("watch", 3600) == []

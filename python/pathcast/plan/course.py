@@ -36,12 +36,14 @@ RESERVE_S, RESERVE_SHARE, RESERVE_MOST = 15.0, 0.02, 0.2
 @dataclass(frozen=True)
 class Seen:
     """Since the start, by line: job is the program's bytes, wire what passed (IP, both ways), of this job; counted: of
-    everybody, where that is known; timeouts: of retransmission. None of job: lines that have no bytes stand for 0."""
+    everybody, where that is known; timeouts: of retransmission. None of job: lines that have no bytes stand for 0.
+    unheard: whom it asks in vain, while nobody has answered yet."""
 
     job: Mapping[str, int]
     wire: Mapping[str, int]
     counted: Mapping[str, int] = field(default_factory=dict)
     timeouts: Mapping[str, int] = field(default_factory=dict)
+    unheard: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,8 @@ class Course:
         # that bound holds it does not come back for less being left alone [byte, s]
         self._held: dict[str, tuple[int, float]] = {}
         self._began: dict[tuple[str, float], int] = {}
+        # what was paid until a price changed, and for how many bytes of the line
+        self._paid: dict[str, tuple[float, int]] = {}
         self._way: Way | None = None
         self._end_s: tuple[float | None, float | None, float | None] = (None, None, None)
         self._late = False
@@ -113,7 +117,8 @@ class Course:
         self._rates = {name: bytes * 8 / passed_s for name, bytes in moved.items()}
         for name, bytes in moved.items():
             timeouts = seen.timeouts.get(name, 0) - self._seen.timeouts.get(name, 0)
-            self._unheard[name] = 0 if bytes > 0 else self._unheard.get(name, 0) + timeouts
+            # those of somebody who turns out not to be the job's far end count no more
+            self._unheard[name] = 0 if bytes > 0 else max(0, self._unheard.get(name, 0) + timeouts)
             if bytes > 0:
                 self._moved_s[name] = now_s
                 self._fast[name] = max(self._rates[name] * OVERHEAD, self._fast[name] * _FADING)
@@ -181,6 +186,7 @@ class Course:
         renewed = {name: of for name, of in self._new.items() if name in self._terms}
         for name, of in renewed.items():
             now_s = self._at_s
+            self._paid[name] = self._cost(name), self._seen.wire.get(name, 0)
             hours = of.hours and tuple((begin + now_s, end + now_s) for begin, end in of.hours)
             periods = tuple(replace(p, begin_s=p.begin_s + now_s, end_s=p.end_s + now_s) for p in of.allowances)
             most = self._terms[name].most_bytes
@@ -209,7 +215,12 @@ class Course:
         return period.bytes - (self._used(name) - self._began.get((name, period.begin_s), 0))
 
     def _spent(self) -> float:
-        return sum(self._terms[name].price * bytes for name, bytes in self._seen.wire.items() if name in self._terms)
+        return sum(self._cost(name) for name in self._terms)
+
+    def _cost(self, name: str) -> float:
+        """Of a line, each byte at the price of its time."""
+        paid, bytes = self._paid.get(name, (0.0, 0))
+        return paid + self._terms[name].price * (self._seen.wire.get(name, 0) - bytes)
 
     def _rest(self) -> dict[str, LineTerms]:
         """The terms from now on: what is left."""
@@ -357,7 +368,7 @@ class Course:
             self._dead[name] = now_s
         since_s = max(self._moved_s.values())
         self._wait = Wait(since_s, end_of(now_s, self._wish.deadline_s), dead or widest.lines, barred)
-        self._said.append(self._wait.sentence(now_s, self._terms))
+        self._said.append(self._wait.sentence(now_s, self._terms, self._seen.unheard))
         self._end_s = (None, None, None)
         if self._way is None or set(widest.lines) != set(self._way.lines):
             self._way, self._changed_s = widest, now_s

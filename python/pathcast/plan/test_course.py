@@ -343,6 +343,20 @@ def test_a_cap_that_is_raised_meanwhile_takes_the_line_back_and_is_kept():
     assert [one for one in said if "new terms" in one] == ["cable has new terms: 80 MB of its cap are left"]
 
 
+@pytest.mark.parametrize(("price", "used"), [(5e-6, {"dsl", "cable"}), (10.0, {"dsl"})])
+def test_a_price_that_is_changed_is_not_that_of_what_was_sent_before(price, used):
+    """Of 100 that may be spent 25 are, at 1 for a MB: at five times as much 15 MB are left, and not less than none."""
+    lines = {**LINES, "cable": LineTerms("cable", price=1e-6)}
+    course = Course(WAYS, lines, Wish(900 * MB, budget=100.0))
+    for at_s in range(1, 14):
+        passed = {"dsl": at_s * MB, "cable": min(at_s * 5 * MB // 2, 25 * MB)}
+        step = course.look(float(at_s), Seen(passed, passed))
+        if at_s == 10:
+            assert set(step.lines) == {"dsl", "cable"}
+            course.renewed({"cable": LineTerms("cable", price=price)})
+    assert set(step.lines) == used
+
+
 def test_hours_that_are_changed_count_from_then_on_and_the_most_of_the_job_stays():
     lines = {**LINES, "cable": replace(LINES["cable"], most_bytes=10 * MB)}
     course = Course(WAYS, lines, Wish(900 * MB))

@@ -22,14 +22,20 @@ class Wait:
     dead: tuple[str, ...]
     barred: Mapping[str, str]
 
-    def sentence(self, now_s: float, lines: Mapping[str, LineTerms]) -> str:
-        """`nothing gets through for 5 s: dsl does not answer, cable may not be used (its cap is reached); …`."""
+    def sentence(self, now_s: float, lines: Mapping[str, LineTerms], unheard: Sequence[str] = ()) -> str:
+        """`nothing gets through for 5 s: dsl does not answer, cable may not be used (its cap is reached); …`. unheard:
+        where nobody has answered yet it may be them, and not the lines."""
+        who = f" to {_and(unheard)}" if unheard else ""
         why = f"{_and(self.dead)} {'does' if len(self.dead) == 1 else 'do'} not answer"
+        if unheard:
+            why = f"no answer over {_and(self.dead)}"
         for name, of in self.barred.items():
             why += f", {name} may not be used ({of})"
         until = [f"{' or '.join(self.dead)} answers"]
         until += [f"{name} may be used in {span(at_s)}" for name in self.barred if (at_s := opens(lines[name], now_s))]
-        told = f"nothing gets through for {span(now_s - self.since_s)}: {why}; it waits until {', or '.join(until)}"
+        told = (
+            f"nothing gets through{who} for {span(now_s - self.since_s)}: {why}; it waits until {', or '.join(until)}"
+        )
         if any(not of.startswith("its hours") for of in self.barred.values()):
             told += ", or is started again with more of a cap, --max or --budget"
         return f"{told}; it ends in {span(max(1.0, self.end_s - now_s))}"

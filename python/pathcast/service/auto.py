@@ -212,14 +212,18 @@ class Auto:
         job: dict[str, int] = {}
         wire: dict[str, int] = {}
         timeouts: dict[str, int] = {}
+        # whom else a program tries in vain says nothing of the lines
+        heard = {path["remote"] for path in paths if path["bytes_sent"] + path["bytes_received"]}
+        silent = {path["remote"] for path in paths if path["timeouts"] and (path["remote"] in heard or not heard)}
         for path in paths:
             if (line := self._line.get(path["local"])) is None:
                 continue
             whole = path["bytes_sent"] + path["bytes_retransmitted"] + path["bytes_received"]
             job[line] = job.get(line, 0) + path[there]
             wire[line] = wire.get(line, 0) + int(whole * OVERHEAD)
-            timeouts[line] = timeouts.get(line, 0) + path.get("timeouts", 0)
-        return Seen(job, wire, self._count(), timeouts)
+            if path["remote"] in silent:
+                timeouts[line] = timeouts.get(line, 0) + path["timeouts"]
+        return Seen(job, wire, self._count(), timeouts, () if heard else tuple(sorted(silent)))
 
 
 def carried_sentence(document: Mapping[str, Any], addresses: Mapping[str, Sequence[str]]) -> str:

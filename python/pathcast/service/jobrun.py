@@ -70,11 +70,8 @@ def execute(
         attempts: list[Attempt] = []
         reports: list[dict[str, Any]] = []
         while True:
-            try:
+            with _broken_off(job.name, by, began):
                 attempt, report = _attempt(job, program, by if (left_s() or 1.0) > 1.0 else None, handle)
-            except KeyboardInterrupt:  # its user; what a kill or a shutdown breaks off is begun again
-                note(job.name, {**_NOTHING, "at_s": time.time(), "elapsed_s": time.monotonic() - began, "by": by})
-                raise
             tidy(say)  # of a run that was killed
             attempts.append(attempt)
             reports.append(report)
@@ -85,7 +82,8 @@ def execute(
             why = "no line may be used" if attempt.barred else f"ended with status {attempt.status}"
             say(f"{job.name}: {why}; it is started again in {wait:.0f} s")
             note(job.name, {"event": "again", "at_s": time.time(), "status": attempt.status, "wait_s": wait})
-            sleep(wait)
+            with _broken_off(job.name, by, began):
+                sleep(wait)
         left = left_s()
         document = {
             "event": "ended",
@@ -101,6 +99,16 @@ def execute(
         }
         note(job.name, document)
         return document
+
+
+@contextlib.contextmanager
+def _broken_off(name: str, by: str | None, began: float) -> Iterator[None]:
+    """By its user it has ended; what a kill or a shutdown breaks off is begun again."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        note(name, {**_NOTHING, "at_s": time.time(), "elapsed_s": time.monotonic() - began, "by": by})
+        raise
 
 
 def _attempt(job: Job, program: Sequence[str], by: str | None, lock: int) -> tuple[Attempt, dict[str, Any]]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import math
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import asdict
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pathcast.errors import PathcastError
@@ -16,7 +18,11 @@ from pathcast.history.clock import Moment
 from pathcast.history.faults import told
 from pathcast.history.place import state_directory
 from pathcast.runtime.state import holder
+from pathcast.units import size
 from pathcast.watch.allowance import DAY_S, Allowance
+
+# an entry may be so much newer than the file that holds it: roundings [s]
+_AHEAD_S = 60.0
 
 
 @contextlib.contextmanager
@@ -43,24 +49,47 @@ def alone() -> Iterator[Path]:
 class Ledger:
     """An allowance that is written before anything is sent. now: the machine's clock. most: bytes a day.
 
-    Times are of the clock that nobody sets, across a boot those of UTC.
+    Times are of the clock that nobody sets, across a boot those of UTC. A file that is none of a ledger is put aside
+    and said: then what nobody can tell of the last day is taken to have been all that a watch may send. recorded: what
+    the history tells of rounds of that time, how long ago each ended and its bytes; gap_s: rounds that are no further
+    apart had none between them.
     """
 
-    def __init__(self, file: Path, most: int, now: Callable[[], Moment]) -> None:
+    def __init__(
+        self,
+        file: Path,
+        most: int,
+        now: Callable[[], Moment],
+        say: Callable[[str], object] = lambda _: None,
+        recorded: Callable[[], Iterable[tuple[float, int]]] = tuple,
+        gap_s: float = 0.0,
+    ) -> None:
         self.file, self.now = file, now
         at = now()
         now_s = at.boot_us / 1e6
         spent: list[tuple[float, int]] = []
         paced_s = now_s
-        with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-            kept = json.loads(file.read_text())
+        kept = _read(file)
+        if isinstance(kept, _Broken):
+            spent = [(now_s - ago_s, bytes) for ago_s, bytes in _supposed(most, recorded(), gap_s)]
+        elif kept is not None:
             # of a clock that was wrong: as if it were now
-            gone_s = clock.age_s(Moment(**kept["at"]), at) or 0.0
-            spent = [(now_s - float(ago_s) - gone_s, int(bytes)) for ago_s, bytes in kept["spent"]]
+            gone_s = clock.age_s(kept.at, at) or 0.0
+            spent = [(now_s - ago_s - gone_s, bytes) for ago_s, bytes in kept.spent]
             # of a round that was broken off nobody knows what it was
-            spent += [(now_s, int(kept["taken"]))] if kept["taken"] else []
-            paced_s = now_s + min(DAY_S, float(kept["paced_s"])) - gone_s
+            spent += [(now_s, kept.taken)] if kept.taken else []
+            paced_s = now_s + min(DAY_S, kept.paced_s) - gone_s
         self.allowance = Allowance(most, sorted(spent), paced_s)
+        if isinstance(kept, _Broken):
+            aside = file.with_suffix(".broken")
+            try:
+                shutil.copyfile(file, aside)
+            except OSError as error:
+                raise told(error, str(file.parent)) from None
+            # at once: the next start would find a file of nothing
+            self._write()
+            used = self.allowance.used(now_s)
+            say(f"`{file}` was broken, and is now `{aside}`: of the last 24 hours {size(used)} count as spent")
 
     def free_in_s(self, bytes: int, paced: bool = True) -> float:
         """How long until so many may be taken."""
@@ -108,3 +137,50 @@ class Ledger:
             new.replace(self.file)
         except OSError as error:
             raise told(error, str(self.file.parent)) from None
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """What stands in a file: as of `Allowance`, but how long before `at` [s]."""
+
+    at: Moment
+    spent: list[tuple[float, int]]
+    taken: int
+    paced_s: float
+
+
+class _Broken:
+    """A file that is none of a ledger."""
+
+
+def _read(file: Path) -> _Kept | _Broken | None:
+    """None: there is none yet. Raises PathcastError where it cannot be read."""
+    try:
+        text = file.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        hint = "it says what was spent of the day: let this user read it"
+        raise PathcastError("books", f"cannot read `{file}`: {error.strerror}", hint) from None
+    try:
+        of = json.loads(text)
+        at, taken, paced_s = Moment(**of["at"]), of["taken"], of["paced_s"] + 0.0
+        spent = [(ago_s + 0.0, bytes) for ago_s, bytes in of["spent"]]
+        counts = [at.utc_us, at.boot_us, taken, *(bytes for _, bytes in spent)]
+        ages = [ago_s for ago_s, _ in spent]
+        good = isinstance(at.boot, str) and all(type(count) is int and count >= 0 for count in counts)
+        good = good and all(-_AHEAD_S <= ago_s < math.inf for ago_s in ages) and math.isfinite(paced_s)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        good = False
+    return _Kept(at, spent, taken, paced_s) if good else _Broken()
+
+
+def _supposed(most: int, recorded: Iterable[tuple[float, int]], gap_s: float) -> list[tuple[float, int]]:
+    """What a watch has spent at most, how long ago: its rounds, and between those that are far apart its share."""
+    rounds = sorted(((ago_s, bytes) for ago_s, bytes in recorded if 0 <= ago_s <= DAY_S), reverse=True)
+    found, before_s = list(rounds), DAY_S
+    for ago_s in [*(ago_s for ago_s, _ in rounds), 0.0]:
+        if (apart_s := before_s - ago_s) > gap_s:
+            found.append((ago_s, math.ceil(most * apart_s / DAY_S)))
+        before_s = ago_s
+    return found

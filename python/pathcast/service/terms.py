@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
 
@@ -35,25 +36,33 @@ def terms(
 
 
 class Changes:
-    """What its user changes of lines while a job runs over them."""
+    """What its user changes of lines while a job runs over them. say: hears of lines that are no more."""
 
-    def __init__(self, lines: Mapping[str, Line]) -> None:
-        self._stamp = self._stamped()
+    def __init__(self, lines: Mapping[str, Line], say: Callable[[str], object] = lambda _: None) -> None:
+        self._stamp, self._say = self._stamped(), say
         self._lines, self._corrections = dict(lines), self._corrected(lines)
+        self._gone: set[str] = set()
 
     def look(self, own: Mapping[str, int]) -> dict[str, LineTerms]:
-        """New terms from now on, of lines that changed since the last look; a line that is no more keeps its own.
-        own: what the job has carried [byte]. Raises PathcastError once where the file is wrong now."""
+        """New terms from now on, of lines that changed since the last look; a line that is no more keeps its own, so
+        that no cap is lost by a slip. own: what the job has carried [byte]. Raises PathcastError once where the file
+        is wrong now."""
         if (stamp := self._stamped()) == self._stamp:
             return {}
         self._stamp = stamp
-        lines = {name: line for name, line in config.load().items() if name in self._lines}
+        known = config.load()
+        lines = {name: line for name, of in self._lines.items() if (line := _same(name, of, known)) is not None}
         corrections = self._corrected(lines)
         other = [
             name
             for name, line in lines.items()
-            if line != self._lines[name] or corrections.get(name) != self._corrections.get(name)
+            if replace(line, name=name) != replace(self._lines[name], name=name)
+            or corrections.get(name) != self._corrections.get(name)
         ]
+        gone = self._lines.keys() - lines
+        for name in sorted(gone - self._gone):
+            self._say(f"{name} is no line any more: until this ends its terms stay as they were")
+        self._gone = gone
         self._lines |= lines
         self._corrections |= corrections
         return terms(other, lines, {}, datetime.now().astimezone(), own) if other else {}
@@ -65,6 +74,16 @@ class Changes:
         with suppress(OSError):
             return carried.corrections(lines)
         return {}
+
+
+def _same(name: str, of: Line, known: Mapping[str, Line]) -> Line | None:
+    """What a line is now, be it by another name."""
+    if name in known:
+        return known[name]
+    for line in known.values():
+        if (of.id is not None and line.id == of.id) or (of.addresses and of.addresses == line.addresses):
+            return line
+    return None
 
 
 def without_room(names: Iterable[str], lines: Mapping[str, Line], bytes: int, now: datetime) -> dict[str, str]:

@@ -10,6 +10,7 @@ from pathcast.service.auto import Auto, carried_sentence
 
 ADDRESSES = {"dsl": ["192.0.2.1"], "cable": ["192.0.2.2", "2001:db8::2"]}
 MB = 10**6
+QUIET = {"remote": "198.51.100.1", "bytes_sent": 0, "bytes_received": 0, "bytes_retransmitted": 0, "timeouts": 0}
 
 
 class Running:
@@ -18,12 +19,14 @@ class Running:
     def __init__(self):
         self.sent = {"192.0.2.1": 0, "192.0.2.2": 0, "203.0.113.9": 0}
         self.open, self.told, self.foreign = 2, [], []
+        # timeouts of who never answers, by local address
+        self.vain = {}
 
     def seen(self):
         paths = [
-            {"local": local, "bytes_sent": sent, "bytes_received": 10, "bytes_retransmitted": 0}
-            for local, sent in self.sent.items()
+            {**QUIET, "local": local, "bytes_sent": sent, "bytes_received": 10} for local, sent in self.sent.items()
         ]
+        paths += [{**QUIET, "local": local, "remote": "198.51.100.7", "timeouts": n} for local, n in self.vain.items()]
         return {"paths": paths, "open": self.open}
 
     def allow(self, addresses):
@@ -192,3 +195,32 @@ def test_terms_that_change_meanwhile_hold_at_once_and_what_is_wrong_with_them_is
         "pathcast.toml:3: cap = 5: the lines' terms stay as they were",
     ]
     assert running.told == [("allow", ["192.0.2.1"])]
+
+
+def test_whom_a_program_tries_in_vain_beside_its_far_end_is_no_dead_line():
+    off = [0.0]
+    made, said = auto({name: LineTerms(name) for name in ADDRESSES}, wall=off)
+    running = Running()
+    for at_s in range(1, 60):
+        running.vain = {"192.0.2.1": at_s // 3}
+        off[0] = float(at_s)
+        made.look(running, off[0])
+    assert (made.step.wait, said, running.told) == (None, [], [])
+
+
+def test_where_nobody_has_answered_yet_it_says_who_does_not():
+    off = [0.0]
+    made, said = auto({name: LineTerms(name) for name in ADDRESSES}, wall=off)
+    running = Running()
+    running.sent = {}
+    for at_s in range(1, 10):
+        running.vain = {"192.0.2.1": at_s // 2, "192.0.2.2": at_s // 2}
+        off[0] = float(at_s)
+        made.look(running, off[0])
+    assert "nothing gets through to 198.51.100.7 for 5 s: no answer over dsl and cable" in said[0]
+    # now its far end answers, and the other one does not count any more
+    running.sent = {"192.0.2.1": MB}
+    for at_s in range(10, 60):
+        off[0] = float(at_s)
+        made.look(running, off[0])
+    assert (made.step.wait, len(said)) == (None, 2), said

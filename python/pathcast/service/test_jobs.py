@@ -284,6 +284,18 @@ def test_one_whose_user_breaks_it_off_has_ended(job, tmp_path, monkeypatch):
     assert (last["event"], last["status"], last["bytes_sent"]) == ("ended", 130, 0)
 
 
+def test_one_whose_user_breaks_it_off_between_two_attempts_has_ended_too(job, tmp_path):
+    (tmp_path / "left").write_text("9")
+    program = [sys.executable, str(tmp_path / "program.py")]
+
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        execute(job, program, None, lambda: None, lambda text: None, interrupted)
+    assert [one["event"] for one in jobs.runs("nightly") if one["event"] != jobs.RAN] == ["begun", "again", "ended"]
+
+
 def test_a_clock_that_is_set_meanwhile_makes_no_run_longer(job, tmp_path, monkeypatch):
     (tmp_path / "left").write_text("1")
     real = clock.time

@@ -58,3 +58,26 @@ def test_a_file_that_is_wrong_and_a_line_that_is_gone_leave_what_was(file):
     assert changes.look({}) == {}
     file.unlink()
     assert changes.look({}) == {}
+
+
+def test_a_line_that_is_gone_is_said_once_and_one_that_has_another_name_is_the_same(file):
+    said = []
+    changes = Changes(config.load(), said.append)
+    text = file.read_text()
+    edit.remove(file, "cable")
+    assert changes.look({}) == {}
+    edit.change(file, "dsl", {"prefer": 1})
+    assert set(changes.look({})) == {"dsl"}
+    assert said == ["cable is no line any more: until this ends its terms stay as they were"]
+    # it comes back, then under another name, with its old terms and with new ones
+    file.write_text(text)
+    assert set(changes.look({})) == {"dsl"}
+    file.write_text(text.replace("line.cable", "line.coax"))
+    assert changes.look({}) == {}
+    file.write_text(text.replace("line.cable", "line.coax").replace("10GB", "50GB"))
+    [(name, found)] = changes.look({}).items()
+    assert (name, found.name, found.allowances[0].bytes) == ("cable", "cable", 50 * GB)
+    assert len(said) == 1
+    edit.remove(file, "coax")
+    assert changes.look({}) == {}
+    assert len(said) == 2

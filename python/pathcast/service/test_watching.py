@@ -6,8 +6,6 @@ import json
 import os
 import pickle
 import random
-import subprocess
-import sys
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import pairwise
@@ -20,7 +18,6 @@ import pytest
 from pathcast.errors import PathcastError
 from pathcast.history.records import Event
 from pathcast.history.testing import Clock
-from pathcast.service import ledger as ledgers
 from pathcast.service.ledger import Ledger
 from pathcast.service.teller import Teller, program
 from pathcast.service.watching import ROUND_BYTES, SESSION_BYTES, Watch
@@ -374,35 +371,6 @@ def test_the_history_tells_what_is_usual_and_what_was_told():
     assert [of["state"] for of in told] == ["over"]
 
 
-def test_the_ledger_outlives_kills_boots_and_clocks_that_are_set(tmp_path):
-    file, time = tmp_path / "watch.json", Clock()
-    first = Ledger(file, 1_000_000, time)
-    first.take(300_000)
-    first.settle(100_000)
-    first.take(300_000)
-    # killed: of the second one nobody knows how much was sent
-    time.passes(60)
-    time.is_set(-7200)
-    again = Ledger(file, 1_000_000, time)
-    assert again.used() == 400_000
-    assert 8000 < again.free_in_s(300_000) < 9000  # paced by the first
-    time.is_set(7200)
-    time.passes(DAY_S / 2)
-    time.boots()
-    again = Ledger(file, 1_000_000, time)
-    assert again.used() == 400_000
-    assert again.free_in_s(300_000) == 0
-    time.passes(DAY_S / 2 + 120)
-    assert Ledger(file, 1_000_000, time).used() == 300_000
-    # of a clock before that: nothing is forgotten
-    time.is_set(-3 * DAY_S)
-    time.boots()
-    assert Ledger(file, 1_000_000, time).used() == 400_000
-    assert file.stat().st_mode & 0o777 == 0o600
-    file.write_text("{")
-    assert Ledger(file, 1_000_000, time).used() == 0
-
-
 def test_a_round_is_on_the_disc_before_it_is_sent(tmp_path):
     time = Time()
     end = Far(time)
@@ -419,23 +387,6 @@ def test_a_round_is_on_the_disc_before_it_is_sent(tmp_path):
     assert seen == [2 * PATH_BYTES + ROUND_BYTES]
     assert json.loads(file.read_text())["taken"] == 0
     assert made.ledger.used() == SESSION_BYTES + end.sent[0][2] + ROUND_BYTES
-
-
-def test_the_second_watch_of_a_state_is_refused_and_hears_of_the_first(tmp_path, monkeypatch):
-    monkeypatch.setenv("PATHCAST_STATE_DIR", str(tmp_path / "state"))
-    holding = "from pathcast.service.ledger import alone\nwith alone(): print('held', flush=True); input()"
-    with subprocess.Popen([sys.executable, "-c", holding], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
-        assert other.stdout.readline() == b"held\n"
-        with (
-            pytest.raises(PathcastError, match=f"watched from already, by process {other.pid} \\(") as refused,
-            ledgers.alone(),
-        ):
-            pass
-        assert refused.value.code == "busy"
-        other.kill()
-        other.wait()
-    with ledgers.alone() as directory:
-        assert (directory, directory.stat().st_mode & 0o777) == (tmp_path / "state", 0o700)
 
 
 def test_the_program_reads_the_alert(tmp_path):

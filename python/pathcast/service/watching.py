@@ -27,7 +27,7 @@ from pathcast.worlds.measurement import Measurement, PathMeasured, Request
 SESSION_BYTES, ROUND_BYTES = 4_000, 1_000
 LIGHT = Request(effort="light")
 # rounds that are further apart than so many times the usual do not stand for what was between them
-_GAP = 3
+GAP = 3
 _PASSES = (Exit.RUNTIME, Exit.UNTRUSTWORTHY)
 
 
@@ -293,7 +293,7 @@ class Watch:
     @property
     def _gap_s(self) -> float:
         most = self.ledger.allowance.most
-        return _GAP * max(self.every_s, self.path_bytes * 86_400.0 / most * len(self.ends) * self._widest)
+        return GAP * max(self.every_s, self.path_bytes * 86_400.0 / most * len(self.ends) * self._widest)
 
     @property
     def _widest(self) -> int:

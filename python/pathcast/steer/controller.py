@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import secrets
 import selectors
 import socket
 import threading
 import time
-import zlib
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from pathcast.errors import PathcastError, missing, usage
+from pathcast.machine import machine_id
 from pathcast.steer import kept as keeping
 from pathcast.steer.client import Owner
 from pathcast.steer.config import Config
@@ -39,8 +40,9 @@ _ANSWER_S = 15.0
 
 
 def cookie(name: str) -> int:
-    """Of the entries of the controller of this name on this host."""
-    return COOKIE | zlib.crc32(f"{socket.gethostname()}/{name}".encode())
+    """Of the entries of the controller of this name on this host, whatever other hosts are called."""
+    host = machine_id() or socket.gethostname()
+    return COOKIE | int.from_bytes(hashlib.sha256(f"pathcast steer\0{host}\0{name}".encode()).digest()[:4], "big")
 
 
 def listener(target: str) -> tuple[socket.socket, str]:

@@ -351,7 +351,7 @@ class Machine:
                 gone = entries.FlowMod(entries.DELETE_STRICT, entry.raw, entry.priority, self.cookie, ALL)
                 self.switches.send(switch, gone)
         if not first and any(not self.tables.has(rule) for rule in found):
-            told = "that it did not send: perhaps another controller of this name, on a host of this name"
+            told = "that it did not send: perhaps another controller of this name, on a copy of this host"
             self.note(f"switch `{switch.name}` got entries with this controller's mark {told}")
         self.tables.read(switch.id, found)
         there = [(entry.priority, dict(entry.match)) for entry in mine]

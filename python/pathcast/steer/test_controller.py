@@ -6,10 +6,11 @@ import time
 
 import pytest
 
+from pathcast import machine
 from pathcast.errors import Exit, PathcastError
 from pathcast.steer.config import Config
-from pathcast.steer.controller import Controller, listener
-from pathcast.steer.rules import Flow
+from pathcast.steer.controller import Controller, cookie, listener
+from pathcast.steer.rules import Flow, ours
 from pathcast.steer.testing import ip
 
 # numbered packets, some in flight at a time and none sent again, each echoed: N, from port, to port
@@ -94,6 +95,20 @@ def program(bed):
     for one in running:
         one.kill()
         one.communicate()
+
+
+def test_controllers_of_one_name_on_hosts_of_one_name_have_marks_of_their_own(tmp_path, monkeypatch):
+    files = [tmp_path / name for name in ("one", "other", "none")]
+    for file in files[:2]:
+        file.write_text(f"{file.name}\n")
+    marks = []
+    for file in (*files, files[0]):
+        monkeypatch.setattr(machine, "MACHINE_IDS", (str(file),))
+        marks.append(cookie("steer"))
+    assert marks[0] == marks[3]
+    assert len(set(marks)) == 3
+    assert all(ours(mark) for mark in marks)
+    assert cookie("other") != marks[0]
 
 
 def test_a_change_of_plan_loses_no_packet(bed, controller, program):

@@ -234,6 +234,15 @@ fn limits_are_kept_and_named() {
     assert!(net.result(0)["probe_bytes"].as_u64().unwrap() < 520_000);
     close(&direction(net.result(0), 0, "in")["available_bps"]["value"], 5e6, 0.03);
 
+    // too little for any probe: that is said, and it is not that nobody answered
+    let tiny = MeasureLimits { bytes: Bytes(10_000), ..limits };
+    let mut net = Net::new(far(tiny), Line::default(), 9);
+    net.add(client(1, request(1000, 5000)), Nanos::secs(1));
+    net.finish(Nanos::secs(20));
+    let refused = &net.result(0)["refused"];
+    assert_eq!((&refused["code"], &refused["limit"]), (&"bytes".into(), &10_000.into()), "{}", net.result(0));
+    assert!(refused["message"].as_str().unwrap().contains("allows 10KB for a session"), "{refused}");
+
     // a rate that is not granted is not sent
     let slow = MeasureLimits { rate: pathcast_base::Rate(1_000_000), ..limits };
     let mut net = Net::new(far(slow), Line { rate: 50e6, ..Line::default() }, 9);

@@ -40,25 +40,12 @@ fn main() {
     let json = arguments::wants_json(&words);
     let (sender, ended) = mpsc::channel();
     let begun = signals::take(sender.clone(), move |number| process::exit(End::signal(number).tell(json)));
-    let asked = arguments::parse(&words).map_err(|e| Failed::from(End::of(&e)));
+    let asked = arguments::parse(&words).map_err(|e| End::of(&e));
     let status = match asked.and_then(|asked| run(asked, &begun, sender, &ended)) {
         Ok(()) => 0,
-        // after the document there is no other one
-        Err(Failed { end, documented }) => end.tell(json && !documented),
+        Err(end) => end.tell(json),
     };
     process::exit(status);
-}
-
-/// How it ended, and whether its document was printed before.
-struct Failed {
-    end: End,
-    documented: bool,
-}
-
-impl From<End> for Failed {
-    fn from(end: End) -> Failed {
-        Failed { end, documented: false }
-    }
 }
 
 fn run(
@@ -66,22 +53,20 @@ fn run(
     begun: &Begun,
     sender: mpsc::Sender<Option<i32>>,
     ended: &mpsc::Receiver<Option<i32>>,
-) -> Result<(), Failed> {
+) -> Result<(), End> {
     let options = match asked {
-        Asked::Help => return Ok(print(arguments::HELP.trim_end())?),
-        Asked::Version => return Ok(print(concat!("pathcast-far ", env!("CARGO_PKG_VERSION")))?),
+        Asked::Help => return print(arguments::HELP.trim_end()),
+        Asked::Version => return print(concat!("pathcast-far ", env!("CARGO_PKG_VERSION"))),
         Asked::Serve(options) => options,
     };
     if let Some(file) = &options.new_key {
-        return Ok(new_key(file, options.json)?);
+        return new_key(file, options.json);
     }
     let piped = options.key_file.as_deref() == Some(Path::new("-"));
     let (config, ids) = config(&options, piped).map_err(|e| End::of(&e))?;
     let far = Arc::new(Far::start(Arc::new(HostSockets), config).map_err(|e| End::of(&e))?);
     begun.set();
-    let documented = options.json;
-    let failed = |end| Failed { end, documented };
-    greet(&far, &options, &ids).map_err(failed)?;
+    greet(&far, &options, &ids)?;
 
     let (over, told) = (far.said(), Arc::downgrade(&far));
     let (talking, until) = mpsc::channel::<()>();
@@ -90,21 +75,21 @@ fn run(
         said::report(&told, &over, &until);
         drop(silent);
     };
-    spawn("report", talker).map_err(failed)?;
+    spawn("report", talker)?;
     if piped {
         let input = move || {
             let mut more = [0; 4096];
             while matches!(io::stdin().read(&mut more), Ok(1..)) {} // whoever started it holds the other end
             let _ = sender.send(None);
         };
-        spawn("input", input).map_err(failed)?;
+        spawn("input", input)?;
     }
     let end = ended.recv().expect("the thread of the signals lives");
     said::stopped(far); // first, so that what it ends is logged
     drop(talking);
     let _ = done.recv_timeout(LAST_WORDS);
     match end {
-        Some(number) => Err(failed(End::signal(number))),
+        Some(number) => Err(End::signal(number)),
         None => Ok(()),
     }
 }

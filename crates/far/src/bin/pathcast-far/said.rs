@@ -1,6 +1,7 @@
 //! What the program says: its document, errors, warnings, the log.
 
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -17,11 +18,15 @@ struct Document<'a, T> {
     about: T,
 }
 
-/// Prints one document.
+/// Whether the one document is out, or about to be: there is no other one after it, whatever happens then.
+static DOCUMENTED: AtomicBool = AtomicBool::new(false);
+
+/// Prints the document.
 ///
 /// # Errors
 /// Those of standard output.
 pub fn document(schema: &str, about: impl Serialize) -> io::Result<()> {
+    DOCUMENTED.store(true, Ordering::Relaxed);
     text(&pretty(&Document { schema, about }))
 }
 
@@ -77,9 +82,10 @@ impl End {
         End { code: code.into(), message, hint, exit: 1 }
     }
 
-    /// Says it on standard error and, if `json`, as a document; the exit status. Where nobody can read it, that is so.
+    /// Says it on standard error and, if `json` and there was none yet, as a document; the exit status. Where nobody can
+    /// read it, that is so.
     pub fn tell(&self, json: bool) -> i32 {
-        if json && self.code != "broken-pipe" {
+        if json && self.code != "broken-pipe" && !DOCUMENTED.swap(true, Ordering::Relaxed) {
             let about = serde_json::json!({
                 "code": self.code, "message": self.message, "hint": self.hint, "exit": self.exit
             });
