@@ -6,11 +6,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean, stdev
+from statistics import fmean, median, stdev
 
 from pathcast.errors import Exit, PathcastError
+from pathcast.forecast.belief import polices
 from pathcast.forecast.losses import pooled
-from pathcast.worlds.measurement import Direction, Measurement, PathMeasured, RateVariation, Request, Value
+from pathcast.worlds.measurement import Direction, Measurement, PathMeasured, Queue, RateVariation, Request, Value
 from pathcast.worlds.world import World
 
 # by how thoroughly was measured [s]; looks, at most; the job's bytes over theirs, at least
@@ -114,9 +115,28 @@ def light_bytes(paths: int, size_bytes: int) -> int:
 
 
 def _counted(path: PathMeasured, direction: str, looks: Sequence[Direction]) -> PathMeasured:
-    """With the losses of all looks."""
-    own = replace(path.directions[direction], loss=pooled([look.loss for look in looks]))
+    """With the losses of all looks, and the depth that they saw."""
+    own = path.directions[direction]
+    queue = replace(own.queue, depth_bytes=deepest([look.queue for look in looks]))
+    own = replace(own, loss=pooled([look.loss for look in looks]), queue=queue)
     return replace(path, directions={**path.directions, direction: own})
+
+
+def deepest(looks: Sequence[Queue]) -> Value:
+    """How deep a queue is [byte] by all of them: who filled it knows best; else their median, as uncertain as they differ
+    and as what was in it without a loss."""
+    depths = [one.depth_bytes for one in looks]
+    filled = [one.depth_bytes for one in looks if one.managed.value is not None]
+    if filled and filled[0].value is not None:
+        return filled[0]
+    held = max((one.low for one in depths if one.low is not None), default=None)
+    seen = [one for one in depths if one.value is not None]
+    if not seen:
+        return replace(depths[0], low=held) if depths else Value(None)
+    lows, highs = [one.low for one in seen if one.low is not None], [one.high for one in seen if one.high is not None]
+    middle = median(one.value for one in seen if one.value is not None)
+    high = max([*highs, middle, held or 0.0]) if len(highs) == len(seen) else None
+    return Value(middle, min([*lows, middle]), high)
 
 
 def varying(looks: Sequence[Direction]) -> list[float]:
@@ -157,7 +177,8 @@ def _filled(path: PathMeasured, look: PathMeasured, direction: str) -> PathMeasu
     if other is None:
         return path
     if (passed := _passed(own, other)) is not None:
-        own = replace(own, capacity_bps=passed, available_bps=passed)
+        policer = polices(passed.value or 0.0) if own.queue.depth_bytes.value is None else own.policer
+        own = replace(own, capacity_bps=passed, available_bps=passed, policer=policer)
     elif _better(own.capacity_bps, other.capacity_bps):
         # it may have been shorter than a policer's burst
         own = replace(other, policer=own.policer) if own.policer.rate_bps.value is not None else other
