@@ -17,7 +17,7 @@ from pathcast.forecast.forecast import Job, forecast
 from pathcast.forecast.test_twin import SIZE, direction, path, runner
 from pathcast.forecast.testing import refused
 from pathcast.forecast.twin import Choice, shared_by, simulate
-from pathcast.forecast.watch import deepest, watch
+from pathcast.forecast.watch import deepest, varying, watch
 from pathcast.forecast.why import why
 from pathcast.worlds.measurement import Down, Loss, Measurement, Policer, Queue, Shared, Value
 
@@ -117,6 +117,16 @@ def test_a_line_whose_rate_varies_has_what_it_gave_look_by_look():
     bucket = direction(20e6, 20e6, policer=Policer(Value(0.99), Value(5e6, 4.9e6, 5.1e6), Value(1e5)))
     policed = watch(Radio(5e6, 5e6), measured(path("one", out=bucket)), "out", 10**9)
     assert policed.measured.paths[0].directions["out"].capacity_bps == bucket.capacity_bps
+
+
+def test_a_line_of_which_looks_see_different_rates_varies():
+    def look(capacity, left, why=None):
+        return direction(capacity, left, capacity_bps=Value(capacity, why=why))
+
+    assert varying([look(3e6, 2e6, "ambiguous"), look(5e6, 3e6)]) == [2e6, 3e6]
+    nothing = replace(look(3e6, 8e6), capacity_bps=Value(None, why="inconsistent"))
+    assert varying([look(3e6, 3e6), nothing]) == [3e6, 8e6]
+    assert varying([look(3e6, 1e6), look(3.1e6, 3e6)]) == [], "others come and go"
 
 
 def test_looks_together_tell_how_deep_a_queue_is():

@@ -84,7 +84,8 @@ fn depth(trail: &Trail, waits: &[f64], full: bool) -> Value {
     let lost: Vec<f64> = trail.points.iter().filter(|p| p.lost && p.wait.is_finite()).map(|p| p.wait).collect();
     let at = |share| quantile(&lost, share).unwrap_or(0.0);
     let (low, high) = (at(0.25), at(0.9));
-    if full && lost.len() >= OVERFLOWS && low >= ALIKE * high {
+    // who drops packets that waited for nobody has no queue
+    if full && lost.len() >= OVERFLOWS && low > 0.0 && low >= ALIKE * high {
         return Value::of(at(0.75), ROUGH.0 * low, ROUGH.1 * high.max(held));
     }
     Value::at_least(held, WhyNot::NotSeen)
