@@ -31,8 +31,9 @@ const MOST: f64 = 0.1;
 /// What is found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Passing {
-    /// The share of the packets that the wire lost, with its interval, and how many in a row.
+    /// The share of the packets that the wire lost, with its interval.
     pub random: Value,
+    /// How many of these in a row.
     pub row: Option<f64>,
     /// The longest wait in the queue [s]; where it did not overflow, or drops before, the longest that was seen, as the lower bound.
     pub depth_s: Value,
@@ -180,7 +181,7 @@ mod tests {
     /// Two of 2000 lost after waits longer than half of the longest, as three quarters of all were: they may be the wire's.
     #[test]
     fn a_few_losses_at_long_waits_may_be_the_wires() {
-        let often_long = |k: usize| if k % 4 == 0 { 0.0 } else { rises(k) + 5e-3 };
+        let often_long = |k: usize| if k.is_multiple_of(4) { 0.0 } else { rises(k) + 5e-3 };
         let (few, row) = of(&trail(often_long, |k| (433..436).contains(&k) || (1277..1280).contains(&k)));
         assert_eq!((few.value, few.low, row), (Some(3e-3), 0.0, Some(3.0)));
         assert!(few.high > 5e-3, "{few:?}");
