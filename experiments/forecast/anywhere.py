@@ -15,6 +15,7 @@ import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import permutations
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -23,7 +24,6 @@ from pathcast.errors import PathcastError
 from pathcast.forecast.answer import option, quantile
 from pathcast.forecast.controls import Controls
 from pathcast.forecast.effort import Effort
-from pathcast.forecast.field import field_of
 from pathcast.forecast.forecast import Job, forecast
 from pathcast.forecast.twin import Choice
 from pathcast.forecast.watch import Watched, watch
@@ -54,6 +54,8 @@ MOST_BPS, LOSS, SIZES, MOST_S, ALL_BYTES = 100e6, (1e-4, 0.02), (1e6, 1e10), 20.
 WHOLE_JOBS = Effort(1e9, 10**15)
 SINGLE, SEVERAL = "cubic", "lia"
 SETTLE_S, FLOOR = (5.0, 30.0), 4
+# as long as the traces of `topologies/` that change each second
+TRACE_S = 600
 OFF = 0.1
 
 
@@ -87,12 +89,22 @@ def case(seed: int) -> Case:
             for key, tables in _renamed(other, f"p{at + 1}").items():
                 document.setdefault(key, []).extend(tables)
     document |= {"name": "anywhere", "seed": seed}
+    _elsewhere(document, random.Random(f"traces {seed}"))
     topology = Topology.parse(_toml(document), base=str(TOPOLOGIES))
     way = {"out": "up_bps", "in": "down_bps"}[direction]
     rates = [path[way] or MOST_BPS for path in topology.about()["paths"]]
     size = math.exp(r.uniform(*(math.log(one) for one in SIZES)))
     size = min(size, MOST_S * sum(rates) / 8 * 0.5, ALL_BYTES / (2 ** len(rates) - 1))
     return Case(seed, _toml(document), str(TOPOLOGIES), kinds, max(1_000_000, round(size)), direction)
+
+
+def _elsewhere(document: Mapping[str, Any], r: random.Random) -> None:
+    """Traces begin anywhere: what comes after their first half minute is always the same."""
+    for link in document["link"]:
+        rate = link.get("rate")
+        ways = (rate, *rate.values()) if isinstance(rate, dict) else ()
+        for trace in (way for way in ways if isinstance(way, dict) and "trace" in way):
+            trace["offset"] = f"{r.randrange(TRACE_S)}s"
 
 
 def _shipped(name: str) -> str:
@@ -192,10 +204,11 @@ def look(of: Case, effort: str = "usual") -> Seen:
         if sending is not network:
             sending.wait(network.now())
         names = [path.name for path in network.paths]
-        controls = Controls((SINGLE,), (SEVERAL,))
-        choices = list(dict.fromkeys([*field_of(names, controls), *field_of(names[::-1], controls)]))
+        # it matters which path has the first subflow, and the forecast takes the one with most room
+        orders = [order for n in range(1, len(names) + 1) for order in permutations(names, n)]
+        choices = [Choice(order, SINGLE if len(order) == 1 else SEVERAL) for order in orders]
         came = sending.futures([Future(one.paths, of.size, one.control) for one in choices], keep_errors=True)
-        few = [choice for choice in choices if len(choice.paths) == len(names)][:1]
+        few = [Choice((name, *(other for other in names if other != name)), choices[-1].control) for name in names]
         others = [Future(one.paths, of.size, one.control, seed=1 + draw) for one in few for draw in range(FLOOR)]
         floor = sending.futures(others, keep_errors=True)
     return Seen(
@@ -222,12 +235,12 @@ def judge(of: Seen) -> dict[str, Any]:
         answer = forecast(of.seen.measured, job, of.seen.loads, limits=WHOLE_JOBS, seed=of.case.seed * 1000)
     except PathcastError as error:
         return {**told, "refused": error.code}
-    by_set = {frozenset(choice.paths): rate for choice, rate in sorted(of.came.items(), key=lambda one: one[1])}
+    floors = {(choice.paths[0], len(choice.paths)): rates for choice, rates in of.floor.items()}
     options = []
     for runner in answer.runners:
         value = option(runner, of.case.size, None)["throughput_bps"]
-        truth = of.came.get(runner.choice) or by_set[frozenset(runner.choice.paths)]
-        floor = of.floor.get(runner.choice)
+        truth = of.came[runner.choice]
+        floor = floors.get((runner.choice.paths[0], len(runner.choice.paths)))
         options.append(
             {
                 "paths": sorted(runner.choice.paths),
@@ -237,12 +250,13 @@ def judge(of: Seen) -> dict[str, Any]:
                 "taken": runner is answer.chosen,
             }
         )
-    best = max(by_set.values())
+    best = max(of.came.values())
+    everything = max(answer.runners, key=lambda runner: len(runner.choice.paths))
     return {
         **told,
         "options": options,
-        "regret": 1 - by_set[frozenset(answer.chosen.choice.paths)] / best if best else 0.0,
-        "regret_all": 1 - by_set[max(by_set, key=len)] / best if best else 0.0,
+        "regret": 1 - of.came[answer.chosen.choice] / best if best else 0.0,
+        "regret_all": 1 - of.came[everything.choice] / best if best else 0.0,
         "notes": answer.notes,
     }
 

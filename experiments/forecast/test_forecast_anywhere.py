@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 from pathcast.lab.experiment import Experiment
@@ -20,6 +21,28 @@ def test_a_seed_is_a_network_and_a_job():
         paths = Topology.parse(one.text, base=one.base).scenario["paths"]
         assert len(paths) == len(one.kinds) or len(one.kinds) == 1
         assert 1_000_000 <= one.size <= ANYWHERE.ALL_BYTES
+
+
+def test_traces_begin_anywhere():
+    with_trace = [one for one in map(ANYWHERE.case, range(1, 40)) if "lte" in one.kinds]
+    begins = {rate["offset"] for one in with_trace for rate in traces(tomllib.loads(one.text))}
+    assert len(begins) >= len(with_trace)
+
+
+def traces(document):
+    for link in document["link"]:
+        if isinstance(link.get("rate"), dict):
+            yield from (way for way in link["rate"].values() if isinstance(way, dict) and "trace" in way)
+
+
+def test_a_choice_is_judged_by_a_transfer_that_begins_on_the_same_path():
+    three = next(one for one in map(ANYWHERE.case, range(1, 60)) if len(one.kinds) == 3)
+    seen = ANYWHERE.look(replace(three, size=1_000_000))
+    assert {len(choice.paths) for choice in seen.came} == {1, 2, 3}
+    assert len(seen.came) == 3 + 6 + 6
+    told = ANYWHERE.judge(seen)
+    assert all(option["truth"] in seen.came.values() for option in told["options"])
+    assert 0 <= told["regret"] <= 1
 
 
 def test_mirrored_twice_is_the_same():

@@ -139,6 +139,11 @@ impl Value {
         Value { value: self.value.map(|value| value + by), low: self.low + by, high: self.high + by, ..self }
     }
 
+    /// The same, so many times as much.
+    pub fn times(self, factor: f64) -> Value {
+        Value { value: self.value.map(|v| v * factor), low: self.low * factor, high: self.high * factor, ..self }
+    }
+
     /// The same, but not to be trusted, or given up, for this reason if there is one.
     pub fn but(self, why: Option<WhyNot>) -> Value {
         Value { why: why.or(self.why), ..self }

@@ -13,7 +13,7 @@ from statistics import fmean
 
 from pathcast.forecast.load import drawn_load
 from pathcast.forecast.losses import Counted, drawn
-from pathcast.worlds.measurement import Direction, PathMeasured, Value
+from pathcast.worlds.measurement import Direction, PathMeasured, Policer, Value
 
 # of a normal distribution from its median to an end of its 90 % interval, in standard deviations
 _TO_END = 1.6449
@@ -43,8 +43,8 @@ _TRIES = 50
 _UNKNOWN_WIDTH = 0.1
 # end of the interval of a capacity that nobody found, over its median, which is that of the other paths
 _GUESS = 5.0
-# the line in front of a policer, over the policer's rate, where nothing is known of it
-_BEHIND = 5.0
+# the line in front of a policer, over the policer's rate, where nothing is known of it; where nobody looked for one
+_BEHIND, _BEHIND_SOME = 5.0, (2.0, 50.0)
 # how long a rate that varies by itself stays about the same, where that was not seen [s]
 _VARIES_S = 10.0
 # and so many times it changes while the job goes on, at most
@@ -53,8 +53,13 @@ _CHANGES = 100
 _VARIES = 0.1
 # of all that was lost, so much was lost while the queue had room
 _WIRE = 0.5
-# who drops so much more than a full queue would; what TCP gets of what came through there
-_MUCH, _MOST_OF = 0.15, 0.85
+# who drops so much more than a full queue would, and has no queue that overflows, polices at about the rate of what
+# came through; with bursts of so long [s], of packets no fewer. Else what TCP gets of what came through
+_MUCH, _POLICES, _MOST_OF = 0.15, Value(0.9), 0.85
+_BURSTS_S, _BURST_PACKETS = (0.01, 1.0), 10
+_THROUGH = (0.9, 1.1)
+# whoever floods it has nearly all tokens, TCP what others leave: how probable it is that they take any, and how many
+_TAKES_TOKENS, _MOST_TOKENS = 0.4, 0.9
 # beyond it nothing is left to forecast
 _LOAD_MOST = 0.97
 
@@ -116,7 +121,11 @@ class PathBelief:
             # what passes is all that a flow can have, whatever the line behind it
             forward = replace(forward, capacity_bps=forward.policer.rate_bps, available_bps=forward.policer.rate_bps)
         if forward is not None and (passed := _passed(forward)) is not None:
-            forward = replace(forward, capacity_bps=passed, available_bps=passed)
+            policer = forward.policer
+            if forward.queue.depth_bytes.value is None:
+                policer = polices(forward.available_bps.value or 0.0)
+                passed = policer.rate_bps
+            forward = replace(forward, capacity_bps=passed, available_bps=passed, policer=policer)
         if path.down or forward is None or forward.capacity_bps.value is None or rtt_s is None:
             return None
         forward = _doubted(forward)
@@ -159,14 +168,12 @@ class PathBelief:
         """One line of those that it may be."""
         rate = _log_normal(self.forward.capacity_bps, random)
         rates = self._rates(rate, random)
-        policer = None
-        if _policed(self.forward) and self.forward.policer.burst_bytes.value is not None:
-            policer = (rate, max(_log_normal(self.forward.policer.burst_bytes, random), 2 * _PACKET_BYTES))
+        policer = (rate, self._burst(rate, random)) if _policed(self.forward) else None
         load = self._load(random)
         elastic = random.random() < self._elastic()
         back = self.back.capacity_bps if self.back and self.back.capacity_bps.value else None
         return Line(
-            rate_bps=rate * _BEHIND if policer else rates[0][1] if rates else rate,
+            rate_bps=rate * self._behind(random) if policer else rates[0][1] if rates else rate,
             back_bps=_log_normal(back, random) if back else rate,
             rtt_s=self.rtt_s,
             queue_bytes=self._depth(rate, random),
@@ -194,6 +201,22 @@ class PathBelief:
             state = stays * state + math.sqrt(1 - stays**2) * random.gauss(0, 1)
         return tuple(found)
 
+    def _behind(self, random: random.Random) -> float:
+        """How many times as fast the line of a policer is."""
+        return math.exp(random.uniform(*map(math.log, _BEHIND_SOME))) if self._in_passing() else _BEHIND
+
+    def _in_passing(self) -> bool:
+        """Whether somebody polices, and nobody looked for more than that."""
+        return _policed(self.forward) and self.forward.policer.burst_bytes.value is None
+
+    def _burst(self, rate_bps: float, random: random.Random) -> float:
+        """What a policer lets through at once [byte]."""
+        found = self.forward.policer.burst_bytes
+        if found.value is not None:
+            return max(_log_normal(found, random), 2 * _PACKET_BYTES)
+        seconds = math.exp(random.uniform(*(math.log(end) for end in _BURSTS_S)))
+        return max(seconds * rate_bps / 8, _BURST_PACKETS * _PACKET_BYTES)
+
     def _elastic(self) -> float:
         """How probable it is that others give way."""
         load = 1 - self.available_bps / self.capacity_bps
@@ -209,6 +232,8 @@ class PathBelief:
     def _load(self, random: random.Random) -> float:
         """The mean of what others send during the job, over the rate."""
         left = self.forward.available_bps
+        if self._in_passing():
+            return random.uniform(0.0, _MOST_TOKENS) if random.random() < _TAKES_TOKENS else 0.0
         if self.loads:
             return drawn_load(self.loads, self.horizon_s, 0.0, random)
         if left.value is None:
@@ -245,8 +270,8 @@ class PathBelief:
 
     def _kind(self, random: random.Random) -> str:
         queue = self.forward.queue
-        # whoever found how deep it is looked for this, too
-        looked = queue.depth_bytes.value is not None
+        # whoever found whether it is managed looked for this, too
+        looked = queue.managed.value is not None
         usual = 0.0 if looked else _MANAGED_DROPS if self._drops() else _MANAGED
         managed = random.random() < (usual if queue.managed.value is None else _surer(queue.managed.value))
         usual = _BOTH if managed else 0.0 if looked else _FAIR
@@ -256,9 +281,11 @@ class PathBelief:
         ]
 
     def _loss(self, draw: random.Random) -> float:
+        # of who drops much nobody knows what the wire loses besides
+        counted = Counted(0.0, 0.0) if self._in_passing() else Counted.of(self.forward.loss)
         # but where hardly anything else was lost it is the wire (Starlink)
         varies = (self.forward.rate_variation.cv.value or 0.0) > _VARIES and not self._of_the_wire()
-        return drawn(Counted.of(self.forward.loss), self.carried, varies, draw)
+        return drawn(counted, self.carried, varies, draw)
 
     def _of_the_wire(self) -> bool:
         loss = self.forward.loss
@@ -282,6 +309,12 @@ def _passed(of: Direction) -> Value | None:
     if of.capacity_bps.value is not None or not left or (of.loss.share or 0.0) < _MUCH:
         return None
     return Value(_MOST_OF * left, left / 3, 1.1 * left)
+
+
+def polices(through_bps: float) -> Policer:
+    """Who let so much through and dropped the rest, though nothing waited."""
+    low, high = _THROUGH
+    return Policer(_POLICES, Value(through_bps, low * through_bps, high * through_bps))
 
 
 def _policed(of: Direction) -> bool:

@@ -18,6 +18,8 @@ _MISTAKEN = 0.2
 _QUEUES = 0.3
 # of a normal distribution from its median to an end of its 90 % interval, in standard deviations
 _TO_END = 1.6449
+# a share of all packets is that of those that were lost, but for so much
+_ALL = 0.1
 # no count tells more, and that many in a row are no chance
 _MOST, _ROW_MOST = 1e6, 100.0
 
@@ -44,6 +46,9 @@ class Counted:
             return cls(packets, share.value * packets / row, row=row)
         if not share.value:
             return cls(min(packets, math.log(20) / share.high), 0.0)
+        # of what comes toward us nobody tells rows; but where all that was lost is counted they made the interval wider
+        if loss.row is None and abs(share.value * packets - loss.lost) <= _ALL * loss.lost:
+            row = _row(loss.lost / _count(share.high / share.value))
         lost = min(_count(share.high / share.value) * _inflation(row) / row, share.value * packets / row)
         return cls(lost * row / share.value, lost, share.low <= 0, share.high > 0.5, row)
 
@@ -61,6 +66,11 @@ class Counted:
 def _inflation(row: float) -> float:
     """As in crates/estimate/src/kinds/loss.rs, where little is lost."""
     return 2 * row - 1
+
+
+def _row(inflation: float) -> float:
+    """The other way round."""
+    return min(max((inflation + 1) / 2, 1.0), _ROW_MOST)
 
 
 def _count(ratio: float) -> float:

@@ -17,7 +17,7 @@ from pathcast.forecast.forecast import Job, forecast
 from pathcast.forecast.test_twin import SIZE, direction, path, runner
 from pathcast.forecast.testing import refused
 from pathcast.forecast.twin import Choice, shared_by, simulate
-from pathcast.forecast.watch import watch
+from pathcast.forecast.watch import deepest, varying, watch
 from pathcast.forecast.why import why
 from pathcast.worlds.measurement import Down, Loss, Measurement, Policer, Queue, Shared, Value
 
@@ -119,6 +119,32 @@ def test_a_line_whose_rate_varies_has_what_it_gave_look_by_look():
     assert policed.measured.paths[0].directions["out"].capacity_bps == bucket.capacity_bps
 
 
+def test_a_line_of_which_looks_see_different_rates_varies():
+    def look(capacity, left, why=None):
+        return direction(capacity, left, capacity_bps=Value(capacity, why=why))
+
+    assert varying([look(3e6, 2e6, "ambiguous"), look(5e6, 3e6)]) == [2e6, 3e6]
+    nothing = replace(look(3e6, 8e6), capacity_bps=Value(None, why="inconsistent"))
+    assert varying([look(3e6, 3e6), nothing]) == [3e6, 8e6]
+    assert varying([look(3e6, 1e6), look(3.1e6, 3e6)]) == [], "others come and go"
+
+
+def test_looks_together_tell_how_deep_a_queue_is():
+    def of(*depths):
+        return deepest([Queue(depth_bytes=depth) for depth in depths])
+
+    held = [Value(None, 30_000.0, None, "not-seen"), Value(None, 50_000.0, None, "not-seen")]
+    assert of(*held) == Value(None, 50_000, None, "not-seen")
+    full = Value(60_000, 54_000, 69_000)
+    assert of(held[0], full) == full
+    assert of(full, Value(80_000, 72_000, 92_000), held[1]) == Value(70_000, 54_000, 92_000)
+    assert of(full, Value(None, 100_000.0, None, "not-seen")) == Value(60_000, 54_000, 100_000), (
+        "so much was in it, too"
+    )
+    filled = Queue(depth_bytes=Value(75_000, 74_000, 76_000), managed=Value(0.1))
+    assert deepest([filled, Queue(depth_bytes=full)]) == filled.depth_bytes, "by who filled it"
+
+
 def test_a_look_that_is_shorter_than_a_policers_burst_is_not_believed():
     through = Value(5e6, 0.0, 5.5e6, "inconsistent")
     doubtful = Value(None, why="inconsistent")
@@ -189,7 +215,11 @@ def test_a_part_of_a_long_transfer_stands_for_the_whole():
 
 def test_a_part_that_ends_before_a_transfer_has_settled_says_how_little_it_tells():
     """A gigabit and 150 ms: 14 MB are slow start and hardly more; nobody's traffic."""
-    far = [PathBelief.of(path("one", rtt=0.15, out=direction(1e9, queue=Queue(depth_bytes=Value(3e6, 3e6, 3e6)))))]
+    far = [
+        PathBelief.of(
+            path("one", rtt=0.15, out=direction(1e9, queue=Queue(depth_bytes=Value(3e6, 3e6, 3e6), managed=Value(0.0))))
+        )
+    ]
     choices, seeds = [Choice(("one",), "cubic")], range(12)
     [whole, part] = (
         sorted(one.duration_s for [one] in simulate(far, seeds, choices, 3_000_000_000, lambda _, most=most: most))

@@ -24,6 +24,13 @@ def test_a_share_and_its_interval_say_how_much_was_counted(lost, row):
     assert not found.unsure
 
 
+@pytest.mark.parametrize("row", [1.0, 4.0])
+def test_where_nobody_tells_rows_the_interval_does(row):
+    found = Counted.of(Loss(round(40 * row), 20_000, share_of(20_000, 40, row)))
+    assert found.row == pytest.approx(row, rel=0.05)
+    assert found.lost == pytest.approx(40, rel=0.05)
+
+
 def test_looks_together_say_more_than_one():
     one = Loss(3, 1_000, share_of(1_000, 3), 1.0)
     both = pooled([one, one])

@@ -44,7 +44,7 @@ def direction(capacity=20e6, available=None, **more):
         "delay_s": Delay(*(Value(0.01, 0.01, 0.01) for _ in range(3)), 0.0, Clock(True, 0.0)),
         "loss": Loss(0, 10_000, Value(0.0, 0.0, 3e-4)),
         "bytes": 1,
-        "queue": Queue(depth_bytes=Value(60_000, 55_000, 65_000)),
+        "queue": Queue(depth_bytes=Value(60_000, 55_000, 65_000), managed=Value(0.0)),
         "cross": Cross(mean_bps=Value(capacity - left, capacity - left, capacity - left)),
     }
     return Direction(**{**of, **more})
@@ -168,6 +168,19 @@ def test_where_much_was_lost_a_transfer_has_most_of_what_came_through():
     assert median(line.rate_bps for line in lines) == pytest.approx(1.7e6, rel=0.05)
     assert max(line.rate_bps for line in lines) < 10e6
     assert PathBelief.of(path(out=replace(policed, loss=Loss(4, 1_300)))) is None, "a line of which too little is known"
+
+
+def test_who_drops_much_though_no_queue_overflows_polices():
+    unknown, passed = Value(None, why="inconsistent"), Value(2e6, 0.0, 2.2e6, "inconsistent")
+    dropped = {"capacity_bps": unknown, "available_bps": passed, "loss": Loss(400, 1_300, Value(0.2, 0.1, 0.3))}
+    lines = drawn(path(out=direction(**dropped, queue=Queue())))
+    assert median(line.policer[0] for line in lines) == pytest.approx(2e6, rel=0.01)
+    assert all(line.rate_bps > 1.9 * line.policer[0] for line in lines)
+    assert {line.cross_bps > 0 for line in lines} == {True, False}, "others may take tokens"
+    bursts = sorted(line.policer[1] for line in lines)
+    assert bursts[0] >= 15_000
+    assert median(line.loss for line in lines) < 1e-3, "what it drops is not the wire's"
+    assert bursts[-1] > 100_000
 
 
 def test_who_gives_way_is_told_by_how_long_packets_wait():

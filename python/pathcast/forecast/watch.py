@@ -6,11 +6,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean, stdev
+from statistics import fmean, median, stdev
 
 from pathcast.errors import Exit, PathcastError
+from pathcast.forecast.belief import polices
 from pathcast.forecast.losses import pooled
-from pathcast.worlds.measurement import Direction, Measurement, PathMeasured, RateVariation, Request, Value
+from pathcast.worlds.measurement import Direction, Measurement, PathMeasured, Queue, RateVariation, Request, Value
 from pathcast.worlds.world import World
 
 # by how thoroughly was measured [s]; looks, at most; the job's bytes over theirs, at least
@@ -22,9 +23,13 @@ _LIGHT_BYTES, _LIGHT_SHARE, _LIGHT_LOOK = 116_000, 0.02, 58_000
 _PATIENT_S, _PATIENT_BYTES = 30.0, 2_000_000
 # a line is no steady one where a look found more than this times the capacity that another one found
 _STEADY = 1.2
+# nor where they take its rate for so different ones: they agree to a few per mille where it is steady
+_APART = 1.15
 # what a radio line gives in the next 3 to 100 s, over its mean of ten: deviation of the logarithm, a + b cv of looks
 # (every other one of 23 drives over four operators, 1 look in 2 s)
 _AHEAD, _AHEAD_CV = 0.25, 0.6
+# that was of so many looks; the mean of fewer is off by so much more, which is how far apart single ones are there
+_LOOKS, _ONE_LOOK = 5, 0.7
 # a policer has dropped more than this share of a long measurement
 _LOST = 0.2
 # of every path what others took of its rate, look by look, 0 to 1
@@ -101,7 +106,7 @@ def watch(world: World, measured: Measurement, direction: str, size_bytes: int, 
         policed = found[name].directions[direction].policer.rate_bps.value is not None
         looks = [of for one in seen if (of := _of(one, name, direction)) is not None]
         if not policed and (rates := varying(looks)):
-            found[name] = _varied(found[name], direction, rates)
+            found[name] = _varied(found[name], direction, rates, looks)
             loads[name] = (0.0,) * len(rates)
     merged = replace(measured, paths=tuple(found[path.name] for path in measured.paths))
     return Watched(merged, loads, sent, passed)
@@ -114,9 +119,29 @@ def light_bytes(paths: int, size_bytes: int) -> int:
 
 
 def _counted(path: PathMeasured, direction: str, looks: Sequence[Direction]) -> PathMeasured:
-    """With the losses of all looks."""
-    own = replace(path.directions[direction], loss=pooled([look.loss for look in looks]))
+    """With the losses of all looks, and the depth that they saw."""
+    own = path.directions[direction]
+    queue = replace(own.queue, depth_bytes=deepest([look.queue for look in looks]))
+    own = replace(own, loss=pooled([look.loss for look in looks]), queue=queue)
     return replace(path, directions={**path.directions, direction: own})
+
+
+def deepest(looks: Sequence[Queue]) -> Value:
+    """How deep a queue is [byte] by all of them: who filled it knows best; else their median, as uncertain as they
+    differ, and as what was in it without a loss."""
+    depths = [one.depth_bytes for one in looks]
+    filled = [one.depth_bytes for one in looks if one.managed.value is not None]
+    if filled and filled[0].value is not None:
+        return filled[0]
+    held = max((one.low for one in depths if one.low is not None), default=None)
+    # who drops packets that waited for nobody has no queue
+    seen = [one for one in depths if one.value is not None and one.low]
+    if not seen:
+        return replace(depths[0], low=held) if depths else Value(None)
+    lows, highs = [one.low for one in seen if one.low is not None], [one.high for one in seen if one.high is not None]
+    middle = median(one.value for one in seen if one.value is not None)
+    high = max([*highs, middle, held or 0.0]) if len(highs) == len(seen) else None
+    return Value(middle, min([*lows, middle]), high)
 
 
 def varying(looks: Sequence[Direction]) -> list[float]:
@@ -124,16 +149,27 @@ def varying(looks: Sequence[Direction]) -> list[float]:
     radio; else nothing. What others send and how the rate changes are then one."""
     capacities = [rate for one in looks if (rate := one.capacity_bps.sure)]
     left = [rate for one in looks if (rate := one.available_bps.sure)]
-    if not capacities or len(left) < 2 or max(*capacities, *left) <= _STEADY * min(capacities):
+    seen = _readings(looks)
+    above = bool(capacities) and max(*capacities, *left, 0.0) > _STEADY * min(capacities)
+    if not above and (len(seen) < 2 or max(seen) <= _APART * min(seen)):
         return []
-    return left
+    rates = left if len(left) > 1 else seen
+    return rates if len(rates) > 1 else []
 
 
-def _varied(path: PathMeasured, direction: str, rates: Sequence[float]) -> PathMeasured:
+def _readings(looks: Sequence[Direction]) -> list[float]:
+    """What each look took the line's rate for, trusted or not; of one that found none what was to be had."""
+    rates = [one.available_bps.sure if (of := one.capacity_bps.value) is None else of for one in looks]
+    return [rate for rate in rates if rate]
+
+
+def _varied(path: PathMeasured, direction: str, rates: Sequence[float], looks: Sequence[Direction]) -> PathMeasured:
     """With the mean of these rates as its capacity, and how they varied."""
     mean = fmean(rates)
-    cv = stdev(rates) / mean
-    wide = math.exp(1.6449 * (_AHEAD + _AHEAD_CV * cv))
+    # others' traffic may hide how much the line itself varies
+    cv = max(stdev(of) / fmean(of) for of in (rates, _readings(looks)) if len(of) > 1)
+    few = _ONE_LOOK * math.sqrt(max(0.0, 1 / len(rates) - 1 / _LOOKS))
+    wide = math.exp(1.6449 * math.hypot(_AHEAD + _AHEAD_CV * cv, few))
     capacity = Value(mean, mean / wide, mean * wide)
     own = path.directions[direction]
     variation = own.rate_variation if own.rate_variation.cv.value else RateVariation(Value(cv))
@@ -157,7 +193,8 @@ def _filled(path: PathMeasured, look: PathMeasured, direction: str) -> PathMeasu
     if other is None:
         return path
     if (passed := _passed(own, other)) is not None:
-        own = replace(own, capacity_bps=passed, available_bps=passed)
+        policer = polices(passed.value or 0.0) if own.queue.depth_bytes.value is None else own.policer
+        own = replace(own, capacity_bps=passed, available_bps=passed, policer=policer)
     elif _better(own.capacity_bps, other.capacity_bps):
         # it may have been shorter than a policer's burst
         own = replace(other, policer=own.policer) if own.policer.rate_bps.value is not None else other

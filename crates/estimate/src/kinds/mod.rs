@@ -219,7 +219,7 @@ fn quiet(c: f64) -> f64 {
 /// Adds all that the trail says. `c`: the capacity, `a`: what is available, with its interval [bit/s].
 fn judge(trail: &Trail, c: f64, a: (f64, f64, f64), known: &mut Knowledge) {
     if trail.large(Phase::Push).next().is_none() {
-        for value in [&mut known.queue.depth_s, &mut known.queue.managed, &mut known.policer.probability] {
+        for value in [&mut known.queue.managed, &mut known.policer.probability] {
             *value = Value::none(WhyNot::TooShort);
         }
         return;

@@ -1,5 +1,6 @@
-//! Losses of the wire as a measurement of the rates meets them in passing. Nobody has filled the queue to see how long it gets, nor
-//! looked whether it is managed: a loss is the wire's where probes before and after it waited much less than others did.
+//! Losses of the wire, and how deep a queue is, as a measurement of the rates meets them in passing. Nobody has filled the queue to
+//! see how long it gets, nor looked whether it is managed: losses are a queue's where probes before and after them waited longest, of a
+//! wire that loses at random they come after short waits as often as probes do.
 
 use super::counting::share;
 use super::loss::Counted;
@@ -13,8 +14,13 @@ const ROOM: f64 = 0.5;
 const LONGEST: f64 = 0.99;
 /// A full queue's losses that look as if it had room.
 const LEAK: f64 = 0.05;
-/// Losses are no more for so many standard deviations.
-const ALIKE: f64 = 1.65;
+/// By chance losses would come at so long waits less often than this: then they are a full queue's.
+const CHANCE: f64 = 0.05;
+/// Waits at which a queue that merely overflows loses are alike: the shorter ones are this share of the longer ones at least, of so many.
+const ALIKE: f64 = 0.7;
+const OVERFLOWS: usize = 3;
+/// What is before a loss and behind it did not wait as long as the packet that found no room.
+const ROUGH: (f64, f64) = (0.9, 1.15);
 /// No managed queue drops where waits are shorter [s].
 const SHORT: f64 = 4e-3;
 /// Fewer packets say nothing.
@@ -22,28 +28,86 @@ const ENOUGH: f64 = 20.0;
 /// No wire loses more: that drops somebody who polices.
 const MOST: f64 = 0.1;
 
-/// The share of the packets of these trains that the wire lost, with its interval, and how many in a row. `c`: the capacity
-/// [bit/s].
-pub fn find<'a>(trains: impl Iterator<Item = &'a TrainSeen> + Clone, c: f64) -> (Value, Option<f64>) {
-    of(&Trail::of(trains.map(|train| (train, None, false, 0.0)), c, quiet(c)))
+/// What is found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Passing {
+    /// The share of the packets that the wire lost, with its interval.
+    pub random: Value,
+    /// How many of these in a row.
+    pub row: Option<f64>,
+    /// The longest wait in the queue [s]; where it did not overflow, or drops before, the longest that was seen, as the lower bound.
+    pub depth_s: Value,
 }
 
-fn of(trail: &Trail) -> (Value, Option<f64>) {
-    let waits: Vec<f64> = trail.points.iter().filter(|p| !p.lost && p.wait.is_finite()).map(|p| p.wait).collect();
-    let longest = quantile(&waits, LONGEST).unwrap_or(0.0);
+/// Of these trains. `c`: the capacity [bit/s].
+pub fn find<'a>(trains: impl Iterator<Item = &'a TrainSeen> + Clone, c: f64) -> Passing {
+    found(&Trail::of(trains.map(|train| (train, None, false, 0.0)), c, quiet(c)))
+}
+
+fn found(trail: &Trail) -> Passing {
+    let mut waits: Vec<f64> = trail.points.iter().filter(|p| !p.lost && p.wait.is_finite()).map(|p| p.wait).collect();
+    waits.sort_unstable_by(f64::total_cmp);
+    let full = by_chance(trail, &waits) < CHANCE;
+    let (random, row) = of(trail, &waits, full);
+    let policed = random.value.is_none() && row.is_some();
+    Passing { random, row, depth_s: if policed { Value::none(WhyNot::NotSeen) } else { depth(trail, &waits, full) } }
+}
+
+/// How probable it is that as many rows of losses as there are come at so long waits where waits do not matter, by Fisher's way to
+/// combine them: the sum of -ln(1 - rank) is a gamma variate.
+fn by_chance(trail: &Trail, waits: &[f64]) -> f64 {
+    let (mut sum, mut rows, mut before) = (0.0, 0, false);
+    for p in &trail.points {
+        if p.lost && !before && p.wait.is_finite() && !waits.is_empty() {
+            let (shorter, no_longer) =
+                (waits.partition_point(|&w| w < p.wait), waits.partition_point(|&w| w <= p.wait));
+            let longer = waits.len() as f64 - (shorter + no_longer) as f64 / 2.0;
+            sum -= (longer.max(0.5) / waits.len() as f64).ln();
+            rows += 1;
+        }
+        before = p.lost;
+    }
+    let (mut term, mut tail) = ((-sum).exp(), 0.0);
+    for k in 1..=rows {
+        tail += term;
+        term *= sum / f64::from(k);
+    }
+    // so many rows that the first term is nothing: their mean is normal
+    if rows > 0 && sum > 700.0 {
+        return if sum > f64::from(rows) + 1.6449 * f64::from(rows).sqrt() { 0.0 } else { 1.0 };
+    }
+    if rows == 0 { 1.0 } else { tail }
+}
+
+/// How long the queue gets: `full`, whether it did.
+fn depth(trail: &Trail, waits: &[f64], full: bool) -> Value {
+    let held = quantile(waits, LONGEST).unwrap_or(0.0);
+    let lost: Vec<f64> = trail.points.iter().filter(|p| p.lost && p.wait.is_finite()).map(|p| p.wait).collect();
+    let at = |share| quantile(&lost, share).unwrap_or(0.0);
+    let (low, high) = (at(0.25), at(0.9));
+    // who drops packets that waited for nobody has no queue
+    if full && lost.len() >= OVERFLOWS && low > 0.0 && low >= ALIKE * high {
+        return Value::of(at(0.75), ROUGH.0 * low, ROUGH.1 * high.max(held));
+    }
+    Value::at_least(held, WhyNot::NotSeen)
+}
+
+fn of(trail: &Trail, waits: &[f64], overflows: bool) -> (Value, Option<f64>) {
+    let longest = quantile(waits, LONGEST).unwrap_or(0.0);
     let count = |counts: &dyn Fn(&Point) -> bool| Counted::of(trail.points.iter(), counts);
     let room = count(&|p| p.wait <= ROOM * longest);
     if room.packets < ENOUGH {
         return (Value::none(WhyNot::TooFew), None);
     }
     let full = count(&|p| p.wait > ROOM * longest);
-    let alike = room.lost / room.packets * full.packets;
-    // where no more is lost by long waits than by short ones no queue was full, and all say the same
-    let (room, leaks) = match full.lost <= alike + ALIKE * alike.sqrt() {
-        true => (count(&|p| p.wait.is_finite()), 0.0),
-        false => (room, LEAK * full.lost),
+    // of few losses that all come at long waits a queue may have dropped each
+    let open = room.lost == 0.0;
+    let (room, leaks) = match overflows {
+        false => (count(&|p| p.wait.is_finite()), 0.0),
+        true => (room, LEAK * full.lost),
     };
     let found = counted(&room, leaks);
+    let found = Value { low: if open { 0.0 } else { found.low }, ..found };
     let row = room.row();
     if room.lost > MOST * room.packets {
         return (Value { value: None, low: 0.0, why: Some(WhyNot::Ambiguous), ..found }, row);
@@ -78,6 +142,11 @@ mod tests {
         Trail { points: (0..2000).map(point).collect(), ..Trail::default() }
     }
 
+    fn of(trail: &Trail) -> (Value, Option<f64>) {
+        let found = found(trail);
+        (found.random, found.row)
+    }
+
     fn rises(k: usize) -> f64 {
         (k % 100) as f64 * 1e-4
     }
@@ -107,6 +176,28 @@ mod tests {
         let (policed, _) = of(&trail(|_| 0.0, |k| k % 4 == 0));
         assert_eq!((policed.value, policed.low, policed.why), (None, 0.0, Some(WhyNot::Ambiguous)));
         assert!(policed.high > 0.2);
+    }
+
+    /// Two of 2000 lost after waits longer than half of the longest, as three quarters of all were: they may be the wire's.
+    #[test]
+    fn a_few_losses_at_long_waits_may_be_the_wires() {
+        let often_long = |k: usize| if k.is_multiple_of(4) { 0.0 } else { rises(k) + 5e-3 };
+        let (few, row) = of(&trail(often_long, |k| (433..436).contains(&k) || (1277..1280).contains(&k)));
+        assert_eq!((few.value, few.low, row), (Some(3e-3), 0.0, Some(3.0)));
+        assert!(few.high > 5e-3, "{few:?}");
+    }
+
+    #[test]
+    fn a_queue_that_overflows_shows_how_deep_it_is() {
+        let overflows = found(&trail(rises, |k| k % 100 >= 97)).depth_s;
+        assert!((9.5e-3..10.5e-3).contains(&overflows.value.unwrap()), "{overflows:?}");
+        assert!(overflows.low < 9.7e-3 && overflows.high > 1e-2, "{overflows:?}");
+        let room = found(&trail(rises, |k| k % 50 == 20)).depth_s;
+        assert_eq!((room.value, room.why), (None, Some(WhyNot::NotSeen)));
+        assert!((9e-3..1e-2).contains(&room.low));
+        let early = found(&trail(rises, |k| k % 100 >= 42 && k % 3 == 0)).depth_s;
+        assert_eq!(early.value, None, "a managed one");
+        assert_eq!(found(&trail(|_| 0.0, |k| k % 4 == 0)).depth_s.value, None, "who polices");
     }
 
     #[test]

@@ -745,10 +745,14 @@ impl Method for Ride {
     }
 
     fn tell(&self, known: &mut Knowledge) {
-        (known.loss.random, known.loss.row) = match self.c > 0.0 {
-            true => kinds::passing::find(self.trains.values(), self.c),
-            false => (Value::none(WhyNot::TooFew), None),
-        };
+        if self.c <= 0.0 {
+            known.loss.random = Value::none(WhyNot::TooFew);
+            return;
+        }
+        let passing = kinds::passing::find(self.trains.values(), self.c);
+        (known.loss.random, known.loss.row) = (passing.random, passing.row);
+        known.queue.depth_s = passing.depth_s;
+        known.queue.depth_bytes = passing.depth_s.times(self.c / 8.0);
     }
 }
 
