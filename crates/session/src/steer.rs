@@ -322,7 +322,8 @@ impl Steer {
     fn best(&mut self, lines: &[Line], left: u64) -> Option<usize> {
         let was = lines.iter().position(|line| line.seen.id == self.best).unwrap_or(0);
         let incumbent = lines.get(was)?;
-        let held: u64 = lines.iter().map(|line| line.seen.unsent).sum();
+        // what is out counts: at the end the shortest line would else be the best, whatever its rate
+        let held: u64 = lines.iter().map(|line| line.seen.unsent + line.seen.out).sum();
         let all = left.saturating_add(held);
         let now = time(all, incumbent.rate) + incumbent.seen.srtt.0;
         let (mut best, mut least) = (was, if incumbent.is_silent() { u64::MAX } else { now - now / 4 });

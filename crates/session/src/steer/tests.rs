@@ -227,3 +227,17 @@ fn a_line_that_all_others_stand_still_for_is_closed() {
     assert_eq!(steer.clone().look(at, task(8_000_000), &[fast, slow])[1], Verdict::Hold(Held::Late));
     assert_eq!(steer.look(at, task(8_000_000), &[idle, slow])[1], Verdict::Close(Held::Room));
 }
+
+/// All is given out, and the fast line repairs a hole: nothing more of it is acknowledged meanwhile.
+#[test]
+fn at_the_end_the_best_line_is_still_the_fastest_not_the_shortest() {
+    let (fast, slow) = (line(0, 20_000_000, 60, 0), line(1, 2_000_000, 25, 0));
+    let (mut steer, _) = settled(&[fast, slow], task(100_000_000));
+    let acked = |one: &SubflowSeen| one.window * 9_990 * MS / one.srtt.0;
+    let hole = SubflowSeen { acked: acked(&fast), again: 50, out: 5_000_000, ..fast };
+    let idle = SubflowSeen { acked: acked(&slow), out: 0, ..slow };
+    for n in 0..30 {
+        let verdicts = steer.look(Nanos((10_000 + 10 * n) * MS), Task { open: 5_100_000, ..task(0) }, &[hole, idle]);
+        assert_eq!(verdicts[0], Verdict::Free, "{n}");
+    }
+}
