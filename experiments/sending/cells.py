@@ -1,7 +1,10 @@
 """Pairs of lines and a transfer over both, drawn by number: one of 5 to 200 Mbit/s, the other slower by 1 to 50, though
 not below 0.5 Mbit/s; the shorter RTT 10 to 60 ms, the other 1 to 9 times that, of either; random loss none or 1e-5 to
 1e-2; queues 0.25 to 4 BDP; 1 MB to 1 GB, but 10 BDPs of the faster line and more, and no more than it carries in the
-time that is given."""
+time that is given.
+
+Or four unlike lines (`four`): DSL, cable, LTE and a satellite in a geostationary orbit; 1 to 200 MB, within the same
+bounds."""
 
 from __future__ import annotations
 
@@ -12,6 +15,14 @@ from dataclasses import dataclass
 CONTROLS = ("cubic", "lia", "bbr3")
 PACKET = 1500
 LEAST_MBIT = 0.5
+NAMES = "abcd"
+# Mbit/s, RTT [ms], queue [BDP] and random loss, least and most
+UNLIKE = (
+    ((2, 50), (15, 40), (1, 4), None),
+    ((20, 200), (10, 30), (0.5, 4), None),
+    ((5, 60), (30, 90), (1, 4), (1e-5, 1e-3)),
+    ((2, 30), (500, 650), (0.25, 1), (1e-5, 1e-3)),
+)
 
 
 @dataclass(frozen=True)
@@ -39,13 +50,13 @@ class Line:
 
 @dataclass(frozen=True)
 class Cell:
-    lines: tuple[Line, Line]
+    lines: tuple[Line, ...]
     control: str
     bytes: int
 
     @property
     def text(self) -> str:
-        return 'name = "sending"\n' + self.lines[0].text("a") + self.lines[1].text("b")
+        return 'name = "sending"\n' + "".join(map(Line.text, self.lines, NAMES))
 
 
 def draw(number: int, longest_s: float) -> Cell:
@@ -66,3 +77,19 @@ def draw(number: int, longest_s: float) -> Cell:
     )
     size = max(10 * one.bdp, between(1e6, 1e9))
     return Cell((one, other), dice.choice(CONTROLS), int(min(size, rate * 125_000 * longest_s)))
+
+
+def four(number: int, longest_s: float) -> Cell:
+    """The cell of four lines of that number."""
+    dice = random.Random(f"never slower, four, {number}")
+
+    def between(ends: tuple[float, float]) -> float:
+        return math.exp(dice.uniform(*map(math.log, ends)))
+
+    lines = tuple(
+        Line(between(rate), between(rtt), between(queue), between(loss) if loss else 0.0)
+        for rate, rtt, queue, loss in UNLIKE
+    )
+    best = max(lines, key=lambda line: line.rate_mbit)
+    size = max(10 * best.bdp, between((1e6, 2e8)))
+    return Cell(lines, dice.choice(CONTROLS), int(min(size, best.rate_mbit * 125_000 * longest_s)))

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from statistics import mean, median, stdev
 from typing import Any
 
-from .cells import draw
+from .cells import NAMES, draw, four
 
 # Student's t, 90 % on one side, by degrees of freedom
 T90 = {1: 3.078, 2: 1.886, 3: 1.638, 4: 1.533}
 
 
 def scenario(point: Mapping[str, Any], setup: Mapping[str, Any], world: str) -> dict[str, Any]:
-    cell = draw(point["case"], setup["longest_s"][world])
+    drawn = four if point.get("grid") == "four" else draw
+    cell = drawn(point["case"], setup["longest_s"][world])
     of = {"queue_bdp": min(line.queue_bdp for line in cell.lines), "loss": max(line.loss for line in cell.lines)}
     rates = [line.rate_mbit for line in cell.lines]
     of |= {"times": max(rates) / min(rates), "bdps": cell.bytes / max(line.bdp for line in cell.lines)}
@@ -23,15 +24,16 @@ def scenario(point: Mapping[str, Any], setup: Mapping[str, Any], world: str) -> 
 
 def sample(scenario: dict[str, Any], world: str) -> dict[str, Any]:
     """control, bytes, times (ratio of the rates), bdps (size over the larger BDP), queue_bdp (the smaller), loss (the
-    larger); medians over the seeds [bit/s]: a_bps, b_bps alone, both_bps, plain_bps; ratio, plain_ratio: median of both
-    over the better alone; bound: of the ratio's mean, 90 % on one side; part: of the sum of both alone."""
+    larger); medians over the seeds [bit/s]: a_bps, b_bps (c_bps, d_bps) alone, both_bps (all), plain_bps; ratio,
+    plain_ratio: median of all over the best alone; bound: of the ratio's mean, 90 % on one side; part: of the sum of
+    all alone."""
     runs = _simulated(scenario) if world == "sim" else _emulated(scenario)
-    better = 0 if median(run["a"] for run in runs) >= median(run["b"] for run in runs) else 1
-    alone = [run["ab"[better]] for run in runs]
+    names = [name for name in NAMES if name in runs[0]]
+    alone = [run[_order(runs, names)[0]] for run in runs]
     ratios = [run["both"] / one for run, one in zip(runs, alone, strict=True)]
     plain = [run["plain"] / one for run, one in zip(runs, alone, strict=True)]
-    parts = [run["both"] / (run["a"] + run["b"]) for run in runs]
-    found = {f"{name}_bps": median(run[name] for run in runs) for name in ("a", "b", "both", "plain")}
+    parts = [run["both"] / sum(run[name] for name in names) for run in runs]
+    found = {f"{name}_bps": median(run[name] for run in runs) for name in (*names, "both", "plain")}
     found |= {"ratio": median(ratios), "bound": bound(ratios), "plain_ratio": median(plain), "part": median(parts)}
     return {"control": scenario["control"], "bytes": scenario["bytes"], **scenario["of"], **found}
 
@@ -50,9 +52,10 @@ def _simulated(about: Mapping[str, Any]) -> list[dict[str, float]]:
     topology = Topology.parse(about["text"], [], base=None)
     seeds = [(("seed", str(seed)),) for seed in range(1, about["pairs"] + 1)]
     size, control = about["bytes"], about["control"]
-    alone = [Draw(sets, (Future(("a",), size, control), Future(("b",), size, control))) for sets in seeds]
-    runs = [dict(zip("ab", _speeds(each), strict=True)) for each in draws(topology, alone, threads=1)]
-    order = _order(runs)
+    names = [name for name in NAMES if f'name = "{name}"' in about["text"]]
+    alone = [Draw(sets, tuple(Future((name,), size, control) for name in names)) for sets in seeds]
+    runs = [dict(zip(names, _speeds(each), strict=True)) for each in draws(topology, alone, threads=1)]
+    order = _order(runs, names)
     both = [Draw(sets, (Future(order, size, control), Future(order, size, control, plain=True))) for sets in seeds]
     for run, each in zip(runs, draws(topology, both, threads=1), strict=True):
         run["both"], run["plain"] = _speeds(each)
@@ -63,9 +66,9 @@ def _speeds(outcomes: Any) -> list[float]:
     return [one.throughput_bps for one in outcomes]
 
 
-def _order(runs: list[dict[str, float]]) -> tuple[str, str]:
-    """The better path first: it is known beforehand."""
-    return ("a", "b") if median(run["a"] for run in runs) >= median(run["b"] for run in runs) else ("b", "a")
+def _order(runs: list[dict[str, float]], names: Sequence[str]) -> tuple[str, ...]:
+    """The best path first: it is known beforehand."""
+    return tuple(sorted(names, key=lambda name: -median(run[name] for run in runs)))
 
 
 def _emulated(about: Mapping[str, Any]) -> list[dict[str, float]]:
@@ -78,7 +81,7 @@ def _emulated(about: Mapping[str, Any]) -> list[dict[str, float]]:
             runs = []
             for _ in range(about["pairs"]):
                 runs.append({path: world.tcp_probe(path, size, control).throughput_bps for path in "ab"})
-                order = _order(runs)
+                order = _order(runs, "ab")
                 runs[-1]["both"] = world.transfer(order, size, control).throughput_bps
                 runs[-1]["plain"] = world.transfer(order, size, control, plain=True).throughput_bps
         verdict.check()

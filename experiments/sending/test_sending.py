@@ -45,6 +45,10 @@ def test_cells_are_drawn_by_their_number_within_the_bounds():
         assert 1e6 <= cell.bytes <= 1e9
         assert cell.bytes >= 9.99 * one.bdp
     assert {cell.control for cell in cells} == {"cubic", "lia", "bbr3"}
+    unlike = [SAMPLES.four(number, 60) for number in range(1, 101)]
+    assert all(len(cell.lines) == 4 and 1e6 <= cell.bytes <= 2e8 for cell in unlike)
+    assert all(cell.lines[3].rtt_ms >= 500 and cell.lines[1].rate_mbit >= 20 for cell in unlike)
+    assert len(Topology.parse(unlike[0].text, [], base=None).scenario["paths"]) == 4
     Topology.parse(cells[0].text)
 
 
@@ -53,6 +57,9 @@ def test_a_simulated_cell():
     found = SAMPLES.sample({**about, "pairs": 2}, "sim")
     assert found["ratio"] > 0.5
     assert found["both_bps"] <= 1.05 * (found["a_bps"] + found["b_bps"])
+    about = SAMPLES.scenario({"grid": "four", "case": 1, "seed": 1}, {**SETUP, "longest_s": {"sim": 2}}, "sim")
+    found = SAMPLES.sample({**about, "pairs": 2}, "sim")
+    assert found["both_bps"] <= 1.05 * sum(found[f"{name}_bps"] for name in "abcd")
     assert found["bound"] <= found["ratio"] + 1e-9
 
 
@@ -62,11 +69,11 @@ def test_the_bound_is_students():
 
 
 def test_claims_hold_and_fail_with_the_rules_swapped():
-    assert judged(results()) == {"never-slower": True, "sum": True, "kernel-alone": True}
+    assert judged(results()) == {"never-slower": True, "four": True, "sum": True, "kernel-alone": True}
     swapped = results(
         lambda row: {"ratio": row["plain_ratio"], "bound": row["plain_ratio"], "part": 0.6, "plain_ratio": 1.5}
     )
-    assert judged(swapped) == {"never-slower": False, "sum": False, "kernel-alone": False}
+    assert judged(swapped) == {"never-slower": False, "four": False, "sum": False, "kernel-alone": False}
 
 
 def test_what_is_close_is_not_certain():

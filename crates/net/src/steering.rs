@@ -180,6 +180,7 @@ fn see(one: &SubflowInfo) -> SubflowSeen {
 fn told(why: Held) -> &'static str {
     match why {
         Held::Late => "what it was given would have arrived after all else",
+        Held::Piece => "its pace was far above what it delivered, so it got a piece at a time",
         Held::Room => "what waited for it would have filled the buffers",
         Held::Silent => "it did not answer",
         Held::Coupled => "the best path loses packets at random, and this controller takes of it what it gives another",

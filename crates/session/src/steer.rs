@@ -9,7 +9,8 @@
 //!
 //! What is doubtful is taken so that it speaks against the subflow: of it the rate that it has delivered, of the others what
 //! their windows let go, doubling each round trip as long as they grow. One that holds what the others could have sent again
-//! and be done while they stand idle is to be closed. Numbers are those of struct tcp_info; nothing is known of the lines but
+//! and be done while they stand idle is to be closed, at the end and where what it holds has filled the buffers. A line that
+//! is known to be much slower than the others can bring little and hold up much: wider margins are asked of it. Numbers are those of struct tcp_info; nothing is known of the lines but
 //! these, and that the first subflow goes over the best path.
 
 use pathcast_base::Nanos;
@@ -27,6 +28,12 @@ const SAWTOOTH: u64 = 30;
 const UNPROVEN: u64 = 50;
 /// One whose pace promises so many times what it delivers gets a piece at a time: the kernel would give it as much more than the others.
 const HASTY: u64 = 8;
+/// One that delivers so many times less than the others brings little: its margins are wider.
+const FAR: u64 = 8;
+/// Of a rise in what a line delivers that has lost packets a part is believed: a hole that is filled is acknowledged at once.
+const BELIEVED: u64 = 4;
+/// Least time until TCP sends again what was not answered [ns]; it doubles each time.
+const RTO: u64 = 200_000_000;
 /// Least that may wait [byte].
 const LEAST: u64 = 4 * PIECE;
 /// Deliveries are measured over a round trip, and so long at least [ns].
@@ -86,6 +93,8 @@ pub enum Verdict {
 pub enum Held {
     /// What it was given now would arrive after the others were done.
     Late,
+    /// It waits for its next piece: its pace is far above what it delivers.
+    Piece,
     /// What waits for it would fill the buffers.
     Room,
     /// Its timeouts follow one another.
@@ -108,6 +117,11 @@ struct Track {
     since: Nanos,
     /// When packets last waited for it in a queue.
     queued: Nanos,
+    /// Its queue has grown, or packets were lost: what it delivers is what its line carries.
+    met: bool,
+    /// What it had acknowledged at the last look, and since when it is no more while something is out.
+    heard: u64,
+    quiet: Nanos,
     held: bool,
 }
 
@@ -135,6 +149,11 @@ struct Line {
     full: bool,
     /// It loses packets of which none waits in a queue.
     random: bool,
+    /// What it delivered when it last did [byte/s].
+    delivers: u64,
+    met: bool,
+    /// It has not answered for longer than a round trip.
+    quiet: bool,
     held: bool,
 }
 
@@ -185,6 +204,21 @@ impl Line {
         rounds * self.seen.srtt.0
     }
 
+    /// It is known to be much slower than these others.
+    fn is_far(&self, others: &[Line]) -> bool {
+        self.met && self.least.saturating_mul(FAR) < others.iter().map(|line| line.rate).sum::<u64>()
+    }
+
+    /// Until it has delivered what it holds [ns].
+    fn rest(&self) -> u64 {
+        let holds = self.seen.unsent + self.seen.out;
+        if self.quiet || self.seen.timeouts > 0 {
+            // a timer wakes it, and then it begins anew: at half of what it had delivered, say
+            return time(holds, self.delivers / 2) + (RTO << self.seen.timeouts.min(8));
+        }
+        time(holds, self.least) + self.seen.srtt.0 / 2
+    }
+
     fn is_silent(&self) -> bool {
         self.seen.timeouts > 0 || self.seen.srtt.0 == 0
     }
@@ -231,9 +265,10 @@ impl Steer {
                 continue;
             }
             verdicts[i] = judge(&lines[i], &free, task).map_or(Verdict::Free, Verdict::Hold);
-            hasty[i] = verdicts[i] == Verdict::Free && lines[i].seen.pace / HASTY > lines[i].least;
+            let times = if is_risky(&lines[i], &free, task) { HASTY / 2 } else { HASTY };
+            hasty[i] = verdicts[i] == Verdict::Free && lines[i].seen.pace / times > lines[i].least;
             if hasty[i] {
-                verdicts[i] = Verdict::Hold(Held::Late);
+                verdicts[i] = Verdict::Hold(Held::Piece);
             } else if verdicts[i] == Verdict::Free {
                 free.push(lines[i]);
             }
@@ -258,9 +293,16 @@ impl Steer {
                 (self.trial, self.ahead) = (Some(bytes), unsent + bytes);
             }
         }
-        for i in 0..lines.len() {
-            if task.left == 0 && verdicts[i] != Verdict::Free && hopeless(&lines[i], &free, task) {
-                verdicts[i] = Verdict::Close(Held::Late);
+        let blocked = task.left > 0 && task.open >= task.room / 5 * 4;
+        for i in (0..lines.len()).filter(|&i| i != best) {
+            let why = match task.left {
+                0 if verdicts[i] != Verdict::Free => Held::Late,
+                _ if blocked => Held::Room,
+                _ => continue,
+            };
+            let others: Vec<Line> = free.iter().filter(|one| one.seen.id != seen[i].id).copied().collect();
+            if hopeless(&lines[i], &others, task) {
+                verdicts[i] = Verdict::Close(why);
             }
         }
         verdicts
@@ -280,7 +322,8 @@ impl Steer {
     fn best(&mut self, lines: &[Line], left: u64) -> Option<usize> {
         let was = lines.iter().position(|line| line.seen.id == self.best).unwrap_or(0);
         let incumbent = lines.get(was)?;
-        let held: u64 = lines.iter().map(|line| line.seen.unsent).sum();
+        // what is out counts: at the end the shortest line would else be the best, whatever its rate
+        let held: u64 = lines.iter().map(|line| line.seen.unsent + line.seen.out).sum();
         let all = left.saturating_add(held);
         let now = time(all, incumbent.rate) + incumbent.seen.srtt.0;
         let (mut best, mut least) = (was, if incumbent.is_silent() { u64::MAX } else { now - now / 4 });
@@ -309,6 +352,9 @@ impl Steer {
                 acked: seen.acked,
                 since: now,
                 queued: now,
+                met: false,
+                heard: seen.acked,
+                quiet: now,
                 held: true,
             });
             self.tracks.len() - 1
@@ -329,17 +375,37 @@ impl Steer {
             // one that had less to send than it could does not show what it can
             let limited = seen.unsent == 0 && delivers < track.delivers;
             if came > 0 && !limited {
-                track.delivers = delivers;
+                let rise = delivers.saturating_sub(track.delivers);
+                let doubtful = seen.again > 0 && track.delivers > 0 && rise > 0;
+                track.delivers = if doubtful { track.delivers + rise / BELIEVED } else { delivers };
             }
             (track.acked, track.since) = (seen.acked, now);
         }
         if seen.srtt.0 > seen.min_rtt.0 + seen.min_rtt.0 / 4 {
             track.queued = now;
+            track.met = true;
         }
+        track.met |= seen.again > 0;
+        if seen.acked != track.heard || seen.out == 0 {
+            (track.heard, track.quiet) = (seen.acked, now);
+        }
+        let waits = seen.srtt.0 + AHEAD;
+        let quiet = now.saturating_sub(track.quiet).0 > waits + waits / 2;
         let random = seen.again > 0 && now.0 > track.queued.0 + SAWTOOTH * seen.srtt.0;
         // one that is silent promises nothing
         let least = if seen.timeouts > 0 { 1 } else { track.delivers.min(rate).max(1) };
-        Line { seen: *seen, rate, least, proven: track.delivers > 0, full: track.full, random, held: track.held }
+        Line {
+            seen: *seen,
+            rate,
+            least,
+            proven: track.delivers > 0,
+            full: track.full,
+            random,
+            delivers: track.delivers,
+            met: track.met,
+            quiet,
+            held: track.held,
+        }
     }
 }
 
@@ -349,12 +415,23 @@ fn judge(line: &Line, free: &[Line], task: Task) -> Option<Held> {
         return Some(Held::Silent);
     }
     let delay = line.delay(PIECE, free);
-    let delay = if line.held { delay + delay / 4 } else { delay };
+    let delay = match (line.is_far(free), line.held) {
+        (true, true) => 2 * delay,
+        (true, false) => delay + delay / 2,
+        (false, true) => delay + delay / 4,
+        (false, false) => delay,
+    };
     if delay > done(free, task.left) {
         return Some(Held::Late);
     }
     let rate: u64 = free.iter().map(|line| line.rate).sum();
-    (bytes(rate, line.wait()) > task.room).then_some(Held::Room)
+    let room = if is_risky(line, free, task) { task.room / 2 } else { task.room };
+    (bytes(rate, line.wait()) > room).then_some(Held::Room)
+}
+
+/// Whether what `line` is given may come to stand there: it is much slower, or stays small for long once it has lost a packet.
+fn is_risky(line: &Line, free: &[Line], task: Task) -> bool {
+    task.coupled || line.is_far(free)
 }
 
 /// What a line that is held for being late, or unknown, is tried with [byte].
@@ -369,8 +446,9 @@ fn hopeless(line: &Line, free: &[Line], task: Task) -> bool {
     let idle = free.iter().all(|line| line.seen.unsent == 0 && line.seen.out < line.seen.window / 2);
     let rate: u64 = free.iter().map(|line| line.least).sum();
     let srtt = free.iter().map(|line| line.seen.srtt.0).max().unwrap_or(0);
-    let again = time(task.open, rate) + 2 * srtt;
-    holds > 0 && idle && time(holds, line.least) + line.seen.srtt.0 / 2 > again + again / 2
+    // all that is open is sent again, from its first byte on: one piece is there, since the others are done with theirs
+    let again = time(if holds <= PIECE { holds } else { task.open }, rate) + 2 * srtt;
+    holds > 0 && idle && line.rest() > again + again / 2
 }
 
 /// Whether a controller of this name, here or in the kernel, shares one increase among subflows, or LIA's does for it.

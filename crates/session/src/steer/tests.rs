@@ -137,12 +137,107 @@ fn a_line_whose_pace_is_far_above_what_it_delivers_gets_a_piece_at_a_time() {
     assert_eq!((verdicts[1], steer.trial()), (Verdict::Free, Some(PIECE)));
     // which is still there
     let given = SubflowSeen { unsent: PIECE, ..young };
-    assert_eq!(settled(&[busy, given], task(5_000_000)).1[1], Verdict::Hold(Held::Late));
+    assert_eq!(settled(&[busy, given], task(5_000_000)).1[1], Verdict::Hold(Held::Piece));
     // the others would run dry
     let dry = SubflowSeen { unsent: 1000, ..busy };
-    assert_eq!(settled(&[dry, young], task(5_000_000)).1[1], Verdict::Hold(Held::Late));
+    assert_eq!(settled(&[dry, young], task(5_000_000)).1[1], Verdict::Hold(Held::Piece));
     // a pace that doubles a round trip is an honest one
     let honest = SubflowSeen { pace: 240_000, ..young };
     let (steer, verdicts) = settled(&[busy, honest], task(5_000_000));
     assert_eq!((verdicts[1], steer.trial()), (Verdict::Free, None));
+}
+
+/// Two lines that are 25 times apart: the slow one has lost packets, so that its rate is known.
+#[test]
+fn a_line_that_is_known_to_be_far_slower_needs_wider_margins() {
+    let slow = SubflowSeen { again: 1, ..line(1, 250_000, 200, 0) };
+    let lines = [line(0, 6_250_000, 40, 0), slow];
+    // 0.66 s for a piece, twice that since it is held: 8.2 MB of the other
+    assert_eq!(settled(&lines, task(8_500_000)).1, [Verdict::Free, Verdict::Free]);
+    assert_eq!(settled(&lines, task(7_500_000)).1, [Verdict::Free, Verdict::Hold(Held::Late)]);
+    // a piece and a round trip are 2.9 MB of the other
+    let room = |bytes| Task { room: bytes, ..task(100_000_000) };
+    assert_eq!(settled(&lines, room(6_000_000)).1[1], Verdict::Free);
+    assert_eq!(settled(&lines, room(5_500_000)).1[1], Verdict::Hold(Held::Room));
+    // under a coupled controller also of one that is not: what it loses it wins back slowly
+    let like = [line(0, 6_250_000, 40, 0), line(1, 1_250_000, 200, 0)];
+    let coupled = |bytes| Task { coupled: true, ..room(bytes) };
+    assert_eq!(settled(&like, room(1_800_000)).1[1], Verdict::Free);
+    assert_eq!(settled(&like, coupled(1_800_000)).1[1], Verdict::Hold(Held::Room));
+    assert_eq!(settled(&like, coupled(3_600_000)).1[1], Verdict::Free);
+}
+
+/// Five packets were lost and are repaired: 57 kB are acknowledged at once, of which 50 had arrived long before.
+#[test]
+fn a_hole_that_is_filled_is_no_speed() {
+    let lossy = SubflowSeen { again: 5, ..line(1, 50_000, 100, 0) };
+    let (mut steer, _) = settled(&[line(0, 2_500_000, 40, 0), lossy], task(50_000_000));
+    let acked = lossy.window * 9_990 * MS / lossy.srtt.0;
+    let busy = SubflowSeen { acked: 25_000_000, ..line(0, 2_500_000, 40, 0) };
+    let repaired = SubflowSeen { acked: acked + 57_000, ..lossy };
+    // at 570 kB/s a piece would take 0.3 s of the second that the other needs
+    assert_eq!(steer.look(Nanos(10_100 * MS), task(2_500_000), &[busy, repaired])[1], Verdict::Hold(Held::Late));
+}
+
+/// A tail is lost on the best line: a timeout, and a line that is 100 times slower is the only one that answers.
+#[test]
+fn a_line_that_was_fast_is_not_closed_for_a_timeout() {
+    let (mut steer, _) = settled(&[line(0, 2_500_000, 100, 0), line(1, 25_000, 40, 0)], task(0));
+    let acked = |one: &SubflowSeen| one.window * 9_990 * MS / one.srtt.0;
+    let (fast, slow) = (line(0, 2_500_000, 100, 0), line(1, 25_000, 40, 0));
+    let lost = SubflowSeen { acked: acked(&fast), timeouts: 1, out: 250_000, ..fast };
+    let idle = SubflowSeen { acked: acked(&slow), out: 0, ..slow };
+    let task = Task { open: 400_000, ..task(0) };
+    // all again takes the slow one 16 s; the other, which is at half of its speed, 0.6 s
+    for n in 0..50 {
+        let verdicts = steer.look(Nanos((10_000 + 10 * n) * MS), task, &[lost, idle]);
+        assert!(!matches!(verdicts[0], Verdict::Close(_)), "{n}: {verdicts:?}");
+    }
+    // it has gone: the sixth timeout comes after more than that
+    let gone = SubflowSeen { timeouts: 8, ..lost };
+    assert_eq!(steer.look(Nanos(60_000 * MS), task, &[gone, idle])[0], Verdict::Close(Held::Late));
+}
+
+/// The last packet of a trial is lost, and nothing follows it that would tell: only a timer would send it again.
+#[test]
+fn a_piece_that_is_not_answered_is_sent_over_the_others_before_its_timer_ends() {
+    let fast = line(0, 6_250_000, 20, 0);
+    let tried = SubflowSeen { out: 5_700, ..line(1, 160_000, 40, 0) };
+    let (mut steer, _) = settled(&[fast, line(1, 160_000, 40, 0)], task(10_000_000));
+    let at = |n: u64| Nanos((10_000 + 10 * n) * MS);
+    let acked = |one: &SubflowSeen| one.window * 9_990 * MS / one.srtt.0;
+    let idle = SubflowSeen { acked: acked(&fast), out: 0, ..fast };
+    let tried = SubflowSeen { acked: acked(&tried), ..tried };
+    let task = Task { open: 3_000_000, ..task(0) };
+    let closed = (0..20).find(|&n| steer.look(at(n), task, &[idle, tried])[1] == Verdict::Close(Held::Late));
+    // one and a half round trips, and two looks
+    assert!(closed.is_some_and(|n| (5..=12).contains(&n)), "{closed:?}");
+}
+
+/// Its window has collapsed since it was given what the buffers now wait for.
+#[test]
+fn a_line_that_all_others_stand_still_for_is_closed() {
+    let fast = line(0, 6_250_000, 40, 0);
+    let slow = line(1, 100_000, 100, 500_000);
+    let (mut steer, _) = settled(&[fast, slow], task(50_000_000));
+    let idle = SubflowSeen { out: 0, ..fast };
+    let task = |open| Task { open, ..task(10_000_000) };
+    let at = Nanos(10_000 * MS);
+    assert_eq!(steer.clone().look(at, task(4_000_000), &[idle, slow])[1], Verdict::Hold(Held::Late));
+    assert_eq!(steer.clone().look(at, task(8_000_000), &[fast, slow])[1], Verdict::Hold(Held::Late));
+    assert_eq!(steer.look(at, task(8_000_000), &[idle, slow])[1], Verdict::Close(Held::Room));
+}
+
+/// All is given out, and the fast line repairs a hole: nothing more of it is acknowledged meanwhile.
+#[test]
+fn at_the_end_the_best_line_is_still_the_fastest_not_the_shortest() {
+    let (fast, slow) = (line(0, 20_000_000, 60, 0), line(1, 2_000_000, 25, 0));
+    let (mut steer, _) = settled(&[fast, slow], task(100_000_000));
+    let acked = |one: &SubflowSeen| one.window * 9_990 * MS / one.srtt.0;
+    let hole = SubflowSeen { acked: acked(&fast), again: 50, out: 5_000_000, ..fast };
+    let idle = SubflowSeen { acked: acked(&slow), out: 0, ..slow };
+    for n in 0..30 {
+        let verdicts = steer.look(Nanos((10_000 + 10 * n) * MS), Task { open: 5_100_000, ..task(0) }, &[hole, idle]);
+        assert_eq!(verdicts[0], Verdict::Free, "{n}");
+    }
 }
