@@ -2,9 +2,9 @@
 
     python -m experiments.background.gleaner [idle|beside|pages|frontier] …
 
-Writes data/gleaner-*.csv. Its parameters were chosen on the networks "10", "20, 20 ms" and "50, 100 ms" of imtcp-bg's
-plan with seeds 4001..6006, and on short runs of `beside` at 0.25 and 1 BDP with seeds 1..7; seeds here are others, and
-so are the networks "20", "100" and "5, 80 ms". The idle lines were all looked at.
+Writes data/gleaner-*.csv. Its parameters were chosen on the networks "10", "20" and "100" of imtcp-bg's plan with seeds
+4001..4016, and on `beside` at 20 Mbit/s, 0.25 and 1 BDP, with seeds 11..18; seeds here are others, and the network
+"5, 80 ms" was looked at once. The idle lines were all looked at but those of 500 Mbit/s.
 """
 
 from __future__ import annotations
@@ -136,10 +136,10 @@ def judge(what: str, of: dict[tuple[Any, ...], Any]) -> None:
 
 
 SEEDS = range(101, 106)
-PAGES_SEEDS = range(8001, 8005)
+PAGES_SEEDS = range(9301, 9305)
 LOADS = (0, 15, 30, 45, 60, 75, 90)
 # more for the background or for the pages; without the idle line among the loads
-FRONTIER = ("gleaner", "gleaner age=100 small=30", "gleaner age=100 small=0 scarce=0")
+FRONTIER = ("gleaner", "gleaner gamma=30", "gleaner gamma=300")
 
 
 def tasks(what: str) -> list[tuple[Any, ...]]:

@@ -1,16 +1,22 @@
 """Gleaner, ours: a paced background below the available bandwidth that its own packets measure.
 
 Over half of an RTT of packets: D = bytes / time between their ACKs, s = rise of the RTT / time between their
-departures. C is the largest D (a measurement raises it by an eighth at most, a second takes 1/256). A = D - s (C -
-D). A queue stands when the smallest RTT of two slots is above the least one by max(least, packets of C, share of
-the RTT). In START that ends it. In RUN it begins YIELD: where A measured is below `near` of A others came, and A
-gives `gamma` of the difference up, else A is the measured one. Back to RUN when the queue is below 4/5 of that;
-after a loss, once the line could have carried `wait` packets. A round without a queue, of which the rate was at
-least 4/5 of the pace, raises A: a quarter of what is missing to where it has been, or `step` C 2^rounds, at most
-`step_most` C; and A <= C (1 + over max(n, 8) / 8). The pace is run A (1 - scarce (1 - A / C)), less `room` packets
-an RTT (a quarter at most) while others were seen; in YIELD (1 - q / RTT yield (1 + small mss / (C RTT))) of it, the
-last factor for others only; at least two packets in max(gap RTT, an eighth of the yield) times C / A, from 1 to
-`rare`. The window is 5/4 of the pace times RTT and two thresholds, and 6 packets.
+departures. A = D - s (C - D). Packets that left within 0.2 ms are a bunch: the bytes behind its first ACK over the
+time to its last, 0.3 ms at least, are C, told when the next ACK comes; the mean gives the new one a quarter. C is
+what bunches tell, at least D (a measurement raises it by an eighth at most), and what is above it goes by a quarter
+with each bunch and by 1/256 a second; so does all of it a minute after the last bunch. The largest C told is where
+A has been; if the first window told it, START is over with A half of it. A queue stands when the smallest RTT of
+two slots is above the least one by max(least, packets of C, share of the RTT). In START that ends it. In RUN it
+begins YIELD: where A measured is below `near` of A and of C others came, and A gives `gamma` of the difference up,
+else A is the measured one, but falls by `fall` at most. Back to RUN when the queue is below 4/5 of that; after a
+loss, once the line could have carried `wait` packets. A round without a queue, of which the rate was at least 4/5
+of the pace, raises A: a quarter of what is missing to where it has been, or `step` C 2^rounds, at most `step_most`
+C; and A <= C (1 + over max(n, 8) / 8). The pace is run A (1 - scarce (1 - A / C)), less `room` packets an RTT (a
+quarter at most) while others were seen; in YIELD (1 - q / RTT yield (1 + small mss / (C RTT))) of it, the last
+factor for others only; at least two packets in max(gap RTT, an eighth of the yield) times C / A, from 1 to `rare`.
+The window is 5/4 of the pace times RTT and two thresholds, and 6 packets; 4 packets where YIELD leaves no more than
+the least pace. A round has no queue below 1/7 + (calm - 1/7) (1 - A / C) / (1 + small mss / (C RTT)) of the
+threshold and a bunch.
 """
 
 from __future__ import annotations
@@ -21,6 +27,8 @@ from oracle.pairs import Pairs
 from oracle.tcp import OPEN, TX_START, Control, Event, whole
 
 START, RUN, YIELD = range(3)
+FIRST, SHUT, BUNCH = 10, 4, 8  # packets: of the first window, of the window while silent, of what is sent to learn C
+AT_ONCE_US, SPREAD_US, ASK_US, OLD_US = 200, 300, 10e6, 60e6
 RATE_MOST, RTT_MOST = 2.0**36, 2.0**24
 
 
@@ -34,6 +42,10 @@ class Gleaner(Control):
     full = stood = others = lost = False
     seen: int | None = None  # when others were seen last
     clear = credit = 0
+    told = known = 0.0  # C by bunches, bytes/s; the largest of it
+    told_at = asked = 0
+    bunch: tuple[int, int, int] | None = None  # its first ACK: when its packet left, when it came, the byte behind it
+    span = spread = 0  # us and bytes from there to its last ACK
 
     def init(self) -> None:
         f = self.flow
@@ -79,6 +91,19 @@ class Gleaner(Control):
             self.slope = min(max(e.rtt_us - rtt, 0) / (sent - at), 1.0) if sent > at else 0.0
         self.first = (sent, f.una, e.rtt_us)
 
+    def bunched(self, e: Event) -> None:
+        f = self.flow
+        sent = f.now - e.rtt_us
+        if self.bunch and 0 < self.bunch[0] <= sent <= self.bunch[0] + AT_ONCE_US:
+            self.span, self.spread = f.now - self.bunch[1], f.una - self.bunch[2]
+            return
+        if self.spread >= f.mss and self.span >= SPREAD_US:
+            rate = min(self.spread * 1e6 / self.span, RATE_MOST)
+            self.told = self.told * 3 / 4 + rate / 4 if self.told else rate
+            self.told_at = f.now
+            self.most = max(self.most * 3 / 4 + self.told / 4, self.told)
+        self.bunch, self.span, self.spread = (sent, f.now, f.una), 0, 0
+
     def hear(self, e: Event) -> None:
         f = self.flow
         held = self.pairs.held(f, e)
@@ -88,9 +113,11 @@ class Gleaner(Control):
                 self.slot, self.before_min, self.now_min = f.now, self.now_min, math.inf
             self.now_min = min(self.now_min, e.rtt_us, RTT_MOST)
             if f.state != OPEN:
-                self.first = None
+                self.first = self.bunch = None
+                self.spread = 0
             elif e.acked:
                 self.measure(e)
+                self.bunched(e)
         self.una = f.una
 
     # --- the rate
@@ -110,29 +137,45 @@ class Gleaner(Control):
         """To YIELD."""
         f, now = self.flow, self.measured()
         self.phase, self.since, self.stood = YIELD, f.now, True
-        self.others = self.ties.above(self.a * self.p["near"] / 1000, now, 1.0)
+        self.others = self.ties.above(min(self.a, self.most) * self.p["near"] / 1000, now, 1.0)
         if self.others:
             self.seen = f.now
         if f.now - self.cut < f.srtt:
             return
         self.cut, self.peak = f.now, max(self.peak, self.a)
-        self.a = self.a - (self.a - now) * self.p["gamma"] / 1000 if self.others else now
+        if self.others:
+            self.a -= (self.a - min(now, self.a)) * self.p["gamma"] / 1000
+        else:
+            self.a = max(min(now, self.a), self.a * (1 - self.p["fall"] / 1000))
 
-    def paced(self) -> float:
+    def more(self) -> float:
+        return min(self.p["small"] * self.flow.mss / max(self.most * self.rtt / 1e6, 1.0), 2**20 / 1000)
+
+    def slowest(self) -> float:
+        p = self.p
+        gap = self.rtt * p["gap"] / 1000
+        if self.phase == YIELD:
+            gap = max(gap, (self.flow.now - self.since) / 8)
+        gap *= max(min(self.most / max(self.a, 1.0), p["rare"]), 1.0)
+        return 2e6 * self.flow.mss / max(min(gap, 1e6), 1.0)
+
+    def left(self) -> float:
         f, p = self.flow, self.p
-        if self.phase == START:
-            return min(f.w * f.mss * 1.2e6 / self.rtt, RATE_MOST)
-        pace, gap = self.a * p["run"] / 1000, self.rtt * p["gap"] / 1000
+        pace = self.a * p["run"] / 1000
         if self.a < self.most:
             pace *= 1 - (1 - self.a / self.most) * p["scarce"] / 1000
         if self.seen is not None and f.now - self.seen < p["quiet_s"] * 1e6:
             pace -= min(pace / 4, p["room"] * f.mss * 1e6 / self.rtt)
         if self.phase == YIELD:
-            more = p["small"] * f.mss / max(self.most * self.rtt / 1e6, 1.0) if self.others else 0.0
+            more = self.more() if self.others else 0.0
             pace *= 1 - min(self.queue() / self.rtt * p["yield"] / 1000 * (1 + more), 1.0)
-            gap = max(gap, (f.now - self.since) / 8)
-        gap *= max(min(self.most / max(self.a, 1.0), p["rare"]), 1.0)
-        return max(min(pace, RATE_MOST), 2e6 * f.mss / max(min(gap, 1e6), 1.0))
+        return min(pace, RATE_MOST)
+
+    def paced(self) -> float:
+        f = self.flow
+        if self.phase == START:
+            return min(f.w * f.mss * 1.2e6 / self.rtt, RATE_MOST)
+        return max(self.left(), self.slowest())
 
     def apart(self, pace: float) -> bool:
         """So far apart that an ACK would wait for the next packet: they leave in pairs."""
@@ -154,11 +197,18 @@ class Gleaner(Control):
         took = f.now - self.round_at
         rate = (f.una - self.round_una) * 1e6 / took if took else 0.0
         self.round_at, self.round_una, self.end = f.now, f.una, f.nxt
-        self.most -= self.most / 256 * min(took, 1e6) / 1e6
+        if self.most > self.told or f.now - self.told_at > OLD_US:
+            self.most -= self.most / 256 * min(took, 1e6) / 1e6
         self.peak = max(self.peak - self.peak / p["fade"], self.a)
         if self.phase == START:
             self.a = max(self.a, min(rate, RATE_MOST))
             self.most = max(self.most, self.a)
+        if self.told > self.known:
+            self.known = self.told
+            self.peak = max(self.peak, self.known)
+            if self.phase == START and f.delivered > FIRST:
+                self.phase, self.since = RUN, f.now
+                self.a = max(self.a, self.known / 2)
         if self.phase == YIELD and f.now - self.since > p["patience"] * f.srtt:
             self.a = max(self.a * (1 - p["age"] / 1000), 2.0 * f.mss)
         if self.stood or self.phase != RUN:
@@ -170,7 +220,9 @@ class Gleaner(Control):
             bunch = min(f.mss * 1e6 / self.most, 1e6)
         elif self.most >= 1:
             bunch = min(max(pace / 1000 - f.mss, 0.0) * 1e6 / self.most, 1000.0)
-        if self.ties.above(self.queue(), math.floor(self.threshold()) // 7 + bunch, 2.0):
+        free = 1 - min(self.a / self.most if self.most >= 1 else 0.0, 1.0)
+        share = 143 + free * (p["calm"] - 143) / (1 + self.more())
+        if self.ties.above(self.queue(), self.threshold() * share / 1000 + bunch, 2.0):
             self.clear = 0
         elif self.ties.reached(rate, pace * 0.8, 1.0):
             self.rise()
@@ -180,7 +232,7 @@ class Gleaner(Control):
         self.hear(e)
         queue, most = self.queue(), self.threshold()
         above, low = self.ties.above(queue, most, 2.0), not self.ties.above(queue, most * 0.8, 2.0)
-        if self.phase == START and above and self.full:
+        if self.phase == START and above and self.full and f.delivered > FIRST:
             self.a = max(self.a, self.rate)
             self.most, self.cut = max(self.most, self.a), f.now
             self.turn()
@@ -212,7 +264,8 @@ class Gleaner(Control):
             self.a = max(self.a, min(f.w * f.mss * 1e6 / self.rtt, RATE_MOST))
             self.peak = self.a
         wide = self.paced() * (self.base + 2 * self.threshold()) / 1e6 * 5 / 4
-        f.cwnd = f.ssthresh = whole(wide / f.mss) + 6
+        silent = self.phase == YIELD and not self.ties.above(self.left(), self.slowest(), 2.0)
+        f.cwnd = f.ssthresh = SHUT if silent else whole(wide / f.mss) + 6
         f.count = 0.0
 
     def ssthresh(self) -> float:
@@ -233,4 +286,10 @@ class Gleaner(Control):
     def send(self) -> None:
         f = self.flow
         f.pace = self.paced()
+        if self.phase == YIELD and f.in_flight > SHUT:
+            f.pace = max(f.pace, 8e6 * f.mss / self.rtt)
         f.burst = 0 if f.pace >= 2000 * f.mss else 2 if self.phase == YIELD or self.apart(f.pace) else 1
+        if self.phase == START and f.delivered < FIRST:
+            f.burst = 0
+        elif f.now - self.told_at > ASK_US and f.now - self.asked > ASK_US / 8 and f.in_flight + BUNCH <= f.w:
+            f.burst, self.asked = BUNCH, f.now

@@ -6,20 +6,24 @@
  * What is different from it: a paced rate in place of a window; every half of a round is the measurement's train
  * (gleaner_line.h), so that bunches do no harm; and to yield is not to forget: as soon as the queue is empty the rate is A again.
  *
- * START  the window grows by `start` thousandths of what is acked, until a queue stands
+ * START  the first window leaves at once and tells C: RUN, with A half of it. If it does not, the window grows by `start`
+ *        thousandths of what is acked, until a queue stands
  * RUN    pace: `run` thousandths of A; while others were seen in the last quiet_s seconds, `room` packets an RTT less, so that
  *        the first packets of a page have left the queue when its next ones come, an RTT later
  * YIELD  a queue above the threshold: the pace falls by `yield` times its delay over the least RTT. When the queue is below
  *        4/5 of it, RUN; beside others, if a packet was lost, once the line could have carried `wait` packets: a buffer that overflows is small,
  *        or the sender of a long flow fills it again.
+ * Where less than the least pace is left of it the window shuts, to four packets: a pace is promised for the whole time to the
+ * next packet, and would keep the flow silent beyond the ACK that tells of an empty queue.
  * The fuller a line, the more a packet too many costs those who wait there. So `scarce` thousandths of the share of C that A is
  * below it are taken off the pace, and the least pace, two packets in `gap` RTTs or in an eighth of the yield, of which the end
  * of a queue is heard, is C / A times rarer, `rare` at most.
  *
- * A as measured when a queue began to stand: near A itself (`near`) it was our own rate that was too high, and A is that value.
+ * A as measured when a queue began to stand: near A itself or C (`near`) it was our own rate that was too high, and A is that value,
+ * but falls by `fall` at most: of several gleaners the large one gives up as large a share as the small one, and both grow alike.
  * Else others came: A gives `gamma` of the difference up, and the pace yields more on paths of few packets (`small`), where a
  * page's packets are a large part of an RTT. A round without a queue raises A: by a quarter of what is missing to
- * where it has been (forgotten by `fade`), and beyond by `step` thousandths of C, twice as much each round; never more than
+ * where it has been (C that a bunch told counts as such; forgotten by `fade`), and beyond by `step` thousandths of C, twice as much each round; never more than
  * `step_most` at once (a queue of a quarter of the path's product must hold what is too much), nor beyond C by more than `over`.
  * A yield of more than `patience` RTTs loses `age` of A in each further one. A loss: `keep` of A.
  * Both leave two packets a second.
@@ -34,26 +38,28 @@
 #define gleaner_PARAMS(P) \
 	FLOW_START_PARAM(P) \
 	P(run, 970, 100, 1000, "pace while no queue stands [1/1000 A]", "ours") \
-	P(room, 10, 0, 1000, "packets an RTT left free while others are seen", "ours") \
+	P(room, 5, 0, 1000, "packets an RTT left free while others are seen", "ours") \
 	P(quiet_s, 5, 0, 1000, "so long others count as seen [s]", "ours") \
 	P(least_us, 2000, 0, 1000000, "least queueing delay that is a queue [us]", "ours") \
 	P(packets, 2000, 0, 100000, "least queue, in packets of the line [1/1000]", "ours") \
 	P(share, 60, 0, 1000, "least queueing delay, of the least RTT [1/1000]", "ours") \
-	P(filter, 60, 0, 4000, "the smallest delay of two such times counts [1/1000 RTT]", "ours") \
-	P(yield, 1500, 0, 100000, "share of the pace given up, in shares of the RTT that queue is [1/1000]", "ours") \
-	P(small, 100, 0, 10000, "to others as much more as a path holds less than so many packets", "ours") \
-	P(wait, 100, 0, 10000, "packets that the line could carry without a queue until it returns, after a loss", "ours") \
-	P(scarce, 500, 0, 1000, "share of the pace given up, times 1 - A / C [1/1000]", "ours") \
-	P(gap, 2000, 1, 10000, "RTTs between the pairs of packets of the least pace [1/1000]", "ours") \
+	P(filter, 90, 0, 4000, "the smallest delay of two such times counts [1/1000 RTT]", "ours") \
+	P(yield, 1000, 0, 100000, "share of the pace given up, in shares of the RTT that queue is [1/1000]", "ours") \
+	P(small, 200, 0, 10000, "to others as much more as a path holds less than so many packets", "ours") \
+	P(wait, 200, 0, 10000, "packets that the line could carry without a queue until it returns, after a loss", "ours") \
+	P(scarce, 250, 0, 1000, "share of the pace given up, times 1 - A / C [1/1000]", "ours") \
+	P(gap, 1000, 1, 10000, "RTTs between the pairs of packets of the least pace [1/1000]", "ours") \
 	P(rare, 8, 1, 1000, "the least pace is C / A times rarer, so often at most", "ours") \
 	P(near, 850, 0, 1000, "a measured A from this share of A on is due to the own rate [1/1000]", "ours") \
-	P(gamma, 30, 0, 1000, "share of the difference that A falls by when others come [1/1000]", "ours") \
+	P(gamma, 100, 0, 1000, "share of the difference that A falls by when others come [1/1000]", "ours") \
+	P(fall, 100, 1, 1000, "most that A falls by when the own rate was too high [1/1000]", "ours") \
+	P(calm, 1000, 143, 10000, "a queue up to this share of the least one lets a small A grow, on a path of many packets [1/1000]", "ours") \
 	P(step, 8, 1, 1000, "growth of A in the first round beyond where it has been [1/1000 C]", "ours") \
 	P(step_most, 40, 1, 1000, "most growth of A in a round [1/1000 C]", "ours") \
 	P(over, 50, 50, 1000, "A is at most so much above C; more after 8 rounds [1/1000]", "ours") \
 	P(fade, 128, 1, 100000, "rounds in which it is forgotten where A has been", "ours") \
 	P(patience, 3, 0, 1000, "RTTs of a yield before A ages", "ours") \
-	P(age, 200, 0, 1000, "share of A lost in each further round of it [1/1000]", "ours") \
+	P(age, 100, 0, 1000, "share of A lost in each further round of it [1/1000]", "ours") \
 	P(keep, 700, 0, 1000, "share of A kept after a loss [1/1000]", "ours") \
 	P(start, 250, 1, 1000, "growth of the first window [1/1000 acked]", "ours") \
 	P(base_window_s, 300, 1, 3600, "the least RTT is of one to two such times [s]", "ours")
@@ -67,9 +73,12 @@ struct gleaner_state {
 	u64 low_us;                        /* the queue is below since, 0: it is not */
 	u32 phase, clear;                  /* clear: rounds without a queue, in a row */
 	u32 stood, others;                 /* a queue stood in this round; others caused it */
+	u64 known;                         /* the largest C that a bunch told */
 	u32 credit, lost;                  /* a packet was, in this yield */
 };
 #define GLEANER_CLEAR_MOST 64
+#define GLEANER_FIRST 10 /* packets of the first window, which TCP does not pace */
+#define GLEANER_SHUT 4   /* the window while it is silent */
 
 FLOW_FN u64 gleaner_time(const struct gleaner_state *s) { return flow_max(s->line.base_us, 100); }
 
@@ -94,6 +103,12 @@ FLOW_FN void gleaner_init(struct flow *f, struct gleaner_state *s, const struct 
 	s->round_end = f->nxt;
 	f->word[0] = f->word[1] = 0;
 }
+/* by how much more others are left on a path of few packets [1/1000] */
+FLOW_FN u64 gleaner_more(const struct flow *f, const struct gleaner_state *s, const struct gleaner_params *p)
+{
+	u64 holds = flow_max64(s->line.most * gleaner_time(s) / 1000000, 1); /* 2^36 * 2^24 */
+	return flow_min64(flow_div((u64)p->small * f->mss * 1000, holds), 1u << 20);
+}
 /* A queue stands, or a packet was lost. */
 FLOW_FN void gleaner_yield(struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
 {
@@ -101,7 +116,7 @@ FLOW_FN void gleaner_yield(struct flow *f, struct gleaner_state *s, const struct
 	s->phase = GLEANER_YIELD;
 	s->since_us = f->now_us;
 	s->stood = 1;
-	s->others = now * 1000 < s->a * p->near;
+	s->others = now * 1000 < flow_min64(s->a, s->line.most) * p->near;
 	if (s->others)
 		s->others_us = f->now_us;
 	if (f->now_us - s->cut_us < f->srtt_us)
@@ -109,29 +124,39 @@ FLOW_FN void gleaner_yield(struct flow *f, struct gleaner_state *s, const struct
 	s->cut_us = f->now_us;
 	s->peak = flow_max64(s->peak, s->a);
 	if (!s->others)
-		s->a = now;
+		s->a = flow_max64(flow_min64(now, s->a), s->a - s->a * p->fall / 1000);
 	else
-		s->a -= (s->a - now) * p->gamma / 1000;
+		s->a -= (s->a - flow_min64(now, s->a)) * p->gamma / 1000;
 }
-FLOW_FN u64 gleaner_pace(const struct flow *f, const struct gleaner_state *s, const struct gleaner_params *p)
+/* two packets in a time that is the longer the fuller the line and the longer the yield [byte/s] */
+FLOW_FN u64 gleaner_slowest(const struct flow *f, const struct gleaner_state *s, const struct gleaner_params *p)
 {
-	u64 pace = s->a * p->run / 1000, base = gleaner_time(s), gap = base * p->gap / 1000, off, more, rare;
-	if (s->phase == GLEANER_START)
-		return flow_min64(gleaner_window(f, 1200000, base), GLEANER_RATE_MOST);
+	u64 gap = gleaner_time(s) * p->gap / 1000, rare;
+	if (s->phase == GLEANER_YIELD)
+		gap = flow_max64(gap, flow_min64(f->now_us - s->since_us, 1ull << 40) / 8);
+	rare = flow_min64(flow_div(s->line.most * 1024, flow_max64(s->a, 1)), 1024ull * p->rare);
+	gap = gap * flow_max64(rare, 1024) / 1024; /* 2^38 * 2^20 */
+	return flow_div(2ull * f->mss * 1000000, flow_max64(flow_min64(gap, 1000000), 1));
+}
+/* the pace by A and the queue, 0 and more */
+FLOW_FN u64 gleaner_left(const struct flow *f, const struct gleaner_state *s, const struct gleaner_params *p)
+{
+	u64 pace = s->a * p->run / 1000, base = gleaner_time(s), off;
 	if (s->a < s->line.most)
 		pace -= pace * flow_div((s->line.most - s->a) * 1000 * p->scarce, s->line.most) / 1000000; /* 2^36 * 2^20 */
 	if (s->others_us && f->now_us - s->others_us < (u64)p->quiet_s * 1000000)
 		pace -= flow_min64(pace / 4, flow_div((u64)p->room * f->mss * 1000000, base));
 	if (s->phase == GLEANER_YIELD) {
-		more = s->others ? flow_div((u64)p->small * f->mss * 1000, flow_max64(s->line.most * base / 1000000, 1)) : 0;
-		off = (u64)p->yield * (1000 + flow_min64(more, 1u << 20)) / 1000; /* 2^17 * 2^21 */
+		off = (u64)p->yield * (1000 + (s->others ? gleaner_more(f, s, p) : 0)) / 1000; /* 2^17 * 2^21 */
 		pace = pace * (1000 - flow_min64(flow_div(gleaner_queue(&s->line) * off, base), 1000)) / 1000;
-		gap = flow_max64(gap, flow_min64(f->now_us - s->since_us, 1ull << 40) / 8);
 	}
-	rare = flow_min64(flow_div(s->line.most * 1024, flow_max64(s->a, 1)), 1024ull * p->rare);
-	gap = gap * flow_max64(rare, 1024) / 1024; /* 2^38 * 2^20 */
-	return flow_max64(flow_min64(pace, GLEANER_RATE_MOST),
-			  flow_div(2ull * f->mss * 1000000, flow_max64(flow_min64(gap, 1000000), 1)));
+	return flow_min64(pace, GLEANER_RATE_MOST);
+}
+FLOW_FN u64 gleaner_pace(const struct flow *f, const struct gleaner_state *s, const struct gleaner_params *p)
+{
+	if (s->phase == GLEANER_START)
+		return flow_min64(gleaner_window(f, 1200000, gleaner_time(s)), GLEANER_RATE_MOST);
+	return flow_max64(gleaner_left(f, s, p), gleaner_slowest(f, s, p));
 }
 /* Packets so far apart that the ACK of one would wait for the next leave in pairs, which are acknowledged at once. */
 FLOW_FN int gleaner_pairs(const struct flow *f, u64 pace) { return pace * FLOW_PAIRS_CLOSE_US < f->mss * 1000000ull; }
@@ -143,6 +168,14 @@ FLOW_FN u64 gleaner_bunch(const struct flow *f, const struct gleaner_state *s, u
 	if (gleaner_pairs(f, pace))
 		return flow_min64(flow_div(f->mss * 1000000ull, s->line.most), 1000000);
 	return flow_min64(flow_div((bytes - flow_min64(bytes, f->mss)) * 1000000, s->line.most), 1000); /* 2^26 * 2^20 */
+}
+/* Queueing delay up to which A grows: 1/7 of a queue where A is C, more where A is less and the path holds many packets. Who sends
+ * little meets a packet of others at each of its own, and of two gleaners the smaller would never grow. [us] */
+FLOW_FN u64 gleaner_calm(const struct flow *f, const struct gleaner_state *s, const struct gleaner_params *p)
+{
+	u64 free = 1000 - flow_min64(flow_div(s->a * 1000, flow_max64(s->line.most, 1)), 1000);
+	u64 share = 143 + flow_div(free * (p->calm - 143), 1000 + gleaner_more(f, s, p));
+	return (u64)gleaner_threshold(f, s, p) * share / 1000;
 }
 /* A round without a queue, of which the rate was ours. */
 FLOW_FN void gleaner_rise(struct gleaner_state *s, const struct gleaner_params *p)
@@ -163,11 +196,21 @@ FLOW_FN void gleaner_round(struct flow *f, struct gleaner_state *s, const struct
 	s->round_us = f->now_us;
 	s->round_una = f->una;
 	s->round_end = f->nxt;
-	s->line.most -= s->line.most / 256 * flow_min64(took, 1000000) / 1000000; /* 2^36 * 2^20 */
+	if (s->line.most > s->line.told || f->now_us - s->line.told_us > GLEANER_OLD_US)
+		s->line.most -= s->line.most / 256 * flow_min64(took, 1000000) / 1000000; /* 2^36 * 2^20 */
 	s->peak = flow_max64(s->peak - s->peak / flow_max(p->fade, 1), s->a);
 	if (s->phase == GLEANER_START) {
 		s->a = flow_max64(s->a, flow_min64(rate, GLEANER_RATE_MOST));
 		s->line.most = flow_max64(s->line.most, s->a);
+	}
+	if (s->line.told > s->known) { /* A has not been there, but may */
+		s->known = s->line.told;
+		s->peak = flow_max64(s->peak, s->known);
+		if (s->phase == GLEANER_START && f->delivered > GLEANER_FIRST) {
+			s->phase = GLEANER_RUN;
+			s->since_us = f->now_us;
+			s->a = flow_max64(s->a, s->known / 2);
+		}
 	}
 	if (s->phase == GLEANER_YIELD && f->now_us - s->since_us > (u64)p->patience * f->srtt_us)
 		s->a = flow_max64(s->a - s->a * p->age / 1000, 2ull * f->mss);
@@ -175,7 +218,7 @@ FLOW_FN void gleaner_round(struct flow *f, struct gleaner_state *s, const struct
 	if (s->stood || s->phase != GLEANER_RUN) {
 		s->stood = s->phase == GLEANER_YIELD;
 		s->clear = 0;
-	} else if (gleaner_queue(&s->line) > gleaner_threshold(f, s, p) / 7 + gleaner_bunch(f, s, pace)) {
+	} else if (gleaner_queue(&s->line) > gleaner_calm(f, s, p) + gleaner_bunch(f, s, pace)) {
 		s->clear = 0;
 	} else if (rate * 5 >= pace * 4) {
 		gleaner_rise(s, p);
@@ -193,7 +236,7 @@ FLOW_FN void gleaner_ack(struct flow *f, const struct flow_ack *a, struct gleane
 	gleaner_hear(f, a, &s->line, p->filter, p->base_window_s);
 	queue = gleaner_queue(&s->line);
 	most = gleaner_threshold(f, s, p);
-	if (s->phase == GLEANER_START && queue > most && s->line.full) {
+	if (s->phase == GLEANER_START && queue > most && s->line.full && f->delivered > GLEANER_FIRST) {
 		s->a = flow_max64(s->a, s->line.rate);
 		s->line.most = flow_max64(s->line.most, s->a);
 		s->cut_us = f->now_us;
@@ -238,6 +281,8 @@ FLOW_FN void gleaner_grow(struct flow *f, const struct flow_ack *a, struct glean
 	/* what the pace needs, and a quarter more; 2^36 * 2^26 */
 	w = gleaner_pace(f, s, p) * flow_min(s->line.base_us + 2 * gleaner_threshold(f, s, p), 1u << 26) / 1000000;
 	f->cwnd = flow_min((u32)flow_min64(flow_div(w + w / 4, f->mss) + 6, 1u << 29), f->cwnd_max);
+	if (s->phase == GLEANER_YIELD && gleaner_left(f, s, p) <= gleaner_slowest(f, s, p))
+		f->cwnd = GLEANER_SHUT;
 	f->ssthresh = f->cwnd;
 	f->cwnd_cnt = 0;
 }
@@ -263,7 +308,16 @@ FLOW_FN void gleaner_event(struct flow *f, u32 event, struct gleaner_state *s, c
 FLOW_FN void gleaner_send(struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
 {
 	f->pace_Bps = gleaner_pace(f, s, p);
-	/* two packets a millisecond and more are TCP's to gather */
+	/* what has left by now shuts the window */
+	if (s->phase == GLEANER_YIELD && f->in_flight > GLEANER_SHUT)
+		f->pace_Bps = flow_max64(f->pace_Bps, flow_div(8000000ull * f->mss, gleaner_time(s)));
+	/* two packets a millisecond and more are TCP's to gather, and so is the first window */
 	f->burst = f->pace_Bps >= 2000ull * f->mss ? 0 : s->phase == GLEANER_YIELD || gleaner_pairs(f, f->pace_Bps) ? 2 : 1;
+	if (s->phase == GLEANER_START && f->delivered < GLEANER_FIRST)
+		f->burst = 0;
+	else if (gleaner_asks(f, &s->line) && f->in_flight + GLEANER_BUNCH <= f->cwnd) {
+		f->burst = GLEANER_BUNCH;
+		s->line.asked_us = f->now_us;
+	}
 }
 #endif

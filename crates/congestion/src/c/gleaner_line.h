@@ -7,7 +7,10 @@
  * delays. A millisecond's worth of packets that segmentation offload sends at once is a small part of it. In a FIFO queue of a
  * line of rate C (Melander, Bjorkman, Gunningberg: TOPP, 2000)
  *     A = R - C s,  R = D (1 + s):    A = D - s (C - D).
- * C is the largest D, forgotten by 1/256 a second. */
+ * C is told by packets that leave at once: they stand in the line's queue in a row, whatever others send, and their ACKs come
+ * at C. The first window is one such bunch; others are those of segmentation offload, pairs that are acknowledged one by one,
+ * and eight packets (`GLEANER_BUNCH`) where none told for ten seconds. C is the mean of bunches, a quarter for the new one, but never less than D;
+ * a minute after the last one it is forgotten by 1/256 a second. */
 #ifndef GLEANER_LINE_H
 #define GLEANER_LINE_H
 #include "flow.h"
@@ -15,11 +18,19 @@
 #define GLEANER_RATE_MOST ((u64)1 << 36)
 #define GLEANER_RTT_MOST (1u << 24)
 #define GLEANER_ONE 1000000ull  /* a slope of 1 */
+#define GLEANER_AT_ONCE_US 200  /* packets left at once that left within this time */
+#define GLEANER_SPREAD_US 300   /* least time between a bunch's ACKs: clocks and receivers bundle what is closer */
+#define GLEANER_BUNCH 8         /* packets of a bunch that is sent for the sake of C */
+#define GLEANER_OLD_US 60000000 /* so long a bunch is believed */
+#define GLEANER_ASK_US 10000000 /* so long after the last one it is asked again, every eighth of that */
 #define GLEANER_LEAST 8         /* packets of a measurement */
 
 struct gleaner_line {
 	struct flow_pairs pairs;
 	u64 rate, most;             /* D, C [byte/s] */
+	u64 told, told_us;          /* C as bunches tell it, 0: none did; when [byte/s] */
+	u64 left_us, came_us, behind; /* a bunch's first ACK: when its packet left, when it came, the byte behind it */
+	u64 span, bytes, asked_us;  /* from that ACK to the bunch's last one; a bunch was last sent for C */
 	u64 from_us, from_una;      /* the measurement's first packet: when it left, the byte behind it */
 	u64 una, slot_us, turned_us;
 	u32 from_rtt, slope;        /* s [1e-6], 0 if delays fall */
@@ -59,6 +70,31 @@ FLOW_FN void gleaner_measure(const struct flow *f, const struct flow_ack *a, str
 	l->from_una = f->una;
 	l->from_rtt = a->rtt_us;
 }
+/* Packets that left at once. Only the next ACK of others shows that the bunch is over. */
+FLOW_FN void gleaner_bunched(const struct flow *f, const struct flow_ack *a, struct gleaner_line *l)
+{
+	u64 sent = f->now_us - a->rtt_us, rate;
+	if (l->left_us && sent >= l->left_us && sent - l->left_us <= GLEANER_AT_ONCE_US) {
+		l->span = f->now_us - l->came_us;
+		l->bytes = flow_min64(f->una - l->behind, 1ull << 43);
+		return;
+	}
+	if (l->bytes >= f->mss && l->span >= GLEANER_SPREAD_US) {
+		rate = flow_min64(flow_div(l->bytes * 1000000, l->span), GLEANER_RATE_MOST);
+		l->told = l->told ? l->told - l->told / 4 + rate / 4 : rate;
+		l->told_us = f->now_us;
+		l->most = flow_max64(l->most - l->most / 4 + l->told / 4, l->told);
+	}
+	l->left_us = sent;
+	l->came_us = f->now_us;
+	l->behind = f->una;
+	l->span = l->bytes = 0;
+}
+/* Whether it is time to send a bunch for C. */
+FLOW_FN int gleaner_asks(const struct flow *f, const struct gleaner_line *l)
+{
+	return f->now_us - l->told_us > GLEANER_ASK_US && f->now_us - l->asked_us > GLEANER_ASK_US / 8;
+}
 /* the least RTT of full packets (before the first: of any), of the last one to two windows */
 FLOW_FN void gleaner_least(const struct flow *f, const struct flow_ack *a, struct gleaner_line *l, u32 window_s)
 {
@@ -96,10 +132,12 @@ FLOW_FN void gleaner_hear(const struct flow *f, const struct flow_ack *a, struct
 		}
 		if (!l->now_us || a->rtt_us < l->now_us)
 			l->now_us = flow_min(a->rtt_us, GLEANER_RTT_MOST);
-		if (f->state != FLOW_OPEN)
-			l->from_us = 0;
-		else if (a->acked)
+		if (f->state != FLOW_OPEN) {
+			l->from_us = l->left_us = l->bytes = 0;
+		} else if (a->acked) {
 			gleaner_measure(f, a, l);
+			gleaner_bunched(f, a, l);
+		}
 	}
 	l->una = f->una;
 }

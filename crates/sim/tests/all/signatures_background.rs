@@ -207,3 +207,23 @@ fn gleaner_comes_back_when_reno_has_left() {
         assert!(share > 0.8, "{mbit} Mbit/s, {ms} ms: {share}");
     }
 }
+
+/// Who was there first gives the line up to the other, though it measures that all of it is its own.
+#[test]
+fn two_gleaners_share_a_line() {
+    let start = |seconds: u32| format!("start = \"{seconds}s\"");
+    let (_, both) = Text::new(1, "120s")
+        .path("p", "rate = \"100Mbit\"; delay = \"20ms\"; queue = \"333 packets\"")
+        .flow("first", &["p"], "gleaner", &start(0))
+        .flow("second", &["p"], "gleaner", &start(20))
+        .table("[tcp]", "send_buffer = \"64MiB\"; receive_buffer = \"64MiB\"")
+        .traced();
+    let share = |flow: u64| {
+        let rows = both.of(flow, 0);
+        let at = |time: f64| rows.iter().rev().find(|row| row.time <= time).unwrap().acked;
+        (at(120.0) - at(80.0)) as f64 * 8.0 / 40.0 * 1500.0 / 1448.0 / 100e6
+    };
+    let shares = (share(0), share(1));
+    shows("two gleaners at 100 Mbit/s, shares", format!("{:.3} {:.3}", shares.0, shares.1));
+    assert!(shares.0.min(shares.1) > 0.3 && shares.0 + shares.1 > 0.85, "{shares:?}");
+}
