@@ -3,7 +3,7 @@
     python -m experiments.background.gleaner [idle|beside|pages|frontier] …
 
 Writes data/gleaner-*.csv. Its parameters were chosen on the networks "10", "20" and "100" of imtcp-bg's plan with seeds
-4001..4016, and on `beside` at 20 Mbit/s, 0.25 and 1 BDP, with seeds 11..18; seeds here are others, and the network
+4001..4016 (`near`: 9401..9412), and on `beside` at 20 Mbit/s, 0.25 and 1 BDP, with seeds 11..18; seeds here are others, the network
 "5, 80 ms" was looked at once. The idle lines were all looked at but those of 500 Mbit/s.
 """
 
@@ -136,7 +136,7 @@ def judge(what: str, of: dict[tuple[Any, ...], Any]) -> None:
 
 
 SEEDS = range(101, 106)
-PAGES_SEEDS = range(9301, 9305)
+PAGES_SEEDS = range(9501, 9513)
 LOADS = (0, 15, 30, 45, 60, 75, 90)
 # more for the background or for the pages; without the idle line among the loads
 FRONTIER = ("gleaner", "gleaner gamma=30", "gleaner gamma=300")

@@ -50,7 +50,7 @@
 	P(scarce, 250, 0, 1000, "share of the pace given up, times 1 - A / C [1/1000]", "ours") \
 	P(gap, 1000, 1, 10000, "RTTs between the pairs of packets of the least pace [1/1000]", "ours") \
 	P(rare, 8, 1, 1000, "the least pace is C / A times rarer, so often at most", "ours") \
-	P(near, 850, 0, 1000, "a measured A from this share of A on is due to the own rate [1/1000]", "ours") \
+	P(near, 700, 0, 1000, "a measured A from this share of A on is due to the own rate [1/1000]", "ours") \
 	P(gamma, 100, 0, 1000, "share of the difference that A falls by when others come [1/1000]", "ours") \
 	P(fall, 100, 1, 1000, "most that A falls by when the own rate was too high [1/1000]", "ours") \
 	P(calm, 1000, 143, 10000, "a queue up to this share of the least one lets a small A grow, on a path of many packets [1/1000]", "ours") \
