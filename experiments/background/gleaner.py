@@ -3,8 +3,8 @@
     python -m experiments.background.gleaner [idle|beside|pages|frontier] …
 
 Writes data/gleaner-*.csv. Its parameters were chosen on the networks "10", "20" and "100" of imtcp-bg's plan with seeds
-4001..4016 (`near`: 9401..9412), and on `beside` at 20 Mbit/s, 0.25 and 1 BDP, with seeds 11..18; seeds here are others, the network
-"5, 80 ms" was looked at once. The idle lines were all looked at but those of 500 Mbit/s.
+4001..4016 (`near`: 9401..9412), and on `beside` at 20 Mbit/s, 0.25 and 1 BDP, with seeds 11..18; seeds here are others,
+the network "5, 80 ms" was looked at once. The idle lines were all looked at but those of 500 Mbit/s.
 """
 
 from __future__ import annotations
