@@ -298,6 +298,20 @@ def test_what_comes_early_over_a_short_path_leaves_room_for_the_rest():
         assert max(buffers) > 16 * MB  # automatic tuning starts at 128 KB
 
 
+def test_a_far_slower_line_is_tried_with_what_it_may_have_and_no_chunk_more():
+    """It joins while the fast one is starting, and has the shorter round trip: 64 KiB are half of the transfer's time on it."""
+    unlike = UNEQUAL.replace('"100Mbit"\ndelay = "150ms"', '"80Mbit"\nqueue = "420 packets"\ndelay = "18ms"').replace(
+        '"100Mbit"\ndelay = "5ms"', '"1.8Mbit"\nqueue = "4 packets"\ndelay = "11.6ms"'
+    )
+    with Emu(Topology.parse(unlike)) as world:
+        sent = []
+        for _ in range(5):
+            transfer = world.transfer(BOTH, 3_726_067, "cubic")
+            check(transfer, 3_726_067, BOTH)
+            sent.append(transfer.subflows[1].bytes_sent)
+        assert sorted(sent)[2] < 80_000, sent
+
+
 # every flow leaves by a port of the translator's own, and by another one when it was silent for a second
 TRANSLATOR = """
 table ip nat {

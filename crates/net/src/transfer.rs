@@ -242,7 +242,9 @@ impl Flow {
             }
             let end = self.preface + self.bytes;
             self.steer(now, sent)?;
-            let more = sent < self.steering.as_ref().map_or(end, |steering| steering.may_give().min(end));
+            // not a chunk beyond it: all that is written goes to the subflow that is tried
+            let until_next = self.steering.as_ref().map_or(end, |steering| steering.may_give().min(end));
+            let more = sent < until_next;
             let events = if more { libc::POLLIN | libc::POLLOUT } else { libc::POLLIN };
             let mut fds = vec![poll::want(self.socket.as_fd(), events)];
             fds.extend(self.joins.as_ref().map(|j| poll::want(j.events().as_fd(), libc::POLLIN)));
@@ -256,7 +258,7 @@ impl Flow {
                 next_sample = Instant::now(); // so that the times of joining are exact
             }
             if more && ready & libc::POLLOUT != 0 {
-                match send(&self.socket, &attach, sent, end) {
+                match send(&self.socket, &attach, sent, until_next) {
                     Ok(n) => sent += n,
                     Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
                     // the far end's reason may be waiting to be read
@@ -465,7 +467,7 @@ fn mptcp_socket(
 /// Sends from place `from` of the stream: the preface, then filling up to `end`.
 fn send(socket: &Socket, preface: &[u8], from: u64, end: u64) -> io::Result<u64> {
     let before = preface.get(from as usize..).unwrap_or_default();
-    let filling = (end - from - before.len() as u64).min(payload::CHUNK as u64) as usize;
+    let filling = (end - from).saturating_sub(before.len() as u64).min(payload::CHUNK as u64) as usize;
     let parts = [IoSlice::new(before), IoSlice::new(&payload::chunk()[..filling])];
     socket.send_vectored_with_flags(&parts, libc::MSG_NOSIGNAL).map(|n| n as u64)
 }
