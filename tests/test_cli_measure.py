@@ -279,10 +279,14 @@ def test_a_wrong_key_is_4(pathcast, far_end, tmp_path):
 
 
 def test_limits_of_the_far_end(pathcast, serve, key):
-    about, _ = serve("--limit", "bytes=20kB")
+    about, _ = serve("--limit", "bytes=30kB")
     done = pathcast("measure", about["listening"][0], "--key-file", key, "--json")
     assert done.returncode in (0, 3), done.stderr
-    assert done.json["probe_bytes"] < 40_000  # the reports and the comparison of the clocks are no probes
+    assert done.json["probe_bytes"] < 60_000  # the reports and the comparison of the clocks are no probes
+    about, _ = serve("--limit", "bytes=20kB")
+    done = pathcast("measure", about["listening"][0], "--key-file", key, "--json")
+    assert done.returncode == 4, done.stderr
+    assert "20KB" in done.error["message"]
     about, _ = serve("--limit", "sessions=0")
     done = pathcast("measure", about["listening"][0], "--key-file", key, "--json")
     assert done.returncode == 4, done.stderr
