@@ -30,6 +30,8 @@ SETS = [
 ]
 MB = 1_000_000
 BOTH = ["path1", "path2"]
+# a link lets a packet leave up to half of its chunk early (docs/emulator.md) [s]
+EARLY = 24e-6
 
 needs_switches = pytest.mark.skipif(bool(ovs.lacking()), reason=f"missing: openvswitch ({', '.join(ovs.lacking())})")
 
@@ -69,8 +71,8 @@ def test_each_subflow_takes_its_path(world):
         assert {(one.local, one.remote) for one in sent.subflows} == {("10.77.1.2", "10.77.1.1")}
         # the delays are those of the paths
         by_path = {one.path: one.min_rtt_s for one in sent.subflows}
-        assert by_path["path1"] >= 0.010
-        assert by_path["path2"] >= 0.030
+        assert by_path["path1"] >= 0.010 - 2 * EARLY
+        assert by_path["path2"] >= 0.030 - 2 * EARLY
         after = carried(world)
         assert all(after[f"wan{n}/ab"] - before[f"wan{n}/ab"] > 500 for n in (1, 2))
     assert not [d for d in world.ledger()["devices"] if d["dropped"]]
@@ -96,8 +98,8 @@ def test_probes_measure_the_path_that_they_are_asked_for_and_switches_count_them
         assert left.out_bytes > 14 * left.out_packets
     assert found.notes == ()
     least = [found.path(path).directions["out"].delay_s.minimum.value for path in BOTH]
-    assert 0.005 <= least[0] < least[1]
-    assert least[1] >= 0.015
+    assert 0.005 - EARLY <= least[0] < least[1]
+    assert least[1] >= 0.015 - EARLY
 
 
 @pytest.mark.privileged

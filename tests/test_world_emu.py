@@ -299,7 +299,7 @@ def test_what_comes_early_over_a_short_path_leaves_room_for_the_rest():
 
 
 def test_a_far_slower_line_is_tried_with_what_it_may_have_and_no_chunk_more():
-    """It joins while the fast one is starting, and has the shorter round trip: 64 KiB are half of the transfer's time on it."""
+    """It joins while the fast one starts, and has the shorter round trip: 64 KiB are half of the time on it."""
     unlike = UNEQUAL.replace('"100Mbit"\ndelay = "150ms"', '"80Mbit"\nqueue = "420 packets"\ndelay = "18ms"').replace(
         '"100Mbit"\ndelay = "5ms"', '"1.8Mbit"\nqueue = "4 packets"\ndelay = "11.6ms"'
     )
