@@ -6,10 +6,15 @@ import json
 import shutil
 import subprocess
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
 from conftest import COMMAND, ROOT
+
+from pathcast import _native
+from pathcast.errors import PathcastError
 
 privileged = pytest.mark.privileged
 
@@ -55,6 +60,32 @@ def test_up_and_down_for_people(pathcast, site, name):
     assert f"pathcast net exec {name} client" in up.stdout
     assert pathcast("net", "down", name).stdout == f"{name} is down\n"
     assert site.empty()
+
+
+@privileged
+def test_a_network_ends_while_it_is_asked(site, name, small):
+    """The last question of a command that ended early is still open when its network goes."""
+    network = _native.Network(small.read_text(), [], name)
+    over = Event()
+
+    def ask():
+        try:
+            while not over.is_set():
+                network.restart(0)
+                network.ledger(False)
+        except PathcastError as error:
+            return error.code
+
+    with ThreadPoolExecutor(3) as askers:
+        asked = [askers.submit(ask) for _ in range(3)]
+        try:
+            for _ in range(100):
+                network.describe()
+            network.close()
+            assert {one.result(timeout=60) for one in asked} == {"closed"}
+        finally:
+            over.set()
+    assert exists(name) == [False, False]
 
 
 @privileged

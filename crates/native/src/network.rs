@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 use pathcast_base::Nanos;
 use pathcast_scenario::Direction;
@@ -26,13 +27,24 @@ pub fn of_direction(link: &str, new: Vec<(Direction, impl Serialize)>) -> String
     json(&serde_json::json!({ "link": link, "params": new }))
 }
 
-/// An emulated network that stands until `close`.
-#[pyclass]
-pub struct Network(Option<pathcast_emu::Network>);
+/// An emulated network that stands until `close`. Threads may share it: they take turns.
+#[pyclass(frozen)]
+pub struct Network(Mutex<Option<pathcast_emu::Network>>);
 
 impl Network {
-    fn open(&mut self) -> Result<&mut pathcast_emu::Network, Failed> {
-        self.0.as_mut().ok_or_else(|| Failed::runtime("closed", "the network is closed".into()))
+    fn with<T>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut pathcast_emu::Network) -> Result<T, Failed> + Send,
+    ) -> PyResult<T>
+    where
+        T: Send,
+    {
+        py.detach(|| {
+            let mut network = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            work(network.as_mut().ok_or_else(|| Failed::runtime("closed", "the network is closed".into()))?)
+        })
+        .map_err(|e| e.into_py(py))
     }
 }
 
@@ -48,43 +60,40 @@ impl Network {
         base: Option<PathBuf>,
     ) -> PyResult<Self> {
         py.detach(|| pathcast_emu::Network::up_in(&text, &sets, base.as_deref(), &id).map_err(|e| Failed::of(&*e)))
-            .map(|network| Network(Some(network)))
+            .map(|network| Network(Mutex::new(Some(network))))
             .map_err(|e| e.into_py(py))
     }
 
-    fn describe(&mut self, py: Python<'_>) -> PyResult<String> {
-        self.open().map(|n| json(&n.describe())).map_err(|e| e.into_py(py))
+    fn describe(&self, py: Python<'_>) -> PyResult<String> {
+        self.with(py, |network| Ok(json(&network.describe())))
     }
 
     /// New parameters by direction.
     fn set(
-        &mut self,
+        &self,
         py: Python<'_>,
         link: String,
         direction: Option<String>,
         changes: Vec<(String, String)>,
     ) -> PyResult<String> {
-        py.detach(|| {
+        self.with(py, |network| {
             let direction = self::direction(direction.as_deref())?;
-            let new = self.open()?.set(&link, direction, &changes).map_err(|e| Failed::of(&*e))?;
+            let new = network.set(&link, direction, &changes).map_err(|e| Failed::of(&*e))?;
             Ok(of_direction(&link, new))
         })
-        .map_err(|e: Failed| e.into_py(py))
     }
 
     /// Begins the scenario's time anew in `lead_ns`; its zero on the monotonic clock [ns].
-    fn restart(&mut self, py: Python<'_>, lead_ns: u64) -> PyResult<u64> {
-        py.detach(|| self.open()?.restart(Nanos(lead_ns)).map(|at| at.0).map_err(|e| Failed::of(&*e)))
-            .map_err(|e: Failed| e.into_py(py))
+    fn restart(&self, py: Python<'_>, lead_ns: u64) -> PyResult<u64> {
+        self.with(py, |network| network.restart(Nanos(lead_ns)).map(|at| at.0).map_err(|e| Failed::of(&*e)))
     }
 
-    fn ledger(&mut self, py: Python<'_>, reset: bool) -> PyResult<String> {
-        py.detach(|| self.open()?.ledger(reset).map(|l| json(&l)).map_err(Failed::new)).map_err(|e| e.into_py(py))
+    fn ledger(&self, py: Python<'_>, reset: bool) -> PyResult<String> {
+        self.with(py, |network| network.ledger(reset).map(|l| json(&l)).map_err(Failed::new))
     }
 
-    fn close(&mut self, py: Python<'_>) {
-        let network = self.0.take();
-        py.detach(|| drop(network));
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).take()));
     }
 }
 
