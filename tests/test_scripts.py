@@ -74,26 +74,41 @@ def test_every_failure_stands_at_the_end(run):
     assert "23 passed, 3 failed, 3 skipped" in end
     failed = end.splitlines()[-1].removeprefix("FAILED: ").split("; ")
     assert sorted(failed) == [  # two steps run at once, so that either may be the first
-        "cargo test, those that compute",
+        "cargo test: compute",
         "pytest -m 'not privileged'",
         "pytest -m 'privileged'",
         "ruff check python tests benches experiments examples",
     ]
 
 
+def named(program):
+    return program[0].name, program[1]
+
+
 def test_each_crates_tests_run_once(tmp_path):
-    """`scripts/runner` sorts the crates in two; what it names is there."""
+    """`scripts/runner` sorts the test programs in three; what it names is there."""
     runner = ROOT / "scripts" / "runner"
-    crates = [path.parent for path in ROOT.glob("crates/*/Cargo.toml")]
+    programs = [
+        (path.parent, name)
+        for path in ROOT.glob("crates/*/Cargo.toml")
+        for name in ("unit", *(test.stem for test in path.parent.glob("tests/*.rs")))
+    ]
 
-    def ran(kind, crate):
-        return (
-            subprocess.run([runner, kind, "echo", "ran"], cwd=crate, capture_output=True, text=True).stdout == "ran\n"
-        )
+    def ran(kind):
+        for crate, name in programs:
+            program = tmp_path / f"{name}-1a2b3c4d"
+            if not program.exists():
+                program.symlink_to(shutil.which("echo"))
+            command = [runner, kind, program, "ran"]
+            if subprocess.run(command, cwd=crate, capture_output=True, text=True).stdout == "ran\n":
+                yield crate.name, name
 
-    waiting = {crate.name for crate in crates if ran("wait", crate)}
-    assert waiting == {"emu", "kernel", "launch", "net"}
-    assert {crate.name for crate in crates if ran("compute", crate)} == {crate.name for crate in crates} - waiting
+    kinds = {kind: set(ran(kind)) for kind in ("kernel", "wait", "compute")}
+    assert sum(map(len, kinds.values())) == len(programs)
+    apart = {("kernel", "bit_equality")}
+    assert kinds["kernel"] == {one for one in map(named, programs) if one[0] == "kernel"} - apart
+    assert kinds["wait"] == {one for one in map(named, programs) if one[0] in ("emu", "launch", "net")}
+    assert kinds["compute"] > apart
 
 
 def test_one_failing_check_of_the_steps_asked_for_is_enough(run):
