@@ -31,15 +31,20 @@ _LEAST_S, _LEAST_RTTS = 1.0, 20.0
 
 @dataclass(frozen=True)
 class Effort:
-    """Seconds for the whole race, and the most bytes of one simulated transfer: of these choices, and of any other."""
+    """Seconds for the whole race, and the most bytes of one simulated transfer: of these choices in whatever order of
+    their paths, and of any other."""
 
     time_s: float
     most_bytes: int
-    by_choice: Mapping[Choice, int] = field(default_factory=dict)
+    by_choice: Mapping[tuple[frozenset[str], str], int] = field(default_factory=dict)
 
     def of(self, choice: Choice) -> int:
         """The most bytes of one simulated transfer of a choice."""
-        return self.by_choice.get(choice, self.most_bytes)
+        return self.by_choice.get(_unordered(choice), self.most_bytes)
+
+
+def _unordered(choice: Choice) -> tuple[frozenset[str], str]:
+    return frozenset(choice.paths), choice.control
 
 
 def effort(
@@ -67,8 +72,9 @@ def _within(beliefs: Sequence[PathBelief], choices: Sequence[Choice], size_bytes
     cost_s = {one: _COST_S * carried / sum(left[name] for name in one.paths) for one in choices}
     rest_s, most = _SHARE * time_s * _processors() / _DRAWS, {}
     for n, choice in enumerate(sorted(choices, key=cost_s.__getitem__)):
-        most[choice] = max(_LEAST_BYTES, round(rest_s / (len(choices) - n) / cost_s[choice]))
-        rest_s = max(0.0, rest_s - min(most[choice], size_bytes) * cost_s[choice])
+        may = max(_LEAST_BYTES, round(rest_s / (len(choices) - n) / cost_s[choice]))
+        most[_unordered(choice)] = may
+        rest_s = max(0.0, rest_s - min(may, size_bytes) * cost_s[choice])
     return Effort(time_s, min(most.values()), most)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from pathcast.errors import Exit, PathcastError, usage
 from pathcast.forecast.answer import chosen, option
+from pathcast.forecast.begin import begun, further
 from pathcast.forecast.belief import PathBelief
 from pathcast.forecast.controls import Controls
 from pathcast.forecast.effort import Effort, clock, effort
@@ -20,6 +21,7 @@ from pathcast.forecast.field import MOST_PATHS, field_of
 from pathcast.forecast.fresh import changed_s, remembered
 from pathcast.forecast.learnt import learn, taught
 from pathcast.forecast.lessons import drift, lesson
+from pathcast.forecast.outcome import Outcome
 from pathcast.forecast.past import Past
 from pathcast.forecast.race import Runner, race
 from pathcast.forecast.twin import Choice, simulate
@@ -35,6 +37,8 @@ DRAWS, BATCH, LEAST = 40, 8, 24
 _ROUGH = 12
 # an error that nobody need know of
 _NOTHING = 0.01
+# of the time for all simulations, where it is to be found out too over which path several begin
+_RACE = 0.75
 
 
 @dataclass(frozen=True)
@@ -129,21 +133,13 @@ def forecast(
         )
     since_s, changes = _changes(before, measured, job.direction, names)
     notes += changes
-    lessons = {
-        choice: lesson(before, choice, job.size_bytes, min(since_s[name] for name in choice.paths))
-        for choice in choices
-    }
     limits = limits or effort(known, choices, job.size_bytes, time_s)
     most = DRAWS if draws is None else draws
-    runners = race(
-        choices,
-        lambda seeds, left: simulate(known, [seed + one for one in seeds], left, job.size_bytes, limits.of, job.ends),
-        most,
-        BATCH,
-        LEAST,
-        limits.time_s,
-        clock(),
-    )
+    runners = _tried(known, choices, job, limits, most, seed)
+    lessons = {
+        runner.choice: lesson(before, runner.choice, job.size_bytes, min(since_s[name] for name in runner.choice.paths))
+        for runner in runners
+    }
     for runner in runners:
         learn(runner, lessons[runner.choice])
     # of a line that is not known nothing speaks for leaving it out
@@ -162,6 +158,23 @@ def forecast(
         tuple(notes),
         tuple(path.name for path in measured.paths if path.down),
     )
+
+
+def _tried(
+    beliefs: Sequence[PathBelief], choices: Sequence[Choice], job: Job, limits: Effort, draws: int, seed: int
+) -> list[Runner]:
+    """The choices after their race, and the best of several paths as it had better begin, if there is time for that."""
+
+    def run(seeds: Sequence[int], left: Sequence[Choice]) -> list[list[Outcome | None]]:
+        return simulate(beliefs, [seed + one for one in seeds], left, job.size_bytes, limits.of, job.ends)
+
+    passed_s = clock()
+    several = any(len(choice.paths) > 1 for choice in choices)
+    runners = race(choices, run, draws, BATCH, LEAST, limits.time_s * (_RACE if several else 1.0), passed_s)
+    made = sum(len(runner.outcomes) for runner in runners)
+    if several and passed_s() * (1 + further(runners) / made) <= limits.time_s:
+        return begun(runners, lambda seeds, choice: [one for [one] in run(seeds, [choice])])
+    return runners
 
 
 def _changes(

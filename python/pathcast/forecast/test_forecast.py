@@ -289,6 +289,16 @@ def test_many_paths_are_answered_and_it_is_said():
     assert ("p5", "p4", "p3", "p2", "p1") in {one.choice.paths for one in found.runners}
 
 
+def test_several_paths_begin_over_the_one_that_they_are_fastest_by():
+    """Two lines of about the same room; a short transfer is half over when the far one has answered once."""
+    paths = path("far", rtt=0.15, out=direction(21e6, 21e6)), path("near", rtt=0.02)
+    found = forecast(measured(*paths), Job(SIZE, CUBIC), draws=8, limits=ALL)
+    [both] = [one for one in found.runners if len(one.choice.paths) == 2]
+    assert both.choice.paths == ("near", "far")
+    usual = simulate([*map(PathBelief.of, paths)], range(1, 9), [Choice(("far", "near"), "cubic")], SIZE)
+    assert sum(both.durations_s()) < 0.9 * sum(one.duration_s for [one] in usual)
+
+
 def together(probability, *paths):
     """Each shares its bottleneck with all others, with that probability."""
     return [
