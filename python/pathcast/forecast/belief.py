@@ -13,7 +13,7 @@ from statistics import fmean
 
 from pathcast.forecast.load import drawn_load
 from pathcast.forecast.losses import Counted, drawn
-from pathcast.worlds.measurement import Direction, PathMeasured, Policer, Value
+from pathcast.worlds.measurement import Direction, Loss, PathMeasured, Policer, Value
 
 # of a normal distribution from its median to an end of its 90 % interval, in standard deviations
 _TO_END = 1.6449
@@ -53,6 +53,8 @@ _CHANGES = 100
 _VARIES = 0.1
 # of all that was lost, so much was lost while the queue had room
 _WIRE = 0.5
+# acknowledgements stand for each other, where no more of them are lost
+_FELT = 0.02
 # who drops so much more than a full queue would, and has no queue that overflows, polices at about the rate of what
 # came through; with bursts of so long [s], of packets no fewer. Else what TCP gets of what came through
 _MUCH, _POLICES, _MOST_OF = 0.15, Value(0.9), 0.85
@@ -69,7 +71,7 @@ class Line:
     """One line that a path may be: rates [bit/s] forward (the job's way) and back, round trip of small packets [s],
     queue [byte], share of packets lost at random, and what others send forward: at a rate that does not give way
     [bit/s], and as so many greedy connections. policer: rate [bit/s] and burst [byte] of one that drops forward. row:
-    so many packets are lost one after the other, on average."""
+    so many packets are lost one after the other, on average. back_loss: the share of acknowledgements that is lost."""
 
     rate_bps: float
     back_bps: float
@@ -83,6 +85,7 @@ class Line:
     row: float = 1.0
     # how the rate goes on from there: from when on [s] which
     rates: tuple[tuple[float, float], ...] = ()
+    back_loss: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -126,6 +129,9 @@ class PathBelief:
                 policer = polices(forward.available_bps.value or 0.0)
                 passed = policer.rate_bps
             forward = replace(forward, capacity_bps=passed, available_bps=passed, policer=policer)
+        if forward is not None and forward.capacity_bps.value is None and wires(forward.loss):
+            # a wire that loses much hides its rate, of which it leaves TCP little
+            forward = replace(forward, capacity_bps=forward.available_bps)
         if path.down or forward is None or forward.capacity_bps.value is None or rtt_s is None:
             return None
         forward = _doubted(forward)
@@ -184,6 +190,7 @@ class PathBelief:
             policer=policer,
             row=Counted.of(self.forward.loss).row,
             rates=() if policer else rates,
+            back_loss=self._back_loss(),
         )
 
     def _rates(self, mean_bps: float, random: random.Random) -> tuple[tuple[float, float], ...]:
@@ -284,12 +291,13 @@ class PathBelief:
         # of who drops much nobody knows what the wire loses besides
         counted = Counted(0.0, 0.0) if self._in_passing() else Counted.of(self.forward.loss)
         # but where hardly anything else was lost it is the wire (Starlink)
-        varies = (self.forward.rate_variation.cv.value or 0.0) > _VARIES and not self._of_the_wire()
+        varies = (self.forward.rate_variation.cv.value or 0.0) > _VARIES and not wires(self.forward.loss)
         return drawn(counted, self.carried, varies, draw)
 
-    def _of_the_wire(self) -> bool:
-        loss = self.forward.loss
-        return bool(loss.lost) and (loss.random.value or 0.0) >= _WIRE * (loss.share or 0.0)
+    def _back_loss(self) -> float:
+        """What the wire loses of what comes back, where that is so much that TCP feels it."""
+        random = self.back.loss.random if self.back else Value(None)
+        return random.value or 0.0 if (random.low or 0.0) >= _FELT else 0.0
 
 
 def _doubted(of: Direction) -> Direction:
@@ -306,9 +314,14 @@ def _passed(of: Direction) -> Value | None:
     """What a transfer has where no capacity was found since much was lost: most of what came through, be it that
     somebody polices."""
     left = of.available_bps.value
-    if of.capacity_bps.value is not None or not left or (of.loss.share or 0.0) < _MUCH:
+    if of.capacity_bps.value is not None or not left or (of.loss.share or 0.0) < _MUCH or wires(of.loss):
         return None
     return Value(_MOST_OF * left, left / 3, 1.1 * left)
+
+
+def wires(loss: Loss) -> bool:
+    """Whether most of what was lost is the wire's."""
+    return bool(loss.lost) and (loss.random.value or 0.0) >= _WIRE * (loss.share or 0.0)
 
 
 def polices(through_bps: float) -> Policer:

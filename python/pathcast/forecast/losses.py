@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathcast.worlds.measurement import Loss, Value
 
 # before anything was counted: a share of lines has none; of the others it lies between, each decade as probable
-_LOSSLESS, _RANGE, _STEPS = 0.6, (1e-6, 1e-1), 80
+_LOSSLESS, _RANGE, _STEPS = 0.6, (1e-6, 0.5), 91
 # losses of a measurement that are none of the wire, though they look so
 _MISTAKEN = 0.2
 # where a queue may have dropped what was lost: how probable it is that it did

@@ -172,7 +172,8 @@ def test_where_much_was_lost_a_transfer_has_most_of_what_came_through():
 
 def test_who_drops_much_though_no_queue_overflows_polices():
     unknown, passed = Value(None, why="inconsistent"), Value(2e6, 0.0, 2.2e6, "inconsistent")
-    dropped = {"capacity_bps": unknown, "available_bps": passed, "loss": Loss(400, 1_300, Value(0.2, 0.1, 0.3))}
+    bound = Value(None, 0.0, 0.3, "ambiguous")
+    dropped = {"capacity_bps": unknown, "available_bps": passed, "loss": Loss(400, 1_300, bound)}
     lines = drawn(path(out=direction(**dropped, queue=Queue())))
     assert median(line.policer[0] for line in lines) == pytest.approx(2e6, rel=0.01)
     assert all(line.rate_bps > 1.9 * line.policer[0] for line in lines)
@@ -181,6 +182,17 @@ def test_who_drops_much_though_no_queue_overflows_polices():
     assert bursts[0] >= 15_000
     assert median(line.loss for line in lines) < 1e-3, "what it drops is not the wire's"
     assert bursts[-1] > 100_000
+
+
+def test_a_wire_that_loses_much_is_no_policer_and_loses_of_every_transfer():
+    for share in (0.12, 0.3):
+        loss = Loss(round(share * 2_000), 2_000, Value(share, 0.9 * share, 1.1 * share))
+        lines = drawn(path(out=direction(loss=loss, queue=Queue())))
+        assert median(line.loss for line in lines) == pytest.approx(share, rel=0.1)
+        unknown, passed = Value(None, why="inconsistent"), Value(2e6, 0.0, 2.2e6, "inconsistent")
+        hidden = drawn(path(out=direction(capacity_bps=unknown, available_bps=passed, loss=loss, queue=Queue())))
+        assert all(line.policer is None for line in hidden)
+        assert median(line.loss for line in hidden) == pytest.approx(share, rel=0.1)
 
 
 def test_who_gives_way_is_told_by_how_long_packets_wait():

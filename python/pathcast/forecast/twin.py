@@ -170,6 +170,8 @@ def sets(names: Sequence[str], lines: Sequence[Line], first: Sequence[int], seed
             found.append((f"link.{link}.policer.ab", bucket))
         if line.loss:
             found.append((f"link.{link}.loss.ab", _lost(line)))
+        if line.back_loss:
+            found.append((f"link.{link}.loss.ba", f"{line.back_loss:.9f}"))
     return found
 
 

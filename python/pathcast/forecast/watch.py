@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median, stdev
 
 from pathcast.errors import Exit, PathcastError
-from pathcast.forecast.belief import polices
+from pathcast.forecast.belief import polices, wires
 from pathcast.forecast.losses import pooled
 from pathcast.worlds.measurement import Direction, Measurement, PathMeasured, Queue, RateVariation, Request, Value
 from pathcast.worlds.world import World
@@ -210,7 +210,7 @@ def _passed(own: Direction, look: Direction) -> Value | None:
     left, line = own.available_bps, look.capacity_bps.value
     if own.capacity_bps.value is not None or left.value is None or left.high is None or line is None:
         return None
-    if line <= left.high or (own.loss.share or 0.0) < _LOST:
+    if line <= left.high or (own.loss.share or 0.0) < _LOST or wires(own.loss):
         return None
     return Value(left.value, left.value / _STEADY, left.high)
 

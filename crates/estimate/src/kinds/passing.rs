@@ -7,7 +7,7 @@ use super::loss::Counted;
 use super::quiet;
 use super::trail::{Point, Trail};
 use crate::stat::quantile;
-use crate::{TrainSeen, Value, WhyNot};
+use crate::{LARGE, TrainSeen, Value, WhyNot};
 
 /// Waits up to this share of the longest are far from a full queue; the longest but for a few, which hosts were late with.
 const ROOM: f64 = 0.5;
@@ -21,12 +21,20 @@ const ALIKE: f64 = 0.7;
 const OVERFLOWS: usize = 3;
 /// What is before a loss and behind it did not wait as long as the packet that found no room.
 const ROUGH: (f64, f64) = (0.9, 1.15);
-/// No managed queue drops where waits are shorter [s].
+/// No managed queue drops where waits are shorter [s], nor who waits for one packet only (RFC 8289, section 4.4).
 const SHORT: f64 = 4e-3;
+const ONE: f64 = 1.1 * LARGE as f64 * 8.0;
 /// Fewer packets say nothing.
 const ENOUGH: f64 = 20.0;
-/// No wire loses more: that drops somebody who polices.
-const MOST: f64 = 0.1;
+/// Somebody who polices may lose so much.
+const MUCH: f64 = 0.1;
+/// Whether losses know of each other is looked at in groups of so many packets, of so many at least. What is counted may be so many
+/// standard deviations off, which are at least this share of it and at most that.
+const GROUP: usize = 32;
+const GROUPS: f64 = 5.0;
+const DEVIATIONS: f64 = 3.0;
+const ROUGHLY: f64 = 0.07;
+const MOST: f64 = 0.25;
 
 /// What is found.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,20 +45,24 @@ pub struct Passing {
     pub row: Option<f64>,
     /// The longest wait in the queue [s]; where it did not overflow, or drops before, the longest that was seen, as the lower bound.
     pub depth_s: Value,
+    /// Somebody drops much though the queue has room, and not by chance.
+    pub policed: bool,
 }
 
 /// Of these trains. `c`: the capacity [bit/s].
 pub fn find<'a>(trains: impl Iterator<Item = &'a TrainSeen> + Clone, c: f64) -> Passing {
-    found(&Trail::of(trains.map(|train| (train, None, false, 0.0)), c, quiet(c)))
+    found(&Trail::of(trains.map(|train| (train, None, false, 0.0)), c, quiet(c)), SHORT.max(ONE / c))
 }
 
-fn found(trail: &Trail) -> Passing {
+/// `short` waits [s]: no managed queue drops there.
+fn found(trail: &Trail, short: f64) -> Passing {
     let mut waits: Vec<f64> = trail.points.iter().filter(|p| !p.lost && p.wait.is_finite()).map(|p| p.wait).collect();
     waits.sort_unstable_by(f64::total_cmp);
     let full = by_chance(trail, &waits) < CHANCE;
-    let (random, row) = of(trail, &waits, full);
+    let (random, row) = of(trail, &waits, full, short);
     let policed = random.value.is_none() && row.is_some();
-    Passing { random, row, depth_s: if policed { Value::none(WhyNot::NotSeen) } else { depth(trail, &waits, full) } }
+    let depth_s = if policed { Value::none(WhyNot::NotSeen) } else { depth(trail, &waits, full) };
+    Passing { random, row, depth_s, policed }
 }
 
 /// How probable it is that as many rows of losses as there are come at so long waits where waits do not matter, by Fisher's way to
@@ -92,7 +104,7 @@ fn depth(trail: &Trail, waits: &[f64], full: bool) -> Value {
     Value::at_least(held, WhyNot::NotSeen)
 }
 
-fn of(trail: &Trail, waits: &[f64], overflows: bool) -> (Value, Option<f64>) {
+fn of(trail: &Trail, waits: &[f64], overflows: bool, short: f64) -> (Value, Option<f64>) {
     let longest = quantile(waits, LONGEST).unwrap_or(0.0);
     let count = |counts: &dyn Fn(&Point) -> bool| Counted::of(trail.points.iter(), counts);
     let room = count(&|p| p.wait <= ROOM * longest);
@@ -109,19 +121,40 @@ fn of(trail: &Trail, waits: &[f64], overflows: bool) -> (Value, Option<f64>) {
     let found = counted(&room, leaks);
     let found = Value { low: if open { 0.0 } else { found.low }, ..found };
     let row = room.row();
-    if room.lost > MOST * room.packets {
+    if room.lost > MUCH * room.packets && !by_themselves(&trail.points) {
         return (Value { value: None, low: 0.0, why: Some(WhyNot::Ambiguous), ..found }, row);
     }
-    let short = count(&|p| p.wait < SHORT);
+    let short = count(&|p| p.wait < short);
     let calm = counted(&short, 0.0);
     if short.packets < ENOUGH || room.lost == 0.0 {
         // a managed queue may have dropped all of them
         let low = if short.packets < ENOUGH { 0.0 } else { found.low };
         return (Value { low, ..found }, row);
     }
-    // waits that are longer lose more: both may be so
+    // waits that are longer lose more, or may: a managed queue may have dropped what short ones do not show
     let more = found.value.is_some_and(|value| value > calm.high);
-    (if more { Value { value: calm.value, low: calm.low, ..found } } else { found }, row)
+    let value = if more { calm.value } else { found.value };
+    (Value { value, low: found.low.min(calm.low), ..found }, row)
+}
+
+/// Whether losses know nothing of each other: as many in each group, and as many of them side by side, as by chance; where more are
+/// lost than not, those that are not. A policer's are as regular as what is sent, and none while there are tokens.
+fn by_themselves(points: &[Point]) -> bool {
+    let lost = points.iter().filter(|p| p.lost).count() as f64 / points.len().max(1) as f64;
+    let (rare, share) = (lost <= 0.5, lost.min(1.0 - lost));
+    let (mut groups, mut varies, mut pairs, mut by_chance) = (0.0, 0.0, 0.0, 0.0);
+    for group in points.chunks_exact(GROUP) {
+        let of = group.iter().filter(|p| p.lost == rare).count() as f64;
+        groups += 1.0;
+        varies += (of - share * GROUP as f64).powi(2) / (share * (1.0 - share) * GROUP as f64);
+        pairs += group.windows(2).filter(|pair| pair.iter().all(|p| p.lost == rare)).count() as f64;
+        by_chance += of * (of - 1.0) / GROUP as f64;
+    }
+    let alike = |ratio: f64, deviation: f64| (ratio - 1.0).abs() <= DEVIATIONS * deviation.min(MOST);
+    groups >= GROUPS
+        && by_chance > 0.0
+        && alike(varies / groups, (2.0 / groups).sqrt().max(ROUGHLY))
+        && alike(pairs / by_chance, by_chance.sqrt().recip().max(ROUGHLY))
 }
 
 /// The share of what was counted, `leaks` of which may be none [packets].
@@ -143,7 +176,7 @@ mod tests {
     }
 
     fn of(trail: &Trail) -> (Value, Option<f64>) {
-        let found = found(trail);
+        let found = found(trail, SHORT);
         (found.random, found.row)
     }
 
@@ -178,6 +211,32 @@ mod tests {
         assert!(policed.high > 0.2);
     }
 
+    /// A wire loses by itself, a policer every so manieth of what is sent evenly, and all of it once its tokens are gone.
+    #[test]
+    fn a_wire_that_loses_much_is_no_policer() {
+        let mut state = 7_u64;
+        let random = std::array::from_fn::<bool, 2000, _>(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state >> 33 < (0.15 * f64::from(1_u32 << 31)) as u64
+        });
+        for alike in [random, std::array::from_fn(|k| !random[k])] {
+            let found = found(&trail(rises, |k| alike[k]), SHORT);
+            let lost = alike.iter().filter(|&&lost| lost).count() as f64 / 2000.0;
+            assert!(found.random.low < lost && lost < found.random.high && found.random.why.is_none(), "{found:?}");
+            assert!(!found.policed);
+        }
+        assert!(found(&trail(|_| 0.0, |k| k % 7 == 0), SHORT).policed, "even ones");
+        assert!(found(&trail(|_| 0.0, |k| k % 200 > 150), SHORT).policed, "tokens are gone");
+    }
+
+    /// CoDel drops where packets wait for two and more: on a slow line that is nearly always.
+    #[test]
+    fn where_hardly_any_wait_is_short_a_managed_queue_may_have_dropped_them() {
+        let slow = |k: usize| if k.is_multiple_of(40) { 0.0 } else { 6e-3 + 0.05 * rises(k) };
+        let (managed, _) = of(&trail(slow, |k| k % 50 == 21));
+        assert!(managed.low == 0.0 && managed.value > Some(0.01), "{managed:?}");
+    }
+
     /// Two of 2000 lost after waits longer than half of the longest, as three quarters of all were: they may be the wire's.
     #[test]
     fn a_few_losses_at_long_waits_may_be_the_wires() {
@@ -189,15 +248,15 @@ mod tests {
 
     #[test]
     fn a_queue_that_overflows_shows_how_deep_it_is() {
-        let overflows = found(&trail(rises, |k| k % 100 >= 97)).depth_s;
+        let overflows = found(&trail(rises, |k| k % 100 >= 97), SHORT).depth_s;
         assert!((9.5e-3..10.5e-3).contains(&overflows.value.unwrap()), "{overflows:?}");
         assert!(overflows.low < 9.7e-3 && overflows.high > 1e-2, "{overflows:?}");
-        let room = found(&trail(rises, |k| k % 50 == 20)).depth_s;
+        let room = found(&trail(rises, |k| k % 50 == 20), SHORT).depth_s;
         assert_eq!((room.value, room.why), (None, Some(WhyNot::NotSeen)));
         assert!((9e-3..1e-2).contains(&room.low));
-        let early = found(&trail(rises, |k| k % 100 >= 42 && k % 3 == 0)).depth_s;
+        let early = found(&trail(rises, |k| k % 100 >= 42 && k % 3 == 0), SHORT).depth_s;
         assert_eq!(early.value, None, "a managed one");
-        assert_eq!(found(&trail(|_| 0.0, |k| k % 4 == 0)).depth_s.value, None, "who polices");
+        assert_eq!(found(&trail(|_| 0.0, |k| k % 4 == 0), SHORT).depth_s.value, None, "who polices");
     }
 
     #[test]

@@ -51,7 +51,11 @@ struct Line(Vec<(f64, f64)>);
 impl Line {
     /// Between the neighbours; none if neither is near.
     fn at(&self, left: f64) -> Option<f64> {
-        let k = self.0.partition_point(|p| p.0 < left);
+        self.between(self.0.partition_point(|p| p.0 < left), left)
+    }
+
+    /// The same where the first `k` left before: of packets that left at one and the same time their order tells.
+    fn between(&self, k: usize, left: f64) -> Option<f64> {
         let near = |p: &&(f64, f64)| (p.0 - left).abs() <= NEAR;
         let before = k.checked_sub(1).and_then(|k| self.0.get(k)).filter(near);
         match (before, self.0.get(k).filter(near)) {
@@ -145,8 +149,14 @@ impl Trail {
         points.sort_by(|a, b| a.left.total_cmp(&b.left));
         known.iter_mut().for_each(|line| line.0.sort_by(|a, b| a.0.total_cmp(&b.0)));
         let [large, sparse] = &known;
-        for p in points.iter_mut().filter(|p| p.wait.is_nan()) {
-            p.wait = large.at(p.left).or_else(|| sparse.at(p.left)).unwrap_or(f64::NAN);
+        let mut before = [0, 0];
+        for p in &mut points {
+            if p.wait.is_nan() {
+                let wait = large.between(before[0], p.left).or_else(|| sparse.between(before[1], p.left));
+                p.wait = wait.unwrap_or(f64::NAN);
+            } else {
+                before[usize::from(p.sparse)] += 1;
+            }
         }
         let around = AROUND.0.max(AROUND.1 * 8.0 * f64::from(LARGE) / c);
         for p in points.iter_mut().filter(|p| !p.sparse && p.phase.is_some()) {
@@ -184,5 +194,28 @@ impl Trail {
             }
         }
         pairs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::train;
+
+    /// Ten packets leave at one and the same time, a queue has room for six of them: the others found it full, not as long
+    /// as it was for the first.
+    #[test]
+    fn of_what_left_together_the_order_tells_what_was_lost_where() {
+        const TAKES: u64 = 80_000;
+        let burst = |id: u64, at: u64| {
+            let came = |k: u64| (k < 6).then_some(at + 500_000 + (k + 1) * TAKES);
+            train(id, LARGE, &[at; 10], &std::array::from_fn::<_, 10, _>(|k| came(k as u64)))
+        };
+        let trains = [burst(0, 0), burst(1, 10_000_000), burst(2, 20_000_000)];
+        let c = f64::from(LARGE) * 8e9 / TAKES as f64;
+        let trail = Trail::of(trains.iter().map(|train| (train, None, false, 0.0)), c, 1e-3);
+        let waits: Vec<f64> = trail.points.iter().filter(|p| p.lost).map(|p| p.wait).collect();
+        assert_eq!(waits.len(), 12);
+        assert!(waits.iter().all(|wait| (wait - 5.0 * TAKES as f64 / 1e9).abs() < 1e-6), "{waits:?}");
     }
 }

@@ -740,8 +740,12 @@ impl Method for Ride {
 
     fn estimate(&self) -> Estimate {
         let found = self.judge(self.around());
-        let short = found.value_bps.is_some() && self.is_short();
-        Estimate { why_not: found.why_not.or(short.then_some(WhyNot::TooShort)), ..found }
+        if found.value_bps.is_none() || found.why_not.is_some() {
+            return found;
+        }
+        let policed = || kinds::passing::find(self.trains.values(), self.c).policed;
+        let why_not = if self.is_short() { Some(WhyNot::TooShort) } else { policed().then_some(WhyNot::Ambiguous) };
+        Estimate { why_not, ..found }
     }
 
     fn tell(&self, known: &mut Knowledge) {
