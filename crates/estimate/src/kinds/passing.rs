@@ -24,6 +24,8 @@ const ROUGH: (f64, f64) = (0.9, 1.15);
 /// No managed queue drops where waits are shorter [s], nor who waits for one packet only (RFC 8289, section 4.4).
 const SHORT: f64 = 4e-3;
 const ONE: f64 = 1.1 * LARGE as f64 * 8.0;
+/// A queue that empties is met empty again and again: of the waits up to twice as long as the short ones so many are short.
+const OFTEN: f64 = 0.6;
 /// Fewer packets say nothing.
 const ENOUGH: f64 = 20.0;
 /// Somebody who polices may lose so much.
@@ -61,7 +63,7 @@ fn found(trail: &Trail, short: f64) -> Passing {
     let full = by_chance(trail, &waits) < CHANCE;
     let (random, row) = of(trail, &waits, full, short);
     let policed = random.value.is_none() && row.is_some();
-    let depth_s = if policed { Value::none(WhyNot::NotSeen) } else { depth(trail, &waits, full) };
+    let depth_s = if policed { Value::none(WhyNot::NotSeen) } else { depth(trail, &waits, full, short) };
     Passing { random, row, depth_s, policed }
 }
 
@@ -91,15 +93,19 @@ fn by_chance(trail: &Trail, waits: &[f64]) -> f64 {
     if rows == 0 { 1.0 } else { tail }
 }
 
-/// How long the queue gets: `full`, whether it did.
-fn depth(trail: &Trail, waits: &[f64], full: bool) -> Value {
+/// How long the queue gets: `full`, whether it did. Where hardly any wait is `short` [s] it may never have been empty, and what
+/// always waited is missing.
+fn depth(trail: &Trail, waits: &[f64], full: bool, short: f64) -> Value {
     let held = quantile(waits, LONGEST).unwrap_or(0.0);
     let lost: Vec<f64> = trail.points.iter().filter(|p| p.lost && p.wait.is_finite()).map(|p| p.wait).collect();
     let at = |share| quantile(&lost, share).unwrap_or(0.0);
     let (low, high) = (at(0.25), at(0.9));
     // who drops packets that waited for nobody has no queue
     if full && lost.len() >= OVERFLOWS && low > 0.0 && low >= ALIKE * high {
-        return Value::of(at(0.75), ROUGH.0 * low, ROUGH.1 * high.max(held));
+        let [once, twice] = [1.0, 2.0].map(|times| waits.partition_point(|&wait| wait <= times * short) as f64);
+        let emptied = once >= ENOUGH && once >= OFTEN * twice;
+        let why = (!emptied).then_some(WhyNot::Ambiguous);
+        return Value { why, ..Value::of(at(0.75), ROUGH.0 * low, ROUGH.1 * high.max(held)) };
     }
     Value::at_least(held, WhyNot::NotSeen)
 }
@@ -257,6 +263,14 @@ mod tests {
         let early = found(&trail(rises, |k| k % 100 >= 42 && k % 3 == 0), SHORT).depth_s;
         assert_eq!(early.value, None, "a managed one");
         assert_eq!(found(&trail(|_| 0.0, |k| k % 4 == 0), SHORT).depth_s.value, None, "who polices");
+    }
+
+    /// TCP's windows may keep more in it than any probe meets.
+    #[test]
+    fn a_queue_that_is_never_met_empty_may_be_deeper() {
+        let stands = |k: usize| if k == 7 { 0.0 } else { 3e-3 + 2.0 * rises(k) };
+        let found = found(&trail(stands, |k| k % 100 >= 97), 2e-3).depth_s;
+        assert!(found.value.is_some() && found.why == Some(WhyNot::Ambiguous), "{found:?}");
     }
 
     #[test]
