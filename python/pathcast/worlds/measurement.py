@@ -284,7 +284,8 @@ class Measurement:
         said = [one.sentence for one in self.away]
         for path in self.paths:
             if path.down:
-                said.append(f"{path.name} is down: no answer to {path.down.probes} probes in {path.down.seconds} s")
+                probes = f"{path.down.probes} probe{'' if path.down.probes == 1 else 's'}"
+                said.append(f"{path.name} is down: no answer to {probes} in {path.down.seconds} s")
                 continue
             for direction, of in path.directions.items():
                 for what, rate in (("capacity", of.capacity_bps), ("available bandwidth", of.available_bps)):
