@@ -51,6 +51,13 @@ class Watching:
 # --- looks at the load
 
 
+def test_where_time_is_short_it_is_looked_for_no_longer():
+    seen = watch(Watching(*[15e6] * 99), measured(path("one")), "out", 10**9, time_s=3.0)
+    assert seen.elapsed_s == 4.0  # of two seconds each
+    lacking = measured(path("one", out=replace(direction(20e6, 15e6), capacity_bps=UNKNOWN)), effort="light")
+    assert watch(Watching(*[15e6] * 99), lacking, "out", 10**9, time_s=3.0).elapsed_s <= 4.0
+
+
 def test_a_far_end_that_goes_meanwhile_is_an_error_and_a_line_that_dies_is_down():
     of = measured(path("one"), path("two"))
     gone = Watching(15e6, dead=("one", "two"))

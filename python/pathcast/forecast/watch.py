@@ -49,12 +49,20 @@ class Watched:
     elapsed_s: float = 0.0
 
 
-def watch(world: World, measured: Measurement, direction: str, size_bytes: int, seed: int | None = None) -> Watched:
-    """Looks at what was measured, all paths at once, for as long as its effort allows and the job would take (or one
-    look longer), or until as many bytes were sent as by the measurement, or a quarter of the job's. Of a light one
-    first again at the paths of which it found nothing, and no more in all than 116 kB a path, or 2 % of the job. A far
-    end that gives up meanwhile ends it; one that goes is an error (exit 1), a line that dies is down."""
-    time_s = min(_TIMES_S[measured.effort], size_bytes * 8 / max(1.0, _available_bps(measured, direction)))
+def watch(
+    world: World,
+    measured: Measurement,
+    direction: str,
+    size_bytes: int,
+    seed: int | None = None,
+    time_s: float | None = None,
+) -> Watched:
+    """Looks at what was measured, all paths at once, for as long as its effort (or `time_s`) allows and the job would
+    take (or one look longer), or until as many bytes were sent as by the measurement, or a quarter of the job's. Of a
+    light one first again at the paths of which it found nothing, and no more in all than 116 kB a path, or 2 % of the
+    job. A far end that gives up meanwhile ends it; one that goes is an error (exit 1), a line that dies is down."""
+    longest_s, patient_s = (_TIMES_S[measured.effort], _TIMES_S["thorough"]) if time_s is None else (time_s, 0.0)
+    time_s = min(longest_s, size_bytes * 8 / max(1.0, _available_bps(measured, direction)))
     light = measured.effort == "light"
     request = Request(directions=(direction,), at_once=True, effort="light" if light else "usual")
     most = min(measured.probe_bytes, size_bytes // _SHARE)
@@ -79,12 +87,7 @@ def watch(world: World, measured: Measurement, direction: str, size_bytes: int, 
         up = [name for name in up if found[name].down is None]
         lacking = [name for name in lacking if name in up and _capacity(found[name], direction) is None]
     time_s, most = time_s + passed, most + sent
-    while (
-        up
-        and (passed < time_s or (light and lacking))
-        and passed < _TIMES_S["thorough"] + time_s
-        and len(seen) <= _MOST
-    ):
+    while up and (passed < time_s or (light and lacking)) and passed < patient_s + time_s and len(seen) <= _MOST:
         names = lacking if light and lacking else up
         if sent + (_LIGHT_LOOK * len(names) if light else 1) > most:
             break
