@@ -17,6 +17,8 @@ from pathcast.worlds.measurement import Down, Measurement, PathMeasured
 _CEASED = ("no-answer", "feedback-lost", "session-lost")
 # after so long a silence a measurement of a path gives up [s] (`SILENCE`, crates/measure/src/client_path.rs)
 _SILENCE_S = 5
+# of longer round trips an answer may come later than it is waited for (`REACH`, crates/net/src/client.rs) [s]
+_PATIENT_S = 1.0
 # of a path that did not even greet
 DIED = Down(1, _SILENCE_S)
 
@@ -33,7 +35,7 @@ def checked(found: Measurement, world: Asks, now: Callable[[], datetime] = datet
     Asks the world only where answers ceased. Raises exit 1 where no path answers any more.
     """
     ceased = [path.name for path in found.paths if path.down or _ceased(path)]
-    if not ceased:
+    if not ceased or any((path.rtt_s.value or 0.0) > _PATIENT_S for path in found.paths):
         return found
     ended = now()
     began = ended - timedelta(seconds=found.elapsed_s)

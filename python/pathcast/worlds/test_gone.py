@@ -60,6 +60,12 @@ def test_a_line_is_down_whose_answers_ceased_where_another_one_answers():
     assert found.missing == ["p2 is down: no answer to 2 probes in 5 s"]
 
 
+def test_one_whose_answers_take_longer_than_it_is_asked_for_is_not_said_to_be_gone():
+    late = {"value": 6.0, "low": None, "high": None, "why": None}
+    found = read({"out": ceased()}, rtt_s=late)
+    assert judged(found, Asked("p1")) is found
+
+
 def test_a_line_whose_reports_were_lost_and_that_answers_again_is_not_down():
     found = judged(read({"out": direction()}, {"out": ceased()}), Asked())
     assert found.path("p2").down is None
