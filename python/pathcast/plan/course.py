@@ -32,7 +32,7 @@ _FADING = 0.9
 # what an unknown line is taken to carry, of what the deadline asks for, until it is seen
 _ENOUGH = 4.0
 # while it is new what the lines carry, and where the deadline is near, plans follow sooner: parts of the time until it
-_ANEW_NEAR, _NEAR_S = 0.1, 20.0
+_ANEW_NEAR, _NEAR_S = 0.1, 30.0
 # before the deadline all is to be through by [s], and by parts of what is left until then; the last at most
 RESERVE_S, RESERVE_SHARE, RESERVE_MOST = 15.0, 0.02, 0.2
 
