@@ -361,6 +361,8 @@ def office(pathcast, site, name, start, tmp_path, wait_for):
     assert server.stdout.readline()
 
     class Office:
+        far_end = server
+
         def __call__(self, *arguments, command=COMMAND):
             """Runs the command at that end."""
             return pathcast("net", "exec", name, "client", "--", command, *arguments)

@@ -198,6 +198,7 @@ def test_set_changes_a_link_while_it_runs(pathcast, net, reach):
         (["NAME", "wan9", "rate=1Mbit"], ["link `wan9`", "allowed: wan1, wan2"]),
         (["NAME", "wan1", "rte=1Mbit"], ["`rte`", "allowed: rate, delay, queue, policer, loss"]),
         (["NAME", "wan1", "rate"], ["`rate` is not KEY=VALUE"]),
+        (["NAME", "wan1", "rate=5Mbit", "delay=1ms", "rate=6Mbit"], ["`rate=6Mbit`: rate is given twice"]),
         (["NAME", "wan1", "rate=5"], [": `5` is not a rate: the unit is missing", "5Mbit"]),
         (["NAME", "wan1", "loss=2"], ["loss", "2", "allowed"]),
         (["NAME", "wan1", "delay=-1ms"], ["delay"]),

@@ -46,6 +46,15 @@ s.shutdown(socket.SHUT_WR)
 s.recv(1)
 """
 
+# it leaves the kernel to send
+LEAVE = """
+import socket, sys
+s = socket.socket()
+s.setsockopt(socket.SOL_SOCKET, 32, 8_000_000)  # SO_SNDBUFFORCE
+s.connect((sys.argv[1], int(sys.argv[2])))
+s.sendall(bytes(3_000_000))
+"""
+
 RECEIVE = """
 import socket, sys
 s = socket.create_connection((sys.argv[1], int(sys.argv[2])))
@@ -187,6 +196,18 @@ def test_words_of_a_plan_that_make_no_sense(pathcast, arguments, words, tmp_path
     done = pathcast("run", *arguments, "--", "true", env={"PATHCAST_CONFIG": str(lines)})
     assert done.returncode == 2
     assert words in done.stderr
+
+
+@privileged
+def test_the_rate_is_of_what_was_acknowledged_by_then(hosts, tmp_path):
+    report = tmp_path / "report.json"
+    done = hosts.run("--report", report, "--", sys.executable, "-c", LEAVE, "10.77.1.1", hosts.sink())
+    assert done.returncode == 0, done.stderr
+    document = json.loads(report.read_text())
+    assert abs(document["bytes_sent"] - 3_000_000) < 3
+    assert document["acked_s"] > document["elapsed_s"] + 0.2
+    assert document["sent_bps"] == pytest.approx(document["bytes_sent"] * 8 / document["acked_s"])
+    assert document["sent_bps"] < 40e6  # the line's
 
 
 @privileged

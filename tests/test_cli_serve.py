@@ -82,6 +82,15 @@ def test_malformed_key_files_are_2(pathcast, key_file, text, words):
     assert words in done.error["message"]
 
 
+def test_a_directory_of_keys_is_2_and_its_mode_is_left_alone(pathcast, tmp_path):
+    tmp_path.chmod(0o755)
+    for command in (["serve"], ["paths", "127.0.0.1:9"]):
+        done = pathcast(*command, "--key-file", tmp_path, "--json")
+        assert (done.returncode, done.error["code"]) == (2, "usage")
+        assert "it is a directory" in done.error["message"]
+        assert "chmod" not in done.error["hint"]
+
+
 def test_a_missing_key_file_is_2_and_says_how_to_make_one(pathcast, tmp_path):
     done = pathcast("serve", "--key-file", tmp_path / "none")
     assert done.returncode == 2

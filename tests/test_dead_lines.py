@@ -68,6 +68,17 @@ def test_a_line_that_swallows_packets_is_named_and_the_other_answers(office, dea
     assert [p["down"] for p in office("paths", FAR, "--json").json["paths"]] == [None, None]
 
 
+def test_a_far_end_that_dies_while_it_is_measured_is_no_dead_line_but_an_error(office):
+    asking = office.begin("predict", FAR, "--size", "200MB", "--fresh", "--json")
+    assert "cost" in asking.stderr.readline()
+    time.sleep(1.5)  # of some 4 s
+    office.far_end.kill()
+    told = json.loads(asking.communicate(timeout=60)[0])
+    assert (asking.returncode, told["error"]["code"]) == (1, "no-answer")
+    assert "the far end has gone: it answers over no path at" in told["error"]["message"]
+    assert "path1: Connection refused" in told["error"]["message"]
+
+
 def test_repeated_rounds_outlive_an_unplugged_line_and_take_it_back(office, tmp_path):
     history = tmp_path / "history.db"
     running = office.begin("measure", FAR, "--light", "--repeat", "1s", "--jsonl", "--history", history)

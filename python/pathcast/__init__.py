@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
-
+# of no module: the command is to take a Ctrl-C before anything that takes time
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     from pathcast.worlds.measurement import Measurement
 
 __all__ = ["measure"]
@@ -36,6 +37,7 @@ def measure(
     and `Measurement.untrustworthy` is then the error that the command ends with.
     """
     from contextlib import ExitStack
+    from pathlib import Path
 
     from pathcast.worlds.host import Host
     from pathcast.worlds.measurement import Request

@@ -114,6 +114,11 @@ fn open(path: &Path, descriptor: bool) -> io::Result<File> {
 }
 
 fn check(path: &Path, descriptor: bool, about: &Metadata) -> Result<(), FarError> {
+    if about.is_dir() {
+        // before its mode: what would mend a file's makes a directory useless
+        let message = format!("cannot read the key file `{}`: it is a directory", path.display());
+        return Err(FarError::advised(message, "name the file in it"));
+    }
     if !descriptor && !trusted(about.uid()) {
         let hint = format!("if you trust them: install -m 600 {} FILE, and give that", path.display());
         return Err(refused(path, &format!("belongs to another user ({})", about.uid()), hint));

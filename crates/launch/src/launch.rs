@@ -185,7 +185,7 @@ impl Launch {
             report.notes.extend(steered::notes(&kept));
             report.steered = Some(kept);
         }
-        self.finish(&mut report, place.as_ref(), maker.as_deref());
+        self.finish(&mut report, start, place.as_ref(), maker.as_deref());
         Ok(Some(Outcome { status, report }))
     }
 
@@ -254,6 +254,7 @@ impl Launch {
             mptcp: self.mptcp,
             status,
             elapsed_s,
+            acked_s: elapsed_s,
             counted: false,
             connections: 0,
             mptcp_connections: 0,
@@ -272,9 +273,11 @@ impl Launch {
         }
     }
 
-    fn finish(&self, report: &mut Report, place: Option<&Place>, maker: Option<&Maker>) {
+    fn finish(&self, report: &mut Report, start: Instant, place: Option<&Place>, maker: Option<&Maker>) {
         if let Some(place) = place {
-            place.last_bytes();
+            if let Some(last) = place.last_bytes() {
+                report.acked_s = last.duration_since(start).as_secs_f64();
+            }
             let (sums, open) = place.program.sums();
             report.fill(&sums, open, place.program.faults());
         }
@@ -341,20 +344,23 @@ impl Place {
         self.cgroup.members()
     }
 
-    /// Waits while bytes that the program has written before its end are still being acknowledged.
-    fn last_bytes(&self) {
+    /// Waits while bytes that the program has written before its end are still being acknowledged: when the last of them
+    /// were. None: there are none.
+    fn last_bytes(&self) -> Option<Instant> {
         let start = Instant::now();
-        let (mut moved, mut before) = (start, None);
-        while start.elapsed() < LAST_BYTES && moved.elapsed() < SILENCE {
+        let mut last: Option<(Instant, (usize, u64))> = None;
+        loop {
             let flows = self.program.flows();
             let pending: u64 = flows.iter().map(|f| f.pending).sum();
-            if pending == 0 {
-                return;
+            let seen = (flows.len(), flows.iter().map(|f| f.counts.acked).sum());
+            if pending == 0 && last.is_none() {
+                return None;
             }
-            let acked: u64 = flows.iter().map(|f| f.counts.acked).sum();
-            if before.replace((flows.len(), acked)) != Some((flows.len(), acked)) {
-                moved = Instant::now();
+            let moved = last.filter(|&(_, before)| before == seen).map_or_else(Instant::now, |(at, _)| at);
+            if pending == 0 || start.elapsed() >= LAST_BYTES || moved.elapsed() >= SILENCE {
+                return Some(moved);
             }
+            last = Some((moved, seen));
             sleep(Duration::from_millis(10));
         }
     }

@@ -25,6 +25,8 @@ pub struct Report {
     pub status: i32,
     /// From its start to its end [s].
     pub elapsed_s: f64,
+    /// Until the last of `bytes_sent` was acknowledged [s]: a program may end while the kernel still sends for it.
+    pub acked_s: f64,
     /// Were connections counted? If not, all that follows is zero.
     pub counted: bool,
     /// TCP connections that were established, in either direction; one of Multipath TCP counts once.
@@ -37,7 +39,7 @@ pub struct Report {
     pub bytes_sent: u64,
     /// From the other ends [byte]. Over Multipath TCP it may be a byte less for a connection.
     pub bytes_received: u64,
-    /// `bytes_sent` over `elapsed_s` [bit/s].
+    /// `bytes_sent` over `acked_s` [bit/s].
     pub sent_bps: f64,
     /// `bytes_received` over `elapsed_s` [bit/s].
     pub received_bps: f64,
@@ -119,8 +121,8 @@ impl Report {
         (self.bytes_sent, self.bytes_received) = (total.acked, total.received);
         self.connections = total.flows - total.joins.min(total.flows);
         self.mptcp_connections = sums.iter().filter(|(k, _)| k.mptcp).map(|(_, u)| u.flows - u.joins).sum();
-        let rate = |bytes: u64| if self.elapsed_s > 0.0 { bytes as f64 * 8.0 / self.elapsed_s } else { 0.0 };
-        (self.sent_bps, self.received_bps) = (rate(total.acked), rate(total.received));
+        let rate = |bytes: u64, seconds: f64| if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 };
+        (self.sent_bps, self.received_bps) = (rate(total.acked, self.acked_s), rate(total.received, self.elapsed_s));
         self.paths = uses(sums);
         self.explain();
     }

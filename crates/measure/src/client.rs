@@ -305,7 +305,8 @@ impl Client {
                     return;
                 }
                 if retry.tries > TRIES {
-                    return self.no_answer(now, "no answer");
+                    let waited = now.saturating_sub(self.started).as_secs_f64();
+                    return self.no_answer(now, &format!("no answer within {waited:.1} s"));
                 }
                 // of a repeated question nobody knows which one was answered (Karn)
                 self.said = (retry.tries == 1).then_some(now);

@@ -22,7 +22,8 @@ use crate::sockets::sockets;
 #[derive(Default)]
 pub struct Job {
     pub(crate) acked: AtomicU64,
-    pub(crate) cancelled: AtomicBool,
+    /// Shared with a simulation, which looks at it between its events.
+    pub(crate) cancelled: Arc<AtomicBool>,
     samples: Mutex<Vec<serde_json::Value>>,
     phase: Mutex<Option<(String, u64, u64)>>,
 }

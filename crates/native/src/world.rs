@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use pathcast_base::{Nanos, PathAddr, Protocol};
@@ -113,12 +113,12 @@ impl World {
             let keys = KeyRing::new([key.clone()]);
             let far_end = FarEnd::new(keys, MeasureLimits::default(), clock, request.drawn("measure/server"));
             let client = request.machine(key, clock, request.drawn("measure/client"))?;
-            let options = Options { time: LONGEST, events: world.limited(), ..Options::default() };
-            let found =
-                world.session(Box::new(client), Box::new(FarEndMachine::new(far_end)), &paths, &options, |progress| {
-                    measure::tell(job, progress);
-                    options.stop.store(job.cancelled.load(Ordering::Relaxed), Ordering::Relaxed);
-                });
+            let stop = Arc::clone(&job.cancelled);
+            let options = Options { time: LONGEST, events: world.limited(), stop, ..Options::default() };
+            let far_end = Box::new(FarEndMachine::new(far_end));
+            let found = world.session(Box::new(client), far_end, &paths, &options, |progress| {
+                measure::tell(job, progress);
+            });
             measure::document(&found.map_err(Failed::new)?.result, Vec::new())
         })
         .map_err(|e: Failed| e.into_py(py))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
 
 # progress is told so often at a terminal, and elsewhere [s]
 _TERMINAL_S, _ELSEWHERE_S = 10.0, 600.0
-# nearer than so far there is no time to measure for a deadline [s]
-_FORECAST_S = 60.0
+# nearer than so far there is no time to measure for a deadline; up to then a light measurement has to do [s], and looks
+# and draws take about this part of the time that is left
+_FORECAST_S, _NEAR_S, _NEAR_SHARE = 20.0, 180.0, 0.1
 _QUIET, _SEVERAL, _ONE = "gleaner", "lia", "cubic"
 
 
@@ -139,14 +141,17 @@ def _forecast(
     from pathcast.cli.target import target
     from pathcast.worlds.measurement import Request
 
-    if limit is not None and limit.left_s(None) < _FORECAST_S:
+    left_s = math.inf if limit is None else limit.left_s(None)
+    if left_s < _FORECAST_S:
         _say("no forecast (the deadline is too near for one): it goes by what the transfer shows")
         return None
     far = target(asked.to, "host", None, None, asked.key_file, None, into)
-    effort = "usual" if wish.size_bytes > 1 else "light"
+    near = left_s < _NEAR_S
+    request = Request(effort="usual" if wish.size_bytes > 1 and not near else "light")
+    within_s = _NEAR_SHARE * left_s if near else None
     job = wish if wish.size_bytes > 1 else replace(wish, size_bytes=1_000_000_000)
     try:
-        document, ways, of, _ = measured_ways(far, job, "out", most, None, Request(effort=effort), limit)
+        document, ways, of, _ = measured_ways(far, job, "out", most, None, request, limit, within_s=within_s)
     except PathcastError as error:
         late = limit is not None and limit.left_s(None) <= 0  # a busy machine takes long
         if error.exit == Exit.INTERRUPTED or (error.exit == Exit.USAGE and not late):

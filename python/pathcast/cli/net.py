@@ -122,11 +122,13 @@ def set_(
 
     if direction not in (None, "ab", "ba"):
         raise usage(f"--direction `{direction}`: allowed are ab and ba")
-    pairs = []
+    pairs: list[list[str]] = []
     for change in changes:
         key, equals, value = change.partition("=")
         if not equals:
             raise usage(f"`{change}` is not KEY=VALUE, for example rate=2Mbit")
+        if any(key == before for before, _ in pairs):
+            raise usage(f"`{change}`: {key} is given twice")
         pairs.append([key, value])
     try:
         result = daemon.find("net", name).ask("set", link=link, direction=direction, changes=pairs)

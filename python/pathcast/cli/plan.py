@@ -125,8 +125,10 @@ def measured_ways(
     limit: Any,
     fresh: bool = False,
     quiet: bool = False,
+    within_s: float | None = None,
 ) -> tuple[dict[str, Any], list[Way], dict[str, LineTerms], datetime]:
-    """The document of `predict`, its ways, the terms of their lines, and the moment from which these count."""
+    """The document of `predict`, its ways, the terms of their lines, and the moment from which these count. within_s:
+    about how long it may take."""
     from pathcast.cli.predict import measured_forecast
     from pathcast.forecast.watch import light_bytes
     from pathcast.lines import config
@@ -162,6 +164,7 @@ def measured_ways(
         see,
         fresh,
         quiet,
+        within_s,
     )
     forecast["notes"] += spared
     now = datetime.now().astimezone()

@@ -131,10 +131,11 @@ def measured_forecast(
     see: Callable[[Any], tuple[str, ...] | None] = lambda network: None,
     fresh: bool = False,
     quiet: bool = False,
+    within_s: float | None = None,
 ) -> dict[str, Any]:
     """Measures, forecasts, and records both: the document of `predict`. choose: of the controllers there those to try.
     see: is shown the network before anything is sent, and may refuse, or name the paths where `only` does not. fresh:
-    measure whatever the history holds."""
+    measure whatever the history holds. within_s: about how long looks and draws may take, where time is short."""
     from pathcast.cli.measure import listener
     from pathcast.forecast.ask import ask, held
     from pathcast.forecast.forecast import Job
@@ -157,7 +158,7 @@ def measured_forecast(
                 again += f"; that is more than the job: --light takes at most {written(light_bytes(len(names), bytes))}"
             print(f"cost: {cost(request, len(names))}{again}", file=sys.stderr)
         with listener(quiet) as progress:
-            answer = ask(network, job, request, only, progress, past, fresh)
+            answer = ask(network, job, request, only, progress, past, fresh, within_s)
         real_time = network.real_time
         keys = network.keys if far.recorder else {}  # paths may have come meanwhile
     wall_s = time.monotonic() - began

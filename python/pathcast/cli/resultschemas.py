@@ -115,13 +115,16 @@ def run() -> dict[str, Any]:
         "mptcp": told(FLAG, "whether Multipath TCP was asked for"),
         "status": told({"type": "integer"}, "its exit status, 128 + n after signal n"),
         "elapsed_s": told(NUMBER, "from its start to its end"),
+        "acked_s": told(
+            NUMBER, "until the last of bytes_sent was acknowledged, which the kernel may send after its end"
+        ),
         "counted": told(FLAG, "whether connections were counted; if not, what follows is zero"),
         "connections": told(COUNT, "of TCP, that were established in either direction"),
         "mptcp_connections": told(COUNT, "of those over Multipath TCP"),
         "open": told(COUNT, "still open at the end"),
         "bytes_sent": told(COUNT, "acknowledged by the other ends; what was sent on two subflows counts twice"),
         "bytes_received": told(COUNT, "from the other ends"),
-        "sent_bps": told(NUMBER, "bytes_sent over elapsed_s"),
+        "sent_bps": told(NUMBER, "bytes_sent over acked_s"),
         "received_bps": told(NUMBER, "bytes_received over elapsed_s"),
         "paths": lists(path, "by pair of addresses and controller, those that sent most first"),
         "uncontrolled": told(COUNT, "connections under another controller than asked for"),

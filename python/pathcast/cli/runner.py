@@ -18,6 +18,8 @@ from pathcast.errors import Exit, PathcastError, usage
 
 # what the scripts of `pathcast completion` set
 COMPLETE = "_PATHCAST_COMPLETE"
+# what is wrong with a path that somebody named, be it by a variable
+_ON_THE_WAY = (errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENAMETOOLONG, errno.EISDIR)
 
 
 def run(arguments: list[str], signals: Signals | None = None) -> int:
@@ -74,6 +76,8 @@ def _known(error: Exception) -> PathcastError:
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         _flush_output()  # the full disc may be another one
         return PathcastError("no-space", "no space left to write to", "make room, or write elsewhere")
+    if isinstance(error, OSError) and error.filename is not None and error.errno in _ON_THE_WAY:
+        return PathcastError("system", f"cannot use `{error.filename}`: {error.strerror}")
     if os.environ.get("PATHCAST_DEBUG"):
         raise error
     return PathcastError(

@@ -129,6 +129,27 @@ def test_a_fault_of_ours_is_1_and_says_how_to_report_it(command, capsys, monkeyp
         command(failing(KeyError("x")))
 
 
+def test_a_path_that_cannot_be_is_no_fault_of_ours(command, capsys):
+    def body():
+        open("/dev/null/x")  # noqa: SIM115
+
+    assert command(body, "do") == Exit.RUNTIME
+    assert capsys.readouterr().err == "pathcast: cannot use `/dev/null/x`: Not a directory\n"
+
+
+def test_what_the_terminal_cannot_show_is_written_plainly(tmp_path):
+    script = "import sys; from pathcast.cli import _plain; _plain(); print('4 ± 1 µs … 日 \\udcff')"
+    run = [sys.executable, "-c", script]
+    for encoding, shown in (
+        ("ascii", "4 +/- 1 us ... ? ?"),
+        ("latin-1", "4 ± 1 µs ... ? ?"),
+        ("utf-8", "± 1 µs … 日 ?"),
+    ):
+        done = subprocess.run(run, capture_output=True, env={**os.environ, "PYTHONIOENCODING": encoding}, timeout=60)
+        assert done.returncode == 0, done.stderr
+        assert shown in done.stdout.decode(encoding)
+
+
 def test_ctrl_c_is_130(command, capsys):
     assert command(failing(KeyboardInterrupt()), "do", "--json") == 130
     assert json.loads(capsys.readouterr().out)["error"]["code"] == "interrupted"

@@ -162,3 +162,33 @@ with Signals() as signals:
 def test_it_ends_the_process_at_once(command, after):
     done = subprocess.run([sys.executable, "-c", LATER.format(command, after)], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGTERM, "clearing up\n", "")
+
+
+EARLY = """
+import os, signal, sys
+class Hook:
+    def find_spec(self, name, *rest):
+        if name == "pathcast.cli.signals":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Hook())
+from pathcast.cli import main
+sys.exit(main())
+"""
+
+
+def test_an_interrupt_before_anything_is_loaded_leaves_no_traceback(tmp_path):
+    script = tmp_path / "pathcast"
+    script.write_text(EARLY)
+    run = [sys.executable, script, "doctor"]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr, done.stdout) == (130, "pathcast: interrupted\n", "")
+    # where it is ignored, it stays so
+    ignore = lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)  # noqa: E731
+    done = subprocess.run([*run[:2], "--version"], capture_output=True, text=True, timeout=60, preexec_fn=ignore)
+    assert done.returncode == 0, done.stderr
+
+
+def test_nothing_is_loaded_before_it_can_be_interrupted():
+    script = "import sys; before = set(sys.modules); import pathcast; print(*set(sys.modules) - before)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert set(done.stdout.split()) <= {"__future__", "pathcast"}

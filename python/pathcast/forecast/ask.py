@@ -67,9 +67,10 @@ def ask(
     progress: Callable[[str, int, int], None] | None = None,
     past: Past | None = None,
     anew: bool = False,
+    within_s: float | None = None,
 ) -> Answer:
     """Measures all paths, or `only` those, and answers; where `past` holds a fresh measurement of them it measures
-    nothing, unless `anew`.
+    nothing, unless `anew`. within_s: where time is short, how long the looks and about how long the draws may take.
 
     Raises PathcastError: exit 1 where nobody answers, 3 where nothing can be said.
     """
@@ -94,7 +95,7 @@ def ask(
             measured: Measurement = world.measure(only, asked, progress)
             if progress is not None:
                 progress("looking how the load varies", 0, 0)
-            seen = watch(world, measured, job.direction, job.size_bytes)
+            seen = watch(world, measured, job.direction, job.size_bytes, time_s=within_s)
         return seen, verdict
 
     (seen, verdict), _ = world.again(once, lambda made: made[1].valid)
@@ -103,7 +104,7 @@ def ask(
         progress("trying the job in simulated networks", 0, 0)
     if past is not None:
         seen = replace(seen, loads=_with_earlier(seen, past, job))
-    answer = forecast(seen.measured, job, seen.loads, past=past)
+    answer = forecast(seen.measured, job, seen.loads, past=past, time_s=None if within_s is None else within_s / 4)
     wall_s = time.monotonic() - began
     elapsed_s = wall_s if world.real_time else seen.measured.elapsed_s + seen.elapsed_s
     return Answer(answer, seen, fault, elapsed_s, wall_s)

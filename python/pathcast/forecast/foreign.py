@@ -36,6 +36,8 @@ def ran(recorder: Recorder, report: Mapping[str, Any], job: str | None = None) -
     whole = {
         **about,
         "bytes": report[f"bytes_{there}"],
+        # the time that these bytes took, be it that the program ended before the last of them was through
+        "elapsed_s": report["acked_s"] if out else report["elapsed_s"],
         "throughput_bps": report[f"{there}_bps"],
         "protocol": "mptcp" if report["mptcp_connections"] else "tcp",
     }

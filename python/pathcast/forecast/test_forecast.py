@@ -31,10 +31,14 @@ def measured(*paths, effort="usual", probe_bytes=1_000_000):
 
 
 class Watching:
-    """A world whose looks find these available bandwidths, one after the other."""
+    """A world whose looks find these available bandwidths, one after the other, until the far end gives up; or over no
+    path of `dead` it answers any more."""
 
-    def __init__(self, *left):
-        self.left, self.asked = list(left), []
+    def __init__(self, *left, dead=()):
+        self.left, self.asked, self.dead = list(left), [], dead
+
+    def silent(self, paths):
+        return {name: "refused" for name in self.dead if name in paths}
 
     def measure(self, paths, request):
         self.asked.append((list(paths), request))
@@ -45,6 +49,25 @@ class Watching:
 
 
 # --- looks at the load
+
+
+def test_where_time_is_short_it_is_looked_for_no_longer():
+    seen = watch(Watching(*[15e6] * 99), measured(path("one")), "out", 10**9, time_s=3.0)
+    assert seen.elapsed_s == 4.0  # of two seconds each
+    lacking = measured(path("one", out=replace(direction(20e6, 15e6), capacity_bps=UNKNOWN)), effort="light")
+    assert watch(Watching(*[15e6] * 99), lacking, "out", 10**9, time_s=3.0).elapsed_s <= 4.0
+
+
+def test_a_far_end_that_goes_meanwhile_is_an_error_and_a_line_that_dies_is_down():
+    of = measured(path("one"), path("two"))
+    gone = Watching(15e6, dead=("one", "two"))
+    assert "answers over no path" in refused(lambda: watch(gone, of, "out", 10**9), "gone", Exit.RUNTIME).message
+    seen = watch(Watching(15e6, dead=("two",)), of, "out", 10**9)
+    assert [one.down is not None for one in seen.measured.paths] == [False, True]
+    assert list(seen.loads) == ["one"]
+    told = forecast(seen.measured, Job(SIZE, CUBIC), seen.loads, draws=8, limits=ALL)
+    assert (told.chosen.choice.paths, told.down) == (("one",), ("two",))
+    assert told.notes[0] == "two is down: no answer to 1 probe in 5 s"
 
 
 def test_looks_follow_the_measurement_all_paths_at_once():

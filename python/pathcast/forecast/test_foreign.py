@@ -24,6 +24,7 @@ def report(sent=3_000_000, received=1_000, elapsed_s=8.0, **more):
     rates = {"sent_bps": sent * 8 / elapsed_s, "received_bps": received * 8 / elapsed_s}
     about = {"command": ["/usr/bin/rsync", "--password=secret"], "status": 0, "counted": True, "mptcp_connections": 1}
     sums = {"bytes_sent": sent, "bytes_received": received, "elapsed_s": elapsed_s, "control": "lia"}
+    sums["acked_s"] = elapsed_s
     return {**about, **sums, **rates, "paths": [path], **more}
 
 
@@ -45,6 +46,17 @@ def test_a_run_that_downloads_is_a_transfer_in(recorder):
     foreign.ran(recorder, report(sent=100, received=4_000_000))
     [found] = Browser(recorder.journal.store).transfers_of(None, 10)
     assert (found.direction, found.bytes, found.bytes_by_path) == ("in", 4_000_000, (4_000_000,))
+
+
+def test_a_run_takes_as_long_as_what_it_wrote_is_on_its_way(recorder):
+    # the program had ended after 6.6 s, what the kernel had taken from it was through after 7.4
+    of = report(sent=21_100_000, elapsed_s=6.6) | {"acked_s": 7.4, "sent_bps": 21_100_000 * 8 / 7.4}
+    foreign.ran(recorder, of)
+    foreign.ran(recorder, of | {"bytes_received": 10**9})
+    found = {one.direction: one for one in Browser(recorder.journal.store).transfers_of(None, 10)}
+    assert found["out"].elapsed_s == 7.4
+    assert found["out"].throughput_bps == pytest.approx(found["out"].bytes * 8 / found["out"].elapsed_s)
+    assert found["in"].elapsed_s == 6.6
 
 
 def test_a_short_run_waits_for_the_next_act_and_is_not_slowed(recorder):

@@ -4,13 +4,15 @@ and one look of a second or two says little of it."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from statistics import fmean, median, stdev
 
 from pathcast.errors import Exit, PathcastError
 from pathcast.forecast.belief import polices, wires
 from pathcast.forecast.losses import pooled
+from pathcast.worlds.gone import DIED, gone
 from pathcast.worlds.measurement import Direction, Measurement, PathMeasured, Queue, RateVariation, Request, Value
 from pathcast.worlds.world import World
 
@@ -47,12 +49,20 @@ class Watched:
     elapsed_s: float = 0.0
 
 
-def watch(world: World, measured: Measurement, direction: str, size_bytes: int, seed: int | None = None) -> Watched:
-    """Looks at what was measured, all paths at once, for as long as its effort allows and the job would take (or one
-    look longer), or until as many bytes were sent as by the measurement, or a quarter of the job's. Of a light one
-    first again at the paths of which it found nothing, and no more in all than 116 kB a path, or 2 % of the job. A far
-    end that gives up meanwhile ends it."""
-    time_s = min(_TIMES_S[measured.effort], size_bytes * 8 / max(1.0, _available_bps(measured, direction)))
+def watch(
+    world: World,
+    measured: Measurement,
+    direction: str,
+    size_bytes: int,
+    seed: int | None = None,
+    time_s: float | None = None,
+) -> Watched:
+    """Looks at what was measured, all paths at once, for as long as its effort (or `time_s`) allows and the job would
+    take (or one look longer), or until as many bytes were sent as by the measurement, or a quarter of the job's. Of a
+    light one first again at the paths of which it found nothing, and no more in all than 116 kB a path, or 2 % of the
+    job. A far end that gives up meanwhile ends it; one that goes is an error (exit 1), a line that dies is down."""
+    longest_s, patient_s = (_TIMES_S[measured.effort], _TIMES_S["thorough"]) if time_s is None else (time_s, 0.0)
+    time_s = min(longest_s, size_bytes * 8 / max(1.0, _available_bps(measured, direction)))
     light = measured.effort == "light"
     request = Request(directions=(direction,), at_once=True, effort="light" if light else "usual")
     most = min(measured.probe_bytes, size_bytes // _SHARE)
@@ -60,10 +70,10 @@ def watch(world: World, measured: Measurement, direction: str, size_bytes: int, 
         most = max(_LIGHT_BYTES * len(measured.paths), round(_LIGHT_SHARE * size_bytes)) - measured.probe_bytes
     up = [path.name for path in measured.paths if path.down is None and direction in path.directions]
     found = {path.name: path for path in measured.paths}
-    seen = [measured]
+    seen, answered = [measured], datetime.now()
     sent, passed = 0, 0.0
     # where round trips take a second a measurement may end with nothing
-    lacking = [name for name in up if found[name].directions[direction].capacity_bps.value is None]
+    lacking = [name for name in up if _capacity(found[name], direction) is None]
     if lacking and not light:
         patient = replace(request, effort="thorough", time_s=_PATIENT_S, bytes=_PATIENT_BYTES, seed=seed, at_once=False)
         try:
@@ -73,30 +83,28 @@ def watch(world: World, measured: Measurement, direction: str, size_bytes: int, 
             for path in look.paths:
                 found[path.name] = _filled(found[path.name], path, direction)
         except PathcastError as error:
-            if error.exit == Exit.INTERRUPTED:
-                raise
-        lacking = [name for name in lacking if found[name].directions[direction].capacity_bps.value is None]
+            _broken(world, up, error, answered)
+        up = [name for name in up if found[name].down is None]
+        lacking = [name for name in lacking if name in up and _capacity(found[name], direction) is None]
     time_s, most = time_s + passed, most + sent
-    while (
-        up
-        and (passed < time_s or (light and lacking))
-        and passed < _TIMES_S["thorough"] + time_s
-        and len(seen) <= _MOST
-    ):
+    while up and (passed < time_s or (light and lacking)) and passed < patient_s + time_s and len(seen) <= _MOST:
         names = lacking if light and lacking else up
         if sent + (_LIGHT_LOOK * len(names) if light else 1) > most:
             break
         try:
             look = world.measure(names, replace(request, seed=None if seed is None else seed + len(seen)))
         except PathcastError as error:
-            if error.exit == Exit.INTERRUPTED:
-                raise
+            died = _broken(world, up, error, answered)
+            found = {name: replace(of, down=DIED) if name in died else of for name, of in found.items()}
             break
+        answered = datetime.now()
         seen.append(look)
         sent, passed = sent + look.probe_bytes, passed + look.elapsed_s
         for path in look.paths:
             found[path.name] = _filled(found[path.name], path, direction)
-        lacking = [name for name in lacking if found[name].directions[direction].capacity_bps.value is None]
+        up = [name for name in up if found[name].down is None]
+        lacking = [name for name in lacking if name in up and _capacity(found[name], direction) is None]
+    up = [name for name in up if found[name].down is None]
     loads = {
         name: tuple(load for one in seen if (load := _load(one, name, direction, found[name])) is not None)
         for name in up
@@ -110,6 +118,17 @@ def watch(world: World, measured: Measurement, direction: str, size_bytes: int, 
             loads[name] = (0.0,) * len(rates)
     merged = replace(measured, paths=tuple(found[path.name] for path in measured.paths))
     return Watched(merged, loads, sent, passed)
+
+
+def _broken(world: World, names: Sequence[str], error: PathcastError, answered: datetime) -> Collection[str]:
+    """Of a look that could not be: the paths that have died. Raises where the far end has, or it was interrupted."""
+    if error.exit == Exit.INTERRUPTED:
+        raise error
+    return gone(world, names, answered) if error.exit == Exit.RUNTIME else ()
+
+
+def _capacity(path: PathMeasured, direction: str) -> float | None:
+    return path.directions[direction].capacity_bps.value
 
 
 def light_bytes(paths: int, size_bytes: int) -> int:
@@ -188,7 +207,9 @@ def _available_bps(measured: Measurement, direction: str) -> float:
 
 
 def _filled(path: PathMeasured, look: PathMeasured, direction: str) -> PathMeasured:
-    """With rates and round trip that were missing."""
+    """With rates and round trip that were missing; down where it died meanwhile."""
+    if look.down is not None:
+        return replace(path, down=look.down)
     own, other = path.directions[direction], look.directions.get(direction)
     if other is None:
         return path

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
@@ -47,13 +49,13 @@ def parse(text: str) -> Place:
     if "://" not in text:
         if not text:
             raise _refused(text)
-        return _sqlite(Path(text))
+        return _file(text, Path(text))
     scheme, _, rest = text.partition("://")
     if scheme == "sqlite":
         # as SQLAlchemy has it: three strokes, then the path; an absolute one has a fourth
         if not rest.startswith("/") or len(rest) < 2 or "?" in rest:
             raise _refused(text)
-        return _sqlite(Path(rest[1:]))
+        return _file(text, Path(rest[1:]))
     if scheme not in _POSTGRES:
         raise _refused(text)
     return _postgres(text)
@@ -61,6 +63,20 @@ def parse(text: str) -> Place:
 
 def _refused(text: str) -> PathcastError:
     return usage(f"the history `{_without_password(text)}`: allowed are {FORMS}", "or --no-history, to keep nothing")
+
+
+def _file(text: str, file: Path) -> Place:
+    """Refuses what is there and no file: a device or a pipe would be taken for an empty database."""
+    with suppress(OSError, ValueError):
+        mode = file.stat().st_mode
+        if not stat.S_ISREG(mode):
+            raise usage(f"the history `{text}` is {_kind(mode)}: allowed are {FORMS}", "--no-history keeps nothing")
+    return _sqlite(file)
+
+
+def _kind(mode: int) -> str:
+    kinds = {stat.S_ISDIR: "a directory", stat.S_ISFIFO: "a pipe", stat.S_ISSOCK: "a socket"}
+    return next((word for of, word in kinds.items() if of(mode)), "a device")
 
 
 def _sqlite(file: Path) -> Place:

@@ -29,6 +29,18 @@ def test_files(text, file, tmp_path, monkeypatch):
     assert str(found.spool) == f"{found.file}.spool"
 
 
+@pytest.mark.parametrize("form", ["{}", "sqlite:///{}"])
+def test_what_is_there_and_no_file_is_refused_and_nothing_is_made(form, tmp_path, monkeypatch):
+    os.mkfifo(tmp_path / "pipe")
+    for there, kind in (("/dev/null", "a device"), (tmp_path / "pipe", "a pipe"), (tmp_path, "a directory")):
+        with pytest.raises(PathcastError, match=kind) as caught:
+            place.find(form.format(there))
+        assert caught.value.exit == Exit.USAGE
+    monkeypatch.setenv(place.ENVIRONMENT, "/dev/null")
+    with pytest.raises(PathcastError, match="a device"):
+        place.find()
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -88,7 +88,9 @@ def _changed_alone(path: Path, change: Any, name: str) -> dict[str, Line]:
         document = tomlkit.parse(text)
     except OSError as error:
         raise usage(f"cannot read `{path}`: {error.strerror}") from None
-    except (UnicodeDecodeError, TOMLKitError) as error:
+    except UnicodeDecodeError:
+        raise usage(f"cannot read `{path}`: it is not UTF-8 text") from None
+    except TOMLKitError as error:
         raise usage(f"{path}: {error}") from None
     if "line" not in document:
         document["line"] = tomlkit.table(is_super_table=True)

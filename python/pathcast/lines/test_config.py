@@ -104,6 +104,15 @@ def test_a_change_that_would_be_wrong_leaves_the_file(tmp_path):
     assert file.read_text() == before
 
 
+def test_what_is_no_text_is_said_by_changes_as_by_reading(tmp_path):
+    file = tmp_path / "lines.toml"
+    file.write_bytes(b'[line.dsl]\ndev = "\xff"\n')
+    for call in (lambda: config.read(file), lambda: edit.change(file, "dsl", {"dev": "ppp0"})):
+        with pytest.raises(PathcastError, match="it is not UTF-8 text") as caught:
+            call()
+        assert (caught.value.exit, "codec" in caught.value.message) == (Exit.USAGE, False)
+
+
 def test_the_file_is_the_one_that_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("PATHCAST_CONFIG", str(tmp_path / "c.toml"))
     assert config.file() == tmp_path / "c.toml"

@@ -29,6 +29,10 @@ SILENT_S, TIMEOUTS = 5.0, 2
 # between two looks, and at least [byte]
 REACTION_S, SLOW, LEAST_BYTES = 3.0, 2.0, 64_000
 _FADING = 0.9
+# what an unknown line is taken to carry, of what the deadline asks for, until it is seen
+_ENOUGH = 4.0
+# while it is new what the lines carry, and where the deadline is near, plans follow sooner: parts of the time until it
+_ANEW_NEAR, _NEAR_S = 0.1, 30.0
 # before the deadline all is to be through by [s], and by parts of what is left until then; the last at most
 RESERVE_S, RESERVE_SHARE, RESERVE_MOST = 15.0, 0.02, 0.2
 
@@ -51,7 +55,7 @@ class Step:
     """What is to be from now on. lines: over which; none: the program has to end. said: what changed and why.
 
     end_s: when all is through, since the start: median and interval; None where the size is not known, or never. wait:
-    while nothing gets through.
+    while nothing gets through. known: whether anything speaks for how fast the lines are.
     """
 
     lines: tuple[str, ...]
@@ -62,6 +66,7 @@ class Step:
     end_s: tuple[float | None, float | None, float | None]
     rates_bps: Mapping[str, float]
     wait: Wait | None = None
+    known: bool = True
 
 
 class Course:
@@ -76,7 +81,10 @@ class Course:
         sized: bool = True,
         away: Iterable[str] = (),
     ) -> None:
-        self._beliefs = Renewed(ways)
+        # a cheap line is tried before a dear one, though nobody knows yet whether it is enough
+        needed_bps = None if wish.deadline_s is None else wish.size_bytes * 8 / wish.deadline_s
+        self._beliefs = Renewed(ways, needed_bps and _ENOUGH * needed_bps, wish.deadline_s or math.inf)
+        self._guesses, self._blind = any(way.guess for way in ways), False
         self._terms, self._wish, self._sized = dict(lines), wish, sized
         self._at_s = self._planned_s = self._changed_s = 0.0
         self._seen = Seen({}, {})
@@ -143,8 +151,12 @@ class Course:
             self._way = None
             return self._step()
         forced = renewed | self._answers(moved) | self._dies(now_s) | self._returns(now_s) | (self._way is None)
+        learnt = self._blind and self._way is not None and self._beliefs.known(self._way)
         left_s = (self._end_s[0] or now_s) - now_s
-        if forced or now_s - self._planned_s >= max(ANEW_S, ANEW_SHARE * left_s):
+        apart_s = max(ANEW_S, ANEW_SHARE * left_s)
+        if self._wish.deadline_s is not None and self._guesses:
+            apart_s = min(apart_s, max(_ANEW_NEAR * (self._wish.deadline_s - now_s), 1.0))
+        if forced or learnt or now_s - self._planned_s >= apart_s:
             self._plan(now_s, forced)
         return self._step()
 
@@ -179,6 +191,7 @@ class Course:
             self._end_s,
             dict(self._rates),
             self._wait,
+            not self._blind,
         )
 
     def _renews(self) -> bool:
@@ -393,13 +406,23 @@ class Course:
         ways = [way for way in self._beliefs.now() if not set(way.lines) & (set(self._dead))]
         ways = ways or self._beliefs.now()
         made = schedule(ways, terms, wish, CAREFUL)
-        self._expect(now_s, ways, terms, wish)
         way = self._chosen(ways, made, bounds)
+        self._blind = way is not None and not self._beliefs.known(way)
+        self._expect(now_s, ways, terms, wish)
         self._warn(made, wish)
-        slower = self._way is not None and way is not None and way.rate.value <= self._way.rate.value
-        if slower and not forced and now_s - self._changed_s < CALM_S:
+        before = self._way
+        if before is not None and before.guess:  # as it is known now
+            before = next((one for one in ways if (one.lines, one.control) == (before.lines, before.control)), before)
+        slower = before is not None and way is not None and way.rate.value <= before.rate.value
+        if slower and not forced and now_s - self._changed_s < self._calm_s():
             return
         self._take(now_s, way, bounds)
+
+    def _calm_s(self) -> float:
+        """Before a change to what is slower; a line that is taken again begins anew, for which a near deadline has no
+        time."""
+        deadline_s = self._wish.deadline_s or math.inf
+        return CALM_S if not self._guesses or deadline_s < _NEAR_S else min(CALM_S, deadline_s / 4)
 
     def _chosen(self, ways: Sequence[Way], made: Schedule, bounds: Mapping[str, str]) -> Way | None:
         usable = [way for way in ways if self._wish.takes(way) and not set(way.lines) & set(bounds)]
@@ -455,6 +478,9 @@ class Course:
     def _expect(self, now_s: float, ways: Sequence[Way], terms: Mapping[str, LineTerms], wish: Wish) -> None:
         if not self._sized:
             return
+        if self._blind:
+            self._end_s = (None, None, None)
+            return
         found = []
         for level in (0.5, HIGH, LOW):
             made = schedule(ways, terms, wish, level)
@@ -464,7 +490,7 @@ class Course:
         self._end_s = (found[0], found[1], found[2])
 
     def _warn(self, made: Schedule, wish: Wish) -> None:
-        late = self._sized and wish.deadline_s is not None and not made.fits
+        late = self._sized and wish.deadline_s is not None and not made.fits and not self._blind
         middle = self._end_s[0]
         surely = late and (middle is None or middle > (self._wish.deadline_s or 0.0))
         if surely and not self._late:

@@ -2,7 +2,8 @@
 
 A line is judged by the ratio of what it carried to what the way that was in use had promised for it; other ways are
 taken to be faster or slower by the same. The forecast counts like `PRIOR_S` seconds of looking, and what was seen is
-forgotten over `MEMORY_S`, since lines change.
+forgotten over `MEMORY_S`, since lines change. Of ways that are guesses only what was seen counts: a line is known when
+it was looked at for `KNOWN_S` beyond its slow start, and one that is not is taken to be like those that are.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from dataclasses import dataclass, field, replace
 from pathcast.plan.terms import OVERHEAD, Rate, Way
 
 PRIOR_S, MEMORY_S = 20.0, 300.0
+# of a guess [s], at most, and no more than these shares of the time until the deadline
+RAMP_S, KNOWN_S, RAMP_SHARE, KNOWN_SHARE = 1.0, 2.0, 0.05, 0.1
 # of a line of which nothing is known; and how wide an interval that nobody has seen is [share of the rate]
 _UNKNOWN_BPS, _WIDE = 1e6, 0.5
 _NORMAL = 1.645
@@ -27,6 +30,7 @@ class _Line:
     promised: float = 0.0
     carried: float = 0.0
     squares: float = 0.0
+    ramp_s: float = 0.0
 
     def look(self, passed_s: float, promised_bps: float, carried_bps: float) -> None:
         keep = math.exp(-passed_s / MEMORY_S)
@@ -41,6 +45,13 @@ class _Line:
         return self.carried / self.promised if self.promised else 1.0
 
     @property
+    def error(self) -> float:
+        """How far the ratio may be off [share of it]; looks follow each other: a half-minute of them is worth one that
+        knows nothing of the others."""
+        off = _NORMAL * self.deviation / math.sqrt(max(self.seen_s / 30.0, 1.0))
+        return off / self.ratio if self.ratio else 1.0
+
+    @property
     def deviation(self) -> float:
         """Of the ratio of one look."""
         return math.sqrt(max(self.squares / self.seen_s - self.ratio**2, 0.0)) if self.seen_s else 0.0
@@ -48,9 +59,12 @@ class _Line:
 
 @dataclass
 class Renewed:
-    """Of ways with a forecast; a way that nobody has forecast is the sum of its lines (`guessed`)."""
+    """Of ways with a forecast; a way that nobody has forecast is the sum of its lines (`guessed`). enough_bps: what a
+    line of which nothing is known is taken to carry; deadline_s: until then guesses have to be known."""
 
     ways: Sequence[Way]
+    enough_bps: float | None = None
+    deadline_s: float = math.inf
     _lines: dict[str, _Line] = field(default_factory=dict)
 
     def look(self, way: Way, passed_s: float, carried_bytes: Mapping[str, float]) -> None:
@@ -58,14 +72,41 @@ class Renewed:
         program held them up."""
         whole = sum(way.loads)
         for name, load in zip(way.lines, way.loads, strict=True):
-            promised = way.rate.value * load / whole
-            self._lines.setdefault(name, _Line()).look(passed_s, promised, carried_bytes.get(name, 0.0) * 8 / passed_s)
+            promised, carried_bps = way.rate.value * load / whole, carried_bytes.get(name, 0.0) * 8 / passed_s
+            line = self._lines.setdefault(name, _Line())
+            if way.guess and line.ramp_s < min(RAMP_S, RAMP_SHARE * self.deadline_s):
+                line.ramp_s += passed_s if carried_bps else 0.0
+                continue
+            line.look(passed_s, promised, carried_bps)
+
+    def known(self, way: Way) -> bool:
+        """Whether it is more than a guess."""
+        return not way.guess or all(self._seen(name) for name in way.lines)
+
+    def _seen(self, name: str) -> float | None:
+        """What a line was seen to carry [bit/s], if it was seen for long enough."""
+        line = self._lines.get(name, _Line())
+        known = line.seen_s >= min(KNOWN_S, KNOWN_SHARE * self.deadline_s) and line.promised > 0
+        return line.carried / line.seen_s if known else None
 
     def now(self) -> list[Way]:
         """The ways as they are believed to be."""
         return [self._renewed(way) for way in self.ways]
 
+    def _guessed(self, way: Way) -> Way:
+        """With what was seen of its lines."""
+        seen = {name: rate for name in self._lines if (rate := self._seen(name))}
+        usual = sum(seen.values()) / len(seen) if seen else self.enough_bps or _UNKNOWN_BPS
+        value = low = high = 0.0
+        rates = [seen.get(name, usual) for name in way.lines]
+        for name, rate in zip(way.lines, rates, strict=True):
+            off = min(self._lines[name].error, _WIDE) if name in seen else _WIDE
+            value, low, high = value + rate, low + rate * (1 - off), high + rate * (1 + off)
+        return replace(way, rate=Rate(value, low, high), loads=tuple(OVERHEAD * one / value for one in rates))
+
     def _renewed(self, way: Way) -> Way:
+        if way.guess:
+            return self._guessed(way)
         whole = sum(way.loads)
         value = low = high = 0.0
         prior = way.rate
@@ -73,8 +114,7 @@ class Renewed:
             line, share = self._lines.get(name, _Line()), load / whole
             seen = line.seen_s / (line.seen_s + PRIOR_S)
             scale = 1 - seen + seen * line.ratio
-            # looks follow each other: a half-minute of them is worth one that knows nothing of the others
-            error = _NORMAL * line.deviation / math.sqrt(max(line.seen_s / 30.0, 1.0))
+            error = line.error * line.ratio
             value += share * prior.value * scale
             low += share * ((1 - seen) * prior.low + seen * prior.value * max(line.ratio - error, 0.0))
             high += share * ((1 - seen) * prior.high + seen * prior.value * (line.ratio + error))
@@ -110,5 +150,5 @@ def guessed(lines: Sequence[str], controls: Mapping[bool, str], rates_bps: Mappi
         rate = Rate(whole, whole * (1 - _WIDE), whole * (1 + _WIDE))
         for background, control in controls.items():
             loads = tuple(OVERHEAD * one / whole for one in rates)
-            made.append(Way(of, control, rate, loads, background))
+            made.append(Way(of, control, rate, loads, background, guess=not known))
     return made

@@ -68,6 +68,7 @@ class Way:
     """Lines that carry the job together under a controller, and how fast.
 
     loads: IP bytes on each of the lines for a byte of the job. background: the controller gives way to all others.
+    guess: nothing is known of these lines, whatever the rate says.
     """
 
     lines: tuple[str, ...]
@@ -75,6 +76,7 @@ class Way:
     rate: Rate
     loads: tuple[float, ...]
     background: bool = False
+    guess: bool = False
 
 
 @dataclass(frozen=True)

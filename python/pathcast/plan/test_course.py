@@ -394,3 +394,60 @@ def test_a_line_that_no_forecast_knows_has_ways():
         (("dsl", "cable"), "gleaner", True, 4e6),
     ]
     assert completed(WAYS, ["dsl", "cable"], {}) == WAYS
+
+
+# --- without a forecast
+
+
+BLIND = guessed(["dsl", "cable"], {False: "lia"}, {})
+FREE = {"dsl": LineTerms("dsl"), "cable": LineTerms("cable", price=5e-9)}
+
+
+def looked(size, deadline_s, dsl=18e6, cable=38e6, cheap=True, ways=BLIND):
+    """As it is looked at each second; a line needs one to get up to speed."""
+    course, began = Course(ways, FREE, Wish(size, deadline_s, cheap=cheap)), {}
+    job, step, at_s, steps, told = dict.fromkeys(FREE, 0), course.first(), 0.0, [], []
+    told += step.said
+    while sum(job.values()) < size and at_s < 200:
+        at_s += 1.0
+        for name in step.lines:
+            began.setdefault(name, at_s)
+            job[name] += int({"dsl": dsl, "cable": cable}[name] / 8 * (0.5 if at_s == began[name] else 1.0))
+        step = course.look(at_s, Seen(dict(job), {n: int(b * OVERHEAD) for n, b in job.items()}))
+        steps.append((at_s, step))
+        told += step.said
+    return steps, job, told, at_s
+
+
+@pytest.mark.parametrize("deadline_s", [30.0, 59.9, 600.0])
+def test_a_free_line_that_is_enough_carries_all_though_nobody_knew_it_before(deadline_s):
+    steps, job, told, at_s = looked(40 * MB, deadline_s)
+    assert (job["cable"], told) == (0, [])
+    assert at_s < deadline_s
+    # nothing is said of the end while nothing is known, and then what comes true
+    assert (steps[0][1].known, steps[0][1].end_s) == (False, (None, None, None))
+    ends = [step.end_s[0] for _, step in steps if step.known]
+    assert len(ends) >= len(steps) - 4
+    assert ends[:-1] == pytest.approx([at_s] * (len(ends) - 1), abs=2.0)
+
+
+def test_one_that_is_not_gets_the_dear_one_beside_it_in_time():
+    _, job, told, at_s = looked(40 * MB, 30.0, dsl=6e6)
+    assert at_s <= 30
+    assert 15 * MB < job["cable"] < 36 * MB
+    assert told[0] == "cable is taken, too"
+    # and with all of the lines only
+    _, _, told, at_s = looked(50 * MB, 10.0)
+    assert at_s <= 10, told
+
+
+def test_that_a_deadline_cannot_be_kept_is_said_when_that_is_known():
+    steps, _, told, _ = looked(400 * MB, 30.0)
+    assert [one for one in told if "cannot be kept" in one]
+    assert "cannot be kept" not in " ".join(steps[0][1].said)
+
+
+def test_all_lines_at_once_where_the_price_is_no_matter():
+    steps, _, told, at_s = looked(40 * MB, 59.9, cheap=False)
+    assert {step.lines for _, step in steps} == {("dsl", "cable")}
+    assert (at_s < 8, told) == (True, [])

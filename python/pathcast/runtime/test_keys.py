@@ -217,7 +217,7 @@ def test_what_cannot_be_read_is_said_with_how_to_make_one(tmp_path, file):
     with pytest.raises(PathcastError, match="No such file") as error:
         read_keys(tmp_path / "none")
     assert "--new-key" in error.value.hint
-    with pytest.raises(PathcastError, match="Is a directory"):
+    with pytest.raises(PathcastError, match="it is a directory"):
         read_keys(tmp_path)
     with pytest.raises(PathcastError, match="it is not text"):
         read_keys(file(b"k \xff\xfe\n"))

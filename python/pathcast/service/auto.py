@@ -171,7 +171,8 @@ class Auto:
         told.append(", ".join(f"{name} {bits(step.rates_bps.get(name, 0.0))}" for name in step.lines))
         middle, low, high = step.end_s
         if step.done is not None:
-            told.append("no end in sight" if middle is None else f"done {self._at(middle)}")
+            none = "no end in sight" if step.known else "when it is done is not known yet"
+            told.append(none if middle is None else f"done {self._at(middle)}")
             if middle is not None:
                 least = "?" if low is None else self._at(low)
                 most = "no end" if high is None else self._at(high)

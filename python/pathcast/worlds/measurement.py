@@ -36,6 +36,8 @@ REASONS = {
     "too-short": "what was seen is too short for it",
     "not-seen": "nothing was seen of it",
 }
+# a round trip that is longer is not waited for (`SILENCE`, crates/measure/src/client_path.rs) [s]
+LONGEST_S = 5.0
 # beside a value: so short a look cannot tell what a policer lets through for longer
 GLANCE = "too-short"
 # what more time and bytes would mend
@@ -284,13 +286,14 @@ class Measurement:
         said = [one.sentence for one in self.away]
         for path in self.paths:
             if path.down:
-                said.append(f"{path.name} is down: no answer to {path.down.probes} probes in {path.down.seconds} s")
+                probes = f"{path.down.probes} probe{'' if path.down.probes == 1 else 's'}"
+                said.append(f"{path.name} is down: no answer to {probes} in {path.down.seconds} s")
                 continue
             for direction, of in path.directions.items():
                 for what, rate in (("capacity", of.capacity_bps), ("available bandwidth", of.available_bps)):
                     if not rate.trusted:
                         no = "no" if rate.value is None else "doubtful"
-                        said.append(f"{no} {what} of path `{path.name}` {direction}: {_reason(rate.why)}")
+                        said.append(f"{no} {what} of path `{path.name}` {direction}: {_reason(rate.why, path.rtt_s)}")
         return said
 
     @property
@@ -313,7 +316,9 @@ class Measurement:
         return asdict(self)
 
 
-def _reason(why: str | None) -> str:
+def _reason(why: str | None, rtt_s: Value) -> str:
+    if why == "no-answer" and rtt_s.value is not None and rtt_s.value > LONGEST_S:
+        return f"answers take {rtt_s.value:.1f} s, and those of more than {LONGEST_S:.0f} s are too late"
     return REASONS.get(why or "", why or "unknown reason")
 
 

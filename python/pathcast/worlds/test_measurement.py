@@ -106,6 +106,14 @@ def silent():
     return nothing
 
 
+def test_answers_that_come_too_late_are_told_from_none():
+    silent = direction(why="no-answer") | {"capacity_bps": NONE, "available_bps": NONE}
+    late = {"value": 6.2, "low": None, "high": None, "why": None}
+    [told, _] = read({"out": silent}, rtt_s=late).missing
+    assert told == "no capacity of path `p1` out: answers take 6.2 s, and those of more than 5 s are too late"
+    assert "no probe was answered" in read({"out": silent}, rtt_s={**late, "value": 0.2}).missing[0]
+
+
 def test_a_rate_that_is_missing_or_doubtful_is_named_and_the_rest_stands():
     bad = direction()
     bad["available_bps"] = {"value": None, "low": 0.0, "high": 249e6, "why": "host-too-slow"}

@@ -15,6 +15,7 @@ from pathcast.control.kernel import available
 from pathcast.errors import Exit, PathcastError, usage
 from pathcast.interruptible import interruptible
 from pathcast.worlds.ends import Ends, of_host
+from pathcast.worlds.gone import checked
 from pathcast.worlds.measurement import Measurement, Request
 from pathcast.worlds.results import Path, Transfer, Verdict
 from pathcast.worlds.world import Progress, T
@@ -136,7 +137,8 @@ class Verbs:
         """One-way delay, available bandwidth and capacity of paths, all or the named ones, in the directions asked for.
 
         progress: called with the phase, the steps done and how many there are (0: unknown).
-        Raises exit 4 where the far end's limits refuse it. What converged to nothing has no value, but a reason.
+        Raises exit 4 where the far end's limits refuse it, exit 1 where it goes meanwhile. What converged to nothing
+        has no value, but a reason.
         """
         request = request or Request()
         names = [path.name for path in self.paths] if paths is None else [self.path(name).name for name in paths]
@@ -158,7 +160,8 @@ class Verbs:
         found = Measurement.read(
             pairs, {**document, "effort": request.effort, "measured_at": at if self.real_time else None}
         )
-        return found if counts is None else found.counted(counts.by_path, counts.notes)
+        found = found if counts is None else found.counted(counts.by_path, counts.notes)
+        return checked(found, self)
 
     def _probing_seed(self) -> int:
         """Of a measurement's random gaps, where the request names none."""
