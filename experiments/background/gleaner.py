@@ -1,10 +1,11 @@
 """Judges gleaner by its own bars, with the device's default offloads, in the simulator: a program, minutes.
 
-    python -m experiments.background.gleaner [idle|beside|pages|frontier] …
+    python -m experiments.background.gleaner [idle|beside|pages|frontier|short|drawn|loss] …
 
 Writes data/gleaner-*.csv. Its parameters were chosen on the networks "10", "20" and "100" of imtcp-bg's plan with seeds
 4001..4016 (`near`: 9401..9412), and on `beside` at 20 Mbit/s, 0.25 and 1 BDP, with seeds 11..18; seeds here are others,
-the network "5, 80 ms" was looked at once. The idle lines were all looked at but those of 500 Mbit/s.
+the network "5, 80 ms" was looked at once. What is for short queues was chosen on other
+drawn lines, those of seeds 8001..8060 among them. The idle lines were all looked at but those of 500 Mbit/s.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from __future__ import annotations
 import csv
 import importlib
 import itertools
+import math
+import random
 import statistics
 import sys
 import tomllib
@@ -94,6 +97,37 @@ def spread(values: list[float]) -> tuple[str, str]:
     return f"{statistics.mean(values):.3f}", f"{half:.3f}"
 
 
+def lone(
+    control: str, foreground: str, rate: float, rtt: float, queue: str, loss: float, seed: int
+) -> tuple[float, float]:
+    """Shares of a line's rate that a foreground flow and a background flow have from 30 to 120 s; either may be "".
+
+    queue: in BDP, or a discipline. The seed draws which of the two starts first.
+    """
+    packets = rate * 1e3 * rtt / 8 / 1500 * (0 if queue in DISCIPLINES else float(queue))
+    kind = f'{{ kind = "{queue}" }}' if queue in DISCIPLINES else f'"{max(1, round(packets))} packets"'
+    starts = random.Random(f"gleaner short {seed}").choice(((1, 8), (8, 1)))
+    text = (
+        f'name = "short"\nseed = {seed}\nend = "120s"\n[tcp]\nreceive_buffer = "64MiB"\nsend_buffer = "64MiB"\n'
+        f'[[link]]\nname = "b"\na = "client"\nb = "server"\nrate = "{rate}Mbit"\ndelay = "{round(rtt * 500)}us"\n'
+        f'queue = {{ ab = {kind}, ba = "1000 packets" }}\nloss = {{ ab = {loss} }}\n'
+        '[[path]]\nname = "p"\nlinks = ["b"]\n'
+    )
+    for name, flow, start in zip(("front", "back"), (foreground, control), starts, strict=True):
+        if flow:
+            text += f'[[flow]]\nname = "{name}"\npaths = ["p"]\ncontrol = "{flow}"\nstart = "{start}s"\n'
+    acked = samples._simulated(text, 30.0, 120.0)
+    front, back = (acked.get(name, 0) * 8 / 90 / (rate * 1e6 * PAYLOAD) for name in ("front", "back"))
+    return front, back
+
+
+def drawn(seed: int) -> tuple[float, float, str]:
+    """A line: Mbit/s, RTT [ms], queue [BDP]; each uniform in its logarithm."""
+    draw = random.Random(f"gleaner drawn {seed}")
+    rate, rtt, queue = (math.exp(draw.uniform(*map(math.log, ends))) for ends in ((1, 200), (5, 200), (0.02, 2)))
+    return round(rate, 2), round(rtt, 1), f"{queue:.3f}"
+
+
 def _call(task: tuple[Any, ...]) -> Any:
     return globals()[task[0]](*task[1:])
 
@@ -118,6 +152,23 @@ def judge(what: str, of: dict[tuple[Any, ...], Any]) -> None:
             rows.append((control, *cell, f"{median:.3f}", f"{min(kept):.3f}", f"{max(kept):.3f}", median >= 0.9))
         header = ("controller", "Mbit/s", "RTT ms", "buffer BDP", "foreground", "keeps, median", "least", "most", "0.9")
         write("beside", header, rows)
+    elif what in ("short", "drawn"):
+        for control, *line in dict.fromkeys((t[1], *t[3:7]) for t in of if t[1]):
+            cells = [t for t in of if t[1] == control and t[2] and list(t[3:7]) == line]
+            alone = statistics.median(of["lone", control, "", *line, t[7]][1] for t in cells)
+            for front in ("cubic", "reno"):
+                own = [t for t in cells if t[2] == front]
+                single = [of["lone", "", *t[2:]][0] for t in own]
+                kept = [of[t][0] / one if one else 1.0 for t, one in zip(own, single, strict=True)]
+                back = statistics.median(of[t][1] for t in own)
+                median = statistics.median(kept)
+                values = (statistics.median(single), median, min(kept), back, alone)
+                rows.append((control, *line[:3], front, *(f"{value:.3f}" for value in values), median >= 0.9))
+        header = ("controller", "Mbit/s", "RTT ms", "queue BDP", "foreground", "has alone", "keeps, median", "least")
+        write(what, (*header, "background beside", "background alone", "0.9"), rows)
+    elif what == "loss":
+        rows = [(*t[1:2], *t[3:7], f"{max(value):.3f}") for t, value in of.items()]
+        write("loss", ("controller", "Mbit/s", "RTT ms", "queue BDP", "loss", "of the line"), rows)
     else:
         for control, network, connections in dict.fromkeys((t[1], t[2], t[4]) for t in of if t[1] != "none"):
             link = _imtcp_bg()[2]["network"][network]["rate_mbit"] * 1e6
@@ -138,6 +189,9 @@ def judge(what: str, of: dict[tuple[Any, ...], Any]) -> None:
 SEEDS = range(101, 106)
 PAGES_SEEDS = range(9501, 9513)
 LOADS = (0, 15, 30, 45, 60, 75, 90)
+DISCIPLINES = ("codel", "pie", "fq_codel")
+SHORT = ("0.02", "0.05", "0.1", "0.15", *DISCIPLINES)
+DRAWN = range(9001, 9061)
 # more for the background or for the pages; without the idle line among the loads
 FRONTIER = ("gleaner", "gleaner gamma=30", "gleaner gamma=300")
 
@@ -149,6 +203,16 @@ def tasks(what: str) -> list[tuple[Any, ...]]:
     if what == "beside":
         rest = ((20, 100), (20, 100), (0.25, 1.0, 4.0), ("reno", "cubic"), SEEDS)
         return [("beside", *one) for one in itertools.product((None, *CONTROLS[:2]), *rest)]
+    if what in ("short", "drawn"):
+        lines = list(itertools.product((10, 50, 200), (20, 100), SHORT, (0,), range(101, 104)))
+        if what == "drawn":
+            lines = [(*drawn(seed), 0, seed) for seed in DRAWN]
+        fronts, controls = ("cubic", "reno"), CONTROLS[: 2 if what == "short" else 1]
+        pairs = [(control, front) for control in ("", *controls) for front in ("", *fronts) if control or front]
+        return [("lone", *pair, *line) for line in lines for pair in pairs]
+    if what == "loss":
+        lines = list(itertools.product((10, 50, 200), (20, 100), ("0.05", "0.5", "2"), (0.001, 0.003, 0.01), (101,)))
+        return [("lone", *pair, *line) for pair in (("gleaner", ""), ("", "cubic")) for line in lines]
     if what == "frontier":
         trade = (("none", *FRONTIER, *CONTROLS[1:]), ("10",), LOADS[1:], (1,), PAGES_SEEDS)
         return [("page", *one) for one in itertools.product(*trade)]

@@ -17,6 +17,18 @@ factor for others only; at least two packets in max(gap RTT, an eighth of the yi
 The window is 5/4 of the pace times RTT and two thresholds, and 6 packets; 4 packets where YIELD leaves no more than
 the least pace. A round has no queue below 1/7 + (calm - 1/7) (1 - A / C) / (1 + small mss / (C RTT)) of the
 threshold and a bunch.
+
+A loss is random if the largest delay of one to two RTTs is below that threshold and below 1/shown of the longest ever
+seen, which is three times what can be seen (max(see, 1.5 packets)) or more: there is no silence, and where the
+longest is `shown` thresholds or more, `random` of A is kept, and the window. Else that delay is the queue's depth
+(the mean gives the new one a quarter). A queue less deep than `tight` thresholds is short: the threshold is depth /
+deep, at least what can be seen; a queue of the depth takes all of the pace; each YIELD waits for `tight_wait`
+packets, for 8 hold_ms at most; A grows by `tight_step` at most, to tight_over C (less by `tight_fall` after a loss
+above 7/8 of it, by a fifth of C or down to two packets a millisecond), and what leaves in a millisecond fits into the
+depth, or packets leave one by one; C is not forgotten, nor asked for. A loss there silences for hold_ms, twice as
+long each time, up to hold_most_ms; after calm_holds silences the next is half as long, and `tight_rise` is given
+back. Where the depth is three packets or less, half a packet of delay beyond a bunch begins YIELD, 3 RTTs after the
+last.
 """
 
 from __future__ import annotations
@@ -37,6 +49,10 @@ class Gleaner(Control):
     a = peak = rate = most = slope = 0.0  # bytes/s; slope as a share
     first: tuple[int, int, int] | None = None  # of the measurement: when it left, the byte behind it, its RTT
     slot = cut = low = 0
+    high = high_before = 0.0  # largest RTT of this RTT and of the one before
+    rtt_at = held = hold = eased = 0  # us
+    deep = shown = 0.0  # depth at losses (0: none), longest queue seen
+    below = 0.0
     now_min = before_min = math.inf
     recent = math.inf
     full = stood = others = lost = False
@@ -61,6 +77,10 @@ class Gleaner(Control):
     def queue(self) -> float:
         rtt = min(self.now_min, self.before_min)
         return 0.0 if math.isinf(rtt) else max(rtt - self.base, 0.0)
+
+    def highest(self) -> float:
+        rtt = max(self.high, self.high_before)
+        return max(rtt - self.base, 0.0)
 
     def least(self, e: Event) -> None:
         f, rtt = self.flow, min(float(e.rtt_us), RTT_MOST)
@@ -112,6 +132,9 @@ class Gleaner(Control):
             if f.now - self.slot >= math.floor(self.base * self.p["filter"] / 1000):
                 self.slot, self.before_min, self.now_min = f.now, self.now_min, math.inf
             self.now_min = min(self.now_min, e.rtt_us, RTT_MOST)
+            if f.now - self.rtt_at >= self.base:
+                self.rtt_at, self.high_before, self.high = f.now, self.high, 0.0
+            self.high = max(self.high, min(float(e.rtt_us), RTT_MOST))
             if f.state != OPEN:
                 self.first = self.bunch = None
                 self.spread = 0
@@ -126,9 +149,28 @@ class Gleaner(Control):
     def rtt(self) -> float:
         return max(self.base, 100.0)
 
+    def packets(self, packets: float) -> float:
+        """Their time on the line."""
+        return min(self.flow.mss * packets * 1e6 / self.most, 1e6) if self.most >= 1 else 1e6
+
+    def usual(self) -> float:
+        share = min(self.base * self.p["share"] / 1000, self.p["share_us"])
+        return max(self.p["least_us"], share, self.packets(self.p["packets"] / 1000))
+
+    def tight(self) -> bool:
+        return self.deep > 0 and not self.ties.reached(self.deep, self.usual() * self.p["tight"], 16.0)
+
+    def visible(self) -> float:
+        return max(self.p["see_us"], self.packets(1.5))
+
     def threshold(self) -> float:
-        packets = min(self.flow.mss * self.p["packets"] * 1e3 / self.most, 1e6) if self.most >= 1 else 1e6
-        return max(self.p["least_us"], self.base * self.p["share"] / 1000, packets)
+        if not self.tight():
+            return self.usual()
+        return min(self.usual(), max(self.deep / self.p["deep"], self.visible()))
+
+    def ceiling(self) -> float:
+        most = self.most * max(self.p["tight_over"] - self.below, 0.0) / 1000
+        return min(most, max(self.most * min(self.deep, 2000.0) / 1000, 2000.0 * self.flow.mss - 1))
 
     def measured(self) -> float:
         return max(self.rate - (max(self.most, self.rate) - self.rate) * self.slope, 0.0)
@@ -166,9 +208,12 @@ class Gleaner(Control):
             pace *= 1 - (1 - self.a / self.most) * p["scarce"] / 1000
         if self.seen is not None and f.now - self.seen < p["quiet_s"] * 1e6:
             pace -= min(pace / 4, p["room"] * f.mss * 1e6 / self.rtt)
+        if f.now < self.held:
+            return 0.0
         if self.phase == YIELD:
             more = self.more() if self.others else 0.0
-            pace *= 1 - min(self.queue() / self.rtt * p["yield"] / 1000 * (1 + more), 1.0)
+            full = min(self.rtt, max(self.deep, 100.0)) if self.tight() else self.rtt
+            pace *= 1 - min(self.queue() / full * p["yield"] / 1000 * (1 + more), 1.0)
         return min(pace, RATE_MOST)
 
     def paced(self) -> float:
@@ -189,15 +234,17 @@ class Gleaner(Control):
             step = max((self.peak - self.a) / 4, step)
         else:
             step *= 2 ** min(self.clear, 8)
-        self.a += min(step, self.most * p["step_most"] / 1000)
-        self.a = min(self.a, self.most * (1 + p["over"] / 1000 * max(self.clear, 8) / 8))
+        tight = self.tight()
+        self.a += min(step, self.most * p["tight_step" if tight else "step_most"] / 1000)
+        most = self.ceiling() if tight else self.most * (1 + p["over"] / 1000 * max(self.clear, 8) / 8)
+        self.a = min(self.a, most)
 
     def round(self) -> None:
         f, p = self.flow, self.p
         took = f.now - self.round_at
         rate = (f.una - self.round_una) * 1e6 / took if took else 0.0
         self.round_at, self.round_una, self.end = f.now, f.una, f.nxt
-        if self.most > self.told or f.now - self.told_at > OLD_US:
+        if not self.tight() and (self.most > self.told or f.now - self.told_at > OLD_US):
             self.most -= self.most / 256 * min(took, 1e6) / 1e6
         self.peak = max(self.peak - self.peak / p["fade"], self.a)
         if self.phase == START:
@@ -211,15 +258,14 @@ class Gleaner(Control):
                 self.a = max(self.a, self.known / 2)
         if self.phase == YIELD and f.now - self.since > p["patience"] * f.srtt:
             self.a = max(self.a * (1 - p["age"] / 1000), 2.0 * f.mss)
+        if self.eased <= f.now and f.now - self.eased >= self.hold * p["calm_holds"]:
+            self.eased, self.hold = f.now, self.hold // 2
+            self.below = max(self.below - p["tight_rise"], 0.0)
         if self.stood or self.phase != RUN:
             self.stood, self.clear = self.phase == YIELD, 0
             return
         pace = self.paced()
-        bunch = 0.0
-        if self.most >= 1 and self.apart(pace):
-            bunch = min(f.mss * 1e6 / self.most, 1e6)
-        elif self.most >= 1:
-            bunch = min(max(pace / 1000 - f.mss, 0.0) * 1e6 / self.most, 1000.0)
+        bunch = self.bunch_delay(pace)
         free = 1 - min(self.a / self.most if self.most >= 1 else 0.0, 1.0)
         share = 143 + free * (p["calm"] - 143) / (1 + self.more())
         if self.ties.above(self.queue(), self.threshold() * share / 1000 + bunch, 2.0):
@@ -227,21 +273,43 @@ class Gleaner(Control):
         elif self.ties.reached(rate, pace * 0.8, 1.0):
             self.rise()
 
+    def bunch_delay(self, pace: float) -> float:
+        """Of the last packet of what leaves at once."""
+        if self.most < 1:
+            return 0.0
+        if self.apart(pace):
+            return min(self.flow.mss * 1e6 / self.most, 1e6)
+        return min(max(pace / 1000 - self.flow.mss, 0.0) * 1e6 / self.most, 1000.0)
+
+    def meets(self) -> bool:
+        f = self.flow
+        if not self.tight() or self.ties.above(self.deep, self.packets(3.0), 4.0) or f.now - self.since < 3 * f.srtt:
+            return False
+        pace = self.paced()
+        if self.apart(pace / 2) and (self.apart(pace) or not self.ties.reached(self.a, self.most * 3 / 4, 2.0)):
+            return False
+        least = max(self.p["see_us"], self.packets(0.5)) + self.bunch_delay(pace)
+        return self.ties.above(self.highest(), least, 2.0)
+
     def ack(self, e: Event) -> None:
         f = self.flow
         self.hear(e)
+        self.shown = max(self.shown, self.highest())
         queue, most = self.queue(), self.threshold()
         above, low = self.ties.above(queue, most, 2.0), not self.ties.above(queue, most * 0.8, 2.0)
         if self.phase == START and above and self.full and f.delivered > FIRST:
             self.a = max(self.a, self.rate)
             self.most, self.cut = max(self.most, self.a), f.now
             self.turn()
-        elif self.phase == RUN and above:
+        elif self.phase == RUN and (above or self.meets()):
             self.turn()
         elif self.phase == YIELD and low:
             self.low = self.low or f.now
-            carried = (f.now - self.low) * self.most / 1e6
-            if not (self.lost and self.others) or self.ties.reached(carried, self.p["wait"] * f.mss, 2.0):
+            carried, tight = (f.now - self.low) * self.most / 1e6, self.tight()
+            wait = self.p["tight_wait" if tight else "wait"] * f.mss
+            waits = tight or (self.lost and self.others)
+            enough = self.ties.reached(carried, wait, 2.0) or (tight and f.now - self.low >= 8000 * self.p["hold_ms"])
+            if not waits or (f.now >= self.held and enough):
                 self.phase, self.since, self.end, self.lost = RUN, f.now, f.nxt, False
         elif self.phase == YIELD and self.ties.above(queue, 2 * most, 2.0):
             self.others = True
@@ -268,11 +336,32 @@ class Gleaner(Control):
         f.cwnd = f.ssthresh = SHUT if silent else whole(wide / f.mss) + 6
         f.count = 0.0
 
+    def hold_back(self) -> None:
+        """After a loss that is not random."""
+        f, p, queue = self.flow, self.p, max(self.highest(), 1.0)
+        self.deep = self.deep * 3 / 4 + queue / 4 if self.deep else queue
+        if not self.tight():
+            return
+        self.hold = min(max(2 * self.hold, p["hold_ms"] * 1000), p["hold_most_ms"] * 1000)
+        if self.ties.above(self.a, self.ceiling() * 7 / 8, 2.0):
+            single = min(2e6 * f.mss / self.most if self.most >= 1 else 0.0, 800.0, p["tight_over"])
+            self.below = min(self.below + p["tight_fall"], p["tight_over"] - single)
+        self.held = self.eased = f.now + self.hold
+        self.peak = self.a
+
     def ssthresh(self) -> float:
         f, keep = self.flow, self.p["keep"] / 1000
+        queue, seen = self.highest(), self.ties.reached(self.shown, 3 * self.visible(), 4.0)
+        small = not self.ties.reached(queue, self.usual(), 2.0)
+        free = small and seen and not self.ties.reached(queue * self.p["shown"], self.shown, 2.0)
+        if free and self.ties.reached(self.shown, self.usual() * self.p["shown"], 4.0):
+            self.a = f.word[0] = max(self.a * self.p["random"] / 1000, 2.0 * f.mss)
+            return max(f.w, 2.0)
         if self.phase == START:
             self.a = max(self.rate, self.a / 2)
             self.most = max(self.most, self.a)
+        if not free:
+            self.hold_back()
         self.turn()
         self.lost = True
         self.a = max(self.a * keep, 2.0 * f.mss)
@@ -291,5 +380,10 @@ class Gleaner(Control):
         f.burst = 0 if f.pace >= 2000 * f.mss else 2 if self.phase == YIELD or self.apart(f.pace) else 1
         if self.phase == START and f.delivered < FIRST:
             f.burst = 0
-        elif f.now - self.told_at > ASK_US and f.now - self.asked > ASK_US / 8 and f.in_flight + BUNCH <= f.w:
+        elif (
+            not self.tight()
+            and f.now - self.told_at > ASK_US
+            and f.now - self.asked > ASK_US / 8
+            and f.in_flight + BUNCH <= f.w
+        ):
             f.burst, self.asked = BUNCH, f.now

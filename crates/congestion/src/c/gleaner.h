@@ -26,6 +26,11 @@
  * where it has been (C that a bunch told counts as such; forgotten by `fade`), and beyond by `step` thousandths of C, twice as much each round; never more than
  * `step_most` at once (a queue of a quarter of the path's product must hold what is too much), nor beyond C by more than `over`.
  * A yield of more than `patience` RTTs loses `age` of A in each further one. A loss: `keep` of A.
+ * A queue is short if packets are lost in it below `tight` thresholds: drop-tail of a small part of an RTT, or CoDel. There is no
+ * time to hear of others, so a loss silences for hold_ms, twice as long each time while it goes on; the threshold is a part of
+ * the depth, which takes all of the pace; and A stays below C, where the own packets meet no queue and lose nothing.
+ * A loss is random if the queue was far shorter than the line has shown that it can be: no silence, and `random` of A where
+ * others would have been heard of.
  * Both leave two packets a second.
  * word[0]: A [byte/s]. */
 #ifndef GLEANER_H
@@ -43,6 +48,20 @@
 	P(least_us, 2000, 0, 1000000, "least queueing delay that is a queue [us]", "ours") \
 	P(packets, 2000, 0, 100000, "least queue, in packets of the line [1/1000]", "ours") \
 	P(share, 60, 0, 1000, "least queueing delay, of the least RTT [1/1000]", "ours") \
+	P(share_us, 3000, 0, 1000000, "which is at most so much [us]", "ours") \
+	P(see_us, 150, 0, 1000000, "least queueing delay that is seen in a short queue [us]", "ours") \
+	P(tight, 8, 1, 100, "a queue is short if packets are lost below so many least ones", "ours") \
+	P(deep, 5, 1, 100, "in a short queue, the least one is so many times smaller than it", "ours") \
+	P(hold_ms, 2000, 0, 1000000, "silence after a loss in a short queue, doubled by the next one [ms]", "ours") \
+	P(hold_most_ms, 64000, 0, 1000000, "longest silence [ms]", "ours") \
+	P(calm_holds, 4, 1, 100, "so many silences later without a loss the next one is half as long", "ours") \
+	P(tight_wait, 2000, 0, 10000, "`wait` in a short queue, after each yield, for eight hold_ms at most", "ours") \
+	P(tight_step, 10, 1, 1000, "`step_most` in a short queue [1/1000 C]", "ours") \
+	P(tight_over, 1000, 1, 1000, "A in a short queue at most [1/1000 C]", "ours") \
+	P(tight_fall, 60, 0, 1000, "by so much less after a loss near that [1/1000 C]", "ours") \
+	P(tight_rise, 20, 0, 1000, "and more again after `calm_holds` [1/1000 C]", "ours") \
+	P(shown, 3, 1, 100, "a loss is random if the queue was so many times smaller than the longest seen", "ours") \
+	P(random, 950, 0, 1000, "share of A kept after a random loss [1/1000]", "ours") \
 	P(filter, 90, 0, 4000, "the smallest delay of two such times counts [1/1000 RTT]", "ours") \
 	P(yield, 1000, 0, 100000, "share of the pace given up, in shares of the RTT that queue is [1/1000]", "ours") \
 	P(small, 200, 0, 10000, "to others as much more as a path holds less than so many packets", "ours") \
@@ -75,6 +94,9 @@ struct gleaner_state {
 	u32 stood, others;                 /* a queue stood in this round; others caused it */
 	u64 known;                         /* the largest C that a bunch told */
 	u32 credit, lost;                  /* a packet was, in this yield */
+	u64 held_us, hold_us, eased_us;    /* silent until; for how long the last time; that was halved last */
+	u32 deep_us, shown_us;             /* queueing delay at which packets are lost, 0: none was; the longest seen */
+	u32 below, pad;                    /* A in a short queue is so much below tight_over [1/1000 C] */
 };
 #define GLEANER_CLEAR_MOST 64
 #define GLEANER_FIRST 10 /* packets of the first window, which TCP does not pace */
@@ -87,12 +109,34 @@ FLOW_FN u64 gleaner_window(const struct flow *f, u64 share, u64 us)
 {
 	return flow_div((u64)flow_min(f->cwnd, 1u << 20) * flow_min(f->mss, 1u << 17) * share, us); /* 2^58 */
 }
+/* so many thousandths of a packet, on the line [us] */
+FLOW_FN u32 gleaner_packets(const struct flow *f, const struct gleaner_state *s, u32 packets)
+{
+	return (u32)flow_min64(flow_div((u64)f->mss * 1000 * packets, flow_max64(s->line.most, 1)), 1000000); /* 2^32 * 2^10 * 2^17 */
+}
+/* queueing delay from which a queue stands where it has room [us] */
+FLOW_FN u32 gleaner_usual(const struct flow *f, const struct gleaner_state *s, const struct gleaner_params *p)
+{
+	u32 share = flow_min((u32)((u64)s->line.base_us * p->share / 1000), p->share_us);
+	return flow_max(flow_max(p->least_us, share), gleaner_packets(f, s, p->packets));
+}
+/* The line loses packets before that tells enough. */
+FLOW_FN int gleaner_tight(const struct flow *f, const struct gleaner_state *s, const struct gleaner_params *p)
+{
+	return s->deep_us && s->deep_us < (u64)gleaner_usual(f, s, p) * p->tight;
+}
+/* least delay by which a queue is seen at all [us] */
+FLOW_FN u32 gleaner_seen(const struct flow *f, const struct gleaner_state *s, const struct gleaner_params *p)
+{
+	return flow_max(p->see_us, gleaner_packets(f, s, 1500));
+}
 /* queueing delay from which a queue stands [us] */
 FLOW_FN u32 gleaner_threshold(const struct flow *f, const struct gleaner_state *s, const struct gleaner_params *p)
 {
-	u64 packets = flow_div((u64)f->mss * 1000 * p->packets, flow_max64(s->line.most, 1)); /* 2^32 * 2^10 * 2^17 */
-	u32 share = (u32)((u64)s->line.base_us * p->share / 1000);
-	return flow_max(flow_max(p->least_us, share), (u32)flow_min64(packets, 1000000));
+	u32 usual = gleaner_usual(f, s, p);
+	if (!gleaner_tight(f, s, p))
+		return usual;
+	return flow_min(usual, flow_max(s->deep_us / flow_max(p->deep, 1), gleaner_seen(f, s, p)));
 }
 FLOW_FN void gleaner_init(struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
 {
@@ -146,6 +190,10 @@ FLOW_FN u64 gleaner_left(const struct flow *f, const struct gleaner_state *s, co
 		pace -= pace * flow_div((s->line.most - s->a) * 1000 * p->scarce, s->line.most) / 1000000; /* 2^36 * 2^20 */
 	if (s->others_us && f->now_us - s->others_us < (u64)p->quiet_s * 1000000)
 		pace -= flow_min64(pace / 4, flow_div((u64)p->room * f->mss * 1000000, base));
+	if (f->now_us < s->held_us)
+		return 0;
+	if (gleaner_tight(f, s, p))
+		base = flow_min64(base, flow_max(s->deep_us, 100));
 	if (s->phase == GLEANER_YIELD) {
 		off = (u64)p->yield * (1000 + (s->others ? gleaner_more(f, s, p) : 0)) / 1000; /* 2^17 * 2^21 */
 		pace = pace * (1000 - flow_min64(flow_div(gleaner_queue(&s->line) * off, base), 1000)) / 1000;
@@ -177,17 +225,42 @@ FLOW_FN u64 gleaner_calm(const struct flow *f, const struct gleaner_state *s, co
 	u64 share = 143 + flow_div(free * (p->calm - 143), 1000 + gleaner_more(f, s, p));
 	return (u64)gleaner_threshold(f, s, p) * share / 1000;
 }
+/* of A in a short queue, in which a millisecond's worth of packets must have room if they leave at once [byte/s] */
+FLOW_FN u64 gleaner_ceiling(const struct flow *f, const struct gleaner_state *s, const struct gleaner_params *p)
+{
+	u64 c = s->line.most, most = c * (p->tight_over - flow_min(s->below, p->tight_over)) / 1000;
+	return flow_min64(most, flow_max64(c * flow_min(s->deep_us, 2000) / 1000, 2000ull * f->mss - 1));
+}
+/* `below` at most: a fifth of C, or where packets leave one by one */
+FLOW_FN u32 gleaner_lowest(const struct flow *f, const struct gleaner_state *s, const struct gleaner_params *p)
+{
+	u64 single = flow_div(2000ull * f->mss * 1000, flow_max64(s->line.most, 1));
+	return p->tight_over - (u32)flow_min64(flow_min64(single, 800), p->tight_over);
+}
 /* A round without a queue, of which the rate was ours. */
-FLOW_FN void gleaner_rise(struct gleaner_state *s, const struct gleaner_params *p)
+FLOW_FN void gleaner_rise(const struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
 {
 	u64 c = s->line.most, step = c * p->step / 1000;
+	u32 tight = gleaner_tight(f, s, p);
 	s->clear = flow_min(s->clear + 1, GLEANER_CLEAR_MOST);
 	if (s->a + s->a / 64 < s->peak)
 		step = flow_max64((s->peak - s->a) / 4, step);
 	else
 		step <<= flow_min(s->clear, 8);
-	s->a += flow_min64(step, c * p->step_most / 1000);
-	s->a = flow_min64(s->a, c + c * p->over / 1000 * flow_max(s->clear, 8) / 8); /* 2^36 * 2^10 */
+	s->a += flow_min64(step, c * (tight ? p->tight_step : p->step_most) / 1000);
+	if (tight)
+		s->a = flow_min64(s->a, gleaner_ceiling(f, s, p));
+	else
+		s->a = flow_min64(s->a, c + c * p->over / 1000 * flow_max(s->clear, 8) / 8); /* 2^36 * 2^10 */
+}
+/* No loss for some silences. */
+FLOW_FN void gleaner_ease(const struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
+{
+	if (f->now_us < s->eased_us || f->now_us - s->eased_us < s->hold_us * p->calm_holds)
+		return;
+	s->eased_us = f->now_us;
+	s->hold_us /= 2;
+	s->below -= flow_min(s->below, p->tight_rise);
 }
 FLOW_FN void gleaner_round(struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
 {
@@ -196,7 +269,7 @@ FLOW_FN void gleaner_round(struct flow *f, struct gleaner_state *s, const struct
 	s->round_us = f->now_us;
 	s->round_una = f->una;
 	s->round_end = f->nxt;
-	if (s->line.most > s->line.told || f->now_us - s->line.told_us > GLEANER_OLD_US)
+	if (!gleaner_tight(f, s, p) && (s->line.most > s->line.told || f->now_us - s->line.told_us > GLEANER_OLD_US))
 		s->line.most -= s->line.most / 256 * flow_min64(took, 1000000) / 1000000; /* 2^36 * 2^20 */
 	s->peak = flow_max64(s->peak - s->peak / flow_max(p->fade, 1), s->a);
 	if (s->phase == GLEANER_START) {
@@ -214,6 +287,7 @@ FLOW_FN void gleaner_round(struct flow *f, struct gleaner_state *s, const struct
 	}
 	if (s->phase == GLEANER_YIELD && f->now_us - s->since_us > (u64)p->patience * f->srtt_us)
 		s->a = flow_max64(s->a - s->a * p->age / 1000, 2ull * f->mss);
+	gleaner_ease(f, s, p);
 	pace = gleaner_pace(f, s, p);
 	if (s->stood || s->phase != GLEANER_RUN) {
 		s->stood = s->phase == GLEANER_YIELD;
@@ -221,32 +295,49 @@ FLOW_FN void gleaner_round(struct flow *f, struct gleaner_state *s, const struct
 	} else if (gleaner_queue(&s->line) > gleaner_calm(f, s, p) + gleaner_bunch(f, s, pace)) {
 		s->clear = 0;
 	} else if (rate * 5 >= pace * 4) {
-		gleaner_rise(s, p);
+		gleaner_rise(f, s, p);
 	}
 }
 /* The line has been without a queue for as long as it takes to carry `wait` packets. */
 FLOW_FN int gleaner_rested(const struct flow *f, const struct gleaner_state *s, const struct gleaner_params *p)
 {
 	u64 bytes = flow_min64(f->now_us - s->low_us, 1u << 27) * s->line.most / 1000000; /* 2^27 * 2^36 */
-	return bytes >= (u64)p->wait * f->mss;
+	if (f->now_us < s->held_us)
+		return 0;
+	if (!gleaner_tight(f, s, p))
+		return bytes >= (u64)p->wait * f->mss;
+	return bytes >= (u64)p->tight_wait * f->mss || f->now_us - s->low_us >= 8000ull * p->hold_ms;
+}
+/* In a queue of a packet or two no queue stands: a packet of others at the own one's place is all that is seen. */
+FLOW_FN int gleaner_meets(const struct flow *f, const struct gleaner_state *s, const struct gleaner_params *p)
+{
+	u64 pace;
+	if (!gleaner_tight(f, s, p) || s->deep_us > gleaner_packets(f, s, 3000) || f->now_us - s->since_us < 3ull * f->srtt_us)
+		return 0;
+	pace = gleaner_pace(f, s, p);
+	/* the second of a pair waits for the first, and is heard of for two RTTs */
+	if (gleaner_pairs(f, pace / 2) && (gleaner_pairs(f, pace) || s->a * 4 < s->line.most * 3))
+		return 0;
+	return gleaner_highest(&s->line) > flow_max(p->see_us, gleaner_packets(f, s, 500)) + gleaner_bunch(f, s, pace);
 }
 FLOW_FN void gleaner_ack(struct flow *f, const struct flow_ack *a, struct gleaner_state *s, const struct gleaner_params *p)
 {
 	u32 queue, most;
 	gleaner_hear(f, a, &s->line, p->filter, p->base_window_s);
 	queue = gleaner_queue(&s->line);
+	s->shown_us = flow_max(s->shown_us, gleaner_highest(&s->line));
 	most = gleaner_threshold(f, s, p);
 	if (s->phase == GLEANER_START && queue > most && s->line.full && f->delivered > GLEANER_FIRST) {
 		s->a = flow_max64(s->a, s->line.rate);
 		s->line.most = flow_max64(s->line.most, s->a);
 		s->cut_us = f->now_us;
 		gleaner_yield(f, s, p);
-	} else if (s->phase == GLEANER_RUN && queue > most) {
+	} else if (s->phase == GLEANER_RUN && (queue > most || gleaner_meets(f, s, p))) {
 		gleaner_yield(f, s, p);
 	} else if (s->phase == GLEANER_YIELD && queue * 5 <= most * 4) {
 		if (!s->low_us)
 			s->low_us = f->now_us;
-		if (!s->lost || !s->others || gleaner_rested(f, s, p)) {
+		if ((!gleaner_tight(f, s, p) && (!s->lost || !s->others)) || gleaner_rested(f, s, p)) {
 			s->phase = GLEANER_RUN;
 			s->since_us = f->now_us;
 			s->round_end = f->nxt;
@@ -286,12 +377,39 @@ FLOW_FN void gleaner_grow(struct flow *f, const struct flow_ack *a, struct glean
 	f->ssthresh = f->cwnd;
 	f->cwnd_cnt = 0;
 }
+/* A loss while there is room in the queue. */
+FLOW_FN int gleaner_random(const struct flow *f, const struct gleaner_state *s, const struct gleaner_params *p)
+{
+	u32 queue = gleaner_highest(&s->line);
+	return queue < gleaner_usual(f, s, p) && s->shown_us >= gleaner_seen(f, s, p) * 3 && (u64)queue * p->shown < s->shown_us;
+}
+/* Another loss: beside a short queue others are left the line for long. */
+FLOW_FN void gleaner_hold(struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
+{
+	u32 queue = flow_max(gleaner_highest(&s->line), 1);
+	s->deep_us = s->deep_us ? s->deep_us - s->deep_us / 4 + queue / 4 : queue;
+	if (!gleaner_tight(f, s, p))
+		return;
+	s->hold_us = flow_min64(flow_max64(2 * s->hold_us, p->hold_ms * 1000ull), p->hold_most_ms * 1000ull);
+	if (s->a * 8 > gleaner_ceiling(f, s, p) * 7)
+		s->below = flow_min(s->below + p->tight_fall, gleaner_lowest(f, s, p));
+	s->held_us = s->eased_us = f->now_us + s->hold_us;
+	s->peak = s->a;
+}
 FLOW_FN u32 gleaner_ssthresh(struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
 {
+	int random = gleaner_random(f, s, p);
+	if (random && s->shown_us >= (u64)gleaner_usual(f, s, p) * p->shown) {
+		s->a = flow_max64(s->a * p->random / 1000, 2ull * f->mss);
+		f->word[0] = s->a;
+		return flow_max(f->cwnd, 2);
+	}
 	if (s->phase == GLEANER_START) {
 		s->a = flow_max64(s->line.rate, s->a / 2);
 		s->line.most = flow_max64(s->line.most, s->a);
 	}
+	if (!random)
+		gleaner_hold(f, s, p);
 	gleaner_yield(f, s, p);
 	s->lost = 1;
 	s->a = flow_max64(s->a * p->keep / 1000, 2ull * f->mss);
@@ -315,7 +433,7 @@ FLOW_FN void gleaner_send(struct flow *f, struct gleaner_state *s, const struct 
 	f->burst = f->pace_Bps >= 2000ull * f->mss ? 0 : s->phase == GLEANER_YIELD || gleaner_pairs(f, f->pace_Bps) ? 2 : 1;
 	if (s->phase == GLEANER_START && f->delivered < GLEANER_FIRST)
 		f->burst = 0;
-	else if (gleaner_asks(f, &s->line) && f->in_flight + GLEANER_BUNCH <= f->cwnd) {
+	else if (!gleaner_tight(f, s, p) && gleaner_asks(f, &s->line) && f->in_flight + GLEANER_BUNCH <= f->cwnd) {
 		f->burst = GLEANER_BUNCH;
 		s->line.asked_us = f->now_us;
 	}

@@ -36,13 +36,21 @@ struct gleaner_line {
 	u32 from_rtt, slope;        /* s [1e-6], 0 if delays fall */
 	u32 base_us, recent_us;     /* least RTT; of this window of base_window_s alone */
 	u32 now_us, before_us;      /* smallest RTT of this slot and of the one before, 0: none */
-	u32 full, pad;              /* 1: base_us is of full packets */
+	u32 full, high_us;          /* full 1: base_us is of full packets; largest RTT of this RTT */
+	u64 turn_us;                /* this RTT began */
+	u32 high_before_us, pad;    /* largest RTT of the one before */
 };
 
 /* smallest queueing delay of the last two slots */
 FLOW_FN u32 gleaner_queue(const struct gleaner_line *l)
 {
 	u32 rtt = l->before_us && (!l->now_us || l->before_us < l->now_us) ? l->before_us : l->now_us;
+	return rtt > l->base_us ? rtt - l->base_us : 0;
+}
+/* largest queueing delay of one to two RTTs, by any packet */
+FLOW_FN u32 gleaner_highest(const struct gleaner_line *l)
+{
+	u32 rtt = flow_max(l->high_us, l->high_before_us);
 	return rtt > l->base_us ? rtt - l->base_us : 0;
 }
 /* A by the last measurement */
@@ -132,6 +140,12 @@ FLOW_FN void gleaner_hear(const struct flow *f, const struct flow_ack *a, struct
 		}
 		if (!l->now_us || a->rtt_us < l->now_us)
 			l->now_us = flow_min(a->rtt_us, GLEANER_RTT_MOST);
+		if (f->now_us - l->turn_us >= l->base_us) {
+			l->turn_us = f->now_us;
+			l->high_before_us = l->high_us;
+			l->high_us = 0;
+		}
+		l->high_us = flow_max(l->high_us, flow_min(a->rtt_us, GLEANER_RTT_MOST));
 		if (f->state != FLOW_OPEN) {
 			l->from_us = l->left_us = l->bytes = 0;
 		} else if (a->acked) {

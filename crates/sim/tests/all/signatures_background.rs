@@ -189,6 +189,40 @@ fn gleaner_fills_idle_lines_and_leaves_them_to_reno() {
     }
 }
 
+/// In a queue too short for its delay to tell of others in time, and in CoDel over a long path, losses do.
+#[test]
+fn gleaner_leaves_lines_with_short_queues() {
+    let twenty = "queue = \"20 packets\"";
+    let codel = "queue = { ab = { kind = \"codel\" }, ba = \"1000 packets\" }";
+    for (mbit, ms, queue, least) in [
+        (50, 50, twenty, 0.7),
+        (50, 50, codel, 0.7),
+        (100, 50, "queue = \"83 packets\"", 0.8),
+        (5, 10, "queue = \"2 packets\"", 0.7),
+    ] {
+        let line = format!("rate = \"{mbit}Mbit\"; delay = \"{ms}ms\"; {queue}");
+        let rate = |rows: &[Row], from: f64, to: f64| {
+            let at = |time: f64| rows.iter().rev().find(|row| row.time <= time).map_or(0, |row| row.acked);
+            (at(to) - at(from)) as f64 * 8.0 / (to - from) * 1500.0 / 1448.0 / (f64::from(mbit) * 1e6)
+        };
+        let text = |end: &str| {
+            Text::new(1, end).path("p", &line).table("[tcp]", "send_buffer = \"64MiB\"; receive_buffer = \"64MiB\"")
+        };
+        let front = |text: Text| text.flow("front", &["p"], "cubic", "start = \"1s\"");
+        let (_, single) = front(text("60s")).traced();
+        let (_, both) = front(text("60s")).flow("back", &["p"], "gleaner", "start = \"8s\"").traced();
+        let (_, idle) = text("40s").flow("back", &["p"], "gleaner", "").traced();
+        let kept = rate(&both.of(0, 0), 8.0, 60.0) / rate(&single.of(0, 0), 8.0, 60.0);
+        let alone = rate(&idle.of(0, 0), 20.0, 40.0);
+        shows(
+            &format!("gleaner at {mbit} Mbit/s, RTT {} ms, {queue}: CUBIC keeps, alone", 2 * ms),
+            format!("{kept:.3} {alone:.3}"),
+        );
+        assert!(kept > 0.87, "{mbit} Mbit/s, {queue}: {kept}");
+        assert!(alone > least, "{mbit} Mbit/s, {queue}: {alone}");
+    }
+}
+
 /// A rate that has fallen to two packets a second is asked for by pairs, which are acknowledged at once, and measured with.
 #[test]
 fn gleaner_comes_back_when_reno_has_left() {
