@@ -97,12 +97,22 @@ struct gleaner_state {
 	u64 held_us, hold_us, eased_us;    /* silent until; for how long the last time; that was halved last */
 	u32 deep_us, shown_us;             /* queueing delay at which packets are lost, 0: none was; the longest seen */
 	u32 below, pad;                    /* A in a short queue is so much below tight_over [1/1000 C] */
+	u64 plain;                         /* see gleaner_plain */
 };
 #define GLEANER_CLEAR_MOST 64
 #define GLEANER_FIRST 10 /* packets of the first window, which TCP does not pace */
 #define GLEANER_SHUT 4   /* the window while it is silent */
 
-FLOW_FN u64 gleaner_time(const struct gleaner_state *s) { return flow_max(s->line.base_us, 100); }
+/* Through memory, of whose ranges the kernel's verifier knows nothing: what follows is then checked once, not once for each way to here. */
+FLOW_FN u64 gleaner_plain(struct gleaner_state *s, u64 of)
+{
+	volatile u64 *through = &s->plain;
+	*through = of;
+	return *through;
+}
+/* The compiler keeps nothing of the state in registers from here on, for the same reason. */
+#define GLEANER_AGAIN() __asm__ volatile("" ::: "memory")
+FLOW_FN u64 gleaner_time(struct gleaner_state *s) { return flow_max(s->line.base_us, 100); }
 
 /* a window in a time, `share` millionths of it [byte/s] */
 FLOW_FN u64 gleaner_window(const struct flow *f, u64 share, u64 us)
@@ -110,33 +120,33 @@ FLOW_FN u64 gleaner_window(const struct flow *f, u64 share, u64 us)
 	return flow_div((u64)flow_min(f->cwnd, 1u << 20) * flow_min(f->mss, 1u << 17) * share, us); /* 2^58 */
 }
 /* so many thousandths of a packet, on the line [us] */
-FLOW_FN u32 gleaner_packets(const struct flow *f, const struct gleaner_state *s, u32 packets)
+FLOW_FN u32 gleaner_packets(const struct flow *f, struct gleaner_state *s, u32 packets)
 {
 	return (u32)flow_min64(flow_div((u64)f->mss * 1000 * packets, flow_max64(s->line.most, 1)), 1000000); /* 2^32 * 2^10 * 2^17 */
 }
 /* queueing delay from which a queue stands where it has room [us] */
-FLOW_FN u32 gleaner_usual(const struct flow *f, const struct gleaner_state *s, const struct gleaner_params *p)
+FLOW_FN u32 gleaner_usual(const struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
 {
 	u32 share = flow_min((u32)((u64)s->line.base_us * p->share / 1000), p->share_us);
-	return flow_max(flow_max(p->least_us, share), gleaner_packets(f, s, p->packets));
+	return (u32)gleaner_plain(s, flow_max(flow_max(p->least_us, share), gleaner_packets(f, s, p->packets)));
 }
 /* The line loses packets before that tells enough. */
-FLOW_FN int gleaner_tight(const struct flow *f, const struct gleaner_state *s, const struct gleaner_params *p)
+FLOW_FN int gleaner_tight(const struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
 {
-	return s->deep_us && s->deep_us < (u64)gleaner_usual(f, s, p) * p->tight;
+	return (int)gleaner_plain(s, s->deep_us && s->deep_us < (u64)gleaner_usual(f, s, p) * p->tight);
 }
 /* least delay by which a queue is seen at all [us] */
-FLOW_FN u32 gleaner_seen(const struct flow *f, const struct gleaner_state *s, const struct gleaner_params *p)
+FLOW_FN u32 gleaner_seen(const struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
 {
 	return flow_max(p->see_us, gleaner_packets(f, s, 1500));
 }
 /* queueing delay from which a queue stands [us] */
-FLOW_FN u32 gleaner_threshold(const struct flow *f, const struct gleaner_state *s, const struct gleaner_params *p)
+FLOW_FN u32 gleaner_threshold(const struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
 {
-	u32 usual = gleaner_usual(f, s, p);
-	if (!gleaner_tight(f, s, p))
-		return usual;
-	return flow_min(usual, flow_max(s->deep_us / flow_max(p->deep, 1), gleaner_seen(f, s, p)));
+	u32 most = gleaner_usual(f, s, p);
+	if (gleaner_tight(f, s, p))
+		most = flow_min(most, flow_max(s->deep_us / flow_max(p->deep, 1), gleaner_seen(f, s, p)));
+	return (u32)gleaner_plain(s, most);
 }
 FLOW_FN void gleaner_init(struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
 {
@@ -148,15 +158,15 @@ FLOW_FN void gleaner_init(struct flow *f, struct gleaner_state *s, const struct 
 	f->word[0] = f->word[1] = 0;
 }
 /* by how much more others are left on a path of few packets [1/1000] */
-FLOW_FN u64 gleaner_more(const struct flow *f, const struct gleaner_state *s, const struct gleaner_params *p)
+FLOW_FN u64 gleaner_more(const struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
 {
 	u64 holds = flow_max64(s->line.most * gleaner_time(s) / 1000000, 1); /* 2^36 * 2^24 */
-	return flow_min64(flow_div((u64)p->small * f->mss * 1000, holds), 1u << 20);
+	return gleaner_plain(s, flow_min64(flow_div((u64)p->small * f->mss * 1000, holds), 1u << 20));
 }
 /* A queue stands, or a packet was lost. */
 FLOW_FN void gleaner_yield(struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
 {
-	u64 now = gleaner_available(&s->line);
+	u64 now = gleaner_plain(s, gleaner_available(&s->line));
 	s->phase = GLEANER_YIELD;
 	s->since_us = f->now_us;
 	s->stood = 1;
@@ -173,17 +183,17 @@ FLOW_FN void gleaner_yield(struct flow *f, struct gleaner_state *s, const struct
 		s->a -= (s->a - flow_min64(now, s->a)) * p->gamma / 1000;
 }
 /* two packets in a time that is the longer the fuller the line and the longer the yield [byte/s] */
-FLOW_FN u64 gleaner_slowest(const struct flow *f, const struct gleaner_state *s, const struct gleaner_params *p)
+FLOW_FN u64 gleaner_slowest(const struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
 {
 	u64 gap = gleaner_time(s) * p->gap / 1000, rare;
 	if (s->phase == GLEANER_YIELD)
 		gap = flow_max64(gap, flow_min64(f->now_us - s->since_us, 1ull << 40) / 8);
 	rare = flow_min64(flow_div(s->line.most * 1024, flow_max64(s->a, 1)), 1024ull * p->rare);
 	gap = gap * flow_max64(rare, 1024) / 1024; /* 2^38 * 2^20 */
-	return flow_div(2ull * f->mss * 1000000, flow_max64(flow_min64(gap, 1000000), 1));
+	return gleaner_plain(s, flow_div(2ull * f->mss * 1000000, flow_max64(flow_min64(gap, 1000000), 1)));
 }
 /* the pace by A and the queue, 0 and more */
-FLOW_FN u64 gleaner_left(const struct flow *f, const struct gleaner_state *s, const struct gleaner_params *p)
+FLOW_FN u64 gleaner_left(const struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
 {
 	u64 pace = s->a * p->run / 1000, base = gleaner_time(s), off;
 	if (s->a < s->line.most)
@@ -198,41 +208,42 @@ FLOW_FN u64 gleaner_left(const struct flow *f, const struct gleaner_state *s, co
 		off = (u64)p->yield * (1000 + (s->others ? gleaner_more(f, s, p) : 0)) / 1000; /* 2^17 * 2^21 */
 		pace = pace * (1000 - flow_min64(flow_div(gleaner_queue(&s->line) * off, base), 1000)) / 1000;
 	}
-	return flow_min64(pace, GLEANER_RATE_MOST);
+	return gleaner_plain(s, flow_min64(pace, GLEANER_RATE_MOST));
 }
-FLOW_FN u64 gleaner_pace(const struct flow *f, const struct gleaner_state *s, const struct gleaner_params *p)
+FLOW_FN u64 gleaner_pace(const struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
 {
 	if (s->phase == GLEANER_START)
 		return flow_min64(gleaner_window(f, 1200000, gleaner_time(s)), GLEANER_RATE_MOST);
-	return flow_max64(gleaner_left(f, s, p), gleaner_slowest(f, s, p));
+	return gleaner_plain(s, flow_max64(gleaner_left(f, s, p), gleaner_slowest(f, s, p)));
 }
 /* Packets so far apart that the ACK of one would wait for the next leave in pairs, which are acknowledged at once. */
 FLOW_FN int gleaner_pairs(const struct flow *f, u64 pace) { return pace * FLOW_PAIRS_CLOSE_US < f->mss * 1000000ull; }
 
 /* delay of the last packet of a pair, or of a millisecond's worth that leaves at once [us] */
-FLOW_FN u64 gleaner_bunch(const struct flow *f, const struct gleaner_state *s, u64 pace)
+FLOW_FN u64 gleaner_bunch(const struct flow *f, struct gleaner_state *s, u64 pace)
 {
 	u64 bytes = pace / 1000;
 	if (gleaner_pairs(f, pace))
-		return flow_min64(flow_div(f->mss * 1000000ull, s->line.most), 1000000);
-	return flow_min64(flow_div((bytes - flow_min64(bytes, f->mss)) * 1000000, s->line.most), 1000); /* 2^26 * 2^20 */
+		return gleaner_plain(s, flow_min64(flow_div(f->mss * 1000000ull, s->line.most), 1000000));
+	bytes -= flow_min64(bytes, f->mss);
+	return gleaner_plain(s, flow_min64(flow_div(bytes * 1000000, s->line.most), 1000)); /* 2^26 * 2^20 */
 }
 /* Queueing delay up to which A grows: 1/7 of a queue where A is C, more where A is less and the path holds many packets. Who sends
  * little meets a packet of others at each of its own, and of two gleaners the smaller would never grow. [us] */
-FLOW_FN u64 gleaner_calm(const struct flow *f, const struct gleaner_state *s, const struct gleaner_params *p)
+FLOW_FN u64 gleaner_calm(const struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
 {
 	u64 free = 1000 - flow_min64(flow_div(s->a * 1000, flow_max64(s->line.most, 1)), 1000);
 	u64 share = 143 + flow_div(free * (p->calm - 143), 1000 + gleaner_more(f, s, p));
-	return (u64)gleaner_threshold(f, s, p) * share / 1000;
+	return gleaner_plain(s, (u64)gleaner_threshold(f, s, p) * share / 1000);
 }
 /* of A in a short queue, in which a millisecond's worth of packets must have room if they leave at once [byte/s] */
-FLOW_FN u64 gleaner_ceiling(const struct flow *f, const struct gleaner_state *s, const struct gleaner_params *p)
+FLOW_FN u64 gleaner_ceiling(const struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
 {
 	u64 c = s->line.most, most = c * (p->tight_over - flow_min(s->below, p->tight_over)) / 1000;
 	return flow_min64(most, flow_max64(c * flow_min(s->deep_us, 2000) / 1000, 2000ull * f->mss - 1));
 }
 /* `below` at most: a fifth of C, or where packets leave one by one */
-FLOW_FN u32 gleaner_lowest(const struct flow *f, const struct gleaner_state *s, const struct gleaner_params *p)
+FLOW_FN u32 gleaner_lowest(const struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
 {
 	u64 single = flow_div(2000ull * f->mss * 1000, flow_max64(s->line.most, 1));
 	return p->tight_over - (u32)flow_min64(flow_min64(single, 800), p->tight_over);
@@ -247,6 +258,7 @@ FLOW_FN void gleaner_rise(const struct flow *f, struct gleaner_state *s, const s
 		step = flow_max64((s->peak - s->a) / 4, step);
 	else
 		step <<= flow_min(s->clear, 8);
+	step = gleaner_plain(s, step);
 	s->a += flow_min64(step, c * (tight ? p->tight_step : p->step_most) / 1000);
 	if (tight)
 		s->a = flow_min64(s->a, gleaner_ceiling(f, s, p));
@@ -265,7 +277,7 @@ FLOW_FN void gleaner_ease(const struct flow *f, struct gleaner_state *s, const s
 FLOW_FN void gleaner_round(struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
 {
 	u64 took = f->now_us - s->round_us, pace;
-	u64 rate = flow_div(flow_min64(f->una - s->round_una, 1ull << 43) * 1000000, took);
+	u64 rate = gleaner_plain(s, flow_div(flow_min64(f->una - s->round_una, 1ull << 43) * 1000000, took));
 	s->round_us = f->now_us;
 	s->round_una = f->una;
 	s->round_end = f->nxt;
@@ -287,7 +299,9 @@ FLOW_FN void gleaner_round(struct flow *f, struct gleaner_state *s, const struct
 	}
 	if (s->phase == GLEANER_YIELD && f->now_us - s->since_us > (u64)p->patience * f->srtt_us)
 		s->a = flow_max64(s->a - s->a * p->age / 1000, 2ull * f->mss);
+	GLEANER_AGAIN();
 	gleaner_ease(f, s, p);
+	GLEANER_AGAIN();
 	pace = gleaner_pace(f, s, p);
 	if (s->stood || s->phase != GLEANER_RUN) {
 		s->stood = s->phase == GLEANER_YIELD;
@@ -299,7 +313,7 @@ FLOW_FN void gleaner_round(struct flow *f, struct gleaner_state *s, const struct
 	}
 }
 /* The line has been without a queue for as long as it takes to carry `wait` packets. */
-FLOW_FN int gleaner_rested(const struct flow *f, const struct gleaner_state *s, const struct gleaner_params *p)
+FLOW_FN int gleaner_rested(const struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
 {
 	u64 bytes = flow_min64(f->now_us - s->low_us, 1u << 27) * s->line.most / 1000000; /* 2^27 * 2^36 */
 	if (f->now_us < s->held_us)
@@ -309,7 +323,7 @@ FLOW_FN int gleaner_rested(const struct flow *f, const struct gleaner_state *s, 
 	return bytes >= (u64)p->tight_wait * f->mss || f->now_us - s->low_us >= 8000ull * p->hold_ms;
 }
 /* In a queue of a packet or two no queue stands: a packet of others at the own one's place is all that is seen. */
-FLOW_FN int gleaner_meets(const struct flow *f, const struct gleaner_state *s, const struct gleaner_params *p)
+FLOW_FN int gleaner_meets(const struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
 {
 	u64 pace;
 	if (!gleaner_tight(f, s, p) || s->deep_us > gleaner_packets(f, s, 3000) || f->now_us - s->since_us < 3ull * f->srtt_us)
@@ -318,22 +332,23 @@ FLOW_FN int gleaner_meets(const struct flow *f, const struct gleaner_state *s, c
 	/* the second of a pair waits for the first, and is heard of for two RTTs */
 	if (gleaner_pairs(f, pace / 2) && (gleaner_pairs(f, pace) || s->a * 4 < s->line.most * 3))
 		return 0;
-	return gleaner_highest(&s->line) > flow_max(p->see_us, gleaner_packets(f, s, 500)) + gleaner_bunch(f, s, pace);
+	return (int)gleaner_plain(s, gleaner_highest(&s->line) > flow_max(p->see_us, gleaner_packets(f, s, 500)) + gleaner_bunch(f, s, pace));
 }
 FLOW_FN void gleaner_ack(struct flow *f, const struct flow_ack *a, struct gleaner_state *s, const struct gleaner_params *p)
 {
-	u32 queue, most;
+	u32 queue, most, yields = 0;
 	gleaner_hear(f, a, &s->line, p->filter, p->base_window_s);
-	queue = gleaner_queue(&s->line);
+	GLEANER_AGAIN();
+	queue = (u32)gleaner_plain(s, gleaner_queue(&s->line));
 	s->shown_us = flow_max(s->shown_us, gleaner_highest(&s->line));
 	most = gleaner_threshold(f, s, p);
 	if (s->phase == GLEANER_START && queue > most && s->line.full && f->delivered > GLEANER_FIRST) {
 		s->a = flow_max64(s->a, s->line.rate);
 		s->line.most = flow_max64(s->line.most, s->a);
 		s->cut_us = f->now_us;
-		gleaner_yield(f, s, p);
-	} else if (s->phase == GLEANER_RUN && (queue > most || gleaner_meets(f, s, p))) {
-		gleaner_yield(f, s, p);
+		yields = 1;
+	} else if (s->phase == GLEANER_RUN) {
+		yields = queue > most || gleaner_meets(f, s, p);
 	} else if (s->phase == GLEANER_YIELD && queue * 5 <= most * 4) {
 		if (!s->low_us)
 			s->low_us = f->now_us;
@@ -346,8 +361,13 @@ FLOW_FN void gleaner_ack(struct flow *f, const struct flow_ack *a, struct gleane
 	} else if (s->phase == GLEANER_YIELD && queue > 2 * most) {
 		s->others = 1;
 	}
+	GLEANER_AGAIN();
+	if (gleaner_plain(s, yields))
+		gleaner_yield(f, s, p);
+	GLEANER_AGAIN();
 	if (s->phase != GLEANER_YIELD || queue * 5 > most * 4)
 		s->low_us = 0;
+	GLEANER_AGAIN();
 	if (f->una > s->round_end)
 		gleaner_round(f, s, p);
 	f->word[0] = s->a;
@@ -378,7 +398,7 @@ FLOW_FN void gleaner_grow(struct flow *f, const struct flow_ack *a, struct glean
 	f->cwnd_cnt = 0;
 }
 /* A loss while there is room in the queue. */
-FLOW_FN int gleaner_random(const struct flow *f, const struct gleaner_state *s, const struct gleaner_params *p)
+FLOW_FN int gleaner_random(const struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
 {
 	u32 queue = gleaner_highest(&s->line);
 	return queue < gleaner_usual(f, s, p) && s->shown_us >= gleaner_seen(f, s, p) * 3 && (u64)queue * p->shown < s->shown_us;
