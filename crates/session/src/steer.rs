@@ -319,7 +319,9 @@ impl Steer {
         // those that are free must not run dry meanwhile
         let unsent: u64 = free.iter().map(|line| line.seen.unsent).sum();
         if task.left > 0 && unsent >= bytes(rate, AHEAD) {
-            let of = order.into_iter().find_map(|i| {
+            // one that is unknown is tried once
+            let unknown = order.iter().filter(|&&i| !lines[i].proven);
+            let of = unknown.chain(order.iter().filter(|&&i| lines[i].proven)).find_map(|&i| {
                 let (line, most) = (&lines[i], PIECE.max(task.waits));
                 match hasty[i] {
                     true if line.proven => (line.seen.unsent < PIECE).then_some((i, line.piece(), true)),
@@ -420,8 +422,10 @@ impl Steer {
         track.full |= seen.again > 0 || now.0 >= track.grown.0 + ROUNDS * seen.srtt.0;
         let (took, came) = (now.saturating_sub(track.since).0, seen.acked.saturating_sub(track.acked));
         if seen.out == 0 {
-            if came > 0 && track.delivers == 0 {
-                track.delivers = (u128::from(came) * SECOND / u128::from(took.max(1))) as u64;
+            // all that it had came back meanwhile: it delivers as much at least
+            let delivers = (u128::from(came) * SECOND / u128::from(took.max(1))) as u64;
+            if seen.again == 0 || track.delivers == 0 {
+                track.delivers = track.delivers.max(delivers);
             }
             (track.acked, track.since) = (seen.acked, now);
         } else if took >= seen.srtt.0.max(LOOK) {

@@ -320,3 +320,31 @@ fn the_best_line_is_left_if_it_does_not_answer_and_another_would_be_done_sooner(
     let closed = (0..20).find(|&n| steer.look(at(n), task, &[lost, idle])[0] == Verdict::Close(Held::Late));
     assert!(closed.is_some_and(|n| (2..=6).contains(&n)), "{closed:?}");
 }
+
+/// Each piece comes back before the next look: what it delivers is what it was given, and more can be asked of it.
+#[test]
+fn a_line_whose_pieces_come_back_at_once_is_soon_free() {
+    let busy = line(0, 40_000_000, 8, 2_000_000);
+    let (mut steer, verdicts) = settled(&[busy, line(1, 1_000_000, 4, 0)], task(500_000_000));
+    assert_eq!((verdicts[1], steer.trial()), (Verdict::Free, Some(PIECE)));
+    let (mut acked, mut verdict) = (9_990_000, Verdict::Hold(Held::Piece));
+    for n in 0..4 {
+        acked += steer.trial().unwrap_or(200_000);
+        let busy = SubflowSeen { acked: 399_600_000 + n * 400_000, ..busy };
+        let idle = SubflowSeen { acked, window: 128_000, out: 0, pace: 57_000_000, ..line(1, 24_000_000, 4, 0) };
+        verdict = steer.look(Nanos((10_000 + n * 10) * MS), task(400_000_000), &[busy, idle])[1];
+    }
+    assert_eq!((verdict, steer.trial()), (Verdict::Free, None));
+}
+
+#[test]
+fn a_line_that_is_unknown_is_tried_before_another_gets_its_next_piece() {
+    let busy = line(0, 40_000_000, 8, 2_000_000);
+    let known = line(1, 1_000_000, 4, 0);
+    let (mut steer, _) = settled(&[busy, known], task(500_000_000));
+    let at = |one: &SubflowSeen| SubflowSeen { acked: one.window * 10_000 * MS / one.srtt.0, ..*one };
+    let fresh = SubflowSeen { window: 14_480, out: 0, pace: 1_500_000, ..line(2, 750_000, 19, 0) };
+    let verdicts = steer.look(Nanos(10_000 * MS), task(400_000_000), &[at(&busy), at(&known), fresh]);
+    assert_eq!(verdicts, [Verdict::Free, Verdict::Hold(Held::Piece), Verdict::Free]);
+    assert_eq!(steer.trial(), Some(14_480));
+}
