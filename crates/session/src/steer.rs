@@ -355,8 +355,12 @@ impl Steer {
             };
             let others = if i == best { &lines } else { &free };
             let others = others.iter().filter(|one| one.seen.id != seen[i].id);
-            // the best is measured by all that answer
-            let others: Vec<Line> = others.filter(|one| i != best || one.answers()).copied().collect();
+            // the best is measured by all that answer, and by those that a window would be enough of
+            let mut others: Vec<Line> = others.copied().collect();
+            if i == best {
+                others.retain(|one| one.answers() || (!one.is_silent() && one.trial() >= Some(lines[i].holds())));
+                others.iter_mut().filter(|one| !one.proven).for_each(|one| one.least = one.rate);
+            }
             if hopeless(&lines[i], &others, task) {
                 verdicts[i] = Verdict::Close(why);
             }

@@ -319,6 +319,11 @@ fn the_best_line_is_left_if_it_does_not_answer_and_another_would_be_done_sooner(
     let task = Task { open: 300_000, ..task(0) };
     let closed = (0..20).find(|&n| steer.look(at(n), task, &[lost, idle])[0] == Verdict::Close(Held::Late));
     assert!(closed.is_some_and(|n| (2..=6).contains(&n)), "{closed:?}");
+    // a packet is what any line is good for
+    let fresh = SubflowSeen { window: 14_480, out: 0, ..line(2, 1_000_000, 5, 0) };
+    let (mut steer, _) = settled(&[best], Task { left: 10_000_000, ..task });
+    let closed = (0..20).find(|&n| steer.look(at(n), task, &[lost, fresh])[0] == Verdict::Close(Held::Late));
+    assert!(closed.is_some_and(|n| (2..=6).contains(&n)), "{closed:?}");
 }
 
 /// Each piece comes back before the next look: what it delivers is what it was given, and more can be asked of it.
