@@ -4,7 +4,10 @@ not below 0.5 Mbit/s; the shorter RTT 10 to 60 ms, the other 1 to 9 times that, 
 time that is given.
 
 Or four unlike lines (`four`): DSL, cable, LTE and a satellite in a geostationary orbit; 1 to 200 MB, within the same
-bounds."""
+bounds.
+
+Or a fast line (`fast`): 100 Mbit/s to 2 Gbit/s, and one to three beside it, each slower by 2 to 200, though not below
+0.5 Mbit/s; RTTs 0.5 to 20 ms; queues of 20 to 6000 packets; no random loss; 1 to 300 MB, within the same bounds."""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ import random
 from dataclasses import dataclass
 
 CONTROLS = ("cubic", "lia", "bbr3")
+FAST_CONTROLS = (*CONTROLS, "olia", "balia")
 PACKET = 1500
 LEAST_MBIT = 0.5
 NAMES = "abcd"
@@ -93,3 +97,21 @@ def four(number: int, longest_s: float) -> Cell:
     best = max(lines, key=lambda line: line.rate_mbit)
     size = max(10 * best.bdp, between((1e6, 2e8)))
     return Cell(lines, dice.choice(CONTROLS), int(min(size, best.rate_mbit * 125_000 * longest_s)))
+
+
+def fast(number: int, longest_s: float) -> Cell:
+    """The cell of a fast line and others of that number."""
+    dice = random.Random(f"never slower, fast, {number}")
+
+    def between(low: float, high: float) -> float:
+        return math.exp(dice.uniform(math.log(low), math.log(high)))
+
+    def line(rate_mbit: float) -> Line:
+        rtt_ms, packets = between(0.5, 20), between(20, 6000)
+        return Line(rate_mbit, rtt_ms, packets * PACKET / (rate_mbit * rtt_ms * 125), 0.0)
+
+    rate = between(100, 2000)
+    others = (max(LEAST_MBIT, rate / between(2, 200)) for _ in range(dice.randint(1, 3)))
+    lines = tuple(line(rate_mbit) for rate_mbit in (rate, *others))
+    size = max(10 * lines[0].bdp, between(1e6, 3e8))
+    return Cell(lines, dice.choice(FAST_CONTROLS), int(min(size, rate * 125_000 * longest_s)))

@@ -69,6 +69,8 @@ pub(crate) struct MptcpInfo {
     pub fallback: bool,
     /// Acknowledged at the level of the connection; absent before Linux 6.5 [byte].
     pub bytes_acked: Option<u64>,
+    /// Given to subflows, each byte counted once; absent as that [byte].
+    pub bytes_sent: Option<u64>,
     pub subflows: Vec<SubflowInfo>,
 }
 
@@ -177,6 +179,7 @@ pub(crate) fn mptcp(socket: &Socket) -> io::Result<Option<MptcpInfo>> {
         token: u32_at(info, 12),
         fallback: u32_at(info, 8) & 1 != 0,
         bytes_acked: has_bytes_acked.then(|| u64_at(info, 72)),
+        bytes_sent: has_bytes_acked.then(|| u64_at(info, 56)),
         subflows: (0..subflows).filter_map(subflow).collect(),
     }))
 }
@@ -186,7 +189,7 @@ fn connection_only(socket: &Socket) -> Option<MptcpInfo> {
     let mut info = [0; MPTCP_INFO_BYTES];
     getsockopt(socket, SOL_MPTCP, MPTCP_INFO, &mut info).ok()?;
     let fallback = u32_at(&info, 8) & 1 != 0;
-    Some(MptcpInfo { token: u32_at(&info, 12), fallback, bytes_acked: None, subflows: Vec::new() })
+    Some(MptcpInfo { token: u32_at(&info, 12), fallback, bytes_acked: None, bytes_sent: None, subflows: Vec::new() })
 }
 
 /// A struct sockaddr of either family; an IPv4 address in IPv6 clothing is undressed.

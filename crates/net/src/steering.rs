@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use pathcast_base::Nanos;
-use pathcast_session::steer::{Held, Steer, SubflowSeen, Task, Verdict, is_coupled};
+use pathcast_session::steer::{Held, Steer, SubflowSeen, Task, UNSENT, Verdict, is_coupled};
 use socket2::Socket;
 
 use crate::info::{self, MptcpInfo, SubflowInfo};
@@ -15,8 +15,6 @@ use crate::places::Places;
 
 /// Between two looks.
 pub(crate) const TICK: Duration = Duration::from_millis(10);
-/// What may wait in the connection before a subflow takes it [byte].
-const UNSENT: u32 = 64 << 10;
 /// Send buffer that is asked for; the kernel doubles it [byte].
 const ROOM: usize = 4 << 20;
 
@@ -75,14 +73,16 @@ impl Steering {
         let open = |one: &&SubflowInfo| one.tcp.state == info::TCP_ESTABLISHED;
         let subflows: Vec<&SubflowInfo> = info.subflows.iter().filter(open).collect();
         let seen: Vec<SubflowSeen> = subflows.iter().map(|one| see(one)).collect();
-        let acked = info.bytes_acked.unwrap_or(sent);
-        let task = Task { left, open: sent.saturating_sub(acked), room: self.room, coupled: self.coupled };
+        // an older kernel does not say: the second may be what waits, of which there is little
+        let (acked, taken) = (info.bytes_acked.unwrap_or(sent), info.bytes_sent.map_or(sent, |taken| taken.min(sent)));
+        let (waits, open) = (sent - taken, taken.saturating_sub(acked));
+        let task = Task { left: left + waits, waits, open, room: self.room, coupled: self.coupled };
         let at = Nanos(now.duration_since(self.began).as_nanos() as u64);
         let verdicts = self.rule.look(at, task, &seen);
         // what waits in one that is held must not keep the others from theirs
         let free = seen.iter().zip(&verdicts).filter(|(_, verdict)| **verdict == Verdict::Free);
         let unsent: u64 = free.map(|(one, _)| one.unsent).sum();
-        self.may_give = sent + self.rule.ahead().saturating_sub(unsent);
+        self.may_give = taken + self.rule.ahead().saturating_sub(unsent);
         for (one, verdict) in subflows.iter().zip(verdicts) {
             if self.refused.is_none()
                 && let Err(error) = self.apply(now, one, verdict, joins, places)

@@ -26,6 +26,9 @@ const AHEAD: u64 = 20_000_000;
 const SAWTOOTH: u64 = 30;
 /// A line that nothing is known of is taken to be slower than the others by no more than this.
 const UNPROVEN: u64 = 50;
+/// But of what it is given first the buffers must bear more: that it is slower by so much, though not below [byte/s].
+const FARTHEST: u64 = 200;
+const SLOWEST: u64 = 62_500;
 /// One whose pace promises so many times what it delivers gets a piece at a time: the kernel would give it as much more than the others.
 const HASTY: u64 = 8;
 /// One that delivers so many times less than the others brings little: its margins are wider.
@@ -34,6 +37,8 @@ const FAR: u64 = 8;
 const BELIEVED: u64 = 4;
 /// Least time until TCP sends again what was not answered [ns]; it doubles each time.
 const RTO: u64 = 200_000_000;
+/// What is written and not taken by a subflow, at most (TCP_NOTSENT_LOWAT) [byte].
+pub const UNSENT: u32 = 64 << 10;
 /// Least that may wait [byte].
 const LEAST: u64 = 4 * PIECE;
 /// Deliveries are measured over a round trip, and so long at least [ns].
@@ -69,6 +74,8 @@ pub struct SubflowSeen {
 pub struct Task {
     /// Given to no subflow yet [byte].
     pub left: u64,
+    /// Of these, what the program has written already: the next subflow with room takes it [byte].
+    pub waits: u64,
     /// Given to them and not acknowledged at the level of the connection [byte].
     pub open: u64,
     /// What both ends' buffers hold [byte].
@@ -184,6 +191,14 @@ impl Line {
         (clear && fits >= seen.window / 2).then_some(fits.min(PIECE))
     }
 
+    /// Whether so much can wait there while these others send, even if nothing is known of it.
+    fn is_bearable(&self, given: u64, others: &[Line], task: Task) -> bool {
+        let rate: u64 = others.iter().map(|line| line.rate).sum();
+        let least = if self.proven { self.least } else { SLOWEST.max(rate / FARTHEST) };
+        // a rate that still grows says little of what they send meanwhile
+        others.iter().all(|line| line.full) && bytes(rate, time(given, least)) <= room(self, others, task)
+    }
+
     /// Until so much, which its window takes at once, is acknowledged, while these others send [ns].
     fn tried(&self, bytes: u64, others: &[Line]) -> u64 {
         // a window has doubled at most since all of it came back unqueued
@@ -191,10 +206,15 @@ impl Line {
         shown.min(self.delay(bytes, others).saturating_sub(2 * self.seen.srtt.0)) + 2 * self.seen.srtt.0
     }
 
+    /// What one whose pace may promise too much is given at a time [byte].
+    fn piece(&self) -> u64 {
+        PIECE.max(bytes(self.least, LOOK))
+    }
+
     /// How long the others then send on before it, if nothing is lost [ns].
     fn wait(&self) -> u64 {
         let given = self.seen.unsent + PIECE;
-        if self.proven && self.full {
+        if self.proven && (self.full || self.met) {
             return time(given, self.least) + self.seen.srtt.0;
         }
         let (mut window, mut rest, mut rounds) = (self.seen.window.max(1), given, 1);
@@ -211,12 +231,24 @@ impl Line {
 
     /// Until it has delivered what it holds [ns].
     fn rest(&self) -> u64 {
-        let holds = self.seen.unsent + self.seen.out;
+        let holds = self.holds();
+        // a timer wakes it, and then it begins anew: at half of what it had delivered, say
+        let anew = time(holds, self.delivers / 2) + (RTO << self.seen.timeouts.min(8));
         if self.quiet || self.seen.timeouts > 0 {
-            // a timer wakes it, and then it begins anew: at half of what it had delivered, say
-            return time(holds, self.delivers / 2) + (RTO << self.seen.timeouts.min(8));
+            return anew;
         }
-        time(holds, self.least) + self.seen.srtt.0 / 2
+        // which it has done already if its window is of a few packets
+        (time(holds, self.least) + self.seen.srtt.0 / 2).min(anew)
+    }
+
+    /// Given to it and not acknowledged [byte].
+    fn holds(&self) -> u64 {
+        self.seen.unsent + self.seen.out
+    }
+
+    /// What it is given is soon acknowledged.
+    fn answers(&self) -> bool {
+        self.proven && !self.quiet && !self.is_silent()
     }
 
     fn is_silent(&self) -> bool {
@@ -266,7 +298,10 @@ impl Steer {
             }
             verdicts[i] = judge(&lines[i], &free, task).map_or(Verdict::Free, Verdict::Hold);
             let times = if is_risky(&lines[i], &free, task) { HASTY / 2 } else { HASTY };
-            hasty[i] = verdicts[i] == Verdict::Free && lines[i].seen.pace / times > lines[i].least;
+            let promises = lines[i].seen.pace / times > lines[i].least;
+            // an ACK may make its window and its pace many times what they are, long before the next look
+            let far = lines[i].least.saturating_mul(FAR) < free.iter().map(|line| line.rate).sum();
+            hasty[i] = verdicts[i] == Verdict::Free && (promises || far);
             if hasty[i] {
                 verdicts[i] = Verdict::Hold(Held::Piece);
             } else if verdicts[i] == Verdict::Free {
@@ -284,23 +319,48 @@ impl Steer {
         // those that are free must not run dry meanwhile
         let unsent: u64 = free.iter().map(|line| line.seen.unsent).sum();
         if task.left > 0 && unsent >= bytes(rate, AHEAD) {
-            let of = order.into_iter().find_map(|i| match hasty[i] {
-                true => (lines[i].seen.unsent < PIECE).then_some((i, PIECE)),
-                false => Some((i, trial(&lines[i], verdicts[i], &free, task)?)),
+            // one that is unknown is tried once
+            let unknown = order.iter().filter(|&&i| !lines[i].proven);
+            let of = unknown.chain(order.iter().filter(|&&i| lines[i].proven)).find_map(|&i| {
+                let (line, most) = (&lines[i], PIECE.max(task.waits));
+                match hasty[i] {
+                    true if line.proven => (line.seen.unsent < PIECE).then_some((i, line.piece(), true)),
+                    true if line.is_bearable(most, &free, task) => {
+                        (line.seen.unsent < PIECE).then_some((i, PIECE, true))
+                    }
+                    true => line.trial().map(|bytes| (i, bytes, task.waits <= bytes)),
+                    false => trial(line, verdicts[i], &free, task).map(|bytes| {
+                        let bears = line.is_bearable(task.waits, &free, task);
+                        let early = line.tried(task.waits, &free) <= done(&free, task.left);
+                        (i, bytes, task.waits <= bytes || (bears && early))
+                    }),
+                }
             });
-            if let Some((i, bytes)) = of {
-                verdicts[i] = Verdict::Free;
+            if let Some((i, bytes, now)) = of {
+                // it would take all that waits: first the others do
+                let bytes = bytes * u64::from(now);
+                if now {
+                    verdicts[i] = Verdict::Free;
+                }
                 (self.trial, self.ahead) = (Some(bytes), unsent + bytes);
             }
         }
         let blocked = task.left > 0 && task.open >= task.room / 5 * 4;
-        for i in (0..lines.len()).filter(|&i| i != best) {
+        for i in 0..lines.len() {
             let why = match task.left {
-                0 if verdicts[i] != Verdict::Free => Held::Late,
+                _ if i == best && !(lines[i].quiet && lines[i].holds() <= PIECE) => continue,
+                0 if i == best || verdicts[i] != Verdict::Free => Held::Late,
                 _ if blocked => Held::Room,
                 _ => continue,
             };
-            let others: Vec<Line> = free.iter().filter(|one| one.seen.id != seen[i].id).copied().collect();
+            let others = if i == best { &lines } else { &free };
+            let others = others.iter().filter(|one| one.seen.id != seen[i].id);
+            // the best is measured by all that answer, and by those that a window would be enough of
+            let mut others: Vec<Line> = others.copied().collect();
+            if i == best {
+                others.retain(|one| one.answers() || (!one.is_silent() && one.trial() >= Some(lines[i].holds())));
+                others.iter_mut().filter(|one| !one.proven).for_each(|one| one.least = one.rate);
+            }
             if hopeless(&lines[i], &others, task) {
                 verdicts[i] = Verdict::Close(why);
             }
@@ -366,8 +426,10 @@ impl Steer {
         track.full |= seen.again > 0 || now.0 >= track.grown.0 + ROUNDS * seen.srtt.0;
         let (took, came) = (now.saturating_sub(track.since).0, seen.acked.saturating_sub(track.acked));
         if seen.out == 0 {
-            if came > 0 && track.delivers == 0 {
-                track.delivers = (u128::from(came) * SECOND / u128::from(took.max(1))) as u64;
+            // all that it had came back meanwhile: it delivers as much at least
+            let delivers = (u128::from(came) * SECOND / u128::from(took.max(1))) as u64;
+            if seen.again == 0 || track.delivers == 0 {
+                track.delivers = track.delivers.max(delivers);
             }
             (track.acked, track.since) = (seen.acked, now);
         } else if took >= seen.srtt.0.max(LOOK) {
@@ -425,8 +487,12 @@ fn judge(line: &Line, free: &[Line], task: Task) -> Option<Held> {
         return Some(Held::Late);
     }
     let rate: u64 = free.iter().map(|line| line.rate).sum();
-    let room = if is_risky(line, free, task) { task.room / 2 } else { task.room };
-    (bytes(rate, line.wait()) > room).then_some(Held::Room)
+    (bytes(rate, line.wait()) > room(line, free, task)).then_some(Held::Room)
+}
+
+/// What may wait in the buffers for what `line` is given [byte].
+fn room(line: &Line, free: &[Line], task: Task) -> u64 {
+    if is_risky(line, free, task) { task.room / 2 } else { task.room }
 }
 
 /// Whether what `line` is given may come to stand there: it is much slower, or stays small for long once it has lost a packet.
@@ -442,12 +508,14 @@ fn trial(line: &Line, verdict: Verdict, free: &[Line], task: Task) -> Option<u64
 
 /// Whether the others, which have nothing to send, would be done with all that is open before it has delivered what it holds.
 fn hopeless(line: &Line, free: &[Line], task: Task) -> bool {
-    let holds = line.seen.unsent + line.seen.out;
+    let holds = line.holds();
     let idle = free.iter().all(|line| line.seen.unsent == 0 && line.seen.out < line.seen.window / 2);
     let rate: u64 = free.iter().map(|line| line.least).sum();
     let srtt = free.iter().map(|line| line.seen.srtt.0).max().unwrap_or(0);
     // all that is open is sent again, from its first byte on: one piece is there, since the others are done with theirs
-    let again = time(if holds <= PIECE { holds } else { task.open }, rate) + 2 * srtt;
+    let out: u64 = free.iter().map(|line| line.seen.out).sum();
+    let first = if holds <= PIECE && task.left == 0 { holds } else { task.open };
+    let again = time(out + first, rate) + 2 * srtt;
     holds > 0 && idle && line.rest() > again + again / 2
 }
 

@@ -6,6 +6,8 @@
 //! is a mean over what was queued at the subflow. The program writes into a buffer that is the sum of the subflows'
 //! (`__mptcp_sync_sndbuf`): what a slow one holds back keeps it full, and the others idle.
 
+use pathcast_session::steer::UNSENT;
+
 use crate::observe::Observer;
 use crate::sim::{Sim, Sub};
 use crate::tcp::{Config, Sender};
@@ -43,6 +45,15 @@ impl<O: Observer> Sim<O> {
             let room = counted.map(|&flow| senders[flow as usize].send_buffer(config)).sum::<u64>();
             let mss = u64::from(conn.send.mss);
             conn.send.write(LEAST + room, mss, FRAGMENT.div_ceil(mss));
+        }
+    }
+
+    /// What the subflows had no room for was not written, beyond a little that waits for the next with room.
+    pub(crate) fn unwrite(&mut self, index: u32) {
+        let conn = &mut self.conns[index as usize];
+        if self.config.autotuning && conn.steered {
+            let send = &mut conn.send;
+            send.written = send.written.min(send.next + u64::from(UNSENT) / u64::from(send.mss));
         }
     }
 

@@ -43,7 +43,8 @@ impl<O: Observer> Sim<O> {
         let room = (config.receive_buffer / 4).min(config.steered_room());
         let open_bytes = (conn.send.next - conn.send.una.min(conn.send.next)) * mss;
         let coupled = open.first().is_some_and(|&flow| is_coupled(senders[flow as usize].control.info().name));
-        let verdicts = conn.steer.look(Nanos(*now), Task { left, open: open_bytes, room, coupled }, &seen);
+        let waits = conn.send.written.min(conn.send.end).saturating_sub(conn.send.next) * mss;
+        let verdicts = conn.steer.look(Nanos(*now), Task { left, waits, open: open_bytes, room, coupled }, &seen);
         conn.trial = conn.steer.trial().map_or(u64::MAX, |bytes| conn.send.next + bytes / mss);
         let mut close = Vec::new();
         for (&flow, verdict) in open.iter().zip(&verdicts) {

@@ -272,6 +272,7 @@ impl<O: Observer> Sim<O> {
                 self.set_data_timer(index);
             }
             self.queue_ahead(index);
+            self.unwrite(index);
             self.push_queues(index, &mut sent);
             self.run_data_timer(index, false);
         }

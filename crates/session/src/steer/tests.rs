@@ -11,7 +11,7 @@ fn line(id: u32, rate: u64, rtt_ms: u64, unsent: u64) -> SubflowSeen {
 }
 
 fn task(left: u64) -> Task {
-    Task { left, open: 0, room: 8 << 20, coupled: false }
+    Task { left, waits: 0, open: 0, room: 8 << 20, coupled: false }
 }
 
 /// The verdicts once the lines have delivered at their rates for ten seconds.
@@ -27,7 +27,7 @@ fn settled(lines: &[SubflowSeen], task: Task) -> (Steer, Vec<Verdict>) {
 
 #[test]
 fn a_slow_line_shares_what_it_can_deliver_before_the_others_are_done() {
-    let lines = [line(0, 6_250_000, 40, 0), line(1, 250_000, 200, 0)];
+    let lines = [line(0, 6_250_000, 40, 200_000), line(1, 250_000, 200, 0)];
     // a piece takes it 0.26 s and two round trips: 0.83 s with the quarter of one that is held, 5.2 MB of the other
     assert_eq!(settled(&lines, task(6_000_000)).1, [Verdict::Free, Verdict::Free]);
     assert_eq!(settled(&lines, task(3_000_000)).1, [Verdict::Free, Verdict::Hold(Held::Late)]);
@@ -142,7 +142,7 @@ fn a_line_whose_pace_is_far_above_what_it_delivers_gets_a_piece_at_a_time() {
     let dry = SubflowSeen { unsent: 1000, ..busy };
     assert_eq!(settled(&[dry, young], task(5_000_000)).1[1], Verdict::Hold(Held::Piece));
     // a pace that doubles a round trip is an honest one
-    let honest = SubflowSeen { pace: 240_000, ..young };
+    let honest = SubflowSeen { pace: 400_000, ..line(1, 100_000, 20, 0) };
     let (steer, verdicts) = settled(&[busy, honest], task(5_000_000));
     assert_eq!((verdicts[1], steer.trial()), (Verdict::Free, None));
 }
@@ -151,7 +151,7 @@ fn a_line_whose_pace_is_far_above_what_it_delivers_gets_a_piece_at_a_time() {
 #[test]
 fn a_line_that_is_known_to_be_far_slower_needs_wider_margins() {
     let slow = SubflowSeen { again: 1, ..line(1, 250_000, 200, 0) };
-    let lines = [line(0, 6_250_000, 40, 0), slow];
+    let lines = [line(0, 6_250_000, 40, 200_000), slow];
     // 0.66 s for a piece, twice that since it is held: 8.2 MB of the other
     assert_eq!(settled(&lines, task(8_500_000)).1, [Verdict::Free, Verdict::Free]);
     assert_eq!(settled(&lines, task(7_500_000)).1, [Verdict::Free, Verdict::Hold(Held::Late)]);
@@ -240,4 +240,116 @@ fn at_the_end_the_best_line_is_still_the_fastest_not_the_shortest() {
         let verdicts = steer.look(Nanos((10_000 + 10 * n) * MS), Task { open: 5_100_000, ..task(0) }, &[hole, idle]);
         assert_eq!(verdicts[0], Verdict::Free, "{n}");
     }
+}
+
+/// The kernel gives what waits to the one that is tried: 14 kB were meant, and 64 more came.
+#[test]
+fn what_waits_goes_to_the_others_before_a_line_is_tried() {
+    let busy = line(0, 2_000_000, 30, 100_000);
+    let fresh = SubflowSeen { window: 14_480, out: 0, ..line(1, 482_000, 30, 0) };
+    let look = |waits| {
+        let mut steer = Steer::default();
+        steer.look(Nanos(0), task(2_000_000), &[busy]);
+        steer.look(Nanos(100 * MS), task(1_800_000), &[busy]);
+        let verdict = steer.look(Nanos(100 * MS), Task { waits, ..task(1_000_000) }, &[busy, fresh])[1];
+        (verdict, steer.trial(), steer.ahead())
+    };
+    assert_eq!(look(14_480), (Verdict::Free, Some(14_480), 100_000 + 14_480));
+    // nothing is written meanwhile
+    assert_eq!(look(65_536), (Verdict::Hold(Held::Late), Some(0), 100_000));
+}
+
+/// A line of which nothing is known may be slower than any other by more than was thought of.
+#[test]
+fn a_line_that_is_hasty_and_unknown_gets_what_its_window_takes_and_no_piece() {
+    let busy = line(0, 30_000_000, 10, 1_000_000);
+    let fresh = SubflowSeen { window: 14_480, out: 0, pace: 6_000_000, ..line(1, 3_000_000, 4, 0) };
+    let mut steer = Steer::default();
+    for n in 0..100 {
+        steer.look(Nanos(n * 10 * MS), task(50_000_000), &[SubflowSeen { acked: n * 300_000, ..busy }]);
+    }
+    let busy = SubflowSeen { acked: 30_000_000, ..busy };
+    assert_eq!(steer.look(Nanos(1000 * MS), task(50_000_000), &[busy, fresh])[1], Verdict::Free);
+    assert_eq!(steer.trial(), Some(14_480));
+    let tried = SubflowSeen { out: 14_480, ..fresh };
+    assert_eq!(steer.look(Nanos(1010 * MS), task(49_000_000), &[busy, tried])[1], Verdict::Hold(Held::Piece));
+}
+
+/// Its recovery ends: the next ACK makes its window, and its pace, many times what they are.
+#[test]
+fn a_far_slower_line_gets_a_piece_at_a_time_whatever_its_pace() {
+    let busy = line(0, 60_000_000, 13, 2_000_000);
+    let (steer, verdicts) = settled(&[busy, line(1, 2_300_000, 20, 0)], task(500_000_000));
+    assert_eq!((verdicts[1], steer.trial()), (Verdict::Free, Some(PIECE)));
+    // of a faster one a piece is what it delivers between two looks, and a look more
+    let busy = line(0, 240_000_000, 3, 6_000_000);
+    let (steer, verdicts) = settled(&[busy, line(1, 23_000_000, 2, 0)], task(500_000_000));
+    assert_eq!((verdicts[1], steer.trial()), (Verdict::Free, Some(460_000)));
+}
+
+/// A close sends all again that is open, not only what the closed one held, and behind what is out.
+#[test]
+fn a_line_is_waited_for_while_all_again_would_take_longer() {
+    let fast = line(0, 30_000_000, 20, 0);
+    let slow = line(1, 375_000, 100, 0);
+    let (mut steer, _) = settled(&[fast, slow], task(50_000_000));
+    let at = Nanos(10_000 * MS);
+    let idle = |out| SubflowSeen { out, window: 12_000_000, ..fast };
+    let open = |left| Task { open: 7_300_000, ..task(left) };
+    // 56 kB take it 0.2 s, all again the other 0.24
+    let few = SubflowSeen { out: 56_000, ..slow };
+    assert!(matches!(steer.clone().look(at, open(10_000_000), &[idle(0), few])[1], Verdict::Hold(_)));
+    // at the end that piece is all that is missing
+    assert_eq!(steer.clone().look(at, open(0), &[idle(0), few])[1], Verdict::Close(Held::Late));
+    // 240 kB take it 0.7 s: more than all again, and less than that behind what is out
+    let much = SubflowSeen { out: 240_000, ..slow };
+    assert_eq!(steer.clone().look(at, open(10_000_000), &[idle(0), much])[1], Verdict::Close(Held::Room));
+    assert!(matches!(steer.look(at, open(10_000_000), &[idle(5_900_000), much])[1], Verdict::Hold(_)));
+}
+
+/// The last packet of all is on the best line, and lost: only its timer would tell.
+#[test]
+fn the_best_line_is_left_if_it_does_not_answer_and_another_would_be_done_sooner() {
+    let (best, other) = (line(0, 6_250_000, 4, 0), line(1, 6_000_000, 15, 0));
+    let (mut steer, _) = settled(&[best, other], task(10_000_000));
+    let acked = |one: &SubflowSeen| one.window * 9_990 * MS / one.srtt.0;
+    let lost = SubflowSeen { acked: acked(&best), out: 1_400, ..best };
+    let idle = SubflowSeen { acked: acked(&other), out: 0, ..other };
+    let at = |n: u64| Nanos((10_000 + 10 * n) * MS);
+    let task = Task { open: 300_000, ..task(0) };
+    let closed = (0..20).find(|&n| steer.look(at(n), task, &[lost, idle])[0] == Verdict::Close(Held::Late));
+    assert!(closed.is_some_and(|n| (2..=6).contains(&n)), "{closed:?}");
+    // a packet is what any line is good for
+    let fresh = SubflowSeen { window: 14_480, out: 0, ..line(2, 1_000_000, 5, 0) };
+    let (mut steer, _) = settled(&[best], Task { left: 10_000_000, ..task });
+    let closed = (0..20).find(|&n| steer.look(at(n), task, &[lost, fresh])[0] == Verdict::Close(Held::Late));
+    assert!(closed.is_some_and(|n| (2..=6).contains(&n)), "{closed:?}");
+}
+
+/// Each piece comes back before the next look: what it delivers is what it was given, and more can be asked of it.
+#[test]
+fn a_line_whose_pieces_come_back_at_once_is_soon_free() {
+    let busy = line(0, 40_000_000, 8, 2_000_000);
+    let (mut steer, verdicts) = settled(&[busy, line(1, 1_000_000, 4, 0)], task(500_000_000));
+    assert_eq!((verdicts[1], steer.trial()), (Verdict::Free, Some(PIECE)));
+    let (mut acked, mut verdict) = (9_990_000, Verdict::Hold(Held::Piece));
+    for n in 0..4 {
+        acked += steer.trial().unwrap_or(200_000);
+        let busy = SubflowSeen { acked: 399_600_000 + n * 400_000, ..busy };
+        let idle = SubflowSeen { acked, window: 128_000, out: 0, pace: 57_000_000, ..line(1, 24_000_000, 4, 0) };
+        verdict = steer.look(Nanos((10_000 + n * 10) * MS), task(400_000_000), &[busy, idle])[1];
+    }
+    assert_eq!((verdict, steer.trial()), (Verdict::Free, None));
+}
+
+#[test]
+fn a_line_that_is_unknown_is_tried_before_another_gets_its_next_piece() {
+    let busy = line(0, 40_000_000, 8, 2_000_000);
+    let known = line(1, 1_000_000, 4, 0);
+    let (mut steer, _) = settled(&[busy, known], task(500_000_000));
+    let at = |one: &SubflowSeen| SubflowSeen { acked: one.window * 10_000 * MS / one.srtt.0, ..*one };
+    let fresh = SubflowSeen { window: 14_480, out: 0, pace: 1_500_000, ..line(2, 750_000, 19, 0) };
+    let verdicts = steer.look(Nanos(10_000 * MS), task(400_000_000), &[at(&busy), at(&known), fresh]);
+    assert_eq!(verdicts, [Verdict::Free, Verdict::Hold(Held::Piece), Verdict::Free]);
+    assert_eq!(steer.trial(), Some(14_480));
 }

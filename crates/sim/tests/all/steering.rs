@@ -48,6 +48,18 @@ fn a_far_slower_line_does_not_hold_up_the_better_one() {
 }
 
 #[test]
+fn a_fast_short_line_is_not_held_up_by_what_a_slow_one_was_tried_with() {
+    // what waited beside the trial went to it too: the buffers filled, and when it was closed all was sent again
+    for (lines, bytes, control) in [
+        ([(260.0, 1, 6000, 0.0), (3.0, 4, 50, 0.0)], 35_000_000, "olia"),
+        ([(370.0, 18, 1600, 0.0), (3.0, 4, 1000, 0.0)], 10_000_000, "balia"),
+    ] {
+        let [kernels, ours] = shares(lines, bytes, control);
+        assert!(kernels < 0.75 && ours >= 0.95, "{lines:?}, {control}: {kernels:.3} and {ours:.3}");
+    }
+}
+
+#[test]
 fn like_lines_are_both_used() {
     let [_, ours] = shares([(20.0, 40, 66, 0.0), (10.0, 60, 50, 0.0)], 20_000_000, "cubic");
     assert!(ours > 0.9 * 1.5, "{ours:.3}");
