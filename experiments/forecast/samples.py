@@ -81,10 +81,13 @@ def sample(scenario: Mapping[str, Any], world: str) -> dict[str, Any]:
     order += [path.name for path in told.paths if path.name not in order]
     choices = field_of(order, job.controls)
     left = {one.name: one.available_bps for one in known}
-    twins = {runner.choice: option(runner, size, None) for runner in answer.runners} if answer else {}
+    # the order of a choice's paths is the forecast's, where there is one
+    runners = {_unordered(runner.choice): runner for runner in answer.runners} if answer else {}
     found = []
-    for choice in choices:
-        rates, twin = run.floor[choice], twins.get(choice)
+    for usual in choices:
+        runner = runners.get(_unordered(usual))
+        choice, twin = (runner.choice, option(runner, size, None)) if runner else (usual, None)
+        rates = run.floor[choice]
         found.append(
             {
                 "paths": sorted(choice.paths),
@@ -102,6 +105,10 @@ def sample(scenario: Mapping[str, Any], world: str) -> dict[str, Any]:
         "probe_bytes": run.probe_bytes,
         "measured_s": run.measured_s,
     }
+
+
+def _unordered(choice: Choice) -> tuple[frozenset[str], str]:
+    return frozenset(choice.paths), choice.control
 
 
 @functools.lru_cache(maxsize=4)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from statistics import fmean
 
@@ -14,17 +14,24 @@ from pathcast.forecast.twin import Choice
 _LOOKS = 8
 
 
-def begun(runners: Sequence[Runner], run: Callable[[Sequence[int], Choice], list[Outcome | None]]) -> list[Runner]:
+def begun(
+    runners: Sequence[Runner],
+    run: Callable[[Sequence[int], Choice], list[Outcome | None]],
+    unknown: Collection[str] = (),
+) -> list[Runner]:
     """The runners of a race, the best of those of several paths in place of itself with its fastest beginning.
 
-    run: of seeds and a choice an outcome for every seed.
+    run: of seeds and a choice an outcome for every seed. unknown: paths that are better not begun over.
     """
     several = [one for one in runners if len(one.choice.paths) > 1 and one.running and any(one.outcomes)]
     if not several:
         return list(runners)
     usual = min(several, key=lambda one: _mean(one.outcomes))
     seeds = range(1, len(usual.outcomes) + 1)
-    looks = [(run(seeds[:_LOOKS], other), other) for other in _others(usual.choice)]
+    others = [other for other in _others(usual.choice) if other.paths[0] not in unknown]
+    looks = [(run(seeds[:_LOOKS], other), other) for other in others]
+    if not looks:
+        return list(runners)
     first, other = min(looks, key=lambda look: _mean(look[0]))
     if _mean(first) >= _mean(usual.outcomes[:_LOOKS]):
         return list(runners)

@@ -173,7 +173,8 @@ def _tried(
     runners = race(choices, run, draws, BATCH, LEAST, limits.time_s * (_RACE if several else 1.0), passed_s)
     made = sum(len(runner.outcomes) for runner in runners)
     if several and passed_s() * (1 + further(runners) / made) <= limits.time_s:
-        return begun(runners, lambda seeds, choice: [one for [one] in run(seeds, [choice])])
+        guessed = [belief.name for belief in beliefs if belief.guessed]
+        return begun(runners, lambda seeds, choice: [one for [one] in run(seeds, [choice])], guessed)
     return runners
 
 

@@ -49,6 +49,13 @@ def test_one_that_is_not_faster_or_does_not_always_end_does_not():
         assert network.asked == [(("b", "a"), 8)]
 
 
+def test_nothing_begins_over_a_line_of_which_nothing_is_known():
+    runners = [runner(("a", "b"), 2.0)]
+    network = Network(b=1.0)
+    assert begun(runners, network, ["b"]) == runners
+    assert not network.asked
+
+
 def test_one_path_has_one_beginning_and_what_was_given_up_is_not_begun_anew():
     runners = [runner(("a",), 3.0), runner(("a", "b"), 9.0, running=False)]
     assert begun(runners, Network()) == runners

@@ -288,8 +288,8 @@ def test_paths_that_are_not_known_are_named_and_the_rest_is_answered():
     found = forecast(
         measured(path("one"), unknown, path("three", down=Down(9, 3))), Job(SIZE, CUBIC), draws=4, limits=ALL
     )
-    assert {one.choice.paths for one in found.runners} == {("one",), ("two",), ("one", "two")}
-    assert found.chosen.choice.paths == ("one", "two"), "nothing speaks for leaving it out"
+    assert {tuple(sorted(one.choice.paths)) for one in found.runners} == {("one",), ("two",), ("one", "two")}
+    assert found.chosen.choice.paths == ("one", "two"), "nothing speaks for leaving it out, nor for beginning with it"
     assert found.down == ("three",)
     guess = "two is taken for a line like the others, which is a guess: no capacity of path `two` out: the samples"
     assert found.notes[0].startswith(guess)
@@ -319,7 +319,7 @@ def test_several_paths_begin_over_the_one_that_they_are_fastest_by():
     [both] = [one for one in found.runners if len(one.choice.paths) == 2]
     assert both.choice.paths == ("near", "far")
     usual = simulate([*map(PathBelief.of, paths)], range(1, 9), [Choice(("far", "near"), "cubic")], SIZE)
-    assert sum(both.durations_s()) < 0.9 * sum(one.duration_s for [one] in usual)
+    assert sum(both.durations_s()) < 0.95 * sum(one.duration_s for [one] in usual)
 
 
 def together(probability, *paths):

@@ -252,7 +252,7 @@ FLOW_FN u32 gleaner_lowest(const struct flow *f, struct gleaner_state *s, const 
 FLOW_FN void gleaner_rise(const struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
 {
 	u64 c = s->line.most, step = c * p->step / 1000;
-	u32 tight = gleaner_tight(f, s, p);
+	int tight = gleaner_tight(f, s, p);
 	s->clear = flow_min(s->clear + 1, GLEANER_CLEAR_MOST);
 	if (s->a + s->a / 64 < s->peak)
 		step = flow_max64((s->peak - s->a) / 4, step);
