@@ -241,6 +241,9 @@ def test_stopped_and_continued(shell, wait_for):
     shell.type("bg\n")
     shell.see(PROMPT)
     wait_for(lambda: shell.jobs() == "T")  # as it reads
+    shell.type("jobs\n")
+    shell.see("Stopped")  # bash has heard of it, too: it continues none that it thinks is running
+    shell.see(PROMPT)
     shell.type("fg\n")
     shell.see("sh -c.*\r\n|NOBODY.*\r\n|pathcast run.*\r\n")
     shell.type("two\n")
