@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -26,7 +28,10 @@ class Browser:
         # bash: dash knows descriptors of one digit only
         line = f'exec "$@" 3<&{here[0]} 4>&{there[1]}'
         self._process = subprocess.Popen(
-            ["bash", "-c", line, "bash", *words], pass_fds=(here[0], there[1]), stderr=subprocess.DEVNULL
+            ["bash", "-c", line, "bash", *words],
+            pass_fds=(here[0], there[1]),
+            stderr=subprocess.DEVNULL,
+            process_group=0,
         )
         os.close(here[0])
         os.close(there[1])
@@ -37,9 +42,26 @@ class Browser:
         self._session = attached["sessionId"]
 
     def close(self) -> None:
-        self._process.terminate()
+        # its network and storage services outlive it, and write into the directory until they end
+        while self.processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            time.sleep(0.01)
         self._process.wait()
         self._directory.cleanup()
+
+    def processes(self) -> list[int]:
+        """Those of the browser that run, by their pid. A zombie does not."""
+        found = []
+        for entry in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                # after the name, which may hold anything: state, parent, group
+                state, _, group = entry.read_text().rpartition(")")[2].split()[:3]
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            if int(group) == self._process.pid and state not in "ZX":
+                found.append(int(entry.parent.name))
+        return found
 
     def _ask(self, method: str, **given: Any) -> dict[str, Any]:
         self._last += 1

@@ -9,6 +9,7 @@ import os
 import re
 import runpy
 import shutil
+import signal
 import sqlite3
 import subprocess
 import tempfile
@@ -305,6 +306,22 @@ WIDTHS = """[
   [...document.querySelectorAll(".scroll")].filter((of) => of.scrollWidth > of.clientWidth).map(of => of.ariaLabel)]"""
 
 
+def browser_of_ours():
+    return runpy.run_path(str(HERE.parents[2] / "scripts" / "browser.py"))["Browser"]()
+
+
+def test_a_browser_ends_with_all_that_it_started(chromium):
+    browser = browser_of_ours()
+    assert browser.tells("about:blank", 360, "innerWidth") == 360
+    processes = browser.processes()
+    assert len(processes) > 1
+    for pid in processes:
+        if pid != os.getpgid(pid):
+            os.kill(pid, signal.SIGSTOP)  # as slow as a process can be
+    browser.close()
+    assert browser.processes() == []
+
+
 def test_on_a_telephone_nothing_is_wider_than_the_screen(tmp_path, chromium, record, monkeypatch):
     """Neither the page nor a table in it, with all that may be there."""
     from pathcast.service import jobs
@@ -318,7 +335,7 @@ def test_on_a_telephone_nothing_is_wider_than_the_screen(tmp_path, chromium, rec
     flow |= {"rate_bps": 9e6, "rtt_s": 0.02, "available_bps": 1e7, "bytes_acked": 10**9}
     live = Facts.live
     monkeypatch.setattr(Facts, "live", lambda self: {**live(self), "flows": [flow]})
-    browser = runpy.run_path(str(HERE.parents[2] / "scripts" / "browser.py"))["Browser"]()
+    browser = browser_of_ours()
     try:
         with served(application(Facts(places.parse(str(filled(tmp_path / "history.db")))))) as url:
             for path in ("", "weeks?since=7d", "forecasts", "events"):
