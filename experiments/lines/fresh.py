@@ -31,6 +31,7 @@ PROFILES = "../shared/data/real-paths/ibox-profiles.jsonl.gz"
 KEYS = (
     "near",
     "wide",
+    "wander",
     "beside",
     "grid",
     "profile",
@@ -59,6 +60,11 @@ def points(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 continue
             if grid == "wide":
                 yield from wide(seed, arguments)
+                continue
+            if grid == "wander":
+                for beside in Experiment(HERE).module("near").CROSS:
+                    about = {"grid": "queues", "wander": True, "beside": beside, "fair": False, "managed": False}
+                    yield {**about, "cross": beside, "effort": arguments.effort, "seed": seed}
                 continue
             over: dict[str, tuple[Any, ...]] = {"cross": tuple(arguments.cross)}
             if grid == "shipped":
@@ -126,6 +132,8 @@ def run(point: dict[str, Any], least: float, most: float, watch: bool, world: st
         about = Experiment(HERE).module("near").scenario(point, world)
     elif point.get("wide"):
         about = Experiment(HERE).module("wide").scenario(point, world)
+    elif point.get("wander"):
+        about = Experiment(HERE).module("wander").scenario(point, world)
     else:
         about = path(point) if point["grid"] == "real" else samples.scenario(point, {}, world)
     if point["grid"] == "shipped":
@@ -215,7 +223,7 @@ def main() -> None:
         "--grid",
         nargs="+",
         default=["queues"],
-        choices=["queues", "policed", "pairs", "real", "shipped", "near", "wide"],
+        choices=["queues", "policed", "pairs", "real", "shipped", "near", "wide", "wander"],
     )
     parser.add_argument("--cross", nargs="+", default=["idle", "tcp", "inelastic"])
     parser.add_argument("--effort", default="thorough")

@@ -1,8 +1,9 @@
 //! The capacity that trains sent back to back show, filtered so that pairs which waited for others do not count; see
 //! `capacity.rs`, which sends the trains.
 
+use super::series::NOTHING;
 use super::stat::median;
-use super::{LARGE, TrainSeen};
+use super::{LARGE, TrainSeen, stretch};
 
 /// One train's gap at one position.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +20,8 @@ struct Gap {
     whole: bool,
     /// The second packet's place.
     to: usize,
+    /// Of which train.
+    train: usize,
 }
 
 /// A packet whose stamp is right.
@@ -33,6 +36,8 @@ struct Mark {
     lost: usize,
     /// Of its batch.
     batch: u64,
+    /// Of which train.
+    train: usize,
 }
 
 impl Mark {
@@ -46,6 +51,7 @@ impl Mark {
             even: self.batch == to.batch,
             whole: self.lost == to.lost,
             to: to.place,
+            train: to.train,
         }
     }
 }
@@ -67,6 +73,7 @@ pub struct Filter {
     wide: Vec<Vec<Gap>>,
     /// The smallest delay of each place in a train [ns].
     least: Vec<i64>,
+    trains: usize,
 }
 
 /// How much longer than L/C the best pair may have waited to count as having waited for nobody.
@@ -100,7 +107,7 @@ impl Filter {
             if !packet.batch.is_last() {
                 continue;
             }
-            let mark = Mark { place: k, delay, at: at.0 as i64, bytes, lost, batch };
+            let mark = Mark { place: k, delay, at: at.0 as i64, bytes, lost, batch, train: self.trains };
             for (positions, stride) in [(&mut self.positions, 1), (&mut self.wide, WIDE)] {
                 let first = marks.len().checked_sub(stride).map(|i| marks[i]).filter(|first| first.place > 0);
                 if let Some(first) = first {
@@ -112,6 +119,7 @@ impl Filter {
             }
             marks.push(mark);
         }
+        self.trains += 1;
     }
 
     /// Each position's capacity [bit/s]; only of those that are settled, if any is, and that nobody came between.
@@ -120,18 +128,30 @@ impl Filter {
     }
 
     fn all_positions(&self) -> Vec<f64> {
-        let fine = self.of(&self.positions);
-        let Some(c) = median(&fine) else { return fine };
+        self.of(if self.is_wide() { &self.wide } else { &self.positions })
+    }
+
+    /// Whether three gaps count as one.
+    fn is_wide(&self) -> bool {
+        let Some(c) = median(&self.of(&self.positions)) else { return false };
         let service = f64::from(LARGE) * 8.0 / c;
-        if service > SHORT.0 {
-            return fine;
+        // less than one gap says: others came in between, each time
+        let says = || median(&self.of(&self.wide)).is_some_and(|three| service < SHORT.1 || three > INTRUDED * c);
+        service <= SHORT.0 && says()
+    }
+
+    /// C and half of its 90 % interval, where the way stretches trains and compresses them; see [`stretch`].
+    pub fn stretched(&self) -> Option<(f64, f64)> {
+        let usual = median(&self.by_position())?;
+        let wide = f64::from(LARGE) * 8.0 / usual < SHORT.1;
+        let mut trains = vec![Vec::new(); self.trains];
+        for gap in if wide { &self.wide } else { &self.positions }.iter().flatten() {
+            if gap.whole && gap.dispersion > 0 && gap.bytes > 0.0 {
+                trains[gap.train].push(gap.dispersion as f64 / (gap.bytes * 8e9));
+            }
         }
-        let wide = self.of(&self.wide);
-        match median(&wide) {
-            // less than one gap says: others came in between, each time
-            Some(three) if service < SHORT.1 || three > INTRUDED * c => wide,
-            _ => fine,
-        }
+        let noise = NOTHING / (f64::from(LARGE) * 8.0) / if wide { WIDE as f64 } else { 1.0 };
+        stretch::capacity(&trains, usual, noise)
     }
 
     fn of(&self, positions: &[Vec<Gap>]) -> Vec<f64> {
@@ -152,9 +172,9 @@ impl Filter {
         (extra as f64) < SETTLED * gap.dispersion as f64
     }
 
-    /// The median of the positions [bit/s].
+    /// The median of the positions [bit/s], or of the trains where they are stretched.
     pub fn capacity(&self) -> Option<f64> {
-        median(&self.by_position())
+        self.stretched().map_or_else(|| median(&self.by_position()), |(c, _)| Some(c))
     }
 
     /// Whether the positions agree, as far as stamps can tell.

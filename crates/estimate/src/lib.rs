@@ -37,6 +37,7 @@ pub mod series;
 pub mod shared;
 pub mod slops;
 pub mod stat;
+mod stretch;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod turns;

@@ -345,9 +345,10 @@ impl Ride {
         }
         if let (true, Some((value, half))) = (self.wander > 0.0, self.wandering_capacity()) {
             // what the ride got of it is known better than what single trains say
-            let got = self.estimate().value_bps.unwrap_or(0.0);
+            let ride = self.estimate();
+            let got = ride.value_bps.unwrap_or(0.0);
             let value = value.max(self.proven).max(got);
-            let low = if got > EMPTY * value { got.min(value - half) } else { value - half };
+            let low = if got > EMPTY * value { ride.low_bps.min(value - half) } else { value - half };
             return Estimate::of(value, low, value + half, estimate.bytes.0);
         }
         match estimate.value_bps {

@@ -7,7 +7,7 @@
 //!
 //! Beside traffic trains do not stay together. There the queue itself tells: of who is alone as many come late as the line is busy, and
 //! on a line so busy it would grow under the first probes of the ride, which leave without a report. Radio that sends at fixed
-//! moments alone looks the same.
+//! moments alone looks the same. And where trains are stretched (`stretch.rs`) delays do wander, whoever is there.
 
 use super::super::stat::{deviation, median, quantile, student90};
 use super::super::{Seen, TrainSeen, series};
@@ -46,28 +46,32 @@ const FALL: f64 = 0.9;
 /// between whose packets they do not come there.
 const STEEP: f64 = 0.5;
 /// Longer ones are queues [s].
-const MOST: f64 = 20e-3;
+const MOST: f64 = 100e-3;
 /// And usually shorter than this where somebody may send, who may have given way [s].
 const MOST_BESIDE: f64 = 4e-3;
+/// So much is taken for wandering where somebody may send and trains are stretched: with more the ride crowds TCP out [s].
+const MOST_STRETCHED: f64 = 6e-3;
 
 /// Whether nobody came between the packets of trains that left at the rate C or faster, who would have if the line were busy.
 fn together<'a>(trains: impl Iterator<Item = &'a TrainSeen>, c: f64, load: f64) -> bool {
-    let (mut gaps, mut time) = (Vec::new(), 0.0);
+    let (mut of, mut near, mut time) = (0, 0, 0.0);
     for train in trains {
         if let [first, .., last] = &train.packets[..] {
             time += last.sent.saturating_sub(first.sent).as_secs_f64();
         }
+        let mut gaps = Vec::new();
         for pair in train.packets.windows(2).skip(1) {
             let single = pair.iter().all(|p| p.batch.of <= 1);
             if let (true, Some(a), Some(b)) = (single, pair[0].received, pair[1].received) {
                 gaps.push(b.0.saturating_sub(a.0) as f64);
             }
         }
+        // each is stretched in its own way
+        let Some(usual) = median(&gaps).filter(|&usual| usual > 0.0) else { continue };
+        of += gaps.len();
+        near += gaps.iter().filter(|&&gap| gap <= BETWEEN * usual).count();
     }
-    let missed = load * c * time / CROSS;
-    let Some(usual) = median(&gaps).filter(|_| missed >= MISSED) else { return false };
-    let near = gaps.iter().filter(|&&gap| gap <= BETWEEN * usual).count();
-    usual > 0.0 && near as f64 >= NOBODY * gaps.len() as f64
+    load * c * time / CROSS >= MISSED && near as f64 >= NOBODY * of as f64
 }
 
 /// At what rate a whole train came, without its first gap [bit/s].
@@ -146,7 +150,12 @@ impl Ride {
         let grows = self.under_ride().is_some_and(|(load, _)| load > STEEP);
         let wanders = (even && !grows && self.is_together(load))
             || (load >= LATE && usual <= MOST_BESIDE && self.stays(load, alone.len()));
-        if wanders && MORE * most <= MOST { MORE * most } else { 0.0 }
+        if wanders && MORE * most <= MOST {
+            return MORE * most;
+        }
+        // whoever came late where trains are stretched may have met nobody
+        let stretched = usual <= MOST_BESIDE && self.capacity.stretched().is_some();
+        if stretched { MORE * most.min(MOST_STRETCHED) } else { 0.0 }
     }
 
     /// Whether nobody came between the packets of the trains before the ride, and of its first where a report came before the next.
