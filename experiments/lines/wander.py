@@ -1,5 +1,5 @@
-"""Lines whose delay wanders by up to 30 ms, as over radio, in steps of 5 to 100 ms: 2 to 500 Mbit/s, round trips of 5 to 150 ms,
-drop-tail queues of a quarter to four times what is on its way, beside nobody, Poisson traffic or TCP."""
+"""Lines whose delay wanders by up to 30 ms, as over radio, in steps of 5 to 100 ms: 2 to 500 Mbit/s, round trips of 5
+to 150 ms, drop-tail queues of a quarter to four times what is on its way, beside nobody, Poisson traffic or TCP."""
 
 from __future__ import annotations
 

@@ -80,8 +80,9 @@ mod tests {
 
     /// Trains of ten gaps, all so many times as long as C's; in every third gap of the last `met` of them there is somebody as large.
     fn trains(times: &[f64], met: usize) -> Vec<Vec<f64>> {
-        let gap =
-            |k: usize, i: usize, time: f64| time * if k + met >= times.len() && i % 3 == 0 { 2.0 } else { 1.0 } / USUAL;
+        let gap = |k: usize, i: usize, time: f64| {
+            time * if k + met >= times.len() && i.is_multiple_of(3) { 2.0 } else { 1.0 } / USUAL
+        };
         times.iter().enumerate().map(|(k, &time)| (0..10).map(|i| gap(k, i, time)).collect()).collect()
     }
 
