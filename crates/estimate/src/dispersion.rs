@@ -151,7 +151,7 @@ impl Filter {
             }
         }
         let noise = NOTHING / (f64::from(LARGE) * 8.0) / if wide { WIDE as f64 } else { 1.0 };
-        stretch::capacity(&trains, usual, noise)
+        stretch::capacity(&trains, usual, noise, !wide)
     }
 
     fn of(&self, positions: &[Vec<Gap>]) -> Vec<f64> {

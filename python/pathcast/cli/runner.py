@@ -36,14 +36,20 @@ def run(arguments: list[str], signals: Signals | None = None) -> int:
             if status == Exit.INTERRUPTED:  # Typer turns a KeyboardInterrupt into this status
                 raise KeyboardInterrupt
             return int(status or 0)
-    except (KeyboardInterrupt, typer.Abort):
-        return _report(PathcastError("interrupted", "interrupted", None, Exit.INTERRUPTED), arguments)
-    except Exception as error:
-        return _report(_known(error), arguments)
-    except Terminated as end:
-        terminated = PathcastError("terminated", f"ended by signal {end.number}")
-        terminated.exit = 128 + end.number  # type: ignore[assignment] # as a shell has it; no code of ours
-        return _report(terminated, arguments)
+    except (Exception, KeyboardInterrupt, Terminated) as error:
+        return _report(_ended(error) or _known(error), arguments)
+
+
+def _ended(error: BaseException) -> PathcastError | None:
+    """By a signal, which Python wraps where a class is made."""
+    if isinstance(error, KeyboardInterrupt | typer.Abort):
+        return PathcastError("interrupted", "interrupted", None, Exit.INTERRUPTED)
+    if isinstance(error, Terminated):
+        terminated = PathcastError("terminated", f"ended by signal {error.number}")
+        terminated.exit = 128 + error.number  # type: ignore[assignment] # as a shell has it; no code of ours
+        return terminated
+    known = error.__cause__ is None or isinstance(error, PathcastError)
+    return None if known else _ended(error.__cause__)
 
 
 def _app(arguments: list[str]) -> typer.Typer:
@@ -56,7 +62,7 @@ def _app(arguments: list[str]) -> typer.Typer:
     return whole
 
 
-def _known(error: Exception) -> PathcastError:
+def _known(error: BaseException) -> PathcastError:
     if isinstance(error, PathcastError):
         if error.exit == Exit.USAGE and (word := meant(error.message)):
             error.hint = " ".join(filter(None, (f"did you mean `{word}`?", error.hint)))
@@ -87,7 +93,7 @@ def _known(error: Exception) -> PathcastError:
     )
 
 
-def _value(error: Exception) -> str | None:
+def _value(error: BaseException) -> str | None:
     """Of a value that its option's type refuses: option, value, and what it must be."""
     param, found = getattr(error, "param", None), getattr(error.__cause__, "errors", None)
     if param is None or found is None:

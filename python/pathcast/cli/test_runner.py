@@ -174,6 +174,19 @@ def test_other_signals_unwind_and_are_128_and_their_number(command, capsys, numb
     assert unwound == [True]
 
 
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_while_a_class_is_made_is_that_signal(command, capsys, number, status):
+    """Python 3.11 makes a RuntimeError of what `__set_name__` raises."""
+
+    class Slow:
+        def __set_name__(self, *_):
+            os.kill(os.getpid(), number)
+            signal.pause()
+
+    assert command(lambda: type("Of", (), {"slow": Slow()}), "do", "--json") == status
+    assert json.loads(capsys.readouterr().out)["error"]["exit"] == status
+
+
 def test_one_document_even_if_something_fails_after_it(command, capsys):
     def body():
         print_json("x", {})

@@ -230,7 +230,8 @@ def test_what_nobody_told_is_found(bed, program):
             # what waits for an answer is given up after 3 s, which a busy machine may take
             ip("-n", host, "ntable", "change", "name", "arp_cache", "dev", "eth", "mcast_probes", "30")
             ip("-n", host, "neighbour", "flush", "dev", "eth")
-        assert program(bed.client, PING, 10, 40006, 5005).stdout.read() == "0\n"
+        lost = program(bed.client, PING, 10, 40006, 5005).stdout.read()
+        assert lost == "0\n", controller.state()
         until(lambda: len(controller.state()["paths"]) == 3)
         state = controller.state()
         assert {one["known"] for one in state["links"]} == {"heard"}

@@ -312,7 +312,7 @@ def browser_of_ours():
 
 def test_a_browser_ends_with_all_that_it_started(chromium):
     browser = browser_of_ours()
-    assert browser.tells("about:blank", 360, "innerWidth") == 360
+    assert browser.tells("about:blank", 1200, "innerWidth") == 1200
     processes = browser.processes()
     assert len(processes) > 1
     for pid in processes:
