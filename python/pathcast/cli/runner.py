@@ -48,8 +48,8 @@ def _ended(error: BaseException) -> PathcastError | None:
         terminated = PathcastError("terminated", f"ended by signal {error.number}")
         terminated.exit = 128 + error.number  # type: ignore[assignment] # as a shell has it; no code of ours
         return terminated
-    known = error.__cause__ is None or isinstance(error, PathcastError)
-    return None if known else _ended(error.__cause__)
+    cause = None if isinstance(error, PathcastError) else error.__cause__
+    return None if cause is None else _ended(cause)
 
 
 def _app(arguments: list[str]) -> typer.Typer:
