@@ -140,16 +140,23 @@ impl Filter {
         service <= SHORT.0 && says()
     }
 
+    /// Each train's gaps [s/bit].
+    fn gaps(&self, positions: &[Vec<Gap>]) -> Vec<Vec<f64>> {
+        let mut trains = vec![Vec::new(); self.trains];
+        for gap in positions.iter().flatten().filter(|gap| gap.whole && gap.dispersion > 0 && gap.bytes > 0.0) {
+            trains[gap.train].push(gap.dispersion as f64 / (gap.bytes * 8e9));
+        }
+        trains
+    }
+
     /// C and half of its 90 % interval, where the way stretches trains and compresses them; see [`stretch`].
     pub fn stretched(&self) -> Option<(f64, f64)> {
         let usual = median(&self.by_position())?;
         let wide = f64::from(LARGE) * 8.0 / usual < SHORT.1;
-        let mut trains = vec![Vec::new(); self.trains];
-        for gap in if wide { &self.wide } else { &self.positions }.iter().flatten() {
-            if gap.whole && gap.dispersion > 0 && gap.bytes > 0.0 {
-                trains[gap.train].push(gap.dispersion as f64 / (gap.bytes * 8e9));
-            }
+        if let Some(c) = stretch::agreed(&self.gaps(&self.positions), usual) {
+            return Some((c, 0.0));
         }
+        let trains = self.gaps(if wide { &self.wide } else { &self.positions });
         let noise = NOTHING / (f64::from(LARGE) * 8.0) / if wide { WIDE as f64 } else { 1.0 };
         stretch::capacity(&trains, usual, noise, !wide)
     }

@@ -45,11 +45,14 @@ fn pace(gaps: &[f64]) -> Option<Pace> {
     Some(Pace { pace: mean(&near)?, gaps: near.len(), alone, even, alike: even && alone && gaps.len() >= FEW })
 }
 
-/// What all long trains agree on, of those gaps that nobody came between [s/bit]: even traffic comes between the same packets of each.
-fn agreed(paces: &[Pace]) -> Option<f64> {
-    let long: Vec<f64> = paces.iter().filter(|p| p.gaps >= MANY && p.even).map(|p| p.pace).collect();
+/// What all long trains agree on by those gaps that nobody came between, where that is more than the pairs say, `usual` [bit/s]: even
+/// traffic comes between the same packets of each. `trains`: each one's gaps from one packet to the next [s/bit].
+pub(super) fn agreed(trains: &[Vec<f64>], usual: f64) -> Option<f64> {
+    let paces = trains.iter().filter_map(|gaps| pace(gaps));
+    let long: Vec<f64> = paces.filter(|p| p.gaps >= MANY && p.even).map(|p| p.pace).collect();
     let (least, most) = (quantile(&long, 0.0)?, quantile(&long, 1.0)?);
-    (long.len() >= LEAST && most <= (1.0 + DIFFER) * least).then(|| median(&long))?
+    let agree = long.len() >= LEAST && most <= (1.0 + DIFFER) * least;
+    median(&long).filter(|pace| agree && pace * usual < DIVIDED).map(|pace| 1.0 / pace)
 }
 
 /// C and half of its 90 % interval [bit/s]; none where all trains that met nobody agree. `trains`: each one's gaps [s/bit]; `usual`: C by
@@ -59,9 +62,6 @@ pub(super) fn capacity(trains: &[Vec<f64>], usual: f64, noise: f64, single: bool
     let paces: Vec<Pace> = trains.iter().filter_map(|gaps| pace(gaps)).collect();
     if paces.len() < LEAST {
         return None;
-    }
-    if let Some(pace) = agreed(&paces).filter(|pace| pace * usual < DIVIDED) {
-        return Some((1.0 / pace, 0.0));
     }
     let apart = |p: &Pace| DIFFER / usual + noise / p.gaps as f64;
     let faster = |p: &Pace| p.alike && p.pace < 1.0 / usual - apart(p);
@@ -119,17 +119,18 @@ mod tests {
         assert_eq!(capacity(&trains(&[1.0, 1.0, 1.2, 1.2], 0), USUAL, 0.0, true), None);
         assert_eq!(capacity(&trains(&[1.0, 1.0, 1.2, 1.25], 0), USUAL, 0.0, false), None, "over three gaps");
         assert!(capacity(&trains(&[1.0, 1.0, 1.2, 1.25], 0), USUAL, 0.0, true).is_some());
-        assert_eq!(capacity(&trains(&[0.92; 4], 0), USUAL, 0.0, true), None, "faster than the pairs say, all of them");
+        assert_eq!(capacity(&trains(&[0.9; 4], 0), USUAL, 0.0, true), None, "faster than the pairs say, all of them");
         assert_eq!(capacity(&trains(&[0.9, 1.1], 0), USUAL, 0.0, true), None, "too few");
     }
 
     #[test]
     fn what_long_trains_agree_on_is_c_though_pairs_met_somebody() {
         let met = trains(&[1.0; 4], 4);
-        assert_eq!(capacity(&met, USUAL / 1.2, 0.0, true).map(|(c, half)| (c.round(), half)), Some((USUAL, 0.0)));
-        assert_eq!(capacity(&met, USUAL / 1.1, 0.0, true), None);
+        assert_eq!(agreed(&met, USUAL / 1.2).map(f64::round), Some(USUAL));
+        assert_eq!(agreed(&met, USUAL / 1.1), None);
         let short: Vec<_> = met.iter().map(|gaps| gaps[..9].to_vec()).collect();
-        assert_eq!(capacity(&short, USUAL / 1.2, 0.0, true), None, "six gaps of nine");
+        assert_eq!(agreed(&short, USUAL / 1.2), None, "six gaps of nine");
+        assert_eq!(agreed(&trains(&[1.0, 1.01, 1.0], 0), USUAL / 1.2), None);
     }
 
     #[test]

@@ -168,9 +168,9 @@ fn ten_thousand_connections_are_counted_and_leave_nothing() {
         assert_eq!((report.connections, report.uncontrolled, report.uncounted), (n, 0, 0));
         assert_eq!(report.bytes_sent, 100 * n);
         // over Multipath TCP now and then a FIN is taken off that the kernel has not counted, and on a busy machine some
-        // connections are still closing when the program has ended: their last byte is not counted yet
+        // connections are still closing when the program has ended: their last byte is perhaps not counted yet
         let (slack, closing) = if mptcp { (n / 100, report.open) } else { (0, 0) };
-        assert!(report.bytes_received.abs_diff(n - closing) <= slack, "{report:?}");
+        assert!((n - closing - slack.min(n - closing)..=n + slack).contains(&report.bytes_received), "{report:?}");
         assert_eq!((report.paths.len(), report.open), (1, closing), "{report:?}");
         assert!(!remove(&made.cgroups[0]).unwrap(), "it is gone");
         println!("{n} connections, mptcp {mptcp}: {:.2} s", report.elapsed_s);
