@@ -167,8 +167,10 @@ def judge(what: str, of: dict[tuple[Any, ...], Any]) -> None:
         header = ("controller", "Mbit/s", "RTT ms", "queue BDP", "foreground", "has alone", "keeps, median", "least")
         write(what, (*header, "background beside", "background alone", "0.9"), rows)
     elif what == "loss":
-        rows = [(*t[1:2], *t[3:7], f"{max(value):.3f}") for t, value in of.items()]
-        write("loss", ("controller", "Mbit/s", "RTT ms", "queue BDP", "loss", "of the line"), rows)
+        for who, line in dict.fromkeys((t[1] or t[2], t[3:7]) for t in of):
+            had = [max(value) for t, value in of.items() if (t[1] or t[2], t[3:7]) == (who, line)]
+            rows.append((who, *line, f"{statistics.median(had):.3f}", f"{min(had):.3f}"))
+        write("loss", ("controller", "Mbit/s", "RTT ms", "queue BDP", "loss", "of the line, median", "least"), rows)
     else:
         for control, network, connections in dict.fromkeys((t[1], t[2], t[4]) for t in of if t[1] != "none"):
             link = _imtcp_bg()[2]["network"][network]["rate_mbit"] * 1e6
@@ -211,7 +213,8 @@ def tasks(what: str) -> list[tuple[Any, ...]]:
         pairs = [(control, front) for control in ("", *controls) for front in ("", *fronts) if control or front]
         return [("lone", *pair, *line) for line in lines for pair in pairs]
     if what == "loss":
-        lines = list(itertools.product((10, 50, 200), (20, 100), ("0.05", "0.5", "2"), (0.001, 0.003, 0.01), (101,)))
+        losses = (0.0001, 0.001, 0.003, 0.01)
+        lines = list(itertools.product((10, 50, 200), (20, 100), ("0.05", "0.5", "2"), losses, range(401, 406)))
         return [("lone", *pair, *line) for pair in (("gleaner", ""), ("", "cubic")) for line in lines]
     if what == "frontier":
         trade = (("none", *FRONTIER, *CONTROLS[1:]), ("10",), LOADS[1:], (1,), PAGES_SEEDS)

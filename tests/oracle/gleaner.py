@@ -29,6 +29,13 @@ depth, or packets leave one by one; C is not forgotten, nor asked for. A loss th
 long each time, up to hold_most_ms; after calm_holds silences the next is half as long, and `tight_rise` is given
 back. Where the depth is three packets or less, half a packet of delay beyond a bunch begins YIELD, 3 RTTs after the
 last.
+
+A loss looks like the wire's if since the one before no more than 4 packets were lost, and twice two windows' share of
+them (means of packets lost and delivered from one loss to the next, an eighth for the new one; the first counts 100
+delivered), which is `wire` at most; and if the largest delay was below what can be seen and a bunch. One at 3/4 of the
+longest queue or more takes `single` of these away, a row all of them; where there were enough, twice as many are needed
+then, 24 at most. `single` of them are the wire's where a random loss may be: outside of START there is no depth and no
+silence then, `random` of A is kept, and the window; YIELD if the delay is above the threshold.
 """
 
 from __future__ import annotations
@@ -53,6 +60,9 @@ class Gleaner(Control):
     rtt_at = held = hold = eased = 0  # us
     deep = shown = 0.0  # depth at losses (0: none), longest queue seen
     below = 0.0
+    single = proof = 0  # losses that look like the wire's; so many are, if more than the parameter
+    lost_was = delivered_was = 0
+    losses = between = 0  # sixteenths
     now_min = before_min = math.inf
     recent = math.inf
     full = stood = others = lost = False
@@ -349,8 +359,39 @@ class Gleaner(Control):
         self.held = self.eased = f.now + self.hold
         self.peak = self.a
 
+    def wire(self) -> bool:
+        f, p, queue = self.flow, self.p, self.highest()
+        lost = min((f.lost - self.lost_was) % 2**32, 2**16)
+        came = min((f.delivered - self.delivered_was) % 2**32, 2**24)
+        likely = 2 * min(f.in_flight, 2**20) * self.losses // self.between if self.between else 0
+        few = lost <= 4 + 2 * likely and self.losses * 1000 <= self.between * p["wire"]
+        enough = max(self.proof, p["single"])
+        self.lost_was, self.delivered_was = f.lost, f.delivered
+        self.losses, self.between = (
+            (self.losses - self.losses // 8 + 2 * lost, self.between - self.between // 8 + 2 * came)
+            if self.between
+            else (16, 16 * max(came, 100))
+        )
+        if not few:
+            if self.single >= enough:
+                self.proof = min(2 * enough, 24)
+            self.single = 0
+        elif not self.ties.reached(queue, self.visible() + self.bunch_delay(self.paced()), 4.0):
+            self.single = min(self.single + 1, 8 * p["single"])
+        elif self.ties.reached(queue * 4, self.shown * 3, 4.0):
+            self.single -= min(self.single, p["single"])
+        return self.ties.reached(self.shown, 3 * self.visible(), 4.0) and self.single >= max(self.proof, p["single"])
+
     def ssthresh(self) -> float:
         f, keep = self.flow, self.p["keep"] / 1000
+        wire = self.wire()
+        if wire and self.phase != START:
+            self.deep = self.below = 0.0
+            self.hold = self.held = 0
+            if self.ties.reached(self.highest(), self.usual(), 2.0):
+                self.turn()
+            self.a = f.word[0] = max(self.a * self.p["random"] / 1000, 2.0 * f.mss)
+            return max(f.w, 2.0)
         queue, seen = self.highest(), self.ties.reached(self.shown, 3 * self.visible(), 4.0)
         small = not self.ties.reached(queue, self.usual(), 2.0)
         free = small and seen and not self.ties.reached(queue * self.p["shown"], self.shown, 2.0)
@@ -358,7 +399,7 @@ class Gleaner(Control):
             self.a = f.word[0] = max(self.a * self.p["random"] / 1000, 2.0 * f.mss)
             return max(f.w, 2.0)
         if self.phase == START:
-            self.a = max(self.rate, self.a / 2)
+            self.a = max(self.rate, self.a / 2, min(f.w * f.mss * 5e5 / self.rtt, RATE_MOST))
             self.most = max(self.most, self.a)
         if not free:
             self.hold_back()

@@ -32,6 +32,7 @@
  * A loss is random if the queue was far shorter than the line has shown that it can be: no silence, and `random` of A where
  * others would have been heard of.
  * Both leave two packets a second.
+ * Where losses are the wire's (gleaner_wire) none is a short queue's: `random` of A is kept, and what a queue says is heard.
  * word[0]: A [byte/s]. */
 #ifndef GLEANER_H
 #define GLEANER_H
@@ -62,6 +63,8 @@
 	P(tight_rise, 20, 0, 1000, "and more again after `calm_holds` [1/1000 C]", "ours") \
 	P(shown, 3, 1, 100, "a loss is random if the queue was so many times smaller than the longest seen", "ours") \
 	P(random, 950, 0, 1000, "share of A kept after a random loss [1/1000]", "ours") \
+	P(single, 3, 1, 100, "so many losses without a queue are the wire's; twice as many after a row", "ours") \
+	P(wire, 20, 0, 1000, "of all packets no more are [1/1000]", "ours") \
 	P(filter, 90, 0, 4000, "the smallest delay of two such times counts [1/1000 RTT]", "ours") \
 	P(yield, 1000, 0, 100000, "share of the pace given up, in shares of the RTT that queue is [1/1000]", "ours") \
 	P(small, 200, 0, 10000, "to others as much more as a path holds less than so many packets", "ours") \
@@ -96,12 +99,18 @@ struct gleaner_state {
 	u32 credit, lost;                  /* a packet was, in this yield */
 	u64 held_us, hold_us, eased_us;    /* silent until; for how long the last time; that was halved last */
 	u32 deep_us, shown_us;             /* queueing delay at which packets are lost, 0: none was; the longest seen */
-	u32 below, pad;                    /* A in a short queue is so much below tight_over [1/1000 C] */
+	u32 below, single;                 /* A in a short queue is so much below tight_over [1/1000 C]; losses that look like the wire's */
+	u32 lost_was, delivered_was;       /* at the last loss */
+	u32 losses, between;               /* packets lost and delivered from one loss to the next, means [1/16] */
+	u32 proof, pad;                    /* so many are the wire's, if more than `single` */
 	u64 plain;                         /* see gleaner_plain */
 };
 #define GLEANER_CLEAR_MOST 64
 #define GLEANER_FIRST 10 /* packets of the first window, which TCP does not pace */
 #define GLEANER_SHUT 4   /* the window while it is silent */
+#define GLEANER_ROW 4    /* packets that may be lost at once by chance */
+#define GLEANER_CAME 100 /* delivered before the first loss, at least */
+#define GLEANER_PROOF_MOST 24
 
 /* Through memory, of whose ranges the kernel's verifier knows nothing: what follows is then checked once, not once for each way to here. */
 FLOW_FN u64 gleaner_plain(struct gleaner_state *s, u64 of)
@@ -416,25 +425,62 @@ FLOW_FN void gleaner_hold(struct flow *f, struct gleaner_state *s, const struct 
 	s->held_us = s->eased_us = f->now_us + s->hold_us;
 	s->peak = s->a;
 }
+/* Whether losses are the wire's. They come one at a time, or as many as their share makes likely in a window, where a full queue takes a
+ * row; the share is small; most meet no queue but that of the own bunch; and the line has shown that it has a queue. */
+FLOW_FN int gleaner_wire(const struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
+{
+	u32 lost = flow_min(f->lost - s->lost_was, 1u << 16), came = flow_min(f->delivered - s->delivered_was, 1u << 24);
+	u64 likely = flow_div(2ull * flow_min(f->in_flight, 1u << 20) * s->losses, s->between); /* 2^21 * 2^20 */
+	u32 queue = gleaner_highest(&s->line), enough = flow_max(s->proof, p->single);
+	int few = lost <= GLEANER_ROW + 2 * likely && (u64)s->losses * 1000 <= (u64)s->between * p->wire;
+	few = (int)gleaner_plain(s, (u64)few);
+	s->lost_was = f->lost;
+	s->delivered_was = f->delivered;
+	s->losses = s->between ? s->losses - s->losses / 8 + 2 * lost : 16;
+	s->between = s->between ? s->between - s->between / 8 + 2 * came : 16 * flow_max(came, GLEANER_CAME);
+	GLEANER_AGAIN();
+	if (!few) {
+		if (s->single >= enough)
+			s->proof = flow_min(2 * enough, GLEANER_PROOF_MOST);
+		s->single = 0;
+	} else if (queue < gleaner_seen(f, s, p) + gleaner_bunch(f, s, gleaner_pace(f, s, p))) {
+		s->single = flow_min(s->single + 1, 8 * p->single);
+	} else if ((u64)queue * 4 >= (u64)s->shown_us * 3) { /* as full as ever */
+		s->single -= flow_min(s->single, p->single);
+	}
+	GLEANER_AGAIN();
+	return (int)gleaner_plain(s, s->shown_us >= gleaner_seen(f, s, p) * 3 && s->single >= flow_max(s->proof, p->single));
+}
 FLOW_FN u32 gleaner_ssthresh(struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
 {
-	int random = gleaner_random(f, s, p);
-	if (random && s->shown_us >= (u64)gleaner_usual(f, s, p) * p->shown) {
-		s->a = flow_max64(s->a * p->random / 1000, 2ull * f->mss);
-		f->word[0] = s->a;
-		return flow_max(f->cwnd, 2);
+	int random = gleaner_random(f, s, p), wire = gleaner_wire(f, s, p) && s->phase != GLEANER_START, yields = 1;
+	GLEANER_AGAIN();
+	if (gleaner_plain(s, (u64)wire)) {
+		s->deep_us = s->below = 0;
+		s->hold_us = s->held_us = 0;
+		yields = gleaner_highest(&s->line) >= gleaner_usual(f, s, p);
+	} else if (random && s->shown_us >= (u64)gleaner_usual(f, s, p) * p->shown) {
+		wire = 1;
+		yields = 0;
+	} else {
+		if (s->phase == GLEANER_START) {
+			/* of the first window itself: the rest of it tells little of the line */
+			s->a = flow_max64(flow_max64(s->line.rate, s->a / 2), flow_min64(gleaner_window(f, 500000, gleaner_time(s)), GLEANER_RATE_MOST));
+			s->line.most = flow_max64(s->line.most, s->a);
+		}
+		if (!random)
+			gleaner_hold(f, s, p);
 	}
-	if (s->phase == GLEANER_START) {
-		s->a = flow_max64(s->line.rate, s->a / 2);
-		s->line.most = flow_max64(s->line.most, s->a);
-	}
-	if (!random)
-		gleaner_hold(f, s, p);
-	gleaner_yield(f, s, p);
-	s->lost = 1;
-	s->a = flow_max64(s->a * p->keep / 1000, 2ull * f->mss);
+	GLEANER_AGAIN();
+	if (gleaner_plain(s, (u64)yields))
+		gleaner_yield(f, s, p);
+	GLEANER_AGAIN();
+	wire = (int)gleaner_plain(s, (u64)wire);
+	if (!wire)
+		s->lost = 1;
+	s->a = flow_max64(s->a * (wire ? p->random : p->keep) / 1000, 2ull * f->mss);
 	f->word[0] = s->a;
-	return flow_max((u32)((u64)f->cwnd * p->keep / 1000), 2);
+	return flow_max(wire ? f->cwnd : (u32)((u64)f->cwnd * p->keep / 1000), 2);
 }
 FLOW_FN void gleaner_event(struct flow *f, u32 event, struct gleaner_state *s, const struct gleaner_params *p)
 {

@@ -223,6 +223,29 @@ fn gleaner_leaves_lines_with_short_queues() {
     }
 }
 
+/// What a wire loses, one packet at a time whatever is sent, is no queue's.
+#[test]
+fn gleaner_fills_lines_that_lose() {
+    for (mbit, ms, loss, least) in
+        [(50, 10, 0.001, 0.9), (50, 10, 0.003, 0.85), (200, 10, 0.0001, 0.9), (50, 50, 0.001, 0.8)]
+    {
+        let packets = mbit * ms * 2000 / 8 / 1500 / 2;
+        let line = format!(
+            "rate = \"{mbit}Mbit\"; delay = \"{ms}ms\"; queue = \"{packets} packets\"; loss = {{ ab = {loss} }}"
+        );
+        let (_, alone) = Text::new(2, "60s")
+            .path("p", &line)
+            .flow("back", &["p"], "gleaner", "")
+            .table("[tcp]", "send_buffer = \"64MiB\"; receive_buffer = \"64MiB\"")
+            .traced();
+        let rows = alone.of(0, 0);
+        let at = |time: f64| rows.iter().rev().find(|row| row.time <= time).unwrap().acked;
+        let share = (at(60.0) - at(20.0)) as f64 * 8.0 / 40.0 * 1500.0 / 1448.0 / (mbit as f64 * 1e6);
+        shows(&format!("gleaner at {mbit} Mbit/s, RTT {} ms, losses of {loss}", 2 * ms), format!("{share:.3}"));
+        assert!(share > least, "{mbit} Mbit/s, {ms} ms, {loss}: {share}");
+    }
+}
+
 /// A rate that has fallen to two packets a second is asked for by pairs, which are acknowledged at once, and measured with.
 #[test]
 fn gleaner_comes_back_when_reno_has_left() {
