@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
@@ -231,7 +232,7 @@ def test_what_nobody_told_is_found(bed, program):
             ip("-n", host, "ntable", "change", "name", "arp_cache", "dev", "eth", "mcast_probes", "30")
             ip("-n", host, "neighbour", "flush", "dev", "eth")
         lost = program(bed.client, PING, 10, 40006, 5005).stdout.read()
-        assert lost == "0\n", controller.state()
+        assert lost == "0\n", json.dumps(controller.state())
         until(lambda: len(controller.state()["paths"]) == 3)
         state = controller.state()
         assert {one["known"] for one in state["links"]} == {"heard"}
