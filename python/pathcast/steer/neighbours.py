@@ -41,16 +41,15 @@ class Neighbours:
         if asks in hosts and whom in hosts:
             two = pair(asks, whom)
             self._plan.meet(*two)
-            if Flow(*two, protocol="ip") not in self._plan.chosen:
-                # who is answered sends at once, and would send into nothing
-                self._held.append((two, hosts[whom], frame))
-                return
+            # who is answered sends at once, and into nothing also while what is chosen is not in all switches
+            self._held.append((two, hosts[whom], frame))
+            return
         for out in {hosts[whom]} if whom in hosts else edges:
             if out != came:
                 self._send(out, frame)
 
     def release(self) -> None:
-        """Lets ARP pass between hosts that have their entries by now."""
+        """Lets ARP pass between hosts that have their entries by now: all that were chosen are there."""
         for one in list(self._held):
             two, out, frame = one
             if Flow(*two, protocol="ip") in self._plan.chosen:

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from pathcast.errors import Exit, PathcastError
-from pathcast.steer import entries
+from pathcast.steer import entries, frames
 from pathcast.steer import openflow as of
 from pathcast.steer.client import Owner
 from pathcast.steer.config import Config
@@ -336,6 +336,31 @@ def test_hosts_and_paths_are_found_without_being_told():
     assert path_of(net, TWO) == "path2"
     assert {h["known"] for h in net.machine.state()["hosts"]} == {"arp"}
     assert {one["known"] for one in net.machine.state()["links"]} == {"heard"}
+
+
+def test_who_asks_again_is_answered_no_sooner_than_packets_pass():
+    """A host without an answer asks again after a second, when its entries are chosen, but not yet in all switches."""
+    net = fabric(Config())
+    flow = Flow(CLIENT, SERVER, protocol="ip")
+    answered = []
+
+    class Packets(list):
+        def append(self, packet):
+            if packet[0] == 1 and frames.arp(packet[1]) is not None:
+                answered.append((net.send(flow, Port(1, 1)), net.send(flow.back(), Port(2, 1))))
+            super().append(packet)
+
+    net.switches[1].say(of.PacketIn(1, 0, arp(CLIENT, SERVER)))
+    net.settle()
+    net.switches[1].packets = Packets()
+    for _ in range(30):
+        net.switches[2].say(of.PacketIn(1, 0, arp(SERVER, CLIENT)))
+        net._pass()
+        net.now += 0.05
+        net.machine.tick(net.now)
+    net.settle(3.0)
+    assert answered == [(Port(2, 1), Port(1, 1))] * len(answered)
+    assert len(answered) >= 20
 
 
 def test_arp_on_a_link_makes_no_host_of_it():
