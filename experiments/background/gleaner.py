@@ -1,6 +1,6 @@
 """Judges gleaner by its own bars, with the device's default offloads, in the simulator: a program, minutes.
 
-    python -m experiments.background.gleaner [idle|beside|pages|frontier|short|drawn|loss] …
+    python -m experiments.background.gleaner [idle|beside|pages|frontier|short|drawn|loss|policed] …
 
 Writes data/gleaner-*.csv. Its parameters were chosen on the networks "10", "20" and "100" of imtcp-bg's plan with seeds
 4001..4016 (`near`: 9401..9412), and on `beside` at 20 Mbit/s, 0.25 and 1 BDP, with seeds 11..18; seeds here are others,
@@ -106,11 +106,24 @@ def lone(
     """
     packets = rate * 1e3 * rtt / 8 / 1500 * (0 if queue in DISCIPLINES else float(queue))
     kind = f'{{ kind = "{queue}" }}' if queue in DISCIPLINES else f'"{max(1, round(packets))} packets"'
+    link = f'rate = "{rate}Mbit"\nqueue = {{ ab = {kind}, ba = "1000 packets" }}\nloss = {{ ab = {loss} }}\n'
+    return _shares(link, rate, rtt, control, foreground, seed)
+
+
+def policed(
+    control: str, foreground: str, line: int, rate: float, rtt: float, burst_kb: int, seed: int
+) -> tuple[float, float]:
+    """As `lone`, of what a policer in front of a line of so many Mbit/s lets through."""
+    link = f'rate = "{line}Mbit"\nqueue = "500 packets"\n'
+    link += f'policer = {{ ab = {{ rate = "{rate}Mbit", burst = "{burst_kb}KB" }} }}\n'
+    return _shares(link, rate, rtt, control, foreground, seed)
+
+
+def _shares(link: str, rate: float, rtt: float, control: str, foreground: str, seed: int) -> tuple[float, float]:
     starts = random.Random(f"gleaner short {seed}").choice(((1, 8), (8, 1)))
     text = (
         f'name = "short"\nseed = {seed}\nend = "120s"\n[tcp]\nreceive_buffer = "64MiB"\nsend_buffer = "64MiB"\n'
-        f'[[link]]\nname = "b"\na = "client"\nb = "server"\nrate = "{rate}Mbit"\ndelay = "{round(rtt * 500)}us"\n'
-        f'queue = {{ ab = {kind}, ba = "1000 packets" }}\nloss = {{ ab = {loss} }}\n'
+        f'[[link]]\nname = "b"\na = "client"\nb = "server"\ndelay = "{round(rtt * 500)}us"\n{link}'
         '[[path]]\nname = "p"\nlinks = ["b"]\n'
     )
     for name, flow, start in zip(("front", "back"), (foreground, control), starts, strict=True):
@@ -126,6 +139,20 @@ def drawn(seed: int) -> tuple[float, float, str]:
     draw = random.Random(f"gleaner drawn {seed}")
     rate, rtt, queue = (math.exp(draw.uniform(*map(math.log, ends))) for ends in ((1, 200), (5, 200), (0.02, 2)))
     return round(rate, 2), round(rtt, 1), f"{queue:.3f}"
+
+
+def behind_policers() -> list[tuple[int, float, float, int]]:
+    """The shipped one and fourteen drawn ones: the line and what is let through, Mbit/s; RTT [ms]; burst [kB]."""
+    draw = random.Random(5)
+    found: list[tuple[int, float, float, int]] = [(100, 20, 30, 625)]
+    for _ in range(14):
+        line = draw.choice((100, 300, 1000))
+        share, rtt, burst_s = (
+            math.exp(draw.uniform(*map(math.log, ends))) for ends in ((0.02, 0.7), (8, 120), (0.01, 0.5))
+        )
+        rate = round(line * share, 1)
+        found.append((line, rate, round(rtt), max(20, round(rate * 1e3 / 8 * burst_s))))
+    return found
 
 
 def _call(task: tuple[Any, ...]) -> Any:
@@ -165,6 +192,22 @@ def judge(what: str, of: dict[tuple[Any, ...], Any]) -> None:
                 values = (statistics.median(single), median, min(kept), back, alone)
                 rows.append((control, *line[:3], front, *(f"{value:.3f}" for value in values), median >= 0.9))
         header = ("controller", "Mbit/s", "RTT ms", "queue BDP", "foreground", "has alone", "keeps, median", "least")
+        write(what, (*header, "background beside", "background alone", "0.9"), rows)
+    elif what == "policed":
+        for line in dict.fromkeys(t[3:7] for t in of):
+            front, beside, back, alone = (
+                statistics.median(v[at] for t, v in of.items() if t[1:7] == (*pair, *line))
+                for at, pair in (
+                    (0, ("", "cubic")),
+                    (0, ("gleaner", "cubic")),
+                    (1, ("gleaner", "cubic")),
+                    (1, ("gleaner", "")),
+                )
+            )
+            rows.append(
+                (*line, *(f"{value:.3f}" for value in (front, beside / front, back, alone)), beside >= 0.9 * front)
+            )
+        header = ("line Mbit/s", "policer Mbit/s", "RTT ms", "burst kB", "CUBIC has alone", "keeps, median")
         write(what, (*header, "background beside", "background alone", "0.9"), rows)
     elif what == "loss":
         for who, line in dict.fromkeys((t[1] or t[2], t[3:7]) for t in of):
@@ -212,6 +255,9 @@ def tasks(what: str) -> list[tuple[Any, ...]]:
         fronts, controls = ("cubic", "reno"), CONTROLS[: 2 if what == "short" else 1]
         pairs = [(control, front) for control in ("", *controls) for front in ("", *fronts) if control or front]
         return [("lone", *pair, *line) for line in lines for pair in pairs]
+    if what == "policed":
+        pairs = [("", "cubic"), ("gleaner", "cubic"), ("gleaner", "")]
+        return [("policed", *pair, *line, seed) for line in behind_policers() for pair in pairs for seed in (1, 2, 3)]
     if what == "loss":
         losses = (0.0001, 0.001, 0.003, 0.01)
         lines = list(itertools.product((10, 50, 200), (20, 100), ("0.05", "0.5", "2"), losses, range(401, 406)))
