@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use pathcast_base::lock;
 
-use crate::ending;
 use crate::beginnings;
+use crate::ending;
 use crate::lines::{Lines, Verdict, settle};
 use crate::listener::take_over;
 
@@ -170,8 +170,7 @@ impl Forked {
         let mut from = 3;
         loop {
             let lock = self.manager.as_ref().map_or(-1, |manager| manager.lock);
-            let kept =
-                [self.channel, self.life, self.processes, self.killer, self.network, self.beginnings, lock];
+            let kept = [self.channel, self.life, self.processes, self.killer, self.network, self.beginnings, lock];
             let next = kept.iter().copied().filter(|&fd| fd >= from).min();
             let last = next.map_or(libc::c_uint::MAX, |fd| fd as libc::c_uint - 1);
             if last >= from as libc::c_uint {

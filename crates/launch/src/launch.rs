@@ -161,7 +161,8 @@ impl Launch {
         let channel = self.network.as_ref().map(|_| maker::pair()).transpose();
         let channel = channel.map_err(LaunchError::system("making a channel to the socket maker"))?;
         let told = channel.as_ref().map(|(_, theirs)| theirs);
-        let maker = self.mptcp.then(|| self.maker(processes.as_ref(), killer.as_ref(), told)).transpose()?.map(Arc::new);
+        let maker =
+            self.mptcp.then(|| self.maker(processes.as_ref(), killer.as_ref(), told)).transpose()?.map(Arc::new);
         let keeping = match (channel, &self.network, &place) {
             (Some((beginnings, _)), Some(network), Some(place)) => {
                 Some(Keeping::start(network, Arc::clone(&place.program), beginnings)?)

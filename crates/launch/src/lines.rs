@@ -381,7 +381,8 @@ pub(crate) unsafe fn settle(
 ) -> Option<[([u8; 16], u16); 2]> {
     let (fd, to) = wanted(pid, arguments)?;
     let found = || {
-        if !valid() || !free_stream(fd) || option(fd, libc::SO_PROTOCOL) != libc::IPPROTO_MPTCP || name(fd).port() != 0 {
+        if !valid() || !free_stream(fd) || option(fd, libc::SO_PROTOCOL) != libc::IPPROTO_MPTCP || name(fd).port() != 0
+        {
             return None;
         }
         let route = socket(to.family());

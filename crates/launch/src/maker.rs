@@ -109,7 +109,9 @@ impl Maker {
         // SAFETY: room for the error number that it sends when it stands
         let n = unsafe { libc::recv(alive.as_raw_fd(), (&raw mut ready).cast(), size_of_val(&ready), 0) };
         match (n, ready) {
-            (4, 0) => Ok(Maker { channel, connects: steered || lines.several() || beginnings.is_some(), alive, counts }),
+            (4, 0) => {
+                Ok(Maker { channel, connects: steered || lines.several() || beginnings.is_some(), alive, counts })
+            }
             (4, error) => Err(io::Error::from_raw_os_error(error)),
             _ => Err(io::Error::other("the socket maker ended at its start")),
         }
