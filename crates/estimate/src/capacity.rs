@@ -245,9 +245,11 @@ impl Method for MiniTrains {
             return Estimate::none(why, self.bytes);
         };
         let (low, high) = (quantile(&rates, 0.05).unwrap_or(value), quantile(&rates, 0.95).unwrap_or(value));
-        let (value, low, high) = match self.stretched() {
-            Some((value, half)) => (value, value - half, value + half),
-            None => (value, low, high),
+        let agreed = self.filter.agreed().filter(|_| !gathers);
+        let (value, low, high) = match (agreed, self.stretched()) {
+            (Some(value), _) => (value, value, value),
+            (None, Some((value, half))) => (value, value - half, value + half),
+            (None, None) => (value, low, high),
         };
         let service = f64::from(LARGE) * 8.0 / value;
         let least = (CLOCKS + STAMPS * NOTHING / service).min(0.005);

@@ -149,13 +149,18 @@ impl Filter {
         trains
     }
 
-    /// C and half of its 90 % interval, where the way stretches trains and compresses them; see [`stretch`].
+    /// What all long trains agree on [bit/s], where the positions say less; see [`stretch::agreed`].
+    pub fn agreed(&self) -> Option<f64> {
+        stretch::agreed(&self.gaps(&self.positions), median(&self.by_position())?)
+    }
+
+    /// C and half of its 90 % interval [bit/s], where they do not agree, as the way stretches and compresses them; see [`stretch`].
     pub fn stretched(&self) -> Option<(f64, f64)> {
+        if self.agreed().is_some() {
+            return None;
+        }
         let usual = median(&self.by_position())?;
         let wide = f64::from(LARGE) * 8.0 / usual < SHORT.1;
-        if let Some(c) = stretch::agreed(&self.gaps(&self.positions), usual) {
-            return Some((c, 0.0));
-        }
         let trains = self.gaps(if wide { &self.wide } else { &self.positions });
         let noise = NOTHING / (f64::from(LARGE) * 8.0) / if wide { WIDE as f64 } else { 1.0 };
         stretch::capacity(&trains, usual, noise, !wide)
@@ -179,9 +184,10 @@ impl Filter {
         (extra as f64) < SETTLED * gap.dispersion as f64
     }
 
-    /// The median of the positions [bit/s], or of the trains where they are stretched.
+    /// The median of the positions [bit/s], or what trains agree on, or their median where they are stretched.
     pub fn capacity(&self) -> Option<f64> {
-        self.stretched().map_or_else(|| median(&self.by_position()), |(c, _)| Some(c))
+        let stretched = || self.stretched().map(|(c, _)| c);
+        self.agreed().or_else(stretched).or_else(|| median(&self.by_position()))
     }
 
     /// Whether the positions agree, as far as stamps can tell.

@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use pathcast_base::lock;
 
+use crate::beginnings;
 use crate::ending;
-use crate::lines::{Lines, Verdict};
+use crate::lines::{Lines, Verdict, settle};
 use crate::listener::take_over;
 
 /// Sockets asked for: made with Multipath TCP, and left to the kernel because that failed.
@@ -35,6 +36,8 @@ pub(crate) struct Forked {
     pub killer: RawFd,
     /// The network namespace that we are in.
     pub network: RawFd,
+    /// Who hears of connections before they begin.
+    pub beginnings: RawFd,
     /// Controller for the sockets; empty: none.
     pub control: CString,
     /// Who makes the subflows of its sockets, if it is not the kernel.
@@ -167,7 +170,7 @@ impl Forked {
         let mut from = 3;
         loop {
             let lock = self.manager.as_ref().map_or(-1, |manager| manager.lock);
-            let kept = [self.channel, self.life, self.processes, self.killer, self.network, lock];
+            let kept = [self.channel, self.life, self.processes, self.killer, self.network, self.beginnings, lock];
             let next = kept.iter().copied().filter(|&fd| fd >= from).min();
             let last = next.map_or(libc::c_uint::MAX, |fd| fd as libc::c_uint - 1);
             if last >= from as libc::c_uint {
@@ -240,13 +243,22 @@ impl Forked {
             let valid = || libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_ID_VALID as _, &raw const call.id) == 0;
             let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
             let socket = |domain| self.socket(call.pid, domain, kind, libc::IPPROTO_TCP);
+            let mut reply: libc::seccomp_notif_resp = zeroed();
+            reply.id = call.id;
+            if self.beginnings >= 0 {
+                let udp = |domain| self.socket(call.pid, domain, libc::SOCK_DGRAM, 0);
+                if let Some(ends) = settle(call.pid, &call.data.args, valid, udp) {
+                    beginnings::tell(self.beginnings, call.id, ends);
+                }
+                reply.flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as _;
+                libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_SEND as _, &mut reply);
+                return;
+            }
             let mut lines = self.lines.get();
             lines.allowed = !(*self.counts).barred.load(Ordering::Relaxed);
             let verdict = lines.connect(call.pid, &call.data.args, valid, socket);
             self.lines.set(lines);
             (*self.counts).silent.store(lines.silent, Ordering::Relaxed);
-            let mut reply: libc::seccomp_notif_resp = zeroed();
-            reply.id = call.id;
             match verdict {
                 Verdict::Continue => reply.flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as _,
                 Verdict::Done(error) => reply.error = -error,

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::net::IpAddr;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,7 +19,7 @@ use crate::endpoints::{self, Endpoints};
 use crate::error::LaunchError;
 use crate::filter;
 use crate::live::{Live, Parts};
-use crate::maker::Maker;
+use crate::maker::{self, Maker};
 use crate::program::{self, Program};
 use crate::report::Report;
 use crate::signals::Passing;
@@ -157,11 +158,17 @@ impl Launch {
             );
         }
         let killer = place.as_ref().filter(|_| self.steered).and_then(|place| place.cgroup.killer());
-        let maker = if self.mptcp { Some(Arc::new(self.maker(processes.as_ref(), killer.as_ref())?)) } else { None };
-        let keeping = match (&self.network, &place) {
-            (Some(network), Some(place)) => Some(Keeping::start(network, Arc::clone(&place.program))?),
-            (Some(_), None) => program::ready().map(|()| None)?,
-            (None, _) => None,
+        let channel = self.network.as_ref().map(|_| maker::pair()).transpose();
+        let channel = channel.map_err(LaunchError::system("making a channel to the socket maker"))?;
+        let told = channel.as_ref().map(|(_, theirs)| theirs);
+        let maker =
+            self.mptcp.then(|| self.maker(processes.as_ref(), killer.as_ref(), told)).transpose()?.map(Arc::new);
+        let keeping = match (channel, &self.network, &place) {
+            (Some((beginnings, _)), Some(network), Some(place)) => {
+                Some(Keeping::start(network, Arc::clone(&place.program), beginnings)?)
+            }
+            (_, Some(_), None) => program::ready().map(|()| None)?,
+            _ => None,
         };
         let terminal = Terminal::remember();
         let passing = Passing::begin()
@@ -239,9 +246,14 @@ impl Launch {
         Endpoints::add(&self.paths, &self.directory).map(Some)
     }
 
-    fn maker(&self, processes: Option<&File>, killer: Option<&File>) -> Result<Maker, LaunchError> {
+    fn maker(
+        &self,
+        processes: Option<&File>,
+        killer: Option<&File>,
+        beginnings: Option<&OwnedFd>,
+    ) -> Result<Maker, LaunchError> {
         let control = self.control.as_deref().unwrap_or_default();
-        Maker::start(control, processes, &self.paths, self.steered, killer, self.network.is_some())
+        Maker::start(control, processes, &self.paths, self.steered, killer, beginnings)
             .map_err(LaunchError::system("starting the socket maker"))
     }
 

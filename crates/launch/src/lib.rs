@@ -10,7 +10,8 @@
 //! - Where a run has several lines connect(2) waits for that process too: what does not answer over the line of its route
 //!   within 250 ms is asked over the others, and begins over the first that answers.
 //!
-//! - Over a network of switches that are steered the run makes the further subflows itself, one for each path.
+//! - Over a network of switches that are steered the run makes the further subflows itself, one for each path. connect(2) waits
+//!   until the switches have been told of the first.
 //!
 //! What a run makes is named by [`Launch::made`] before it begins, so that [`remove`] and [`remove_endpoint`] can take
 //! away what a killed one has left, and [`end`] end it.
@@ -24,6 +25,7 @@
 //! - A program without room for another descriptor gets the kernel's own EMFILE. 32-bit programs stay with plain TCP.
 
 mod account;
+mod beginnings;
 mod cgroup;
 mod control;
 mod counters;

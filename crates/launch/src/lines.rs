@@ -79,6 +79,28 @@ impl Address {
         }
     }
 
+    fn port(&self) -> u16 {
+        // SAFETY: the family says what is in the storage
+        u16::from_be(unsafe {
+            match self.family() {
+                libc::AF_INET => (*(&raw const self.storage).cast::<libc::sockaddr_in>()).sin_port,
+                libc::AF_INET6 => (*(&raw const self.storage).cast::<libc::sockaddr_in6>()).sin6_port,
+                _ => 0,
+            }
+        })
+    }
+
+    fn set_port(&mut self, port: u16) {
+        // SAFETY: the family says what is in the storage, which is aligned for both
+        unsafe {
+            match self.family() {
+                libc::AF_INET => (*(&raw mut self.storage).cast::<libc::sockaddr_in>()).sin_port = port.to_be(),
+                libc::AF_INET6 => (*(&raw mut self.storage).cast::<libc::sockaddr_in6>()).sin6_port = port.to_be(),
+                _ => {}
+            }
+        }
+    }
+
     fn is_unspecified(&self) -> bool {
         let octets = self.octets();
         octets == [0; 16] || octets == [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0]
@@ -168,25 +190,7 @@ impl Lines {
         valid: impl Fn() -> bool,
         socket: impl Fn(libc::c_int) -> RawFd,
     ) -> Verdict {
-        let mut to = Address::empty();
-        let wanted = (arguments[2] as usize).min(size_of::<libc::sockaddr_storage>());
-        let here = libc::iovec { iov_base: (&raw mut to.storage).cast(), iov_len: wanted };
-        let there = libc::iovec { iov_base: arguments[1] as *mut libc::c_void, iov_len: wanted };
-        // SAFETY: `here` is ours and as long as it says; the kernel checks the other one
-        let read = unsafe { libc::process_vm_readv(pid as _, &here, 1, &there, 1, 0) };
-        let whole = match to.family() {
-            libc::AF_INET => size_of::<libc::sockaddr_in>(),
-            libc::AF_INET6 => size_of::<libc::sockaddr_in6>(),
-            _ => return Verdict::Continue,
-        };
-        if read < whole as isize || to.is_loopback() || to.is_unspecified() {
-            return Verdict::Continue;
-        }
-        to.length = whole as _;
-        let fd = take(pid, arguments[0] as RawFd);
-        if fd < 0 {
-            return Verdict::Continue;
-        }
+        let Some((fd, to)) = wanted(pid, arguments) else { return Verdict::Continue };
         let verdict = if valid() && free_stream(fd) { self.begin(fd, &to, socket) } else { Verdict::Continue };
         // SAFETY: ours
         unsafe { libc::close(fd) };
@@ -343,6 +347,61 @@ impl Lines {
     }
 }
 
+/// The socket of a connect(2) of task `pid`, here too, and where to; none where that is nowhere else, or cannot be had.
+fn wanted(pid: u32, arguments: &[u64; 6]) -> Option<(RawFd, Address)> {
+    let mut to = Address::empty();
+    let wanted = (arguments[2] as usize).min(size_of::<libc::sockaddr_storage>());
+    let here = libc::iovec { iov_base: (&raw mut to.storage).cast(), iov_len: wanted };
+    let there = libc::iovec { iov_base: arguments[1] as *mut libc::c_void, iov_len: wanted };
+    // SAFETY: `here` is ours and as long as it says; the kernel checks the other one
+    let read = unsafe { libc::process_vm_readv(pid as _, &here, 1, &there, 1, 0) };
+    let whole = match to.family() {
+        libc::AF_INET => size_of::<libc::sockaddr_in>(),
+        libc::AF_INET6 => size_of::<libc::sockaddr_in6>(),
+        _ => return None,
+    };
+    if read < whole as isize || to.is_loopback() || to.is_unspecified() {
+        return None;
+    }
+    to.length = whole as _;
+    Some(take(pid, arguments[0] as RawFd)).filter(|&fd| fd >= 0).map(|fd| (fd, to))
+}
+
+/// Both ends of the connection that a connect(2) of task `pid` begins, as IPv6 addresses with ports: of a socket of Multipath
+/// TCP that has no address yet, which gets that of the route and a port. `valid` says whether it still waits, `socket` makes a
+/// UDP socket where it is.
+///
+/// # Safety
+/// As [`Lines::connect`].
+pub(crate) unsafe fn settle(
+    pid: u32,
+    arguments: &[u64; 6],
+    valid: impl Fn() -> bool,
+    socket: impl Fn(libc::c_int) -> RawFd,
+) -> Option<[([u8; 16], u16); 2]> {
+    let (fd, to) = wanted(pid, arguments)?;
+    let found = || {
+        if !valid() || !free_stream(fd) || option(fd, libc::SO_PROTOCOL) != libc::IPPROTO_MPTCP || name(fd).port() != 0
+        {
+            return None;
+        }
+        let route = socket(to.family());
+        let own = (route >= 0 && connect(route, &to) == 0).then(|| name(route));
+        // SAFETY: ours, or a number that is none
+        unsafe { libc::close(route) };
+        let mut own = own?;
+        own.set_port(0);
+        // SAFETY: a valid address
+        let bound = unsafe { libc::bind(fd, own.as_ptr(), own.length) } == 0;
+        let ends = [name(fd), to].map(|end| (end.octets(), end.port()));
+        (bound && ends.iter().all(|end| end.1 != 0)).then_some(ends)
+    };
+    let found = found();
+    // SAFETY: ours
+    unsafe { libc::close(fd) };
+    found
+}
+
 /// The caller's descriptor, here too; negative when it cannot be had.
 fn take(task: u32, number: RawFd) -> RawFd {
     // SAFETY: plain numbers
@@ -456,6 +515,11 @@ mod tests {
         assert!(of("0.0.0.0").is_unspecified() && of("::").is_unspecified());
         assert!(!of("10.0.0.0").is_unspecified() && !of("fd00::").is_unspecified());
         assert_eq!(of("10.1.2.3").octets(), of("::ffff:10.1.2.3").octets());
+        for text in ["10.1.2.3", "fd00::1"] {
+            let mut address = of(text);
+            address.set_port(5275);
+            assert_eq!((address.port(), address.octets()), (5275, of(text).octets()));
+        }
         assert!(!Lines::new(&["10.0.0.1".parse().unwrap()]).several());
     }
 }

@@ -47,7 +47,7 @@ pub(crate) struct Maker {
 }
 
 /// Two connected ends, closed on exec. The numbers are above those of the standard streams, also where these are closed.
-fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut ends = [0; 2];
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
     // SAFETY: room for two descriptors
@@ -63,7 +63,8 @@ fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 impl Maker {
     /// Starts it, in the cgroup of which `processes` is the list, if there is one. `control` is set on its sockets.
     /// `paths` are the addresses that the program's connections may have; `steered`: which of them may change. `killer`:
-    /// what kills the cgroup, where that is not to outlive us. `managed`: its sockets' subflows are ours to make.
+    /// what kills the cgroup, where that is not to outlive us. `beginnings`: who hears of connections before they begin, where
+    /// its sockets' subflows are ours to make.
     ///
     /// # Errors
     /// The system's.
@@ -73,7 +74,7 @@ impl Maker {
         paths: &[IpAddr],
         steered: bool,
         killer: Option<&File>,
-        managed: bool,
+        beginnings: Option<&OwnedFd>,
     ) -> io::Result<Maker> {
         let (channel, theirs) = pair()?;
         let (alive, life) = pair()?;
@@ -89,7 +90,7 @@ impl Maker {
         let (processes, killer) = (own(processes)?, own(killer)?);
         let network = File::open("/proc/thread-self/ns/net").and_then(|f| OwnedFd::from(f).try_clone()).ok();
         let lines = Lines::new(paths);
-        let manager = managed.then(Manager::find).transpose()?;
+        let manager = beginnings.map(|_| Manager::find()).transpose()?;
         let forked = Forked {
             manager: manager.as_ref().map(|(manager, _)| manager.clone()),
             lines: Cell::new(lines),
@@ -98,6 +99,7 @@ impl Maker {
             processes: processes.as_ref().map_or(-1, AsRawFd::as_raw_fd),
             killer: killer.as_ref().map_or(-1, AsRawFd::as_raw_fd),
             network: network.as_ref().map_or(-1, AsRawFd::as_raw_fd),
+            beginnings: beginnings.map_or(-1, AsRawFd::as_raw_fd),
             control: CString::new(control)?,
             counts: counts.0,
         };
@@ -107,7 +109,9 @@ impl Maker {
         // SAFETY: room for the error number that it sends when it stands
         let n = unsafe { libc::recv(alive.as_raw_fd(), (&raw mut ready).cast(), size_of_val(&ready), 0) };
         match (n, ready) {
-            (4, 0) => Ok(Maker { channel, connects: steered || lines.several(), alive, counts }),
+            (4, 0) => {
+                Ok(Maker { channel, connects: steered || lines.several() || beginnings.is_some(), alive, counts })
+            }
             (4, error) => Err(io::Error::from_raw_os_error(error)),
             _ => Err(io::Error::other("the socket maker ended at its start")),
         }

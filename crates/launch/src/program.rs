@@ -153,7 +153,7 @@ impl Program {
     }
 
     /// And those that wait for an answer.
-    fn entries(&self) -> Vec<Flow> {
+    pub fn entries(&self) -> Vec<Flow> {
         // best effort: without it the counts are older
         if let Some(mut look) = self.look.as_ref().and_then(|link| Iter::new(link).ok()) {
             let _ = io::copy(&mut look, &mut io::sink());

@@ -1,7 +1,10 @@
-//! Further subflows of a program's connections over a network that is steered: one address pair, several paths.
+//! A program's connections over a network that is steered, one address pair, several paths: it is told of each before it
+//! begins, and the further subflows are made here.
 
 use std::fmt;
+use std::io;
 use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -9,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use pathcast_net::{Fabric, HostSockets, Keeper, Kept};
 
+use crate::beginnings;
 use crate::error::LaunchError;
 use crate::program::Program;
 
@@ -37,24 +41,36 @@ pub(crate) struct Keeping {
 }
 
 impl Keeping {
-    /// Before the program begins.
+    /// Before the program begins; `beginnings`: where the socket maker tells of its connections.
     ///
     /// # Errors
     /// `Missing` without the privilege; the system's.
-    pub fn start(network: &Steered, program: Arc<Program>) -> Result<Keeping, LaunchError> {
+    pub fn start(network: &Steered, program: Arc<Program>, beginnings: OwnedFd) -> Result<Keeping, LaunchError> {
         let keeper = Keeper::new(Arc::new(HostSockets), Arc::clone(&network.fabric), &network.paths);
         let mut keeper = keeper.map_err(LaunchError::system("listening to the kernel's MPTCP events"))?;
         let over = Arc::new(AtomicBool::new(false));
         let ended = Arc::clone(&over);
         let work = move || {
             let ours = |local: SocketAddr, remote: SocketAddr| {
-                program.flows().iter().any(|flow| {
+                program.entries().iter().any(|flow| {
                     (flow.key.local, flow.key.remote) == (local.ip(), remote.ip())
                         && flow.ports == (local.port(), remote.port())
                 })
             };
+            let mut channel = Some(beginnings);
             while !ended.load(Ordering::Relaxed) {
-                if keeper.look(Instant::now() + LOOK, ours).is_err() {
+                let heard = wait(&keeper, channel.as_ref());
+                while let Some(beginnings) = &channel {
+                    match beginnings::next(beginnings) {
+                        Ok(Some(beginning)) => {
+                            keeper.begins(beginning.local, beginning.remote);
+                            beginnings::answer(beginnings, &beginning);
+                        }
+                        Ok(None) => channel = None, // the maker has ended
+                        Err(_) => break,
+                    }
+                }
+                if heard.and_then(|()| keeper.look(Instant::now(), ours)).is_err() {
                     thread::sleep(LOOK);
                 }
             }
@@ -69,6 +85,16 @@ impl Keeping {
         self.over.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
+}
+
+/// Waits until one of both has something to say, or `LOOK` has passed.
+fn wait(keeper: &Keeper, channel: Option<&OwnedFd>) -> io::Result<()> {
+    let fds = [keeper.as_fd().as_raw_fd(), channel.map_or(-1, AsRawFd::as_raw_fd)];
+    let mut polls = fds.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
+    // SAFETY: the array is valid for its length
+    let ready = unsafe { libc::poll(polls.as_mut_ptr(), polls.len() as _, LOOK.as_millis() as libc::c_int) };
+    let error = io::Error::last_os_error();
+    if ready < 0 && error.kind() != io::ErrorKind::Interrupted { Err(error) } else { Ok(()) }
 }
 
 /// What its reader should know of them.

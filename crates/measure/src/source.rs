@@ -1,8 +1,8 @@
 //! The sending half of one direction: it carries a method, puts signed heads on its trains, joins the stamps of the departures
 //! with the reports of the arrivals, and asks again for reports that do not come.
 //!
-//! It ends when the method does; when feedback is owed and has not come for a second beyond the usual time, or on long paths
-//! for twice that time; or where the granted bytes, rate or time end.
+//! It ends when the method does; when feedback is owed and has not come for a second beyond the usual time (the first: five), or on
+//! long paths for twice that time; or where the granted bytes, rate or time end.
 
 use std::collections::BTreeMap;
 
@@ -22,6 +22,8 @@ use crate::machine::Train;
 
 /// Feedback may be so late beyond what is usual.
 const DEAF: Nanos = Nanos::secs(1);
+/// The first: the path has just answered, and what goes wrong in rows may take a question after the other.
+const DEAF_FIRST: Nanos = Nanos::secs(5);
 /// A stamp of a departure that has not come so long after the report is not waited for.
 const STAMP: Nanos = Nanos::millis(50);
 /// A host that was to send something so long ago and has not is given no more to send.
@@ -187,7 +189,8 @@ impl Source {
     fn gives_up_at(&self) -> Nanos {
         // long enough for a question that is lost, and one that is not
         let wait = self.wait();
-        self.owed.map_or(Nanos::MAX, |since| since + wait + self.gap + DEAF.max(wait * 2))
+        let deaf = if self.reported == 0 { DEAF_FIRST } else { DEAF };
+        self.owed.map_or(Nanos::MAX, |since| since + wait + self.gap + deaf.max(wait * 2))
     }
 
     /// A method that does not keep its time by so much is cut off.

@@ -1,9 +1,11 @@
 //! A path manager for connections that other programs make, over a fabric of switches: each gets a further subflow for
-//! every path after the first, between the same addresses, whose port the fabric is told before its SYN leaves.
+//! every path after the first, between the same addresses, whose port the fabric is told before its SYN leaves; as it is of
+//! the first, where somebody knows that in time ([`Keeper::begins`]).
 
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -19,6 +21,8 @@ const SPARE_ID: u8 = 250;
 const PORTS: usize = 3;
 /// Until a subflow that has ended is asked for again, while its connection lives.
 const PAUSE: Duration = Duration::from_secs(5);
+/// Whether a connection that was to begin is there is looked at so often.
+const BEGINS: Duration = Duration::from_secs(5);
 
 /// Of one path, over all connections.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -47,6 +51,9 @@ pub struct Keeper {
     commands: Commands,
     events: Events,
     connections: HashMap<u32, Connection>,
+    /// Connections that the fabric was told of before they began, of which the kernel's MPTCP has said nothing yet, and when it
+    /// is looked whether they are there: some never begin, others are TCP's.
+    begun: HashMap<(SocketAddr, SocketAddr), Instant>,
     kept: Vec<Kept>,
 }
 
@@ -59,11 +66,19 @@ impl Keeper {
         let commands = Commands::open(&*maker)?;
         let events = commands.subscribe(&*maker)?;
         let kept = paths.iter().map(|path| Kept { path: path.clone(), ..Kept::default() }).collect();
-        Ok(Keeper { maker, fabric, commands, events, connections: HashMap::new(), kept })
+        Ok(Keeper { maker, fabric, commands, events, connections: HashMap::new(), begun: HashMap::new(), kept })
+    }
+
+    /// A connection of the program's begins between these ends, over the first path: the fabric is told before its first
+    /// packet leaves. One that says no is asked again when the connection stands, and that counts.
+    pub fn begins(&mut self, local: SocketAddr, remote: SocketAddr) {
+        if self.tell(local, remote, 0).is_ok() {
+            self.begun.insert((local, remote), Instant::now() + BEGINS);
+        }
     }
 
     /// Waits for what happens, at most until `deadline`, and does what is to be done. ours: whether the connection between
-    /// these ends is one to be kept.
+    /// these ends is one to be kept, also where it only waits for an answer yet.
     ///
     /// # Errors
     /// The system's.
@@ -78,6 +93,18 @@ impl Keeper {
         for (token, paths) in again {
             paths.into_iter().for_each(|path| self.ask(token, path));
         }
+        let fabric = &self.fabric;
+        self.begun.retain(|&(local, remote), look| {
+            if *look > now {
+                return true;
+            }
+            *look = now + BEGINS;
+            let there = ours(local, remote);
+            if !there {
+                fabric.end(FlowEnds { transport: Transport::Tcp, local, remote });
+            }
+            there
+        });
         Ok(())
     }
 
@@ -89,8 +116,11 @@ impl Keeper {
     fn happened(&mut self, event: &Event, ours: &impl Fn(SocketAddr, SocketAddr) -> bool) {
         let ends = event.local.zip(event.remote);
         match (event.kind, ends) {
-            (EventKind::Established, Some((local, remote))) if !event.serves && ours(local, remote) => {
-                self.established(event.token, local, remote);
+            (EventKind::Established, Some(ends)) if !event.serves => {
+                let told = self.begun.remove(&ends).is_some();
+                if told || ours(ends.0, ends.1) {
+                    self.established(event.token, ends, told);
+                }
             }
             (EventKind::SubflowEstablished, Some((local, _))) => {
                 if let Some(path) = self.path_of(event.token, local) {
@@ -110,13 +140,13 @@ impl Keeper {
         }
     }
 
-    fn established(&mut self, token: u32, local: SocketAddr, remote: SocketAddr) {
+    fn established(&mut self, token: u32, (local, remote): (SocketAddr, SocketAddr), told: bool) {
         self.closed(token); // of an earlier one whose end was not heard
         let paths = self.kept.len();
         let new = Connection { local, remote, told: vec![None; paths], again: vec![None; paths] };
         self.connections.insert(token, new);
-        // it is under way already, over the first path that stands
-        match self.tell(local, remote, 0) {
+        // who was not told before finds it under way, over the first path that stands
+        match if told { Ok(()) } else { self.tell(local, remote, 0) } {
             Ok(()) => {
                 self.kept[0].subflows += 1;
                 self.connections.get_mut(&token).expect("just inserted").told[0] = Some(local);
@@ -188,5 +218,14 @@ impl Drop for Keeper {
     fn drop(&mut self) {
         let tokens: Vec<u32> = self.connections.keys().copied().collect();
         tokens.into_iter().for_each(|token| self.closed(token));
+        let end = |(local, remote)| self.fabric.end(FlowEnds { transport: Transport::Tcp, local, remote });
+        self.begun.drain().map(|(ends, _)| ends).for_each(end);
+    }
+}
+
+/// Readable when something has happened.
+impl AsFd for Keeper {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.events.as_fd()
     }
 }

@@ -206,6 +206,23 @@ fn without_feedback_the_sender_stops_within_seconds() {
 }
 
 #[test]
+fn what_is_lost_for_seconds_from_the_first_probe_on_does_not_stop_it() {
+    for (to_far, word) in [(true, "out"), (false, "in")] {
+        let directions = vec![if to_far { Direction::Out } else { Direction::In }];
+        let mut net = one(Line::default(), 8, Request { directions, ..request(500, 10_000) });
+        let mut since = None;
+        net.filter = Box::new(move |now, packet| {
+            if packet.to_far == to_far && packet.size == 1400 {
+                since.get_or_insert(now);
+            }
+            packet.to_far != to_far || since.is_none_or(|since| now > since + Nanos::secs(3))
+        });
+        net.finish(Nanos::secs(30));
+        close(&direction(net.result(0), 0, word)["capacity_bps"]["value"], 5e6, 0.01);
+    }
+}
+
+#[test]
 fn limits_are_kept_and_named() {
     let denied = |limits: MeasureLimits, paths: usize| {
         let mut net = Net::new(far(limits), Line::default(), 8);
