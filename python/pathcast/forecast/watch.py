@@ -29,8 +29,8 @@ _STEADY = 1.2
 _APART = 1.15
 # nor where what two of them are sure of is so far apart
 _DISJOINT = 1.005
-# what a radio line gives in the time ahead, over what was expected of it: deviation of the logarithm, a + b cv of looks,
-# and so much for every e-fold of the time from the one to the other [s]; the last look counts so much more than the
+# what a radio line gives in the time ahead, over what is expected: deviation of the logarithm, a + b cv of looks, and
+# so much for every e-fold of that time from the one to the other [s]; the last look counts so much more than the
 # others, less where that time is longer than this [s] (every other one of 23 drives over four operators)
 _AHEAD, _AHEAD_CV, _AHEAD_LONG, _LONG_S = 0.3, 0.7, 0.18, (10.0, 100.0)
 _LAST, _LAST_S = 0.6, 10.0
