@@ -11,7 +11,7 @@
 use pathcast_base::{Nanos, Stream};
 
 pub use super::dispersion::Filter;
-use super::gather::{Gather, at_once};
+use super::gather::{self, Gather, at_once};
 use super::series::NOTHING;
 use super::stat::{median, quantile};
 use super::{Budget, Estimate, LARGE, Method, Plan, Step, TrainSeen, WhyNot};
@@ -40,6 +40,8 @@ const BRIEF: usize = 3;
 /// A link that lets packets gather is known by so many times as many trains at the most, of so many packets at the most.
 const GATHERED_TRAINS: usize = 3;
 const GATHERED_MOST: usize = 700;
+/// A train that is to tell whether it does has so many at least.
+const HINTED: usize = 20;
 
 /// Packets of a train at a rate [bit/s]: five, and at high rates so many that they last several times as long as the
 /// receiving host may gather packets before it stamps them.
@@ -141,13 +143,14 @@ impl MiniTrains {
 
     /// Whether the rate is known, and the trains that were to be sent have gone out over the line.
     pub(super) fn is_sent(&self, now: Nanos) -> bool {
-        self.filter.capacity().is_some() && self.every().is_none() && now >= self.free_at
+        let gathers = self.every().is_some() || self.gather.is_hinted();
+        self.filter.capacity().is_some() && !gathers && now >= self.free_at
     }
 
-    /// Whether all trains are the shortest, and the rate asks for so many times as long ones: the first had shown a lower rate, and what came at
-    /// one opportunity of a link that lets packets gather is then no rate.
+    /// Whether all trains are short, and the rate asks for so many times as long ones: the first had shown a lower rate, and what came at one
+    /// opportunity of a link that lets packets gather is then no rate.
     pub(super) fn is_brief(&self) -> bool {
-        self.longest <= TRAIN && self.capacity().is_some_and(|c| BRIEF * TRAIN < train_length(c))
+        self.longest <= HINTED && self.capacity().is_some_and(|c| BRIEF * self.longest < train_length(c))
     }
 
     /// How long to wait for a report that does not come.
@@ -160,6 +163,7 @@ impl MiniTrains {
         let left = (self.budget.bytes.0.saturating_sub(self.bytes) / u64::from(LARGE)) as usize;
         let count = match self.gather.train_length() {
             Some(length) => length.min(GATHERED_MOST).min(left).max(TRAIN),
+            None if self.gather.is_hinted() => capacity.map_or(TRAIN, train_length).max(HINTED),
             // what comes in one batch has no gap: the next one is longer, and longest where nobody lost any
             None => capacity.map_or(TRAIN << self.sent.min(DOUBLED[usize::from(self.lost == 0)]), train_length),
         };
@@ -196,7 +200,7 @@ impl Method for MiniTrains {
         }
         let gathers = self.every().is_some();
         let trains = if gathers { GATHERED_TRAINS * self.trains } else { self.trains };
-        if self.capacity().is_none() {
+        if self.capacity().is_none() || (gathers && self.gather.rates().len() < gather::TRAINS) {
             // alone until one is answered
             if now < patience && self.seen + self.lost < self.sent {
                 return Step::Wait(patience);
@@ -240,13 +244,16 @@ impl Method for MiniTrains {
     fn estimate(&self) -> Estimate {
         let gathers = self.every().is_some();
         let rates = if gathers { self.gather.rates() } else { self.filter.by_position() };
-        let Some(value) = median(&rates).filter(|_| !gathers || self.capacity().is_some()) else {
+        // of trains that are too short one by one
+        let pooled = self.gather.pooled().filter(|_| gathers && rates.len() < gather::TRAINS);
+        let first = if gathers { self.capacity() } else { median(&rates) };
+        let Some(value) = first else {
             let why = if self.seen == 0 { WhyNot::NoAnswer } else { WhyNot::TooFew };
             return Estimate::none(why, self.bytes);
         };
         let (low, high) = (quantile(&rates, 0.05).unwrap_or(value), quantile(&rates, 0.95).unwrap_or(value));
         let agreed = self.filter.agreed().filter(|_| !gathers);
-        let (value, low, high) = match (agreed, self.stretched()) {
+        let (value, low, high) = match (agreed, self.stretched().or(pooled)) {
             (Some(value), _) => (value, value, value),
             (None, Some((value, half))) => (value, value - half, value + half),
             (None, None) => (value, low, high),
@@ -360,7 +367,9 @@ mod tests {
             let budget = Budget { bytes: Bytes(800_000), time: Nanos::secs(10) };
             let mut method = MiniTrains::new(budget, 2, 1);
             for (id, came) in [[0, 1_000, 4_000_000, 4_001_000, 4_002_000], second].into_iter().enumerate() {
-                assert!(matches!(method.next(Nanos::secs(id as u64)), Step::Send(plan) if plan.count() == TRAIN));
+                // what came together after a pause asks for a longer one
+                let wanted = [TRAIN, HINTED][id];
+                assert!(matches!(method.next(Nanos::secs(id as u64)), Step::Send(plan) if plan.count() == wanted));
                 method.observe(Nanos::secs(id as u64), &train(id as u64, LARGE, &[0; 5], &came.map(Some)));
             }
             match method.next(Nanos::secs(2)) {
@@ -369,7 +378,7 @@ mod tests {
             }
         };
         assert!(of([0, 1_000, 2_000, 3_000, 4_000]) >= 15 * TRAIN);
-        assert!(of([0, 1_330_000, 2_660_000, 4_000_000, 5_330_000]) <= TRAIN);
+        assert!(of([0, 1_330_000, 2_660_000, 4_000_000, 5_330_000]) <= HINTED);
     }
 
     #[test]

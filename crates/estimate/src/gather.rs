@@ -7,7 +7,7 @@
 use pathcast_base::Nanos;
 
 use super::dispersion::whole_batches;
-use super::stat::{median, quantile};
+use super::stat::{median, quantile, student90};
 use super::{Batch, LARGE, Seen, TrainSeen};
 
 /// Of two packets that are closer than this share of their train's mean gap the second came with the first.
@@ -27,15 +27,26 @@ const SENDERS: f64 = 0.5;
 /// A link gathers if it paused so many times, and so large a share of the packets came with the one before.
 const PAUSES: usize = 3;
 const SHARE: f64 = 0.3;
+/// Nor need so many have, where little more than one comes at each opportunity: in so many trains some did, and nearly all other gaps are
+/// multiples of the same one, up to so many, within this share of it.
+const SOME: usize = 2;
+const MULTIPLES: f64 = 4.0;
+const EVEN: (f64, f64) = (0.9, 0.04);
+/// So many trains tell whether two that came together after a pause were a hint of that.
+const HINTED: usize = 4;
 /// Where more than this share overtook others what came together says nothing.
 const OVERTOOK: f64 = 0.02;
 
 /// A train that is to tell C lasts so many opportunities: the first and the last are not whole.
 const SPAN: f64 = 4.0;
 
-/// C by so many packets in whole opportunities at least, and so many trains.
+/// Nor is it shorter than so many packets, of which one more or less at an opportunity is little.
+const LENGTH: usize = 20;
+
+/// C by so many packets in whole opportunities at least, and so many trains; else by so many of all trains together.
 const WHOLE: usize = 4;
-const TRAINS: usize = 3;
+pub(super) const TRAINS: usize = 3;
+const POOLED: f64 = 8.0;
 
 /// What trains that were sent back to back say of it.
 #[derive(Clone, Debug, Default)]
@@ -48,6 +59,10 @@ pub(super) struct Gather {
     gaps: usize,
     together: usize,
     overtook: usize,
+    /// Trains in which some came with the one before, all gaps in which none did [s], and whether any did after a pause.
+    clumps: usize,
+    alone: Vec<f64>,
+    hinted: bool,
     trains: Vec<TrainSeen>,
 }
 
@@ -57,18 +72,41 @@ impl Gather {
         let came = arrivals(train);
         let (Some(first), Some(last)) = (came.first(), came.last()) else { return };
         let mean = (last.1 - first.1) / (came.len() - 1).max(1) as f64;
-        let mut opens = 0;
+        let (mut opens, mut paused, before) = (0, false, self.together);
         for (k, pair) in came.windows(2).enumerate() {
             let gap = pair[1].1 - pair[0].1;
             self.gaps += 1;
             self.together += usize::from((0.0..TOGETHER * mean).contains(&gap));
             self.overtook += usize::from(gap < 0.0);
+            if gap >= TOGETHER * mean {
+                self.alone.push(gap);
+                paused |= gap > APART;
+            } else {
+                self.hinted |= paused && gap >= 0.0;
+            }
             if gap > APART && gap > mean && pair[1].0 - pair[0].0 < SENDERS * gap {
                 self.most = self.most.max((k + 1 - opens) as f64 * f64::from(LARGE) * 8.0);
                 self.apart.push(gap);
                 opens = k + 1;
             }
         }
+        self.clumps += usize::from(self.together > before);
+    }
+
+    /// Whether some came together after a pause, as of no queue, and longer trains are to say whether the link sends so.
+    pub fn is_hinted(&self) -> bool {
+        self.hinted && self.trains.len() < HINTED && self.every().is_none()
+    }
+
+    /// Whether some came with the one before, and all others at times that are as far apart as opportunities are.
+    fn is_even(&self) -> bool {
+        let Some(period) = quantile(&self.alone, 0.25).filter(|&period| period > APART) else { return false };
+        let even = |gap: f64| {
+            let times = (gap / period).round();
+            (1.0..=MULTIPLES).contains(&times) && (gap - times * period).abs() <= EVEN.1 * period
+        };
+        let evens = self.alone.iter().filter(|&&gap| even(gap)).count();
+        self.clumps >= SOME && evens as f64 >= EVEN.0 * self.alone.len() as f64
     }
 
     /// Whether many packets came with the one before.
@@ -78,28 +116,48 @@ impl Gather {
 
     /// From one opportunity to the next [s], if the link has them.
     pub fn every(&self) -> Option<f64> {
-        let gathers = self.apart.len() >= PAUSES && self.is_clumped();
+        let gathers = self.apart.len() >= PAUSES && (self.is_clumped() || self.is_even());
         let gathers = gathers && self.overtook as f64 <= OVERTOOK * self.gaps as f64;
         quantile(&self.apart, 0.25).filter(|_| gathers)
     }
 
     /// What whole opportunities carried [bit/s], a train each.
     pub fn rates(&self) -> Vec<f64> {
+        let slopes = self.slopes();
+        // a short train in which none came together is slow by that
+        let whole = if self.is_clumped() { WHOLE } else { LENGTH / 2 };
+        slopes.iter().filter(|slope| slope.packets >= whole).map(|slope| slope.bits / slope.time).collect()
+    }
+
+    fn slopes(&self) -> Vec<Slope> {
         let Some(every) = self.every() else { return Vec::new() };
         self.trains.iter().filter_map(|train| slope(&joined(train, every))).collect()
+    }
+
+    /// C by all trains together, where they are too short to tell it one by one, and half of its 90 % interval [bit/s].
+    pub fn pooled(&self) -> Option<(f64, f64)> {
+        let slopes = self.slopes();
+        let (n, bits, time) = (slopes.len(), sum(&slopes, |s| s.bits), sum(&slopes, |s| s.time));
+        if n < TRAINS || bits < POOLED * f64::from(LARGE) * 8.0 {
+            return None;
+        }
+        let c = bits / time;
+        // of a ratio of sums
+        let spread = (sum(&slopes, |s| (s.bits - c * s.time).powi(2)) * n as f64 / (n - 1) as f64).sqrt();
+        Some((c, student90(n - 1) * spread / time))
     }
 
     /// C [bit/s].
     pub fn capacity(&self) -> Option<f64> {
         let rates = self.rates();
-        median(&rates).filter(|_| rates.len() >= TRAINS)
+        median(&rates).filter(|_| rates.len() >= TRAINS).or_else(|| self.pooled().map(|(c, _)| c))
     }
 
     /// So many packets tell C, as far as it is known.
     pub fn train_length(&self) -> Option<usize> {
         let every = self.every()?;
         let bits = median(&self.rates()).map_or(self.most, |c| c * every);
-        Some((SPAN * bits / (f64::from(LARGE) * 8.0)) as usize + 1)
+        Some(((SPAN * bits / (f64::from(LARGE) * 8.0)) as usize + 1).max(LENGTH))
     }
 }
 
@@ -135,15 +193,25 @@ pub(super) fn at_once(train: &TrainSeen) -> TrainSeen {
     if close as f64 > MOSTLY * came.len() as f64 { joined(train, 0.0) } else { train.clone() }
 }
 
-/// What whole opportunities carried of a train [bit/s].
-fn slope(train: &TrainSeen) -> Option<f64> {
+/// What whole opportunities carried of a train, and their time [s]; `packets`: so many came after the first of them.
+struct Slope {
+    packets: usize,
+    bits: f64,
+    time: f64,
+}
+
+fn sum(slopes: &[Slope], of: impl Fn(&Slope) -> f64) -> f64 {
+    slopes.iter().map(of).sum()
+}
+
+fn slope(train: &TrainSeen) -> Option<Slope> {
     let usable = &train.packets[..whole_batches(train)];
     let marks: Vec<usize> = (0..usable.len()).filter(|&k| usable[k].own_delay().is_some()).collect();
     let (&first, &last) = (marks.first()?, marks.last()?);
     let bits: u64 =
         usable[first + 1..=last].iter().filter(|p| p.received.is_some()).map(|p| u64::from(p.size) * 8).sum();
     let time = usable[last].received?.saturating_sub(usable[first].received?).as_secs_f64();
-    (last - first >= WHOLE && time > 0.0).then(|| bits as f64 / time)
+    (time > 0.0).then(|| Slope { packets: last - first, bits: bits as f64, time })
 }
 
 #[cfg(test)]
@@ -175,6 +243,52 @@ mod tests {
         assert!((gather.capacity().unwrap() / 28e6 - 1.0).abs() < 0.03, "{:?}", gather.rates());
         // four opportunities of six packets
         assert!((24..=28).contains(&gather.train_length().unwrap()), "{:?}", gather.train_length());
+    }
+
+    /// Packets back to back through a slow link that lets them go every 4 ms: little more than one each time.
+    fn granted(id: u64, count: u64, rate: f64, phase: u64) -> TrainSeen {
+        let service = (f64::from(LARGE) * 8.0 / rate * 1e9) as u64;
+        let at = (1..=count).map(|k| Some((phase + k * service).div_ceil(4 * MS) * 4 * MS + k * US));
+        train(id, 1400, &vec![0; count as usize], &at.collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn where_little_more_than_one_comes_at_a_time_all_gaps_are_multiples_of_one() {
+        for rate in [3.2e6, 3.5e6, 3.8e6] {
+            let mut gather = Gather::default();
+            for id in 0..7 {
+                gather.add(&granted(id, 5, rate, id * 700 * US));
+            }
+            assert!(!gather.is_clumped(), "{rate}");
+            assert!((gather.every().unwrap() / 4e-3 - 1.0).abs() < 0.01, "{rate} {:?}", gather.every());
+            // too short one by one
+            assert!(gather.rates().len() < TRAINS);
+            let (c, half) = gather.pooled().unwrap();
+            assert!((c / rate - 1.0).abs() < 0.15 && half > 0.0, "{rate}: {c} {half}");
+            let mut gather = Gather::default();
+            (0..4).for_each(|id| gather.add(&granted(id, LENGTH as u64, rate, id * 700 * US)));
+            assert!((gather.capacity().unwrap() / rate - 1.0).abs() < 0.06, "{rate} {:?}", gather.rates());
+        }
+    }
+
+    #[test]
+    fn the_first_that_come_together_after_a_pause_are_a_hint() {
+        let of = |at: [u64; 5]| {
+            let mut gather = Gather::default();
+            gather.add(&train(0, 1400, &[0; 5], &at.map(|at| Some(at * US))));
+            gather.is_hinted()
+        };
+        assert!(of([0, 4000, 8000, 8001, 12_000]) && of([0, 1, 4000, 8000, 8001]));
+        // a shaper's burst; a steady queue; one with others between
+        assert!(!of([0, 1, 4000, 8000, 12_000]) && !of([0, 4000, 8000, 12_000, 16_000]));
+        assert!(!of([0, 4000, 12_000, 16_000, 20_000]));
+        let mut gather = Gather::default();
+        for id in 0..7 {
+            // others' packets, as large, in every third gap
+            let at = (0..5).map(|k| Some((k + k / 3) * 4 * MS));
+            gather.add(&train(id, 1400, &[0; 5], &at.collect::<Vec<_>>()));
+        }
+        assert_eq!(gather.every(), None, "nobody came together");
     }
 
     #[test]

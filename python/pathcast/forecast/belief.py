@@ -195,7 +195,8 @@ class PathBelief:
 
     def _rates(self, mean_bps: float, random: random.Random) -> tuple[tuple[float, float], ...]:
         """Of a rate that varies by itself how it does so over the job and as long again: a first-order autoregressive
-        process in logarithms."""
+        process in logarithms. Where only looks tell that it does, the capacity is already what is expected of the job's
+        time (watch.py), which the process keeps to."""
         variation = self.forward.rate_variation
         if not variation.cv.value:
             return ()
@@ -206,6 +207,9 @@ class PathBelief:
         for step in range(math.ceil(2 * self.horizon_s / step_s) + 1):
             found.append((step * step_s, mean_bps * math.exp(deviation * state - deviation**2 / 2)))
             state = stays * state + math.sqrt(1 - stays**2) * random.gauss(0, 1)
+        if variation.scale_s.value is None and variation.cv.low is None:
+            times = mean_bps / fmean(bps for at, bps in found if at <= self.horizon_s)
+            found = [(at, bps * times) for at, bps in found]
         return tuple(found)
 
     def _behind(self, random: random.Random) -> float:

@@ -27,9 +27,13 @@ _PATIENT_S, _PATIENT_BYTES = 30.0, 2_000_000
 _STEADY = 1.2
 # nor where they take its rate for so different ones: they agree to a few per mille where it is steady
 _APART = 1.15
-# what a radio line gives in the next 3 to 100 s, over its mean of ten: deviation of the logarithm, a + b cv of looks
-# (every other one of 23 drives over four operators, 1 look in 2 s)
-_AHEAD, _AHEAD_CV = 0.25, 0.6
+# nor where what two of them are sure of is so far apart
+_DISJOINT = 1.005
+# what a radio line gives in the time ahead, over what is expected: deviation of the logarithm, a + b cv of looks, and
+# so much for every e-fold of that time from the one to the other [s]; the last look counts so much more than the
+# others, less where that time is longer than this [s] (every other one of 23 drives over four operators)
+_AHEAD, _AHEAD_CV, _AHEAD_LONG, _LONG_S = 0.3, 0.7, 0.18, (10.0, 100.0)
+_LAST, _LAST_S = 0.6, 10.0
 # that was of so many looks; the mean of fewer is off by so much more, which is how far apart single ones are there
 _LOOKS, _ONE_LOOK = 5, 0.7
 # a policer has dropped more than this share of a long measurement
@@ -114,7 +118,7 @@ def watch(
         policed = found[name].directions[direction].policer.rate_bps.value is not None
         looks = [of for one in seen if (of := _of(one, name, direction)) is not None]
         if not policed and (rates := varying(looks)):
-            found[name] = _varied(found[name], direction, rates, looks)
+            found[name] = _varied(found[name], direction, rates, looks, size_bytes)
             loads[name] = (0.0,) * len(rates)
     merged = replace(measured, paths=tuple(found[path.name] for path in measured.paths))
     return Watched(merged, loads, sent, passed)
@@ -170,10 +174,25 @@ def varying(looks: Sequence[Direction]) -> list[float]:
     left = [rate for one in looks if (rate := one.available_bps.sure)]
     seen = _readings(looks)
     above = bool(capacities) and max(*capacities, *left, 0.0) > _STEADY * min(capacities)
-    if not above and (len(seen) < 2 or max(seen) <= _APART * min(seen)):
+    if not above and not _disjoint(looks) and (len(seen) < 2 or max(seen) <= _APART * min(seen)):
         return []
-    rates = left if len(left) > 1 else seen
-    return rates if len(rates) > 1 else []
+    # what was left is at most what the line had shortly before: of radio both are its rate, at different times
+    radio = len(capacities) > 1 and max(capacities) > _STEADY * min(capacities)
+    rates = [_both(one) if radio else one.available_bps.sure for one in looks] if len(left) > 1 else seen
+    found = [rate for rate in rates if rate]
+    return found if len(found) > 1 else []
+
+
+def _both(look: Direction) -> float | None:
+    left, capacity = look.available_bps.sure, look.capacity_bps.value
+    return math.sqrt(left * capacity) if left and capacity else left
+
+
+def _disjoint(looks: Sequence[Direction]) -> bool:
+    """Whether looks are sure of different capacities."""
+    sure = [one.capacity_bps for one in looks if one.capacity_bps.sure]
+    ends = [(one.low, one.high) for one in sure if one.low is not None and one.high is not None]
+    return len(ends) > 1 and max(low for low, _ in ends) > _DISJOINT * min(high for _, high in ends)
 
 
 def _readings(looks: Sequence[Direction]) -> list[float]:
@@ -182,16 +201,23 @@ def _readings(looks: Sequence[Direction]) -> list[float]:
     return [rate for rate in rates if rate]
 
 
-def _varied(path: PathMeasured, direction: str, rates: Sequence[float], looks: Sequence[Direction]) -> PathMeasured:
-    """With the mean of these rates as its capacity, and how they varied."""
+def _varied(
+    path: PathMeasured, direction: str, rates: Sequence[float], looks: Sequence[Direction], size_bytes: int
+) -> PathMeasured:
+    """With what is expected of it while the job goes on as its capacity, by these rates, and how they varied."""
     mean = fmean(rates)
+    ahead_s = size_bytes * 8 / mean
+    last = _LAST / (1 + ahead_s / _LAST_S)
+    mean = mean ** (1 - last) * rates[-1] ** last
     # others' traffic may hide how much the line itself varies
     cv = max(stdev(of) / fmean(of) for of in (rates, _readings(looks)) if len(of) > 1)
     few = _ONE_LOOK * math.sqrt(max(0.0, 1 / len(rates) - 1 / _LOOKS))
-    wide = math.exp(1.6449 * math.hypot(_AHEAD + _AHEAD_CV * cv, few))
+    long = _AHEAD_LONG * math.log(min(max(ahead_s, _LONG_S[0]), _LONG_S[1]) / _LONG_S[0])
+    wide = math.exp(1.6449 * math.hypot(_AHEAD + _AHEAD_CV * cv + long, few))
     capacity = Value(mean, mean / wide, mean * wide)
     own = path.directions[direction]
-    variation = own.rate_variation if own.rate_variation.cv.value else RateVariation(Value(cv))
+    # without bounds and scale: see `PathBelief`
+    variation = RateVariation(Value(own.rate_variation.cv.value or cv))
     own = replace(own, capacity_bps=capacity, available_bps=capacity, rate_variation=variation)
     return replace(path, directions={**path.directions, direction: own})
 
