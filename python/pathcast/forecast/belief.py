@@ -170,6 +170,11 @@ class PathBelief:
             return max((low + high) / 2, (1 - _LOAD_MOST) * self.capacity_bps)
         return min(max(left.value, (1 - _LOAD_MOST) * self.capacity_bps), self.capacity_bps)
 
+    def managed(self) -> PathBelief:
+        """The same with a queue that is managed, whatever is known of that."""
+        queue = replace(self.forward.queue, managed=Value(1.0))
+        return replace(self, forward=replace(self.forward, queue=queue))
+
     def draw(self, random: random.Random) -> Line:
         """One line of those that it may be."""
         rate = _log_normal(self.forward.capacity_bps, random)

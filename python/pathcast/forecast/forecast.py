@@ -39,6 +39,8 @@ _ROUGH = 12
 _NOTHING = 0.01
 # of the time for all simulations, where it is to be found out too over which path several begin
 _RACE = 0.75
+# what if queues were managed is tried in so many draws, and told where it takes so many times as long
+_FEW, _NOTED = 6, 1.3
 
 
 @dataclass(frozen=True)
@@ -150,6 +152,8 @@ def forecast(
         raise PathcastError("untrustworthy", told, "measure again, or ask for less", Exit.UNTRUSTWORTHY)
     notes += taught(best, lessons[best.choice])
     notes += _drifts(before, runners, since_s)
+    if not lessons[best.choice].transfers:
+        notes += _if_managed(known, best, job, limits, seed)
     notes += _cut(runners, limits, job.size_bytes, most)
     return Forecast(
         job,
@@ -176,6 +180,28 @@ def _tried(
         guessed = [belief.name for belief in beliefs if belief.guessed]
         return begun(runners, lambda seeds, choice: [one for [one] in run(seeds, [choice])], guessed)
     return runners
+
+
+def _if_managed(beliefs: Sequence[PathBelief], best: Runner, job: Job, limits: Effort, seed: int) -> list[str]:
+    """What the choice would take, by a few of its draws, if the queues that nobody looked at were managed."""
+    names = best.choice.paths
+    asked = [one for one in beliefs if one.name in names and one.forward.queue.managed.value is None]
+    # the same draws otherwise
+    managed = [one.managed() if one in asked else one for one in beliefs]
+    own = best.durations_s()[:_FEW]
+    if not asked or math.inf in own:
+        return []
+    seeds = [seed + 1 + k for k in range(len(own))]
+    runs = simulate(managed, seeds, [best.choice], job.size_bytes, limits.of, job.ends)
+    times = [one.duration_s if one else math.inf for [one] in runs]
+    longer = median(times) / median(own)
+    if longer < _NOTED:
+        return []
+    whose = "the queue is" if len(asked) == 1 else "queues are"
+    took = f"{longer:.2g} times as long" if math.isfinite(longer) else "much longer"
+    return [
+        f"nobody looked whether {whose} managed (fq_codel, PIE): then it takes {took}; a thorough measurement looks"
+    ]
 
 
 def _changes(

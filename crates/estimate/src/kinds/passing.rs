@@ -51,9 +51,10 @@ pub struct Passing {
     pub policed: bool,
 }
 
-/// Of these trains. `c`: the capacity [bit/s].
-pub fn find<'a>(trains: impl Iterator<Item = &'a TrainSeen> + Clone, c: f64) -> Passing {
-    found(&Trail::of(trains.map(|train| (train, None, false, 0.0)), c, quiet(c)), SHORT.max(ONE / c))
+/// Of these trains. `c`: the capacity [bit/s]; `every`: from one opportunity to send to the next, where the link has them, for which
+/// packets wait besides [s].
+pub fn find<'a>(trains: impl Iterator<Item = &'a TrainSeen> + Clone, c: f64, every: f64) -> Passing {
+    found(&Trail::of(trains.map(|train| (train, None, false, 0.0)), c, quiet(c)), SHORT.max(ONE / c) + every)
 }
 
 /// `short` waits [s]: no managed queue drops there.

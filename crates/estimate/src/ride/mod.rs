@@ -378,6 +378,10 @@ impl Ride {
         rates.into_iter().reduce(|(low, high), (least, most)| (low.min(least), high.max(most)))
     }
 
+    fn passing(&self) -> kinds::passing::Passing {
+        kinds::passing::find(self.trains.values(), self.c, self.every)
+    }
+
     /// Whether too little was sent to tell a policer's burst from its line.
     fn is_short(&self) -> bool {
         self.budget.bytes.0 < SCANT && (self.bytes as f64) * 8.0 < SHORTEST * self.c
@@ -744,7 +748,7 @@ impl Method for Ride {
         if found.value_bps.is_none() || found.why_not.is_some() {
             return found;
         }
-        let policed = || kinds::passing::find(self.trains.values(), self.c).policed;
+        let policed = || self.passing().policed;
         let why_not = if self.is_short() { Some(WhyNot::TooShort) } else { policed().then_some(WhyNot::Ambiguous) };
         Estimate { why_not, ..found }
     }
@@ -754,7 +758,7 @@ impl Method for Ride {
             known.loss.random = Value::none(WhyNot::TooFew);
             return;
         }
-        let passing = kinds::passing::find(self.trains.values(), self.c);
+        let passing = self.passing();
         (known.loss.random, known.loss.row) = (passing.random, passing.row);
         known.queue.depth_s = passing.depth_s;
         known.queue.depth_bytes = passing.depth_s.times(self.c / 8.0);
