@@ -147,10 +147,11 @@ impl MiniTrains {
         self.filter.capacity().is_some() && !gathers && now >= self.free_at
     }
 
-    /// Whether all trains are short, and the rate asks for so many times as long ones: the first had shown a lower rate, and what came at one
-    /// opportunity of a link that lets packets gather is then no rate.
+    /// Whether all trains are the shortest, or what a hint asked for, and the rate asks for so many times as long ones: the first had shown a
+    /// lower rate, and what came at one opportunity of a link that lets packets gather is then no rate.
     pub(super) fn is_brief(&self) -> bool {
-        self.longest <= HINTED && self.capacity().is_some_and(|c| BRIEF * self.longest < train_length(c))
+        let most = if self.gather.was_hinted() { HINTED } else { TRAIN };
+        self.longest <= most && self.capacity().is_some_and(|c| BRIEF * self.longest < train_length(c))
     }
 
     /// How long to wait for a report that does not come.

@@ -98,6 +98,11 @@ impl Gather {
         self.hinted && self.trains.len() < HINTED && self.every().is_none()
     }
 
+    /// Whether it ever was, whatever became of it.
+    pub fn was_hinted(&self) -> bool {
+        self.hinted
+    }
+
     /// Whether some came with the one before, and all others at times that are as far apart as opportunities are.
     fn is_even(&self) -> bool {
         let Some(period) = quantile(&self.alone, 0.25).filter(|&period| period > APART) else { return false };

@@ -178,8 +178,8 @@ impl Launch {
             return Ok(None);
         }
         let start = Instant::now();
-        let pid = spawn(&self.command, &account, processes, maker.as_deref(), no_new_privs, self.steered)?;
-        self.live.started(pid);
+        let spawn = || spawn(&self.command, &account, processes, maker.as_deref(), no_new_privs, self.steered);
+        let pid = self.live.start(spawn)?;
         passing.started(pid);
         let waited = wait(pid, &passing, &terminal, || self.live.ended());
         let elapsed_s = start.elapsed().as_secs_f64();

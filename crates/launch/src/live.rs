@@ -40,8 +40,14 @@ impl Live {
         *self.parts.lock().unwrap_or_else(PoisonError::into_inner) = parts;
     }
 
-    pub(crate) fn started(&self, pid: libc::pid_t) {
-        self.with(|parts| parts.pid = Some(pid));
+    /// Starts the program. Whoever wants something of it meanwhile waits: it runs before its number is known here.
+    pub(crate) fn start<E>(&self, spawn: impl FnOnce() -> Result<libc::pid_t, E>) -> Result<libc::pid_t, E> {
+        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        let pid = spawn()?;
+        if let Some(parts) = parts.as_mut() {
+            parts.pid = Some(pid);
+        }
+        Ok(pid)
     }
 
     /// The program is waited for: its number may be another one's soon.
@@ -113,5 +119,34 @@ impl Live {
             })
         })
         .unwrap_or(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// The program may be under way, and have told of itself, before its number is known.
+    #[test]
+    fn whoever_wants_its_end_while_it_is_being_started_waits_for_that() {
+        let (live, started) = (Live::default(), AtomicBool::new(false));
+        thread::scope(|scope| {
+            let mut ends = None;
+            let spawn = || {
+                ends = Some(scope.spawn(|| {
+                    live.end();
+                    started.load(Ordering::SeqCst)
+                }));
+                thread::sleep(Duration::from_millis(50));
+                started.store(true, Ordering::SeqCst);
+                Ok::<_, ()>(7)
+            };
+            assert_eq!(live.start(spawn), Ok(7));
+            assert!(ends.unwrap().join().unwrap());
+        });
     }
 }
