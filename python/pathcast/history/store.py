@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -308,7 +310,27 @@ def _reading(file: Path) -> Engine:
 
 
 def _make(place: Place) -> None:
-    """The file, which its user alone may read: it tells when who was connected to whom."""
+    """The file, which its user alone may read: it tells when who was connected to whom.
+
+    One that is there is not opened: whoever closes it gives up all locks that SQLite holds on it in this process, and
+    another process then takes itself for the last one and removes the log, to which this one goes on writing.
+    """
     assert place.file is not None
     place.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    os.close(os.open(place.file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    if not place.file.exists():
+        # closed before it has its name
+        made, name = tempfile.mkstemp(prefix=".making-", dir=place.file.parent)
+        os.close(made)
+        try:
+            os.link(name, place.file)
+        except FileExistsError:
+            pass
+        except OSError:  # a file system without links
+            with suppress(FileExistsError):
+                os.close(os.open(place.file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        finally:
+            os.unlink(name)
+    if place.file.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(place.file))
+    if not os.access(place.file, os.R_OK | os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(place.file))

@@ -95,6 +95,24 @@ def test_many_make_a_new_history_at_once(new_place, tmp_path):
     journal.close()
 
 
+def test_a_second_look_at_the_file_does_not_give_up_the_locks_of_the_first(tmp_path):
+    """POSIX locks go with any descriptor of the file that is closed, and without them another process, which ends last
+    as it seems, removes the log."""
+    place = places.parse(f"sqlite:///{tmp_path}/history.db")
+    first, second = Journal(place), Journal(place)
+    measure(first)
+    held = store._open(place.file)
+    held.execute("SELECT count(*) FROM sqlite_master").fetchall()
+    with second.store.asking():
+        pass
+    other = (
+        f"import sqlite3; sqlite3.connect({str(place.file)!r}).execute('SELECT count(*) FROM sqlite_master').fetchall()"
+    )
+    subprocess.run([sys.executable, "-c", other], check=True)
+    assert place.file.with_name("history.db-wal").exists(), "somebody has it open"
+    held.close()
+
+
 def test_killed_writers_lose_nothing_that_was_said(place, journal, tmp_path):
     """Each of eight (PATHCAST_KILLS) is killed at some time of its writing, while the others write."""
     kills, chance = int(os.environ.get("PATHCAST_KILLS", "8")), random.Random(7)
