@@ -152,7 +152,8 @@ def forecast(
         raise PathcastError("untrustworthy", told, "measure again, or ask for less", Exit.UNTRUSTWORTHY)
     notes += taught(best, lessons[best.choice])
     notes += _drifts(before, runners, since_s)
-    if not lessons[best.choice].transfers:
+    # where the time did not do for all draws there is none for more
+    if not lessons[best.choice].transfers and max(len(runner.outcomes) for runner in runners) >= most:
         notes += _if_managed(known, best, job, limits, seed)
     notes += _cut(runners, limits, job.size_bytes, most)
     return Forecast(

@@ -319,11 +319,11 @@ def test_paths_that_are_not_known_are_named_and_the_rest_is_answered():
 def test_what_queues_that_nobody_looked_at_would_change_is_said():
     """LIA grows slowly over two lines together, which a long queue bridges and a managed one does not."""
 
-    def notes(managed):
+    def notes(managed, limits=ALL):
         queue = Queue(depth_bytes=Value(1e6, 0.9e6, 1.1e6), managed=managed)
         out = direction(40e6, 40e6, queue=queue, loss=Loss(3, 50_000, Value(6e-5, 3e-5, 1e-4)))
         two = measured(path("one", rtt=0.03, out=out), path("two", rtt=0.045, out=out))
-        told = forecast(two, Job(30_000_000, Controls(("cubic",), ("lia",))), draws=8, limits=ALL)
+        told = forecast(two, Job(30_000_000, Controls(("cubic",), ("lia",))), draws=16, limits=limits)
         assert len(told.chosen.choice.paths) == 2 or managed.value == 1.0
         return [note for note in told.notes if "managed" in note]
 
@@ -335,6 +335,7 @@ def test_what_queues_that_nobody_looked_at_would_change_is_said():
     assert note.startswith(before)
     assert 1.3 <= float(note.removeprefix(before).partition(after)[0]) < 3
     assert notes(Value(0.0)) == notes(Value(1.0)) == []
+    assert notes(Value(None), replace(ALL, time_s=0.0)) == [], "there was no time for all draws"
 
 
 def test_many_paths_are_answered_and_it_is_said():
