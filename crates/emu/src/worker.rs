@@ -37,6 +37,7 @@ pub struct Worker {
     urgent: bool,
     awake: Awake,
     start: Nanos,
+    restarted: Nanos, // no link is where it was before that
 }
 
 impl Worker {
@@ -78,6 +79,7 @@ impl Worker {
             urgent: false,
             awake: Awake::new(),
             start,
+            restarted: start,
         }
     }
 
@@ -96,7 +98,6 @@ impl Worker {
         let bell_at = polled.len() - 1;
         loop {
             let now = clock();
-            self.apply_changes(now);
             self.step(now);
             self.mesh.release_early(now, EARLY, Segment::joins, &mut |at, route, marked, segment| {
                 self.release.arrived(at, route, marked, segment);
@@ -118,7 +119,17 @@ impl Worker {
         }
     }
 
+    /// Brings all links to `now`, the scenario's own changes on the way at their time, however late this thread is; those that
+    /// a restart found past at that.
     fn step(&mut self, now: Nanos) {
+        while let Some(at) = self.change_time().filter(|at| *at <= now) {
+            self.pass(at);
+            self.change(at);
+        }
+        self.pass(now);
+    }
+
+    fn pass(&mut self, now: Nanos) {
         let Worker { mesh, release, .. } = self;
         mesh.step(now, &mut |outcome| {
             if let Outcome::Arrived { at, route, marked, packet } = outcome {
@@ -178,22 +189,18 @@ impl Worker {
     }
 
     fn change_time(&self) -> Option<Nanos> {
-        self.next_change.as_ref().map(|c| self.start + c.0)
+        self.next_change.as_ref().map(|c| (self.start + c.0).max(self.restarted))
     }
 
-    /// Applies the scenario's own changes exactly at their time, however late this thread is.
-    fn apply_changes(&mut self, now: Nanos) {
-        while let Some(at) = self.change_time().filter(|at| *at <= now) {
-            self.step(at);
-            let (_, link, change) = self.next_change.take().expect("it has a time");
-            let link = self.mesh.link_mut(link);
-            match change {
-                Change::Params(params) => link.set(at, params),
-                Change::Cross(name, cross) => link.set_cross(at, self.crosses[&name].1, &cross),
-            }
-            self.refresh_chunks();
-            self.next_change = self.changes.next();
+    fn change(&mut self, at: Nanos) {
+        let Some((_, link, change)) = self.next_change.take() else { return };
+        self.next_change = self.changes.next();
+        let link = self.mesh.link_mut(link);
+        match change {
+            Change::Params(params) => link.set(at, params),
+            Change::Cross(name, cross) => link.set_cross(at, self.crosses[&name].1, &cross),
         }
+        self.refresh_chunks();
     }
 
     fn refresh_chunks(&mut self) {
@@ -235,6 +242,7 @@ impl Worker {
             self.mesh.link_mut(link).remove_cross(now, id);
         }
         self.start = restart.at;
+        self.restarted = now;
         for (at, (params, _, crosses)) in restart.links.into_iter().enumerate() {
             let id = LinkId(at as u32);
             let link = self.mesh.link_mut(id);

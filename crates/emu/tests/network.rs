@@ -160,6 +160,17 @@ fn the_scenarios_time_begins_anew() {
     assert_eq!(rate, "200Mbit".parse().unwrap(), "what was set holds from the beginning");
 }
 
+/// The thread that carries the link hears of it when the first change is past; on a busy machine that is a millisecond and more.
+#[test]
+fn a_time_that_began_before_its_first_change_was_heard_of_stands() {
+    let rest = "rate = \"100Mbit\"\n[[change]]\nat = \"1ns\"\nlink = \"wan\"\nloss = 0.5";
+    let Some(mut n) = network(&one_link(rest)) else { return };
+    for _ in 0..5 {
+        n.restart(Nanos::ZERO).unwrap();
+        assert_eq!(n.ledger(false).unwrap().groups[0].links[0].params.loss, 0.5);
+    }
+}
+
 #[test]
 fn a_host_may_hand_over_its_segments_one_by_one() {
     for (segments, whole) in [("", false), ("[host.client]\nsend_segments = 1", true)] {
