@@ -33,10 +33,10 @@ last.
 A loss looks like the wire's if since the one before no more than 4 packets were lost, and twice two windows' share
 of them (means of packets lost and delivered from one loss to the next, an eighth for the new one; the first counts
 100 delivered), which is `wire` at most; and if the largest delay was below what can be seen and a bunch. One at 3/4
-of the longest queue or more takes one of these away, a row all of them; where there were enough, twice as many
-are needed then, 24 at most. A single one is no queue's, while no depth is known, in START or until C was told.
-`single` of them are the wire's where a random loss may be: outside of START there is no depth and no silence then,
-`random` of A is kept, and the window; YIELD if the delay is above the threshold.
+of the longest queue or more takes one of these away, a row all of them; where there were enough, twice as many are
+needed then, 24 at most, and A <= C from then on. A single one is no queue's, while no depth is known, in START or
+until C was told. `single` of them are the wire's where a random loss may be: outside of START there is no depth and
+no silence then, `random` of A is kept, and the window; YIELD if the delay is above the threshold.
 """
 
 from __future__ import annotations
@@ -258,7 +258,8 @@ class Gleaner(Control):
             step *= 2 ** min(self.clear, 8)
         tight = self.tight()
         self.a += min(step, self.most * p["tight_step" if tight else "step_most"] / 1000)
-        most = self.ceiling() if tight else self.most * (1 + p["over"] / 1000 * max(self.clear, 8) / 8)
+        over = 0.0 if self.proof else p["over"] / 1000 * max(self.clear, 8) / 8
+        most = self.ceiling() if tight else self.most * (1 + over)
         self.a = min(self.a, most)
 
     def round(self) -> None:

@@ -33,7 +33,8 @@
  * others would have been heard of.
  * Both leave two packets a second.
  * A queue in which a bunch has no room loses a row of it: until one told C, a single loss silences nobody.
- * Where losses are the wire's (gleaner_wire) none is a short queue's: `random` of A is kept, and what a queue says is heard.
+ * Where losses are the wire's (gleaner_wire) none is a short queue's: `random` of A is kept, and what a queue says is heard. Where a
+ * row belied that once, A does not pass C.
  * word[0]: A [byte/s]. */
 #ifndef GLEANER_H
 #define GLEANER_H
@@ -273,7 +274,7 @@ FLOW_FN void gleaner_rise(const struct flow *f, struct gleaner_state *s, const s
 	if (tight)
 		s->a = flow_min64(s->a, gleaner_ceiling(f, s, p));
 	else
-		s->a = flow_min64(s->a, c + c * p->over / 1000 * flow_max(s->clear, 8) / 8); /* 2^36 * 2^10 */
+		s->a = flow_min64(s->a, s->proof ? c : c + c * p->over / 1000 * flow_max(s->clear, 8) / 8); /* 2^36 * 2^10 */
 }
 /* No loss for some silences. */
 FLOW_FN void gleaner_ease(const struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
