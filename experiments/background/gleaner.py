@@ -1,6 +1,6 @@
 """Judges gleaner by its own bars, with the device's default offloads, in the simulator: a program, minutes.
 
-    python -m experiments.background.gleaner [idle|beside|pages|frontier|short|drawn|loss|policed] …
+    python -m experiments.background.gleaner [idle|beside|pages|frontier|short|drawn|loss|first|policed] …
 
 Writes data/gleaner-*.csv. Its parameters were chosen on the networks "10", "20" and "100" of imtcp-bg's plan with seeds
 4001..4016 (`near`: 9401..9412), and on `beside` at 20 Mbit/s, 0.25 and 1 BDP, with seeds 11..18; seeds here are others,
@@ -141,6 +141,34 @@ def drawn(seed: int) -> tuple[float, float, str]:
     return round(rate, 2), round(rtt, 1), f"{queue:.3f}"
 
 
+def first(rate: float, rtt: float, queue: float, loss: float, seed: int) -> tuple[float, ...]:
+    """Shares of an idle line's rate that gleaner has in the first 5 s, the next 10, 15 and 30."""
+    packets = max(1, round(rate * 1e3 * rtt / 8 / 1500 * queue))
+    text = (
+        f'name = "first"\nseed = {seed}\nend = "61s"\n[tcp]\nreceive_buffer = "64MiB"\nsend_buffer = "64MiB"\n'
+        f'[[link]]\nname = "b"\na = "client"\nb = "server"\ndelay = "{round(rtt * 500)}us"\nrate = "{rate}Mbit"\n'
+        f'queue = {{ ab = "{packets} packets", ba = "1000 packets" }}\nloss = {{ ab = {loss} }}\n'
+        '[[path]]\nname = "p"\nlinks = ["b"]\n'
+        '[[flow]]\nname = "f"\npaths = ["p"]\ncontrol = "gleaner"\nstart = "1s"\n'
+    )
+    _, traces = simulate(Scenario(text), trace_ns=100_000_000)
+    windows = traces["windows"]
+    ends = (1.0, 6.0, 16.0, 31.0, 61.0)
+    acked = [int([0, *windows["acked_bytes"]][at]) for at in windows["time_s"].searchsorted(ends, side="right")]
+    return tuple(
+        (b - a) * 8 / (end - start) / (rate * 1e6 * PAYLOAD)
+        for a, b, start, end in zip(acked, acked[1:], ends, ends[1:], strict=False)
+    )
+
+
+def begun(seed: int) -> tuple[float, float, float, float]:
+    """A line that loses: Mbit/s, RTT [ms], queue [BDP], loss; each uniform in its logarithm."""
+    draw = random.Random(f"gleaner first {seed}")
+    ends = ((5, 200), (5, 100), (0.3, 3), (0.001, 0.01))
+    rate, rtt, queue, loss = (math.exp(draw.uniform(*map(math.log, one))) for one in ends)
+    return round(rate, 1), round(rtt, 1), round(queue, 2), round(loss, 4)
+
+
 def behind_policers() -> list[tuple[int, float, float, int]]:
     """The shipped one and fourteen drawn ones: the line and what is let through, Mbit/s; RTT [ms]; burst [kB]."""
     draw = random.Random(5)
@@ -214,6 +242,23 @@ def judge(what: str, of: dict[tuple[Any, ...], Any]) -> None:
             had = [max(value) for t, value in of.items() if (t[1] or t[2], t[3:7]) == (who, line)]
             rows.append((who, *line, f"{statistics.median(had):.3f}", f"{min(had):.3f}"))
         write("loss", ("controller", "Mbit/s", "RTT ms", "queue BDP", "loss", "of the line, median", "least"), rows)
+    elif what == "first":
+        for line in dict.fromkeys(t[1:5] for t in of):
+            starts = [value for t, value in of.items() if t[1:5] == line]
+            typical = [statistics.median(one) for one in zip(*starts, strict=True)]
+            behind = [sum(value[at] < usual / 3 for value in starts) for at, usual in enumerate(typical)]
+            rows.append((*line, len(starts), *(f"{one:.3f}" for one in typical), *behind))
+        spans = ("1 to 6 s", "6 to 16 s", "16 to 31 s", "31 to 61 s")
+        header = (
+            "Mbit/s",
+            "RTT ms",
+            "queue BDP",
+            "loss",
+            "starts",
+            *spans,
+            *(f"a third of it, {one}" for one in spans),
+        )
+        write(what, header, rows)
     else:
         for control, network, connections in dict.fromkeys((t[1], t[2], t[4]) for t in of if t[1] != "none"):
             link = _imtcp_bg()[2]["network"][network]["rate_mbit"] * 1e6
@@ -237,6 +282,8 @@ LOADS = (0, 15, 30, 45, 60, 75, 90)
 DISCIPLINES = ("codel", "pie", "fq_codel")
 SHORT = ("0.02", "0.05", "0.1", "0.15", *DISCIPLINES)
 DRAWN = range(9001, 9061)
+FIRST_LINES = range(1201, 1221)
+FIRST_STARTS = range(20)
 # more for the background or for the pages; without the idle line among the loads
 FRONTIER = ("gleaner", "gleaner gamma=30", "gleaner gamma=300")
 
@@ -262,6 +309,8 @@ def tasks(what: str) -> list[tuple[Any, ...]]:
         losses = (0.0001, 0.001, 0.003, 0.01)
         lines = list(itertools.product((10, 50, 200), (20, 100), ("0.05", "0.5", "2"), losses, range(401, 406)))
         return [("lone", *pair, *line) for pair in (("gleaner", ""), ("", "cubic")) for line in lines]
+    if what == "first":
+        return [("first", *begun(line), seed) for line in FIRST_LINES for seed in FIRST_STARTS]
     if what == "frontier":
         trade = (("none", *FRONTIER, *CONTROLS[1:]), ("10",), LOADS[1:], (1,), PAGES_SEEDS)
         return [("page", *one) for one in itertools.product(*trade)]

@@ -2,40 +2,41 @@
 
 Over half of an RTT of packets: D = bytes / time between their ACKs, s = rise of the RTT / time between their
 departures. A = D - s (C - D). Packets that left within 0.2 ms are a bunch: the bytes behind its first ACK over the
-time to its last, 0.3 ms at least, are C, told when the next ACK comes; the mean gives the new one a quarter. C is
-what bunches tell, at least D (a measurement raises it by an eighth at most), and what is above it goes by a quarter
-with each bunch and by 1/256 a second; so does all of it a minute after the last bunch. The largest C told is where
-A has been; if the first window told it, START is over with A half of it. A queue stands when the smallest RTT of
-two slots is above the least one by max(least, packets of C, share of the RTT). In START that ends it. In RUN it
-begins YIELD: where A measured is below `near` of A and of C others came, and A gives `gamma` of the difference up,
-else A is the measured one, but falls by `fall` at most. Back to RUN when the queue is below 4/5 of that; after a
-loss, once the line could have carried `wait` packets. A round without a queue, of which the rate was at least 4/5
-of the pace, raises A: a quarter of what is missing to where it has been, or `step` C 2^rounds, at most `step_most`
-C; and A <= C (1 + over max(n, 8) / 8). The pace is run A (1 - scarce (1 - A / C)), less `room` packets an RTT (a
-quarter at most) while others were seen; in YIELD (1 - q / RTT yield (1 + small mss / (C RTT))) of it, the last
-factor for others only; at least two packets in max(gap RTT, an eighth of the yield) times C / A, from 1 to `rare`.
-The window is 5/4 of the pace times RTT and two thresholds, and 6 packets; 4 packets where YIELD leaves no more than
-the least pace. A round has no queue below 1/7 + (calm - 1/7) (1 - A / C) / (1 + small mss / (C RTT)) of the
-threshold and a bunch.
+time to its last, 0.3 ms at least, are C, told when the next ACK comes, or a loss is seen; the mean gives the new
+one a quarter. C is what bunches tell, at least D (a measurement raises it by an eighth at most), and what is above
+it goes by a quarter with each bunch and by 1/256 a second; so does all of it a minute after the last bunch. The
+largest C told is where A has been; if the first window told it, START is over with A half of it. A queue stands
+when the smallest RTT of two slots is above the least one by max(least, packets of C, share of the RTT). In START
+that ends it. In RUN it begins YIELD: where A measured is below `near` of A and of C others came, and A gives
+`gamma` of the difference up, else A is the measured one, but falls by `fall` at most. Back to RUN when the queue is
+below 4/5 of that; after a loss, once the line could have carried `wait` packets. A round without a queue, of which
+the rate was at least 4/5 of the pace, raises A: a quarter of what is missing to where it has been, or `step` C
+2^rounds, at most `step_most` C; and A <= C (1 + over max(n, 8) / 8). The pace is run A (1 - scarce (1 - A / C)),
+less `room` packets an RTT (a quarter at most) while others were seen; in YIELD (1 - q / RTT yield (1 + small mss /
+(C RTT))) of it, the last factor for others only; at least two packets in max(gap RTT, an eighth of the yield) times
+C / A, from 1 to `rare`. The window is 5/4 of the pace times RTT and two thresholds, and 6 packets; 4 packets where
+YIELD leaves no more than the least pace. A round has no queue below 1/7 + (calm - 1/7) (1 - A / C) / (1 + small mss
+/ (C RTT)) of the threshold and a bunch.
 
-A loss is random if the largest delay of one to two RTTs is below that threshold and below 1/shown of the longest ever
-seen, which is three times what can be seen (max(see, 1.5 packets)) or more: there is no silence, and where the
+A loss is random if the largest delay of one to two RTTs is below that threshold and below 1/shown of the longest
+ever seen, which is three times what can be seen (max(see, 1.5 packets)) or more: there is no silence, and where the
 longest is `shown` thresholds or more, `random` of A is kept, and the window. Else that delay is the queue's depth
 (the mean gives the new one a quarter). A queue less deep than `tight` thresholds is short: the threshold is depth /
 deep, at least what can be seen; a queue of the depth takes all of the pace; each YIELD waits for `tight_wait`
 packets, for 8 hold_ms at most; A grows by `tight_step` at most, to tight_over C (less by `tight_fall` after a loss
-above 7/8 of it, by a fifth of C or down to two packets a millisecond), and what leaves in a millisecond fits into the
-depth, or packets leave one by one; C is not forgotten, nor asked for. A loss there silences for hold_ms, twice as
-long each time, up to hold_most_ms; after calm_holds silences the next is half as long, and `tight_rise` is given
+above 7/8 of it, by a fifth of C or down to two packets a millisecond), and what leaves in a millisecond fits into
+the depth, or packets leave one by one; C is not forgotten, nor asked for. A loss there silences for hold_ms, twice
+as long each time, up to hold_most_ms; after calm_holds silences the next is half as long, and `tight_rise` is given
 back. Where the depth is three packets or less, half a packet of delay beyond a bunch begins YIELD, 3 RTTs after the
 last.
 
-A loss looks like the wire's if since the one before no more than 4 packets were lost, and twice two windows' share of
-them (means of packets lost and delivered from one loss to the next, an eighth for the new one; the first counts 100
-delivered), which is `wire` at most; and if the largest delay was below what can be seen and a bunch. One at 3/4 of the
-longest queue or more takes `single` of these away, a row all of them; where there were enough, twice as many are needed
-then, 24 at most. `single` of them are the wire's where a random loss may be: outside of START there is no depth and no
-silence then, `random` of A is kept, and the window; YIELD if the delay is above the threshold.
+A loss looks like the wire's if since the one before no more than 4 packets were lost, and twice two windows' share
+of them (means of packets lost and delivered from one loss to the next, an eighth for the new one; the first counts
+100 delivered), which is `wire` at most; and if the largest delay was below what can be seen and a bunch. One at 3/4
+of the longest queue or more takes one of these away, a row all of them; where there were enough, twice as many are
+needed then, 24 at most, and A <= C from then on. A single one is no queue's, while no depth is known, in START or
+until C was told. `single` of them are the wire's where a random loss may be: outside of START there is no depth and
+no silence then, `random` of A is kept, and the window; YIELD if the delay is above the threshold.
 """
 
 from __future__ import annotations
@@ -127,12 +128,23 @@ class Gleaner(Control):
         if self.bunch and 0 < self.bunch[0] <= sent <= self.bunch[0] + AT_ONCE_US:
             self.span, self.spread = f.now - self.bunch[1], f.una - self.bunch[2]
             return
+        self.tell()
+        self.bunch = (sent, f.now, f.una)
+
+    def tell(self) -> None:
+        """The bunch is over."""
+        f = self.flow
         if self.spread >= f.mss and self.span >= SPREAD_US:
             rate = min(self.spread * 1e6 / self.span, RATE_MOST)
             self.told = self.told * 3 / 4 + rate / 4 if self.told else rate
             self.told_at = f.now
             self.most = max(self.most * 3 / 4 + self.told / 4, self.told)
-        self.bunch, self.span, self.spread = (sent, f.now, f.una), 0, 0
+        self.bunch, self.span, self.spread = None, 0, 0
+
+    def asks(self) -> bool:
+        f = self.flow
+        again = ASK_US / 8 if self.told else min(8 * self.base, ASK_US / 8)
+        return f.state == OPEN and (not self.told or f.now - self.told_at > ASK_US) and f.now - self.asked > again
 
     def hear(self, e: Event) -> None:
         f = self.flow
@@ -146,8 +158,8 @@ class Gleaner(Control):
                 self.rtt_at, self.high_before, self.high = f.now, self.high, 0.0
             self.high = max(self.high, min(float(e.rtt_us), RTT_MOST))
             if f.state != OPEN:
-                self.first = self.bunch = None
-                self.spread = 0
+                self.tell()
+                self.first = None
             elif e.acked:
                 self.measure(e)
                 self.bunched(e)
@@ -246,7 +258,8 @@ class Gleaner(Control):
             step *= 2 ** min(self.clear, 8)
         tight = self.tight()
         self.a += min(step, self.most * p["tight_step" if tight else "step_most"] / 1000)
-        most = self.ceiling() if tight else self.most * (1 + p["over"] / 1000 * max(self.clear, 8) / 8)
+        over = 0.0 if self.proof else p["over"] / 1000 * max(self.clear, 8) / 8
+        most = self.ceiling() if tight else self.most * (1 + over)
         self.a = min(self.a, most)
 
     def round(self) -> None:
@@ -379,11 +392,12 @@ class Gleaner(Control):
         elif not self.ties.reached(queue, self.visible() + self.bunch_delay(self.paced()), 4.0):
             self.single = min(self.single + 1, 8 * p["single"])
         elif self.ties.reached(queue * 4, self.shown * 3, 4.0):
-            self.single -= min(self.single, p["single"])
+            self.single -= min(self.single, 1)
         return self.ties.reached(self.shown, 3 * self.visible(), 4.0) and self.single >= max(self.proof, p["single"])
 
     def ssthresh(self) -> float:
         f, keep = self.flow, self.p["keep"] / 1000
+        early = not self.deep and (self.phase == START or not self.told) and (f.lost - self.lost_was) % 2**32 <= 1
         wire = self.wire()
         if wire and self.phase != START:
             self.deep = self.below = 0.0
@@ -401,10 +415,10 @@ class Gleaner(Control):
         if self.phase == START:
             self.a = max(self.rate, self.a / 2, min(f.w * f.mss * 5e5 / self.rtt, RATE_MOST))
             self.most = max(self.most, self.a)
-        if not free:
+        if not free and not early:
             self.hold_back()
         self.turn()
-        self.lost = True
+        self.lost = self.lost or not early
         self.a = max(self.a * keep, 2.0 * f.mss)
         f.word[0] = self.a
         return max(whole(f.w * keep), 2.0)
@@ -421,10 +435,5 @@ class Gleaner(Control):
         f.burst = 0 if f.pace >= 2000 * f.mss else 2 if self.phase == YIELD or self.apart(f.pace) else 1
         if self.phase == START and f.delivered < FIRST:
             f.burst = 0
-        elif (
-            not self.tight()
-            and f.now - self.told_at > ASK_US
-            and f.now - self.asked > ASK_US / 8
-            and f.in_flight + BUNCH <= f.w
-        ):
+        elif not self.tight() and self.asks() and f.in_flight + BUNCH <= f.w:
             f.burst, self.asked = BUNCH, f.now

@@ -32,7 +32,9 @@
  * A loss is random if the queue was far shorter than the line has shown that it can be: no silence, and `random` of A where
  * others would have been heard of.
  * Both leave two packets a second.
- * Where losses are the wire's (gleaner_wire) none is a short queue's: `random` of A is kept, and what a queue says is heard.
+ * A queue in which a bunch has no room loses a row of it: until one told C, a single loss silences nobody.
+ * Where losses are the wire's (gleaner_wire) none is a short queue's: `random` of A is kept, and what a queue says is heard. Where a
+ * row belied that once, A does not pass C.
  * word[0]: A [byte/s]. */
 #ifndef GLEANER_H
 #define GLEANER_H
@@ -272,7 +274,7 @@ FLOW_FN void gleaner_rise(const struct flow *f, struct gleaner_state *s, const s
 	if (tight)
 		s->a = flow_min64(s->a, gleaner_ceiling(f, s, p));
 	else
-		s->a = flow_min64(s->a, c + c * p->over / 1000 * flow_max(s->clear, 8) / 8); /* 2^36 * 2^10 */
+		s->a = flow_min64(s->a, s->proof ? c : c + c * p->over / 1000 * flow_max(s->clear, 8) / 8); /* 2^36 * 2^10 */
 }
 /* No loss for some silences. */
 FLOW_FN void gleaner_ease(const struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
@@ -446,13 +448,14 @@ FLOW_FN int gleaner_wire(const struct flow *f, struct gleaner_state *s, const st
 	} else if (queue < gleaner_seen(f, s, p) + gleaner_bunch(f, s, gleaner_pace(f, s, p))) {
 		s->single = flow_min(s->single + 1, 8 * p->single);
 	} else if ((u64)queue * 4 >= (u64)s->shown_us * 3) { /* as full as ever */
-		s->single -= flow_min(s->single, p->single);
+		s->single -= flow_min(s->single, 1);
 	}
 	GLEANER_AGAIN();
 	return (int)gleaner_plain(s, s->shown_us >= gleaner_seen(f, s, p) * 3 && s->single >= flow_max(s->proof, p->single));
 }
 FLOW_FN u32 gleaner_ssthresh(struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
 {
+	int early = !s->deep_us && (s->phase == GLEANER_START || !s->line.told) && f->lost - s->lost_was <= 1;
 	int random = gleaner_random(f, s, p), wire = gleaner_wire(f, s, p) && s->phase != GLEANER_START, yields = 1;
 	GLEANER_AGAIN();
 	if (gleaner_plain(s, (u64)wire)) {
@@ -468,7 +471,7 @@ FLOW_FN u32 gleaner_ssthresh(struct flow *f, struct gleaner_state *s, const stru
 			s->a = flow_max64(flow_max64(s->line.rate, s->a / 2), flow_min64(gleaner_window(f, 500000, gleaner_time(s)), GLEANER_RATE_MOST));
 			s->line.most = flow_max64(s->line.most, s->a);
 		}
-		if (!random)
+		if (!random && !early)
 			gleaner_hold(f, s, p);
 	}
 	GLEANER_AGAIN();
@@ -476,7 +479,7 @@ FLOW_FN u32 gleaner_ssthresh(struct flow *f, struct gleaner_state *s, const stru
 		gleaner_yield(f, s, p);
 	GLEANER_AGAIN();
 	wire = (int)gleaner_plain(s, (u64)wire);
-	if (!wire)
+	if (!wire && !early)
 		s->lost = 1;
 	s->a = flow_max64(s->a * (wire ? p->random : p->keep) / 1000, 2ull * f->mss);
 	f->word[0] = s->a;

@@ -9,7 +9,7 @@
  *     A = R - C s,  R = D (1 + s):    A = D - s (C - D).
  * C is told by packets that leave at once: they stand in the line's queue in a row, whatever others send, and their ACKs come
  * at C. The first window is one such bunch; others are those of segmentation offload, pairs that are acknowledged one by one,
- * and eight packets (`GLEANER_BUNCH`) where none told for ten seconds. C is the mean of bunches, a quarter for the new one, but never less than D;
+ * and eight packets (`GLEANER_BUNCH`) where none told for ten seconds, or ever. C is the mean of bunches, a quarter for the new one, but never less than D;
  * a minute after the last one it is forgotten by 1/256 a second. */
 #ifndef GLEANER_LINE_H
 #define GLEANER_LINE_H
@@ -78,30 +78,37 @@ FLOW_FN void gleaner_measure(const struct flow *f, const struct flow_ack *a, str
 	l->from_una = f->una;
 	l->from_rtt = a->rtt_us;
 }
-/* Packets that left at once. Only the next ACK of others shows that the bunch is over. */
-FLOW_FN void gleaner_bunched(const struct flow *f, const struct flow_ack *a, struct gleaner_line *l)
+/* What a bunch that is over tells. */
+FLOW_FN void gleaner_tell(const struct flow *f, struct gleaner_line *l)
 {
-	u64 sent = f->now_us - a->rtt_us, rate;
-	if (l->left_us && sent >= l->left_us && sent - l->left_us <= GLEANER_AT_ONCE_US) {
-		l->span = f->now_us - l->came_us;
-		l->bytes = flow_min64(f->una - l->behind, 1ull << 43);
-		return;
-	}
+	u64 rate;
 	if (l->bytes >= f->mss && l->span >= GLEANER_SPREAD_US) {
 		rate = flow_min64(flow_div(l->bytes * 1000000, l->span), GLEANER_RATE_MOST);
 		l->told = l->told ? l->told - l->told / 4 + rate / 4 : rate;
 		l->told_us = f->now_us;
 		l->most = flow_max64(l->most - l->most / 4 + l->told / 4, l->told);
 	}
+	l->left_us = l->span = l->bytes = 0;
+}
+/* Packets that left at once. Only the next ACK of others, or a packet that is missing, shows that the bunch is over. */
+FLOW_FN void gleaner_bunched(const struct flow *f, const struct flow_ack *a, struct gleaner_line *l)
+{
+	u64 sent = f->now_us - a->rtt_us;
+	if (l->left_us && sent >= l->left_us && sent - l->left_us <= GLEANER_AT_ONCE_US) {
+		l->span = f->now_us - l->came_us;
+		l->bytes = flow_min64(f->una - l->behind, 1ull << 43);
+		return;
+	}
+	gleaner_tell(f, l);
 	l->left_us = sent;
 	l->came_us = f->now_us;
 	l->behind = f->una;
-	l->span = l->bytes = 0;
 }
-/* Whether it is time to send a bunch for C. */
+/* Whether it is time to send a bunch for C: while none told, soon again. */
 FLOW_FN int gleaner_asks(const struct flow *f, const struct gleaner_line *l)
 {
-	return f->now_us - l->told_us > GLEANER_ASK_US && f->now_us - l->asked_us > GLEANER_ASK_US / 8;
+	u64 again = l->told ? GLEANER_ASK_US / 8 : flow_min64(8ull * l->base_us, GLEANER_ASK_US / 8);
+	return f->state == FLOW_OPEN && (!l->told || f->now_us - l->told_us > GLEANER_ASK_US) && f->now_us - l->asked_us > again;
 }
 /* the least RTT of full packets (before the first: of any), of the last one to two windows */
 FLOW_FN void gleaner_least(const struct flow *f, const struct flow_ack *a, struct gleaner_line *l, u32 window_s)
@@ -147,7 +154,8 @@ FLOW_FN void gleaner_hear(const struct flow *f, const struct flow_ack *a, struct
 		}
 		l->high_us = flow_max(l->high_us, flow_min(a->rtt_us, GLEANER_RTT_MOST));
 		if (f->state != FLOW_OPEN) {
-			l->from_us = l->left_us = l->bytes = 0;
+			gleaner_tell(f, l);
+			l->from_us = 0;
 		} else if (a->acked) {
 			gleaner_measure(f, a, l);
 			gleaner_bunched(f, a, l);

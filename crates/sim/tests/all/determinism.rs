@@ -21,7 +21,7 @@ const PINNED: [(&str, u64); 9] = [
 ];
 
 /// Controllers younger than these hashes, each with its own.
-const YOUNGER: [(&str, u64); 2] = [("bbr3", 0xa69d_84e1_1fca_3c55), ("gleaner", 0xe55d_4cc2_0240_62e6)];
+const YOUNGER: [(&str, u64); 2] = [("bbr3", 0xa69d_84e1_1fca_3c55), ("gleaner", 0xde92_217c_e1bd_1d93)];
 
 /// Preset `linux` without what the other presets do not have.
 const FIXED: &str = "autotuning = false\nfin = false\n[control.cubic]\nfirst = 0\n[host.client]\nsend_segments = 1";
