@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pathcast.errors import Exit, PathcastError
-from pathcast.worlds.measurement import Measurement, Request
+from pathcast.worlds.measurement import Down, Measurement, Request
 from pathcast.worlds.results import Path
 from pathcast.worlds.verbs import Verbs
 
@@ -145,6 +145,7 @@ def test_a_path_that_is_down_is_said_and_the_others_count():
     found = read({"out": silent()}, {"out": direction()}, down={"probes": 12, "seconds": 3})
     assert found.untrustworthy is None
     assert found.missing == ["p1 is down: no answer to 12 probes in 3 s"]
+    assert Down(8, 0.3).sentence == "no answer to 8 probes in 300 ms"
 
 
 def test_only_where_nothing_can_be_trusted_it_is_3_and_more_time_is_advised_where_it_helps():
