@@ -303,6 +303,25 @@ def test_what_others_have_said_commands_no_terminal_and_is_no_formula(quick, tmp
         assert "\r" not in done.stdout
 
 
+def test_a_forecast_shows_over_which_lines_a_run_came(quick, tmp_path):
+    from dataclasses import replace
+
+    from pathcast.history.identity import host_id
+    from pathcast.history.journal import Journal
+    from pathcast.history.place import parse
+    from pathcast.history.rows import Origin
+    from pathcast.history.testing import KEY1, forecast_of, sent
+
+    journal = Journal(parse(str(tmp_path / "h.db")))
+    forecast, run = (journal.act(Origin("host", host_id=host_id())) for _ in range(2))
+    forecast.forecast(forecast_of(), {"path1": KEY1}, 10**7)
+    run.transfer(sent(), [(replace(KEY1, remote_id=f"address:{KEY1.remote}"), None, 10**7, 0)], kind="run")
+    for act in (forecast, run):
+        journal.add(act)
+    done = quick("history", "show", forecast.id, "--history", tmp_path / "h.db")
+    assert "over cable came 20 Mbit/s; forecast were 25 Mbit/s" in done.stdout
+
+
 def test_no_history_and_off_record_nothing(quick, one, tmp_path):
     where = ("measure", "--world", "sim", "--topology", one, "--direction", "out", "--light")
     home = {"XDG_STATE_HOME": str(tmp_path / "state"), "PATHCAST_HISTORY": str(tmp_path / "h.db")}

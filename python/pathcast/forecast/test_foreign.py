@@ -44,6 +44,15 @@ def test_a_run_is_a_transfer_of_its_program(recorder, tmp_path):
     assert (hour.bytes_out, hour.bytes_in) == (3_000_000, 1_000)
 
 
+def test_the_paths_of_a_run_are_called_as_their_lines(recorder, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATHCAST_CONFIG", str(tmp_path / "pathcast.toml"))
+    (tmp_path / "pathcast.toml").write_text('[line.cable]\nfrom = "127.0.0.1"\nid = "1234"\n')
+    unnamed = {**report()["paths"][0], "local": "127.0.0.3"}
+    foreign.ran(recorder, report(paths=[*report()["paths"], unnamed]))
+    [found] = Browser(recorder.journal.store).transfers_of(None, 10)
+    assert (found.keys[0].line_id, found.names) == ("1234", ("cable", None))
+
+
 def test_a_run_that_downloads_is_a_transfer_in(recorder):
     foreign.ran(recorder, report(sent=100, received=4_000_000))
     [found] = Browser(recorder.journal.store).transfers_of(None, 10)
