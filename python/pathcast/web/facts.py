@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from pathcast.errors import PathcastError
 from pathcast.history.browse import Browser
 from pathcast.history.place import Place
+from pathcast.history.records import Sent
 from pathcast.history.store import Store
 from pathcast.watch.seen import UNKNOWN, Level, Seen
 
@@ -127,8 +128,15 @@ class Facts:
         return found
 
     def transfers(self, span: str) -> list[Any]:
-        """The newest first."""
-        return self.browser().transfers_of(SPANS[span][0], 100)
+        """The newest first; a path that was recorded without a name is called as its line."""
+        names = self.names()
+
+        def called(one: Sent) -> tuple[str, ...]:
+            return tuple(
+                name or names.get(key.line_id, key.line_id) for name, key in zip(one.names, one.keys, strict=True)
+            )
+
+        return [replace(one, names=called(one)) for one in self.browser().transfers_of(SPANS[span][0], 100)]
 
     def events(self, span: str) -> list[dict[str, Any]]:
         """Alerts and what else is worth knowing, the newest first."""
