@@ -197,7 +197,7 @@ def _after(line: Line, used: int | None, routes: bool, gateway: str | None, json
 
     if used is not None:
         carried.look({line.name: line})
-        carried.correct(line, used, datetime.now().date())
+        carried.correct(line, used, datetime.now())
     commands = routing.lacking(line, gateway) if routes else []
     if commands:
         routing.set_up(line, commands)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import time
 from datetime import UTC, date, datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 
+from pathcast import zone
 from pathcast.errors import PathcastError
 from pathcast.lines import carried, here
 from pathcast.lines.config import Cap, Line
@@ -21,8 +23,7 @@ def device(tmp_path, monkeypatch):
     """A device whose counters are set; looks at given times."""
     monkeypatch.setenv("PATHCAST_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setattr(here, "addresses", lambda: [here.Address("eth1", "10.77.2.2", 24)])
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
+    monkeypatch.setattr(zone, "FILE", tmp_path / "localtime")  # without it: UTC
     of = tmp_path / "net/eth1"
     (of / "statistics").mkdir(parents=True)
     (of / "ifindex").write_text("7\n")
@@ -32,7 +33,18 @@ def device(tmp_path, monkeypatch):
             (of / f"statistics/{name}_bytes").write_text(f"{value}\n")
         carried.look({line.name: line}, at.timestamp(), tmp_path / "net")
 
-    yield look
+    return look
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """Gives the process a `TZ`."""
+
+    def tell(name):
+        monkeypatch.setenv("TZ", name)
+        time.tzset()
+
+    yield tell
     monkeypatch.undo()
     time.tzset()
 
@@ -81,8 +93,8 @@ def test_what_passed_between_two_looks_is_spread_over_the_days_between(device):
     device(CABLE, at(1, 12), 4 * GB)
     november = carried.account(CABLE, at(1, 12))
     assert november.bytes == 1 * GB
-    october = carried.account(CABLE, at(31, 23, month=10))
-    assert october.bytes == 3 * GB
+    [book] = json.loads(carried.file().read_text()).values()
+    assert book["days"] == {"2026-10-30": GB, "2026-10-31": 2 * GB, "2026-11-01": GB}
 
 
 def test_a_counter_that_begins_anew_loses_nothing_but_what_it_forgot(device):
@@ -102,7 +114,7 @@ def test_books_go_by_what_does_not_change(device):
 
 def test_what_the_provider_says_is_taken(device):
     device(CABLE, at(9), 0)
-    carried.correct(CABLE, 300 * GB, date(2026, 11, 9))
+    carried.correct(CABLE, 300 * GB, at(9))
     device(CABLE, at(10), 10 * GB)
     found = carried.account(CABLE, at(10))
     assert (found.bytes, found.since) == (310 * GB, date(2026, 11, 1))
@@ -129,6 +141,42 @@ def test_books_that_are_broken_are_put_aside(device, tmp_path):
 )
 def test_periods(cap, day, begin, end):
     assert carried.period(cap, day) == (begin, end)
+
+
+def test_days_are_the_machines_whatever_a_command_was_told(device, told):
+    daily, late = Line("cable", ("10.77.2.2",), cap=Cap(GB, "day")), at(26, 22)
+    found = []
+    for number, name in enumerate(("UTC", "Asia/Tokyo", "Pacific/Honolulu", "UTC")):
+        told(name)
+        device(daily, late, number * GB)
+        here = datetime.fromtimestamp(late.timestamp()).astimezone()
+        found.append(carried.account(daily, here))
+    assert [one.bytes for one in found] == [0, GB, 2 * GB, 3 * GB]
+    assert {(one.begin, one.end, one.since) for one in found} == {(date(2026, 11, 26),) * 3}
+    told("Asia/Tokyo")
+    carried.correct(daily, 7 * GB, late)
+    [book] = json.loads(carried.file().read_text()).values()
+    assert book["days"] == {"2026-11-26": 7 * GB}
+
+
+def test_a_day_of_the_machine_may_have_23_hours(device, monkeypatch):
+    monkeypatch.setattr(carried, "zone", lambda: ZoneInfo("Europe/Berlin"))
+    device(CABLE, datetime(2026, 3, 28, 22, tzinfo=UTC), 0)
+    device(CABLE, datetime(2026, 3, 29, 23, tzinfo=UTC), 25 * GB)
+    [book] = json.loads(carried.file().read_text()).values()
+    assert book["days"] == {"2026-03-28": GB, "2026-03-29": 23 * GB, "2026-03-30": GB}
+
+
+@pytest.mark.parametrize(("kind", "day"), [("month", 26), ("day", 26), ("month", 30)])
+def test_what_is_booked_ahead_counts_already(device, kind, day):
+    line, tomorrow = Line("cable", ("10.77.2.2",), cap=Cap(1000 * GB, kind)), date.fromordinal(at(day).toordinal() + 1)
+    carried.file().parent.mkdir()
+    carried.file().write_text(json.dumps({"cable": {"days": {tomorrow.isoformat(): 14}}}))
+    found = carried.account(line, at(day, 22))
+    assert (found.bytes, found.since) == (14, at(day).date())
+    device(line, at(day, 22), 0)
+    device(line, at(day, 23), 80)
+    assert carried.account(line, at(day, 23)).bytes == 94
 
 
 def test_a_clock_that_is_set_back_loses_no_bytes(device):

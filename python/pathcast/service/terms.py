@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 from pathcast.errors import PathcastError
@@ -15,6 +15,7 @@ from pathcast.plan.hours import allowances, open_hours
 from pathcast.plan.program import HORIZON_S
 from pathcast.plan.terms import Allowance, LineTerms
 from pathcast.units import size
+from pathcast.zone import zone
 
 # less says nothing of what others send over a line [s]
 _LEAST_S = 3600.0
@@ -28,7 +29,8 @@ def terms(
     own: Mapping[str, int] | None = None,
 ) -> dict[str, LineTerms]:
     """Of every name; one without a line in the user's file is free of all terms but `most` [byte]. own: what pathcast
-    carries of what is not in the history yet [byte]."""
+    carries of what is not in the history yet [byte]. Hours and days are those of the machine, whoever asks."""
+    now = now.astimezone(zone())
     with suppress(OSError):  # who may not write the books may read them
         carried.look(lines, now.timestamp())
     own = own or {}
@@ -65,7 +67,7 @@ class Changes:
         self._gone = gone
         self._lines |= lines
         self._corrections |= corrections
-        return terms(other, lines, {}, datetime.now().astimezone(), own) if other else {}
+        return terms(other, lines, {}, datetime.now(UTC), own) if other else {}
 
     def _stamped(self) -> object:
         return config.stamp(), config.stamp_of(carried.file())
@@ -160,7 +162,7 @@ def own_bytes(line: Line, since: date) -> int | None:
         place = find()
         if place is None or line.id is None or not (store := Store(place)).exists:
             return None
-        begin = datetime.combine(since, datetime.min.time()).timestamp()
+        begin = datetime.combine(since, datetime.min.time(), zone()).timestamp()
         hours = Reader(store).usage([line.id], int(begin * 1e6))
         store.close()
     except PathcastError:
