@@ -14,7 +14,10 @@ from pathcast.errors import PathcastError, usage
 from pathcast.units import size
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from pathcast.lines.config import Line
+    from pathcast.lines.edit import Around
 
 app = typer.Typer(help="Lines with names: caps, prices, hours, and what they carried.", no_args_is_help=True)
 
@@ -69,8 +72,9 @@ def add(
     [line] = config.lines({"line": {name: values}}, f"line {name}").values()
     if (id := _id(line)) is not None:
         values["id"] = id
-    line = edit.add(config.file(), name, values)
-    _after(line, passed, routes, gateway, json)
+    commands: list[list[str]] = []
+    line = edit.add(config.file(), name, values, _routed(routes, gateway, commands))
+    _after(line, passed, commands, gateway, json)
 
 
 @app.command("set")
@@ -100,8 +104,10 @@ def set_(
         if key not in keys:
             raise usage(f"--without {key}: a line has no such key", f"allowed are {', '.join(keys)}")
     values = _values(from_, dev, cap, reset, price, use, prefer)
-    line = edit.change(config.file(), name, values, tuple(without or ()))
-    _after(line, passed, routes, gateway, json)
+    commands: list[list[str]] = []
+    around = _routed(routes, gateway, commands)
+    line = edit.change(config.file(), name, values, tuple(without or ()), around)
+    _after(line, passed, commands, gateway, json)
 
 
 @app.command()
@@ -191,16 +197,28 @@ def _bytes(used: str | None) -> int | None:
         raise usage(f"--used: {error.message}") from None
 
 
-def _after(line: Line, used: int | None, routes: bool, gateway: str | None, json: bool) -> None:
+def _routed(routes: bool, gateway: str | None, commands: list[list[str]]) -> Around:
+    """With --routes a line is written only where they can be set. commands: takes those that were."""
+    from contextlib import nullcontext
+
+    from pathcast.lines import routes as routing
+
+    def around(line: Line) -> AbstractContextManager[object]:
+        if not routes:
+            return nullcontext()
+        commands.extend(routing.lacking(line, gateway))
+        return routing.with_set(line, commands)
+
+    return around
+
+
+def _after(line: Line, used: int | None, commands: list[list[str]], gateway: str | None, json: bool) -> None:
     from pathcast.lines import carried, config
     from pathcast.lines import routes as routing
 
     if used is not None:
         carried.look({line.name: line})
         carried.correct(line, used, datetime.now())
-    commands = routing.lacking(line, gateway) if routes else []
-    if commands:
-        routing.set_up(line, commands)
     [of] = _about({line.name: line}, gateway)
     if json:
         print_json("line", {"file": str(config.file()), **of})
