@@ -16,6 +16,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from pathcast.errors import PathcastError, need, usage
 from pathcast.service.probes import Probes, Refused
+from pathcast.units import span
 
 if TYPE_CHECKING:
     from pathcast.history.store import Store
@@ -153,6 +154,9 @@ def probed(of: Watch, probes: Probes) -> Callable[[dict[str, list[str]], float],
             if found.busy:
                 return Answer("503 Service Unavailable", "No round has ended meanwhile.\n", again)
             told = f"The allowance of {of.ledger.allowance.most} bytes a day has nothing for a round yet.\n"
+            if found.paced:
+                left = span(math.ceil(max(1.0, found.retry_s)))
+                told = f"By {of.ledger.allowance.most} bytes a day, the next round may begin in {left}.\n"
             return Answer("429 Too Many Requests", told, again)
         success = Gauge("pathcast_probe_success", "Whether the far end answered.", value=float(found.success))
         took = Gauge("pathcast_probe_duration_seconds", "How long the round took.", value=found.duration_s)

@@ -21,6 +21,7 @@ from pathcast.history.store import Store
 from pathcast.service.metrics import collected, forecasts, probed, serve, where
 from pathcast.service.probes import Probed, Probes, Refused
 from pathcast.service.test_watching import HOUR_S, PATH_BYTES, Far, Time, watch, worst_day
+from pathcast.units import span
 
 PATIENCE_S = 60.0
 
@@ -229,6 +230,22 @@ def test_before_the_first_round_a_used_up_allowance_answers_when_to_come_again(a
     [(status, body, headers)] = ask.wait()
     assert (status, headers["Retry-After"]) == (429, "78")
     assert f"{most} bytes a day" in body
+
+
+def test_before_the_first_round_of_this_watch_the_pace_is_not_said_to_be_a_lack_of_bytes(asking, tmp_path):
+    time, probes, file = Time(), Probes(), tmp_path / "watch.json"
+    most = 50_000_000
+    watch(time, [Far(time)], most=most, file=file)[0].run(1)
+    made, *_ = watch(time, [Far(time)], most=most, file=file, probes=probes)
+    ask = asking(made, probes)
+    ask.begin("?target=far")
+    made._asked()
+    [(status, body, headers)] = ask.wait()
+    assert status == 429
+    left_s = int(headers["Retry-After"])
+    assert 30 < left_s < 400
+    assert "nothing" not in body
+    assert f"{most} bytes a day, the next round may begin in {span(left_s)}" in body
 
 
 def test_the_newest_round_is_that_of_a_far_end_that_is_away_too(asking):
