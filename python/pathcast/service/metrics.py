@@ -213,7 +213,9 @@ def _of_paths(of: Watch, targets: Iterable[str]) -> Iterator[Any]:
     from prometheus_client.core import GaugeMetricFamily as Gauge
 
     now = of.time.now()
-    up = Gauge("pathcast_target_up", "Whether the far end answered in its last round.", labels=["target"])
+    up = Gauge(
+        "pathcast_target_up", "Whether the far end answered in its last round, once there was one.", labels=["target"]
+    )
     rounds = Counter("pathcast_rounds", "Rounds that were measured.", labels=["target"])
     path_up = Gauge("pathcast_path_up", "Whether anything came through in the last round.", labels=_PATH)
     measured = Gauge("pathcast_path_measured_timestamp_seconds", "When its last round was (UTC).", labels=_PATH)
@@ -222,7 +224,9 @@ def _of_paths(of: Watch, targets: Iterable[str]) -> Iterator[Any]:
     firing = Gauge("pathcast_alert_firing", "Whether it was told and is not over.", labels=[*_WAY, "alert"])
     for target in targets:
         known = of.known[target]
-        up.add_metric([target], float(target not in of.away))
+        # before it was asked nobody knows
+        if of.rounds[target] or target in of.away:
+            up.add_metric([target], float(target not in of.away))
         rounds.add_metric([target], of.rounds[target])
         for path in list(known.values()):
             for alarm in path.alarms:

@@ -81,6 +81,26 @@ def test_metrics_have_base_units_and_what_was_seen():
         stop()
 
 
+def test_before_its_first_round_nothing_is_said_of_a_far_end_and_of_one_that_is_away_it_is():
+    time = Time()
+    ends = [Far(time, "far", named=("cable",)), Far(time, "gone", away=(0, 1e9), named=("cable",))]
+    made, *_ = watch(time, ends, ["*.down"])
+
+    def found(name):
+        [family] = [of for of in collected(made) if of.name == f"pathcast_{name}"]
+        return {of.labels["target"]: of.value for of in family.samples if of.name.endswith((name, "_total"))}
+
+    seen = ("target_up", "path_up", "path_measured_timestamp_seconds", "path_available_bits_per_second")
+    assert [found(name) for name in seen] == [{}] * 4
+    assert found("rounds") == {"far": 0, "gone": 0}
+    made._open("gone")
+    assert found("target_up") == {"gone": 0}
+    made._open("far")
+    assert found("target_up") == {"gone": 0}
+    made._round("far")
+    assert found("target_up") == {"far": 1, "gone": 0}
+
+
 def test_where_it_listens_is_the_loopback_unless_told():
     assert where("9275") == where("127.0.0.1:9275") == ("127.0.0.1", 9275)
     assert where("[::1]:0") == ("::1", 0)
