@@ -104,6 +104,12 @@ def test_it_shows_lines_weeks_forecasts_and_alerts(page):
     assert "<td>6 h</td>" in weeks
     assert "no answer &lt;script&gt;" in weeks
     assert "<script>alert" not in weeks
+    # without a script it is the text that is read
+    times = re.findall(r"<time(.*?)>(.*?)</time>", weeks)
+    assert len(times) > 100
+    for attributes, text in times:
+        assert re.fullmatch(r' datetime="\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"', attributes)
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", text)
     forecasts = page.get("/forecasts").text
     assert "25 Mbit/s" in forecasts
     assert "24 Mbit/s" in forecasts
@@ -371,6 +377,7 @@ def test_jobs_are_shown_with_their_ends_of_whatever_pathcast(tmp_path):
     (tmp_path / "jobs" / "other.json").write_text("{")
     page = client(None).get("/").text
     assert "dsl 1 GB" in page
+    assert '<td><time datetime="2001-09-09T01:46:40.000Z">2001-09-09 01:46 UTC</time></td>' in page
     assert "rsync -a &lt;b&gt;" in page
     assert page.count("<h3>") == 2
     assert "other" in page
@@ -420,7 +427,7 @@ def test_a_run_shows_how_far_it_is_and_when_it_ends(record, tmp_path):
         text = page.get(path).text
         assert text.count('<progress max="1" value="0.42" aria-label="nightly"></progress> 42 %') == count
         assert text.count("; dsl 9.1 Mbit/s, cable 17 Mbit/s; done <time") == count
-        assert text.count('data-at="1000000060.0"') == count
+        assert text.count('<time datetime="2001-09-09T01:47:40.000Z">2001-09-09 01:47 UTC</time>') == count
     record.tell({"progress": progress_of(end=(None, None, None), wait={"since_s": 1e9, "lines": ["dsl", "cable"]})})
     assert "it waits for dsl or cable" in page.get("/live").text
     record.tell({"progress": progress_of(end=(None, None, None))})
