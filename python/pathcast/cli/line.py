@@ -238,13 +238,16 @@ def _about(lines: dict[str, Line], gateway: str | None = None) -> list[dict[str,
     from contextlib import suppress
 
     from pathcast.lines import carried, here, routes
-    from pathcast.service.terms import own_bytes
+    from pathcast.service.terms import account, own_bytes
 
     with suppress(OSError):  # who may not write the books may read them
-        carried.look(lines)
+        for name, device in carried.look(lines).items():
+            if lines[name].cap is not None:
+                told = "its cap counts nothing but what pathcast itself sends and receives"
+                print(f"note: the counters of {device} ({name}) cannot be read: {told}", file=sys.stderr)
     now, addresses, found = datetime.now().astimezone(), here.addresses(), []
     for line in lines.values():
-        account = carried.account(line, now)
+        of = account(line, now)
         own = here.of_line(line, addresses)
         commands: list[str] = []
         with suppress(PathcastError):
@@ -263,13 +266,13 @@ def _about(lines: dict[str, Line], gateway: str | None = None) -> list[dict[str,
                 "use": [_window(*window) for window in line.use],
                 "prefer": line.prefer,
                 "carried": {
-                    "bytes": account.bytes,
-                    "since": account.since.isoformat() if account.since else None,
-                    "period": [account.begin.isoformat(), account.end.isoformat()],
-                    "full": account.full.isoformat() if account.full else None,
-                    "by_end_bytes": account.by_end,
-                    "sentence": account.sentence(),
-                    "own_bytes": own_bytes(line, account.begin),
+                    "bytes": of.bytes,
+                    "since": of.since.isoformat() if of.since else None,
+                    "period": [of.begin.isoformat(), of.end.isoformat()],
+                    "full": of.full.isoformat() if of.full else None,
+                    "by_end_bytes": of.by_end,
+                    "sentence": of.sentence(),
+                    "own_bytes": own_bytes(line, of.begin),
                 },
                 "routes_missing": commands,
             }

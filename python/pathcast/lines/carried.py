@@ -13,6 +13,7 @@ import fcntl
 import json
 import math
 import os
+import socket
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -23,7 +24,7 @@ from typing import Any
 
 from pathcast.errors import PathcastError
 from pathcast.history.place import state_directory
-from pathcast.lines import here
+from pathcast.lines import counters, here
 from pathcast.lines.config import Cap, Line
 from pathcast.zone import zone
 
@@ -37,8 +38,9 @@ _APART = timedelta(days=2)
 class Account:
     """What a line carried in the period of its cap (without a cap: in this month).
 
-    since: the first day of it that was counted. begin, end: its first and last day. full: the day on which the cap is
-    reached at this pace, within the period. by_end: what it will have carried by then.
+    since: the first day of it that was counted; None: nothing was, and bytes are at most pathcast's own. begin, end:
+    its first and last day. full: the day on which the cap is reached at this pace, within the period. by_end: what it
+    will have carried by then.
     """
 
     line: str
@@ -57,14 +59,14 @@ class Account:
         told = size(self.bytes)
         if self.cap is not None:
             told += f" of {size(self.cap.bytes)}"
-        if self.since is None:
-            return f"{told}; nothing is counted yet"
         if self.cap is not None and self.bytes >= self.cap.bytes:
             told += f", full, until {self.end + timedelta(days=1)}"
         elif self.full is not None:
             told += f", full on the {_ordinal(self.full.day)} at this pace"
         elif self.by_end is not None:
             told += f", {size(self.by_end)} on the {_ordinal(self.end.day)} at this pace"
+        if self.since is None:
+            return f"{told}; {'only what pathcast itself carried' if self.bytes else 'nothing'} is counted yet"
         return told if self.since <= self.begin else f"{told} (counted since {self.since})"
 
 
@@ -73,19 +75,24 @@ def file() -> Path:
     return state_directory() / "lines.json"
 
 
-def look(lines: Mapping[str, Line], at: float | None = None, root: Path = Path("/sys/class/net")) -> None:
-    """Books what has passed since the last look. Lines without a device now are left as they are.
+def look(lines: Mapping[str, Line], at: float | None = None) -> dict[str, str]:
+    """Books what has passed since the last look. Lines without a device now are left as they are. Of those whose device
+    is there but has no counters that can be read: its name.
 
     Raises OSError where the file cannot be written.
     """
     if not lines:
-        return
+        return {}
     found = here.addresses()
+    there = {one.dev for one in found}
     now = time.time() if at is None else at
+    devices = {name: device for name, line in lines.items() if (device := _device(line, found)) is not None}
     with _open() as books:
-        for line in lines.values():
-            if counters := _counters(line, found, root):
-                _book(books.setdefault(key(line), {}), counters, now)
+        counted = counters.read()  # alone: older ones would be taken for those of another device
+        for name, device in devices.items():
+            if device in counted and (of := _counters(device, counted[device])):
+                _book(books.setdefault(key(lines[name]), {}), of, now)
+    return {name: device for name, device in devices.items() if device in there and device not in counted}
 
 
 def key(line: Line) -> str:
@@ -150,43 +157,43 @@ def period(cap: Cap | None, day: date) -> tuple[date, date]:
     return begin, following - timedelta(days=1)
 
 
-def _counters(line: Line, found: list[here.Address], root: Path) -> dict[str, Any] | None:
-    device = line.dev or next((one.dev for one in here.of_line(line, found)), None)
-    if device is None:
-        return None
+def _device(line: Line, found: list[here.Address]) -> str | None:
+    return line.dev or next((one.dev for one in here.of_line(line, found)), None)
+
+
+def _counters(device: str, counted: tuple[int, int]) -> dict[str, Any] | None:
     try:
-        of = root / device
-        counted = {name: int((of / "statistics" / f"{name}_bytes").read_text()) for name in ("rx", "tx")}
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return {"device": device, "index": int((of / "ifindex").read_text()), "boot": boot, **counted}
-    except (OSError, ValueError):
+        about = {"device": device, "index": socket.if_nametoindex(device), "boot": boot}
+    except OSError:  # it is gone meanwhile
         return None
+    return {**about, "rx": counted[0], "tx": counted[1]}
 
 
-def _book(book: dict[str, Any], counters: dict[str, Any], now: float) -> None:
+def _book(book: dict[str, Any], seen: dict[str, Any], now: float) -> None:
     last = book.get("last")
     days: dict[str, int] = book.setdefault("days", {})
-    here = zone()
+    tz = zone()
     if (
         last is not None
-        and all(last[name] == counters[name] for name in ("device", "index", "boot"))
-        and all(counters[name] >= last[name] for name in ("rx", "tx"))
+        and all(last[name] == seen[name] for name in ("device", "index", "boot"))
+        and all(seen[name] >= last[name] for name in ("rx", "tx"))
     ):
         # where the clock was set back nobody knows when they passed
         since = min(last["at"], now)
-        _spread(days, sum(counters[name] - last[name] for name in ("rx", "tx")), since, now, here)
+        _spread(days, sum(seen[name] - last[name] for name in ("rx", "tx")), since, now, tz)
     else:
-        days.setdefault(_day(now, here).isoformat(), 0)  # from here on it is counted
+        days.setdefault(_day(now, tz).isoformat(), 0)  # from here on it is counted
     for day in sorted(days)[:-KEPT]:
         del days[day]
-    book["last"] = {**counters, "at": now}
+    book["last"] = {**seen, "at": now}
 
 
-def _spread(days: dict[str, int], bytes: int, since: float, until: float, here: tzinfo) -> None:
+def _spread(days: dict[str, int], bytes: int, since: float, until: float, tz: tzinfo) -> None:
     rest, begin = bytes, since
     while True:
-        today = _day(begin, here)
-        tomorrow = _begin(today + timedelta(days=1), here)
+        today = _day(begin, tz)
+        tomorrow = _begin(today + timedelta(days=1), tz)
         last = tomorrow >= until
         part = rest if last else round(bytes * (tomorrow - begin) / (until - since))
         days[today.isoformat()] = days.get(today.isoformat(), 0) + part
@@ -195,13 +202,13 @@ def _spread(days: dict[str, int], bytes: int, since: float, until: float, here: 
         rest, begin = rest - part, tomorrow
 
 
-def _day(at: float, here: tzinfo) -> date:
-    return datetime.fromtimestamp(at, here).date()
+def _day(at: float, tz: tzinfo) -> date:
+    return datetime.fromtimestamp(at, tz).date()
 
 
-def _begin(day: date, here: tzinfo | None) -> float:
+def _begin(day: date, tz: tzinfo | None) -> float:
     """The first moment of a day [s since 1970]."""
-    return datetime.combine(day, datetime.min.time(), here).timestamp()
+    return datetime.combine(day, datetime.min.time(), tz).timestamp()
 
 
 @contextlib.contextmanager

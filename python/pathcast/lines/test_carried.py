@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 from datetime import UTC, date, datetime
 from zoneinfo import ZoneInfo
@@ -10,12 +11,14 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from pathcast import zone
+from pathcast.cli.runner import run
 from pathcast.errors import PathcastError
-from pathcast.lines import carried, here
+from pathcast.lines import carried, counters, here
 from pathcast.lines.config import Cap, Line
 
 GB = 10**9
-DAY = 86_400.0
+# of /proc/net/dev
+HEAD = "Inter-|   Receive |  Transmit\n face |bytes    packets\n    lo:       5       1  0  0  0  0  0  0        5\n"
 
 
 @pytest.fixture
@@ -24,14 +27,12 @@ def device(tmp_path, monkeypatch):
     monkeypatch.setenv("PATHCAST_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setattr(here, "addresses", lambda: [here.Address("eth1", "10.77.2.2", 24)])
     monkeypatch.setattr(zone, "FILE", tmp_path / "localtime")  # without it: UTC
-    of = tmp_path / "net/eth1"
-    (of / "statistics").mkdir(parents=True)
-    (of / "ifindex").write_text("7\n")
+    monkeypatch.setattr(counters, "FILE", tmp_path / "dev")
+    monkeypatch.setattr(socket, "if_nametoindex", {"eth1": 7}.__getitem__)
 
     def look(line, at, rx, tx=0):
-        for name, value in (("rx", rx), ("tx", tx)):
-            (of / f"statistics/{name}_bytes").write_text(f"{value}\n")
-        carried.look({line.name: line}, at.timestamp(), tmp_path / "net")
+        counters.FILE.write_text(f"{HEAD}  eth1:{rx} 1 0 0 0 0 0 0 {tx} 1 0 0 0 0 0 0\n")
+        return carried.look({line.name: line}, at.timestamp())
 
     return look
 
@@ -217,3 +218,35 @@ def test_books_that_cannot_be_read_are_not_taken_for_empty_ones(device):
     for act in (lambda: carried.account(CABLE, at(1)), lambda: device(CABLE, at(1), 0)):
         with pytest.raises(PathcastError, match=r"cannot read .*lines.json"):
             act()
+
+
+@pytest.mark.parametrize("text", [None, "", "nonsense\n", f"{HEAD}  eth1: x\n", HEAD])
+def test_a_device_that_is_there_without_counters_is_told(device, text):
+    lines = {
+        "cable": CABLE,
+        "gone": Line("gone", dev="eth9", cap=CABLE.cap),
+        "free": Line("free", ("10.77.9.9",)),
+    }
+    if text is not None:
+        counters.FILE.write_text(text)
+    assert carried.look(lines, at(1).timestamp()) == {"cable": "eth1"}
+    assert carried.account(CABLE, at(1)).since is None
+    assert device(CABLE, at(1), 0) == {}
+
+
+def test_counters_are_those_of_this_network_namespace():
+    received, sent = counters.read()["lo"]
+    assert received == sent >= 0
+    assert socket.if_nametoindex("lo") == 1
+
+
+def test_a_cap_without_counters_says_what_it_counts(device, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("PATHCAST_CONFIG", str(tmp_path / "pathcast.toml"))
+    monkeypatch.setattr(here, "ip", lambda *_: [])
+    note = "note: the counters of eth1 (cable) cannot be read: its cap counts nothing but what pathcast itself"
+    for words, notes in (("add cable --dev eth1", 0), ("set cable --cap 1TB/month", 1), ("list", 1)):
+        assert run(["line", *words.split()]) == 0
+        assert capsys.readouterr().err.count(note) == notes
+    device(CABLE, at(1), 0)
+    assert run(["line", "list"]) == 0
+    assert capsys.readouterr().err == ""

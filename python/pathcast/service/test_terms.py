@@ -10,7 +10,8 @@ import pytest
 from pathcast import zone
 from pathcast.errors import PathcastError
 from pathcast.lines import carried, config, edit
-from pathcast.service.terms import Changes, terms
+from pathcast.service import terms as module
+from pathcast.service.terms import Changes, account, terms
 
 GB = 10**9
 
@@ -100,3 +101,15 @@ def test_hours_and_periods_are_the_machines_whatever_a_command_was_told(file, tm
     assert found[0].hours[0] == (0.0, 7 * 3600.0)
     assert found[0].allowances[0].end_s == 25 * 3600.0
     assert found[0] == found[1] == found[2]
+
+
+def test_where_nothing_is_counted_a_cap_has_what_pathcast_itself_carried(file, monkeypatch):
+    line, now = config.load()["cable"], datetime.now(UTC)
+    assert account(line, now).sentence() == "0 B of 10 GB; nothing is counted yet"
+    monkeypatch.setattr(module, "own_bytes", lambda *_: 4 * GB)
+    told = "4 GB of 10 GB; only what pathcast itself carried is counted yet"
+    assert account(line, now).sentence() == told
+    left = [terms(["cable"], {"cable": line}, {}, now, own)["cable"].allowances[0].bytes for own in ({}, {"cable": GB})]
+    assert left == [6 * GB, 5 * GB]
+    carried.correct(line, GB, now)
+    assert account(line, now).bytes == GB

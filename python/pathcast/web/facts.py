@@ -149,13 +149,13 @@ class Facts:
 
     def caps(self) -> list[dict[str, Any]]:
         """What each named line carried of its cap."""
-        from pathcast.lines import carried, config
+        from pathcast.lines import config
+        from pathcast.service.terms import account
 
         now, found = datetime.now().astimezone(), []
         for line in config.load().values():
-            account = carried.account(line, now)
-            cap = None if line.cap is None else line.cap.bytes
-            found.append({"line": line.name, "bytes": account.bytes, "cap": cap, "sentence": account.sentence()})
+            of, cap = account(line, now), None if line.cap is None else line.cap.bytes
+            found.append({"line": line.name, "bytes": of.bytes, "cap": cap, "sentence": of.sentence()})
         return found
 
     def jobs(self) -> list[dict[str, Any]]:
