@@ -173,7 +173,7 @@ def _counters(device: str, counted: tuple[int, int]) -> dict[str, Any] | None:
 def _book(book: dict[str, Any], seen: dict[str, Any], now: float) -> None:
     last = book.get("last")
     days: dict[str, int] = book.setdefault("days", {})
-    here = zone()
+    tz = zone()
     if (
         last is not None
         and all(last[name] == seen[name] for name in ("device", "index", "boot"))
@@ -181,19 +181,19 @@ def _book(book: dict[str, Any], seen: dict[str, Any], now: float) -> None:
     ):
         # where the clock was set back nobody knows when they passed
         since = min(last["at"], now)
-        _spread(days, sum(seen[name] - last[name] for name in ("rx", "tx")), since, now, here)
+        _spread(days, sum(seen[name] - last[name] for name in ("rx", "tx")), since, now, tz)
     else:
-        days.setdefault(_day(now, here).isoformat(), 0)  # from here on it is counted
+        days.setdefault(_day(now, tz).isoformat(), 0)  # from here on it is counted
     for day in sorted(days)[:-KEPT]:
         del days[day]
     book["last"] = {**seen, "at": now}
 
 
-def _spread(days: dict[str, int], bytes: int, since: float, until: float, here: tzinfo) -> None:
+def _spread(days: dict[str, int], bytes: int, since: float, until: float, tz: tzinfo) -> None:
     rest, begin = bytes, since
     while True:
-        today = _day(begin, here)
-        tomorrow = _begin(today + timedelta(days=1), here)
+        today = _day(begin, tz)
+        tomorrow = _begin(today + timedelta(days=1), tz)
         last = tomorrow >= until
         part = rest if last else round(bytes * (tomorrow - begin) / (until - since))
         days[today.isoformat()] = days.get(today.isoformat(), 0) + part
@@ -202,13 +202,13 @@ def _spread(days: dict[str, int], bytes: int, since: float, until: float, here: 
         rest, begin = rest - part, tomorrow
 
 
-def _day(at: float, here: tzinfo) -> date:
-    return datetime.fromtimestamp(at, here).date()
+def _day(at: float, tz: tzinfo) -> date:
+    return datetime.fromtimestamp(at, tz).date()
 
 
-def _begin(day: date, here: tzinfo | None) -> float:
+def _begin(day: date, tz: tzinfo | None) -> float:
     """The first moment of a day [s since 1970]."""
-    return datetime.combine(day, datetime.min.time(), here).timestamp()
+    return datetime.combine(day, datetime.min.time(), tz).timestamp()
 
 
 @contextlib.contextmanager
