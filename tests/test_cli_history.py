@@ -102,13 +102,38 @@ def test_where_nothing_is_that_is_said(history, what):
 
 def test_filters(history, tmp_path, monkeypatch):
     assert len(history("list", "measurements", "--limit", 1, "--json").json["rows"]) == 1
-    assert history("list", "measurements", "--target", "two", "--json").json["rows"] == []
-    assert history("list", "measurements", "--line", "nosuch", "--json").json["rows"] == []
+    assert len(history("list", "measurements", "--target", "one", "--json").json["rows"]) == 2
+    # what is known and has nothing is no mistake
+    assert history("list", "transfers", "--target", "one", "--json").json["rows"] == []
     (tmp_path / "lines.toml").write_text('[line.cable]\nid = "0123456789abcdef"\nfrom = "192.0.2.1"\n')
     monkeypatch.setenv("PATHCAST_CONFIG", str(tmp_path / "lines.toml"))
-    assert "did you mean `cable`?" in history("list", "measurements", "--line", "cabel").stderr
+    assert history("list", "measurements", "--line", "cable", "--json").json["rows"] == []
+    assert history("plot", "--line", "cable", "--json").error["code"] == "nothing"
     line = history("list", "--json").json["rows"][0]["key"]["line_id"]
     assert len(history("list", "measurements", "--line", line, "--since", "1d", "--json").json["rows"]) == 2
+
+
+@pytest.mark.parametrize("what", ["measurements", "transfers", "usage", "plot"])
+def test_a_line_that_nobody_knows_is_refused(history, tmp_path, monkeypatch, what):
+    (tmp_path / "lines.toml").write_text('[line.cable]\nid = "0123456789abcdef"\nfrom = "192.0.2.1"\n')
+    monkeypatch.setenv("PATHCAST_CONFIG", str(tmp_path / "lines.toml"))
+    monkeypatch.chdir(tmp_path)
+    words = ("plot",) if what == "plot" else ("list", what)
+    done = history(*words, "--line", "cabel")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "there is no line `cabel`" in done.stderr
+    assert "did you mean `cable`?" in done.stderr
+    assert history(*words, "--line", "nosuch", "--json").error["exit"] == 2
+
+
+@pytest.mark.parametrize("what", ["measurements", "transfers", "forecasts", "plot"])
+def test_a_target_that_was_never_seen_is_refused(history, tmp_path, monkeypatch, what):
+    monkeypatch.chdir(tmp_path)
+    words = ("plot",) if what == "plot" else ("list", what)
+    done = history(*words, "--target", "onne")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no target `onne`" in done.stderr
+    assert "did you mean `one`?" in done.stderr
 
 
 def test_a_key_or_its_beginning_shows_all(history, filled):
@@ -303,6 +328,25 @@ def test_what_others_have_said_commands_no_terminal_and_is_no_formula(quick, tmp
         assert "\r" not in done.stdout
 
 
+def test_a_forecast_shows_over_which_lines_a_run_came(quick, tmp_path):
+    from dataclasses import replace
+
+    from pathcast.history.identity import host_id
+    from pathcast.history.journal import Journal
+    from pathcast.history.place import parse
+    from pathcast.history.rows import Origin
+    from pathcast.history.testing import KEY1, forecast_of, sent
+
+    journal = Journal(parse(str(tmp_path / "h.db")))
+    forecast, run = (journal.act(Origin("host", host_id=host_id())) for _ in range(2))
+    forecast.forecast(forecast_of(), {"path1": KEY1}, 10**7)
+    run.transfer(sent(), [(replace(KEY1, remote_id=f"address:{KEY1.remote}"), None, 10**7, 0)], kind="run")
+    for act in (forecast, run):
+        journal.add(act)
+    done = quick("history", "show", forecast.id, "--history", tmp_path / "h.db")
+    assert "over cable came 20 Mbit/s; forecast were 25 Mbit/s" in done.stdout
+
+
 def test_no_history_and_off_record_nothing(quick, one, tmp_path):
     where = ("measure", "--world", "sim", "--topology", one, "--direction", "out", "--light")
     home = {"XDG_STATE_HOME": str(tmp_path / "state"), "PATHCAST_HISTORY": str(tmp_path / "h.db")}
@@ -316,11 +360,20 @@ def test_no_history_and_off_record_nothing(quick, one, tmp_path):
 
 
 def test_without_a_history_there_is_nothing_and_nothing_is_made(quick, tmp_path):
-    place = ("--history", tmp_path / "none.db")
-    assert quick("history", "list", *place, "--json").json["rows"] == []
+    own = {"PATHCAST_HISTORY": str(tmp_path / "none.db")}
+    assert quick("history", "list", "--json", env=own).json["rows"] == []
+    assert quick("history", "list", "measurements", "--target", "far", "--json", env=own).json["rows"] == []
     for words in (("export", tmp_path / "out"), ("prune",), ("plot",)):
-        done = quick("history", *words, *place, "--json")
+        done = quick("history", *words, "--json", env=own)
         assert (done.returncode, done.error["code"]) == (1, "nothing")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_history_that_is_named_and_is_not_there_is_refused(quick, tmp_path):
+    for words in (("list",), ("show", "01"), ("export", tmp_path / "out"), ("prune",), ("plot",)):
+        done = quick("history", *words, "--history", tmp_path / "none.db", "--json")
+        assert (done.returncode, done.error["code"]) == (2, "usage")
+        assert f"there is no history `{tmp_path}/none.db`" in done.error["message"]
     assert list(tmp_path.iterdir()) == []
 
 

@@ -182,8 +182,8 @@ def test_routing_that_is_missing_is_told_set_and_undone(office, own):
     run("addr", "add", "10.66.0.2/24", "dev", "v1")
     run("link", "set", "v1", "up")
     told = office("line", "add", "lte", "--dev", "v1", "--routes", "--json")
-    assert (told.returncode, told.error["code"]) == (2, "gateway")
-    assert "via GATEWAY dev v1" in office("line", "list").stdout
+    assert (told.returncode, told.error["code"], "lte" in own.read_text()) == (2, "gateway", False)
+    assert "via GATEWAY dev v1" in office("line", "add", "lte", "--dev", "v1").stdout
     done = office("line", "set", "cable", "--routes")
     assert done.returncode == 0, done.stderr
     assert "set until the next boot, or `pathcast undo`:\n  ip -4 route replace 10.77.2.0/24 dev p2 src" in done.stdout

@@ -407,7 +407,7 @@ impl ClientPath {
 
     /// Nothing has come back.
     fn is_down(&mut self, now: Nanos) {
-        let seconds = now.saturating_sub(self.began).as_secs_f64().round() as u64;
+        let seconds = (now.saturating_sub(self.began).as_secs_f64() * 10.0).ceil() / 10.0;
         self.down = Some(Down { probes: self.questions, seconds });
         self.give_up(Reason::NoAnswer);
     }

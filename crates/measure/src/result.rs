@@ -40,12 +40,12 @@ pub(super) struct Path {
 }
 
 /// A path on which no question was answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Down {
     /// Questions.
     pub probes: u32,
-    /// From the first one to when it was given up, rounded [s].
-    pub seconds: u64,
+    /// From the first one to when it was given up, in tenths, rounded up [s].
+    pub seconds: f64,
 }
 
 /// Another path of the measurement that has perhaps the same bottleneck in this direction.

@@ -60,7 +60,7 @@ class Prepared:
             why = "nothing got through" if silent else "no line may be used now"
             told += f"; ended, since {why}: start it again when {'a line answers' if silent else 'one may'}"
         return {
-            **self.auto.document(),
+            **self.auto.document(report["paths"]),
             "sentence": told,
             "lines": dict(self.lines),
             "size_bytes": self.wish.size_bytes if self.sized else None,

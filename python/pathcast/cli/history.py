@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pathcast.cli.closest import closest
-from pathcast.cli.output import Json, as_directory, print_json
+from pathcast.cli.output import Json, as_directory, print_json, printable
 from pathcast.cli.progress import busy
 from pathcast.errors import PathcastError, usage
 from pathcast.units import size as written
@@ -61,6 +61,8 @@ def list_(
     with busy(_READING, quiet=json):
         journal, browser = _open(history)
         rows = _rows(browser, what, newer_than_s, limit, line, to)
+        if not rows:
+            _check(browser, line, to)
     waiting = len(journal.spool)
     if json:
         about = {"history": journal.place.shown, "what": what, "waiting": waiting, "lines": _names()}
@@ -70,9 +72,7 @@ def list_(
 
     listed(what, rows, _names())
     if not rows:
-        nearest = closest(line, _names().values()) if line is not None and line not in _names() else None
-        hint = f"; did you mean `{nearest}`?" if nearest else ""
-        print(f"nothing of that is in {journal.place.shown}{hint}", file=sys.stderr)
+        print(f"nothing of that is in {journal.place.shown}", file=sys.stderr)
     if waiting:
         print(f"note: {waiting} more wait in {journal.place.spool} for the database", file=sys.stderr)
 
@@ -144,6 +144,7 @@ def plot(
         sent = browser.transfers_of(newer_than_s, 10_000, line, to)
         forecasts = browser.forecasts_of(newer_than_s, 10_000, to)
         if not points and not sent:
+            _check(browser, line, to)
             raise PathcastError("nothing", f"nothing of that is in {browser.store.place.shown} to draw")
         from pathcast.results.style import style
 
@@ -191,7 +192,7 @@ def import_(
     """Add what `export` has written elsewhere. What is there already stays as it is."""
     from pathcast.history import exchange
 
-    journal, _ = _open(history)
+    journal, _ = _open(history, new=True)
     with busy("adding", quiet=json):
         rows = exchange.import_(journal.store, directory)
     if json:
@@ -256,8 +257,11 @@ def _journal(history: str | None) -> Journal:
     return Journal(place)
 
 
-def _open(history: str | None) -> tuple[Journal, Browser]:
-    """The history, with what waited for it. Raises PathcastError where it cannot be read."""
+def _open(history: str | None, new: bool = False) -> tuple[Journal, Browser]:
+    """The history, with what waited for it. new: one that is named here may be made.
+
+    Raises PathcastError where it cannot be read.
+    """
     from pathcast.history.browse import Browser
 
     journal = _journal(history)
@@ -266,7 +270,30 @@ def _open(history: str | None) -> tuple[Journal, Browser]:
         if refused:
             told = f"{refused} acts in {journal.place.spool} are not what a history takes; they lie there as *.refused"
             print(f"pathcast: {told}", file=sys.stderr)
+    if journal.place.given and not journal.store.exists and not new:
+        raise usage(f"there is no history `{journal.place.shown}`", "it is made by what measures, forecasts or sends")
     return journal, Browser(journal.store)
+
+
+def _check(browser: Browser, line: str | None, to: str | None) -> None:
+    """Refuses (exit 2) a line, by its id, and a target that nothing is known of."""
+    from pathcast.lines import config
+
+    shown = browser.store.place.shown
+    if line is not None:
+        lines = config.load().values()
+        known = [name for one in lines for name in (one.name, one.id) if name] + browser.line_ids()
+        if line not in known:
+            told = f"there is no line `{line}`, neither with a name nor in {shown}"
+            raise usage(told, _meant(line, known, "`pathcast line list` and `pathcast history list` show them"))
+    # of a history where nothing has a target it cannot be told
+    if to is not None and (targets := browser.targets()) and to not in targets:
+        raise usage(f"there is no target `{to}` in {shown}", _meant(to, targets, "`pathcast history list` shows them"))
+
+
+def _meant(word: str, known: list[str], else_: str) -> str:
+    nearest = closest(word, known)
+    return f"did you mean `{printable(nearest)}`?" if nearest else else_
 
 
 def _names() -> dict[str, str]:

@@ -44,7 +44,7 @@ def shown(kind: str, found: Any, lines: Mapping[str, str]) -> None:
             print(f"note: {note}")
         _circumstances(found.circumstances)
     elif kind == "forecast":
-        _forecast(found)
+        _forecast(found, lines)
     else:
         listed("events", [found], lines)
         if found.about is not None:
@@ -75,7 +75,7 @@ def _measurement(found: Sequence[Any], lines: Mapping[str, str]) -> None:
     _circumstances(first.circumstances)
 
 
-def _forecast(found: Any) -> None:
+def _forecast(found: Any, lines: Mapping[str, str]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
@@ -92,7 +92,8 @@ def _forecast(found: Any) -> None:
         table.add_row(f"[bold]{escape(name)}[/] (chosen)" if best else escape(name), *row)
     show_table(table)
     for came in found.came:
-        over = printable(" + ".join(name or "?" for name in came.sent.names))
+        paths = zip(came.sent.names, came.sent.keys, strict=True)
+        over = printable(" + ".join(name or _line(key.line_id, lines) for name, key in paths))
         forecast = _rate(came.option or {}).get("value")
         told = f"; forecast were {bits(forecast)}" if forecast else ""
         print(f"{came.sent.at}: over {over} came {bits(came.sent.throughput_bps)}{told}")

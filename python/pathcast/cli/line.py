@@ -14,7 +14,10 @@ from pathcast.errors import PathcastError, usage
 from pathcast.units import size
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from pathcast.lines.config import Line
+    from pathcast.lines.edit import Around
 
 app = typer.Typer(help="Lines with names: caps, prices, hours, and what they carried.", no_args_is_help=True)
 
@@ -69,8 +72,9 @@ def add(
     [line] = config.lines({"line": {name: values}}, f"line {name}").values()
     if (id := _id(line)) is not None:
         values["id"] = id
-    line = edit.add(config.file(), name, values)
-    _after(line, passed, routes, gateway, json)
+    commands: list[list[str]] = []
+    line = edit.add(config.file(), name, values, _routed(routes, gateway, commands))
+    _after(line, passed, commands, gateway, json)
 
 
 @app.command("set")
@@ -100,8 +104,10 @@ def set_(
         if key not in keys:
             raise usage(f"--without {key}: a line has no such key", f"allowed are {', '.join(keys)}")
     values = _values(from_, dev, cap, reset, price, use, prefer)
-    line = edit.change(config.file(), name, values, tuple(without or ()))
-    _after(line, passed, routes, gateway, json)
+    commands: list[list[str]] = []
+    around = _routed(routes, gateway, commands)
+    line = edit.change(config.file(), name, values, tuple(without or ()), around)
+    _after(line, passed, commands, gateway, json)
 
 
 @app.command()
@@ -191,16 +197,28 @@ def _bytes(used: str | None) -> int | None:
         raise usage(f"--used: {error.message}") from None
 
 
-def _after(line: Line, used: int | None, routes: bool, gateway: str | None, json: bool) -> None:
+def _routed(routes: bool, gateway: str | None, commands: list[list[str]]) -> Around:
+    """With --routes a line is written only where they can be set. commands: takes those that were."""
+    from contextlib import nullcontext
+
+    from pathcast.lines import routes as routing
+
+    def around(line: Line) -> AbstractContextManager[object]:
+        if not routes:
+            return nullcontext()
+        commands.extend(routing.lacking(line, gateway))
+        return routing.with_set(line, commands)
+
+    return around
+
+
+def _after(line: Line, used: int | None, commands: list[list[str]], gateway: str | None, json: bool) -> None:
     from pathcast.lines import carried, config
     from pathcast.lines import routes as routing
 
     if used is not None:
         carried.look({line.name: line})
-        carried.correct(line, used, datetime.now().date())
-    commands = routing.lacking(line, gateway) if routes else []
-    if commands:
-        routing.set_up(line, commands)
+        carried.correct(line, used, datetime.now())
     [of] = _about({line.name: line}, gateway)
     if json:
         print_json("line", {"file": str(config.file()), **of})
@@ -220,13 +238,16 @@ def _about(lines: dict[str, Line], gateway: str | None = None) -> list[dict[str,
     from contextlib import suppress
 
     from pathcast.lines import carried, here, routes
-    from pathcast.service.terms import own_bytes
+    from pathcast.service.terms import account, own_bytes
 
     with suppress(OSError):  # who may not write the books may read them
-        carried.look(lines)
+        for name, device in carried.look(lines).items():
+            if lines[name].cap is not None:
+                told = "its cap counts nothing but what pathcast itself sends and receives"
+                print(f"note: the counters of {device} ({name}) cannot be read: {told}", file=sys.stderr)
     now, addresses, found = datetime.now().astimezone(), here.addresses(), []
     for line in lines.values():
-        account = carried.account(line, now)
+        of = account(line, now)
         own = here.of_line(line, addresses)
         commands: list[str] = []
         with suppress(PathcastError):
@@ -245,13 +266,13 @@ def _about(lines: dict[str, Line], gateway: str | None = None) -> list[dict[str,
                 "use": [_window(*window) for window in line.use],
                 "prefer": line.prefer,
                 "carried": {
-                    "bytes": account.bytes,
-                    "since": account.since.isoformat() if account.since else None,
-                    "period": [account.begin.isoformat(), account.end.isoformat()],
-                    "full": account.full.isoformat() if account.full else None,
-                    "by_end_bytes": account.by_end,
-                    "sentence": account.sentence(),
-                    "own_bytes": own_bytes(line, account.begin),
+                    "bytes": of.bytes,
+                    "since": of.since.isoformat() if of.since else None,
+                    "period": [of.begin.isoformat(), of.end.isoformat()],
+                    "full": of.full.isoformat() if of.full else None,
+                    "by_end_bytes": of.by_end,
+                    "sentence": of.sentence(),
+                    "own_bytes": own_bytes(line, of.begin),
                 },
                 "routes_missing": commands,
             }

@@ -20,7 +20,7 @@ def show(name: str, found: Measurement, at: str | None = None) -> None:
     table.title = f"to {name}" if at is None else f"to {name}, {at}"
     for path in found.paths:
         if path.down:
-            table.add_row(path.name, "", f"down: no answer to {path.down.probes} probes in {path.down.seconds} s")
+            table.add_row(path.name, "", f"down: {path.down.said}")
             continue
         for direction, of in path.directions.items():
             delay = of.delay_s

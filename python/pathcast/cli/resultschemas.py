@@ -162,7 +162,7 @@ def _auto() -> dict[str, Any]:
             "steps": lists(step, "what was decided when"),
             "waits": lists(wait, "when nothing got through"),
             "ended": told(FLAG, "whether the program was told to end, since no line might be used"),
-            "done": maybe(SHARE, "of its size; null without one"),
+            "done": maybe(SHARE, "of its size, at the end; null without one"),
             "sentence": told(TEXT, "for people"),
             "lines": maps(TEXTS, "addresses of each line"),
             "size_bytes": maybe(COUNT, "--size"),

@@ -13,6 +13,7 @@ from typing import Any
 from pathcast.forecast.pathkeys import line_ids
 from pathcast.forecast.record import Recorder
 from pathcast.history.identity import PathKey, remote_of_address
+from pathcast.lines import config
 from pathcast.worlds.measurement import Clock, Delay, Direction, Loss, PathMeasured, Value
 
 _UNKNOWN = Value(None, why="not-looked-for")
@@ -44,10 +45,11 @@ def ran(recorder: Recorder, report: Mapping[str, Any], job: str | None = None) -
     # addresses that only were tried are no part of it
     paths = [path for path in report["paths"] if path["bytes_sent"] or path["bytes_received"]] or report["paths"]
     lines = _lines(tuple(path["local"] for path in paths))
+    names = {line.id: line.name for line in config.load().values()}
     over = []
     for path in paths:
         key = PathKey(lines[path["local"]], remote_of_address(path["remote"]), path["local"], path["remote"])
-        over.append((key, None, path[f"bytes_{there}"], 0))
+        over.append((key, names.get(key.line_id), path[f"bytes_{there}"], 0))
         other = path[f"bytes_{back}"]
         act.usage(key.line_id, *((0, other) if out else (other, 0)))
     act.transfer(whole, over, kind="run", direction="out" if out else "in", job=job)

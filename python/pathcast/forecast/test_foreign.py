@@ -9,6 +9,8 @@ from pathcast.forecast import foreign
 from pathcast.forecast.record import Recorder
 from pathcast.history import place
 from pathcast.history.browse import Browser
+from pathcast.history.identity import PathKey
+from pathcast.history.testing import forecast_of
 from pathcast.worlds.measurement import PathMeasured
 
 
@@ -42,6 +44,15 @@ def test_a_run_is_a_transfer_of_its_program(recorder, tmp_path):
     assert (hour.bytes_out, hour.bytes_in) == (3_000_000, 1_000)
 
 
+def test_the_paths_of_a_run_are_called_as_their_lines(recorder, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATHCAST_CONFIG", str(tmp_path / "pathcast.toml"))
+    (tmp_path / "pathcast.toml").write_text('[line.cable]\nfrom = "127.0.0.1"\nid = "1234"\n')
+    unnamed = {**report()["paths"][0], "local": "127.0.0.3"}
+    foreign.ran(recorder, report(paths=[*report()["paths"], unnamed]))
+    [found] = Browser(recorder.journal.store).transfers_of(None, 10)
+    assert (found.keys[0].line_id, found.names) == ("1234", ("cable", None))
+
+
 def test_a_run_that_downloads_is_a_transfer_in(recorder):
     foreign.ran(recorder, report(sent=100, received=4_000_000))
     [found] = Browser(recorder.journal.store).transfers_of(None, 10)
@@ -70,6 +81,18 @@ def test_a_short_run_waits_for_the_next_act_and_is_not_slowed(recorder):
 def test_a_run_without_connections_is_nothing(recorder):
     assert foreign.ran(recorder, report(paths=[])) is None
     assert foreign.ran(recorder, report(counted=False)) is None
+
+
+def test_a_run_counts_for_what_is_forecast_with_the_key_later(recorder, monkeypatch):
+    monkeypatch.setattr(foreign, "_SHORT_S", 0.0)
+    line = foreign._lines(("127.0.0.1",))["127.0.0.1"]
+    keys = {"cable": PathKey(line, "key:far", "127.0.0.1", "127.0.0.2")}
+    recorder.forecast("host", forecast_of(3_000_000, ("cable",), "lia", 3e6), keys)
+    foreign.ran(recorder, report(elapsed_s=8.0) | {"elapsed_s": 0.0, "acked_s": 8.0})
+    past = recorder.past(keys)
+    [judged], [carried] = past.judged, past.carried
+    assert (judged.carried, judged.size_bytes, judged.option["throughput_bps"]["value"]) == (carried, 3_000_000, 3e6)
+    assert (carried.paths, carried.control, carried.duration_s) == ({"cable"}, "lia", 8.0)
 
 
 STAMP = {

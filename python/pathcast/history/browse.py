@@ -144,6 +144,22 @@ class Browser(Reader):
             if r.valid is not False
         ]
 
+    def line_ids(self) -> list[str]:
+        """Every line of this host."""
+        if not self.store.exists:
+            return []
+        with self.store.asking() as plain:
+            return [r.line_id for r in plain.rows("SELECT line_id FROM line WHERE host_id = :host", host=self.host)]
+
+    def targets(self) -> list[str]:
+        """What this host ever measured, forecast for or sent to, be it in vain."""
+        if not self.store.exists:
+            return []
+        of = "SELECT target FROM {} WHERE host_id = :host AND target IS NOT NULL"
+        text = " UNION ".join(of.format(table) for table in ("measurement", "transfer", "forecast", "event"))
+        with self.store.asking() as plain:
+            return [row.target for row in plain.rows(text, host=self.host)]
+
     def _known(self, plain: Plain, key: PathKey, directions: dict[str, str]) -> Known:
         ids = list(directions)
         [of] = plain.rows(

@@ -32,6 +32,14 @@ class PathKey:
         """The way that it takes to the far end; empty where nothing steers it."""
         return self.remote_id.partition(_OVER)[2]
 
+    def meets(self, other: PathKey) -> bool:
+        """Whether it is the same path, be it that one of both is known by the far end's address only, as `run` does."""
+        if (self.line_id, self.local, self.remote) != (other.line_id, other.local, other.remote):
+            return False
+        by_address = remote_of_address(self.remote) in (self.remote_id, other.remote_id)
+        # an address says nothing of the ways to it
+        return self.remote_id == other.remote_id or (by_address and not self.way and not other.way)
+
     @property
     def family(self) -> int | None:
         """4 or 6; None for what is no address."""

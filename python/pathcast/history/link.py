@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pathcast.history.identity import PathKey
+from pathcast.history.plain import sound
+
 if TYPE_CHECKING:
     from pathcast.history.plain import Plain
 
@@ -16,8 +19,12 @@ _SIZE = 0.1
 _FORECASTS = """
 SELECT forecast.id, forecast.size_bytes, forecast.answer FROM forecast
 JOIN forecast_path ON forecast_path.forecast_id = forecast.id
-WHERE forecast_path.path = :over AND forecast.at_us BETWEEN :since_us AND :at_us AND forecast.world = :world
+WHERE forecast_path.path IN :over AND forecast.at_us BETWEEN :since_us AND :at_us AND forecast.world = :world
 ORDER BY forecast.at_us DESC LIMIT 20
+"""
+_OF_PAIR = """
+SELECT id, remote_id FROM path
+WHERE line = :line AND local = :local AND remote = :remote AND direction = :direction
 """
 
 
@@ -29,16 +36,32 @@ def link(
     over = [row["path"] for row in rows.get("transfer_path", ()) if row["transfer_id"] == transfer["id"]]
     if transfer.get("forecast_id") or not over or _held_back(transfer):
         return transfer
+    same = _same(plain, over, rows.get("path", ()))
+    first = [id for id, of in same.items() if of == over[0]]
     at_us = transfer["at_us"]
     when = {"since_us": at_us - _WITHIN_US, "at_us": at_us}
-    for found in plain.rows(_FORECASTS, over=over[0], world=transfer["world"], **when):
+    for found in plain.rows(_FORECASTS, over=first, world=transfer["world"], **when):
         if abs(found.size_bytes - transfer["bytes"]) > _SIZE * found.size_bytes:
             continue
         names = plain.rows("SELECT name, path FROM forecast_path WHERE forecast_id = :id", id=found.id)
-        paths = {row.name: row.path for row in names}
+        paths = {row.name: same.get(row.path, row.path) for row in names}
         if option_of(found.answer, paths, set(over), transfer.get("control")) is not None:
             return {**transfer, "forecast_id": found.id}
     return transfer
+
+
+def _same(plain: Plain, over: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Of every row of `path` that is one of these paths, by the far end's key or address, which of them it is."""
+    found = {id: id for id in over}
+    for row in rows:
+        if row["id"] not in over:
+            continue
+        own = PathKey(row["line"], row["remote_id"], row["local"], row["remote"])
+        pair = {name: sound(row[name]) for name in ("line", "local", "remote", "direction")}
+        for one in plain.rows(_OF_PAIR, **pair):
+            if own.meets(PathKey(own.line_id, one.remote_id, own.local, own.remote)):
+                found.setdefault(one.id, row["id"])
+    return found
 
 
 def _held_back(transfer: Mapping[str, Any]) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pathcast.history import clock
 from pathcast.history.clock import Moment
-from pathcast.history.identity import PathKey, host_id
+from pathcast.history.identity import PathKey, host_id, remote_of_address
 from pathcast.history.link import option_of
 from pathcast.history.plain import Plain
 from pathcast.history.records import Came, Event, Forecasted, Hour, Measured, Sent
@@ -140,20 +140,26 @@ class Reader:
         text = f"SELECT path.id, path.remote_id, path.local, path.remote FROM path {LINED} WHERE "
         if others is None:
             # `run` knows of a far end no more than its address, and of the ways to it nothing
-            who = {"remote_ids": [key.remote_id, *([] if key.way else [f"address:{key.remote}"])]}
-            wanted &= where("path.remote_id IN :remote_ids", **who)
+            known = [key.remote_id, *([] if key.way else [remote_of_address(key.remote)])]
+            wanted &= where("path.remote_id IN :remote_ids", remote_ids=known)
             wanted &= where("path.local = :local AND path.remote = :remote", local=key.local, remote=key.remote)
             return {row.id for row in plain.rows(f"{text}{wanted}", **wanted.values)}
         if key.remote_id.startswith("address:"):
             return set()
         taken = {*others, (key.local, key.remote)}
-        wanted &= where("path.remote_id = :remote_id", remote_id=key.remote_id)
-        return {
-            row.id
-            for row in plain.rows(f"{text}{wanted}", **wanted.values)
+        by_key = wanted & where("path.remote_id = :remote_id", remote_id=key.remote_id)
+        found = {
+            row.id: PathKey(key.line_id, row.remote_id, row.local, row.remote)
+            for row in plain.rows(f"{text}{by_key}", **by_key.values)
             if (row.local, row.remote) not in taken
-            and PathKey(key.line_id, row.remote_id, row.local, row.remote).family == key.family
         }
+        found = {id: of for id, of in found.items() if of.family == key.family}
+        # what is known by these addresses only was the same path then
+        addresses = [] if key.way else sorted({remote_of_address(of.remote) for of in found.values()})
+        by_address = wanted & where("path.remote_id IN :addresses", addresses=addresses)
+        pairs = {(of.local, of.remote) for of in found.values()}
+        rows = plain.rows(f"{text}{by_address}", **by_address.values) if addresses else ()
+        return {*found, *(row.id for row in rows if (row.local, row.remote) in pairs)}
 
     def _acts(self, plain: Plain, ids: Collection[str], newer_than_s: float | None, limit: int) -> list[str]:
         """The newest acts over these paths, found path by path: so the index gives them in order."""
@@ -285,7 +291,8 @@ def _over_these(table: str, ids: Collection[str]) -> Where:
 
 
 def _came(sent: Sent, answer: dict[str, Any], keys: Sequence[PathKey], names: Sequence[str | None]) -> Came:
-    ids = {name: str(key) for name, key in zip(names, keys, strict=True) if name is not None}
+    over = {name: key for name, key in zip(names, keys, strict=True) if name is not None}
+    ids = {name: str(next((own for own in sent.keys if own.meets(key)), key)) for name, key in over.items()}
     option = option_of(answer, ids, {str(key) for key in sent.keys}, sent.control)
     return Came(sent, None if option is None else dict(option))
 

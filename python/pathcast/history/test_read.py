@@ -117,6 +117,38 @@ def test_a_forecast_and_what_came(journal, reader, at):
     assert followed.option["throughput_bps"]["value"] == 25e6
 
 
+def test_a_run_which_knows_addresses_only_is_what_was_forecast_by_the_key(journal, reader, at):
+    id = forecast(journal, ("path1", "path2"))
+    at.passes(10)
+    run = {name: replace(key, remote_id=f"address:{key.remote}") for name, key in KEYS.items()}
+    came = transfer(journal, ("path2", "path1"), run)
+    [found] = reader().forecasts([KEY1, KEY2])
+    assert (found.id, [of.sent.id for of in found.came]) == (id, [came])
+    assert found.came[0].option["throughput_bps"]["value"] == 25e6
+    assert [of.id for of in reader().transfers([KEY1, KEY2])] == [came]
+    # of one of several ways of a pair it says nothing
+    over = {"path1": replace(KEY1, remote_id="key:far/over/1")}
+    forecast(journal, keys=over)
+    transfer(journal, keys=run)
+    assert reader().forecasts([over["path1"]])[0].came == ()
+
+
+def test_another_key_at_an_address_is_another_far_end(journal, reader):
+    forecast(journal)
+    transfer(journal, keys={"path1": replace(KEY1, remote_id="key:other")})
+    assert reader().forecasts([KEY1])[0].came == ()
+
+
+def test_what_a_run_sent_is_its_lines_past_when_it_is_renumbered(journal, reader):
+    measure(journal)
+    run = transfer(journal, keys={"path1": replace(KEY1, remote_id=f"address:{KEY1.remote}")})
+    elsewhere = replace(KEY1, remote_id="address:203.0.113.1", remote="203.0.113.1")
+    transfer(journal, keys={"path1": elsewhere})
+    now = replace(KEY1, local="10.0.0.77")
+    assert [of.id for of in reader().transfers([now])] == [run]
+    assert reader().transfers([replace(now, remote_id=f"address:{KEY1.remote}")]) == []
+
+
 @pytest.mark.parametrize(
     "about",
     [{"names": ("path1",)}, {"control": "bbr"}, {"bytes": 12_000_000}],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
@@ -12,10 +12,10 @@ from sqlalchemy import case, func, select
 
 from pathcast.history.browse import Browser
 from pathcast.history.records import Event
-from pathcast.history.tables import line, measurement, path
+from pathcast.history.tables import line, measurement, path, transfer, transfer_path
 
-# why a line is in a gap that nobody has looked into
-UNMEASURED = "nothing was measured"
+# why a line is in a gap that nobody has looked into, and in one of which no failure was told
+UNMEASURED, SILENT = "nothing was measured", "it answered no probe"
 # a line is away where it was not seen for so many usual intervals, and for so long [s]
 _GAP, _LEAST_S = 3, 60.0
 
@@ -43,7 +43,7 @@ class Mean:
 
 @dataclass(frozen=True)
 class Gap:
-    """A time in which nothing came over a line. until_s: None: it lasts."""
+    """A time (UTC) in which nothing came over a line. until_s: None: it lasts."""
 
     line_id: str
     from_s: float
@@ -87,7 +87,8 @@ def _of_world(world: str | None) -> list[Any]:
 
 
 def gaps(browser: Browser, newer_than_s: float, failed: Sequence[Event], world: str | None = None) -> list[Gap]:
-    """The newest first. failed: events of that time, which tell why."""
+    """The newest first: from the first failure after the last sign of life on, be that a transfer; what is before it
+    was not measured. failed: events of that time, which tell why. Raises PathcastError as faults.py tells them."""
     if not browser.store.exists:
         return []
     since_us = browser.at.utc_us - round(newer_than_s * 1e6)
@@ -107,29 +108,72 @@ def gaps(browser: Browser, newer_than_s: float, failed: Sequence[Event], world: 
         for id, at_us, down, target in connection.execute(wanted):
             (downs if down else seen).setdefault(id, []).append(at_us / 1e6)
             targets.setdefault(id, {None}).add(target)
-    failures = [(event.target, _seconds(event.at), event.text) for event in failed if event.kind == "failed"]
+    failures = [(one.target, one.line_id, _seconds(one.at), one.text) for one in failed if one.kind == "failed"]
     now_s, found = browser.at.utc_us / 1e6, []
+    sent = _sent(browser, since_us, world)
     for id in {*seen, *downs}:
-        times = seen.get(id, [])
-        # a far end that never answered over it tells nothing of the line
-        told = [(at_s, text) for target, at_s, text in failures if target in targets[id]]
-        every = sorted([*times, *downs.get(id, [])])
+        lost = downs.get(id, [])
+        # a far end that never answered over it tells nothing of the line, nor does what failed over another one
+        told = [(at_s, text) for target, of, at_s, text in failures if target in targets[id] and of in (None, id)]
+        every = sorted([*seen.get(id, []), *lost])
         apart = [later - sooner for sooner, later in pairwise(every) if later > sooner]
         least = max(_LEAST_S, _GAP * median(apart)) if apart else float("inf")
-        ends = [*times, now_s] if times else [every[0], now_s]
-        for sooner, later in pairwise(ends):
+        for sooner, later in _between(every[0], seen.get(id, []), sent.get(id, []), lost, now_s):
             if later - sooner > least:
-                why = _why(sooner, later, downs.get(id, []), told)
-                found.append(Gap(id, sooner, None if later == now_s else later, why))
+                silent = [(at_s, SILENT) for at_s in lost if sooner <= at_s < later]
+                why = [(at_s, text) for at_s, text in told if sooner < at_s < later]
+                first_s = min((at_s for at_s, _ in silent + why), default=later)
+                until_s = None if later == now_s else later
+                if first_s == later:
+                    found.append(Gap(id, sooner, until_s, UNMEASURED))
+                    continue
+                if first_s - sooner > least:
+                    found.append(Gap(id, sooner, first_s, UNMEASURED))
+                texts = [text for _, text in why or silent]
+                found.append(Gap(id, first_s, until_s, max(set(texts), key=texts.count)))
     return sorted(found, key=lambda gap: gap.from_s, reverse=True)
 
 
-def _why(from_s: float, until_s: float, downs: Sequence[float], told: Sequence[tuple[float, str]]) -> str:
-    if texts := [text for at_s, text in told if from_s < at_s < until_s]:
-        return max(set(texts), key=texts.count)
-    if any(from_s <= at_s < until_s for at_s in downs):
-        return "it answered no probe"
-    return UNMEASURED
+def _sent(browser: Browser, since_us: int, world: str | None) -> dict[str, list[tuple[float, float, bool]]]:
+    """Of every line the transfers that it carried a part of: begin and end [s], and whether it carried all."""
+    wanted = (
+        select(transfer.c.id, transfer.c.at_us, transfer.c.elapsed_s, line.c.line_id)
+        .select_from(transfer)
+        .join(transfer_path, transfer_path.c.transfer_id == transfer.c.id)
+        .join(path, path.c.id == transfer_path.c.path)
+        .join(line, line.c.id == path.c.line)
+        .where(line.c.host_id == browser.host, transfer.c.at_us >= since_us, transfer_path.c.bytes > 0)
+        .where(*([] if world is None else [transfer.c.world == world]))
+    )
+    over: dict[tuple[str, float, float], set[str]] = {}
+    with browser.store.reading() as connection:
+        for id, at_us, elapsed_s, line_id in connection.execute(wanted):
+            over.setdefault((id, at_us / 1e6, at_us / 1e6 + elapsed_s), set()).add(line_id)
+    found: dict[str, list[tuple[float, float, bool]]] = {}
+    for (_, begin_s, end_s), lines in over.items():
+        for line_id in lines:
+            found.setdefault(line_id, []).append((begin_s, end_s, len(lines) == 1))
+    return found
+
+
+def _between(
+    begin_s: float,
+    seen: Sequence[float],
+    sent: Sequence[tuple[float, float, bool]],
+    lost: Sequence[float],
+    now_s: float,
+) -> Iterator[tuple[float, float]]:
+    """The times from `begin_s` to now between signs of life: measurements, and transfers for as long as they lasted."""
+    spans = [(at_s, at_s) for at_s in seen]
+    for from_s, until_s, alone in sent:
+        # of several lines any may have carried the end of it
+        known_s = until_s if alone else min((at_s for at_s in lost if from_s < at_s < until_s), default=until_s)
+        spans.append((from_s, known_s))
+    reach_s = begin_s
+    for from_s, until_s in [*sorted(spans), (now_s, now_s)]:
+        if from_s > reach_s:
+            yield reach_s, from_s
+        reach_s = max(reach_s, until_s)
 
 
 def _seconds(at: str) -> float:

@@ -2,7 +2,8 @@
 
 Counters are looked at whenever a command uses the lines. What passed between two looks is spread evenly over the days
 between; what passed between the last look and a reboot is not known. Counted is what the device carried both ways,
-whoever sent it: that is what a provider counts too, give or take headers below IP.
+whoever sent it: that is what a provider counts too, give or take headers below IP. Days are those of the machine's
+zone, so that a cap is the same for every command.
 """
 
 from __future__ import annotations
@@ -12,29 +13,34 @@ import fcntl
 import json
 import math
 import os
+import socket
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Any
 
 from pathcast.errors import PathcastError
 from pathcast.history.place import state_directory
-from pathcast.lines import here
+from pathcast.lines import counters, here
 from pathcast.lines.config import Cap, Line
+from pathcast.zone import zone
 
 # days that are kept
 KEPT = 400
+# two zones are no further apart: older books have days of whichever one a command was told
+_APART = timedelta(days=2)
 
 
 @dataclass(frozen=True)
 class Account:
     """What a line carried in the period of its cap (without a cap: in this month).
 
-    since: the first day of it that was counted. begin, end: its first and last day. full: the day on which the cap is
-    reached at this pace, within the period. by_end: what it will have carried by then.
+    since: the first day of it that was counted; None: nothing was, and bytes are at most pathcast's own. begin, end:
+    its first and last day. full: the day on which the cap is reached at this pace, within the period. by_end: what it
+    will have carried by then.
     """
 
     line: str
@@ -53,14 +59,14 @@ class Account:
         told = size(self.bytes)
         if self.cap is not None:
             told += f" of {size(self.cap.bytes)}"
-        if self.since is None:
-            return f"{told}; nothing is counted yet"
         if self.cap is not None and self.bytes >= self.cap.bytes:
             told += f", full, until {self.end + timedelta(days=1)}"
         elif self.full is not None:
             told += f", full on the {_ordinal(self.full.day)} at this pace"
         elif self.by_end is not None:
             told += f", {size(self.by_end)} on the {_ordinal(self.end.day)} at this pace"
+        if self.since is None:
+            return f"{told}; {'only what pathcast itself carried' if self.bytes else 'nothing'} is counted yet"
         return told if self.since <= self.begin else f"{told} (counted since {self.since})"
 
 
@@ -69,19 +75,24 @@ def file() -> Path:
     return state_directory() / "lines.json"
 
 
-def look(lines: Mapping[str, Line], at: float | None = None, root: Path = Path("/sys/class/net")) -> None:
-    """Books what has passed since the last look. Lines without a device now are left as they are.
+def look(lines: Mapping[str, Line], at: float | None = None) -> dict[str, str]:
+    """Books what has passed since the last look. Lines without a device now are left as they are. Of those whose device
+    is there but has no counters that can be read: its name.
 
     Raises OSError where the file cannot be written.
     """
     if not lines:
-        return
+        return {}
     found = here.addresses()
+    there = {one.dev for one in found}
     now = time.time() if at is None else at
+    devices = {name: device for name, line in lines.items() if (device := _device(line, found)) is not None}
     with _open() as books:
-        for line in lines.values():
-            if counters := _counters(line, found, root):
-                _book(books.setdefault(key(line), {}), counters, now)
+        counted = counters.read()  # alone: older ones would be taken for those of another device
+        for name, device in devices.items():
+            if device in counted and (of := _counters(device, counted[device])):
+                _book(books.setdefault(key(lines[name]), {}), of, now)
+    return {name: device for name, device in devices.items() if device in there and device not in counted}
 
 
 def key(line: Line) -> str:
@@ -89,9 +100,9 @@ def key(line: Line) -> str:
     return line.id or line.name
 
 
-def correct(line: Line, bytes: int, today: date) -> None:
-    """From elsewhere it is known that so many bytes passed in this period until now. Raises OSError."""
-    begin, _ = period(line.cap, today)
+def correct(line: Line, bytes: int, at: datetime) -> None:
+    """From elsewhere it is known that so many bytes passed in the period of `at` until then. Raises OSError."""
+    begin, _ = period(line.cap, at.astimezone(zone()).date())
     with _open() as books:
         book = books.setdefault(key(line), {})
         days: dict[str, int] = book.setdefault("days", {})
@@ -108,18 +119,20 @@ def corrections(lines: Mapping[str, Line]) -> dict[str, int]:
 
 
 def account(line: Line, at: datetime) -> Account:
-    """Of the period that `at` lies in."""
-    begin, end = period(line.cap, at.date())
+    """Of the period that `at` (now) lies in; what is booked ahead in it, or soon after it, counts: it has passed."""
+    at = at.astimezone(zone())
+    today = at.date()
+    begin, end = period(line.cap, today)
     with _open(write=False) as books:
         days = {date.fromisoformat(day): count for day, count in books.get(key(line), {}).get("days", {}).items()}
-    now = {day: count for day, count in days.items() if begin <= day <= at.date()}
-    total, since = sum(now.values()), min(now, default=None)
-    if since is None:
+    now = {day: count for day, count in days.items() if begin <= day <= max(end, today + _APART)}
+    if not now:
         return Account(line.name, 0, None, begin, end, line.cap)
-    passed = (at - datetime.combine(since, datetime.min.time(), at.tzinfo)).total_seconds() / 86_400
-    left = (datetime.combine(end + timedelta(days=1), datetime.min.time(), at.tzinfo) - at).total_seconds() / 86_400
+    total, since = sum(now.values()), min(today, *now)
+    passed = (at.timestamp() - _begin(since, at.tzinfo)) / 86_400
+    left = (_begin(end + timedelta(days=1), at.tzinfo) - at.timestamp()) / 86_400
     # a few minutes are no pace; of the first day nobody knows when counting began
-    begun_today = begin < since == at.date()
+    begun_today = begin < since == today
     pace = total / passed if passed > 1 / 24 and not begun_today else None
     full = by_end = None
     if pace is not None:
@@ -144,53 +157,58 @@ def period(cap: Cap | None, day: date) -> tuple[date, date]:
     return begin, following - timedelta(days=1)
 
 
-def _counters(line: Line, found: list[here.Address], root: Path) -> dict[str, Any] | None:
-    device = line.dev or next((one.dev for one in here.of_line(line, found)), None)
-    if device is None:
-        return None
+def _device(line: Line, found: list[here.Address]) -> str | None:
+    return line.dev or next((one.dev for one in here.of_line(line, found)), None)
+
+
+def _counters(device: str, counted: tuple[int, int]) -> dict[str, Any] | None:
     try:
-        of = root / device
-        counted = {name: int((of / "statistics" / f"{name}_bytes").read_text()) for name in ("rx", "tx")}
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return {"device": device, "index": int((of / "ifindex").read_text()), "boot": boot, **counted}
-    except (OSError, ValueError):
+        about = {"device": device, "index": socket.if_nametoindex(device), "boot": boot}
+    except OSError:  # it is gone meanwhile
         return None
+    return {**about, "rx": counted[0], "tx": counted[1]}
 
 
-def _book(book: dict[str, Any], counters: dict[str, Any], now: float) -> None:
+def _book(book: dict[str, Any], seen: dict[str, Any], now: float) -> None:
     last = book.get("last")
     days: dict[str, int] = book.setdefault("days", {})
+    tz = zone()
     if (
         last is not None
-        and all(last[name] == counters[name] for name in ("device", "index", "boot"))
-        and all(counters[name] >= last[name] for name in ("rx", "tx"))
+        and all(last[name] == seen[name] for name in ("device", "index", "boot"))
+        and all(seen[name] >= last[name] for name in ("rx", "tx"))
     ):
         # where the clock was set back nobody knows when they passed
         since = min(last["at"], now)
-        _spread(days, sum(counters[name] - last[name] for name in ("rx", "tx")), since, now)
+        _spread(days, sum(seen[name] - last[name] for name in ("rx", "tx")), since, now, tz)
     else:
-        days.setdefault(_day(now), 0)  # from here on it is counted
+        days.setdefault(_day(now, tz).isoformat(), 0)  # from here on it is counted
     for day in sorted(days)[:-KEPT]:
         del days[day]
-    book["last"] = {**counters, "at": now}
+    book["last"] = {**seen, "at": now}
 
 
-def _spread(days: dict[str, int], bytes: int, since: float, until: float) -> None:
+def _spread(days: dict[str, int], bytes: int, since: float, until: float, tz: tzinfo) -> None:
     rest, begin = bytes, since
     while True:
-        tomorrow = datetime.combine(
-            datetime.fromtimestamp(begin).date() + timedelta(days=1), datetime.min.time()
-        ).timestamp()
+        today = _day(begin, tz)
+        tomorrow = _begin(today + timedelta(days=1), tz)
         last = tomorrow >= until
         part = rest if last else round(bytes * (tomorrow - begin) / (until - since))
-        days[_day(begin)] = days.get(_day(begin), 0) + part
+        days[today.isoformat()] = days.get(today.isoformat(), 0) + part
         if last:
             return
         rest, begin = rest - part, tomorrow
 
 
-def _day(at: float) -> str:
-    return datetime.fromtimestamp(at).date().isoformat()
+def _day(at: float, tz: tzinfo) -> date:
+    return datetime.fromtimestamp(at, tz).date()
+
+
+def _begin(day: date, tz: tzinfo | None) -> float:
+    """The first moment of a day [s since 1970]."""
+    return datetime.combine(day, datetime.min.time(), tz).timestamp()
 
 
 @contextlib.contextmanager

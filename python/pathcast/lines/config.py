@@ -57,7 +57,7 @@ SCHEMA: dict[str, Any] = {
                     },
                     "price": {"description": "money for bytes, in any one currency: 0.5/GB", "type": "string"},
                     "use": {
-                        "description": "hours in local time: 22:00-06:00; several in a list; default: always",
+                        "description": "hours by /etc/localtime: 22:00-06:00; several in a list; default: always",
                         "oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}],
                     },
                     "prefer": {"description": "rank, 1 first", "type": "integer", "minimum": 1, "maximum": 100},

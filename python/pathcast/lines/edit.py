@@ -7,7 +7,7 @@ import errno
 import os
 import tempfile
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,15 @@ from pathcast.lines import config
 from pathcast.lines.config import LARGEST_BYTES, Line
 from pathcast.runtime.state import locked
 
+# within this a line is written; what it refuses is not
+Around = Callable[[Line], contextlib.AbstractContextManager[object]]
 
-def add(path: Path, name: str, values: Mapping[str, Any]) -> Line:
+
+def _nothing(_: Line) -> contextlib.AbstractContextManager[object]:
+    return contextlib.nullcontext()
+
+
+def add(path: Path, name: str, values: Mapping[str, Any], around: Around = _nothing) -> Line:
     """Adds a line. Raises PathcastError (exit 2) where there is one of that name, or a value is wrong."""
 
     def put(lines: Any) -> None:
@@ -31,10 +38,12 @@ def add(path: Path, name: str, values: Mapping[str, Any]) -> Line:
             table[key] = value
         lines[name] = table
 
-    return _changed(path, put, name)[name]
+    return _changed(path, put, name, around)[name]
 
 
-def change(path: Path, name: str, values: Mapping[str, Any], without: tuple[str, ...] = ()) -> Line:
+def change(
+    path: Path, name: str, values: Mapping[str, Any], without: tuple[str, ...] = (), around: Around = _nothing
+) -> Line:
     """Changes a line; the keys of `without` are taken out."""
 
     def put(lines: Any) -> None:
@@ -44,7 +53,7 @@ def change(path: Path, name: str, values: Mapping[str, Any], without: tuple[str,
         for key, value in values.items():
             table[key] = value
 
-    return _changed(path, put, name)[name]
+    return _changed(path, put, name, around)[name]
 
 
 def remove(path: Path, name: str) -> None:
@@ -73,12 +82,12 @@ def _alone(path: Path) -> Iterator[None]:
         yield
 
 
-def _changed(path: Path, change: Any, name: str) -> dict[str, Line]:
+def _changed(path: Path, change: Any, name: str, around: Around = _nothing) -> dict[str, Line]:
     with _alone(path):
-        return _changed_alone(path, change, name)
+        return _changed_alone(path, change, name, around)
 
 
-def _changed_alone(path: Path, change: Any, name: str) -> dict[str, Line]:
+def _changed_alone(path: Path, change: Any, name: str, around: Around) -> dict[str, Line]:
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
@@ -99,7 +108,8 @@ def _changed_alone(path: Path, change: Any, name: str) -> dict[str, Line]:
         del document["line"]
     new = tomlkit.dumps(document)
     lines = config.lines(tomllib.loads(new), f"line {name}")
-    _write(path, new)
+    with around(lines[name]) if name in lines else contextlib.nullcontext():
+        _write(path, new)
     return lines
 
 

@@ -11,8 +11,8 @@ import ipaddress
 import json
 import os
 import subprocess
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +93,20 @@ def shown(commands: Sequence[Sequence[str]]) -> list[str]:
     return [" ".join(["ip", *words]) for words in commands]
 
 
+@contextmanager
+def with_set(line: Line, commands: Sequence[Sequence[str]]) -> Iterator[None]:
+    """Set by `set_up`; taken back where what is done with them fails."""
+    if commands:
+        set_up(line, commands)
+    try:
+        yield
+    except BaseException:
+        if commands:
+            with locked("routes"):
+                _take_back(line.name, commands)
+        raise
+
+
 def set_up(line: Line, commands: Sequence[Sequence[str]]) -> None:
     """Runs the commands; each is recorded before. Raises PathcastError, with what was set until then taken back."""
     if any("GATEWAY" in words for words in commands):
@@ -107,7 +121,7 @@ def set_up(line: Line, commands: Sequence[Sequence[str]]) -> None:
                 _write([*_read(), record])
                 _ip(words)
         except PathcastError:
-            _take_back(line.name)
+            _take_back(line.name, commands)
             raise
 
 
@@ -127,11 +141,12 @@ def recorded() -> list[dict[str, Any]]:
     return _read()
 
 
-def _take_back(name: str | None) -> list[str]:
+def _take_back(name: str | None, commands: Sequence[Sequence[str]] | None = None) -> list[str]:
     ours: list[dict[str, Any]] = []
     rest: list[dict[str, Any]] = []
     for made in _read():
         mine = made["namespace"] == network_namespace() and name in (None, made["line"])
+        mine = mine and (commands is None or made["command"] in commands)
         (ours if mine else rest).append(made)
     said = []
     for made in reversed(ours):

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 from datetime import UTC, date, datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 
+from pathcast import zone
+from pathcast.cli.runner import run
 from pathcast.errors import PathcastError
-from pathcast.lines import carried, here
+from pathcast.lines import carried, counters, here
 from pathcast.lines.config import Cap, Line
 
 GB = 10**9
-DAY = 86_400.0
+# of /proc/net/dev
+HEAD = "Inter-|   Receive |  Transmit\n face |bytes    packets\n    lo:       5       1  0  0  0  0  0  0        5\n"
 
 
 @pytest.fixture
@@ -21,18 +26,26 @@ def device(tmp_path, monkeypatch):
     """A device whose counters are set; looks at given times."""
     monkeypatch.setenv("PATHCAST_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setattr(here, "addresses", lambda: [here.Address("eth1", "10.77.2.2", 24)])
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    of = tmp_path / "net/eth1"
-    (of / "statistics").mkdir(parents=True)
-    (of / "ifindex").write_text("7\n")
+    monkeypatch.setattr(zone, "FILE", tmp_path / "localtime")  # without it: UTC
+    monkeypatch.setattr(counters, "FILE", tmp_path / "dev")
+    monkeypatch.setattr(socket, "if_nametoindex", {"eth1": 7}.__getitem__)
 
     def look(line, at, rx, tx=0):
-        for name, value in (("rx", rx), ("tx", tx)):
-            (of / f"statistics/{name}_bytes").write_text(f"{value}\n")
-        carried.look({line.name: line}, at.timestamp(), tmp_path / "net")
+        counters.FILE.write_text(f"{HEAD}  eth1:{rx} 1 0 0 0 0 0 0 {tx} 1 0 0 0 0 0 0\n")
+        return carried.look({line.name: line}, at.timestamp())
 
-    yield look
+    return look
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """Gives the process a `TZ`."""
+
+    def tell(name):
+        monkeypatch.setenv("TZ", name)
+        time.tzset()
+
+    yield tell
     monkeypatch.undo()
     time.tzset()
 
@@ -81,8 +94,8 @@ def test_what_passed_between_two_looks_is_spread_over_the_days_between(device):
     device(CABLE, at(1, 12), 4 * GB)
     november = carried.account(CABLE, at(1, 12))
     assert november.bytes == 1 * GB
-    october = carried.account(CABLE, at(31, 23, month=10))
-    assert october.bytes == 3 * GB
+    [book] = json.loads(carried.file().read_text()).values()
+    assert book["days"] == {"2026-10-30": GB, "2026-10-31": 2 * GB, "2026-11-01": GB}
 
 
 def test_a_counter_that_begins_anew_loses_nothing_but_what_it_forgot(device):
@@ -102,7 +115,7 @@ def test_books_go_by_what_does_not_change(device):
 
 def test_what_the_provider_says_is_taken(device):
     device(CABLE, at(9), 0)
-    carried.correct(CABLE, 300 * GB, date(2026, 11, 9))
+    carried.correct(CABLE, 300 * GB, at(9))
     device(CABLE, at(10), 10 * GB)
     found = carried.account(CABLE, at(10))
     assert (found.bytes, found.since) == (310 * GB, date(2026, 11, 1))
@@ -129,6 +142,42 @@ def test_books_that_are_broken_are_put_aside(device, tmp_path):
 )
 def test_periods(cap, day, begin, end):
     assert carried.period(cap, day) == (begin, end)
+
+
+def test_days_are_the_machines_whatever_a_command_was_told(device, told):
+    daily, late = Line("cable", ("10.77.2.2",), cap=Cap(GB, "day")), at(26, 22)
+    found = []
+    for number, name in enumerate(("UTC", "Asia/Tokyo", "Pacific/Honolulu", "UTC")):
+        told(name)
+        device(daily, late, number * GB)
+        here = datetime.fromtimestamp(late.timestamp()).astimezone()
+        found.append(carried.account(daily, here))
+    assert [one.bytes for one in found] == [0, GB, 2 * GB, 3 * GB]
+    assert {(one.begin, one.end, one.since) for one in found} == {(date(2026, 11, 26),) * 3}
+    told("Asia/Tokyo")
+    carried.correct(daily, 7 * GB, late)
+    [book] = json.loads(carried.file().read_text()).values()
+    assert book["days"] == {"2026-11-26": 7 * GB}
+
+
+def test_a_day_of_the_machine_may_have_23_hours(device, monkeypatch):
+    monkeypatch.setattr(carried, "zone", lambda: ZoneInfo("Europe/Berlin"))
+    device(CABLE, datetime(2026, 3, 28, 22, tzinfo=UTC), 0)
+    device(CABLE, datetime(2026, 3, 29, 23, tzinfo=UTC), 25 * GB)
+    [book] = json.loads(carried.file().read_text()).values()
+    assert book["days"] == {"2026-03-28": GB, "2026-03-29": 23 * GB, "2026-03-30": GB}
+
+
+@pytest.mark.parametrize(("kind", "day"), [("month", 26), ("day", 26), ("month", 30)])
+def test_what_is_booked_ahead_counts_already(device, kind, day):
+    line, tomorrow = Line("cable", ("10.77.2.2",), cap=Cap(1000 * GB, kind)), date.fromordinal(at(day).toordinal() + 1)
+    carried.file().parent.mkdir()
+    carried.file().write_text(json.dumps({"cable": {"days": {tomorrow.isoformat(): 14}}}))
+    found = carried.account(line, at(day, 22))
+    assert (found.bytes, found.since) == (14, at(day).date())
+    device(line, at(day, 22), 0)
+    device(line, at(day, 23), 80)
+    assert carried.account(line, at(day, 23)).bytes == 94
 
 
 def test_a_clock_that_is_set_back_loses_no_bytes(device):
@@ -169,3 +218,35 @@ def test_books_that_cannot_be_read_are_not_taken_for_empty_ones(device):
     for act in (lambda: carried.account(CABLE, at(1)), lambda: device(CABLE, at(1), 0)):
         with pytest.raises(PathcastError, match=r"cannot read .*lines.json"):
             act()
+
+
+@pytest.mark.parametrize("text", [None, "", "nonsense\n", f"{HEAD}  eth1: x\n", HEAD])
+def test_a_device_that_is_there_without_counters_is_told(device, text):
+    lines = {
+        "cable": CABLE,
+        "gone": Line("gone", dev="eth9", cap=CABLE.cap),
+        "free": Line("free", ("10.77.9.9",)),
+    }
+    if text is not None:
+        counters.FILE.write_text(text)
+    assert carried.look(lines, at(1).timestamp()) == {"cable": "eth1"}
+    assert carried.account(CABLE, at(1)).since is None
+    assert device(CABLE, at(1), 0) == {}
+
+
+def test_counters_are_those_of_this_network_namespace():
+    received, sent = counters.read()["lo"]
+    assert received == sent >= 0
+    assert socket.if_nametoindex("lo") == 1
+
+
+def test_a_cap_without_counters_says_what_it_counts(device, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("PATHCAST_CONFIG", str(tmp_path / "pathcast.toml"))
+    monkeypatch.setattr(here, "ip", lambda *_: [])
+    note = "note: the counters of eth1 (cable) cannot be read: its cap counts nothing but what pathcast itself"
+    for words, notes in (("add cable --dev eth1", 0), ("set cable --cap 1TB/month", 1), ("list", 1)):
+        assert run(["line", *words.split()]) == 0
+        assert capsys.readouterr().err.count(note) == notes
+    device(CABLE, at(1), 0)
+    assert run(["line", "list"]) == 0
+    assert capsys.readouterr().err == ""

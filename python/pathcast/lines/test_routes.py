@@ -1,14 +1,17 @@
-"""The list of what routes were set: what cannot be read is said, kept, and never taken for nothing."""
+"""The list of what routes were set: what cannot be read is said, kept, and never taken for nothing. A line is written
+only with the routes that were asked for."""
 
 from __future__ import annotations
 
 import json
+import os
+from types import SimpleNamespace
 
 import pytest
 
 from pathcast.cli.runner import run
 from pathcast.errors import Exit, PathcastError
-from pathcast.lines import routes
+from pathcast.lines import config, edit, here, routes
 from pathcast.lines.config import Line
 
 SET = [{"line": "cable", "namespace": "net:[1]", "command": ["-4", "rule", "add"]}]
@@ -64,3 +67,65 @@ def test_what_another_namespace_has_set_stays(file):
     file.write_text(WHOLE)
     assert routes.remove() == []
     assert json.loads(file.read_text()) == SET
+
+
+ADD = ["line", "add", "third", "--from", "10.77.3.2", "--routes"]
+SET_THIRD = ["line", "set", "third", "--prefer", "2", "--routes"]
+GATEWAY = ["--gateway", "10.77.3.1"]
+
+
+@pytest.fixture
+def host(file, tmp_path, monkeypatch):
+    """A host with a second address whose packets leave by another device; the rules and routes that it was given."""
+    monkeypatch.setenv("PATHCAST_CONFIG", str(tmp_path / "pathcast.toml"))
+    monkeypatch.setenv("PATHCAST_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setattr(here, "addresses", lambda: [here.Address("eth2", "10.77.3.2", 24)])
+    monkeypatch.setattr(here, "ip", lambda *words: [{"dev": "eth0"}] if words[:2] == ("route", "get") else [])
+    made = []
+
+    def ip(words):
+        if words[2] != "del":
+            made.append(words)
+            return
+        of = [*words[:2], "add" if words[1] == "rule" else "replace", *words[3:]]
+        if of not in made:
+            raise PathcastError("ip", "no such rule or route")
+        made.remove(of)
+
+    monkeypatch.setattr(routes, "_ip", ip)
+    return made
+
+
+def refused(error):
+    def refuse(*_):
+        raise error
+
+    return refuse
+
+
+def test_a_line_is_written_with_its_routes_or_not_at_all(host, file, monkeypatch, capsys):
+    assert run(ADD) == Exit.USAGE
+    assert "--gateway ADDRESS" in capsys.readouterr().err
+    with monkeypatch.context() as patch:
+        patch.setattr(routes, "os", SimpleNamespace(**{**vars(os), "geteuid": lambda: 1000}))
+        assert run([*ADD, *GATEWAY]) == Exit.MISSING
+    with monkeypatch.context() as patch:
+        ip, no = routes._ip, refused(PathcastError("ip", "no"))
+        patch.setattr(routes, "_ip", lambda words: no() if words[1:3] == ["rule", "add"] else ip(words))
+        assert run([*ADD, *GATEWAY]) == Exit.RUNTIME
+    with monkeypatch.context() as patch:
+        patch.setattr(edit, "_write", refused(PathcastError("config", "the disc is full")))
+        assert run([*ADD, *GATEWAY]) == Exit.RUNTIME
+    assert (host, config.file().exists(), file.exists()) == ([], False, False)
+    assert run([*ADD, *GATEWAY]) == Exit.OK
+    assert ([words[1] for words in host], len(routes.recorded())) == (["route", "route", "rule"], 3)
+    assert list(config.load()) == ["third"]
+
+
+def test_a_line_whose_routes_are_refused_stays_as_it_was(host):
+    assert run([*ADD, *GATEWAY]) == Exit.OK
+    before, made = config.file().read_text(), list(host)
+    assert run(SET_THIRD) == Exit.USAGE
+    assert (config.file().read_text(), host) == (before, made)
+    assert run([*SET_THIRD, *GATEWAY]) == Exit.OK
+    assert config.load()["third"].prefer == 2

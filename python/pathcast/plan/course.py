@@ -178,16 +178,21 @@ class Course:
                 self._wait = replace(self._wait, end_s=end_of(self._at_s, self._wish.deadline_s))
         self._planned_s = -math.inf
 
+    def done(self, job: Mapping[str, int]) -> float | None:
+        """Of the wish's size, when so many bytes are through by line: 0 to 1; never less than at a look before. None
+        where no size is known."""
+        bytes = max(sum(job.values()), sum(self._seen.job.values()))
+        return min(bytes / self._wish.size_bytes, 1.0) if self._sized else None
+
     def _step(self) -> Step:
         said, self._said = tuple(self._said), []
-        done = min(sum(self._seen.job.values()) / self._wish.size_bytes, 1.0) if self._sized else None
         way = self._way
         return Step(
             way.lines if way else (),
             way.control if way else "",
             way.background if way else False,
             said,
-            done,
+            self.done({}),
             self._end_s,
             dict(self._rates),
             self._wait,

@@ -1,4 +1,7 @@
-"""A line's hours and its cap's periods as seconds from now: by the wall clock, also where a day has 23 or 25 hours."""
+"""A line's hours and its cap's periods as seconds from now: by the wall clock, also where a day has 23 or 25 hours.
+
+`now` has the zone whose hours and days these are.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,8 @@ from pathcast.plan.terms import Allowance
 
 
 def open_hours(use: Sequence[tuple[int, int]], now: datetime, horizon_s: float) -> tuple[tuple[float, float], ...]:
-    """Windows of local time (minutes of the day, from and to; over midnight where `to` is not later) until then; what
-    overlaps is one."""
+    """Windows of the day (minutes, from and to; over midnight where `to` is not later) until then; what overlaps is
+    one."""
     days = int(horizon_s // 86_400) + 3
     found = []
     for day in (now.date() + timedelta(days=n) for n in range(-1, days)):
@@ -48,6 +51,5 @@ def allowances(
 def since(now: datetime, day: date, minutes: int) -> float:
     """Seconds from now until so many minutes of a day have passed by the wall clock there."""
     full, rest = divmod(minutes, 24 * 60)
-    at = datetime.combine(day + timedelta(days=full), time(rest // 60, rest % 60))
-    zone = now.tzinfo if getattr(now.tzinfo, "key", None) else None
-    return at.replace(tzinfo=zone).timestamp() - now.timestamp()
+    at = datetime.combine(day + timedelta(days=full), time(rest // 60, rest % 60), now.tzinfo)
+    return at.timestamp() - now.timestamp()

@@ -92,9 +92,10 @@ class Auto:
             end.set()
             thread.join()
 
-    def document(self) -> dict[str, Any]:
-        """For the report: what was decided when, and what it came to."""
-        return {"steps": self.steps, "waits": self.waits, "ended": self.ended, "done": self.step.done}
+    def document(self, paths: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """For the report, whose `paths` have all that passed until the end: what was decided when, what it came to."""
+        done = self._course.done(self._job(paths))
+        return {"steps": self.steps, "waits": self.waits, "ended": self.ended, "done": done}
 
     def _watch(self, running: Running, end: threading.Event) -> None:
         said = ""
@@ -207,10 +208,17 @@ class Auto:
             return None
         return max(1, int(self._max_rate_bps / 8 / connections))
 
-    def _seen(self, paths: Sequence[Mapping[str, Any]]) -> Seen:
+    def _job(self, paths: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+        """The program's bytes by line, of the direction that most of them went."""
         sent = sum(path["bytes_sent"] for path in paths)
         there = "bytes_sent" if sent >= sum(path["bytes_received"] for path in paths) else "bytes_received"
         job: dict[str, int] = {}
+        for path in paths:
+            if (line := self._line.get(path["local"])) is not None:
+                job[line] = job.get(line, 0) + path[there]
+        return job
+
+    def _seen(self, paths: Sequence[Mapping[str, Any]]) -> Seen:
         wire: dict[str, int] = {}
         timeouts: dict[str, int] = {}
         # whom else a program tries in vain says nothing of the lines
@@ -220,11 +228,10 @@ class Auto:
             if (line := self._line.get(path["local"])) is None:
                 continue
             whole = path["bytes_sent"] + path["bytes_retransmitted"] + path["bytes_received"]
-            job[line] = job.get(line, 0) + path[there]
             wire[line] = wire.get(line, 0) + int(whole * OVERHEAD)
             if path["remote"] in silent:
                 timeouts[line] = timeouts.get(line, 0) + path["timeouts"]
-        return Seen(job, wire, self._count(), timeouts, () if heard else tuple(sorted(silent)))
+        return Seen(self._job(paths), wire, self._count(), timeouts, () if heard else tuple(sorted(silent)))
 
 
 def carried_sentence(document: Mapping[str, Any], addresses: Mapping[str, Sequence[str]]) -> str:

@@ -68,7 +68,7 @@ class Ledger:
         at = now()
         now_s = at.boot_us / 1e6
         spent: list[tuple[float, int]] = []
-        paced_s = now_s
+        paced = now_s, 0
         kept = _read(file)
         if isinstance(kept, _Broken):
             spent = [(now_s - ago_s, bytes) for ago_s, bytes in _supposed(most, recorded(), gap_s)]
@@ -78,8 +78,9 @@ class Ledger:
             spent = [(now_s - ago_s - gone_s, bytes) for ago_s, bytes in kept.spent]
             # of a round that was broken off nobody knows what it was
             spent += [(now_s, kept.taken)] if kept.taken else []
-            paced_s = now_s + min(DAY_S, kept.paced_s) - gone_s
-        self.allowance = Allowance(most, sorted(spent), paced_s)
+            # its bytes against what a day allows now: for a day at most
+            paced = now_s + min(0.0, kept.paced[0]) - gone_s, min(most, kept.paced[1])
+        self.allowance = Allowance(most, sorted(spent), paced)
         if isinstance(kept, _Broken):
             aside = file.with_suffix(".broken")
             try:
@@ -127,6 +128,7 @@ class Ledger:
             "spent": [[round(now_s - at_s, 3), bytes] for at_s, bytes in self.allowance.entries],
             "taken": self.allowance.taken,
             "paced_s": round(self.allowance.paced_s - now_s, 3),
+            "paced": self.allowance.paced[1],
         }
         new = self.file.with_name(self.file.name + ".new")
         try:
@@ -141,12 +143,12 @@ class Ledger:
 
 @dataclass(frozen=True)
 class _Kept:
-    """What stands in a file: as of `Allowance`, but how long before `at` [s]."""
+    """What stands in a file: as of `Allowance`, but spent how long before `at` [s], paced how long after it [s]."""
 
     at: Moment
     spent: list[tuple[float, int]]
     taken: int
-    paced_s: float
+    paced: tuple[float, int]
 
 
 class _Broken:
@@ -164,15 +166,18 @@ def _read(file: Path) -> _Kept | _Broken | None:
         raise PathcastError("books", f"cannot read `{file}`: {error.strerror}", hint) from None
     try:
         of = json.loads(text)
-        at, taken, paced_s = Moment(**of["at"]), of["taken"], of["paced_s"] + 0.0
+        at, taken, most, paced_s = Moment(**of["at"]), of["taken"], of["most"], of["paced_s"] + 0.0
+        # older files do not have it: as if the round had begun when they were written
+        paced = of.get("paced", round(max(0.0, paced_s) * most / DAY_S))
+        began_s = paced_s - paced * DAY_S / most
         spent = [(ago_s + 0.0, bytes) for ago_s, bytes in of["spent"]]
-        counts = [at.utc_us, at.boot_us, taken, *(bytes for _, bytes in spent)]
+        counts = [at.utc_us, at.boot_us, taken, most, paced, *(bytes for _, bytes in spent)]
         ages = [ago_s for ago_s, _ in spent]
         good = isinstance(at.boot, str) and all(type(count) is int and count >= 0 for count in counts)
-        good = good and all(-_AHEAD_S <= ago_s < math.inf for ago_s in ages) and math.isfinite(paced_s)
-    except (ValueError, TypeError, KeyError, RecursionError):
+        good = good and all(-_AHEAD_S <= ago_s < math.inf for ago_s in ages) and math.isfinite(began_s)
+    except (ValueError, TypeError, KeyError, ArithmeticError, RecursionError):
         good = False
-    return _Kept(at, spent, taken, paced_s) if good else _Broken()
+    return _Kept(at, spent, taken, (began_s, paced)) if good else _Broken()
 
 
 def _supposed(most: int, recorded: Iterable[tuple[float, int]], gap_s: float) -> list[tuple[float, int]]:

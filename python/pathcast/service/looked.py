@@ -9,7 +9,7 @@ from pathcast.worlds.measurement import PathMeasured, Value
 def seen(path: PathMeasured, direction: str, least_rtt_s: float | None) -> Seen:
     """Of one direction. least_rtt_s: of the week; what the round trip is longer than that stands in a queue."""
     if path.down is not None:
-        return Seen(down=f"no answer to {path.down.probes} probes in {path.down.seconds} s")
+        return Seen(down=path.down.said)
     of = path.directions.get(direction)
     if of is None:
         return Seen()

@@ -16,6 +16,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from pathcast.errors import PathcastError, need, usage
 from pathcast.service.probes import Probes, Refused
+from pathcast.units import span
 
 if TYPE_CHECKING:
     from pathcast.history.store import Store
@@ -153,6 +154,9 @@ def probed(of: Watch, probes: Probes) -> Callable[[dict[str, list[str]], float],
             if found.busy:
                 return Answer("503 Service Unavailable", "No round has ended meanwhile.\n", again)
             told = f"The allowance of {of.ledger.allowance.most} bytes a day has nothing for a round yet.\n"
+            if found.paced:
+                left = span(math.ceil(max(1.0, found.retry_s)))
+                told = f"By {of.ledger.allowance.most} bytes a day, the next round may begin in {left}.\n"
             return Answer("429 Too Many Requests", told, again)
         success = Gauge("pathcast_probe_success", "Whether the far end answered.", value=float(found.success))
         took = Gauge("pathcast_probe_duration_seconds", "How long the round took.", value=found.duration_s)
@@ -209,7 +213,9 @@ def _of_paths(of: Watch, targets: Iterable[str]) -> Iterator[Any]:
     from prometheus_client.core import GaugeMetricFamily as Gauge
 
     now = of.time.now()
-    up = Gauge("pathcast_target_up", "Whether the far end answered in its last round.", labels=["target"])
+    up = Gauge(
+        "pathcast_target_up", "Whether the far end answered in its last round, once there was one.", labels=["target"]
+    )
     rounds = Counter("pathcast_rounds", "Rounds that were measured.", labels=["target"])
     path_up = Gauge("pathcast_path_up", "Whether anything came through in the last round.", labels=_PATH)
     measured = Gauge("pathcast_path_measured_timestamp_seconds", "When its last round was (UTC).", labels=_PATH)
@@ -218,7 +224,9 @@ def _of_paths(of: Watch, targets: Iterable[str]) -> Iterator[Any]:
     firing = Gauge("pathcast_alert_firing", "Whether it was told and is not over.", labels=[*_WAY, "alert"])
     for target in targets:
         known = of.known[target]
-        up.add_metric([target], float(target not in of.away))
+        # before it was asked nobody knows
+        if of.rounds[target] or target in of.away:
+            up.add_metric([target], float(target not in of.away))
         rounds.add_metric([target], of.rounds[target])
         for path in list(known.values()):
             for alarm in path.alarms:

@@ -16,10 +16,12 @@ class Probed:
 
 @dataclass(frozen=True)
 class Refused:
-    """Nothing was measured, and will not be before so long [s]. busy: others are in the way, not the allowance."""
+    """Nothing was measured, and will not be before so long [s]. busy: others are in the way, not the allowance. paced:
+    the allowance has the bytes, but those of the round before are to be of the day for so long."""
 
     retry_s: float
     busy: bool = False
+    paced: bool = False
 
 
 @dataclass
@@ -74,10 +76,10 @@ class Probes:
                 asked.answer = answer
                 asked.answered.set()
 
-    def refuse(self, retry_s: float, busy: bool = False) -> None:
+    def refuse(self, retry_s: float, busy: bool = False, paced: bool = False) -> None:
         """All who wait."""
         while (target := self.next()) is not None:
-            self.answer(target, Refused(retry_s, busy))
+            self.answer(target, Refused(retry_s, busy, paced))
 
     def close(self) -> None:
         """Nobody waits any more."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from datetime import date, datetime, timedelta
-from pathlib import Path
+from datetime import UTC, date, datetime, timedelta
 
 from pathcast.errors import PathcastError
-from pathcast.lines import carried, config, here
+from pathcast.lines import carried, config, counters, here
 from pathcast.lines.config import Line
 from pathcast.plan.hours import allowances, open_hours
 from pathcast.plan.program import HORIZON_S
 from pathcast.plan.terms import Allowance, LineTerms
 from pathcast.units import size
+from pathcast.zone import zone
 
 # less says nothing of what others send over a line [s]
 _LEAST_S = 3600.0
@@ -28,7 +28,8 @@ def terms(
     own: Mapping[str, int] | None = None,
 ) -> dict[str, LineTerms]:
     """Of every name; one without a line in the user's file is free of all terms but `most` [byte]. own: what pathcast
-    carries of what is not in the history yet [byte]."""
+    carries of what is not in the history yet [byte]. Hours and days are those of the machine, whoever asks."""
+    now = now.astimezone(zone())
     with suppress(OSError):  # who may not write the books may read them
         carried.look(lines, now.timestamp())
     own = own or {}
@@ -65,7 +66,7 @@ class Changes:
         self._gone = gone
         self._lines |= lines
         self._corrections |= corrections
-        return terms(other, lines, {}, datetime.now().astimezone(), own) if other else {}
+        return terms(other, lines, {}, datetime.now(UTC), own) if other else {}
 
     def _stamped(self) -> object:
         return config.stamp(), config.stamp_of(carried.file())
@@ -86,6 +87,12 @@ def _same(name: str, of: Line, known: Mapping[str, Line]) -> Line | None:
     return None
 
 
+def account(line: Line, at: datetime) -> carried.Account:
+    """Of the period that `at` (now) lies in. Where nothing was counted in it, what pathcast itself carried."""
+    found = carried.account(line, at)
+    return replace(found, bytes=own_bytes(line, found.begin) or 0) if found.since is None else found
+
+
 def without_room(names: Iterable[str], lines: Mapping[str, Line], bytes: int, now: datetime) -> dict[str, str]:
     """Of the lines whose cap has no room for so many the reason not to measure them."""
     found = {}
@@ -95,7 +102,7 @@ def without_room(names: Iterable[str], lines: Mapping[str, Line], bytes: int, no
         line = lines.get(name)
         if line is None or line.cap is None:
             continue
-        if (left := line.cap.bytes - carried.account(line, now).bytes) < bytes:
+        if (left := line.cap.bytes - account(line, now).bytes) < bytes:
             told = f"{size(max(left, 0))} of its cap are left, and measuring takes up to {size(bytes)}"
             found[name] = f"{name} is not measured: {told}"
     return found
@@ -106,30 +113,30 @@ def _terms(name: str, line: Line | None, most: int | None, now: datetime, own: i
         return LineTerms(name, most_bytes=most)
     periods: tuple[Allowance, ...] = ()
     if line.cap is not None:
-        account = carried.account(line, now)
+        found = account(line, now)
         begins, last = [], now.date() + timedelta(seconds=HORIZON_S)
-        day = account.end + timedelta(days=1)
+        day = found.end + timedelta(days=1)
         while day <= last:
             begins.append(day)
             day = carried.period(line.cap, day)[1] + timedelta(days=1)
-        left = line.cap.bytes - account.bytes
-        periods = allowances(left, line.cap.bytes, begins, now, HORIZON_S, _others_bps(line, account, now, own))
+        left = line.cap.bytes - found.bytes - (own if found.since is None else 0)
+        periods = allowances(left, line.cap.bytes, begins, now, HORIZON_S, _others_bps(line, found, now, own))
     hours = open_hours(line.use, now, HORIZON_S) if line.use else None
     return LineTerms(name, hours, periods, most, line.price or 0.0, line.prefer)
 
 
-def _others_bps(line: Line, account: carried.Account, now: datetime, own: int) -> float:
+def _others_bps(line: Line, found: carried.Account, now: datetime, own: int) -> float:
     """What passes over a line in this period beside what pathcast itself carried [bit/s], on average. own: of that what
     no history has yet [byte]."""
-    if account.since is None:
+    if found.since is None:
         return 0.0
-    passed_s = now.timestamp() - datetime.combine(account.since, datetime.min.time(), now.tzinfo).timestamp()
+    passed_s = now.timestamp() - datetime.combine(found.since, datetime.min.time(), now.tzinfo).timestamp()
     if passed_s < _LEAST_S:
         return 0.0
-    return max(0, account.bytes - (own_bytes(line, account.since) or 0) - own) * 8 / passed_s
+    return max(0, found.bytes - (own_bytes(line, found.since) or 0) - own) * 8 / passed_s
 
 
-def passing(lines: Mapping[str, Line], root: Path = Path("/sys/class/net")) -> Callable[[], dict[str, int]]:
+def passing(lines: Mapping[str, Line]) -> Callable[[], dict[str, int]]:
     """What the devices of lines carry from now on, both ways, whoever sends it; not of lines that share a device."""
     found = here.addresses()
     devices: dict[str, str] = {}
@@ -139,12 +146,8 @@ def passing(lines: Mapping[str, Line], root: Path = Path("/sys/class/net")) -> C
     alone = {name: dev for name, dev in devices.items() if list(devices.values()).count(dev) == 1}
 
     def count() -> dict[str, int]:
-        counts = {}
-        for name, device in alone.items():
-            with suppress(OSError, ValueError):
-                files = (root / device / "statistics" / f"{way}_bytes" for way in ("rx", "tx"))
-                counts[name] = sum(int(file.read_text()) for file in files)
-        return counts
+        counted = counters.read()
+        return {name: sum(counted[device]) for name, device in alone.items() if device in counted}
 
     before = count()
     return lambda: {name: max(0, now - before[name]) for name, now in count().items() if name in before}
@@ -160,7 +163,7 @@ def own_bytes(line: Line, since: date) -> int | None:
         place = find()
         if place is None or line.id is None or not (store := Store(place)).exists:
             return None
-        begin = datetime.combine(since, datetime.min.time()).timestamp()
+        begin = datetime.combine(since, datetime.min.time(), zone()).timestamp()
         hours = Reader(store).usage([line.id], int(begin * 1e6))
         store.close()
     except PathcastError:

@@ -65,7 +65,7 @@ def test_a_line_that_is_dropped_goes_with_all_of_its_addresses():
     made.look(running, 2.0)
     assert running.told == [("allow", ["192.0.2.1"])]
     assert said[-1] == "cable's MPTCP endpoint is not pathcast's: it is a backup meanwhile"
-    assert "cable is dropped" in made.document()["steps"][-1]["why"][0]
+    assert "cable is dropped" in made.document(running.seen()["paths"])["steps"][-1]["why"][0]
     assert made.progress().startswith("dsl ")
 
 
@@ -88,7 +88,7 @@ def test_where_no_line_is_left_the_program_is_told_to_end_and_is_killed_if_it_do
     assert running.told == [("end",), ("order", "lia", 1000)]  # what it sends until then is next to nothing
     made.look(running, 6.0)
     assert running.told[2:] == [("kill",)]
-    assert made.document()["ended"]
+    assert made.document(running.seen()["paths"])["ended"]
     report = {"paths": running.seen()["paths"]}
     assert carried_sentence(report, ADDRESSES) == "dsl 5 MB, cable 5 MB"
 
@@ -143,6 +143,24 @@ def test_how_far_it_is_is_told_soon():
     assert shown["at_s"] <= shown["end_s"]["low"] <= shown["end_s"]["value"] <= shown["end_s"]["high"]
 
 
+def test_at_the_end_all_that_passed_since_the_last_look_is_done():
+    course = Course(guessed(["dsl"], {False: "cubic"}, {}), {"dsl": LineTerms("dsl")}, Wish(8 * MB))
+    now = [0.0]
+    made = Auto(course, {"dsl": ["192.0.2.1"]}, ("cubic",), None, lambda _: None, 600.0, dict, lambda: now[0])
+    running = Running()
+    running.sent["192.0.2.1"], now[0] = 6 * MB, 1.0
+    made.look(running, now[0])
+    assert made.document([])["done"] == 6 / 8  # nothing was counted at the end
+    running.sent["192.0.2.1"] = 7 * MB
+    running.sent["203.0.113.9"] = MB  # over no line
+    assert made.document(running.seen()["paths"])["done"] == 7 / 8
+    running.sent["192.0.2.1"] = 9 * MB
+    assert made.document(running.seen()["paths"])["done"] == 1
+    received = [{**QUIET, "local": "192.0.2.1", "bytes_sent": 100, "bytes_received": 8 * MB}]
+    assert made.document(received)["done"] == 1
+    assert auto({name: LineTerms(name) for name in ADDRESSES})[0].document(received)["done"] is None
+
+
 def test_what_it_waits_for_is_said_reported_and_shown():
     off = [0.0]
     capped = LineTerms("cable", most_bytes=1000)
@@ -163,7 +181,7 @@ def test_what_it_waits_for_is_said_reported_and_shown():
             assert "it waits for dsl" in made.progress()
     assert "dsl does not answer, cable may not be used (the most that it may carry" in said[-2]
     assert said[-1] == "dsl answers again: it goes on, after 21 s"
-    [wait] = made.document()["waits"]
+    [wait] = made.document(running.seen()["paths"])["waits"]
     assert (wait["since_s"], wait["until_s"], wait["lines"], list(wait["barred"])) == (10.0, 31.0, ["dsl"], ["cable"])
     assert not [one for one in running.told if one[0] == "end"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -43,18 +44,44 @@ def test_the_ledger_outlives_kills_boots_and_clocks_that_are_set(tmp_path):
     assert file.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_the_pace_is_that_of_the_allowance_now(tmp_path, whole):
+    file, time = tmp_path / "watch.json", Clock()
+    first = Ledger(file, 50_000_000, time)
+    first.take(300_000)
+    time.passes(4)
+    first.settle(200_000)
+    if not whole:  # of a version that did not write what paces
+        kept = json.loads(file.read_text())
+        del kept["paced"]
+        file.write_text(json.dumps(kept))
+    off_s = 0.01 if whole else 4
+    assert Ledger(file, 50_000_000, time).free_in_s(300_000) == pytest.approx(345.6 - 4, abs=0.01)
+    assert Ledger(file, 3_000_000_000, time).free_in_s(300_000) == pytest.approx(5.76 - 4, abs=off_s)
+    assert Ledger(file, 20_000_000, time).free_in_s(300_000) == pytest.approx(864 - 4, abs=2 * off_s)
+    # what it was is not lost by a file that is written meanwhile
+    other = Ledger(file, 3_000_000_000, time)
+    other.take(4_000)
+    other.settle(1_000, paced=False)
+    assert Ledger(file, 50_000_000, time).free_in_s(300_000) == pytest.approx(345.6 - 4, abs=off_s)
+    # no more than a day
+    assert Ledger(file, 100_000, time).free_in_s(1, paced=True) <= DAY_S + 1
+
+
 BROKEN = [
     b"",
     b"{",
     b"\xff\xfe",
     b"[]",
     b"null",
-    b'{"spent": [], "taken": 0, "paced_s": 0}',
-    b'{"at": {"utc_us": 1, "boot_us": 1, "boot": "b"}, "spent": [[1, -5]], "taken": 0, "paced_s": 0}',
-    b'{"at": {"utc_us": 1, "boot_us": 1, "boot": "b"}, "spent": [[NaN, 5]], "taken": 0, "paced_s": 0}',
-    b'{"at": {"utc_us": 1, "boot_us": 1, "boot": "b"}, "spent": [[-9e9, 5]], "taken": 0, "paced_s": 0}',
-    b'{"at": {"utc_us": 1, "boot_us": 1, "boot": "b"}, "spent": [], "taken": "0", "paced_s": 0}',
-    b'{"at": {"utc_us": "x", "boot_us": 1, "boot": "b"}, "spent": [], "taken": 0, "paced_s": 0}',
+    b'{"spent": [], "taken": 0, "paced_s": 0, "most": 1}',
+    b'{"at": {"utc_us": 1, "boot_us": 1, "boot": "b"}, "spent": [[1, -5]], "taken": 0, "paced_s": 0, "most": 1}',
+    b'{"at": {"utc_us": 1, "boot_us": 1, "boot": "b"}, "spent": [[NaN, 5]], "taken": 0, "paced_s": 0, "most": 1}',
+    b'{"at": {"utc_us": 1, "boot_us": 1, "boot": "b"}, "spent": [[-9e9, 5]], "taken": 0, "paced_s": 0, "most": 1}',
+    b'{"at": {"utc_us": 1, "boot_us": 1, "boot": "b"}, "spent": [], "taken": "0", "paced_s": 0, "most": 1}',
+    b'{"at": {"utc_us": "x", "boot_us": 1, "boot": "b"}, "spent": [], "taken": 0, "paced_s": 0, "most": 1}',
+    b'{"at": {"utc_us": 1, "boot_us": 1, "boot": "b"}, "spent": [], "taken": 0, "paced_s": 0, "most": 0}',
+    b'{"at": {"utc_us": 1, "boot_us": 1, "boot": "b"}, "spent": [], "taken": 0, "paced_s": 0, "most": 1, "paced": -1}',
     b"[" * 100_000,
 ]
 

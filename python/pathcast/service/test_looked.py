@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pathcast.service.looked import seen
-from pathcast.watch.seen import UNKNOWN
-from pathcast.worlds.measurement import Clock, Delay, Direction, Loss, PathMeasured, Value
+from pathcast.watch.seen import UNKNOWN, Seen
+from pathcast.worlds.measurement import Clock, Delay, Direction, Down, Loss, PathMeasured, Value
 
 _AT = Value(0.01, 0.009, 0.011)
 _WAY = Direction(
@@ -24,6 +24,10 @@ def test_what_is_not_to_be_trusted_neither_fires_an_alert_nor_ends_it():
     assert (doubtful.available, doubtful.capacity) == (UNKNOWN, UNKNOWN)
     assert doubtful.available.below(10e6) is None
     assert doubtful.available.above(10e6) is None
+
+
+def test_what_is_down_has_its_reason_in_words():
+    assert seen(PathMeasured("one", "", "", {}, down=Down(8, 0)), "in", None) == Seen(down=Down(8, 0).said)
 
 
 def test_what_a_short_look_saw_counts_as_what_was_so_just_then():

@@ -21,6 +21,7 @@ from pathcast.history.store import Store
 from pathcast.service.metrics import collected, forecasts, probed, serve, where
 from pathcast.service.probes import Probed, Probes, Refused
 from pathcast.service.test_watching import HOUR_S, PATH_BYTES, Far, Time, watch, worst_day
+from pathcast.units import span
 
 PATIENCE_S = 60.0
 
@@ -78,6 +79,26 @@ def test_metrics_have_base_units_and_what_was_seen():
             serve("127.0.0.1", port, lambda: collected(made))
     finally:
         stop()
+
+
+def test_before_its_first_round_nothing_is_said_of_a_far_end_and_of_one_that_is_away_it_is():
+    time = Time()
+    ends = [Far(time, "far", named=("cable",)), Far(time, "gone", away=(0, 1e9), named=("cable",))]
+    made, *_ = watch(time, ends, ["*.down"])
+
+    def found(name):
+        [family] = [of for of in collected(made) if of.name == f"pathcast_{name}"]
+        return {of.labels["target"]: of.value for of in family.samples if of.name.endswith((name, "_total"))}
+
+    seen = ("target_up", "path_up", "path_measured_timestamp_seconds", "path_available_bits_per_second")
+    assert [found(name) for name in seen] == [{}] * 4
+    assert found("rounds") == {"far": 0, "gone": 0}
+    made._open("gone")
+    assert found("target_up") == {"gone": 0}
+    made._open("far")
+    assert found("target_up") == {"gone": 0}
+    made._round("far")
+    assert found("target_up") == {"far": 1, "gone": 0}
 
 
 def test_where_it_listens_is_the_loopback_unless_told():
@@ -229,6 +250,22 @@ def test_before_the_first_round_a_used_up_allowance_answers_when_to_come_again(a
     [(status, body, headers)] = ask.wait()
     assert (status, headers["Retry-After"]) == (429, "78")
     assert f"{most} bytes a day" in body
+
+
+def test_before_the_first_round_of_this_watch_the_pace_is_not_said_to_be_a_lack_of_bytes(asking, tmp_path):
+    time, probes, file = Time(), Probes(), tmp_path / "watch.json"
+    most = 50_000_000
+    watch(time, [Far(time)], most=most, file=file)[0].run(1)
+    made, *_ = watch(time, [Far(time)], most=most, file=file, probes=probes)
+    ask = asking(made, probes)
+    ask.begin("?target=far")
+    made._asked()
+    [(status, body, headers)] = ask.wait()
+    assert status == 429
+    left_s = int(headers["Retry-After"])
+    assert 30 < left_s < 400
+    assert "nothing" not in body
+    assert f"{most} bytes a day, the next round may begin in {span(left_s)}" in body
 
 
 def test_the_newest_round_is_that_of_a_far_end_that_is_away_too(asking):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+import time
+from datetime import UTC, datetime
 
 import pytest
 
+from pathcast import zone
 from pathcast.errors import PathcastError
 from pathcast.lines import carried, config, edit
-from pathcast.service.terms import Changes
+from pathcast.service import terms as module
+from pathcast.service.terms import Changes, account, terms
 
 GB = 10**9
 
@@ -30,8 +33,8 @@ def test_a_cap_that_is_raised_and_what_the_provider_says_are_seen_once(file):
     [(name, found)] = changes.look({}).items()
     assert (name, found.allowances[0].bytes) == ("cable", 50 * GB)
     assert changes.look({}) == {}
-    carried.correct(config.load()["cable"], 20 * GB, datetime.now().date())
-    carried.correct(config.load()["dsl"], GB, date(2026, 1, 1))
+    carried.correct(config.load()["cable"], 20 * GB, datetime.now())
+    carried.correct(config.load()["dsl"], GB, datetime(2026, 1, 1))
     found = changes.look({})
     assert sorted(found) == ["cable", "dsl"]
     assert found["cable"].allowances[0].bytes <= 30 * GB
@@ -41,7 +44,7 @@ def test_a_cap_that_is_raised_and_what_the_provider_says_are_seen_once(file):
 def test_what_the_job_itself_has_carried_is_not_taken_for_that_of_others(file):
     line = config.load()["cable"]
     changes = Changes({"cable": line})
-    carried.correct(line, 4 * GB, datetime.now().date())
+    carried.correct(line, 4 * GB, datetime.now())
     left = changes.look({"cable": 4 * GB})["cable"].allowances[0].bytes
     assert left == 6 * GB
 
@@ -81,3 +84,32 @@ def test_a_line_that_is_gone_is_said_once_and_one_that_has_another_name_is_the_s
     edit.remove(file, "coax")
     assert changes.look({}) == {}
     assert len(said) == 2
+
+
+def test_hours_and_periods_are_the_machines_whatever_a_command_was_told(file, tmp_path, monkeypatch):
+    edit.change(file, "cable", {"use": "22:00-06:00"})
+    monkeypatch.setattr(zone, "FILE", tmp_path / "localtime")  # without it: UTC
+    late, found = datetime(2026, 11, 29, 23, tzinfo=UTC).timestamp(), []
+    try:
+        for name in ("UTC", "Asia/Tokyo", "America/New_York"):
+            with monkeypatch.context() as patch:
+                patch.setenv("TZ", name)
+                time.tzset()
+                found.append(terms(["cable"], config.load(), {}, datetime.fromtimestamp(late).astimezone())["cable"])
+    finally:
+        time.tzset()
+    assert found[0].hours[0] == (0.0, 7 * 3600.0)
+    assert found[0].allowances[0].end_s == 25 * 3600.0
+    assert found[0] == found[1] == found[2]
+
+
+def test_where_nothing_is_counted_a_cap_has_what_pathcast_itself_carried(file, monkeypatch):
+    line, now = config.load()["cable"], datetime.now(UTC)
+    assert account(line, now).sentence() == "0 B of 10 GB; nothing is counted yet"
+    monkeypatch.setattr(module, "own_bytes", lambda *_: 4 * GB)
+    told = "4 GB of 10 GB; only what pathcast itself carried is counted yet"
+    assert account(line, now).sentence() == told
+    left = [terms(["cable"], {"cable": line}, {}, now, own)["cable"].allowances[0].bytes for own in ({}, {"cable": GB})]
+    assert left == [6 * GB, 5 * GB]
+    carried.correct(line, GB, now)
+    assert account(line, now).bytes == GB

@@ -371,6 +371,26 @@ def test_the_history_tells_what_is_usual_and_what_was_told():
     assert [of["state"] for of in told] == ["over"]
 
 
+def test_a_round_that_waits_for_its_pace_is_said_once_and_another_allowance_has_its_own(tmp_path):
+    time, file = Time(), tmp_path / "watch.json"
+    far = Far(time)
+    made, _, said = watch(time, [far], every_s=10.0, file=file)
+    made.run(1)
+    assert not any("next round" in text for text in said)
+    made, _, said = watch(time, [far], every_s=10.0, file=file)
+    begun_s, now_s = time.s, time.now().utc_us / 1e6
+    made.run(3)
+    assert far.sent[1][0] - begun_s > 60
+    at = datetime.fromtimestamp(now_s + far.sent[1][0] - begun_s)
+    later = [text for text in said if "next round" in text]
+    assert later == [f"next round at {at:%H:%M}, by the allowance of 50 MB a day"]
+    made, _, said = watch(time, [far], most=3_000_000_000, every_s=10.0, file=file)
+    begun_s = time.s
+    made.run(1)
+    assert far.sent[-1][0] - begun_s < 10
+    assert not any("next round" in text for text in said)
+
+
 def test_a_round_is_on_the_disc_before_it_is_sent(tmp_path):
     time = Time()
     end = Far(time)

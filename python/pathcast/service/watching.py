@@ -16,11 +16,11 @@ from pathcast.service.ledger import Ledger
 from pathcast.service.probes import Probed, Probes
 from pathcast.service.watched import Told, Watched, alarms
 from pathcast.units import seconds, size, span
+from pathcast.watch import words
 from pathcast.watch.allowance import DAY_S
 from pathcast.watch.expression import EVERY, Expression
 from pathcast.watch.schedule import Schedule
 from pathcast.watch.usual import WEEK_S
-from pathcast.watch.words import said
 from pathcast.worlds.measurement import Measurement, PathMeasured, Request
 
 # what a session takes to open and to close, and what a round takes beside its probes, with a margin [IP byte]
@@ -114,7 +114,7 @@ class Watch:
         self._networks: dict[str, Any] = {}
         self._stacks = {name: ExitStack() for name in self.ends}
         self._turn = dict.fromkeys(self.ends, 0)
-        self._stretched = False
+        self._stretched = self._later = False
         self._firing = _firing(alerted)
         self._probes = probes or Probes()
         self.only = frozenset(only)
@@ -161,7 +161,7 @@ class Watch:
         else:
             most = SESSION_BYTES + self._most(self._some(name, list(self.known[name])))
         if (left := self.ledger.free_in_s(most)) > 0:
-            self._probes.refuse(min(left, DAY_S))
+            self._refuse(left, most)
         else:
             self._answered(name)
         return True
@@ -181,8 +181,22 @@ class Watch:
     def _free(self, bytes: int, paced: bool) -> None:
         """Waits until so many may be sent. Who asks for a round meanwhile is told when to come again."""
         while (left := self.ledger.free_in_s(bytes, paced)) > 0:
-            self._probes.refuse(min(left, DAY_S))
+            if paced:
+                self._tell_later(left)
+            self._refuse(left, bytes)
             self.time.wait(left)
+
+    def _refuse(self, left_s: float, bytes: int) -> None:
+        """Who asks for a round is told when to come again, and whether it is bytes that lack, or their pace."""
+        self._probes.refuse(min(left_s, DAY_S), paced=self.ledger.free_in_s(bytes, paced=False) <= 0)
+
+    def _tell_later(self, left_s: float) -> None:
+        """Once, when the next round is, where that is later than asked for."""
+        if left_s > self.every_s and not self._later:
+            self._later = True
+            now_s = self.time.now().utc_us / 1e6
+            at = words.clock(datetime.fromtimestamp(now_s + left_s), datetime.fromtimestamp(now_s))
+            self.say(f"next round at {at}, by the allowance of {size(self.ledger.allowance.most)} a day")
 
     def _open(self, name: str) -> bool:
         """A session with it; False: it is away."""
@@ -367,7 +381,7 @@ class Watch:
         local = [datetime.fromtimestamp(of.utc_us / 1e6) for of in (since, at)]
         usual = alarm.usual if alarm.of.of_usual else None
         who = path.name if len(self.ends) == 1 else f"{path.name} to {name}"
-        text = said(alarm.of, who, one.state, one.seen, usual, local[0], local[1], lasted_s)
+        text = words.said(alarm.of, who, one.state, one.seen, usual, local[0], local[1], lasted_s)
         return {
             "state": one.state,
             "text": text,

@@ -11,21 +11,30 @@ _MERGED_S = 60.0
 
 
 class Allowance:
-    """most: of any DAY_S [byte]. spent: when it ended and how much, the oldest first. paced_s: nothing before.
+    """most: of any DAY_S [byte]. spent: when it ended and how much, the oldest first. paced: when the round began for
+    whose bytes the next one waits, and those [byte].
 
     Bytes are taken before they are sent, as many as there can be, and settled when they are known. They count until a
     day after their last one has gone.
     """
 
-    def __init__(self, most: int, spent: Iterable[tuple[float, int]] = (), paced_s: float = 0.0) -> None:
+    def __init__(self, most: int, spent: Iterable[tuple[float, int]] = (), paced: tuple[float, int] = (0.0, 0)) -> None:
         if most <= 0:
             raise ValueError(most)
-        self.most, self.paced_s = most, paced_s
+        self.most, self.paced = most, paced
         self._spent = deque((at_s, bytes) for at_s, bytes in spent)
         self._sum = sum(bytes for _, bytes in self._spent)
         self._taken: tuple[float, int] | None = None
         # when what is now the last entry was begun
         self._first_s = float("-inf")
+
+    @property
+    def paced_s(self) -> float:
+        """No round before: the last one's bytes are of the day until then."""
+        return self._until_s(*self.paced)
+
+    def _until_s(self, began_s: float, bytes: int) -> float:
+        return began_s + bytes * DAY_S / self.most
 
     def used(self, now_s: float) -> int:
         """What counts now [byte]."""
@@ -58,8 +67,8 @@ class Allowance:
         """What it was in truth. paced: the next round waits for as long as these bytes are of the day."""
         assert self._taken is not None
         began_s, self._taken = self._taken[0], None
-        if paced:
-            self.paced_s = max(self.paced_s, began_s + bytes * DAY_S / self.most)
+        if paced and self._until_s(began_s, bytes) > self.paced_s:
+            self.paced = began_s, bytes
         if self._spent and now_s - self._spent[-1][0] < _MERGED_S and self._first_s > now_s - _MERGED_S:
             self._spent[-1] = (now_s, self._spent[-1][1] + bytes)
         else:

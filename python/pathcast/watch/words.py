@@ -23,7 +23,7 @@ def said(
 ) -> str:
     """One sentence. usual: of what was asked for. since, now: local times; lasted_s: between them."""
     who = name if of.direction == "out" else f"{name} in"
-    when = f"since {_time(since, now)}" if state == "firing" else f"again after {span(lasted_s)}"
+    when = f"since {clock(since, now)}" if state == "firing" else f"again after {span(lasted_s)}"
     if of.what == "down":
         first = f"down {when}" + (f" ({seen.down})" if seen.down else "") if state == "firing" else f"up {when}"
     else:
@@ -58,5 +58,6 @@ def _number(what: str, value: float) -> str:
     return f"{value * 100:.2g} %" if value else "none"
 
 
-def _time(at: datetime, now: datetime) -> str:
+def clock(at: datetime, now: datetime) -> str:
+    """A local time: `19:40`, on another day than now with its date."""
     return f"{at:%H:%M}" if at.date() == now.date() else f"{at:%Y-%m-%d %H:%M}"

@@ -17,6 +17,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pathcast import units
+from pathcast.history import clock
 from pathcast.web.facts import SPANS, Facts, part, plots
 
 HERE = Path(__file__).parent
@@ -77,7 +78,7 @@ def application(facts: Facts, names: Collection[str] = LOOPBACK, prefix: str = "
         lstrip_blocks=True,
     )
     pages.filters |= {"bits": units.bits, "seconds": units.seconds, "size": units.size, "span": units.span}
-    pages.filters |= {"data": _data, "quantity": _quantity, "ratio": _ratio, "level": _level}
+    pages.filters |= {"data": _data, "quantity": _quantity, "ratio": _ratio, "level": _level, "iso": _iso}
     pages.globals |= {"prefix": prefix, "zip": zip, "spans": list(SPANS), "rows_of": _rows}
 
     def page(name: str, **more: Any) -> Response:
@@ -125,6 +126,11 @@ def _data(value: Any) -> Markup:
     """JSON that cannot end the element that it stands in."""
     text = json.dumps(value, allow_nan=False)
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+
+
+def _iso(at_s: float) -> str:
+    """at_s: since 1970."""
+    return clock.iso(round(at_s * 1e6))
 
 
 def _ratio(value: float | None) -> str:

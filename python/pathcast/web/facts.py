@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from pathcast.errors import PathcastError
 from pathcast.history.browse import Browser
 from pathcast.history.place import Place
+from pathcast.history.records import Sent
 from pathcast.history.store import Store
 from pathcast.watch.seen import UNKNOWN, Level, Seen
 
@@ -127,8 +128,15 @@ class Facts:
         return found
 
     def transfers(self, span: str) -> list[Any]:
-        """The newest first."""
-        return self.browser().transfers_of(SPANS[span][0], 100)
+        """The newest first; a path that was recorded without a name is called as its line."""
+        names = self.names()
+
+        def called(one: Sent) -> tuple[str, ...]:
+            return tuple(
+                name or names.get(key.line_id, key.line_id) for name, key in zip(one.names, one.keys, strict=True)
+            )
+
+        return [replace(one, names=called(one)) for one in self.browser().transfers_of(SPANS[span][0], 100)]
 
     def events(self, span: str) -> list[dict[str, Any]]:
         """Alerts and what else is worth knowing, the newest first."""
@@ -149,13 +157,13 @@ class Facts:
 
     def caps(self) -> list[dict[str, Any]]:
         """What each named line carried of its cap."""
-        from pathcast.lines import carried, config
+        from pathcast.lines import config
+        from pathcast.service.terms import account
 
         now, found = datetime.now().astimezone(), []
         for line in config.load().values():
-            account = carried.account(line, now)
-            cap = None if line.cap is None else line.cap.bytes
-            found.append({"line": line.name, "bytes": account.bytes, "cap": cap, "sentence": account.sentence()})
+            of, cap = account(line, now), None if line.cap is None else line.cap.bytes
+            found.append({"line": line.name, "bytes": of.bytes, "cap": cap, "sentence": of.sentence()})
         return found
 
     def jobs(self) -> list[dict[str, Any]]:

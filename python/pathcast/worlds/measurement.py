@@ -13,6 +13,7 @@ from typing import Any
 from pathcast import codec
 from pathcast.errors import Exit, PathcastError, usage
 from pathcast.steer.fabric import SwitchCount
+from pathcast.units import span
 
 METHODS = ("ride", "replay", "pathtester", "pathtester-old", "slops")
 # the old PathTester with the wider gaps of its paper's table 1: up to 2^16 to 2^20 us
@@ -197,7 +198,13 @@ class Down:
     """Nothing came back over a path: of how many probes, in how long [s]."""
 
     probes: int
-    seconds: int
+    seconds: float
+
+    @property
+    def said(self) -> str:
+        """As part of a sentence. Older records have whole seconds: none are less than one."""
+        within = span(self.seconds) if self.seconds else "less than 1 s"
+        return f"no answer to {self.probes} probe{'' if self.probes == 1 else 's'} in {within}"
 
 
 @dataclass(frozen=True)
@@ -286,8 +293,7 @@ class Measurement:
         said = [one.sentence for one in self.away]
         for path in self.paths:
             if path.down:
-                probes = f"{path.down.probes} probe{'' if path.down.probes == 1 else 's'}"
-                said.append(f"{path.name} is down: no answer to {probes} in {path.down.seconds} s")
+                said.append(f"{path.name} is down: {path.down.said}")
                 continue
             for direction, of in path.directions.items():
                 for what, rate in (("capacity", of.capacity_bps), ("available bandwidth", of.available_bps)):

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pathcast.errors import Exit, PathcastError
-from pathcast.worlds.measurement import Measurement, Request
+from pathcast.worlds.measurement import Down, Measurement, Request
 from pathcast.worlds.results import Path
 from pathcast.worlds.verbs import Verbs
 
@@ -145,6 +145,15 @@ def test_a_path_that_is_down_is_said_and_the_others_count():
     found = read({"out": silent()}, {"out": direction()}, down={"probes": 12, "seconds": 3})
     assert found.untrustworthy is None
     assert found.missing == ["p1 is down: no answer to 12 probes in 3 s"]
+    assert Down(8, 0.3).said == "no answer to 8 probes in 300 ms"
+
+
+@pytest.mark.parametrize(
+    ("down", "said"),
+    [(Down(8, 0), "8 probes in less than 1 s"), (Down(1, 5), "1 probe in 5 s")],
+)
+def test_a_time_in_which_there_was_no_answer_is_never_none(down, said):
+    assert down.said == f"no answer to {said}"
 
 
 def test_only_where_nothing_can_be_trusted_it_is_3_and_more_time_is_advised_where_it_helps():

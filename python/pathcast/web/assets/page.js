@@ -17,7 +17,7 @@ const [SOON, WHEN] = [DAY, { ...DAY, year: "numeric" }].map((of) => new Intl.Dat
 
 function times(within) {
   for (const one of within.querySelectorAll("time")) {
-    const at = new Date(one.dataset.at ? 1000 * Number(one.dataset.at) : one.dateTime);
+    const at = new Date(one.dateTime);
     if (isNaN(at)) continue;
     one.dateTime = at.toISOString();
     one.title = at.toISOString();
