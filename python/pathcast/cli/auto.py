@@ -151,7 +151,7 @@ def _forecast(
     within_s = _NEAR_SHARE * left_s if near else None
     job = wish if wish.size_bytes > 1 else replace(wish, size_bytes=1_000_000_000)
     try:
-        document, ways, of, _ = measured_ways(far, job, "out", most, None, request, limit, within_s=within_s)
+        document, ways, of, _ = measured_ways(far, job, "out", most, None, request, limit, within_s=within_s, tell=_say)
     except PathcastError as error:
         late = limit is not None and limit.left_s(None) <= 0  # a busy machine takes long
         if error.exit == Exit.INTERRUPTED or (error.exit == Exit.USAGE and not late):
