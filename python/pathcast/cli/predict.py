@@ -174,8 +174,8 @@ def measured_forecast(
         "wall_s": wall_s,
         "notes": [*told["notes"], *filter(None, (step, dear))],
     }
-    for note in answer.bounded:
-        tell(note)
+    for remark in answer.remarks:
+        tell(remark)
     if far.recorder:
         measured = answer.seen.measured
         far.recorder.measured += answer.made_from

@@ -85,9 +85,14 @@ def test_a_line_is_measured_lightly_where_its_cap_has_room_for_that_only(cap, ca
 
 def test_a_run_says_what_it_does_not_measure(cap, capsys, monkeypatch):
     cap(0)
-    monkeypatch.setattr("pathcast.cli.target.target", lambda *_: Far(World(), Past()))
+    network = World()
+    network.unplugged = {f"{name} is down: eth3 is down": name for name in ("lte", "the line of 10.0.3.2")}
+    monkeypatch.setattr("pathcast.cli.target.target", lambda *_: Far(network, Past()))
     asked = planoptions.Asked("40MB", None, None, None, None, False, False, False, to="far")
-    _, ways, _ = auto._forecast(asked, Wish(40 * MB), {}, None, {name: ["10.0.0.2"] for name in NAMES}, None)
+    _, ways, _ = auto._forecast(asked, Wish(40 * MB), {}, None, {name: ["10.0.0.2"] for name in (*NAMES, "lte")}, None)
     assert {way.lines for way in ways} == {("dsl",)}
     err = capsys.readouterr().err
     assert "pathcast: cable is not measured: 0 B of its cap are left, and even --light takes up to 800 KB\n" in err
+    # of what has no address the run has told already, and of what is no line it need not
+    assert "pathcast: lte is down: eth3 is down\n" in err
+    assert "10.0.3.2" not in err

@@ -4,8 +4,8 @@ the history still holds a measurement."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pathcast.forecast import fresh
@@ -27,7 +27,7 @@ class Answer:
     fault: a sentence where the emulator was late meanwhile. elapsed_s, wall_s: on the world's clock, in which computing
     takes time only where it is the machine's, and on the machine's. age_s: of a measurement that the history held,
     where nothing was measured. made_from: keys of the history's measurements behind it. bounded: what caps left no room
-    for.
+    for. idle: lines that have no path, as worlds tell them.
     """
 
     forecast: Forecast
@@ -38,21 +38,32 @@ class Answer:
     age_s: float | None = None
     made_from: tuple[str, ...] = ()
     bounded: tuple[str, ...] = ()
+    idle: Mapping[str, str | None] = field(default_factory=dict)
 
     @property
     def probe_bytes(self) -> int:
         """IP bytes that were sent to measure."""
         return self.seen.measured.probe_bytes + self.seen.probe_bytes
 
+    @property
+    def remarks(self) -> list[str]:
+        """Of lines that have no path now, and of those that caps left no room to measure."""
+        away = [one.sentence for one in self.seen.measured.away]
+        return list(dict.fromkeys([*away, *self.idle, *self.bounded]))
+
     def document(self, deadline_s: float | None = None) -> dict[str, Any]:
         """For JSON. deadline_s: how long until then."""
         told = self.forecast.document(deadline_s)
-        notes = [*told.pop("notes"), *self.seen.measured.notes, *self.bounded, *filter(None, (self.fault,))]
+        measured = self.seen.measured
+        # a measurement tells of idle lines as well
+        notes = list(dict.fromkeys([*told["notes"], *measured.notes, *self.remarks, *filter(None, (self.fault,))]))
+        away = [*(one.path for one in measured.away), *filter(None, self.idle.values())]
         if self.age_s is not None:
             notes.insert(0, f"measured {span(self.age_s)} ago, by the history; --fresh measures again")
         return {
             **told,
-            "measured": self.seen.measured.document(),
+            "down": list(dict.fromkeys([*told["down"], *away])),
+            "measured": measured.document(),
             "measured_age_s": self.age_s,
             "loads": {name: list(of) for name, of in self.seen.loads.items()},
             "probe_bytes": self.probe_bytes,
@@ -92,7 +103,9 @@ def ask(
             progress("trying the job in simulated networks", 0, 0)
         answer = forecast(seen.measured, job, seen.loads, past=past, time_s=QUICK_S)
         wall_s = time.monotonic() - began
-        return Answer(answer, seen, None, wall_s if world.real_time else 0.0, wall_s, age_s, made_from, by.notes)
+        return Answer(
+            answer, seen, None, wall_s if world.real_time else 0.0, wall_s, age_s, made_from, by.notes, world.idle
+        )
 
     def look(paths: Sequence[str] | None, request: Request) -> Watched:
         measured: Measurement = world.measure(paths, request, progress)
@@ -117,7 +130,7 @@ def ask(
     answer = forecast(seen.measured, job, seen.loads, past=past, time_s=None if within_s is None else within_s / 4)
     wall_s = time.monotonic() - began
     elapsed_s = wall_s if world.real_time else seen.measured.elapsed_s + seen.elapsed_s
-    return Answer(answer, seen, fault, elapsed_s, wall_s, None, made_from, by.notes)
+    return Answer(answer, seen, fault, elapsed_s, wall_s, None, made_from, by.notes, world.idle)
 
 
 def _keys(past: Past, names: Sequence[str]) -> tuple[str, ...]:

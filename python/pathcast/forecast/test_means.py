@@ -31,6 +31,11 @@ class World(Verbs):
 
     def __init__(self, *dead):
         self.paths, self.dead, self.asked = tuple(Path(name, ("10.0.0.2",), "10.0.0.1") for name in NAMES), dead, []
+        self.unplugged = {}
+
+    @property
+    def idle(self):
+        return self.unplugged
 
     def silent(self, paths=None):
         return {name: "no answer" for name in self.dead if name in paths}
@@ -118,3 +123,16 @@ def test_a_line_that_is_silent_is_down_whoever_is_measured_apart():
 def test_a_path_that_comes_while_it_is_measured_is_taken():
     came = joined([Watched(Measurement((path("new"), path("dsl")), 1, 1.0, "ride"), {})], NAMES, ())
     assert [one.name for one in came.measured.paths] == ["dsl", "new"]
+
+
+def test_lines_without_a_path_are_down_whether_anything_is_measured_or_not():
+    world, lately = World("cable"), past(dsl=earlier("dsl", 60), cable=earlier("cable", 170))
+    world.unplugged = {"lte is down: wwan0 is down": "lte", "the line of 10.0.3.2 is down: eth3 is down": None}
+    told = ask(world, JOB, Request(), past=lately, by=by(world, TIGHT, lately)).document()
+    assert told["down"] == ["cable", "lte"]
+    assert {"cable is down: no answer", *world.unplugged} <= set(told["notes"])
+    world.dead = ()
+    for before in (lately, None):
+        told = ask(world, JOB, Request(), past=before).document()
+        assert (told["measured_age_s"] is None, told["down"]) == (before is None, ["lte"])
+        assert set(world.unplugged) <= set(told["notes"])
