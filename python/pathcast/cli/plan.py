@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from pathcast.plan.plan import Plan
     from pathcast.plan.terms import LineTerms, Way, Wish
     from pathcast.worlds.measurement import Request
+
+# a plan that is over sooner is told by the second [s]
+_MINUTES_S = 600.0
 
 
 def plan(
@@ -107,7 +110,7 @@ def planned(
         "direction": direction,
         "from": now.isoformat(timespec="seconds"),
         "by": forecast["by"],
-        "sentence": sentence(made, _clock(now)),
+        "sentence": sentence(made, _clock_of(made, now)),
         **asdict(made),
         "down": forecast["down"],
         "notes": forecast["notes"],
@@ -219,11 +222,16 @@ def controls_of(here: Any, background: bool) -> Controls:
     return Controls(quiet.single + full.single, quiet.several + full.several, careful=True)
 
 
-def _clock(now: datetime) -> Callable[[float], str]:
-    """Times for people: `03:12`, on other days with the day."""
+def clock(now: datetime, planned_s: Iterable[float | None]) -> Callable[[float], str]:
+    """Times for people: `03:12`, on other days with the day; `03:12:05` of the next minutes, where what is planned [s
+    from now] is over in minutes."""
+    short = any(end_s is not None and end_s < _MINUTES_S for end_s in planned_s)
+    now = now.replace(microsecond=0)
 
     def told(after_s: float) -> str:
         at = datetime.fromtimestamp(now.timestamp() + after_s)
+        if short and after_s < _MINUTES_S:
+            return f"{at:%H:%M:%S}"
         days = (at.date() - now.date()) // timedelta(days=1)
         if days == 0 or (days == 1 and at.hour < 12):
             return f"{at:%H:%M}"
@@ -232,19 +240,23 @@ def _clock(now: datetime) -> Callable[[float], str]:
     return told
 
 
+def _clock_of(made: Plan, now: datetime) -> Callable[[float], str]:
+    return clock(now, (made.duration_s.value, made.deadline_s))
+
+
 def _show(document: dict[str, Any], made: Plan) -> None:
     from rich.table import Table
 
     from pathcast.plan.words import money_written
 
-    clock = _clock(datetime.fromisoformat(document["from"]))
+    at = _clock_of(made, datetime.fromisoformat(document["from"]))
     told = document["sentence"]
     print(told[:1].upper() + told[1:] + ".")
     table = Table("from", "to", "lines", "control", "carries", title=f"careful plan to {document['target']}")
     for stage in made.stages:
         how = f"{stage.control} (gives way)" if stage.background else stage.control
         bytes = written(stage.bytes)
-        table.add_row(clock(stage.begin_s), clock(stage.end_s), " + ".join(stage.lines), how, bytes)
+        table.add_row(at(stage.begin_s), at(stage.end_s), " + ".join(stage.lines), how, bytes)
     show(table)
     table = Table("line", "carries (IP)", "left of its bound", "money")
     for part in made.parts:
@@ -256,7 +268,7 @@ def _show(document: dict[str, Any], made: Plan) -> None:
         for change in made.changes:
             told = change.sentence
             if change.what == "deadline" and change.to is not None and made.deadline_s is not None:
-                told = f"time until {clock(change.to)} ({span(change.to - made.deadline_s)} more)"
+                told = f"time until {at(change.to)} ({span(change.to - made.deadline_s)} more)"
             print(f"- {told}")
     forecast = document["forecast"]
     if forecast["measured_age_s"] is None:
