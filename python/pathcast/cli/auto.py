@@ -150,8 +150,13 @@ def _forecast(
     request = Request(effort="usual" if wish.size_bytes > 1 and not near else "light")
     within_s = _NEAR_SHARE * left_s if near else None
     job = wish if wish.size_bytes > 1 else replace(wish, size_bytes=1_000_000_000)
+
+    def tell(text: str) -> None:
+        if " is down: " not in text or text.partition(" is down: ")[0] in lines:  # else it is told already, or no line
+            _say(text)
+
     try:
-        document, ways, of, _ = measured_ways(far, job, "out", most, None, request, limit, within_s=within_s)
+        document, ways, of, _ = measured_ways(far, job, "out", most, None, request, limit, within_s=within_s, tell=tell)
     except PathcastError as error:
         late = limit is not None and limit.left_s(None) <= 0  # a busy machine takes long
         if error.exit == Exit.INTERRUPTED or (error.exit == Exit.USAGE and not late):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,16 +15,20 @@ from pathcast.cli.limits import LimitEvents
 from pathcast.cli.output import Json, brief, print_json, show
 from pathcast.cli.planoptions import Budget, By, Cheap, Hurry, MaxRate, Most
 from pathcast.cli.target import Host, KeyFile, Paths, Set, Target, TopologyFile, World, names, target
-from pathcast.errors import Exit, PathcastError, need, usage
+from pathcast.errors import need, usage
 from pathcast.units import size as written
 from pathcast.units import span
 
 if TYPE_CHECKING:
     from pathcast.forecast.controls import Controls
+    from pathcast.forecast.means import Bound
     from pathcast.lines.config import Line
     from pathcast.plan.plan import Plan
     from pathcast.plan.terms import LineTerms, Way, Wish
     from pathcast.worlds.measurement import Request
+
+# a plan that is over sooner is told by the second [s]
+_MINUTES_S = 600.0
 
 
 def plan(
@@ -106,7 +110,7 @@ def planned(
         "direction": direction,
         "from": now.isoformat(timespec="seconds"),
         "by": forecast["by"],
-        "sentence": sentence(made, _clock(now)),
+        "sentence": sentence(made, _clock_of(made, now)),
         **asdict(made),
         "down": forecast["down"],
         "notes": forecast["notes"],
@@ -126,32 +130,25 @@ def measured_ways(
     fresh: bool = False,
     quiet: bool = False,
     within_s: float | None = None,
+    tell: Callable[[str], object] = lambda _: None,
 ) -> tuple[dict[str, Any], list[Way], dict[str, LineTerms], datetime]:
     """The document of `predict`, its ways, the terms of their lines, and the moment from which these count. within_s:
-    about how long it may take."""
+    about how long it may take. tell: hears of lines that are down, and that caps have no room to measure."""
     from pathcast.cli.predict import measured_forecast
-    from pathcast.forecast.watch import light_bytes
     from pathcast.lines import config
-    from pathcast.service.terms import without_room
-    from pathcast.worlds.cost import most_bytes
+    from pathcast.service.terms import room
 
     known = config.load()  # what is wrong with it is said before anything is sent
     lines_of: dict[str, str] = {}
-    spared: list[str] = []
 
-    def see(network: Any) -> tuple[str, ...] | None:
+    def see(network: Any) -> Mapping[str, Bound]:
         lines_of.update(_lines_of(network))
         # one that is down may be bounded as well
         planoptions.known(most, sorted({*lines_of.values(), *(known if far.world == "host" else ())}))
         if only is not None or far.world != "host":
-            return None
-        most_of_one = light_bytes(1, wish.size_bytes) if request.effort == "light" else most_bytes(request)
-        full = without_room({*lines_of.values()}, known, most_of_one, datetime.now().astimezone())
-        spared.extend(full.values())
-        left = tuple(path for path, line in lines_of.items() if line not in full)
-        if not left and lines_of:
-            raise PathcastError("no-line", "no line has room in its cap: " + "; ".join(spared), None, Exit.REFUSED)
-        return left if full else None
+            return {}
+        left = room(lines_of.values(), known, datetime.now().astimezone())
+        return _bounds(lines_of, left, request, wish.size_bytes)
 
     forecast = measured_forecast(
         far,
@@ -165,8 +162,8 @@ def measured_ways(
         fresh,
         quiet,
         within_s,
+        tell,
     )
-    forecast["notes"] += spared
     now = datetime.now().astimezone()
     ways, lines = from_forecast(forecast, lines_of, known, most, now)
     return forecast, ways, lines, now
@@ -182,6 +179,27 @@ def from_forecast(
 
     ways = ways_of(forecast["options"], lines_of, BACKGROUND)
     return ways, terms(sorted({name for way in ways for name in way.lines}), known, most, now)
+
+
+def _bounds(
+    lines_of: Mapping[str, str], left: Mapping[str, int], request: Request, size_bytes: int
+) -> dict[str, Bound]:
+    """Of the paths whose lines' caps have no room for the measuring why, and whether they have for a light one."""
+    from pathcast.forecast.means import Bound
+    from pathcast.forecast.watch import light_bytes
+    from pathcast.worlds.cost import most_bytes
+
+    # of several paths one may take what the others leave
+    light, found = light_bytes(len(lines_of), size_bytes), {}
+    for path, line in lines_of.items():
+        of_line = sum(one == line for one in lines_of.values())
+        most = light if request.effort == "light" else of_line * most_bytes(request)
+        if line in left and left[line] < most:
+            may = request.effort != "light" and left[line] >= light
+            what = "measuring takes" if may or request.effort == "light" else "even --light takes"
+            told = f"{what} up to {written(most if may else light)}"
+            found[path] = Bound(f"{written(left[line])} of its cap are left, and {told}", may)
+    return found
 
 
 def _lines_of(network: Any) -> dict[str, str]:
@@ -204,11 +222,16 @@ def controls_of(here: Any, background: bool) -> Controls:
     return Controls(quiet.single + full.single, quiet.several + full.several, careful=True)
 
 
-def _clock(now: datetime) -> Callable[[float], str]:
-    """Times for people: `03:12`, on other days with the day."""
+def clock(now: datetime, planned_s: Iterable[float | None]) -> Callable[[float], str]:
+    """Times for people: `03:12`, on other days with the day; `03:12:05` of the next minutes, where what is planned [s
+    from now] is over in minutes."""
+    short = any(end_s is not None and end_s < _MINUTES_S for end_s in planned_s)
+    now = now.replace(microsecond=0)
 
     def told(after_s: float) -> str:
         at = datetime.fromtimestamp(now.timestamp() + after_s)
+        if short and after_s < _MINUTES_S:
+            return f"{at:%H:%M:%S}"
         days = (at.date() - now.date()) // timedelta(days=1)
         if days == 0 or (days == 1 and at.hour < 12):
             return f"{at:%H:%M}"
@@ -217,19 +240,23 @@ def _clock(now: datetime) -> Callable[[float], str]:
     return told
 
 
+def _clock_of(made: Plan, now: datetime) -> Callable[[float], str]:
+    return clock(now, (made.duration_s.value, made.deadline_s))
+
+
 def _show(document: dict[str, Any], made: Plan) -> None:
     from rich.table import Table
 
     from pathcast.plan.words import money_written
 
-    clock = _clock(datetime.fromisoformat(document["from"]))
+    at = _clock_of(made, datetime.fromisoformat(document["from"]))
     told = document["sentence"]
     print(told[:1].upper() + told[1:] + ".")
     table = Table("from", "to", "lines", "control", "carries", title=f"careful plan to {document['target']}")
     for stage in made.stages:
         how = f"{stage.control} (gives way)" if stage.background else stage.control
         bytes = written(stage.bytes)
-        table.add_row(clock(stage.begin_s), clock(stage.end_s), " + ".join(stage.lines), how, bytes)
+        table.add_row(at(stage.begin_s), at(stage.end_s), " + ".join(stage.lines), how, bytes)
     show(table)
     table = Table("line", "carries (IP)", "left of its bound", "money")
     for part in made.parts:
@@ -241,7 +268,7 @@ def _show(document: dict[str, Any], made: Plan) -> None:
         for change in made.changes:
             told = change.sentence
             if change.what == "deadline" and change.to is not None and made.deadline_s is not None:
-                told = f"time until {clock(change.to)} ({span(change.to - made.deadline_s)} more)"
+                told = f"time until {at(change.to)} ({span(change.to - made.deadline_s)} more)"
             print(f"- {told}")
     forecast = document["forecast"]
     if forecast["measured_age_s"] is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +20,7 @@ from pathcast.units import size as written
 
 if TYPE_CHECKING:
     from pathcast.cli.deadline import Deadline
+    from pathcast.forecast.means import Bound, Means
     from pathcast.worlds.measurement import Request
 
 # of the document: /1 is that of a trained model
@@ -128,37 +129,34 @@ def measured_forecast(
     only: tuple[str, ...] | None,
     request: Request,
     limit: Deadline | None,
-    see: Callable[[Any], tuple[str, ...] | None] = lambda network: None,
+    see: Callable[[Any], Mapping[str, Bound]] = lambda network: {},
     fresh: bool = False,
     quiet: bool = False,
     within_s: float | None = None,
+    tell: Callable[[str], object] = lambda _: None,
 ) -> dict[str, Any]:
     """Measures, forecasts, and records both: the document of `predict`. choose: of the controllers there those to try.
-    see: is shown the network before anything is sent, and may refuse, or name the paths where `only` does not. fresh:
-    measure whatever the history holds. within_s: about how long looks and draws may take, where time is short."""
+    see: is shown the network before anything is sent, and may refuse, or name paths that are not to be measured so.
+    fresh: measure whatever the history holds. within_s: about how long looks and draws may take, where time is short.
+    tell: hears of lines that are down, and of those that `see` named."""
     from pathcast.cli.measure import listener
-    from pathcast.forecast.ask import ask, held
+    from pathcast.forecast.ask import ask
     from pathcast.forecast.forecast import Job
-    from pathcast.forecast.watch import light_bytes
-    from pathcast.worlds.cost import cost, usual_bytes
+    from pathcast.forecast.means import means
 
     began = time.monotonic()
     with far.open() as make, make() as network:
-        only = see(network) or only
+        bounds = see(network)
         job = Job(bytes, choose(network.controls), direction, network.ends)
         names = only or tuple(path.name for path in network.paths)
         keys = network.keys if far.recorder else {}
         asked = {name: keys[network.path(name).name] for name in names if keys}
         past = far.recorder.past(asked, direction) if far.recorder else None
-        if past is None or fresh or held(past, [network.path(name).name for name in names], job, request) is None:
-            again = "; at most as much again to see how the load varies"
-            if request.effort == "light":
-                again = f"; with looks at how the load varies in all at most {written(light_bytes(len(names), bytes))}"
-            elif request.effort == "usual" and bytes < usual_bytes(request, len(names)):
-                again += f"; that is more than the job: --light takes at most {written(light_bytes(len(names), bytes))}"
-            print(f"cost: {cost(request, len(names))}{again}", file=sys.stderr)
+        by = means(network, [network.path(name).name for name in names], job, request, past, fresh, bounds)
+        if by.sends:
+            print(f"cost: {_cost(by, request, bytes)}", file=sys.stderr)
         with listener(quiet) as progress:
-            answer = ask(network, job, request, only, progress, past, fresh, within_s)
+            answer = ask(network, job, request, only, progress, past, fresh, within_s, by)
         real_time = network.real_time
         keys = network.keys if far.recorder else {}  # paths may have come meanwhile
     wall_s = time.monotonic() - began
@@ -176,11 +174,36 @@ def measured_forecast(
         "wall_s": wall_s,
         "notes": [*told["notes"], *filter(None, (step, dear))],
     }
+    for remark in answer.remarks:
+        tell(remark)
     if far.recorder:
         measured = answer.seen.measured
         far.recorder.measured += answer.made_from
         far.recorder.forecast(far.world, document, {path.name: keys[path.name] for path in measured.paths}, direction)
     return document
+
+
+def _cost(by: Means, request: Request, bytes: int) -> str:
+    """What will be sent at most to know the paths by these means, before a job of so many bytes."""
+    from dataclasses import replace
+
+    from pathcast.forecast.watch import light_bytes
+    from pathcast.worlds.cost import cost, usual_bytes
+
+    apart = written(light_bytes(len(by.light), bytes))
+    if not by.measured:
+        every = cost(replace(request, effort="light"), len(by.light))
+        return f"{every}; with looks at how the load varies in all at most {apart}"
+    paths = len(by.measured)
+    least = written(light_bytes(paths, bytes))
+    again = "; at most as much again to see how the load varies"
+    if request.effort == "light":
+        again = f"; with looks at how the load varies in all at most {least}"
+    elif request.effort == "usual" and bytes < usual_bytes(request, paths):
+        again += f"; that is more than the job: --light takes at most {least}"
+    if by.light:
+        again += f"; and of {', '.join(by.light)} at most {apart}"
+    return f"{cost(request, paths)}{again}"
 
 
 def _dear(bytes: int, probe_bytes: int, paths: int) -> str | None:

@@ -76,7 +76,7 @@ def predict(measured: dict[str, Any]) -> dict[str, Any]:
         "chosen": told(TEXTS, "the paths of the option to take"),
         "chosen_control": told(TEXT, "its controller"),
         "why": told(TEXT, "one sentence"),
-        "down": told(TEXTS, "paths that do not answer"),
+        "down": told(TEXTS, "paths that do not answer, lines that are down"),
         "measured": told(measured, "as in pathcast.measure"),
         "measured_age_s": maybe(NUMBER, "where it is of the history; null: measured now"),
         "loads": maps(lists(SHARE, "share of its capacity that others used, look by look"), "by path"),

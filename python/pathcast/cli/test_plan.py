@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from datetime import datetime
+
 import pytest
 
+from pathcast.cli.plan import clock
 from pathcast.cli.schema import SCHEMAS
 from pathcast.errors import Exit
 from pathcast.forecast.effort import Effort
@@ -52,6 +56,24 @@ def test_for_people(pathcast, sim):
     assert status == Exit.OK
     assert out.startswith("Fits: 2 GB in ")
     assert "cable 100 MB" in out
+    assert re.search(r"done \d\d:\d\d;", out)
+
+
+@pytest.mark.parametrize(
+    ("planned_s", "after_s", "told"),
+    [
+        ((10.8, 20.0), 10.8, "21:34:10"),
+        ((10.8, None), 0.0, "21:34:00"),
+        ((None, 20.0), 45.4, "21:34:45"),
+        ((10.8, 30_000.0), 30_000.0, "05:54"),
+        ((1200.0, 30_000.0), 20.0, "21:34"),
+        ((None, None), 20.0, "21:34"),
+        ((10.8, 20.0), 200_000.0, "Fri 05:07"),
+    ],
+)
+def test_plans_of_seconds_are_told_by_the_second(planned_s, after_s, told):
+    # what is left of a second would tell the sentence and the table apart
+    assert clock(datetime(2026, 3, 3, 21, 34, 0, 900_000), planned_s)(after_s) == told
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from statistics import median
 
@@ -57,13 +57,16 @@ def age_s(past: Past, names: Sequence[str], direction: str) -> float:
     return max(min(one.age_s for one in past.of(name) if direction in one.path.directions) for name in names)
 
 
-def belied(past: Past, names: Sequence[str], direction: str) -> bool:
-    """Whether a transfer since the measurement took a time that its forecast had not thought possible."""
+def belied(past: Past, names: Sequence[str], direction: str, over: Collection[str] | None = None) -> bool:
+    """Whether a transfer since the measurement took a time that its forecast had not thought possible. over: of the
+    transfers that used one of these paths those over no others; None: over these."""
+    among = set(names if over is None else over)
     since_s = age_s(past, names, direction)
     for one in past.judged:
         span = one.option.get("duration_s") or {}
         low, high = span.get("low"), span.get("high")
-        if one.carried.age_s < since_s and one.carried.paths <= set(names) and low and high:
+        paths = one.carried.paths
+        if one.carried.age_s < since_s and paths <= among and paths & set(names) and low and high:
             took_s = one.carried.duration_s * one.size_bytes / max(1, one.carried.size_bytes)
             if not low / _BELIED <= took_s <= high * _BELIED:
                 return True

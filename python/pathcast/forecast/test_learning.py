@@ -151,7 +151,7 @@ def test_further_choices_stay_with_the_model(file):
 
 def test_a_path_that_carries_nothing_is_said(file):
     world = World()
-    world.idle = True
+    world.uneven = True
     assert "path2 carried next to nothing in 8 of 8 transfers over all paths" in go(file, world).document()["warnings"]
 
 

@@ -28,7 +28,7 @@ class World(Verbs):
     def __init__(self, world="host", paths=PATHS, seed=1, rtts=(0.02, 0.18)):
         self.world, self.paths, self.rtts, self.cancelled = world, paths, rtts, False
         self.random, self.sent, self.fail = random.Random(seed), [], {}
-        self.fallback, self.idle, self.sessions = 0, False, 0
+        self.fallback, self.uneven, self.sessions = 0, False, 0
 
     def __call__(self):
         self.sessions += 1
@@ -47,7 +47,9 @@ class World(Verbs):
             progress(bytes // 2)
         fallback = protocol == "mptcp" and self.fallback > 0
         self.fallback -= fallback
-        shares = [bytes if self.idle and not i else 0 if self.idle else bytes // len(paths) for i in range(len(paths))]
+        shares = [
+            bytes if self.uneven and not i else 0 if self.uneven else bytes // len(paths) for i in range(len(paths))
+        ]
         return Transfer.read(
             list(paths),
             report(

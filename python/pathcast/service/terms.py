@@ -13,7 +13,6 @@ from pathcast.lines.config import Line
 from pathcast.plan.hours import allowances, open_hours
 from pathcast.plan.program import HORIZON_S
 from pathcast.plan.terms import Allowance, LineTerms
-from pathcast.units import size
 from pathcast.zone import zone
 
 # less says nothing of what others send over a line [s]
@@ -93,19 +92,14 @@ def account(line: Line, at: datetime) -> carried.Account:
     return replace(found, bytes=own_bytes(line, found.begin) or 0) if found.since is None else found
 
 
-def without_room(names: Iterable[str], lines: Mapping[str, Line], bytes: int, now: datetime) -> dict[str, str]:
-    """Of the lines whose cap has no room for so many the reason not to measure them."""
-    found = {}
+def room(names: Iterable[str], lines: Mapping[str, Line], now: datetime) -> dict[str, int]:
+    """Of the lines that have a cap what is left of it now [byte], 0 or more."""
     with suppress(OSError):
         carried.look(lines, now.timestamp())
-    for name in sorted(names):
-        line = lines.get(name)
-        if line is None or line.cap is None:
-            continue
-        if (left := line.cap.bytes - account(line, now).bytes) < bytes:
-            told = f"{size(max(left, 0))} of its cap are left, and measuring takes up to {size(bytes)}"
-            found[name] = f"{name} is not measured: {told}"
-    return found
+    capped = {name: line for name in sorted(set(names)) if (line := lines.get(name)) is not None}
+    return {
+        name: max(0, line.cap.bytes - account(line, now).bytes) for name, line in capped.items() if line.cap is not None
+    }
 
 
 def _terms(name: str, line: Line | None, most: int | None, now: datetime, own: int) -> LineTerms:

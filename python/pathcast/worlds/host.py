@@ -168,15 +168,17 @@ class Host(Verbs):
         return Path(self._labels[local, remote], (local,), remote, also)
 
     @property
-    def idle(self) -> list[str]:
-        """A sentence for every line of this host that has no path because it is down; bridges are no lines."""
-        said, known = {}, {local for local, _ in self._names}
+    def idle(self) -> dict[str, str | None]:
+        """As in every world; bridges are no lines."""
+        said: dict[str, str] = {}
+        known, named = {local for local, _ in self._names}, set()
         for pair in self.unusable:
             device, down, _ = pair["reason"].partition(" is down")
             bridge = FilePath("/sys/class/net", device, "bridge").exists()
             if pair["local"] not in known and (pair["line"] or (down and not bridge)):
                 name = pair["line"] or f"the line of {pair['local']}"
                 said[name] = f"{name} is down: {pair['reason']}"
+                named |= {name} if pair["line"] else set()
         used = {self._line_of.get(local) for local in known}
         for line in self._lines.values():
             if line.name not in used and line.name not in said:
@@ -184,7 +186,8 @@ class Host(Verbs):
                 said[line.name] = (
                     f"{line.name} is down: this host has no {what} now, or no address of the far end's kind"
                 )
-        return list(said.values())
+                named.add(line.name)
+        return {sentence: name if name in named else None for name, sentence in said.items()}
 
     def path(self, name: str) -> Path:
         """The path of that name; of one that was there the reason why it is not."""

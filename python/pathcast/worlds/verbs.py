@@ -69,6 +69,11 @@ class Verbs:
         return {}
 
     @property
+    def idle(self) -> dict[str, str | None]:
+        """Sentences of lines of this host that have no path because they are down, with the names that they have."""
+        return {}
+
+    @property
     def controls(self) -> tuple[str, ...]:
         """The controllers of the register, or of the same name, that its TCP has, or can be given by this process."""
         return available()

@@ -88,6 +88,11 @@ class World(Protocol):
         """Of all paths, or the named ones, those over which the far end does not answer now, and why."""
         ...
 
+    @property
+    def idle(self) -> dict[str, str | None]:
+        """Sentences of lines of this host that have no path because they are down, with the names that they have."""
+        ...
+
     def fresh(self, index: int) -> None:
         """Begins again with a network for the work of that index, where worlds can."""
         ...
