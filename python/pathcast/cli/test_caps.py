@@ -49,7 +49,7 @@ def cap(tmp_path, monkeypatch):
     edit.add(config.file(), "cable", {"from": "192.0.2.1", "cap": "150MB/month"})
 
     def left(bytes):
-        carried.correct(config.load()["cable"], 150 * MB - bytes, datetime.now().date())
+        carried.correct(config.load()["cable"], 150 * MB - bytes, datetime.now())
 
     return left
 
