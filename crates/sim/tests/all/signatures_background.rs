@@ -223,6 +223,18 @@ fn gleaner_leaves_lines_with_short_queues() {
     }
 }
 
+/// Its share of an idle line of so many Mbit/s, between two times [s].
+fn gleaner_alone(seed: u64, line: &str, mbit: f64, from: f64, to: f64) -> f64 {
+    let (_, alone) = Text::new(seed, &format!("{to}s"))
+        .path("p", line)
+        .flow("back", &["p"], "gleaner", "")
+        .table("[tcp]", "send_buffer = \"64MiB\"; receive_buffer = \"64MiB\"")
+        .traced();
+    let rows = alone.of(0, 0);
+    let at = |time: f64| rows.iter().rev().find(|row| row.time <= time).map_or(0, |row| row.acked);
+    (at(to) - at(from)) as f64 * 8.0 / (to - from) * 1500.0 / 1448.0 / (mbit * 1e6)
+}
+
 /// What a wire loses, one packet at a time whatever is sent, is no queue's.
 #[test]
 fn gleaner_fills_lines_that_lose() {
@@ -237,14 +249,7 @@ fn gleaner_fills_lines_that_lose() {
         let line = format!(
             "rate = \"{mbit}Mbit\"; delay = \"{ms}ms\"; queue = \"{packets} packets\"; loss = {{ ab = {loss} }}"
         );
-        let (_, alone) = Text::new(2, "60s")
-            .path("p", &line)
-            .flow("back", &["p"], "gleaner", "")
-            .table("[tcp]", "send_buffer = \"64MiB\"; receive_buffer = \"64MiB\"")
-            .traced();
-        let rows = alone.of(0, 0);
-        let at = |time: f64| rows.iter().rev().find(|row| row.time <= time).unwrap().acked;
-        let share = (at(60.0) - at(20.0)) as f64 * 8.0 / 40.0 * 1500.0 / 1448.0 / (f64::from(mbit) * 1e6);
+        let share = gleaner_alone(2, &line, f64::from(mbit), 20.0, 60.0);
         shows(
             &format!("gleaner at {mbit} Mbit/s, RTT {} ms, {packets} packets, losses of {loss}", 2 * ms),
             format!("{share:.3}"),
@@ -259,14 +264,7 @@ fn gleaner_fills_lines_that_lose() {
 fn gleaner_starts_where_a_wire_loses_the_first() {
     let share = |seed: u64, loss: f64| {
         let line = format!("rate = \"50Mbit\"; delay = \"10ms\"; queue = \"83 packets\"; loss = {{ ab = {loss} }}");
-        let (_, alone) = Text::new(seed, "16s")
-            .path("p", &line)
-            .flow("back", &["p"], "gleaner", "")
-            .table("[tcp]", "send_buffer = \"64MiB\"; receive_buffer = \"64MiB\"")
-            .traced();
-        let rows = alone.of(0, 0);
-        let at = |time: f64| rows.iter().rev().find(|row| row.time <= time).unwrap().acked;
-        (at(16.0) - at(6.0)) as f64 * 8.0 / 10.0 * 1500.0 / 1448.0 / 50e6
+        gleaner_alone(seed, &line, 50.0, 6.0, 16.0)
     };
     for loss in [0.003, 0.01] {
         let all: Vec<f64> = (500..530).map(|seed| share(seed, loss)).collect();
