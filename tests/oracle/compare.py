@@ -129,6 +129,8 @@ def sequence(control: str, index: int, seed: int, fixed: dict[str, int]) -> tupl
     changed |= fixed
     spaced = control in SPACED
     maker = (PacketMaker if spaced else Maker)(rng, ORACLES[control], values(control, changed))
+    if control == "gleaner":
+        maker.policers = True
     maker.run(int(rng.integers(100, 201)) * (4 if spaced else 1))
     return maker, changed
 
