@@ -39,11 +39,11 @@ until C was told. `single` of them are the wire's where a random loss may be: ou
 no silence then, `random` of A is kept, and the window; YIELD if the delay is above the threshold.
 
 An RTT after a loss tells of a policer if then no queue stands, eight packets came, and more than four and `gone` of
-what was in flight at the loss did not. If a bunch told C, what came is below `police` of C, and it differs by `alike`
-at most from what came at the last such loss, the mean of both is what is let through: C is that at most, every loss
-silences as in a short queue, A <= tight_over C less what losses took, and the threshold is the usual one. Each
-further such loss moves it by a quarter (up) or an eighth of the difference; without losses a fiftieth is added every
-loosen_s; `mild` losses of which that is not so, in a row, end it.
+what was in flight at the loss did not, and packets were lost in each quarter of it. If a bunch told C, what came is
+below `police` of C, and it differs by `alike` at most from what came at the last such loss, the mean of both is what
+is let through: C is that at most, every loss silences as in a short queue, A <= tight_over C less what losses took,
+and the threshold is the usual one. Each further such loss moves it by a quarter (up) or an eighth of the difference;
+without losses a fiftieth is added every loosen_s; `mild` losses of which that is not so, in a row, end it.
 """
 
 from __future__ import annotations
@@ -72,6 +72,7 @@ class Gleaner(Control):
     lost_was = delivered_was = 0
     policed = guess = 0.0  # what a policer lets through, bytes/s (0: there is none); at the last loss like one
     mark: tuple[int, int, int] | None = None  # a loss whose RTT is not over: when, delivered and in flight by then
+    mark_lost = quarter = lossy = 0  # lost by that RTT's last quarter; which it is; quarters that lost
     loosened = mild = 0  # us; losses in a row that were no policer's
     losses = between = 0  # sixteenths
     now_min = before_min = math.inf
@@ -401,7 +402,13 @@ class Gleaner(Control):
     def police(self) -> None:
         """An RTT after a loss."""
         f, p = self.flow, self.p
-        if not self.mark or f.now - self.mark[0] < self.base:
+        if not self.mark:
+            return
+        quarter = min(math.floor((f.now - self.mark[0]) * 4 / self.rtt), 4)
+        if quarter > self.quarter:
+            self.lossy += f.lost != self.mark_lost
+            self.mark_lost, self.quarter = f.lost, quarter
+        if quarter < 4:
             return
         _, delivered, flight = self.mark
         self.mark = None
@@ -409,7 +416,7 @@ class Gleaner(Control):
         rate = min(came * f.mss * 1e6 / self.rtt, RATE_MOST)
         if came < 8 or self.ties.reached(self.highest(), self.usual(), 2.0):
             return
-        if came + 4 >= flight or (flight - came) * 1000 < flight * p["gone"]:
+        if came + 4 >= flight or (flight - came) * 1000 < flight * p["gone"] or self.lossy < 4:
             self.mild = self.mild + 1 if self.policed else 0
             if self.mild >= p["mild"]:
                 self.policed, self.guess, self.mild = 0.0, 0.0, 0
@@ -453,7 +460,9 @@ class Gleaner(Control):
     def ssthresh(self) -> float:
         f, keep = self.flow, self.p["keep"] / 1000
         early = not self.deep and (self.phase == START or not self.told) and (f.lost - self.lost_was) % 2**32 <= 1
-        self.mark = self.mark or (f.now, f.delivered, f.in_flight)
+        if not self.mark:
+            self.mark = (f.now, f.delivered, f.in_flight)
+            self.mark_lost, self.quarter, self.lossy = f.lost, 0, 0
         wire = self.wire()
         if wire and self.phase != START and not self.policed:
             self.deep = self.below = 0.0

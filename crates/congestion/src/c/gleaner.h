@@ -36,7 +36,7 @@
  * Where losses are the wire's (gleaner_wire) none is a short queue's: `random` of A is kept, and what a queue says is heard. Where a
  * row belied that once, A does not pass C.
  * A policer drops where no queue is. What comes in the RTT after a loss left when its bucket was empty, and comes at its rate: if twice
- * much is missing, alike, and that is far from C, it takes the place of C, and all is as in a short queue but that there is no queue to hear of.
+ * much is missing, alike, in each quarter of it, where a wire loses a burst, and that is far from C, it takes the place of C, and all is as in a short queue but that there is no queue to hear of.
  * So many losses in a row after which little is missing (`mild`) take that back.
  * word[0]: A [byte/s]. */
 #ifndef GLEANER_H
@@ -72,7 +72,7 @@
 	P(wire, 20, 0, 1000, "of all packets no more are [1/1000]", "ours") \
 	P(gone, 100, 0, 1000, "a policer drops more than this of an RTT's packets [1/1000]", "ours") \
 	P(police, 850, 0, 1000, "and lets less than this of C through [1/1000]", "ours") \
-	P(alike, 250, 0, 1000, "twice, which differ by this at most [1/1000]", "ours") \
+	P(alike, 160, 0, 1000, "twice, which differ by this at most [1/1000]", "ours") \
 	P(mild, 8, 1, 1000, "so many losses that are less end it", "ours") \
 	P(loosen_s, 10, 0, 1000, "and after so long without one it lets a fiftieth more through [s]", "ours") \
 	P(filter, 90, 0, 4000, "the smallest delay of two such times counts [1/1000 RTT]", "ours") \
@@ -116,7 +116,8 @@ struct gleaner_state {
 	u64 policed, guess;                /* what a policer lets through, 0: there is none; at the last loss that was like it [byte/s] */
 	u64 mark_us, loosened_us;          /* a loss, the RTT after which is not over, 0: none; `policed` grew last */
 	u32 mark_delivered, mark_flight;   /* at that loss */
-	u32 mild, pad2;                    /* losses in a row that were not a policer's */
+	u32 mark_lost, quarter, spread;    /* at the last quarter of that RTT; which; so many of them had losses */
+	u32 mild;                          /* losses in a row that were not a policer's */
 	u64 plain;                         /* see gleaner_plain */
 };
 #define GLEANER_CLEAR_MOST 64
@@ -125,6 +126,7 @@ struct gleaner_state {
 #define GLEANER_ROW 4    /* packets that may be lost at once by chance */
 #define GLEANER_CAME 100 /* delivered before the first loss, at least */
 #define GLEANER_PROOF_MOST 24
+#define GLEANER_SPREAD 4 /* quarters of an RTT in which a policer drops, at least */
 
 /* Through memory, of whose ranges the kernel's verifier knows nothing: what follows is then checked once, not once for each way to here. */
 FLOW_FN u64 gleaner_plain(struct gleaner_state *s, u64 of)
@@ -387,13 +389,23 @@ FLOW_FN void gleaner_police(struct flow *f, struct gleaner_state *s, const struc
 {
 	u32 came = flow_min(f->delivered - s->mark_delivered, 1u << 24);
 	u64 rate;
-	if (!s->mark_us || f->now_us - s->mark_us < s->line.base_us)
+	u32 quarter;
+	if (!s->mark_us)
+		return;
+	quarter = (u32)flow_min64(flow_div((f->now_us - s->mark_us) * 4, gleaner_time(s)), 4);
+	if (quarter > s->quarter) {
+		s->spread += f->lost != s->mark_lost;
+		s->mark_lost = f->lost;
+		s->quarter = quarter;
+	}
+	if (quarter < 4)
 		return;
 	rate = flow_div((u64)came * flow_min(f->mss, 1u << 17) * 1000000, gleaner_time(s)); /* 2^24 * 2^17 * 2^20 */
 	s->mark_us = 0;
 	if (came < GLEANER_LEAST || gleaner_highest(&s->line) >= gleaner_usual(f, s, p))
 		return;
-	if (came + GLEANER_ROW >= s->mark_flight || (u64)(s->mark_flight - came) * 1000 < (u64)s->mark_flight * p->gone) {
+	if (came + GLEANER_ROW >= s->mark_flight || (u64)(s->mark_flight - came) * 1000 < (u64)s->mark_flight * p->gone
+	    || s->spread < GLEANER_SPREAD) {
 		s->mild = s->policed ? s->mild + 1 : 0;
 		if (s->mild >= p->mild)
 			s->policed = s->guess = s->mild = 0;
@@ -526,6 +538,8 @@ FLOW_FN u32 gleaner_ssthresh(struct flow *f, struct gleaner_state *s, const stru
 		s->mark_us = f->now_us;
 		s->mark_delivered = f->delivered;
 		s->mark_flight = f->in_flight;
+		s->mark_lost = f->lost;
+		s->quarter = s->spread = 0;
 	}
 	GLEANER_AGAIN();
 	if (gleaner_plain(s, (u64)wire)) {
