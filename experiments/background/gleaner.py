@@ -1,6 +1,6 @@
 """Judges gleaner by its own bars, with the device's default offloads, in the simulator: a program, minutes.
 
-    python -m experiments.background.gleaner [idle|beside|pages|frontier|short|drawn|loss|first|policed] …
+    python -m experiments.background.gleaner [idle|beside|pages|frontier|short|drawn|loss|bursts|first|policed] …
 
 Writes data/gleaner-*.csv. Its parameters were chosen on the networks "10", "20" and "100" of imtcp-bg's plan with seeds
 4001..4016 (`near`: 9401..9412), and on `beside` at 20 Mbit/s, 0.25 and 1 BDP, with seeds 11..18; seeds here are others,
@@ -116,6 +116,18 @@ def policed(
     """As `lone`, of what a policer in front of a line of so many Mbit/s lets through."""
     link = f'rate = "{line}Mbit"\nqueue = "500 packets"\n'
     link += f'policer = {{ ab = {{ rate = "{rate}Mbit", burst = "{burst_kb}KB" }} }}\n'
+    return _shares(link, rate, rtt, control, foreground, seed)
+
+
+def bursts(
+    control: str, foreground: str, rate: float, rtt: float, queue: float, loss: float, burst: int, seed: int
+) -> tuple[float, float]:
+    """As `lone`; losses are three fifths of bursts of so many packets in the mean."""
+    packets = max(2, round(rate * 1e3 * rtt / 8 / 1500 * queue))
+    wire = f'{{ kind = "gilbert-elliott", p = {loss / burst / 0.6:.8f}, r = {1 / burst:.6f}, bad = 0.6 }}'
+    link = (
+        f'rate = "{rate}Mbit"\nqueue = {{ ab = "{packets} packets", ba = "1000 packets" }}\nloss = {{ ab = {wire} }}\n'
+    )
     return _shares(link, rate, rtt, control, foreground, seed)
 
 
@@ -237,11 +249,13 @@ def judge(what: str, of: dict[tuple[Any, ...], Any]) -> None:
             )
         header = ("line Mbit/s", "policer Mbit/s", "RTT ms", "burst kB", "CUBIC has alone", "keeps, median")
         write(what, (*header, "background beside", "background alone", "0.9"), rows)
-    elif what == "loss":
-        for who, line in dict.fromkeys((t[1] or t[2], t[3:7]) for t in of):
-            had = [max(value) for t, value in of.items() if (t[1] or t[2], t[3:7]) == (who, line)]
+    elif what in ("loss", "bursts"):
+        for who, line in dict.fromkeys((t[1] or t[2], t[3:-1]) for t in of):
+            had = [max(value) for t, value in of.items() if (t[1] or t[2], t[3:-1]) == (who, line)]
             rows.append((who, *line, f"{statistics.median(had):.3f}", f"{min(had):.3f}"))
-        write("loss", ("controller", "Mbit/s", "RTT ms", "queue BDP", "loss", "of the line, median", "least"), rows)
+        burst = ("burst packets",) if what == "bursts" else ()
+        header = ("controller", "Mbit/s", "RTT ms", "queue BDP", "loss", *burst, "of the line, median", "least")
+        write(what, header, rows)
     elif what == "first":
         for line in dict.fromkeys(t[1:5] for t in of):
             starts = [value for t, value in of.items() if t[1:5] == line]
@@ -309,6 +323,13 @@ def tasks(what: str) -> list[tuple[Any, ...]]:
         losses = (0.0001, 0.001, 0.003, 0.01)
         lines = list(itertools.product((10, 50, 200), (20, 100), ("0.05", "0.5", "2"), losses, range(401, 406)))
         return [("lone", *pair, *line) for pair in (("gleaner", ""), ("", "cubic")) for line in lines]
+    if what == "bursts":
+        wires = ((0.002, 20), (0.01, 8), (0.01, 50))
+        lines = [
+            (*one, *wire, seed)
+            for *one, wire, seed in itertools.product((20, 100, 300), (20, 80), (0.5,), wires, (1, 2, 3))
+        ]
+        return [("bursts", *pair, *line) for pair in (("gleaner", ""), ("", "cubic")) for line in lines]
     if what == "first":
         return [("first", *begun(line), seed) for line in FIRST_LINES for seed in FIRST_STARTS]
     if what == "frontier":

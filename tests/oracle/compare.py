@@ -23,7 +23,8 @@ from pathcast import _native
 PACKETS, SHARE = 1.0, 0.02
 TIES = 0.01  # of the sequences may need a tie taken the other way
 # its rate is of the very packets that are held against it, so that both are often equal but for rounding
-MORE_TIES = {"bbr3": 0.06}
+# gleaner's are of twice as many events
+MORE_TIES = {"bbr3": 0.06, "gleaner": 0.03}
 # and so many may part for good: headers round to whole packets and microseconds, which adds up in one of a thousand
 FAILED = 0.001
 SPACED = ("imtcp", "imtcp_bg", "bbr3", "gleaner")  # controllers that space packets and publish a bandwidth
@@ -129,6 +130,8 @@ def sequence(control: str, index: int, seed: int, fixed: dict[str, int]) -> tupl
     changed |= fixed
     spaced = control in SPACED
     maker = (PacketMaker if spaced else Maker)(rng, ORACLES[control], values(control, changed))
+    if control == "gleaner":
+        maker.policers = True
     maker.run(int(rng.integers(100, 201)) * (4 if spaced else 1))
     return maker, changed
 

@@ -85,6 +85,8 @@ def path(rng: np.random.Generator) -> Path:
 class Maker:
     """Makes one sequence; `windows` are what the oracle says after each event."""
 
+    policers = False
+
     def __init__(self, rng: np.random.Generator, control: type[Control], params: dict[str, int]) -> None:
         self.rng, self.world = rng, Connection(control, params)
         self.now = 0.0
@@ -231,12 +233,29 @@ class Wire:
     free: float  # packets per second that other traffic leaves
     last: float = 0.0  # when the queue is empty, us
     send_at: float = 0.0  # pacing
-    lost: bool = False
-    acks: deque[tuple[float, int, int]] = field(default_factory=deque)  # time, packets, RTT of the newest or 0
+    lost: int = 0  # packets, since the last loss that was told
+    # time, packets, RTT of the newest or 0, those of them that never came
+    acks: deque[tuple[float, int, int, int]] = field(default_factory=deque)
+    policer: float = 0.0  # packets per second that it lets through, 0: there is none
+    burst: float = 0.0  # packets
+    tokens: float = 0.0
+    filled: float = 0.0  # us
+
+    def polices(self, now: float) -> bool:
+        """Whether a packet that comes now is dropped."""
+        if not self.policer:
+            return False
+        self.tokens = min(self.tokens + (now - self.filled) * self.policer / 1e6, self.burst)
+        self.filled = now
+        if self.tokens < 1.0:
+            return True
+        self.tokens -= 1.0
+        return False
 
 
 class PacketMaker(Maker):
-    """The same packet by packet, for controllers that space their packets: a train sees its own queue."""
+    """The same packet by packet, for controllers that space their packets: a train sees its own queue. With
+    `policers` a sixth of the paths has one, and those sequences are longer: it is known after some losses."""
 
     def __init__(self, rng: np.random.Generator, control: type[Control], params: dict[str, int]) -> None:
         super().__init__(rng, control, params)
@@ -250,29 +269,31 @@ class PacketMaker(Maker):
         rng, p, wire = self.rng, self.paths[number], self.wires[number]
         self.emit(number, tcp.SEND, limited=p.lazy <= 0)
         flow = self.world.subflows[number].flow
-        packets = 1 if flow.pace else max(min(int(flow.cwnd) - p.in_flight, 8), 1)
+        packets = max(min(int(flow.cwnd) - p.in_flight, max(flow.burst, 1) if flow.pace else 8), 1)
         for _ in range(packets):
-            wire.last = max(wire.last, self.now) + 1e6 / wire.free
+            gone = int(wire.polices(self.now))
+            wire.last = max(wire.last, self.now) + (1 - gone) * 1e6 / wire.free
             waiting = wire.last - self.now
-            if waiting > p.queue / wire.free * 1e6 or rng.random() < p.loss / 20:
-                wire.lost, wire.last = True, wire.last - 1e6 / wire.free
+            if not gone and (waiting > p.queue / wire.free * 1e6 or rng.random() < p.loss / 20):
+                wire.lost, wire.last = max(wire.lost, 1), wire.last - 1e6 / wire.free
                 waiting = 0.0
             rtt = int(p.base_us * (1 + p.jitter * rng.exponential()) + waiting) + 1
             due = max(self.now + rtt, wire.acks[-1][0] if wire.acks else 0.0)
             if wire.acks and not flow.pace and wire.acks[-1][1] < 4 and due - wire.acks[-1][0] < 2e6 / wire.free:
-                wire.acks[-1] = (due, wire.acks[-1][1] + 1, int(due - self.now))
+                wire.acks[-1] = (due, wire.acks[-1][1] + 1, int(due - self.now), wire.acks[-1][3] + gone)
             else:
-                wire.acks.append((due, 1, int(due - self.now)))
+                wire.acks.append((due, 1, int(due - self.now), gone))
         p.nxt += packets * p.mss
         p.in_flight += packets
-        wire.send_at = self.now + (p.mss * 1e6 / flow.pace if flow.pace else 1.0)
+        wire.send_at = self.now + (packets * p.mss * 1e6 / flow.pace if flow.pace else 1.0)
 
     def acknowledge(self, number: int) -> None:
         rng, p, wire = self.rng, self.paths[number], self.wires[number]
-        _, packets, rtt = wire.acks.popleft()
+        _, packets, rtt, gone = wire.acks.popleft()
         p.una = min(p.una + packets * p.mss, p.nxt)
         p.in_flight = max(p.in_flight - packets, 0)
-        p.delivered += packets
+        p.delivered += packets - gone
+        wire.lost += gone
         rtt = rtt if rng.random() > 0.01 else 0
         if rtt:
             p.sample(rtt)
@@ -288,14 +309,14 @@ class PacketMaker(Maker):
         if p.state != tcp.OPEN:
             return
         if wire.lost:
-            wire.lost = False
-            p.lost += 1
+            p.lost += wire.lost
+            wire.lost = 0
             self.emit(number, tcp.LOSS)
             p.state, p.recover = tcp.RECOVERY, p.nxt
         elif rng.random() < 0.0005:
             self.silence(number)
-            outstanding = sum(packets for _, packets, _ in wire.acks)
-            wire.acks = deque([(self.now + p.srtt, max(outstanding, 1), 0)])
+            outstanding = sum(packets for _, packets, *_ in wire.acks)
+            wire.acks = deque([(self.now + p.srtt, max(outstanding, 1), 0, 0)])
         elif rng.random() < 0.002:
             p.lazy = int(rng.integers(2, 30))
         elif rng.random() < 0.001:
@@ -303,14 +324,24 @@ class PacketMaker(Maker):
             self.pause(number)
             p.in_flight = 0
 
+    def wire(self, p: Path) -> Wire:
+        free = p.bdp / p.base_us * 1e6
+        found = Wire(free, send_at=self.now)
+        draw = np.random.default_rng(int(p.base_us * 1e3))  # what was drawn before is drawn as before
+        if self.policers and draw.random() < 1 / 6:
+            found.policer = free * float(draw.uniform(0.03, 0.6))
+            found.burst = found.tokens = float(draw.uniform(8, 40))
+            found.filled = self.now
+        return found
+
     def run(self, length: int) -> None:
         most = int(self.rng.integers(1, 3))
-        while len(self.events) < length:
+        while len(self.events) < length * (4 if any(wire.policer for wire in self.wires.values()) else 1):
             if len(self.paths) < most:
                 number = len(self.paths)
                 self.join(number)
                 p = self.paths[number]
-                self.wires[number] = Wire(p.bdp / p.base_us * 1e6, send_at=self.now)
+                self.wires[number] = self.wire(p)
             choices = []
             for number, p in self.paths.items():
                 wire = self.wires[number]

@@ -37,6 +37,13 @@ of the longest queue or more takes one of these away, a row all of them; where t
 needed then, 24 at most, and A <= C from then on. A single one is no queue's, while no depth is known, in START or
 until C was told. `single` of them are the wire's where a random loss may be: outside of START there is no depth and
 no silence then, `random` of A is kept, and the window; YIELD if the delay is above the threshold.
+
+An RTT after a loss tells of a policer if then no queue stands, eight packets came, and more than four and `gone` of
+what was in flight at the loss did not, and packets were lost in each quarter of it. If a bunch told C, what came is
+below `police` of C, and it differs by `alike` at most from what came at the last such loss, the mean of both is what
+is let through: C is that at most, every loss silences as in a short queue, A <= tight_over C less what losses took,
+and the threshold is the usual one. Each further such loss moves it by a quarter (up) or an eighth of the difference;
+without losses a fiftieth is added every loosen_s; `mild` losses of which that is not so, in a row, end it.
 """
 
 from __future__ import annotations
@@ -63,6 +70,10 @@ class Gleaner(Control):
     below = 0.0
     single = proof = 0  # losses that look like the wire's; so many are, if more than the parameter
     lost_was = delivered_was = 0
+    policed = guess = 0.0  # what a policer lets through, bytes/s (0: there is none); at the last loss like one
+    mark: tuple[int, int, int] | None = None  # a loss whose RTT is not over: when, delivered and in flight by then
+    mark_lost = quarter = lossy = 0  # lost by that RTT's last quarter; which it is; quarters that lost
+    loosened = mild = 0  # us; losses in a row that were no policer's
     losses = between = 0  # sixteenths
     now_min = before_min = math.inf
     recent = math.inf
@@ -136,7 +147,9 @@ class Gleaner(Control):
         f = self.flow
         if self.spread >= f.mss and self.span >= SPREAD_US:
             rate = min(self.spread * 1e6 / self.span, RATE_MOST)
-            self.told = self.told * 3 / 4 + rate / 4 if self.told else rate
+            # whole, else it creeps up for ever where the header's stands, and is where A has been each time
+            whole_rate = float(math.floor(rate))
+            self.told = self.told - self.told // 4 + whole_rate // 4 if self.told else whole_rate
             self.told_at = f.now
             self.most = max(self.most * 3 / 4 + self.told / 4, self.told)
         self.bunch, self.span, self.spread = None, 0, 0
@@ -180,7 +193,12 @@ class Gleaner(Control):
         return max(self.p["least_us"], share, self.packets(self.p["packets"] / 1000))
 
     def tight(self) -> bool:
-        return self.deep > 0 and not self.ties.reached(self.deep, self.usual() * self.p["tight"], 16.0)
+        if self.policed or not self.deep:
+            return False
+        return not self.ties.reached(self.deep, self.usual() * self.p["tight"], 16.0)
+
+    def narrow(self) -> bool:
+        return self.policed > 0 or self.tight()
 
     def visible(self) -> float:
         return max(self.p["see_us"], self.packets(1.5))
@@ -192,6 +210,8 @@ class Gleaner(Control):
 
     def ceiling(self) -> float:
         most = self.most * max(self.p["tight_over"] - self.below, 0.0) / 1000
+        if self.policed:
+            return most
         return min(most, max(self.most * min(self.deep, 2000.0) / 1000, 2000.0 * self.flow.mss - 1))
 
     def measured(self) -> float:
@@ -256,7 +276,7 @@ class Gleaner(Control):
             step = max((self.peak - self.a) / 4, step)
         else:
             step *= 2 ** min(self.clear, 8)
-        tight = self.tight()
+        tight = self.narrow()
         self.a += min(step, self.most * p["tight_step" if tight else "step_most"] / 1000)
         over = 0.0 if self.proof else p["over"] / 1000 * max(self.clear, 8) / 8
         most = self.ceiling() if tight else self.most * (1 + over)
@@ -267,7 +287,7 @@ class Gleaner(Control):
         took = f.now - self.round_at
         rate = (f.una - self.round_una) * 1e6 / took if took else 0.0
         self.round_at, self.round_una, self.end = f.now, f.una, f.nxt
-        if not self.tight() and (self.most > self.told or f.now - self.told_at > OLD_US):
+        if not self.narrow() and (self.most > self.told or f.now - self.told_at > OLD_US):
             self.most -= self.most / 256 * min(took, 1e6) / 1e6
         self.peak = max(self.peak - self.peak / p["fade"], self.a)
         if self.phase == START:
@@ -283,6 +303,8 @@ class Gleaner(Control):
             self.a = max(self.a * (1 - p["age"] / 1000), 2.0 * f.mss)
         if self.eased <= f.now and f.now - self.eased >= self.hold * p["calm_holds"]:
             self.eased, self.hold = f.now, self.hold // 2
+            if self.policed and not self.below and f.now - self.loosened > p["loosen_s"] * 1e6:
+                self.policed, self.loosened = self.policed * 51 / 50, f.now
             self.below = max(self.below - p["tight_rise"], 0.0)
         if self.stood or self.phase != RUN:
             self.stood, self.clear = self.phase == YIELD, 0
@@ -291,7 +313,7 @@ class Gleaner(Control):
         bunch = self.bunch_delay(pace)
         free = 1 - min(self.a / self.most if self.most >= 1 else 0.0, 1.0)
         share = 143 + free * (p["calm"] - 143) / (1 + self.more())
-        if self.ties.above(self.queue(), self.threshold() * share / 1000 + bunch, 2.0):
+        if self.ties.above(self.queue(), self.threshold() * share / 1000 + bunch, 4.0):
             self.clear = 0
         elif self.ties.reached(rate, pace * 0.8, 1.0):
             self.rise()
@@ -317,6 +339,9 @@ class Gleaner(Control):
     def ack(self, e: Event) -> None:
         f = self.flow
         self.hear(e)
+        self.police()
+        if self.policed:
+            self.most = min(self.most, self.policed)
         self.shown = max(self.shown, self.highest())
         queue, most = self.queue(), self.threshold()
         above, low = self.ties.above(queue, most, 2.0), not self.ties.above(queue, most * 0.8, 2.0)
@@ -328,7 +353,7 @@ class Gleaner(Control):
             self.turn()
         elif self.phase == YIELD and low:
             self.low = self.low or f.now
-            carried, tight = (f.now - self.low) * self.most / 1e6, self.tight()
+            carried, tight = (f.now - self.low) * self.most / 1e6, self.narrow()
             wait = self.p["tight_wait" if tight else "wait"] * f.mss
             waits = tight or (self.lost and self.others)
             enough = self.ties.reached(carried, wait, 2.0) or (tight and f.now - self.low >= 8000 * self.p["hold_ms"])
@@ -355,15 +380,17 @@ class Gleaner(Control):
             self.a = max(self.a, min(f.w * f.mss * 1e6 / self.rtt, RATE_MOST))
             self.peak = self.a
         wide = self.paced() * (self.base + 2 * self.threshold()) / 1e6 * 5 / 4
-        silent = self.phase == YIELD and not self.ties.above(self.left(), self.slowest(), 2.0)
+        # of the pace the header knows what a queue leaves by a thousandth, and a small A is whole bytes
+        silent = self.phase == YIELD and not self.ties.above(self.left(), self.slowest(), 2.0 + self.a / 300)
         f.cwnd = f.ssthresh = SHUT if silent else whole(wide / f.mss) + 6
         f.count = 0.0
 
     def hold_back(self) -> None:
         """After a loss that is not random."""
         f, p, queue = self.flow, self.p, max(self.highest(), 1.0)
-        self.deep = self.deep * 3 / 4 + queue / 4 if self.deep else queue
-        if not self.tight():
+        if not self.policed:
+            self.deep = self.deep * 3 / 4 + queue / 4 if self.deep else queue
+        if not self.narrow():
             return
         self.hold = min(max(2 * self.hold, p["hold_ms"] * 1000), p["hold_most_ms"] * 1000)
         if self.ties.above(self.a, self.ceiling() * 7 / 8, 2.0):
@@ -371,6 +398,41 @@ class Gleaner(Control):
             self.below = min(self.below + p["tight_fall"], p["tight_over"] - single)
         self.held = self.eased = f.now + self.hold
         self.peak = self.a
+
+    def police(self) -> None:
+        """An RTT after a loss."""
+        f, p = self.flow, self.p
+        if not self.mark:
+            return
+        quarter = min(math.floor((f.now - self.mark[0]) * 4 / self.rtt), 4)
+        if quarter > self.quarter:
+            self.lossy += f.lost != self.mark_lost
+            self.mark_lost, self.quarter = f.lost, quarter
+        if quarter < 4:
+            return
+        _, delivered, flight = self.mark
+        self.mark = None
+        came = min((f.delivered - delivered) % 2**32, 2**24)
+        rate = min(came * f.mss * 1e6 / self.rtt, RATE_MOST)
+        if came < 8 or self.ties.reached(self.highest(), self.usual(), 2.0):
+            return
+        if came + 4 >= flight or (flight - came) * 1000 < flight * p["gone"] or self.lossy < 4:
+            self.mild = self.mild + 1 if self.policed else 0
+            if self.mild >= p["mild"]:
+                self.policed, self.guess, self.mild = 0.0, 0.0, 0
+            return
+        self.mild = 0
+        if self.policed:
+            self.policed += (rate - self.policed) / (4 if rate > self.policed else 8)
+        elif self.told and not self.ties.reached(rate, self.most * p["police"] / 1000, 2.0):
+            near = self.guess * p["alike"] / 1000
+            if self.guess and not self.ties.above(abs(rate - self.guess), near, 2.0):
+                self.policed = self.most = (rate + self.guess) / 2
+                self.loosened, self.below, self.deep = f.now, 0.0, 0.0
+                self.a = min(self.a, self.policed)
+                if f.now >= self.held:
+                    self.hold_back()
+            self.guess = rate
 
     def wire(self) -> bool:
         f, p, queue = self.flow, self.p, self.highest()
@@ -398,8 +460,11 @@ class Gleaner(Control):
     def ssthresh(self) -> float:
         f, keep = self.flow, self.p["keep"] / 1000
         early = not self.deep and (self.phase == START or not self.told) and (f.lost - self.lost_was) % 2**32 <= 1
+        if not self.mark:
+            self.mark = (f.now, f.delivered, f.in_flight)
+            self.mark_lost, self.quarter, self.lossy = f.lost, 0, 0
         wire = self.wire()
-        if wire and self.phase != START:
+        if wire and self.phase != START and not self.policed:
             self.deep = self.below = 0.0
             self.hold = self.held = 0
             if self.ties.reached(self.highest(), self.usual(), 2.0):
@@ -409,13 +474,13 @@ class Gleaner(Control):
         queue, seen = self.highest(), self.ties.reached(self.shown, 3 * self.visible(), 4.0)
         small = not self.ties.reached(queue, self.usual(), 2.0)
         free = small and seen and not self.ties.reached(queue * self.p["shown"], self.shown, 2.0)
-        if free and self.ties.reached(self.shown, self.usual() * self.p["shown"], 4.0):
+        if free and not self.policed and self.ties.reached(self.shown, self.usual() * self.p["shown"], 4.0):
             self.a = f.word[0] = max(self.a * self.p["random"] / 1000, 2.0 * f.mss)
             return max(f.w, 2.0)
         if self.phase == START:
             self.a = max(self.rate, self.a / 2, min(f.w * f.mss * 5e5 / self.rtt, RATE_MOST))
             self.most = max(self.most, self.a)
-        if not free and not early:
+        if self.policed or (not free and not early):
             self.hold_back()
         self.turn()
         self.lost = self.lost or not early
@@ -435,5 +500,5 @@ class Gleaner(Control):
         f.burst = 0 if f.pace >= 2000 * f.mss else 2 if self.phase == YIELD or self.apart(f.pace) else 1
         if self.phase == START and f.delivered < FIRST:
             f.burst = 0
-        elif not self.tight() and self.asks() and f.in_flight + BUNCH <= f.w:
+        elif not self.narrow() and self.asks() and f.in_flight + BUNCH <= f.w:
             f.burst, self.asked = BUNCH, f.now

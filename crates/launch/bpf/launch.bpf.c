@@ -36,7 +36,7 @@ struct flow {
 	struct path path;
 	u32 state;
 	u64 acked_before; /* at the handshake's end: the SYN counts as a byte */
-	u64 pending;	  /* written, not yet acknowledged */
+	u64 pending;	  /* written, not yet acknowledged; of Multipath TCP, by the whole connection */
 	struct use use;
 	u32 number; /* of the orders that it has */
 	u32 ports;  /* local, remote */
@@ -115,6 +115,16 @@ static __always_inline void sample(struct flow *f, struct tcp_sock *tp)
 	f->use.sent = tp->bytes_sent;
 	f->use.resent = tp->bytes_retrans;
 	f->pending = (u32)(tp->write_seq - tp->snd_una);
+	if (f->path.mptcp) { /* a subflow is given only what there is room for at the far end */
+		struct mptcp_subflow_context *subflow = tp->inet_conn.icsk_ulp_data;
+		struct mptcp_sock *connection = (struct mptcp_sock *)BPF_CORE_READ(subflow, conn);
+
+		if (connection) {
+			u64 above = BPF_CORE_READ(connection, write_seq) - BPF_CORE_READ(connection, snd_una);
+
+			f->pending = above > f->pending ? above : f->pending;
+		}
+	}
 }
 
 /* A connection that `lines.rs` asks with: none of the program's. */

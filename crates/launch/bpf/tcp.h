@@ -87,6 +87,10 @@ struct tcp_sock {
 };
 struct mptcp_subflow_context {
 	u32 request_join : 1, mp_capable : 1, mp_join : 1;
+	struct sock *conn; /* the connection, a mptcp_sock */
+};
+struct mptcp_sock {
+	u64 snd_una, write_seq;
 };
 struct bpf_iter__tcp { /* what an iterator over the TCP sockets of a network namespace is called with */
 	struct sock_common *sk_common;

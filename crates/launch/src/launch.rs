@@ -31,7 +31,7 @@ use crate::wait::wait;
 /// How long a program's last bytes may go on being acknowledged after its end before the report is written …
 const LAST_BYTES: Duration = Duration::from_secs(2);
 /// … while so long does not pass without any.
-const SILENCE: Duration = Duration::from_millis(250);
+const SILENCE: Duration = Duration::from_secs(1);
 /// How long the socket maker has to see that nobody needs it any more.
 const PATIENCE: Duration = Duration::from_millis(500);
 

@@ -237,6 +237,30 @@ fn well_known_programs() {
     }
 }
 
+/// Of Multipath TCP the subflows hold only what the far end has room for; the rest waits above them.
+#[test]
+fn what_waits_above_the_subflows_is_waited_for() {
+    let Some(world) = World::new("last bytes") else { return };
+    if Command::new("python3").arg("--version").output().is_err() {
+        println!("SKIPPED: last bytes: python3 is not installed");
+        return;
+    }
+    let sink = Sink::slow(&world, Duration::from_millis(100));
+    let script = format!(
+        "import socket; s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 200000); \
+         s.connect(('{SERVER}', {})); s.sendall(b'x' * 150000); s.close()",
+        sink.port
+    );
+    let launch = Launch {
+        control: Some(other_control().into()),
+        mptcp: true,
+        ..world.launch("last", &["python3", "-c", &script])
+    };
+    let report = world.run(launch).unwrap().report;
+    assert!(report.mptcp_connections == 1 && report.bytes_sent >= 150_000, "{report:?}");
+    assert!(report.acked_s > report.elapsed_s, "{report:?}");
+}
+
 #[test]
 fn other_namespaces_and_concurrent_runs() {
     let Some(world) = World::new("concurrent runs") else { return };

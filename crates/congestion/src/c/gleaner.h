@@ -35,6 +35,9 @@
  * A queue in which a bunch has no room loses a row of it: until one told C, a single loss silences nobody.
  * Where losses are the wire's (gleaner_wire) none is a short queue's: `random` of A is kept, and what a queue says is heard. Where a
  * row belied that once, A does not pass C.
+ * A policer drops where no queue is. What comes in the RTT after a loss left when its bucket was empty, and comes at its rate: if twice
+ * much is missing, alike, in each quarter of it, where a wire loses a burst, and that is far from C, it takes the place of C, and all is as in a short queue but that there is no queue to hear of.
+ * So many losses in a row after which little is missing (`mild`) take that back.
  * word[0]: A [byte/s]. */
 #ifndef GLEANER_H
 #define GLEANER_H
@@ -67,6 +70,11 @@
 	P(random, 950, 0, 1000, "share of A kept after a random loss [1/1000]", "ours") \
 	P(single, 3, 1, 100, "so many losses without a queue are the wire's; twice as many after a row", "ours") \
 	P(wire, 20, 0, 1000, "of all packets no more are [1/1000]", "ours") \
+	P(gone, 100, 0, 1000, "a policer drops more than this of an RTT's packets [1/1000]", "ours") \
+	P(police, 850, 0, 1000, "and lets less than this of C through [1/1000]", "ours") \
+	P(alike, 160, 0, 1000, "twice, which differ by this at most [1/1000]", "ours") \
+	P(mild, 8, 1, 1000, "so many losses that are less end it", "ours") \
+	P(loosen_s, 10, 0, 1000, "and after so long without one it lets a fiftieth more through [s]", "ours") \
 	P(filter, 90, 0, 4000, "the smallest delay of two such times counts [1/1000 RTT]", "ours") \
 	P(yield, 1000, 0, 100000, "share of the pace given up, in shares of the RTT that queue is [1/1000]", "ours") \
 	P(small, 200, 0, 10000, "to others as much more as a path holds less than so many packets", "ours") \
@@ -105,6 +113,11 @@ struct gleaner_state {
 	u32 lost_was, delivered_was;       /* at the last loss */
 	u32 losses, between;               /* packets lost and delivered from one loss to the next, means [1/16] */
 	u32 proof, pad;                    /* so many are the wire's, if more than `single` */
+	u64 policed, guess;                /* what a policer lets through, 0: there is none; at the last loss that was like it [byte/s] */
+	u64 mark_us, loosened_us;          /* a loss, the RTT after which is not over, 0: none; `policed` grew last */
+	u32 mark_delivered, mark_flight;   /* at that loss */
+	u32 mark_lost, quarter, spread;    /* at the last quarter of that RTT; which; so many of them had losses */
+	u32 mild;                          /* losses in a row that were not a policer's */
 	u64 plain;                         /* see gleaner_plain */
 };
 #define GLEANER_CLEAR_MOST 64
@@ -113,6 +126,7 @@ struct gleaner_state {
 #define GLEANER_ROW 4    /* packets that may be lost at once by chance */
 #define GLEANER_CAME 100 /* delivered before the first loss, at least */
 #define GLEANER_PROOF_MOST 24
+#define GLEANER_SPREAD 4 /* quarters of an RTT in which a policer drops, at least */
 
 /* Through memory, of whose ranges the kernel's verifier knows nothing: what follows is then checked once, not once for each way to here. */
 FLOW_FN u64 gleaner_plain(struct gleaner_state *s, u64 of)
@@ -144,7 +158,12 @@ FLOW_FN u32 gleaner_usual(const struct flow *f, struct gleaner_state *s, const s
 /* The line loses packets before that tells enough. */
 FLOW_FN int gleaner_tight(const struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
 {
-	return (int)gleaner_plain(s, s->deep_us && s->deep_us < (u64)gleaner_usual(f, s, p) * p->tight);
+	return (int)gleaner_plain(s, !s->policed && s->deep_us && s->deep_us < (u64)gleaner_usual(f, s, p) * p->tight);
+}
+/* Whether a loss silences. */
+FLOW_FN int gleaner_narrow(const struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
+{
+	return s->policed || gleaner_tight(f, s, p);
 }
 /* least delay by which a queue is seen at all [us] */
 FLOW_FN u32 gleaner_seen(const struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
@@ -251,6 +270,8 @@ FLOW_FN u64 gleaner_calm(const struct flow *f, struct gleaner_state *s, const st
 FLOW_FN u64 gleaner_ceiling(const struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
 {
 	u64 c = s->line.most, most = c * (p->tight_over - flow_min(s->below, p->tight_over)) / 1000;
+	if (s->policed)
+		return most;
 	return flow_min64(most, flow_max64(c * flow_min(s->deep_us, 2000) / 1000, 2000ull * f->mss - 1));
 }
 /* `below` at most: a fifth of C, or where packets leave one by one */
@@ -263,7 +284,7 @@ FLOW_FN u32 gleaner_lowest(const struct flow *f, struct gleaner_state *s, const 
 FLOW_FN void gleaner_rise(const struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
 {
 	u64 c = s->line.most, step = c * p->step / 1000;
-	int tight = gleaner_tight(f, s, p);
+	int tight = gleaner_narrow(f, s, p);
 	s->clear = flow_min(s->clear + 1, GLEANER_CLEAR_MOST);
 	if (s->a + s->a / 64 < s->peak)
 		step = flow_max64((s->peak - s->a) / 4, step);
@@ -283,6 +304,10 @@ FLOW_FN void gleaner_ease(const struct flow *f, struct gleaner_state *s, const s
 		return;
 	s->eased_us = f->now_us;
 	s->hold_us /= 2;
+	if (s->policed && !s->below && f->now_us - s->loosened_us > (u64)p->loosen_s * 1000000) {
+		s->policed += s->policed / 50;
+		s->loosened_us = f->now_us;
+	}
 	s->below -= flow_min(s->below, p->tight_rise);
 }
 FLOW_FN void gleaner_round(struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
@@ -292,7 +317,7 @@ FLOW_FN void gleaner_round(struct flow *f, struct gleaner_state *s, const struct
 	s->round_us = f->now_us;
 	s->round_una = f->una;
 	s->round_end = f->nxt;
-	if (!gleaner_tight(f, s, p) && (s->line.most > s->line.told || f->now_us - s->line.told_us > GLEANER_OLD_US))
+	if (!gleaner_narrow(f, s, p) && (s->line.most > s->line.told || f->now_us - s->line.told_us > GLEANER_OLD_US))
 		s->line.most -= s->line.most / 256 * flow_min64(took, 1000000) / 1000000; /* 2^36 * 2^20 */
 	s->peak = flow_max64(s->peak - s->peak / flow_max(p->fade, 1), s->a);
 	if (s->phase == GLEANER_START) {
@@ -329,7 +354,7 @@ FLOW_FN int gleaner_rested(const struct flow *f, struct gleaner_state *s, const 
 	u64 bytes = flow_min64(f->now_us - s->low_us, 1u << 27) * s->line.most / 1000000; /* 2^27 * 2^36 */
 	if (f->now_us < s->held_us)
 		return 0;
-	if (!gleaner_tight(f, s, p))
+	if (!gleaner_narrow(f, s, p))
 		return bytes >= (u64)p->wait * f->mss;
 	return bytes >= (u64)p->tight_wait * f->mss || f->now_us - s->low_us >= 8000ull * p->hold_ms;
 }
@@ -345,10 +370,75 @@ FLOW_FN int gleaner_meets(const struct flow *f, struct gleaner_state *s, const s
 		return 0;
 	return (int)gleaner_plain(s, gleaner_highest(&s->line) > flow_max(p->see_us, gleaner_packets(f, s, 500)) + gleaner_bunch(f, s, pace));
 }
+/* Another loss: beside a short queue others are left the line for long. */
+FLOW_FN void gleaner_hold(struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
+{
+	u32 queue = flow_max(gleaner_highest(&s->line), 1);
+	if (!s->policed)
+		s->deep_us = s->deep_us ? s->deep_us - s->deep_us / 4 + queue / 4 : queue;
+	if (!gleaner_narrow(f, s, p))
+		return;
+	s->hold_us = flow_min64(flow_max64(2 * s->hold_us, p->hold_ms * 1000ull), p->hold_most_ms * 1000ull);
+	if (s->a * 8 > gleaner_ceiling(f, s, p) * 7)
+		s->below = flow_min(s->below + p->tight_fall, gleaner_lowest(f, s, p));
+	s->held_us = s->eased_us = f->now_us + s->hold_us;
+	s->peak = s->a;
+}
+/* An RTT after a loss: what came of it left while it was full, and tells of a policer. */
+FLOW_FN void gleaner_police(struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
+{
+	u32 came = flow_min(f->delivered - s->mark_delivered, 1u << 24);
+	u64 rate;
+	u32 quarter;
+	if (!s->mark_us)
+		return;
+	quarter = (u32)flow_min64(flow_div((f->now_us - s->mark_us) * 4, gleaner_time(s)), 4);
+	if (quarter > s->quarter) {
+		s->spread += f->lost != s->mark_lost;
+		s->mark_lost = f->lost;
+		s->quarter = quarter;
+	}
+	if (quarter < 4)
+		return;
+	rate = flow_div((u64)came * flow_min(f->mss, 1u << 17) * 1000000, gleaner_time(s)); /* 2^24 * 2^17 * 2^20 */
+	s->mark_us = 0;
+	if (came < GLEANER_LEAST || gleaner_highest(&s->line) >= gleaner_usual(f, s, p))
+		return;
+	if (came + GLEANER_ROW >= s->mark_flight || (u64)(s->mark_flight - came) * 1000 < (u64)s->mark_flight * p->gone
+	    || s->spread < GLEANER_SPREAD) {
+		s->mild = s->policed ? s->mild + 1 : 0;
+		if (s->mild >= p->mild)
+			s->policed = s->guess = s->mild = 0;
+		return;
+	}
+	GLEANER_AGAIN();
+	rate = flow_min64(rate, GLEANER_RATE_MOST);
+	s->mild = 0;
+	if (s->policed) {
+		s->policed = rate > s->policed ? s->policed + (rate - s->policed) / 4 : s->policed - (s->policed - rate) / 8;
+	} else if (s->line.told && rate * 1000 < s->line.most * p->police) {
+		u64 off = rate > s->guess ? rate - s->guess : s->guess - rate;
+		if (s->guess && off * 1000 <= s->guess * p->alike) {
+			s->policed = s->line.most = (rate + s->guess) / 2;
+			s->loosened_us = f->now_us;
+			s->below = s->deep_us = 0;
+			s->a = flow_min64(s->a, s->policed);
+			GLEANER_AGAIN();
+			if (f->now_us >= s->held_us)
+				gleaner_hold(f, s, p);
+		}
+		s->guess = rate;
+	}
+}
 FLOW_FN void gleaner_ack(struct flow *f, const struct flow_ack *a, struct gleaner_state *s, const struct gleaner_params *p)
 {
 	u32 queue, most, yields = 0;
 	gleaner_hear(f, a, &s->line, p->filter, p->base_window_s);
+	GLEANER_AGAIN();
+	gleaner_police(f, s, p);
+	GLEANER_AGAIN();
+	if (s->policed)
+		s->line.most = flow_min64(s->line.most, s->policed);
 	GLEANER_AGAIN();
 	queue = (u32)gleaner_plain(s, gleaner_queue(&s->line));
 	s->shown_us = flow_max(s->shown_us, gleaner_highest(&s->line));
@@ -363,7 +453,7 @@ FLOW_FN void gleaner_ack(struct flow *f, const struct flow_ack *a, struct gleane
 	} else if (s->phase == GLEANER_YIELD && queue * 5 <= most * 4) {
 		if (!s->low_us)
 			s->low_us = f->now_us;
-		if ((!gleaner_tight(f, s, p) && (!s->lost || !s->others)) || gleaner_rested(f, s, p)) {
+		if ((!gleaner_narrow(f, s, p) && (!s->lost || !s->others)) || gleaner_rested(f, s, p)) {
 			s->phase = GLEANER_RUN;
 			s->since_us = f->now_us;
 			s->round_end = f->nxt;
@@ -414,19 +504,6 @@ FLOW_FN int gleaner_random(const struct flow *f, struct gleaner_state *s, const 
 	u32 queue = gleaner_highest(&s->line);
 	return queue < gleaner_usual(f, s, p) && s->shown_us >= gleaner_seen(f, s, p) * 3 && (u64)queue * p->shown < s->shown_us;
 }
-/* Another loss: beside a short queue others are left the line for long. */
-FLOW_FN void gleaner_hold(struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
-{
-	u32 queue = flow_max(gleaner_highest(&s->line), 1);
-	s->deep_us = s->deep_us ? s->deep_us - s->deep_us / 4 + queue / 4 : queue;
-	if (!gleaner_tight(f, s, p))
-		return;
-	s->hold_us = flow_min64(flow_max64(2 * s->hold_us, p->hold_ms * 1000ull), p->hold_most_ms * 1000ull);
-	if (s->a * 8 > gleaner_ceiling(f, s, p) * 7)
-		s->below = flow_min(s->below + p->tight_fall, gleaner_lowest(f, s, p));
-	s->held_us = s->eased_us = f->now_us + s->hold_us;
-	s->peak = s->a;
-}
 /* Whether losses are the wire's. They come one at a time, or as many as their share makes likely in a window, where a full queue takes a
  * row; the share is small; most meet no queue but that of the own bunch; and the line has shown that it has a queue. */
 FLOW_FN int gleaner_wire(const struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
@@ -456,13 +533,20 @@ FLOW_FN int gleaner_wire(const struct flow *f, struct gleaner_state *s, const st
 FLOW_FN u32 gleaner_ssthresh(struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
 {
 	int early = !s->deep_us && (s->phase == GLEANER_START || !s->line.told) && f->lost - s->lost_was <= 1;
-	int random = gleaner_random(f, s, p), wire = gleaner_wire(f, s, p) && s->phase != GLEANER_START, yields = 1;
+	int random = gleaner_random(f, s, p), wire = gleaner_wire(f, s, p) && s->phase != GLEANER_START && !s->policed, yields = 1;
+	if (!s->mark_us) {
+		s->mark_us = f->now_us;
+		s->mark_delivered = f->delivered;
+		s->mark_flight = f->in_flight;
+		s->mark_lost = f->lost;
+		s->quarter = s->spread = 0;
+	}
 	GLEANER_AGAIN();
 	if (gleaner_plain(s, (u64)wire)) {
 		s->deep_us = s->below = 0;
 		s->hold_us = s->held_us = 0;
 		yields = gleaner_highest(&s->line) >= gleaner_usual(f, s, p);
-	} else if (random && s->shown_us >= (u64)gleaner_usual(f, s, p) * p->shown) {
+	} else if (random && !s->policed && s->shown_us >= (u64)gleaner_usual(f, s, p) * p->shown) {
 		wire = 1;
 		yields = 0;
 	} else {
@@ -471,7 +555,7 @@ FLOW_FN u32 gleaner_ssthresh(struct flow *f, struct gleaner_state *s, const stru
 			s->a = flow_max64(flow_max64(s->line.rate, s->a / 2), flow_min64(gleaner_window(f, 500000, gleaner_time(s)), GLEANER_RATE_MOST));
 			s->line.most = flow_max64(s->line.most, s->a);
 		}
-		if (!random && !early)
+		if (s->policed || (!random && !early))
 			gleaner_hold(f, s, p);
 	}
 	GLEANER_AGAIN();
@@ -502,7 +586,7 @@ FLOW_FN void gleaner_send(struct flow *f, struct gleaner_state *s, const struct 
 	f->burst = f->pace_Bps >= 2000ull * f->mss ? 0 : s->phase == GLEANER_YIELD || gleaner_pairs(f, f->pace_Bps) ? 2 : 1;
 	if (s->phase == GLEANER_START && f->delivered < GLEANER_FIRST)
 		f->burst = 0;
-	else if (!gleaner_tight(f, s, p) && gleaner_asks(f, &s->line) && f->in_flight + GLEANER_BUNCH <= f->cwnd) {
+	else if (!gleaner_narrow(f, s, p) && gleaner_asks(f, &s->line) && f->in_flight + GLEANER_BUNCH <= f->cwnd) {
 		f->burst = GLEANER_BUNCH;
 		s->line.asked_us = f->now_us;
 	}

@@ -16,6 +16,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use pathcast_launch::{Launch, LaunchError, Outcome};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -185,8 +186,20 @@ fn over_mptcp(socket: &Socket) -> bool {
 impl Sink {
     /// In the server's namespace; `answer` bytes go back.
     pub fn start(world: &World, answer: usize) -> Sink {
-        let make = || {
+        Sink::make(world, answer, Duration::ZERO)
+    }
+
+    /// It has little room, and reads so late.
+    pub fn slow(world: &World, late: Duration) -> Sink {
+        Sink::make(world, 0, late)
+    }
+
+    fn make(world: &World, answer: usize, late: Duration) -> Sink {
+        let make = move || {
             let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::MPTCP)).unwrap();
+            if !late.is_zero() {
+                socket.set_recv_buffer_size(1 << 14).unwrap();
+            }
             socket.bind(&"0.0.0.0:0".parse::<SocketAddr>().unwrap().into()).unwrap();
             socket.listen(512).unwrap();
             socket
@@ -216,6 +229,7 @@ impl Sink {
                 }
                 let bytes = bytes.clone();
                 thread::spawn(move || {
+                    thread::sleep(late);
                     let mut buffer = vec![0; 1 << 16];
                     while let Ok(n @ 1..) = peer.read(&mut buffer) {
                         bytes.fetch_add(n as u64, Ordering::SeqCst);

@@ -223,6 +223,36 @@ fn gleaner_leaves_lines_with_short_queues() {
     }
 }
 
+/// A policer drops where nothing waits. It is known by what it lets through while it is full: the same twice, far from the line's rate.
+#[test]
+fn gleaner_leaves_policed_lines_to_cubic_and_fills_them_alone() {
+    let shares = |rows: &[Row], mbit: f64, from: f64, to: f64| {
+        let at = |time: f64| rows.iter().rev().find(|row| row.time <= time).map_or(0, |row| row.acked);
+        (at(to) - at(from)) as f64 * 8.0 / (to - from) * 1500.0 / 1448.0 / (mbit * 1e6)
+    };
+    for (line, mbit, rtt_us, burst) in
+        [(100, 20.0, 30_000, 625), (300, 10.6, 69_000, 23), (300, 17.5, 41_000, 22), (100, 5.6, 108_000, 58)]
+    {
+        let policer = format!("policer = {{ ab = {{ rate = \"{mbit}Mbit\", burst = \"{burst}KB\" }} }}");
+        let link = format!("rate = \"{line}Mbit\"; delay = \"{}us\"; queue = \"500 packets\"; {policer}", rtt_us / 2);
+        let text = |end: &str| {
+            Text::new(1, end).path("p", &link).table("[tcp]", "send_buffer = \"64MiB\"; receive_buffer = \"64MiB\"")
+        };
+        let front = |text: Text| text.flow("front", &["p"], "cubic", "start = \"1s\"");
+        let (_, single) = front(text("90s")).traced();
+        let (_, both) = front(text("90s")).flow("back", &["p"], "gleaner", "start = \"8s\"").traced();
+        let kept = shares(&both.of(0, 0), mbit, 20.0, 90.0) / shares(&single.of(0, 0), mbit, 20.0, 90.0);
+        let (_, idle) = text("60s").flow("back", &["p"], "gleaner", "").traced();
+        let alone = shares(&idle.of(0, 0), mbit, 20.0, 60.0);
+        shows(
+            &format!("gleaner behind a policer of {mbit} of {line} Mbit/s, {burst} kB: CUBIC keeps, alone"),
+            format!("{kept:.3} {alone:.3}"),
+        );
+        assert!(kept > 0.85, "{mbit} of {line} Mbit/s, {burst} kB: {kept}");
+        assert!(alone > 0.65, "{mbit} of {line} Mbit/s, {burst} kB: {alone}");
+    }
+}
+
 /// Its share of an idle line of so many Mbit/s, between two times [s].
 fn gleaner_alone(seed: u64, line: &str, mbit: f64, from: f64, to: f64) -> f64 {
     let (_, alone) = Text::new(seed, &format!("{to}s"))
