@@ -110,7 +110,6 @@ class Watch:
         # of each far end its newest round, and when that was over
         self.newest: dict[str, tuple[float, Probed]] = {}
         self.probe_bytes = 0
-        self.used_bytes = ledger.used()
         self._networks: dict[str, Any] = {}
         self._stacks = {name: ExitStack() for name in self.ends}
         self._turn = dict.fromkeys(self.ends, 0)
@@ -250,7 +249,6 @@ class Watch:
             return began_s
         self._settle(name, found.probe_bytes + ROUND_BYTES)
         self.probe_bytes += found.probe_bytes
-        self.used_bytes = self.ledger.used()
         self.rounds[name] += 1
         if name in self.away:
             since_s, why = self.away.pop(name)
