@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pathcast import zone
 from pathcast.errors import PathcastError
 from pathcast.history.browse import Browser
 from pathcast.history.place import Place
@@ -160,7 +160,7 @@ class Facts:
         from pathcast.lines import config
         from pathcast.service.terms import account
 
-        now, found = datetime.now().astimezone(), []
+        now, found = zone.local(), []
         for line in config.load().values():
             of, cap = account(line, now), None if line.cap is None else line.cap.bytes
             found.append({"line": line.name, "bytes": of.bytes, "cap": cap, "sentence": of.sentence()})
@@ -176,7 +176,7 @@ class Facts:
             runs = jobs.runs(job.name)
             ended = [_ended(one) for one in runs if one.get("event") == "ended"]
             open = bool(runs) and runs[-1].get("event") != "ended"
-            due = next_due(job.times, datetime.now()).astimezone().isoformat()
+            due = next_due(job.times, zone.clock()).replace(tzinfo=zone.zone()).isoformat()
             about = {"name": job.name, "by": job.by, "next": due, "command": " ".join(job.command), "damaged": None}
             found.append({**about, "running": open and _held(jobs.runs_file(job.name)), "last": ended[-5:][::-1]})
         return found
