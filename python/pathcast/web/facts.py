@@ -12,7 +12,7 @@ from pathcast import zone
 from pathcast.errors import PathcastError
 from pathcast.history.browse import Browser
 from pathcast.history.place import Place
-from pathcast.history.records import Sent
+from pathcast.history.records import Measured, Sent
 from pathcast.history.store import Store
 from pathcast.watch.seen import UNKNOWN, Level, Seen
 
@@ -79,12 +79,11 @@ class Facts:
 
     def lines(self) -> list[dict[str, Any]]:
         """Of every path its last measurement of a week."""
-        names, found, known = self.names(), [], set()
+        names, found, known = self.names(), [], list[Measured]()
         for one in self.browser().measurements_of(7 * 86_400.0, 60):
-            key = (one.key, one.target)
-            if key in known:
+            if any(of.target == one.target and of.key.meets(one.key) for of in known):
                 continue
-            known.add(key)
+            known.append(one)
             about: dict[str, Any] = {"line": names.get(one.key.line_id, one.name), "target": one.target or one.world}
             about |= {"at": one.at, "age_s": one.age_s, "local": one.key.local, "remote": one.key.remote}
             down = one.path.get("down")
