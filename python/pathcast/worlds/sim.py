@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,8 @@ class Sim(Verbs):
     world = "sim"
     real_time = False
     _client: _native.World
+    # nobody else has to be told
+    _patience_s = 0.3
     # it stands already
     _copied = False
     # measurements since the network stands, and a copy's own seed
@@ -51,8 +54,14 @@ class Sim(Verbs):
             self._begin(list(self._topology.sets))
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._client.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None or issubclass(kind, Exception):
+            self._client.close()
+            return
+        # interrupted: what goes on holds it, and may compute for seconds
+        closing = threading.Thread(target=self._client.close, daemon=True)
+        closing.start()
+        closing.join(self._patience_s)
 
     def fresh(self, index: int) -> None:
         """Begins again at time zero: `set`s are gone, random draws are those of the scenario's seed and `index`.

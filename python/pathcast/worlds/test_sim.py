@@ -135,6 +135,42 @@ def test_a_measurement_is_repeated_by_the_scenario_s_seed_and_no_two_in_a_row_ar
     assert first != measured(copied=1)
 
 
+class Deaf:
+    """Computes, whatever it is told, and is closed when it is done."""
+
+    def __init__(self):
+        self.done, self.begun = threading.Event(), threading.Event()
+
+    def measure(self, job, request):
+        self.begun.set()
+        assert self.done.wait(60)
+        return "{}"
+
+    def close(self):
+        assert self.done.wait(60)
+
+
+def test_what_computes_and_hears_nothing_does_not_hold_an_interrupt():
+    deaf = Deaf()
+
+    def progress(*_):
+        assert deaf.begun.wait(60)
+        raise KeyboardInterrupt
+
+    def interrupted(world):
+        world._client.close()
+        world._client = deaf
+        world._native_work(lambda job: deaf.measure(job, "{}"), progress)
+
+    began = time.monotonic()
+    world = sim()
+    with pytest.raises(KeyboardInterrupt), world:
+        interrupted(world)
+    took_s = time.monotonic() - began
+    deaf.done.set()
+    assert took_s < 30
+
+
 @pytest.mark.parametrize("more", ["", TCP], ids=["alone", "with-others"])
 def test_a_path_that_loses_everything_ends_with_an_error_and_the_world_goes_on(more):
     with sim(more, "link.wan1.loss.ab=1", "link.wan2.rate=500kbit") as world:

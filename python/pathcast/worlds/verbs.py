@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pathcast.control.kernel import available
 from pathcast.errors import Exit, PathcastError, usage
-from pathcast.interruptible import interruptible
+from pathcast.interruptible import PATIENCE_S, interruptible
 from pathcast.worlds.ends import Ends, of_host
 from pathcast.worlds.gone import checked
 from pathcast.worlds.measurement import Measurement, Request
@@ -31,12 +31,14 @@ class Verbs:
 
     real_time: whether the world's clock is the machine's, so that others' load on the machine can be felt in it.
     _controls: of worlds with a real kernel, what brings controllers into it. _fabric: of those with switches.
+    _patience_s: how long who interrupts work waits for its end.
     """
 
     paths: tuple[Path, ...]
     _client: _native.Client | _native.World
     _controls: Controls | None = None
     _fabric: Fabric | None = None
+    _patience_s = PATIENCE_S
     cancelled = False
     real_time = True
 
@@ -209,4 +211,4 @@ class Verbs:
                 job.cancel()
             poll(job)
 
-        return interruptible(lambda: call(job), job.cancel, meanwhile)
+        return interruptible(lambda: call(job), job.cancel, meanwhile, self._patience_s)
