@@ -43,6 +43,9 @@ fn main() {
         println!("cargo::rerun-if-changed={}", path.display());
     }
     println!("cargo::metadata=include={}", headers.display());
+    // for the kernel: nothing in a path of `PATHCAST_CONTROLLERS` is a `:`
+    let list = env::join_paths(own.iter().map(|own| &own.header)).expect("they come from such a list");
+    println!("cargo::metadata=own={}", list.display());
 }
 
 /// What `register.c` includes for them.
