@@ -272,3 +272,21 @@ def test_a_closed_one():
     with sim() as world:
         pass
     refused(lambda: world.tcp_probe("path1", 1), "closed", Exit.RUNTIME)
+
+
+def test_wrong_arguments_are_refused_by_their_value_and_what_is_allowed(world):
+    bytes_allowed = r"allowed are whole numbers from 1 to 2\^64-1"
+    for bytes in (-5, 10**30, 2.5, "5"):
+        refused(lambda: world.tcp_probe("path1", bytes), f"bytes {bytes!r}: {bytes_allowed}")  # noqa: B023
+        refused(lambda: world.transfer(["path1"], bytes), f"bytes {bytes!r}: {bytes_allowed}")  # noqa: B023
+    refused(lambda: world.transfer("path1", 1000), "paths 'path1': a list of names is needed")
+    refused(lambda: world.measure("path1"), "paths 'path1': a list of names is needed")
+    for seed in (-1, 1 << 64, "x"):
+        refused(lambda: Request(seed=seed), f"seed {seed!r}: allowed are whole numbers from 0")  # noqa: B023
+        refused(lambda: world.copy(seed), f"seed {seed!r}: allowed are whole numbers from 0")  # noqa: B023
+    for index in (-1, "a"):
+        refused(lambda: world.fresh(index), f"index {index!r}: allowed are whole numbers from 0")  # noqa: B023
+    refused(lambda: Sim("two-path"), "network 'two-path': a Topology is needed")
+    assert str(refused(lambda: world.set("wan1", rate="5"), "the unit is missing")).startswith("link.wan1.rate=5: ")
+    refused(lambda: world.set("wan1", rate=5), "rate 5: a text with a unit is needed")
+    assert world.transfer(["path1"], 1000).bytes == 1000
