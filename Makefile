@@ -20,8 +20,15 @@ $(STAMP): requirements.lock scripts/setup
 	@scripts/setup $(VENV)
 	@touch $@
 
+# the controllers of one's own, and what stands beside them: written where they are others than those of the last build
+OWN := $(VENV)/.controllers
+$(OWN): $(STAMP) always
+	@printf '%s\n' "$$PATHCAST_CONTROLLERS" | tr : '\n' | while read -r header; do \
+	  [ -z "$$header" ] || { echo "$$header"; cat "$$(dirname "$$header")"/*.h 2>/dev/null | cksum; }; \
+	done >$@.new; if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+
 build: $(STAMP) $(VENV)/.built
-$(VENV)/.built: $(STAMP) $(RUST) pyproject.toml
+$(VENV)/.built: $(STAMP) $(OWN) $(RUST) pyproject.toml
 	@echo 'building the extension (release)'
 	@env -u CONDA_PREFIX VIRTUAL_ENV=$(CURDIR)/$(VENV) PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/maturin develop --release --locked --quiet
 	@touch $@
@@ -60,4 +67,4 @@ lock:
 clean:
 	rm -rf target $(VENV) out
 
-.PHONY: help build demo test evidence soak release bench fmt lock clean
+.PHONY: help always build demo test evidence soak release bench fmt lock clean

@@ -23,6 +23,8 @@ from test_cli_watch import settings
         (["--prefix", "/a/../b"], 2, "allowed is a path"),
         (["--name", "far:80"], 2, "without a port"),
         (["--history", "ftp://there"], 2, "allowed are a FILE"),
+        (["--history", "/no/such.db"], 2, "there is no history `/no/such.db`"),
+        (["--history", "sqlite:////no/such.db"], 2, "there is no history `/no/such.db`"),
     ],
 )
 def test_wrong_words_are_refused_with_what_is_allowed(options, status, named, capsys):
@@ -35,10 +37,11 @@ def test_wrong_words_are_refused_with_what_is_allowed(options, status, named, ca
 
 
 @pytest.mark.parametrize(("number", "listen"), [(signal.SIGTERM, "0"), (signal.SIGINT, "127.0.0.2:0")])
-def test_it_serves_and_ends_cleanly(start, tmp_path, number, listen):
+def test_it_serves_and_ends_cleanly(start, tmp_path, monkeypatch, number, listen):
     pytest.importorskip("uvicorn", reason="missing: uvicorn (no Python package)")
     history = tmp_path / "history.db"
-    process = start("web", "--listen", listen, "--prefix", "/p", "--history", history)
+    monkeypatch.setenv("PATHCAST_HISTORY", str(history))  # one's own, where nothing is yet
+    process = start("web", "--listen", listen, "--prefix", "/p")
     url = process.stdout.readline().strip()
     assert url.endswith("/p/")
     opener = build_opener(ProxyHandler({}))

@@ -186,6 +186,44 @@ def audit(tmp_path):
     return audit
 
 
+@pytest.fixture
+def make(tmp_path):
+    """`make build` in a checkout of nothing, with a maturin that only says that it ran: how often it did so far."""
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    for path in ("requirements.lock", "scripts/setup", "pyproject.toml", ".venv/.installed", ".venv/bin/maturin"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).touch()
+    (tmp_path / ".venv/.installed").touch()
+    (tmp_path / ".venv/bin/maturin").write_text('#!/bin/sh\necho "$PATHCAST_CONTROLLERS" >>built; exit $FAIL\n')
+    (tmp_path / ".venv/bin/maturin").chmod(0o755)
+
+    def make(own="", fail="0"):
+        env = {**os.environ, "PATHCAST_CONTROLLERS": own, "FAIL": fail}
+        done = subprocess.run(["make", "build"], cwd=tmp_path, capture_output=True, text=True, env=env)
+        assert (done.returncode == 0) == (fail == "0"), done.stderr
+        return (tmp_path / "built").read_text().splitlines()
+
+    return make
+
+
+def test_another_controller_of_ones_own_is_built_and_the_same_one_is_not_built_twice(make, tmp_path):
+    own = tmp_path / "with blank" / "own.h"
+    own.parent.mkdir()
+    own.write_text("1")
+    one, two = str(own), f"{own}:examples/other.h"
+    assert make() == make() == [""]
+    assert make(one) == make(one) == ["", one]
+    own.write_text("2")
+    assert make(one) == make(one) == ["", one, one]
+    (own.parent / "part.h").write_text("1")  # which it may include
+    assert make(one) == make(one) == ["", one, one, one]
+    assert make(two) == make(two) == ["", one, one, one, two]
+    assert make() == make() == ["", one, one, one, two, ""]
+    # what failed is tried again
+    assert len(make(one, fail="1")) == 7
+    assert len(make(one)) == len(make(one)) == 8
+
+
 def test_an_audit_without_tools_says_so_and_does_not_fail(audit):
     assert audit()[:2] == (
         0,

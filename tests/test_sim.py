@@ -12,12 +12,36 @@ import time
 import pytest
 from conftest import COMMAND, PATIENCE_S, ROOT
 
+from pathcast.cli.schema import SCHEMAS
+from pathcast.cli.testing import wrong
+
 SHARED = ROOT / "topologies" / "shared-bottleneck.toml"
 COUPLED = ("lia", "olia", "balia", "gsam", "subflow_switch", "lisa", "css", "hystartpp", "adaptive_start")
 SINGLE = ("reno", "cubic", "bbr3", "ledbatpp", "imtcp", "imtcp_bg")
 # these give way to any queue, also to the delay of an acknowledgement of a single packet
 TIMID = ("nice", "lp", "gleaner")
 CONTROLS = (*COUPLED, *SINGLE, *TIMID)
+
+
+# what only some reports have: pages, connections beside the flows, a managed queue, a rate from a file
+ALL = """
+[[link]]
+name = "wire"
+a = "client"
+b = "server"
+rate = "20Mbit"
+delay = "5ms"
+queue = { kind = "codel", limit = "100 packets" }
+[[path]]
+name = "p1"
+links = ["wire"]
+[[traffic]]
+kind = "web"
+path = "p1"
+[[traffic]]
+kind = "tcp"
+path = "p1"
+"""
 
 
 ENDLESS = """
@@ -34,10 +58,24 @@ links = ["wire"]
 GREEDY = '[[flow]]\nname = "bulk"\npaths = ["p1"]\n'
 
 
+@pytest.mark.parametrize("what", ["all", "starlink"])
+def test_rare_members_are_as_the_schema_says(pathcast, tmp_path, what):
+    (tmp_path / "all.toml").write_text(ALL + GREEDY)
+    file = tmp_path / "all.toml" if what == "all" else ROOT / "topologies" / f"{what}.toml"
+    document = pathcast("sim", file, "--set", "end=3s", "--json").json
+    assert wrong(document, SCHEMAS["sim"]()) == []
+    if what == "all":
+        assert {"managed"} <= set(document["links"][0])
+        assert any("pages" in one for one in document["traffic"])
+    else:
+        assert any("trace" in link for link in document["links"])
+
+
 def test_what_the_result_has(pathcast):
     done = pathcast("sim", SHARED, "--set", "subflows=4", "--set", "control=gsam", "--set", "bytes=750KB", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     document = done.json
+    assert wrong(document, SCHEMAS["sim"]()) == []
     assert next(iter(document)) == "schema"
     assert {"flows", "links", "simulated_s", "packets_forwarded", "wall_s"} <= set(document)
     [flow] = document["flows"]

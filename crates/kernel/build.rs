@@ -1,5 +1,7 @@
-//! Compiles the eBPF programs with clang. Without clang the crate still builds: its objects are absent then, and loading
-//! says what is missing.
+//! Compiles the eBPF programs with clang, those of `PATHCAST_CONTROLLERS` too. Without clang the crate still builds: its
+//! objects are absent then, and loading says what is missing.
+
+mod own;
 
 use std::env;
 use std::fmt::Write;
@@ -13,7 +15,7 @@ fn main() {
     let out = PathBuf::from(set("OUT_DIR"));
     let source = PathBuf::from(set("CARGO_MANIFEST_DIR")).join("bpf");
     let headers = set("DEP_PATHCAST_CONGESTION_INCLUDE");
-    for watched in [source.display().to_string(), headers.clone()] {
+    for watched in [source.display().to_string(), headers.clone(), "own.rs".into()] {
         println!("cargo::rerun-if-changed={watched}");
     }
     println!("cargo::rerun-if-env-changed=CLANG");
@@ -23,28 +25,33 @@ fn main() {
     println!("cargo::rustc-env=PATHCAST_CLANG={clang}");
     println!("cargo::rustc-env=PATHCAST_CLANG_FLAGS={}", flags.join("\t"));
 
-    let mut names: Vec<String> = fs::read_dir(&source)
+    let mut programs: Vec<PathBuf> = fs::read_dir(&source)
         .expect("bpf/ is here")
-        .filter_map(|entry| {
-            entry.expect("bpf/ can be read").file_name().to_str()?.strip_suffix(".bpf.c").map(str::to_owned)
-        })
+        .map(|entry| entry.expect("bpf/ can be read").path())
+        .filter(|path| path.to_str().is_some_and(|path| path.ends_with(".bpf.c")))
         .collect();
-    names.sort();
-    let build = |name: &String| {
-        let object = object(&out, name);
-        let compiled = compile(&clang, &flags, &source.join(format!("{name}.bpf.c")), &object);
+    programs.sort();
+    for header in env::split_paths(&set("DEP_PATHCAST_CONGESTION_OWN")).filter(|path| !path.as_os_str().is_empty()) {
+        let name = header.file_stem().expect("the header of a controller").display().to_string();
+        let program = out.join(format!("{name}.bpf.c"));
+        fs::write(&program, own::program(&name, &header)).expect("OUT_DIR is ours");
+        programs.push(program);
+    }
+    let build = |program: &PathBuf| {
+        let object = object(&out, name(program));
+        let compiled = compile(&clang, &flags, program, &object);
         if compiled {
             strip(&object);
         }
         compiled
     };
-    let (first, second) = names.split_at(names.len() / 2);
+    let (first, second) = programs.split_at(programs.len() / 2);
     let built = thread::scope(|scope| {
         let other = scope.spawn(|| first.iter().all(build));
         second.iter().all(build) & other.join().expect("a refused program ends the build")
     });
     let mut text = String::from("&[\n");
-    for name in &names {
+    for name in programs.iter().map(|program| name(program)) {
         let object = match built {
             true => format!("Some(&Aligned(*include_bytes!({:?})))", object(&out, name)),
             false => "None".into(),
@@ -57,6 +64,11 @@ fn main() {
         println!("cargo::warning=`{clang}` is missing: built without eBPF programs (Debian package clang)");
     }
     fs::write(out.join("objects.in"), text + "]\n").expect("OUT_DIR is ours");
+}
+
+/// The controller of a NAME.bpf.c.
+fn name(program: &Path) -> &str {
+    program.file_name().and_then(|name| name.to_str()?.strip_suffix(".bpf.c")).expect("a NAME.bpf.c")
 }
 
 fn object(out: &Path, name: &str) -> PathBuf {

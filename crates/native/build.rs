@@ -15,6 +15,12 @@ fn main() {
     for path in watched {
         println!("cargo::rerun-if-changed={}", root.join(path).display());
     }
-    let digest = digest::digest(root).expect("the workspace can be read");
+    let own: Vec<PathBuf> = env::split_paths(&env::var_os("DEP_PATHCAST_CONGESTION_OWN").unwrap_or_default())
+        .filter(|path| !path.as_os_str().is_empty())
+        .collect();
+    for path in own.iter().flat_map(|header| digest::beside(header).expect("the controllers' folders can be read")) {
+        println!("cargo::rerun-if-changed={}", path.display());
+    }
+    let digest = digest::digest(root, &own).expect("the workspace can be read");
     println!("cargo::rustc-env=PATHCAST_SOURCE_DIGEST={digest}");
 }

@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
@@ -25,19 +25,47 @@ pub fn files(root: &Path) -> io::Result<Vec<String>> {
     Ok(found)
 }
 
-/// The SHA-256 of those files in hexadecimal digits: of each its path, its length and its bytes.
+/// The SHA-256 of those files in hexadecimal digits: of each its path, its length and its bytes. Headers of
+/// `PATHCAST_CONTROLLERS` come behind them, by their names.
 ///
 /// # Errors
 ///
 /// As [`files`], and for a file that cannot be read.
-pub fn digest(root: &Path) -> io::Result<String> {
+pub fn digest(root: &Path, own: &[PathBuf]) -> io::Result<String> {
     let mut whole = Sha256::new();
-    for path in files(root)? {
-        let bytes = fs::read(root.join(&path))?;
-        whole.update(format!("{path}\n{}\n", bytes.len()));
+    let mut add = |name: &str, file: &Path| {
+        let bytes = fs::read(file)?;
+        whole.update(format!("{name}\n{}\n", bytes.len()));
         whole.update(bytes);
+        io::Result::Ok(())
+    };
+    for path in files(root)? {
+        add(&path, &root.join(&path))?;
+    }
+    for header in own {
+        add(&name_of(header), header)?;
+        for file in beside(header)? {
+            add(&name_of(&file), &file)?;
+        }
     }
     Ok(whole.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// The headers in the folder of one of `PATHCAST_CONTROLLERS`, itself among them: it may include them.
+///
+/// # Errors
+///
+/// What reading the folder says.
+pub fn beside(header: &Path) -> io::Result<Vec<PathBuf>> {
+    let folder = fs::read_dir(header.parent().unwrap_or(Path::new(".")))?;
+    let mut found = folder.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+    found.retain(|path| path.extension().is_some_and(|end| end == "h"));
+    found.sort();
+    Ok(found)
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 fn collect(root: &Path, directory: &str, found: &mut Vec<String>) -> io::Result<()> {
@@ -61,7 +89,6 @@ fn collect(root: &Path, directory: &str, found: &mut Vec<String>) -> io::Result<
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
     use std::{env, process};
 
     use super::*;
@@ -99,7 +126,7 @@ mod tests {
         }
 
         fn digest(&self) -> String {
-            digest(&self.0).expect("it can be read")
+            digest(&self.0, &[]).expect("it can be read")
         }
     }
 
@@ -143,6 +170,24 @@ mod tests {
     }
 
     #[test]
+    fn controllers_of_ones_own_count_wherever_they_are() {
+        let (tree, here, elsewhere) = (Tree::new("own"), Tree::new("own-here"), Tree::new("own-elsewhere"));
+        let with = |own: &Tree| digest(&tree.0, &[own.0.join("my.h")]).expect("it can be read");
+        for own in [&here, &elsewhere] {
+            own.write("my.h", "one");
+            own.write("part.h", "of it");
+        }
+        assert_ne!(with(&here), tree.digest());
+        assert_eq!(with(&here), with(&elsewhere));
+        here.write("my.h", "two");
+        elsewhere.write("part.h", "of it, too");
+        assert_ne!(with(&here), with(&elsewhere));
+        let changed = with(&here);
+        here.write("my.h", "one");
+        assert_ne!(with(&here), changed);
+    }
+
+    #[test]
     fn a_file_that_moves_or_takes_bytes_of_another_counts() {
         let tree = Tree::new("moves");
         let before = tree.digest();
@@ -167,6 +212,6 @@ mod tests {
 
     #[test]
     fn a_tree_without_sources_is_an_error() {
-        assert_eq!(digest(Path::new("/proc/self/fd")).unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(digest(Path::new("/proc/self/fd"), &[]).unwrap_err().kind(), ErrorKind::NotFound);
     }
 }

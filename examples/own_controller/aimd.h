@@ -11,6 +11,7 @@
 #define aimd_PARAMS(P) \
 	P(add, 1, 1, 100, "packets a round trip", "Chiu, Jain") \
 	P(keep, 50, 1, 99, "hundredths of the window after a loss", "Chiu, Jain")
+#define aimd_UNCOUPLED /* for the kernel: it never looks at the other subflows */
 struct aimd_params { aimd_PARAMS(FLOW_PARAM_FIELD) };
 struct aimd_state { u32 unused; };
 

@@ -10,16 +10,20 @@ from pathcast.errors import PathcastError
 
 T = TypeVar("T")
 _LOOK_S = 0.1
-# how long work may take to end when it is told to
-_PATIENCE_S = 2.0
+# how long work may take to end when it is told to: a far end is told, too
+PATIENCE_S = 2.0
 
 
 def interruptible(
-    work: Callable[[], T], cancel: Callable[[], None], meanwhile: Callable[[], object] | None = None
+    work: Callable[[], T],
+    cancel: Callable[[], None],
+    meanwhile: Callable[[], object] | None = None,
+    patience_s: float = PATIENCE_S,
 ) -> T:
     """What `work` returns or raises.
 
-    `cancel` tells it to end, where anything is raised here meanwhile; `meanwhile` is called ten times a second.
+    `cancel` tells it to end, where anything is raised here meanwhile, and so long that is waited for: what computes may
+    not hear it. `meanwhile` is called ten times a second.
     """
     result: list[tuple[T, None] | tuple[None, BaseException]] = []
 
@@ -38,7 +42,7 @@ def interruptible(
                 meanwhile()
     except BaseException:
         cancel()
-        worker.join(_PATIENCE_S)
+        worker.join(patience_s)
         raise
     [(value, error)] = result
     if error is None:

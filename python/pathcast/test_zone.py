@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -29,6 +29,18 @@ def file(tmp_path, monkeypatch):
 def test_it_is_that_of_the_file(file):
     file.write_bytes(TOKYO)
     assert NOON.astimezone(zone.zone()).isoformat() == "2026-11-26T21:00:00+09:00"
+
+
+def test_moments_there_compare_as_they_are_and_say_their_zone_where_the_process_has_another(file, monkeypatch):
+    file.write_bytes(TOKYO)
+    first, second = zone.local(NOON.timestamp()), zone.local(NOON.timestamp() + 60)
+    assert (first.isoformat(), second - first) == ("2026-11-26T21:00:00+09:00", timedelta(seconds=60))
+    assert zone.clock(NOON.timestamp()) == datetime(2026, 11, 26, 21)
+    assert abs(zone.local().timestamp() - time.time()) < 60
+    assert zone.mark(first) == " JST"
+    monkeypatch.setenv("TZ", "Asia/Seoul")  # the same time
+    time.tzset()
+    assert zone.mark(first) == zone.mark(datetime(2026, 11, 26, 21)) == ""
 
 
 @pytest.mark.parametrize("text", [None, b"", b"UTC\n", *(TOKYO[:n] for n in (4, 30, 60, 80))])

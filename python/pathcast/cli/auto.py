@@ -6,9 +6,9 @@ import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from pathcast import zone
 from pathcast.cli import planoptions
 from pathcast.cli.output import brief
 from pathcast.cli.planoptions import AUTO, Asked
@@ -108,7 +108,7 @@ def prepare(asked: Asked, control: str | None, sets: bool, into: Recorder | None
         raise usage("--paths auto: none of the lines has an address now", "`pathcast line list` shows them")
     forecast = None if asked.to is None else _forecast(asked, wish, most, limit, lines, into)
     wish = replace(wish, deadline_s=None if limit is None else limit.left_s(None))
-    now, away = datetime.now().astimezone(), []
+    now, away = zone.local(), []
     changes = Changes({name: known[name] for name in lines}, _say)
     if forecast is None:
         ways, of = _guessed(list(lines), known, wish), terms(lines, known, most, now)

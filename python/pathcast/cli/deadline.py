@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from pathcast import zone
 from pathcast.errors import usage
 
 _ALLOWED = "a time of day (06:00), a date and time (2027-03-01T06:00), or from now on (8h)"
@@ -39,16 +40,16 @@ class Deadline:
 
     def written(self) -> str:
         """ISO 8601, with the offset to UTC, to the second."""
-        at = self.at or datetime.fromtimestamp(self.began_s[0] + self.after_s).astimezone()
+        at = self.at or zone.local(self.began_s[0] + self.after_s)
         return at.isoformat(timespec="seconds")
 
 
 def deadline(text: str, now: datetime | None = None) -> Deadline:
-    """Parses `06:00` (the next one), ISO 8601 (local time unless it says more), `8h`; refuses what is past."""
+    """Parses `06:00` (the next one), ISO 8601 (the machine's time unless it says more), `8h`; refuses what is past."""
     from pathcast import _native
 
     began = (time.time(), time.monotonic())
-    now = (now or datetime.now()).astimezone()
+    now = zone.local(None if now is None else now.timestamp())
     word = text.strip()
     if word[:1].isdigit() and word[-1:].isalpha() and "T" not in word[:-1].upper():
         after_s = _native.parse_duration(word) / 1e9
@@ -81,7 +82,7 @@ def _date(word: str) -> datetime | None:
     try:
         at = datetime.fromisoformat(word)
         # of one that names no offset the first time that it is so late here
-        return _local(at)[0] if at.tzinfo is None else at.astimezone()
+        return _local(at)[0] if at.tzinfo is None else zone.local(at.timestamp())
     except (ValueError, OverflowError, OSError):
         return None
 
@@ -89,6 +90,7 @@ def _date(word: str) -> datetime | None:
 def _local(naive: datetime) -> list[datetime]:
     """When it is so late here: twice where the clock is set back over it; where it is set forward over it, so much
     later (RFC 5545, 3.3.5)."""
-    first, second = (datetime.fromtimestamp(naive.replace(fold=fold).timestamp()).astimezone() for fold in (0, 1))
+    here = zone.zone()
+    first, second = (zone.local(naive.replace(tzinfo=here, fold=fold).timestamp(), here) for fold in (0, 1))
     there = first.replace(tzinfo=None, fold=0) == naive.replace(fold=0)
     return [first, second] if there and second > first else [first]

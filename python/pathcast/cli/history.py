@@ -18,6 +18,7 @@ from pathcast.units import size as written
 if TYPE_CHECKING:
     from pathcast.history.browse import Browser
     from pathcast.history.journal import Journal
+    from pathcast.history.place import Place
 
 app = typer.Typer(
     help="What was measured, forecast and sent: list it, plot it, take it elsewhere.", no_args_is_help=True
@@ -270,9 +271,26 @@ def _open(history: str | None, new: bool = False) -> tuple[Journal, Browser]:
         if refused:
             told = f"{refused} acts in {journal.place.spool} are not what a history takes; they lie there as *.refused"
             print(f"pathcast: {told}", file=sys.stderr)
-    if journal.place.given and not journal.store.exists and not new:
-        raise usage(f"there is no history `{journal.place.shown}`", "it is made by what measures, forecasts or sends")
+    if not new:
+        _there(journal.place)
     return journal, Browser(journal.store)
+
+
+def shown_place(history: str | None) -> Place | None:
+    """The history of what only shows it; None: none is kept. Raises PathcastError (exit 2) of one that is named and is
+    not there."""
+    from pathcast.history.place import find
+
+    place = find(history)
+    if place is not None:
+        _there(place)
+    return place
+
+
+def _there(place: Place) -> None:
+    """Of one's own, which nobody named, there may be nothing yet."""
+    if place.given and place.file is not None and not place.file.exists():
+        raise usage(f"there is no history `{place.shown}`", "it is made by what measures, forecasts or sends")
 
 
 def _check(browser: Browser, line: str | None, to: str | None) -> None:

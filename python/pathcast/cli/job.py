@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pathcast import zone
 from pathcast.cli import planoptions
 from pathcast.cli.output import Json, print_json, show
 from pathcast.cli.paths import KeyFile
@@ -21,6 +22,8 @@ from pathcast.units import span
 
 if TYPE_CHECKING:
     from pathcast.service.jobs import Job
+
+_MINUTES = "%Y-%m-%d %H:%M"
 
 app = typer.Typer(help="Programs that run by the clock and by a plan.", no_args_is_help=True)
 
@@ -109,7 +112,7 @@ def add(
         print_json("job", about)
         return
     by_itself = how != "hand"
-    print(f"{name}: begins {about['next']}, by {how}" if by_itself else f"{name}: its next time is {about['next']}")
+    print(f"{name}: begins {_next(about)}, by {how}" if by_itself else f"{name}: its next time is {_next(about)}")
     for path in (file, *made):
         print(f"written: {path}")
     if not by_itself and units is None and not here():
@@ -144,7 +147,7 @@ def list_(json: Json = False) -> None:
         last = of["last"]
         state = "runs" if of["running"] else ""
         command = shlex.join(of["command"])
-        table.add_row(of["name"], " ".join(of["at"]), of["by"] or "", of["next"], state, _outcome(last), command)
+        table.add_row(of["name"], " ".join(of["at"]), of["by"] or "", _next(of), state, _outcome(last), command)
     show(table)
 
 
@@ -167,10 +170,10 @@ def status(name: Name, json: Json = False) -> None:
         print_json("job", about)
         return
     until = f", done {'by' if ':' in job.by else 'within'} {job.by}" if job.by else ""
-    print(f"{name}: {'runs now' if about['running'] else 'begins ' + about['next']}{until}")
+    print(f"{name}: {'runs now' if about['running'] else 'begins ' + _next(about)}{until}")
     print(shlex.join(["pathcast", "run", "--paths", "auto", *job.options, "--", *job.command]))
     if not about["running"] and (begun := _broken_off(name)) is not None:
-        print(f"broken off: what was begun {begun:%Y-%m-%d %H:%M}, without an end")
+        print(f"broken off: what was begun {begun}, without an end")
     print(f"last: {_outcome(about['last']) or 'none has ended yet'}")
     for file, text in about["units"].items():
         print(f"\n# {file}\n{text}", end="")
@@ -199,7 +202,7 @@ def log(name: Name, json: Json = False) -> None:
         if one["event"] == jobs.RAN:
             continue  # an end or another attempt tells of it
         table.add_row(
-            f"{datetime.fromtimestamp(one['at_s']):%Y-%m-%d %H:%M:%S}",
+            _at(one["at_s"], "%Y-%m-%d %H:%M:%S"),
             one["event"],
             str(one.get("status", "")),
             written(one["bytes_sent"]) if ended else "",
@@ -245,7 +248,7 @@ def run(
     from pathcast.service.jobrun import execute
 
     job = jobs.load(name)
-    if due and not is_due(job.times, datetime.now(), jobs.begun(name), job.until):
+    if due and not is_due(job.times, zone.clock(), jobs.begun(name), job.until):
         _say(f"{name}: its time is over, or it has begun already")
         return
     limit = None if job.by is None else deadline(job.by)
@@ -276,7 +279,7 @@ def daemon(
             tidy(_say)
             started = {name: one for name, one in started.items() if one.poll() is None}
             for job in jobs.every(lambda error: _say(error.message)):
-                due = is_due(job.times, datetime.now(), jobs.begun(job.name), job.until)
+                due = is_due(job.times, zone.clock(), jobs.begun(job.name), job.until)
                 # one that was just begun has no lock yet
                 if due and job.name not in started and not running(job.name):
                     _say(f"{job.name} begins")
@@ -346,7 +349,7 @@ def _about(job: Job) -> dict[str, Any]:
         "name": job.name,
         "at": list(job.at),
         "by": job.by,
-        "next": f"{next_due(job.times, datetime.now()):%Y-%m-%d %H:%M}",
+        "next": f"{next_due(job.times, zone.clock()):{_MINUTES}}",
         "options": list(job.options),
         "command": list(job.command),
         "directory": job.directory,
@@ -356,12 +359,23 @@ def _about(job: Job) -> dict[str, Any]:
     }
 
 
-def _broken_off(name: str) -> datetime | None:
+def _broken_off(name: str) -> str | None:
     """When the last run began, if nothing tells of its end; it may run on."""
     from pathcast.service import jobs
 
     of = [one for one in jobs.runs(name) if one["event"] in ("begun", "ended")]
-    return datetime.fromtimestamp(of[-1]["at_s"]) if of and of[-1]["event"] == "begun" else None
+    return _at(of[-1]["at_s"], _MINUTES) if of and of[-1]["event"] == "begun" else None
+
+
+def _at(at_s: float, form: str) -> str:
+    at = zone.local(at_s)
+    return f"{at:{form}}{zone.mark(at)}"
+
+
+def _next(about: dict[str, Any]) -> str:
+    """For people."""
+    at = datetime.strptime(about["next"], _MINUTES).replace(tzinfo=zone.zone())
+    return f"{about['next']}{zone.mark(at)}"
 
 
 def _outcome(last: dict[str, Any] | None) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pathcast import zone
 from pathcast.cli.output import Json, print_json, show
 from pathcast.errors import PathcastError, usage
 from pathcast.units import size
@@ -215,10 +215,11 @@ def _routed(routes: bool, gateway: str | None, commands: list[list[str]]) -> Aro
 def _after(line: Line, used: int | None, commands: list[list[str]], gateway: str | None, json: bool) -> None:
     from pathcast.lines import carried, config
     from pathcast.lines import routes as routing
+    from pathcast.service.terms import correct
 
     if used is not None:
         carried.look({line.name: line})
-        carried.correct(line, used, datetime.now())
+        correct(line, used, zone.local())
     [of] = _about({line.name: line}, gateway)
     if json:
         print_json("line", {"file": str(config.file()), **of})
@@ -245,7 +246,7 @@ def _about(lines: dict[str, Line], gateway: str | None = None) -> list[dict[str,
             if lines[name].cap is not None:
                 told = "its cap counts nothing but what pathcast itself sends and receives"
                 print(f"note: the counters of {device} ({name}) cannot be read: {told}", file=sys.stderr)
-    now, addresses, found = datetime.now().astimezone(), here.addresses(), []
+    now, addresses, found = zone.local(), here.addresses(), []
     for line in lines.values():
         of = account(line, now)
         own = here.of_line(line, addresses)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pathcast import zone
 from pathcast.cli import planoptions
 from pathcast.cli.historyoptions import HistoryUrl, NoHistory, recorder
 from pathcast.cli.limits import LimitEvents
@@ -147,7 +148,7 @@ def measured_ways(
         planoptions.known(most, sorted({*lines_of.values(), *(known if far.world == "host" else ())}))
         if only is not None or far.world != "host":
             return {}
-        left = room(lines_of.values(), known, datetime.now().astimezone())
+        left = room(lines_of.values(), known, zone.local())
         return _bounds(lines_of, left, request, wish.size_bytes)
 
     forecast = measured_forecast(
@@ -164,7 +165,7 @@ def measured_ways(
         within_s,
         tell,
     )
-    now = datetime.now().astimezone()
+    now = zone.local()
     ways, lines = from_forecast(forecast, lines_of, known, most, now)
     return forecast, ways, lines, now
 
@@ -226,10 +227,13 @@ def clock(now: datetime, planned_s: Iterable[float | None]) -> Callable[[float],
     """Times for people: `03:12`, on other days with the day; `03:12:05` of the next minutes, where what is planned [s
     from now] is over in minutes."""
     short = any(end_s is not None and end_s < _MINUTES_S for end_s in planned_s)
-    now = now.replace(microsecond=0)
+    now = zone.local(now.timestamp()).replace(microsecond=0)
 
     def told(after_s: float) -> str:
-        at = datetime.fromtimestamp(now.timestamp() + after_s)
+        at = zone.local(now.timestamp() + after_s)
+        return f"{written_at(at, after_s)}{zone.mark(at)}"
+
+    def written_at(at: datetime, after_s: float) -> str:
         if short and after_s < _MINUTES_S:
             return f"{at:%H:%M:%S}"
         days = (at.date() - now.date()) // timedelta(days=1)

@@ -123,6 +123,22 @@ def _transfer() -> dict[str, Any]:
     return _result("transfer", 1, Transfer, {})
 
 
+def _flows() -> dict[str, Any]:
+    from pathcast.worlds.flows import FlowsResult
+
+    made = _result("flows", 1, FlowsResult, {})
+    verdict = made["$defs"]["Verdict"]
+    verdict["properties"]["valid"] = {"type": "boolean", "description": "whether the emulator kept its time"}
+    verdict["required"].append("valid")
+    return made
+
+
+def _sim() -> dict[str, Any]:
+    from pathcast.cli import simschema
+
+    return _written("sim", 1, simschema.members())
+
+
 def _error() -> dict[str, Any]:
     text, status = {"type": "string"}, {"type": "integer", "description": "the exit status"}
     hint = {"type": ["string", "null"], "description": "what to do"}
@@ -136,11 +152,13 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "between": _between,
     "config": _config,
     "error": _error,
+    "flows": _flows,
     "measure": _measure,
     "plan": _plan,
     "predict": _predict,
     "run": _run,
     "scenario": _scenario,
+    "sim": _sim,
     "transfer": _transfer,
 }
 

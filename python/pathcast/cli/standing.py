@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from pathcast import zone
 from pathcast.errors import PathcastError
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Standing:
         loads = {name: fresh.loads(past, name, "out", horizon_s) for name in keys}
         made = forecast(found, wanted, loads, past=past, time_s=QUICK_S)
         took_s = time.monotonic() - began
-        has_s = has(job, datetime.now())
+        has_s = has(job, zone.clock())
         answer = Answer(made, Watched(found, loads), None, took_s, took_s)
         document = {"world": network.world, "target": self._name, "job": job.name, **answer.document(has_s), "by": None}
         self._recorder.measured = self._recorder.measured[-1:]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import time
 from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 
+from pathcast import zone
 from pathcast.errors import Exit
-from pathcast.service import jobs
+from pathcast.service import jobrun, jobs
 from pathcast.service.jobrun import alone as jobs_alone
 
 pytestmark = pytest.mark.usefixtures("own_directories")
@@ -53,13 +55,45 @@ def test_from_its_beginning_to_its_end(pathcast, units):
     assert "there is no job yet" in pathcast("job", "list")[1]
 
 
+@pytest.fixture
+def in_tokyo(monkeypatch):
+    """The machine's zone; the process was told of another one."""
+    with monkeypatch.context() as there:
+        there.setattr(zone, "zone", lambda: ZoneInfo("Asia/Tokyo"))
+        there.setenv("TZ", "America/New_York")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+def test_times_are_the_machines_whatever_a_command_was_told(pathcast, units, in_tokyo, monkeypatch):
+    at = datetime(2026, 11, 26, 21, 30, tzinfo=ZoneInfo("Asia/Tokyo"))
+    monkeypatch.setattr(time, "time", at.timestamp)
+    out = pathcast(*ADD, "--units", units, "--", "true")[1]
+    assert "nightly: its next time is 2026-11-26 22:00 JST" in out
+    assert "2026-11-26 22:00 JST" in pathcast("job", "list")[1]
+    assert pathcast("job", "list", "--json")[1]["jobs"][0]["next"] == "2026-11-26 22:00"
+    jobs.note("nightly", {"event": "begun", "at_s": at.timestamp(), "by": None})
+    assert jobs.begun("nightly") is None
+    assert "begun 2026-11-26 21:30 JST" in pathcast("job", "status", "nightly")[1]
+    assert "2026-11-26 21:30:00 JST" in pathcast("job", "log", "nightly")[1]
+    jobs.note("nightly", {"event": "ended", "at_s": at.timestamp() + 5, "status": 0})
+    assert jobs.begun("nightly") == datetime(2026, 11, 26, 21, 30)
+    # it has run at half past nine, and is due at ten
+    monkeypatch.setattr(time, "time", lambda: at.timestamp() + 3600)
+    begun = []
+    monkeypatch.setattr(jobrun, "execute", lambda *words: begun.append(words[2]) or {"status": 0, **jobs._ENDED})
+    assert pathcast("job", "run", "nightly", "--due")[0] == Exit.OK
+    assert begun == ["2026-11-27T06:00:00+09:00"]
+
+
 def test_what_was_broken_off_is_said(pathcast, units):
     pathcast(*ADD, "--units", units, "--", "true")
     assert "last: none has ended yet" in pathcast("job", "status", "nightly")[1]
     jobs.note("nightly", {"event": "begun", "at_s": 1e9, "by": None})
     jobs.note("nightly", {"event": "again", "at_s": 1e9 + 5, "status": 3, "wait_s": 10})
     out = pathcast("job", "status", "nightly")[1]
-    begun = datetime.fromtimestamp(1e9)
+    begun = zone.clock(1e9)
     assert f"broken off: what was begun {begun:%Y-%m-%d %H:%M}, without an end\nlast: none has ended yet" in out
     with jobs_alone("nightly"):
         out = pathcast("job", "status", "nightly")[1]
@@ -153,7 +187,7 @@ def test_a_damaged_file_hides_no_other_job_and_can_be_removed(pathcast, units, t
 
 
 def test_the_daemon_begins_a_job_once_though_its_run_takes_long_to_begin(pathcast, units, monkeypatch):
-    at = f"{datetime.now():%H:%M}"
+    at = f"{zone.clock():%H:%M}"
     assert pathcast("job", "add", "nightly", "--at", at, "--units", units, "--", "true")[0] == Exit.OK
     begun, looks = [], []
 

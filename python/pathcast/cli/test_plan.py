@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import time
 from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 
+from pathcast import zone
 from pathcast.cli.plan import clock
 from pathcast.cli.schema import SCHEMAS
 from pathcast.errors import Exit
@@ -74,6 +77,20 @@ def test_for_people(pathcast, sim):
 def test_plans_of_seconds_are_told_by_the_second(planned_s, after_s, told):
     # what is left of a second would tell the sentence and the table apart
     assert clock(datetime(2026, 3, 3, 21, 34, 0, 900_000), planned_s)(after_s) == told
+
+
+def test_times_are_the_machines_and_say_so_where_the_process_has_others(monkeypatch):
+    now = datetime(2026, 3, 3, 21, 34, tzinfo=ZoneInfo("Asia/Tokyo")).astimezone()
+    with monkeypatch.context() as there:
+        there.setattr(zone, "zone", lambda: ZoneInfo("Asia/Tokyo"))
+        there.setenv("TZ", "America/New_York")
+        time.tzset()
+        at = clock(now, (1200.0,))
+        assert (at(20.0), at(5 * 3600.0), at(86_400.0)) == ("21:34 JST", "02:34 JST", "Wed 21:34 JST")
+        there.setenv("TZ", "Asia/Tokyo")
+        time.tzset()
+        assert clock(now, (1200.0,))(20.0) == "21:34"
+    time.tzset()
 
 
 @pytest.mark.parametrize(

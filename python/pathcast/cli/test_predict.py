@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import time
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 
+from pathcast import zone
 from pathcast.cli.deadline import deadline
 from pathcast.cli.schema import SCHEMAS
 from pathcast.cli.testing import wrong
@@ -230,7 +232,8 @@ def test_deadlines_as_people_write_them():
 )
 def test_deadlines_where_the_clock_is_set_to_summer_time_and_back(monkeypatch, now, word, told, after_min):
     with monkeypatch.context() as there:
-        there.setenv("TZ", "Europe/Berlin")
+        there.setattr(zone, "zone", lambda: ZoneInfo("Europe/Berlin"))
+        there.setenv("TZ", "America/New_York")  # of the process: the machine's counts
         time.tzset()
         at = datetime.fromisoformat(now)
         found = deadline(word, at)

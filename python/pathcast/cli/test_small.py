@@ -229,6 +229,21 @@ def test_schemas_have_units_and_are_those_of_what_is_printed(pathcast):
         assert json.loads(pathcast("schema", name)[1])["$schema"]
 
 
+def test_a_run_of_flows_is_as_its_schema_says():
+    from pathcast.worlds.sim import Sim
+    from pathcast.worlds.testing import two_paths
+    from pathcast.worlds.topology import Topology
+
+    text = two_paths("20Mbit", ("10ms", "25ms"), "100 packets") + '[[flow]]\nname = "a"\npaths = ["path1", "path2"]\n'
+    with Sim(Topology.parse(f'name = "two"\nend = "9s"\n{text}')) as world:
+        document = json.loads(json.dumps(world.flows(until=1.0).document()))
+    schema = SCHEMAS["flows"]()
+    assert wrong(document, schema) == []
+    assert set(document) == set(schema["properties"])
+    del document["verdict"]["valid"]
+    assert wrong(document, schema) == ["$.verdict.valid: missing"]
+
+
 def test_what_is_not_as_the_schema_says_is_found():
     schema = SCHEMAS["run"]()
     report = dict.fromkeys(schema["required"], 0) | {"schema": "pathcast.run/1", "more": 1}

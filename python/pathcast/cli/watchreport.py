@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from pathcast.cli.history import Url
+from pathcast.cli.history import Url, shown_place
 from pathcast.cli.progress import busy
 from pathcast.errors import need, usage
 
@@ -22,14 +22,13 @@ def report(
     history: Url = None,
 ) -> None:
     """Write a page of how every line was: degraded, away, worst hours, alerts, forecasts against what came, bytes."""
-    from pathcast.history.place import find
     from pathcast.web.facts import Facts
     from pathcast.web.report import gathered, page
 
     if html.is_dir() or not html.parent.is_dir():
         why = "a directory" if html.is_dir() else f"in no directory: there is no `{html.parent}`"
         raise usage(f"--html `{html}` is {why}", "allowed is a file, for example report.html")
-    place = find(history)
+    place = shown_place(history)
     need("matplotlib")
     with busy("gathering and drawing"):
         found = gathered(Facts(place), weeks * _WEEK_S)

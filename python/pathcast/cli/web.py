@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from pathcast.cli.history import Url
+from pathcast.cli.history import Url, shown_place
 from pathcast.errors import Exit, PathcastError, need, usage
 
 _PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)+")
@@ -38,7 +38,6 @@ def web(
     history: Url = None,
 ) -> None:
     """Serve a page of lines, forecasts, jobs, transfers, caps and alerts to browsers on this host. It only shows."""
-    from pathcast.history.place import find
     from pathcast.service.metrics import where
 
     address, port = where(listen, "--listen", "127.0.0.1:9276")
@@ -53,7 +52,7 @@ def web(
     for one in name or ():
         if not _NAME.fullmatch(one):
             raise usage(f"--name `{one}`: allowed is a host's name without a port, for example pathcast.example.org")
-    place = find(history)
+    place = shown_place(history)
     need("jinja2", "starlette", "uvicorn")
     import uvicorn
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from pathcast.errors import usage
 from pathcast.history import clock
-from pathcast.history.identity import PathKey
+from pathcast.history.identity import PathKey, remote_of_address
 from pathcast.history.plain import Plain
 from pathcast.history.read import KEY, LINED, Reader, Where, key_of, where
 from pathcast.history.records import Event, Forecasted, Measured, Sent
@@ -45,15 +44,16 @@ class Browser(Reader):
     """A reader of all that is there. newer_than_s, line_id, target: of nothing else; None: of all."""
 
     def paths(self) -> list[Known]:
-        """Every path of this host, those that were used last first."""
+        """Every path of this host, those that were used last first; one whose far end was known by its address, too, is
+        one by its key."""
         if not self.store.exists:
             return []
-        found: dict[PathKey, dict[str, Any]] = {}
+        found: dict[PathKey, dict[str, str]] = {}
         with self.store.asking() as plain:
             text = f"SELECT path.id, {KEY} FROM path {LINED} WHERE line.host_id = :host"
             for row in plain.rows(text, host=self.host):
-                found.setdefault(key_of(row), {"ids": {}})["ids"][row.id] = row.direction
-            return self._by_age([self._known(plain, key, of["ids"]) for key, of in found.items()])
+                found.setdefault(key_of(row), {})[row.id] = row.direction
+            return self._by_age([self._known(plain, key, ids) for key, ids in _by_key(found).items()])
 
     def measurements_of(
         self, newer_than_s: float | None, limit: int, line_id: str | None = None, target: str | None = None
@@ -167,13 +167,11 @@ class Browser(Reader):
             "WHERE path IN :ids",
             ids=ids,
         )
-        available: dict[str, float | None] = {}
-        newest = None
-        for id, direction in directions.items():
-            text = "SELECT * FROM measurement WHERE path = :path ORDER BY at_us DESC LIMIT 1"
-            for row in plain.rows(text, path=id):
-                available[direction] = row.available_bps
-                newest = row
+        text = "SELECT * FROM measurement WHERE path = :path ORDER BY at_us DESC LIMIT 1"
+        last = [(directions[id], row) for id in ids for row in plain.rows(text, path=id)]
+        last.sort(key=lambda one: one[1].at_us)
+        available = {direction: row.available_bps for direction, row in last}
+        newest = last[-1][1] if last else None
         over = "transfer WHERE id IN (SELECT transfer_id FROM transfer_path WHERE path IN :ids)"
         text = f"SELECT COUNT(*) AS number, MIN(at_us) AS first_us, MAX(at_us) AS last_us FROM {over}"
         [sent] = plain.rows(text, ids=ids)
@@ -200,6 +198,20 @@ class Browser(Reader):
         """Of measurements."""
         wanted = Where() if target is None else where("measurement.target = :target", target=target)
         return wanted if line_id is None else wanted & where("line.line_id = :line", line=line_id)
+
+
+def _by_key(found: dict[PathKey, dict[str, str]]) -> dict[PathKey, dict[str, str]]:
+    """What is known by the far end's address is that of the key there; where several are, nobody can tell whose."""
+    pairs: dict[tuple[str, str, str], list[PathKey]] = {}
+    for key in found:
+        pairs.setdefault((key.line_id, key.local, key.remote), []).append(key)
+    made = dict(found)
+    for keys in pairs.values():
+        for key in keys:
+            same = [other for other in keys if other != key and other.meets(key)]
+            if key.remote_id == remote_of_address(key.remote) and len(same) == 1:
+                made[same[0]] = made[same[0]] | made.pop(key)
+    return made
 
 
 # what a graph can show of a measurement

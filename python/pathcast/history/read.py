@@ -113,13 +113,16 @@ class Reader:
         ages = [(clock.age_s(Moment(row.at_us, row.boot_us, row.boot), self.at) or 0.0, row) for row in rows]
         return [(max(0.0, age_s - row.elapsed_s), int(row.bytes)) for age_s, row in ages]
 
-    def usage(self, line_ids: Iterable[str] | None = None, since_us: int = 0) -> list[Hour]:
-        """What lines of this host carried, hour by hour and by who has counted it, the oldest first."""
+    def usage(self, line_ids: Iterable[str] | None = None, since_us: int = 0, begun_us: int = 0) -> list[Hour]:
+        """What lines of this host carried, hour by hour and by who has counted it, the oldest first. begun_us: of what
+        began then or later."""
         if not self.store.exists:
             return []
         wanted = where("line.host_id = :host AND usage.hour_us >= :since_us", host=self.host, since_us=since_us)
         if line_ids is not None:
             wanted &= where("line.line_id IN :lines", lines=list(line_ids))
+        if begun_us:
+            wanted &= where("usage.at_us >= :begun_us", begun_us=begun_us)
         by = "usage.hour_us, line.line_id, usage.source"
         text = (
             f"SELECT {by}, SUM(usage.bytes_out) AS away, SUM(usage.bytes_in) AS back FROM usage "

@@ -16,7 +16,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, tzinfo
 from pathlib import Path
@@ -32,6 +32,8 @@ from pathcast.zone import zone
 KEPT = 400
 # two zones are no further apart: older books have days of whichever one a command was told
 _APART = timedelta(days=2)
+# counters that were read within this time have all [s]
+_FRESH_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,8 @@ class Account:
 
     since: the first day of it that was counted; None: nothing was, and bytes are at most pathcast's own. begin, end:
     its first and last day. full: the day on which the cap is reached at this pace, within the period. by_end: what it
-    will have carried by then.
+    will have carried by then. own: of the bytes those that no counter has, only pathcast's own records. counted: False
+    where no counter has what passes now.
     """
 
     line: str
@@ -51,6 +54,8 @@ class Account:
     cap: Cap | None = None
     full: date | None = None
     by_end: int | None = None
+    own: int = 0
+    counted: bool = True
 
     def sentence(self) -> str:
         """For people: `412 GB of 1 TB, full on the 19th at this pace`."""
@@ -59,6 +64,8 @@ class Account:
         told = size(self.bytes)
         if self.cap is not None:
             told += f" of {size(self.cap.bytes)}"
+        if self.own:
+            told += f" ({size(self.own)} of it only what pathcast itself carried)"
         if self.cap is not None and self.bytes >= self.cap.bytes:
             told += f", full, until {self.end + timedelta(days=1)}"
         elif self.full is not None:
@@ -68,6 +75,15 @@ class Account:
         if self.since is None:
             return f"{told}; {'only what pathcast itself carried' if self.bytes else 'nothing'} is counted yet"
         return told if self.since <= self.begin else f"{told} (counted since {self.since})"
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """What counters have not: all since a time [s since 1970], or what comes to the own bytes that pathcast had carried
+    since a day when the provider's figure was told."""
+
+    since_s: float
+    told: tuple[date, int] | None
 
 
 def file() -> Path:
@@ -100,8 +116,9 @@ def key(line: Line) -> str:
     return line.id or line.name
 
 
-def correct(line: Line, bytes: int, at: datetime) -> None:
-    """From elsewhere it is known that so many bytes passed in the period of `at` until then. Raises OSError."""
+def correct(line: Line, bytes: int, at: datetime, own: int = 0) -> None:
+    """From elsewhere it is known that so many bytes passed in the period of `at` until then. own: what pathcast itself
+    has recorded of it. Raises OSError."""
     begin, _ = period(line.cap, at.astimezone(zone()).date())
     with _open() as books:
         book = books.setdefault(key(line), {})
@@ -110,6 +127,7 @@ def correct(line: Line, bytes: int, at: datetime) -> None:
             del days[day]
         days[begin.isoformat()] = bytes
         book["corrections"] = book.get("corrections", 0) + 1
+        book["told"] = {"at": at.timestamp(), "own": own, "since": begin.isoformat()}
 
 
 def corrections(lines: Mapping[str, Line]) -> dict[str, int]:
@@ -118,17 +136,21 @@ def corrections(lines: Mapping[str, Line]) -> dict[str, int]:
         return {name: books.get(key(line), {}).get("corrections", 0) for name, line in lines.items()}
 
 
-def account(line: Line, at: datetime) -> Account:
-    """Of the period that `at` (now) lies in; what is booked ahead in it, or soon after it, counts: it has passed."""
+def account(line: Line, at: datetime, own: Callable[[Beyond], int] = lambda _: 0) -> Account:
+    """Of the period that `at` (now) lies in; what is booked ahead in it, or soon after it, counts: it has passed. own:
+    what pathcast itself has recorded of what counters have not."""
     at = at.astimezone(zone())
     today = at.date()
     begin, end = period(line.cap, today)
     with _open(write=False) as books:
-        days = {date.fromisoformat(day): count for day, count in books.get(key(line), {}).get("days", {}).items()}
+        book = books.get(key(line), {})
+        days = {date.fromisoformat(day): count for day, count in book.get("days", {}).items()}
     now = {day: count for day, count in days.items() if begin <= day <= max(end, today + _APART)}
     if not now:
-        return Account(line.name, 0, None, begin, end, line.cap)
-    total, since = sum(now.values()), min(today, *now)
+        return Account(line.name, 0, None, begin, end, line.cap, counted=False)
+    beyond = _beyond(book, begin, at.timestamp())
+    more = 0 if beyond is None else own(beyond)
+    total, since = sum(now.values()) + more, min(today, *now)
     passed = (at.timestamp() - _begin(since, at.tzinfo)) / 86_400
     left = (_begin(end + timedelta(days=1), at.tzinfo) - at.timestamp()) / 86_400
     # a few minutes are no pace; of the first day nobody knows when counting began
@@ -139,7 +161,16 @@ def account(line: Line, at: datetime) -> Account:
         by_end = round(total + pace * left)
         if line.cap is not None and total < line.cap.bytes <= by_end:
             full = (at + timedelta(days=(line.cap.bytes - total) / pace)).date()
-    return Account(line.name, total, since, begin, end, line.cap, full, by_end)
+    return Account(line.name, total, since, begin, end, line.cap, full, by_end, more, beyond is None or not beyond.told)
+
+
+def _beyond(book: Mapping[str, Any], begin: date, now: float) -> Beyond | None:
+    """None: counters were just read."""
+    last = book["last"]["at"] if book.get("last") else None
+    told = book.get("told")
+    if told is not None and (last is None or told["at"] >= last) and date.fromisoformat(told["since"]) >= begin:
+        return Beyond(told["at"], (date.fromisoformat(told["since"]), told["own"]))
+    return None if last is None or now - last <= _FRESH_S else Beyond(last, None)
 
 
 def period(cap: Cap | None, day: date) -> tuple[date, date]:
@@ -263,6 +294,10 @@ def _is_book(book: Any) -> bool:
             if type(count) is not int or count < 0:
                 return False
         numbers = last is None or all(math.isfinite(last[name] + 0) for name in ("rx", "tx", "at", "index"))
+        told = book.get("told")
+        if told is not None:
+            date.fromisoformat(told["since"])
+            numbers = numbers and math.isfinite(told["at"] + 0) and type(told["own"]) is int and told["own"] >= 0
         return numbers and type(book.get("corrections", 0)) is int
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
         return False

@@ -196,6 +196,8 @@ def test_a_clock_that_is_set_back_loses_no_bytes(device):
         *("7", "[]", '{"days": []}', '{"days": {"x": 1}}', '{"days": {"2026-11-01": "x"}}', "null"),
         *('{"days": {"2026-11-01": -5}}', '{"last": 7}', '{"last": {}}', '{"corrections": "x"}'),
         '{"last": {"rx": 1, "tx": 1, "index": 7, "at": NaN}}',
+        *('{"told": 7}', '{"told": {"at": 1, "own": -1, "since": "2026-11-01"}}'),
+        *('{"told": {"at": NaN, "own": 1, "since": "2026-11-01"}}', '{"told": {"at": 1, "own": 1, "since": "x"}}'),
     ],
 )
 def test_what_is_broken_in_the_books_is_put_aside_and_the_rest_goes_on(device, broken, capsys):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, Context, Decimal
 
 from pathcast.plan.program import HORIZON_S, carried, least, schedule
 from pathcast.plan.terms import LineTerms, Way, Wish
@@ -35,8 +36,8 @@ def changes(ways: Sequence[Way], lines: Mapping[str, LineTerms], wish: Wish, lev
     if wish.budget is not None:
         money = least(ways, lines, replace(wish, budget=None), level, None)
         if money is not None and money > wish.budget:
-            to = math.ceil(money * _SPARE * 100) / 100
-            found.append(Change("budget", None, to, f"a budget of {to:g}"))
+            to = _enough(money * _SPARE)
+            found.append(Change("budget", None, float(to), f"a budget of {to}"))
     part = carried(ways, lines, wish, level)
     if not found and part < _ALL:
         free = {name: LineTerms(name, price=line.price) for name, line in lines.items()}
@@ -91,6 +92,14 @@ def _of(line: LineTerms, ways: Sequence[Way], lines: Mapping[str, LineTerms], wi
     if line.hours is not None and needed(replace(line, hours=None)) is not None:
         found.append(Change("hours", line.name, None, f"{line.name} at all hours"))
     return found
+
+
+def _enough(money: float) -> str:
+    """An amount that is no less, as it is typed: to the cent, of little with two digits."""
+    places = 2 if money >= 0.1 else 1 - math.floor(math.log10(money))
+    least, exact = Decimal(1).scaleb(-places), Context(prec=400)
+    text = f"{Decimal(repr(money)).quantize(least, ROUND_CEILING, exact):f}"
+    return text.rstrip("0").rstrip(".")
 
 
 def _fits(ways: Sequence[Way], lines: Mapping[str, LineTerms], wish: Wish, level: float) -> bool:

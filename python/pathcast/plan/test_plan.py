@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -94,6 +95,19 @@ def test_what_would_have_to_change():
 
 def replace_all(lines, **more):
     return {**lines, **{name: replace(lines[name], **of) for name, of in more.items()}}
+
+
+@pytest.mark.parametrize("price", [1e-9, 2e-4, 0.004, 0.5, 97.123, 54_321.0, 7.77e7])
+def test_a_budget_that_is_told_is_enough_and_little_more(price):
+    lines, wish = terms(cable={"price": price / GB}), Wish(50 * GB, 8 * HOUR, budget=0.0)
+    [told] = [change for change in plan(WAYS, lines, wish).changes if change.what == "budget"]
+    words = told.sentence.removeprefix("a budget of ")
+    # as it is typed
+    assert re.fullmatch(r"\d+(\.\d+)?", words)
+    assert float(words) == told.to
+    needed = (50 - 28.8) * price
+    assert needed * 1.009 < told.to < needed * 1.01 * 1.1
+    assert plan(WAYS, lines, replace(wish, budget=float(words))).fits == "yes"
 
 
 def test_every_change_that_is_told_makes_it_fit():

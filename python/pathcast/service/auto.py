@@ -7,9 +7,9 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
+from pathcast import zone
 from pathcast.control.launch import Running
 from pathcast.errors import PathcastError
 from pathcast.plan.course import Course, Seen, Step
@@ -182,7 +182,8 @@ class Auto:
 
     def _at(self, at_s: float) -> str:
         left_s = at_s - (self._clock() - self._began_s)
-        return f"{datetime.fromtimestamp(time.time() + left_s):%H:%M:%S}"
+        at = zone.local(time.time() + left_s)
+        return f"{at:%H:%M:%S}{zone.mark(at)}"
 
     def _note(self, at_s: float, step: Step) -> None:
         for one in step.said:

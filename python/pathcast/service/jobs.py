@@ -13,6 +13,7 @@ from datetime import datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
+from pathcast import zone
 from pathcast.errors import PathcastError, usage
 from pathcast.files import read_file
 from pathcast.history.place import state_directory
@@ -332,10 +333,10 @@ def _is_number(value: Any) -> bool:
 
 
 def begun(name: str) -> datetime | None:
-    """When it last began; naive local time. None: never, or that run was broken off and has no end."""
+    """When it last began, by the machine's clock. None: never, or that run was broken off and has no end."""
     ended = False
     for one in reversed(runs(name)):
         ended = ended or one.get("event") == "ended"
         if one.get("event") == "begun":
-            return datetime.fromtimestamp(one["at_s"]) if ended else None
+            return zone.clock(one["at_s"]) if ended else None
     return None

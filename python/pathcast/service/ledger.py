@@ -8,6 +8,7 @@ import json
 import math
 import os
 import shutil
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -52,7 +53,7 @@ class Ledger:
     Times are of the clock that nobody sets, across a boot those of UTC. A file that is none of a ledger is put aside
     and said: then what nobody can tell of the last day is taken to have been all that a watch may send. recorded: what
     the history tells of rounds of that time, how long ago each ended and its bytes; gap_s: rounds that are no further
-    apart had none between them.
+    apart had none between them. Any thread may ask what is used.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Ledger:
         gap_s: float = 0.0,
     ) -> None:
         self.file, self.now = file, now
+        self._lock = threading.RLock()
         at = now()
         now_s = at.boot_us / 1e6
         spent: list[tuple[float, int]] = []
@@ -94,38 +96,45 @@ class Ledger:
 
     def free_in_s(self, bytes: int, paced: bool = True) -> float:
         """How long until so many may be taken."""
-        now_s = self._now_s()
-        return self.allowance.free_s(now_s, bytes, paced) - now_s
+        with self._lock:
+            now_s = self._now_s()
+            return self.allowance.free_s(now_s, bytes, paced) - now_s
 
     def take(self, bytes: int) -> None:
         """Takes them: when this returns that is on the disc. Raises PathcastError where it cannot be."""
-        self.allowance.take(self._now_s(), bytes)
+        with self._lock:
+            self.allowance.take(self._now_s(), bytes)
         try:
             self._write()
         except PathcastError:
-            self.allowance.settle(self._now_s(), 0, paced=False)
+            with self._lock:
+                self.allowance.settle(self._now_s(), 0, paced=False)
             raise
 
     def settle(self, bytes: int, paced: bool = True) -> None:
         """What it was in truth."""
-        self.allowance.settle(self._now_s(), bytes, paced)
+        with self._lock:
+            self.allowance.settle(self._now_s(), bytes, paced)
         self._write()
 
     def used(self) -> int:
-        """Of this day [byte]."""
-        return self.allowance.used(self._now_s())
+        """Of this day [byte]; of a round that goes on as much as it may take."""
+        with self._lock:
+            return self.allowance.used(self._now_s())
 
     def _now_s(self) -> float:
         return self.now().boot_us / 1e6
 
     def _write(self) -> None:
-        at = self.now()
-        now_s = at.boot_us / 1e6
-        self.allowance.used(now_s)
+        with self._lock:
+            at = self.now()
+            now_s = at.boot_us / 1e6
+            self.allowance.used(now_s)
+            entries = self.allowance.entries
         document = {
             "at": asdict(at),
             "most": self.allowance.most,
-            "spent": [[round(now_s - at_s, 3), bytes] for at_s, bytes in self.allowance.entries],
+            "spent": [[round(now_s - at_s, 3), bytes] for at_s, bytes in entries],
             "taken": self.allowance.taken,
             "paced_s": round(self.allowance.paced_s - now_s, 3),
             "paced": self.allowance.paced[1],

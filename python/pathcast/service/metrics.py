@@ -204,7 +204,7 @@ def collected(of: Watch) -> Iterator[Any]:
     yield from _of_paths(of, list(of.known))
     yield Counter("pathcast_probe_bytes", "IP bytes of probes, of both ends.", value=of.probe_bytes)
     yield Gauge("pathcast_allowance_bytes", "Most bytes of any 24 hours.", value=of.ledger.allowance.most)
-    yield Gauge("pathcast_allowance_used_bytes", "Of the last 24 hours.", value=of.used_bytes)
+    yield Gauge("pathcast_allowance_used_bytes", "Of the last 24 hours.", value=of.ledger.used())
 
 
 def _of_paths(of: Watch, targets: Iterable[str]) -> Iterator[Any]:

@@ -25,14 +25,18 @@ def terms(
     most: Mapping[str, int],
     now: datetime,
     own: Mapping[str, int] | None = None,
+    told: Mapping[str, int] | None = None,
 ) -> dict[str, LineTerms]:
     """Of every name; one without a line in the user's file is free of all terms but `most` [byte]. own: what pathcast
-    carries of what is not in the history yet [byte]. Hours and days are those of the machine, whoever asks."""
+    carries of what is not in the history yet [byte]; told: what of that is in the provider's figure. Hours and days are
+    those of the machine, whoever asks."""
     now = now.astimezone(zone())
     with suppress(OSError):  # who may not write the books may read them
         carried.look(lines, now.timestamp())
-    own = own or {}
-    return {name: _terms(name, lines.get(name), most.get(name), now, own.get(name, 0)) for name in names}
+    own, told = own or {}, told or {}
+    return {
+        name: _terms(name, lines.get(name), most.get(name), now, own.get(name, 0), told.get(name, 0)) for name in names
+    }
 
 
 class Changes:
@@ -42,6 +46,8 @@ class Changes:
         self._stamp, self._say = self._stamped(), say
         self._lines, self._corrections = dict(lines), self._corrected(lines)
         self._gone: set[str] = set()
+        # what the job had carried when the provider's figure was told
+        self._told: dict[str, int] = {}
 
     def look(self, own: Mapping[str, int]) -> dict[str, LineTerms]:
         """New terms from now on, of lines that changed since the last look; a line that is no more keeps its own, so
@@ -63,9 +69,10 @@ class Changes:
         for name in sorted(gone - self._gone):
             self._say(f"{name} is no line any more: until this ends its terms stay as they were")
         self._gone = gone
+        self._told |= {name: own.get(name, 0) for name in lines if corrections.get(name) != self._corrections.get(name)}
         self._lines |= lines
         self._corrections |= corrections
-        return terms(other, lines, {}, datetime.now(UTC), own) if other else {}
+        return terms(other, lines, {}, datetime.now(UTC), own, self._told) if other else {}
 
     def _stamped(self) -> object:
         return config.stamp(), config.stamp_of(carried.file())
@@ -87,9 +94,24 @@ def _same(name: str, of: Line, known: Mapping[str, Line]) -> Line | None:
 
 
 def account(line: Line, at: datetime) -> carried.Account:
-    """Of the period that `at` (now) lies in. Where nothing was counted in it, what pathcast itself carried."""
-    found = carried.account(line, at)
+    """Of the period that `at` (now) lies in. What counters have not, is what pathcast itself carried."""
+
+    def own(beyond: carried.Beyond) -> int:
+        if beyond.told is None:
+            begin, _ = carried.period(line.cap, at.astimezone(zone()).date())
+            return own_bytes(line, begin, beyond.since_s) or 0
+        since, before = beyond.told
+        return max(0, (own_bytes(line, since) or 0) - before)
+
+    found = carried.account(line, at, own)
     return replace(found, bytes=own_bytes(line, found.begin) or 0) if found.since is None else found
+
+
+def correct(line: Line, bytes: int, at: datetime) -> None:
+    """As the provider says so many passed in the period of `at` until then; what pathcast carries later comes to it.
+    Raises OSError."""
+    begin, _ = carried.period(line.cap, at.astimezone(zone()).date())
+    carried.correct(line, bytes, at, own_bytes(line, begin) or 0)
 
 
 def room(names: Iterable[str], lines: Mapping[str, Line], now: datetime) -> dict[str, int]:
@@ -102,7 +124,7 @@ def room(names: Iterable[str], lines: Mapping[str, Line], now: datetime) -> dict
     }
 
 
-def _terms(name: str, line: Line | None, most: int | None, now: datetime, own: int) -> LineTerms:
+def _terms(name: str, line: Line | None, most: int | None, now: datetime, own: int, told: int) -> LineTerms:
     if line is None:
         return LineTerms(name, most_bytes=most)
     periods: tuple[Allowance, ...] = ()
@@ -113,15 +135,16 @@ def _terms(name: str, line: Line | None, most: int | None, now: datetime, own: i
         while day <= last:
             begins.append(day)
             day = carried.period(line.cap, day)[1] + timedelta(days=1)
-        left = line.cap.bytes - found.bytes - (own if found.since is None else 0)
-        periods = allowances(left, line.cap.bytes, begins, now, HORIZON_S, _others_bps(line, found, now, own))
+        booked = own if found.counted else told
+        left = line.cap.bytes - found.bytes - max(0, own - booked)
+        periods = allowances(left, line.cap.bytes, begins, now, HORIZON_S, _others_bps(line, found, now, booked))
     hours = open_hours(line.use, now, HORIZON_S) if line.use else None
     return LineTerms(name, hours, periods, most, line.price or 0.0, line.prefer)
 
 
 def _others_bps(line: Line, found: carried.Account, now: datetime, own: int) -> float:
-    """What passes over a line in this period beside what pathcast itself carried [bit/s], on average. own: of that what
-    no history has yet [byte]."""
+    """What passes over a line in this period beside what pathcast itself carried [bit/s], on average. own: of what is
+    booked that which no history has yet [byte]."""
     if found.since is None:
         return 0.0
     passed_s = now.timestamp() - datetime.combine(found.since, datetime.min.time(), now.tzinfo).timestamp()
@@ -147,8 +170,9 @@ def passing(lines: Mapping[str, Line]) -> Callable[[], dict[str, int]]:
     return lambda: {name: max(0, now - before[name]) for name, now in count().items() if name in before}
 
 
-def own_bytes(line: Line, since: date) -> int | None:
-    """What pathcast itself has sent and received over a line since that day; None where no history tells."""
+def own_bytes(line: Line, since: date, begun_s: float = 0.0) -> int | None:
+    """What pathcast itself has sent and received over a line since that day; None where no history tells. begun_s: by
+    what began then [s since 1970] or later."""
     from pathcast.history.place import find
     from pathcast.history.read import Reader
     from pathcast.history.store import Store
@@ -158,7 +182,7 @@ def own_bytes(line: Line, since: date) -> int | None:
         if place is None or line.id is None or not (store := Store(place)).exists:
             return None
         begin = datetime.combine(since, datetime.min.time(), zone()).timestamp()
-        hours = Reader(store).usage([line.id], int(begin * 1e6))
+        hours = Reader(store).usage([line.id], int(begin * 1e6), int(begun_s * 1e6))
         store.close()
     except PathcastError:
         return None

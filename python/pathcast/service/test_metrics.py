@@ -81,6 +81,24 @@ def test_metrics_have_base_units_and_what_was_seen():
         stop()
 
 
+def test_what_is_used_of_the_allowance_is_of_the_last_24_hours_whatever_becomes_of_rounds():
+    time = Time()
+    made, *_ = watch(time, [Far(time, away=(HOUR_S, 1e9))])
+
+    def used():
+        [family] = [of for of in collected(made) if of.name == "pathcast_allowance_used_bytes"]
+        return family.samples[0].value
+
+    made.run(1)
+    first = used()
+    assert first == made.ledger.used() > 0
+    time.wait(2 * HOUR_S)
+    made.run(1)  # nobody answers: a session was tried
+    assert used() == made.ledger.used() > first
+    time.wait(25 * HOUR_S)  # and nobody is asked
+    assert used() == 0
+
+
 def test_before_its_first_round_nothing_is_said_of_a_far_end_and_of_one_that_is_away_it_is():
     time = Time()
     ends = [Far(time, "far", named=("cable",)), Far(time, "gone", away=(0, 1e9), named=("cable",))]

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from pathcast import zone
 from pathcast.errors import PathcastError
-from pathcast.lines import carried, config, edit
+from pathcast.history.identity import host_id
+from pathcast.history.journal import Journal
+from pathcast.history.place import find
+from pathcast.history.rows import Origin
+from pathcast.history.testing import Clock
+from pathcast.lines import carried, config, counters, edit, here
 from pathcast.service import terms as module
-from pathcast.service.terms import Changes, account, terms
+from pathcast.service.terms import Changes, account, correct, terms
 
 GB = 10**9
 
@@ -111,5 +116,79 @@ def test_where_nothing_is_counted_a_cap_has_what_pathcast_itself_carried(file, m
     assert account(line, now).sentence() == told
     left = [terms(["cable"], {"cable": line}, {}, now, own)["cable"].allowances[0].bytes for own in ({}, {"cable": GB})]
     assert left == [6 * GB, 5 * GB]
-    carried.correct(line, GB, now)
+    correct(line, GB, now)
     assert account(line, now).bytes == GB
+
+
+@pytest.fixture
+def history(monkeypatch):
+    """Of this user, nothing in it yet; adds what a run has sent over cable, by when it began and ended."""
+    monkeypatch.delenv("PATHCAST_HISTORY", raising=False)
+    times = Clock()
+    times.is_set(datetime(2026, 11, 20, 12, tzinfo=UTC).timestamp() - times.at.utc_us / 1e6)
+    journal = Journal(find(), times)
+
+    def sent(bytes, began_s=0.0, line="cable"):
+        act = journal.act(Origin("host", None, "run", {}, host_id(), "here"), -began_s)
+        act.usage(line, bytes, 0)
+        journal.add(act)
+
+    yield sent
+    journal.close()
+
+
+def at(hour):
+    """Of the day on which the history's clock stands at noon."""
+    return datetime(2026, 11, 20, tzinfo=UTC) + timedelta(hours=hour)
+
+
+def test_what_pathcast_carries_after_the_providers_word_counts_where_counters_cannot_be_read(file, history):
+    edit.change(file, "cable", {"id": "cable"})
+    line = config.load()["cable"]
+    history(2 * GB)
+    correct(line, 5 * GB, at(12.5))
+    assert account(line, at(12.6)).bytes == 5 * GB
+    history(GB, began_s=7200.0)
+    # one that began before: how much of it was sent by then nobody has noted
+    history(GB, began_s=-3600.0)
+    history(4 * GB, line="dsl")
+    found = account(line, at(20))
+    told = "7 GB of 10 GB (2 GB of it only what pathcast itself carried), full on the"
+    assert (found.bytes, found.own, found.sentence()[: len(told)]) == (7 * GB, 2 * GB, told)
+    [left] = [of.bytes for of in terms(["cable"], {"cable": line}, {}, at(20))["cable"].allowances[:1]]
+    assert left <= 3 * GB
+    # what a job carries meanwhile is not in the history yet
+    of_job = terms(["cable"], {"cable": line}, {}, at(20), {"cable": GB})["cable"].allowances[0].bytes
+    assert of_job == pytest.approx(left - GB, abs=0.1 * GB)
+    # the provider says it again; a month ends
+    correct(line, 8 * GB, at(21))
+    assert account(line, at(22)).bytes == 8 * GB
+    assert account(line, at(24 * 30)).bytes == 0
+
+
+def test_where_counters_can_be_read_no_more_pathcast_counts_on(file, history, monkeypatch):
+    edit.change(file, "cable", {"id": "cable", "dev": "lo"})
+    line = config.load()["cable"]
+    counted = {"lo": (0, 0)}
+    monkeypatch.setattr(counters, "read", lambda: counted)
+    monkeypatch.setattr(here, "addresses", lambda: [here.Address("lo", "192.0.2.1", 32)])
+    carried.look({"cable": line}, at(10).timestamp())
+    counted["lo"] = (3 * GB, 0)
+    carried.look({"cable": line}, at(12).timestamp())
+    history(2 * GB, began_s=60.0)
+    assert account(line, at(12)).bytes == 3 * GB
+    del counted["lo"]
+    carried.look({"cable": line}, at(20).timestamp())
+    assert (account(line, at(20)).bytes, account(line, at(20)).own) == (5 * GB, 2 * GB)
+    # they come back, and have counted it, too
+    counted["lo"] = (6 * GB, 0)
+    carried.look({"cable": line}, at(21).timestamp())
+    assert (account(line, at(21)).bytes, account(line, at(21)).own) == (6 * GB, 0)
+
+
+def test_what_a_job_carried_before_the_providers_word_is_in_it(file):
+    changes = Changes(config.load())
+    correct(config.load()["cable"], 4 * GB, datetime.now(UTC))
+    assert changes.look({"cable": 4 * GB})["cable"].allowances[0].bytes == 6 * GB
+    edit.change(file, "cable", {"cap": "20GB/month"})
+    assert changes.look({"cable": 7 * GB})["cable"].allowances[0].bytes == pytest.approx(13 * GB, rel=1e-3)

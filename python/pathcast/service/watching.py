@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict
-from datetime import datetime
 from typing import Any, Protocol
 
+from pathcast import zone
 from pathcast.errors import Exit, PathcastError, usage
 from pathcast.history import clock
 from pathcast.history.clock import Moment
@@ -110,7 +110,6 @@ class Watch:
         # of each far end its newest round, and when that was over
         self.newest: dict[str, tuple[float, Probed]] = {}
         self.probe_bytes = 0
-        self.used_bytes = ledger.used()
         self._networks: dict[str, Any] = {}
         self._stacks = {name: ExitStack() for name in self.ends}
         self._turn = dict.fromkeys(self.ends, 0)
@@ -195,7 +194,7 @@ class Watch:
         if left_s > self.every_s and not self._later:
             self._later = True
             now_s = self.time.now().utc_us / 1e6
-            at = words.clock(datetime.fromtimestamp(now_s + left_s), datetime.fromtimestamp(now_s))
+            at = words.clock(zone.local(now_s + left_s), zone.local(now_s))
             self.say(f"next round at {at}, by the allowance of {size(self.ledger.allowance.most)} a day")
 
     def _open(self, name: str) -> bool:
@@ -250,7 +249,6 @@ class Watch:
             return began_s
         self._settle(name, found.probe_bytes + ROUND_BYTES)
         self.probe_bytes += found.probe_bytes
-        self.used_bytes = self.ledger.used()
         self.rounds[name] += 1
         if name in self.away:
             since_s, why = self.away.pop(name)
@@ -378,7 +376,7 @@ class Watch:
         assert alarm.since_s is not None
         lasted_s = max(0.0, at.boot_us / 1e6 - alarm.since_s)
         since = clock.before(at, lasted_s)
-        local = [datetime.fromtimestamp(of.utc_us / 1e6) for of in (since, at)]
+        local = [zone.local(of.utc_us / 1e6) for of in (since, at)]
         usual = alarm.usual if alarm.of.of_usual else None
         who = path.name if len(self.ends) == 1 else f"{path.name} to {name}"
         text = words.said(alarm.of, who, one.state, one.seen, usual, local[0], local[1], lasted_s)

@@ -7,6 +7,7 @@ from datetime import datetime
 from pathcast.units import bits, seconds, span
 from pathcast.watch.expression import RATES, TIMES, Expression
 from pathcast.watch.seen import Level, Seen
+from pathcast.zone import mark
 
 _BESIDE = ("available", "queue", "loss")
 
@@ -60,4 +61,5 @@ def _number(what: str, value: float) -> str:
 
 def clock(at: datetime, now: datetime) -> str:
     """A local time: `19:40`, on another day than now with its date."""
-    return f"{at:%H:%M}" if at.date() == now.date() else f"{at:%Y-%m-%d %H:%M}"
+    told = f"{at:%H:%M}" if at.date() == now.date() else f"{at:%Y-%m-%d %H:%M}"
+    return told + mark(at)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pathcast import zone
 from pathcast.errors import PathcastError
 from pathcast.history.browse import Browser
 from pathcast.history.place import Place
-from pathcast.history.records import Sent
+from pathcast.history.records import Measured, Sent
 from pathcast.history.store import Store
 from pathcast.watch.seen import UNKNOWN, Level, Seen
 
@@ -79,12 +79,11 @@ class Facts:
 
     def lines(self) -> list[dict[str, Any]]:
         """Of every path its last measurement of a week."""
-        names, found, known = self.names(), [], set()
+        names, found, known = self.names(), [], list[Measured]()
         for one in self.browser().measurements_of(7 * 86_400.0, 60):
-            key = (one.key, one.target)
-            if key in known:
+            if any(of.target == one.target and of.key.meets(one.key) for of in known):
                 continue
-            known.add(key)
+            known.append(one)
             about: dict[str, Any] = {"line": names.get(one.key.line_id, one.name), "target": one.target or one.world}
             about |= {"at": one.at, "age_s": one.age_s, "local": one.key.local, "remote": one.key.remote}
             down = one.path.get("down")
@@ -160,7 +159,7 @@ class Facts:
         from pathcast.lines import config
         from pathcast.service.terms import account
 
-        now, found = datetime.now().astimezone(), []
+        now, found = zone.local(), []
         for line in config.load().values():
             of, cap = account(line, now), None if line.cap is None else line.cap.bytes
             found.append({"line": line.name, "bytes": of.bytes, "cap": cap, "sentence": of.sentence()})
@@ -176,7 +175,7 @@ class Facts:
             runs = jobs.runs(job.name)
             ended = [_ended(one) for one in runs if one.get("event") == "ended"]
             open = bool(runs) and runs[-1].get("event") != "ended"
-            due = next_due(job.times, datetime.now()).astimezone().isoformat()
+            due = next_due(job.times, zone.clock()).replace(tzinfo=zone.zone()).isoformat()
             about = {"name": job.name, "by": job.by, "next": due, "command": " ".join(job.command), "damaged": None}
             found.append({**about, "running": open and _held(jobs.runs_file(job.name)), "last": ended[-5:][::-1]})
         return found

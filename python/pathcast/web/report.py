@@ -23,6 +23,7 @@ from pathcast.units import bits, seconds, size, span
 from pathcast.watch.quality import DEGRADED, HOUR_S, Quality, quality
 from pathcast.watch.seen import Level
 from pathcast.web.facts import Facts
+from pathcast.zone import local, zone
 
 DAY_S = 86_400.0
 _WORLD = "host"
@@ -142,7 +143,7 @@ def page(of: Report) -> str:
             f"nothing was recorded in the last {span(of.end_s - of.begin_s)}",
             "`pathcast watch HOST` does it",
         )
-    zone = datetime.fromtimestamp(of.end_s).astimezone().tzname() or "local time"
+    here = local(of.end_s).tzname() or "local time"
     parts = [
         ("How each line was", _lines(of)),
         ("Worst hours", _worst(of)),
@@ -158,7 +159,7 @@ def page(of: Report) -> str:
 <meta http-equiv="Content-Security-Policy" content="{_POLICY}">
 <title>pathcast watch: report</title><style>{PAGE}{_STYLE}</style></head><body>
 <h1>Lines from {_day(of.begin_s)} to {_day(of.end_s)}</h1>
-<p class="lead">Times are in {escape(zone)}. What is usual is the median of this time; degraded is less than
+<p class="lead">Times are in {escape(here)}. What is usual is the median of this time; degraded is less than
 {100 * DEGRADED:.0f} % of it.</p>
 <ul>{sentences}</ul>
 {sections}
@@ -229,12 +230,13 @@ def _plot(of: Report) -> str:
 
 
 def _worst(of: Report) -> str:
+    here = zone()
     by_day, single = [], []
     for way in of.ways:
         hours: dict[int, list[float]] = {}
         who = (of.names.get(way.line_id, way.line_id), way.target, way.direction)
         for hour in way.quality.hours:
-            hours.setdefault(datetime.fromtimestamp(hour.at_s).hour, []).append(hour.share)
+            hours.setdefault(local(hour.at_s, here).hour, []).append(hour.share)
             if hour.share < DEGRADED:
                 single.append((hour.share, hour.at_s, who))
         worst = sorted((fmean(shares), hour) for hour, shares in hours.items())[:_HOURS]
@@ -334,12 +336,12 @@ def _lasted(from_s: float, until_s: float | None) -> str:
 
 
 def _day(at_s: float) -> str:
-    return f"{datetime.fromtimestamp(at_s):%Y-%m-%d}"
+    return f"{local(at_s):%Y-%m-%d}"
 
 
 def _time(at_s: float) -> str:
-    return f"{datetime.fromtimestamp(at_s):%Y-%m-%d %H:%M}"
+    return f"{local(at_s):%Y-%m-%d %H:%M}"
 
 
 def _clock(at_s: float) -> str:
-    return f"{datetime.fromtimestamp(at_s):%H:%M}"
+    return f"{local(at_s):%H:%M}"

@@ -208,6 +208,7 @@ def test_the_command_writes_it(tmp_path, capsys):
         (["--html", "{}/r.html", "--weeks", "0"], 2, "--weeks `0`: it must be greater than or equal to 1"),
         (["--html", "{}/r.html", "--weeks", "4w"], 2, "--weeks `4w`: it must be a valid integer"),
         (["--html", "{}/r.html", "--history", "ftp://there"], 2, "allowed are a FILE"),
+        (["--html", "{}/r.html", "--history", "/no/such.db"], 2, "there is no history `/no/such.db`"),
         (["--html", "{}/r.html", "far"], 2, "unexpected extra argument"),
         (["--html", "{}/r.html", "--week", "4"], 2, "did you mean `--weeks`?"),
         (["--html", "{}/r.html"], 1, "there is no history"),

@@ -14,6 +14,7 @@ import sqlite3
 import subprocess
 import tempfile
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ from starlette.testclient import TestClient
 from pathcast.history import clock, testing
 from pathcast.history import place as places
 from pathcast.history.browse import Browser
-from pathcast.history.identity import host_id
+from pathcast.history.identity import host_id, remote_of_address
 from pathcast.history.journal import Journal
 from pathcast.history.rows import Origin
 from pathcast.history.store import Store
@@ -125,6 +126,19 @@ def test_paths_that_were_recorded_without_names_are_called_as_their_lines(tmp_pa
     journal.close()
     (tmp_path / "pathcast.toml").write_text('[line.home]\nfrom = "10.0.0.2"\nid = "cable"\n')
     assert "home 6 MB, dsl 4 MB" in client(tmp_path / "history.db").get("/forecasts").text
+
+
+def test_a_line_is_shown_once_by_whatever_its_far_end_was_known(tmp_path):
+    journal, at = Journal(places.parse(str(tmp_path / "history.db"))), clock.now()
+    by_address = replace(testing.KEY1, remote_id=remote_of_address(testing.KEY1.remote))
+    for ago_s, key, rate_bps in ((60.0, by_address, 10e6), (30.0, testing.KEY1, 20e6)):
+        act = journal.act(Origin("host", "far.example.org", "measure", {}, host_id(), "here"))
+        act.at = clock.before(at, ago_s)
+        act.measurement(testing.measured(rate_bps), {"path1": key}, ("out", "in"))
+        journal.add(act)
+    journal.close()
+    [line] = Facts(places.parse(str(tmp_path / "history.db"))).lines()
+    assert line["ways"]["out"].available.value == 20e6
 
 
 def test_means_and_gaps_are_those_of_the_rows(tmp_path):

@@ -13,7 +13,7 @@ from pathcast.control.kernel import Controls
 from pathcast.errors import PathcastError
 from pathcast.runtime import daemon, steered
 from pathcast.steer.fabric import Fabric
-from pathcast.worlds import flows_emu
+from pathcast.worlds import arguments, flows_emu
 from pathcast.worlds.ends import EMULATED, Ends
 from pathcast.worlds.flows import FlowsResult, check_every, plans
 from pathcast.worlds.late import again
@@ -39,9 +39,9 @@ class Emu(Verbs):
     _controls: Controls
 
     def __init__(self, topology: Topology, name: str | None = None) -> None:
+        self._topology = arguments.network(topology)
         self._stack = ExitStack()
         self._name = name or f"{_stem(topology.scenario['name'])}-{secrets.token_hex(3)}"
-        self._topology = topology
 
     def __enter__(self) -> Emu:
         from pathcast import _native
@@ -92,7 +92,8 @@ class Emu(Verbs):
 
     def set(self, link: str, direction: str | None = None, **changes: str) -> None:
         """Changes a link from now on: `set("wan1", delay="10ms")`."""
-        self._net.ask("set", link=link, direction=direction, changes=list(changes.items()))
+        with arguments.changed(changes):
+            self._net.ask("set", link=link, direction=direction, changes=list(changes.items()))
 
     def ledger(self, reset: bool = False) -> dict[str, Any]:
         """What every link carried, dropped and released late; `reset` starts the release errors afresh."""

@@ -14,6 +14,7 @@ from pathcast import codec
 from pathcast.errors import Exit, PathcastError, usage
 from pathcast.steer.fabric import SwitchCount
 from pathcast.units import span
+from pathcast.worlds import arguments
 
 METHODS = ("ride", "replay", "pathtester", "pathtester-old", "slops")
 # the old PathTester with the wider gaps of its paper's table 1: up to 2^16 to 2^20 us
@@ -365,6 +366,8 @@ class Request:
             raise usage(f"a queue of {self.queue_s:g} s: allowed are 10ms to 10s")
         if not 0 <= self.dscp <= 63:
             raise usage(f"DSCP {self.dscp}: allowed are 0 to 63")
+        if self.seed is not None:
+            arguments.whole("seed", self.seed)
 
     def document(self) -> dict[str, Any]:
         """For the machine."""

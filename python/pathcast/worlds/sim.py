@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import random
+import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pathcast import limits
 from pathcast.control.kernel import register
 from pathcast.errors import usage
-from pathcast.worlds import flows_sim
+from pathcast.worlds import arguments, flows_sim
 from pathcast.worlds.ends import Ends, of_scenario
 from pathcast.worlds.flows import FlowsResult, check_every
 from pathcast.worlds.many import Future, Outcome, futures
@@ -33,6 +34,8 @@ class Sim(Verbs):
     world = "sim"
     real_time = False
     _client: _native.World
+    # nobody else has to be told
+    _patience_s = 0.3
     # it stands already
     _copied = False
     # measurements since the network stands, and a copy's own seed
@@ -42,7 +45,7 @@ class Sim(Verbs):
     def __init__(self, topology: Topology, name: str | None = None, events: int | None = None) -> None:
         if events is not None and not 1 <= events < 1 << 64:
             raise usage(f"a limit of {events} events: allowed are 1 to 2^64-1")
-        self._topology = topology
+        self._topology = arguments.network(topology)
         self._events = limits.events() if events is None else events
         self.name = name or topology.scenario["name"]
 
@@ -51,14 +54,21 @@ class Sim(Verbs):
             self._begin(list(self._topology.sets))
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._client.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None or issubclass(kind, Exception):
+            self._client.close()
+            return
+        # interrupted: what goes on holds it, and may compute for seconds
+        closing = threading.Thread(target=self._client.close, daemon=True)
+        closing.start()
+        closing.join(self._patience_s)
 
     def fresh(self, index: int) -> None:
         """Begins again at time zero: `set`s are gone, random draws are those of the scenario's seed and `index`.
 
         0: the scenario's own seed.
         """
+        arguments.whole("index", index)
         self._client.close()
         seed = self._topology.scenario["seed"]
         if index:
@@ -75,7 +85,8 @@ class Sim(Verbs):
 
     def set(self, link: str, direction: str | None = None, **changes: str) -> None:
         """Changes a link from now on: `set("wan1", delay="10ms")`."""
-        self._client.set(link, direction, list(changes.items()))
+        with arguments.changed(changes):
+            self._client.set(link, direction, list(changes.items()))
         end = "" if direction is None else f".{direction}"
         self._sets += [(f"link.{link}.{key}{end}", value) for key, value in changes.items()]
 
@@ -100,6 +111,8 @@ class Sim(Verbs):
 
         seed: the random numbers from now on are others; None: the same in both.
         """
+        if seed is not None:
+            arguments.whole("seed", seed)
         made = Sim(self._topology, self.name, self._events)
         made._sets, made.paths = list(self._sets), self.paths
         made._measured, made._own = self._measured, self._own if seed is None else seed

@@ -135,6 +135,42 @@ def test_a_measurement_is_repeated_by_the_scenario_s_seed_and_no_two_in_a_row_ar
     assert first != measured(copied=1)
 
 
+class Deaf:
+    """Computes, whatever it is told, and is closed when it is done."""
+
+    def __init__(self):
+        self.done, self.begun = threading.Event(), threading.Event()
+
+    def measure(self, job, request):
+        self.begun.set()
+        assert self.done.wait(60)
+        return "{}"
+
+    def close(self):
+        assert self.done.wait(60)
+
+
+def test_what_computes_and_hears_nothing_does_not_hold_an_interrupt():
+    deaf = Deaf()
+
+    def progress(*_):
+        assert deaf.begun.wait(60)
+        raise KeyboardInterrupt
+
+    def interrupted(world):
+        world._client.close()
+        world._client = deaf
+        world._native_work(lambda job: deaf.measure(job, "{}"), progress)
+
+    began = time.monotonic()
+    world = sim()
+    with pytest.raises(KeyboardInterrupt), world:
+        interrupted(world)
+    took_s = time.monotonic() - began
+    deaf.done.set()
+    assert took_s < 30
+
+
 @pytest.mark.parametrize("more", ["", TCP], ids=["alone", "with-others"])
 def test_a_path_that_loses_everything_ends_with_an_error_and_the_world_goes_on(more):
     with sim(more, "link.wan1.loss.ab=1", "link.wan2.rate=500kbit") as world:
@@ -236,3 +272,21 @@ def test_a_closed_one():
     with sim() as world:
         pass
     refused(lambda: world.tcp_probe("path1", 1), "closed", Exit.RUNTIME)
+
+
+def test_wrong_arguments_are_refused_by_their_value_and_what_is_allowed(world):
+    bytes_allowed = r"allowed are whole numbers from 1 to 2\^64-1"
+    for bytes in (-5, 10**30, 2.5, "5"):
+        refused(lambda: world.tcp_probe("path1", bytes), f"bytes {bytes!r}: {bytes_allowed}")  # noqa: B023
+        refused(lambda: world.transfer(["path1"], bytes), f"bytes {bytes!r}: {bytes_allowed}")  # noqa: B023
+    refused(lambda: world.transfer("path1", 1000), "paths 'path1': a list of names is needed")
+    refused(lambda: world.measure("path1"), "paths 'path1': a list of names is needed")
+    for seed in (-1, 1 << 64, "x"):
+        refused(lambda: Request(seed=seed), f"seed {seed!r}: allowed are whole numbers from 0")  # noqa: B023
+        refused(lambda: world.copy(seed), f"seed {seed!r}: allowed are whole numbers from 0")  # noqa: B023
+    for index in (-1, "a"):
+        refused(lambda: world.fresh(index), f"index {index!r}: allowed are whole numbers from 0")  # noqa: B023
+    refused(lambda: Sim("two-path"), "network 'two-path': a Topology is needed")
+    assert str(refused(lambda: world.set("wan1", rate="5"), "the unit is missing")).startswith("link.wan1.rate=5: ")
+    refused(lambda: world.set("wan1", rate=5), "rate 5: a text with a unit is needed")
+    assert world.transfer(["path1"], 1000).bytes == 1000

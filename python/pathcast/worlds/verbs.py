@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from pathcast.control.kernel import available
 from pathcast.errors import Exit, PathcastError, usage
-from pathcast.interruptible import interruptible
+from pathcast.interruptible import PATIENCE_S, interruptible
+from pathcast.worlds import arguments
 from pathcast.worlds.ends import Ends, of_host
 from pathcast.worlds.gone import checked
 from pathcast.worlds.measurement import Measurement, Request
@@ -31,17 +32,20 @@ class Verbs:
 
     real_time: whether the world's clock is the machine's, so that others' load on the machine can be felt in it.
     _controls: of worlds with a real kernel, what brings controllers into it. _fabric: of those with switches.
+    _patience_s: how long who interrupts work waits for its end.
     """
 
     paths: tuple[Path, ...]
     _client: _native.Client | _native.World
     _controls: Controls | None = None
     _fabric: Fabric | None = None
+    _patience_s = PATIENCE_S
     cancelled = False
     real_time = True
 
     def fresh(self, index: int) -> None:
         """Begins again with a network for the work of that index, where worlds can. A real one stays as it is."""
+        arguments.whole("index", index)
 
     def wait(self, time_s: float) -> None:
         """Lets the world's time pass."""
@@ -94,6 +98,7 @@ class Verbs:
         self, path: str, bytes: int, control: str | None = None, progress: Progress | None = None
     ) -> Transfer:
         """A plain TCP transfer bound to one path, small or large."""
+        bytes = arguments.size(bytes)
         pair = self.path(path).pair()
         name = self._kernel_name(control)
         return self._run(lambda job: self._client.tcp(job, json.dumps(pair), bytes, name), [path], progress)
@@ -119,7 +124,8 @@ class Verbs:
 
         A path that is named again gets a further subflow from another of its client addresses.
         """
-        if not paths:
+        bytes = arguments.size(bytes)
+        if not arguments.names(paths):
             raise usage("no path was named")
         seen: dict[str, int] = {}
         pairs = []
@@ -146,7 +152,8 @@ class Verbs:
         has no value, but a reason.
         """
         request = request or Request()
-        names = [path.name for path in self.paths] if paths is None else [self.path(name).name for name in paths]
+        named = [path.name for path in self.paths] if paths is None else arguments.names(paths)
+        names = [self.path(name).name for name in named]
         if len(set(names)) < len(names):
             raise usage(f"paths {', '.join(names)}: name each once")
         pairs = [self.path(name).pair() for name in names]
@@ -209,4 +216,4 @@ class Verbs:
                 job.cancel()
             poll(job)
 
-        return interruptible(lambda: call(job), job.cancel, meanwhile)
+        return interruptible(lambda: call(job), job.cancel, meanwhile, self._patience_s)

@@ -18,6 +18,11 @@
  *                                                  the single packet that a timeout or a probe of the tail repeats)
  *   void NAME_release (flow, state, params)        the last call
  *
+ * A header of one's own may lie anywhere: PATHCAST_CONTROLLERS=FILE.h[:FILE.h...] at build time brings it into the simulator
+ * and into the kernel (examples/own_controller). For the kernel it may define, since it has no file in crates/kernel/bpf:
+ * NAME_UNCOUPLED, it never looks at the other subflows; NAME_DELAY, it reads owd_us; NAME_PHASE, the field of its state
+ * that user space is shown as its phase.
+ *
  * Order, as Linux was seen to have it (docs/kernel-hooks.md). Nothing comes before init: drivers keep to themselves that
  * the kernel reports the ACK of a client's SYN. One ACK: ack; if it changes a reduction, ssthresh, undo or RECOVERED; grow;
  * send. Timers and a full device queue begin reductions too, without an ack. A timeout within CWR, within Recovery, or

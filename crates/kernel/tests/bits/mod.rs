@@ -1,6 +1,7 @@
 //! The test build of a controller's object (`bpf/record.h`), the calls that it makes or records, and their native replay.
 #![allow(dead_code)] // every test binary uses its part
 
+use std::path::Path;
 use std::process::Command;
 
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, ProgramInput, RingBuffer};
@@ -142,7 +143,9 @@ impl TestBuild {
     /// Compiles and loads it, to be registered as `name`.
     pub fn load(params: &Params, name: &str) -> TestBuild {
         let info = params.info();
-        let source = format!("{}/bpf/{}.bpf.c", env!("CARGO_MANIFEST_DIR"), info.name);
+        let of = |folder: &str| format!("{folder}/{}.bpf.c", info.name);
+        let source = Some(of(concat!(env!("CARGO_MANIFEST_DIR"), "/bpf"))).filter(|source| Path::new(source).exists());
+        let source = source.unwrap_or_else(|| of(env!("OUT_DIR"))); // of PATHCAST_CONTROLLERS
         let object = format!("{}/{name}.bpf.o", env!("CARGO_TARGET_TMPDIR"));
         let output = Command::new(env!("PATHCAST_CLANG"))
             .args(env!("PATHCAST_CLANG_FLAGS").split('\t'))

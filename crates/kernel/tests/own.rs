@@ -1,0 +1,94 @@
+//! The program of a header of one's own: what a file in `bpf` would be. Privileged: it serves a flow.
+
+mod live;
+#[path = "../own.rs"]
+mod own;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use libbpf_rs::{MapCore, MapType, ObjectBuilder};
+use live::{Bulk, TWO, able, name, network, protocols, scenario, until};
+use pathcast_kernel::registered;
+
+const PACKAGE: &str = env!("CARGO_MANIFEST_DIR");
+
+fn clang(arguments: &[&str]) -> Vec<u8> {
+    let flags = env!("PATHCAST_CLANG_FLAGS").split('\t');
+    let output = Command::new(env!("PATHCAST_CLANG")).args(flags).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+fn file(name: &str, text: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::write(&path, text).unwrap();
+    path
+}
+
+#[test]
+fn it_is_what_the_file_of_each_controller_is() {
+    if Command::new(env!("PATHCAST_CLANG")).arg("--version").output().is_err() {
+        println!("SKIPPED: clang is not installed; mend: apt-get install clang");
+        return;
+    }
+    let mut compared = 0;
+    for path in fs::read_dir(format!("{PACKAGE}/bpf")).unwrap().map(|entry| entry.unwrap().path()) {
+        let Some(name) = path.to_str().unwrap().strip_suffix(".bpf.c").map(|path| path.rsplit('/').next().unwrap())
+        else {
+            continue;
+        };
+        let text = fs::read_to_string(&path).unwrap();
+        let header = PathBuf::from(format!("{PACKAGE}/../congestion/src/c/{name}.h"));
+        if !text.contains("shim.bpf.h") {
+            continue; // the log of hooks
+        }
+        // a header says by NAME_X what the file says by CC_X
+        let told = text.lines().filter_map(|line| line.strip_prefix("#define CC_"));
+        let told: Vec<String> = told.map(|line| format!("-D{name}_{}", line.replace(' ', "="))).collect();
+        let generic = file(&format!("{name}.bpf.c"), &own::program(name, &header));
+        let mut arguments = vec!["-E", "-P", generic.to_str().unwrap()];
+        arguments.extend(told.iter().map(String::as_str));
+        let words = |arguments: &[&str]| -> Vec<String> {
+            String::from_utf8(clang(arguments)).unwrap().split_whitespace().map(str::to_owned).collect()
+        };
+        assert!(words(&arguments) == words(&["-E", "-P", path.to_str().unwrap()]), "{name}");
+        compared += 1;
+    }
+    assert!(compared > 10, "{compared}");
+}
+
+#[test]
+fn it_serves_flows_and_goes() {
+    let what = "a controller of one's own in the kernel";
+    if !able(what) {
+        return;
+    }
+    let Some(network) = network(what, &name(), &scenario(&TWO, "50 packets")) else { return };
+    let header = fs::canonicalize(format!("{PACKAGE}/../../examples/own_controller/aimd.h")).unwrap();
+    let program = file("aimd.bpf.c", &own::program("aimd", &header));
+    let built = program.with_extension("o");
+    clang(&["-c", program.to_str().unwrap(), "-o", built.to_str().unwrap()]);
+    let mut open = ObjectBuilder::default().open_file(&built).unwrap();
+    let kernel = name();
+    for mut map in open.maps_mut().filter(|map| map.map_type() == MapType::StructOps) {
+        let ops = map.initial_value_mut().unwrap();
+        let at = ops.windows(14).position(|bytes| bytes == b"pc_placeholder").unwrap();
+        ops[at..at + 16].fill(0);
+        ops[at..at + kernel.len()].copy_from_slice(kernel.as_bytes());
+    }
+    let mut object = open.load().unwrap();
+    let link = object.maps_mut().find(|map| map.map_type() == MapType::StructOps).unwrap().attach_struct_ops().unwrap();
+    assert!(registered().contains(&kernel));
+    for &protocol in protocols() {
+        let bulk = Bulk::start(&network, protocol, &kernel);
+        std::thread::sleep(Duration::from_millis(1500));
+        let flows = object.maps().find(|map| map.name() == "flows").unwrap().keys().count();
+        assert!(flows >= 1, "{protocol:?}: no flow is under it");
+        assert!(bulk.stop() > 500_000);
+    }
+    drop(link);
+    until("the end of the registration", || !registered().contains(&kernel));
+}
