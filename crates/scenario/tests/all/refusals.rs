@@ -110,6 +110,21 @@ fn wrong_types() {
 }
 
 #[test]
+fn a_table_where_a_list_of_them_stands() {
+    check(&SMALL.replacen("[[link]]", "[link]", 1), 2, "link", "", "a list of tables, each begins with [[link]]");
+    let hint = |text: &str, sets: &[(&str, &str)]| refusal(text, sets).hint.unwrap_or_default();
+    for section in ["path", "flow"] {
+        let text = SMALL.replacen(&format!("[[{section}]]"), &format!("[{section}]"), 1);
+        assert_eq!(hint(&text, &[]), format!("write [[{section}]] in place of [{section}]"));
+    }
+    let change = after("paths", "[change]\nat = \"1s\"\nlink = \"wire\"\nloss = 0.1");
+    assert_eq!(hint(&change, &[("link.wire.delay", "1ms")]), "write [[change]] in place of [change]");
+    // no key is left for a --set to find
+    let link = SMALL.replacen("[[link]]", "[link]", 1);
+    assert_eq!(hint(&link, &[("link.wire.delay", "1ms")]), "write [[link]] in place of [link]");
+}
+
+#[test]
 fn values_out_of_range() {
     let link = |line: &str, key: &str, value: &str, message: &str| check(&after("rate", line), 7, key, value, message);
     check(&instead("rate", "rate = \"0bit\""), 6, "link.wire.rate", "0bit", "at least 1bit");
