@@ -96,8 +96,9 @@ def _arrays(columns: Sequence[tuple[str, str, str, bytes]]) -> Traces:
         return {}
     import numpy as np
 
-    kinds = {"u64": "<u8", "f64": "<f8"}
+    # signed, so that differences may be negative; what a controller publishes uses all of its bits
+    kinds = {"u64": "<i8", "f64": "<f8"}
     found: Traces = {}
     for table, name, kind, data in columns:
-        found.setdefault(table, {})[name] = np.frombuffer(data, kinds[kind])
+        found.setdefault(table, {})[name] = np.frombuffer(data, "<u8" if name == "control_word" else kinds[kind])
     return found
