@@ -81,7 +81,7 @@ def sim(
 def _once(scenario: Any, limits: Any, trace: Path | None, every: int, plot: Path | None, json: bool) -> None:
     from pathcast.cli.progress import busy
     from pathcast.errors import need
-    from pathcast.simulation.run import simulate
+    from pathcast.simulation.run import checked, simulate, without_effect
 
     directories = {}
     if trace is not None:
@@ -94,6 +94,9 @@ def _once(scenario: Any, limits: Any, trace: Path | None, every: int, plot: Path
         document, traces = simulate(scenario, limits, every if directories else None)
         if directories:
             _write(scenario, document, traces, directories)
+    if not document["stopped"]:
+        for note in without_effect(checked(scenario), document["simulated_s"]):
+            print(f"note: {note}", file=sys.stderr)
     if json:
         print_json("sim", document)
     else:

@@ -82,6 +82,22 @@ def test_tables_have_everything_that_ran(sim, mixed):
     assert "not complete" in out
 
 
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_what_the_run_does_not_come_to_is_noted(sim, mixed, more):
+    changes = '[[change]]\nat = "AT"\nlink = "wire"\nrate = "1Mbit"\n'
+    mixed.write_text(MIXED + changes.replace("AT", "1s") + changes.replace("AT", "40s"))
+    status, _, err = sim(mixed, *more)
+    assert (status, err) == (0, "note: the change of link `wire` at 40s has no effect: the run ended at 3 s\n")
+    late = ("--set", "flow.late.start=3s", "--set", "traffic.readers.start=1h", "--set", "change.1.at=5s")
+    assert sim(mixed, *late, *more)[2].splitlines() == [
+        "note: 2 changes from 5s on have no effect: the run ended at 3 s",
+        "note: flow `late` starts at 3s: the run ended at 3 s",
+        "note: traffic `readers` starts at 3600s: the run ended at 3 s",
+    ]
+    # of a run that a limit ended nobody knows
+    assert "note" not in sim(mixed, "--limit-time", "500ms")[2]
+
+
 def test_a_quiet_run_has_no_empty_tables(sim):
     status, out, _ = sim(SHARED)
     assert status == 0
