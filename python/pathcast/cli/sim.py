@@ -94,8 +94,9 @@ def _once(scenario: Any, limits: Any, trace: Path | None, every: int, plot: Path
         document, traces = simulate(scenario, limits, every if directories else None)
         if directories:
             _write(scenario, document, traces, directories)
+    whole = checked(scenario)
     if not document["stopped"]:
-        for note in without_effect(checked(scenario), document["simulated_s"]):
+        for note in without_effect(whole, document["simulated_s"]):
             print(f"note: {note}", file=sys.stderr)
     if json:
         print_json("sim", document)
@@ -103,7 +104,9 @@ def _once(scenario: Any, limits: Any, trace: Path | None, every: int, plot: Path
         from pathcast.cli.simtables import tables
 
         out = console()
-        for table in tables(document):
+        # `"greedy"`, or a table of what there is of it
+        sized = {flow["name"] for flow in whole["flows"] if "bytes" in flow["workload"]}
+        for table in tables(document, sized):
             out.print(table)
         for option, directory in directories.items():
             print(f"{option.lstrip('-')}: {directory.path}")

@@ -79,7 +79,15 @@ def test_tables_have_everything_that_ran(sim, mixed):
     for word in ("mixed, seed 1", "bulk", "late", "surf", "readers", "p1", "wire", "Mbit/s", "packets", "pages"):
         assert word in out
     assert "virtual packets" in out
-    assert "not complete" in out
+    assert "not complete" not in out
+
+
+def test_only_a_flow_with_a_size_is_not_complete(sim, mixed):
+    status, out, _ = sim(mixed, "--set", "flow.late.bytes=300MB", "--set", "flow.bulk.stop=2s")
+    assert status == 0
+    assert out.count("not complete") == 1
+    [late] = [line for line in out.splitlines() if "late" in line and "not complete" in line]
+    assert "cubic" in late
 
 
 @pytest.mark.parametrize("more", [[], ["--json"]])
