@@ -258,7 +258,10 @@ fn parse(text: &str, kind: &Kind) -> Result<u64, QuantityError> {
             return Err(fail("the unit is missing"));
         }
         let known = kind.units.iter().chain(kind.also).find(|u| u.name == name);
-        let unit = known.ok_or_else(|| fail((kind.mistaken)(name).unwrap_or("the unit is unknown")))?;
+        let unit = known.ok_or_else(|| match name {
+            "e" | "E" | "e-" | "E-" | "e+" | "E+" if !tail.is_empty() => fail("numbers have no exponent here"),
+            _ => fail((kind.mistaken)(name).unwrap_or("the unit is unknown")),
+        })?;
         parts += 1;
         if parts > 1 && !kind.compound {
             return Err(fail("only one unit is allowed"));
@@ -389,6 +392,9 @@ mod tests {
         for (text, reason) in [
             ("5", "the unit is missing"),
             ("5Mb", "the unit is unknown"),
+            ("1e3Mbit", "numbers have no exponent here"),
+            ("1.5E-3Mbit", "numbers have no exponent here"),
+            ("1e", "the unit is unknown"),
             ("-5Mbit", "it is negative"),
             ("", "it is empty"),
             ("fast", "it does not start with a number"),

@@ -27,5 +27,5 @@ pub use connection::Connection;
 pub use error::CongestionError;
 pub use flow::{Ack, Event, Flow, Group, INFINITE, NOBODY, PEERS, Peer, State, WINDOW_MAX, WORDS};
 pub use instance::Instance;
-pub use register::{Hooks, Info, Param, Params, controller, controllers};
+pub use register::{Hooks, Info, Param, Params, controller, controllers, parse_value};
 pub use replay::{ANSWERS, COLUMNS, ReplayError, replay};

@@ -4,6 +4,8 @@ use std::ffi::{CStr, c_char};
 use std::fmt;
 use std::sync::LazyLock;
 
+use pathcast_base::{Bytes, Nanos};
+
 use crate::error::CongestionError;
 use crate::raw::{RawController, flow_register, flow_register_len, sizes};
 
@@ -122,6 +124,25 @@ pub fn controller(name: &str) -> Result<&'static Info, CongestionError> {
         name: name.into(),
         allowed: joined(controllers().iter().map(|info| info.name)),
     })
+}
+
+/// A parameter's value as it is written: a whole number in its own unit or, where its name ends in that unit, a size
+/// (`_bytes`) or a duration (`_us`).
+///
+/// # Errors
+/// Why it is none.
+pub fn parse_value(name: &str, text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return text.parse().map_err(|_| format!("`{text}` is too large"));
+    }
+    if name.ends_with("_us") {
+        text.parse::<Nanos>().map(|time| time.0 / 1000).map_err(|error| error.to_string())
+    } else if name.ends_with("_bytes") {
+        text.parse::<Bytes>().map(|bytes| bytes.0).map_err(|error| error.to_string())
+    } else {
+        Err(format!("`{text}` is not a whole number"))
+    }
 }
 
 /// Values for the parameters of one controller, always within their ranges.

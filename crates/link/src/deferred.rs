@@ -12,6 +12,7 @@ use crate::counters::Cause;
 use crate::cross::{CrossId, Sources};
 use crate::discipline::{Discipline, Fate, Load, Waiting};
 use crate::flight::{Flight, Inside};
+use crate::line::unserved;
 use crate::link::Refused;
 use crate::policer::{self, Meter};
 use crate::round::Flow;
@@ -51,6 +52,8 @@ pub struct DeferredLink<T> {
     free_at: u64,
     /// Line time of all packets that have started.
     started: u64,
+    /// That of the packet that started last, if it counts when the packet has left and not as time goes by.
+    whole: Option<u64>,
     /// The last size and its line time: most packets in a row are equally long, and a division is dear.
     memo: (u64, u64),
     /// Real packets that have started.
@@ -121,6 +124,7 @@ impl<T> DeferredLink<T> {
             serving_real: false,
             free_at: 0,
             started: 0,
+            whole: None,
             memo: (0, 0),
             flight: Flight::new(&params, seed, name),
             books: Books { counters: Counters::default(), packets: 0, loads: 0, bytes: 0, dropped: VecDeque::new() },
@@ -245,10 +249,11 @@ impl<T> DeferredLink<T> {
         if let Some(special) = &mut self.special {
             let (times, state) = special.plan(at.saturating_sub(1), at, size, time);
             special.start(state, size);
+            self.whole = special.used();
             (self.serving_until, leaves) = (times.departure, times.leaves);
             self.free_at = special.ready(0, times.departure);
         }
-        self.started += self.serving_until - at;
+        self.started += self.whole.unwrap_or(self.serving_until - at);
         self.serving_real = waiting.load.is_some();
         if let Some(Load { packet, lost, late, marked, .. }) = waiting.load {
             let waited = &mut self.books.counters.waited.0;
@@ -339,7 +344,7 @@ impl<T> DeferredLink<T> {
     }
 
     fn busy(&self, now: u64) -> u64 {
-        self.started - self.serving_until.saturating_sub(now)
+        self.started - unserved(self.whole, self.serving_until, now)
     }
 
     /// Whether there was a virtual packet to come.
@@ -373,16 +378,18 @@ impl<T> DeferredLink<T> {
         let old = std::mem::replace(&mut self.params, params);
         self.memo = (0, 0);
         let left = self.serving_until.saturating_sub(now);
+        self.started = self.busy(now);
         let was = self.special.take();
         let gathered = was.as_ref().is_some_and(|special| special.gathers());
         (self.special, self.serving_until) =
             Special::change(was, &self.params, self.zero, now, self.serving_until, old.rate);
+        self.whole = self.special.as_ref().and_then(|special| special.used());
         // what gathers has its time, and perhaps has gone before the serialiser is free; what else is in transmission is the
         // last on the wire, and not yet on its way
         self.serving_real &= !gathered;
         let unsent = left > 0 && self.serving_real;
         if left > 0 {
-            self.started = self.started - left + (self.serving_until - now);
+            self.started += self.whole.unwrap_or(self.serving_until - now);
         }
         let mut departs = self.flight.reschedule(usize::from(unsent));
         if unsent {

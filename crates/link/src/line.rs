@@ -43,6 +43,8 @@ pub(crate) struct Line {
     busy_until: u64,
     /// Line time of all packets that have started.
     started: u64,
+    /// That of the packet that started last, if it counts when the packet has left and not as time goes by.
+    whole: Option<u64>,
     /// Time that the real ones among them have waited.
     waited: u64,
     /// The last size and its line time: most packets in a row are equally long, and a division is dear.
@@ -67,6 +69,7 @@ impl Line {
             serving_real: false,
             busy_until: 0,
             started: 0,
+            whole: None,
             waited: 0,
             memo: (0, 0),
             pace: params.rate,
@@ -91,7 +94,7 @@ impl Line {
 
     /// Line time used up to `now`.
     pub(crate) fn busy(&self, now: u64) -> u64 {
-        self.started - self.serving_until.saturating_sub(now)
+        self.started - unserved(self.whole, self.serving_until, now)
     }
 
     /// Time that real packets have waited until they started.
@@ -117,15 +120,18 @@ impl Line {
             if let Some(tokens) = &mut self.tokens {
                 tokens.start(head.start, u64::from(head.bytes) + self.overhead);
             }
+            let mut took = head.departure - head.start;
             if let Some(special) = &mut self.special {
                 special.depart(u64::from(head.bytes) + self.overhead);
+                self.whole = special.used();
+                took = self.whole.unwrap_or(took);
             }
             self.serving_until = head.departure;
             self.serving_real = head.real;
             if head.real {
                 self.waited = self.waited.saturating_add(head.start - head.arrived);
             }
-            self.started += head.departure - head.start;
+            self.started += took;
             self.waiting.pop_front();
         }
     }
@@ -200,9 +206,10 @@ impl Line {
             self.wait(Waiting { arrived: now, start, departure, bytes, real }, counters);
         } else {
             special.start(state, size);
+            self.whole = special.used();
             self.serving_until = departure;
             self.serving_real = real;
-            self.started += departure - start;
+            self.started += self.whole.unwrap_or(departure - start);
         }
         // until the step ends, packets take their time as at a rate
         let step = self.special.as_ref().and_then(|special| special.step());
@@ -279,9 +286,11 @@ impl Line {
             (tokens, bucket) => *tokens = bucket.map(Tokens::new),
         }
         let left = self.serving_until.saturating_sub(now);
+        self.started = self.busy(now);
         (self.special, self.serving_until) = Special::change(was, params, zero, now, self.serving_until, old);
+        self.whole = self.special.as_ref().and_then(|special| special.used());
         if left > 0 {
-            self.started = self.started - left + (self.serving_until - now);
+            self.started += self.whole.unwrap_or(self.serving_until - now);
             // what gathers has its time, and perhaps has gone before the serialiser is free
             self.serving_real &= !gathered;
             if self.serving_real {
@@ -310,5 +319,15 @@ impl Line {
             }
         }
         self.depart(now);
+    }
+}
+
+/// Of the line time of a packet that is in service until `until` what it has not used at `now`. `whole`: its line time, if
+/// that counts when it has left and not as time goes by.
+pub(crate) fn unserved(whole: Option<u64>, until: u64, now: u64) -> u64 {
+    match whole {
+        None => until.saturating_sub(now),
+        Some(all) if until > now => all,
+        Some(_) => 0,
     }
 }

@@ -14,6 +14,8 @@ use crate::trace::{Player, Position};
 pub(crate) struct State {
     position: Position,
     fill: Fill,
+    /// Line time of the last of them, if that is not its time at the serialiser.
+    used: Option<u64>,
 }
 
 /// When a packet starts, when the serialiser is free again, and when the packet leaves.
@@ -45,7 +47,8 @@ impl Special {
         if trace.is_none() && gather.is_none() {
             return None;
         }
-        let (scheduled, started) = (State::default(), State::default());
+        let begin = State { position: Position::new(zero), ..State::default() };
+        let (scheduled, started) = (begin, begin);
         let remembers = gather.is_some() || trace.as_ref().is_some_and(Player::remembers);
         let waiting = VecDeque::new();
         Some(Box::new(Special { trace, gather, scheduled, started, waiting, remembers, serving: 0 }))
@@ -56,14 +59,18 @@ impl Special {
     #[inline]
     pub(crate) fn plan(&mut self, now: u64, from: u64, bytes: u64, line_time: u64) -> (Times, State) {
         let mut state = self.scheduled;
-        let (start, departure) = match &mut self.trace {
+        let (start, sent, used) = match &mut self.trace {
             Some(trace) => trace.serve(&mut state.position, now, from, bytes),
-            None => (from, from.saturating_add(line_time)),
+            None => (from, from.saturating_add(line_time), None),
         };
         let (departure, leaves) = match &self.gather {
-            Some(gather) => gather.pass(&mut state.fill, departure, bytes),
-            None => (departure, departure),
+            Some(gather) => gather.pass(&mut state.fill, sent, bytes),
+            None => (sent, sent),
         };
+        state.used = used.map(|used| used + (departure - sent));
+        if departure > sent {
+            state.position.since = departure;
+        }
         (Times { start, departure, leaves }, state)
     }
 
@@ -91,6 +98,13 @@ impl Special {
         {
             self.started = state;
         }
+    }
+
+    /// Line time of the packet that has started last, if that is not its time at the serialiser: what it has used of the
+    /// opportunities of a trace. It counts when it is free again.
+    #[inline]
+    pub(crate) fn used(&self) -> Option<u64> {
+        self.started.used
     }
 
     /// The rate at which the packet that was planned last has departed, if a trace alone says it, and until when it holds.
@@ -161,9 +175,16 @@ impl Special {
         let mut free = until;
         if let Some(trace) = &mut self.trace {
             match old.and_then(|old| old.trace.as_ref().map(|player| (old, player))) {
-                Some((old, player)) if player.same(trace) => self.started.position = old.started.position,
-                _ if until > now => (_, free) = trace.serve(&mut self.started.position, now, now, self.serving),
-                _ => {}
+                Some((old, player)) if player.same(trace) => {
+                    (self.started.position, self.started.used) = (old.started.position, old.started.used);
+                }
+                _ => {
+                    let position = &mut self.started.position;
+                    position.since = position.since.max(now);
+                    if until > now {
+                        (_, free, self.started.used) = trace.serve(position, now, now, self.serving);
+                    }
+                }
             }
         }
         if let (Some(old), true) = (old, old.is_some_and(|old| old.gather == self.gather)) {

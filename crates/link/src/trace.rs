@@ -152,6 +152,15 @@ pub(crate) struct Position {
     index: u32,
     /// Bytes of the opportunity that no packet has used.
     left: u64,
+    /// Time before this one is no opportunity's [ns, the link's].
+    pub(crate) since: u64,
+}
+
+impl Position {
+    /// That of a trace that begins at `zero`.
+    pub(crate) fn new(zero: u64) -> Self {
+        Position { base: 0, index: 0, left: 0, since: zero }
+    }
 }
 
 /// A trace on a link's clock.
@@ -210,15 +219,23 @@ impl Player {
         }
     }
 
-    /// Start and departure of a packet as of [`Player::ready`].
+    /// Start and departure of a packet as of [`Player::ready`], and its line time if that is not the time between them.
     #[inline]
-    pub(crate) fn serve(&mut self, position: &mut Position, passed: u64, from: u64, bytes: u64) -> (u64, u64) {
+    pub(crate) fn serve(
+        &mut self,
+        position: &mut Position,
+        passed: u64,
+        from: u64,
+        bytes: u64,
+    ) -> (u64, u64, Option<u64>) {
         let start = self.ready(position, passed, from);
-        let departure = match &self.schedule.kind {
-            Kind::Opportunities(all) => self.use_opportunities(all, position, bytes),
-            Kind::Rates(_) => self.send(position, start, bytes),
-        };
-        (start, departure)
+        match &self.schedule.kind {
+            Kind::Opportunities(all) => {
+                let (departure, used) = self.use_opportunities(all, position, bytes);
+                (start, departure, Some(used))
+            }
+            Kind::Rates(_) => (start, self.send(position, start, bytes), None),
+        }
     }
 
     /// Goes to the next opportunity that something is left of; all up to `passed` have passed.
@@ -243,15 +260,31 @@ impl Player {
         self.time(all, position) - self.shift
     }
 
-    /// When the packet has been sent that starts at `position`.
-    fn use_opportunities(&self, all: &[(u32, u32)], position: &mut Position, bytes: u64) -> u64 {
-        let mut need = bytes;
+    /// When the packet has been sent that starts at `position`, and its line time.
+    fn use_opportunities(&self, all: &[(u32, u32)], position: &mut Position, bytes: u64) -> (u64, u64) {
+        let (mut need, mut used) = (bytes, 0);
         while need > position.left {
+            used += self.line_time(all, position, position.left);
             need -= position.left;
             self.step(all, position);
         }
+        used += self.line_time(all, position, need);
         position.left -= need;
-        self.time(all, position) - self.shift
+        (self.time(all, position) - self.shift, used)
+    }
+
+    /// Of the time since the opportunity before, the share that these bytes have of what may leave at this one.
+    fn line_time(&self, all: &[(u32, u32)], at: &Position, bytes: u64) -> u64 {
+        let (index, last) = (at.index as usize, all.len() - 1);
+        let (mut since, mut credit) = (if index == 0 { 0 } else { all[index - 1].0 }, self.credit(all, at));
+        let mut time = all[index].0;
+        // the first of a period that lies on the last of the one before is one with it
+        if all[0].0 == 0 && (index == 0 || index == last) {
+            (since, time) = (all[last - 1].0, all[last].0);
+            credit = u64::from(all[0].1 + all[last].1) * self.unit;
+        }
+        let gap = (u64::from(time - since) * MS).min((self.time(all, at) - self.shift).saturating_sub(at.since));
+        if bytes == credit { gap } else { (u128::from(gap) * u128::from(bytes) / u128::from(credit)) as u64 }
     }
 
     fn time(&self, all: &[(u32, u32)], at: &Position) -> u64 {

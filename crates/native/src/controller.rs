@@ -1,6 +1,6 @@
 //! The controllers: their register, and the replay of a whole sequence of events in one call.
 
-use pathcast_congestion::{Params, controller, controllers as register};
+use pathcast_congestion::{Params, controller, controllers as register, parse_value};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -21,6 +21,12 @@ pub fn controllers() -> String {
         })
     });
     json(&rows.collect::<Vec<_>>())
+}
+
+/// The value of a controller's parameter as it is written, such as `10KB` of one in bytes.
+#[pyfunction]
+pub fn parse_parameter(py: Python<'_>, name: &str, text: &str) -> PyResult<u64> {
+    parse_value(name, text).map_err(|reason| Failed::usage(reason).into_py(py))
 }
 
 /// The parameters of a controller, `params` being those that differ from the default.

@@ -66,6 +66,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(parse_duration, module)?)?;
     module.add_function(wrap_pyfunction!(parse_rate, module)?)?;
     module.add_function(wrap_pyfunction!(controller::controllers, module)?)?;
+    module.add_function(wrap_pyfunction!(controller::parse_parameter, module)?)?;
     module.add_function(wrap_pyfunction!(controller::replay, module)?)?;
     module.add_function(wrap_pyfunction!(simulator::simulate, module)?)?;
     module.add_function(wrap_pyfunction!(simulator::simulate_flows, module)?)?;

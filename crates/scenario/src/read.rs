@@ -31,8 +31,8 @@ fn expectation(expected: &dyn Expected) -> String {
     let text = expected.to_string();
     match text.as_str() {
         "u64" | "usize" => "a whole number, 0 or more".into(),
-        "u32" => format!("a whole number, 0..={}", u32::MAX),
-        "u8" => "a whole number, 0..=255".into(),
+        "u32" => format!("a whole number, 0 to {}", u32::MAX),
+        "u8" => "a whole number, 0 to 255".into(),
         "f32" | "f64" => "a number".into(),
         "a boolean" => "true or false".into(),
         "a string" => "a text in double quotes".into(),

@@ -8,7 +8,7 @@ use crate::tree::{Node, Value};
 /// Keys that need no `flow.NAME.` in front while there is a single flow.
 const SHORT: [&str; 3] = ["control", "subflows", "bytes"];
 const PLAIN: [&str; 3] = ["name", "seed", "end"];
-const LISTS: [&str; 6] = ["link", "path", "switch", "traffic", "flow", "change"];
+pub(crate) const LISTS: [&str; 6] = ["link", "path", "switch", "traffic", "flow", "change"];
 
 /// Applies every set in its order; a later one wins.
 pub(crate) fn apply(root: &mut Node, sets: &[(String, String)]) -> Result<(), ScenarioError> {

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::error::ScenarioError;
+use crate::error::{Problem, ScenarioError};
 use crate::model::Scenario;
 use crate::trace::Traces;
-use crate::tree::Node;
+use crate::tree::{Node, Step, Value};
 use crate::{check, read, sets};
 
 /// The text as a tree, and the files of rates that it names, each of which is read once.
@@ -50,10 +50,24 @@ impl Template {
 
     fn build(&self, sets: &[(String, String)]) -> Result<Scenario, ScenarioError> {
         let mut root = self.root.clone();
+        lists(&root).map_err(|problem| problem.finish(&root))?;
         sets::apply(&mut root, sets)?;
         let file = read::read(&root).map_err(|problem| problem.finish(&root))?;
         check::check(&file, &self.name, &self.traces).map_err(|problem| problem.finish(&root))
     }
+}
+
+/// Refuses what is no list where tables are: `[link]` in place of `[[link]]`.
+fn lists(root: &Node) -> Result<(), Problem> {
+    for section in sets::LISTS {
+        let Some(node) = root.get(section).filter(|node| !matches!(node.value, Value::List(_))) else { continue };
+        let mut problem = Problem::new("wrong type of value").within(Step::Key(section.into()));
+        if matches!(node.value, Value::Table(_)) {
+            problem.hint = Some(format!("write [[{section}]] in place of [{section}]"));
+        }
+        return Err(problem.allowed(format!("a list of tables, each begins with [[{section}]]")));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

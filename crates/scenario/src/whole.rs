@@ -12,7 +12,7 @@ struct Whole {
 impl Visitor<'_> for Whole {
     type Value = u32;
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a whole number, {}..={}", self.low, self.high)
+        write!(f, "a whole number, {} to {}", self.low, self.high)
     }
     fn visit_u64<E: de::Error>(self, n: u64) -> Result<u32, E> {
         u32::try_from(n).map_err(|_| E::invalid_value(Unexpected::Unsigned(n), &self))

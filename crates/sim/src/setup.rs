@@ -1,7 +1,6 @@
 //! The controllers that a scenario names, with its values for their parameters.
 
-use pathcast_base::{Bytes, Nanos};
-use pathcast_congestion::{CongestionError, Params, controller, controllers};
+use pathcast_congestion::{CongestionError, Params, controller, controllers, parse_value};
 use pathcast_scenario::{Direction, Hop, Preset, Scenario, Source, Value, Workload};
 
 use crate::error::SimError;
@@ -93,23 +92,14 @@ fn takes_time(scenario: &Scenario, path: usize) -> Result<(), SimError> {
     })
 }
 
-/// Parameters are whole numbers in their own units; a text with a unit is converted where the name says the unit.
+/// Parameters are whole numbers in their own units, or texts as [`parse_value`] reads them.
 fn set(params: &mut Params, name: &str, value: &Value) -> Result<(), (String, String)> {
     let whole = "a whole number".to_string();
     let number = match value {
         Value::Bool(on) => u64::from(*on),
         Value::Integer(n) => u64::try_from(*n).map_err(|_| (format!("{n} is negative"), whole))?,
         Value::Float(x) => return Err((format!("{x} is not a whole number"), whole)),
-        Value::Text(text) => {
-            let parsed = if name.ends_with("_us") {
-                text.parse::<Nanos>().map(|time| time.0 / 1000).map_err(|e| e.to_string())
-            } else if name.ends_with("_bytes") {
-                text.parse::<Bytes>().map(|bytes| bytes.0).map_err(|e| e.to_string())
-            } else {
-                text.parse::<u64>().map_err(|e| e.to_string())
-            };
-            parsed.map_err(|reason| (format!("`{text}`: {reason}"), whole))?
-        }
+        Value::Text(text) => parse_value(name, text).map_err(|reason| (reason, whole))?,
     };
     params.set(name, number).map_err(|error| match error {
         CongestionError::UnknownParameter { name, allowed, .. } => (format!("there is no parameter `{name}`"), allowed),

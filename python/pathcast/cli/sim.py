@@ -81,7 +81,7 @@ def sim(
 def _once(scenario: Any, limits: Any, trace: Path | None, every: int, plot: Path | None, json: bool) -> None:
     from pathcast.cli.progress import busy
     from pathcast.errors import need
-    from pathcast.simulation.run import simulate
+    from pathcast.simulation.run import checked, simulate, without_effect
 
     directories = {}
     if trace is not None:
@@ -94,13 +94,19 @@ def _once(scenario: Any, limits: Any, trace: Path | None, every: int, plot: Path
         document, traces = simulate(scenario, limits, every if directories else None)
         if directories:
             _write(scenario, document, traces, directories)
+    whole = checked(scenario)
+    if not document["stopped"]:
+        for note in without_effect(whole, document["simulated_s"]):
+            print(f"note: {note}", file=sys.stderr)
     if json:
         print_json("sim", document)
     else:
         from pathcast.cli.simtables import tables
 
         out = console()
-        for table in tables(document):
+        # `"greedy"`, or a table of what there is of it
+        sized = {flow["name"] for flow in whole["flows"] if "bytes" in flow["workload"]}
+        for table in tables(document, sized):
             out.print(table)
         for option, directory in directories.items():
             print(f"{option.lstrip('-')}: {directory.path}")

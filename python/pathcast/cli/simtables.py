@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from rich.table import Table
@@ -14,10 +14,13 @@ _ROWS = 60
 _WORDS = ("flow", "control", "path", "name", "of", "link", "direction")
 
 
-def tables(document: dict[str, Any]) -> Iterator[Any]:
-    """Of one run: flows, subflows, real traffic and pages if there are any, links that carried something."""
+def tables(document: dict[str, Any], sized: Collection[str]) -> Iterator[Any]:
+    """Of one run: flows, subflows, real traffic and pages if there are any, links that carried something.
+
+    sized: the flows that have a size, and so can be complete.
+    """
     ended = f"{document['simulated_s']:.6g} s simulated in {document['wall_s']:.2g} s"
-    yield _flows(document, f"{document['name']}, seed {document['seed']}: {ended}")
+    yield _flows(document, sized, f"{document['name']}, seed {document['seed']}: {ended}")
     if any(flow["subflows"] for flow in document["flows"]):
         yield _subflows(document)
     if document["traffic"]:
@@ -36,14 +39,14 @@ def _table(title: str, *columns: str) -> Any:
     return table
 
 
-def _flows(document: dict[str, Any], title: str) -> Any:
+def _flows(document: dict[str, Any], sized: Collection[str], title: str) -> Any:
     table = _table(
         title, "flow", "control", "delivered", "completion", "goodput", "retransmits", "timeouts", "recoveries"
     )
     for flow in document["flows"]:
-        done = seconds(flow["completion_s"]) if flow["completion_s"] is not None else "not complete"
-        if "pages" in flow:
-            done = "-"
+        done = "not complete" if flow["name"] in sized else "-"
+        if flow["completion_s"] is not None:
+            done = seconds(flow["completion_s"])
         if flow["failed"]:
             done = "failed: no path answered"
         counts = (f"{flow[name]}" for name in ("retransmits", "timeouts", "recoveries"))

@@ -79,7 +79,31 @@ def test_tables_have_everything_that_ran(sim, mixed):
     for word in ("mixed, seed 1", "bulk", "late", "surf", "readers", "p1", "wire", "Mbit/s", "packets", "pages"):
         assert word in out
     assert "virtual packets" in out
-    assert "not complete" in out
+    assert "not complete" not in out
+
+
+def test_only_a_flow_with_a_size_is_not_complete(sim, mixed):
+    status, out, _ = sim(mixed, "--set", "flow.late.bytes=300MB", "--set", "flow.bulk.stop=2s")
+    assert status == 0
+    assert out.count("not complete") == 1
+    [late] = [line for line in out.splitlines() if "late" in line and "not complete" in line]
+    assert "cubic" in late
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_what_the_run_does_not_come_to_is_noted(sim, mixed, more):
+    changes = '[[change]]\nat = "AT"\nlink = "wire"\nrate = "1Mbit"\n'
+    mixed.write_text(MIXED + changes.replace("AT", "1s") + changes.replace("AT", "40s"))
+    status, _, err = sim(mixed, *more)
+    assert (status, err) == (0, "note: the change of link `wire` at 40s has no effect: the run ended at 3 s\n")
+    late = ("--set", "flow.late.start=3s", "--set", "traffic.readers.start=1h", "--set", "change.1.at=5s")
+    assert sim(mixed, *late, *more)[2].splitlines() == [
+        "note: 2 changes from 5s on have no effect: the run ended at 3 s",
+        "note: flow `late` starts at 3s: the run ended at 3 s",
+        "note: traffic `readers` starts at 3600s: the run ended at 3 s",
+    ]
+    # of a run that a limit ended nobody knows
+    assert "note" not in sim(mixed, "--limit-time", "500ms")[2]
 
 
 def test_a_quiet_run_has_no_empty_tables(sim):
@@ -136,7 +160,12 @@ def test_traces_have_names_for_indices(sim, mixed, tmp_path):
         "run.json",
         "windows.parquet",
     ]
-    windows = pq.read_table(tmp_path / "t" / "windows.parquet").to_pylist()
+    table = pq.read_table(tmp_path / "t" / "windows.parquet")
+    # but for the word, which is bits: differences may be negative
+    assert {name for name, kind in zip(table.column_names, table.schema.types, strict=True) if kind == "uint64"} == {
+        "control_word"
+    }
+    windows = table.to_pylist()
     assert {(row["flow"], row["subflow"], row["path"]) for row in windows} >= {
         ("bulk", 1, "p1"),
         ("bulk", 2, "p1"),

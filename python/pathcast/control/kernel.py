@@ -62,10 +62,13 @@ def available() -> tuple[str, ...]:
 
 
 def parse_sets(control: str, sets: Sequence[str]) -> dict[str, int]:
-    """Parameters from `delta=1300` or `imtcp_bg.delta=1300`; refuses what is no number and other controllers' keys.
+    """Parameters from `delta=1300` or `imtcp_bg.delta=1300`; refuses what is no value and other controllers' keys.
 
-    Whether the controller has them, and in which range, is for the loader to say.
+    Of one in bytes it is a size too (`10KB`), of one in microseconds a duration, as in a scenario. Whether the
+    controller has them, and in which range, is for the loader to say.
     """
+    from pathcast import _native
+
     params = {}
     for item in sets:
         key, equals, text = item.partition("=")
@@ -74,9 +77,10 @@ def parse_sets(control: str, sets: Sequence[str]) -> dict[str, int]:
             raise usage(f"--set `{item}` is not PARAMETER=VALUE, for example {control}.PARAMETER=1")
         if dot and owner not in (control, f"control.{control}"):
             raise usage(f"--set `{item}` is of `{owner}`, and the controller is `{control}`")
-        if not (text.strip().isascii() and text.strip().isdigit()):
-            raise usage(f"--set `{item}`: `{text.strip()}` is not a whole number")
-        params[name] = int(text)
+        try:
+            params[name] = _native.parse_parameter(name, text)
+        except PathcastError as error:
+            raise usage(f"--set `{item}`: {error.message}") from None
     return params
 
 

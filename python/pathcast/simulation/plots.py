@@ -90,7 +90,7 @@ def queues(document: Mapping[str, Any], traces: Traces) -> Any:
         link, own = document["links"][index], (q["link"] == index) & (q["time_s"] <= 1.02 * end)
         time, packets, drops = q["time_s"][own], q["queue_packets"][own], q["drops"][own]
         ax.plot(*thin(time, packets), color=BLUE, lw=0.8)
-        lost = time[1:][np.diff(drops.astype("i8")) > 0]
+        lost = time[1:][np.diff(drops) > 0]
         high = max(1, int(packets.max(initial=0)))
         ax.plot(lost, np.full(len(lost), 1.08 * high), "|", color=VERMILION, ms=5)
         ax.set(ylim=(0, 1.15 * high), ylabel="waiting [packets]")
@@ -117,7 +117,7 @@ def horizon(traces: Traces) -> float:
     last = [0.0, *traces["windows"]["time_s"][-1:]]
     for link in np.unique(q["link"]):
         own = q["link"] == link
-        moves = np.flatnonzero(np.diff(q["carried_bytes"][own].astype("i8"), prepend=0))
+        moves = np.flatnonzero(np.diff(q["carried_bytes"][own], prepend=0))
         last += [q["time_s"][own][i] for i in moves[-1:]]
     return float(max(last)) or 1.0
 
@@ -126,7 +126,6 @@ def _acked(time: Any, total: Any, edges: Any) -> Any:
     """Bytes acknowledged up to each edge: even between two rows, but for a pause, after which they come at once."""
     import numpy as np
 
-    total = total.astype("i8")
     steps = np.diff(total, prepend=0)
     total = np.cumsum(np.where(steps < 0, total, steps))  # the next connection of a series starts anew
     width = edges[1] - edges[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,6 +56,41 @@ def simulate(
     return report, _arrays(columns)
 
 
+def checked(scenario: Scenario) -> dict[str, Any]:
+    """A scenario as the extension understands it, with all defaults; refuses what is wrong."""
+    from pathcast import _native
+
+    found: dict[str, Any] = json.loads(_native.scenario(scenario.text, scenario.sets, scenario.base))
+    return found
+
+
+def without_effect(scenario: Mapping[str, Any], ended_s: float) -> list[str]:
+    """What of a checked scenario a run that ended then did not come to, in sentences."""
+    from pathcast import _native
+
+    def late(time: str) -> bool:
+        return _native.parse_duration(time) / 1e9 >= ended_s
+
+    found = []
+    changes = list(dict.fromkeys(_change(scenario, one) for one in scenario["changes"] if late(one["at"])))
+    if changes:
+        what, at = changes[0]
+        told = f"the change of {what} at {at} has" if len(changes) == 1 else f"{len(changes)} changes from {at} on have"
+        found.append(f"{told} no effect: the run ended at {ended_s:g} s")
+    for kind, ones in (("flow", scenario["flows"]), ("traffic", scenario["traffic"])):
+        for one in ones:
+            if late(one["start"]):
+                found.append(f"{kind} `{one['name']}` starts at {one['start']}: the run ended at {ended_s:g} s")
+    return found
+
+
+def _change(scenario: Mapping[str, Any], change: Mapping[str, Any]) -> tuple[str, str]:
+    """Of what it is, and when."""
+    [(kind, what)] = change["what"].items()
+    named = scenario["links"] if kind == "link" else scenario["traffic"]
+    return f"{kind} `{named[what[kind]]['name']}`", change["at"]
+
+
 def simulate_many(
     scenario: Scenario,
     runs: Sequence[Sequence[tuple[str, str]]],
@@ -96,8 +131,9 @@ def _arrays(columns: Sequence[tuple[str, str, str, bytes]]) -> Traces:
         return {}
     import numpy as np
 
-    kinds = {"u64": "<u8", "f64": "<f8"}
+    # signed, so that differences may be negative; what a controller publishes uses all of its bits
+    kinds = {"u64": "<i8", "f64": "<f8"}
     found: Traces = {}
     for table, name, kind, data in columns:
-        found.setdefault(table, {})[name] = np.frombuffer(data, kinds[kind])
+        found.setdefault(table, {})[name] = np.frombuffer(data, "<u8" if name == "control_word" else kinds[kind])
     return found

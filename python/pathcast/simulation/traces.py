@@ -59,7 +59,7 @@ def _paths(document: Mapping[str, Any], flow: Any, subflow: Any, paths: Sequence
     """The path of each row by its index in `paths`."""
     import numpy as np
 
-    of = np.zeros((max(1, len(document["flows"])), _SUBFLOWS), "u8")
+    of = np.zeros((max(1, len(document["flows"])), _SUBFLOWS), "i8")
     for i, one in enumerate(document["flows"]):
         for j, sub in enumerate(one["subflows"]):
             of[i, j] = paths.index(sub["path"])

@@ -139,7 +139,7 @@ class Emu(Verbs):
             flows_emu.close(made)
         scenario, wall_s = self._topology.scenario, time.monotonic() - began
         head = (self.world, scenario["name"], scenario["seed"], every_s, ended_s)
-        return FlowsResult(*head, tuple(runner.flow() for runner in made), links, verdict, wall_s)
+        return FlowsResult(*head, tuple(runner.flow(ended_s) for runner in made), links, verdict, wall_s)
 
     @contextmanager
     def judged(self) -> Iterator[Verdict]:

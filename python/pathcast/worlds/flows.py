@@ -130,6 +130,8 @@ class Flow:
     error: str | None
     notes: tuple[str, ...]
     samples: tuple[Sample, ...]
+    # when the run ended, since the common zero
+    run_ended_s: float
 
     def acked(self, t_s: float) -> float:
         """Bytes acknowledged by that time, linear between samples."""
@@ -143,9 +145,12 @@ class Flow:
         return b0 + (b1 - b0) * (t_s - t0) / (t1 - t0)
 
     def goodput(self, from_s: float, to_s: float) -> float:
-        """Application bits acknowledged per second between two times since the common zero."""
+        """Application bits acknowledged per second between two times of the run, since the common zero."""
         if not from_s < to_s:
             raise usage(f"no time lies between {from_s} s and {to_s} s")
+        for time_s in (from_s, to_s):
+            if not 0 <= time_s <= self.run_ended_s:
+                raise usage(f"{time_s} s is not in the run: it lasted from 0 s to {self.run_ended_s} s")
         return (self.acked(to_s) - self.acked(from_s)) * 8 / (to_s - from_s)
 
 
@@ -200,6 +205,8 @@ class FlowsResult:
         """For JSON."""
         document = {"schema": SCHEMA, **asdict(self)}
         document["verdict"]["valid"] = self.verdict.valid
+        for flow in document["flows"]:
+            del flow["run_ended_s"]  # it is the result's `ended_s`
         return document
 
 

@@ -62,7 +62,7 @@ class Runner:
         self.over.set()
         self.job.cancel()
 
-    def flow(self) -> Flow:
+    def flow(self, run_ended_s: float) -> Flow:
         """Its result."""
         plan, report = self.plan, self.report
         samples = [self._sample(sample) for sample in json.loads(self.job.samples())]
@@ -86,6 +86,7 @@ class Runner:
             error=None if self.error is None else str(self.error),
             notes=() if report is None else _notes(report),
             samples=tuple(samples),
+            run_ended_s=run_ended_s,
         )
 
     def _sample(self, sample: dict[str, Any]) -> Sample:

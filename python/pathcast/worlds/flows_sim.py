@@ -80,6 +80,7 @@ def _flow(plan: Plan, report: dict[str, Any], series: list[dict[str, Any]], ende
         error="given up: no path answered any more" if report["failed"] else None,
         notes=(),
         samples=tuple(samples),
+        run_ended_s=ended_s,
     )
 
 

@@ -138,6 +138,7 @@ def test_the_document_is_json(world):
     assert next(iter(document)) == "schema"
     assert json.loads(json.dumps(document))["schema"] == "pathcast.flows/1"
     assert document["ended_s"] == 2.0
+    assert all("run_ended_s" not in flow for flow in document["flows"])
     assert document["verdict"]["valid"] is True
 
 
@@ -160,13 +161,18 @@ def test_a_run_is_the_same_again_and_has_what_was_set(world):
 def test_goodput_between_samples():
     with Sim(topology()) as world:
         [flow] = world.flows(["first"], until=1.0).flows
-    flow = replace(flow, started_s=1.0, samples=(Sample(2.0, 1000, ()), Sample(4.0, 1000, ()), Sample(5.0, 3000, ())))
+    assert flow.run_ended_s == 1.0
+    samples = (Sample(2.0, 1000, ()), Sample(4.0, 1000, ()), Sample(5.0, 3000, ()))
+    flow = replace(flow, run_ended_s=10.0, started_s=1.0, samples=samples)
     times = (0.0, 1.0, 1.5, 2.0, 3.0, 4.25, 5.0, 9.0)
     assert [flow.acked(t) for t in times] == [0, 0, 500, 1000, 1000, 1500, 3000, 3000]
     assert flow.goodput(4, 5) == 16_000
     assert flow.goodput(0, 10) == 2400
     with pytest.raises(PathcastError, match="no time lies between"):
         flow.goodput(2, 2)
+    for times, value in (((0, 1000), "1000 s"), ((-1, 5), "-1 s"), ((-3, -2), "-3 s"), ((0, float("inf")), "inf s")):
+        with pytest.raises(PathcastError, match=rf"^{value} is not in the run: it lasted from 0 s to 10\.0 s"):
+            flow.goodput(*times)
 
 
 def test_a_result_that_says_nothing_is_refused(world):

@@ -1,7 +1,9 @@
 //! The register: names, parameters and their ranges, and what is refused.
 
 use pathcast_base::{Exit, Fault};
-use pathcast_congestion::{CongestionError, Connection, Flow, Instance, PEERS, Params, controller, controllers};
+use pathcast_congestion::{
+    CongestionError, Connection, Flow, Instance, PEERS, Params, controller, controllers, parse_value,
+};
 
 #[test]
 fn both_sides_of_the_border_agree_on_sizes() {
@@ -46,6 +48,19 @@ fn every_header_is_in_the_register() {
             assert!(controller(name).is_ok(), "{name}");
         }
     }
+}
+
+#[test]
+fn values_have_the_units_that_their_names_say() {
+    assert_eq!(parse_value("st_div", " 8 "), Ok(8));
+    assert_eq!(parse_value("initial_ssthresh_bytes", "14480"), Ok(14_480));
+    assert_eq!(parse_value("initial_ssthresh_bytes", "10KB"), Ok(10_000));
+    assert_eq!(parse_value("theta_floor_us", "4ms"), Ok(4000));
+    assert_eq!(parse_value("st_div", "-1").unwrap_err(), "`-1` is not a whole number");
+    assert_eq!(parse_value("st_div", "8B").unwrap_err(), "`8B` is not a whole number");
+    assert!(parse_value("initial_ssthresh_bytes", "10Kbit").unwrap_err().contains("in bytes, not in bits"));
+    assert!(parse_value("initial_ssthresh_bytes", "").unwrap_err().contains("it is empty"));
+    assert!(parse_value("st_div", "99999999999999999999").unwrap_err().contains("too large"));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use pathcast_base::{Bytes, Nanos, Rate};
-use pathcast_link::{Cause, Format, Link, Params, Queue, Red, Schedule, Trace};
+use pathcast_link::{Aggregation, Cause, DeferredLink, Fair, Format, Link, Params, Queue, Red, Schedule, Trace};
 use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;
@@ -92,11 +92,13 @@ proptest! {
             let taken = link.offer(Nanos(now * MS), bytes as u32, id as u32);
             prop_assert_eq!(taken.is_ok(), model.offer(now, id as u32, bytes));
             prop_assert!(taken.err().is_none_or(|refused| refused.cause == Cause::Queue));
+            prop_assert!(link.counters().busy.0 <= now * MS);
         }
         while let Some(due) = link.next_due() {
             let released = link.pop(due.max(Nanos(now * MS))).unwrap();
             out.push((released.at.0 / MS, released.packet));
             prop_assert_eq!(released.at.0 % MS, 0);
+            prop_assert!(link.counters().busy.0 <= due.0.max(now * MS));
         }
         model.rationalize(out.last().map_or(now, |last| last.0));
         prop_assert_eq!(out, model.out);
@@ -184,6 +186,72 @@ fn exact_departures_over_changing_rates() {
     // the third has half of itself left when nothing goes any more; the last rate holds as long as the one before: 2 ms
     assert_eq!(dues[..7], [1500, 2500, 5250, 5750, 6250, 6750, 7500]);
     assert_eq!(dues[7..10], [8500, 9500, 12_250]);
+}
+
+/// Milliseconds of line time that so many packets a millisecond have used in a second, of either kind of link.
+fn used(trace: Trace, bytes: u32, each: impl Fn(u64) -> u32) -> [u64; 2] {
+    let mut link = Link::new(params(trace.clone(), 10), 1, "l");
+    let queue = Queue::Fair(Fair { packets: 10, quantum: Bytes(1500) });
+    let mut fair = DeferredLink::new(Params { queue, ..params(trace, 10) }, 1, "l");
+    for ms in 0..1000 {
+        for _ in 0..each(ms) {
+            let at = Nanos(ms * MS + MS / 2);
+            let _ = link.offer(at, bytes, ms);
+            let _ = fair.offer(at, bytes, 0, ms);
+        }
+        // the same again changes nothing
+        if ms % 7 == 3 {
+            link.set(Nanos(ms * MS + MS / 2), link.params().clone());
+            fair.set(Nanos(ms * MS + MS / 2), fair.params().clone());
+        }
+    }
+    link.advance(Nanos::secs(1));
+    fair.advance(Nanos::secs(1));
+    [link.counters().busy, fair.counters().busy].map(|busy| (busy.0 + MS / 2) / MS)
+}
+
+#[test]
+fn the_line_time_of_opportunities_is_the_share_of_them_that_is_used() {
+    let every: Vec<u32> = (0..1000).collect();
+    for trace in [opportunities(&every), opportunities(&[1]), opportunities(&[0, 0, 4]), opportunities(&[19, 19, 20])] {
+        assert_eq!(used(trace, 1500, |_| 3), [1000; 2]);
+    }
+    assert_eq!(used(opportunities(&every), 750, |_| 1), [500; 2]);
+    assert_eq!(used(opportunities(&every), 1500, |ms| u32::from(ms % 4 == 0)), [250; 2]);
+    // two at the end of a period and one at the begin of the next are three at one time
+    assert_eq!(used(opportunities(&[0, 4, 4]), 1500, |ms| 2 * u32::from(ms % 4 == 0)), [667; 2]);
+    assert_eq!(used(Trace { scale: 2.0, ..opportunities(&every) }, 1500, |_| 1), [500; 2]);
+    assert_eq!(used(rates(&[(0, 12_000_000), (3, 24_000_000)]), 750, |_| 1), [375; 2]);
+}
+
+/// What an opportunity offers is no time before the trace began, and no time for which the serialiser was held.
+#[test]
+fn no_more_line_time_than_there_is() {
+    let late = Trace { offset: Nanos::millis(90), ..opportunities(&[100]) };
+    let mut link = Link::new(params(late, 10), 1, "l");
+    link.offer(Nanos(0), 1500, 0).unwrap();
+    link.advance(Nanos::millis(10));
+    assert_eq!(link.counters().busy, Nanos::millis(10));
+    // half of a packet's time at a rate, then the opportunity at 4 ms, then anew at a rate
+    let plain = Params { rate: Some(Rate(12_000_000)), ..Params::default() };
+    let mut link = Link::new(plain.clone(), 1, "l");
+    (0..2).for_each(|i| link.offer(Nanos(0), 1500, i).unwrap());
+    let mut busy = |ms: u64, params: Params| {
+        link.set(Nanos(ms * MS + MS / 2), params);
+        link.counters().busy.0 / 1000
+    };
+    assert_eq!(busy(0, params(opportunities(&[4]), 10)), 500);
+    assert_eq!(busy(3, params(opportunities(&[4]), 10)), 500);
+    assert_eq!([busy(4, plain.clone()), busy(4, plain.clone()), busy(9, plain)], [2250, 2250, 3250]);
+    // ten opportunities until packets leave together, two at a time
+    let aggregation = Some(Aggregation { every: Nanos::millis(10), bytes: Bytes(3000) });
+    let mut link = Link::new(Params { aggregation, ..params(opportunities(&[1]), 100) }, 1, "l");
+    (0..100).for_each(|i| link.offer(Nanos(0), 1500, i).unwrap());
+    for ms in 1..400 {
+        link.advance(Nanos::millis(ms));
+        assert!(link.counters().busy <= Nanos::millis(ms));
+    }
+    assert!(link.counters().busy >= Nanos::millis(390));
 }
 
 #[test]

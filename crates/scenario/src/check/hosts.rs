@@ -25,15 +25,15 @@ fn host(spot: &Spot, raw: &raw::Host) -> Result<Host, Problem> {
         send_segments: raw.send_segments,
     };
     if host.clock_offset_ns.unsigned_abs() > MOST_OFFSET_NS {
-        return Err(spot.key("clock_offset").refuse("out of range").allowed("-1000h..=1000h"));
+        return Err(spot.key("clock_offset").refuse("out of range").allowed("-1000h to 1000h"));
     }
     // false for NaN
     if !(-MOST_SKEW_PPM..=MOST_SKEW_PPM).contains(&host.clock_skew_ppm) {
         let problem = spot.key("clock_skew_ppm").refuse("out of range");
-        return Err(problem.allowed(format!("-{MOST_SKEW_PPM}..={MOST_SKEW_PPM}")));
+        return Err(problem.allowed(format!("-{MOST_SKEW_PPM} to {MOST_SKEW_PPM}")));
     }
     if host.receive_batch > Nanos::secs(1) {
-        return Err(spot.key("receive_batch").refuse("too long").allowed("0s..=1s"));
+        return Err(spot.key("receive_batch").refuse("too long").allowed("0s to 1s"));
     }
     params::within(&spot.key("receive_batch_packets"), host.receive_batch_packets.into(), 1, 65_535, "")?;
     if let Some(segments) = host.send_segments {

@@ -42,7 +42,7 @@ pub(crate) fn check(file: &File, default_name: &str, traces: &Traces) -> Result<
     let (seed, tcp, control) = (file.seed.unwrap_or(1), file.tcp.clone(), file.control.clone());
     if i64::try_from(seed).is_err() {
         // TOML has no larger number, and a scenario must be writable as TOML
-        return Err(root.key("seed").refuse("too large").allowed(format!("0..={}", i64::MAX)));
+        return Err(root.key("seed").refuse("too large").allowed(format!("0 to {}", i64::MAX)));
     }
     let scenario = Scenario { name, seed, end, switches, links, paths, traffic, flows, tcp, hosts, control, changes };
     paths::repetitions_fit(&root.key("path"), &scenario)?;

@@ -11,7 +11,7 @@ const LONGEST: Nanos = Nanos::secs(1000 * 3600);
 
 /// A time in the run or a duration.
 pub(super) fn time(spot: &Spot, time: Nanos) -> Result<(), Problem> {
-    if time <= LONGEST { Ok(()) } else { Err(spot.refuse("too long").allowed("0s..=1000h")) }
+    if time <= LONGEST { Ok(()) } else { Err(spot.refuse("too long").allowed("0s to 1000h")) }
 }
 
 pub(super) fn above_zero(spot: &Spot, value: u64) -> Result<(), Problem> {
@@ -22,7 +22,7 @@ pub(super) fn within(spot: &Spot, value: u64, low: u64, high: u64, unit: &str) -
     if (low..=high).contains(&value) {
         return Ok(());
     }
-    Err(spot.refuse("out of range").allowed(format!("{low}{unit}..={high}{unit}")))
+    Err(spot.refuse("out of range").allowed(format!("{low}{unit} to {high}{unit}")))
 }
 
 /// `start` and `stop` of anything; the default of `start` is 0.

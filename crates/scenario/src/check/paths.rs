@@ -15,7 +15,7 @@ pub(super) fn paths(spot: &Spot, raw: &[raw::Path], links: &[Link], switched: bo
     }
     if raw.len() > MAX_PATHS {
         let text = format!("{} paths are too many", raw.len());
-        return Err(spot.index(MAX_PATHS).refuse(text).allowed(format!("1..={MAX_PATHS} paths")));
+        return Err(spot.index(MAX_PATHS).refuse(text).allowed(format!("1 to {MAX_PATHS} paths")));
     }
     let names: Vec<&str> = raw.iter().map(|path| path.name.as_str()).collect();
     for (i, name) in names.iter().enumerate() {

@@ -40,7 +40,7 @@ pub(super) fn name(spot: &Spot, name: &str) -> Result<String, Problem> {
     }
     Err(spot
         .refuse("not a name")
-        .allowed(format!("1..={LONGEST} letters, digits, `_` and `-`, the first a letter or a digit")))
+        .allowed(format!("1 to {LONGEST} letters, digits, `_` and `-`, the first a letter or a digit")))
 }
 
 /// The index of `name` among the names that exist.

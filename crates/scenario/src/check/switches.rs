@@ -16,7 +16,7 @@ pub(super) fn switches(spot: &Spot, raw: &[raw::Switch]) -> Result<Vec<Switch>, 
         let (spot, at) = (spot.index(i), spot.index(i).key("name"));
         let name = place::name(&at, &raw.name)?;
         if name.len() > LONGEST || HOSTS.contains(&name.as_str()) {
-            let allowed = format!("1..={LONGEST} characters, but not `client` and `server`");
+            let allowed = format!("1 to {LONGEST} characters, but not `client` and `server`");
             return Err(at.refuse("not a switch's name").allowed(allowed));
         }
         params::within(&spot.key("ports"), raw.ports.into(), 1, MOST_PORTS.into(), "")?;

@@ -110,6 +110,21 @@ fn wrong_types() {
 }
 
 #[test]
+fn a_table_where_a_list_of_them_stands() {
+    check(&SMALL.replacen("[[link]]", "[link]", 1), 2, "link", "", "a list of tables, each begins with [[link]]");
+    let hint = |text: &str, sets: &[(&str, &str)]| refusal(text, sets).hint.unwrap_or_default();
+    for section in ["path", "flow"] {
+        let text = SMALL.replacen(&format!("[[{section}]]"), &format!("[{section}]"), 1);
+        assert_eq!(hint(&text, &[]), format!("write [[{section}]] in place of [{section}]"));
+    }
+    let change = after("paths", "[change]\nat = \"1s\"\nlink = \"wire\"\nloss = 0.1");
+    assert_eq!(hint(&change, &[("link.wire.delay", "1ms")]), "write [[change]] in place of [change]");
+    // no key is left for a --set to find
+    let link = SMALL.replacen("[[link]]", "[link]", 1);
+    assert_eq!(hint(&link, &[("link.wire.delay", "1ms")]), "write [[link]] in place of [link]");
+}
+
+#[test]
 fn values_out_of_range() {
     let link = |line: &str, key: &str, value: &str, message: &str| check(&after("rate", line), 7, key, value, message);
     check(&instead("rate", "rate = \"0bit\""), 6, "link.wire.rate", "0bit", "at least 1bit");
@@ -154,29 +169,29 @@ fn values_out_of_range() {
     let bucket = "bucket = { rate = \"1Mbit\", burst = \"10KB\" }\nqueue = { kind = \"fair\", packets = 9 }";
     link(bucket, "link.wire.bucket", "", "does not go together with the queue; allowed: none beside a fair queue");
     check(&instead("end", "end = \"0s\""), 1, "end", "0s", "above 0");
-    check(&instead("end", "end = \"1001h\""), 1, "end", "1001h", "0s..=1000h");
+    check(&instead("end", "end = \"1001h\""), 1, "end", "1001h", "0s to 1000h");
     let flow =
         |line: &str, key: &str, value: &str, message: &str| check(&after("paths", line), 13, key, value, message);
-    flow("subflows = 0", "flow.bulk.subflows", "0", "1..=8");
-    flow("subflows = 9", "flow.bulk.subflows", "9", "1..=8");
-    flow("subflows = -1", "flow.bulk.subflows", "-1", "allowed: a whole number, 1..=8");
-    flow("subflows = 4294967296", "flow.bulk.subflows", "4294967296", "allowed: a whole number, 1..=8");
+    flow("subflows = 0", "flow.bulk.subflows", "0", "1 to 8");
+    flow("subflows = 9", "flow.bulk.subflows", "9", "1 to 8");
+    flow("subflows = -1", "flow.bulk.subflows", "-1", "allowed: a whole number, 1 to 8");
+    flow("subflows = 4294967296", "flow.bulk.subflows", "4294967296", "allowed: a whole number, 1 to 8");
     flow("bytes = \"0B\"", "flow.bulk.bytes", "0B", "above 0");
     flow("stop = \"5s\"\nstart = \"5s\"", "flow.bulk.stop", "5s", "above 5s");
     flow("web = { shape = 1.0 }", "flow.bulk.web.shape", "1.0", "above 1");
     let tcp =
         |line: &str, key: &str, message: &str| check(&after("paths", &format!("[tcp]\n{line}")), 14, key, "", message);
-    tcp("initial_window = 0", "tcp.initial_window", "1..=1000");
-    tcp("initial_window = -1", "tcp.initial_window", "a whole number, 1..=1000");
-    tcp("delayed_ack = -1", "tcp.delayed_ack", "a whole number, 1..=2");
-    tcp("abc_limit = 5000000000", "tcp.abc_limit", "a whole number, 1..=65535");
-    tcp("mss = \"10B\"", "tcp.mss", "64B..=65495B");
-    tcp("delayed_ack = 3", "tcp.delayed_ack", "1..=2");
+    tcp("initial_window = 0", "tcp.initial_window", "1 to 1000");
+    tcp("initial_window = -1", "tcp.initial_window", "a whole number, 1 to 1000");
+    tcp("delayed_ack = -1", "tcp.delayed_ack", "a whole number, 1 to 2");
+    tcp("abc_limit = 5000000000", "tcp.abc_limit", "a whole number, 1 to 65535");
+    tcp("mss = \"10B\"", "tcp.mss", "64B to 65495B");
+    tcp("delayed_ack = 3", "tcp.delayed_ack", "1 to 2");
     tcp("min_rto = \"0s\"", "tcp.min_rto", "at most 120s");
-    tcp("abc_limit = 0", "tcp.abc_limit", "1..=65535");
-    tcp("abc_limit = 65536", "tcp.abc_limit", "1..=65535");
+    tcp("abc_limit = 0", "tcp.abc_limit", "1 to 65535");
+    tcp("abc_limit = 65536", "tcp.abc_limit", "1 to 65535");
     tcp("rack = true\nsack = false", "tcp.rack", "with SACK only; allowed: false, or sack = true");
-    tcp("receive_buffer = \"0B\"", "tcp.receive_buffer", "1B..=");
+    tcp("receive_buffer = \"0B\"", "tcp.receive_buffer", "1B to ");
     check(&after("paths", "[control.gsam]\nx = inf"), 14, "control.gsam.x", "inf", "finite");
 }
 
@@ -231,7 +246,7 @@ fn topology() {
     let beyond = [line[0], line[1], ("3", "server", "q")];
     check(&net(&beyond, "\"1\", \"2\", \"3\""), 15, "path.p.links.3", "3", "has reached `server`");
     let many: String = (2..=9).map(|i| format!("[[path]]\nname = \"path{i}\"\nlinks = [\"wire\"]\n")).collect();
-    check(&format!("{SMALL}{many}"), 34, "path.path9", "", "1..=8 paths");
+    check(&format!("{SMALL}{many}"), 34, "path.path9", "", "1 to 8 paths");
 }
 
 #[test]
@@ -309,7 +324,7 @@ fn traffic() {
         "allowed: wire",
     );
     traffic("kind = \"tcp\"\npath = \"x\"", 15, "1.path", "x", "allowed: path1");
-    traffic("kind = \"tcp\"\npath = \"path1\"\nflows = 0", 16, "1.flows", "0", "1..=10000");
+    traffic("kind = \"tcp\"\npath = \"path1\"\nflows = 0", 16, "1.flows", "0", "1 to 10000");
     traffic("kind = \"tcp\"\npath = \"path1\"\nto = \"r1\"", 16, "1.to", "r1", "allowed: client, server");
     traffic("kind = \"tcp\"\npath = \"path1\"\nstart = \"3s\"\nstop = \"2s\"", 17, "1.stop", "2s", "above 3s");
     traffic("kind = \"web\"\npath = \"path1\"\npage = \"0B\"", 16, "1.page", "0B", "above 0");

@@ -105,7 +105,7 @@ fn refusals_name_the_set() {
         (SMALL, "link.wire.queue", "{ kind", "not TOML"),
         (SMALL, "flow.bulk.paths", "path1,path9", "there is no path `path9`; allowed: path1"),
         (SMALL, "flow.other.control", "lia", "there is no flow `other`; allowed: bulk"),
-        (SMALL, "subflows", "9", "1..=8"),
+        (SMALL, "subflows", "9", "1 to 8"),
         (SMALL, "subflows", "many", "a whole number"),
         (SMALL, "seed", "1.5", "a whole number"),
         (SMALL, "seed.x", "1", "there is no key `seed.x`"),
@@ -117,7 +117,7 @@ fn refusals_name_the_set() {
         (SMALL, "host.clock_skew_ppm", "3", "host.client.KEY, host.server.KEY"),
         (SMALL, "host.router.clock_skew_ppm", "3", "allowed: client, server"),
         (SMALL, "host.client.clock", "3", "allowed: clock_offset, clock_skew_ppm, receive_batch"),
-        (SMALL, "host.client.receive_batch", "2s", "0s..=1s"),
+        (SMALL, "host.client.receive_batch", "2s", "0s to 1s"),
         (&two, "control", "lia", "allowed: flow.bulk.control, flow.other.control"),
     ] {
         let refusal = refusal(text, &[(key, value)]);

@@ -83,7 +83,7 @@ fn refusals() {
             "name  = \"left\"\nports = 3",
             "name = \"a-name-of-16-char\"\nports = 3",
             "switch.a-name-of-16-char.name",
-            "1..=15",
+            "1 to 15",
         ),
         ("name  = \"left\"\nports = 3", "name = \"client\"\nports = 3", "switch.client.name", "not a switch's name"),
         ("[[path]]\nname  = \"path1\"", more, "switch", ""),

@@ -104,7 +104,7 @@ fn bad_files_are_refused_with_the_key_the_line_and_what_is_allowed() {
         ("{ trace = \"huge\" }", "rate.trace", "huge has 10000000000 bytes; allowed: a file of at most 32 MiB"),
         ("{ trace = \"good\", scale = 0 }", "rate.scale", "allowed: 0.01 to 100"),
         ("{ ba = { trace = \"good\", scale = nan } }", "rate.ba.scale", "allowed: 0.01 to 100"),
-        ("{ trace = \"good\", offset = \"2000h\" }", "rate.offset", "0s..=1000h"),
+        ("{ trace = \"good\", offset = \"2000h\" }", "rate.offset", "0s to 1000h"),
         ("{ trace = \"good\", format = \"pcap\" }", "rate.format", "allowed: mahimahi, csv"),
         ("{ trace = \"good\", loop = 1 }", "rate.loop", "allowed: trace, offset, scale, format"),
         ("{ offset = \"1s\" }", "rate", "the key `trace` is missing"),
