@@ -127,6 +127,19 @@ def test_paths_that_were_recorded_without_names_are_called_as_their_lines(tmp_pa
     assert "home 6 MB, dsl 4 MB" in client(tmp_path / "history.db").get("/forecasts").text
 
 
+def test_lines_of_networks_that_are_files_are_not_shown(tmp_path):
+    journal = Journal(places.parse(str(tmp_path / "history.db")))
+    for world, target in (("host", "far.example.org"), ("sim", "toy")):
+        made = journal.act(Origin(world, target, "measure", {}, host_id(), "here"))
+        made.measurement(testing.measured(20e6, ("path1",)), testing.KEYS, ("out", "in"))
+        made.transfer(testing.sent(rate_bps=24e6), [(testing.KEY1, "path1", 10_000_000, 0)])
+        journal.add(made)
+    journal.close()
+    facts = Facts(places.parse(str(tmp_path / "history.db")))
+    assert {line["target"] for line in facts.lines()} == {"far.example.org"}
+    assert {sent.target for sent in facts.transfers("7d")} == {"far.example.org"}
+
+
 def test_means_and_gaps_are_those_of_the_rows(tmp_path):
     browser = Browser(Store(places.parse(str(filled(tmp_path / "history.db"))), read_only=True))
     found = means(browser, SPANS["7d"][0], 86_400.0)
