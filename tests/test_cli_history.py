@@ -66,8 +66,13 @@ def quick(capfd, monkeypatch):
 
 @pytest.fixture
 def history(quick, filled):
-    """`pathcast history` over it."""
-    return lambda *words: quick("history", *words, "--history", filled / "h.db")
+    """`pathcast history` over it, `list` of its simulated network."""
+
+    def history(*words):
+        world = ("--world", "sim") if words[0] == "list" else ()
+        return quick("history", *words, *world, "--history", filled / "h.db")
+
+    return history
 
 
 def test_what_was_measured_and_forecast_is_listed(history):
@@ -91,6 +96,38 @@ def test_tables_are_for_people(history, what):
     assert done.returncode == 0
     assert ("one" if what == "forecasts" else "sim:one:") in done.stdout
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize(("what", "number"), [("paths", 1), ("measurements", 2), ("forecasts", 1)])
+def test_toy_lines_do_not_stand_among_the_real_ones(quick, filled, what, number):
+    words = ("history", "list", what, "--history", filled / "h.db")
+    found = quick(*words, "--json").json
+    assert (found["rows"], found["world"], found["elsewhere"]) == ([], "host", {"sim": number})
+    done = quick(*words)
+    assert done.stdout == ""
+    assert f"note: {number} more in world sim: --world sim shows them" in done.stderr
+    for world in ("sim", "all"):
+        found = quick(*words, "--world", world, "--json").json
+        assert (len(found["rows"]), found["elsewhere"]) == (number, {})
+    assert quick(*words, "--world", "emu", "--json").json["rows"] == []
+
+
+def test_toy_lines_are_removed_by_their_world(history, quick, tmp_path):
+    history("export", tmp_path / "out", "--format", "csv")
+    new = ("--history", tmp_path / "new.db")
+    quick("history", "import", tmp_path / "out", *new)
+    for words, number in (
+        (("emu",), 0),
+        (("sim", "--older", "1h"), 0),
+        (("sim", "--dry-run"), 3),
+        (("sim",), 3),
+        (("sim",), 0),
+    ):
+        rows = quick("history", "prune", "--world", *words, *new, "--json").json["rows"]
+        assert rows["measurement"] == number, words
+        assert (rows["forecast"] > 0) == (rows["usage"] > 0) == (number > 0)
+    for what in ("paths", "measurements", "forecasts", "usage"):
+        assert quick("history", "list", what, "--world", "all", *new, "--json").json["rows"] == []
 
 
 @pytest.mark.parametrize("what", ["transfers", "events"])
@@ -175,7 +212,7 @@ def test_out_and_in(history, quick, tmp_path):
         assert quick("history", "import", out, "--history", new, "--json").json["new"]["measurement"] == 3
         again = quick("history", "import", out, "--history", new)
         assert again.stdout == f"{new}: new are nothing\n"
-        read = quick("history", "list", "measurements", "--history", new, "--json").json["rows"]
+        read = quick("history", "list", "measurements", "--world", "all", "--history", new, "--json").json["rows"]
         # they grow older, and nothing else
         assert [{**row, "age_s": 0} for row in read] == [{**row, "age_s": 0} for row in rows]
 
@@ -212,6 +249,9 @@ def test_prune_and_upgrade(history, quick, tmp_path):
         (("export", "/proc"), "/proc"),
         (("import", "/nosuch"), "/nosuch"),
         (("prune", "--older", "1h"), "1h"),
+        (("prune", "--world", "host"), "host"),
+        (("prune", "--world", "sim", "--larger", "1GB"), "--larger"),
+        (("list", "--world", "moon"), "moon"),
         (("prune", "--larger", "1kB"), "1kB"),
     ],
 )
@@ -253,12 +293,13 @@ def test_what_is_learnt_and_forecast_of_it_is_recorded(quick, one, tmp_path):
         assert done.returncode == 0, done
     predicted = quick("predict", *where, "--set", "link.wan.delay=10ms", *place)
     assert predicted.returncode == 0, predicted
+    place += ("--world", "sim")
     sent = quick("history", "list", "transfers", *place, "--json").json["rows"]
     assert sorted(row["bytes"] for row in sent) == [20_000] * 9 + [150_000] * 8
     assert len(quick("history", "list", *place, "--json").json["rows"]) == 3  # three networks
     [forecast] = quick("history", "list", "forecasts", *place, "--json").json["rows"]
     assert forecast["chosen"] == ["path1"]
-    assert "Mbit/s" in quick("history", "show", forecast["id"], *place).stdout
+    assert "Mbit/s" in quick("history", "show", forecast["id"], *place[:2]).stdout
 
 
 def test_a_far_end_that_is_not_there_is_an_event(quick, tmp_path):
@@ -402,7 +443,7 @@ def test_a_full_disc_spoils_no_measurement(one, tmp_path):
         measure
         rm {tmp_path}/fill
         measure >/dev/null
-        {COMMAND} history list measurements --history {tmp_path}/h.db --json >&2
+        {COMMAND} history list measurements --world sim --history {tmp_path}/h.db --json >&2
     """
     process = subprocess.run(["unshare", "--mount", "bash", "-c", script], capture_output=True, text=True, timeout=90)
     out, told = process.stdout, process.stderr
@@ -433,7 +474,7 @@ def test_a_database_that_is_away_and_comes_back(pathcast, one, tmp_path):
         away = pathcast("history", "list", "--json", env=env)
         assert (away.returncode, away.error["code"]) == (1, "history-away")
         server.start()
-        assert len(pathcast("history", "list", "measurements", "--json", env=env).json["rows"]) == 2
+        assert len(pathcast("history", "list", "measurements", "--world", "sim", "--json", env=env).json["rows"]) == 2
     finally:
         server.remove()
 

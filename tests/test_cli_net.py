@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 import subprocess
+import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
 
 import pytest
-from conftest import COMMAND, ROOT
+from conftest import COMMAND, ROOT, eventually
 
 from pathcast import _native
 from pathcast.errors import PathcastError
+from pathcast.processes import start_time
 
 privileged = pytest.mark.privileged
 
@@ -45,7 +49,7 @@ def test_up_list_down(pathcast, site, name, small):
     assert "wan2/ba" in table
 
     down = pathcast("net", "down", name, "--json")
-    assert down.json == {"schema": "pathcast.net-down/1", "name": name}
+    assert down.json == {"schema": "pathcast.net-down/1", "name": name, "ended": []}
     assert exists(name) == [False, False]
     assert site.empty()
     assert pathcast("net", "list").stdout == "no network is up\n"
@@ -59,6 +63,65 @@ def test_up_and_down_for_people(pathcast, site, name):
     assert "path3" in up.stdout
     assert f"pathcast net exec {name} client" in up.stdout
     assert pathcast("net", "down", name).stdout == f"{name} is down\n"
+    assert site.empty()
+
+
+LEFT = """
+import signal, subprocess, sys
+deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(600)"
+command = {"deaf": [sys.executable, "-c", deaf], "sleep": ["sleep", "600"]}[sys.argv[1]]
+quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+process = subprocess.Popen(command, start_new_session=True, **quiet)
+if sys.argv[1] == "deaf":
+    process.stdout.readline()
+print(process.pid)
+"""
+
+
+def leave(pathcast, network, host, what="sleep"):
+    """A process that a command in the network has left running there."""
+    return int(pathcast("net", "exec", network, host, "--", sys.executable, "-c", LEFT, what).stdout)
+
+
+@pytest.fixture
+def bystander():
+    """A process in a namespace of its own, which is nobody's business."""
+    with subprocess.Popen(["unshare", "--net", "sleep", "600"]) as process:
+        yield process
+        process.kill()
+
+
+@privileged
+@pytest.mark.parametrize("way", ["down", "undo"])
+def test_what_still_runs_in_a_network_is_ended_with_it_and_said(pathcast, net, bystander, way):
+    left = [leave(pathcast, net, "server"), leave(pathcast, net, "client"), leave(pathcast, net, "client", "deaf")]
+    done = pathcast("net", "down", net) if way == "down" else pathcast("undo", "--all")
+    python = Path(sys.executable).name[:15]  # as the kernel has it
+    assert f"ended 3 processes that ran in {net}: {python}, sleep (2 times)" in done.stdout.splitlines()
+    assert done.returncode == 0
+    assert [start_time(pid) for pid in left] == [None] * 3
+    assert exists(net) == [False, False]
+    assert bystander.poll() is None
+
+
+@privileged
+def test_nor_does_it_outlive_a_network_that_was_killed(pathcast, net, site, bystander):
+    left = leave(pathcast, net, "server")
+    os.kill(json.loads((site.path / f"net-{net}.json").read_text())["pid"], signal.SIGKILL)
+    assert eventually(lambda: f"ended 1 process that ran in {net}: sleep" in pathcast("undo").stdout.splitlines())
+    assert start_time(left) is None
+    assert bystander.poll() is None
+
+
+@privileged
+def test_who_asks_for_it_from_inside_is_spared(pathcast, net, site):
+    left = leave(pathcast, net, "client")
+    script = f"{COMMAND} net down {net} --json; echo still here"
+    done = pathcast("net", "exec", net, "client", "--", "sh", "-c", script)
+    document, _, last = done.stdout.rpartition("}\n")
+    assert json.loads(document + "}")["ended"] == [f"ended 1 process that ran in {net}: sleep"]
+    assert last == "still here\n"
+    assert start_time(left) is None
     assert site.empty()
 
 

@@ -45,6 +45,8 @@ class Scenario:
     def load(cls, file: Path | str, sets: Sequence[str] = ()) -> Scenario:
         """Reads a file; `sets` are as `--set` takes them."""
         pairs = tuple(pair("--set", item) for item in sets)
+        if str(file) == "-":
+            raise usage("a scenario is a file, not the standard input (`-`): others may lie beside it")
         path = find(file)
         try:
             text = read_file(path, LARGEST_BYTES).decode()

@@ -220,7 +220,8 @@ impl InTurn for Slops {
         self.turns.send(now, K, period, size, patience)
     }
 
-    /// The range, and its middle. Not 90 %: Pathload's range is what A was in, not an error of it.
+    /// The range that A was found in, not an error of it, so not 90 %; it is never narrower than the resolution. The value is the
+    /// middle of the range, or of its grey part once the search has come to its end.
     fn result(&self) -> Estimate {
         let Some(adr) = self.adr else {
             return Estimate::none(WhyNot::NoAnswer, self.turns.bytes());
@@ -229,11 +230,13 @@ impl InTurn for Slops {
             return Estimate::none(WhyNot::TooFew, self.turns.bytes());
         }
         let high = self.max.unwrap_or(adr.max(self.min));
-        let (low, high) = match self.grey {
-            Some((grey_low, grey_high)) if self.ended => (grey_low, grey_high),
-            _ => (self.min, high),
+        let middle = match self.grey {
+            Some((grey_low, grey_high)) if self.ended => (grey_low + grey_high) / 2.0,
+            _ => (self.min + high) / 2.0,
         };
-        let mut estimate = Estimate::of((low + high) / 2.0, low, high, self.turns.bytes());
+        let half = RESOLUTION.0 * adr / 2.0;
+        let (low, high) = (self.min.min(middle - half), high.max(middle + half));
+        let mut estimate = Estimate::of(middle, low, high, self.turns.bytes());
         estimate.why_not = (!self.ended).then_some(WhyNot::TooFew);
         estimate
     }
@@ -328,6 +331,31 @@ mod tests {
         assert_eq!(next(1.0, None, None, 3.0, Trend::Rises), (2.0, false));
         assert_eq!(next(2.95, Some(3.05), None, 3.0, Trend::Flat), (3.025, true));
         assert_eq!(next(2.85, Some(3.15), None, 2.9, Trend::Flat), (3.025, false));
+    }
+
+    /// One grey rate is no range: the truth is beside it, as far as the search went.
+    #[test]
+    fn the_range_is_what_neither_rises_nor_is_flat() {
+        let mut slops = Slops::new(Budget { bytes: Bytes(1), time: Nanos::secs(1) });
+        (slops.adr, slops.rate) = (Some(10e6), 10e6);
+        for fleet in [Trend::Rises, Trend::Flat, Trend::Rises, Trend::Unclear] {
+            slops.decide(fleet);
+        }
+        assert_eq!(slops.grey, Some((6.25e6, 6.25e6)));
+        while !slops.ended {
+            slops.decide(if slops.rate > 6.25e6 { Trend::Rises } else { Trend::Flat });
+        }
+        let found = slops.result();
+        assert_eq!((found.value_bps, found.low_bps, found.high_bps), (Some(6.25e6), slops.min, slops.max.unwrap()));
+        assert!(found.low_bps <= 6e6 && found.high_bps >= 6.5e6, "{found:?}");
+    }
+
+    #[test]
+    fn the_range_is_as_wide_as_the_resolution() {
+        let mut slops = Slops::new(Budget { bytes: Bytes(1), time: Nanos::secs(1) });
+        (slops.adr, slops.min, slops.max, slops.fleets, slops.ended) = (Some(10e6), 6e6, Some(6.1e6), 9, true);
+        let found = slops.result();
+        assert!((found.low_bps - 5.95e6).abs() < 1.0 && (found.high_bps - 6.15e6).abs() < 1.0, "{found:?}");
     }
 
     #[test]

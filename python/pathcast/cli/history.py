@@ -37,6 +37,14 @@ Since = Annotated[str | None, typer.Option(help="Nothing older, for example 7d o
 Line = Annotated[str | None, typer.Option(help="Of this line only: its name, or its id.", show_default=False)]
 To = Annotated[str | None, typer.Option("--target", help="Of this HOST or network only.", show_default=False)]
 
+World = Annotated[
+    str | None,
+    typer.Option(
+        help="Of this world: host, emu, sim, or all (default: host; all with --line or --target).", show_default=False
+    ),
+]
+
+_WORLDS, _ALL = ("host", "emu", "sim"), "all"
 _READING = "reading the history"
 WHATS = ("paths", "measurements", "transfers", "forecasts", "events", "usage")
 
@@ -47,6 +55,7 @@ def list_(
     since: Since = None,
     line: Line = None,
     to: To = None,
+    world: World = None,
     limit: Annotated[int, typer.Option(min=1, help="At most so many, the newest.")] = 50,
     history: Url = None,
     json: Json = False,
@@ -58,15 +67,21 @@ def list_(
         raise usage(f"--target goes with measurements, transfers and forecasts, not with {what}")
     if line is not None and what in ("paths", "forecasts", "events"):
         raise usage(f"--line goes with measurements, transfers and usage, not with {what}")
+    if world is None:
+        world = "host" if line is None and to is None else _ALL
+    if world not in (*_WORLDS, _ALL):
+        raise usage(f"--world `{world}`: allowed are {', '.join(_WORLDS)} and {_ALL}")
     newer_than_s, line = _seconds(since), _line_id(line)
     with busy(_READING, quiet=json):
         journal, browser = _open(history)
-        rows = _rows(browser, what, newer_than_s, limit, line, to)
+        rows = _rows(browser, what, newer_than_s, limit, line, to, None if world == _ALL else world)
+        elsewhere = {} if world == _ALL else {name: n for name, n in _worlds(browser, what).items() if name != world}
         if not rows:
             _check(browser, line, to)
     waiting = len(journal.spool)
     if json:
         about = {"history": journal.place.shown, "what": what, "waiting": waiting, "lines": _names()}
+        about |= {"world": world, "elsewhere": elsewhere}
         print_json("history.list", {**about, "rows": [_brief(row) for row in rows]})
         return
     from pathcast.cli.historytables import listed
@@ -74,25 +89,55 @@ def list_(
     listed(what, rows, _names())
     if not rows:
         print(f"nothing of that is in {journal.place.shown}", file=sys.stderr)
+    for name, number in elsewhere.items():
+        print(f"note: {number} more in world {name}: --world {name} shows them", file=sys.stderr)
     if waiting:
         print(f"note: {waiting} more wait in {journal.place.spool} for the database", file=sys.stderr)
 
 
 def _rows(
-    browser: Browser, what: str, newer_than_s: float | None, limit: int, line: str | None, to: str | None
+    browser: Browser,
+    what: str,
+    newer_than_s: float | None,
+    limit: int,
+    line: str | None,
+    to: str | None,
+    world: str | None,
 ) -> list[Any]:
     if what == "paths":
-        return [of for of in browser.paths() if newer_than_s is None or (of.age_s or 0) <= newer_than_s][:limit]
+        known = [of for of in browser.paths() if newer_than_s is None or (of.age_s or 0) <= newer_than_s]
+        known = [of for of in known if of.last is not None]  # all that there was of others has been removed
+        return [of for of in known if _in(world, of.key.line_id)][:limit]
     if what == "measurements":
-        return browser.measurements_of(newer_than_s, limit, line, to)
+        return browser.measurements_of(newer_than_s, limit, line, to, world)
     if what == "transfers":
-        return browser.transfers_of(newer_than_s, limit, line, to)
+        return browser.transfers_of(newer_than_s, limit, line, to, world)
     if what == "forecasts":
-        return browser.forecasts_of(newer_than_s, limit, to)
-    if what == "events":
+        return browser.forecasts_of(newer_than_s, limit, to, world)
+    if what == "events":  # of this host, whatever it did then
         return browser.events(newer_than_s, limit)
     since_us = 0 if newer_than_s is None else browser.at.utc_us - round(newer_than_s * 1e6)
-    return browser.usage(None if line is None else [line], since_us)[-limit:]
+    hours = browser.usage(None if line is None else [line], since_us)
+    return [hour for hour in hours if _in(world, hour.line_id)][-limit:]
+
+
+def _in(world: str | None, line_id: str) -> bool:
+    from pathcast.history.identity import world_of
+
+    return world is None or world_of(line_id) == world
+
+
+def _worlds(browser: Browser, what: str) -> dict[str, int]:
+    """How many of that there are in each world."""
+    from collections import Counter
+
+    from pathcast.history.identity import world_of
+
+    if what == "paths":
+        return Counter(world_of(of.key.line_id) for of in browser.paths() if of.last is not None)
+    if what == "usage":
+        return Counter(world_of(hour.line_id) for hour in browser.usage())
+    return {} if what == "events" else browser.worlds(what[:-1])
 
 
 @app.command()
@@ -214,6 +259,10 @@ def prune(
             help="Then the oldest of what is more (default: $PATHCAST_HISTORY_SIZE, or 1GB).", show_default=False
         ),
     ] = None,
+    world: Annotated[
+        str | None,
+        typer.Option(help="Only what is of emulated or simulated networks: emu or sim; all of it, without --older."),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what is too old.")] = False,
     history: Url = None,
     json: Json = False,
@@ -222,13 +271,23 @@ def prune(
     import os
 
     from pathcast.history import keep
+    from pathcast.history.identity import NETWORKS
 
-    wanted = keep.Keep.parse(older or os.environ.get(keep.AGE), larger or os.environ.get(keep.SIZE))
+    if world is not None and (world not in NETWORKS or larger is not None):
+        told = f"--world `{world}`: allowed are {' and '.join(NETWORKS)}"
+        raise usage(told if larger is None else "--larger is for all worlds together, not for --world")
+    if world is None:
+        wanted = keep.Keep.parse(older or os.environ.get(keep.AGE), larger or os.environ.get(keep.SIZE))
+    else:
+        older_s = _seconds(older) or 0.0
     journal, browser = _open(history)
     if not journal.store.exists:
         raise PathcastError("nothing", f"there is no history `{journal.place.shown}` yet")
     with busy("looking" if dry_run else "removing", quiet=json):
-        done = keep.prune(journal.store, wanted, browser.at, dry=dry_run)
+        if world is None:
+            done = keep.prune(journal.store, wanted, browser.at, dry=dry_run)
+        else:
+            done = keep.forget(journal.store, world, browser.at, older_s, dry_run)
     if json:
         print_json("history.prune", {"history": journal.place.shown, "dry_run": dry_run, **asdict(done)})
     else:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pathcast.cli import quantity
 from pathcast.cli.historyoptions import HistoryUrl, NoHistory, recorder
 from pathcast.cli.limits import LimitEvents
 from pathcast.cli.measureseries import Series
@@ -100,7 +101,6 @@ def measure(
     HOST runs `pathcast serve`; ssh://USER@HOST starts a far end there for the time of the measurement;
     stamp://HOST[:PORT] is any STAMP reflector (RFC 8762), which tells delay and loss only.
     """
-    from pathcast import _native
     from pathcast.worlds.measurement import DIRECTIONS, Request
 
     if light and thorough:
@@ -110,15 +110,15 @@ def measure(
     request = Request(
         directions=DIRECTIONS if direction == BOTH else (direction,),
         method=method,
-        bytes=None if budget is None else _native.parse_bytes(budget),
-        time_s=None if time_limit is None else _native.parse_duration(time_limit) / 1e9,
+        bytes=None if budget is None else quantity.size("--budget", budget),
+        time_s=None if time_limit is None else quantity.duration_s("--time", time_limit),
         dscp=dscp,
         at_once=at_once,
         seed=seed,
         effort="light" if light else "thorough" if thorough else "usual",
-        **({} if queue is None else {"queue_s": _native.parse_duration(queue) / 1e9}),
+        **({} if queue is None else {"queue_s": quantity.duration_s("--queue", queue)}),
     )
-    every_s = None if repeat is None else _native.parse_duration(repeat) / 1e9
+    every_s = None if repeat is None else quantity.duration_s("--repeat", repeat)
     if json and jsonl:
         raise usage("--json and --jsonl exclude each other")
     if json and every_s is not None:

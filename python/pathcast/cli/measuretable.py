@@ -9,7 +9,10 @@ from pathcast.units import bits, seconds
 from pathcast.units import size as written
 
 if TYPE_CHECKING:
-    from pathcast.worlds.measurement import Direction, Measurement, Value
+    from pathcast.worlds.measurement import Direction, Loss, Measurement, Value
+
+# what would be shown as none
+_LEAST_CV = 0.005
 
 
 def show(name: str, found: Measurement, at: str | None = None) -> None:
@@ -34,7 +37,7 @@ def show(name: str, found: Measurement, at: str | None = None) -> None:
                 if delay.minimum.value is None or delay.median.value is None
                 else f"{signed(delay.minimum.value)} / {signed(delay.median.value)}",
                 "unknown" if delay.error is None else f"± {seconds(delay.error)}",
-                "-" if of.loss.share is None else f"{of.loss.share * 100:.2g} %",
+                lost(of.loss),
                 ", ".join(line(of)),
             )
     show_table(table)
@@ -61,6 +64,17 @@ def rate(of: Value) -> str:
     if of.value is None:
         return of.why or "-"
     return bits(of.value) if of.why is None else f"{bits(of.value)} ({of.why})"
+
+
+def lost(of: Loss) -> str:
+    """What the line loses by itself, where that was looked for: probes that fill a queue lose more. Else theirs."""
+    share = of.share if of.random.value is None else of.random.value
+    return "-" if share is None else f"{share * 100:.2g} %"
+
+
+def found(of: Value) -> bool:
+    """Whether there is any of it: not where its interval begins with none."""
+    return bool(of.value) and of.low != 0
 
 
 def interval(of: Value) -> str:
@@ -91,13 +105,13 @@ def line(of: Direction) -> list[str]:
         said.append(f"policed {bits(policer.rate_bps.value)}")
     if of.loss.random.value:
         said.append(f"random loss {of.loss.random.value * 100:.2g} %")
-    if cross.load_bps.value is not None:
+    if found(cross.load_bps):
         said.append(f"others {bits(cross.load_bps.value)}")
     if likely(cross.elastic):
         said.append("mostly TCP")
     if cross.tcp_bps.value is not None:
         said.append(f"TCP would get {bits(cross.tcp_bps.value)}")
-    if of.rate_variation.cv.value:
+    if found(of.rate_variation.cv) and (of.rate_variation.cv.value or 0) >= _LEAST_CV:
         said.append(f"rate varies by {of.rate_variation.cv.value:.0%}")
     if of.aggregation_s.value:
         said.append(f"gathers for {seconds(of.aggregation_s.value)}")

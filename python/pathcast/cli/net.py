@@ -99,14 +99,14 @@ def list_(json: Json = False) -> None:
 
 @app.command()
 def down(name: Name, json: Json = False) -> None:
-    """Remove the network and everything that it made."""
+    """Remove the network and everything that it made, and end what `net exec` started and still runs."""
     from pathcast.runtime import daemon
 
-    daemon.find("net", name).down()
+    ended = daemon.find("net", name).down()
     if json:
-        print_json("net-down", {"name": name})
+        print_json("net-down", {"name": name, "ended": ended})
     else:
-        print(f"{name} is down")
+        print("\n".join([f"{name} is down", *ended]))
 
 
 @app.command("set")

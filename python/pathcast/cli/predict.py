@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pathcast.cli import quantity
 from pathcast.cli.historyoptions import HistoryUrl, NoHistory, recorder
 from pathcast.cli.limits import LimitEvents
 from pathcast.cli.output import Json, brief, print_json, show
@@ -74,9 +75,7 @@ def predict(
 
     Every choice of paths and controllers, the fastest first, each with its 90 % interval. Nothing is learnt before.
     """
-    from pathcast import _native
-
-    bytes = _native.parse_bytes(size)
+    bytes = quantity.size("--size", size)
     if bytes < 1:
         raise usage(f"--size {size}: a transfer has at least one byte")
     only = None if paths is None else names("--paths", paths)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pathcast.cli.measuretable import interval, line, rate, show
+from pathcast.cli.measuretable import interval, line, lost, rate, show
 from pathcast.worlds.measurement import (
     Clock,
     Cross,
@@ -16,6 +16,7 @@ from pathcast.worlds.measurement import (
     PathMeasured,
     Policer,
     Queue,
+    RateVariation,
     Value,
 )
 
@@ -46,6 +47,27 @@ def test_the_kind_of_a_line_is_said_where_it_was_found():
         cross=Cross(elastic=Value(0.9)),
     )
     assert line(known) == ["a queue a flow", "queue above 500 ms", "policed 20 Mbit/s", "mostly TCP"]
+
+
+def test_where_nothing_was_found_nothing_is_said():
+    none = replace(
+        _DIRECTION,
+        cross=Cross(load_bps=Value(118e3, 0.0, 450e3)),
+        rate_variation=RateVariation(Value(0.004, 0.001, 0.01)),
+    )
+    assert line(none) == []
+    assert line(replace(none, rate_variation=RateVariation(Value(0.02, 0.0, 0.05)))) == []
+    some = replace(none, cross=Cross(load_bps=Value(4e6, 3e6, 5e6)), rate_variation=RateVariation(Value(0.1, 0.05)))
+    assert line(some) == ["others 4 Mbit/s", "rate varies by 10%"]
+    assert line(replace(none, cross=Cross(load_bps=Value(4e6)))) == ["others 4 Mbit/s"]  # no bound is known
+
+
+def test_the_loss_is_the_lines_own_where_it_is_known():
+    assert lost(Loss(93, 1000)) == "9.3 %"
+    assert lost(Loss(93, 1000, Value(0.0, 0.0, 0.003))) == "0 %"
+    assert lost(Loss(93, 1000, Value(0.01, 0.005, 0.02))) == "1 %"
+    assert lost(Loss(93, 1000, Value(None, why="too-few"))) == "9.3 %"
+    assert lost(Loss(0, 0)) == "-"
 
 
 def test_a_path_that_is_down_has_its_row(capsys):

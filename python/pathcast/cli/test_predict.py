@@ -187,6 +187,7 @@ def test_where_nobody_answers_it_ends_with_1(pathcast, sim):
         (["--by", "0s"], "that is now"),
         (["--by", "tomorrow"], "--by `tomorrow` is no time; allowed: a time of day (06:00)"),
         (["--by", "25:00"], "is no time"),
+        (["--size", "10"], "--size `10` is not a size"),
     ],
 )
 def test_what_is_refused(pathcast, sim, arguments, words):

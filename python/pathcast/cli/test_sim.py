@@ -243,3 +243,9 @@ def test_options_that_are_wrong_or_do_not_go_together(sim, tmp_path, monkeypatch
     assert list(tmp_path.iterdir()) == []
     status, out, _ = sim(SHARED, *arguments, "--json")
     assert (status, json.loads(out)["error"]["exit"]) == (2, 2)
+
+
+def test_a_scenario_is_a_file(sim):
+    status, out, told = sim("-")
+    assert (status, out) == (2, "")
+    assert "a scenario is a file, not the standard input" in told

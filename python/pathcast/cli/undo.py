@@ -33,7 +33,7 @@ def undo(
     removed += left_in_switches.remove(state.run_dir(), [record.id for record in state.records("steer")])
     if everything:
         for record in state.records():
-            daemon.Daemon(record).down()
+            removed += daemon.Daemon(record).down()
             removed.append(f"{record.kind} {record.id}")
     left = [f"{r.kind} {r.id} (process {r.pid})" for r in state.records()]
     if json:

@@ -41,7 +41,7 @@ class Point:
 
 
 class Browser(Reader):
-    """A reader of all that is there. newer_than_s, line_id, target: of nothing else; None: of all."""
+    """A reader of all that is there. newer_than_s, line_id, target, world: of nothing else; None: of all."""
 
     def paths(self) -> list[Known]:
         """Every path of this host, those that were used last first; one whose far end was known by its address, too, is
@@ -56,13 +56,18 @@ class Browser(Reader):
             return self._by_age([self._known(plain, key, ids) for key, ids in _by_key(found).items()])
 
     def measurements_of(
-        self, newer_than_s: float | None, limit: int, line_id: str | None = None, target: str | None = None
+        self,
+        newer_than_s: float | None,
+        limit: int,
+        line_id: str | None = None,
+        target: str | None = None,
+        world: str | None = None,
     ) -> list[Measured]:
         """The newest measurements, one record for each path."""
         if not self.store.exists:
             return []
         wanted = where("line.host_id = :host", host=self.host) & self._newer("measurement", newer_than_s)
-        wanted &= self._named(line_id, target)
+        wanted &= self._named(line_id, target) & _of("measurement", world)
         text = f"SELECT measurement.act FROM {_MEASURED} WHERE {wanted} ORDER BY measurement.at_us DESC LIMIT :limit"
         with self.store.asking() as plain:
             # an act has as many rows as paths and directions
@@ -77,12 +82,17 @@ class Browser(Reader):
             return self._measured(self._of_acts(plain, acts, self._named(line_id, None)))[:limit]
 
     def transfers_of(
-        self, newer_than_s: float | None, limit: int, line_id: str | None = None, target: str | None = None
+        self,
+        newer_than_s: float | None,
+        limit: int,
+        line_id: str | None = None,
+        target: str | None = None,
+        world: str | None = None,
     ) -> list[Sent]:
         """The newest transfers and runs."""
         if not self.store.exists:
             return []
-        wanted = self._here("transfer") & self._newer("transfer", newer_than_s)
+        wanted = self._here("transfer") & self._newer("transfer", newer_than_s) & _of("transfer", world)
         if target is not None:
             wanted &= where("transfer.target = :target", target=target)
         if line_id is not None:
@@ -91,15 +101,26 @@ class Browser(Reader):
         with self.store.asking() as plain:
             return self._by_age(self._sent(plain, wanted, limit))
 
-    def forecasts_of(self, newer_than_s: float | None, limit: int, target: str | None = None) -> list[Forecasted]:
+    def forecasts_of(
+        self, newer_than_s: float | None, limit: int, target: str | None = None, world: str | None = None
+    ) -> list[Forecasted]:
         """The newest forecasts, with what came."""
         if not self.store.exists:
             return []
-        wanted = self._here("forecast") & self._newer("forecast", newer_than_s)
+        wanted = self._here("forecast") & self._newer("forecast", newer_than_s) & _of("forecast", world)
         if target is not None:
             wanted &= where("forecast.target = :target", target=target)
         with self.store.asking() as plain:
             return self._by_age(self._forecasts(plain, wanted, limit))
+
+    def worlds(self, table: str) -> dict[str, int]:
+        """How many measurements (`measurement`), transfers or forecasts of this host there are in each world."""
+        if not self.store.exists:
+            return {}
+        number = "COUNT(DISTINCT act)" if table == "measurement" else "COUNT(*)"
+        text = f"SELECT world, {number} AS number FROM {table} WHERE host_id = :host GROUP BY world ORDER BY world"
+        with self.store.asking() as plain:
+            return {row.world: row.number for row in plain.rows(text, host=self.host)}
 
     def act(self, id: str) -> list[Measured] | Sent | Forecasted | Event:
         """What has this key, or is the only one whose key begins so. Raises PathcastError (exit 2)."""
@@ -212,6 +233,10 @@ def _by_key(found: dict[PathKey, dict[str, str]]) -> dict[PathKey, dict[str, str
             if key.remote_id == remote_of_address(key.remote) and len(same) == 1:
                 made[same[0]] = made[same[0]] | made.pop(key)
     return made
+
+
+def _of(table: str, world: str | None) -> Where:
+    return Where() if world is None else where(f"{table}.world = :world", world=world)
 
 
 # what a graph can show of a measurement

@@ -93,6 +93,16 @@ def over(remote_id: str, way: str) -> str:
     return f"{remote_id}{_OVER}{way}"
 
 
+# worlds whose lines are those of a file
+NETWORKS = ("emu", "sim")
+
+
 def network_id(world: str, name: str, text: str) -> str:
     """A far end in an emulated or simulated network, by all that the network is made of."""
     return f"{world}:{name}:{digest(text)[:8]}"
+
+
+def world_of(line_id: str) -> str:
+    """The world of a line: those of networks that are files begin with it."""
+    world, more, _ = line_id.partition(":")
+    return world if more and world in NETWORKS else "host"

@@ -96,6 +96,28 @@ def prune(store: Store, keep: Keep, at: Moment, synchronised: bool = True, dry: 
         return Pruned(rows, before, size_bytes(connection))
 
 
+def forget(store: Store, world: str, at: Moment, older_s: float = 0.0, dry: bool = False) -> Pruned:
+    """Removes what a world of networks that are files (`emu`, `sim`) has left, be it new. dry: only counts it."""
+    from sqlalchemy import select
+
+    from pathcast.history.tables import NAMES
+
+    cut = at.utc_us - round(older_s * 1e6) if older_s else 1 << 62
+    line, usage = NAMES["line"], NAMES["usage"]
+    with store.writing() as connection:
+        before = size_bytes(connection)
+        rows = {
+            name: _remove(connection, name, (NAMES[name].c.world == world) & (NAMES[name].c.at_us < cut), dry)
+            for name in _ACTS
+        }
+        theirs = usage.c.line.in_(select(line.c.id).where(line.c.line_id.startswith(f"{world}:")))
+        rows["usage"] = _remove(connection, "usage", theirs & (usage.c.hour_us < cut), dry)
+    if not dry and any(rows.values()):
+        store.compact()
+    with store.reading() as connection:
+        return Pruned(rows, before, size_bytes(connection))
+
+
 def _oldest(connection: Connection, share: float) -> dict[str, int]:
     """Removes the oldest acts, about this share of them."""
     from sqlalchemy import func, select, union_all

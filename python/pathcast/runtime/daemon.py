@@ -13,6 +13,7 @@ import os
 import selectors
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from pathcast.errors import Exit, PathcastError
-from pathcast.runtime.state import KINDS, Record, clean, records, run_dir, see
+from pathcast.runtime.state import ENDED, KINDS, Record, clean, records, run_dir, see
 
 # how long a part may take to hear that it shall end, and again to end
 PATIENCE_S = 10.0
@@ -68,13 +69,17 @@ class Daemon:
         _close(self._process)
         self._process, self._detached = None, True
 
-    def down(self) -> None:
-        """Ends the part and waits until it has removed what it made. A command, which has no socket, gets a SIGTERM."""
+    def down(self) -> list[str]:
+        """Ends the part and waits until it has removed what it made; says what ran in its namespaces and was ended.
+
+        A command, which has no socket, gets a SIGTERM.
+        """
         pidfd = self.record.open()
+        ended: list[str] = []
         try:
             if self.record.socket.exists():
                 with contextlib.suppress(PathcastError):
-                    self.ask("down", PATIENCE_S)
+                    ended = self.ask("down", PATIENCE_S) or []
             elif pidfd is not None:
                 with contextlib.suppress(ProcessLookupError):
                     signal.pidfd_send_signal(pidfd, signal.SIGTERM)
@@ -85,7 +90,7 @@ class Daemon:
         finally:
             if pidfd is not None:
                 os.close(pidfd)
-        clean()  # of one that was killed
+        return ended + [what for what in clean() if what.startswith(ENDED)]  # of one that was killed
 
     def _wait(self, pidfd: int) -> None:
         with selectors.DefaultSelector() as selector:
@@ -196,6 +201,10 @@ class Part:
     def up(self) -> None:
         """Makes what the record names."""
 
+    def ending(self, asker: int | None) -> list[str]:
+        """Before it is closed at the word of the process `asker`: ends what others run in it, and says whose it was."""
+        return []
+
     def close(self) -> None:
         """Removes it."""
 
@@ -204,6 +213,7 @@ class Net(Part):
     """An emulated network."""
 
     kind = "net"
+    _asker: int | None = None
 
     def record(self) -> Record:
         name = self.config["name"]
@@ -229,7 +239,12 @@ class Net(Part):
     def ledger(self, reset: bool = False) -> dict[str, Any]:
         return _document_of(self._network.ledger(reset))
 
+    def ending(self, asker: int | None) -> list[str]:
+        self._asker = asker
+        return self.record().end_inside(asker)
+
     def close(self) -> None:
+        self.ending(self._asker)
         self._network.close()
 
 
@@ -370,8 +385,10 @@ def _answer(part: Part, connection: socket.socket, lock: threading.Lock, end: En
                 request = json.loads(line)
                 verb = request.pop("verb")
                 if verb == "down":
-                    end.set()
-                    answer = {"result": None}
+                    try:
+                        answer = {"result": part.ending(_peer(connection))}
+                    finally:
+                        end.set()
                 elif verb in VERBS and hasattr(part, verb):
                     with contextlib.nullcontext() if part.concurrent else lock:
                         answer = {"result": getattr(part, verb)(**request)}
@@ -381,6 +398,11 @@ def _answer(part: Part, connection: socket.socket, lock: threading.Lock, end: En
                 answer = _document(error)
             stream.write(json.dumps(answer) + "\n")
             stream.flush()
+
+
+def _peer(connection: socket.socket) -> int:
+    """The process at the other end; 0 where it cannot be seen from here."""
+    return int(struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0])
 
 
 def _listen(path: Path) -> socket.socket:

@@ -25,6 +25,7 @@ from typing import Any
 
 from pathcast.errors import Exit, PathcastError, missing, usage
 from pathcast.processes import start_time
+from pathcast.runtime import inside
 
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,23}")
 _KIND = re.compile(r"[a-z]{1,16}")
@@ -268,7 +269,7 @@ class Record:
 
     def remove(self) -> list[str]:
         """Removes everything that is named, then the record; returns what was removed."""
-        removed = []
+        removed = self.end_inside()
         for name in self.made.get("namespaces", []):
             if _namespace(name).exists():
                 from pathcast import _native
@@ -280,6 +281,11 @@ class Record:
                 shutil.rmtree(path, ignore_errors=True)
                 removed.append(f"directory {path}")
         return removed + self._remove_of_run() + self.forget()
+
+    def end_inside(self, asker: int | None = None) -> list[str]:
+        """Ends what runs in its namespaces, and would keep them without their names; says whose it was."""
+        ended = inside.end([_namespace(name) for name in self.made.get("namespaces", [])], asker)
+        return inside.told(ended, self.id)
 
     def _remove_of_run(self) -> list[str]:
         """What a `pathcast run` that was killed has left: cgroups, and endpoints of its network namespace."""

@@ -25,6 +25,8 @@ SPANS: dict[str, tuple[float, float]] = {
     "91d": (91 * 86_400.0, 21_600.0),
     "365d": (365 * 86_400.0, 86_400.0),
 }
+# what is measured in emulated and simulated networks is of no line of this host
+WORLD = "host"
 # a plot's data is this old at most, so that many viewers cost as much as one [s]
 _KEPT_S = 20.0
 
@@ -80,7 +82,7 @@ class Facts:
     def lines(self) -> list[dict[str, Any]]:
         """Of every path its last measurement of a week."""
         names, found, known = self.names(), [], list[Measured]()
-        for one in self.browser().measurements_of(7 * 86_400.0, 60):
+        for one in self.browser().measurements_of(7 * 86_400.0, 60, world=WORLD):
             if any(of.target == one.target and of.key.meets(one.key) for of in known):
                 continue
             known.append(one)
@@ -102,8 +104,8 @@ class Facts:
         newer_s, width_s = SPANS[span]
         browser, names = self.browser(), self.names()
         failed = browser.events(newer_s, 5_000)
-        away = [{"line": names.get(g.line_id, g.line_id), **vars(g)} for g in gaps(browser, newer_s, failed)]
-        return {"means": means(browser, newer_s, width_s), "gaps": away, "names": names, "width_s": width_s}
+        away = [{"line": names.get(g.line_id, g.line_id), **vars(g)} for g in gaps(browser, newer_s, failed, WORLD)]
+        return {"means": means(browser, newer_s, width_s, WORLD), "gaps": away, "names": names, "width_s": width_s}
 
     def forecasts(self, span: str) -> list[dict[str, Any]]:
         """What was forecast, and what came; the newest first."""
@@ -112,7 +114,7 @@ class Facts:
     def forecasts_of(self, newer_s: float, most: int) -> list[dict[str, Any]]:
         """The same of any time."""
         found = []
-        for one in self.browser().forecasts_of(newer_s, most):
+        for one in self.browser().forecasts_of(newer_s, most, world=WORLD):
             options = one.answer.get("options") or ()
             chosen = next(
                 (o for o in options if (o.get("paths"), o.get("control")) == (one.chosen, one.chosen_control)), None
@@ -135,7 +137,9 @@ class Facts:
                 name or names.get(key.line_id, key.line_id) for name, key in zip(one.names, one.keys, strict=True)
             )
 
-        return [replace(one, names=called(one)) for one in self.browser().transfers_of(SPANS[span][0], 100)]
+        return [
+            replace(one, names=called(one)) for one in self.browser().transfers_of(SPANS[span][0], 100, world=WORLD)
+        ]
 
     def events(self, span: str) -> list[dict[str, Any]]:
         """Alerts and what else is worth knowing, the newest first."""

@@ -22,11 +22,10 @@ from pathcast.results.style import PAGE, style
 from pathcast.units import bits, seconds, size, span
 from pathcast.watch.quality import DEGRADED, HOUR_S, Quality, quality
 from pathcast.watch.seen import Level
-from pathcast.web.facts import Facts
+from pathcast.web.facts import WORLD, Facts
 from pathcast.zone import local, zone
 
 DAY_S = 86_400.0
-_WORLD = "host"
 # the plot has so many points a line, each a mean; tables have so many rows at most
 _POINTS, _ROWS = 336, 50
 _EVENTS, _FORECASTS = 100_000, 1_000
@@ -93,7 +92,7 @@ def gathered(facts: Facts, newer_s: float) -> Report:
     browser = facts.browser()
     events = browser.events(newer_s, _EVENTS)
     by_way: dict[tuple[str, str, str], list[Round]] = {}
-    for one in rounds(browser, newer_s, _WORLD):
+    for one in rounds(browser, newer_s, WORLD):
         by_way.setdefault((one.line_id, one.target, one.direction), []).append(one)
     ways = [Way(*key, tuple(of), _quality(of)) for key, of in by_way.items()]
     first_s = min((of[0].at_s for of in by_way.values()), default=0.0)
@@ -104,11 +103,11 @@ def gathered(facts: Facts, newer_s: float) -> Report:
         end_s,
         names,
         tuple(sorted(ways, key=lambda w: (names.get(w.line_id, w.line_id), w.target, w.direction != "out"))),
-        tuple(gaps(browser, newer_s, events, _WORLD)),
-        tuple(means(browser, newer_s, max(60.0, min(newer_s, end_s - first_s) / _POINTS), _WORLD)),
+        tuple(gaps(browser, newer_s, events, WORLD)),
+        tuple(means(browser, newer_s, max(60.0, min(newer_s, end_s - first_s) / _POINTS), WORLD)),
         tuple(alerts(events)),
         tuple(facts.forecasts_of(newer_s, _FORECASTS)),
-        tuple(spent(browser, newer_s, _WORLD)),
+        tuple(spent(browser, newer_s, WORLD)),
     )
 
 

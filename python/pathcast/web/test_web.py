@@ -141,6 +141,19 @@ def test_a_line_is_shown_once_by_whatever_its_far_end_was_known(tmp_path):
     assert line["ways"]["out"].available.value == 20e6
 
 
+def test_lines_of_networks_that_are_files_are_not_shown(tmp_path):
+    journal = Journal(places.parse(str(tmp_path / "history.db")))
+    for world, target in (("host", "far.example.org"), ("sim", "toy")):
+        made = journal.act(Origin(world, target, "measure", {}, host_id(), "here"))
+        made.measurement(testing.measured(20e6, ("path1",)), testing.KEYS, ("out", "in"))
+        made.transfer(testing.sent(rate_bps=24e6), [(testing.KEY1, "path1", 10_000_000, 0)])
+        journal.add(made)
+    journal.close()
+    facts = Facts(places.parse(str(tmp_path / "history.db")))
+    assert {line["target"] for line in facts.lines()} == {"far.example.org"}
+    assert {sent.target for sent in facts.transfers("7d")} == {"far.example.org"}
+
+
 def test_means_and_gaps_are_those_of_the_rows(tmp_path):
     browser = Browser(Store(places.parse(str(filled(tmp_path / "history.db"))), read_only=True))
     found = means(browser, SPANS["7d"][0], 86_400.0)

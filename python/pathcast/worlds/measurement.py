@@ -13,7 +13,7 @@ from typing import Any
 from pathcast import codec
 from pathcast.errors import Exit, PathcastError, usage
 from pathcast.steer.fabric import SwitchCount
-from pathcast.units import span
+from pathcast.units import seconds, span
 from pathcast.worlds import arguments
 
 METHODS = ("ride", "replay", "pathtester", "pathtester-old", "slops")
@@ -355,15 +355,15 @@ class Request:
         if self.method not in (*METHODS, *WIDER):
             raise usage(f"method `{self.method}`: allowed are {', '.join(METHODS)}")
         if self.bytes is not None and not 10_000 <= self.bytes <= 10**12:
-            raise usage(f"a budget of {self.bytes} B: allowed are 10kB to 1TB for each direction of a path")
+            raise usage(f"--budget {self.bytes}B: allowed are 10kB to 1TB for each direction of a path")
         if self.time_s is not None and not 0.1 <= self.time_s <= 600:
-            raise usage(f"a time of {self.time_s:g} s: allowed are 100ms to 600s for each direction of a path")
+            raise usage(f"--time {seconds(self.time_s)}: allowed are 100ms to 600s for each direction of a path")
         if self.effort not in EFFORTS:
             raise usage(f"effort `{self.effort}`: allowed are {', '.join(EFFORTS)}")
         if self.effort == "thorough" and self.method != METHODS[0]:
             raise usage(f"a thorough measurement goes with method {METHODS[0]}, not {self.method}")
         if not 0.01 <= self.queue_s <= 10:
-            raise usage(f"a queue of {self.queue_s:g} s: allowed are 10ms to 10s")
+            raise usage(f"--queue {seconds(self.queue_s)}: allowed are 10ms to 10s")
         if not 0 <= self.dscp <= 63:
             raise usage(f"DSCP {self.dscp}: allowed are 0 to 63")
         if self.seed is not None:
