@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -131,7 +132,7 @@ class Flow:
     notes: tuple[str, ...]
     samples: tuple[Sample, ...]
     # when the run ended, since the common zero
-    run_ended_s: float
+    run_ended_s: float = math.inf
 
     def acked(self, t_s: float) -> float:
         """Bytes acknowledged by that time, linear between samples."""
