@@ -237,14 +237,15 @@ impl Client {
                 }
             }
             let until = Instant::now() + TICK;
-            match race.as_mut().and_then(|race| race.wait(until)) {
+            let Some(under_way) = race.as_mut() else { continue };
+            match under_way.wait(until) {
                 None => {}
                 Some(Err(error)) if lost => return Err(error),
                 Some(Err(_)) => (race, tried) = (None, true), // the line itself may yet answer
                 Some(Ok((pair, mut control))) => match control.open(pair.to) {
                     Ok(()) => return Ok(Some(Link { server: pair.to, control })),
                     Err(error) if error.is_answer() => return Err(error),
-                    Err(_) => {}
+                    Err(error) => under_way.lost(pair, error),
                 },
             }
         }
@@ -264,7 +265,7 @@ fn open(race: &mut Race) -> Result<(SocketAddr, Control), NetError> {
         let (pair, mut control) = found?;
         match control.open(pair.to) {
             Ok(()) => return Ok((pair.to, control)),
-            Err(error @ NetError::Control { .. }) => drop(error), // its line died meanwhile
+            Err(error @ NetError::Control { .. }) => race.lost(pair, error), // its line died meanwhile
             Err(error) => return Err(error),
         }
     }

@@ -120,6 +120,11 @@ impl Race {
         }
     }
 
+    /// The way that had answered was lost after all.
+    pub fn lost(&mut self, pair: Pair, error: NetError) {
+        self.failures.push((pair, error));
+    }
+
     fn attempt(&mut self, pair: Pair) {
         let (maker, key, stop, told) = (self.maker.clone(), self.key.clone(), self.stop.clone(), self.told.0.clone());
         let work = move || {
