@@ -72,7 +72,7 @@
 	P(wire, 20, 0, 1000, "of all packets no more are [1/1000]", "ours") \
 	P(gone, 100, 0, 1000, "a policer drops more than this of an RTT's packets [1/1000]", "ours") \
 	P(police, 850, 0, 1000, "and lets less than this of C through [1/1000]", "ours") \
-	P(alike, 160, 0, 1000, "twice, which differ by this at most [1/1000]", "ours") \
+	P(alike, 120, 0, 1000, "twice, which differ by this at most [1/1000]", "ours") \
 	P(mild, 8, 1, 1000, "so many losses that are less end it", "ours") \
 	P(loosen_s, 10, 0, 1000, "and after so long without one it lets a fiftieth more through [s]", "ours") \
 	P(filter, 90, 0, 4000, "the smallest delay of two such times counts [1/1000 RTT]", "ours") \
