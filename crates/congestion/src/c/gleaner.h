@@ -35,9 +35,10 @@
  * A queue in which a bunch has no room loses a row of it: until one told C, a single loss silences nobody.
  * Where losses are the wire's (gleaner_wire) none is a short queue's: `random` of A is kept, and what a queue says is heard. Where a
  * row belied that once, A does not pass C.
- * A policer drops where no queue is. What comes in the RTT after a loss left when its bucket was empty, and comes at its rate: if twice
- * much is missing, alike, in each quarter of it, where a wire loses a burst, and that is far from C, it takes the place of C, and all is as in a short queue but that there is no queue to hear of.
- * So many losses in a row after which little is missing (`mild`) take that back.
+ * A policer drops where no queue is. What comes in the RTT after a loss left when its bucket was empty, and comes at its rate. If twice
+ * much of that is missing, in each quarter of the RTT (a wire loses a burst in one part of it), and what comes is alike and far from C, it
+ * takes the place of C, and all is as in a short queue but that there is no queue to hear of. So many losses in a row after which little
+ * is missing (`mild`) take that back.
  * word[0]: A [byte/s]. */
 #ifndef GLEANER_H
 #define GLEANER_H
