@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -113,9 +114,15 @@ def test_a_living_processs_name_is_refused(home):
     with pytest.raises(PathcastError, match="network `a` is there already") as error:
         own().claim()
     assert error.value.code == "exists"
-    assert "--name" in error.value.hint
+    assert error.value.hint == "choose another --name, or remove it with `pathcast net down a`"
     own("b").claim()  # another name is free
     assert [r.id for r in records()] == ["a", "b"]
+    # a controller of switches is named by an option
+    switches = replace(own(), kind="steer")
+    switches.claim()
+    with pytest.raises(PathcastError) as error:
+        switches.claim()
+    assert "`pathcast steer down --name a`" in error.value.hint
 
 
 def test_a_reused_pid_is_not_alive(home):
