@@ -60,6 +60,13 @@ def test_doctor_leaves_nothing(pathcast, site):
     assert site.empty()
 
 
+def test_a_reflectors_address_is_no_far_end(pathcast, site):
+    done = pathcast("doctor", "--host", "stamp://192.0.2.1", "--json")
+    assert done.returncode == 2
+    assert "HOST or HOST:PORT of a `pathcast serve`" in done.json["error"]["message"]
+    assert "pathcast measure stamp://192.0.2.1" in done.json["error"]["hint"]
+
+
 @pytest.mark.privileged
 def test_a_user_without_rights_is_told_what_is_missing_and_its_mend(pathcast, open_site, nobody):
     done = pathcast("doctor", "--json", prefix=nobody)

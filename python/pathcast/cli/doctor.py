@@ -90,6 +90,9 @@ def _between(host: str, key_file: Path | None, paths: str | None, patience: str 
     from pathcast.service.findings import FAULT, Between
     from pathcast.worlds.host import Host
 
+    if "://" in host:
+        hint = f"`pathcast measure {host}` asks a STAMP reflector" if host.startswith("stamp://") else None
+        raise usage(f"--host `{host}`: write HOST or HOST:PORT of a `pathcast serve`", hint)
     wanted = None if paths is None else names("--paths", paths)
     patience_s = between.PATIENCE_S if patience is None else _native.parse_duration(patience) / 1e9
     if not PATIENCES[0] <= patience_s <= PATIENCES[1]:
