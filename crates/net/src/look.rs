@@ -51,7 +51,7 @@ pub struct LookPath {
 /// What became of a connection that asks for explicit congestion notification.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Ecn {
-    /// `agreed`, `declined`, `refused`, `silent`, or `untried`.
+    /// `agreed`, `declined`, `refused`, `unreachable`, `silent`, or `untried`.
     pub outcome: &'static str,
     /// In words, where it was untried.
     pub reason: Option<String>,
@@ -177,11 +177,18 @@ impl Client {
         let sequence = u32::from_be_bytes(payload::random().map_err(NetError::system("drawing a number"))?);
         let end = Instant::now() + patience;
         while Instant::now() < end {
-            if let Err(error) = raw.send_syn(own, port, sequence, ECE | CWR) {
-                return untried(error);
+            match raw.send_syn(own, port, sequence, ECE | CWR) {
+                Ok(()) => {}
+                Err(error) if is_networks(&error) => return Ok(Ecn { outcome: outcome(&error), reason: None }),
+                Err(error) => return untried(error),
             }
             let until = end.min(Instant::now() + AGAIN);
-            while let Ok(Some(segment)) = raw.next(until) {
+            loop {
+                let segment = match raw.next(until) {
+                    Ok(Some(segment)) => segment,
+                    Ok(None) => break,
+                    Err(error) => return Ok(Ecn { outcome: outcome(&error), reason: None }),
+                };
                 if (segment.source, segment.target) != (port, own) {
                     continue;
                 }
@@ -219,9 +226,16 @@ fn last_timestamps(raw: &RawTcp, from: u16, to: u16) -> Option<(u32, u32)> {
 fn outcome(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::ECONNREFUSED | libc::ECONNRESET) => "refused",
-        Some(libc::EHOSTUNREACH | libc::ENETUNREACH | libc::EACCES | libc::EPERM) => "unreachable",
-        _ => "silent",
+        None | Some(libc::ETIMEDOUT) => "silent",
+        // whatever else ICMP says, as that the host has no TCP
+        Some(_) => "unreachable",
     }
+}
+
+/// Whether it is one that ICMP brought, as to an earlier packet of the same socket.
+fn is_networks(error: &io::Error) -> bool {
+    let of_icmp = [libc::ECONNREFUSED, libc::EHOSTUNREACH, libc::ENETUNREACH, libc::ENOPROTOOPT];
+    error.raw_os_error().is_some_and(|code| of_icmp.contains(&code))
 }
 
 enum Unanswered {
