@@ -10,7 +10,7 @@ mod search;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use pathcast_base::{Bytes, Nanos};
 use pathcast_estimate::Budget;
@@ -25,7 +25,7 @@ use super::request::{ClockState, Direction};
 use super::times::Times;
 use super::wire::{BEFORE, Channel, Datagram, Kind};
 use crate::machine::{Action, Event, Machine, Reply};
-use document::{Clock, Document, Way};
+use document::{Clock, Document, Small, Way};
 use search::{Question, Search};
 
 /// A packet of this size passes wherever any does [IP bytes].
@@ -96,6 +96,10 @@ pub struct Echoes {
     next_id: u32,
     /// Questions of the time by the numbers of their packets.
     asked: BTreeMap<u64, u32>,
+    /// Their number before the first, how many were asked, and which of them, counted from 1, were answered.
+    first: u32,
+    timed: u32,
+    answered: BTreeSet<u32>,
     told: Vec<Question>,
     /// Whose turn it is in the round.
     turn: usize,
@@ -130,6 +134,9 @@ impl Echoes {
             ids: BTreeMap::new(),
             next_id: first,
             asked: BTreeMap::new(),
+            first,
+            timed: 0,
+            answered: BTreeSet::new(),
             told: Vec::new(),
             turn: 0,
             search: BTreeMap::new(),
@@ -213,7 +220,12 @@ impl Echoes {
                 self.due = now + Nanos::secs(1);
             }
             (Phase::Asking, Kind::Stamp) => {
-                self.times.answered(Stamp::decode(datagram.body)?, at, &mut self.waits);
+                let stamp = Stamp::decode(datagram.body)?;
+                let number = stamp.id.wrapping_sub(self.first);
+                if (1..=self.timed).contains(&number) {
+                    self.answered.insert(number);
+                }
+                self.times.answered(stamp, at, &mut self.waits);
             }
             (Phase::Asking, Kind::Echoed) => {
                 let echoed = Echoed::decode(datagram.body)?;
@@ -318,6 +330,7 @@ impl Echoes {
                 self.times.end_group();
             }
             let id = self.times.ask(SMALL);
+            self.timed += 1;
             let seq = self.say(Kind::Time, SMALL, 0, &id.to_be_bytes());
             self.asked.insert(CONTROL | seq, id);
         }
@@ -390,6 +403,10 @@ impl Echoes {
             outcome,
             message,
             plain,
+            small: Small {
+                asked: self.answered.last().copied().unwrap_or_default(),
+                answered: self.answered.len() as u32,
+            },
             out: Way::of(Direction::Out, self.search.get(&Direction::Out), &self.told),
             back: Way::of(Direction::In, self.search.get(&Direction::In), &self.told),
             rtt_s: self.times.round_trip(),

@@ -15,11 +15,21 @@ pub(super) struct Document {
     pub message: Option<String>,
     /// Answers to small packets without marks.
     pub plain: u32,
+    /// What the path loses of small packets without marks.
+    pub small: Small,
     pub out: Way,
     #[serde(rename = "in")]
     pub back: Way,
     pub rtt_s: Option<f64>,
     pub clock: Clock,
+}
+
+/// Round trips of small packets that went in an even pace. What was asked after the last answer is not counted: its own may
+/// be on its way.
+#[derive(Debug, Serialize)]
+pub(super) struct Small {
+    pub asked: u32,
+    pub answered: u32,
 }
 
 /// One direction.
@@ -28,6 +38,8 @@ pub(super) struct Way {
     /// The largest packet that was tried, and the largest that passed [IP bytes]; none: none was tried, or none passed.
     pub largest: Option<u16>,
     pub passes: Option<u16>,
+    /// How often the largest was sent.
+    pub asked: u32,
     pub marks: Vec<Mark>,
 }
 
@@ -54,8 +66,11 @@ impl Way {
     pub fn of(way: Direction, search: Option<&Search>, told: &[Question]) -> Way {
         let marked = told.iter().filter(|q| q.way == way && q.class != 0);
         let came = |q: &Question| q.came.iter().map(|&(_, class)| class).collect();
+        let largest = search.map(|search| search.largest);
+        let large = told.iter().filter(|q| q.way == way && q.class == 0 && Some(q.size) == largest);
         Way {
-            largest: search.map(|search| search.largest),
+            largest,
+            asked: large.map(|q| q.asked).sum(),
             passes: search.and_then(|search| search.passes),
             marks: marked.map(|q| Mark { sent: q.class, asked: q.asked, came: came(q) }).collect(),
         }

@@ -120,6 +120,7 @@ fn a_clean_path_has_all_and_both_clocks_are_compared() {
     assert!((clock("offset_s") - 3600.08).abs() <= clock("error_s") && clock("error_s") <= 0.011, "{found}");
     assert!((clock("skew_ppm") - 80.0).abs() < 5.0, "{found}");
     assert!(ended < Nanos::secs(1003), "{ended:?}");
+    assert_eq!(found["small"]["asked"], found["small"]["answered"], "none is lost: {found}");
 }
 
 #[test]
@@ -166,8 +167,13 @@ fn losses_that_come_in_step_with_the_questions_hide_no_mark() {
         (!count.is_multiple_of(3)).then_some(class)
     };
     let (found, _) = Look { middle, ..Look::default() }.run();
+    let small = |name: &str| found["small"][name].as_u64().unwrap();
+    assert!(small("asked") >= 25, "{found}");
+    // of either way a third
+    assert!((0.3..0.65).contains(&(small("answered") as f64 / small("asked") as f64)), "{found}");
     for way in ["out", "in"] {
         assert_eq!(found[way]["passes"], 1500);
+        assert!(found[way]["asked"].as_u64().unwrap() >= 1, "{found}");
         assert!(marks(&found, way).iter().all(|(sent, came)| came.contains(sent)), "{found}");
     }
 }
