@@ -107,9 +107,9 @@ def faults(line, far, start):
         if text.startswith("}"):
             break
 
-    def faults(*rules, host="10.94.2.1:5294", inside=()):
+    def faults(*rules, host="10.94.2.1:5294", inside=(), patience="1s"):
         run("r", "nft", "-f", "-", input="flush ruleset\n" + "\n".join(rules))
-        words = [*inside, str(COMMAND), "doctor", "--host", host, "--json", "--patience", "1s"]
+        words = [*inside, str(COMMAND), "doctor", "--host", host, "--json", "--patience", patience]
         done = subprocess.run(
             ["ip", "netns", "exec", names["c"], *words], capture_output=True, text=True, timeout=PATIENCE_S
         )
@@ -219,6 +219,59 @@ def test_what_vanishes_by_size_mark_or_option_and_timestamps_that_are_rewritten(
     found = faults(nat("postrouting", 100, "oifname r2 masquerade"))
     assert {name: one["status"] for name, one in found.items()} == {"nat here": "noted", "mtu": "noted"}
     assert "direction in: the path takes 1380 B, as routers say" in found["mtu"]["detail"]
+
+
+def test_a_kernel_that_holds_mptcp_back_and_a_path_mtu_that_it_keeps_are_no_middlebox(line, faults):
+    _, run = line
+    found = faults(forward("tcp flags & (syn|ack) == syn tcp option mptcp exists drop"), patience="5s")
+    assert {name: one["status"] for name, one in found.items()} == {"mptcp": "fault"}
+    assert "SYNs with MPTCP are dropped" in found["mptcp"]["detail"]
+    found = faults()
+    assert {name: one["status"] for name, one in found.items()} == {"mptcp": "unseen"}
+    assert "blackhole detection" in found["mptcp"]["detail"]
+    command = found["mptcp"]["mend"].partition(": ")[2]
+    assert command.startswith("sysctl -w net.mptcp.blackhole_timeout=0 ")
+    names = [word.split("=") for word in command.split()[2:]]
+    run("c", "sh", "-c", "; ".join(f"echo {value} > /proc/sys/{name.replace('.', '/')}" for name, value in names))
+    assert faults() == {}
+    run("r", "ip", "route", "change", "10.94.2.0/24", "dev", "r2", "mtu", "lock", "1380")
+    first, second = faults(), faults()
+    assert {name: one["status"] for name, one in (first | second).items()} == {"mtu": "noted"}
+    assert "direction out: the path takes 1380 B, as routers say" in first["mtu"]["detail"]
+    assert "this kernel keeps that" in second["mtu"]["detail"]
+
+
+def test_losses_and_rejections_are_no_filters(line, faults):
+    _, run = line
+    found = faults(forward("meta l4proto udp numgen random mod 10 < 4 drop"), patience="4s")
+    assert {one["status"] for one in found.values()} <= {"noted", "unseen"}, found
+    assert found["loss"]["status"] == "noted"
+    assert "small packets or their answers were lost" in found["loss"]["detail"]
+    reject = "reject with icmp"
+    found = faults(
+        forward(
+            f"udp dport 5294 {reject} admin-prohibited",
+            f"udp dport 5862 {reject} port-unreachable",
+            f"tcp flags & (syn|ack|ecn) == syn|ecn {reject} port-unreachable",
+        )
+    )
+    assert found.keys() == {"udp port", "stamp port", "tcp ecn"}
+    assert "10.94.1.254 says: administratively prohibited" in found["udp port"]["detail"]
+    assert "UDP port 5294" in found["udp port"]["mend"]
+    assert "10.94.1.254 says: port unreachable" in found["stamp port"]["detail"]
+    assert "is refused" in found["tcp ecn"]["detail"]
+    # routers say it once a second
+    found = faults(forward(f"tcp dport 5294 {reject} prot-unreachable"), patience="4s")
+    assert "is unreachable: 10.94.1.254 says: protocol unreachable" in found["tcp port"]["detail"]
+    # nobody at that address
+    found = faults(host="10.94.1.7", patience="4s")
+    assert "no host answers for that address, or its gateway's, on the line here" in found["tcp port"]["detail"]
+    # a dead line
+    run("r", "ip", "link", "set", "r2", "down")
+    run("r", "ip", "route", "add", "blackhole", "10.94.2.0/24")
+    found = faults(forward("iifname r1 drop"))
+    assert "nothing answers, no host and no router" in found["tcp port"]["detail"]
+    assert "TCP port 5294" in found["tcp port"]["mend"]
 
 
 def test_ports_that_are_closed_translated_or_somebody_elses(line, faults, start, tmp_path):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pathcast.service.between_here import NO_FALLBACK, Fallback
+from pathcast.service.between_loss import AGAIN, NO_LOSS, Loss
 from pathcast.service.findings import FAULT, NOTED, OK, UNSEEN, Finding
 
 # as crates/net/src/look.rs has them
@@ -22,25 +24,45 @@ _LARGEST = 65_535
 _HALF_WINDOW = 32_768
 # clocks of timestamps tick every millisecond or microsecond; between the two readings lies a round trip
 _TICKS = 10_000_000
-OPEN = "open or forward that TCP port to the far end, and let `pathcast serve` run there"
 NEWER = "install this version there, too"
 BLOCKED = {
     "refused": "is refused: nobody listens there, or a firewall or a translator says no",
     "silent": "is silent: a firewall drops it, or a translator forwards it to nobody",
-    "unreachable": "is unreachable: a router or a firewall says so",
+    "unreachable": "is unreachable: there is no route, or a router or a firewall says so",
     "lost": "breaks off",
     "foreign": "is answered by something else than this far end",
 }
+# a kernel gives MPTCP up after so many SYNs with it (net.mptcp.syn_retrans_before_tcp_fallback)
+_DROPPED_SYNS = 2
 
 
-def judge(path: str, plain: Mapping[str, Any], multi: Mapping[str, Any] | None) -> list[Finding]:
-    """What the two connections of one path say. multi: None, where this kernel has no MPTCP."""
+def blocked(outcome: str, port: int, icmp: str | None) -> tuple[str, str]:
+    """What became of a TCP connection, where none is answered, and the mend. icmp: what the network said."""
+    mend = f"open or forward TCP port {port} to the far end, and let `pathcast serve` run there"
+    up = f"see that the host is up and its line stands; {mend}"
+    if outcome == "silent":
+        why = "is silent: nothing answers, no host and no router (the host or a line is down, there is no way back, "
+        return why + "or a firewall drops it)", up
+    if icmp is not None:
+        return f"is {outcome}: {icmp}", up if outcome == "unreachable" and "prohibited" not in icmp else mend
+    return BLOCKED[outcome], mend
+
+
+def judge(
+    path: str,
+    plain: Mapping[str, Any],
+    multi: Mapping[str, Any] | None,
+    fallback: Fallback = NO_FALLBACK,
+    loss: Loss = NO_LOSS,
+    tries: int = 1,
+) -> list[Finding]:
+    """What the two connections of one answered path say. multi: None, where this kernel has no MPTCP.
+
+    fallback: what the kernel did to the second one; loss: of the path; tries: SYNs that are sent before it is silence.
+    """
     if plain["outcome"] == "old":
         detail = "it is of an older version and does not say what it sees of TCP"
         return [Finding(path, "far end", UNSEEN, detail, NEWER)]
-    if plain["outcome"] != "answered":
-        detail = f"the TCP port of transfers {BLOCKED[plain['outcome']]} ({plain['reason']})"
-        return [Finding(path, "tcp port", FAULT, detail, OPEN)]
     near, far = plain["near"], plain["far"]
     open_, between = Finding(path, "tcp port", OK, f"open, at {near['peer']}"), _translated(path, near, far)
     blind = [where for where, end in (("this host", near), ("the far end", far)) if not _tells(end)]
@@ -53,7 +75,7 @@ def judge(path: str, plain: Mapping[str, Any], multi: Mapping[str, Any] | None) 
         *_options(path, near, far),
         *_altered(path, plain),
         _segments(path, near, far),
-        _multipath(path, multi, far["joins"]),
+        _multipath(path, multi, far["joins"], fallback, loss, tries),
     ]
 
 
@@ -78,8 +100,13 @@ def _tells(end: Mapping[str, Any]) -> bool:
     return bool(end["mss"][0])
 
 
-def notification(path: str, seen: Mapping[str, Any], far: Mapping[str, Any]) -> Finding:
-    """What became of a connection that asks for explicit congestion notification. far: what the far end can."""
+def notification(
+    path: str, seen: Mapping[str, Any], far: Mapping[str, Any], loss: Loss = NO_LOSS, tries: int = 1
+) -> Finding:
+    """What became of a connection that asks for explicit congestion notification. far: what the far end can.
+
+    loss: of the path; tries: SYNs that were sent.
+    """
     if seen["outcome"] == "untried":
         return Finding(path, "tcp ecn", UNSEEN, f"segments cannot be made here ({seen['reason']})", "run as root")
     if seen["outcome"] == "agreed":
@@ -89,6 +116,8 @@ def notification(path: str, seen: Mapping[str, Any], far: Mapping[str, Any]) -> 
     if seen["outcome"] == "declined":
         detail = "a middlebox takes the request for ECN out: congestion is told by losses only"
         return Finding(path, "tcp ecn", NOTED, detail, "look for a firewall that clears ECE and CWR")
+    if seen["outcome"] == "silent" and loss.explains(tries):
+        return _doubt(path, "tcp ecn", "SYNs that ask for ECN have", loss)
     detail = f"a TCP connection that asks for ECN {BLOCKED[seen['outcome']]}, one that does not is answered"
     return Finding(path, "tcp ecn", FAULT, detail, "let a firewall on the way pass SYNs with ECE and CWR")
 
@@ -146,19 +175,20 @@ def header(end: Mapping[str, Any]) -> int:
     return 60 if ":" in end["local"].rpartition(":")[0] else 40
 
 
-def _announced(end: Mapping[str, Any]) -> int:
+def announced(end: Mapping[str, Any]) -> int:
+    """The largest segment that an end takes [byte]."""
     # once timestamps are agreed upon, Linux takes their room off what it says that it has announced
     return int(end["mss"][1]) + (_STAMPS if end["options"] & 1 else 0)
 
 
 def largest(sender: Mapping[str, Any], taker: Mapping[str, Any]) -> int:
     """The largest packet that the one would send and the other says that it takes [IP bytes]."""
-    return min(int(sender["pmtu"]), _announced(taker) + header(taker), _LARGEST)
+    return min(int(sender["pmtu"]), announced(taker) + header(taker), _LARGEST)
 
 
 def _segments(path: str, near: Mapping[str, Any], far: Mapping[str, Any]) -> Finding:
     for sender, taker, way in ((near, far, "out"), (far, near, "in")):
-        due = min(_announced(taker), sender["pmtu"] - header(sender)) - (_STAMPS if sender["options"] & 1 else 0)
+        due = min(announced(taker), sender["pmtu"] - header(sender)) - (_STAMPS if sender["options"] & 1 else 0)
         # Linux sends no segment of more than half a window, and the first window is of 64 kB
         if 0 < sender["mss"][0] < min(due, _HALF_WINDOW):
             detail = f"direction {way}: segments of {sender['mss'][0]} B, and {due} B would do: a router clamps them"
@@ -166,22 +196,50 @@ def _segments(path: str, near: Mapping[str, Any], far: Mapping[str, Any]) -> Fin
     return Finding(path, "segments", OK, f"{near['mss'][0]} B out, {far['mss'][0]} B in, as announced")
 
 
-def _multipath(path: str, multi: Mapping[str, Any] | None, joins: int | None) -> Finding:
+def _doubt(path: str, name: str, what: str, loss: Loss) -> Finding:
+    """Of silence that the path's loss explains."""
+    return Finding(path, name, UNSEEN, f"{what} no answer{loss.why}", AGAIN)
+
+
+def _multipath(
+    path: str, multi: Mapping[str, Any] | None, joins: int | None, fallback: Fallback, loss: Loss, tries: int
+) -> Finding:
     if multi is None:
         return Finding(path, "mptcp", UNSEEN, "this kernel makes no MPTCP sockets", "sysctl -w net.mptcp.enabled=1")
     if multi["outcome"] != "answered":
+        if multi["outcome"] == "silent" and loss.explains(tries):
+            return _doubt(path, "mptcp", "SYNs with MPTCP have", loss)
         detail = f"an MPTCP connection {BLOCKED.get(multi['outcome'], multi['outcome'])}, a TCP one is answered"
         return Finding(path, "mptcp", FAULT, detail, "let a firewall on the way pass TCP option 30")
     near, far = multi["near"], multi["far"]
     if not far["able"] & _MPTCP:
         return Finding(path, "mptcp", NOTED, "the far end has no MPTCP", "sysctl -w net.mptcp.enabled=1 there")
     if near["transport"] == far["transport"] == "mptcp":
-        return _join(path, multi["join"], joins)
+        return _join(path, multi["join"], joins, loss, tries)
+    if fallback.dropped:
+        return _dropped(path, fallback, loss)
+    if fallback.held:
+        detail = "not tried: this kernel makes plain TCP of MPTCP for now, since SYNs with MPTCP had no answer "
+        detail += f"before, here or elsewhere (MPTCP blackhole detection, for {fallback.timeout_s} s or longer)"
+        return Finding(path, "mptcp", UNSEEN, detail, f"let it try again, and look again: {fallback.clear}")
     detail = "a middlebox takes MPTCP's options out: transfers fall back to plain TCP over one path"
     return Finding(path, "mptcp", FAULT, detail, "let it pass TCP option 30, or begin with another path")
 
 
-def _join(path: str, join: Mapping[str, Any], joins: int | None) -> Finding:
+def _dropped(path: str, fallback: Fallback, loss: Loss) -> Finding:
+    """SYNs with MPTCP had no answer, and then a plain one had."""
+    after = (
+        f"; this host's kernel now makes plain TCP of MPTCP for {fallback.timeout_s} s or longer (blackhole detection)"
+    )
+    clear = f"then let the kernel try again: {fallback.clear}"
+    if loss.explains(_DROPPED_SYNS):
+        doubt = _doubt(path, "mptcp", "SYNs with MPTCP had", loss)
+        return Finding(path, "mptcp", UNSEEN, doubt.detail + after, f"{AGAIN}; before, {clear.removeprefix('then ')}")
+    detail = f"SYNs with MPTCP are dropped, plain ones are answered{after}"
+    return Finding(path, "mptcp", FAULT, detail, f"let a firewall on the way pass TCP option 30 in SYNs; {clear}")
+
+
+def _join(path: str, join: Mapping[str, Any], joins: int | None, loss: Loss, tries: int) -> Finding:
     """MPTCP is answered; whether a further subflow is. joins: how many the far end accepts, if it says so."""
     if join["outcome"] == "joined":
         return Finding(path, "mptcp", OK, "answered, kept with data, and a further subflow joined")
@@ -191,6 +249,8 @@ def _join(path: str, join: Mapping[str, Any], joins: int | None) -> Finding:
     if not joins:
         detail = "answered, and a further subflow is not: the far end accepts none, or is too old to say how many"
         return Finding(path, "mptcp join", NOTED, detail, "ip mptcp limits set subflows 8, at the far end")
+    if join["outcome"] == "silent" and loss.explains(tries):
+        return _doubt(path, "mptcp join", "MPTCP is answered, and SYNs of a further subflow (MP_JOIN) have", loss)
     became = "has no answer" if join["outcome"] == "silent" else f"is refused ({join['reason'] or 'without a reason'})"
     detail = f"MPTCP is answered, and a further subflow (MP_JOIN) {became}: transfers use one path"
     mend = "let a firewall on the way pass TCP option 30 in SYNs of further connections, too"

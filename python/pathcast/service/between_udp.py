@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pathcast.service.between_tcp import header
+from pathcast.service.between_loss import AGAIN, Loss
+from pathcast.service.between_tcp import announced, header
 from pathcast.service.findings import FAULT, NOTED, OK, UNSEEN, Finding
 from pathcast.units import seconds
 
@@ -22,12 +23,14 @@ _OFF_S, _DRIFT_PPM = 0.1, 200.0
 _STEP_S, _SLEWED = 0.005, 1e-3
 
 
-def port(path: str, seen: Mapping[str, Any]) -> Finding:
-    """Whether the UDP port of measurements answered."""
-    outcome, mend = seen["outcome"], "open or forward the same port of UDP, too"
+def port(path: str, number: int, seen: Mapping[str, Any], icmp: str | None = None) -> Finding:
+    """Whether the UDP port of measurements answered. icmp: what the network said of it."""
+    outcome, mend = seen["outcome"], f"open or forward UDP port {number}, as TCP port {number} is"
     if outcome in ("silent", "lost"):
         word = "is silent" if outcome == "silent" else "falls silent"
-        return Finding(path, "udp port", FAULT, f"the UDP port of measurements {word}, the TCP port is open", mend)
+        became = word if icmp is None else f"is rejected ({icmp})"
+        detail = f"UDP port {number} of measurements {became}, the TCP port is open"
+        return Finding(path, "udp port", FAULT, detail, mend)
     if outcome == "answered":
         return Finding(path, "udp port", OK, "open")
     why = {"busy": "others measure there all the time", "refused": seen["message"], "other-version": seen["message"]}
@@ -36,15 +39,36 @@ def port(path: str, seen: Mapping[str, Any]) -> Finding:
     )
 
 
-def packets(path: str, seen: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Finding]:
-    """What became of sizes and marks. before, after: looks at TCP, with what the kernels believe of the path."""
+def packets(
+    path: str, seen: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any], kept: int | None = None
+) -> list[Finding]:
+    """What became of sizes and marks, and what was lost.
+
+    before, after: looks at TCP, with what the kernels believe of the path. kept: the path MTU that this kernel kept
+    before from a router's word [IP bytes]; None: it kept none.
+    """
+    loss = Loss.of(seen)
+    lost = [loss.finding(path)] if loss.asked else []
     if not seen["plain"]:
-        return [Finding(path, "packets", UNSEEN, "no question what arrives of a packet was answered", "try again")]
-    return [*_sizes(path, seen, before, after), *_marks(path, "ecn", seen, _ECN), *_marks(path, "dscp", seen, _DSCP)]
+        detail = "no question what arrives of a packet was answered"
+        return [*lost, Finding(path, "packets", UNSEEN, detail, "try again")]
+    return [
+        *lost,
+        *_sizes(path, seen, before, after, kept),
+        *_marks(path, "ecn", seen, _ECN),
+        *_marks(path, "dscp", seen, _DSCP),
+    ]
 
 
-def _sizes(path: str, seen: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Finding]:
-    found = []
+def _sizes(
+    path: str, seen: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any], kept: int | None
+) -> list[Finding]:
+    found, loss = [], Loss.of(seen)
+    if kept is not None and kept <= seen["out"]["largest"] == seen["out"]["passes"]:
+        detail = f"direction out: the path takes {kept} B, as a router said before; this kernel keeps that for some "
+        detail += "10 minutes, and sends nothing larger: larger packets were not tried"
+        mend = "to try larger ones, forget it (`ip route flush cache`; `ip -6`) and look again"
+        found.append(Finding(path, "mtu", NOTED, detail, mend))
     for way, end in zip(_WAYS, ("near", "far"), strict=True):
         largest, passes = seen[way]["largest"], seen[way]["passes"]
         if passes is None or passes >= largest:
@@ -54,6 +78,9 @@ def _sizes(path: str, seen: Mapping[str, Any], before: Mapping[str, Any], after:
         detail = f"direction {way}: packets of up to {passes} B pass, those of {largest} B vanish"
         if believed <= passes:
             found.append(Finding(path, "mtu", NOTED, f"direction {way}: the path takes {passes} B, as routers say"))
+        elif loss.explains(seen[way]["asked"]):
+            detail = f"direction {way}: packets of {largest} B do not come{loss.why}"
+            found.append(Finding(path, "mtu", UNSEEN, detail, AGAIN))
         elif segment <= passes:
             detail += "; TCP's segments are clamped to fit, other packets are not"
             found.append(Finding(path, "mtu", NOTED, detail, f"give the route at that end an MTU of {passes}"))
@@ -65,13 +92,22 @@ def _sizes(path: str, seen: Mapping[str, Any], before: Mapping[str, Any], after:
             detail += ", and no router says so: TCP stalls on what is large (a black hole)"
             found.append(Finding(path, "mtu", FAULT, detail, mend))
     sizes = " and ".join(f"{seen[way]['passes']} B {way}" for way in _WAYS)
-    return found or [Finding(path, "mtu", OK, f"packets of {sizes} pass")]
+    return found or [Finding(path, "mtu", OK, f"packets of {sizes} pass{_untried(before)}")]
+
+
+def _untried(before: Mapping[str, Any]) -> str:
+    """Of packets that this end would take and the far end does not send."""
+    near, far = before["near"], before["far"]
+    if far["pmtu"] >= announced(near) + header(near):
+        return ""
+    return "; the far end's kernel sends none larger (its device's MTU, or a path MTU that it keeps)"
 
 
 def _marks(path: str, name: str, seen: Mapping[str, Any], known: Mapping[int, str]) -> list[Finding]:
-    found = []
+    found, loss = [], Loss.of(seen)
     for way in _WAYS:
         lost: list[str] = []
+        unseen: list[str] = []
         changed: dict[str, list[str]] = {}
         for mark in seen[way]["marks"]:
             word = known.get(mark["sent"])
@@ -79,8 +115,13 @@ def _marks(path: str, name: str, seen: Mapping[str, Any], known: Mapping[int, st
                 continue
             if mark["came"]:
                 changed.setdefault(_word(name, mark["came"][0]), []).append(word)
+            elif loss.explains(mark["asked"]):
+                unseen.append(word)
             else:
                 lost.append(word)
+        if unseen:
+            detail = f"direction {way}: none of the packets marked {_list(unseen)} came{loss.why}"
+            found.append(Finding(path, name, UNSEEN, detail, AGAIN))
         if lost:
             detail = f"direction {way}: packets marked {_list(lost)} vanish, unmarked ones pass"
             kind = "congestion mark" if name == "ecn" else "code point"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from pathcast.service import between_tcp, between_udp
+from pathcast.service import between_here, between_tcp, between_udp
+from pathcast.service.between_here import Fallback
+from pathcast.service.between_loss import Loss, syns
 from pathcast.service.findings import FAULT, NOTED, OK, UNSEEN
 
 SECOND = 1_000_000_000
@@ -40,14 +42,23 @@ MULTI: dict[str, Any] = {
 WAY = {
     "largest": 1500,
     "passes": 1500,
+    "asked": 1,
     "marks": [{"sent": c, "asked": 3, "came": [c] * 3} for c in between_udp.CLASSES],
 }
 CLOCK = {"synchronised": True, "offset_s": 0.0, "error_s": 0.0, "skew_ppm": 0.0}
-ECHO: dict[str, Any] = {"outcome": "answered", "plain": 1, "out": WAY, "in": copy.deepcopy(WAY), "clock": CLOCK}
+SMALL = {"asked": 33, "answered": 33}
+ECHO: dict[str, Any] = {
+    "outcome": "answered",
+    "plain": 1,
+    "small": SMALL,
+    "out": WAY,
+    "in": copy.deepcopy(WAY),
+    "clock": CLOCK,
+}
 
 
-def tcp(plain=None, multi=None):
-    found = between_tcp.judge("p", {**PLAIN, **(plain or {})}, {**MULTI, **(multi or {})})
+def tcp(plain=None, multi=None, **more):
+    found = between_tcp.judge("p", {**PLAIN, **(plain or {})}, {**MULTI, **(multi or {})}, **more)
     return {one.name: one for one in found if one.status != OK}
 
 
@@ -129,7 +140,11 @@ def test_what_is_too_large_is_a_fault_only_where_nobody_says_so_and_tcp_runs_int
     clamped = {**PLAIN, "near": {**END, "mss": [1348, 1448]}}
     assert told(clamped, clamped) == (NOTED, True)
     assert told(PLAIN, {"outcome": "lost", "near": None}) == (FAULT, True)
-    assert [one.status for one in between_udp.packets("p", {**ECHO, "plain": 0}, PLAIN, PLAIN)] == [UNSEEN]
+    none = {**ECHO, "plain": 0, "small": {"asked": 32, "answered": 8}}
+    assert {one.name: one.status for one in between_udp.packets("p", none, PLAIN, PLAIN)} == {
+        "loss": NOTED,
+        "packets": UNSEEN,
+    }
 
 
 def test_marks_that_come_to_some_packets_are_no_rewriting():
@@ -177,4 +192,96 @@ def test_an_older_far_end_is_said_to_be_one():
         ("busy", UNSEEN),
         ("refused", UNSEEN),
     ):
-        assert between_udp.port("p", {"outcome": outcome, "message": "too many"}).status == status
+        assert between_udp.port("p", 5275, {"outcome": outcome, "message": "too many"}).status == status
+
+
+FALLEN = {"near": {**END, "transport": "fallen"}, "far": {**FAR, "transport": "tcp"}}
+HALF = Loss(32, 16)
+
+
+def test_mptcp_that_is_dropped_held_back_by_this_kernel_and_taken_out_are_told_apart():
+    taken = tcp(multi=FALLEN)["mptcp"]
+    assert (taken.status, "takes MPTCP's options out" in taken.detail) == (FAULT, True)
+    dropped = tcp(multi=FALLEN, fallback=Fallback(dropped=True, timeout_s=600))["mptcp"]
+    assert (dropped.status, "SYNs with MPTCP are dropped" in dropped.detail) == (FAULT, True)
+    held = tcp(multi=FALLEN, fallback=Fallback(held=True, timeout_s=600))["mptcp"]
+    assert (held.status, "not tried" in held.detail) == (UNSEEN, True)
+    for one in (dropped, held):
+        assert "sysctl -w net.mptcp.blackhole_timeout=0 net.mptcp.blackhole_timeout=600" in one.mend
+        assert "600 s or longer" in one.detail
+        assert "middlebox" not in one.detail
+    # other connections of this host count there as well
+    assert tcp(fallback=Fallback(dropped=True, held=True)) == {}
+
+
+def test_the_kernels_counters_tell_what_it_did(tmp_path, monkeypatch):
+    file = tmp_path / "netstat"
+    monkeypatch.setattr(between_here, "_COUNTERS", file)
+    assert between_here.counters() == {}
+    file.write_text("TcpExt: A\nTcpExt: 1\nMPTcpExt: MPCapableSYNTXDrop MPCapableSYNTXDisabled\nMPTcpExt: 2 7\n")
+    before = between_here.counters()
+    assert before == {"MPCapableSYNTXDrop": 2, "MPCapableSYNTXDisabled": 7}
+    held = between_here.fallback(before, {**before, "MPCapableSYNTXDisabled": 8})
+    assert (held.dropped, held.held) == (False, True)
+    assert between_here.fallback({}, {}).held is False, "an older kernel"
+
+
+def test_silence_that_loss_explains_is_no_filter():
+    for one in (
+        *tcp(multi={"outcome": "silent"}, loss=HALF, tries=3).values(),
+        *tcp(multi={"join": {"outcome": "silent", "reason": None}}, loss=HALF, tries=3).values(),
+        *tcp(multi=FALLEN, fallback=Fallback(dropped=True), loss=HALF).values(),
+        between_tcp.notification("p", {"outcome": "silent"}, FAR, HALF, 4),
+    ):
+        assert (one.status, "16 of 32 small packets" in one.detail) == (UNSEEN, True), one
+    assert tcp(multi={"outcome": "refused"}, loss=HALF, tries=3)["mptcp"].status == FAULT, "no silence"
+    seen = copy.deepcopy({**ECHO, "small": {"asked": 32, "answered": 16}})
+    seen["out"] |= {"passes": 900, "asked": 8}
+    seen["in"]["marks"][0] |= {"asked": 8, "came": []}
+    found = {one.name: one for one in between_udp.packets("p", seen, PLAIN, PLAIN)}
+    assert {name: one.status for name, one in found.items()} == {
+        "loss": NOTED,
+        "mtu": UNSEEN,
+        "ecn": UNSEEN,
+        "dscp": OK,
+    }
+    assert found["loss"].detail == "16 of 32 small packets or their answers were lost"
+    # without loss, and with little, the same silence is a filter's
+    for answered in (32, 31):
+        seen["small"]["answered"] = answered
+        found = {one.name: one.status for one in between_udp.packets("p", seen, PLAIN, PLAIN)}
+        assert (found["mtu"], found["ecn"]) == (FAULT, FAULT)
+
+
+def test_loss_explains_what_is_likely_by_chance():
+    assert not Loss().explains(1)
+    assert not Loss(33, 33).explains(1)
+    assert Loss(33, 0).explains(1000)
+    assert [Loss(33, 32).explains(tries) for tries in (1, 2, 8)] == [True, False, False]
+    assert [syns(patience_s) for patience_s in (0.2, 1.0, 4.0, 8.0)] == [1, 2, 3, 4]
+
+
+def test_a_path_mtu_that_the_kernel_keeps_is_said_to_be_no_measurement():
+    kept = copy.deepcopy({**ECHO, "out": {**WAY, "largest": 1380, "passes": 1380}})
+    [found] = [one for one in between_udp.packets("p", kept, PLAIN, PLAIN, 1380) if one.name == "mtu"]
+    assert (found.status, "larger packets were not tried" in found.detail) == (NOTED, True)
+    assert "ip route flush cache" in found.mend
+    smaller = copy.deepcopy(kept)
+    smaller["out"]["passes"] = 1300
+    assert FAULT in [one.status for one in between_udp.packets("p", smaller, PLAIN, PLAIN, 1380) if one.name == "mtu"]
+    there = {**PLAIN, "far": {**FAR, "pmtu": 1380}}
+    [found] = [one for one in between_udp.packets("p", ECHO, there, there) if one.name == "mtu"]
+    assert (found.status, "the far end's kernel sends none larger" in found.detail) == (OK, True)
+
+
+def test_what_blocks_a_port_is_told_as_far_as_it_is_known():
+    became, mend = between_tcp.blocked("silent", 5275, None)
+    assert "nothing answers" in became
+    assert "TCP port 5275" in mend
+    said = "192.0.2.9 says: administratively prohibited"
+    became, mend = between_tcp.blocked("unreachable", 5275, said)
+    assert (became, "is up" in mend) == (f"is unreachable: {said}", False)
+    assert "is up" in between_tcp.blocked("unreachable", 5275, "192.0.2.9 says: host unreachable")[1]
+    assert "nobody listens there" in between_tcp.blocked("refused", 5275, None)[0]
+    udp = between_udp.port("p", 5275, {"outcome": "silent"}, said)
+    assert (udp.status, "is rejected (192.0.2.9" in udp.detail, "UDP port 5275" in udp.mend) == (FAULT, True, True)

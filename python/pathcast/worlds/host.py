@@ -91,7 +91,7 @@ class Host(Verbs):
                 self._controlled.client, self._passes, lambda path: self._ways.get(path, (None, path))[1]
             )
         self._client = _native.Client(None, addresses, number, key.id, key.secret, self._fabric)
-        self.address = addresses[0]
+        self.address, self.port = addresses[0], number
         self._controls = Controls()
         self._names: dict[tuple[str, str], str] = {} if names is None else names
         self._lines = config.load()
