@@ -122,6 +122,7 @@ def test_doctor_shows_what_was_left_behind_and_undo_removes_it(pathcast, site):
     assert done.json == {
         "schema": "pathcast.undo/1",
         "removed": [str(site.path / "net-gone.json")],
+        "not_removed": [],
         "running": [],
     }
     assert site.empty()

@@ -297,6 +297,7 @@ def changed() -> list[dict[str, Any]]:
     """What pathcast has changed on this host, living or left behind."""
     from pathcast.control import kernel
     from pathcast.runtime import state
+    from pathcast.steer import left
 
     parts = [
         {"kind": r.kind, "id": r.id, "pid": r.pid, "alive": r.alive, "made": r.made, "about": r.about}
@@ -314,7 +315,19 @@ def changed() -> list[dict[str, Any]]:
         for i in kernel.instances()
         if i.path is not None
     ]
-    return parts + pins
+    recorded = [r.id for r in state.records("steer")]
+    entries = [
+        {
+            "kind": "steer",
+            "id": name,
+            "pid": None,
+            "alive": False,
+            "made": {"entries": [f"entries in {switch}" for switch in switches]},
+            "about": {},
+        }
+        for name, switches in left.names(state.run_dir(), recorded).items()
+    ]
+    return parts + pins + entries
 
 
 def missing(*names: str) -> list[Check]:
