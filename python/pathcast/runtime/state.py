@@ -248,7 +248,7 @@ class Record:
             return PathcastError("exists", f"{self.path} is there, and is no record of pathcast", "remove it")
         told, down = (
             f"{KINDS.get(self.kind, self.kind)} `{self.id}` is there already",
-            f"pathcast {self.kind} down {self.id}",
+            f"pathcast {self.kind} down {'--name ' if self.kind == 'steer' else ''}{self.id}",
         )
         return PathcastError("exists", told, f"choose another --name, or remove it with `{down}`")
 
