@@ -134,6 +134,7 @@ def set_(
         result = daemon.find("net", name).ask("set", link=link, direction=direction, changes=pairs)
     except PathcastError as error:
         error.message = error.message.replace(f"--set link.{link}.", "")  # as it was written here
+        error.message = error.message.replace("leave it out for", "`rate=` for")
         raise
     if json:
         print_json("net-set", {"name": name, **result})
