@@ -15,7 +15,7 @@ from typing import Any
 
 OK, DEGRADED, MISSING = "ok", "degraded", "missing"
 _MPTCP = 262
-_CAP_NET_ADMIN = 12
+_CAP_NET_ADMIN, _CAP_SYS_ADMIN = 12, 21
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,11 @@ def privilege() -> Check:
     if _capable(_CAP_NET_ADMIN):
         return Check("privilege", OK, "CAP_NET_ADMIN", need)
     return Check("privilege", MISSING, "no CAP_NET_ADMIN", need, "run as root")
+
+
+def enters_namespaces() -> bool:
+    """Whether this process may enter a network namespace: CAP_SYS_ADMIN."""
+    return _capable(_CAP_SYS_ADMIN)
 
 
 def ip_program() -> Check:
