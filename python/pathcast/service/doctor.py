@@ -267,7 +267,8 @@ def history() -> Check:
     detail = where.shown if store.exists else f"{where.shown}, nothing yet"
     if waiting:
         mend = "`pathcast history list` takes them there"
-        return Check("history", DEGRADED, f"{detail}; {waiting} acts wait in {where.spool}", need, mend)
+        acts = "1 act waits" if waiting == 1 else f"{waiting} acts wait"
+        return Check("history", DEGRADED, f"{detail}; {acts} in {where.spool}", need, mend)
     return Check("history", OK, detail, need)
 
 
