@@ -155,6 +155,8 @@ def watch(
         finally:
             for teller in tellers:
                 teller.close()
+        if error := made.nothing():
+            raise error
 
 
 def _gap_s(every_s: float, share_s: float) -> float:
