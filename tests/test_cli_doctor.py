@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from pathcast.history import place
+from pathcast.history.spool import Spool
+
 CHECKS = {"kernel", "privilege", "iproute2", "namespaces", "tun", "mptcp", "path manager", "controllers"}
 
 
@@ -36,8 +39,8 @@ def test_doctor_for_people(pathcast, site):
 
 
 def test_doctor_tries_the_history(pathcast, site, tmp_path):
-    def told(place):
-        return check(pathcast("doctor", "--json", env={"PATHCAST_HISTORY": str(place)}).json, "history")
+    def told(where):
+        return check(pathcast("doctor", "--json", env={"PATHCAST_HISTORY": str(where)}).json, "history")
 
     assert told("off")["detail"] == "PATHCAST_HISTORY=off"
     assert told(tmp_path / "none.db")["detail"] == f"{tmp_path}/none.db, nothing yet"
@@ -50,6 +53,15 @@ def test_doctor_tries_the_history(pathcast, site, tmp_path):
         False,
         True,
     )
+
+
+@pytest.mark.parametrize(("number", "words"), [(1, "; 1 act waits in "), (2, "; 2 acts wait in ")])
+def test_doctor_tells_what_waits_for_the_history(pathcast, site, tmp_path, number, words):
+    where = place.parse(str(tmp_path / "h.db"))
+    for n in range(number):
+        Spool(where.spool).put(f"a{n}", {})
+    done = pathcast("doctor", "--json", env={"PATHCAST_HISTORY": str(tmp_path / "h.db")})
+    assert words in check(done.json, "history")["detail"]
 
 
 def test_doctor_leaves_nothing(pathcast, site):
@@ -129,6 +141,7 @@ def test_doctor_shows_what_was_left_behind_and_undo_removes_it(pathcast, site):
     assert done.json == {
         "schema": "pathcast.undo/1",
         "removed": [str(site.path / "net-gone.json")],
+        "not_removed": [],
         "running": [],
     }
     assert site.empty()

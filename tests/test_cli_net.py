@@ -208,7 +208,6 @@ def test_exec_is_inside_with_options_and_signals_left_to_the_command(pathcast, n
     [
         (["nosuch", "client", "--", "true"], "there is no network `nosuch`; running: NAME"),
         (["NAME", "router", "--", "true"], "host `router` is not in NAME; allowed: client, server"),
-        (["NAME", "client", "--", "no-such-program"], "no command `no-such-program`"),
         (["NAME", "client"], "COMMAND"),
     ],
 )
@@ -216,6 +215,37 @@ def test_exec_refuses_on_standard_error_only(pathcast, net, arguments, words):
     done = pathcast("net", "exec", *(net if a == "NAME" else a for a in arguments))
     assert (done.returncode, done.stdout) == (2, "")
     assert words.replace("NAME", net).lower() in done.stderr.lower()
+
+
+@privileged
+@pytest.mark.parametrize(
+    ("command", "status", "words"),
+    [
+        ("no-such-program", 127, "`no-such-program` is no command here"),
+        ("/etc/passwd", 126, "`/etc/passwd` cannot be executed"),
+        ("/etc", 126, "`/etc` cannot be executed"),
+    ],
+)
+def test_exec_of_what_cannot_be_started_ends_as_in_a_shell(pathcast, net, command, status, words):
+    done = pathcast("net", "exec", net, "client", "--", command)
+    assert (done.returncode, done.stdout) == (status, "")
+    assert words in done.stderr
+    assert pathcast("run", "--", command).returncode == status
+
+
+@privileged
+def test_exec_without_the_right_to_enter_is_5(pathcast, net):
+    lacks = ("setpriv", "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin")
+    done = pathcast("net", "exec", net, "client", "--", "true", prefix=lacks)
+    assert (done.returncode, done.stdout) == (5, "")
+    assert "no CAP_SYS_ADMIN" in done.stderr
+
+
+@privileged
+def test_what_is_said_of_a_rate_of_zero_fits_the_command(pathcast, net):
+    done = pathcast("net", "set", net, "wan1", "rate=0Mbit")
+    assert done.returncode == 2
+    assert "allowed: at least 1bit; `rate=` for an infinitely fast link" in done.stderr
 
 
 @privileged

@@ -18,6 +18,7 @@ from conftest import COMMAND, eventually
 from pathcast.cli.schema import SCHEMAS
 from pathcast.cli.testing import wrong
 from pathcast.runtime.state import start_time
+from pathcast.units import span
 
 privileged = pytest.mark.privileged
 
@@ -208,6 +209,7 @@ def test_the_rate_is_of_what_was_acknowledged_by_then(hosts, tmp_path):
     assert document["acked_s"] > document["elapsed_s"] + 0.2
     assert document["sent_bps"] == pytest.approx(document["bytes_sent"] * 8 / document["acked_s"])
     assert document["sent_bps"] < 40e6  # the line's
+    assert f"(its last byte was acknowledged after {span(document['acked_s'])})" in done.stderr
 
 
 @privileged

@@ -87,6 +87,9 @@ def test_a_round_is_asked_for_within_the_allowance(start, far, state, most, fres
 
 def test_a_broken_ledger_is_said_and_waited_for(pathcast, start, far, state):
     assert pathcast("watch", far, "--count", "1", "--no-history").returncode == 0
+    nobody = pathcast("watch", "127.0.0.1:1", "--count", "1", "--no-history")
+    assert nobody.returncode == pathcast("measure", "127.0.0.1:1").returncode == 1
+    assert "\npathcast: no connection to 127.0.0.1:1: Connection refused\n" in nobody.stderr
     (state / "watch.json").write_text("{")
     process = start("watch", far, "--count", "1")
     said = [process.stderr.readline() for _ in range(2)]

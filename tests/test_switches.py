@@ -245,7 +245,10 @@ def test_measure_from_a_steered_host_goes_over_the_controllers_paths(world, tmp_
     (tmp_path / "key").write_text(f"emu {world._session[4]}\n")
     (tmp_path / "key").chmod(0o600)
     asked = ["measure", "10.77.1.1", "--key-file", tmp_path / "key", "--light", "--direction", "out", "--no-history"]
-    inside = [COMMAND, "net", "exec", world.name, "client", "--", COMMAND, *asked]
+    client = [COMMAND, "net", "exec", world.name, "client", "--", COMMAND]
+    inside, listing = [*client, *asked], [*client, "paths", *asked[1:4], "--json"]
+    listed = json.loads(subprocess.run(listing, capture_output=True, text=True).stdout)["paths"]
+    assert [(path["name"], path["down"]) for path in listed] == [(name, None) for name in BOTH]
     done = subprocess.run([*inside, "--json"], capture_output=True, text=True)
     assert done.returncode in (Exit.OK, Exit.UNTRUSTWORTHY), done.stderr
     found = {path["name"]: path for path in json.loads(done.stdout)["paths"]}

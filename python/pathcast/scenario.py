@@ -53,7 +53,7 @@ class Scenario:
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
             hint = f"give the path of a scenario file (TOML), or the name of a shipped one: {', '.join(shipped())}"
-            if nearest := get_close_matches(path.stem, shipped(), 1):
+            if (nearest := get_close_matches(path.stem, shipped(), 1)) and nearest[0] != str(file):
                 hint = f"did you mean `{nearest[0]}`? {hint}"
             raise usage(f"cannot read the scenario `{file}`: {reason}", hint) from None
         return cls(text, pairs, str(path))

@@ -92,7 +92,8 @@ def list_(
     for name, number in elsewhere.items():
         print(f"note: {number} more in world {name}: --world {name} shows them", file=sys.stderr)
     if waiting:
-        print(f"note: {waiting} more wait in {journal.place.spool} for the database", file=sys.stderr)
+        wait = "waits" if waiting == 1 else "wait"
+        print(f"note: {waiting} more {wait} in {journal.place.spool} for the database", file=sys.stderr)
 
 
 def _rows(

@@ -101,9 +101,10 @@ def _summary(document: dict[str, Any], predict: str) -> None:
     for warning in document["warnings"]:
         print(f"warning: {warning}", file=sys.stderr)
     counted = document["counted"]
+    where = f"model: {model['file']}" if model["sizes"] else document["kept"]  # without a round there is no file
     print(
         f"{counted['measured']} rounds measured, {counted['left_out']} left out, {counted['repeated']} repeated, "
-        f"{size(document['sent_bytes'])} sent; model: {model['file']}"
+        f"{size(document['sent_bytes'])} sent; {where}"
     )
     [now] = [s for s in model["sizes"] if s["bytes"] == document["size_bytes"]] or [None]
     if now and not now["needed"]:

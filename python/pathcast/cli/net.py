@@ -12,7 +12,7 @@ import typer
 
 from pathcast.cli.output import Json, console, print_json, show
 from pathcast.cli.signals import hand_over
-from pathcast.errors import PathcastError, usage
+from pathcast.errors import PathcastError, missing, usage
 from pathcast.units import bits, seconds
 
 app = typer.Typer(help="Emulated networks between two namespaces, with the real kernel.", no_args_is_help=True)
@@ -134,6 +134,7 @@ def set_(
         result = daemon.find("net", name).ask("set", link=link, direction=direction, changes=pairs)
     except PathcastError as error:
         error.message = error.message.replace(f"--set link.{link}.", "")  # as it was written here
+        error.message = error.message.replace("leave it out for", "`rate=` for")
         raise
     if json:
         print_json("net-set", {"name": name, **result})
@@ -149,16 +150,30 @@ def exec(
 ) -> None:
     """Run a command on a host of the network; its output and exit status are the command's own."""
     from pathcast.runtime import daemon
+    from pathcast.service.doctor import enters_namespaces
 
     hosts = daemon.find("net", name).record.about["hosts"]
     if host not in hosts:
         raise usage(f"host `{host}` is not in {name}; allowed: {', '.join(hosts)}")
-    if shutil.which(command[0]) is None:
-        raise usage(f"there is no command `{command[0]}` here")
+    if not enters_namespaces():
+        raise missing(f"no right to enter {hosts[host]}: no CAP_SYS_ADMIN", "run as root")
+    _startable(command[0])
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and what is ignored stays so in the command
         signal.signal(number, signal.SIG_DFL)
     hand_over()
     os.execvp("ip", ["ip", "netns", "exec", hosts[host], *command])
+
+
+def _startable(command: str) -> None:
+    """Refuses what cannot be started, with the status that shells have for it: 127 if it is not there, else 126."""
+    if shutil.which(command) is not None:
+        return
+    places = [command] if "/" in command else [os.path.join(place, command) for place in os.get_exec_path()]
+    there = any(os.path.exists(place) for place in places)
+    why = "cannot be executed" if there else "is no command here"
+    error = PathcastError("command", f"`{command}` {why}")
+    error.exit = 126 if there else 127  # type: ignore[assignment] # as shells have it; no code of ours
+    raise error
 
 
 def _table(name: str, about: dict[str, Any]) -> Any:

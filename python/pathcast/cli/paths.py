@@ -24,7 +24,7 @@ def paths(
     from pathcast.worlds.host import Host
 
     with busy(f"asking {host} over every pair of addresses", quiet=json), Host(host, key_file) as world:
-        found, unusable, silent, idle = world.candidates, world.unusable, world.silent(), list(world.idle)
+        found, unusable, silent, idle = world.listed, world.unusable, world.silent(), list(world.idle)
     found = [{**path, "down": silent.get(path["name"])} for path in found]
     if json:
         print_json("paths", {"host": host, "paths": found, "unusable": unusable, "idle": idle})

@@ -52,7 +52,9 @@ def option() -> dict[str, Any]:
             "throughput_bps": interval("the job's bytes over its duration: median, ends of the 90 % interval"),
             "duration_s": interval("from connect() to the receipt of the last byte"),
             "expected_s": maybe(NUMBER, "mean duration, by which options are sorted; null: it may never end"),
-            "deadline_probability": maybe(SHARE, "that it is done by the deadline; null without one"),
+            "deadline_probability": maybe(
+                SHARE, "done by the deadline; 0.5 / (draws + 1) at least while there is time; null without one"
+            ),
             "bytes_by_path": lists(NUMBER, "of the job, in the order of `paths`, on average"),
             "resent_bytes": maybe(NUMBER, "on average"),
             "by": told(TEXT, "what the forecast is of: twin (simulation of the job), or what was learnt"),

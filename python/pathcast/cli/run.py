@@ -202,10 +202,13 @@ def summary(document: dict[str, Any]) -> list[str]:
     if document["counted"] and document["connections"]:
         under = document["control"] or "the system's controller"
         count = document["connections"]
+        took, acked = span(document["elapsed_s"]), span(document["acked_s"])
+        if acked != took:  # by which the rate is, since the kernel may send on after the program's end
+            took += f" (its last byte was acknowledged after {acked})"
         lines.append(
             f"sent {size(document['bytes_sent'])} at {bits(document['sent_bps'])} under {under}, "
             f"received {size(document['bytes_received'])} at {bits(document['received_bps'])}, "
-            f"in {span(document['elapsed_s'])} over {count} connection{'' if count == 1 else 's'}"
+            f"in {took} over {count} connection{'' if count == 1 else 's'}"
         )
         # addresses that only were tried carried nothing
         paths = [path for path in document["paths"] if path["bytes_sent"] or path["bytes_received"]]

@@ -31,7 +31,7 @@ def up(
     name: Name = "steer",
     json: Json = False,
 ) -> None:
-    """Start the controller; it stays until `steer down`."""
+    """Start the controller; it stays until `steer down --name NAME`."""
     from pathcast.runtime import daemon
     from pathcast.runtime.state import check_id
     from pathcast.steer.config import Config

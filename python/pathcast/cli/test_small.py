@@ -58,6 +58,13 @@ def test_what_was_meant_is_asked(pathcast, arguments, told):
     assert told in err
 
 
+def test_what_was_written_is_not_what_was_meant(pathcast, tmp_path, monkeypatch):
+    (tmp_path / "two-path").mkdir()
+    monkeypatch.chdir(tmp_path)
+    status, _, err = pathcast("sim", "two-path")
+    assert (status, "Is a directory" in err, "did you mean" in err) == (2, True, False)
+
+
 def test_what_tells_a_form_asks_nothing(pathcast):
     _, _, err = pathcast("job", "add", "x", "--at", "22:00", "--budget", "nan", "--", "true")
     assert "--budget `nan`: allowed is an amount of money" in err

@@ -35,17 +35,27 @@ def undo(
         for record in state.records():
             removed += daemon.Daemon(record).down()
             removed.append(f"{record.kind} {record.id}")
-    left = [f"{r.kind} {r.id} (process {r.pid})" for r in state.records()]
+    left = [f"{r.kind} {r.id} (process {r.pid})" for r in state.records() if r.alive]
+    kept = [what for what in removed if what.startswith(state.KEPT)]
     if json:
-        print_json("undo", {"removed": removed, "running": left})
-        return
-    print(
-        "\n".join(what if what.startswith((state.ENDED, state.KEPT)) else f"removed {what}" for what in removed)
-        or _NOTHING
-    )
-    for what in left:
-        print(f"running, left alone: {what}")
-    if left:
-        print("hint: `pathcast undo --all` ends these, too", file=sys.stderr)
-    if (roots := state.hidden()) is not None:
-        print(f"what root's commands left is recorded in {roots}: sudo pathcast undo", file=sys.stderr)
+        gone = [what for what in removed if what not in kept]
+        print_json("undo", {"removed": gone, "not_removed": kept, "running": left})
+    else:
+        print(
+            "\n".join(what if what.startswith((state.ENDED, state.KEPT)) else f"removed {what}" for what in removed)
+            or _NOTHING
+        )
+        for what in left:
+            print(f"running, left alone: {what}")
+        if left:
+            print("hint: `pathcast undo --all` ends these, too", file=sys.stderr)
+        if (roots := state.hidden()) is not None:
+            print(f"what root's commands left is recorded in {roots}: sudo pathcast undo", file=sys.stderr)
+    if kept:
+        raise _failed(kept)
+
+
+def _failed(kept: list[str]) -> PathcastError:
+    """What was not removed is still recorded: it can be tried again."""
+    told = kept[0] if len(kept) == 1 else f"{len(kept)} things were not removed"
+    return PathcastError("not-removed", told, "try again where it was made: in its network namespace, by its user")

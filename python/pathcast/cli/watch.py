@@ -39,7 +39,7 @@ def watch(
         list[str],
         typer.Argument(help="HOST or HOST:PORT of a `pathcast serve`.", metavar="HOST...", autocompletion=first),
     ],
-    every: Annotated[str, typer.Option(help="From one round to the next of each HOST.")] = "5m",
+    every: Annotated[str, typer.Option(help="From one round to the next of each HOST, 10s to 24h.")] = "5m",
     max: Annotated[
         str, typer.Option(help="Most bytes of any 24 hours, both ends' together; rounds become rarer for it.")
     ] = "50MB/day",
@@ -155,6 +155,8 @@ def watch(
         finally:
             for teller in tellers:
                 teller.close()
+        if error := made.nothing():
+            raise error
 
 
 def _gap_s(every_s: float, share_s: float) -> float:

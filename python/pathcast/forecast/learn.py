@@ -6,7 +6,7 @@ import fcntl
 import hashlib
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -96,7 +96,7 @@ def learn(
             run.keep()
             if not isinstance(error, KeyboardInterrupt):
                 raise
-            raise PathcastError("interrupted", f"interrupted; {run.kept()}", GO_ON, Exit.INTERRUPTED) from None
+            raise PathcastError("interrupted", f"interrupted; {run.kept()}", run.go_on, Exit.INTERRUPTED) from None
     return run
 
 
@@ -163,6 +163,11 @@ class Learning:
         count = len(self.model.rounds)
         return f"{count} {'rounds are' if count > 1 else 'round is'} kept in {self.file}"
 
+    @property
+    def go_on(self) -> str | None:
+        """What to do after its early end; None where there is nothing to go on from."""
+        return GO_ON if self.model.sizes() else None
+
     def fit(self) -> None:
         """Fits what can be predicted now: what a prediction does too."""
         ready = [size for size, count in self.model.sizes().items() if count >= MINIMUM_ROUNDS]
@@ -183,7 +188,7 @@ class Learning:
             return None
         last, some = out[-1], f"{len(out)} of {len(self.rounds)} rounds"
         if last.error:
-            return PathcastError(last.error, f"{some} failed, the last: {last.left_out}; {self.kept()}", GO_ON)
+            return PathcastError(last.error, f"{some} failed, the last: {last.left_out}; {self.kept()}", self.go_on)
         return PathcastError(
             "untrustworthy",
             f"{some} had to be left out, the last because {last.left_out}; {self.kept()}",
@@ -296,12 +301,28 @@ def _choices(options: LearnOptions, names: dict[str, str]) -> list[tuple[str, ..
 def _alone(file: Path) -> Iterator[None]:
     """One `learn` at a time on a file: two would each overwrite the other's rounds."""
     name = hashlib.sha256(os.fsencode(file.absolute().resolve())).hexdigest()[:16]
-    fd = os.open(run_dir() / f"learn.{name}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
+    lock = run_dir() / f"learn.{name}"
+    while True:
+        fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            os.close(fd)
             raise PathcastError("busy", f"another `pathcast learn` is adding to {file}", "wait for its end") from None
+        if _names(lock, fd):
+            break
+        os.close(fd)  # its holder has just ended, and removed it
+    try:
         yield
     finally:
+        with suppress(OSError):
+            lock.unlink()  # before it comes free: nobody else may hold it then
         os.close(fd)
+
+
+def _names(path: Path, fd: int) -> bool:
+    """Whether the path still leads to the open file."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(fd))
+    except FileNotFoundError:
+        return False

@@ -146,7 +146,11 @@ def carry_out(
     """
     paths = task.paths if names is None else [names[path] for path in task.paths]
 
+    under_way = 0  # acknowledged of the transfer that runs
+
     def noted(sent: Transfer) -> float:
+        nonlocal under_way
+        under_way = 0
         round.sent_bytes += sent.bytes
         progress(round.sent_bytes)
         round.control = sent.control
@@ -156,6 +160,8 @@ def carry_out(
         return sent.throughput_bps
 
     def meanwhile(acked: int) -> None:
+        nonlocal under_way
+        under_way = acked
         progress(round.sent_bytes + acked)
 
     def each(bytes: int) -> list[float]:
@@ -164,18 +170,23 @@ def carry_out(
     def over(paths: Sequence[str], bytes: int) -> Transfer:
         return send(world, paths, bytes, task.control, meanwhile, task.plain)
 
-    with world.judged() as verdict:
-        round.probes_bps = each(task.probe_bytes)
-        if len(paths) > 1:
-            round.mptcp_probe_bps = noted(over(paths, task.probe_bytes * len(paths)))
-            before()
-            whole = over(paths, task.bytes)
-            round.actual_bps = noted(whole)
-            round.subflow_bytes = whole.bytes_by_path(paths)
-        if task.alone:
-            round.tcp_bps = each(task.bytes)
-        choices = ((choice, choice if names is None else [names[path] for path in choice]) for choice in task.choices)
-        round.subset_bps = [Subset(choice, noted(over(paths, task.bytes))) for choice, paths in choices]
+    try:
+        with world.judged() as verdict:
+            round.probes_bps = each(task.probe_bytes)
+            if len(paths) > 1:
+                round.mptcp_probe_bps = noted(over(paths, task.probe_bytes * len(paths)))
+                before()
+                whole = over(paths, task.bytes)
+                round.actual_bps = noted(whole)
+                round.subflow_bytes = whole.bytes_by_path(paths)
+            if task.alone:
+                round.tcp_bps = each(task.bytes)
+            choices = (
+                (choice, choice if names is None else [names[path] for path in choice]) for choice in task.choices
+            )
+            round.subset_bps = [Subset(choice, noted(over(paths, task.bytes))) for choice, paths in choices]
+    finally:
+        round.sent_bytes += under_way  # of one that broke
     round.emulator = verdict.document()
     round.left_out = verdict.fault or (round.fallback and f"Multipath TCP fell back to TCP: {round.fallback}")
 

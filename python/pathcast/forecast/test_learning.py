@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
+
 import pytest
 
 from pathcast.errors import Exit, PathcastError
+from pathcast.forecast.learn import Learning, LearnOptions
 from pathcast.forecast.model import Model
+from pathcast.forecast.rounds import Task, measure
 from pathcast.forecast.testing import PATHS, SIZE, Emulated, Quiet, World, foretell, go, refused
+from pathcast.runtime.state import run_dir
 from pathcast.worlds.results import Path
 
 # of a stored round; `set` is of networks from files
@@ -214,3 +219,51 @@ def test_only_one_learns_at_a_time(file):
             refused(lambda: go(file, World()), "another `pathcast learn`", Exit.RUNTIME)
 
     go(file, World(), rounds=1, listener=Second())
+    assert not list(run_dir().glob("learn.*"))
+
+
+def test_who_comes_while_a_lock_is_removed_takes_a_new_one(file, monkeypatch):
+    flock, calls = fcntl.flock, []
+
+    def late(fd, how):
+        if not calls:  # another run ends between open and lock
+            [lock] = run_dir().glob("learn.*")
+            lock.unlink()
+        calls.append(fd)
+        flock(fd, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    assert len(go(file, World(), rounds=1).rounds) == 1
+    assert len(calls) > 1
+
+
+class Breaks(World):
+    """Its large transfers break in the middle."""
+
+    def _send(self, paths, bytes, control, progress, protocol):
+        sent = super()._send(paths, bytes, control, progress, protocol)
+        if bytes == SIZE:
+            raise PathcastError("transfer", "connection reset")
+        return sent
+
+
+def test_what_went_before_a_transfer_broke_counts_as_sent(file):
+    error = refused(lambda: go(file, Breaks(), rounds=3), "no round is kept", Exit.RUNTIME)
+    assert error.hint is None
+    with Breaks()() as world:
+        names = {path.name: path.name for path in PATHS}
+        broken = measure(world, names, Task(tuple(names), SIZE, 64_000))
+    assert broken.error == "transfer"
+    assert broken.sent_bytes == 4 * 64_000 + SIZE // 2
+
+
+def test_a_model_that_is_not_there_is_not_named(file, capsys):
+    from pathcast.cli.learn import _summary
+
+    options = LearnOptions(SIZE, rounds=3)
+    run = Learning(file, Model("host", "far", (), 64_000), options, [])
+    run.rounds.append(Task((), SIZE, 64_000).round())
+    _summary(run.document(), "")
+    out = capsys.readouterr().out
+    assert "no round is kept" in out
+    assert str(file) not in out

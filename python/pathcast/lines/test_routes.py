@@ -58,7 +58,7 @@ def test_one_that_may_not_be_read_or_is_none(file):
 
 def test_undo_goes_on_and_says_it(file, capsys):
     file.write_text(WHOLE[:-1])
-    assert run(["undo"]) == Exit.OK
+    assert run(["undo"]) == Exit.RUNTIME
     assert f"not removed: cannot read `{file}`" in capsys.readouterr().out
     assert file.exists()
 

@@ -125,6 +125,13 @@ def test_a_living_processs_name_is_refused(home):
     assert "`pathcast steer down --name a`" in error.value.hint
 
 
+def test_who_has_the_name_of_a_controller_is_told_how_to_end_it(home):
+    Record.of_this_process("steer", "a", {}, {}).claim()
+    with pytest.raises(PathcastError, match="controller of switches `a` is there already") as error:
+        Record.of_this_process("steer", "a", {}, {}).claim()
+    assert "`pathcast steer down --name a`" in error.value.hint
+
+
 def test_a_reused_pid_is_not_alive(home):
     assert not dead().alive
     assert not Record("net", "a", 2**22 + 1, 5).alive

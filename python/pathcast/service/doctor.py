@@ -15,7 +15,7 @@ from typing import Any
 
 OK, DEGRADED, MISSING = "ok", "degraded", "missing"
 _MPTCP = 262
-_CAP_NET_ADMIN = 12
+_CAP_NET_ADMIN, _CAP_SYS_ADMIN = 12, 21
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,11 @@ def privilege() -> Check:
     if _capable(_CAP_NET_ADMIN):
         return Check("privilege", OK, "CAP_NET_ADMIN", need)
     return Check("privilege", MISSING, "no CAP_NET_ADMIN", need, "run as root")
+
+
+def enters_namespaces() -> bool:
+    """Whether this process may enter a network namespace: CAP_SYS_ADMIN."""
+    return _capable(_CAP_SYS_ADMIN)
 
 
 def ip_program() -> Check:
@@ -262,7 +267,8 @@ def history() -> Check:
     detail = where.shown if store.exists else f"{where.shown}, nothing yet"
     if waiting:
         mend = "`pathcast history list` takes them there"
-        return Check("history", DEGRADED, f"{detail}; {waiting} acts wait in {where.spool}", need, mend)
+        acts = "1 act waits" if waiting == 1 else f"{waiting} acts wait"
+        return Check("history", DEGRADED, f"{detail}; {acts} in {where.spool}", need, mend)
     return Check("history", OK, detail, need)
 
 
@@ -297,6 +303,7 @@ def changed() -> list[dict[str, Any]]:
     """What pathcast has changed on this host, living or left behind."""
     from pathcast.control import kernel
     from pathcast.runtime import state
+    from pathcast.steer import left
 
     parts = [
         {"kind": r.kind, "id": r.id, "pid": r.pid, "alive": r.alive, "made": r.made, "about": r.about}
@@ -314,7 +321,19 @@ def changed() -> list[dict[str, Any]]:
         for i in kernel.instances()
         if i.path is not None
     ]
-    return parts + pins
+    recorded = [r.id for r in state.records("steer")]
+    entries = [
+        {
+            "kind": "steer",
+            "id": name,
+            "pid": None,
+            "alive": False,
+            "made": {"entries": [f"entries in {switch}" for switch in switches]},
+            "about": {},
+        }
+        for name, switches in left.names(state.run_dir(), recorded).items()
+    ]
+    return parts + pins + entries
 
 
 def missing(*names: str) -> list[Check]:

@@ -107,6 +107,8 @@ class Watch:
         # of each far end why it cannot be reached, since when
         self.away: dict[str, tuple[float, str]] = {}
         self.rounds = dict.fromkeys(self.ends, 0)
+        # why the last round that failed did
+        self._fault: PathcastError | None = None
         # of each far end its newest round, and when that was over
         self.newest: dict[str, tuple[float, Probed]] = {}
         self.probe_bytes = 0
@@ -139,6 +141,10 @@ class Watch:
             self._probes.close()
             for name in self.ends:
                 self._close(name)
+
+    def nothing(self) -> PathcastError | None:
+        """Why nothing at all was measured: the newest reason; None where a round was."""
+        return None if any(self.rounds.values()) else self._fault
 
     def _now_s(self) -> float:
         return self.time.now().boot_us / 1e6
@@ -288,7 +294,7 @@ class Watch:
         error = failed if isinstance(failed, PathcastError) else PathcastError("system", failed.strerror or str(failed))
         if error.exit == Exit.INTERRUPTED or (error.exit not in _PASSES and not any(self.rounds.values())):
             raise error
-        at_s = self._now_s()
+        self._fault, at_s = error, self._now_s()
         if name not in self.away:
             self.away[name] = (at_s, error.message)
             self.say(f"{name}: {error.message}; it is tried again every {seconds(self.every_s)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Collection
 from pathlib import Path
@@ -21,6 +22,18 @@ def remove(directory: Path, living: Collection[str], patience_s: float = PATIENC
     Says of each what was removed, or, beginning with `not removed`, what was not, and why.
     """
     return [_one(name, path, patience_s) for name, path in places(directory).items() if name not in living]
+
+
+def names(directory: Path, recorded: Collection[str]) -> dict[str, list[str]]:
+    """Of the controllers that have written there, but those `recorded`: the switches that may have their entries."""
+    found: dict[str, list[str]] = {}
+    for name, path in places(directory).items():
+        if name not in recorded:
+            found[name] = []
+            with contextlib.suppress(PathcastError):  # why one cannot be read `remove` tells
+                kept = load(path)
+                found[name] = list((kept.switches if kept is not None else None) or {})
+    return found
 
 
 def _one(name: str, path: Path, patience_s: float) -> str:

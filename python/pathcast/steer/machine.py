@@ -362,8 +362,12 @@ class Machine:
     def _port(self, switch: Switch, port: of.PortAbout, up: bool, now: float) -> None:
         if port.number < of.MOST:
             switch.ports[port.number] = port
-            if self.discovery.port(Port(switch.id, port.number), up, now) and not up:
-                self.note(f"port {port.number} ({port.name}) of switch `{switch.name}` is down")
+            changed = self.discovery.port(Port(switch.id, port.number), up, now)
+            told = f"port {port.number} ({port.name}) of switch `{switch.name}` is down"
+            if changed and not up:
+                self.note(told)
+            elif up and told in self.notes:
+                self.notes.remove(told)
 
     def _packet(self, switch: Switch, packet: of.PacketIn, now: float) -> None:
         came = Port(switch.id, packet.in_port)

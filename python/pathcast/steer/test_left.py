@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
+from functools import partial
 
 import pytest
 
+from pathcast.cli import runner
 from pathcast.errors import PathcastError
+from pathcast.service import doctor
 from pathcast.steer import left
 from pathcast.steer.config import Config
 from pathcast.steer.controller import Controller
@@ -48,6 +52,24 @@ def test_what_cannot_be_removed_is_named_and_kept(tmp_path, listen):
     file.symlink_to("/dev/zero")
     [told] = left.remove(tmp_path, [], 0.1)
     assert "cannot be read" in told
+
+
+def test_undo_fails_where_switches_do_not_come_and_doctor_goes_on_to_show_it(tmp_path, listen, monkeypatch, capsys):
+    monkeypatch.setenv("PATHCAST_RUN_DIR", str(tmp_path))
+    monkeypatch.setattr(left, "remove", partial(left.remove, patience_s=0.1))
+    store(file := place(tmp_path, "one"), Kept(listen, 1 << 62, {"s7": 7}))
+    for _ in range(2):  # in a network namespace that the switches do not reach
+        assert runner.run(["undo", "--json"]) == 1
+        out, err = capsys.readouterr()
+        undone = json.loads(out)
+        assert undone["removed"] == []
+        assert undone["not_removed"][0].startswith("not removed: entries of steer one in s7")
+        assert "not removed: entries of steer one in s7: not connected to" in err
+        assert file.exists()
+        [part] = [part for part in doctor.changed() if part["kind"] == "steer"]
+        assert (part["id"], part["alive"], part["made"]) == ("one", False, {"entries": ["entries in s7"]})
+    file.write_text("{")
+    assert [part["made"] for part in doctor.changed() if part["kind"] == "steer"] == [{"entries": []}]
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")

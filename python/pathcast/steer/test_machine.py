@@ -115,6 +115,17 @@ def test_a_port_that_goes_down_moves_flows_and_brings_them_back(net):
     assert [path_of(net, flow) for flow in (ONE, TWO)] == ["path1", "path2"]
 
 
+def test_what_is_said_of_a_port_holds_no_longer_than_it_is_down(net):
+    net.switches[1].status(2, False)
+    net.switches[1].status(3, False)
+    net.settle()
+    assert [note.partition(" (")[0] for note in net.machine.state()["notes"]] == ["port 2", "port 3"]
+    net.switches[1].status(2, True)
+    net.settle()
+    [note] = net.machine.state()["notes"]
+    assert note.startswith("port 3 ")
+
+
 def test_one_end_that_says_so_is_enough(net):
     begin(net, {ONE: "path3"})
     net.switches[3].status(2, False)

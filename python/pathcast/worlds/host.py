@@ -126,6 +126,12 @@ class Host(Verbs):
             if name not in there
         }
 
+    @property
+    def listed(self) -> list[dict[str, Any]]:
+        """The pair of addresses of each path, by the path's name: steered paths share one."""
+        pairs = {(pair["local"], pair["remote"]): pair for pair in self.candidates}
+        return [{**pairs[path.local[0], path.remote], "name": path.name} for path in self.paths]
+
     def _over(self, path: Path) -> list[Path]:
         """The paths that one of addresses is: itself, or those of the controller that steers it."""
         names = [] if self._controlled is None else self._controlled.joining(path.local[0], path.remote)

@@ -4,6 +4,15 @@ from __future__ import annotations
 
 from pathcast.lines.config import Line
 from pathcast.worlds.host import Host
+from pathcast.worlds.results import Path
+
+
+def test_steered_paths_are_listed_as_they_are_measured():
+    host = Host.__new__(Host)
+    host.candidates = [{"name": "path1", "local": "10.9.1.2", "remote": "10.9.9.1", "interface": "eth0", "line": None}]
+    host.paths = tuple(Path(name, ("10.9.1.2",), "10.9.9.1") for name in ("left", "right"))
+    assert [one["name"] for one in host.listed] == ["left", "right"]
+    assert [(one["local"], one["interface"]) for one in host.listed] == [("10.9.1.2", "eth0")] * 2
 
 
 def test_idle_lines_are_told_by_their_names_where_they_have_one():
