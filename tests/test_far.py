@@ -54,6 +54,14 @@ REFUSALS = [
     (["--limit", "speed=1Mbit"], True),
     (["--limit", "rate=fast"], True),
     (["--limit", "sessions=-1"], True),
+    (["--limit", "sessions=99999999999999999999"], True),
+    (["--bind", "::1%lo"], True),
+    (["--bind", "fe80::1", "--open"], True),
+    (["--announce", "224.0.0.1"], True),
+    (["--announce", "::"], True),
+    (["--key-file", "/dev/null"], True),
+    (["--key-file", ""], True),
+    (["--new-key", ""], True),
     (["--limit", "time=soon"], True),
     (["--limit", "measuring=0"], True),
     (["--limit", "idle=0s"], True),
@@ -158,7 +166,10 @@ def said(process):
     return [re.sub(r":\d+\b", ":PORT", line) for line in lines if not line.startswith("note: ")]
 
 
-@pytest.mark.parametrize("options", [[], ["--key-file", "KEYS", "--bind", "127.0.0.1", "--stamp-port", "0", "--log"]])
+@pytest.mark.parametrize(
+    "options",
+    [[], ["--limit", "sessions=0"], ["--key-file", "KEYS", "--bind", "127.0.0.1", "--stamp-port", "0", "--log"]],
+)
 def test_both_say_the_same(far, start, key_file, options):
     options = [str(key_file) if word == "KEYS" else word for word in options]
     ours = document(start("--json", "--port", 0, *options, command=(far,)))
