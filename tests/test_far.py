@@ -60,8 +60,6 @@ REFUSALS = [
     (["--announce", "224.0.0.1"], True),
     (["--announce", "::"], True),
     (["--key-file", "/dev/null"], True),
-    (["--key-file", ""], True),
-    (["--new-key", ""], True),
     (["--limit", "time=soon"], True),
     (["--limit", "measuring=0"], True),
     (["--limit", "idle=0s"], True),
@@ -133,6 +131,15 @@ def test_both_refuse_the_same_with_the_same_words(far, words, capsys):
             assert ours["hint"] == theirs["hint"], arguments
         assert done.stderr.startswith(f"pathcast-far: {ours['message']}\n")
         assert SECRET not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("option", ["--key-file", "--new-key"])
+def test_both_refuse_an_empty_name_and_name_their_own_help(far, capsys, option):
+    done = subprocess.run([far, option, "", "--json"], capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.returncode == run(["serve", option, "", "--json"]) == 2
+    ours, theirs = json.loads(done.stdout)["error"], json.loads(capsys.readouterr().out)["error"]
+    assert ours["message"] == theirs["message"] == f"Invalid value for '{option}': `` is no file"
+    assert (ours["hint"], theirs["hint"]) == ("try `pathcast-far --help`", "try `pathcast serve --help`")
 
 
 def test_both_have_the_same_options(far):
