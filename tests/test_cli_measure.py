@@ -6,9 +6,10 @@ import contextlib
 import json
 import re
 import signal
+import time
 
 import pytest
-from conftest import COMMAND, ROOT
+from conftest import COMMAND, PATIENCE_S, ROOT
 
 from pathcast.errors import PathcastError
 
@@ -292,10 +293,38 @@ def test_limits_of_the_far_end(pathcast, serve, key):
     done = pathcast("measure", about["listening"][0], "--key-file", key, "--json")
     assert done.returncode == 4, done.stderr
     assert "20KB" in done.error["message"]
+    about, _ = serve("--limit", "bytes=100kB")
+    done = pathcast("measure", about["listening"][0], "--key-file", key, "--light")
+    assert "note: the far end grants 100KB for a measurement (its limit `bytes`), 40KB for each" in done.stderr
+    about, _ = serve("--limit", "sessions-per-key=1")
+    done = pathcast("measure", about["listening"][0], "--key-file", key, "--json")
+    assert done.returncode == 4, done.stderr
+    assert "its limit is sessions-per-key=1" in done.error["message"]
     about, _ = serve("--limit", "sessions=0")
     done = pathcast("measure", about["listening"][0], "--key-file", key, "--json")
     assert done.returncode == 4, done.stderr
     assert "sessions" in done.error["message"]
+
+
+def test_who_waits_for_others_is_told_so_and_waiting_is_no_measuring(pathcast, start, far_end):
+    where, key, _ = far_end
+    others = start("measure", where, "--key-file", key, "--time", "3s", "--budget", "1GB")
+    assert others.stderr.readline().startswith("cost: ")
+    time.sleep(1)
+    begun = time.monotonic()
+    done = pathcast("measure", where, "--key-file", key, "--light", "--json")
+    took_s = time.monotonic() - begun
+    assert done.returncode in (0, 3), done.stderr
+    assert "waiting in the far end's queue, place 1" in done.stderr
+    assert 0.5 < done.json["queued_s"] < done.json["elapsed_s"] < took_s
+    others.communicate(timeout=PATIENCE_S)
+
+
+def test_a_link_local_address_of_a_far_end_is_2(pathcast):
+    for host in ("fe80::1%lo", "[fe80::1%lo]:5275"):
+        done = pathcast("measure", host, "--light", "--json")
+        assert (done.returncode, done.error["code"]) == (2, "usage")
+        assert "`fe80::1%lo` is a link-local IPv6 address" in done.error["message"]
 
 
 def test_stamp(pathcast, serve, key):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import resource
 import signal
 import socket
@@ -91,6 +92,16 @@ def test_a_directory_of_keys_is_2_and_its_mode_is_left_alone(pathcast, tmp_path)
         assert "chmod" not in done.error["hint"]
 
 
+def test_a_device_or_an_empty_name_is_no_key_file(pathcast):
+    for command in (["serve"], ["paths", "127.0.0.1:9"]):
+        device = pathcast(*command, "--key-file", "/dev/null", "--json")
+        assert (device.returncode, "it is a device" in device.error["message"]) == (2, True)
+        assert "chmod" not in device.error["hint"]
+        empty = pathcast(*command, "--key-file", "", "--json")
+        assert (empty.returncode, "'--key-file': `` is no file" in empty.error["message"]) == (2, True)
+    assert "'--new-key': `` is no file" in pathcast("serve", "--new-key", "", "--json").error["message"]
+
+
 def test_a_missing_key_file_is_2_and_says_how_to_make_one(pathcast, tmp_path):
     done = pathcast("serve", "--key-file", tmp_path / "none")
     assert done.returncode == 2
@@ -111,6 +122,13 @@ def test_a_missing_key_file_is_2_and_says_how_to_make_one(pathcast, tmp_path):
         (["--limit", "rate"], "NAME=VALUE"),
         (["--limit", "speed=1Mbit"], "sessions, sessions-per-key"),
         (["--limit", "rate=fast"], "rate=fast"),
+        (["--limit", "sessions=99999999999999999999"], "whole numbers from 0 to 4294967295"),
+        (["--limit", "bytes=1kB"], "12500B and more"),
+        (["--bind", "::1%lo"], "--bind `::1%lo`: write it without a zone"),
+        (["--open", "--bind", "fe80::1"], "--bind `fe80::1`: a link-local address"),
+        (["--announce", "224.0.0.1"], "--announce `224.0.0.1`: no single host has it"),
+        (["--announce", "0.0.0.0"], "--announce `0.0.0.0`: no single host has it"),
+        (["--announce", "::"], "--announce `::`: no single host has it"),
         (["--stamp-port", "70000"], "--stamp-port"),
         (["--stamp-open"], "--stamp-port"),
         (["--port", "65536"], "--port"),
@@ -245,6 +263,25 @@ def test_it_says_what_it_warns_of_while_it_runs(far_end, port):
         silent.start()
         while not process.stderr.readline().startswith("note: a connection could not be accepted"):
             assert process.poll() is None, "it ended, or said nothing for a minute"
+
+
+def test_limits_under_which_nobody_can_measure_are_said(start, port):
+    process = start("serve", "--port", port, "--limit", "sessions=0")
+    said = [process.stderr.readline() for _ in range(3)]
+    assert "serving nobody, until this command ends (Ctrl-C)\n" in said
+    assert any("limit sessions=0: nobody is served" in line for line in [*said, process.stderr.readline()])
+
+
+def test_measurements_and_who_is_refused_are_logged_on_request(pathcast, far_end, key_file, port):
+    server, _ = far_end("--key-file", key_file, "--port", port, "--log", "--limit", "paths=1")
+    here = (f"127.0.0.1:{port}", "--key-file", key_file)
+    assert pathcast("measure", *here, "--light", "--paths", "path1", "--json").returncode in (0, 3)
+    assert pathcast("measure", *here, "--light", "--json").returncode == 4
+    server.terminate()
+    said = server.communicate(timeout=PATIENCE_S)[1]
+    assert "measurement of `site` from 127.0.0.1 begun" in said
+    assert re.search(r"measurement of `site` from 127.0.0.1 done: \d{5,} B in \d+\.\d{3} s", said)
+    assert "measurement of `site` from 127.0.0.1 denied: paths=1" in said
 
 
 def test_clients_are_logged_on_request(far_end, key_file, port):

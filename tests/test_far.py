@@ -54,6 +54,12 @@ REFUSALS = [
     (["--limit", "speed=1Mbit"], True),
     (["--limit", "rate=fast"], True),
     (["--limit", "sessions=-1"], True),
+    (["--limit", "sessions=99999999999999999999"], True),
+    (["--bind", "::1%lo"], True),
+    (["--bind", "fe80::1", "--open"], True),
+    (["--announce", "224.0.0.1"], True),
+    (["--announce", "::"], True),
+    (["--key-file", "/dev/null"], True),
     (["--limit", "time=soon"], True),
     (["--limit", "measuring=0"], True),
     (["--limit", "idle=0s"], True),
@@ -127,6 +133,15 @@ def test_both_refuse_the_same_with_the_same_words(far, words, capsys):
         assert SECRET not in done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("option", ["--key-file", "--new-key"])
+def test_both_refuse_an_empty_name_and_name_their_own_help(far, capsys, option):
+    done = subprocess.run([far, option, "", "--json"], capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.returncode == run(["serve", option, "", "--json"]) == 2
+    ours, theirs = json.loads(done.stdout)["error"], json.loads(capsys.readouterr().out)["error"]
+    assert ours["message"] == theirs["message"] == f"Invalid value for '{option}': `` is no file"
+    assert (ours["hint"], theirs["hint"]) == ("try `pathcast-far --help`", "try `pathcast serve --help`")
+
+
 def test_both_have_the_same_options(far):
     help = subprocess.run([far, "--help"], capture_output=True, text=True, check=True).stdout
     told = set(re.findall(r"--[a-z-]+", help))
@@ -158,7 +173,10 @@ def said(process):
     return [re.sub(r":\d+\b", ":PORT", line) for line in lines if not line.startswith("note: ")]
 
 
-@pytest.mark.parametrize("options", [[], ["--key-file", "KEYS", "--bind", "127.0.0.1", "--stamp-port", "0", "--log"]])
+@pytest.mark.parametrize(
+    "options",
+    [[], ["--limit", "sessions=0"], ["--key-file", "KEYS", "--bind", "127.0.0.1", "--stamp-port", "0", "--log"]],
+)
 def test_both_say_the_same(far, start, key_file, options):
     options = [str(key_file) if word == "KEYS" else word for word in options]
     ours = document(start("--json", "--port", 0, *options, command=(far,)))

@@ -5,16 +5,39 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use pathcast_measure::stamp::{Mode, ReflectorOptions, StampKey};
-use pathcast_measure::{FarEnd, MeasureLimits};
+use pathcast_measure::{FarEnd, Happened, MeasureLimits};
 use pathcast_net::udp::{FarAddress, FarOptions, FarServer, SessionClock, StampReflector};
 use pathcast_net::{Limits, NetError, Note, ServerConfig, ServerEvent, SocketMaker, Warnings, entropy};
-use pathcast_session::{Admission, Key, KeyRing};
+use pathcast_session::address::is_one_host;
+use pathcast_session::{Admission, Key, KeyRing, Quota};
 
 use crate::FarError;
+use crate::limits;
 use crate::log::{self, Log, LogLine};
 
+/// Addresses to listen on and to tell.
+const GIVE: &str = "give an address of this host, such as 192.0.2.1 or 2001:db8::1";
 /// How often the system may choose a port.
 const CHOICES: usize = 20;
+
+/// Refuses addresses that no client can reach.
+fn check(config: &Config) -> Result<(), FarError> {
+    for (option, addresses) in [("--bind", &config.bind), ("--announce", &config.announce)] {
+        for address in addresses {
+            let problem = match address {
+                // the wildcard is to listen on
+                address if option == "--bind" && address.is_unspecified() => continue,
+                address if !is_one_host(*address) => "no single host has it",
+                IpAddr::V6(address) if address.is_unicast_link_local() => {
+                    "a link-local address means nothing elsewhere"
+                }
+                _ => continue,
+            };
+            return Err(FarError::usage(format!("{option} `{address}`: {problem}; {GIVE}")));
+        }
+    }
+    Ok(())
+}
 
 /// How a far end is to run.
 pub struct Config {
@@ -42,6 +65,7 @@ pub struct Far {
     measurements: FarServer<FarEnd<FarAddress>>,
     stamp: Option<StampReflector>,
     stamp_open: bool,
+    serves: bool,
     warnings: Arc<Warnings>,
     log: Arc<Log>,
 }
@@ -52,6 +76,7 @@ impl Far {
     /// # Errors
     /// Those of the sockets: an address that cannot be listened on, a privilege that lacks.
     pub fn start(maker: Arc<dyn SocketMaker>, config: Config) -> Result<Far, FarError> {
+        check(&config)?;
         // a port that is free for TCP may be another's for UDP, or of the other family: where the system chooses, it chooses again
         for _ in 1..if config.port == 0 { CHOICES } else { 1 } {
             match Far::begin(maker.clone(), &config) {
@@ -89,6 +114,7 @@ impl Far {
             })),
         };
         let transfers = pathcast_net::Server::start(maker.clone(), transfers)?;
+        limits::hollow(&config.limits).iter().for_each(|told| warnings.add(told));
         let listen = transfers.local_addrs().to_vec();
         let modes = match config.stamp_open {
             true => vec![Mode::Open],
@@ -103,8 +129,18 @@ impl Far {
         let clock = SessionClock::start();
         let far_end = FarEnd::new(KeyRing::new(config.keys.clone()), config.limits, clock.state(), entropy()?)
             .admitting(admission);
+        let kept = log.clone();
+        let far_end = match config.log {
+            true => far_end.telling(move |note| match note.what {
+                Happened::Denied(_) => kept.refused(note.to_string(), log::now()),
+                _ => kept.keep(note.to_string(), log::now()),
+            }),
+            false => far_end,
+        };
         let measurements = FarServer::start(&*maker, FarOptions { listen, clock, urgent: true }, far_end)?;
-        Ok(Far { transfers, measurements, stamp, stamp_open: config.stamp_open, warnings, log })
+        let Quota { in_all, per_key, per_source } = config.limits.sessions;
+        let serves = in_all.min(per_key).min(per_source) > 0;
+        Ok(Far { transfers, measurements, stamp, stamp_open: config.stamp_open, serves, warnings, log })
     }
 
     /// Where it listens, what it has, what it has done.
@@ -133,6 +169,11 @@ impl Far {
     /// Where it listens, the chosen port included.
     pub fn listening(&self) -> &[SocketAddr] {
         self.transfers.local_addrs()
+    }
+
+    /// Whether its limits let anybody in.
+    pub fn serves(&self) -> bool {
+        self.serves
     }
 
     /// What is to be said to whoever runs it.

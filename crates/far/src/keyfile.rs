@@ -123,6 +123,14 @@ fn check(path: &Path, descriptor: bool, about: &Metadata) -> Result<(), FarError
         let hint = format!("if you trust them: install -m 600 {} FILE, and give that", path.display());
         return Err(refused(path, &format!("belongs to another user ({})", about.uid()), hint));
     }
+    if about.file_type().is_char_device() && !descriptor {
+        // its mode is everybody's business
+        let message = format!("cannot read the key file `{}`: it is a device", path.display());
+        return Err(FarError::advised(
+            message,
+            "name a file of lines `ID SECRET`; `pathcast serve --new-key FILE` makes one",
+        ));
+    }
     let mut others = 0o077;
     let credentials = std::env::var_os("CREDENTIALS_DIRECTORY");
     if about.uid() == 0 && credentials.is_some_and(|place| path.parent() == Some(Path::new(&place))) {

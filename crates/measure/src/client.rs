@@ -83,6 +83,10 @@ pub struct Client {
     theirs: ClockInfo,
     outbox: Outbox,
     started: Nanos,
+    /// How long it waited in the far end's queue.
+    queued: Nanos,
+    /// Less than was asked for: what the far end grants in all, and what is left to a direction of a path.
+    less: Option<(Bytes, Bytes)>,
     heard: Nanos,
     /// The last Poll.
     polled: Nanos,
@@ -126,6 +130,8 @@ impl Client {
             pairs: Pairs::default(),
             theirs: ClockInfo::default(),
             started: Nanos::ZERO,
+            queued: Nanos::ZERO,
+            less: None,
             heard: Nanos::ZERO,
             polled: Nanos::ZERO,
             received_bytes: 0,
@@ -262,6 +268,9 @@ impl Client {
 
     fn measure(&mut self, now: Nanos, opened: &Opened) {
         let queued = matches!(self.phase, Phase::Queued(_));
+        if let Phase::Queued(since) = self.phase {
+            self.queued = now.saturating_sub(since);
+        }
         self.round_trip(now);
         let (granted, parts) = (opened.total.bytes, self.request.parts());
         let least = MeasureLimits::LEAST_BYTES.min(self.request.budget.bytes.0);
@@ -270,6 +279,8 @@ impl Client {
             let message = format!("the far end allows {granted} for a session, and these paths need {least} at least");
             return self.refuse(now, Denial::Bytes.code(), message, Some(granted.0));
         }
+        let (share, wanted) = (MeasureLimits::share(granted, parts), self.request.budget.bytes);
+        self.less = (share < wanted).then_some((granted, share));
         let (Some(channel), Some(keys)) = (self.channel.take(), &self.keys) else { return };
         self.theirs = opened.clock;
         self.outbox.granted = Bucket::of_bytes(opened.rate);
@@ -451,7 +462,7 @@ impl Client {
 
     fn document(&self, now: Nanos) -> Vec<u8> {
         let none = (Times::default(), Default::default());
-        let mut far_bytes = 0u64;
+        let (mut far_bytes, mut dearest) = (0u64, 0u64);
         let paths = (0..self.request.paths).map(|path| {
             let client_path = self.paths.get(path);
             let (times, outcomes) =
@@ -463,6 +474,7 @@ impl Client {
             for &which in &self.request.directions {
                 let unknown = Outcome::none(Reason::NoAnswer);
                 let outcome = outcomes.get(&which).unwrap_or(&unknown);
+                dearest = dearest.max(outcome.bytes);
                 let small = outcome.small.iter().copied();
                 let delay = match which {
                     Direction::Out => clocks.there(&there.iter().copied().chain(small).collect::<Vec<_>>()),
@@ -482,10 +494,18 @@ impl Client {
             Path { rtt_s, down, shared_with: self.shared_with(path), directions }
         });
         let paths = paths.collect();
+        let told = |(granted, share): (Bytes, Bytes)| {
+            format!(
+                "the far end grants {granted} for a measurement (its limit `bytes`), {share} for each direction of a path: \
+                 fewer paths, or a higher limit, tell more"
+            )
+        };
         let document = Document {
             paths,
             probe_bytes: (self.outbox.bytes + self.received_bytes).saturating_add(far_bytes.max(self.probed_bytes)),
             elapsed_s: now.saturating_sub(self.started).as_secs_f64(),
+            queued_s: self.queued.as_secs_f64(),
+            notes: self.less.filter(|(_, share)| dearest > share.0 / 2).map(told).into_iter().collect(),
             method: self.request.method.to_string(),
             refused: self.refused.clone(),
         };

@@ -8,6 +8,7 @@ mod handshake;
 mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
 
 use pathcast_base::Nanos;
 use pathcast_estimate::Budget;
@@ -22,6 +23,7 @@ use super::far_path::{FarPath, FarPathAction};
 use super::keys::SessionKeys;
 use super::limits::{MeasureCounters, MeasureLimits};
 use super::messages::{Begin, ClockInfo, Denial, Denied, Opened, Queued, Stamp, decode_ask};
+use super::note::{Ended, Happened, MeasureNote};
 use super::queue::Queue;
 use super::request::ClockState;
 use super::room::{Room, Share};
@@ -37,6 +39,7 @@ const CLOCKS: u64 = 64_000;
 
 /// Someone who has proved a key and an address.
 struct Session<A> {
+    key_id: String,
     keys: SessionKeys,
     paths: BTreeMap<u8, FarPath<A>>,
     /// The path that it was opened on, and how many it may have.
@@ -44,6 +47,7 @@ struct Session<A> {
     allowed: u8,
     dscp: u8,
     granted: Budget,
+    came: Nanos,
     measures: Option<Nanos>,
     heard: Nanos,
     /// Until when probes came or went, or since when it measures.
@@ -86,6 +90,9 @@ struct Arrived<A> {
     batch: Batch,
 }
 
+/// Hears what is worth a line in a log.
+type Hear = Box<dyn Fn(&MeasureNote) + Send>;
+
 /// See the [module](self).
 pub struct FarEnd<A> {
     keys: KeyRing,
@@ -98,6 +105,7 @@ pub struct FarEnd<A> {
     queue: Queue,
     counters: MeasureCounters,
     actions: VecDeque<FarAction<A>>,
+    on_note: Option<Hear>,
     /// What the driver was told last.
     wake: Nanos,
 }
@@ -116,6 +124,7 @@ impl<A: Address> FarEnd<A> {
             queue: Queue::default(),
             counters: MeasureCounters::default(),
             actions: VecDeque::new(),
+            on_note: None,
             wake: Nanos::MAX,
         }
     }
@@ -124,6 +133,24 @@ impl<A: Address> FarEnd<A> {
     /// [`MeasureLimits::sessions`].
     pub fn admitting(self, admission: Admission) -> Self {
         FarEnd { admission, ..self }
+    }
+
+    /// Tells what happens to sessions; `hear` is called with the far end locked, and must not block.
+    pub fn telling(self, hear: impl Fn(&MeasureNote) + Send + 'static) -> Self {
+        FarEnd { on_note: Some(Box::new(hear)), ..self }
+    }
+
+    fn note(&self, key_id: &str, source: IpAddr, what: Happened) {
+        if let Some(hear) = &self.on_note {
+            hear(&MeasureNote { key_id: key_id.into(), source, what });
+        }
+    }
+
+    /// The same of a session.
+    fn note_of(&self, session: &Session<A>, what: Happened) {
+        if let Some(path) = session.paths.get(&session.primary) {
+            self.note(&session.key_id, path.address.source(), what);
+        }
     }
 
     /// What it has done so far.
@@ -206,7 +233,7 @@ impl<A: Address> FarEnd<A> {
             let Some(session) = self.sessions.get_mut(&id) else { continue };
             if session.heard + self.limits.idle <= now {
                 self.counters.timed_out += 1;
-                self.end(now, id);
+                self.end(now, id, Some(Ended::Silent));
             } else if paused {
                 self.refuse(now, id, Denied { denial: Denial::Pause, limit: self.limits.pause.0 });
             } else if session.measures.is_some_and(|since| since + session.granted.time <= now) {
@@ -234,8 +261,11 @@ impl<A: Address> FarEnd<A> {
             let Some(session) = self.sessions.get_mut(&id) else { continue };
             (session.measures, session.probed) = (Some(now), now);
             self.counters.opened += 1;
-            let primary = session.primary;
+            let (primary, waited) = (session.primary, now.saturating_sub(session.came));
             self.answer(now, id, primary);
+            if let Some(session) = self.sessions.get(&id) {
+                self.note_of(session, Happened::Begun { waited });
+            }
         }
     }
 
@@ -317,7 +347,7 @@ impl<A: Address> FarEnd<A> {
         let sound = match datagram.kind {
             Kind::Bye => {
                 self.counters.ended += 1;
-                return self.close(now, id, datagram.path, Kind::Bye, &[]);
+                return self.close(now, id, datagram.path, Kind::Bye, &[], None);
             }
             Kind::Poll => {
                 session.heard = now;
@@ -424,11 +454,12 @@ impl<A: Address> FarEnd<A> {
     fn refuse(&mut self, now: Nanos, id: u64, denied: Denied) {
         let Some(session) = self.sessions.get(&id) else { return };
         self.counters.denied += 1;
-        self.close(now, id, session.primary, Kind::Denied, &denied.encode());
+        let why = Some(Ended::Limit(denied.into()));
+        self.close(now, id, session.primary, Kind::Denied, &denied.encode(), why);
     }
 
     /// The last word of a session, over a path.
-    fn close(&mut self, now: Nanos, id: u64, path: u8, kind: Kind, body: &[u8]) {
+    fn close(&mut self, now: Nanos, id: u64, path: u8, kind: Kind, body: &[u8], why: Option<Ended>) {
         let last = self.sessions.get_mut(&id).and_then(|session| session.paths.get_mut(&path));
         if let Some(of) = last {
             let (_, payload) = of.channel.seal(kind, 0, body);
@@ -436,12 +467,15 @@ impl<A: Address> FarEnd<A> {
             // of no session any more, with which it would be dropped
             self.reply_stateless(to, path, payload);
         }
-        self.end(now, id);
+        self.end(now, id, why);
     }
 
-    fn end(&mut self, now: Nanos, id: u64) {
+    fn end(&mut self, now: Nanos, id: u64, why: Option<Ended>) {
         let before = self.queue.order();
-        if self.sessions.remove(&id).is_some() {
+        if let Some(session) = self.sessions.remove(&id) {
+            let took = session.measures.map(|since| now.saturating_sub(since));
+            self.note_of(&session, Happened::Ended { bytes: session.bytes + session.asked, took, why });
+            drop(session);
             self.actions.push_back(FarAction::Stop { session: id });
             self.queue.leave(now, id);
             self.promote(now);

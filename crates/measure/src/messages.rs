@@ -209,6 +209,15 @@ impl Denial {
     /// With the limit that it ran into.
     pub fn message(self, limit: u64) -> String {
         match self {
+            Denial::Sessions | Denial::KeySessions | Denial::SourceSessions if limit == 0 => {
+                format!("the far end serves nobody: its limit {}=0", self.code())
+            }
+            // the client's session over TCP has it
+            Denial::Sessions | Denial::KeySessions | Denial::SourceSessions if limit == 1 => {
+                format!("the far end lets nobody measure: that takes 2 sessions, and its limit is {}=1", self.code())
+            }
+            Denial::Paths if limit == 0 => "the far end allows no measurement: its limit paths=0".into(),
+            Denial::Time if limit == 0 => "the far end allows no measurement: its limit time=0s".into(),
             Denial::Sessions => format!("the far end has its {limit} sessions: try again later"),
             Denial::KeySessions => format!("the far end has its {limit} sessions with this key: try again later"),
             Denial::SourceSessions => {
@@ -357,6 +366,11 @@ mod tests {
         assert_eq!(Queued::decode(&queued.encode()), Some(queued));
         assert_eq!(Stamp::decode(&stamp.encode()), Some(stamp));
         assert_eq!(Begin::decode(&begin.encode()), Some(begin));
+        for limit in [0, 1] {
+            let message = Denial::KeySessions.message(limit);
+            assert!(message.contains(&format!("sessions-per-key={limit}")) && !message.contains("later"), "{message}");
+        }
+        assert_eq!(Denial::Time.message(0), "the far end allows no measurement: its limit time=0s");
         for denial in Denial::ALL {
             let denied = Denied { denial, limit: 4 };
             assert_eq!(Denied::decode(&denied.encode()), Some(denied));

@@ -16,6 +16,10 @@ pub(super) struct Document {
     /// IP bytes of everything that was sent by both ends.
     pub probe_bytes: u64,
     pub elapsed_s: f64,
+    /// Of that, in the far end's queue.
+    pub queued_s: f64,
+    /// Sentences for its user.
+    pub notes: Vec<String>,
     pub method: String,
     pub refused: Option<Refusal>,
 }

@@ -85,7 +85,7 @@ impl Request {
     }
 }
 
-/// The machine's document for Python, with `notes` for its user.
+/// The machine's document for Python, with `notes` for its user after its own.
 ///
 /// # Errors
 /// What the far end refused.
@@ -97,7 +97,9 @@ pub fn document(result: &[u8], notes: Vec<String>) -> Result<String, Failed> {
         let exit = if matches!(code, "no-answer" | "other-version") { Exit::Runtime } else { Exit::Refused };
         return Err(Failed::with(code, message.into(), exit));
     }
-    document["notes"] = notes.into();
+    if let Some(told) = document["notes"].as_array_mut() {
+        told.extend(notes.into_iter().map(Value::from));
+    }
     Ok(json(&document))
 }
 

@@ -72,6 +72,11 @@ impl Server {
         }
     }
 
+    /// Whether its limits let anybody in.
+    fn serves(&self) -> bool {
+        self.running().as_ref().is_some_and(Far::serves)
+    }
+
     /// What is to be said to whoever runs it, since the last call.
     fn warnings(&self) -> Vec<String> {
         if let Some(far) = &*self.running() {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pathcast.cli.output import Json, print_json, show
+from pathcast.cli.output import Json, as_file, print_json, show
 from pathcast.errors import usage
 
 if TYPE_CHECKING:
@@ -18,7 +18,10 @@ FarEnd = Annotated[
     str | None, typer.Option("--host", help="HOST or HOST:PORT of a `pathcast serve`: look there.", show_default=False)
 ]
 KeyFile = Annotated[
-    Path | None, typer.Option("--key-file", help="With --host: the far end's key file.", show_default=False)
+    Path | None,
+    typer.Option(
+        "--key-file", metavar="PATH", parser=as_file, help="With --host: the far end's key file.", show_default=False
+    ),
 ]
 Paths = Annotated[
     str | None,

@@ -210,10 +210,18 @@ def _remarks(found: Any) -> None:
 
 
 @contextmanager
-def listener(quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
-    """A bar on standard error, on terminals only."""
+def listener(quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
+    """A bar on standard error, on terminals only; and everywhere a line where one waits for others."""
+    waiting = False
+
+    def wait(phase: str, done: int, of: int) -> None:
+        nonlocal waiting
+        if phase == "queue" and not waiting:
+            print(f"waiting in the far end's queue, place {of}: others measure there", file=sys.stderr, flush=True)
+        waiting = phase == "queue"
+
     if quiet or not sys.stderr.isatty():
-        yield None
+        yield wait
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -221,7 +229,12 @@ def listener(quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
         TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=console(True), transient=True
     ) as bar:
         task = bar.add_task("connecting", total=None)
-        yield lambda phase, done, of: bar.update(task, description=phase, completed=done, total=of or None)
+
+        def show(phase: str, done: int, of: int) -> None:
+            wait(phase, done, of)
+            bar.update(task, description=phase, completed=done, total=of or None)
+
+        yield show
 
 
 _STAMP_WARNINGS = {

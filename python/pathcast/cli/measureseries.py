@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, ExitStack
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from pathcast.cli.measuretable import show
+from pathcast.cli.measuretable import show, took
 from pathcast.cli.output import brief, print_line
 from pathcast.errors import Exit, PathcastError
 from pathcast.units import seconds, span
@@ -103,7 +103,7 @@ class Series:
             print(f"note: {note}", file=sys.stderr)
         mean = self.bytes / (self.rounds + 1)
         print(
-            f"{now()} round {self.rounds + 1}: {written(found.probe_bytes)} in {seconds(found.elapsed_s)}; "
+            f"{now()} round {self.rounds + 1}: {written(found.probe_bytes)} in {took(found)}; "
             f"{written(self.bytes)} in all, {written(mean * _DAY_S / self.every_s)} a day",
             file=sys.stderr,
         )

@@ -56,7 +56,13 @@ def show(name: str, found: Measurement, at: str | None = None) -> None:
             "The hosts' clocks are not synchronised: delays are relative to an offset found by exchanging stamps, "
             "which takes both directions for equally long; the error is what that may be off."
         )
-    print(f"{written(found.probe_bytes)} of probes in {seconds(found.elapsed_s)}, method {found.method}")
+    print(f"{written(found.probe_bytes)} of probes in {took(found)}, method {found.method}")
+
+
+def took(found: Measurement) -> str:
+    """How long it measured, and how long it waited before that."""
+    waited = f" after {seconds(found.queued_s)} in the far end's queue" if found.queued_s else ""
+    return seconds(found.elapsed_s - found.queued_s) + waited
 
 
 def rate(of: Value) -> str:

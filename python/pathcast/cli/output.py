@@ -64,6 +64,13 @@ def as_directory(text: str) -> Path:
     return Path(text)
 
 
+def as_file(text: str) -> Path:
+    """The same of an option that names a file."""
+    if not text:
+        raise typer.BadParameter("`` is no file")
+    return Path(text)
+
+
 def printable(text: str) -> str:
     """What a file or another host says must not command the terminal."""
     return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)

@@ -7,10 +7,17 @@ from typing import Annotated
 
 import typer
 
-from pathcast.cli.output import Json, print_json, show
+from pathcast.cli.output import Json, as_file, print_json, show
 
 KeyFile = Annotated[
-    Path | None, typer.Option("--key-file", help="The far end's key file (default: the open key).", show_default=False)
+    Path | None,
+    typer.Option(
+        "--key-file",
+        metavar="PATH",
+        parser=as_file,
+        help="The far end's key file (default: the open key).",
+        show_default=False,
+    ),
 ]
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pathcast.cli.output import Json, print_json
+from pathcast.cli.output import Json, as_file, print_json
 from pathcast.errors import usage
 
 if TYPE_CHECKING:
@@ -25,12 +25,17 @@ def serve(
     key_file: Annotated[
         Path | None,
         typer.Option(
+            metavar="PATH",
+            parser=as_file,
             help="0600 file of lines `ID SECRET`; see --new-key. -: one line of standard input, until that closes.",
             show_default=False,
         ),
     ] = None,
     new_key: Annotated[
-        Path | None, typer.Option(help="Make a key file with one fresh key, and end.", show_default=False)
+        Path | None,
+        typer.Option(
+            metavar="PATH", parser=as_file, help="Make a key file with one fresh key, and end.", show_default=False
+        ),
     ] = None,
     open: Annotated[bool, typer.Option("--open", help="Serve everyone without a key, on every address.")] = False,
     bind: Annotated[
@@ -116,6 +121,7 @@ def serve(
         if loopback:
             print("only on loopback; give --key-file FILE or --open to serve others", file=sys.stderr)
         whom = "everyone" if key_file is None else f"who has the key {' or '.join(f'`{key.id}`' for key in keys)}"
+        whom = whom if server.serves() else "nobody"
         print(f"serving {whom}, until this command ends (Ctrl-C)", file=sys.stderr)
         sys.stdout.flush()
     over = threading.Event()
@@ -150,6 +156,8 @@ def _warn(server: _native.Server, over: threading.Event) -> None:
 
 def _check_address(option: str, text: str) -> None:
     try:
-        ipaddress.ip_address(text)
+        address = ipaddress.ip_address(text)
     except ValueError:
         raise usage(f"{option} `{text}` is not an IP address, such as 192.0.2.1 or 2001:db8::1") from None
+    if isinstance(address, ipaddress.IPv6Address) and address.scope_id is not None:  # it means nothing elsewhere
+        raise usage(f"{option} `{text}`: write it without a zone, such as 2001:db8::1")

@@ -67,9 +67,13 @@ def serve(
     metrics: Any = make_wsgi_app(_registry(collect))
 
     def app(environ: dict[str, Any], start: Any) -> Any:
-        if environ["PATH_INFO"] != "/probe" or probe is None:
+        path = environ["PATH_INFO"]
+        if path == "/metrics":
             return metrics(environ, start)
-        if environ["REQUEST_METHOD"] != "GET":
+        if path != "/probe" or probe is None:
+            known = "/metrics" if probe is None else "/metrics and /probe?target=HOST"
+            answer = Answer("404 Not Found", f"Nothing is here: allowed are {known}\n")
+        elif environ["REQUEST_METHOD"] != "GET":
             answer = Answer("405 Method Not Allowed", "Only GET measures.\n", {"Allow": "GET"})
         else:
             query = parse_qs(environ["QUERY_STRING"], keep_blank_values=True)
@@ -236,7 +240,7 @@ def _of_paths(of: Watch, targets: Iterable[str]) -> Iterator[Any]:
             if not seen:
                 continue
             path_up.add_metric([target, path.name], float(all(one.down is None for one in seen.values())))
-            measured.add_metric([target, path.name], now.utc_us / 1e6 - (now.boot_us / 1e6 - path.at_s))
+            measured.add_metric([target, path.name], path.utc_s(now))
             if (least := seen["out"].rtt.value) is not None:
                 trip.add_metric([target, path.name], least)
             for direction, one in seen.items():

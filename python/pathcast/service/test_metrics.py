@@ -67,6 +67,11 @@ def test_metrics_have_base_units_and_what_was_seen():
         assert found["pathcast_probe_bytes_total",] == sum(bytes for *_, bytes in end.sent)
         assert found["pathcast_allowance_bytes",] == 50_000_000
         assert found["pathcast_allowance_used_bytes",] == made.ledger.used() > found["pathcast_probe_bytes_total",]
+        seen = found["pathcast_path_measured_timestamp_seconds", "cable", "far"]
+        assert read(port)["pathcast_path_measured_timestamp_seconds", "cable", "far"] == seen
+        for nothing in ("nosuch", "", "probe"):  # it measures nothing here
+            with pytest.raises(HTTPError, match="404"):
+                build_opener(ProxyHandler({})).open(f"http://127.0.0.1:{port}/{nothing}", timeout=60)
         at_s = time.now().utc_us / 1e6
         assert at_s - 10 < found["pathcast_path_measured_timestamp_seconds", "cable", "far"] <= at_s + 1e-3
         time.wait(2 * HOUR_S)

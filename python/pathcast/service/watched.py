@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from pathcast.service.looked import seen
 from pathcast.watch.alarm import Alarm
@@ -11,6 +12,12 @@ from pathcast.watch.expression import OF_USUAL, Expression
 from pathcast.watch.seen import Seen
 from pathcast.watch.usual import Usual
 from pathcast.worlds.measurement import DIRECTIONS, PathMeasured
+
+if TYPE_CHECKING:
+    from pathcast.history.clock import Moment
+
+# by more than that a clock was set [s]
+_SET_S = 1.0
 
 
 @dataclass
@@ -31,6 +38,15 @@ class Watched:
     usual: dict[tuple[str, str], Usual] = field(default_factory=dict)
     seen: dict[str, Seen] = field(default_factory=dict)
     at_s: float = 0.0
+    _utc: tuple[float, float] | None = None
+
+    def utc_s(self, now: Moment) -> float:
+        """When the last round was [s since 1970]: the same as long as the machine's clock is not set."""
+        utc_s = now.utc_us / 1e6 - (now.boot_us / 1e6 - self.at_s)
+        # two clocks that are read one after the other differ by a little each time
+        if self._utc is None or self._utc[0] != self.at_s or abs(utc_s - self._utc[1]) > _SET_S:
+            self._utc = self.at_s, utc_s
+        return self._utc[1]
 
     def learn(self, at_s: float, path: PathMeasured) -> None:
         """A measurement that is past; they come by age."""

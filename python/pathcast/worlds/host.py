@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import itertools
 import json
 from collections.abc import Callable, Sequence
@@ -84,6 +85,13 @@ class Host(Verbs):
             reason = getattr(error, "strerror", None) or "it is no name of a host"
             raise PathcastError("resolve", f"cannot find the host `{name}`: {reason}") from None
         addresses = [str(where[0]) for *_, where in found]
+        # its zone is of this host only, and no path goes by it
+        addresses = [one for one in addresses if not ipaddress.ip_address(one).is_link_local or "." in one]
+        if not addresses:
+            raise usage(
+                f"`{name}` is a link-local IPv6 address, by which there are no paths",
+                "name another address of the far end; it listens on all of its own",
+            )
         self._ways: dict[str, tuple[tuple[str, str], str]] = {}
         self._controlled = next(iter(steered.controllers()), None)
         if self._controlled is not None:

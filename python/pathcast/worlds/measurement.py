@@ -251,8 +251,8 @@ class PathMeasured:
 class Measurement:
     """A measurement of one or several paths: what `history` keeps and a forecast reads.
 
-    probe_bytes: IP bytes of all packets that it sent, both ways. measured_at: when it began (UTC, ISO 8601), by the
-    machine's clock.
+    probe_bytes: IP bytes of all packets that it sent, both ways. queued_s: of elapsed_s, in the far end's queue.
+    measured_at: when it began (UTC, ISO 8601), by the machine's clock.
     """
 
     paths: tuple[PathMeasured, ...]
@@ -263,6 +263,7 @@ class Measurement:
     measured_at: str | None = None
     notes: tuple[str, ...] = ()
     away: tuple[Away, ...] = ()
+    queued_s: float = 0.0
 
     @classmethod
     def read(cls, pairs: Sequence[dict[str, str]], document: dict[str, Any]) -> Measurement:

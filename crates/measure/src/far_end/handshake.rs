@@ -13,6 +13,7 @@ use super::super::far::{Address, FarAction};
 use super::super::far_path::FarPath;
 use super::super::keys::{SessionKeys, greeting};
 use super::super::messages::{Cookie, Denial, Denied, Hello, Open, PADDED};
+use super::super::note::Happened;
 use super::super::wire::{Channel, Datagram, Kind};
 use super::{Allowance, Arrived, CONTROL, FarEnd, Session};
 use crate::machine::Reply;
@@ -78,16 +79,20 @@ impl<A: Address> FarEnd<A> {
             Ok(place) => place,
             Err(denied) => {
                 self.counters.denied += 1;
+                self.note(key_id, came.from.source(), Happened::Denied(denied.into()));
                 let payload = keys.far_end.seal(Kind::Denied, datagram.path, id, 0, &denied.encode());
                 return self.reply_stateless(came.from, datagram.path, payload);
             }
         };
-        self.queue.enter(id, key_id, source(came.from.source()));
+        let from = came.from.source();
+        self.queue.enter(id, key_id, source(from));
         let total =
             Budget { bytes: open.total.bytes.min(self.limits.bytes), time: open.total.time.min(self.limits.time) };
         let channel = Channel::new(id, datagram.path, keys.far_end.clone(), keys.client.clone());
         let share = self.room.share();
         let session = Session {
+            key_id: key_id.clone(),
+            came: now,
             keys,
             paths: BTreeMap::from([(datagram.path, FarPath::new(came.from, channel, share.clone()))]),
             share,
@@ -108,6 +113,8 @@ impl<A: Address> FarEnd<A> {
         if self.sessions.get(&id).is_some_and(|session| session.measures.is_none()) {
             self.counters.queued += 1;
             self.answer(now, id, datagram.path);
+            let ahead = self.queue.order().into_iter().take_while(|&waits| waits != id).count();
+            self.note(key_id, from, Happened::Waits { ahead });
         }
     }
 

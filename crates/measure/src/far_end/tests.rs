@@ -73,6 +73,41 @@ fn a_session_ends_with_its_time_however_alive_it_is() {
     assert!(said_to(&mut far, now, &channel.seal(Kind::Poll, 0, &[]).1).is_empty());
 }
 
+/// A far end, and the lines that it has for a log.
+fn told(limits: MeasureLimits) -> (FarEnd<usize>, std::sync::mpsc::Receiver<String>) {
+    let (tell, lines) = std::sync::mpsc::channel();
+    let entropy = Entropy { nonce: [3; 32], session: [4; 16] };
+    let far = FarEnd::new(KeyRing::new([key()]), limits, ClockState::default(), entropy);
+    (far.telling(move |note| tell.send(note.to_string()).unwrap()), lines)
+}
+
+#[test]
+fn a_log_has_who_measures_how_much_and_who_waits_or_is_denied() {
+    let sessions = pathcast_session::Quota { in_all: 2, per_key: 2, per_source: 2 };
+    let (mut far, lines) = told(MeasureLimits { sessions, bytes: Bytes(100_000), ..MeasureLimits::default() });
+    let (channel, _) = open(&mut far, 5);
+    assert_eq!(open(&mut far, 6).1, [Kind::Queued]);
+    assert_eq!(open(&mut far, 7).1, [Kind::Denied]);
+    for index in 0..72 {
+        let mut packet = vec![0; 1372];
+        let head = ProbeHead { train: 0, index, count: 100, rest: 0 };
+        channel.send.probe(0, 1, channel.session, head, &mut packet[..PROBE]);
+        said_to(&mut far, NOW + Nanos::millis(1500), &packet);
+    }
+    let silent = NOW + Nanos::secs(8);
+    far.handle(silent, FarEvent::Timer);
+    let of = "measurement of `one` from 0.0.0.0";
+    let expected = [
+        "begun",
+        "waits at place 1 of the queue",
+        "denied: sessions-per-key=2",
+        "ended by bytes=100KB: 100800 B in 1.500 s",
+        "begun after 1.500 s in the queue",
+        "ended, its client fell silent: 0 B in 6.500 s",
+    ];
+    assert_eq!(lines.try_iter().collect::<Vec<_>>(), expected.map(|line| format!("{of} {line}")));
+}
+
 #[test]
 fn a_session_ends_with_its_bytes() {
     let (mut far, channel) = opened(MeasureLimits { bytes: Bytes(100_000), ..MeasureLimits::default() });

@@ -1,7 +1,7 @@
 //! The command line: the options of `pathcast serve`.
 
 use std::ffi::OsString;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::path::PathBuf;
 
 use lexopt::prelude::*;
@@ -89,8 +89,8 @@ pub fn parse(arguments: &[OsString]) -> Result<Asked, FarError> {
     let mut asked = None;
     while let Some(argument) = parser.next().map_err(wrong)? {
         match argument {
-            Long("key-file") => options.key_file = Some(parser.value().map_err(wrong)?.into()),
-            Long("new-key") => options.new_key = Some(parser.value().map_err(wrong)?.into()),
+            Long("key-file") => options.key_file = Some(file("--key-file", &mut parser)?),
+            Long("new-key") => options.new_key = Some(file("--new-key", &mut parser)?),
             Long("open") => options.open = true,
             Long("bind") => options.bind.push(text(&mut parser)?),
             Long("port") => options.port = port("--port", &text(&mut parser)?)?,
@@ -118,14 +118,28 @@ pub fn parse(arguments: &[OsString]) -> Result<Asked, FarError> {
 /// # Errors
 /// Usage for anything else.
 pub fn address(option: &str, text: &str) -> Result<IpAddr, FarError> {
-    let wrong =
-        |_| FarError::usage(format!("{option} `{text}` is not an IP address, such as 192.0.2.1 or 2001:db8::1"));
+    let wrong = |_| match text.split_once('%') {
+        // a zone means nothing elsewhere
+        Some((address, _)) if address.parse::<Ipv6Addr>().is_ok() => {
+            FarError::usage(format!("{option} `{text}`: write it without a zone, such as 2001:db8::1"))
+        }
+        _ => FarError::usage(format!("{option} `{text}` is not an IP address, such as 192.0.2.1 or 2001:db8::1")),
+    };
     text.parse().map_err(wrong)
 }
 
 fn port(option: &str, text: &str) -> Result<u16, FarError> {
     let wrong = |_| FarError::advised(format!("Invalid value for '{option}': `{text}`; allowed: 0 to 65535"), SEE_HELP);
     text.parse().map_err(wrong)
+}
+
+/// A file's name; an empty one, as of a variable that is not set, is refused.
+fn file(option: &str, parser: &mut lexopt::Parser) -> Result<PathBuf, FarError> {
+    let name = parser.value().map_err(wrong)?;
+    if name.is_empty() {
+        return Err(FarError::advised(format!("Invalid value for '{option}': `` is no file"), SEE_HELP));
+    }
+    Ok(name.into())
 }
 
 fn text(parser: &mut lexopt::Parser) -> Result<String, FarError> {

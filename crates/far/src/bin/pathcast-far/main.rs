@@ -182,6 +182,7 @@ fn greet(far: &Far, options: &Options, ids: &[String]) -> Result<(), End> {
         said::complain("only on loopback; give --key-file FILE or --open to serve others");
     }
     let whom = match &options.key_file {
+        _ if !far.serves() => "nobody".into(),
         None => "everyone".into(),
         Some(_) => {
             format!("who has the key {}", ids.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>().join(" or "))
