@@ -255,7 +255,7 @@ class Wire:
 
 class PacketMaker(Maker):
     """The same packet by packet, for controllers that space their packets: a train sees its own queue. With
-    `policers` a sixth of the paths has one, and those sequences are longer: it is known after some losses."""
+    `policers` a third of the paths has one, and those sequences are longer: it is known after some losses."""
 
     def __init__(self, rng: np.random.Generator, control: type[Control], params: dict[str, int]) -> None:
         super().__init__(rng, control, params)
@@ -293,7 +293,10 @@ class PacketMaker(Maker):
         p.una = min(p.una + packets * p.mss, p.nxt)
         p.in_flight = max(p.in_flight - packets, 0)
         p.delivered += packets - gone
-        wire.lost += gone
+        if p.state == tcp.RECOVERY:
+            p.lost += gone
+        else:
+            wire.lost += gone
         rtt = rtt if rng.random() > 0.01 else 0
         if rtt:
             p.sample(rtt)
@@ -328,7 +331,7 @@ class PacketMaker(Maker):
         free = p.bdp / p.base_us * 1e6
         found = Wire(free, send_at=self.now)
         draw = np.random.default_rng(int(p.base_us * 1e3))  # what was drawn before is drawn as before
-        if self.policers and draw.random() < 1 / 6:
+        if self.policers and draw.random() < 1 / 3:
             found.policer = free * float(draw.uniform(0.03, 0.6))
             found.burst = found.tokens = float(draw.uniform(8, 40))
             found.filled = self.now
@@ -348,7 +351,8 @@ class PacketMaker(Maker):
                 if wire.acks:
                     choices.append((wire.acks[0][0], 0, number))
                 share = 0.5 if p.lazy > 0 else 1.0
-                if p.in_flight < max(int(self.window(number) * share), 1) and p.state != tcp.RECOVERY:
+                waits = p.state == tcp.RECOVERY and not wire.policer
+                if p.in_flight < max(int(self.window(number) * share), 1) and not waits:
                     choices.append((max(wire.send_at, self.now), 1, number))
             if not choices:
                 return

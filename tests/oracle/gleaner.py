@@ -40,10 +40,15 @@ no silence then, `random` of A is kept, and the window; YIELD if the delay is ab
 
 An RTT after a loss tells of a policer if then no queue stands, eight packets came, and more than four and `gone` of
 what was in flight at the loss did not, and packets were lost in each quarter of it. If a bunch told C, what came is
-below `police` of C, and it differs by `alike` at most from what came at the last such loss, the mean of both is what
-is let through: C is that at most, every loss silences as in a short queue, A <= tight_over C less what losses took,
-and the threshold is the usual one. Each further such loss moves it by a quarter (up) or an eighth of the difference;
-without losses a fiftieth is added every loosen_s; `mild` losses of which that is not so, in a row, end it.
+below `police` of C, and it differs by `alike` at most from what came at the last such loss (forgotten by `unlike` of
+which that is not so, in a row), their mean is tried: a loss in RUN after the first such one changes nothing until
+this RTT is over, and does then what any loss does if there is no trial. A trial's pace is `trial` of the mean, no
+less than A and no more than C, until `trial_fill` of the mean is in flight (an RTT at least, four at most); losses
+change nothing. If more than four and twice `gone` of what is in flight then does not come in an RTT, it is a loss,
+and the mean is what is let through: C is that at most, every loss silences as in a short queue, A <= tight_over C
+less what losses took, and the threshold is the usual one; else `random` of A is kept. Each further such loss moves it
+by a quarter (up) or an eighth of the difference; without losses a fiftieth is added every loosen_s; `mild` losses of
+which that is not so, in a row, end it.
 """
 
 from __future__ import annotations
@@ -74,6 +79,8 @@ class Gleaner(Control):
     mark: tuple[int, int, int] | None = None  # a loss whose RTT is not over: when, delivered and in flight by then
     mark_lost = quarter = lossy = 0  # lost by that RTT's last quarter; which it is; quarters that lost
     loosened = mild = 0  # us; losses in a row that were no policer's
+    kept = judged = False  # a loss changed nothing yet; what left in the trial comes
+    trial: tuple[int, float] | None = None  # since when, and its pace
     losses = between = 0  # sixteenths
     now_min = before_min = math.inf
     recent = math.inf
@@ -260,6 +267,8 @@ class Gleaner(Control):
 
     def paced(self) -> float:
         f = self.flow
+        if self.trial and not self.judged:
+            return self.trial[1]
         if self.phase == START:
             return min(f.w * f.mss * 1.2e6 / self.rtt, RATE_MOST)
         return max(self.left(), self.slowest())
@@ -381,7 +390,11 @@ class Gleaner(Control):
             self.peak = self.a
         wide = self.paced() * (self.base + 2 * self.threshold()) / 1e6 * 5 / 4
         # of the pace the header knows what a queue leaves by a thousandth, and a small A is whole bytes
-        silent = self.phase == YIELD and not self.ties.above(self.left(), self.slowest(), 2.0 + self.a / 300)
+        silent = (
+            self.phase == YIELD
+            and not self.trial
+            and not self.ties.above(self.left(), self.slowest(), 2.0 + self.a / 300)
+        )
         f.cwnd = f.ssthresh = SHUT if silent else whole(wide / f.mss) + 6
         f.count = 0.0
 
@@ -399,40 +412,84 @@ class Gleaner(Control):
         self.held = self.eased = f.now + self.hold
         self.peak = self.a
 
-    def police(self) -> None:
-        """An RTT after a loss."""
-        f, p = self.flow, self.p
+    def marks(self) -> None:
+        f = self.flow
+        self.mark = (f.now, f.delivered, f.in_flight)
+        self.mark_lost, self.quarter, self.lossy = f.lost, 0, 0
+
+    def came(self, share: int) -> tuple[int, bool] | None:
+        """An RTT after a mark: what came since, in packets, and whether `share` [1/1000] of the flight is missing."""
+        f = self.flow
         if not self.mark:
-            return
-        quarter = min(math.floor((f.now - self.mark[0]) * 4 / self.rtt), 4)
+            return None
+        at, delivered, flight = self.mark
+        quarter = min(math.floor((f.now - at) * 4 / self.rtt), 4)
         if quarter > self.quarter:
             self.lossy += f.lost != self.mark_lost
             self.mark_lost, self.quarter = f.lost, quarter
         if quarter < 4:
-            return
-        _, delivered, flight = self.mark
+            return None
         self.mark = None
         came = min((f.delivered - delivered) % 2**32, 2**24)
-        rate = min(came * f.mss * 1e6 / self.rtt, RATE_MOST)
-        if came < 8 or self.ties.reached(self.highest(), self.usual(), 2.0):
+        return came, came + 4 < flight and (flight - came) * 1000 >= flight * share
+
+    def police(self) -> None:
+        """An RTT after a loss."""
+        f, p = self.flow, self.p
+        if self.trial:
+            return self.tried(self.trial[0])
+        found = self.came(p["gone"])
+        if not found:
             return
-        if came + 4 >= flight or (flight - came) * 1000 < flight * p["gone"] or self.lossy < 4:
-            self.mild = self.mild + 1 if self.policed else 0
-            if self.mild >= p["mild"]:
+        came, missing = found
+        kept, self.kept = self.kept, False
+        empty, like = not self.ties.reached(self.highest(), self.usual(), 2.0), missing and self.lossy >= 4
+        if kept and not (like and empty):
+            self.gives()
+        if came < 8 or not empty:
+            return
+        if not like:
+            self.mild += 1
+            if self.mild >= p["mild" if self.policed else "unlike"]:
                 self.policed, self.guess, self.mild = 0.0, 0.0, 0
             return
         self.mild = 0
+        rate = min(came * f.mss * 1e6 / self.rtt, RATE_MOST)
         if self.policed:
             self.policed += (rate - self.policed) / (4 if rate > self.policed else 8)
         elif self.told and not self.ties.reached(rate, self.most * p["police"] / 1000, 2.0):
             near = self.guess * p["alike"] / 1000
             if self.guess and not self.ties.above(abs(rate - self.guess), near, 2.0):
-                self.policed = self.most = (rate + self.guess) / 2
-                self.loosened, self.below, self.deep = f.now, 0.0, 0.0
-                self.a = min(self.a, self.policed)
-                if f.now >= self.held:
-                    self.hold_back()
+                self.guess = (rate + self.guess) / 2
+                self.trial = f.now, min(max(self.a, self.guess * p["trial"] / 1000), self.most)
+                self.judged = False
+                return
             self.guess = rate
+        if kept:
+            self.gives()
+
+    def tried(self, since: int) -> None:
+        f, p = self.flow, self.p
+        if not self.judged:
+            fills = min(f.in_flight * f.mss * 1e6 / self.rtt, RATE_MOST)
+            waits = not self.ties.reached(fills, self.guess * p["trial_fill"] / 1000, 2.0)
+            if f.now - since >= self.rtt and (f.now - since >= 4 * self.rtt or not waits):
+                self.judged = True
+                self.marks()
+            return
+        found = self.came(2 * p["gone"])
+        if not found:
+            return
+        self.trial = None
+        if found[1]:
+            self.policed = self.most = self.guess
+            self.loosened, self.below, self.deep = f.now, 0.0, 0.0
+            self.a = min(self.a, self.policed)
+            self.guess = 0.0
+            self.gives()
+        else:
+            self.a = self.a * p["random"] / 1000
+            self.guess = 0.0
 
     def wire(self) -> bool:
         f, p, queue = self.flow, self.p, self.highest()
@@ -457,26 +514,24 @@ class Gleaner(Control):
             self.single -= min(self.single, 1)
         return self.ties.reached(self.shown, 3 * self.visible(), 4.0) and self.single >= max(self.proof, p["single"])
 
-    def ssthresh(self) -> float:
-        f, keep = self.flow, self.p["keep"] / 1000
+    def gives(self) -> bool:
+        """Way, after a loss; False: it is the wire's."""
+        f = self.flow
         early = not self.deep and (self.phase == START or not self.told) and (f.lost - self.lost_was) % 2**32 <= 1
-        if not self.mark:
-            self.mark = (f.now, f.delivered, f.in_flight)
-            self.mark_lost, self.quarter, self.lossy = f.lost, 0, 0
         wire = self.wire()
         if wire and self.phase != START and not self.policed:
             self.deep = self.below = 0.0
             self.hold = self.held = 0
             if self.ties.reached(self.highest(), self.usual(), 2.0):
                 self.turn()
-            self.a = f.word[0] = max(self.a * self.p["random"] / 1000, 2.0 * f.mss)
-            return max(f.w, 2.0)
+            self.a = max(self.a * self.p["random"] / 1000, 2.0 * f.mss)
+            return False
         queue, seen = self.highest(), self.ties.reached(self.shown, 3 * self.visible(), 4.0)
         small = not self.ties.reached(queue, self.usual(), 2.0)
         free = small and seen and not self.ties.reached(queue * self.p["shown"], self.shown, 2.0)
         if free and not self.policed and self.ties.reached(self.shown, self.usual() * self.p["shown"], 4.0):
-            self.a = f.word[0] = max(self.a * self.p["random"] / 1000, 2.0 * f.mss)
-            return max(f.w, 2.0)
+            self.a = max(self.a * self.p["random"] / 1000, 2.0 * f.mss)
+            return False
         if self.phase == START:
             self.a = max(self.rate, self.a / 2, min(f.w * f.mss * 5e5 / self.rtt, RATE_MOST))
             self.most = max(self.most, self.a)
@@ -484,9 +539,21 @@ class Gleaner(Control):
             self.hold_back()
         self.turn()
         self.lost = self.lost or not early
-        self.a = max(self.a * keep, 2.0 * f.mss)
+        self.a = max(self.a * self.p["keep"] / 1000, 2.0 * f.mss)
+        return True
+
+    def ssthresh(self) -> float:
+        f = self.flow
+        if self.trial or self.kept:
+            return f.w
+        if not self.mark:
+            self.marks()
+            self.kept = bool(self.guess and not self.policed and self.told and self.phase == RUN)
+            if self.kept:
+                return f.w
+        cut = self.gives()
         f.word[0] = self.a
-        return max(whole(f.w * keep), 2.0)
+        return max(whole(f.w * self.p["keep"] / 1000) if cut else f.w, 2.0)
 
     def event(self, kind: int) -> None:
         if kind != TX_START or self.flow.starved:

@@ -35,14 +35,16 @@
  * A queue in which a bunch has no room loses a row of it: until one told C, a single loss silences nobody.
  * Where losses are the wire's (gleaner_wire) none is a short queue's: `random` of A is kept, and what a queue says is heard. Where a
  * row belied that once, A does not pass C.
- * A policer drops where no queue is. What comes in the RTT after a loss left when its bucket was empty, and comes at its rate. If twice
- * much of that is missing, in each quarter of the RTT (a wire loses a burst in one part of it), and what comes is alike and far from C, it
- * takes the place of C, and all is as in a short queue but that there is no queue to hear of. So many losses in a row after which little
- * is missing (`mild`) take that back.
+ * A policer drops where no queue is (gleaner_police). What comes in the RTT after a loss left when its bucket was empty, and comes at its
+ * rate. If twice much of that is missing, in each quarter of the RTT (a wire loses a burst in one part of it), and what comes is alike and
+ * far from C, it is tried: the pace was kept at the second loss, so that the bucket did not fill, and doubles for an RTT. If much of that
+ * is missing too (of a wire it would be chance), it takes the place of C, and all is as in a short queue but that there is no queue to hear
+ * of. So many losses in a row after which little is missing (`mild`) take that back.
  * word[0]: A [byte/s]. */
 #ifndef GLEANER_H
 #define GLEANER_H
 #include "gleaner_line.h"
+#include "gleaner_mark.h"
 #define gleaner_hooks (FLOW_INIT | FLOW_ACK | FLOW_GROW | FLOW_SSTHRESH | FLOW_EVENT | FLOW_SEND)
 #define gleaner_KERNEL "pc_gleaner"
 #define gleaner_PAPER "none: ours. The available bandwidth as ceiling: Tsugawa, Hasegawa, Murata, APCC 2005"
@@ -71,9 +73,12 @@
 	P(random, 950, 0, 1000, "share of A kept after a random loss [1/1000]", "ours") \
 	P(single, 3, 1, 100, "so many losses without a queue are the wire's; twice as many after a row", "ours") \
 	P(wire, 20, 0, 1000, "of all packets no more are [1/1000]", "ours") \
-	P(gone, 100, 0, 1000, "a policer drops more than this of an RTT's packets [1/1000]", "ours") \
+	P(gone, 50, 0, 1000, "a policer drops more than this of an RTT's packets, twice as much in a trial [1/1000]", "ours") \
 	P(police, 850, 0, 1000, "and lets less than this of C through [1/1000]", "ours") \
 	P(alike, 120, 0, 1000, "twice, which differ by this at most [1/1000]", "ours") \
+	P(unlike, 3, 1, 1000, "so many losses that are less in a row, and the first one is forgotten", "ours") \
+	P(trial, 2000, 1000, 4000, "tried by so much of what came [1/1000]", "ours") \
+	P(trial_fill, 1500, 0, 4000, "until so much of it is in flight, or four RTTs [1/1000]", "ours") \
 	P(mild, 8, 1, 1000, "so many losses that are less end it", "ours") \
 	P(loosen_s, 10, 0, 1000, "and after so long without one it lets a fiftieth more through [s]", "ours") \
 	P(filter, 90, 0, 4000, "the smallest delay of two such times counts [1/1000 RTT]", "ours") \
@@ -115,16 +120,16 @@ struct gleaner_state {
 	u32 losses, between;               /* packets lost and delivered from one loss to the next, means [1/16] */
 	u32 proof, pad;                    /* so many are the wire's, if more than `single` */
 	u64 policed, guess;                /* what a policer lets through, 0: there is none; at the last loss that was like it [byte/s] */
-	u64 mark_us, loosened_us;          /* a loss, the RTT after which is not over, 0: none; `policed` grew last */
-	u32 mark_delivered, mark_flight;   /* at that loss */
-	u32 mark_lost, quarter, spread;    /* at the last quarter of that RTT; which; so many of them had losses */
-	u32 mild;                          /* losses in a row that were not a policer's */
+	struct gleaner_mark mark;          /* a loss or a trial's end, and what came since */
+	u64 loosened_us;                   /* `policed` grew last */
+	u64 trial_us, trial;               /* a trial began, 0: none goes on; its pace [byte/s] */
+	u32 kept, judged;                  /* the pace was, at the loss; what left in the trial comes */
+	u32 mild, pad2;                    /* losses in a row that were not a policer's */
 	u64 plain;                         /* see gleaner_plain */
 };
 #define GLEANER_CLEAR_MOST 64
 #define GLEANER_FIRST 10 /* packets of the first window, which TCP does not pace */
 #define GLEANER_SHUT 4   /* the window while it is silent */
-#define GLEANER_ROW 4    /* packets that may be lost at once by chance */
 #define GLEANER_CAME 100 /* delivered before the first loss, at least */
 #define GLEANER_PROOF_MOST 24
 #define GLEANER_SPREAD 4 /* quarters of an RTT in which a policer drops, at least */
@@ -243,6 +248,8 @@ FLOW_FN u64 gleaner_left(const struct flow *f, struct gleaner_state *s, const st
 }
 FLOW_FN u64 gleaner_pace(const struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
 {
+	if (s->trial_us && !s->judged)
+		return s->trial;
 	if (s->phase == GLEANER_START)
 		return flow_min64(gleaner_window(f, 1200000, gleaner_time(s)), GLEANER_RATE_MOST);
 	return gleaner_plain(s, flow_max64(gleaner_left(f, s, p), gleaner_slowest(f, s, p)));
@@ -385,51 +392,155 @@ FLOW_FN void gleaner_hold(struct flow *f, struct gleaner_state *s, const struct 
 	s->held_us = s->eased_us = f->now_us + s->hold_us;
 	s->peak = s->a;
 }
-/* An RTT after a loss: what came of it left while it was full, and tells of a policer. */
-FLOW_FN void gleaner_police(struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
+/* A loss while there is room in the queue. */
+FLOW_FN int gleaner_random(const struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
 {
-	u32 came = flow_min(f->delivered - s->mark_delivered, 1u << 24);
-	u64 rate;
-	u32 quarter;
-	if (!s->mark_us)
-		return;
-	quarter = (u32)flow_min64(flow_div((f->now_us - s->mark_us) * 4, gleaner_time(s)), 4);
-	if (quarter > s->quarter) {
-		s->spread += f->lost != s->mark_lost;
-		s->mark_lost = f->lost;
-		s->quarter = quarter;
-	}
-	if (quarter < 4)
-		return;
-	rate = flow_div((u64)came * flow_min(f->mss, 1u << 17) * 1000000, gleaner_time(s)); /* 2^24 * 2^17 * 2^20 */
-	s->mark_us = 0;
-	if (came < GLEANER_LEAST || gleaner_highest(&s->line) >= gleaner_usual(f, s, p))
-		return;
-	if (came + GLEANER_ROW >= s->mark_flight || (u64)(s->mark_flight - came) * 1000 < (u64)s->mark_flight * p->gone
-	    || s->spread < GLEANER_SPREAD) {
-		s->mild = s->policed ? s->mild + 1 : 0;
-		if (s->mild >= p->mild)
-			s->policed = s->guess = s->mild = 0;
-		return;
+	u32 queue = gleaner_highest(&s->line);
+	return queue < gleaner_usual(f, s, p) && s->shown_us >= gleaner_seen(f, s, p) * 3 && (u64)queue * p->shown < s->shown_us;
+}
+/* Whether losses are the wire's. They come one at a time, or as many as their share makes likely in a window, where a full queue takes a
+ * row; the share is small; most meet no queue but that of the own bunch; and the line has shown that it has a queue. */
+FLOW_FN int gleaner_wire(const struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
+{
+	u32 lost = flow_min(f->lost - s->lost_was, 1u << 16), came = flow_min(f->delivered - s->delivered_was, 1u << 24);
+	u64 likely = flow_div(2ull * flow_min(f->in_flight, 1u << 20) * s->losses, s->between); /* 2^21 * 2^20 */
+	u32 queue = gleaner_highest(&s->line), enough = flow_max(s->proof, p->single);
+	int few = lost <= GLEANER_ROW + 2 * likely && (u64)s->losses * 1000 <= (u64)s->between * p->wire;
+	few = (int)gleaner_plain(s, (u64)few);
+	s->lost_was = f->lost;
+	s->delivered_was = f->delivered;
+	s->losses = s->between ? s->losses - s->losses / 8 + 2 * lost : 16;
+	s->between = s->between ? s->between - s->between / 8 + 2 * came : 16 * flow_max(came, GLEANER_CAME);
+	GLEANER_AGAIN();
+	if (!few) {
+		if (s->single >= enough)
+			s->proof = flow_min(2 * enough, GLEANER_PROOF_MOST);
+		s->single = 0;
+	} else if (queue < gleaner_seen(f, s, p) + gleaner_bunch(f, s, gleaner_pace(f, s, p))) {
+		s->single = flow_min(s->single + 1, 8 * p->single);
+	} else if ((u64)queue * 4 >= (u64)s->shown_us * 3) { /* as full as ever */
+		s->single -= flow_min(s->single, 1);
 	}
 	GLEANER_AGAIN();
-	rate = flow_min64(rate, GLEANER_RATE_MOST);
-	s->mild = 0;
+	return (int)gleaner_plain(s, s->shown_us >= gleaner_seen(f, s, p) * 3 && s->single >= flow_max(s->proof, p->single));
+}
+/* Gives way after a loss; 0: it is the wire's, and A is `random` of it. */
+FLOW_FN int gleaner_cut(struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
+{
+	int early = !s->deep_us && (s->phase == GLEANER_START || !s->line.told) && f->lost - s->lost_was <= 1;
+	int random = gleaner_random(f, s, p), wire = gleaner_wire(f, s, p) && s->phase != GLEANER_START && !s->policed, yields = 1;
+	GLEANER_AGAIN();
+	if (gleaner_plain(s, (u64)wire)) {
+		s->deep_us = s->below = 0;
+		s->hold_us = s->held_us = 0;
+		yields = gleaner_highest(&s->line) >= gleaner_usual(f, s, p);
+	} else if (random && !s->policed && s->shown_us >= (u64)gleaner_usual(f, s, p) * p->shown) {
+		wire = 1;
+		yields = 0;
+	} else {
+		if (s->phase == GLEANER_START) {
+			/* of the first window itself: the rest of it tells little of the line */
+			s->a = flow_max64(flow_max64(s->line.rate, s->a / 2), flow_min64(gleaner_window(f, 500000, gleaner_time(s)), GLEANER_RATE_MOST));
+			s->line.most = flow_max64(s->line.most, s->a);
+		}
+		if (s->policed || (!random && !early))
+			gleaner_hold(f, s, p);
+	}
+	GLEANER_AGAIN();
+	if (gleaner_plain(s, (u64)yields))
+		gleaner_yield(f, s, p);
+	GLEANER_AGAIN();
+	wire = (int)gleaner_plain(s, (u64)wire);
+	if (!wire && !early)
+		s->lost = 1;
+	s->a = flow_max64(s->a * (wire ? p->random : p->keep) / 1000, 2ull * f->mss);
+	return (int)gleaner_plain(s, (u64)!wire);
+}
+/* Much of what was in flight at the mark is missing. */
+FLOW_FN int gleaner_gone(const struct flow *f, struct gleaner_state *s, u32 share)
+{
+	return (int)gleaner_plain(s, (u64)gleaner_missing(f, &s->mark, share));
+}
+/* packets in an RTT as a rate [byte/s] */
+FLOW_FN u64 gleaner_rate(const struct flow *f, struct gleaner_state *s, u32 packets)
+{
+	u64 bytes = (u64)packets * flow_min(f->mss, 1u << 17);
+	return gleaner_plain(s, flow_min64(flow_div(bytes * 1000000, gleaner_time(s)), GLEANER_RATE_MOST)); /* 2^24 * 2^17 * 2^20 */
+}
+/* A trial of whether there is a policer: more leaves than came. Not 0: there is, and it is given way. */
+FLOW_FN int gleaner_try(struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
+{
+	u64 took = f->now_us - s->trial_us, base = gleaner_time(s);
+	int found;
+	if (!s->judged) {
+		u64 fills = gleaner_rate(f, s, flow_min(f->in_flight, 1u << 24)); /* 2^36 * 2^12 */
+		/* while packets are recovered TCP lets less leave */
+		if (took < base || (took < 4 * base && fills * 1000 < s->guess * p->trial_fill))
+			return 0;
+		s->judged = 1;
+		gleaner_mark(f, &s->mark);
+		return 0;
+	}
+	if (!gleaner_marked(f, &s->mark, base))
+		return 0;
+	s->trial_us = s->mark.at_us = 0;
+	found = gleaner_gone(f, s, 2 * p->gone);
+	if (found) {
+		s->policed = s->line.most = s->guess;
+		s->loosened_us = f->now_us;
+		s->below = s->deep_us = 0;
+		s->a = flow_min64(s->a, s->policed);
+	} else {
+		s->a = s->a * p->random / 1000;
+	}
+	s->guess = 0;
+	return found;
+}
+/* An RTT after a loss. Not 0: it is given way. */
+FLOW_FN int gleaner_judge(struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
+{
+	int empty, like, kept = (int)s->kept;
+	u64 rate, off;
+	if (!s->mark.at_us || !gleaner_marked(f, &s->mark, gleaner_time(s)))
+		return 0;
+	s->mark.at_us = 0;
+	s->kept = 0;
+	empty = gleaner_highest(&s->line) < gleaner_usual(f, s, p);
+	like = s->mark.spread >= GLEANER_SPREAD && gleaner_gone(f, s, p->gone);
+	like = (int)gleaner_plain(s, (u64)like);
+	if (gleaner_came(f, &s->mark) < GLEANER_LEAST || !empty)
+		return kept;
+	s->mild = like ? 0 : s->mild + 1;
+	GLEANER_AGAIN();
+	if (s->mild >= (s->policed ? p->mild : p->unlike))
+		s->policed = s->guess = s->mild = 0;
+	GLEANER_AGAIN();
+	if (!like)
+		return kept;
+	rate = gleaner_rate(f, s, gleaner_came(f, &s->mark));
 	if (s->policed) {
 		s->policed = rate > s->policed ? s->policed + (rate - s->policed) / 4 : s->policed - (s->policed - rate) / 8;
 	} else if (s->line.told && rate * 1000 < s->line.most * p->police) {
-		u64 off = rate > s->guess ? rate - s->guess : s->guess - rate;
+		off = rate > s->guess ? rate - s->guess : s->guess - rate;
 		if (s->guess && off * 1000 <= s->guess * p->alike) {
-			s->policed = s->line.most = (rate + s->guess) / 2;
-			s->loosened_us = f->now_us;
-			s->below = s->deep_us = 0;
-			s->a = flow_min64(s->a, s->policed);
-			GLEANER_AGAIN();
-			if (f->now_us >= s->held_us)
-				gleaner_hold(f, s, p);
+			s->guess = (rate + s->guess) / 2;
+			s->trial_us = f->now_us;
+			s->trial = flow_min64(flow_max64(s->a, s->guess * p->trial / 1000), s->line.most);
+			s->judged = kept = 0;
+		} else {
+			s->guess = rate;
 		}
-		s->guess = rate;
 	}
+	return kept;
+}
+/* What of an RTT after a loss came left while the bucket was empty, and tells of a policer. */
+FLOW_FN void gleaner_police(struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
+{
+	int cut = s->trial_us ? gleaner_try(f, s, p) : gleaner_judge(f, s, p);
+	cut = (int)gleaner_plain(s, (u64)cut);
+	GLEANER_AGAIN();
+	if (cut)
+		gleaner_cut(f, s, p);
 }
 FLOW_FN void gleaner_ack(struct flow *f, const struct flow_ack *a, struct gleaner_state *s, const struct gleaner_params *p)
 {
@@ -494,81 +605,27 @@ FLOW_FN void gleaner_grow(struct flow *f, const struct flow_ack *a, struct glean
 	/* what the pace needs, and a quarter more; 2^36 * 2^26 */
 	w = gleaner_pace(f, s, p) * flow_min(s->line.base_us + 2 * gleaner_threshold(f, s, p), 1u << 26) / 1000000;
 	f->cwnd = flow_min((u32)flow_min64(flow_div(w + w / 4, f->mss) + 6, 1u << 29), f->cwnd_max);
-	if (s->phase == GLEANER_YIELD && gleaner_left(f, s, p) <= gleaner_slowest(f, s, p))
+	if (s->phase == GLEANER_YIELD && gleaner_left(f, s, p) <= gleaner_slowest(f, s, p) && !s->trial_us)
 		f->cwnd = GLEANER_SHUT;
 	f->ssthresh = f->cwnd;
 	f->cwnd_cnt = 0;
 }
-/* A loss while there is room in the queue. */
-FLOW_FN int gleaner_random(const struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
-{
-	u32 queue = gleaner_highest(&s->line);
-	return queue < gleaner_usual(f, s, p) && s->shown_us >= gleaner_seen(f, s, p) * 3 && (u64)queue * p->shown < s->shown_us;
-}
-/* Whether losses are the wire's. They come one at a time, or as many as their share makes likely in a window, where a full queue takes a
- * row; the share is small; most meet no queue but that of the own bunch; and the line has shown that it has a queue. */
-FLOW_FN int gleaner_wire(const struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
-{
-	u32 lost = flow_min(f->lost - s->lost_was, 1u << 16), came = flow_min(f->delivered - s->delivered_was, 1u << 24);
-	u64 likely = flow_div(2ull * flow_min(f->in_flight, 1u << 20) * s->losses, s->between); /* 2^21 * 2^20 */
-	u32 queue = gleaner_highest(&s->line), enough = flow_max(s->proof, p->single);
-	int few = lost <= GLEANER_ROW + 2 * likely && (u64)s->losses * 1000 <= (u64)s->between * p->wire;
-	few = (int)gleaner_plain(s, (u64)few);
-	s->lost_was = f->lost;
-	s->delivered_was = f->delivered;
-	s->losses = s->between ? s->losses - s->losses / 8 + 2 * lost : 16;
-	s->between = s->between ? s->between - s->between / 8 + 2 * came : 16 * flow_max(came, GLEANER_CAME);
-	GLEANER_AGAIN();
-	if (!few) {
-		if (s->single >= enough)
-			s->proof = flow_min(2 * enough, GLEANER_PROOF_MOST);
-		s->single = 0;
-	} else if (queue < gleaner_seen(f, s, p) + gleaner_bunch(f, s, gleaner_pace(f, s, p))) {
-		s->single = flow_min(s->single + 1, 8 * p->single);
-	} else if ((u64)queue * 4 >= (u64)s->shown_us * 3) { /* as full as ever */
-		s->single -= flow_min(s->single, 1);
-	}
-	GLEANER_AGAIN();
-	return (int)gleaner_plain(s, s->shown_us >= gleaner_seen(f, s, p) * 3 && s->single >= flow_max(s->proof, p->single));
-}
 FLOW_FN u32 gleaner_ssthresh(struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
 {
-	int early = !s->deep_us && (s->phase == GLEANER_START || !s->line.told) && f->lost - s->lost_was <= 1;
-	int random = gleaner_random(f, s, p), wire = gleaner_wire(f, s, p) && s->phase != GLEANER_START && !s->policed, yields = 1;
-	if (!s->mark_us) {
-		s->mark_us = f->now_us;
-		s->mark_delivered = f->delivered;
-		s->mark_flight = f->in_flight;
-		s->mark_lost = f->lost;
-		s->quarter = s->spread = 0;
+	int cut;
+	if (s->trial_us || s->kept)
+		return f->cwnd;
+	if (!s->mark.at_us) {
+		gleaner_mark(f, &s->mark);
+		/* a policer's bucket must not fill before it is seen */
+		s->kept = s->guess && !s->policed && s->line.told && s->phase == GLEANER_RUN;
+		if (s->kept)
+			return f->cwnd;
 	}
 	GLEANER_AGAIN();
-	if (gleaner_plain(s, (u64)wire)) {
-		s->deep_us = s->below = 0;
-		s->hold_us = s->held_us = 0;
-		yields = gleaner_highest(&s->line) >= gleaner_usual(f, s, p);
-	} else if (random && !s->policed && s->shown_us >= (u64)gleaner_usual(f, s, p) * p->shown) {
-		wire = 1;
-		yields = 0;
-	} else {
-		if (s->phase == GLEANER_START) {
-			/* of the first window itself: the rest of it tells little of the line */
-			s->a = flow_max64(flow_max64(s->line.rate, s->a / 2), flow_min64(gleaner_window(f, 500000, gleaner_time(s)), GLEANER_RATE_MOST));
-			s->line.most = flow_max64(s->line.most, s->a);
-		}
-		if (s->policed || (!random && !early))
-			gleaner_hold(f, s, p);
-	}
-	GLEANER_AGAIN();
-	if (gleaner_plain(s, (u64)yields))
-		gleaner_yield(f, s, p);
-	GLEANER_AGAIN();
-	wire = (int)gleaner_plain(s, (u64)wire);
-	if (!wire && !early)
-		s->lost = 1;
-	s->a = flow_max64(s->a * (wire ? p->random : p->keep) / 1000, 2ull * f->mss);
+	cut = gleaner_cut(f, s, p);
 	f->word[0] = s->a;
-	return flow_max(wire ? f->cwnd : (u32)((u64)f->cwnd * p->keep / 1000), 2);
+	return flow_max(cut ? (u32)((u64)f->cwnd * p->keep / 1000) : f->cwnd, 2);
 }
 FLOW_FN void gleaner_event(struct flow *f, u32 event, struct gleaner_state *s, const struct gleaner_params *p)
 {
