@@ -18,17 +18,17 @@ C / A, from 1 to `rare`. The window is 5/4 of the pace times RTT and two thresho
 YIELD leaves no more than the least pace. A round has no queue below 1/7 + (calm - 1/7) (1 - A / C) / (1 + small mss
 / (C RTT)) of the threshold and a bunch.
 
-A loss is random if the largest delay of one to two RTTs is below that threshold and below 1/shown of the longest
-ever seen, which is three times what can be seen (max(see, 1.5 packets)) or more: there is no silence, and where the
-longest is `shown` thresholds or more, `random` of A is kept, and the window. Else that delay is the queue's depth
-(the mean gives the new one a quarter). A queue less deep than `tight` thresholds is short: the threshold is depth /
-deep, at least what can be seen; a queue of the depth takes all of the pace; each YIELD waits for `tight_wait`
-packets, for 8 hold_ms at most; A grows by `tight_step` at most, to tight_over C (less by `tight_fall` after a loss
-above 7/8 of it, by a fifth of C or down to two packets a millisecond), and what leaves in a millisecond fits into
-the depth, or packets leave one by one; C is not forgotten, nor asked for. A loss there silences for hold_ms, twice
-as long each time, up to hold_most_ms; after calm_holds silences the next is half as long, and `tight_rise` is given
-back. Where the depth is three packets or less, half a packet of delay beyond a bunch begins YIELD, 3 RTTs after the
-last.
+A loss is random if the largest delay of one to two RTTs is below that threshold and below 1/shown of the longest ever
+seen, which is three times what can be seen (max(see, 1.5 packets)) or more: there is no silence, and where the
+longest is `shown` thresholds or more, and a share of `gone` at most is lost (see below), `random` of A is kept, and
+the window. Else that delay is the queue's depth (the mean gives the new one a quarter). A queue less deep than
+`tight` thresholds is short: the threshold is depth / deep, at least what can be seen; a queue of the depth takes all
+of the pace; each YIELD waits for `tight_wait` packets, for 8 hold_ms at most; A grows by `tight_step` at most, to
+tight_over C (less by `tight_fall` after a loss above 7/8 of it, by a fifth of C or down to two packets a
+millisecond), and what leaves in a millisecond fits into the depth, or packets leave one by one; C is not forgotten,
+nor asked for. A loss there silences for hold_ms, twice as long each time, up to hold_most_ms; after calm_holds
+silences the next is half as long, and `tight_rise` is given back. Where the depth is three packets or less, half a
+packet of delay beyond a bunch begins YIELD, 3 RTTs after the last.
 
 A loss looks like the wire's if since the one before no more than 4 packets were lost, and twice two windows' share
 of them (means of packets lost and delivered from one loss to the next, an eighth for the new one; the first counts
@@ -529,7 +529,8 @@ class Gleaner(Control):
         queue, seen = self.highest(), self.ties.reached(self.shown, 3 * self.visible(), 4.0)
         small = not self.ties.reached(queue, self.usual(), 2.0)
         free = small and seen and not self.ties.reached(queue * self.p["shown"], self.shown, 2.0)
-        if free and not self.policed and self.ties.reached(self.shown, self.usual() * self.p["shown"], 4.0):
+        few = self.losses * 1000 <= self.between * self.p["gone"]
+        if free and few and not self.policed and self.ties.reached(self.shown, self.usual() * self.p["shown"], 4.0):
             self.a = max(self.a * self.p["random"] / 1000, 2.0 * f.mss)
             return False
         if self.phase == START:

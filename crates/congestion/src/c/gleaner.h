@@ -30,7 +30,7 @@
  * time to hear of others, so a loss silences for hold_ms, twice as long each time while it goes on; the threshold is a part of
  * the depth, which takes all of the pace; and A stays below C, where the own packets meet no queue and lose nothing.
  * A loss is random if the queue was far shorter than the line has shown that it can be: no silence, and `random` of A where
- * others would have been heard of.
+ * others would have been heard of, and not so many packets are lost as a policer drops.
  * Both leave two packets a second.
  * A queue in which a bunch has no room loses a row of it: until one told C, a single loss silences nobody.
  * Where losses are the wire's (gleaner_wire) none is a short queue's: `random` of A is kept, and what a queue says is heard. Where a
@@ -434,7 +434,8 @@ FLOW_FN int gleaner_cut(struct flow *f, struct gleaner_state *s, const struct gl
 		s->deep_us = s->below = 0;
 		s->hold_us = s->held_us = 0;
 		yields = gleaner_highest(&s->line) >= gleaner_usual(f, s, p);
-	} else if (random && !s->policed && s->shown_us >= (u64)gleaner_usual(f, s, p) * p->shown) {
+	} else if (random && !s->policed && s->shown_us >= (u64)gleaner_usual(f, s, p) * p->shown
+		   && (u64)s->losses * 1000 <= (u64)s->between * p->gone) {
 		wire = 1;
 		yields = 0;
 	} else {
