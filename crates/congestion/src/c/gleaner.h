@@ -527,7 +527,8 @@ FLOW_FN int gleaner_judge(struct flow *f, struct gleaner_state *s, const struct 
 			s->guess = (rate + s->guess) / 2;
 			s->trial_us = f->now_us;
 			s->trial = flow_min64(flow_max64(s->a, s->guess * p->trial / 1000), s->line.most);
-			s->judged = kept = 0;
+			s->judged = 0;
+			kept = 0;
 		} else {
 			s->guess = rate;
 		}
