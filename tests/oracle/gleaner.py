@@ -41,14 +41,16 @@ no silence then, `random` of A is kept, and the window; YIELD if the delay is ab
 An RTT after a loss tells of a policer if then no queue stands, eight packets came, and more than four and `gone` of
 what was in flight at the loss did not, and packets were lost in each quarter of it. If a bunch told C, what came is
 below `police` of C, and it differs by `alike` at most from what came at the last such loss (forgotten by `unlike` of
-which that is not so, in a row), their mean is tried: a loss in RUN after the first such one changes nothing until
-this RTT is over, and does then what any loss does if there is no trial. A trial's pace is `trial` of the mean, no
-less than A and no more than C, until `trial_fill` of the mean is in flight (an RTT at least, four at most); losses
-change nothing. If more than four and twice `gone` of what is in flight then does not come in an RTT, it is a loss,
-and the mean is what is let through: C is that at most, every loss silences as in a short queue, A <= tight_over C
-less what losses took, and the threshold is the usual one; else `random` of A is kept. Each further such loss moves it
-by a quarter (up) or an eighth of the difference; without losses a fiftieth is added every loosen_s; `mild` losses of
-which that is not so, in a row, end it.
+which that is not so, in a row), their mean is tried, or the mean (a quarter for the new one) of what came, below
+`police` of C, after `same` losses in a row that differed by `alike` from it at most, hold_ms after the last such
+trial, twice as long each time, up to hold_most_ms: a loss in RUN after the first such one changes nothing until this
+RTT is over, and does then what any loss does if there is no trial. A trial's pace is `trial` of the mean, no less
+than A and no more than C, until `trial_fill` of the mean is in flight (an RTT at least, four at most); losses change
+nothing. If more than four and twice `gone` of what is in flight then does not come in an RTT, it is a loss, and the
+mean is what is let through: C is that at most, every loss silences as in a short queue, A <= tight_over C less what
+losses took, and the threshold is the usual one; else what was lost meanwhile does not count. Each further such loss
+moves it by a quarter (up) or an eighth of the difference; without losses a fiftieth is added every loosen_s; `mild`
+losses of which that is not so, in a row, end it.
 """
 
 from __future__ import annotations
@@ -81,6 +83,9 @@ class Gleaner(Control):
     loosened = mild = 0  # us; losses in a row that were no policer's
     kept = judged = False  # a loss changed nothing yet; what left in the trial comes
     trial: tuple[int, float] | None = None  # since when, and its pace
+    trial_lost = trial_delivered = 0  # by then
+    comes = 0.0  # after losses, mean, bytes/s
+    same = next = waits = 0  # losses in a row with that; a trial for its sake is from, after so long [us]
     losses = between = 0  # sixteenths
     now_min = before_min = math.inf
     recent = math.inf
@@ -322,9 +327,11 @@ class Gleaner(Control):
         bunch = self.bunch_delay(pace)
         free = 1 - min(self.a / self.most if self.most >= 1 else 0.0, 1.0)
         share = 143 + free * (p["calm"] - 143) / (1 + self.more())
-        if self.ties.above(self.queue(), self.threshold() * share / 1000 + bunch, 4.0):
+        # the header has the share, and what it is made of, in thousandths
+        most = self.threshold()
+        if self.ties.above(self.queue(), most * share / 1000 + bunch, 4.0 + most / 500):
             self.clear = 0
-        elif self.ties.reached(rate, pace * 0.8, 1.0):
+        elif self.ties.reached(rate, pace * 0.8, 2.0 + self.a / 100):  # a small A is whole bytes
             self.rise()
 
     def bunch_delay(self, pace: float) -> float:
@@ -444,29 +451,39 @@ class Gleaner(Control):
         came, missing = found
         kept, self.kept = self.kept, False
         empty, like = not self.ties.reached(self.highest(), self.usual(), 2.0), missing and self.lossy >= 4
-        if kept and not (like and empty):
-            self.gives()
         if came < 8 or not empty:
+            if kept:
+                self.gives()
             return
-        if not like:
-            self.mild += 1
-            if self.mild >= p["mild" if self.policed else "unlike"]:
-                self.policed, self.guess, self.mild = 0.0, 0.0, 0
-            return
-        self.mild = 0
+        self.mild = 0 if like else self.mild + 1
+        if self.mild >= p["mild" if self.policed else "unlike"]:
+            self.policed, self.guess, self.mild = 0.0, 0.0, 0
         rate = min(came * f.mss * 1e6 / self.rtt, RATE_MOST)
         if self.policed:
-            self.policed += (rate - self.policed) / (4 if rate > self.policed else 8)
+            if like:
+                self.policed += (rate - self.policed) / (4 if rate > self.policed else 8)
         elif self.told and not self.ties.reached(rate, self.most * p["police"] / 1000, 2.0):
-            near = self.guess * p["alike"] / 1000
-            if self.guess and not self.ties.above(abs(rate - self.guess), near, 2.0):
-                self.guess = (rate + self.guess) / 2
-                self.trial = f.now, min(max(self.a, self.guess * p["trial"] / 1000), self.most)
-                self.judged = False
-                return
-            self.guess = rate
+            self.same = self.same + 1 if self.alike(rate, self.comes) else 0
+            self.comes = self.comes * 3 / 4 + rate / 4 if self.same else rate
+            if like and self.guess and self.alike(rate, self.guess):
+                return self.tries((rate + self.guess) / 2)
+            if self.same >= p["same"] and f.now >= self.next:
+                self.waits = min(max(2 * self.waits, p["hold_ms"] * 1000), p["hold_most_ms"] * 1000)
+                self.next = f.now + self.waits
+                return self.tries(self.comes)
+            if like:
+                self.guess = rate
         if kept:
             self.gives()
+
+    def alike(self, a: float, b: float) -> bool:
+        return not self.ties.above(abs(a - b), b * self.p["alike"] / 1000, 12.0)  # a mean of whole bytes
+
+    def tries(self, rate: float) -> None:
+        f = self.flow
+        self.guess, self.same, self.judged = rate, 0, False
+        self.trial = f.now, min(max(self.a, rate * self.p["trial"] / 1000), self.most)
+        self.trial_lost, self.trial_delivered = f.lost, f.delivered
 
     def tried(self, since: int) -> None:
         f, p = self.flow, self.p
@@ -481,14 +498,15 @@ class Gleaner(Control):
         if not found:
             return
         self.trial = None
-        if found[1]:
+        lost, came = (f.lost - self.trial_lost) % 2**32, (f.delivered - self.trial_delivered) % 2**32
+        if found[1] or min(lost, 2**24) * 500 > min(came, 2**24) * p["gone"]:
             self.policed = self.most = self.guess
-            self.loosened, self.below, self.deep = f.now, 0.0, 0.0
+            self.loosened, self.below, self.deep, self.waits = f.now, 0.0, 0.0, 0
             self.a = min(self.a, self.policed)
             self.guess = 0.0
             self.gives()
         else:
-            self.a = self.a * p["random"] / 1000
+            self.lost_was, self.delivered_was = f.lost, f.delivered
             self.guess = 0.0
 
     def wire(self) -> bool:

@@ -37,8 +37,8 @@
  * row belied that once, A does not pass C.
  * A policer drops where no queue is (gleaner_police). What comes in the RTT after a loss left when its bucket was empty, and comes at its
  * rate. If twice much of that is missing, in each quarter of the RTT (a wire loses a burst in one part of it), and what comes is alike and
- * far from C, it is tried: the pace was kept at the second loss, so that the bucket did not fill, and doubles for an RTT. If much of that
- * is missing too (of a wire it would be chance), it takes the place of C, and all is as in a short queue but that there is no queue to hear
+ * far from C, it is tried: the pace was kept at the second loss, so that the bucket did not fill, and doubles for an RTT. So it is where what
+ * comes is alike `same` times, however little is missing. If much of that is missing or lost (of a wire it would be chance), it takes the place of C, and all is as in a short queue but that there is no queue to hear
  * of. So many losses in a row after which little is missing (`mild`) take that back.
  * word[0]: A [byte/s]. */
 #ifndef GLEANER_H
@@ -77,6 +77,7 @@
 	P(police, 850, 0, 1000, "and lets less than this of C through [1/1000]", "ours") \
 	P(alike, 120, 0, 1000, "twice, which differ by this at most [1/1000]", "ours") \
 	P(unlike, 3, 1, 1000, "so many losses that are less in a row, and the first one is forgotten", "ours") \
+	P(same, 8, 1, 1000, "or so many in a row, however little is missing; then again after hold_ms, twice as long each time", "ours") \
 	P(trial, 2000, 1000, 4000, "tried by so much of what came [1/1000]", "ours") \
 	P(trial_fill, 1500, 0, 4000, "until so much of it is in flight, or four RTTs [1/1000]", "ours") \
 	P(mild, 8, 1, 1000, "so many losses that are less end it", "ours") \
@@ -123,6 +124,9 @@ struct gleaner_state {
 	struct gleaner_mark mark;          /* a loss or a trial's end, and what came since */
 	u64 loosened_us;                   /* `policed` grew last */
 	u64 trial_us, trial;               /* a trial began, 0: none goes on; its pace [byte/s] */
+	u32 trial_lost, trial_delivered;   /* by then */
+	u64 came, next_us, wait_us;        /* after losses, mean [byte/s]; a trial for its sake may be from; it waits for so long */
+	u32 same, pad3;                    /* losses in a row with that */
 	u32 kept, judged;                  /* the pace was, at the loss; what left in the trial comes */
 	u32 mild, pad2;                    /* losses in a row that were not a policer's */
 	u64 plain;                         /* see gleaner_plain */
@@ -471,7 +475,7 @@ FLOW_FN u64 gleaner_rate(const struct flow *f, struct gleaner_state *s, u32 pack
 /* A trial of whether there is a policer: more leaves than came. Not 0: there is, and it is given way. */
 FLOW_FN int gleaner_try(struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
 {
-	u64 took = f->now_us - s->trial_us, base = gleaner_time(s);
+	u64 took = f->now_us - s->trial_us, base = gleaner_time(s), lost, came;
 	int found;
 	if (!s->judged) {
 		u64 fills = gleaner_rate(f, s, flow_min(f->in_flight, 1u << 24)); /* 2^36 * 2^12 */
@@ -485,23 +489,29 @@ FLOW_FN int gleaner_try(struct flow *f, struct gleaner_state *s, const struct gl
 	if (!gleaner_marked(f, &s->mark, base))
 		return 0;
 	s->trial_us = s->mark.at_us = 0;
-	found = gleaner_gone(f, s, 2 * p->gone);
+	lost = flow_min(f->lost - s->trial_lost, 1u << 24);
+	came = flow_min(f->delivered - s->trial_delivered, 1u << 24);
+	found = lost * 500 > came * p->gone || gleaner_gone(f, s, 2 * p->gone);
 	if (found) {
 		s->policed = s->line.most = s->guess;
 		s->loosened_us = f->now_us;
 		s->below = s->deep_us = 0;
+		s->wait_us = 0;
 		s->a = flow_min64(s->a, s->policed);
 	} else {
-		s->a = s->a * p->random / 1000;
+		/* what was lost meanwhile is none of its row */
+		s->lost_was = f->lost;
+		s->delivered_was = f->delivered;
 	}
 	s->guess = 0;
 	return found;
 }
+FLOW_FN int gleaner_alike(u64 a, u64 b, u32 share) { return (a > b ? a - b : b - a) * 1000 <= b * share; }
 /* An RTT after a loss. Not 0: it is given way. */
 FLOW_FN int gleaner_judge(struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)
 {
 	int empty, like, kept = (int)s->kept;
-	u64 rate, off;
+	u64 rate;
 	if (!s->mark.at_us || !gleaner_marked(f, &s->mark, gleaner_time(s)))
 		return 0;
 	s->mark.at_us = 0;
@@ -516,24 +526,36 @@ FLOW_FN int gleaner_judge(struct flow *f, struct gleaner_state *s, const struct 
 	if (s->mild >= (s->policed ? p->mild : p->unlike))
 		s->policed = s->guess = s->mild = 0;
 	GLEANER_AGAIN();
-	if (!like)
-		return kept;
 	rate = gleaner_rate(f, s, gleaner_came(f, &s->mark));
 	if (s->policed) {
-		s->policed = rate > s->policed ? s->policed + (rate - s->policed) / 4 : s->policed - (s->policed - rate) / 8;
-	} else if (s->line.told && rate * 1000 < s->line.most * p->police) {
-		off = rate > s->guess ? rate - s->guess : s->guess - rate;
-		if (s->guess && off * 1000 <= s->guess * p->alike) {
-			s->guess = (rate + s->guess) / 2;
-			s->trial_us = f->now_us;
-			s->trial = flow_min64(flow_max64(s->a, s->guess * p->trial / 1000), s->line.most);
-			s->judged = 0;
-			kept = 0;
-		} else {
-			s->guess = rate;
-		}
+		if (like)
+			s->policed = rate > s->policed ? s->policed + (rate - s->policed) / 4 : s->policed - (s->policed - rate) / 8;
+		return kept;
 	}
-	return kept;
+	if (!s->line.told || rate * 1000 >= s->line.most * p->police)
+		return kept;
+	GLEANER_AGAIN();
+	s->same = gleaner_alike(rate, s->came, p->alike) ? s->same + 1 : 0;
+	s->came = s->same ? s->came - s->came / 4 + rate / 4 : rate; /* 2^36 */
+	if (like && s->guess && gleaner_alike(rate, s->guess, p->alike)) {
+		s->guess = (rate + s->guess) / 2;
+	} else if (s->same >= p->same && f->now_us >= s->next_us) {
+		s->wait_us = flow_min64(flow_max64(2 * s->wait_us, p->hold_ms * 1000ull), p->hold_most_ms * 1000ull);
+		s->next_us = f->now_us + s->wait_us;
+		s->guess = s->came;
+	} else {
+		if (like)
+			s->guess = rate;
+		return kept;
+	}
+	GLEANER_AGAIN();
+	s->same = 0;
+	s->trial_lost = f->lost;
+	s->trial_delivered = f->delivered;
+	s->trial_us = f->now_us;
+	s->trial = flow_min64(flow_max64(s->a, s->guess * p->trial / 1000), s->line.most);
+	s->judged = 0;
+	return 0;
 }
 /* What of an RTT after a loss came left while the bucket was empty, and tells of a policer. */
 FLOW_FN void gleaner_police(struct flow *f, struct gleaner_state *s, const struct gleaner_params *p)

@@ -27,8 +27,8 @@ pub(super) struct AckSummary {
     oldest: Option<u64>,
     newest: Option<u64>,
     oldest_sacked: Option<u64>,
-    /// Lost segments before the ACK.
-    pub lost_before: u32,
+    /// Segments ever thought to be lost, before the ACK.
+    pub lost_before: u64,
     /// A block told of something new; what it moved past had been sent again, and no block had told of it.
     pub told: bool,
     pub again_acked: bool,
@@ -37,8 +37,8 @@ pub(super) struct AckSummary {
 }
 
 impl AckSummary {
-    /// No ACK at all, while `lost` segments are thought to be lost.
-    pub(super) fn nothing(lost: u32) -> Self {
+    /// No ACK at all, before which `lost` segments were ever thought to be lost.
+    pub(super) fn nothing(lost: u64) -> Self {
         AckSummary { lost_before: lost, ..AckSummary::default() }
     }
 
@@ -60,6 +60,9 @@ impl Sender {
         self.heard = now;
         self.answered = true;
         self.offload.allowed = u32::MAX;
+        if ack.seq == self.una && self.out() == 0 && ack.flags & DUPLICATE != 0 {
+            self.timer.both_arrived();
+        }
         if ack.seq < self.una || ack.seq > self.nxt || self.out() == 0 {
             return;
         }
@@ -68,7 +71,7 @@ impl Sender {
             moved: ack.seq > self.una,
             duplicate: ack.flags & DUPLICATE != 0,
             echo: ack.stamp,
-            lost_before: self.lost,
+            lost_before: self.all_lost,
             ..AckSummary::default()
         };
         if !blocks.is_empty() && config.sack {
@@ -88,6 +91,7 @@ impl Sender {
         }
         if summary.duplicate {
             self.undo.duplicate();
+            self.rack.widen(now);
         }
 
         self.all_delivered += u64::from(summary.delivered);

@@ -9,6 +9,10 @@ use super::sender::Sender;
 /// Segments that must be selectively acknowledged above a hole.
 const DUP_THRESH: u32 = 3;
 
+/// Steps of the reordering window at most, and recoveries until it is small again.
+const STEPS_MOST: u32 = 254;
+const RECOVERIES: u32 = 16;
+
 /// What RACK knows: the segment sent last of those delivered.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rack {
@@ -18,6 +22,11 @@ pub(super) struct Rack {
     advanced: bool,
     /// A segment was overtaken and still arrived.
     pub reordered: bool,
+    /// The reordering window, beyond one quarter of the least RTT [quarters]; when it grew last [ns]; so many recoveries
+    /// that nothing belies, and it is one quarter again (section 6.2, step 4).
+    steps: u32,
+    grew: u64,
+    persists: u32,
     /// Segments below, sent once, have been judged by time.
     front: u64,
     /// Retransmissions in the order of their sending, with their time.
@@ -33,6 +42,28 @@ impl Rack {
 
     pub(super) fn resent(&mut self, seq: u64, now: u64) {
         self.resent.push_back((seq, now));
+    }
+
+    /// Something was sent again in vain: the reordering window grows, once a round trip (tcp_rack_update_reo_wnd).
+    pub(super) fn widen(&mut self, now: u64) {
+        if self.sent >= self.grew {
+            self.steps = (self.steps + 1).min(STEPS_MOST);
+            self.grew = now;
+            self.persists = RECOVERIES;
+        }
+    }
+
+    /// A recovery is over that was none for nothing.
+    pub(super) fn recovered(&mut self) {
+        self.persists = self.persists.saturating_sub(1);
+        if self.persists == 0 {
+            self.steps = 0;
+        }
+    }
+
+    /// All that a recovery sent again was told to be duplicates.
+    pub(super) fn duplicates(&mut self) {
+        self.persists = (self.persists + 1).min(RECOVERIES);
     }
 
     /// A segment sent at `sent` was delivered; `min_rtt` in ns.
@@ -89,7 +120,8 @@ impl Sender {
         if !self.rack.reordered && (recovering || self.sacked >= DUP_THRESH) {
             return 0;
         }
-        u64::from(self.rtt.min_us.min(4 * self.rtt.srtt_us()) / 4) * 1000
+        let window = u64::from(self.rtt.min_us / 4) * u64::from(self.rack.steps + 1);
+        window.min(u64::from(self.rtt.srtt_us())) * 1000
     }
 
     /// RACK. A segment that is not yet judged arms the timer for when it will be.
@@ -194,5 +226,27 @@ impl Sender {
         self.rack.front = self.una;
         self.judged = self.una;
         debug_assert_eq!(self.to_resend, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The window for reordering grows by a quarter of the least RTT for each round trip in which something was sent again
+    /// in vain, and is small again after sixteen recoveries that were none (RFC 8985, section 6.2, step 4).
+    #[test]
+    fn the_reordering_window_learns() {
+        let mut rack = Rack { sent: 10, ..Rack::default() };
+        rack.widen(20);
+        rack.widen(25); // of what had left before: nothing new
+        assert_eq!(rack.steps, 1);
+        rack.sent = 30;
+        rack.widen(40);
+        assert_eq!(rack.steps, 2);
+        (1..RECOVERIES).for_each(|_| rack.recovered());
+        assert_eq!(rack.steps, 2);
+        rack.recovered();
+        assert_eq!(rack.steps, 0);
     }
 }

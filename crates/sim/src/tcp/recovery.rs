@@ -32,8 +32,10 @@ pub(super) struct Undo {
     prior_ssthresh: u32,
     /// When the first segment was sent again [ns]; 0: none was.
     first_resent: u64,
-    /// Retransmissions, less those that the receiver called duplicates.
-    outstanding: i64,
+    /// Retransmissions that may still be in flight or were sent since, less those that the receiver called duplicates.
+    outstanding: u64,
+    /// There was one of these.
+    counted: bool,
 }
 
 impl Undo {
@@ -42,12 +44,11 @@ impl Undo {
             self.first_resent = now;
         }
         self.outstanding += 1;
+        self.counted = true;
     }
 
     pub(super) fn duplicate(&mut self) {
-        if self.first_resent > 0 {
-            self.outstanding -= 1;
-        }
+        self.outstanding = self.outstanding.saturating_sub(1);
     }
 
     /// The reduction stays whatever is learnt of it.
@@ -56,7 +57,7 @@ impl Undo {
     }
 
     fn all_duplicates(&self) -> bool {
-        self.first_resent > 0 && self.outstanding <= 0
+        self.counted && self.outstanding == 0
     }
 
     /// The ACK echoes a stamp from before the first retransmission.
@@ -100,6 +101,7 @@ impl Sender {
             self.sacked = 0;
         }
         if config.undo && self.undo.armed && summary.duplicate && self.undo.all_duplicates() {
+            self.rack.duplicates();
             self.take_back(config);
         }
         if self.must_recover(config) {
@@ -137,7 +139,9 @@ impl Sender {
         let prior_ssthresh = self.flow.ssthresh.max(self.flow.cwnd / 2 + self.flow.cwnd / 4);
         let ssthresh = self.ask_ssthresh(now, config, group);
         self.flow.prior_cwnd = self.flow.cwnd;
-        self.undo = Undo { armed: true, prior_ssthresh, first_resent: 0, outstanding: 0 };
+        // what was sent again before, a probe of the tail among it, may be called a duplicate yet (tcp_init_undo)
+        let outstanding = u64::from(self.retrans);
+        self.undo = Undo { armed: true, prior_ssthresh, first_resent: 0, outstanding, counted: outstanding > 0 };
         self.flow.ssthresh = ssthresh;
         self.high_seq = self.nxt;
         self.answers_mark = config.ecn;
@@ -205,7 +209,7 @@ impl Sender {
             ((due / u64::from(r.prior_cwnd.max(1))) as u32).saturating_sub(r.sent)
         } else {
             let mut send = r.delivered.saturating_sub(r.sent).max(summary.delivered);
-            let grows = summary.moved && self.lost <= summary.lost_before;
+            let grows = summary.moved && self.all_lost == summary.lost_before;
             send += u32::from(grows); // no new loss: slow start towards ssthresh
             send.min(ssthresh - in_flight)
         };
@@ -226,6 +230,7 @@ impl Sender {
         if self.may_undo(summary, config) {
             self.take_back(config);
         } else {
+            self.rack.recovered();
             self.flow.cwnd = self.flow.ssthresh.max(1);
             if config.ns3 {
                 self.end_bytes(config);
@@ -262,12 +267,13 @@ impl Sender {
     }
 
     pub(super) fn in_loss(&mut self, summary: &AckSummary, config: &Config) {
-        let original = config.sack && summary.original;
+        let original = config.sack && self.frto && summary.original;
         if config.undo && self.undo.armed && (original || (summary.moved && self.undo.was_delayed(summary.echo))) {
             self.unmark();
             self.take_back(config);
             self.state = State::Open;
         } else if self.una >= self.high_seq {
+            self.rack.recovered();
             self.state = State::Open;
             self.recover = Some(self.high_seq);
         }
@@ -297,6 +303,8 @@ impl Sender {
             State::Recovery | State::Cwr => config.reduce_flight || self.una >= self.high_seq,
             _ => true,
         };
+        // in a recovery what was sent once may well arrive behind what is lost (RFC 5682, section 3.1, step 1)
+        self.frto = (self.state as u32) < State::Recovery as u32 || self.backoff() > 0;
         self.loss_una = self.una;
         if reduces {
             self.begin(now, config, group.as_deref_mut());
@@ -324,5 +332,117 @@ impl Sender {
         self.flow.cwnd_cnt = 0;
         self.refresh(now, config);
         self.control.event(&mut self.flow, Event::Recovered);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pathcast_congestion::{Params, controller};
+    use pathcast_scenario::{Preset, Tcp};
+
+    use super::super::timer::Expired;
+    use super::*;
+    use crate::packet::{DUPLICATE, Kind, NONE, Packet, Range};
+
+    const MS: u64 = 1_000_000;
+
+    /// A sender whose ten first segments left at the start, over an RTT of so many ms, with segment 4 lost: recovery began
+    /// a quarter of an RTT after the last that came in order, and it was sent again; when.
+    fn recovering(rtt_ms: u32) -> (Sender, Config, u64) {
+        let config = Config::new(&Tcp { preset: Preset::Linux, ..Tcp::default() });
+        let mut sender = Sender::new(&Params::new(controller("reno").unwrap()));
+        sender.establish(0, 0, 0, &config, None);
+        sender.rtt.sample(rtt_ms * 1000, 0, 0, &config);
+        for dsn in 0..10 {
+            sender.send_new(1 + dsn, dsn, 1448, &config);
+        }
+        let rtt = u64::from(rtt_ms) * MS;
+        comes(&mut sender, rtt, 4, &[], 0, &config);
+        let told = rtt + rtt / 4; // since the timeout was armed
+        comes(&mut sender, told, 4, &[(5, 8)], 0, &config);
+        assert_eq!(sender.state, State::Recovery);
+        assert_eq!(sender.resend(told, &config), Some(4));
+        (sender, config, told)
+    }
+
+    fn comes(sender: &mut Sender, now: u64, seq: u64, blocks: &[Range], flags: u8, config: &Config) {
+        let packet = Packet {
+            seq,
+            dsn: 0,
+            stamp: 0,
+            hop: 0,
+            flow: 0,
+            extra: NONE,
+            window: 1000,
+            bytes: 52,
+            generation: 0,
+            kind: Kind::Ack,
+            flags,
+        };
+        sender.acknowledge(now, &packet, blocks, config, None);
+    }
+
+    /// The timeout runs from when the first missing segment was sent again, else the repetition of it that time finds lost
+    /// comes behind the timeout wherever the RTT is long.
+    #[test]
+    fn the_timeout_starts_anew_with_the_first_missing_segment() {
+        for rtt in [100, 600, 1500] {
+            let (sender, config, began) = recovering(rtt);
+            assert_eq!(sender.deadline(), began + sender.rtt.rto(&config), "RTT {rtt} ms");
+        }
+    }
+
+    /// A timeout within a recovery is not belied by what was sent once before it (RFC 5682, section 3.1, step 1); one that
+    /// came without any recovery is.
+    #[test]
+    fn a_timeout_in_a_recovery_stays() {
+        let (mut sender, config, _) = recovering(600);
+        let at = sender.deadline();
+        assert!(matches!(sender.expire(at, &config, None), Expired::Timeout(1)));
+        comes(&mut sender, at + 1, 4, &[(5, 10)], 0, &config); // segments 8 and 9, sent once
+        assert_eq!((sender.state, sender.stats.undos), (State::Loss, 0));
+
+        let mut late = Sender::new(&Params::new(controller("reno").unwrap()));
+        late.establish(0, 0, 0, &config, None);
+        late.rtt.sample(100_000, 0, 0, &config);
+        for dsn in 0..10 {
+            late.send_new(1 + dsn, dsn, 1448, &config);
+        }
+        let at = late.deadline();
+        assert!(matches!(late.expire(at, &config, None), Expired::Timeout(1)));
+        assert_eq!(late.resend(at, &config), Some(0));
+        comes(&mut late, at + 1, 5, &[], 0, &config);
+        assert_eq!((late.state, late.stats.undos), (State::Open, 1));
+    }
+
+    /// A duplicate of what was sent again before the reduction began says nothing of the reduction.
+    #[test]
+    fn a_duplicate_from_before_takes_no_reduction_back() {
+        let (mut sender, config, began) = recovering(100);
+        let mut armed = sender.clone();
+        armed.undo.duplicate();
+        assert!(armed.undo.all_duplicates(), "its only retransmission was for nothing");
+        sender.begin(began + 2, &config, None); // while that is still out
+        sender.undo.resent(began + 2);
+        sender.undo.duplicate();
+        assert!(!sender.undo.all_duplicates());
+        sender.undo.duplicate();
+        assert!(sender.undo.all_duplicates());
+    }
+
+    /// An ACK that delivers one lost segment, while another is found lost, does not speed up the recovery (RFC 6937).
+    #[test]
+    fn a_new_loss_is_one_whatever_was_repaired() {
+        let (mut sender, config, _) = recovering(100);
+        let mut summary = AckSummary::nothing(sender.all_lost);
+        (summary.moved, summary.delivered) = (true, 1);
+        sender.mark_lost(8);
+        let mut again = summary;
+        again.lost_before = sender.all_lost;
+        sender.flow.ssthresh = 20;
+        let mut calm = sender.clone();
+        sender.reduce(&summary, &config);
+        calm.reduce(&again, &config);
+        assert_eq!(sender.flow.cwnd + 1, calm.flow.cwnd);
     }
 }

@@ -19,6 +19,9 @@ impl Sender {
                 self.to_resend -= 1;
                 self.resend_from = seq + 1;
                 self.resend_segment(now, seq, config);
+                if config.rack && seq == self.una {
+                    self.head_resent(now, config);
+                }
                 return Some(seq);
             }
             seq += 1;

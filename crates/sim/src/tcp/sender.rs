@@ -76,6 +76,8 @@ pub(crate) struct Sender {
     pub(super) high_seq: u64,
     /// `una` at the last timeout.
     pub(super) loss_una: u64,
+    /// What was sent once and arrives belies the last timeout.
+    pub(super) frto: bool,
     /// Duplicate ACKs below say nothing of a new loss (RFC 6582).
     pub(super) recover: Option<u64>,
     /// Duplicate ACKs in a row, where they are counted.
@@ -139,6 +141,7 @@ impl Sender {
             state: State::Open,
             high_seq: 0,
             loss_una: 0,
+            frto: false,
             recover: None,
             duplicates: 0,
             reduction: Reduction::default(),

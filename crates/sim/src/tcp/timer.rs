@@ -31,6 +31,11 @@ impl Timer {
     pub(super) fn is_idle(&self) -> bool {
         self.purpose == Purpose::Idle
     }
+
+    /// An ACK of all that was sent answers a duplicate: both copies of the probe's segment have arrived.
+    pub(super) fn both_arrived(&mut self) {
+        self.probe = None;
+    }
 }
 
 /// What a timer asks for.
@@ -83,6 +88,13 @@ impl Sender {
         }
     }
 
+    /// The first segment that is missing was sent again: its timeout starts anew (tcp_xmit_retransmit_queue).
+    pub(super) fn head_resent(&mut self, now: u64, config: &Config) {
+        if self.timer.purpose != Purpose::Reordering {
+            self.arm_rto(now, config);
+        }
+    }
+
     /// Some segments wait to be judged by time.
     pub(super) fn arm_reordering(&mut self, now: u64, wait: u64, config: &Config) {
         let at = now + wait;
@@ -131,7 +143,7 @@ impl Sender {
             Purpose::Reordering => {
                 self.arm_rto(now, config);
                 self.detect_by_time(now, config);
-                let summary = AckSummary::nothing(self.lost);
+                let summary = AckSummary::nothing(self.all_lost);
                 self.respond(now, &summary, config, group);
                 if self.state == State::Recovery {
                     self.reduce(&summary, config);
@@ -169,7 +181,8 @@ impl Sender {
             if self.una >= until || summary.duplicate {
                 self.timer.probe = None;
             }
-        } else if self.una >= until {
+        } else if self.una > until {
+            // what was sent behind the probe is acknowledged, and no copy was called a duplicate
             self.timer.probe = None;
             if self.state == State::Open {
                 self.reduce_once(now, config, group); // the probe repaired a loss
@@ -266,6 +279,26 @@ mod tests {
             assert_eq!(sender.expire(at * MS, &config, None), Expired::Timeout(n));
             assert_eq!((sender.timer.probe, sender.deadline()), (None, (at + next) * MS));
         }
+    }
+
+    /// An ACK of all that was out when the probe left may be of the late original: only what goes beyond it, without a
+    /// duplicate, tells of a loss (RFC 8985, section 7.4.2).
+    #[test]
+    fn a_probe_repairs_nothing_while_its_original_may_come() {
+        let config = linux();
+        let probed = |until: u64, una: u64, duplicate: bool| {
+            let mut sender = sender(4, &[100], &config);
+            (sender.una, sender.una_bytes) = (una, una * 1448);
+            sender.timer.probe = Some((until, true));
+            let cwnd = sender.flow.cwnd;
+            let mut summary = AckSummary::nothing(0);
+            summary.duplicate = duplicate;
+            sender.end_probe(202 * MS, &summary, &config, None);
+            (sender.timer.probe.is_some(), sender.flow.cwnd < cwnd)
+        };
+        assert_eq!(probed(2, 2, false), (true, false));
+        assert_eq!(probed(2, 2, true), (false, false));
+        assert_eq!(probed(2, 3, false), (false, true));
     }
 
     /// RACK's wait comes before whatever is later, and never after the timeout.

@@ -13,7 +13,7 @@ const PINNED: [(&str, u64); 9] = [
     ("lossy-subflows", 0x7f3d64a9fff0f12c),
     ("shared-bottleneck", 0x81607174a61ce9d4),
     ("changing", 0x9979dcdfa2a7337d),
-    ("busy", 0x44c2b6596f320d85),
+    ("busy", 0xc1afc89dd8ddfad0),
     ("managed", 0x4b48ce25881795fd),
     ("radio", 0xc0f26e38cce9d58c),
     ("unkind", 0x709817b320353b07),
