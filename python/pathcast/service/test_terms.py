@@ -46,6 +46,24 @@ def test_a_cap_that_is_raised_and_what_the_provider_says_are_seen_once(file):
     assert changes.look({}) == {}
 
 
+def test_what_goes_by_the_clock_is_told_anew_once_where_that_was_set(file):
+    edit.change(file, "dsl", {"use": "22:00-06:00"})
+    edit.add(file, "fibre", {"from": "192.0.2.3"})
+    changes = Changes(config.load())
+    changes.stepped()
+    assert sorted(changes.look({})) == ["cable", "dsl"]
+    assert changes.look({}) == {}
+    # a file that is wrong is said once, and this is made up for when it is right again
+    text = file.read_text()
+    file.write_text(text + "[line.")
+    changes.stepped()
+    with pytest.raises(PathcastError):
+        changes.look({})
+    assert changes.look({}) == {}
+    file.write_text(text)
+    assert sorted(changes.look({})) == ["cable", "dsl"]
+
+
 def test_what_the_job_itself_has_carried_is_not_taken_for_that_of_others(file):
     line = config.load()["cable"]
     changes = Changes({"cable": line})
