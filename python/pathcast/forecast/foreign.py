@@ -10,10 +10,10 @@ from dataclasses import asdict
 from pathlib import PurePath
 from typing import Any
 
-from pathcast.forecast.pathkeys import line_ids
 from pathcast.forecast.record import Recorder
 from pathcast.history.identity import PathKey, remote_of_address
 from pathcast.lines import config
+from pathcast.lines.ids import line_ids
 from pathcast.overhead import ip_bytes
 from pathcast.worlds.measurement import Clock, Delay, Direction, Loss, PathMeasured, Value
 

@@ -184,13 +184,14 @@ def own_bytes(line: Line, since: date, begun_s: float = 0.0) -> int | None:
     from pathcast.history.place import find
     from pathcast.history.read import Reader
     from pathcast.history.store import Store
+    from pathcast.lines import ids
 
     try:
         place = find()
-        if place is None or line.id is None or not (store := Store(place)).exists:
+        if place is None or not (store := Store(place)).exists:
             return None
         begin = datetime.combine(since, datetime.min.time(), zone()).timestamp()
-        hours = Reader(store).usage([line.id], int(begin * 1e6), int(begun_s * 1e6))
+        hours = Reader(store).usage(ids.of_line(line), int(begin * 1e6), int(begun_s * 1e6))
         store.close()
     except PathcastError:
         return None
