@@ -123,7 +123,18 @@ def prepare(asked: Asked, control: str | None, sets: bool, into: Recorder | None
     tell_s = _TERMINAL_S if sys.stderr.isatty() else _ELSEWHERE_S
     counted = passing({name: known[name] for name in lines})
     dated = limit is not None and limit.at is not None
-    auto = Auto(course, lines, controls, wish.max_rate_bps, _say, tell_s, counted, dated=dated, changed=changes.look)
+    auto = Auto(
+        course,
+        lines,
+        controls,
+        wish.max_rate_bps,
+        _say,
+        tell_s,
+        counted,
+        dated=dated,
+        changed=changes.look,
+        stepped=changes.stepped,
+    )
     if not auto.step.lines:
         raise PathcastError(
             "no-line", "no line may be used now", "`pathcast line list` shows hours and caps", Exit.REFUSED

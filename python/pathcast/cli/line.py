@@ -179,8 +179,8 @@ def _one(values: list[str] | None) -> str | list[str] | None:
 
 def _id(line: Line) -> str | None:
     """What the history has known it by until now, so that its past stays its own; None while it has no address."""
-    from pathcast.forecast.pathkeys import line_ids
     from pathcast.lines import here
+    from pathcast.lines.ids import line_ids
 
     addresses = here.addresses()
     ids = line_ids([(one.local, one.dev) for one in addresses])

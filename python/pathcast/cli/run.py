@@ -18,7 +18,7 @@ from pathcast.cli import planoptions
 from pathcast.cli.historyoptions import HistoryUrl, NoHistory, recorder
 from pathcast.cli.paths import KeyFile
 from pathcast.cli.planoptions import AUTO, Asked
-from pathcast.errors import usage
+from pathcast.errors import PathcastError, usage
 from pathcast.units import bits, size, span
 
 _BACKGROUND = "gleaner"
@@ -120,6 +120,8 @@ def run(
         ended=ended,
         job=job,
     )
+    if addresses:
+        _booked()
     if prepared is not None:
         document["auto"] = prepared.document(document)
     with suppress(OSError):  # whatever becomes of our words, the status is the program's
@@ -133,6 +135,16 @@ def run(
             into.attempt(lambda: ran(into, document, job))
             into.close()
     raise typer.Exit(status)
+
+
+def _booked() -> None:
+    """What the lines have carried, while their devices are there; a fault of it is not the program's."""
+    from subprocess import SubprocessError
+
+    from pathcast.lines import carried, config
+
+    with suppress(OSError, PathcastError, SubprocessError):
+        carried.look(config.load())
 
 
 def _steered(paths: str | None) -> tuple[Any, list[str]] | None:

@@ -10,10 +10,11 @@ from dataclasses import asdict
 from pathlib import PurePath
 from typing import Any
 
-from pathcast.forecast.pathkeys import line_ids
 from pathcast.forecast.record import Recorder
 from pathcast.history.identity import PathKey, remote_of_address
 from pathcast.lines import config
+from pathcast.lines.ids import line_ids
+from pathcast.overhead import ip_bytes
 from pathcast.worlds.measurement import Clock, Delay, Direction, Loss, PathMeasured, Value
 
 _UNKNOWN = Value(None, why="not-looked-for")
@@ -49,9 +50,10 @@ def ran(recorder: Recorder, report: Mapping[str, Any], job: str | None = None) -
     over = []
     for path in paths:
         key = PathKey(lines[path["local"]], remote_of_address(path["remote"]), path["local"], path["remote"])
-        over.append((key, names.get(key.line_id), path[f"bytes_{there}"], 0))
-        other = path[f"bytes_{back}"]
-        act.usage(key.line_id, *((0, other) if out else (other, 0)))
+        again = path["bytes_retransmitted"]
+        over.append((key, names.get(key.line_id), path[f"bytes_{there}"], again if out else 0))
+        on, acks = ip_bytes(path[f"bytes_{back}"] + (0 if out else again))
+        act.usage(key.line_id, *((acks, on) if out else (on, acks)))
     act.transfer(whole, over, kind="run", direction="out" if out else "in", job=job)
     recorder.keep(act, soon=report["elapsed_s"] >= _SHORT_S)
     return act.id

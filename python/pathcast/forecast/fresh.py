@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from statistics import median
@@ -24,16 +25,19 @@ _DEPTH_A_DAY = 0.05
 _NOTHING = Value(None, why="not-looked-for")
 
 
-def fresh(past: Past, names: Sequence[str], direction: str, effort: str) -> Watched | None:
-    """The measurement that the history holds of all these paths, where it is fresh and was no less thorough, without
-    looks at the load (`loads`). None: measure."""
+def fresh(
+    past: Past, names: Sequence[str], direction: str, effort: str, over: Collection[str] | None = None
+) -> Watched | None:
+    """The measurement that the history holds of all these paths, where it is fresh, was no less thorough and is not
+    belied (`belied_s`), without looks at the load (`loads`). None: measure."""
+    until_s = belied_s(past, names, over)
     found: list[PathMeasured] = []
     efforts: list[str] = []
     for name in names:
         whole = [
             one
             for one in past.of(name)
-            if one.age_s <= FRESH_S
+            if one.age_s <= min(FRESH_S, until_s)
             and one.path.down is None
             and one.path.directions[direction].capacity_bps.trusted
             and _rank(one.effort) >= _rank(effort)
@@ -52,25 +56,25 @@ def fresh(past: Past, names: Sequence[str], direction: str, effort: str) -> Watc
     return Watched(measured, {})
 
 
-def age_s(past: Past, names: Sequence[str], direction: str) -> float:
-    """How old the older of what `fresh` takes is [s]."""
-    return max(min(one.age_s for one in past.of(name) if direction in one.path.directions) for name in names)
+def age_s(past: Past, paths: Sequence[PathMeasured]) -> float:
+    """How old the oldest of these is, which `fresh` took [s]."""
+    return max((one.age_s for path in paths for one in past.of(path.name) if one.path is path), default=0.0)
 
 
-def belied(past: Past, names: Sequence[str], direction: str, over: Collection[str] | None = None) -> bool:
-    """Whether a transfer since the measurement took a time that its forecast had not thought possible. over: of the
-    transfers that used one of these paths those over no others; None: over these."""
-    among = set(names if over is None else over)
-    since_s = age_s(past, names, direction)
+def belied_s(past: Past, names: Sequence[str], over: Collection[str] | None = None) -> float:
+    """How long ago a transfer last took a time that its forecast had not thought possible [s]: what was measured before
+    it counts no more. Infinite: none did. over: of the transfers that used one of these paths those over no others;
+    None: over these."""
+    among, found = set(names if over is None else over), math.inf
     for one in past.judged:
         span = one.option.get("duration_s") or {}
         low, high = span.get("low"), span.get("high")
         paths = one.carried.paths
-        if one.carried.age_s < since_s and paths <= among and paths & set(names) and low and high:
+        if paths <= among and paths & set(names) and low and high:
             took_s = one.carried.duration_s * one.size_bytes / max(1, one.carried.size_bytes)
             if not low / _BELIED <= took_s <= high * _BELIED:
-                return True
-    return False
+                found = min(found, one.carried.age_s)
+    return found
 
 
 def loads(

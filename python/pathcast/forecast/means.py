@@ -70,23 +70,23 @@ def means(
     alive = [name for name in names if name not in dead]
     tight = {name: bounds[name] for name in alive if name in bounds}
     lightly = replace(asked, effort=EFFORTS[0])
-    kept = [name for name, bound in tight.items() if holds([name], lightly, always=not bound.light)]
+    of = {name: holds([name], lightly, always=not bound.light) for name, bound in tight.items()}
+    ages = {name: fresh.age_s(past, one.measured.paths) for name, one in of.items() if past is not None and one}
+    kept = list(ages)
     light = [name for name, bound in tight.items() if name not in kept and bound.light]
     free = [name for name in alive if name not in bounds]
     if holds(free, asked):
         kept, free = [*kept, *free], []
-    notes = [
-        _note(name, bound.why, past if name in kept else None, name in light, job) for name, bound in tight.items()
-    ]
+    notes = [_note(name, bound.why, ages.get(name), name in light) for name, bound in tight.items()]
     if not kept and not free and not light:
         raise PathcastError("no-line", "no line has room in its cap: " + "; ".join(notes), None, Exit.REFUSED)
     away = tuple(Away(name, why) for name, why in dead.items())
     return Means(holds(kept, lightly, always=True), tuple(free), tuple(light), away, tuple(notes))
 
 
-def _note(name: str, why: str, past: Past | None, light: bool, job: Job) -> str:
-    if past is not None:
-        return f"{name} is as it was measured {span(fresh.age_s(past, [name], job.direction))} ago: {why}"
+def _note(name: str, why: str, age_s: float | None, light: bool) -> str:
+    if age_s is not None:
+        return f"{name} is as it was measured {span(age_s)} ago: {why}"
     return f"{name} is measured lightly: {why}" if light else f"{name} is not measured: {why}"
 
 
@@ -95,8 +95,8 @@ def held(
 ) -> Watched | None:
     """What the history holds of all these paths in place of a measurement; None: nothing that is fresh. over: the paths
     whose transfers may belie it, where these are more."""
-    found = fresh.fresh(past, names, job.direction, asked.effort)
-    if found is None or fresh.belied(past, names, job.direction, over):
+    found = fresh.fresh(past, names, job.direction, asked.effort, over)
+    if found is None:
         return None
     horizon_s = horizon(found.measured, job)
     return replace(found, loads={name: fresh.loads(past, name, job.direction, horizon_s) for name in names})

@@ -9,9 +9,8 @@ from typing import Any
 
 from pathcast.history import identity
 from pathcast.history.identity import PathKey
-from pathcast.lines import config, here
+from pathcast.lines.ids import line_ids
 from pathcast.runtime.keys import OPEN_ID, read_key
-from pathcast.runtime.state import namespace_name, network_namespace
 
 Keys = Callable[[Any], Mapping[str, PathKey]]
 
@@ -33,23 +32,6 @@ def of_host(key_file: Path | None, passing: bool = False) -> Keys:
         return found
 
     return keys
-
-
-def line_ids(locals: list[tuple[str, str | None]]) -> dict[str, str]:
-    """The line of every local address: the id that its user's file gives it, else by the device that has it."""
-    own = config.load()
-    namespace = namespace_name(network_namespace())
-    on: dict[tuple[str | None, int], set[str]] = {}
-    for local, device in locals:
-        on.setdefault((device, 6 if ":" in local else 4), set()).add(local)
-
-    def line(local: str, device: str | None) -> str:
-        named = here.named(own, local, device)
-        if named is not None and named.id is not None:
-            return named.id
-        return identity.line_id(local, device, len(on[device, 6 if ":" in local else 4]) == 1, namespace)
-
-    return {local: line(local, device) for local, device in locals}
 
 
 def of_network(world_name: str, name: str, text: str) -> Keys:

@@ -11,6 +11,7 @@ from pathcast.history import place
 from pathcast.history.browse import Browser
 from pathcast.history.identity import PathKey
 from pathcast.history.testing import forecast_of
+from pathcast.plan.terms import OVERHEAD
 from pathcast.worlds.measurement import PathMeasured
 
 
@@ -21,8 +22,9 @@ def recorder(tmp_path):
     made.close()
 
 
-def report(sent=3_000_000, received=1_000, elapsed_s=8.0, **more):
+def report(sent=3_000_000, received=1_000, elapsed_s=8.0, resent=0, **more):
     path = {"local": "127.0.0.1", "remote": "127.0.0.2", "bytes_sent": sent, "bytes_received": received, "share": 1.0}
+    path["bytes_retransmitted"] = resent
     rates = {"sent_bps": sent * 8 / elapsed_s, "received_bps": received * 8 / elapsed_s}
     about = {"command": ["/usr/bin/rsync", "--password=secret"], "status": 0, "counted": True, "mptcp_connections": 1}
     sums = {"bytes_sent": sent, "bytes_received": received, "elapsed_s": elapsed_s, "control": "lia"}
@@ -40,8 +42,20 @@ def test_a_run_is_a_transfer_of_its_program(recorder, tmp_path):
     assert found.circumstances["program"] == "rsync"
     assert found.age_s >= 8  # it began then
     assert b"secret" not in (tmp_path / "history.db").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("sent", "received", "resent"),
+    [(3_000_000, 1_000, 0), (3_000_000, 1_000, 300_000), (100, 4_000_000, 50), (4_000_000, 2_000_000, 10)],
+)
+def test_what_a_run_used_of_a_line_is_as_its_provider_counts(recorder, sent, received, resent):
+    """IP bytes, both ways, with acknowledgements and what was sent again."""
+    foreign.ran(recorder, report(sent, received, resent=resent))
     [hour] = Browser(recorder.journal.store).usage()
-    assert (hour.bytes_out, hour.bytes_in) == (3_000_000, 1_000)
+    assert hour.bytes_out + hour.bytes_in == pytest.approx((sent + resent + received) * OVERHEAD, abs=4)
+    assert hour.bytes_out == pytest.approx(((sent + resent) * 1500 + received * 46) / 1408, abs=2)
+    [found] = Browser(recorder.journal.store).transfers_of(None, 10)
+    assert found.bytes == max(sent, received)
 
 
 def test_the_paths_of_a_run_are_called_as_their_lines(recorder, tmp_path, monkeypatch):

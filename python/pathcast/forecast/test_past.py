@@ -78,9 +78,24 @@ def test_a_fresh_measurement_stands_for_now_and_an_old_one_does_not():
 
 def test_a_transfer_that_belies_the_measurement_asks_for_another_one():
     measured = {"one": (earlier(100),)}
-    assert not fresh.belied(Past(measured, judged=(judged(2.1, 2.0, age_s=50),)), ["one"], "out")
-    assert fresh.belied(Past(measured, judged=(judged(4.0, 2.0, age_s=50),)), ["one"], "out")
-    assert not fresh.belied(Past(measured, judged=(judged(4.0, 2.0, age_s=200),)), ["one"], "out")
+
+    def found(*judged):
+        return fresh.fresh(Past(measured, judged=judged), ["one"], "out", "usual")
+
+    assert found(judged(2.1, 2.0, age_s=50)) is not None
+    assert found(judged(4.0, 2.0, age_s=50)) is None
+    assert found(judged(4.0, 2.0, age_s=200)) is not None
+
+
+def test_an_older_measurement_that_knows_more_has_its_own_age_and_can_be_belied():
+    older, look = earlier(200), earlier(20, queue=Queue())
+    whole = Past({"one": (look, older)})
+    found = fresh.fresh(whole, ["one"], "out", "usual")
+    assert (found.measured.paths, fresh.age_s(whole, found.measured.paths)) == ((older.path,), 200)
+    # a transfer between the two: what was measured before it counts no more
+    since = replace(whole, judged=(judged(4.0, 2.0, age_s=100),))
+    found = fresh.fresh(since, ["one"], "out", "usual")
+    assert (found.measured.paths, fresh.age_s(since, found.measured.paths)) == ((look.path,), 20)
 
 
 def test_what_an_older_measurement_knew_of_the_same_line_is_remembered():

@@ -9,6 +9,7 @@ from typing import Any
 
 from pathcast.history.clock import Moment
 from pathcast.history.identity import PathKey, digest, fresh, host_id
+from pathcast.overhead import ip_bytes
 
 DIRECTIONS = ("out", "in")
 _HOUR_US = 3_600_000_000
@@ -114,8 +115,8 @@ class Act:
         for ordinal, (key, name, carried, resent) in enumerate(over):
             path = {"path": self.path(key, direction), "name": name, "bytes": carried, "resent_bytes": resent}
             self._add("transfer_path", {"transfer_id": self.id, "ordinal": ordinal, **path})
-            sent = carried + resent
-            self.usage(key.line_id, *((sent, 0) if direction == "out" else (0, sent)))
+            there, back = ip_bytes(carried + resent)
+            self.usage(key.line_id, *((there, back) if direction == "out" else (back, there)))
         return self.id
 
     def forecast(
@@ -144,7 +145,7 @@ class Act:
         return self.id
 
     def usage(self, line_id: str, out: int, back: int, source: str = "pathcast", hour_us: int | None = None) -> None:
-        """What a line carried [byte] in the hour that begins at `hour_us`, or in this one, by who has counted it."""
+        """What a line carried [IP byte] in the hour that begins at `hour_us`, or in this one, by who has counted it."""
         if not out and not back:
             return
         hour = self.at.utc_us // _HOUR_US * _HOUR_US if hour_us is None else hour_us

@@ -1,9 +1,10 @@
 """What each line carried, by day, from its interface's counters: a small file in the state directory.
 
-Counters are looked at whenever a command uses the lines. What passed between two looks is spread evenly over the days
-between; what passed between the last look and a reboot is not known. Counted is what the device carried both ways,
-whoever sent it: that is what a provider counts too, give or take headers below IP. Days are those of the machine's
-zone, so that a cap is the same for every command.
+Counters are looked at whenever a command uses the lines, and when a run over them ends. What passed between two looks
+is spread evenly over the days between. After a reboot, or where the device was made anew, its new counters have what
+passed since then; what passed before that and after the last look is not known. Counted is what the device carried both
+ways, whoever sent it: that is what a provider counts too, give or take headers below IP. Days are those of the
+machine's zone, so that a cap is the same for every command.
 """
 
 from __future__ import annotations
@@ -205,19 +206,29 @@ def _book(book: dict[str, Any], seen: dict[str, Any], now: float) -> None:
     last = book.get("last")
     days: dict[str, int] = book.setdefault("days", {})
     tz = zone()
-    if (
-        last is not None
-        and all(last[name] == seen[name] for name in ("device", "index", "boot"))
-        and all(seen[name] >= last[name] for name in ("rx", "tx"))
-    ):
+    passed = _passed(last, seen)
+    if last is not None and passed is not None:
         # where the clock was set back nobody knows when they passed
-        since = min(last["at"], now)
-        _spread(days, sum(seen[name] - last[name] for name in ("rx", "tx")), since, now, tz)
+        _spread(days, passed, min(last["at"], now), now, tz)
     else:
         days.setdefault(_day(now, tz).isoformat(), 0)  # from here on it is counted
     for day in sorted(days)[:-KEPT]:
         del days[day]
     book["last"] = {**seen, "at": now}
+
+
+def _passed(last: Mapping[str, Any] | None, seen: Mapping[str, Any]) -> int | None:
+    """What counters have of the time since the last look [byte]; None: they are another device's, and begin now."""
+    if last is None or last.get("device") != seen["device"]:
+        return None
+    now, before = (int(of["rx"] + of["tx"]) for of in (seen, last))
+    if last.get("boot") != seen["boot"]:
+        return now
+    if seen["index"] < last["index"]:
+        return None  # indices grow: it had another name when the line was last looked at
+    if seen["index"] == last["index"] and all(seen[name] >= last[name] for name in ("rx", "tx")):
+        return now - before
+    return now  # made anew, as a PPP device is at every dial-in: it began at 0
 
 
 def _spread(days: dict[str, int], bytes: int, since: float, until: float, tz: tzinfo) -> None:

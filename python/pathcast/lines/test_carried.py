@@ -101,9 +101,64 @@ def test_what_passed_between_two_looks_is_spread_over_the_days_between(device):
 def test_a_counter_that_begins_anew_loses_nothing_but_what_it_forgot(device):
     device(CABLE, at(1), 50 * GB)
     device(CABLE, at(2), 60 * GB)
-    device(CABLE, at(3), 1 * GB)  # another device of the same name, or a reboot
+    device(CABLE, at(3), 1 * GB)  # it was reset: what it has now passed since then
     device(CABLE, at(4), 3 * GB)
-    assert carried.account(CABLE, at(4)).bytes == 12 * GB
+    assert carried.account(CABLE, at(4)).bytes == 13 * GB
+
+
+@pytest.mark.parametrize("again", ["reboot", "dial-in"])
+def test_a_device_that_is_made_anew_every_night_loses_no_night(device, monkeypatch, again):
+    """In the morning its counters have 3 GB of the night, whatever they had in the evening."""
+    for day in range(1, 11):
+        index, boot = (7 + day, "one") if again == "dial-in" else (7, str(day))
+        monkeypatch.setattr(carried, "_counters", counters_of(index, boot))
+        device(CABLE, at(day, 6), 3 * GB if day > 1 else 0)
+        device(CABLE, at(day, 22), 3 * GB if day > 1 else 0)
+    # of each of the nine nights the 3 GB of the new counters
+    assert carried.account(CABLE, at(10, 22)).bytes == 27 * GB
+
+
+@pytest.mark.parametrize(
+    ("name", "index", "boot"), [("eth2", 9, "one"), ("eth1", 6, "one")], ids=["another-name", "renamed"]
+)
+def test_what_another_device_carried_before_is_not_the_lines(device, monkeypatch, name, index, boot):
+    monkeypatch.setattr(carried, "_counters", counters_of(7, "one"))
+    device(CABLE, at(1), 50 * GB)
+    device(CABLE, at(2), 60 * GB)
+    monkeypatch.setattr(carried, "_counters", counters_of(index, boot, name))
+    device(CABLE, at(3), 80 * GB)
+    device(CABLE, at(4), 81 * GB)
+    assert carried.account(CABLE, at(4)).bytes == 11 * GB
+
+
+def counters_of(index, boot, name=None):
+    """Of a device of this index and boot."""
+
+    def read(device, counted):
+        return {"device": name or device, "index": index, "boot": boot, "rx": counted[0], "tx": counted[1]}
+
+    return read
+
+
+def test_what_a_run_carried_is_booked_when_it_ends(device, tmp_path, monkeypatch):
+    """Its device may be gone before anybody looks again."""
+    monkeypatch.setenv("PATHCAST_CONFIG", str(tmp_path / "pathcast.toml"))
+    (tmp_path / "pathcast.toml").write_text('[line.cable]\nfrom = "10.77.2.2"\n')
+    device(CABLE, at(1), 0)
+
+    def launch(*_, **__):
+        counters.FILE.write_text(f"{HEAD}  eth1:{3 * GB} 1 0 0 0 0 0 0 0 1 0 0 0 0 0 0\n")
+        return 3, {"counted": False, "connections": 0, "notes": [], "paths": []}
+
+    monkeypatch.setattr("pathcast.control.launch.launch", launch)
+    words = ["run", "--no-history", "--mptcp", "--paths"]
+    assert run([*words, "cable", "--", "true"]) == 3
+    [book] = json.loads(carried.file().read_text()).values()
+    assert book["last"]["rx"] == 3 * GB
+    # what keeps the books from being written is not the program's
+    carried.file().unlink()
+    carried.file().mkdir()
+    assert run([*words, "10.77.2.2", "--", "true"]) == 3
 
 
 def test_books_go_by_what_does_not_change(device):

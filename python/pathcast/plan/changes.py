@@ -86,7 +86,9 @@ def _of(line: LineTerms, ways: Sequence[Way], lines: Mapping[str, LineTerms], wi
         if bytes is not None and bytes > line.most_bytes:
             found.append(Change("most", line.name, bytes, f"{size(bytes)} over {line.name}"))
     if line.allowances and (bytes := needed(replace(line, allowances=()))) is not None:
-        more = bytes - sum(period.bytes for period in line.allowances)
+        until_s = wish.deadline_s or HORIZON_S
+        # what a later period allows comes too late
+        more = bytes - sum(period.bytes for period in line.allowances if period.begin_s < until_s)
         if more > 0:
             found.append(Change("cap", line.name, more, f"{size(more)} more of {line.name}'s cap"))
     if line.hours is not None and needed(replace(line, hours=None)) is not None:

@@ -101,6 +101,8 @@ class Course:
         # that bound holds it does not come back for less being left alone [byte, s]
         self._held: dict[str, tuple[int, float]] = {}
         self._began: dict[tuple[str, float], int] = {}
+        # when it was told the terms: what begins then had begun before, nobody knows when
+        self._from_s = dict.fromkeys(lines, 0.0)
         # what was paid until a price changed, and for how many bytes of the line
         self._paid: dict[str, tuple[float, int]] = {}
         self._way: Way | None = None
@@ -166,11 +168,16 @@ class Course:
 
     def stepped(self, by_s: float, deadline: bool) -> None:
         """The clock was set: what is by the clock comes so much sooner [s], and so does the deadline if it is."""
+
+        def moved(name: str, begin_s: float) -> float:
+            return begin_s if begin_s == self._from_s[name] else begin_s - by_s
+
         for name, line in self._terms.items():
-            hours = line.hours and tuple((begin - by_s, end - by_s) for begin, end in line.hours)
-            periods = tuple(replace(p, begin_s=p.begin_s - by_s, end_s=p.end_s - by_s) for p in line.allowances)
+            hours = line.hours and tuple((moved(name, begin_s), end_s - by_s) for begin_s, end_s in line.hours)
+            periods = tuple(replace(p, begin_s=moved(name, p.begin_s), end_s=p.end_s - by_s) for p in line.allowances)
             self._terms[name] = replace(line, hours=hours, allowances=periods)
-        self._began = {(name, begin_s - by_s): bytes for (name, begin_s), bytes in self._began.items()}
+        began = {(name, moved(name, begin_s)): bytes for (name, begin_s), bytes in self._began.items()}
+        self._began = {key: bytes for key, bytes in began.items() if key[1] <= self._at_s}
         if deadline and self._wish.deadline_s is not None:
             # one that is past is looked at as such
             self._wish = replace(self._wish, deadline_s=max(self._wish.deadline_s - by_s, 1e-3))
@@ -210,6 +217,7 @@ class Course:
             most = self._terms[name].most_bytes
             self._terms[name] = replace(of, hours=hours, allowances=periods, most_bytes=most)
             self._began = {key: bytes for key, bytes in self._began.items() if key[0] != name}
+            self._from_s[name] = now_s
             self._held.pop(name, None)
             if name not in (self._way.lines if self._way else ()) and self._dead.pop(name, None) is not None:
                 self._moved_s[name] = now_s

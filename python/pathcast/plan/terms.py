@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pathcast.errors import usage
+from pathcast.overhead import ACKS, DATA
 
-# IP bytes both ways for a byte of the job, at most: 1408 of 1500 bytes are the job's over IPv6 with the options of
-# Multipath TCP (RFC 8684) and timestamps, and every other packet has an ACK of 92 bytes
-OVERHEAD = 1500 / 1408 + 92 / 2 / 1408
+# IP bytes both ways for a byte of the job, at most
+OVERHEAD = DATA + ACKS
 # the ends of a forecast's interval
 LOW, HIGH = 0.05, 0.95
 

@@ -286,6 +286,44 @@ def test_a_deadline_by_the_clock_comes_sooner_where_that_is_set_forward(by_s, da
     assert step.background == background
 
 
+@pytest.mark.parametrize("steps_s", [(-3600,), (3600, -7200), (-3600, 3600)])
+def test_a_cap_holds_and_hours_go_on_where_the_clock_is_set_back(steps_s):
+    lines = {
+        "dsl": LineTerms("dsl", hours=((0.0, 7200.0),)),
+        "cable": LineTerms("cable", allowances=(Allowance(0.0, 1e5, 60 * MB), Allowance(1e5, 1e6, 60 * MB))),
+    }
+    course = Course(WAYS, lines, Wish(900 * MB))
+    course.look(1.0, Seen({"dsl": MB, "cable": 2 * MB}, {"dsl": MB, "cable": 2 * MB}))
+    for by_s in steps_s:
+        course.stepped(by_s, True)
+    steps, job, _, at_s = run(course, 900 * MB, 200)
+    assert 30 * MB < job["cable"] * OVERHEAD <= 60 * MB
+    assert steps[-1][1].lines == ("dsl",)
+    assert at_s >= 200
+
+
+def test_hours_and_periods_to_come_are_as_they_were_where_the_clock_is_set_there_and_back():
+    hours = ((0.0, 50.0), (100.0, 1e5))
+    lines = {"dsl": LineTerms("dsl", hours=hours), "cable": LineTerms("cable", hours=((1e6, 2e6),))}
+    course = Course(WAYS, lines, Wish(900 * MB))
+    for by_s in (3600.0, -3600.0):
+        course.stepped(by_s, True)
+    assert course.look(1.0, Seen({"dsl": MB}, {"dsl": MB})).lines == ("dsl",)
+    assert course.look(60.0, Seen({"dsl": 2 * MB}, {"dsl": 2 * MB})).lines == ()
+
+
+def test_a_period_that_had_begun_is_yet_to_come_where_the_clock_is_set_back():
+    periods = (Allowance(0.0, 50.0, 60 * MB), Allowance(50.0, 1e6, 900 * MB))
+    course = Course(WAYS, {**LINES, "cable": LineTerms("cable", allowances=periods)}, Wish(9000 * MB))
+    for at_s in (10.0, 60.0):
+        course.look(at_s, Seen({"cable": int(at_s) * MB // 2}, {"cable": int(at_s) * MB // 2}))
+    course.stepped(-3600.0, True)
+    # of the first period 10 MB are left
+    assert "cable" not in course.look(65.0, Seen({"cable": 55 * MB, "dsl": MB}, {"cable": 55 * MB})).lines
+    course.stepped(3600.0, True)
+    assert "cable" in course.look(70.0, Seen({"cable": 55 * MB, "dsl": 9 * MB}, {"cable": 55 * MB})).lines
+
+
 @pytest.mark.parametrize(
     ("terms", "wish"),
     [({"allowances": (Allowance(0, 1e6, 60 * MB),)}, {}), ({"most_bytes": 60 * MB}, {}), ({}, {"budget": 60.0})],

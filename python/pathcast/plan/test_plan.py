@@ -127,6 +127,16 @@ def test_every_change_that_is_told_makes_it_fit():
         assert plan(WAYS, other, asked).fits == "yes", change
 
 
+@pytest.mark.parametrize(("reset", "more"), [(20 * HOUR, 19.0), (4 * HOUR, 9.0)])
+def test_more_of_a_cap_is_more_than_it_allows_until_the_deadline(reset, more):
+    """28 GB by then; 9 GB are left, and 10 GB come with each period, of which the later ones are no help."""
+    periods = [Allowance(0, reset, 9 * GB), Allowance(reset, 720 * HOUR, 10 * GB), Allowance(720 * HOUR, 1e9, 900 * GB)]
+    made = plan([CABLE], terms(cable={"allowances": tuple(periods)}), Wish(28 * GB, 8 * HOUR))
+    told = {change.what: change for change in made.changes}
+    assert told["cap"].to == pytest.approx((more + 0.28) * GB, rel=1e-6)
+    assert told["cap"].sentence.endswith("more of cable's cap")
+
+
 def test_in_the_background_full_speed_only_as_far_as_it_is_needed_and_allowed():
     quiet = way(["dsl"], 4, 1.0, control="lp", background=True)
     wish = Wish(20 * GB, 8 * HOUR, background=True)

@@ -30,7 +30,8 @@ STEP_S = 2.0
 class Auto:
     """course: decides. addresses: of every line those of this host. say: for people, who hear of progress every
     `tell_s`. counted: what the lines' devices have carried since the start, of everybody. dated: whether the deadline
-    is by the wall clock. changed: new terms of lines, told what the job has carried over each [byte]."""
+    is by the wall clock. changed: new terms of lines, told what the job has carried over each [byte]. stepped: hears
+    that the clock was set."""
 
     def __init__(
         self,
@@ -45,12 +46,14 @@ class Auto:
         dated: bool = True,
         wall: Callable[[], float] = time.time,
         changed: Callable[[Mapping[str, int]], Mapping[str, LineTerms]] = lambda _: {},
+        stepped: Callable[[], object] = lambda: None,
     ) -> None:
         self._course, self._addresses, self.controls = course, addresses, controls
         self._line = {address: line for line, of in addresses.items() for address in of}
         self._max_rate_bps, self._say, self._tell_s = max_rate_bps, say, tell_s
         self._count, self._clock = counted, clock
         self._dated, self._wall, self._changed = dated, wall, changed
+        self._stepped = stepped
         self._off_s = wall() - clock()
         self.step: Step = course.first()
         self.steps: list[dict[str, Any]] = []
@@ -119,6 +122,7 @@ class Auto:
             self._off_s += step_s
             self._say(f"the clock was set {'forward' if step_s > 0 else 'back'} by {span(abs(step_s))}")
             self._course.stepped(step_s, self._dated)
+            self._stepped()
         passed = self._seen(seen["paths"])
         try:
             self._course.renewed(self._changed(passed.wire))

@@ -43,11 +43,17 @@ class Changes:
     """What its user changes of lines while a job runs over them. say: hears of lines that are no more."""
 
     def __init__(self, lines: Mapping[str, Line], say: Callable[[str], object] = lambda _: None) -> None:
-        self._stamp, self._say = self._stamped(), say
+        self._stamp: object = self._stamped()
+        self._say = say
         self._lines, self._corrections = dict(lines), self._corrected(lines)
         self._gone: set[str] = set()
         # what the job had carried when the provider's figure was told
         self._told: dict[str, int] = {}
+        self._clock_set = False
+
+    def stepped(self) -> None:
+        """The clock was set: the next look tells hours and caps anew."""
+        self._stamp, self._clock_set = None, True
 
     def look(self, own: Mapping[str, int]) -> dict[str, LineTerms]:
         """New terms from now on, of lines that changed since the last look; a line that is no more keeps its own, so
@@ -64,7 +70,9 @@ class Changes:
             for name, line in lines.items()
             if replace(line, name=name) != replace(self._lines[name], name=name)
             or corrections.get(name) != self._corrections.get(name)
+            or (self._clock_set and (line.cap is not None or line.use))
         ]
+        self._clock_set = False
         gone = self._lines.keys() - lines
         for name in sorted(gone - self._gone):
             self._say(f"{name} is no line any more: until this ends its terms stay as they were")
@@ -176,13 +184,14 @@ def own_bytes(line: Line, since: date, begun_s: float = 0.0) -> int | None:
     from pathcast.history.place import find
     from pathcast.history.read import Reader
     from pathcast.history.store import Store
+    from pathcast.lines import ids
 
     try:
         place = find()
-        if place is None or line.id is None or not (store := Store(place)).exists:
+        if place is None or not (store := Store(place)).exists:
             return None
         begin = datetime.combine(since, datetime.min.time(), zone()).timestamp()
-        hours = Reader(store).usage([line.id], int(begin * 1e6), int(begun_s * 1e6))
+        hours = Reader(store).usage(ids.of_line(line), int(begin * 1e6), int(begun_s * 1e6))
         store.close()
     except PathcastError:
         return None

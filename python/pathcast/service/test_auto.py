@@ -123,6 +123,33 @@ def test_hours_are_by_the_clock_as_it_is_now():
     assert set(running.told[-1][1]) == {"192.0.2.1", "192.0.2.2", "2001:db8::2"}
 
 
+def test_terms_are_asked_for_anew_where_the_clock_was_set():
+    asked, off = [], [0.0]
+    known = {"dsl": LineTerms("dsl"), "cable": LineTerms("cable", hours=((0.0, 1800.0),))}
+    # it is before the first of its hours now
+    anew = {"cable": LineTerms("cable", hours=((3000.0, 5400.0),))}
+    course = Course(guessed(["dsl", "cable"], {False: "lia"}, {}), known, Wish(1), sized=False)
+    made = Auto(
+        course,
+        ADDRESSES,
+        ("lia",),
+        None,
+        print,
+        1e9,
+        clock=lambda: 0.0,
+        wall=lambda: off[0],
+        changed=lambda _: anew if asked else {},
+        stepped=lambda: asked.append(off[0]),
+    )
+    running = Running()
+    off[0] = 1.0
+    made.look(running, 1.0)
+    assert set(made.step.lines) == {"dsl", "cable"}
+    off[0] = -3598.0
+    made.look(running, 2.0)
+    assert (asked, made.step.lines) == ([-3598.0], ("dsl",))
+
+
 def test_how_far_it_is_is_told_soon():
     said, now = [], [100.0]
     course = Course(guessed(["dsl"], {False: "cubic"}, {}), {"dsl": LineTerms("dsl")}, Wish(8 * MB))

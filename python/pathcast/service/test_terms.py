@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -15,8 +16,10 @@ from pathcast.history.place import find
 from pathcast.history.rows import Origin
 from pathcast.history.testing import Clock
 from pathcast.lines import carried, config, counters, edit, here
+from pathcast.lines import ids as lines_ids
+from pathcast.lines.config import Cap, Line
 from pathcast.service import terms as module
-from pathcast.service.terms import Changes, account, correct, terms
+from pathcast.service.terms import Changes, account, correct, own_bytes, terms
 
 GB = 10**9
 
@@ -44,6 +47,24 @@ def test_a_cap_that_is_raised_and_what_the_provider_says_are_seen_once(file):
     assert sorted(found) == ["cable", "dsl"]
     assert found["cable"].allowances[0].bytes <= 30 * GB
     assert changes.look({}) == {}
+
+
+def test_what_goes_by_the_clock_is_told_anew_once_where_that_was_set(file):
+    edit.change(file, "dsl", {"use": "22:00-06:00"})
+    edit.add(file, "fibre", {"from": "192.0.2.3"})
+    changes = Changes(config.load())
+    changes.stepped()
+    assert sorted(changes.look({})) == ["cable", "dsl"]
+    assert changes.look({}) == {}
+    # a file that is wrong is said once, and this is made up for when it is right again
+    text = file.read_text()
+    file.write_text(text + "[line.")
+    changes.stepped()
+    with pytest.raises(PathcastError):
+        changes.look({})
+    assert changes.look({}) == {}
+    file.write_text(text)
+    assert sorted(changes.look({})) == ["cable", "dsl"]
 
 
 def test_what_the_job_itself_has_carried_is_not_taken_for_that_of_others(file):
@@ -164,6 +185,42 @@ def test_what_pathcast_carries_after_the_providers_word_counts_where_counters_ca
     correct(line, 8 * GB, at(21))
     assert account(line, at(22)).bytes == 8 * GB
     assert account(line, at(24 * 30)).bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("other", "id"),
+    [
+        (here.Address("eth1", "2001:db8::9", 64), "eth1"),
+        # a device that two lines share
+        (here.Address("eth1", "192.0.2.9", 24), "eth1/192.0.2.1"),
+    ],
+)
+def test_a_line_that_was_written_by_hand_has_what_pathcast_carried_over_its_device(
+    file, history, monkeypatch, other, id
+):
+    line = config.load()["cable"]
+    monkeypatch.setattr(lines_ids, "namespace_name", lambda _: None)
+    monkeypatch.setattr(here, "addresses", lambda: [here.Address("eth1", "192.0.2.1", 24), other])
+    history(2 * GB, line=id)
+    history(4 * GB, line="eth0")
+    history(4 * GB, line="eth1/192.0.2.9")
+    assert own_bytes(line, at(0).date()) == 2 * GB
+    assert account(line, at(20)).bytes == 2 * GB
+    # 10 GB in 20 hours, of which others sent 8: for the 4 that are left of the day they need 1.6
+    daily = replace(line, cap=Cap(20 * GB, "day"))
+    correct(daily, 10 * GB, at(20))
+    monkeypatch.setattr(carried, "look", lambda *_: {})
+    [left, *_] = terms(["cable"], {"cable": daily}, {}, at(20))["cable"].allowances
+    assert left.bytes == pytest.approx(8.4 * GB, rel=1e-3)
+
+
+def test_a_line_that_is_down_is_known_by_its_device_or_its_address(file, history, monkeypatch):
+    monkeypatch.setattr(lines_ids, "namespace_name", lambda _: None)
+    monkeypatch.setattr(here, "addresses", list)
+    history(2 * GB, line="eth1")
+    history(GB, line="192.0.2.1")
+    assert own_bytes(Line("cable", dev="eth1"), at(0).date()) == 2 * GB
+    assert own_bytes(Line("cable", ("192.0.2.1",)), at(0).date()) == GB
 
 
 def test_where_counters_can_be_read_no_more_pathcast_counts_on(file, history, monkeypatch):
