@@ -341,7 +341,10 @@ impl<A: Address> FarEnd<A> {
             }
         }
         self.counters.received_bytes += u64::from(came.size);
-        session.allowance.came += u64::from(came.size);
+        // a probe has no number of its channel: whether it is new is known below
+        if datagram.kind != Kind::Probe {
+            session.allowance.came += u64::from(came.size);
+        }
         let (part, body, measures) = (datagram.part, datagram.body, session.measures.is_some());
         let granted = session.granted;
         let sound = match datagram.kind {
@@ -355,12 +358,13 @@ impl<A: Address> FarEnd<A> {
             }
             _ if !measures => return,
             Kind::Probe => {
-                session.bytes += u64::from(came.size);
-                let fresh = path.probe(now, datagram, came.at, came.batch);
-                self.counters.replayed += u64::from(!fresh);
-                if !fresh {
+                // a copy, which anybody can send who hears it, must not use up what was granted
+                if !path.probe(now, datagram, came.at, came.batch) {
+                    self.counters.replayed += 1;
                     return;
                 }
+                session.bytes += u64::from(came.size);
+                session.allowance.came += u64::from(came.size);
                 session.probed = session.probed.max(now);
                 true
             }

@@ -124,6 +124,25 @@ fn a_session_ends_with_its_bytes() {
 }
 
 #[test]
+fn a_probe_that_somebody_repeats_uses_nothing_up() {
+    let (mut far, channel) = opened(MeasureLimits { bytes: Bytes(100_000), ..MeasureLimits::default() });
+    let mut packet = vec![0; 1372];
+    channel.send.probe(
+        0,
+        1,
+        channel.session,
+        ProbeHead { train: 0, index: 0, count: 2, rest: 0 },
+        &mut packet[..PROBE],
+    );
+    for _ in 0..100 {
+        said_to(&mut far, NOW, &packet);
+    }
+    let session = far.sessions.values().next().expect("it is not over");
+    assert_eq!((session.bytes, session.allowance.came), (1400, 1400));
+    assert_eq!(far.counters().replayed, 99);
+}
+
+#[test]
 fn a_session_ends_with_the_bytes_that_it_was_sent() {
     let limit = 100_000;
     let (mut far, mut channel) = opened(MeasureLimits { bytes: Bytes(limit), ..MeasureLimits::default() });
