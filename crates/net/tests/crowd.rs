@@ -116,6 +116,29 @@ fn transfers_that_trickle_leave_places_for_others() {
 }
 
 #[test]
+fn a_transfer_that_has_become_slow_does_not_stand_still() {
+    const FAST: usize = 10_000_000;
+    const SLOW: usize = 20;
+    let server = serve(Limits { idle: Nanos::secs(2), ..Limits::default() });
+    let at = server.local_addrs()[0];
+    let (_stream, control) = open("127.0.0.1", at, 1).unwrap();
+    let (welcome, keys) = control.session().unwrap();
+    let mut data = ClientTransfer::new(welcome, keys, 1, (FAST + 10 * SLOW) as u64, "");
+    let mut stream = connect("127.0.0.1", at);
+    stream.write_all(data.attach()).unwrap();
+    stream.write_all(&vec![7; FAST]).unwrap();
+    for _ in 0..SLOW {
+        std::thread::sleep(Duration::from_millis(250));
+        stream.write_all(&[7; 10]).expect("it is still there");
+    }
+    let mut buffer = [0; 4096];
+    let n = stream.read(&mut buffer).unwrap();
+    data.receive(&buffer[..n]).unwrap();
+    let counters = server.counters();
+    assert_eq!((counters.transfers, counters.broken, counters.timed_out), (1, 0, 0));
+}
+
+#[test]
 fn who_does_not_listen_is_not_listened_to() {
     let server = serve(Limits { session_idle: Nanos::secs(600), ..Limits::default() });
     let (mut stream, mut control) = open("127.0.0.1", server.local_addrs()[0], 1).unwrap();
