@@ -200,6 +200,10 @@ impl Far {
 
     /// What is to be said of it now, which is noted where [`Far::said`] has it.
     pub fn look(&self) {
+        if self.measurements.faults() > 0 {
+            let told = "a bug cut a measurement short: please report the panic that standard error has of it";
+            self.warnings.add_once(told);
+        }
         if self.measurements.is_stale() {
             self.warnings.add_once("the system's clock was set: start again, or one-way delays are off by as much");
         }
