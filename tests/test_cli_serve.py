@@ -335,6 +335,25 @@ def test_a_user_without_rights_can_serve_and_ask(pathcast, far_end, open_site, n
 
 
 @pytest.mark.privileged
+@pytest.mark.parametrize(("options", "address"), [([], "127.0.0.1"), (["--open"], "0.0.0.0")])
+def test_without_ipv6_it_listens_on_ipv4(far_end, options, address):
+    script = 'echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6 && ip link set lo up && exec "$@"'
+    inside = ("unshare", "--net", "sh", "-c", script, "sh", str(COMMAND))
+    about = far_end("--port", "5290", *options, command=inside)[1]
+    assert f"{address}:5290" in about["listening"]
+    assert "[::1]:5290" not in about["listening"]
+
+
+@pytest.mark.privileged
+def test_an_ipv6_address_that_was_asked_for_is_not_left_out(pathcast):
+    script = 'echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6 && ip link set lo up && exec "$@"'
+    inside = ("unshare", "--net", "sh", "-c", script, "sh")
+    done = pathcast("serve", "--bind", "127.0.0.1", "--bind", "::1", "--json", prefix=inside)
+    assert done.returncode == 1
+    assert done.error["code"] == "cannot-listen"
+
+
+@pytest.mark.privileged
 def test_a_port_below_1024_needs_rights(pathcast, open_site, nobody):
     done = pathcast("serve", "--bind", "127.0.0.1", "--port", "77", "--json", prefix=nobody)
     with open("/proc/sys/net/ipv4/ip_unprivileged_port_start") as file:

@@ -1,13 +1,13 @@
 //! A running far end.
 
 use std::io::ErrorKind;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use pathcast_measure::stamp::{Mode, ReflectorOptions, StampKey};
 use pathcast_measure::{FarEnd, Happened, MeasureLimits};
 use pathcast_net::udp::{FarAddress, FarOptions, FarServer, SessionClock, StampReflector};
-use pathcast_net::{Limits, NetError, Note, ServerConfig, ServerEvent, SocketMaker, Warnings, entropy};
+use pathcast_net::{Family, Limits, NetError, Note, ServerConfig, ServerEvent, SocketMaker, Warnings, entropy};
 use pathcast_session::address::is_one_host;
 use pathcast_session::{Admission, Key, KeyRing, Quota};
 
@@ -39,10 +39,28 @@ fn check(config: &Config) -> Result<(), FarError> {
     Ok(())
 }
 
+/// Where it listens unless it is told: of IPv4 and IPv6 what this host has, of which the one may be missing or switched off.
+fn present(maker: &dyn SocketMaker, loopback: bool) -> Vec<IpAddr> {
+    let usual: [IpAddr; 2] = match loopback {
+        true => [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
+        false => [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()],
+    };
+    let missing = |address: IpAddr| {
+        let family = if address.is_ipv4() { Family::V4 } else { Family::V6 };
+        let tried = maker.udp(family).and_then(|socket| socket.bind(&SocketAddr::new(address, 0).into()));
+        matches!(tried.map_err(|e| e.raw_os_error()), Err(Some(libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL)))
+    };
+    let found: Vec<_> = usual.into_iter().filter(|&address| !missing(address)).collect();
+    // where there is neither, to listen tells why
+    if found.is_empty() { usual.to_vec() } else { found }
+}
+
 /// How a far end is to run.
 pub struct Config {
-    /// Addresses to listen on; none: all.
+    /// Addresses to listen on; none: all, or those of loopback, of the IP versions that this host has.
     pub bind: Vec<IpAddr>,
+    /// Whether it listens on loopback only where no address is given.
+    pub loopback: bool,
     /// Of TCP and UDP; 0: the system chooses one.
     pub port: u16,
     /// Who may use it.
@@ -89,8 +107,7 @@ impl Far {
 
     fn begin(maker: Arc<dyn SocketMaker>, config: &Config) -> Result<Far, FarError> {
         let admission = Admission::new(config.limits.sessions);
-        let everywhere = [IpAddr::from([0; 4]), IpAddr::from([0u16; 8])];
-        let bind = if config.bind.is_empty() { everywhere.to_vec() } else { config.bind.clone() };
+        let bind = if config.bind.is_empty() { present(&*maker, config.loopback) } else { config.bind.clone() };
         let warnings = Arc::new(Warnings::default());
         let log = Arc::new(Log::default());
         let (heard, kept, logging) = (warnings.clone(), log.clone(), config.log);
@@ -183,6 +200,10 @@ impl Far {
 
     /// What is to be said of it now, which is noted where [`Far::said`] has it.
     pub fn look(&self) {
+        if self.measurements.faults() > 0 {
+            let told = "a bug cut a measurement short: please report the panic that standard error has of it";
+            self.warnings.add_once(told);
+        }
         if self.measurements.is_stale() {
             self.warnings.add_once("the system's clock was set: start again, or one-way delays are off by as much");
         }

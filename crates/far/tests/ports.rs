@@ -1,6 +1,7 @@
-//! The port that the system chooses is one for TCP and for UDP.
+//! Where it listens: the port that the system chooses is one for TCP and for UDP, and without IPv6 there is IPv4.
 
 use std::io;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -44,10 +45,36 @@ impl SocketMaker for Crowded {
     }
 }
 
-fn start(taken: usize) -> (Result<Far, pathcast_far::FarError>, usize) {
-    let maker = Arc::new(Crowded { left: AtomicUsize::new(taken), ..Crowded::default() });
-    let config = Config {
-        bind: vec!["127.0.0.1".parse().unwrap()],
+/// A host whose kernel was started without IPv6.
+struct OnlyIpv4;
+
+impl OnlyIpv4 {
+    fn check(family: Family) -> io::Result<()> {
+        match family {
+            Family::V4 => Ok(()),
+            Family::V6 => Err(io::Error::from_raw_os_error(libc::EAFNOSUPPORT)),
+        }
+    }
+}
+
+impl SocketMaker for OnlyIpv4 {
+    fn run(&self, work: &mut (dyn FnMut() + Send)) -> io::Result<()> {
+        HostSockets.run(work)
+    }
+
+    fn tcp(&self, family: Family, protocol: Protocol) -> io::Result<Socket> {
+        OnlyIpv4::check(family).and_then(|()| HostSockets.tcp(family, protocol))
+    }
+
+    fn udp(&self, family: Family) -> io::Result<Socket> {
+        OnlyIpv4::check(family).and_then(|()| HostSockets.udp(family))
+    }
+}
+
+fn config(bind: &[&str], loopback: bool) -> Config {
+    Config {
+        bind: bind.iter().map(|address| address.parse().unwrap()).collect(),
+        loopback,
         port: 0,
         keys: Vec::new(),
         announce: Vec::new(),
@@ -55,8 +82,12 @@ fn start(taken: usize) -> (Result<Far, pathcast_far::FarError>, usize) {
         stamp_port: None,
         stamp_open: false,
         log: false,
-    };
-    (Far::start(maker.clone(), config), maker.others.lock().unwrap().len())
+    }
+}
+
+fn start(taken: usize) -> (Result<Far, pathcast_far::FarError>, usize) {
+    let maker = Arc::new(Crowded { left: AtomicUsize::new(taken), ..Crowded::default() });
+    (Far::start(maker.clone(), config(&["127.0.0.1"], false)), maker.others.lock().unwrap().len())
 }
 
 #[test]
@@ -65,4 +96,15 @@ fn another_one_is_chosen_where_udp_has_none() {
     assert_eq!(met, 3);
     assert_ne!(far.unwrap().listening()[0].port(), 0);
     assert!(start(1000).0.is_err(), "but not for ever");
+}
+
+#[test]
+fn without_ipv6_it_listens_on_ipv4_unless_ipv6_was_asked_for() {
+    for (loopback, expected) in [(true, "127.0.0.1"), (false, "0.0.0.0")] {
+        let far = Far::start(Arc::new(OnlyIpv4), config(&[], loopback)).unwrap();
+        let listening: Vec<IpAddr> = far.listening().iter().map(|address| address.ip()).collect();
+        assert_eq!(listening, [expected.parse::<IpAddr>().unwrap()]);
+    }
+    let asked = Far::start(Arc::new(OnlyIpv4), config(&["127.0.0.1", "::1"], false));
+    assert!(asked.err().unwrap().to_string().starts_with("cannot listen on [::1]"));
 }

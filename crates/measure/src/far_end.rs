@@ -108,6 +108,8 @@ pub struct FarEnd<A> {
     on_note: Option<Hear>,
     /// What the driver was told last.
     wake: Nanos,
+    /// The session that is being attended to.
+    serving: Option<u64>,
 }
 
 impl<A: Address> FarEnd<A> {
@@ -126,6 +128,7 @@ impl<A: Address> FarEnd<A> {
             actions: VecDeque::new(),
             on_note: None,
             wake: Nanos::MAX,
+            serving: None,
         }
     }
 
@@ -171,6 +174,7 @@ impl<A: Address> FarEnd<A> {
 
     /// Something has happened. `now` is not earlier than at any call before.
     pub fn handle(&mut self, now: Nanos, event: FarEvent<'_, A>) {
+        self.serving = None;
         match event {
             FarEvent::Received { from, packet, size, dscp, ecn, at, batch } => {
                 let Ok(datagram) = Datagram::parse(packet) else {
@@ -195,6 +199,20 @@ impl<A: Address> FarEnd<A> {
                 let until = std::mem::replace(&mut self.wake, Nanos::MAX).min(now);
                 self.timer(now, until);
             }
+        }
+    }
+
+    /// The last call has panicked: ends the session that it was about, of which nothing can be relied on.
+    pub fn recover(&mut self, now: Nanos) {
+        let Some(id) = self.serving.take() else { return };
+        let broken = self.sessions.remove(&id);
+        self.actions.push_back(FarAction::Stop { session: id });
+        self.queue.leave(now, id);
+        self.promote(now);
+        if let Some(session) = broken {
+            let took = session.measures.map(|since| now.saturating_sub(since));
+            let bytes = session.bytes + session.asked;
+            self.note_of(&session, Happened::Ended { bytes, took, why: Some(Ended::Bug) });
         }
     }
 
@@ -229,6 +247,7 @@ impl<A: Address> FarEnd<A> {
     fn timer(&mut self, now: Nanos, until: Nanos) {
         let all: Vec<u64> = self.sessions.keys().copied().collect();
         for id in all {
+            self.serving = Some(id);
             let paused = self.sessions.get(&id).is_some_and(|session| self.paused(session) <= now);
             let Some(session) = self.sessions.get_mut(&id) else { continue };
             if session.heard + self.limits.idle <= now {
@@ -248,6 +267,7 @@ impl<A: Address> FarEnd<A> {
 
     fn left(&mut self, now: Nanos, session: u64, path: usize, seq: u64, at: Option<Nanos>) {
         let Some(of) = self.sessions.get_mut(&session) else { return };
+        self.serving = Some(session);
         let path = u8::try_from(path).ok().and_then(|path| of.paths.get_mut(&path));
         if let Some(path) = path.filter(|_| seq & CONTROL == 0) {
             path.left(now, seq, at);
@@ -341,7 +361,11 @@ impl<A: Address> FarEnd<A> {
             }
         }
         self.counters.received_bytes += u64::from(came.size);
-        session.allowance.came += u64::from(came.size);
+        // a probe has no number of its channel: whether it is new is known below
+        if datagram.kind != Kind::Probe {
+            session.allowance.came += u64::from(came.size);
+        }
+        self.serving = Some(id);
         let (part, body, measures) = (datagram.part, datagram.body, session.measures.is_some());
         let granted = session.granted;
         let sound = match datagram.kind {
@@ -355,12 +379,13 @@ impl<A: Address> FarEnd<A> {
             }
             _ if !measures => return,
             Kind::Probe => {
-                session.bytes += u64::from(came.size);
-                let fresh = path.probe(now, datagram, came.at, came.batch);
-                self.counters.replayed += u64::from(!fresh);
-                if !fresh {
+                // a copy, which anybody can send who hears it, must not use up what was granted
+                if !path.probe(now, datagram, came.at, came.batch) {
+                    self.counters.replayed += 1;
                     return;
                 }
+                session.bytes += u64::from(came.size);
+                session.allowance.came += u64::from(came.size);
                 session.probed = session.probed.max(now);
                 true
             }

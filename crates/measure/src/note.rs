@@ -51,6 +51,8 @@ pub enum Ended {
     Silent,
     /// It ran into a limit.
     Limit(Limit),
+    /// The far end panicked over it.
+    Bug,
 }
 
 /// A limit by its name, and its value in bytes or nanoseconds or as a number.
@@ -90,6 +92,7 @@ impl fmt::Display for MeasureNote {
                 match why {
                     None => write!(f, "done")?,
                     Some(Ended::Silent) => write!(f, "ended, its client fell silent")?,
+                    Some(Ended::Bug) => write!(f, "ended by a bug of this far end")?,
                     Some(Ended::Limit(limit)) => write!(f, "ended by {limit}")?,
                 }
                 match took {

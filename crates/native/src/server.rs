@@ -16,6 +16,8 @@ use crate::sockets::sockets;
 #[serde(deny_unknown_fields)]
 struct Config {
     bind: Vec<IpAddr>,
+    #[serde(default)]
+    loopback: bool,
     port: u16,
     keys: Vec<KeyText>,
     addresses: Vec<IpAddr>,
@@ -35,6 +37,7 @@ impl Config {
         let keys: Vec<Key> = self.keys.iter().map(KeyText::key).collect::<Result<_, _>>().map_err(Failed::new)?;
         Ok(pathcast_far::Config {
             bind: self.bind,
+            loopback: self.loopback,
             port: self.port,
             keys,
             announce: self.addresses,

@@ -25,10 +25,7 @@ mod connection;
 
 /// How soon a listener notices that the server is to stop.
 const TICK: Duration = Duration::from_millis(100);
-/// Connections at once. Sessions, transfers and what can make room are fewer by their limits; those that were told to go are
-/// the rest.
-const THREADS: usize = 320;
-/// How long a connection waits where there are as many.
+/// How long a connection waits where there are as many as there may be.
 const BUSY: Duration = Duration::from_millis(1);
 /// Further subflows that a server should allow.
 const WANTED_SUBFLOWS: u32 = 8;
@@ -79,6 +76,7 @@ struct Shared {
     open: Mutex<HashMap<u64, Arc<Socket>>>,
     /// Connections that have a thread: what was evicted has one for a moment more.
     threads: AtomicUsize,
+    most_threads: usize,
     stop: AtomicBool,
     started: Instant,
     /// The largest low-water mark that the kernel grants [byte].
@@ -126,6 +124,7 @@ impl Server {
         let forward = Forward::find(&own, &local, &config.announce, config.stamp_port);
         warnings.extend(forward.as_ref().map(Forward::to_string));
         let addresses = announced(&own, &config, &local);
+        let most_threads = most_threads(&config);
         let mut service = Service::new(KeyRing::new(config.keys), config.limits, Announcement { addresses, mptcp });
         if let Some(admission) = config.admission {
             service = service.admitting(admission);
@@ -134,6 +133,7 @@ impl Server {
             service: Mutex::new(service),
             open: Mutex::new(HashMap::new()),
             threads: AtomicUsize::new(0),
+            most_threads,
             stop: AtomicBool::new(false),
             started: Instant::now(),
             room: connection::room(maker.sysctl("ipv4/tcp_rmem").ok().as_deref()),
@@ -234,7 +234,7 @@ impl Shared {
             if !poll::readable(listener.as_fd(), Instant::now() + TICK).unwrap_or(false) {
                 continue;
             }
-            if self.threads.load(Ordering::Relaxed) >= THREADS {
+            if self.threads.load(Ordering::Relaxed) >= self.most_threads {
                 thread::sleep(BUSY); // those that were evicted are about to end
                 continue;
             }
@@ -276,6 +276,15 @@ impl Shared {
         }
         started.map(drop)
     }
+}
+
+/// Connections at once: sessions, transfers and what can make room are as many by their limits. Those that were told to go are
+/// as many as what can make room.
+fn most_threads(config: &ServerConfig) -> usize {
+    let Limits { sessions, transfers, max_expendable, .. } = config.limits;
+    let sessions = config.admission.as_ref().map_or(sessions, Admission::quota);
+    let each = [sessions.in_all, transfers.in_all, max_expendable, max_expendable];
+    each.into_iter().fold(0, usize::saturating_add)
 }
 
 /// A connection's thread, as long as it lives.

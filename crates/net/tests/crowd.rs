@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use common::{client, config, key, path, plain};
 use pathcast_base::Nanos;
 use pathcast_net::{HostSockets, Limits, Server, SocketMaker};
-use pathcast_session::{ClientControl, ClientTransfer, ControlStatus, SessionError};
+use pathcast_session::{ClientControl, ClientTransfer, ControlStatus, Quota, SessionError};
 use socket2::{Domain, Socket, Type};
 
 fn host() -> Arc<dyn SocketMaker> {
@@ -113,6 +113,47 @@ fn transfers_that_trickle_leave_places_for_others() {
         std::thread::sleep(Duration::from_millis(1));
     }
     assert_eq!(server.counters().refused_limit, 96, "of 128 transfers of one address 32 have a place");
+}
+
+#[test]
+fn a_transfer_that_has_become_slow_does_not_stand_still() {
+    const FAST: usize = 10_000_000;
+    const SLOW: usize = 20;
+    let server = serve(Limits { idle: Nanos::secs(2), ..Limits::default() });
+    let at = server.local_addrs()[0];
+    let (_stream, control) = open("127.0.0.1", at, 1).unwrap();
+    let (welcome, keys) = control.session().unwrap();
+    let mut data = ClientTransfer::new(welcome, keys, 1, (FAST + 10 * SLOW) as u64, "");
+    let mut stream = connect("127.0.0.1", at);
+    stream.write_all(data.attach()).unwrap();
+    stream.write_all(&vec![7; FAST]).unwrap();
+    for _ in 0..SLOW {
+        std::thread::sleep(Duration::from_millis(250));
+        stream.write_all(&[7; 10]).expect("it is still there");
+    }
+    let mut buffer = [0; 4096];
+    let n = stream.read(&mut buffer).unwrap();
+    data.receive(&buffer[..n]).unwrap();
+    let counters = server.counters();
+    assert_eq!((counters.transfers, counters.broken, counters.timed_out), (1, 0, 0));
+}
+
+#[test]
+fn more_sessions_than_usual_leave_room_for_their_transfers() {
+    const MANY: usize = 340;
+    let sessions = Quota { in_all: MANY, per_key: MANY, per_source: MANY };
+    let server = serve(Limits { sessions, ..Limits::default() });
+    let at = server.local_addrs()[0];
+    let held: Vec<_> = (0..MANY).map(|nonce| open("127.0.0.1", at, nonce as u8).unwrap()).collect();
+    assert_eq!(server.sessions(), MANY);
+    let (welcome, keys) = held[0].1.session().unwrap();
+    let mut data = ClientTransfer::new(welcome, keys, 1, 1000, "");
+    let mut stream = connect("127.0.0.1", at);
+    stream.write_all(&[data.attach(), &[7; 1000]].concat()).unwrap();
+    let mut buffer = [0; 4096];
+    let n = stream.read(&mut buffer).unwrap();
+    data.receive(&buffer[..n]).unwrap();
+    assert_eq!(server.counters().transfers, 1);
 }
 
 #[test]

@@ -95,6 +95,11 @@ impl Admission {
         Ok(Place { places: self.places.clone(), number })
     }
 
+    /// How many places there are.
+    pub fn quota(&self) -> Quota {
+        self.quota
+    }
+
     /// Places that are taken.
     pub fn taken(&self) -> usize {
         locked(&self.places).taken.len()

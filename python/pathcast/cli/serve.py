@@ -100,7 +100,8 @@ def serve(
         keys = read_keys(key_file) if key_file else [Key(OPEN_ID, OPEN_SECRET)]
     loopback = key_file is None and not open
     config = {
-        "bind": bind or (["127.0.0.1", "::1"] if loopback else []),
+        "bind": bind or [],
+        "loopback": loopback,
         "port": port,
         "keys": [vars(k) for k in keys],
         "addresses": announce or [],

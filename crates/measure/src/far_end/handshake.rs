@@ -85,6 +85,7 @@ impl<A: Address> FarEnd<A> {
             }
         };
         let from = came.from.source();
+        self.serving = Some(id);
         self.queue.enter(id, key_id, source(from));
         let total =
             Budget { bytes: open.total.bytes.min(self.limits.bytes), time: open.total.time.min(self.limits.time) };
@@ -142,6 +143,7 @@ impl<A: Address> FarEnd<A> {
             self.counters.bad_tag += 1;
             return;
         }
+        self.serving = Some(datagram.session);
         if datagram.path >= session.allowed {
             self.counters.malformed += 1;
             return;

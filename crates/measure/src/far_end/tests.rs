@@ -124,6 +124,50 @@ fn a_session_ends_with_its_bytes() {
 }
 
 #[test]
+fn a_probe_that_somebody_repeats_uses_nothing_up() {
+    let (mut far, channel) = opened(MeasureLimits { bytes: Bytes(100_000), ..MeasureLimits::default() });
+    let mut packet = vec![0; 1372];
+    channel.send.probe(
+        0,
+        1,
+        channel.session,
+        ProbeHead { train: 0, index: 0, count: 2, rest: 0 },
+        &mut packet[..PROBE],
+    );
+    for _ in 0..100 {
+        said_to(&mut far, NOW, &packet);
+    }
+    let session = far.sessions.values().next().expect("it is not over");
+    assert_eq!((session.bytes, session.allowance.came), (1400, 1400));
+    assert_eq!(far.counters().replayed, 99);
+}
+
+#[test]
+fn a_panic_ends_the_session_that_it_is_about_and_the_next_one_has_its_turn() {
+    let (mut far, lines) = told(MeasureLimits { bytes: Bytes(100_000), ..MeasureLimits::default() });
+    let (channel, _) = open(&mut far, 5);
+    assert_eq!(open(&mut far, 6).1, [Kind::Queued]);
+    drop(lines); // so that the next line cannot be told
+    let mut end = || {
+        for index in 0..100 {
+            let mut packet = vec![0; 1372];
+            let head = ProbeHead { train: 0, index, count: 100, rest: 0 };
+            channel.send.probe(0, 1, channel.session, head, &mut packet[..PROBE]);
+            said_to(&mut far, NOW, &packet);
+        }
+    };
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(&mut end)).is_err());
+    far.on_note = None;
+    far.recover(NOW);
+    let mut actions = std::iter::from_fn(|| far.next(NOW));
+    assert!(actions.any(|action| matches!(action, FarAction::Stop { session } if session == channel.session)));
+    assert!(far.sessions.values().all(|session| session.measures.is_some()), "the other one measures");
+    assert_eq!((far.sessions(), far.admission.taken(), far.queue.is_waiting()), (1, 1, false));
+    far.recover(NOW);
+    assert_eq!(far.sessions(), 1, "it was not about that one");
+}
+
+#[test]
 fn a_session_ends_with_the_bytes_that_it_was_sent() {
     let limit = 100_000;
     let (mut far, mut channel) = opened(MeasureLimits { bytes: Bytes(limit), ..MeasureLimits::default() });

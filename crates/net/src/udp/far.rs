@@ -1,9 +1,11 @@
 //! The far end on real sockets: one thread that listens on all addresses and carries what answers the clients.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use pathcast_base::Nanos;
 use pathcast_measure::machine::{Reply, Train};
@@ -20,6 +22,8 @@ use crate::netlink::octets;
 
 /// How soon the thread notices that it is to stop.
 const TICK: Nanos = Nanos::millis(100);
+/// After a panic: one that comes again and again leaves the processor to others.
+const PAUSE: Duration = Duration::from_millis(10);
 /// Actions between two events.
 const ACTIONS: u32 = 1_000_000;
 
@@ -52,6 +56,8 @@ pub trait FarMachine: Send {
     fn next(&mut self, now: Nanos) -> Option<FarAction<FarAddress>>;
     /// Sessions that are open: while there are any, the thread is urgent.
     fn sessions(&self) -> usize;
+    /// It has panicked, which has been told: drops what that was about.
+    fn recover(&mut self, _now: Nanos) {}
 }
 
 impl FarMachine for FarEnd<FarAddress> {
@@ -63,6 +69,9 @@ impl FarMachine for FarEnd<FarAddress> {
     }
     fn sessions(&self) -> usize {
         FarEnd::sessions(self)
+    }
+    fn recover(&mut self, now: Nanos) {
+        FarEnd::recover(self, now);
     }
 }
 
@@ -89,6 +98,7 @@ struct Shared<F> {
     tally: Mutex<Tally>,
     stop: AtomicBool,
     stale: AtomicBool,
+    faults: AtomicU64,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -107,6 +117,7 @@ impl<F: FarMachine + 'static> FarServer<F> {
             tally: Mutex::default(),
             stop: AtomicBool::new(false),
             stale: AtomicBool::new(false),
+            faults: AtomicU64::new(0),
         };
         let shared = Arc::new(shared);
         let (with, addresses) = (shared.clone(), local.clone());
@@ -141,6 +152,11 @@ impl<F: FarMachine + 'static> FarServer<F> {
         self.shared.stale.load(Ordering::Relaxed)
     }
 
+    /// How often it has panicked, each time over one event, and gone on.
+    pub fn faults(&self) -> u64 {
+        self.shared.faults.load(Ordering::Relaxed)
+    }
+
     /// Stops listening.
     pub fn stop(self) {}
 }
@@ -149,7 +165,7 @@ impl<F> Drop for FarServer<F> {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            let _ = thread.join(); // it has said why, if it panicked
+            let _ = thread.join();
         }
     }
 }
@@ -191,17 +207,32 @@ struct Loop<F> {
 impl<F: FarMachine> Loop<F> {
     fn run(mut self) {
         while !self.shared.stop.load(Ordering::Relaxed) {
-            let now = self.carrier.clock.now();
-            if self.wake <= now && self.carrier.caught_up(self.wake) {
-                self.wake = Nanos::MAX;
-                self.tell(FarEvent::Timer);
-            } else {
-                self.carrier.turn(self.wake.min(now + TICK));
-                self.handle_events();
+            // a panic ends what it is about, and not all measuring
+            if catch_unwind(AssertUnwindSafe(|| self.turn())).is_err() {
+                self.shared.faults.fetch_add(1, Ordering::Relaxed);
+                let _ = catch_unwind(AssertUnwindSafe(|| self.recover()));
+                thread::sleep(PAUSE);
             }
-            self.urgency.rest(now);
-            self.shared.stale.store(self.carrier.clock.is_stale(), Ordering::Relaxed);
         }
+    }
+
+    fn turn(&mut self) {
+        let now = self.carrier.clock.now();
+        if self.wake <= now && self.carrier.caught_up(self.wake) {
+            self.wake = Nanos::MAX;
+            self.tell(FarEvent::Timer);
+        } else {
+            self.carrier.turn(self.wake.min(now + TICK));
+            self.handle_events();
+        }
+        self.urgency.rest(now);
+        self.shared.stale.store(self.carrier.clock.is_stale(), Ordering::Relaxed);
+    }
+
+    fn recover(&mut self) {
+        let now = self.carrier.clock.now();
+        self.wake = now; // soon asked what it wants
+        locked(&self.shared.far).recover(now);
     }
 
     fn handle_events(&mut self) {

@@ -35,9 +35,12 @@ pub(crate) struct Datagram {
 /// A packet may still be on its way from its stamp to its socket: so long after the last stamp a batch is complete.
 const STRAGGLERS: Nanos = Nanos::micros(20);
 
-/// Where more than this waits no more is read [byte]: the socket keeps it, with its stamps, as far as there is room. Who is busy
-/// would else hold all of its buffer once more.
+/// Where more than this waits, what is kept of each packet included, no more is read [byte]: the socket keeps it, with its
+/// stamps, as far as there is room. Who is busy would else hold all of its buffer once more, and of empty packets any number.
 const FULL: usize = 1 << 20;
+
+/// Who has sent a packet, and to which address of this host.
+type Sender = (SocketAddr, Option<IpAddr>);
 
 /// Packets in the order in which they came. Those of a batch are given out when it is known to be complete.
 #[derive(Default)]
@@ -45,12 +48,12 @@ pub(crate) struct Inbox {
     waiting: VecDeque<Datagram>,
     /// How many of them, from the first on, are in complete batches.
     complete: usize,
-    /// Those of the batch that is being given out, by sender: given so far, and all.
-    batch: Vec<((SocketAddr, Option<IpAddr>), u32, u32)>,
+    /// Those of the batch that is being given out, by sender, in the order of the senders: given so far, and all.
+    batch: Vec<(Sender, u32, u32)>,
     /// How many of the batch are still to be given out.
     rest: usize,
     spare: Vec<Vec<u8>>,
-    /// Of the payloads that wait.
+    /// Of what waits.
     bytes: usize,
     /// So many found no room up to the last packet; wraps.
     missed: u32,
@@ -65,7 +68,7 @@ impl Inbox {
         let mut payload = self.spare.pop().unwrap_or_default();
         payload.clear();
         payload.extend_from_slice(arrival.payload);
-        self.bytes += payload.len();
+        self.bytes += room(&payload);
         self.waiting.push_back(Datagram {
             size: (payload.len() + overhead).min(usize::from(u16::MAX)) as u16,
             payload,
@@ -119,11 +122,12 @@ impl Inbox {
             self.count_batch();
         }
         let datagram = self.waiting.pop_front()?;
-        self.bytes -= datagram.payload.len();
+        self.bytes -= room(&datagram.payload);
         self.complete -= 1;
         self.rest -= 1;
         let who = (datagram.from, datagram.local);
-        let (_, given, of) = self.batch.iter_mut().find(|known| known.0 == who)?;
+        let place = self.batch.binary_search_by(|known| known.0.cmp(&who)).ok()?;
+        let (_, given, of) = &mut self.batch[place];
         let batch = Batch { index: *given, of: *of };
         *given += 1;
         Some((datagram, batch))
@@ -139,11 +143,18 @@ impl Inbox {
             last = Some(datagram.at);
             self.rest += 1;
             let who = (datagram.from, datagram.local);
-            match self.batch.iter_mut().find(|known| known.0 == who) {
+            match self.batch.last_mut().filter(|known| known.0 == who) {
                 Some(known) => known.2 += 1,
                 None => self.batch.push((who, 0, 1)),
             }
         }
+        // senders may be as many as packets: they cost nothing to forge
+        self.batch.sort_unstable();
+        self.batch.dedup_by(|later, kept| {
+            let same = later.0 == kept.0;
+            kept.2 += if same { later.2 } else { 0 };
+            same
+        });
     }
 
     /// Takes a packet's room back.
@@ -152,6 +163,11 @@ impl Inbox {
             self.spare.push(datagram.payload);
         }
     }
+}
+
+/// What a packet that waits takes [byte].
+fn room(payload: &[u8]) -> usize {
+    size_of::<Datagram>() + payload.len()
 }
 
 fn together(earlier: Nanos, later: Nanos) -> bool {
@@ -210,6 +226,29 @@ mod tests {
         assert!(!inbox.is_full());
         assert_eq!(taken(&mut inbox).len() as u64, count - 1);
         assert_eq!(inbox.bytes, 0);
+    }
+
+    #[test]
+    fn packets_of_no_payload_from_forged_senders_fill_it_too() {
+        let mut inbox = Inbox::default();
+        let local = None;
+        let mut count: u32 = 0;
+        while !inbox.is_full() {
+            let from = SocketAddr::from(([192, 0, 2, 1], (count * 7919 % 5003) as u16));
+            let arrival = Arrival { from, local, payload: &[], dscp: 0, ecn: 0, ttl: 64, stamp: None, missed: 0 };
+            inbox.add(&arrival, 28, Nanos(u64::from(count) * 1000));
+            count += 1;
+            assert!(count < 20_000, "it is never full");
+        }
+        let mut given = std::collections::HashMap::new();
+        for _ in 0..count {
+            let (datagram, batch) = inbox.take().unwrap();
+            let (seen, of) = given.entry(datagram.from).or_insert((0, batch.of));
+            assert_eq!((*seen, *of), (batch.index, batch.of));
+            *seen += 1;
+        }
+        assert!(given.len() > 4000 && given.values().all(|(seen, of)| seen == of));
+        assert_eq!((inbox.bytes, inbox.ready()), (0, false));
     }
 
     #[test]

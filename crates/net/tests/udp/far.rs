@@ -136,6 +136,42 @@ fn the_port_is_one_for_all_and_free_after_it() {
     assert_eq!(FarServer::start(&*host(), nowhere, Echo::default()).map(drop).unwrap_err().code(), "bad-argument");
 }
 
+/// Panics over a packet that asks for it.
+#[derive(Default)]
+struct Fragile {
+    echo: Echo,
+    recovered: usize,
+}
+
+impl FarMachine for Fragile {
+    fn handle(&mut self, now: Nanos, event: FarEvent<'_, FarAddress>) {
+        assert!(!matches!(event, FarEvent::Received { packet: b"panic", .. }), "as a test wants it");
+        self.echo.handle(now, event);
+    }
+    fn next(&mut self, now: Nanos) -> Option<FarAction<FarAddress>> {
+        self.echo.next(now)
+    }
+    fn sessions(&self) -> usize {
+        0
+    }
+    fn recover(&mut self, _now: Nanos) {
+        self.recovered += 1;
+    }
+}
+
+#[test]
+fn a_panic_ends_what_it_is_about_and_nothing_else() {
+    let server = super::serve(&*host(), &["127.0.0.1:0"], Fragile::default());
+    let asks = client(server.local_addrs()[0].port());
+    for _ in 0..3 {
+        asks.send(b"panic").unwrap();
+        asks.send(b"echo........").unwrap();
+        assert_eq!(asks.recv(&mut [0; 100]).expect("no answer"), 20);
+    }
+    assert_eq!((server.faults(), server.with(|far| far.recovered)), (3, 3));
+    assert!(server.with(|far| far.echo.timers) > 0, "it is asked what it wants after that");
+}
+
 /// More packets than leave in the time in which a few questions are answered.
 const MANY: usize = 400_000;
 

@@ -130,24 +130,21 @@ fn config(options: &Options, piped: bool) -> Result<(Config, Vec<String>), FarEr
     let addresses = |option: &str, written: &[String]| -> Result<Vec<IpAddr>, FarError> {
         written.iter().map(|text| arguments::address(option, text)).collect()
     };
-    let mut bind = addresses("--bind", &options.bind)?;
+    let bind = addresses("--bind", &options.bind)?;
     let announce = addresses("--announce", &options.announce)?;
     let texts = match &options.key_file {
         Some(_) if piped => keyfile::parse(&first_line(io::stdin().lock()), "standard input")?,
         Some(file) => keyfile::read(file)?,
         None => vec![KeyText::open()],
     };
-    if is_private(options) {
-        if bind.iter().any(|address| !address.is_loopback()) {
-            let message = "without a key the far end listens on loopback only";
-            return Err(FarError::advised(message, "give --key-file FILE, or --open"));
-        }
-        if bind.is_empty() {
-            bind = vec![IpAddr::from([127, 0, 0, 1]), IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1])];
-        }
+    let loopback = is_private(options);
+    if loopback && bind.iter().any(|address| !address.is_loopback()) {
+        let message = "without a key the far end listens on loopback only";
+        return Err(FarError::advised(message, "give --key-file FILE, or --open"));
     }
     let config = Config {
         bind,
+        loopback,
         port: options.port,
         keys: texts.iter().map(KeyText::key).collect::<Result<_, _>>()?,
         announce,
