@@ -227,6 +227,7 @@ static __always_inline void changed(struct bpf_sock_ops *ops, struct tcp_sock *t
 		return;
 	if (f->state == TCP_SYN_SENT) { /* what is established gets another entry in a moment */
 		if (new == TCP_CLOSE) {
+			f->state = new; /* whoever reads it from now on knows that it may be in both */
 			if (f->use.timeouts)
 				fold(f);
 			bpf_map_delete_elem(&flows, &cookie);

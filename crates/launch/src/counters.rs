@@ -5,6 +5,8 @@ use std::net::{IpAddr, Ipv6Addr};
 const KEY_BYTES: usize = 52;
 const USE_BYTES: usize = 56;
 const FLOW_BYTES: usize = 136;
+/// TCP_CLOSE of the kernel's states.
+const CLOSED: u32 = 7;
 pub(crate) const FAULT_BYTES: usize = 16;
 
 fn word(bytes: &[u8], at: usize) -> Option<u64> {
@@ -80,6 +82,8 @@ impl Use {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Flow {
     pub key: Key,
+    /// It has just closed: its counts are being added to those of its path.
+    pub closing: bool,
     /// At this end and at the other.
     pub ports: (u16, u16),
     /// Written by the program, not yet acknowledged [byte].
@@ -93,6 +97,7 @@ impl Flow {
         let ports = u32::from_ne_bytes(bytes[132..].try_into().ok()?);
         Some(Flow {
             key: Key::read(bytes)?,
+            closing: u32::from_ne_bytes(bytes[52..56].try_into().ok()?) == CLOSED,
             ports: ((ports >> 16) as u16, ports as u16),
             pending: word(bytes, 64)?,
             counts: Use::read(&bytes[72..])?,
@@ -134,6 +139,8 @@ mod tests {
         assert_eq!((flow.key.local, flow.key.remote, flow.key.mptcp, flow.pending), (ends.0, ends.1, true, 7));
         assert_eq!((flow.key.control.as_str(), flow.ports), ("reno", (40001, 5275)));
         assert_eq!(flow.counts, Use { flows: 1, joins: 2, acked: 3, received: 4, sent: 5, resent: 6, timeouts: 7 });
-        assert!(Flow::read(&bytes[1..]).is_none());
+        assert!(Flow::read(&bytes[1..]).is_none() && !flow.closing);
+        bytes[52..56].copy_from_slice(&CLOSED.to_ne_bytes());
+        assert!(Flow::read(&bytes).unwrap().closing);
     }
 }

@@ -3,7 +3,7 @@
 //! from the address that was answered. Only system calls, no allocation, as in `forked`.
 
 use std::mem::zeroed;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::RawFd;
 
 /// How long the line of the route is alone [ms] (RFC 8305, section 5) …
@@ -99,6 +99,27 @@ impl Address {
                 _ => {}
             }
         }
+    }
+
+    /// IPv4 also where it is written as the IPv6 address that stands for it.
+    fn plain(&self) -> Address {
+        match Ipv6Addr::from(self.octets()).to_canonical() {
+            v4 @ IpAddr::V4(_) => Address::of(v4).at(self.port()),
+            IpAddr::V6(_) => *self, // with its scope
+        }
+    }
+
+    /// As a socket of this family takes it.
+    fn of_family(&self, family: libc::c_int) -> Address {
+        match (self.family(), family) {
+            (libc::AF_INET, libc::AF_INET6) => Address::of(IpAddr::V6(self.octets().into())).at(self.port()),
+            _ => *self,
+        }
+    }
+
+    fn at(mut self, port: u16) -> Address {
+        self.set_port(port);
+        self
     }
 
     fn is_unspecified(&self) -> bool {
@@ -226,8 +247,8 @@ impl Lines {
     /// From the first of the allowed addresses from which the far end answers; the route has no say. Where none of them
     /// can be, the host is not reachable.
     fn begin_within(&mut self, fd: RawFd, to: &Address, now: u64, socket: impl Fn(libc::c_int) -> RawFd) -> Verdict {
-        let allowed = self.allowed;
-        let may = |place: usize| allowed >> place & 1 == 1 && self.own[place].family() == to.family();
+        let (allowed, plain) = (self.allowed, to.plain());
+        let may = |place: usize| allowed >> place & 1 == 1 && self.own[place].family() == plain.family();
         let known = self.known.iter().find(|k| k.until > now && k.to == to.octets());
         if let Some(place) = known.map(|k| k.from).filter(|&from| from < self.count && may(from)) {
             bind(fd, &self.own[place]);
@@ -237,7 +258,7 @@ impl Lines {
         let Some(first) = (0..self.count).find(|&place| may(place)) else { return Verdict::Done(libc::ENETUNREACH) };
         if (0..self.count).filter(|&place| may(place)).count() > 1 {
             for place in (0..self.count).filter(|&place| may(place)) {
-                polls[place].fd = ask(&self.own[place], to, &socket);
+                polls[place].fd = ask(&self.own[place], &plain, &socket);
             }
         }
         while polls.iter().any(|p| p.fd >= 0) {
@@ -250,7 +271,7 @@ impl Lines {
                 if polls[place].fd < 0 || polls[place].revents == 0 {
                     continue;
                 }
-                if matches!(connect(polls[place].fd, to), 0 | libc::EISCONN | libc::ECONNREFUSED) {
+                if matches!(connect(polls[place].fd, &plain), 0 | libc::EISCONN | libc::ECONNREFUSED) {
                     close_all(&mut polls);
                     bind(fd, &self.own[place]);
                     return self.found(to, place, Verdict::Continue);
@@ -278,14 +299,14 @@ impl Lines {
             error => return Verdict::Done(error),
         }
         let mut alone = polls[MOST].fd >= 0;
-        let source = name(fd);
+        let (source, plain) = (name(fd), to.plain());
         loop {
             let passed = (now_ms() - begun) as i32;
             alone &= passed < ALONE_MS && polls[MOST].fd >= 0;
             if !alone && polls[..MOST].iter().all(|p| p.fd == -1) && passed < TOGETHER_MS {
                 for (poll, own) in polls.iter_mut().zip(&self.own[..self.count]) {
-                    if own.family() == to.family() && own.octets() != source.octets() {
-                        poll.fd = ask(own, to, &socket);
+                    if own.family() == plain.family() && own.octets() != source.octets() {
+                        poll.fd = ask(own, &plain, &socket);
                     }
                 }
             }
@@ -307,7 +328,7 @@ impl Lines {
                     continue;
                 }
                 polls[place].revents = 0;
-                let error = connect(polls[place].fd, to); // says how it went
+                let error = connect(polls[place].fd, if place == MOST { to } else { &plain }); // says how it went
                 if place == MOST {
                     match error {
                         libc::ETIMEDOUT | libc::ENETUNREACH | libc::EHOSTUNREACH => {
@@ -444,6 +465,7 @@ fn name(fd: RawFd) -> Address {
 }
 
 fn bind(fd: RawFd, own: &Address) {
+    let own = own.of_family(name(fd).family());
     let one: libc::c_int = 1;
     // SAFETY: valid addresses; where it fails the route chooses, as without us
     unsafe {
@@ -521,5 +543,49 @@ mod tests {
             assert_eq!((address.port(), address.octets()), (5275, of(text).octets()));
         }
         assert!(!Lines::new(&["10.0.0.1".parse().unwrap()]).several());
+    }
+
+    #[test]
+    fn addresses_are_written_as_a_socket_takes_them() {
+        let of = |text: &str| Address::of(text.parse().unwrap()).at(5275);
+        let same = |a: Address, b: Address| (a.family(), a.octets(), a.port()) == (b.family(), b.octets(), b.port());
+        for (plain, mapped) in [("10.1.2.3", "::ffff:10.1.2.3"), ("fd00::1", "fd00::1")] {
+            assert!(same(of(mapped).plain(), of(plain)) && same(of(plain).plain(), of(plain)));
+            assert!(same(of(plain).of_family(libc::AF_INET6), of(mapped)));
+            assert!(same(of(plain).of_family(of(plain).family()), of(plain)));
+        }
+    }
+
+    /// As the sockets of Java are: of IPv6, also to a host of IPv4.
+    #[test]
+    fn an_ipv6_socket_to_an_ipv4_host_begins_from_the_allowed_address() {
+        let listener = std::net::TcpListener::bind("127.0.0.9:0").unwrap();
+        let to = Address::of("::ffff:127.0.0.9".parse().unwrap()).at(listener.local_addr().unwrap().port());
+        let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
+        // SAFETY: plain numbers
+        let make = |domain, more| unsafe { libc::socket(domain, kind | more, libc::IPPROTO_TCP) };
+        for (own, allowed, from) in [
+            (["127.0.0.2", "127.0.0.3"].as_slice(), 0b10, ["127.0.0.3"].as_slice()),
+            (&["::1", "127.0.0.3"], 0b10, &["127.0.0.3"]),
+            // both are asked
+            (&["127.0.0.2", "127.0.0.3", "127.0.0.4"], 0b110, &["127.0.0.3", "127.0.0.4"]),
+        ] {
+            let own: Vec<IpAddr> = own.iter().map(|a| a.parse().unwrap()).collect();
+            let from: Vec<_> = from.iter().map(|a| Address::of(a.parse().unwrap()).octets()).collect();
+            let mut lines = Lines::new(&own);
+            lines.allowed = allowed;
+            // first as nobody knows of the far end, then as it is known
+            for _ in 0..2 {
+                let fd = make(libc::AF_INET6, 0);
+                if fd < 0 {
+                    return println!("SKIPPED: an IPv6 socket to an IPv4 host: no IPv6 here");
+                }
+                assert_eq!(lines.begin(fd, &to, |domain| make(domain, libc::SOCK_NONBLOCK)), Verdict::Continue);
+                assert_eq!(connect(fd, &to), 0);
+                assert!(from.contains(&name(fd).octets()), "{own:?} {:?}", name(fd).octets());
+                // SAFETY: ours
+                unsafe { libc::close(fd) };
+            }
+        }
     }
 }

@@ -105,15 +105,12 @@ impl Maker {
         };
         fork(&forked)?;
         drop((theirs, life));
-        let mut ready = 0i32;
-        // SAFETY: room for the error number that it sends when it stands
-        let n = unsafe { libc::recv(alive.as_raw_fd(), (&raw mut ready).cast(), size_of_val(&ready), 0) };
-        match (n, ready) {
-            (4, 0) => {
+        match stands(&alive)? {
+            Some(0) => {
                 Ok(Maker { channel, connects: steered || lines.several() || beginnings.is_some(), alive, counts })
             }
-            (4, error) => Err(io::Error::from_raw_os_error(error)),
-            _ => Err(io::Error::other("the socket maker ended at its start")),
+            Some(error) => Err(io::Error::from_raw_os_error(error)),
+            None => Err(io::Error::other("the socket maker ended at its start")),
         }
     }
 
@@ -145,6 +142,25 @@ impl Maker {
     }
 }
 
+/// The error number that the maker sends when it stands; none: it has ended before. Signals of ours do not matter.
+fn stands(alive: &OwnedFd) -> io::Result<Option<i32>> {
+    let mut ready = 0i32;
+    loop {
+        // SAFETY: room for the number
+        let n = unsafe { libc::recv(alive.as_raw_fd(), (&raw mut ready).cast(), size_of_val(&ready), 0) };
+        match n {
+            4 => return Ok(Some(ready)),
+            0.. => return Ok(None),
+            _ => {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
+        }
+    }
+}
+
 /// Twice, so that it is nobody's child that would have to wait for it. No signal gets in between.
 fn fork(forked: &Forked) -> io::Result<()> {
     // SAFETY: the sets are valid places; the children only make system calls
@@ -170,4 +186,37 @@ fn fork(forked: &Forked) -> io::Result<()> {
         {}
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::thread::JoinHandleExt;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn a_signal_does_not_end_the_start() {
+        extern "C" fn nothing(_: libc::c_int) {}
+        let signal = libc::SIGRTMIN() + 7; // nobody else's in these tests
+        // SAFETY: zeros are a valid action; without SA_RESTART, as Python's handlers are
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = nothing as *const () as usize;
+            assert_eq!(libc::sigaction(signal, &action, std::ptr::null_mut()), 0);
+        }
+        let (alive, life) = pair().unwrap();
+        let waits = thread::spawn(move || (stands(&alive), stands(&alive)));
+        for _ in 0..20 {
+            thread::sleep(Duration::from_millis(5));
+            // SAFETY: the thread is not joined yet
+            unsafe { libc::pthread_kill(waits.as_pthread_t(), signal) };
+        }
+        let error = libc::EPERM;
+        // SAFETY: four bytes of ours
+        unsafe { libc::send(life.as_raw_fd(), (&raw const error).cast(), size_of_val(&error), libc::MSG_NOSIGNAL) };
+        drop(life);
+        let (first, then) = waits.join().unwrap();
+        assert_eq!((first.unwrap(), then.unwrap()), (Some(libc::EPERM), None));
+    }
 }

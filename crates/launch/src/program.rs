@@ -24,6 +24,8 @@ const ORDERS: &str = ".data.orders";
 const LOOK: &str = "look";
 /// Of which `look` is one (Linux 5.9).
 const ITERATOR: &CStr = c"bpf_iter_tcp";
+/// Sums are read again at most so often while connections close meanwhile.
+const READINGS: usize = 20;
 const CAP_NET_ADMIN: u32 = 12;
 const CAP_SYS_ADMIN: u32 = 21;
 const CAP_BPF: u32 = 39;
@@ -140,8 +142,14 @@ impl Program {
         map.update(&0u32.to_ne_bytes(), &orders.bytes(), MapFlags::ANY).map_err(|e| io::Error::other(e.to_string()))
     }
 
-    fn each<K, V>(&self, name: &str, key: fn(&[u8]) -> Option<K>, value: fn(&[u8]) -> Option<V>) -> Vec<(K, V)> {
-        let Some(map) = self.object.maps().find(|map| map.name() == name) else { return Vec::new() };
+    /// By key: the walk begins anew where the key that it is at is deleted meanwhile.
+    fn each<K: Ord, V>(
+        &self,
+        name: &str,
+        key: fn(&[u8]) -> Option<K>,
+        value: fn(&[u8]) -> Option<V>,
+    ) -> BTreeMap<K, V> {
+        let Some(map) = self.object.maps().find(|map| map.name() == name) else { return BTreeMap::new() };
         let of = |k: Vec<u8>| Some((key(&k)?, value(&map.lookup(&k, MapFlags::ANY).ok()??)?));
         map.keys().filter_map(of).collect()
     }
@@ -154,27 +162,36 @@ impl Program {
 
     /// And those that wait for an answer.
     pub fn entries(&self) -> Vec<Flow> {
-        // best effort: without it the counts are older
+        self.refresh();
+        self.open().into_values().collect()
+    }
+
+    /// Best effort: without it the counts are older.
+    fn refresh(&self) {
         if let Some(mut look) = self.look.as_ref().and_then(|link| Iter::new(link).ok()) {
             let _ = io::copy(&mut look, &mut io::sink());
         }
-        self.each("flows", |_| Some(()), Flow::read).into_iter().map(|(_, flow)| flow).collect()
+    }
+
+    /// By socket.
+    fn open(&self) -> BTreeMap<u64, Flow> {
+        self.each("flows", |cookie| cookie.try_into().ok().map(u64::from_ne_bytes), Flow::read)
     }
 
     /// Sums over those that are closed.
-    fn closed(&self) -> Vec<(Key, Use)> {
+    fn closed(&self) -> BTreeMap<Key, Use> {
         self.each("paths", Key::read, Use::read)
     }
 
     /// The sums of everything, open or closed, and how many are open. What waits for an answer counts where it has
     /// waited in vain.
     pub fn sums(&self) -> (BTreeMap<Key, Use>, u64) {
-        let entries = self.entries();
-        let mut sums: BTreeMap<Key, Use> = self.closed().into_iter().collect();
-        for flow in entries.iter().filter(|flow| flow.counts.flows > 0 || flow.counts.timeouts > 0) {
+        self.refresh();
+        let (mut sums, open) = together(|| self.closed(), || self.open());
+        for flow in open.iter().filter(|flow| flow.counts.flows > 0 || flow.counts.timeouts > 0) {
             sums.entry(flow.key.clone()).or_default().add(&flow.counts);
         }
-        (sums, entries.iter().filter(|flow| flow.counts.flows > 0).count() as u64)
+        (sums, open.iter().filter(|flow| flow.counts.flows > 0).count() as u64)
     }
 
     /// What could not be controlled or counted.
@@ -185,9 +202,56 @@ impl Program {
     }
 }
 
+/// The sums of what is closed and the open connections, of one moment. Where too much closes for that, some of what closes
+/// meanwhile is in neither until the next look, never in both: the sums must not jump over what has passed.
+fn together(
+    closed: impl Fn() -> BTreeMap<Key, Use>,
+    open: impl Fn() -> BTreeMap<u64, Flow>,
+) -> (BTreeMap<Key, Use>, Vec<Flow>) {
+    let mut before = closed();
+    for reading in 1.. {
+        let flows = open();
+        let after = closed();
+        let settled = before == after && !flows.values().any(|flow| flow.closing);
+        if settled || reading == READINGS {
+            return (before, flows.into_values().filter(|flow| !flow.closing).collect());
+        }
+        before = after;
+    }
+    unreachable!("it returns at the last reading")
+}
+
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
+
+    /// Connections of 5 bytes each, of which `at` tells how many are closed and which are open at each reading.
+    fn read(at: impl Fn(u64) -> (u64, Vec<(u64, bool)>)) -> (u64, usize) {
+        let key =
+            Key { local: [10, 0, 0, 1].into(), remote: [10, 0, 0, 2].into(), mptcp: false, control: "reno".into() };
+        let of = |flows| Use { flows, sent: 5 * flows, ..Use::default() };
+        let flow = |closing| Flow { key: key.clone(), closing, ports: (1, 2), pending: 0, counts: of(1) };
+        let time = Cell::new(0);
+        let next = || at(time.replace(time.get() + 1));
+        let closed = || BTreeMap::from([(key.clone(), of(next().0))]);
+        let open = || next().1.into_iter().map(|(cookie, closing)| (cookie, flow(closing))).collect();
+        let (sums, open) = together(closed, open);
+        (sums[&key].sent, open.len())
+    }
+
+    #[test]
+    fn what_closes_while_the_sums_are_read_is_counted_once() {
+        // 8 is open at the first reading, closed at the second
+        assert_eq!(read(|t| if t < 2 { (0, vec![(8, false)]) } else { (1, vec![]) }), (5, 0));
+        // its counts are among the sums already, its entry not yet gone
+        assert_eq!(read(|t| (1, if t < 3 { vec![(8, true)] } else { vec![] })), (5, 0));
+        // one more closes at each reading: at most what has passed until the last one
+        let (sent, open) = read(|t| (t, vec![(t, false)]));
+        assert!(sent <= 5 * 2 * READINGS as u64 && open == 1, "{sent}");
+        assert_eq!(read(|_| (3, vec![(8, true), (9, false)])), (15, 1));
+    }
 
     #[test]
     fn without_the_iterator_it_is_loaded_again_only_where_the_kernel_has_none() {

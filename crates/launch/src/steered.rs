@@ -34,10 +34,10 @@ impl fmt::Debug for Steered {
     }
 }
 
-/// The thread that makes the subflows.
+/// The thread that makes the subflows. It ends with this, also where the program never begins.
 pub(crate) struct Keeping {
     over: Arc<AtomicBool>,
-    thread: JoinHandle<Vec<Kept>>,
+    thread: Option<JoinHandle<Vec<Kept>>>,
 }
 
 impl Keeping {
@@ -77,13 +77,24 @@ impl Keeping {
             keeper.kept().to_vec()
         };
         let thread = thread::Builder::new().name("pathcast-subflows".into()).spawn(work);
-        Ok(Keeping { over, thread: thread.map_err(LaunchError::system("starting a thread"))? })
+        Ok(Keeping { over, thread: Some(thread.map_err(LaunchError::system("starting a thread"))?) })
     }
 
     /// What became of the subflows of each path.
-    pub fn end(self) -> Vec<Kept> {
+    pub fn end(mut self) -> Vec<Kept> {
+        let ended = self.stop().expect("nobody has ended it before");
+        ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+
+    fn stop(&mut self) -> Option<thread::Result<Vec<Kept>>> {
         self.over.store(true, Ordering::Relaxed);
-        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        self.thread.take().map(JoinHandle::join)
+    }
+}
+
+impl Drop for Keeping {
+    fn drop(&mut self) {
+        let _ = self.stop();
     }
 }
 
@@ -101,4 +112,24 @@ fn wait(keeper: &Keeper, channel: Option<&OwnedFd>) -> io::Result<()> {
 pub(crate) fn notes(kept: &[Kept]) -> impl Iterator<Item = String> {
     let told = |path: &Kept| Some(format!("a subflow over {} failed: {}", path.path, path.failed.as_ref()?));
     kept.iter().filter_map(told).collect::<Vec<_>>().into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_thread_ends_where_the_program_never_begins() {
+        let (over, fabric) = (Arc::new(AtomicBool::new(false)), Arc::new(()));
+        let (ended, held) = (Arc::clone(&over), Arc::clone(&fabric));
+        let work = move || {
+            let _held = held;
+            while !ended.load(Ordering::Relaxed) {
+                thread::sleep(Duration::from_millis(1));
+            }
+            Vec::new()
+        };
+        drop(Keeping { over, thread: Some(thread::spawn(work)) });
+        assert_eq!(Arc::strong_count(&fabric), 1);
+    }
 }

@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use common::{SERVER, Sink, World};
@@ -47,6 +48,30 @@ fn connections_come_about_over_the_line_that_lives() {
         let named = notes.iter().any(|note| note.contains("the line of 10.8.1.1 did not answer"));
         assert_eq!(named, dead == 1, "{notes:?}"); // the route is over the first
         println!("line {dead} dead: {what} took {took:.2?}");
+    }
+}
+
+/// As the sockets of Java are.
+#[test]
+fn an_ipv6_socket_to_an_ipv4_host_has_the_other_line_too() {
+    let Some(world) = World::new("mapped address") else { return };
+    if Command::new("python3").arg("--version").output().is_err() {
+        println!("SKIPPED: mapped address: python3 is not installed");
+        return;
+    }
+    let sink = Sink::start(&world, 10);
+    let script = format!(
+        "import socket; s = socket.socket(socket.AF_INET6); s.connect(('::ffff:{SERVER}', {})); s.sendall(b'x' * {BYTES}); \
+         s.shutdown(1); print(len(s.recv(10, socket.MSG_WAITALL)), s.getsockname()[0])",
+        sink.port
+    );
+    for dead in [1u64, 2] {
+        world.far(&format!("route add blackhole 10.8.{dead}.1/32"));
+        let outcome = world.run(launch(&world, &["python3", "-c", &script])).unwrap();
+        world.far(&format!("route del blackhole 10.8.{dead}.1/32"));
+        let lives = 3 - dead;
+        assert_eq!((outcome.status, world.output("out")), (0, format!("10 ::ffff:10.8.{lives}.1\n")));
+        assert_eq!(sink.counts().2, dead * BYTES);
     }
 }
 
