@@ -188,7 +188,6 @@ def test_by_a_plan_a_line_is_dropped_near_its_bound(hosts, tmp_path, left_behind
         (["--paths", "auto", "--background", "--control", "lp"], "--control lp"),
         (["--paths", "auto", "--set", "delta=3"], "--set"),
         (["--paths", "auto", "--key-file", "k"], "--to HOST"),
-        (["--paths", "auto"], "none of the lines has an address now"),
     ],
 )
 def test_words_of_a_plan_that_make_no_sense(pathcast, arguments, words, tmp_path):
@@ -197,6 +196,15 @@ def test_words_of_a_plan_that_make_no_sense(pathcast, arguments, words, tmp_path
     done = pathcast("run", *arguments, "--", "true", env={"PATHCAST_CONFIG": str(lines)})
     assert done.returncode == 2
     assert words in done.stderr
+
+
+def test_lines_without_an_address_are_refused_for_now(pathcast, tmp_path):
+    """They may get one again, and a job waits for it."""
+    lines = tmp_path / "lines.toml"
+    lines.write_text('[line.dsl]\nfrom = "192.0.2.9"\n')
+    done = pathcast("run", "--paths", "auto", "--", "true", env={"PATHCAST_CONFIG": str(lines)})
+    assert done.returncode == 4
+    assert "none of the lines has an address now" in done.stderr
 
 
 @privileged

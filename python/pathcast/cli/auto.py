@@ -72,7 +72,8 @@ class Prepared:
 
 
 def prepare(asked: Asked, control: str | None, sets: bool, into: Recorder | None) -> Prepared:
-    """Refuses (exit 2) what makes no sense before anything runs or is sent. Prints what will be done."""
+    """Refuses what makes no sense (exit 2), and where no line may be used now (4), before anything runs or is sent.
+    Prints what will be done."""
     from pathcast.lines import config, here
     from pathcast.plan.course import Course
     from pathcast.plan.renewed import completed
@@ -105,7 +106,12 @@ def prepare(asked: Asked, control: str | None, sets: bool, into: Recorder | None
         _say(sentence)
     lines = {name: of for name, of in lines.items() if of}
     if not lines:
-        raise usage("--paths auto: none of the lines has an address now", "`pathcast line list` shows them")
+        raise PathcastError(  # one may have it again in a moment
+            "no-line",
+            "--paths auto: none of the lines has an address now",
+            "`pathcast line list` shows them",
+            Exit.REFUSED,
+        )
     forecast = None if asked.to is None else _forecast(asked, wish, most, limit, lines, into)
     wish = replace(wish, deadline_s=None if limit is None else limit.left_s(None))
     now, away = zone.local(), []
