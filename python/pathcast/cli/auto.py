@@ -113,7 +113,8 @@ def prepare(asked: Asked, control: str | None, sets: bool, into: Recorder | None
             Exit.REFUSED,
         )
     forecast = None if asked.to is None else _forecast(asked, wish, most, limit, lines, into)
-    wish = replace(wish, deadline_s=None if limit is None else limit.left_s(None))
+    if limit is not None:
+        wish = _until(wish, limit.left_s(None))
     now, away = zone.local(), []
     changes = Changes({name: known[name] for name in lines}, _say)
     if forecast is None:
@@ -137,6 +138,14 @@ def prepare(asked: Asked, control: str | None, sets: bool, into: Recorder | None
     _say(f"over {' and '.join(auto.step.lines)} with {auto.step.control}")
     addresses = [address for of_line in lines.values() for address in of_line]
     return Prepared(auto, auto.step.control, addresses, lines, forecast[0] if forecast else None, wish, sized, limit)
+
+
+def _until(wish: Wish, left_s: float) -> Wish:
+    """With its deadline; until here it may have passed, which keeps no program from its start."""
+    if left_s > 0:
+        return replace(wish, deadline_s=left_s)
+    _say("the deadline is past: it goes as fast as it may")
+    return wish.late()
 
 
 def _forecast(

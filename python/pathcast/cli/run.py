@@ -76,7 +76,7 @@ def run(
     if command[0].startswith("-"):
         raise no_option(command[0], context)
 
-    asked = Asked(size, by, max, budget, max_rate, cheap, background, hurry, to, key_file)
+    asked = Asked(size, by, max, budget, max_rate, cheap, background, hurry, to, key_file, late=job is not None)
     automatic = paths == AUTO
     if control == AUTO and not automatic:
         raise usage("--control auto goes with --paths auto", "or name a controller: `pathcast control list`")
