@@ -71,7 +71,7 @@ def execute(
         reports: list[dict[str, Any]] = []
         while True:
             with _broken_off(job.name, by, began):
-                attempt, report = _attempt(job, program, by if (left_s() or 1.0) > 1.0 else None, handle)
+                attempt, report = _attempt(job, program, _options(job, by, left_s()), handle)
             tidy(say)  # of a run that was killed
             attempts.append(attempt)
             reports.append(report)
@@ -111,14 +111,22 @@ def _broken_off(name: str, by: str | None, began: float) -> Iterator[None]:
         raise
 
 
-def _attempt(job: Job, program: Sequence[str], by: str | None, lock: int) -> tuple[Attempt, dict[str, Any]]:
-    """A run under the plan. What is late has no deadline any more."""
+def _options(job: Job, by: str | None, left_s: float | None) -> list[str]:
+    """Of an attempt. What is late has no deadline any more, and goes as fast as is allowed, as `Wish.late` has it."""
+    if by is None or left_s is None:
+        return [*job.options]
+    if left_s > 1.0:
+        return [*job.options, "--by", by]
+    slow = {"--cheap", "--hurry", "--background"} if "--hurry" in job.options else {"--cheap"}
+    return [word for word in job.options if word not in slow]
+
+
+def _attempt(job: Job, program: Sequence[str], given: Sequence[str], lock: int) -> tuple[Attempt, dict[str, Any]]:
+    """A run under the plan with these options."""
     begun = time.monotonic()
     with tempfile.TemporaryFile("w+") as file:
         report = f"/dev/fd/{file.fileno()}"
-        options = [*job.options, *(["--by", by] if by else []), "--report", report, "--job", job.name]
-        if by is None:
-            options = [word for word in options if word != "--hurry"]
+        options = [*given, "--report", report, "--job", job.name]
         words = [*program, "run", "--paths", "auto", *options, "--", *job.command]
         process = subprocess.Popen(words, cwd=job.directory, pass_fds=(file.fileno(), lock), stdin=subprocess.DEVNULL)
         try:

@@ -83,6 +83,26 @@ def test_one_that_may_use_no_line_waits_and_what_is_late_has_no_deadline(job, tm
     assert "--hurry" not in seen[0]
 
 
+@pytest.mark.parametrize(
+    ("options", "left_s", "kept"),
+    [
+        (["--cheap", "--background", "--hurry"], -5.0, []),
+        (["--background"], -5.0, ["--background"]),
+        (["--cheap", "--background", "--hurry"], 60.0, ["--cheap", "--background", "--hurry"]),
+    ],
+)
+def test_what_is_late_goes_as_fast_as_is_allowed(job, tmp_path, options, left_s, kept):
+    of = job.__class__(**{**vars(job), "options": ("--size", "1GB", *options)})
+    _, _, [words] = run(of, tmp_path, 0, left_s=left_s)
+    assert [word for word in words if word in ("--cheap", "--background", "--hurry")] == kept
+
+
+def test_without_a_deadline_nothing_is_late(job, tmp_path):
+    of = job.__class__(**{**vars(job), "by": None, "options": ("--cheap", "--background")})
+    _, _, [words] = run(of, tmp_path, 0, left_s=None, by=None)
+    assert words[3:5] == ["--cheap", "--background"]
+
+
 def test_one_run_at_a_time_also_after_a_kill(job, tmp_path):
     with alone("nightly") as handle:
         assert running("nightly")
