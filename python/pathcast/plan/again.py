@@ -12,6 +12,8 @@ FIRST_S, MOST_S = 10.0, 600.0
 _HOPELESS = (126, 127)
 # one without a deadline begins so late at most
 _ALLOWED = timedelta(minutes=15)
+# a time that was so near when the job was added is meant, though the command takes a moment
+_NEAR = timedelta(minutes=2)
 
 
 @dataclass(frozen=True)
@@ -55,12 +57,21 @@ def next_due(at: Sequence[time], now: datetime) -> datetime:
     return min(one for one in times if one > now)
 
 
-def is_due(at: Sequence[time], now: datetime, begun: datetime | None, until: time | timedelta | None) -> bool:
-    """Whether it is to begin now: its time has come, it has not begun since, and its deadline is not past.
+def is_due(
+    at: Sequence[time],
+    now: datetime,
+    begun: datetime | None,
+    until: time | timedelta | None,
+    added: datetime | None = None,
+) -> bool:
+    """Whether it is to begin now: its time has come since it was added, it has not begun since, and its deadline is not
+    past.
 
-    until: the deadline, a time of day or from its time on; None: a quarter of an hour.
+    until: the deadline, a time of day or from its time on; None: a quarter of an hour. added: None: long ago.
     """
     due = last_due(at, now)
+    if added is not None and due + _NEAR <= added < now + timedelta(days=1):  # else by a clock that was wrong
+        return False
     # what has begun in a day from now did so by a clock that was wrong
     if begun is not None and due <= begun < now + timedelta(days=1):
         return False

@@ -43,7 +43,8 @@ _KEPT = 1000
 
 @dataclass(frozen=True)
 class Job:
-    """at: times of day. options: of `pathcast run --paths auto`, but for the deadline. by: as `--by` has it."""
+    """at: times of day. options: of `pathcast run --paths auto`, but for the deadline. by: as `--by` has it. added_s: when
+    it was added, UTC [s since 1970]; older files do not have it."""
 
     name: str
     at: tuple[str, ...]
@@ -52,6 +53,12 @@ class Job:
     command: tuple[str, ...]
     directory: str
     retries: int = 10
+    added_s: float | None = None
+
+    @property
+    def added(self) -> datetime | None:
+        """By the machine's clock."""
+        return None if self.added_s is None else zone.clock(self.added_s)
 
     @property
     def times(self) -> tuple[time, ...]:
@@ -120,7 +127,7 @@ def _job(name: str, document: object) -> Job:
     """Raises ValueError for what `add` would not have written."""
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise ValueError(f"it is no {SCHEMA}")
-    values = {key: of for key, of in document.items() if key != "schema"}
+    values = {"added_s": None, **{key: of for key, of in document.items() if key != "schema"}}
     if wrong := set(values) ^ set(Job.__dataclass_fields__):
         raise ValueError(f"missing or unknown: {', '.join(sorted(wrong))}")
     for key in ("at", "options", "command"):
@@ -132,6 +139,9 @@ def _job(name: str, document: object) -> Job:
         raise ValueError("its name, directory or command is not that of a job")
     if type(values["retries"]) is not int:
         raise ValueError(f"`retries` is {json.dumps(values['retries'])}; allowed is a number")
+    added_s = values["added_s"]
+    if added_s is not None and not (_is_number(added_s) and added_s < _LATEST_S):
+        raise ValueError(f"`added_s` is {json.dumps(added_s)}; allowed are seconds since 1970")
     if not values["at"] or not all(_AT.fullmatch(at) for at in values["at"]):
         raise ValueError(f"`at` is {json.dumps(values['at'])}; allowed are times of day")
     if values["by"] is not None:
