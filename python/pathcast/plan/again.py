@@ -18,18 +18,20 @@ _NEAR = timedelta(minutes=2)
 
 @dataclass(frozen=True)
 class Attempt:
-    """How one run of the program ended. barred: since no line might be used."""
+    """How one run of the program ended. barred: since no line might be used; final: nor may any later, by its own
+    bounds."""
 
     status: int
     elapsed_s: float
     barred: bool = False
+    final: bool = False
 
 
 def wait_s(attempts: Sequence[Attempt], retries: int, left_s: float) -> float | None:
     """How long until the program is started again; None: it is done, or given up. left_s: until the deadline; a job
     that is late is started again, too, since what it has begun is worth an end."""
     last = attempts[-1]
-    if last.status == 0 or (last.status in _HOPELESS and not last.barred):
+    if last.status == 0 or last.final or (last.status in _HOPELESS and not last.barred):
         return None
     failed = sum(not one.barred for one in attempts)
     if failed > retries or (last.barred and left_s <= 0):

@@ -61,6 +61,7 @@ def test_a_time_before_it_was_added_is_not_its_own():
         ([Attempt(127, 0)], HOUR, None),
         ([Attempt(143, 5, barred=True)] * 30, HOUR, MOST_S),
         ([Attempt(143, 5, barred=True)], 60, 60),
+        ([Attempt(143, 5, final=True)], HOUR, None),
         ([Attempt(143, 5, barred=True)], 0, None),
     ],
 )
