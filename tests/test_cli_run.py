@@ -176,6 +176,38 @@ def test_by_a_plan_a_line_is_dropped_near_its_bound(hosts, tmp_path, left_behind
     assert left_behind() == []
 
 
+@privileged
+def test_a_job_tells_what_another_start_may_yet_use(hosts, tmp_path, left_behind, monkeypatch):
+    lines = tmp_path / "lines.toml"
+    lines.write_text("".join(f'[line.{name}]\nfrom = "10.77.{n}.2"\n' for n, name in ((1, "dsl"), (2, "cable"))))
+    monkeypatch.setenv("PATHCAST_CONFIG", str(lines))
+    monkeypatch.setenv("PATHCAST_STATE_DIR", str(tmp_path / "state"))
+    port, report = hosts.sink(protocol=262), tmp_path / "report.json"
+    plan = ["--paths", "auto", "--max", "dsl=30MB", "--max", "cable=30MB", "--max-rate", "24Mbit", "--job", "nightly"]
+    send = lambda size: ["--report", report, "--", sys.executable, "-c", SEND, "10.77.1.1", port, size]  # noqa: E731
+    done = hosts.run(*plan, *send(8_000_000))
+    assert done.returncode == 0, done.stderr
+    document = json.loads(report.read_text())
+    assert wrong(document, SCHEMAS["run"]()) == []
+    sent = {path["local"]: path["bytes_sent"] for path in document["paths"]}
+    left = document["auto"]["left"]["max_bytes"]
+    for name, local in (("dsl", "10.77.1.2"), ("cable", "10.77.2.2")):
+        assert left[name] == pytest.approx(30_000_000 - sent[local] * 1.1, abs=1_000_000)
+    assert not document["auto"]["final"]
+    [ran] = [json.loads(line) for line in (tmp_path / "state/jobs/nightly.jsonl").read_text().splitlines()]
+    kept = json.loads((tmp_path / "state/jobs/nightly.left").read_text())
+    for told in (ran["left"], kept):
+        assert all(0 <= told["max_bytes"][name] <= of for name, of in left.items()), (told, left)
+    # and nothing where they are reached
+    plan = [word.replace("30MB", "3MB") for word in plan]
+    done = hosts.run(*plan, *send(40_000_000))
+    assert done.returncode != 0
+    document = json.loads(report.read_text())
+    assert (document["auto"]["final"], document["auto"]["left"]["max_bytes"]) == (True, {"dsl": 0, "cable": 0})
+    assert "ended, since --max and --budget leave nothing to any line" in done.stderr
+    assert left_behind() == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -188,7 +220,6 @@ def test_by_a_plan_a_line_is_dropped_near_its_bound(hosts, tmp_path, left_behind
         (["--paths", "auto", "--background", "--control", "lp"], "--control lp"),
         (["--paths", "auto", "--set", "delta=3"], "--set"),
         (["--paths", "auto", "--key-file", "k"], "--to HOST"),
-        (["--paths", "auto"], "none of the lines has an address now"),
     ],
 )
 def test_words_of_a_plan_that_make_no_sense(pathcast, arguments, words, tmp_path):
@@ -197,6 +228,15 @@ def test_words_of_a_plan_that_make_no_sense(pathcast, arguments, words, tmp_path
     done = pathcast("run", *arguments, "--", "true", env={"PATHCAST_CONFIG": str(lines)})
     assert done.returncode == 2
     assert words in done.stderr
+
+
+def test_lines_without_an_address_are_refused_for_now(pathcast, tmp_path):
+    """They may get one again, and a job waits for it."""
+    lines = tmp_path / "lines.toml"
+    lines.write_text('[line.dsl]\nfrom = "192.0.2.9"\n')
+    done = pathcast("run", "--paths", "auto", "--", "true", env={"PATHCAST_CONFIG": str(lines)})
+    assert done.returncode == 4
+    assert "none of the lines has an address now" in done.stderr
 
 
 @privileged

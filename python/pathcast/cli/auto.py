@@ -25,12 +25,14 @@ _TERMINAL_S, _ELSEWHERE_S = 10.0, 600.0
 # nearer than so far there is no time to measure for a deadline; up to then a light measurement has to do [s], and looks
 # and draws take about this part of the time that is left
 _FORECAST_S, _NEAR_S, _NEAR_SHARE = 20.0, 180.0, 0.1
+_SPENT = "--max and --budget leave nothing to any line"
 _QUIET, _SEVERAL, _ONE = "gleaner", "lia", "cubic"
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """control: the first. addresses: of all lines that may be used. forecast: what was, where a far end was named."""
+    """control: the first. addresses: of all lines that may be used. forecast: what was, where a far end was named.
+    whole: whether all lines have an address."""
 
     auto: Auto
     control: str
@@ -40,6 +42,7 @@ class Prepared:
     wish: Wish
     sized: bool
     limit: Deadline | None
+    whole: bool
 
     @property
     def expected_s(self) -> float | None:
@@ -55,13 +58,17 @@ class Prepared:
         if self.limit is not None:
             left_s = self.limit.left_s(None)
             told += f"; {span(abs(left_s))} {'before' if left_s >= 0 else 'after'} the deadline"
-        if self.auto.ended:
+        final = self.auto.ended and self.whole and self.auto.spent
+        if final:
+            told += f"; ended, since {_SPENT}"
+        elif self.auto.ended:
             silent = self.auto.step.wait is not None
             why = "nothing got through" if silent else "no line may be used now"
             told += f"; ended, since {why}: start it again when {'a line answers' if silent else 'one may'}"
         return {
             **self.auto.document(report["paths"]),
             "sentence": told,
+            "final": final,
             "lines": dict(self.lines),
             "size_bytes": self.wish.size_bytes if self.sized else None,
             "deadline_s": self.wish.deadline_s,
@@ -72,7 +79,8 @@ class Prepared:
 
 
 def prepare(asked: Asked, control: str | None, sets: bool, into: Recorder | None) -> Prepared:
-    """Refuses (exit 2) what makes no sense before anything runs or is sent. Prints what will be done."""
+    """Refuses what makes no sense (exit 2), and where no line may be used now (4), before anything runs or is sent.
+    Prints what will be done."""
     from pathcast.lines import config, here
     from pathcast.plan.course import Course
     from pathcast.plan.renewed import completed
@@ -105,9 +113,15 @@ def prepare(asked: Asked, control: str | None, sets: bool, into: Recorder | None
         _say(sentence)
     lines = {name: of for name, of in lines.items() if of}
     if not lines:
-        raise usage("--paths auto: none of the lines has an address now", "`pathcast line list` shows them")
+        raise PathcastError(  # one may have it again in a moment
+            "no-line",
+            "--paths auto: none of the lines has an address now",
+            "`pathcast line list` shows them",
+            Exit.REFUSED,
+        )
     forecast = None if asked.to is None else _forecast(asked, wish, most, limit, lines, into)
-    wish = replace(wish, deadline_s=None if limit is None else limit.left_s(None))
+    if limit is not None:
+        wish = _until(wish, limit.left_s(None))
     now, away = zone.local(), []
     changes = Changes({name: known[name] for name in lines}, _say)
     if forecast is None:
@@ -135,13 +149,24 @@ def prepare(asked: Asked, control: str | None, sets: bool, into: Recorder | None
         changed=changes.look,
         stepped=changes.stepped,
     )
+    if not auto.step.lines and auto.spent and not down:
+        raise usage(f"--paths auto: {_SPENT}")
     if not auto.step.lines:
         raise PathcastError(
             "no-line", "no line may be used now", "`pathcast line list` shows hours and caps", Exit.REFUSED
         )
     _say(f"over {' and '.join(auto.step.lines)} with {auto.step.control}")
     addresses = [address for of_line in lines.values() for address in of_line]
-    return Prepared(auto, auto.step.control, addresses, lines, forecast[0] if forecast else None, wish, sized, limit)
+    seen = forecast[0] if forecast else None
+    return Prepared(auto, auto.step.control, addresses, lines, seen, wish, sized, limit, not down)
+
+
+def _until(wish: Wish, left_s: float) -> Wish:
+    """With its deadline; until here it may have passed, which keeps no program from its start."""
+    if left_s > 0:
+        return replace(wish, deadline_s=left_s)
+    _say("the deadline is past: it goes as fast as it may")
+    return wish.late()
 
 
 def _forecast(

@@ -44,8 +44,9 @@ class Deadline:
         return at.isoformat(timespec="seconds")
 
 
-def deadline(text: str, now: datetime | None = None) -> Deadline:
-    """Parses `06:00` (the next one), ISO 8601 (the machine's time unless it says more), `8h`; refuses what is past."""
+def deadline(text: str, now: datetime | None = None, late: bool = False) -> Deadline:
+    """Parses `06:00` (the next one), ISO 8601 (the machine's time unless it says more), `8h`; refuses what is past,
+    but where it may be late."""
     from pathcast import _native
 
     began = (time.time(), time.monotonic())
@@ -59,7 +60,7 @@ def deadline(text: str, now: datetime | None = None) -> Deadline:
     at = _clock(word, now) or _date(word)
     if at is None:
         raise usage(f"--by `{text}` is no time; allowed: {_ALLOWED}")
-    if at <= now:
+    if at <= now and not late:
         raise usage(f"--by {text} is past: it is {now.isoformat(timespec='seconds')}")
     return Deadline(at, 0.0, began)
 

@@ -100,7 +100,7 @@ def add(
     options += ["--key-file", str(key_file.absolute())] if key_file is not None else []
     flags = {"--cheap": cheap, "--background": background, "--hurry": hurry}
     options += [flag for flag, given in flags.items() if given]
-    job = jobs.Job(name, times, until, tuple(options), tuple(command), os.getcwd(), retries)
+    job = jobs.Job(name, times, until, tuple(options), tuple(command), os.getcwd(), retries, time.time())
     file = jobs.add(job)
     try:
         made, how = _place(job, units)
@@ -112,7 +112,8 @@ def add(
         print_json("job", about)
         return
     by_itself = how != "hand"
-    print(f"{name}: begins {_next(about)}, by {how}" if by_itself else f"{name}: its next time is {_next(about)}")
+    begins = "now" if _is_due(job) else _next(about)
+    print(f"{name}: begins {begins}, by {how}" if by_itself else f"{name}: its next time is {_next(about)}")
     for path in (file, *made):
         print(f"written: {path}")
     if not by_itself and units is None and not here():
@@ -243,13 +244,12 @@ def run(
 ) -> None:
     """Run a job now, to its end; the exit status is that of its program."""
     from pathcast.cli.deadline import deadline
-    from pathcast.plan.again import is_due
     from pathcast.service import jobs
     from pathcast.service.jobrun import execute
 
     job = jobs.load(name)
-    if due and not is_due(job.times, zone.clock(), jobs.begun(name), job.until):
-        _say(f"{name}: its time is over, or it has begun already")
+    if due and not _is_due(job):
+        _say(f"{name}: its time is over or was before it was added, or it has begun already")
         return
     limit = None if job.by is None else deadline(job.by)
     by = None if limit is None else limit.written()
@@ -265,7 +265,6 @@ def daemon(
     """Run the jobs at their times, where there is no systemd. It goes on until it is ended."""
     import subprocess
 
-    from pathcast.plan.again import is_due
     from pathcast.runtime.state import Record, tidy
     from pathcast.service import jobs
     from pathcast.service.jobrun import running
@@ -279,9 +278,8 @@ def daemon(
             tidy(_say)
             started = {name: one for name, one in started.items() if one.poll() is None}
             for job in jobs.every(lambda error: _say(error.message)):
-                due = is_due(job.times, zone.clock(), jobs.begun(job.name), job.until)
                 # one that was just begun has no lock yet
-                if due and job.name not in started and not running(job.name):
+                if _is_due(job) and job.name not in started and not running(job.name):
                     _say(f"{job.name} begins")
                     words = [*_program(), "job", "run", job.name, "--due"]
                     started[job.name] = subprocess.Popen(words, stdin=subprocess.DEVNULL)
@@ -292,6 +290,14 @@ def daemon(
         for one in started.values():
             one.wait()
         record.forget()
+
+
+def _is_due(job: Job) -> bool:
+    """Whether it is to begin now."""
+    from pathcast.plan.again import is_due
+    from pathcast.service import jobs
+
+    return is_due(job.times, zone.clock(), jobs.begun(job.name), job.until, job.added)
 
 
 def _there(program: str) -> str | None:

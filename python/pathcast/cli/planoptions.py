@@ -42,7 +42,7 @@ AUTO = "auto"
 
 @dataclass(frozen=True)
 class Asked:
-    """What was asked for, as it was written."""
+    """What was asked for, as it was written. late: whether `by` may be past."""
 
     size: str | None
     by: str | None
@@ -54,6 +54,7 @@ class Asked:
     hurry: bool
     to: str | None = None
     key_file: Path | None = None
+    late: bool = False
 
     def given(self) -> str | None:
         """The first option that goes with a plan only."""
@@ -69,7 +70,7 @@ class Asked:
         bounds, money, bits = most(self.max), budget(self.budget), rate(self.max_rate)
         if self.hurry and not (self.background and self.by):
             raise usage("--hurry goes with --background and --by: full speed for as long as the deadline needs it")
-        limit = None if self.by is None else deadline(self.by)
+        limit = None if self.by is None else deadline(self.by, late=self.late)
         return Wish(bytes, None, money, bits, self.cheap, self.background, self.hurry), bounds, limit
 
 

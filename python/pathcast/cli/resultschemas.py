@@ -164,6 +164,13 @@ def _auto() -> dict[str, Any]:
             "steps": lists(step, "what was decided when"),
             "waits": lists(wait, "when nothing got through"),
             "ended": told(FLAG, "whether the program was told to end, since no line might be used"),
+            "final": told(FLAG, "whether it ended since --max and --budget leave nothing to any line"),
+            "left": objects(
+                {
+                    "max_bytes": maps(COUNT, "of --max: what another start of the job may put on each line"),
+                    "budget": maybe(NUMBER, "of --budget [money]; null without it"),
+                }
+            ),
             "done": maybe(SHARE, "of its size, at the end; null without one"),
             "sentence": told(TEXT, "for people"),
             "lines": maps(TEXTS, "addresses of each line"),

@@ -76,7 +76,7 @@ def run(
     if command[0].startswith("-"):
         raise no_option(command[0], context)
 
-    asked = Asked(size, by, max, budget, max_rate, cheap, background, hurry, to, key_file)
+    asked = Asked(size, by, max, budget, max_rate, cheap, background, hurry, to, key_file, late=job is not None)
     automatic = paths == AUTO
     if control == AUTO and not automatic:
         raise usage("--control auto goes with --paths auto", "or name a controller: `pathcast control list`")
@@ -106,8 +106,12 @@ def run(
     if job is not None:
         from pathcast.service import jobrun
 
-        lines, expected_s = ({}, None) if prepared is None else (prepared.lines, prepared.expected_s)
-        ended = jobrun.ran(job, lines, expected_s)
+        if prepared is None:
+            ended = jobrun.ran(job, {}, None)
+        else:
+            auto = prepared.auto
+            ended = jobrun.ran(job, prepared.lines, prepared.expected_s, lambda paths: auto.left(paths, ahead=True))
+            auto.keep = jobrun.keeps(job, auto.left([], ahead=True))
     status, document = launch(
         command,
         control,

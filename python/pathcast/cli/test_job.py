@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from pathcast import zone
+from pathcast.cli import job as job_module
 from pathcast.errors import Exit
 from pathcast.service import jobrun, jobs
 from pathcast.service.jobrun import alone as jobs_alone
@@ -87,6 +88,24 @@ def test_times_are_the_machines_whatever_a_command_was_told(pathcast, units, in_
     assert begun == ["2026-11-27T06:00:00+09:00"]
 
 
+def test_it_begins_when_the_words_say_so(pathcast, units, in_tokyo, monkeypatch):
+    """Whoever looks at once: systemd's timer, whose time after the boot is past, or the daemon."""
+    at = datetime(2026, 11, 26, 23, 30, tzinfo=ZoneInfo("Asia/Tokyo"))
+    monkeypatch.setattr(time, "time", at.timestamp)
+    monkeypatch.setattr(job_module, "_place", lambda job, into: ([], "systemd"))
+    begun = []
+    monkeypatch.setattr(jobrun, "execute", lambda *words: begun.append(words[2]) or {"status": 0, **jobs._ENDED})
+    assert "nightly: begins 2026-11-27 22:00 JST, by systemd" in pathcast(*ADD, "--", "true")[1]
+    status, _, err = pathcast("job", "run", "nightly", "--due")
+    assert (status, begun, "was before it was added" in err) == (Exit.OK, [], True)
+    out = pathcast("job", "add", "soon", *ADD[3:4], "23:30", *ADD[5:], "--", "true")[1]
+    assert "soon: begins now, by systemd" in out
+    assert pathcast("job", "run", "soon", "--due")[0] == Exit.OK
+    monkeypatch.setattr(time, "time", lambda: at.timestamp() + 22.5 * 3600)
+    assert pathcast("job", "run", "nightly", "--due")[0] == Exit.OK
+    assert begun == ["2026-11-27T06:00:00+09:00", "2026-11-28T06:00:00+09:00"]
+
+
 def test_what_was_broken_off_is_said(pathcast, units):
     pathcast(*ADD, "--units", units, "--", "true")
     assert "last: none has ended yet" in pathcast("job", "status", "nightly")[1]
@@ -159,11 +178,18 @@ WHOLE = (
 )
 
 
+def test_a_file_that_does_not_say_when_it_was_added_is_of_long_ago(units):
+    jobs.folder().mkdir()
+    (jobs.folder() / "broken.json").write_text(WHOLE)
+    assert jobs.load("broken").added is None
+
+
 @pytest.mark.parametrize(
     "text",
     [
         *("", "{", "[]", "null", "\x00", WHOLE[:60], WHOLE.replace("job/1", "job/2"), WHOLE.replace('"at"', '"on"')),
         *(WHOLE.replace("22:00", "25:00"), WHOLE.replace('["22:00"]', '"22:00"'), WHOLE.replace("null", '"soon"')),
+        *(WHOLE.replace(": 1}", ': 1, "added_s": "x"}'), WHOLE.replace(": 1}", ': 1, "added_s": 1e12}')),
         *(WHOLE.replace('"broken"', '"other"'), WHOLE.replace('["true"]', "[1]"), WHOLE.replace(": 1}", ': "1"}')),
     ],
 )

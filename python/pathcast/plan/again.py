@@ -12,22 +12,26 @@ FIRST_S, MOST_S = 10.0, 600.0
 _HOPELESS = (126, 127)
 # one without a deadline begins so late at most
 _ALLOWED = timedelta(minutes=15)
+# a time that was so near when the job was added is meant, though the command takes a moment
+_NEAR = timedelta(minutes=2)
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """How one run of the program ended. barred: since no line might be used."""
+    """How one run of the program ended. barred: since no line might be used; final: nor may any later, by its own
+    bounds."""
 
     status: int
     elapsed_s: float
     barred: bool = False
+    final: bool = False
 
 
 def wait_s(attempts: Sequence[Attempt], retries: int, left_s: float) -> float | None:
     """How long until the program is started again; None: it is done, or given up. left_s: until the deadline; a job
     that is late is started again, too, since what it has begun is worth an end."""
     last = attempts[-1]
-    if last.status == 0 or (last.status in _HOPELESS and not last.barred):
+    if last.status == 0 or last.final or (last.status in _HOPELESS and not last.barred):
         return None
     failed = sum(not one.barred for one in attempts)
     if failed > retries or (last.barred and left_s <= 0):
@@ -55,12 +59,21 @@ def next_due(at: Sequence[time], now: datetime) -> datetime:
     return min(one for one in times if one > now)
 
 
-def is_due(at: Sequence[time], now: datetime, begun: datetime | None, until: time | timedelta | None) -> bool:
-    """Whether it is to begin now: its time has come, it has not begun since, and its deadline is not past.
+def is_due(
+    at: Sequence[time],
+    now: datetime,
+    begun: datetime | None,
+    until: time | timedelta | None,
+    added: datetime | None = None,
+) -> bool:
+    """Whether it is to begin now: its time has come since it was added, it has not begun since, and its deadline is not
+    past.
 
-    until: the deadline, a time of day or from its time on; None: a quarter of an hour.
+    until: the deadline, a time of day or from its time on; None: a quarter of an hour. added: None: long ago.
     """
     due = last_due(at, now)
+    if added is not None and due + _NEAR <= added < now + timedelta(days=1):  # else by a clock that was wrong
+        return False
     # what has begun in a day from now did so by a clock that was wrong
     if begun is not None and due <= begun < now + timedelta(days=1):
         return False

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from pathcast.plan.plan import CAREFUL
 from pathcast.plan.program import Schedule, schedule
@@ -191,6 +192,26 @@ class Course:
         bytes = max(sum(job.values()), sum(self._seen.job.values()))
         return min(bytes / self._wish.size_bytes, 1.0) if self._sized else None
 
+    def left(self, wire: Mapping[str, int], ahead: bool = False) -> dict[str, Any]:
+        """Of the job's own bounds, when so many bytes passed by line: `max_bytes` of each line that has one, and
+        `budget`, money or None. What is left alone near a bound is nothing. ahead: without what passes until a change
+        is in force."""
+        bytes = {name: max(wire.get(name, 0), self._seen.wire.get(name, 0)) for name in self._terms}
+        most = {
+            name: int(_beyond(line.most_bytes - bytes[name], self._margin(name), ahead))
+            for name, line in self._terms.items()
+            if line.most_bytes is not None
+        }
+        budget = self._wish.budget
+        if budget is not None:
+            budget = _beyond(budget - self._spent(bytes), self._margin_money(), ahead)
+        return {"max_bytes": most, "budget": budget}
+
+    @property
+    def spent(self) -> bool:
+        """Whether the job's own bounds leave nothing to any line: no later time changes that."""
+        return all(self._spent_of(name) is not None for name in self._terms)
+
     def _step(self) -> Step:
         said, self._said = tuple(self._said), []
         way = self._way
@@ -211,7 +232,7 @@ class Course:
         renewed = {name: of for name, of in self._new.items() if name in self._terms}
         for name, of in renewed.items():
             now_s = self._at_s
-            self._paid[name] = self._cost(name), self._seen.wire.get(name, 0)
+            self._paid[name] = self._cost(name, self._seen.wire), self._seen.wire.get(name, 0)
             hours = of.hours and tuple((begin + now_s, end + now_s) for begin, end in of.hours)
             periods = tuple(replace(p, begin_s=p.begin_s + now_s, end_s=p.end_s + now_s) for p in of.allowances)
             most = self._terms[name].most_bytes
@@ -240,13 +261,13 @@ class Course:
     def _left(self, name: str, period: Allowance) -> int:
         return period.bytes - (self._used(name) - self._began.get((name, period.begin_s), 0))
 
-    def _spent(self) -> float:
-        return sum(self._cost(name) for name in self._terms)
+    def _spent(self, wire: Mapping[str, int] | None = None) -> float:
+        return sum(self._cost(name, self._seen.wire if wire is None else wire) for name in self._terms)
 
-    def _cost(self, name: str) -> float:
+    def _cost(self, name: str, wire: Mapping[str, int]) -> float:
         """Of a line, each byte at the price of its time."""
         paid, bytes = self._paid.get(name, (0.0, 0))
-        return paid + self._terms[name].price * (self._seen.wire.get(name, 0) - bytes)
+        return paid + self._terms[name].price * (wire.get(name, 0) - bytes)
 
     def _rest(self) -> dict[str, LineTerms]:
         """The terms from now on: what is left."""
@@ -312,6 +333,11 @@ class Course:
             return "its hours are yet to come" if later and not self._used_s.get(name) else "its hours are over"
         if any(p.begin_s <= self._at_s < p.end_s and self._left(name, p) <= margin for p in line.allowances):
             return "its cap is reached"
+        return self._spent_of(name)
+
+    def _spent_of(self, name: str) -> str | None:
+        """Which of the job's own bounds leaves nothing to a line."""
+        line, margin = self._terms[name], self._margin(name)
         if line.most_bytes is not None and line.most_bytes - self._seen.wire.get(name, 0) <= margin:
             return "the most that it may carry of this job is reached"
         if line.price and self._wish.budget is not None and self._wish.budget - self._spent() <= self._margin_money():
@@ -509,6 +535,13 @@ class Course:
         if surely and not self._late:
             self._said.append("the deadline cannot be kept as it looks now: it goes on as fast as it may")
         self._late = surely
+
+
+def _beyond(left: float, margin: float, ahead: bool) -> float:
+    """What is left, none of it within the margin; ahead: without that."""
+    if left <= margin:
+        return 0
+    return left - margin if ahead else left
 
 
 def _promised(name: str, ways: Sequence[Way]) -> float:

@@ -38,6 +38,16 @@ def test_due_once_and_not_after_its_deadline():
     assert not is_due(at, day(23, 23), None, None)
 
 
+def test_a_time_before_it_was_added_is_not_its_own():
+    at, until = (time(22),), time(6)
+    assert not is_due(at, day(23, 23, 30), None, until, day(23, 23, 30))
+    assert not is_due(at, day(24, 5), None, until, day(23, 23, 30))
+    assert is_due(at, day(24, 22), None, until, day(23, 23, 30))
+    assert is_due(at, day(23, 22, 1), None, until, day(23, 22, 1))  # a moment ago
+    assert is_due(at, day(23, 23), None, until, day(23, 21))
+    assert is_due(at, day(23, 23), None, until, day(23, 23) + timedelta(days=365))  # by a clock that was wrong
+
+
 @pytest.mark.parametrize(
     ("attempts", "left_s", "wait"),
     [
@@ -51,6 +61,7 @@ def test_due_once_and_not_after_its_deadline():
         ([Attempt(127, 0)], HOUR, None),
         ([Attempt(143, 5, barred=True)] * 30, HOUR, MOST_S),
         ([Attempt(143, 5, barred=True)], 60, 60),
+        ([Attempt(143, 5, final=True)], HOUR, None),
         ([Attempt(143, 5, barred=True)], 0, None),
     ],
 )

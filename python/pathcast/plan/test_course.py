@@ -489,3 +489,42 @@ def test_all_lines_at_once_where_the_price_is_no_matter():
     steps, _, told, at_s = looked(40 * MB, 59.9, cheap=False)
     assert {step.lines for _, step in steps} == {("dsl", "cable")}
     assert (at_s < 8, told) == (True, [])
+
+
+def test_what_is_left_of_its_own_bounds_for_another_start():
+    lines = {
+        "dsl": LineTerms("dsl", most_bytes=50 * MB),
+        "cable": LineTerms("cable", most_bytes=200 * MB, price=1 / MB),
+    }
+    course = Course(WAYS, lines, Wish(1000 * MB, budget=60.0))
+    _, job, _, _ = run(course, 1000 * MB, 20)
+    wire = {name: int(bytes * OVERHEAD) for name, bytes in job.items()}
+    left = course.left(wire)
+    assert left["max_bytes"] == {name: lines[name].most_bytes - wire[name] for name in lines}
+    assert left["budget"] == pytest.approx(60 - wire["cable"] / MB)
+    # what nobody had looked at is counted, too
+    more = course.left({**wire, "cable": wire["cable"] + 2 * MB})
+    assert more["max_bytes"]["cable"] == left["max_bytes"]["cable"] - 2 * MB
+    assert more["budget"] == pytest.approx(left["budget"] - 2)
+    # before a kill less is told than is left: what passes until it is told again is no more
+    ahead = course.left(wire, ahead=True)
+    passes = {"dsl": 8e6, "cable": 16e6}
+    for name, bytes in left["max_bytes"].items():
+        assert 0 < ahead["max_bytes"][name] <= bytes - passes[name] / 8 * EVERY_S * OVERHEAD
+    assert ahead["budget"] <= left["budget"] - 16e6 / 8 * EVERY_S * OVERHEAD / MB
+    assert not course.spent
+
+
+@pytest.mark.parametrize("hours", [None, ((0.0, 100.0), (1000.0, 2000.0))])
+def test_spent_are_bounds_that_no_later_time_gives_anything(hours):
+    lines = {"dsl": LineTerms("dsl", hours, most_bytes=50 * MB), "cable": LineTerms("cable", price=1 / MB)}
+    course = Course(WAYS, lines, Wish(1000 * MB, budget=30.0))
+    steps, *_ = run(course, 1000 * MB, 900)
+    assert steps[-1][1].lines == ()
+    left = course.left({})
+    assert (left["max_bytes"], left["budget"], course.spent) == ({"dsl": 0}, 0, True)
+    # a cap is no bound of the job: another period follows
+    capped = {"dsl": lines["dsl"], "cable": LineTerms("cable", None, (Allowance(0.0, 1000.0, 30 * MB),))}
+    course = Course(WAYS, capped, Wish(1000 * MB))
+    steps, *_ = run(course, 1000 * MB, 900)
+    assert (steps[-1][1].lines, course.spent) == ((), False)

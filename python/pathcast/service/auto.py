@@ -59,6 +59,8 @@ class Auto:
         self.steps: list[dict[str, Any]] = []
         self.waits: list[dict[str, Any]] = []
         self._ended_s: float | None = None
+        # hears of what is left of the job's own bounds, as a kill may be the next
+        self.keep: Callable[[Mapping[str, Any]], object] | None = None
         self.pace = self._pace(max(1, len(self.first)))
         self._ordered = (self.step.control, self.pace)
         self._began_s = self._told_s = 0.0
@@ -81,6 +83,15 @@ class Auto:
         """Whether it was told to end, since no line might be used."""
         return self._ended_s is not None
 
+    @property
+    def spent(self) -> bool:
+        """Whether the job's own bounds leave nothing to any of its lines."""
+        return self._course.spent
+
+    def left(self, paths: Sequence[Mapping[str, Any]], ahead: bool = False) -> dict[str, Any]:
+        """Of the job's own bounds after these, as `Course.left` has it."""
+        return self._course.left(self._wire(paths), ahead)
+
     @contextlib.contextmanager
     def beside(self, running: Running) -> Iterator[None]:
         """Looks at it every second, in a thread."""
@@ -98,7 +109,8 @@ class Auto:
     def document(self, paths: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """For the report, whose `paths` have all that passed until the end: what was decided when, what it came to."""
         done = self._course.done(self._job(paths))
-        return {"steps": self.steps, "waits": self.waits, "ended": self.ended, "done": done}
+        left = self.left(paths)
+        return {"steps": self.steps, "waits": self.waits, "ended": self.ended, "done": done, "left": left}
 
     def _watch(self, running: Running, end: threading.Event) -> None:
         said = ""
@@ -134,6 +146,8 @@ class Auto:
         if now_s - self._shown_s >= SHOW_S or self.step.said:
             self._shown_s = now_s
             running.tell(self.shown())
+            if self.keep is not None:
+                self.keep(self._course.left({}, ahead=True))
         if not self.step.lines:
             self._ended_s = now_s
             running.end()
@@ -227,8 +241,16 @@ class Auto:
                 job[line] = job.get(line, 0) + path[there]
         return job
 
-    def _seen(self, paths: Sequence[Mapping[str, Any]]) -> Seen:
+    def _wire(self, paths: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+        """What passed of the job by line, IP bytes both ways."""
         wire: dict[str, int] = {}
+        for path in paths:
+            if (line := self._line.get(path["local"])) is not None:
+                whole = path["bytes_sent"] + path["bytes_retransmitted"] + path["bytes_received"]
+                wire[line] = wire.get(line, 0) + int(whole * OVERHEAD)
+        return wire
+
+    def _seen(self, paths: Sequence[Mapping[str, Any]]) -> Seen:
         timeouts: dict[str, int] = {}
         # whom else a program tries in vain says nothing of the lines
         heard = {path["remote"] for path in paths if path["bytes_sent"] + path["bytes_received"]}
@@ -236,11 +258,11 @@ class Auto:
         for path in paths:
             if (line := self._line.get(path["local"])) is None:
                 continue
-            whole = path["bytes_sent"] + path["bytes_retransmitted"] + path["bytes_received"]
-            wire[line] = wire.get(line, 0) + int(whole * OVERHEAD)
             if path["remote"] in silent:
                 timeouts[line] = timeouts.get(line, 0) + path["timeouts"]
-        return Seen(self._job(paths), wire, self._count(), timeouts, () if heard else tuple(sorted(silent)))
+        return Seen(
+            self._job(paths), self._wire(paths), self._count(), timeouts, () if heard else tuple(sorted(silent))
+        )
 
 
 def carried_sentence(document: Mapping[str, Any], addresses: Mapping[str, Sequence[str]]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import itertools
 import json
 import os
 import subprocess
@@ -13,10 +14,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from pathcast import zone
 from pathcast.errors import Exit, PathcastError
 from pathcast.history.place import state_directory
 from pathcast.plan.again import Attempt, wait_s
 from pathcast.runtime.state import tidy
+from pathcast.service import jobs
 from pathcast.service.jobs import RAN, Job, note, status_of
 
 # what is told of a run's report
@@ -66,22 +69,30 @@ def execute(
     began_s, began = time.time(), time.monotonic()  # the clock may be set meanwhile
     tidy(say)  # what a killed run has left holds the lock
     with alone(job.name) as handle:
+        # what was broken off has used a part of the bounds; the next time has all of them again
+        bounds = jobs.left(job, zone.clock(began_s))
+        if bounds is None:
+            jobs.forget_left(job.name)
         note(job.name, {"event": "begun", "at_s": began_s, "by": by})
         attempts: list[Attempt] = []
         reports: list[dict[str, Any]] = []
         while True:
             with _broken_off(job.name, by, began):
-                attempt, report = _attempt(job, program, by if (left_s() or 1.0) > 1.0 else None, handle)
+                attempt, report = _attempt(job, program, _bounded(_options(job, by, left_s()), bounds), handle)
             tidy(say)  # of a run that was killed
             attempts.append(attempt)
             reports.append(report)
+            # who was killed has told no end
+            told = report.get("auto", {}).get("left") or jobs.left(job, zone.clock(began_s))
+            bounds = bounds if told is None else jobs.joined(bounds, told)
             left = left_s()
             wait = wait_s(attempts, job.retries, 86_400.0 if left is None else left)
             if wait is None:
                 break
             why = "no line may be used" if attempt.barred else f"ended with status {attempt.status}"
             say(f"{job.name}: {why}; it is started again in {wait:.0f} s")
-            note(job.name, {"event": "again", "at_s": time.time(), "status": attempt.status, "wait_s": wait})
+            about = {"status": attempt.status, "wait_s": wait, "left": bounds}
+            note(job.name, {"event": "again", "at_s": time.time(), **about})
             with _broken_off(job.name, by, began):
                 sleep(wait)
         left = left_s()
@@ -98,6 +109,7 @@ def execute(
             "lines": _by_line(reports),
         }
         note(job.name, document)
+        jobs.forget_left(job.name)
         return document
 
 
@@ -108,17 +120,40 @@ def _broken_off(name: str, by: str | None, began: float) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         note(name, {**_NOTHING, "at_s": time.time(), "elapsed_s": time.monotonic() - began, "by": by})
+        jobs.forget_left(name)
         raise
 
 
-def _attempt(job: Job, program: Sequence[str], by: str | None, lock: int) -> tuple[Attempt, dict[str, Any]]:
-    """A run under the plan. What is late has no deadline any more."""
+def _options(job: Job, by: str | None, left_s: float | None) -> list[str]:
+    """Of an attempt. What is late has no deadline any more, and goes as fast as is allowed, as `Wish.late` has it."""
+    if by is None or left_s is None:
+        return [*job.options]
+    if left_s > 1.0:
+        return [*job.options, "--by", by]
+    slow = {"--cheap", "--hurry", "--background"} if "--hurry" in job.options else {"--cheap"}
+    return [word for word in job.options if word not in slow]
+
+
+def _bounded(options: Sequence[str], left: Mapping[str, Any] | None) -> list[str]:
+    """With what is left of `--max` and `--budget`."""
+    words = [*options]
+    if left is None:
+        return words
+    for at, (option, of) in enumerate(itertools.pairwise(options), 1):
+        line = of.partition("=")[0].strip()
+        if option == "--max" and line in left["max_bytes"]:
+            words[at] = f"{line}={left['max_bytes'][line]}B"
+        elif option == "--budget" and left["budget"] is not None:
+            words[at] = str(left["budget"])
+    return words
+
+
+def _attempt(job: Job, program: Sequence[str], given: Sequence[str], lock: int) -> tuple[Attempt, dict[str, Any]]:
+    """A run under the plan with these options."""
     begun = time.monotonic()
     with tempfile.TemporaryFile("w+") as file:
         report = f"/dev/fd/{file.fileno()}"
-        options = [*job.options, *(["--by", by] if by else []), "--report", report, "--job", job.name]
-        if by is None:
-            options = [word for word in options if word != "--hurry"]
+        options = [*given, "--report", report, "--job", job.name]
         words = [*program, "run", "--paths", "auto", *options, "--", *job.command]
         process = subprocess.Popen(words, cwd=job.directory, pass_fds=(file.fileno(), lock), stdin=subprocess.DEVNULL)
         try:
@@ -132,20 +167,26 @@ def _attempt(job: Job, program: Sequence[str], by: str | None, lock: int) -> tup
             document = json.loads(file.read() or "{}")
         except ValueError:
             document = {}
-    barred = bool(document.get("auto", {}).get("ended")) or (not document and status == Exit.REFUSED)
+    auto = document.get("auto", {})
+    final = bool(auto.get("final"))
+    barred = (bool(auto.get("ended")) and not final) or (not document and status == Exit.REFUSED)
     status = 128 - status if status < 0 else status
     if (told := status_of(job.name, process.pid)) is not None:
         status = told  # of the program; the run may have been killed as it wrote its report
     if not document and status == Exit.USAGE:
         status = 126  # our own words: they do not come right by trying again
-    return Attempt(status, time.monotonic() - begun, barred), document
+    return Attempt(status, time.monotonic() - begun, barred, final), document
 
 
 def ran(
-    name: str, lines: Mapping[str, Sequence[str]], expected_s: float | None
+    name: str,
+    lines: Mapping[str, Sequence[str]],
+    expected_s: float | None,
+    left: Callable[[Sequence[Mapping[str, Any]]], dict[str, Any] | None] = lambda _: None,
 ) -> Callable[[int, Mapping[str, Any] | None], None]:
     """For the `pathcast run` of a job: tells its end before anybody hears of it, so that a kill of `job run` does not
-    have the program begun again. lines: addresses of each. What cannot be written is said on standard error."""
+    have the program begun again. lines: addresses of each. left: of the job's own bounds after such paths. What
+    cannot be written is said on standard error."""
     began = time.monotonic()
 
     def tell(status: int, seen: Mapping[str, Any] | None) -> None:
@@ -160,6 +201,7 @@ def ran(
             "bytes_received": sum(path["bytes_received"] for path in paths),
             "expected_s": expected_s,
             "lines": _by_line([{"auto": {"lines": lines}, "paths": paths}]),
+            "left": left(paths),
         }
         try:
             note(name, document)
@@ -167,6 +209,15 @@ def ran(
             print(f"pathcast: the end of the job `{name}` is not noted: {error}", file=sys.stderr)
 
     return tell
+
+
+def keeps(name: str, first: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], None] | None:
+    """For the `pathcast run` of a job: what is left of its bounds, `first` before it begins, is on the disc whatever
+    kills it. None: there are none."""
+    if not first["max_bytes"] and first["budget"] is None:
+        return None
+    jobs.keep_left(name, first)
+    return lambda left: jobs.keep_left(name, left)
 
 
 def _by_line(reports: Sequence[dict[str, Any]]) -> dict[str, int]:

@@ -8,6 +8,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime, time, timedelta
 from pathlib import Path
@@ -18,6 +19,7 @@ from pathcast.errors import PathcastError, usage
 from pathcast.files import read_file
 from pathcast.history.place import state_directory
 from pathcast.lines import config
+from pathcast.plan.again import last_due
 
 SCHEMA = "pathcast.job/1"
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
@@ -43,7 +45,8 @@ _KEPT = 1000
 
 @dataclass(frozen=True)
 class Job:
-    """at: times of day. options: of `pathcast run --paths auto`, but for the deadline. by: as `--by` has it."""
+    """at: times of day. options: of `pathcast run --paths auto`, but for the deadline. by: as `--by` has it. added_s:
+    when it was added, UTC [s since 1970]; older files do not have it."""
 
     name: str
     at: tuple[str, ...]
@@ -52,6 +55,12 @@ class Job:
     command: tuple[str, ...]
     directory: str
     retries: int = 10
+    added_s: float | None = None
+
+    @property
+    def added(self) -> datetime | None:
+        """By the machine's clock."""
+        return None if self.added_s is None else zone.clock(self.added_s)
 
     @property
     def times(self) -> tuple[time, ...]:
@@ -120,7 +129,7 @@ def _job(name: str, document: object) -> Job:
     """Raises ValueError for what `add` would not have written."""
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise ValueError(f"it is no {SCHEMA}")
-    values = {key: of for key, of in document.items() if key != "schema"}
+    values = {"added_s": None, **{key: of for key, of in document.items() if key != "schema"}}
     if wrong := set(values) ^ set(Job.__dataclass_fields__):
         raise ValueError(f"missing or unknown: {', '.join(sorted(wrong))}")
     for key in ("at", "options", "command"):
@@ -132,6 +141,9 @@ def _job(name: str, document: object) -> Job:
         raise ValueError("its name, directory or command is not that of a job")
     if type(values["retries"]) is not int:
         raise ValueError(f"`retries` is {json.dumps(values['retries'])}; allowed is a number")
+    added_s = values["added_s"]
+    if added_s is not None and not (_is_number(added_s) and added_s < _LATEST_S):
+        raise ValueError(f"`added_s` is {json.dumps(added_s)}; allowed are seconds since 1970")
     if not values["at"] or not all(_AT.fullmatch(at) for at in values["at"]):
         raise ValueError(f"`at` is {json.dumps(values['at'])}; allowed are times of day")
     if values["by"] is not None:
@@ -189,7 +201,8 @@ def find(name: str) -> None:
         raise _unknown(name)
 
 
-def _write(path: Path, document: Mapping[str, Any]) -> None:
+def _write(path: Path, document: Mapping[str, Any], lasting: bool = True) -> None:
+    """lasting: also if the power fails at once."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)  # what is run is not for all to see
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".job-")
@@ -197,7 +210,8 @@ def _write(path: Path, document: Mapping[str, Any]) -> None:
             with os.fdopen(handle, "w") as file:
                 json.dump(document, file, indent=1)
                 file.flush()
-                os.fsync(file.fileno())
+                if lasting:
+                    os.fsync(file.fileno())
             os.replace(temporary, path)
         except OSError:
             os.unlink(temporary)
@@ -280,6 +294,65 @@ def _end_of(events: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     }
 
 
+def left(job: Job, now: datetime) -> dict[str, Any] | None:
+    """Of its own bounds, as `Course.left` has it, what was broken off since its time has left; None: nothing was, or it
+    did not tell. now: naive, by the machine's clock."""
+    since = last_due(job.times, now)
+    found, open = None, False
+    for one in runs(job.name):
+        if one["event"] == "begun":
+            # one of another time, or of an earlier job of this name, had bounds of its own
+            same = one["at_s"] >= (job.added_s or 0.0) and zone.clock(one["at_s"]) >= since
+            found, open = found if same else None, same
+        elif one["event"] == "ended":
+            found, open = None, False
+        elif open and one.get("left") is not None:
+            found = joined(found, one["left"])
+    if not open:
+        return None
+    try:
+        told = json.loads(read_file(_left_file(job.name), _LARGEST_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return found
+    return joined(found, told) if _is_left(told) else found
+
+
+def joined(one: Mapping[str, Any] | None, other: Mapping[str, Any]) -> dict[str, Any]:
+    """What both leave."""
+    if one is None:
+        return dict(other)
+    most = {**one["max_bytes"], **other["max_bytes"]}
+    most |= {name: min(bytes, most[name]) for name, bytes in one["max_bytes"].items()}
+    budgets = [of["budget"] for of in (one, other) if of["budget"] is not None]
+    return {"max_bytes": most, "budget": min(budgets, default=None)}
+
+
+def keep_left(name: str, of: Mapping[str, Any]) -> None:
+    """While it runs, since whoever is killed tells nothing."""
+    with suppress(PathcastError):  # its end is noted, too
+        _write(_left_file(name), of, lasting=False)
+
+
+def forget_left(name: str) -> None:
+    """Its end is noted."""
+    with suppress(OSError):
+        _left_file(name).unlink(missing_ok=True)
+
+
+def _left_file(name: str) -> Path:
+    return runs_file(name).with_suffix(".left")
+
+
+def _is_left(of: Any) -> bool:
+    return (
+        isinstance(of, dict)
+        and isinstance(of.get("max_bytes"), dict)
+        and all(type(bytes) is int and _is_number(bytes) for bytes in of["max_bytes"].values())
+        and "budget" in of
+        and (of["budget"] is None or _is_number(of["budget"]))
+    )
+
+
 def status_of(name: str, pid: int) -> int | None:
     """The exit status of a job's program that the `pathcast run` of this number has told; None: it has told none."""
     for one in reversed(_noted(name)):
@@ -323,6 +396,7 @@ def _is_note(one: Mapping[str, Any]) -> bool:
             and all(_is_number(bytes) for bytes in lines.values())
             and (by is None or bool(datetime.fromisoformat(by)))
             and (event != RAN or "expected_s" in one)
+            and (one.get("left") is None or _is_left(one["left"]))
         )
     except (AttributeError, KeyError, TypeError, ValueError):
         return False

@@ -272,3 +272,18 @@ def test_where_nobody_has_answered_yet_it_says_who_does_not():
         off[0] = float(at_s)
         made.look(running, off[0])
     assert (made.step.wait, len(said)) == (None, 2), said
+
+
+def test_what_is_left_of_its_bounds_is_told_while_it_runs():
+    made, _ = auto({"dsl": LineTerms("dsl"), "cable": LineTerms("cable", most_bytes=100 * MB)})
+    running, told = Running(), []
+    made.keep = told.append
+    for at_s in (1.0, 2.0, 3.0, 4.0):
+        running.sent["192.0.2.2"] += 5 * MB
+        made.look(running, at_s)
+    assert len(told) == 2  # as often as how far it is
+    assert 0 < told[1]["max_bytes"]["cable"] < told[0]["max_bytes"]["cable"] < 95 * MB
+    paths = running.seen()["paths"]
+    assert made.document(paths)["left"] == made.left(paths)
+    left = made.left(paths)["max_bytes"]["cable"]
+    assert 79 * MB > left > made.left(paths, ahead=True)["max_bytes"]["cable"]

@@ -14,6 +14,7 @@ from datetime import datetime, time, timedelta
 
 import pytest
 
+from pathcast import zone
 from pathcast.cli import runner
 from pathcast.errors import PathcastError
 from pathcast.service import jobs, units
@@ -81,6 +82,113 @@ def test_one_that_may_use_no_line_waits_and_what_is_late_has_no_deadline(job, tm
     assert (done["status"], done["in_time"]) == (0, False)
     assert "--by" not in seen[0]
     assert "--hurry" not in seen[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "left_s", "kept"),
+    [
+        (["--cheap", "--background", "--hurry"], -5.0, []),
+        (["--background"], -5.0, ["--background"]),
+        (["--cheap", "--background", "--hurry"], 60.0, ["--cheap", "--background", "--hurry"]),
+    ],
+)
+def test_what_is_late_goes_as_fast_as_is_allowed(job, tmp_path, options, left_s, kept):
+    of = job.__class__(**{**vars(job), "options": ("--size", "1GB", *options)})
+    _, _, [words] = run(of, tmp_path, 0, left_s=left_s)
+    assert [word for word in words if word in ("--cheap", "--background", "--hurry")] == kept
+
+
+# has a bound of 50 MB and money 4; carries 20 MB and spends 1.5 of them; told by what LEFT names
+BOUNDED = """
+import json, os, pathlib, signal, sys
+from pathcast.service.jobrun import keeps, ran
+words = sys.argv[1:]
+open("seen", "a").write(json.dumps(words) + "\\n")
+from pathcast import _native
+most = _native.parse_bytes(words[words.index("--max") + 1].removeprefix("cable="))
+budget = float(words[words.index("--budget") + 1])
+left = {"max_bytes": {"cable": max(0, most - 20_000_000)}, "budget": max(0.0, budget - 1.5)}
+told = os.environ["LEFT"].split(",")
+if "kept" in told:
+    keeps("nightly", {"max_bytes": {"cable": most}, "budget": budget})(left)
+if "ran" in told:
+    ran("nightly", {"cable": ["192.0.2.1"]}, None, lambda paths: left)(12, {"paths": []})
+if "report" in told:
+    final = not left["max_bytes"]["cable"]
+    auto = {"expected_s": None, "lines": {}, "ended": final, "final": final, "left": left}
+    paths = {"bytes_sent": 1, "bytes_received": 0, "connections": 1, "paths": [], "auto": auto}
+    json.dump(paths, open(words[words.index("--report") + 1], "w"))
+if "killed" in told:
+    os.kill(os.getpid(), signal.SIGKILL)
+sys.exit(12)
+"""
+
+
+@pytest.fixture
+def bounded(job, tmp_path):
+    (tmp_path / "program.py").write_text(BOUNDED)
+    return job.__class__(**{**vars(job), "options": ("--max", "cable=50MB", "--budget", "4"), "retries": 3})
+
+
+def bounds(tmp_path):
+    seen = [json.loads(line) for line in (tmp_path / "seen").read_text().splitlines()]
+    return [(one[one.index("--max") + 1], float(one[one.index("--budget") + 1])) for one in seen]
+
+
+@pytest.mark.parametrize("told", ["report,ran", "ran", "ran,killed", "kept,killed"])
+def test_no_bound_begins_anew_when_it_is_started_again(bounded, tmp_path, monkeypatch, told):
+    monkeypatch.setenv("LEFT", told)
+    done, waits, _ = run(bounded, tmp_path, 0)
+    first = [("cable=50MB", 4.0), ("cable=30000000B", 2.5), ("cable=10000000B", 1.0)]
+    assert bounds(tmp_path)[:3] == first
+    # where nothing is left the run says so, and it is not started again
+    assert (done["attempts"], len(waits)) == ((3, 2) if "report" in told else (4, 3))
+    assert bounds(tmp_path)[3:] == ([] if "report" in told else [("cable=0B", 0.0)])
+    # the next night has all of it
+    run(bounded, tmp_path, 0)
+    assert bounds(tmp_path)[done["attempts"]] == first[0]
+
+
+@pytest.mark.parametrize("told", ["report,ran", "ran", "kept,killed"])
+def test_no_bound_begins_anew_after_a_kill_of_job_run(bounded, tmp_path, monkeypatch, told):
+    class Killed(BaseException):
+        pass
+
+    def kill(_):
+        raise Killed
+
+    monkeypatch.setenv("LEFT", told)
+    (tmp_path / "left").write_text("0")
+    program = [sys.executable, str(tmp_path / "program.py")]
+    begin = lambda: execute(bounded, program, None, lambda: None, lambda _: None, kill)  # noqa: E731
+    at_s = datetime(2026, 11, 23, 22, 30, tzinfo=zone.zone()).timestamp()
+    for passed_s, expected in ((0, "cable=50MB"), (600, "cable=30000000B"), (86_400, "cable=50MB")):
+        monkeypatch.setattr(clock, "time", lambda of=at_s + passed_s: of)
+        with pytest.raises(Killed):
+            begin()
+        assert bounds(tmp_path)[-1][0] == expected
+    # one of the same name that is added later has bounds of its own
+    bounded = bounded.__class__(**{**vars(bounded), "added_s": at_s + 86_401})
+    monkeypatch.setattr(clock, "time", lambda: at_s + 86_500)
+    with pytest.raises(Killed):
+        begin()
+    assert bounds(tmp_path)[-1][0] == "cable=50MB"
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"max_bytes": {"cable": -1}, "budget": null}', '{"max_bytes": {}}'])
+def test_what_is_broken_in_what_was_kept_is_left_out(bounded, text):
+    now = datetime(2026, 11, 23, 22, 30)
+    at_s = now.replace(tzinfo=zone.zone()).timestamp()
+    jobs.note("nightly", {"event": "begun", "at_s": at_s, "by": None})
+    jobs.note("nightly", {"event": "again", "at_s": at_s, "left": {"max_bytes": {"cable": 7}, "budget": None}})
+    jobs.runs_file("nightly").with_suffix(".left").write_text(text)
+    assert jobs.left(bounded, now) == {"max_bytes": {"cable": 7}, "budget": None}
+
+
+def test_without_a_deadline_nothing_is_late(job, tmp_path):
+    of = job.__class__(**{**vars(job), "by": None, "options": ("--cheap", "--background")})
+    _, _, [words] = run(of, tmp_path, 0, left_s=None, by=None)
+    assert words[3:5] == ["--cheap", "--background"]
 
 
 def test_one_run_at_a_time_also_after_a_kill(job, tmp_path):

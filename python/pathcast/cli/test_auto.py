@@ -1,0 +1,89 @@
+"""`run --paths auto` before its program begins: what is asked for, and what of it is left by then."""
+
+from __future__ import annotations
+
+import pytest
+
+from pathcast import zone
+from pathcast.cli.auto import prepare
+from pathcast.cli.planoptions import Asked
+from pathcast.errors import Exit, PathcastError
+from pathcast.lines import here
+
+pytestmark = pytest.mark.usefixtures("own_directories")
+
+
+@pytest.fixture
+def lines(tmp_path, monkeypatch):
+    """The file of two lines, each with an address."""
+    for name in ("STATE_DIR", "HISTORY"):
+        monkeypatch.setenv(f"PATHCAST_{name}", str(tmp_path / name))
+    file = tmp_path / "lines.toml"
+    monkeypatch.setenv("PATHCAST_CONFIG", str(file))
+    file.write_text('[line.dsl]\nfrom = "192.0.2.1"\n\n[line.cable]\nfrom = "192.0.2.2"\n')
+    monkeypatch.setattr(here, "addresses", lambda: [here.Address("none0", f"192.0.2.{n}", 24) for n in (1, 2)])
+    return file
+
+
+def asked(by, late=False):
+    return Asked("1GB", by, None, None, None, True, True, True, late=late)
+
+
+def bounded(*most, budget=None):
+    return Asked(None, None, list(most), budget, None, False, False, False)
+
+
+@pytest.mark.parametrize(("by", "late"), [("1ms", False), ("2026-01-01T06:00", True)])
+def test_a_deadline_that_passes_before_the_program_begins_keeps_it_from_nothing(lines, capsys, by, late):
+    made = prepare(asked(by, late), None, False, None)
+    assert set(made.auto.step.lines) == {"dsl", "cable"}
+    assert made.control == "lia"  # at full speed, as a course that is late
+    assert made.limit.left_s(None) < 0
+    assert "the deadline is past: it goes as fast as it may" in capsys.readouterr().err
+
+
+def test_who_names_a_time_that_is_past_is_told(lines):
+    with pytest.raises(PathcastError, match="is past"):
+        prepare(asked("2026-01-01T06:00"), None, False, None)
+
+
+def test_bounds_that_leave_nothing_are_wrong_words_unless_another_line_may_come(lines, monkeypatch):
+    with pytest.raises(PathcastError, match="--max and --budget leave nothing") as refused:
+        prepare(bounded("dsl=0B", "cable=10kB"), None, False, None)
+    assert refused.value.exit == Exit.USAGE
+    lines.write_text(lines.read_text().replace('2.2"', '2.2"\nprice = "0.5/GB"'))
+    with pytest.raises(PathcastError, match="--max and --budget leave nothing"):
+        prepare(bounded("dsl=0B", budget="0"), None, False, None)
+    assert prepare(bounded("dsl=0B", budget="1"), None, False, None).auto.step.lines == ("cable",)
+    monkeypatch.setattr(here, "addresses", lambda: [here.Address("none0", "192.0.2.1", 24)])
+    with pytest.raises(PathcastError, match="no line may be used now") as refused:
+        prepare(bounded("dsl=0B"), None, False, None)
+    assert refused.value.exit == Exit.REFUSED
+
+
+class Running:
+    """Each line's address has sent so much."""
+
+    def __init__(self, *sent):
+        about = {"remote": "198.51.100.1", "bytes_received": 0, "bytes_retransmitted": 0, "timeouts": 0}
+        self.paths = [{**about, "local": f"192.0.2.{n}", "bytes_sent": of} for n, of in enumerate(sent, 1)]
+
+    def seen(self):
+        return {"paths": self.paths, "open": 1}
+
+    def __getattr__(self, name):
+        return lambda *_: []
+
+
+@pytest.mark.parametrize(("hours", "final"), [("", True), ('use = "{}-{}"\n', False)])
+def test_a_run_whose_own_bounds_are_reached_is_done_for_good(lines, hours, final):
+    later = [f"{(zone.local().hour + n) % 24:02}:00" for n in (2, 3)]
+    lines.write_text(lines.read_text() + hours.format(*later))
+    made = prepare(bounded("dsl=40MB", "cable=60MB"), None, False, None)
+    for at_s, sent in enumerate((0, 9, 18, 27, 36), 1):
+        running = Running(sent * 10**6, 0 if hours else 2 * sent * 10**6)
+        made.auto.look(running, made.auto._began_s + at_s)
+    document = made.document({"paths": running.paths, "elapsed_s": 5.0, "bytes_sent": 0})
+    assert (document["ended"], document["final"]) == (True, final)
+    assert ("leave nothing to any line" in document["sentence"]) == final
+    assert document["left"]["max_bytes"] == {"dsl": 0, "cable": 0 if final else 60_000_000}
