@@ -73,7 +73,7 @@ impl Joiner {
             return Joined::untried(error);
         }
         loop {
-            for event in self.events.take() {
+            for event in self.events.take().0 {
                 if event.token != connection.token || own(event.local) {
                     continue; // another connection, or the first subflow
                 }

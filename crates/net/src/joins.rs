@@ -23,6 +23,8 @@ const SPARE_ID: u8 = 250;
 const PAUSE: Duration = Duration::from_secs(5);
 /// … this.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// The first such time where it is not known whether the connection can take further subflows yet.
+const UNHEARD: Duration = Duration::from_millis(100);
 /// A port that somebody else has taken meanwhile is chosen anew so often.
 const PORTS: usize = 3;
 
@@ -80,6 +82,8 @@ pub(crate) struct Joins {
     events: Events,
     token: u32,
     established: bool,
+    /// Events were lost, perhaps that of our connection's being established.
+    lost: bool,
     /// Further subflows begin as backups, until it is known what they are to be given.
     backup: bool,
     /// One for every path; that of the first is never asked for.
@@ -105,7 +109,7 @@ impl Joins {
                 pause: PAUSE,
             })
             .collect();
-        Ok(Joins { commands, events, token: 0, established: false, backup: false, joins })
+        Ok(Joins { commands, events, token: 0, established: false, lost: false, backup: false, joins })
     }
 
     /// The connection's token is known now.
@@ -154,10 +158,17 @@ impl Joins {
         &self.events
     }
 
+    /// Forgets what the kernel has told of others before the connection begins: what was lost of it is not ours.
+    pub fn skip(&self) {
+        let _ = self.events.take();
+    }
+
     /// Takes in what the kernel has told. True when subflows have come or gone.
     pub fn handle(&mut self, subflows: &mut Subflows, places: &mut Places) -> bool {
         let mut changed = false;
-        for event in self.events.take() {
+        let (events, lost) = self.events.take();
+        self.lost |= lost;
+        for event in events {
             if event.token != self.token || self.token == 0 {
                 continue; // another connection on this host
             }
@@ -183,8 +194,14 @@ impl Joins {
         }
     }
 
-    /// Asks again for what failed a while ago: its line may be back.
+    /// Asks again for what failed a while ago: its line may be back. And for the first time where the event that says when was
+    /// perhaps lost: it may be too early, so soon again.
     pub fn ask_again(&mut self, now: Instant, places: &mut Places) {
+        if self.lost && !self.established && self.token != 0 {
+            self.established = true;
+            self.joins.iter_mut().for_each(|join| join.pause = UNHEARD);
+            self.ask(places);
+        }
         for join in &mut self.joins {
             if join.failed.is_some_and(|failed| now >= failed + join.pause) {
                 join.failed = None;

@@ -84,7 +84,7 @@ impl Keeper {
     /// The system's.
     pub fn look(&mut self, deadline: Instant, ours: impl Fn(SocketAddr, SocketAddr) -> bool) -> io::Result<()> {
         readable(self.events.as_fd(), deadline)?;
-        for event in self.events.take() {
+        for event in self.events.take().0 {
             self.happened(&event, &ours);
         }
         let now = Instant::now();

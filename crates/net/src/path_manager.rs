@@ -175,15 +175,15 @@ impl Events {
         self.fd.as_fd()
     }
 
-    /// What has come; never waits. Events that did not fit in the socket's buffer are lost.
-    pub fn take(&self) -> Vec<Event> {
+    /// What has come, and whether events were lost, which did not fit in the socket's buffer; never waits.
+    pub fn take(&self) -> (Vec<Event>, bool) {
         let mut buffer = vec![0; 32 << 10];
-        let mut found = Vec::new();
+        let (mut found, mut lost) = (Vec::new(), false);
         loop {
             match netlink::receive(self.fd.as_fd(), &mut buffer) {
                 Ok(n) => found.extend(events::parse(&buffer[..n], self.family)),
-                Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => {}
-                Err(_) => return found,
+                Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => lost = true,
+                Err(_) => return (found, lost),
             }
         }
     }

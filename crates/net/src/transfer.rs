@@ -174,6 +174,9 @@ impl Flow {
             joins.begin(&mut places);
         }
         wait_for(options.start, options.cancel)?;
+        if let Some(joins) = &joins {
+            joins.skip();
+        }
         let started = Instant::now();
         let until = within.map(|within| options.until.map_or(started + within, |until| until.min(started + within)));
         connect(&socket, Some(places.local(0)), places.remote(0), options.cancel, until.or(options.until))?;
