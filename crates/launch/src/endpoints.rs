@@ -14,6 +14,7 @@ use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use pathcast_base::lock::{self, Hold, LockError};
@@ -24,9 +25,25 @@ use crate::error::LaunchError;
 /// Another run has a file alone while it asks `ip` a few things.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Endpoints for which a run holds a lock; its file says that pathcast made the endpoint.
+/// Endpoints of a run, each with the lock of a file, which says that pathcast made the endpoint.
 pub(crate) struct Endpoints {
-    held: Vec<(IpAddr, PathBuf, File)>,
+    held: Mutex<Vec<Held>>,
+}
+
+struct Held {
+    address: IpAddr,
+    path: PathBuf,
+    /// Locked for as long as the run uses the endpoint.
+    file: Option<File>,
+}
+
+/// Addresses that a run has dropped, and whose endpoints stay.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stay {
+    /// Of the user: as backups, which carry nothing for as long as another subflow can.
+    pub backups: Vec<IpAddr>,
+    /// Another run uses them: until that ends, this one's connections have subflows over them too.
+    pub shared: Vec<IpAddr>,
 }
 
 /// Refuses addresses that cannot serve, and more than this host allows.
@@ -122,60 +139,105 @@ impl Endpoints {
     /// # Errors
     /// What `ip` says; nothing is left added then.
     pub fn add(paths: &[IpAddr], directory: &Path) -> Result<Endpoints, LaunchError> {
-        let mut endpoints = Endpoints { held: Vec::new() };
+        let mut endpoints = Endpoints { held: Mutex::default() };
         let failed = |e| LaunchError::system(format!("locking a file in {}", directory.display()))(e);
         fs::create_dir_all(directory).map_err(failed)?;
         for &address in paths {
             let path = lock_path(directory, address).map_err(failed)?;
-            // alone while it is decided whether the endpoint is there
-            let file = lock_alone(&path)?;
-            endpoints.held.push((address, path.clone(), file)); // from here on a failure undoes it
-            if !present()?.iter().any(|(_, a)| *a == address) {
-                Mark::Made.write(&path)?;
-                add(address)?;
-            }
-            // before the next address is locked, or two runs could wait for each other
-            let (_, path, file) = endpoints.held.last().expect("just pushed");
-            lock::take(file, path, Hold::Shared, PATIENCE)?;
+            let held = endpoints.held.get_mut().unwrap_or_else(PoisonError::into_inner);
+            held.push(Held { address, path, file: None });
+            held.last_mut().expect("just pushed").take()?;
         }
         Ok(endpoints)
     }
 }
 
 impl Endpoints {
-    /// Has endpoints of these addresses only, of those that it holds; subflows come and go with them. Those that pathcast
-    /// has not made stay, as backups, which carry nothing for as long as another subflow can: their addresses.
+    /// Has endpoints of these addresses only, of those of the run; subflows come and go with them. Those that pathcast has
+    /// not made stay, as backups, and those that another run uses as they are.
     ///
     /// # Errors
     /// What `ip` says; the system's.
-    pub fn keep(&self, wanted: &[IpAddr]) -> Result<Vec<IpAddr>, LaunchError> {
+    pub fn keep(&self, wanted: &[IpAddr]) -> Result<Stay, LaunchError> {
         let there = present()?;
-        let mut foreign = Vec::new();
-        for (address, path, _) in &self.held {
-            let (has, wants) = (there.iter().any(|(_, a)| a == address), wanted.contains(address));
-            match Mark::of(path) {
-                Mark::Quiet if has && wants => {
-                    change(*address, "nobackup")?;
-                    Mark::Foreign.write(path)?;
-                }
-                Mark::Foreign | Mark::Quiet if has && !wants => {
-                    Mark::Quiet.write(path)?;
-                    change(*address, "backup")?;
-                    foreign.push(*address);
-                }
-                Mark::Made if has && !wants => {
-                    delete(*address)?;
-                    // the first subflow of a connection, which may have begun before the endpoint was there
-                    let _ = ip(&["mptcp", "endpoint", "delete", "id", "0", &address.to_string()]);
-                }
-                _ if wants && !has => {
-                    Mark::Made.write(path)?;
-                    add(*address)?;
-                }
-                _ => {}
+        let mut stay = Stay::default();
+        for held in self.held.lock().unwrap_or_else(PoisonError::into_inner).iter_mut() {
+            let has = there.iter().any(|(_, a)| *a == held.address);
+            match (wanted.contains(&held.address), held.file.is_some()) {
+                (true, true) => held.want(has)?,
+                (true, false) => held.take()?,
+                (false, true) => held.leave(has, &mut stay)?,
+                (false, false) if has => stay.shared.push(held.address),
+                (false, false) => {}
             }
         }
-        Ok(foreign)
+        Ok(stay)
+    }
+}
+
+impl Held {
+    /// Uses the endpoint, which is made if it is not there.
+    fn take(&mut self) -> Result<(), LaunchError> {
+        // alone while it is decided whether the endpoint is there
+        let file = self.file.insert(lock_alone(&self.path)?); // from here on a failure undoes it
+        if !present()?.iter().any(|(_, a)| *a == self.address) {
+            Mark::Made.write(&self.path)?;
+            add(self.address)?;
+        }
+        // before the next address is locked, or two runs could wait for each other
+        Ok(lock::take(file, &self.path, Hold::Shared, PATIENCE)?)
+    }
+
+    /// Goes on using it, or uses it again.
+    fn want(&self, has: bool) -> Result<(), LaunchError> {
+        match Mark::of(&self.path) {
+            Mark::Quiet if has => {
+                change(self.address, "nobackup")?;
+                Mark::Foreign.write(&self.path)
+            }
+            _ if !has => {
+                Mark::Made.write(&self.path)?;
+                add(self.address)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Does without it, unless another run uses it.
+    fn leave(&mut self, has: bool, stay: &mut Stay) -> Result<(), LaunchError> {
+        let Some(file) = &self.file else { return Ok(()) };
+        if lock::take(file, &self.path, Hold::Alone, Duration::ZERO).is_err() {
+            // the last of the others removes it. Until then our subflows stay too: endpoints are of all connections of
+            // the namespace, and the kernel closes a single subflow only for a path manager in user space
+            self.file = None;
+            stay.shared.extend(has.then_some(self.address));
+            return Ok(());
+        }
+        let done = self.leave_alone(has, stay);
+        if let Some(file) = &self.file {
+            lock::take(file, &self.path, Hold::Shared, PATIENCE)?;
+        }
+        done
+    }
+
+    /// The same, locked alone.
+    fn leave_alone(&mut self, has: bool, stay: &mut Stay) -> Result<(), LaunchError> {
+        match (Mark::of(&self.path), &self.file) {
+            (Mark::Made, Some(file)) => {
+                if release(self.address, &self.path, file)? {
+                    // the first subflow of a connection, which may have begun before the endpoint was there
+                    let _ = ip(&["mptcp", "endpoint", "delete", "id", "0", &self.address.to_string()]);
+                }
+                self.file = None;
+            }
+            _ if has => {
+                Mark::Quiet.write(&self.path)?;
+                change(self.address, "backup")?;
+                stay.backups.push(self.address);
+            }
+            _ => {}
+        }
+        Ok(())
     }
 }
 
@@ -227,8 +289,10 @@ fn lock_alone(path: &Path) -> Result<File, LockError> {
 
 impl Drop for Endpoints {
     fn drop(&mut self) {
-        for (address, path, file) in self.held.drain(..) {
-            let _ = release(address, &path, &file); // a later `remove_endpoint` says what is in the way
+        for held in self.held.get_mut().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            if let Some(file) = &held.file {
+                let _ = release(held.address, &held.path, file); // a later `remove_endpoint` says what is in the way
+            }
         }
     }
 }
@@ -260,4 +324,73 @@ pub fn remove_endpoint(address: IpAddr, directory: &Path) -> Result<bool, Launch
     }
     let file = lock(&path, Hold::Shared, PATIENCE)?;
     release(address, &path, &file)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    /// Works in a network namespace of its own, with a directory; says why where that cannot be.
+    fn apart(test: &'static str, work: impl FnOnce(&Path) + Send + 'static) {
+        let directory = std::env::temp_dir().join(format!("pathcast-{test}-{}", std::process::id()));
+        let inside = directory.clone();
+        let thread = thread::spawn(move || {
+            // SAFETY: a plain number; of this thread alone
+            if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 || present().is_err() {
+                return println!("SKIPPED: {test}: needs root, MPTCP and `ip` for endpoints in a network namespace");
+            }
+            work(&inside);
+        });
+        let done = thread.join();
+        let _ = fs::remove_dir_all(&directory);
+        done.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    }
+
+    fn there() -> Vec<IpAddr> {
+        present().unwrap().into_iter().map(|(_, address)| address).collect()
+    }
+
+    #[test]
+    fn what_another_run_uses_stays_until_that_ends() {
+        apart("shared-endpoint", |directory| {
+            let [one, two]: [IpAddr; 2] = [[10, 8, 1, 1].into(), [10, 8, 2, 1].into()];
+            let make = || Endpoints::add(&[one, two], directory).unwrap();
+            let (ours, theirs) = (make(), make());
+            let shared = Stay { shared: vec![two], ..Stay::default() };
+            for _ in 0..2 {
+                assert_eq!((ours.keep(&[one]).unwrap(), there()), (shared.clone(), vec![one, two]));
+            }
+            // whoever drops it last removes it, and whoever wants it again makes it
+            assert_eq!((theirs.keep(&[one]).unwrap(), there()), (Stay::default(), vec![one]));
+            assert_eq!((ours.keep(&[one, two]).unwrap(), there()), (Stay::default(), vec![one, two]));
+            assert_eq!((theirs.keep(&[one]).unwrap(), there()), (shared.clone(), vec![one, two]));
+            assert_eq!(theirs.keep(&[one, two]).unwrap(), Stay::default());
+            assert_eq!(ours.keep(&[one]).unwrap(), shared);
+            drop(theirs);
+            assert_eq!((ours.keep(&[one]).unwrap(), there()), (Stay::default(), vec![one]));
+            drop(ours);
+            assert_eq!((there(), fs::read_dir(directory).unwrap().count()), (vec![], 0));
+        });
+    }
+
+    #[test]
+    fn of_the_users_it_is_a_backup_only_for_a_run_that_is_alone() {
+        apart("foreign-endpoint", |directory| {
+            let address: IpAddr = [10, 8, 2, 1].into();
+            add(address).unwrap();
+            let backup = || String::from_utf8(ip(&["mptcp", "endpoint", "show"]).unwrap()).unwrap().contains("backup");
+            let make = || Endpoints::add(&[address], directory).unwrap();
+            let (ours, theirs) = (make(), make());
+            assert_eq!(ours.keep(&[]).unwrap(), Stay { shared: vec![address], ..Stay::default() });
+            assert!(!backup());
+            assert_eq!(theirs.keep(&[]).unwrap(), Stay { backups: vec![address], ..Stay::default() });
+            assert!(backup());
+            drop(ours);
+            assert!(backup());
+            drop(theirs);
+            assert_eq!((there(), backup()), (vec![address], false));
+        });
+    }
 }

@@ -52,7 +52,7 @@ mod typing;
 mod wait;
 
 pub use cgroup::{end, remove};
-pub use endpoints::remove_endpoint;
+pub use endpoints::{Stay, remove_endpoint};
 pub use error::LaunchError;
 pub use launch::{Launch, Made, Outcome};
 pub use live::Live;

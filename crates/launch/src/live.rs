@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::cgroup::Cgroup;
-use crate::endpoints::Endpoints;
+use crate::endpoints::{Endpoints, Stay};
 use crate::error::LaunchError;
 use crate::maker::Maker;
 use crate::orders::Orders;
@@ -83,20 +83,19 @@ impl Live {
     }
 
     /// Connections begin from these addresses only, and have subflows over them only, of those of the run; what others
-    /// were sending goes on over them. Says which of the dropped ones have endpoints of the user's: their subflows stay, as
-    /// backups.
+    /// were sending goes on over them. Says which of the dropped ones have endpoints that stay.
     ///
     /// # Errors
     /// What `ip` says.
-    pub fn allow(&self, addresses: &[IpAddr]) -> Result<Vec<IpAddr>, LaunchError> {
+    pub fn allow(&self, addresses: &[IpAddr]) -> Result<Stay, LaunchError> {
         self.with(|parts| {
             let barred = parts.paths.iter().enumerate().filter(|(_, path)| !addresses.contains(path));
             if let Some(maker) = &parts.maker {
                 maker.bar(barred.fold(0, |mask, (place, _)| mask | 1 << place));
             }
-            parts.endpoints.as_ref().map_or(Ok(Vec::new()), |endpoints| endpoints.keep(addresses))
+            parts.endpoints.as_ref().map_or(Ok(Stay::default()), |endpoints| endpoints.keep(addresses))
         })
-        .unwrap_or_else(|| Ok(Vec::new()))
+        .unwrap_or_else(|| Ok(Stay::default()))
     }
 
     /// Tells the program, and all that it has started, to end (SIGTERM); says whether it was there.

@@ -50,10 +50,12 @@ impl Launch {
         py.detach(|| self.0.live.order(control, pace)).map_err(|e| Failed::new(e).into_py(py))
     }
 
-    /// The addresses that connections may use from now on, of those of the run; those whose endpoints are the user's.
-    fn allow(&self, py: Python<'_>, addresses: Vec<IpAddr>) -> PyResult<Vec<String>> {
-        let foreign = py.detach(|| self.0.live.allow(&addresses)).map_err(|e| Failed::new(e).into_py(py))?;
-        Ok(foreign.iter().map(IpAddr::to_string).collect())
+    /// The addresses that connections may use from now on, of those of the run; of the others those whose endpoints are the
+    /// user's, and are backups, and those whose endpoints another run uses.
+    fn allow(&self, py: Python<'_>, addresses: Vec<IpAddr>) -> PyResult<(Vec<String>, Vec<String>)> {
+        let stay = py.detach(|| self.0.live.allow(&addresses)).map_err(|e| Failed::new(e).into_py(py))?;
+        let told = |addresses: Vec<IpAddr>| addresses.iter().map(IpAddr::to_string).collect();
+        Ok((told(stay.backups), told(stay.shared)))
     }
 
     /// Tells the program, and what it has started, to end (SIGTERM); says whether it was there.

@@ -62,9 +62,9 @@ class Running:
         """This controller from now on, and at most `pace` byte/s of each connection and subflow."""
         self._run.order(self.kernel_name(control), pace)
 
-    def allow(self, addresses: Sequence[str]) -> list[str]:
+    def allow(self, addresses: Sequence[str]) -> tuple[list[str], list[str]]:
         """These local addresses only, of those of the run; those of the others that stay as backups, since their
-        endpoints are the user's."""
+        endpoints are the user's, and those that stay since another run uses their endpoints."""
         return self._run.allow(list(addresses))
 
     def tell(self, progress: dict[str, Any]) -> None:

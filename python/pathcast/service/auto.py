@@ -136,9 +136,13 @@ class Auto:
             running.order(before.control, CRAWL)
             return
         if set(self.step.lines) != set(before.lines):
-            for address in running.allow(self._of(self.step.lines)):
+            backups, shared = running.allow(self._of(self.step.lines))
+            for address in backups:
                 line = self._line.get(address, address)
                 self._say(f"{line}'s MPTCP endpoint is not pathcast's: it is a backup meanwhile")
+            for address in shared:
+                line = self._line.get(address, address)
+                self._say(f"another run uses {line}'s MPTCP endpoint: until it ends this one may go over {line} too")
         orders = self.step.control, self._pace(max(1, seen["open"]))
         if orders != self._ordered:
             running.order(*orders)

@@ -18,7 +18,7 @@ class Running:
 
     def __init__(self):
         self.sent = {"192.0.2.1": 0, "192.0.2.2": 0, "203.0.113.9": 0}
-        self.open, self.told, self.foreign = 2, [], []
+        self.open, self.told, self.foreign, self.shared = 2, [], [], []
         # timeouts of who never answers, by local address
         self.vain = {}
 
@@ -31,7 +31,7 @@ class Running:
 
     def allow(self, addresses):
         self.told.append(("allow", list(addresses)))
-        return self.foreign
+        return self.foreign, self.shared
 
     def order(self, control, pace):
         self.told.append(("order", control, pace))
@@ -61,10 +61,13 @@ def test_a_line_that_is_dropped_goes_with_all_of_its_addresses():
     made.look(running, 1.0)
     assert running.told == []
     running.sent["192.0.2.2"] = 9 * MB
-    running.foreign = ["192.0.2.2"]
+    running.foreign, running.shared = ["192.0.2.2"], ["2001:db8::2"]
     made.look(running, 2.0)
     assert running.told == [("allow", ["192.0.2.1"])]
-    assert said[-1] == "cable's MPTCP endpoint is not pathcast's: it is a backup meanwhile"
+    assert said[-2:] == [
+        "cable's MPTCP endpoint is not pathcast's: it is a backup meanwhile",
+        "another run uses cable's MPTCP endpoint: until it ends this one may go over cable too",
+    ]
     assert "cable is dropped" in made.document(running.seen()["paths"])["steps"][-1]["why"][0]
     assert made.progress().startswith("dsl ")
 
