@@ -342,7 +342,7 @@ mod tests {
 
     use super::super::timer::Expired;
     use super::*;
-    use crate::packet::{DUPLICATE, Kind, NONE, Packet, Range};
+    use crate::packet::{Kind, NONE, Packet, Range};
 
     const MS: u64 = 1_000_000;
 
