@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from threading import Lock
 from typing import Any
 
@@ -49,6 +50,8 @@ class Journal:
         with self._lock:
             if time.monotonic() >= self._not_before:
                 try:
+                    if act.rows.get("transfer"):
+                        self._send()  # its forecast may wait there
                     with self.store.changing() as plain:
                         self._stepped(plain, act)
                         self._insert(plain, act.rows)
@@ -59,7 +62,8 @@ class Journal:
                     self.trouble = error
                     self._not_before = time.monotonic() + _AWAY_S
                 else:
-                    self._send(_SEND_S)
+                    with suppress(PathcastError):  # this one is stored
+                        self._send()
                     if not self._pruned:
                         self._pruned = True
                         daily(self.store, self.now)
@@ -84,12 +88,11 @@ class Journal:
         with self._lock:
             return self.spool.send(self._add_all)
 
-    def _send(self, seconds: float) -> None:
-        try:
+    def _send(self) -> None:
+        """Adds what waits, as far as there is time. Raises PathcastError where the database is away."""
+        with suppress(OSError):  # they stay where they are
             if len(self.spool):
-                self.spool.send(self._add_all, seconds)
-        except (PathcastError, OSError):
-            return  # they stay where they are; this act is stored
+                self.spool.send(self._add_all, _SEND_S)
 
     def _add_all(self, acts: Sequence[Rows]) -> None:
         with self.store.changing() as plain:

@@ -21,7 +21,7 @@ from pathcast.history import place as places
 from pathcast.history import spool, store
 from pathcast.history.journal import Journal
 from pathcast.history.read import Reader
-from pathcast.history.testing import KEY1, Clock, measure, origin
+from pathcast.history.testing import KEY1, Clock, forecast_of, measure, origin, transfer
 
 # forks writers that each tell the key of every act when it is kept; ends with them
 WRITERS = """
@@ -302,6 +302,15 @@ def test_transfers_that_wait_find_their_forecast_too(journal, reader):
     journal.put_by(act)
     journal.send()
     assert reader().forecasts([KEY1])[0].came[0].sent.id == act.id
+
+
+def test_a_transfer_finds_the_forecast_that_waits(journal, reader):
+    act = journal.act(origin())
+    act.forecast(forecast_of(), {"path1": KEY1}, 10_000_000)
+    journal.put_by(act)
+    then = transfer(journal)
+    assert len(journal.spool) == 0
+    assert reader().forecasts([KEY1])[0].came[0].sent.id == then
 
 
 @pytest.mark.parametrize("again", ["nothing", "an empty file", "another program's"])
