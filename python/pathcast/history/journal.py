@@ -22,6 +22,8 @@ from pathcast.history.store import Store
 
 # a database that is away is not asked again for so long, and sending what was kept may take so long [s]
 _AWAY_S, _SEND_S = 30.0, 5.0
+# whether retention is due is looked at so often
+_LOOK_US = 3_600_000_000
 
 
 class Journal:
@@ -34,7 +36,7 @@ class Journal:
         self._lock = Lock()
         self._not_before = 0.0
         self._last: Moment | None = None
-        self._pruned = False
+        self._look_us = 0
 
     def close(self) -> None:
         """Ends its connections."""
@@ -64,9 +66,7 @@ class Journal:
                 else:
                     with suppress(PathcastError):  # this one is stored
                         self._send()
-                    if not self._pruned:
-                        self._pruned = True
-                        daily(self.store, self.now)
+                    self._retire(act)
                     return True
             self.put_by(act)
             return False
@@ -94,6 +94,13 @@ class Journal:
             if len(self.spool):
                 self.spool.send(self._add_all, _SEND_S)
 
+    def _retire(self, act: Act) -> None:
+        """Retention, where it is due; by the time since boot, as the clock may be set."""
+        at = self.now()
+        if at.boot_us >= self._look_us:
+            self._look_us = at.boot_us + _LOOK_US
+            daily(self.store, at, act.origin.host_id, act.at.utc_us)
+
     def _add_all(self, acts: Sequence[Rows]) -> None:
         with self.store.changing() as plain:
             for rows in acts:
@@ -108,7 +115,7 @@ class Journal:
         """Notes where the clock was set since the last act of this boot."""
         from pathcast.history.read import last_moment
 
-        before = self._last or last_moment(plain, act.at.boot)
+        before = self._last or last_moment(plain, act.at.boot, act.origin.host_id)
         self._last = act.at
         if before is not None and (step := clock.stepped_s(before, act.at)) is not None:
             text = f"the clock was set {'forward' if step > 0 else 'back'} by {abs(step):.0f} s"
