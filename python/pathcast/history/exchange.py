@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from math import isfinite
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from pathcast.errors import need, usage
@@ -57,7 +58,7 @@ def export(store: Store, directory: Path, format: str, since_us: int | None = No
                         counts[table.name] += len(batch)
         about = {"schema": SCHEMA, "version": versions.HEAD, "format": format, "rows": counts}
         # the last: without it the directory is no history
-        (directory / MANIFEST).write_text(json.dumps(about, indent=1) + "\n")
+        (directory / MANIFEST).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
     except OSError as error:
         raise told(error, str(directory)) from None
     return counts
@@ -90,7 +91,7 @@ def import_(store: Store, directory: Path) -> dict[str, int]:
 def _manifest(directory: Path) -> dict[str, Any]:
     file = directory / MANIFEST
     try:
-        about = json.loads(file.read_text())
+        about = json.loads(file.read_text(encoding="utf-8"))
         counts = about["rows"]
         sound = about["schema"] == SCHEMA and about["format"] in FORMATS and isinstance(counts, dict)
     except OSError as error:
@@ -143,14 +144,16 @@ def _writer(file: Path, table: Table) -> Iterator[Callable[[list[Row]], object]]
     """What adds rows to a file."""
     timed = ["at"] if "at_us" in table.c else []
     if file.suffix == ".csv":
-        with file.open("x", newline="") as text:
-            writer = csv.DictWriter(text, [*table.columns.keys(), *timed], lineterminator="\n")
+        with file.open("x", newline="", encoding="utf-8") as text:
+            # it quotes the characters that end a line by what it ends them with itself, up to Python 3.11
+            lines = SimpleNamespace(write=lambda line: text.write(line.removesuffix("\r\n") + "\n"))
+            writer = csv.DictWriter(lines, [*table.columns.keys(), *timed], lineterminator="\r\n")
             writer.writeheader()
             yield writer.writerows
         return
     if file.suffix == ".jsonl":
         documents = _documents(table)
-        with file.open("x") as text:
+        with file.open("x", encoding="utf-8") as text:
             yield lambda rows: text.writelines(_line(row, documents) for row in rows)
         return
     import pyarrow
@@ -182,6 +185,12 @@ def _of_line(line: str, documents: list[str]) -> Row:
     return {name: json.dumps(value) if name in documents else value for name, value in found.items()}
 
 
+def _of_fields(row: Row, table: Table) -> Row:
+    """A row of CSV, where nothing at all stands for None too."""
+    empty = {column.name for column in table.columns if column.nullable or _kind(column) != "text"}
+    return {name: None if value == "" and name in empty else value for name, value in row.items()}
+
+
 def _batches(file: Path, format: str, table: Table) -> Iterator[list[Row]]:
     """The rows of a file, as far as they can be read. Raises PathcastError (exit 2)."""
     try:
@@ -196,10 +205,11 @@ def _batches(file: Path, format: str, table: Table) -> Iterator[list[Row]]:
             return
         csv.field_size_limit(_LONGEST)
         documents = _documents(table)
-        with file.open(newline="") as text:
+        with file.open(newline="", encoding="utf-8") as text:
             batch: list[Row] = []
             lines = (_of_line(line, documents) for line in text)
-            for row in lines if format == "jsonl" else csv.DictReader(text, strict=True):
+            fields = (_of_fields(row, table) for row in csv.DictReader(text, strict=True))
+            for row in lines if format == "jsonl" else fields:
                 batch.append(row)
                 if len(batch) == _BATCH:
                     yield batch
@@ -218,8 +228,7 @@ def _row(table: Table, row: Mapping[str, Any], where: str) -> Row:
     for column in table.columns:
         value = row.get(column.name)
         kind = _kind(column)
-        if value is None or (value == "" and (kind != "text" or column.nullable)):
-            value = None
+        if value is None:
             if not column.nullable:
                 raise usage(f"{where}: `{column.name}` is missing")
         else:

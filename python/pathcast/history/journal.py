@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from threading import Lock
 from typing import Any
 
@@ -21,6 +22,8 @@ from pathcast.history.store import Store
 
 # a database that is away is not asked again for so long, and sending what was kept may take so long [s]
 _AWAY_S, _SEND_S = 30.0, 5.0
+# whether retention is due is looked at so often
+_LOOK_US = 3_600_000_000
 
 
 class Journal:
@@ -33,7 +36,7 @@ class Journal:
         self._lock = Lock()
         self._not_before = 0.0
         self._last: Moment | None = None
-        self._pruned = False
+        self._look_us = 0
 
     def close(self) -> None:
         """Ends its connections."""
@@ -49,6 +52,8 @@ class Journal:
         with self._lock:
             if time.monotonic() >= self._not_before:
                 try:
+                    if act.rows.get("transfer"):
+                        self._send()  # its forecast may wait there
                     with self.store.changing() as plain:
                         self._stepped(plain, act)
                         self._insert(plain, act.rows)
@@ -59,10 +64,9 @@ class Journal:
                     self.trouble = error
                     self._not_before = time.monotonic() + _AWAY_S
                 else:
-                    self._send(_SEND_S)
-                    if not self._pruned:
-                        self._pruned = True
-                        daily(self.store, self.now)
+                    with suppress(PathcastError):  # this one is stored
+                        self._send()
+                    self._retire(act)
                     return True
             self.put_by(act)
             return False
@@ -84,12 +88,18 @@ class Journal:
         with self._lock:
             return self.spool.send(self._add_all)
 
-    def _send(self, seconds: float) -> None:
-        try:
+    def _send(self) -> None:
+        """Adds what waits, as far as there is time. Raises PathcastError where the database is away."""
+        with suppress(OSError):  # they stay where they are
             if len(self.spool):
-                self.spool.send(self._add_all, seconds)
-        except (PathcastError, OSError):
-            return  # they stay where they are; this act is stored
+                self.spool.send(self._add_all, _SEND_S)
+
+    def _retire(self, act: Act) -> None:
+        """Retention, where it is due; by the time since boot, as the clock may be set."""
+        at = self.now()
+        if at.boot_us >= self._look_us:
+            self._look_us = at.boot_us + _LOOK_US
+            daily(self.store, at, act.origin.host_id, act.at.utc_us)
 
     def _add_all(self, acts: Sequence[Rows]) -> None:
         with self.store.changing() as plain:
@@ -105,7 +115,7 @@ class Journal:
         """Notes where the clock was set since the last act of this boot."""
         from pathcast.history.read import last_moment
 
-        before = self._last or last_moment(plain, act.at.boot)
+        before = self._last or last_moment(plain, act.at.boot, act.origin.host_id)
         self._last = act.at
         if before is not None and (step := clock.stepped_s(before, act.at)) is not None:
             text = f"the clock was set {'forward' if step > 0 else 'back'} by {abs(step):.0f} s"

@@ -300,13 +300,14 @@ def _came(sent: Sent, answer: dict[str, Any], keys: Sequence[PathKey], names: Se
     return Came(sent, None if option is None else dict(option))
 
 
-def last_moment(plain: Plain, boot: str) -> Moment | None:
-    """When something was added last in this boot, as far as the newest rows tell."""
+def last_moment(plain: Plain, boot: str, host: str) -> Moment | None:
+    """When this host added something last in this boot, as far as its newest rows tell."""
     if not boot:
         return None
     steps = "SELECT at_us, boot_us, boot FROM event WHERE boot = :boot AND kind = 'clock-step'"
     rows = plain.rows(f"{steps} ORDER BY boot_us DESC LIMIT 1", boot=boot)
     for table in ("measurement", "transfer", "forecast"):
-        rows += plain.rows(f"SELECT at_us, boot_us, boot FROM {table} ORDER BY at_us DESC LIMIT 1")
-    newest = max((row for row in rows if row.boot == boot), key=lambda row: row.boot_us, default=None)
-    return None if newest is None else Moment(newest.at_us, newest.boot_us, boot)
+        newest = f"SELECT at_us, boot_us, boot FROM {table} WHERE host_id = :host ORDER BY at_us DESC LIMIT 1"
+        rows += plain.rows(newest, host=host)
+    last = max((row for row in rows if row.boot == boot), key=lambda row: row.boot_us, default=None)
+    return None if last is None else Moment(last.at_us, last.boot_us, boot)

@@ -140,11 +140,10 @@ class Store:
         glances = self.read_only or (not write and _full(file))
         with closing(_glance(file) if glances else _open(file)) as raw:
             raw.execute(begin)
-            if not self._ready and not versions.plainly(raw):
+            if not versions.plainly(raw):
                 raw.rollback()
                 self._prepare()
                 raw.execute(begin)
-            self._ready = True
             try:
                 yield OfFile(raw)
             except BaseException:
@@ -154,8 +153,11 @@ class Store:
 
     def _prepare(self) -> None:
         """The tables are there and of our version. A file's are brought to it; a server's have others who use them."""
-        if self._ready:
-            return
+        if self.place.file is None:
+            if self._ready:
+                return
+        elif not self.read_only:
+            _make(self.place)  # it may have been moved away since the last look
         with self._engine.connect() as connection, connection.begin():
             try:
                 ready = versions.check(connection, self.place.shown, foreign=self.place.file is not None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -31,6 +32,7 @@ def filled(journal, at):
     at.passes(86_400)
     act = journal.act(origin())
     act.event("", "", KEY1, about=[1, None, {"x": ""}])
+    act.event("test", "a\rb")
     journal.add(act)
     measure(journal)
     return journal
@@ -130,7 +132,7 @@ def test_a_broken_parquet_file_is_refused(filled, tmp_path):
 def test_lines_of_json_are_whole_documents(filled, tmp_path):
     out = tmp_path / "out"
     export(filled.store, out, "jsonl")
-    [event] = [json.loads(line) for line in (out / "event.jsonl").read_text().splitlines()]
+    [event] = [row for line in (out / "event.jsonl").read_text().splitlines() if (row := json.loads(line))["path"]]
     assert (event["about"], event["text"], event["at"][-1]) == ([1, None, {"x": ""}], "", "Z")
     measured = [json.loads(line) for line in (out / "measurement.jsonl").read_text().splitlines()]
     assert {row["knowledge"]["available_bps"]["value"] - row["available_bps"] for row in measured} == {0}
@@ -146,6 +148,24 @@ def test_lines_of_json_are_whole_documents(filled, tmp_path):
         assert words in refused(store, out)
         (out / "event.jsonl").write_text(text)
     store.close()
+
+
+@pytest.mark.parametrize("format", ["parquet", "jsonl"])
+def test_an_empty_text_is_not_none(journal, format, tmp_path):
+    act = journal.act(replace(origin(), target="", command=None))
+    act.event("test", "")
+    journal.add(act)
+    export(journal.store, tmp_path / "out", format)
+    copy = Store(places.parse(str(tmp_path / "new.db")))
+    import_(copy, tmp_path / "out")
+    assert everything(copy) == everything(journal.store)
+    copy.close()
+
+
+def test_the_lines_of_csv_end_as_lines_do(filled, tmp_path):
+    export(filled.store, tmp_path / "out", "csv")
+    first = (tmp_path / "out/measurement.csv").read_bytes().partition(b"\n")[0]
+    assert first.endswith(b",at")
 
 
 def test_nothing_is_written_over(filled, tmp_path):

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from pathcast.history import place as places
 from pathcast.history import spool, store
 from pathcast.history.journal import Journal
 from pathcast.history.read import Reader
-from pathcast.history.testing import KEY1, Clock, measure, origin
+from pathcast.history.testing import KEY1, Clock, forecast_of, measure, origin, transfer
 
 # forks writers that each tell the key of every act when it is kept; ends with them
 WRITERS = """
@@ -301,6 +302,42 @@ def test_transfers_that_wait_find_their_forecast_too(journal, reader):
     journal.put_by(act)
     journal.send()
     assert reader().forecasts([KEY1])[0].came[0].sent.id == act.id
+
+
+def test_a_transfer_finds_the_forecast_that_waits(journal, reader):
+    act = journal.act(origin())
+    act.forecast(forecast_of(), {"path1": KEY1}, 10_000_000)
+    journal.put_by(act)
+    then = transfer(journal)
+    assert len(journal.spool) == 0
+    assert reader().forecasts([KEY1])[0].came[0].sent.id == then
+
+
+@pytest.mark.parametrize("again", ["nothing", "an empty file", "another program's"])
+def test_a_file_that_was_moved_away_is_made_again(tmp_path, empty, again):
+    file = tmp_path / "history.db"
+    file.write_bytes(empty.read_bytes())
+    journal = Journal(places.parse(str(file)))
+    measure(journal)
+    for each in tmp_path.glob("history.db*"):
+        if each.is_file():
+            each.unlink()
+    if again == "an empty file":
+        file.touch(0o600)
+    if again == "another program's":
+        with closing(sqlite3.connect(file)) as other:
+            other.execute("CREATE TABLE photos (id)")
+    act = measure(journal)
+    if again == "another program's":
+        assert journal.trouble.code == "history-foreign"
+        assert len(journal.spool) == 1
+        return
+    assert journal.trouble is None
+    assert [of.id for of in Reader(journal.store, host="host-1").measurements(KEY1)] == [act]
+    file.unlink()
+    journal.store.add({})
+    assert file.stat().st_mode & 0o077 == 0
+    assert Reader(journal.store, host="host-1").measurements(KEY1) == []
 
 
 def test_a_broken_file_is_said_and_not_touched(tmp_path):

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from pathcast.history.identity import PathKey
-from pathcast.history.testing import KEY1, KEY2, KEYS, forecast, measure, origin, sent, transfer
+from pathcast.history.journal import Journal
+from pathcast.history.testing import KEY1, KEY2, KEYS, forecast, measure, measured, origin, sent, transfer
 from pathcast.overhead import ip_bytes
 
 
@@ -192,9 +193,22 @@ def test_what_is_from_the_future_has_no_age(journal, reader, at):
 
 
 def test_a_step_is_noticed_by_the_next_command_too(journal, reader, at, place):
-    from pathcast.history.journal import Journal
-
     measure(journal)
+    at.passes(5)
+    at.is_set(3600)
+    later = Journal(place, at)
+    measure(later)
+    later.close()
+    assert [of.about for of in reader().events()] == [{"step_s": 3600.0}]
+
+
+def test_a_step_is_noticed_whatever_other_hosts_record(journal, reader, at, place):
+    measure(journal)
+    other = Journal(place, lambda: replace(at(), boot="boot-2"))
+    act = other.act(replace(origin(), host_id="host-2"), -1.0)
+    act.measurement(measured(), KEYS, ("out",))
+    other.add(act)
+    other.close()
     at.passes(5)
     at.is_set(3600)
     later = Journal(place, at)
