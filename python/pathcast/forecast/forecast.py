@@ -104,9 +104,10 @@ def forecast(
     """
     looks, before = loads or {}, past or Past()
     measured = replace(measured, paths=tuple(remembered(path, before, job.direction) for path in measured.paths))
+    since_s, changes = _changes(before, measured, job.direction)
+    sent = {path.name: before.packets(path.name, since_s.get(path.name, math.inf)) for path in measured.paths}
     beliefs = [
-        (path, PathBelief.of(path, job.direction, looks.get(path.name, ()), before.packets(path.name)))
-        for path in measured.paths
+        (path, PathBelief.of(path, job.direction, looks.get(path.name, ()), sent[path.name])) for path in measured.paths
     ]
     known = [belief for _, belief in beliefs if belief is not None]
     guesses = [PathBelief.guess(path, job.direction, known) for path, belief in beliefs if belief is None]
@@ -133,7 +134,6 @@ def forecast(
             f"of {len(known)} paths not every combination was tried: all of the {MOST_PATHS} with most room, the "
             "others alone and one after the other beside these"
         )
-    since_s, changes = _changes(before, measured, job.direction, names)
     notes += changes
     limits = limits or effort(known, choices, job.size_bytes, time_s)
     most = DRAWS if draws is None else draws
@@ -205,19 +205,19 @@ def _if_managed(beliefs: Sequence[PathBelief], best: Runner, job: Job, limits: E
     ]
 
 
-def _changes(
-    past: Past, measured: Measurement, direction: str, names: Sequence[str]
-) -> tuple[dict[str, float], list[str]]:
+def _changes(past: Past, measured: Measurement, direction: str) -> tuple[dict[str, float], list[str]]:
     """Since when each line is what it is, as far as is known, and a sentence for those that are other ones now."""
-    since_s, told = dict.fromkeys(names, math.inf), []
-    for name in names:
-        path = measured.path(name)
+    since_s, told = {}, []
+    for path in measured.paths:
+        if path.down is not None or direction not in path.directions:
+            continue
+        since_s[path.name] = math.inf
         if (changed := changed_s(past, path, direction)) is not None:
-            since_s[name], rate = changed
+            since_s[path.name], rate = changed
             now = path.directions[direction].capacity_bps.value
             told.append(
-                f"{name} has {bits(now)}, and had {bits(rate)} until {span(changed[0])} ago: what was sent then counts "
-                "no more"
+                f"{path.name} has {bits(now)}, and had {bits(rate)} until {span(changed[0])} ago: what was sent then "
+                "counts no more"
             )
     return since_s, told
 

@@ -26,7 +26,7 @@ from pathcast.forecast.twin import Choice
 from pathcast.history import place
 from pathcast.history.identity import PathKey
 from pathcast.history.read import Reader
-from pathcast.worlds.measurement import Loss, Measurement, Queue, Request, Value
+from pathcast.worlds.measurement import Loss, Measurement, Queue, RateVariation, Request, Value
 from pathcast.worlds.sim import Sim
 
 SIZE = 4_000_000
@@ -133,6 +133,59 @@ def test_transfers_bound_the_random_loss():
     assert share((0, 0)) > 0.03
     assert share((100_000, 5)) == 0.0
     assert share((100_000, 10_000)) == pytest.approx(share((0, 0)), abs=0.02)
+
+
+def test_old_transfers_say_less_of_losses_than_new_ones_and_never_all():
+    of = (carried(3.0, 0, packets=1_000, resent=10), carried(3.0, 86_400, packets=1_000, resent=20))
+    assert Past(carried=of).packets("one") == pytest.approx((1_500, 20))
+    assert Past(carried=of).packets("one", HOUR) == pytest.approx((1_000, 10))
+    much = Past(carried=(carried(3.0, 0, packets=10**8, resent=1_000),)).packets("one")
+    assert (much[0], much[1] / much[0]) == pytest.approx((1e6, 1e-5))
+    assert Past().packets("one") == (0, 0)
+
+
+def test_what_a_line_lost_before_it_was_changed_bounds_nothing():
+    """An earlier line of 40 Mbit/s carried a million packets and lost none."""
+    lossy = measured(path(out=direction(20e6, loss=Loss(0, 100, Value(0.0)))))
+    sent = (carried(3.0, 2 * HOUR, size=64 * SIZE, packets=10**6),)
+    before = Past({"one": (earlier(HOUR, 40e6),)}, sent)
+
+    def took(past):
+        return forecast(lossy, Job(SIZE, CUBIC), {"one": (0.0,)}, 12, ALL, past=past).runners[0].durations_s()
+
+    assert took(before) == took(Past())
+    assert took(Past(carried=sent)) != took(Past())
+
+
+def test_a_line_that_varies_is_no_other_line_at_every_look():
+    rates = (30e6, 70e6, 45e6)
+    before = Past({"one": tuple(earlier(n * HOUR, rate) for n, rate in enumerate(rates, 1))})
+    steady = path(out=direction(50e6))
+    radio = path(out=direction(50e6, rate_variation=RateVariation(Value(0.5))))
+    assert fresh.changed_s(before, radio, "out") is None
+    assert fresh.changed_s(before, steady, "out") is None, "they vary among themselves as much"
+    assert fresh.changed_s(Past({"one": before.of("one")[:1]}), radio, "out") is None
+    slow = path(out=direction(5e6, rate_variation=RateVariation(Value(0.5))))
+    assert fresh.changed_s(before, slow, "out") is not None, "not by so much"
+    held = replace(before, judged=tuple(judged(3.0, 2.0, n * HOUR) for n in range(1, 31)))
+    assert drift(held, frozenset({"one"})) is not None
+    held = replace(before, judged=tuple(judged(3.0 if n % 2 else 1.3, 2.0, n * HOUR) for n in range(1, 31)))
+    found = forecast(measured(radio), Job(SIZE, CUBIC), {"one": (0.0,)}, 8, ALL, past=held)
+    assert not any("counts no more" in note for note in found.notes)
+    assert found.runners[0].told["scale"] == conformal(held, ONE, SIZE) > 1.5
+
+
+def test_a_change_of_a_wired_line_is_seen_after_however_many_looks():
+    def since(now, *rates):
+        before = Past({"one": tuple(earlier(n * HOUR, rate) for n, rate in enumerate(rates, 1))})
+        changed = fresh.changed_s(before, path(out=direction(now)), "out")
+        return changed and changed[0] / HOUR
+
+    assert since(8e6, 20e6) == 1
+    assert since(8e6, 20e6, 20e6, 20.1e6) == 1
+    assert since(8e6, 8e6, 8e6, 20e6, 20e6) == 3
+    assert since(8e6, 8e6, 20e6, 8e6, 8e6, 8e6) == 2
+    assert since(20e6, 20e6, 20.1e6, 19.9e6) is None
 
 
 # --- transfers
