@@ -65,6 +65,14 @@ def age_s(past: Past, paths: Sequence[PathMeasured]) -> float:
     return max((one.age_s for path in paths for one in past.of(path.name) if one.path is path), default=0.0)
 
 
+def looks(past: Past, path: PathMeasured, direction: str, until_s: float = math.inf) -> list[Direction]:
+    """What was found of a path whenever it was measured that still stands for now, and was not belied `until_s` ago,
+    the oldest first; where two of them or more agree on another capacity than those before, these."""
+    of = [one for one in past.of(path.name) if one.age_s <= min(FRESH_S, until_s) and one.path.down is None]
+    since = since_change(replace(past, measured={path.name: tuple(of)}), path, direction)
+    return [one.path.directions[direction] for one in reversed(since if len(since) > 1 else of)]
+
+
 def belied_s(past: Past, names: Sequence[str], over: Collection[str] | None = None) -> float:
     """How long ago a transfer last took a time that its forecast had not thought possible [s]: what was measured before
     it counts no more. Infinite: none did. over: of the transfers that used one of these paths those over no others;
@@ -109,7 +117,8 @@ def remembered(path: PathMeasured, past: Past, direction: str) -> PathMeasured:
             return path
         now = better or now
         path = replace(path, directions={**path.directions, direction: now})
-    before = [one for one in since_change(past, path, direction) if one.path.directions.get(direction) is not now]
+    # what the history holds may be one of them, whatever rate was concluded from all
+    before = [one for one in since_change(past, path, direction) if one.path.directions[direction].loss is not now.loss]
     if not before:
         return path
     queue, cross = now.queue, now.cross
