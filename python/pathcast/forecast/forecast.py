@@ -142,6 +142,7 @@ def forecast(
         runner.choice: lesson(before, runner.choice, job.size_bytes, min(since_s[name] for name in runner.choice.paths))
         for runner in runners
     }
+    drawn = {runner.choice: runner.durations_s() for runner in runners}
     for runner in runners:
         learn(runner, lessons[runner.choice])
     # of a line that is not known nothing speaks for leaving it out
@@ -154,7 +155,7 @@ def forecast(
     notes += _drifts(before, runners, since_s)
     # where the time did not do for all draws there is none for more
     if not lessons[best.choice].transfers and max(len(runner.outcomes) for runner in runners) >= most:
-        notes += _if_managed(known, best, job, limits, seed)
+        notes += _if_managed(known, best.choice, drawn[best.choice], job, limits, seed)
     notes += _cut(runners, limits, job.size_bytes, most)
     return Forecast(
         job,
@@ -183,17 +184,20 @@ def _tried(
     return runners
 
 
-def _if_managed(beliefs: Sequence[PathBelief], best: Runner, job: Job, limits: Effort, seed: int) -> list[str]:
-    """What the choice would take, by a few of its draws, if the queues that nobody looked at were managed."""
-    names = best.choice.paths
+def _if_managed(
+    beliefs: Sequence[PathBelief], best: Choice, drawn_s: Sequence[float], job: Job, limits: Effort, seed: int
+) -> list[str]:
+    """What the choice would take, by a few of its draws, if the queues that nobody looked at were managed. drawn_s: of
+    each draw, before anything was learnt."""
+    names = best.paths
     asked = [one for one in beliefs if one.name in names and one.forward.queue.managed.value is None]
     # the same draws otherwise
     managed = [one.managed() if one in asked else one for one in beliefs]
-    own = best.durations_s()[:_FEW]
+    own = drawn_s[:_FEW]
     if not asked or math.inf in own:
         return []
     seeds = [seed + 1 + k for k in range(len(own))]
-    runs = simulate(managed, seeds, [best.choice], job.size_bytes, limits.of, job.ends)
+    runs = simulate(managed, seeds, [best], job.size_bytes, limits.of, job.ends)
     times = [one.duration_s if one else math.inf for [one] in runs]
     longer = median(times) / median(own)
     if longer < _NOTED:

@@ -239,16 +239,28 @@ def test_intervals_are_scaled_once_enough_were_judged_and_hold_then():
     def past(number, deviation):
         return Past(judged=tuple(judged(2.0 * math.exp(draw.gauss(0, deviation)), 2.0, n) for n in range(number)))
 
-    assert conformal(past(18, 0.5), frozenset({"one"})) == 1.0
+    assert conformal(past(18, 0.5), ONE, SIZE) == 1.0
     # 90 % of a normal distribution lie within 1.645 deviations
     ideal = 1.645 * 0.3 / math.log(1.2)
-    assert conformal(past(100, 0.3), frozenset({"one"})) == pytest.approx(ideal, rel=0.3)
-    assert conformal(past(100, 0.01), frozenset({"one"})) < 0.2
+    assert conformal(past(100, 0.3), ONE, SIZE) == pytest.approx(ideal, rel=0.3)
+    assert conformal(past(100, 0.01), ONE, SIZE) < 0.2
     # an interval that was scaled already is judged by what it was before
     scaled = tuple(replace(one, option={**one.option, "scale": 2.0}) for one in past(40, 0.3).judged)
     plain = tuple(replace(one, option={**one.option, "scale": 1.0}) for one in scaled)
-    sets = [conformal(Past(judged=of), frozenset({"one"})) for of in (scaled, plain)]
+    sets = [conformal(Past(judged=of), ONE, SIZE) for of in (scaled, plain)]
     assert sets[0] == pytest.approx(2 * sets[1])
+
+
+def test_where_too_few_like_it_were_judged_others_only_widen_an_interval():
+    outside = Past(judged=tuple(judged(3.0 if n % 2 else 1.3, 2.0, n) for n in range(40)))
+    assert lesson(outside, Choice(("one", "two"), "cubic"), SIZE).scale > 1
+    assert lesson(outside, Choice(("one",), "lia"), SIZE).scale > 1
+    large = judged(2.0, 2.0, 1)
+    large = replace(large, carried=replace(large.carried, size_bytes=100 * SIZE), size_bytes=100 * SIZE)
+    exact = Past(judged=(large, *(judged(2.0 * math.exp(n % 5 / 1e3), 2.0, n) for n in range(2, 102))))
+    assert lesson(exact, ONE, 100 * SIZE).scale >= 1
+    assert lesson(exact, ONE, SIZE).scale < 0.2
+    assert lesson(exact, Choice(("one",), "lia"), SIZE).scale >= 1
 
 
 def test_drift_is_noticed_and_said():
@@ -259,6 +271,25 @@ def test_drift_is_noticed_and_said():
     assert any("took 50% longer than forecast" in note for note in made(slow).notes)
     # of these only the last ones count
     assert lesson(slow, ONE, SIZE).errors["twin"] > lesson(steady, ONE, SIZE).errors["twin"]
+
+
+def test_after_a_drift_only_the_last_transfers_count():
+    old = tuple(60 * n for n in range(4, 24))
+    judgements = tuple(judged(3.0 if n < 4 else 2.0, 2.0, 60 * n) for n in range(1, 24))
+    learnt = lesson(Past(carried=tuple(carried(2.0, age) for age in old), judged=judgements), ONE, SIZE)
+    assert learnt.factor > 1.25
+    assert learnt.past_s is None
+    assert learnt.scale == 1.0, "three are too few"
+
+
+def test_what_managed_queues_would_change_is_told_of_the_draws_themselves():
+    """Earlier transfers took half of what was forecast, which says nothing of the queue."""
+    of = tuple(judged(1.0, 2.0, 60 * n) for n in range(1, 20))
+    past = Past(judged=tuple(replace(one, carried=replace(one.carried, size_bytes=2 * SIZE)) for one in of))
+    unknown = path(out=direction(queue=Queue(depth_bytes=Value(60_000, 55_000, 65_000))))
+    found = forecast(measured(unknown), Job(SIZE, CUBIC), {"one": (0.0,)}, 8, ALL, past=past)
+    assert found.runners[0].told["by"] == "corrected"
+    assert not any("managed" in note for note in found.notes)
 
 
 def test_what_was_sent_over_a_line_that_is_another_one_now_counts_no_more():
