@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import fmean, median
+from statistics import median
 from typing import Any
 
 from pathcast.errors import Exit, PathcastError, usage
@@ -159,7 +159,7 @@ def forecast(
     notes += _cut(runners, limits, job.size_bytes, most)
     return Forecast(
         job,
-        tuple(sorted(runners, key=_expected)),
+        tuple(sorted(runners, key=lambda runner: runner.place)),
         best,
         tuple(notes),
         tuple(path.name for path in measured.paths if path.down),
@@ -236,12 +236,6 @@ def _drifts(past: Past, runners: Sequence[Runner], since_s: Mapping[str, float])
                 f"the last transfers over {' and '.join(sorted(paths))} took {more} than forecast: only they count"
             )
     return told
-
-
-def _expected(runner: Runner) -> tuple[float, float]:
-    durations = runner.durations_s()
-    ended = [one for one in durations if one < math.inf]
-    return fmean(durations), fmean(ended) if ended else math.inf
 
 
 def _unknown(measured: Measurement, direction: str, names: Sequence[str], guessed: Collection[str] = ()) -> list[str]:

@@ -55,12 +55,18 @@ class Lesson:
         errors = self.errors or {"twin": 0.0}
         return min(errors, key=lambda way: (errors[way], WAYS.index(way)))
 
-    def told(self, durations: Sequence[float]) -> tuple[list[float], dict[str, Any]]:
-        """Durations of the draws as this lesson has them, and for the document which way was taken, what each would
-        have said [s], and by how much the interval was scaled."""
+    @property
+    def error(self) -> float:
+        """How far that way may be off [logarithm]."""
+        return (self.errors or {}).get(self.way, _TWIN_ERROR)
+
+    def told(self, durations: Sequence[float]) -> tuple[list[float], list[float], dict[str, Any]]:
+        """Durations of the draws as this lesson has them; the same before they were stretched, by which choices are
+        compared; and for the document which way was taken, what each would have said [s], and by how much the interval
+        was scaled."""
         ended = [one for one in durations if one < math.inf]
         if not ended or median(durations) == math.inf:
-            return list(durations), {"by": "twin", "ways_s": {}, "scale": 1.0}
+            return list(durations), list(durations), {"by": "twin", "ways_s": {}, "scale": 1.0}
         twin = median(durations)
         ways = {"twin": twin}
         if self.factor != 1.0:
@@ -73,7 +79,7 @@ class Lesson:
             stretch *= self._stretch([math.log(one / twin) for one in ended])
         center = ways[way]
         made = [center * (one / twin) ** stretch if one < math.inf else one for one in durations]
-        return made, {"by": way, "ways_s": ways, "scale": self.scale}
+        return made, [center / twin * one for one in durations], {"by": way, "ways_s": ways, "scale": self.scale}
 
     def _stretch(self, logs: Sequence[float]) -> float:
         """Of the draws, so that they lie as far apart as equal transfers did, held together with the draws' own."""

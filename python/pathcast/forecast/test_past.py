@@ -6,22 +6,24 @@ import math
 import random
 from contextlib import contextmanager
 from dataclasses import replace
-from statistics import median
+from statistics import fmean, median
 
 import pytest
 
 from pathcast.errors import PathcastError
 from pathcast.forecast import fresh, pathkeys
+from pathcast.forecast.answer import chosen, option
 from pathcast.forecast.ask import ask
 from pathcast.forecast.belief import PathBelief
 from pathcast.forecast.controls import Controls
 from pathcast.forecast.effort import Effort
 from pathcast.forecast.forecast import Job, forecast
-from pathcast.forecast.lessons import conformal, drift, lesson
+from pathcast.forecast.learnt import learn
+from pathcast.forecast.lessons import Lesson, conformal, drift, lesson
 from pathcast.forecast.past import Carried, Earlier, Judged, Past, recall
 from pathcast.forecast.record import Recorded, Recorder
 from pathcast.forecast.test_record import TOPOLOGY
-from pathcast.forecast.test_twin import direction, path
+from pathcast.forecast.test_twin import direction, path, runner
 from pathcast.forecast.twin import Choice
 from pathcast.history import place
 from pathcast.history.identity import PathKey
@@ -261,6 +263,39 @@ def test_where_too_few_like_it_were_judged_others_only_widen_an_interval():
     assert lesson(exact, ONE, 100 * SIZE).scale >= 1
     assert lesson(exact, ONE, SIZE).scale < 0.2
     assert lesson(exact, Choice(("one",), "lia"), SIZE).scale >= 1
+
+
+def taught(name, durations, lesson):
+    made = runner(name, *durations)
+    learn(made, lesson)
+    return made
+
+
+def test_choices_are_compared_by_what_was_not_stretched():
+    """Of a skewed distribution the mean grows with its width."""
+    one = taught("a", [8, 9, 9.5, 10, 15] * 5, Lesson(scale=4.0))
+    both = taught("ab", [8.4, 9.4, 9.9, 10.4, 15.4] * 5, Lesson())
+    assert fmean(one.durations_s()) > fmean(both.durations_s())
+    assert one.compared_s() == runner("a", *[8, 9, 9.5, 10, 15] * 5).durations_s()
+    assert chosen([one, both]) is one
+    assert option(one, SIZE, None)["expected_s"] == fmean(one.compared_s())
+
+
+def test_what_one_transfer_taught_of_one_choice_decides_nothing():
+    past = Past(judged=(replace(judged(2.4, 2.0), carried=replace(carried(2.4), paths=frozenset("ab"))),))
+
+    def taken(past):
+        runners = [
+            taught(name, [2.0, 2.01, 1.99, 2.02] * 6, lesson(past, Choice(tuple(name), "cubic"), SIZE))
+            for name in ("a", "b", "ab")
+        ]
+        return chosen(runners).choice.paths
+
+    assert taken(past) == ("a", "b")
+    [one] = past.judged
+    one = replace(one, option={**one.option, "ways_s": {"twin": 2.0, "corrected": 2.4}})
+    many = tuple(replace(one, carried=replace(one.carried, age_s=n)) for n in range(1, 30))
+    assert taken(Past(judged=many)) == ("a",)
 
 
 def test_drift_is_noticed_and_said():

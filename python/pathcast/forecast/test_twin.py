@@ -374,6 +374,27 @@ def test_what_is_slower_for_certain_gets_no_further_draws():
     assert len(late[0].outcomes) == 4, "the first batch is always made"
 
 
+def test_one_draw_that_does_not_end_decides_nothing():
+    def raced(*durations):
+        def run(seeds, choices):
+            of = {str(n): each for n, each in enumerate(durations)}
+            return [
+                [ended(took) if (took := of[c.paths[0]][seed - 1]) < math.inf else None for c in choices]
+                for seed in seeds
+            ]
+
+        return race([Choice((str(n),), "lia") for n in range(len(durations))], run, len(durations[0]), 24, 24)
+
+    a, both = [10.0] * 23 + [math.inf], [math.inf] + [5.0] * 23
+    for order in ((a, both), (both, a)):
+        [first, other] = raced(*order)
+        assert (first if order[0] is both else other).running
+    assert chosen([runner("a", *[10] * 23, None), runner("ab", None, *[5] * 23)]).choice.paths == ("a", "b")
+    assert all(one.running for one in raced([10.0] * 24, [math.inf] + [5.0] * 23)), "by chance"
+    ends, fails = raced([10.0] * 24, [math.inf, 5.0] * 12)
+    assert (ends.running, fails.running) == (True, False)
+
+
 def test_draws_of_lines_that_vary_run_side_by_side(monkeypatch):
     """Each of them is a network of its own."""
     varied = [PathBelief.of(path(out=direction(rate_variation=RateVariation(Value(0.5)))))]
