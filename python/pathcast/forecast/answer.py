@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from statistics import fmean, median
 from typing import Any
 
-from pathcast.forecast.race import Runner
+from pathcast.forecast.race import Runner, placed
 
 _INTERVAL = (0.05, 0.95)
 # one choice is taken in place of another for no less [share of the time]
@@ -26,7 +26,7 @@ def option(runner: Runner, size_bytes: int, deadline_s: float | None) -> dict[st
         "control": runner.choice.control,
         "throughput_bps": {"value": rates[0], "low": rates[2], "high": rates[1]},
         "duration_s": dict(zip(("value", "low", "high"), (None if math.isinf(t) else t for t in times), strict=True)),
-        "expected_s": _finite(fmean(durations)),
+        "expected_s": _finite(fmean(runner.compared_s())),
         "deadline_probability": None,
         "bytes_by_path": [round(fmean(shares)) for shares in zip(*carried, strict=True)],
         "resent_bytes": round(fmean(one.resent_bytes for one in ended)) if ended else None,
@@ -55,16 +55,26 @@ def chosen(runners: Sequence[Runner]) -> Runner | None:
     ended = ended or [runner for runner in runners if any(runner.outcomes)]
     if not ended:
         return None
-    mean = {id(runner): fmean(runner.durations_s()) for runner in ended}
-    best = min(ended, key=lambda runner: (mean[id(runner)], -len(runner.choice.paths)))
+    best = min(ended, key=lambda runner: (runner.place, -len(runner.choice.paths)))
     widest = [runner for runner in ended if len(runner.choice.paths) == max(len(one.choice.paths) for one in ended)]
-    usual = min(widest, key=lambda runner: mean[id(runner)])
+    usual = min(widest, key=lambda runner: runner.place)
     if usual is best:
         return best
-    pairs = list(zip(usual.durations_s(), best.durations_s(), strict=False))
-    gains = [own - bests for own, bests in pairs if own < math.inf]
-    clear = len(gains) < len(pairs) or fmean(gains) > max(_WORTH_IT * mean[id(best)], _error(gains))
-    return best if clear else usual
+    pairs = list(zip(usual.compared_s(), best.compared_s(), strict=False))
+    if placed([own for own, _ in pairs])[0] > placed([bests for _, bests in pairs])[0]:
+        return best
+    gains = [own - bests for own, bests in pairs if max(own, bests) < math.inf]
+    chance = math.hypot(_error(gains), *_own_errors(usual, best))
+    return best if gains and fmean(gains) > max(_WORTH_IT * best.place[1], chance) else usual
+
+
+def _own_errors(*runners: Runner) -> list[float]:
+    """How far the means of these may be off, each by itself [s]; nothing where all are off by the same: the twin's are,
+    and the same corrections."""
+    ways = {runner.told.get("by", "twin") for runner in runners}
+    if ways == {"twin"} or (ways == {"corrected"} and len({frozenset(one.choice.paths) for one in runners}) == 1):
+        return []
+    return [runner.error * runner.place[1] for runner in runners]
 
 
 def _error(values: Sequence[float]) -> float:

@@ -98,7 +98,7 @@ def ask(
     made_from = () if past is None or not known else _keys(past, [path.name for path in known[0].measured.paths])
     if past is not None and known and not by.sends:
         seen = joined(known, names, by.away)
-        age_s = fresh.age_s(past, seen.measured.paths)
+        age_s = known[0].age_s
         if progress is not None:
             progress("trying the job in simulated networks", 0, 0)
         answer = forecast(seen.measured, job, seen.loads, past=past, time_s=QUICK_S)

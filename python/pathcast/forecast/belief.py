@@ -100,7 +100,7 @@ class PathBelief:
     horizon_s: float = 30.0
     # with which other paths it shares its bottleneck, and how probably
     shared: tuple[tuple[str, float], ...] = ()
-    carried: tuple[int, int] = (0, 0)
+    carried: tuple[float, float] = (0, 0)
     # its capacity is nothing that was measured
     guessed: bool = False
 
@@ -110,7 +110,7 @@ class PathBelief:
         path: PathMeasured,
         direction: str = "out",
         loads: Sequence[float] = (),
-        carried: tuple[int, int] = (0, 0),
+        carried: tuple[float, float] = (0, 0),
     ) -> PathBelief | None:
         """From a measurement; None: too little is known of it to simulate anything.
 

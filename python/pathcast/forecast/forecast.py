@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import fmean, median
+from statistics import median
 from typing import Any
 
 from pathcast.errors import Exit, PathcastError, usage
@@ -104,9 +104,10 @@ def forecast(
     """
     looks, before = loads or {}, past or Past()
     measured = replace(measured, paths=tuple(remembered(path, before, job.direction) for path in measured.paths))
+    since_s, changes = _changes(before, measured, job.direction)
+    sent = {path.name: before.packets(path.name, since_s.get(path.name, math.inf)) for path in measured.paths}
     beliefs = [
-        (path, PathBelief.of(path, job.direction, looks.get(path.name, ()), before.packets(path.name)))
-        for path in measured.paths
+        (path, PathBelief.of(path, job.direction, looks.get(path.name, ()), sent[path.name])) for path in measured.paths
     ]
     known = [belief for _, belief in beliefs if belief is not None]
     guesses = [PathBelief.guess(path, job.direction, known) for path, belief in beliefs if belief is None]
@@ -133,7 +134,6 @@ def forecast(
             f"of {len(known)} paths not every combination was tried: all of the {MOST_PATHS} with most room, the "
             "others alone and one after the other beside these"
         )
-    since_s, changes = _changes(before, measured, job.direction, names)
     notes += changes
     limits = limits or effort(known, choices, job.size_bytes, time_s)
     most = DRAWS if draws is None else draws
@@ -142,6 +142,7 @@ def forecast(
         runner.choice: lesson(before, runner.choice, job.size_bytes, min(since_s[name] for name in runner.choice.paths))
         for runner in runners
     }
+    drawn = {runner.choice: runner.durations_s() for runner in runners}
     for runner in runners:
         learn(runner, lessons[runner.choice])
     # of a line that is not known nothing speaks for leaving it out
@@ -154,11 +155,11 @@ def forecast(
     notes += _drifts(before, runners, since_s)
     # where the time did not do for all draws there is none for more
     if not lessons[best.choice].transfers and max(len(runner.outcomes) for runner in runners) >= most:
-        notes += _if_managed(known, best, job, limits, seed)
+        notes += _if_managed(known, best.choice, drawn[best.choice], job, limits, seed)
     notes += _cut(runners, limits, job.size_bytes, most)
     return Forecast(
         job,
-        tuple(sorted(runners, key=_expected)),
+        tuple(sorted(runners, key=lambda runner: runner.place)),
         best,
         tuple(notes),
         tuple(path.name for path in measured.paths if path.down),
@@ -183,17 +184,20 @@ def _tried(
     return runners
 
 
-def _if_managed(beliefs: Sequence[PathBelief], best: Runner, job: Job, limits: Effort, seed: int) -> list[str]:
-    """What the choice would take, by a few of its draws, if the queues that nobody looked at were managed."""
-    names = best.choice.paths
+def _if_managed(
+    beliefs: Sequence[PathBelief], best: Choice, drawn_s: Sequence[float], job: Job, limits: Effort, seed: int
+) -> list[str]:
+    """What the choice would take, by a few of its draws, if the queues that nobody looked at were managed. drawn_s: of
+    each draw, before anything was learnt."""
+    names = best.paths
     asked = [one for one in beliefs if one.name in names and one.forward.queue.managed.value is None]
     # the same draws otherwise
     managed = [one.managed() if one in asked else one for one in beliefs]
-    own = best.durations_s()[:_FEW]
+    own = drawn_s[:_FEW]
     if not asked or math.inf in own:
         return []
     seeds = [seed + 1 + k for k in range(len(own))]
-    runs = simulate(managed, seeds, [best.choice], job.size_bytes, limits.of, job.ends)
+    runs = simulate(managed, seeds, [best], job.size_bytes, limits.of, job.ends)
     times = [one.duration_s if one else math.inf for [one] in runs]
     longer = median(times) / median(own)
     if longer < _NOTED:
@@ -205,19 +209,19 @@ def _if_managed(beliefs: Sequence[PathBelief], best: Runner, job: Job, limits: E
     ]
 
 
-def _changes(
-    past: Past, measured: Measurement, direction: str, names: Sequence[str]
-) -> tuple[dict[str, float], list[str]]:
+def _changes(past: Past, measured: Measurement, direction: str) -> tuple[dict[str, float], list[str]]:
     """Since when each line is what it is, as far as is known, and a sentence for those that are other ones now."""
-    since_s, told = dict.fromkeys(names, math.inf), []
-    for name in names:
-        path = measured.path(name)
+    since_s, told = {}, []
+    for path in measured.paths:
+        if path.down is not None or direction not in path.directions:
+            continue
+        since_s[path.name] = math.inf
         if (changed := changed_s(past, path, direction)) is not None:
-            since_s[name], rate = changed
+            since_s[path.name], rate = changed
             now = path.directions[direction].capacity_bps.value
             told.append(
-                f"{name} has {bits(now)}, and had {bits(rate)} until {span(changed[0])} ago: what was sent then counts "
-                "no more"
+                f"{path.name} has {bits(now)}, and had {bits(rate)} until {span(changed[0])} ago: what was sent then "
+                "counts no more"
             )
     return since_s, told
 
@@ -232,12 +236,6 @@ def _drifts(past: Past, runners: Sequence[Runner], since_s: Mapping[str, float])
                 f"the last transfers over {' and '.join(sorted(paths))} took {more} than forecast: only they count"
             )
     return told
-
-
-def _expected(runner: Runner) -> tuple[float, float]:
-    durations = runner.durations_s()
-    ended = [one for one in durations if one < math.inf]
-    return fmean(durations), fmean(ended) if ended else math.inf
 
 
 def _unknown(measured: Measurement, direction: str, names: Sequence[str], guessed: Collection[str] = ()) -> list[str]:

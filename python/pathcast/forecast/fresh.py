@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from statistics import median
+from itertools import pairwise
+from statistics import median, median_low
 
 from pathcast.forecast.losses import pooled
 from pathcast.forecast.past import Earlier, Past
@@ -16,6 +17,9 @@ from pathcast.worlds.measurement import EFFORTS, Direction, Loss, Measurement, P
 FRESH_S, _DAY_S = 300.0, 86_400.0
 # a line is another where its capacity is further from what it was [share]
 _SAME = 0.15
+# but one that varies by itself is so only where it is further than nine of ten looks; half of them are within the
+# second number [standard deviations]. Of so many earlier ones
+_FAR, _HALF, _RECENT = 1.645, 0.674, 9
 # a transfer outside of its interval by this factor tells that the line is another one
 _BELIED = 1.25
 # losses are counted over this time [s], of as many measurements
@@ -59,6 +63,14 @@ def fresh(
 def age_s(past: Past, paths: Sequence[PathMeasured]) -> float:
     """How old the oldest of these is, which `fresh` took [s]."""
     return max((one.age_s for path in paths for one in past.of(path.name) if one.path is path), default=0.0)
+
+
+def looks(past: Past, path: PathMeasured, direction: str, until_s: float = math.inf) -> list[Direction]:
+    """What was found of a path whenever it was measured that still stands for now, and was not belied `until_s` ago,
+    the oldest first; where two of them or more agree on another capacity than those before, these."""
+    of = [one for one in past.of(path.name) if one.age_s <= min(FRESH_S, until_s) and one.path.down is None]
+    since = since_change(replace(past, measured={path.name: tuple(of)}), path, direction)
+    return [one.path.directions[direction] for one in reversed(since if len(since) > 1 else of)]
 
 
 def belied_s(past: Past, names: Sequence[str], over: Collection[str] | None = None) -> float:
@@ -105,7 +117,8 @@ def remembered(path: PathMeasured, past: Past, direction: str) -> PathMeasured:
             return path
         now = better or now
         path = replace(path, directions={**path.directions, direction: now})
-    before = [one for one in since_change(past, path, direction) if one.path.directions.get(direction) is not now]
+    # what the history holds may be one of them, whatever rate was concluded from all
+    before = [one for one in since_change(past, path, direction) if one.path.directions[direction].loss is not now.loss]
     if not before:
         return path
     queue, cross = now.queue, now.cross
@@ -137,14 +150,32 @@ def _capacity(now: Direction, before: Sequence[Earlier], direction: str) -> Dire
 
 
 def since_change(past: Past, path: PathMeasured, direction: str) -> list[Earlier]:
-    """The earlier measurements of a line, back to where it had another capacity."""
-    now, found = path.directions[direction], []
-    for one in past.of(path.name):
+    """The earlier measurements of a line, back to where it had another capacity, by more than it varies by itself."""
+    now, older = path.directions[direction], past.of(path.name)
+    most = _varies(now, [one.path.directions[direction] for one in older])
+    found = []
+    for one in older:
         of = one.path.directions[direction]
-        if of.capacity_bps.trusted and not _alike(of, now):
+        if of.capacity_bps.trusted and not _alike(of, now) and _apart(of, now) > most:
             break
         found.append(one)
     return found
+
+
+def _varies(now: Direction, older: Sequence[Direction]) -> float:
+    """How far two looks at a line are apart by what it does itself [logarithm], at most: as the newest of them that
+    knows says, or as each of the older ones usually was from the next, which one change among them does not tell."""
+    known = (one.rate_variation.cv.value for one in (now, *older))
+    cv = next((one for one in known if one is not None), 0.0)
+    apart = _FAR * math.sqrt(2 * math.log1p(cv**2))
+    rates = [rate for one in older if (rate := one.capacity_bps.sure)][:_RECENT]
+    steps = [abs(math.log(a / b)) for a, b in pairwise(rates)]
+    return max(apart, _FAR / _HALF * median_low(steps)) if len(steps) > 1 else apart
+
+
+def _apart(one: Direction, other: Direction) -> float:
+    a, b = one.capacity_bps.value, other.capacity_bps.value
+    return abs(math.log(a / b)) if a and b else 0.0
 
 
 def changed_s(past: Past, path: PathMeasured, direction: str) -> tuple[float, float] | None:
@@ -154,7 +185,7 @@ def changed_s(past: Past, path: PathMeasured, direction: str) -> tuple[float, fl
     if not older:
         return None
     rates = [of for one in older if (of := one.path.directions[direction].capacity_bps.sure) is not None]
-    return older[0].age_s, median(rates[:9])
+    return older[0].age_s, median(rates[:_RECENT])
 
 
 def _alike(one: Direction, other: Direction) -> bool:

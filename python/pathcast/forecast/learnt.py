@@ -11,7 +11,8 @@ from pathcast.units import span
 
 def learn(runner: Runner, lesson: Lesson) -> None:
     """Changes the durations of a choice's draws as its lesson has it."""
-    durations, runner.told = lesson.told(runner.durations_s())
+    durations, runner.compared, runner.told = lesson.told(runner.durations_s())
+    runner.error = lesson.error
     runner.outcomes = [
         one if one is None else replace(one, duration_s=duration)
         for one, duration in zip(runner.outcomes, durations, strict=True)

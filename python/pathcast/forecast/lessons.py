@@ -19,8 +19,6 @@ from pathcast.forecast.past import Carried, Judged, Past
 from pathcast.forecast.twin import Choice
 
 WAYS = ("twin", "corrected", "past")
-# a transfer counts half as much after so long [s]
-_HALF_S = 86_400.0
 # equal: of a size within this share
 _EQUAL = 0.1
 # sizes whose errors say something of each other, as a factor
@@ -57,12 +55,18 @@ class Lesson:
         errors = self.errors or {"twin": 0.0}
         return min(errors, key=lambda way: (errors[way], WAYS.index(way)))
 
-    def told(self, durations: Sequence[float]) -> tuple[list[float], dict[str, Any]]:
-        """Durations of the draws as this lesson has them, and for the document which way was taken, what each would
-        have said [s], and by how much the interval was scaled."""
+    @property
+    def error(self) -> float:
+        """How far that way may be off [logarithm]."""
+        return (self.errors or {}).get(self.way, _TWIN_ERROR)
+
+    def told(self, durations: Sequence[float]) -> tuple[list[float], list[float], dict[str, Any]]:
+        """Durations of the draws as this lesson has them; the same before they were stretched, by which choices are
+        compared; and for the document which way was taken, what each would have said [s], and by how much the interval
+        was scaled."""
         ended = [one for one in durations if one < math.inf]
         if not ended or median(durations) == math.inf:
-            return list(durations), {"by": "twin", "ways_s": {}, "scale": 1.0}
+            return list(durations), list(durations), {"by": "twin", "ways_s": {}, "scale": 1.0}
         twin = median(durations)
         ways = {"twin": twin}
         if self.factor != 1.0:
@@ -75,7 +79,7 @@ class Lesson:
             stretch *= self._stretch([math.log(one / twin) for one in ended])
         center = ways[way]
         made = [center * (one / twin) ** stretch if one < math.inf else one for one in durations]
-        return made, {"by": way, "ways_s": ways, "scale": self.scale}
+        return made, [center / twin * one for one in durations], {"by": way, "ways_s": ways, "scale": self.scale}
 
     def _stretch(self, logs: Sequence[float]) -> float:
         """Of the draws, so that they lie as far apart as equal transfers did, held together with the draws' own."""
@@ -87,10 +91,13 @@ class Lesson:
 
 
 def lesson(past: Past, choice: Choice, size_bytes: int, since_s: float = math.inf) -> Lesson:
-    """Of everything that is younger than `since_s`: since the lines are what they are."""
+    """Of everything that is younger than `since_s`, since the lines are what they are; after a drift only of what came
+    with it."""
     paths = frozenset(choice.paths)
+    since_s = min(since_s, _drifted_s(past, paths, since_s))
+    scale = conformal(past, choice, size_bytes, since_s)
     own = [one for one in past.judged if one.carried.paths == paths and one.carried.age_s < since_s]
-    own = [one for one in own if 1 / _SIMILAR <= one.carried.size_bytes / size_bytes <= _SIMILAR]
+    own = [one for one in own if _similar(one, size_bytes)]
     equal = [
         one
         for one in past.carried
@@ -101,8 +108,7 @@ def lesson(past: Past, choice: Choice, size_bytes: int, since_s: float = math.in
     ]
     same = [one for one in own if one.carried.control == choice.control]
     if not own and not equal:
-        return Lesson()
-    same = _drifted(same)
+        return Lesson(scale=scale)
     factor = math.exp(_correction(own, choice.control)) if own else 1.0
     past_s, spread, weight = _equal(equal, size_bytes)
     errors = {"twin": _error(same, "twin", _TWIN_ERROR)}
@@ -112,37 +118,52 @@ def lesson(past: Past, choice: Choice, size_bytes: int, since_s: float = math.in
     if past_s is not None:
         errors["past"] = _error(same, "past", _PAST_ERROR * math.sqrt(1 + 1 / weight))
     newest = min([one.carried.age_s for one in same] + [one.age_s for one in equal], default=None)
-    return Lesson(factor, past_s, spread, weight, errors, conformal(past, paths, since_s), len(equal), newest)
+    return Lesson(factor, past_s, spread, weight, errors, scale, len(equal), newest)
 
 
-def conformal(past: Past, paths: frozenset[str], since_s: float = math.inf) -> float:
-    """By how much intervals over these paths are to be stretched, in the logarithm of the duration; 1 where too few of
-    them were judged."""
-    of = [one for one in past.judged if one.carried.age_s < since_s]
-    mine = [one for one in of if one.carried.paths == paths]
-    scores = [score for one in (mine if len(mine) >= _FEWEST else of) if (score := _score(one)) is not None]
-    if len(scores) < _FEWEST:
-        return 1.0
-    scores = sorted(scores[:_MOST_SCORES])
-    return scores[min(math.ceil((len(scores) + 1) * _COVERED), len(scores)) - 1]
+def conformal(past: Past, choice: Choice, size_bytes: int, since_s: float = math.inf) -> float:
+    """By how much a choice's interval is to be stretched, in the logarithm of the duration: by what was judged of such
+    transfers; where these are too few by others, who make none narrower. 1 where too few were judged at all."""
+    of = [one for one in past.judged if one.carried.age_s < since_s and _score(one) is not None]
+    mine = [one for one in of if one.carried.paths == frozenset(choice.paths)]
+    sized = [one for one in mine if _similar(one, size_bytes)]
+    own = [one for one in sized if one.carried.control == choice.control]
+    for judged in (own, sized, mine, of):
+        if len(judged) >= _FEWEST:
+            scores = sorted(score for one in judged[:_MOST_SCORES] if (score := _score(one)) is not None)
+            scale = scores[min(math.ceil((len(scores) + 1) * _COVERED), len(scores)) - 1]
+            return scale if judged is own else max(1.0, scale)
+    return 1.0
 
 
 def drift(past: Past, paths: frozenset[str], since_s: float = math.inf) -> float | None:
     """By how much longer (above 0) or shorter the last transfers took than was forecast, where none is chance."""
-    last = [one for one in past.judged if one.carried.paths == paths and one.carried.age_s < since_s][:_DRIFTED]
-    off = [_off(one, _said(one)) for one in last]
+    off = [_off(one, _said(one)) for one in _over(past, paths, since_s)[:_DRIFTED]]
     known = [one for one in off if one is not None]
     if len(known) < _DRIFTED or not (all(one > _DRIFT for one in known) or all(one < -_DRIFT for one in known)):
         return None
     return math.exp(median(known)) - 1
 
 
-def _drifted(judged: list[Judged]) -> list[Judged]:
-    """Only the last ones, where these say that the older ones hold no more."""
-    off = [one for one in (_off(of, _said(of)) for of in judged[:_DRIFTED]) if one is not None]
-    if len(off) == _DRIFTED and (min(off) > _DRIFT or max(off) < -_DRIFT):
-        return judged[:_DRIFTED]
-    return judged
+def _drifted_s(past: Past, paths: frozenset[str], since_s: float) -> float:
+    """What is younger came with the drift: the last transfers, and those before them that were as far off; infinite
+    where there is none."""
+    by, found_s = drift(past, paths, since_s), math.inf
+    if by is not None:
+        for one in _over(past, paths, since_s):
+            off = _off(one, _said(one))
+            if off is not None and math.copysign(off, off * by) <= _DRIFT:
+                break
+            found_s = math.nextafter(one.carried.age_s, math.inf)
+    return found_s
+
+
+def _over(past: Past, paths: frozenset[str], since_s: float) -> list[Judged]:
+    return [one for one in past.judged if one.carried.paths == paths and one.carried.age_s < since_s]
+
+
+def _similar(one: Judged, size_bytes: int) -> bool:
+    return 1 / _SIMILAR <= one.carried.size_bytes / size_bytes <= _SIMILAR
 
 
 def _correction(judged: Sequence[Judged], control: str) -> float:
@@ -151,7 +172,7 @@ def _correction(judged: Sequence[Judged], control: str) -> float:
     for one in judged:
         off = _off(one, _ways(one).get("twin"))
         if off is not None:
-            weight = _weight(one.carried) * (1.0 if one.carried.control == control else _OTHER_CONTROL)
+            weight = one.carried.weight * (1.0 if one.carried.control == control else _OTHER_CONTROL)
             total, weights = total + weight * off, weights + weight
     return total / weights
 
@@ -160,7 +181,7 @@ def _equal(transfers: Sequence[Carried], size_bytes: int) -> tuple[float | None,
     """Median of their durations at this size, the deviation of the logarithm, and their weight."""
     if not transfers:
         return None, 0.0, 0.0
-    weighed = sorted((one.duration_s * size_bytes / one.size_bytes, _weight(one)) for one in transfers)
+    weighed = sorted((one.duration_s * size_bytes / one.size_bytes, one.weight) for one in transfers)
     total = math.fsum(weight for _, weight in weighed)
     passed, middle = 0.0, weighed[-1][0]
     for n, (duration, weight) in enumerate(weighed):
@@ -181,7 +202,7 @@ def _error(judged: Sequence[Judged], way: str, granted: float) -> float:
         ways = _ways(one)
         said = ways.get(way, ways.get("twin") if way == "corrected" else None)
         if (off := _off(one, said)) is not None:
-            total, weights = total + _weight(one.carried) * abs(off), weights + _weight(one.carried)
+            total, weights = total + one.carried.weight * abs(off), weights + one.carried.weight
     return total / weights
 
 
@@ -212,7 +233,3 @@ def _off(one: Judged, said: float | None) -> float | None:
     """Logarithm of the transfer's time, at the size that was forecast, over what was said."""
     took_s = one.carried.duration_s * one.size_bytes / max(1, one.carried.size_bytes)
     return math.log(took_s / said) if said and took_s > 0 else None
-
-
-def _weight(one: Carried) -> float:
-    return float(0.5 ** (one.age_s / _HALF_S))

@@ -20,6 +20,9 @@ _QUEUES = 0.3
 _TO_END = 1.6449
 # a share of all packets is that of those that were lost, but for so much
 _ALL = 0.1
+# transfers that would have lost so little with no more than this probability, had the line lost what was counted, say
+# nothing of it
+_CONTRADICTS = 0.01
 # no count tells more, and that many in a row are no chance
 _MOST, _ROW_MOST = 1e6, 100.0
 
@@ -98,7 +101,7 @@ def pooled(losses: Sequence[Loss]) -> Loss:
     return Loss(sum(one.lost for one in told), sum(one.packets for one in told), both.share(), row if lost else None)
 
 
-def drawn(counted: Counted, carried: tuple[int, int], varies: bool, draw: random.Random) -> float:
+def drawn(counted: Counted, carried: tuple[float, float], varies: bool, draw: random.Random) -> float:
     """One of the shares that it may be. carried: packets that transfers sent, and sent again, of which some was lost by
     full queues. varies: the rate falls by itself, so that a queue is full at once, and its drops look like the
     wire's."""
@@ -110,7 +113,9 @@ def drawn(counted: Counted, carried: tuple[int, int], varies: bool, draw: random
     likely += [(1 - _LOSSLESS) / _STEPS * probable(counted.lost, counted.packets * loss + _MISTAKEN) for loss in steps]
     sent, resent = carried
     if sent:
-        likely = [one * _at_most(resent, sent * loss) for one, loss in zip(likely, [0.0, *steps], strict=True)]
+        both = [one * _at_most(resent, sent * loss) for one, loss in zip(likely, [0.0, *steps], strict=True)]
+        # where those lost too little for what is counted now the line is not as it was
+        likely = both if sum(both) > _CONTRADICTS * sum(likely) else likely
     if not sum(likely):
         return min(counted.lost * counted.row / max(counted.packets, 1.0), 0.5)
     found: float = draw.choices([0.0, *steps], likely)[0]

@@ -9,7 +9,7 @@ from pathcast.errors import Exit, PathcastError
 from pathcast.forecast import fresh
 from pathcast.forecast.forecast import Job
 from pathcast.forecast.past import Past
-from pathcast.forecast.watch import Watched
+from pathcast.forecast.watch import Watched, varies
 from pathcast.units import span
 from pathcast.worlds.gone import gone
 from pathcast.worlds.measurement import EFFORTS, Away, Measurement, Request
@@ -71,7 +71,7 @@ def means(
     tight = {name: bounds[name] for name in alive if name in bounds}
     lightly = replace(asked, effort=EFFORTS[0])
     of = {name: holds([name], lightly, always=not bound.light) for name, bound in tight.items()}
-    ages = {name: fresh.age_s(past, one.measured.paths) for name, one in of.items() if past is not None and one}
+    ages = {name: one.age_s for name, one in of.items() if one is not None}
     kept = list(ages)
     light = [name for name, bound in tight.items() if name not in kept and bound.light]
     free = [name for name in alive if name not in bounds]
@@ -99,7 +99,16 @@ def held(
     if found is None:
         return None
     horizon_s = horizon(found.measured, job)
-    return replace(found, loads={name: fresh.loads(past, name, job.direction, horizon_s) for name in names})
+    loads = {name: fresh.loads(past, name, job.direction, horizon_s) for name in names}
+    paths, until_s = [], fresh.belied_s(past, names, over)
+    for path in found.measured.paths:
+        looks = fresh.looks(past, path, job.direction, until_s)
+        varied = varies(path, job.direction, looks, job.size_bytes)
+        paths.append(path if varied is None else varied[0])
+        if varied is not None:
+            loads[path.name] = varied[1]
+    age_s = fresh.age_s(past, found.measured.paths)
+    return Watched(replace(found.measured, paths=tuple(paths)), loads, age_s=age_s)
 
 
 def horizon(measured: Measurement, job: Job) -> float:

@@ -5,6 +5,7 @@ Plain records without a database: `recall` fills them, everything else takes the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 # what is older says nothing of today, and as many records are read at most
 _OLDEST_S = 30 * 86_400.0
 _MOST_MEASURED, _MOST_SENT = 200, 300
+# a transfer counts half as much after so long [s]; all together count as so many packets at most
+_HALF_S, _MOST_PACKETS = 86_400.0, 1e6
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,11 @@ class Carried:
     resent: int = 0
     id: str = ""
 
+    @property
+    def weight(self) -> float:
+        """The less the longer ago."""
+        return float(0.5 ** (self.age_s / _HALF_S))
+
 
 @dataclass(frozen=True)
 class Judged:
@@ -69,10 +77,14 @@ class Past:
         """The earlier measurements of a path."""
         return self.measured.get(name, ())
 
-    def packets(self, name: str) -> tuple[int, int]:
-        """That transfers over this path alone have sent, and sent again."""
-        alone = [one for one in self.carried if one.paths == {name} and one.packets]
-        return sum(one.packets for one in alone), sum(one.resent for one in alone)
+    def packets(self, name: str, since_s: float = math.inf) -> tuple[float, float]:
+        """That transfers over this path alone have sent, and sent again: of those that are younger than `since_s`, each
+        as much as its age leaves, and no more in all than say enough."""
+        alone = [one for one in self.carried if one.paths == {name} and one.packets and one.age_s < since_s]
+        sent = math.fsum(one.weight * one.packets for one in alone)
+        resent = math.fsum(one.weight * one.resent for one in alone)
+        share = min(1.0, _MOST_PACKETS / sent) if sent else 1.0
+        return share * sent, share * resent
 
 
 def recall(reader: Reader, keys: Mapping[str, PathKey], direction: str) -> Past:

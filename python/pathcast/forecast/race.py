@@ -14,21 +14,41 @@ from pathcast.forecast.twin import Choice
 
 # a choice is given up when it is slower than the best by so many standard errors of their paired difference
 _GIVEN_UP = 3.0
+# or when it ends more rarely, which chance does so often: as those errors
+_CHANCE = 0.00135
 
 
 @dataclass
 class Runner:
-    """A choice and what became of it in each draw, in their order, to the one after which it was given up; told: how
-    the durations came about, for the document (lessons.py)."""
+    """A choice and what became of it in each draw, in their order, to the one after which it was given up. Of what the
+    history taught (lessons.py): told: how the durations came about, for the document; compared: those that choices are
+    compared by, where they are others; error: how far they may be off [logarithm]."""
 
     choice: Choice
     outcomes: list[Outcome | None] = field(default_factory=list)
     running: bool = True
     told: dict[str, Any] = field(default_factory=dict)
+    compared: list[float] = field(default_factory=list)
+    error: float = 0.0
 
     def durations_s(self) -> list[float]:
         """Of each draw; infinite where the transfer did not end."""
         return [one.duration_s if one else math.inf for one in self.outcomes]
+
+    def compared_s(self) -> list[float]:
+        """Of each draw, to compare choices by."""
+        return self.compared or self.durations_s()
+
+    @property
+    def place(self) -> tuple[float, float]:
+        """To compare by: the share of draws in which the transfer did not end, and the mean of the others [s]."""
+        return placed(self.compared_s())
+
+
+def placed(durations: Sequence[float]) -> tuple[float, float]:
+    """As `Runner.place`."""
+    ended = [one for one in durations if one < math.inf]
+    return 1 - len(ended) / max(1, len(durations)), fmean(ended) if ended else math.inf
 
 
 def race(
@@ -60,18 +80,23 @@ def race(
 
 
 def _give_up(runners: Sequence[Runner]) -> None:
-    durations = {id(runner): runner.durations_s() for runner in runners}
-    best = min(runners, key=lambda runner: fmean(durations[id(runner)]))
+    best = min(runners, key=lambda runner: runner.place)
     for runner in runners:
         if runner is not best:
-            pairs = zip(durations[id(runner)], durations[id(best)], strict=True)
-            later = [own - bests for own, bests in pairs if bests < math.inf]
-            runner.running = not later or not _above_zero(later)
+            pairs = list(zip(runner.durations_s(), best.durations_s(), strict=True))
+            later = [own - bests for own, bests in pairs if max(own, bests) < math.inf]
+            fails = sum(bests < own == math.inf for own, bests in pairs)
+            ends = sum(own < bests == math.inf for own, bests in pairs)
+            runner.running = not _more_often(fails, ends) and not _above_zero(later)
+
+
+def _more_often(one: int, other: int) -> bool:
+    """Whether the one of two that are as probable is so much more frequent by no chance (sign test)."""
+    cases = one + other
+    return sum(math.comb(cases, n) for n in range(one, cases + 1)) < _CHANCE * (1 << cases)
 
 
 def _above_zero(differences: Sequence[float]) -> bool:
-    if math.inf in differences:
-        return True
     if len(differences) < 2:
         return False
     error = stdev(differences) / math.sqrt(len(differences))

@@ -45,8 +45,8 @@ def test_looks_together_say_more_than_one():
     assert unsure.random.low == 0.0
 
 
-def shares(counted, varies=False):
-    return [drawn(counted, (0, 0), varies, random.Random(seed)) for seed in range(600)]
+def shares(counted, varies=False, carried=(0, 0)):
+    return [drawn(counted, carried, varies, random.Random(seed)) for seed in range(600)]
 
 
 def test_what_was_lost_is_believed_and_what_was_not_is_not_ruled_out():
@@ -63,6 +63,13 @@ def test_what_a_queue_may_have_dropped_is_perhaps_none_of_the_wires():
     unsure = shares(Counted(3_000, 15, unsure=True))
     assert 0.1 < sum(one < 5e-4 for one in unsure) / 600 < 0.4
     assert sum(one < 5e-4 for one in shares(Counted(3_000, 15, bound=True))) > 300
+
+
+def test_what_is_counted_now_is_not_overruled_by_transfers_that_contradict_it():
+    counted = Counted(5_000, 50)
+    assert median(shares(counted, carried=(1_000_000, 100))) > 5e-3
+    assert shares(counted, carried=(1_000_000, 100)) == shares(counted)
+    assert median(shares(Counted(5_000, 0), carried=(1_000_000, 100))) < 2e-4
 
 
 def test_an_older_record_says_no_more_than_it_counted():

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from pathcast.errors import Exit
+from pathcast.forecast import fresh
 from pathcast.forecast.ask import ask
 from pathcast.forecast.controls import Controls
 from pathcast.forecast.effort import Effort
 from pathcast.forecast.forecast import Job
-from pathcast.forecast.means import Bound, joined, means
+from pathcast.forecast.means import Bound, held, joined, means
 from pathcast.forecast.past import Carried, Earlier, Judged, Past
 from pathcast.forecast.test_twin import direction, path
 from pathcast.forecast.testing import refused
@@ -70,6 +71,35 @@ def test_what_the_history_holds_is_no_matter_of_caps():
     found = by(World(), FULL, whole)
     assert (found.sends, found.notes) == (False, ())
     assert [one.name for one in found.known.measured.paths] == ["dsl", "cable"]
+
+
+def looked(*rates):
+    """At dsl, the newest first, half a minute apart."""
+    of = [Earlier(30.0 * n, path("dsl", out=direction(rate)), "usual", f"m{n}") for n, rate in enumerate(rates, 1)]
+    return held(Past({"dsl": tuple(of)}), ["dsl"], JOB, Request())
+
+
+@pytest.mark.parametrize("rates", [(52e6, 70e6, 30e6, 50e6), (50e6, 52e6, 30e6, 70e6), (50e6, 30e6)])
+def test_a_line_that_varied_a_moment_ago_still_does(rates):
+    found = looked(*rates)
+    rate = found.measured.paths[0].directions["out"].capacity_bps
+    assert rate.high > 2 * rate.low
+    assert found.measured.paths[0].directions["out"].rate_variation.cv.value > 0.2
+    assert found.loads == {"dsl": (0.0,) * len(rates)}
+    assert found.age_s == 30
+
+
+def test_what_was_changed_a_moment_ago_does_not_vary():
+    for rates in ((8e6, 8e6, 8e6, 20e6, 20e6), (8e6, 8.01e6, 20e6, 20e6), (8e6,)):
+        rate = looked(*rates).measured.paths[0].directions["out"].capacity_bps
+        assert rate.high < 1.1 * rate.low
+
+
+def test_losses_of_a_line_that_varied_count_once():
+    of = [Earlier(30.0 * n, path("dsl", out=direction(rate)), "usual") for n, rate in enumerate((52e6, 30e6, 70e6), 1)]
+    past = Past({"dsl": tuple(of)})
+    found = held(past, ["dsl"], JOB, Request()).measured.paths[0]
+    assert fresh.remembered(found, past, "out").directions["out"].loss.packets == 3 * 10_000
 
 
 def test_a_line_without_room_is_measured_lightly_beside_the_others():

@@ -6,27 +6,29 @@ import math
 import random
 from contextlib import contextmanager
 from dataclasses import replace
-from statistics import median
+from statistics import fmean, median
 
 import pytest
 
 from pathcast.errors import PathcastError
 from pathcast.forecast import fresh, pathkeys
+from pathcast.forecast.answer import chosen, option
 from pathcast.forecast.ask import ask
 from pathcast.forecast.belief import PathBelief
 from pathcast.forecast.controls import Controls
 from pathcast.forecast.effort import Effort
 from pathcast.forecast.forecast import Job, forecast
-from pathcast.forecast.lessons import conformal, drift, lesson
+from pathcast.forecast.learnt import learn
+from pathcast.forecast.lessons import Lesson, conformal, drift, lesson
 from pathcast.forecast.past import Carried, Earlier, Judged, Past, recall
 from pathcast.forecast.record import Recorded, Recorder
 from pathcast.forecast.test_record import TOPOLOGY
-from pathcast.forecast.test_twin import direction, path
+from pathcast.forecast.test_twin import direction, path, runner
 from pathcast.forecast.twin import Choice
 from pathcast.history import place
 from pathcast.history.identity import PathKey
 from pathcast.history.read import Reader
-from pathcast.worlds.measurement import Loss, Measurement, Queue, Request, Value
+from pathcast.worlds.measurement import Loss, Measurement, Queue, RateVariation, Request, Value
 from pathcast.worlds.sim import Sim
 
 SIZE = 4_000_000
@@ -135,6 +137,59 @@ def test_transfers_bound_the_random_loss():
     assert share((100_000, 10_000)) == pytest.approx(share((0, 0)), abs=0.02)
 
 
+def test_old_transfers_say_less_of_losses_than_new_ones_and_never_all():
+    of = (carried(3.0, 0, packets=1_000, resent=10), carried(3.0, 86_400, packets=1_000, resent=20))
+    assert Past(carried=of).packets("one") == pytest.approx((1_500, 20))
+    assert Past(carried=of).packets("one", HOUR) == pytest.approx((1_000, 10))
+    much = Past(carried=(carried(3.0, 0, packets=10**8, resent=1_000),)).packets("one")
+    assert (much[0], much[1] / much[0]) == pytest.approx((1e6, 1e-5))
+    assert Past().packets("one") == (0, 0)
+
+
+def test_what_a_line_lost_before_it_was_changed_bounds_nothing():
+    """An earlier line of 40 Mbit/s carried a million packets and lost none."""
+    lossy = measured(path(out=direction(20e6, loss=Loss(0, 100, Value(0.0)))))
+    sent = (carried(3.0, 2 * HOUR, size=64 * SIZE, packets=10**6),)
+    before = Past({"one": (earlier(HOUR, 40e6),)}, sent)
+
+    def took(past):
+        return forecast(lossy, Job(SIZE, CUBIC), {"one": (0.0,)}, 12, ALL, past=past).runners[0].durations_s()
+
+    assert took(before) == took(Past())
+    assert took(Past(carried=sent)) != took(Past())
+
+
+def test_a_line_that_varies_is_no_other_line_at_every_look():
+    rates = (30e6, 70e6, 45e6)
+    before = Past({"one": tuple(earlier(n * HOUR, rate) for n, rate in enumerate(rates, 1))})
+    steady = path(out=direction(50e6))
+    radio = path(out=direction(50e6, rate_variation=RateVariation(Value(0.5))))
+    assert fresh.changed_s(before, radio, "out") is None
+    assert fresh.changed_s(before, steady, "out") is None, "they vary among themselves as much"
+    assert fresh.changed_s(Past({"one": before.of("one")[:1]}), radio, "out") is None
+    slow = path(out=direction(5e6, rate_variation=RateVariation(Value(0.5))))
+    assert fresh.changed_s(before, slow, "out") is not None, "not by so much"
+    held = replace(before, judged=tuple(judged(3.0, 2.0, n * HOUR) for n in range(1, 31)))
+    assert drift(held, frozenset({"one"})) is not None
+    held = replace(before, judged=tuple(judged(3.0 if n % 2 else 1.3, 2.0, n * HOUR) for n in range(1, 31)))
+    found = forecast(measured(radio), Job(SIZE, CUBIC), {"one": (0.0,)}, 8, ALL, past=held)
+    assert not any("counts no more" in note for note in found.notes)
+    assert found.runners[0].told["scale"] == conformal(held, ONE, SIZE) > 1.5
+
+
+def test_a_change_of_a_wired_line_is_seen_after_however_many_looks():
+    def since(now, *rates):
+        before = Past({"one": tuple(earlier(n * HOUR, rate) for n, rate in enumerate(rates, 1))})
+        changed = fresh.changed_s(before, path(out=direction(now)), "out")
+        return changed and changed[0] / HOUR
+
+    assert since(8e6, 20e6) == 1
+    assert since(8e6, 20e6, 20e6, 20.1e6) == 1
+    assert since(8e6, 8e6, 8e6, 20e6, 20e6) == 3
+    assert since(8e6, 8e6, 20e6, 8e6, 8e6, 8e6) == 2
+    assert since(20e6, 20e6, 20.1e6, 19.9e6) is None
+
+
 # --- transfers
 
 
@@ -186,16 +241,61 @@ def test_intervals_are_scaled_once_enough_were_judged_and_hold_then():
     def past(number, deviation):
         return Past(judged=tuple(judged(2.0 * math.exp(draw.gauss(0, deviation)), 2.0, n) for n in range(number)))
 
-    assert conformal(past(18, 0.5), frozenset({"one"})) == 1.0
+    assert conformal(past(18, 0.5), ONE, SIZE) == 1.0
     # 90 % of a normal distribution lie within 1.645 deviations
     ideal = 1.645 * 0.3 / math.log(1.2)
-    assert conformal(past(100, 0.3), frozenset({"one"})) == pytest.approx(ideal, rel=0.3)
-    assert conformal(past(100, 0.01), frozenset({"one"})) < 0.2
+    assert conformal(past(100, 0.3), ONE, SIZE) == pytest.approx(ideal, rel=0.3)
+    assert conformal(past(100, 0.01), ONE, SIZE) < 0.2
     # an interval that was scaled already is judged by what it was before
     scaled = tuple(replace(one, option={**one.option, "scale": 2.0}) for one in past(40, 0.3).judged)
     plain = tuple(replace(one, option={**one.option, "scale": 1.0}) for one in scaled)
-    sets = [conformal(Past(judged=of), frozenset({"one"})) for of in (scaled, plain)]
+    sets = [conformal(Past(judged=of), ONE, SIZE) for of in (scaled, plain)]
     assert sets[0] == pytest.approx(2 * sets[1])
+
+
+def test_where_too_few_like_it_were_judged_others_only_widen_an_interval():
+    outside = Past(judged=tuple(judged(3.0 if n % 2 else 1.3, 2.0, n) for n in range(40)))
+    assert lesson(outside, Choice(("one", "two"), "cubic"), SIZE).scale > 1
+    assert lesson(outside, Choice(("one",), "lia"), SIZE).scale > 1
+    large = judged(2.0, 2.0, 1)
+    large = replace(large, carried=replace(large.carried, size_bytes=100 * SIZE), size_bytes=100 * SIZE)
+    exact = Past(judged=(large, *(judged(2.0 * math.exp(n % 5 / 1e3), 2.0, n) for n in range(2, 102))))
+    assert lesson(exact, ONE, 100 * SIZE).scale >= 1
+    assert lesson(exact, ONE, SIZE).scale < 0.2
+    assert lesson(exact, Choice(("one",), "lia"), SIZE).scale >= 1
+
+
+def taught(name, durations, lesson):
+    made = runner(name, *durations)
+    learn(made, lesson)
+    return made
+
+
+def test_choices_are_compared_by_what_was_not_stretched():
+    """Of a skewed distribution the mean grows with its width."""
+    one = taught("a", [8, 9, 9.5, 10, 15] * 5, Lesson(scale=4.0))
+    both = taught("ab", [8.4, 9.4, 9.9, 10.4, 15.4] * 5, Lesson())
+    assert fmean(one.durations_s()) > fmean(both.durations_s())
+    assert one.compared_s() == runner("a", *[8, 9, 9.5, 10, 15] * 5).durations_s()
+    assert chosen([one, both]) is one
+    assert option(one, SIZE, None)["expected_s"] == fmean(one.compared_s())
+
+
+def test_what_one_transfer_taught_of_one_choice_decides_nothing():
+    past = Past(judged=(replace(judged(2.4, 2.0), carried=replace(carried(2.4), paths=frozenset("ab"))),))
+
+    def taken(past):
+        runners = [
+            taught(name, [2.0, 2.01, 1.99, 2.02] * 6, lesson(past, Choice(tuple(name), "cubic"), SIZE))
+            for name in ("a", "b", "ab")
+        ]
+        return chosen(runners).choice.paths
+
+    assert taken(past) == ("a", "b")
+    [one] = past.judged
+    one = replace(one, option={**one.option, "ways_s": {"twin": 2.0, "corrected": 2.4}})
+    many = tuple(replace(one, carried=replace(one.carried, age_s=n)) for n in range(1, 30))
+    assert taken(Past(judged=many)) == ("a",)
 
 
 def test_drift_is_noticed_and_said():
@@ -206,6 +306,25 @@ def test_drift_is_noticed_and_said():
     assert any("took 50% longer than forecast" in note for note in made(slow).notes)
     # of these only the last ones count
     assert lesson(slow, ONE, SIZE).errors["twin"] > lesson(steady, ONE, SIZE).errors["twin"]
+
+
+def test_after_a_drift_only_the_last_transfers_count():
+    old = tuple(60 * n for n in range(4, 24))
+    judgements = tuple(judged(3.0 if n < 4 else 2.0, 2.0, 60 * n) for n in range(1, 24))
+    learnt = lesson(Past(carried=tuple(carried(2.0, age) for age in old), judged=judgements), ONE, SIZE)
+    assert learnt.factor > 1.25
+    assert learnt.past_s is None
+    assert learnt.scale == 1.0, "three are too few"
+
+
+def test_what_managed_queues_would_change_is_told_of_the_draws_themselves():
+    """Earlier transfers took half of what was forecast, which says nothing of the queue."""
+    of = tuple(judged(1.0, 2.0, 60 * n) for n in range(1, 20))
+    past = Past(judged=tuple(replace(one, carried=replace(one.carried, size_bytes=2 * SIZE)) for one in of))
+    unknown = path(out=direction(queue=Queue(depth_bytes=Value(60_000, 55_000, 65_000))))
+    found = forecast(measured(unknown), Job(SIZE, CUBIC), {"one": (0.0,)}, 8, ALL, past=past)
+    assert found.runners[0].told["by"] == "corrected"
+    assert not any("managed" in note for note in found.notes)
 
 
 def test_what_was_sent_over_a_line_that_is_another_one_now_counts_no_more():

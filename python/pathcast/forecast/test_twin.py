@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import random
+import threading
 from dataclasses import replace
 from itertools import count
 from statistics import fmean, median
 
 import pytest
 
+from pathcast import _native
 from pathcast.forecast.answer import chosen, option, quantile
 from pathcast.forecast.belief import PathBelief
 from pathcast.forecast.controls import Controls
@@ -370,6 +372,52 @@ def test_what_is_slower_for_certain_gets_no_further_draws():
     clock = count()
     late = race([Choice(("a",), "lia")], run, draws=100, batch=4, time_s=0.5, clock=lambda: next(clock))
     assert len(late[0].outcomes) == 4, "the first batch is always made"
+
+
+def test_one_draw_that_does_not_end_decides_nothing():
+    def raced(*durations):
+        def run(seeds, choices):
+            of = {str(n): each for n, each in enumerate(durations)}
+            return [
+                [ended(took) if (took := of[c.paths[0]][seed - 1]) < math.inf else None for c in choices]
+                for seed in seeds
+            ]
+
+        return race([Choice((str(n),), "lia") for n in range(len(durations))], run, len(durations[0]), 24, 24)
+
+    a, both = [10.0] * 23 + [math.inf], [math.inf] + [5.0] * 23
+    for order in ((a, both), (both, a)):
+        [first, other] = raced(*order)
+        assert (first if order[0] is both else other).running
+    assert chosen([runner("a", *[10] * 23, None), runner("ab", None, *[5] * 23)]).choice.paths == ("a", "b")
+    assert all(one.running for one in raced([10.0] * 24, [math.inf] + [5.0] * 23)), "by chance"
+    ends, fails = raced([10.0] * 24, [math.inf, 5.0] * 12)
+    assert (ends.running, fails.running) == (True, False)
+
+
+def test_draws_of_lines_that_vary_run_side_by_side(monkeypatch):
+    """Each of them is a network of its own."""
+    varied = [PathBelief.of(path(out=direction(rate_variation=RateVariation(Value(0.5)))))]
+    choices, found = [Choice(("one",), "cubic")], {}
+    native, together = _native.draws, threading.Barrier(2)
+
+    def drawn(*arguments):
+        together.wait(60)
+        return native(*arguments)
+
+    for processors in (1, 2):
+        monkeypatch.setattr("pathcast.worlds.many._processors", lambda processors=processors: processors)
+        monkeypatch.setattr(_native, "draws", drawn if processors > 1 else native)
+        found[processors] = simulate(varied, range(1, 5), choices, 200_000)
+    assert found[1] == found[2]
+    assert len({one.duration_s for [one] in found[1]}) == 4
+
+
+def test_a_job_of_months_over_a_line_that_varies_is_forecast():
+    varied = path(out=direction(rate_variation=RateVariation(Value(0.5))))
+    belief = replace(PathBelief.of(varied), horizon_s=3e6)
+    [[one]] = simulate([belief], [1], [Choice(("one",), "cubic")], 10**13, lambda _: 1_000_000)
+    assert one.duration_s > 1e6
 
 
 def test_choices_are_all_subsets_the_best_path_first():

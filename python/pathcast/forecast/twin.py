@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathcast.errors import Exit
 from pathcast.forecast.belief import Line, PathBelief
 from pathcast.forecast.outcome import Outcome, outcome
-from pathcast.worlds.many import Draw, Future, draws
+from pathcast.worlds.many import Draw, Future, several
 from pathcast.worlds.results import Transfer
 from pathcast.worlds.topology import Topology
 
@@ -31,6 +31,8 @@ _MODEL = 0.02
 _STAGGER = "130ms"
 # of a transfer of which a part is simulated, about so many samples; between two of them at least, and at most [s]
 _SAMPLES, _LEAST_S, _MOST_S = 60, 1e-3, 3600.0
+# a scenario knows no later change [s]; that far nothing is simulated
+_LATEST_S = 1000 * 3600.0
 
 
 @dataclass(frozen=True)
@@ -71,11 +73,17 @@ def simulate(
         Future(choice.paths, part, choice.control, every_s=None if part == size_bytes else _every_s(left, choice, part))
         for choice, part in zip(choices, parts, strict=True)
     )
-    for shape in dict.fromkeys(shapes):
-        where = [at for at, of in enumerate(shapes) if of == shape]
-        wanted = [Draw((*ends, *sets(names, networks[at], shape[1], seeds[at])), jobs, WARM_UP_S) for at in where]
-        outcomes = draws(Topology.parse(text(names, *shape)), wanted, events=EVENTS, keep_errors=True)
-        for at, each in zip(where, outcomes, strict=True):
+    places = {shape: [at for at, of in enumerate(shapes) if of == shape] for shape in dict.fromkeys(shapes)}
+    asked = [
+        (
+            Topology.parse(text(names, *shape)),
+            [Draw((*ends, *sets(names, networks[at], shape[1], seeds[at])), jobs, WARM_UP_S) for at in where],
+        )
+        for shape, where in places.items()
+    ]
+    outcomes = several(asked, events=EVENTS, keep_errors=True)
+    for where, those in zip(places.values(), outcomes, strict=True):
+        for at, each in zip(where, those, strict=True):
             for one in each:
                 if not isinstance(one, Transfer) and one.exit == Exit.USAGE:
                     raise one
@@ -133,7 +141,7 @@ def text(
             flows = f'flows = {greedy}\nstagger = "{_STAGGER}"\n' if greedy > 1 else ""
             parts.append(f'[[traffic]]\nname = "{name}-greedy"\nkind = "tcp"\npath = "{name}"\n{flows}')
         if rates and first[at] == at:
-            parts += [_change(line, from_s, rate_bps) for from_s, rate_bps in rates[at][1:]]
+            parts += [_change(line, from_s, rate_bps) for from_s, rate_bps in rates[at][1:] if from_s <= _LATEST_S]
     return "".join(parts)
 
 

@@ -45,12 +45,13 @@ Loads = Mapping[str, Sequence[float]]
 @dataclass(frozen=True)
 class Watched:
     """The measurement, with what it did not find itself and a look did; the loads, the first of which is its own. What
-    the looks cost: IP bytes, and seconds of the world."""
+    the looks cost: IP bytes, and seconds of the world. age_s: of what the history held."""
 
     measured: Measurement
     loads: Loads
     probe_bytes: int = 0
     elapsed_s: float = 0.0
+    age_s: float = 0.0
 
 
 def watch(
@@ -115,11 +116,9 @@ def watch(
     }
     for name in up:
         found[name] = _counted(found[name], direction, [of for one in seen if (of := _of(one, name, direction))])
-        policed = found[name].directions[direction].policer.rate_bps.value is not None
         looks = [of for one in seen if (of := _of(one, name, direction)) is not None]
-        if not policed and (rates := varying(looks)):
-            found[name] = _varied(found[name], direction, rates, looks, size_bytes)
-            loads[name] = (0.0,) * len(rates)
+        if (varied := varies(found[name], direction, looks, size_bytes)) is not None:
+            found[name], loads[name] = varied
     merged = replace(measured, paths=tuple(found[path.name] for path in measured.paths))
     return Watched(merged, loads, sent, passed)
 
@@ -165,6 +164,17 @@ def deepest(looks: Sequence[Queue]) -> Value:
     middle = median(one.value for one in seen if one.value is not None)
     high = max([*highs, middle, held or 0.0]) if len(highs) == len(seen) else None
     return Value(middle, min([*lows, middle]), high)
+
+
+def varies(
+    path: PathMeasured, direction: str, looks: Sequence[Direction], size_bytes: int
+) -> tuple[PathMeasured, tuple[float, ...]] | None:
+    """A path whose looks, the oldest first, contradict that its rate is always the same: as it is while the job goes
+    on, with its loads, which are none. None: they do not, or somebody polices."""
+    policed = path.directions[direction].policer.rate_bps.value is not None
+    if policed or not (rates := varying(looks)):
+        return None
+    return _varied(path, direction, rates, looks, size_bytes), (0.0,) * len(rates)
 
 
 def varying(looks: Sequence[Direction]) -> list[float]:

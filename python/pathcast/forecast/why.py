@@ -47,16 +47,16 @@ def _against(runners: Sequence[Runner], chosen: Runner) -> str:
     wider = [one for one in runners if set(one.choice.paths) > set(paths)]
     same = [one for one in runners if one is not chosen and one.choice.paths == paths]
     if wider:
-        other = min(wider, key=lambda one: (-len(one.choice.paths), _mean(one)))
+        other = min(wider, key=lambda one: (-len(one.choice.paths), one.place))
         added = [name for name in other.choice.paths if name not in paths]
         more = _more(other, chosen)
         return f"{head}: over {_names(added)} too it would {_took(more)}{_since(added, other, more)}"
     if fewer:
-        other = min(fewer, key=_mean)
+        other = min(fewer, key=lambda one: one.place)
         return f"{head}: {_names(other.choice.paths)} alone would {_took(_more(other, chosen))}"
     others = [one for one in runners if one is not chosen and one not in same]
     if others or same:
-        other = min(others or same, key=_mean)
+        other = min(others or same, key=lambda one: one.place)
         named = _names(other.choice.paths) if others else other.choice.control
         return f"{head}: {named} would {_took(_more(other, chosen))}"
     return f"{head} is the only choice"
@@ -87,16 +87,12 @@ def _took(more: float) -> str:
 
 def _more(other: Runner, chosen: Runner) -> float:
     """By how much longer, of the draws that both had."""
-    pairs = list(zip(other.durations_s(), chosen.durations_s(), strict=False))
+    pairs = list(zip(other.compared_s(), chosen.compared_s(), strict=False))
     own = [b for _, b in pairs if b < math.inf]
     theirs = [a for a, b in pairs if b < math.inf]
     if not own or math.inf in theirs:
         return math.inf
     return fmean(theirs) / fmean(own) - 1
-
-
-def _mean(runner: Runner) -> float:
-    return fmean(runner.durations_s())
 
 
 def _all(runners: Sequence[Runner]) -> set[str]:

@@ -33,6 +33,8 @@ class _Line:
     ramp_s: float = 0.0
 
     def look(self, passed_s: float, promised_bps: float, carried_bps: float) -> None:
+        if not promised_bps:
+            return  # there is nothing to judge it by
         keep = math.exp(-passed_s / MEMORY_S)
         ratio = carried_bps / promised_bps
         self.seen_s = self.seen_s * keep + passed_s

@@ -528,3 +528,12 @@ def test_spent_are_bounds_that_no_later_time_gives_anything(hours):
     course = Course(WAYS, capped, Wish(1000 * MB))
     steps, *_ = run(course, 1000 * MB, 900)
     assert (steps[-1][1].lines, course.spent) == ((), False)
+
+
+def test_a_line_that_is_to_carry_nothing_breaks_no_job():
+    idle = Way(("a", "b"), "lia", Rate(8e6, 7e6, 9e6), (OVERHEAD, 0.0))
+    course = Course([idle], {name: LineTerms(name) for name in ("a", "b")}, Wish(10 * MB))
+    course.first()
+    step = course.look(1.0, Seen({"a": 10_000}, {"a": 10_000}))
+    assert step.lines == ("a", "b")
+    course.look(2.0, Seen({"a": MB, "b": 1_000}, {"a": MB, "b": 1_000}))

@@ -1,4 +1,4 @@
-"""Many transfers in the simulator as one native call on all processors: in networks drawn around one text, or in one
+"""Many transfers in the simulator on all processors: in networks drawn around one text, or around several, or in one
 network's futures.
 
 A result hangs on nothing but its own network, transfer and seed: it is the same one by one, in any number of threads,
@@ -8,8 +8,11 @@ and by the world's verbs. Memory is that of two networks a thread.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pathcast import limits
@@ -78,9 +81,43 @@ def draws(
     outcome, as a transfer whose paths do not answer; of a draw that is refused, each of its. Else the first that failed
     is raised, with its place.
     """
+    [found] = several([(topology, wanted)], threads, events, keep_errors)
+    return found
+
+
+def several(
+    asked: Sequence[tuple[Topology, Sequence[Draw]]],
+    threads: int | None = None,
+    events: int | None = None,
+    keep_errors: bool = False,
+) -> list[list[list[Outcome]]]:
+    """As `draws`, of several texts side by side; threads: of all together."""
     from pathcast import _native
 
     _threads(threads)
+    # a text of many draws and others of one are then as much work for every thread
+    pieces = list(asked) if len(asked) == 1 else [(text, [draw]) for text, wanted in asked for draw in wanted]
+    many = threads or _processors()
+    at_once = max(1, min(many, len(pieces)))
+    calls = [
+        (text.text, text.base, _native.Job(), _asked(text, wanted), events or limits.events(), many // at_once)
+        for text, wanted in pieces
+    ]
+
+    def work() -> list[str]:
+        with ThreadPoolExecutor(at_once) as pool:
+            return list(pool.map(lambda of: _native.draws(*of), calls))
+
+    def cancel() -> None:
+        for of in calls:
+            of[2].cancel()
+
+    documents = iter([one for of in interruptible(work, cancel) for one in json.loads(of)])
+    return [_drawn(wanted, list(islice(documents, len(wanted))), keep_errors) for _, wanted in asked]
+
+
+def _asked(topology: Topology, wanted: Sequence[Draw]) -> str:
+    """For the extension."""
     asked = []
     for draw in wanted:
         if not 0 <= draw.wait_s <= 3.6e6:
@@ -88,9 +125,10 @@ def draws(
         transfers = [one.document() for one in draw.transfers]
         sets = [*topology.sets, *draw.sets]
         asked.append({"sets": sets, "wait_ns": round(draw.wait_s * 1e9), "transfers": transfers})
-    job = _native.Job()
-    arguments = (topology.text, topology.base, job, json.dumps(asked), events or limits.events(), threads)
-    documents = json.loads(interruptible(lambda: _native.draws(*arguments), job.cancel))
+    return json.dumps(asked)
+
+
+def _drawn(wanted: Sequence[Draw], documents: list[Any], keep_errors: bool) -> list[list[Outcome]]:
     found = []
     for n, (draw, document) in enumerate(zip(wanted, documents, strict=True)):
         where = f"draw {n}" + (f" ({', '.join('='.join(pair) for pair in draw.sets)})" if draw.sets else "")
@@ -112,6 +150,10 @@ def futures(
     asked = json.dumps([one.document() for one in wanted])
     document = json.loads(interruptible(lambda: world.continuations(job, asked, threads), job.cancel))
     return _outcomes(wanted, document, "", keep_errors)
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0))
 
 
 def _threads(threads: int | None) -> None:
