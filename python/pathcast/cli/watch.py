@@ -190,9 +190,9 @@ def _tellers(run: str | None, post: str | None, mail: str | None) -> list[Teller
     if run is not None:
         found.append(Teller(words := program(run), words[0], _say))
     if post is not None:
-        found.append(Teller(told.post(post), "--alert-post", _say))
+        found.append(Teller(told.post(post), "--alert-post", _say, again=True))
     if mail is not None:
-        found.append(Teller(told.mail(mail), "--alert-mail", _say))
+        found.append(Teller(told.mail(mail), "--alert-mail", _say, again=True))
     return found
 
 
