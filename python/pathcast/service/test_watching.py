@@ -371,6 +371,23 @@ def test_the_history_tells_what_is_usual_and_what_was_told():
     assert [of["state"] for of in told] == ["over"]
 
 
+def test_a_path_that_was_down_first_learns_what_is_usual_when_it_comes():
+    """And has the alerts by its other names."""
+    time, asked = Time(), []
+    far = Far(time, lines={"cable": lambda _: 4e6}, named=("cable",), away=(0, 1))
+    far.before = {"cable": [(300.0 * (20 - n), path("cable", 17e6)) for n in range(20)]}
+    far.past = lambda network: asked.append(network) or far.before
+    made, told, _ = watch(time, [far], ["cable.available < 70%", "path1.available < 5Mbit", "*.down"], 500_000_000)
+    made.run(5)
+    assert sorted((of["alert"], of["state"]) for of in told) == [
+        ("*.down", "firing"),
+        ("*.down", "over"),
+        ("cable.available < 70%", "firing"),
+        ("path1.available < 5Mbit", "firing"),
+    ]
+    assert len(asked) == 1
+
+
 def test_a_round_that_waits_for_its_pace_is_said_once_and_another_allowance_has_its_own(tmp_path):
     time, file = Time(), tmp_path / "watch.json"
     far = Far(time)
