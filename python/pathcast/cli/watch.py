@@ -236,9 +236,11 @@ class _End:
         return self._make()
 
     def past(self, network: Any) -> Mapping[str, Iterable[tuple[float, PathMeasured]]]:
+        from pathcast.watch.usual import APART_S
+
         if self.recorder is None:
             return {}
-        found = self.recorder.past(network.keys).measured
+        found = self.recorder.lately(network.keys, _WEEK_S, APART_S)
         return {name: [(one.age_s, one.path) for one in reversed(of)] for name, of in found.items()}
 
     def alerted(self) -> list[Event]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pathcast.history.identity import PathKey
-from pathcast.history.testing import KEY1, KEY2, KEYS, forecast, measure, origin, sent, transfer
+from pathcast.history.testing import KEY1, KEY2, KEYS, forecast, measure, measured, origin, sent, transfer
 from pathcast.overhead import ip_bytes
 
 
@@ -225,6 +225,31 @@ def test_a_path_that_is_down_is_remembered(journal, reader):
     [read] = reader().measurements(KEY1)
     assert read.path["down"] == {"probes": 9, "seconds": 5}
     assert read.path["directions"] == {}
+
+
+def test_a_week_is_thinned_and_rounds_without_an_answer_are_none_of_it(journal, reader, at):
+    down = {"name": "path1", "local": KEY1.local, "remote": KEY1.remote, "directions": {}}
+    lost = {"paths": [{**down, "down": {"probes": 9, "seconds": 5}}], "elapsed_s": 5.0, "method": "ride", "notes": []}
+    acts = []
+    for number in range(90):
+        acts.append(journal.act(origin()))
+        acts[-1].measurement(lost if number >= 60 else measured(1e6 * (number + 1)), KEYS, ("out", "in"))
+        at.passes(60)
+    journal._add_all([act.rows for act in acts])
+
+    def rates(*options, key=KEY1, others=()):
+        found = reader().thinned(key, *options, others)
+        assert all(set(of.path["directions"]) == {"out", "in"} for of in found)
+        return [round(of.path["directions"]["out"]["available_bps"]["value"] / 1e6) for of in found]
+
+    assert rates(86_400.0, 150.0, 1000) == list(range(60, 0, -3))
+    assert rates(86_400.0, 150.0, 10) == list(range(60, 0, -6))
+    assert rates(3_600.0, 0.0, 1000) == list(range(60, 30, -1))
+    # addresses change; but not to those of another path of today
+    moved = replace(KEY1, local="10.9.9.9")
+    measure(journal, 77e6, keys={"path1": moved})
+    assert rates(86_400.0, 150.0, 1000, key=moved)[:2] == [77, 60]
+    assert rates(86_400.0, 150.0, 10, key=moved, others=[(KEY1.local, KEY1.remote)]) == [77]
 
 
 def test_odd_names_are_kept_as_far_as_databases_hold_them(journal, reader):
