@@ -135,6 +135,8 @@ class Recorded:
     def __init__(self, of: World, recorder: Recorder, keys: Callable[[Any], Mapping[str, PathKey]]) -> None:
         self._of, self._recorder, self._keys = of, recorder, keys
         self._known: Mapping[str, PathKey] = {}
+        # of each path that is away why, as it was told last
+        self._away: dict[str, str] = {}
         # acts of a block that is still to be judged
         self._judging: list[tuple[Act, Callable[[bool], None]]] | None = None
         self._lock = Lock()
@@ -228,8 +230,17 @@ class Recorded:
         act = self._recorder.act(self.world, wanted)
         found = self._tried(act, paths or (), lambda: self._of.measure(paths, request, progress))
 
+        away = {one.path: one.reason for one in found.away}
+        # told once: it is away until it is measured again
+        new = {name: why for name, why in away.items() if self._away.get(name) != why}
+        self._away = away
+
         def fill(valid: bool | None) -> None:
             act.measurement(found.document(), self.keys, asked.directions, valid)
+            for name, why in new.items():
+                # without its line it would be told of every one
+                if (key := self.keys.get(name)) is not None:
+                    act.event("failed", why, key, about={"code": "away", "paths": [name]})
             self._recorder.measured.append(act.id)
 
         self._keep(act, fill)

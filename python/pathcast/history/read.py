@@ -113,12 +113,22 @@ class Reader:
             found = self._forecasts(plain, _over_these("forecast", ids) & self._newer("forecast", newer_than_s), limit)
         return self._by_age(found)
 
-    def events(self, newer_than_s: float | None = None, limit: int = 200) -> list[Event]:
-        """The newest events of this host."""
+    def events(self, newer_than_s: float | None = None, limit: int = 200, kind: str | None = None) -> list[Event]:
+        """The newest events of this host. kind: of this one only."""
         if not self.store.exists:
             return []
+        wanted = self._here("event") & self._newer("event", newer_than_s)
+        if kind is not None:
+            wanted &= where("event.kind = :kind", kind=kind)
         with self.store.asking() as plain:
-            return self._events(plain, self._here("event") & self._newer("event", newer_than_s), limit)
+            return self._events(plain, wanted, limit)
+
+    def events_of(self, ids: Sequence[str]) -> list[Event]:
+        """Those with these keys, the newest first."""
+        if not ids or not self.store.exists:
+            return []
+        with self.store.asking() as plain:
+            return self._events(plain, where("event.id IN :ids", ids=list(ids)), len(ids))
 
     def probed(self, command: str, newer_than_s: float) -> list[tuple[float, int]]:
         """Measurements of this host by a command: how long ago each ended [s], and its probes' bytes; oldest first."""

@@ -227,6 +227,15 @@ def test_a_path_that_is_down_is_remembered(journal, reader):
     assert read.path["directions"] == {}
 
 
+def test_what_an_act_has_measured_and_told_have_keys_of_their_own(journal, reader):
+    act = journal.act(origin())
+    act.measurement(measured(), KEYS, ("out", "in"))
+    act.event("failed", "eth1 is down", KEY2)
+    journal.add(act)
+    [event] = reader().events()
+    assert event.id != act.id == reader().measurements(KEY1)[0].id
+
+
 def test_a_week_is_thinned_and_rounds_without_an_answer_are_none_of_it(journal, reader, at):
     down = {"name": "path1", "local": KEY1.local, "remote": KEY1.remote, "directions": {}}
     lost = {"paths": [{**down, "down": {"probes": 9, "seconds": 5}}], "elapsed_s": 5.0, "method": "ride", "notes": []}
