@@ -51,7 +51,7 @@ class Target:
     """A world and what is at its other end.
 
     command: the arguments that name it, for hints. set: of a network from a file, what is set over it. recorder: what
-    puts all that is measured and sent there into the history.
+    puts all that is measured and sent there into the history. lasting: of a command that goes on for ever.
     """
 
     world: str
@@ -61,6 +61,7 @@ class Target:
     _open: Callable[[], AbstractContextManager[Callable[[], AbstractContextManager[Any]]]]
     _keys: Callable[[], Keys]
     recorder: Recorder | None = None
+    lasting: bool = False
 
     @contextmanager
     def open(self) -> Iterator[Callable[[], AbstractContextManager[Any]]]:
@@ -81,8 +82,9 @@ class Target:
                 act = recorder.act(self.world)
                 try:
                     world = stack.enter_context(make())
-                except PathcastError as error:  # nobody is there: that is known without waiting for a database
-                    recorder.failed(act, error, soon=False)
+                except PathcastError as error:
+                    # nobody is there: one who waits for that alone knows it without waiting for a database
+                    recorder.failed(act, error, soon=self.lasting)
                     raise
                 yield Recorded(world, recorder, keys)
 

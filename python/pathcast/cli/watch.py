@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -115,7 +116,7 @@ def watch(
             of = target(host, "host", None, None, key_file, None, into)
             if of.name in [end.name for end in ends]:
                 raise usage(f"HOST `{host}` is named twice")
-            ends.append(_End(of, into, lines, jsonl))
+            ends.append(_End(replace(of, lasting=True), into, lines, jsonl))
         directory = stack.enter_context(alone())
         for end in ends:
             end.begin(stack)
@@ -190,9 +191,9 @@ def _tellers(run: str | None, post: str | None, mail: str | None) -> list[Teller
     if run is not None:
         found.append(Teller(words := program(run), words[0], _say))
     if post is not None:
-        found.append(Teller(told.post(post), "--alert-post", _say))
+        found.append(Teller(told.post(post), "--alert-post", _say, again=True))
     if mail is not None:
-        found.append(Teller(told.mail(mail), "--alert-mail", _say))
+        found.append(Teller(told.mail(mail), "--alert-mail", _say, again=True))
     return found
 
 
@@ -236,22 +237,25 @@ class _End:
         return self._make()
 
     def past(self, network: Any) -> Mapping[str, Iterable[tuple[float, PathMeasured]]]:
+        from pathcast.watch.usual import APART_S
+
         if self.recorder is None:
             return {}
-        found = self.recorder.past(network.keys).measured
+        found = self.recorder.lately(network.keys, _WEEK_S, APART_S)
         return {name: [(one.age_s, one.path) for one in reversed(of)] for name, of in found.items()}
 
     def alerted(self) -> list[Event]:
-        """Alerts of the last week, the newest first."""
+        """What was told last of each alert, the newest first."""
+        from pathcast.history.alerts import last_told
         from pathcast.history.read import Reader
 
         if self.recorder is None:
             return []
         try:
-            found = Reader(self.recorder.journal.store).events(_WEEK_S, 1000)
+            found = last_told(Reader(self.recorder.journal.store))
         except PathcastError:  # it is said when it is written to
             return []
-        return [event for event in found if event.kind == "alert" and event.target == self.name]
+        return [event for event in found if event.target == self.name]
 
     def looked(self, network: Any, found: Measurement) -> None:
         """What it tells of the jobs that go there."""

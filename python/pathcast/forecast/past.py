@@ -25,6 +25,8 @@ _OLDEST_S = 30 * 86_400.0
 _MOST_MEASURED, _MOST_SENT = 200, 300
 # a transfer counts half as much after so long [s]; all together count as so many packets at most
 _HALF_S, _MOST_PACKETS = 86_400.0, 1e6
+# of a path, to tell what is usual
+_MOST_LATELY = 1_000
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,22 @@ def recall(reader: Reader, keys: Mapping[str, PathKey], direction: str) -> Past:
         if came.option is not None and (one := _carried(came.sent, names, direction)) is not None
     ]
     return Past(measured, tuple(_by_age(carried)), tuple(sorted(judged, key=lambda one: one.carried.age_s)))
+
+
+def lately(
+    reader: Reader, keys: Mapping[str, PathKey], newer_than_s: float, apart_s: float
+) -> dict[str, list[Earlier]]:
+    """How these paths were measured in a time, by name, the newest first: no more than stand for all of it.
+
+    Raises PathcastError where the history cannot be read.
+    """
+    pairs, found = [(key.local, key.remote) for key in keys.values()], {}
+    for name, key in keys.items():
+        others = [pair for pair in pairs if pair != (key.local, key.remote)]
+        rows = reader.thinned(key, newer_than_s, apart_s, _MOST_LATELY, others)
+        earlier = [_earlier(row, name) for row in rows if row.valid is not False]
+        found[name] = [one for one in earlier if one is not None]
+    return found
 
 
 def _by_age(records: Sequence[Carried]) -> list[Carried]:

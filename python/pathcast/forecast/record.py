@@ -21,7 +21,8 @@ from pathcast.worlds.results import Path, Transfer, Verdict
 from pathcast.worlds.world import Progress, T, World
 
 if TYPE_CHECKING:
-    from pathcast.forecast.past import Past
+    from pathcast.forecast.past import Earlier, Past
+    from pathcast.history.read import Reader
 
 # what it costs to have tried in vain is worth knowing; wrong words of the user are not
 _NOTED = (Exit.RUNTIME, Exit.UNTRUSTWORTHY)
@@ -85,16 +86,26 @@ class Recorder:
     def past(self, keys: Mapping[str, PathKey], direction: str = "out") -> Past:
         """What the history holds of these paths; where it cannot be read that is said, and it is nothing."""
         from pathcast.forecast.past import Past, recall
+
+        return self._read(lambda reader: recall(reader, keys, direction), Past())
+
+    def lately(self, keys: Mapping[str, PathKey], newer_than_s: float, apart_s: float) -> Mapping[str, list[Earlier]]:
+        """How these paths were measured in a time, as of `past.lately`; where it cannot be read that is said."""
+        from pathcast.forecast.past import lately
+
+        return self._read(lambda reader: lately(reader, keys, newer_than_s, apart_s), {})
+
+    def _read(self, look: Callable[[Reader], T], nothing: T) -> T:
         from pathcast.history.read import Reader
 
         try:
             reader = Reader(self.journal.store)
             # one transaction for all of it
             with reader.store.asking() if reader.store.exists else nullcontext():
-                return recall(reader, keys, direction)
+                return look(reader)
         except PathcastError as error:
             self._once(f"not read: {error.message}")
-            return Past()
+            return nothing
 
     def forecast(
         self, world: str, document: Mapping[str, Any], keys: Mapping[str, PathKey], direction: str = "out"
@@ -124,6 +135,8 @@ class Recorded:
     def __init__(self, of: World, recorder: Recorder, keys: Callable[[Any], Mapping[str, PathKey]]) -> None:
         self._of, self._recorder, self._keys = of, recorder, keys
         self._known: Mapping[str, PathKey] = {}
+        # of each path that is away why, as it was told last
+        self._away: dict[str, str] = {}
         # acts of a block that is still to be judged
         self._judging: list[tuple[Act, Callable[[bool], None]]] | None = None
         self._lock = Lock()
@@ -217,8 +230,17 @@ class Recorded:
         act = self._recorder.act(self.world, wanted)
         found = self._tried(act, paths or (), lambda: self._of.measure(paths, request, progress))
 
+        away = {one.path: one.reason for one in found.away}
+        # told once: it is away until it is measured again
+        new = {name: why for name, why in away.items() if self._away.get(name) != why}
+        self._away = away
+
         def fill(valid: bool | None) -> None:
             act.measurement(found.document(), self.keys, asked.directions, valid)
+            for name, why in new.items():
+                # without its line it would be told of every one
+                if (key := self.keys.get(name)) is not None:
+                    act.event("failed", why, key, about={"code": "away", "paths": [name]})
             self._recorder.measured.append(act.id)
 
         self._keep(act, fill)

@@ -28,7 +28,7 @@ from pathcast.forecast.twin import Choice
 from pathcast.history import place
 from pathcast.history.identity import PathKey
 from pathcast.history.read import Reader
-from pathcast.worlds.measurement import Loss, Measurement, Queue, RateVariation, Request, Value
+from pathcast.worlds.measurement import Down, Loss, Measurement, Queue, RateVariation, Request, Value
 from pathcast.worlds.sim import Sim
 
 SIZE = 4_000_000
@@ -415,6 +415,20 @@ def test_names_are_labels_and_addresses_may_change(recorder):
     other = PathKey("another line", key.remote_id, key.local, key.remote)
     assert recall(reader, {"fibre": other}, "out") == Past({"fibre": ()})
     assert recall(reader, {"fibre": key}, "in").carried == ()
+
+
+def test_what_was_lately_measured_is_of_all_of_the_time(recorder, monkeypatch):
+    monkeypatch.setattr("pathcast.forecast.past._MOST_LATELY", 50)
+    key, acts = PathKey("cable", "key:far", "10.0.0.2", "192.0.2.1"), []
+    for number in range(300):
+        act = recorder.act("sim", ago_s=600.0 * (300 - number))
+        found = path("path1", out=direction(1e6 * (number + 1)), down=Down(9, 5) if number > 200 else None)
+        act.measurement(measured(found).document(), {"path1": key}, ("out", "in"))
+        acts.append(act.rows)
+    recorder.journal._add_all(acts)
+    found = recorder.lately({"cable": key}, 7 * 86_400.0, 150.0)["cable"]
+    assert [one.path.directions["out"].capacity_bps.value / 1e6 for one in found] == list(range(201, 0, -5))
+    assert {one.path.name for one in found} == {"cable"}
 
 
 def test_a_history_that_cannot_be_read_is_said_and_is_none(recorder, monkeypatch):

@@ -14,7 +14,7 @@ from pathcast.forecast.record import Recorded, Recorder
 from pathcast.forecast.rounds import Task, measure
 from pathcast.history import place
 from pathcast.history.read import Reader
-from pathcast.worlds.measurement import PathMeasured, Request
+from pathcast.worlds.measurement import Away, Measurement, PathMeasured, Request
 from pathcast.worlds.results import Path, Transfer, Verdict
 from pathcast.worlds.sim import Sim
 from pathcast.worlds.topology import Topology
@@ -135,6 +135,28 @@ def test_what_failed_is_an_event_and_raised(world, reader):
     [event] = reader().events()
     assert (event.kind, event.text, event.line_id) == ("failed", "nothing came back", world.keys["path1"].line_id)
     assert event.about == {"code": "timeout", "paths": ["path1"]}
+
+
+def test_a_line_that_is_away_is_an_event_of_its_own_told_once(world, reader):
+    keys, there, away = world.keys, world.paths, []
+
+    class Cut:
+        paths, world = there, "sim"
+
+        def measure(self, *_):
+            return Measurement((), 0, 1.0, "ride", "light", away=tuple(away))
+
+    world._of = Cut()
+    for reasons in ((), ("eth1 is down",), ("eth1 is down",), ("eth1 has no address",), (), ("eth1 is down",)):
+        away[:] = [Away("path1", why) for why in reasons]
+        world.measure(["path2"])
+    events = reader().events()
+    assert [of.text for of in events] == ["eth1 is down", "eth1 has no address", "eth1 is down"]
+    assert {(of.kind, of.line_id) for of in events} == {("failed", keys["path1"].line_id)}
+    assert events[0].about == {"code": "away", "paths": ["path1"]}
+    away[:] = [Away("path9", "no key")]  # of no line that is known
+    world.measure(["path2"])
+    assert len(reader().events()) == 3
 
 
 @pytest.mark.parametrize("before", [True, False])

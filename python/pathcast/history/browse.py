@@ -81,6 +81,19 @@ class Browser(Reader):
                 number *= 8
             return self._measured(self._of_acts(plain, acts, self._named(line_id, None)))[:limit]
 
+    def newest(self, newer_than_s: float, world: str | None = None) -> list[Measured]:
+        """Of every path its newest measurement of a time."""
+        if not self.store.exists:
+            return []
+        wanted = where("measurement.path = path.id") & self._newer("measurement", newer_than_s)
+        wanted &= _of("measurement", world)
+        # path by path: so the index gives it, however often others were measured since
+        one = f"SELECT measurement.id FROM measurement WHERE {wanted} ORDER BY measurement.at_us DESC LIMIT 1"
+        text = f"SELECT ({one}) AS id FROM path {LINED} WHERE line.host_id = :host"
+        with self.store.asking() as plain:
+            ids = [row.id for row in plain.rows(text, host=self.host, **wanted.values) if row.id is not None]
+            return self._measured(self._of_ids(plain, ids))
+
     def transfers_of(
         self,
         newer_than_s: float | None,

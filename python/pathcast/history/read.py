@@ -70,6 +70,29 @@ class Reader:
             rows = [row for row in self._of_acts(plain, acts) if row.path in ids]
         return self._measured(rows, renumbered)[:limit]
 
+    def thinned(
+        self, key: PathKey, newer_than_s: float, apart_s: float, limit: int, others: Collection[Pair] = ()
+    ) -> list[Measured]:
+        """Measurements in which a path answered, the newest and others so far apart at least; where that is more than
+        `limit`, as many evenly. Also those of before its address changed, but none of `others`, as in `measurements`.
+        """
+        if not self.store.exists:
+            return []
+        with self.store.asking() as plain:
+            acts: dict[str, tuple[int, list[str]]] = {}
+            for id in {id for them in (None, others) for id in self._paths(plain, key, them)}:
+                wanted = where("path = :path AND NOT down", path=id) & self._newer("measurement", newer_than_s)
+                for row in plain.rows(f"SELECT id, act, at_us FROM measurement WHERE {wanted}", **wanted.values):
+                    acts.setdefault(row.act, (row.at_us, []))[1].append(row.id)
+            apart: list[list[str]] = []
+            last_us: int | None = None
+            for at_us, ids in sorted(acts.values(), reverse=True):
+                if last_us is None or last_us - at_us >= apart_s * 1e6:
+                    last_us = at_us
+                    apart.append(ids)
+            ids = [id for of in apart[:: max(1, -(-len(apart) // limit))] for id in of]
+            return self._measured(self._of_ids(plain, ids))
+
     def transfers(self, keys: Sequence[PathKey], newer_than_s: float | None = None, limit: int = 200) -> list[Sent]:
         """The newest transfers whose paths are all among these."""
         if not self.store.exists or not keys:
@@ -90,12 +113,22 @@ class Reader:
             found = self._forecasts(plain, _over_these("forecast", ids) & self._newer("forecast", newer_than_s), limit)
         return self._by_age(found)
 
-    def events(self, newer_than_s: float | None = None, limit: int = 200) -> list[Event]:
-        """The newest events of this host."""
+    def events(self, newer_than_s: float | None = None, limit: int = 200, kind: str | None = None) -> list[Event]:
+        """The newest events of this host. kind: of this one only."""
         if not self.store.exists:
             return []
+        wanted = self._here("event") & self._newer("event", newer_than_s)
+        if kind is not None:
+            wanted &= where("event.kind = :kind", kind=kind)
         with self.store.asking() as plain:
-            return self._events(plain, self._here("event") & self._newer("event", newer_than_s), limit)
+            return self._events(plain, wanted, limit)
+
+    def events_of(self, ids: Sequence[str]) -> list[Event]:
+        """Those with these keys, the newest first."""
+        if not ids or not self.store.exists:
+            return []
+        with self.store.asking() as plain:
+            return self._events(plain, where("event.id IN :ids", ids=list(ids)), len(ids))
 
     def probed(self, command: str, newer_than_s: float) -> list[tuple[float, int]]:
         """Measurements of this host by a command: how long ago each ended [s], and its probes' bytes; oldest first."""
@@ -173,6 +206,10 @@ class Reader:
             text = f"SELECT act, at_us FROM measurement WHERE {wanted} ORDER BY at_us DESC LIMIT :limit"
             found |= {row.act: row.at_us for row in plain.rows(text, limit=limit, **wanted.values)}
         return sorted(found, key=lambda act: found[act], reverse=True)[:limit]
+
+    def _of_ids(self, plain: Plain, ids: Sequence[str]) -> list[Any]:
+        text = f"SELECT measurement.*, {KEY} FROM measurement JOIN path ON path.id = measurement.path {LINED}"
+        return plain.rows(f"{text} WHERE measurement.id IN :ids", ids=list(ids)) if ids else []
 
     def _of_acts(self, plain: Plain, acts: Sequence[str], wanted: Where | None = None) -> list[Any]:
         wanted = where("measurement.act IN :acts", acts=list(acts)) & (wanted or Where())

@@ -158,9 +158,11 @@ class Act:
     ) -> str:
         """Something worth knowing: a line that went down, a transfer that failed, a clock that was set."""
         number = len(self.rows.get("event", ()))
+        # what an act measured or sent has its key
+        alone = not number and not any(table in self.rows for table in ("measurement", "transfer", "forecast"))
         line = key.line_id if key else line_id
         row = {
-            "id": digest("event", self.id, str(number)) if number else self.id,
+            "id": self.id if alone else digest("event", self.id, str(number)),
             **self._common(),
             "kind": kind,
             "line": self.line(line) if line else None,

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from pathcast.history.alerts import last_told
+from pathcast.history.browse import Browser
 from pathcast.history.identity import PathKey
 from pathcast.history.journal import Journal
 from pathcast.history.testing import KEY1, KEY2, KEYS, forecast, measure, measured, origin, sent, transfer
@@ -239,6 +241,68 @@ def test_a_path_that_is_down_is_remembered(journal, reader):
     [read] = reader().measurements(KEY1)
     assert read.path["down"] == {"probes": 9, "seconds": 5}
     assert read.path["directions"] == {}
+
+
+def test_what_an_act_has_measured_and_told_have_keys_of_their_own(journal, reader):
+    act = journal.act(origin())
+    act.measurement(measured(), KEYS, ("out", "in"))
+    act.event("failed", "eth1 is down", KEY2)
+    journal.add(act)
+    [event] = reader().events()
+    assert event.id != act.id == reader().measurements(KEY1)[0].id
+
+
+def test_a_week_is_thinned_and_rounds_without_an_answer_are_none_of_it(journal, reader, at):
+    down = {"name": "path1", "local": KEY1.local, "remote": KEY1.remote, "directions": {}}
+    lost = {"paths": [{**down, "down": {"probes": 9, "seconds": 5}}], "elapsed_s": 5.0, "method": "ride", "notes": []}
+    acts = []
+    for number in range(90):
+        acts.append(journal.act(origin()))
+        acts[-1].measurement(lost if number >= 60 else measured(1e6 * (number + 1)), KEYS, ("out", "in"))
+        at.passes(60)
+    journal._add_all([act.rows for act in acts])
+
+    def rates(*options, key=KEY1, others=()):
+        found = reader().thinned(key, *options, others)
+        assert all(set(of.path["directions"]) == {"out", "in"} for of in found)
+        return [round(of.path["directions"]["out"]["available_bps"]["value"] / 1e6) for of in found]
+
+    assert rates(86_400.0, 150.0, 1000) == list(range(60, 0, -3))
+    assert rates(86_400.0, 150.0, 10) == list(range(60, 0, -6))
+    assert rates(3_600.0, 0.0, 1000) == list(range(60, 30, -1))
+    # addresses change; but not to those of another path of today
+    moved = replace(KEY1, local="10.9.9.9")
+    measure(journal, 77e6, keys={"path1": moved})
+    assert rates(86_400.0, 150.0, 1000, key=moved)[:2] == [77, 60]
+    assert rates(86_400.0, 150.0, 10, key=moved, others=[(KEY1.local, KEY1.remote)]) == [77]
+
+
+def test_the_newest_of_every_path_and_of_one_kind_are_found_whatever_else_happened(journal, at):
+    measure(journal, 1e6, names=("path2",))
+    alert = journal.act(origin())
+    about = {"path": "path2", "alert": "path2.down", "state": "firing"}
+    alert.event("alert", "path2: down", KEY2, about=about)
+    journal.add(alert)
+    acts = []
+    for number in range(70):
+        at.passes(60)
+        acts.append(journal.act(origin()))
+        acts[-1].measurement(measured(2e6 + number), KEYS, ("out", "in"))
+        acts[-1].event("failed", "no answer", KEY1)
+    journal._add_all([act.rows for act in acts])
+    browser = Browser(journal.store, at(), "host-1")
+    found = [(of.key, round(of.path["directions"]["in"]["available_bps"]["value"])) for of in browser.newest(86_400.0)]
+    assert found == [(KEY1, 4_000_138), (KEY2, 2_000_000)]
+    assert [of.key for of in browser.newest(600.0)] == [KEY1]
+    assert browser.newest(86_400.0, "sim") == []
+    assert [of.text for of in browser.events(None, 1, kind="alert")] == ["path2: down"]
+    assert [of.text for of in last_told(browser)] == ["path2: down"]
+    over = journal.act(origin())
+    over.event("alert", "path2: up", KEY2, about={**about, "state": "over"})
+    over.event("alert", "other", KEY2, about={**about, "alert": "*.down"})
+    journal.add(over)
+    told = {of.text for of in last_told(Browser(journal.store, at(), "host-1"))}
+    assert told == {"path2: down", "path2: up", "other"}
 
 
 def test_odd_names_are_kept_as_far_as_databases_hold_them(journal, reader):

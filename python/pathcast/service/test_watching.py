@@ -371,6 +371,23 @@ def test_the_history_tells_what_is_usual_and_what_was_told():
     assert [of["state"] for of in told] == ["over"]
 
 
+def test_a_path_that_was_down_first_learns_what_is_usual_when_it_comes():
+    """And has the alerts by its other names."""
+    time, asked = Time(), []
+    far = Far(time, lines={"cable": lambda _: 4e6}, named=("cable",), away=(0, 1))
+    far.before = {"cable": [(300.0 * (20 - n), path("cable", 17e6)) for n in range(20)]}
+    far.past = lambda network: asked.append(network) or far.before
+    made, told, _ = watch(time, [far], ["cable.available < 70%", "path1.available < 5Mbit", "*.down"], 500_000_000)
+    made.run(5)
+    assert sorted((of["alert"], of["state"]) for of in told) == [
+        ("*.down", "firing"),
+        ("*.down", "over"),
+        ("cable.available < 70%", "firing"),
+        ("path1.available < 5Mbit", "firing"),
+    ]
+    assert len(asked) == 1
+
+
 def test_a_round_that_waits_for_its_pace_is_said_once_and_another_allowance_has_its_own(tmp_path):
     time, file = Time(), tmp_path / "watch.json"
     far = Far(time)
@@ -415,10 +432,11 @@ def test_the_program_reads_the_alert(tmp_path):
     teller.tell({"text": "cable: down"})
     teller.close()
     assert json.loads(out.read_text()) == {"text": "cable: down"}
-    teller.tell({})
-    os.waitid(os.P_PID, teller._running[0][0].pid, os.WEXITED | os.WNOWAIT)
-    teller.look()
     assert said == ["sh ended with status 3"]
+    teller.tell({})
+    os.waitid(os.P_PID, teller._running[0].process.pid, os.WEXITED | os.WNOWAIT)
+    teller.look()
+    assert said == ["sh ended with status 3"] * 2
     for wrong, named in (
         ("", "no such program"),
         ("nosuchprogram -x", "no such program"),
@@ -426,6 +444,50 @@ def test_the_program_reads_the_alert(tmp_path):
     ):
         with pytest.raises(PathcastError, match=named):
             program(wrong)
+
+
+def test_alerts_wait_for_the_program_and_none_is_lost(tmp_path):
+    said, out = [], tmp_path / "out"
+    teller = Teller(program(f"sh -c 'sleep 0.3; cat >>\"$0\"' {out}"), "sh", said.append)
+    for number in range(10):
+        teller.tell({"number": number})
+    assert len(teller._running) < 10
+    teller.close()
+    assert sorted(json.loads(line)["number"] for line in out.read_text().splitlines()) == list(range(10))
+    assert said == []
+
+
+def test_what_is_not_taken_is_told_again_with_growing_pauses_for_an_hour(tmp_path, monkeypatch):
+    now_s = [1000.0]
+    monkeypatch.setattr("pathcast.service.teller._now_s", lambda: now_s[0])
+
+    def begun(words, name, again, seconds):
+        """When it was started for an alert."""
+        times, teller = [], Teller(words, name, said.append, again)
+        start = teller._start
+        monkeypatch.setattr(teller, "_start", lambda alert, at_s: (times.append(at_s), start(alert, at_s)))
+        teller.tell({"text": "cable: down"})
+        for _ in range(seconds // 10):
+            for one in teller._running:
+                os.waitid(os.P_PID, one.process.pid, os.WEXITED | os.WNOWAIT)
+            now_s[0] += 10
+            teller.look()
+        assert (teller._running, teller._waiting) == ([], [])
+        return times
+
+    said, out = [], tmp_path / "out"
+    twice = program(f'sh -c \'cat >>"$0"; test $(wc -l <"$0") = 2\' {out}')
+    assert len(begun(twice, "--alert-post", True, 600)) == 2
+    assert out.read_text().splitlines() == ['{"text": "cable: down"}'] * 2
+    assert said == ["--alert-post ended with status 1; it is tried again for an hour"]
+    times = begun(program("false"), "false", True, 7200)
+    apart = [later - sooner for sooner, later in pairwise(times)]
+    assert len(times) > 8
+    assert apart == sorted(apart)
+    assert times[-1] - times[0] <= 3600
+    assert said[-1] == "false: an alert was not taken within an hour"
+    assert len(begun(program("false"), "false", False, 7200)) == 1
+    assert said[-1] == "false ended with status 1"
 
 
 def test_a_full_disc_is_a_gap_and_nothing_is_sent_meanwhile(tmp_path, monkeypatch):

@@ -31,13 +31,15 @@ class Told:
 
 @dataclass
 class Watched:
-    """name: as it is called now. seen: by direction, of the last round; at_s: when that was."""
+    """name: as it is called now. seen: by direction, of the last round; at_s: when that was. learnt: what was before is
+    in `usual`."""
 
     name: str
     alarms: list[Alarm]
     usual: dict[tuple[str, str], Usual] = field(default_factory=dict)
     seen: dict[str, Seen] = field(default_factory=dict)
     at_s: float = 0.0
+    learnt: bool = False
     _utc: tuple[float, float] | None = None
 
     def utc_s(self, now: Moment) -> float:

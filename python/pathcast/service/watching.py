@@ -320,11 +320,13 @@ class Watch:
     def _look(self, name: str, network: Any, found: Measurement) -> None:
         at_s = self._now_s()
         called = {path.name: {path.name, *path.also} for path in network.paths}
-        unknown = [path.name for path in found.paths if path.name not in self.known[name]]
-        past = self.ends[name].past(network) if unknown else {}
+        seen = {path.name: self._path(name, path.name, called.get(path.name, {path.name})) for path in found.paths}
+        # one that was first known as down has learnt nothing
+        past = self.ends[name].past(network) if not all(of.learnt for of in seen.values()) else {}
         for path in found.paths:
-            of = self._path(name, path.name, called.get(path.name, {path.name}))
-            if path.name in unknown:
+            of = seen[path.name]
+            if not of.learnt:
+                of.learnt = True
                 for age_s, earlier in past.get(path.name, ()):
                     if 0 < age_s < WEEK_S:
                         of.learn(at_s - age_s, earlier)
@@ -342,14 +344,18 @@ class Watch:
                 self._told(name, of, of.down(at_s, "there is no path over it", self._gap_s))
 
     def _path(self, name: str, path: str, called: set[str]) -> Watched:
+        """called: all that it is called; one that was down has got but one name, and alerts by that."""
         if path not in self.known[name]:
-            made = Watched(path, alarms(self.alerts, called), at_s=self._now_s())
-            for alarm in made.alarms:
-                if (before := self._firing.get((name, path, alarm.of.text))) is not None:
-                    alarm.firing, alarm.usual = True, before["usual"]
-                    alarm.since_s = self._now_s() - before["lasted_s"]
-            self.known[name][path] = made
-        return self.known[name][path]
+            self.known[name][path] = Watched(path, [], at_s=self._now_s())
+        made = self.known[name][path]
+        for alarm in alarms(self.alerts, called):
+            if any(one.of is alarm.of for one in made.alarms):
+                continue
+            if (before := self._firing.get((name, path, alarm.of.text))) is not None:
+                alarm.firing, alarm.usual = True, before["usual"]
+                alarm.since_s = self._now_s() - before["lasted_s"]
+            made.alarms.append(alarm)
+        return made
 
     def _check_names(self) -> None:
         """Refuses an alert on a path that there is not, as far as that is known."""

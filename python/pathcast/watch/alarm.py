@@ -20,9 +20,12 @@ class Alarm:
     since_s: float | None = None
     firing: bool = False
     usual: float | None = None
-    # of what is bad the last time; since when it is good again
+    # of what is bad the last time; since when it is good again, and the last time
     _bad_s: float = 0.0
     _good_s: float | None = None
+    _well_s: float = 0.0
+    # of the last round, whatever it told
+    _round_s: float | None = None
 
     def step(self, now_s: float, seen: Seen, usual: float | None, gap_s: float) -> str | None:
         """What a round has seen: `firing` or `over`, where that is to be told now.
@@ -31,6 +34,7 @@ class Alarm:
         """
         if not self.firing and self._good_s is not None:
             self.since_s = self._good_s = None
+        self._lapse(now_s, gap_s)
         # what has been for a week is usual
         if self.since_s is not None and now_s - self.since_s < WEEK_S:
             usual = self.usual
@@ -39,7 +43,7 @@ class Alarm:
             if bad is False:
                 self.since_s = None
             elif bad:
-                if self.since_s is None or now_s - self._bad_s > max(gap_s, self.of.for_s):
+                if self.since_s is None:
                     self.since_s, self.usual = now_s, usual
                 self._bad_s = now_s
                 if now_s - self.since_s >= self.of.for_s:
@@ -52,10 +56,20 @@ class Alarm:
         elif good:
             if self._good_s is None:
                 self._good_s = now_s
+            self._well_s = now_s
             if now_s - self._good_s >= self.of.for_s:
                 self.firing = False
                 return "over"
         return None
+
+    def _lapse(self, now_s: float, gap_s: float) -> None:
+        """What nobody has measured does not last, nor what no round has told of for longer than it is to last."""
+        unmeasured = self._round_s is None or now_s - self._round_s > gap_s
+        self._round_s, longest_s = now_s, max(gap_s, self.of.for_s)
+        if not self.firing and (unmeasured or now_s - self._bad_s > longest_s):
+            self.since_s = None
+        if unmeasured or now_s - self._well_s > longest_s:
+            self._good_s = None
 
     def _bad(self, seen: Seen, usual: float | None) -> bool | None:
         return self._beyond(seen, usual, 0.0)

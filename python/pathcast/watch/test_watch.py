@@ -147,6 +147,33 @@ def test_unknown_is_neither_good_nor_bad_and_a_gap_begins_anew():
 UNSEEN = Seen()
 
 
+def stepped(alarm, rounds, gap_s=900.0):
+    """Rounds by when they were [s]: when something was told."""
+    return [(at_s, state) for at_s, seen in rounds if (state := alarm.step(at_s, seen, 20e6, gap_s))]
+
+
+def test_a_time_in_which_nobody_measured_counts_for_nothing():
+    hour_s, down = 3600.0, Seen(down="no answer")
+    one = alarm("*.down for 15m")
+    assert stepped(one, [(300.0 * n, down) for n in range(4)]) == [(900.0, "firing")]
+    # the host slept
+    back_s = 1200.0 + 8 * hour_s
+    assert stepped(one, [(1200.0, Seen()), (back_s, Seen()), (back_s + 600, Seen())]) == []
+    assert stepped(one, [(back_s + 900, Seen())]) == [(back_s + 900, "over")]
+    rare = [(0.0, down), (5.9 * hour_s, down), (6 * hour_s, down)]
+    assert stepped(alarm("*.down for 6h"), rare) == []
+    # rounds that tell nothing of it are measured all the same, both ways
+    bad, good = level(4), level(20)
+    for seen, other, state in ((bad, good, "firing"), (good, bad, "over")):
+        one = alarm("cable.available < 70% for 6h")
+        if state == "over":
+            stepped(one, [(300.0 * n - 10 * hour_s, bad) for n in range(73)])
+            assert one.firing
+        between = [(300.0 * n, UNSEEN) for n in range(1, 70)]
+        assert stepped(one, [(0.0, seen), *between, (21_000.0, seen), (21_600.0, seen)]) == [(21_600.0, state)]
+        assert stepped(one, [(22_000.0, other)]) == []
+
+
 def test_what_is_usual_stays_while_an_alert_lasts_but_no_longer_than_a_week():
     one = alarm()
     assert told(one, [4] * 4, usual=20e6) == [(3, "firing")]

@@ -9,7 +9,7 @@ WEEK_S = 7 * 86_400.0
 # before so many values nothing is usual
 FEWEST = 12
 # values that follow sooner are not kept: memory is bounded
-_APART_S = 150.0
+APART_S = 150.0
 
 
 class Usual:
@@ -21,7 +21,7 @@ class Usual:
 
     def add(self, at_s: float, value: float) -> None:
         """Values come by age."""
-        if self._values and at_s - self._values[-1][0] < _APART_S:
+        if self._values and at_s - self._values[-1][0] < APART_S:
             return
         self._forget(at_s)
         self._values.append((at_s, value))

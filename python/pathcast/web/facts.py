@@ -12,7 +12,7 @@ from pathcast import zone
 from pathcast.errors import PathcastError
 from pathcast.history.browse import Browser
 from pathcast.history.place import Place
-from pathcast.history.records import Measured, Sent
+from pathcast.history.records import Event, Measured, Sent
 from pathcast.history.store import Store
 from pathcast.watch.seen import UNKNOWN, Level, Seen
 
@@ -27,6 +27,11 @@ SPANS: dict[str, tuple[float, float]] = {
 }
 # what is measured in emulated and simulated networks is of no line of this host
 WORLD = "host"
+_WEEK_S = 7 * 86_400.0
+# what answered this long ago at most is up: three rounds of a watch as it is without options [s]
+_UP_S = 900.0
+# so many events are shown, so many failures are looked through for lines of now, and for reasons of gaps
+_EVENTS, _FAILED, _REASONS = 200, 1_000, 20_000
 # a plot's data is this old at most, so that many viewers cost as much as one [s]
 _KEPT_S = 20.0
 
@@ -80,18 +85,27 @@ class Facts:
             return {}
 
     def lines(self) -> list[dict[str, Any]]:
-        """Of every path its last measurement of a week."""
+        """Of every path its last measurement of a week, and why a later one failed.
+
+        up: it answered just now. ago_s: of one that is of no now.
+        """
         names, found, known = self.names(), [], list[Measured]()
-        for one in self.browser().measurements_of(7 * 86_400.0, 60, world=WORLD):
-            if any(of.target == one.target and of.key.meets(one.key) for of in known):
+        browser = self.browser()
+        failed = browser.events(_WEEK_S, _FAILED, kind="failed")
+        for one in browser.newest(_WEEK_S, WORLD):
+            if any(of.target == one.target and _same(of, one) for of in known):
                 continue
             known.append(one)
+            later = next((event.text for event in failed if _after(event, one)), None)
+            ago_s = one.age_s if one.age_s is not None and one.age_s > _UP_S else None
             about: dict[str, Any] = {"line": names.get(one.key.line_id, one.name), "target": one.target or one.world}
-            about |= {"at": one.at, "age_s": one.age_s, "local": one.key.local, "remote": one.key.remote}
+            about |= {"at": one.at, "ago_s": ago_s, "local": one.key.local, "remote": one.key.remote}
             down = one.path.get("down")
             ways = {direction: _way(one.path["directions"].get(direction)) for direction in ("out", "in")}
             told = None if not down else f"no answer to {down.get('probes', 'its')} probes"
-            found.append({**about, "down": told, "ways": ways, "rtt_s": (one.path.get("rtt_s") or {}).get("value")})
+            up = not down and later is None and ago_s is None and one.age_s is not None
+            about |= {"down": told, "failed": later, "up": up}
+            found.append({**about, "ways": ways, "rtt_s": _level(one.path.get("rtt_s")).value})
         return sorted(found, key=lambda of: (str(of["line"]), str(of["target"])))
 
     def trend(self, span: str) -> dict[str, Any]:
@@ -103,7 +117,7 @@ class Facts:
 
         newer_s, width_s = SPANS[span]
         browser, names = self.browser(), self.names()
-        failed = browser.events(newer_s, 5_000)
+        failed = browser.events(newer_s, _REASONS, kind="failed")
         away = [{"line": names.get(g.line_id, g.line_id), **vars(g)} for g in gaps(browser, newer_s, failed, WORLD)]
         return {"means": means(browser, newer_s, width_s, WORLD), "gaps": away, "names": names, "width_s": width_s}
 
@@ -141,19 +155,22 @@ class Facts:
             replace(one, names=called(one)) for one in self.browser().transfers_of(SPANS[span][0], 100, world=WORLD)
         ]
 
-    def events(self, span: str) -> list[dict[str, Any]]:
-        """Alerts and what else is worth knowing, the newest first."""
-        names = self.names()
-        return [
+    def events(self, span: str) -> dict[str, Any]:
+        """Alerts and what else is worth knowing, the newest first (`rows`); cut: there are more of that time."""
+        names, found = self.names(), self.browser().events(SPANS[span][0], _EVENTS + 1)
+        rows = [
             {"at": e.at, "kind": e.kind, "line": names.get(e.line_id or "", ""), "target": e.target, "text": e.text}
-            for e in self.browser().events(SPANS[span][0], 200)
+            for e in found[:_EVENTS]
         ]
+        return {"rows": rows, "cut": len(found) > len(rows)}
 
     def firing(self) -> list[dict[str, Any]]:
-        """Alerts of the last week that are not over."""
+        """Alerts that are not over."""
+        from pathcast.history.alerts import last_told
+
         newest: dict[tuple[str, str, str], dict[str, Any]] = {}
-        for event in self.browser().events(SPANS["7d"][0], 1_000):
-            if event.kind == "alert" and isinstance(event.about, dict):
+        for event in last_told(self.browser()):
+            if isinstance(event.about, dict):
                 key = (str(event.target), str(event.about.get("path")), str(event.about.get("alert")))
                 newest.setdefault(key, {"at": event.at, "text": event.text, "state": event.about.get("state")})
         return [of for of in newest.values() if of["state"] == "firing"]
@@ -239,12 +256,30 @@ def _way(of: Mapping[str, Any] | None) -> Seen:
     least, usual = (_level(delay.get(name)).value for name in ("minimum", "median"))
     waits = None if least is None or usual is None else max(0.0, usual - least)
     lost = loss["lost"] / loss["packets"] if loss.get("packets") else None
-    levels = (_level(of.get("available_bps")), _level(of.get("capacity_bps")), UNKNOWN, Level(waits), Level(lost))
+    # a gentle look tells what was left just then
+    available = _level(of.get("available_bps"), None, "too-short")
+    levels = (available, _level(of.get("capacity_bps")), UNKNOWN, Level(waits), Level(lost))
     return Seen(*levels)
 
 
-def _level(of: Mapping[str, Any] | None) -> Level:
-    return UNKNOWN if not of else Level(of.get("value"), of.get("low"), of.get("high"))
+def _level(of: Mapping[str, Any] | None, *whys: str | None) -> Level:
+    """A value that nothing is said against but `whys`; an interval about one that is not to be trusted is none."""
+    if not of or (of.get("value") is not None and of.get("why") not in (whys or (None,))):
+        return UNKNOWN
+    return Level(of.get("value"), of.get("low"), of.get("high"))
+
+
+def _same(one: Measured, other: Measured) -> bool:
+    """Whether both, to one target, are of one path, whose addresses may have changed."""
+    named = one.name == other.name and one.key.line_id == other.key.line_id
+    return named or one.key.meets(other.key)
+
+
+def _after(event: Event, one: Measured) -> bool:
+    """Whether it failed over this line, or altogether, after it was measured."""
+    if event.target != one.target or event.line_id not in (None, one.key.line_id):
+        return False
+    return event.age_s is not None and one.age_s is not None and event.age_s < one.age_s
 
 
 def _ended(one: Mapping[str, Any]) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Report:
-    """All that the page shows. names: of lines by their ids."""
+    """All that the page shows. names: of lines by their ids. gone: lines that the host did not have for a time."""
 
     begin_s: float
     end_s: float
@@ -60,6 +60,7 @@ class Report:
     alerts: tuple[dict[str, Any], ...]
     forecasts: tuple[dict[str, Any], ...]
     spent: tuple[Spent, ...]
+    gone: frozenset[str] = frozenset()
 
     def away_s(self, line_id: str, unmeasured: bool = False) -> float:
         """For how long a line was away, or for how long nobody has looked."""
@@ -70,7 +71,9 @@ class Report:
         if away_s := self.away_s(line_id):
             return f"away {span(away_s)}"
         down = [one.down for way in self.ways if (way.line_id, way.direction) == (line_id, "out") for one in way.rounds]
-        return f"not away for long: no answer in {sum(down)} of {len(down)} rounds" if any(down) else "never away"
+        if any(down):
+            return f"not away for long: no answer in {sum(down)} of {len(down)} rounds"
+        return "not away for long" if line_id in self.gone else "never away"
 
     def sentences(self) -> list[str]:
         """Of every line one."""
@@ -90,7 +93,7 @@ class Report:
 def gathered(facts: Facts, newer_s: float) -> Report:
     """Of so long before now. Raises PathcastError where there is no history, or as faults.py tells them."""
     browser = facts.browser()
-    events = browser.events(newer_s, _EVENTS)
+    failed = browser.events(newer_s, _EVENTS, kind="failed")
     by_way: dict[tuple[str, str, str], list[Round]] = {}
     for one in rounds(browser, newer_s, WORLD):
         by_way.setdefault((one.line_id, one.target, one.direction), []).append(one)
@@ -103,12 +106,17 @@ def gathered(facts: Facts, newer_s: float) -> Report:
         end_s,
         names,
         tuple(sorted(ways, key=lambda w: (names.get(w.line_id, w.line_id), w.target, w.direction != "out"))),
-        tuple(gaps(browser, newer_s, events, WORLD)),
+        tuple(gaps(browser, newer_s, failed, WORLD)),
         tuple(means(browser, newer_s, max(60.0, min(newer_s, end_s - first_s) / _POINTS), WORLD)),
-        tuple(alerts(events)),
+        tuple(alerts(browser.events(newer_s, _EVENTS, kind="alert"))),
         tuple(facts.forecasts_of(newer_s, _FORECASTS)),
         tuple(spent(browser, newer_s, WORLD)),
+        frozenset(one.line_id for one in failed if one.line_id and _gone(one.about)),
     )
+
+
+def _gone(about: Any) -> bool:
+    return isinstance(about, dict) and about.get("code") == "away"
 
 
 def _quality(of: Sequence[Round]) -> Quality:

@@ -117,6 +117,7 @@ def test_its_figures_are_those_of_the_rows(database):
     short = replace(found, ways=(replace(found.ways[0], rounds=tuple(rounds)),), gaps=())
     assert short.sentences()[0].endswith(f", not away for long: no answer in 2 of {len(rounds)} rounds")
     assert replace(found, gaps=()).sentences()[0].endswith(", never away")
+    assert replace(found, gaps=(), gone=frozenset({"cable"})).sentences()[0].endswith(", not away for long")
     # a time in which nothing is has no figures of another
     week = gathered(Facts(places.parse(database)), 7 * DAY_S)
     assert len(week.ways[0].rounds) == 48 * 7 - 10

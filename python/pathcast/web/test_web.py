@@ -16,17 +16,20 @@ import tempfile
 import threading
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("starlette", reason="missing: starlette (no Python package)")
 from starlette.testclient import TestClient
 
+from pathcast.errors import PathcastError
 from pathcast.history import clock, testing
 from pathcast.history import place as places
 from pathcast.history.browse import Browser
 from pathcast.history.identity import host_id, remote_of_address
 from pathcast.history.journal import Journal
+from pathcast.history.read import Reader
 from pathcast.history.rows import Origin
 from pathcast.history.store import Store
 from pathcast.history.trend import gaps, means
@@ -139,6 +142,110 @@ def test_a_line_is_shown_once_by_whatever_its_far_end_was_known(tmp_path):
     journal.close()
     [line] = Facts(places.parse(str(tmp_path / "history.db"))).lines()
     assert line["ways"]["out"].available.value == 20e6
+
+
+def acts_of(file, *acts):
+    """Into a history: how long ago, and what fills the act."""
+    journal, at, made = Journal(places.parse(str(file))), clock.now(), []
+    for ago_s, fill in acts:
+        act = journal.act(Origin("host", "far.example.org", "watch", {}, host_id(), "here"))
+        act.at = clock.before(at, ago_s)
+        fill(act)
+        made.append(act.rows)
+    journal._add_all(made)
+    journal.close()
+    return file
+
+
+def of_path(number, key=None, **more):
+    """Fills an act with a measurement."""
+    name = f"path{number}"
+    keys = testing.KEYS if key is None else {name: key}
+    return lambda act: act.measurement(testing.measured(names=(name,), keys=keys, **more), keys, ("out", "in"))
+
+
+def fails(act, key=None, text="no answer"):
+    act.event("failed", text, key, about={"code": "away"})
+
+
+def test_a_line_that_others_have_overtaken_is_shown_and_is_not_up(tmp_path):
+    often = [(30.0 * number, of_path(1)) for number in range(80, 0, -1)]
+    file = acts_of(tmp_path / "history.db", (7200.0, of_path(2)), *often)
+    lines = {line["line"]: line for line in Facts(places.parse(str(file))).lines()}
+    assert {name: line["up"] for name, line in lines.items()} == {"cable": True, "path2": False}
+    page = client(file).get("/").text
+    assert page.count("Up, measured <time") == 1
+    assert len(re.findall(r"Measured (120 min|2 h) ago, <time", page)) == 1
+
+
+def test_a_line_that_failed_after_it_was_measured_is_not_up(tmp_path):
+    acts = [(120.0, of_path(1)), (110.0, of_path(2))]
+    file = acts_of(tmp_path / "history.db", *acts, (60.0, lambda act: fails(act, testing.KEY2, "eth1 is down")))
+    page = client(file).get("/").text
+    assert page.count("Up, measured <time") == 1
+    assert page.count("Not reached: eth1 is down; measured <time") == 1
+    acts_of(file, (50.0, fails))  # the far end
+    assert client(file).get("/").text.count("Not reached: no answer; measured") == 2
+    acts_of(file, (5.0, of_path(2)))
+    assert client(file).get("/").text.count("Up, measured") == 1
+
+
+def test_a_line_whose_address_has_changed_is_one(tmp_path):
+    old = replace(testing.KEY1, local="10.9.9.9")
+    file = acts_of(tmp_path / "history.db", (7200.0, of_path(1, old)), (60.0, of_path(1)))
+    assert [line["local"] for line in Facts(places.parse(str(file))).lines()] == [testing.KEY1.local]
+
+
+@pytest.mark.parametrize(("why", "shown"), [(None, 20e6), ("too-short", 20e6), ("host", None)])
+def test_what_something_is_said_against_is_no_fact(tmp_path, why, shown):
+    file = acts_of(tmp_path / "history.db", (60.0, of_path(1, why=why)))
+    [line] = Facts(places.parse(str(file))).lines()
+    assert line["ways"]["out"].available.value == shown
+    assert line["ways"]["out"].capacity.value == 40e6
+
+
+def test_an_alert_lasts_whatever_has_happened_since(tmp_path):
+    """Also for a watch that starts anew."""
+    from pathcast.cli.watch import _End
+    from pathcast.forecast.record import Recorder
+
+    about = {"target": "far.example.org", "path": "cable", "alert": "cable.down", "state": "firing"}
+
+    def fires(act):
+        act.event("alert", "cable: down", testing.KEY1, about=about)
+
+    file = acts_of(tmp_path / "history.db", (8 * 86_400.0, fires), *[(9.0, fails)] * 1100)
+    place = places.parse(str(file))
+    assert [one["text"] for one in Facts(place).firing()] == ["cable: down"]
+    recorder = Recorder(place, "watch")
+    of = SimpleNamespace(name="far.example.org")
+    assert [event.about["state"] for event in _End(of, recorder, frozenset(), False).alerted()] == ["firing"]
+    recorder.close()
+    text = client(file).get("/events").text
+    assert "The newest 200; what is older in this time is not shown." in text
+    assert text.count("<tr>") == 201
+    about = {**about, "state": "over"}
+    acts_of(file, (1.0, fires))
+    assert Facts(place).firing() == []
+
+
+def test_a_watch_that_reaches_nobody_is_told_at_once(tmp_path):
+    from pathcast.cli.target import Target
+    from pathcast.forecast.record import Recorder
+
+    place = places.parse(str(acts_of(tmp_path / "history.db", (60.0, of_path(1)))))
+
+    def nobody():
+        raise PathcastError("no-answer", "nobody answers")
+
+    for lasting in (False, True):
+        recorder = Recorder(place, "watch")
+        of = Target(
+            "host", "far.example.org", "far", None, lambda: contextlib.nullcontext(nobody), dict, recorder, lasting
+        )
+        with of.open() as make, pytest.raises(PathcastError), make():
+            pass
+        assert len(Reader(Store(place)).events()) == 2 * lasting
 
 
 def test_lines_of_networks_that_are_files_are_not_shown(tmp_path):
