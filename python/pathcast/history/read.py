@@ -90,12 +90,15 @@ class Reader:
             found = self._forecasts(plain, _over_these("forecast", ids) & self._newer("forecast", newer_than_s), limit)
         return self._by_age(found)
 
-    def events(self, newer_than_s: float | None = None, limit: int = 200) -> list[Event]:
-        """The newest events of this host."""
+    def events(self, newer_than_s: float | None = None, limit: int = 200, world: str | None = None) -> list[Event]:
+        """The newest events of this host; world: of what it did in that one only."""
         if not self.store.exists:
             return []
         with self.store.asking() as plain:
-            return self._events(plain, self._here("event") & self._newer("event", newer_than_s), limit)
+            wanted = self._here("event") & self._newer("event", newer_than_s)
+            if world is not None:
+                wanted &= where("event.world = :world", world=world)
+            return self._events(plain, wanted, limit)
 
     def probed(self, command: str, newer_than_s: float) -> list[tuple[float, int]]:
         """Measurements of this host by a command: how long ago each ended [s], and its probes' bytes; oldest first."""
