@@ -9,7 +9,15 @@ import pytest
 from pathcast.errors import PathcastError
 from pathcast.lab.sets import over
 
-SETUP = {"begin": date(2026, 1, 1), "file": "a.jsonl", "count": 3, "share": 0.5, "all": True, "list": [1], "inner": {"rate": "5Mbit"}}
+SETUP = {
+    "begin": date(2026, 1, 1),
+    "file": "a.jsonl",
+    "count": 3,
+    "share": 0.5,
+    "all": True,
+    "list": [1],
+    "inner": {"rate": "5Mbit"},
+}
 
 
 def test_values_are_read_as_what_stands_there():
