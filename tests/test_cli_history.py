@@ -309,6 +309,9 @@ def test_a_far_end_that_is_not_there_is_an_event(quick, tmp_path):
     assert (event["kind"], event["target"]) == ("failed", "127.0.0.1:9")
     assert "127.0.0.1" in event["text"]
     assert event["text"] in quick("history", "show", event["id"], *place).stdout
+    for world, number in (("host", 1), ("sim", 0), ("all", 1)):
+        found = quick("history", "list", "events", "--world", world, *place, "--json").json
+        assert (len(found["rows"]), found["elsewhere"]) == (number, {"host": 1} if world == "sim" else {})
 
 
 def test_a_far_end_over_loopback_is_known_by_its_key(quick, start, tmp_path):

@@ -356,7 +356,11 @@ def test_stamp_that_nobody_answers_is_3(pathcast, far_end):
     done = pathcast("measure", f"stamp://{where}", "--time", "100ms", "--json")
     assert done.returncode == 3
     assert done.error["code"] == "no-answer"
-    assert pathcast("measure", f"stamp://{where}", "--direction", "out", "--json").returncode == 2
+    for words in (
+        *(("--direction", "out"), ("--method", "slops"), ("--seed", 5), ("--ssh", "x"), ("--remote-command", "y")),
+    ):
+        done = pathcast("measure", f"stamp://{where}", *words, "--json")
+        assert (done.returncode, "takes --time, --dscp" in done.error["message"]) == (2, True), words
 
 
 def test_a_far_end_over_ssh_comes_and_goes(pathcast, tmp_path, site):
@@ -378,6 +382,14 @@ def test_a_far_end_over_ssh_comes_and_goes(pathcast, tmp_path, site):
     assert words[:4] == ["-q", "-p", "2222", "--"]
     assert words[4] == "me@127.0.0.1"
     assert words[-1] == "0"  # its input closed, and it ended by itself
+
+
+def test_options_of_ssh_go_with_a_far_end_over_ssh(pathcast, narrow):
+    for host in (("127.0.0.1",), ("--world", "sim", "--topology", narrow)):
+        for option in ("--ssh", "--remote-command"):
+            done = pathcast("measure", *host, option, "x", "--json")
+            assert done.returncode == 2
+            assert done.error["message"].startswith(f"{option} goes with ssh://USER@HOST")
 
 
 def test_ssh_that_fails_is_told(pathcast, tmp_path):

@@ -13,7 +13,10 @@ from pathcast.lab.paper.run import make_world, run
 # its rounds take turns on the machine, and are repeated, one by one
 OWN_TURNS = True
 # what the samples are made of beside the worlds
-PACKAGES = ("pathcast.lab.paper", "pathcast.forecast", "pathcast.predict")
+PACKAGES = (
+    *("pathcast.lab.paper", "pathcast.forecast", "pathcast.predict", "pathcast.history"),
+    *("pathcast.overhead", "pathcast.plan.terms"),
+)
 SLOW_FIRST = "first path's RTT 1.5 times the other's"
 
 

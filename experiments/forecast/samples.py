@@ -28,7 +28,7 @@ from pathcast.worlds.topology import Topology
 
 from .networks import Profile, load, pairs, text
 
-PACKAGES = ("pathcast.forecast",)
+PACKAGES = ("pathcast.forecast", "pathcast.predict", "pathcast.history", "pathcast.overhead", "pathcast.plan.terms")
 # others' traffic alone, before the measurement: no queue begins empty then but one that is
 SETTLE_S = 5.0
 # transfers in the exact network under other seeds

@@ -181,9 +181,8 @@ def border(results: Results, claim: Claim) -> Finding:
     for tcp, (least, most) in claim.threshold.items():
         found = [difference(results, (tcp, 150), *pair, claim.seeds) for pair in pairs]
         # between the cells in which it is so for certain and those in which it may be
-        certain, possible = (
-            sum(end > 0 for end in ends) for ends in zip(*((f.low, f.high) for f in found), strict=True)
-        )
+        met = [one.above(0) for one in found]
+        certain, possible = met.count(True), len(met) - met.count(False)
         count = Interval(sum(one.value > 0 for one in found), certain, possible, len(found))
         told_.append(f"{tcp.removeprefix('paper_')} {certain}")
         verdict.needs(count.within(least, most), f"{tcp}: {certain} to {possible} cells")

@@ -127,6 +127,15 @@ def test_a_cell_that_is_not_certain_decides_nothing(claim):
     assert "±" in found.reason
 
 
+def test_of_the_borders_cells_none_counts_for_certain_that_has_not_all_its_seeds():
+    last = max(row["seed"] for row in ROWS if row["grid"] == "factors")
+    failed = {"seed": last, "control": "lia", "grid": "factors"}
+    lacking = [{**row, "error": "odd"} if failed.items() <= row.items() else row for row in ROWS]
+    assert _finding("cause-border", ROWS).holds is True
+    found = _finding("cause-border", lacking)
+    assert (found.holds, "0 to 18 cells" in found.reason) == (None, True)
+
+
 def _noise(row):
     """MPTCP's times in seeds of both signs, two to one."""
     return (1, 0.05, 20)[row["seed"] % 3] if row["control"] == "lia" else 1

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pathcast.scenario import Scenario
+from pathcast.worlds.topology import Topology
 
 from ..measuring.measured import LARGE
 from .truth import END
@@ -24,12 +24,14 @@ def shipped(name: str, direction: str, seed: int) -> dict[str, Any]:
     from pathcast import _native
 
     r = random.Random(f"pathcast varying {name} {direction} {seed}")  # a str seeds by SHA-512
-    read = Scenario.load(TOPOLOGIES / f"{name}.toml")
-    link = _link(name, END[direction][1:])
+    topology = Topology.load(TOPOLOGIES / f"{name}.toml")
+    link = _link(topology, END[direction][1:])
     own = LARGE / (LARGE + _bytes(link.get("overhead", "0B")))
     return {
         "topology": name,
-        "text": read.text,
+        "text": topology.text,
+        # of both directions: what is sent the other way, answers too, is late by that
+        "traces": topology.traces(),
         "rates": [(at, rate * own) for at, rate in _rates(link)],
         # a policer's burst passes at the line's own
         "most_bps": float(_native.parse_rate(link["rate"])) if "policer" in link else 0.0,
@@ -39,10 +41,8 @@ def shipped(name: str, direction: str, seed: int) -> dict[str, Any]:
     }
 
 
-def _link(name: str, end: str) -> Mapping[str, Any]:
-    from pathcast.worlds.topology import Topology
-
-    links: list[Mapping[str, Any]] = Topology.load(TOPOLOGIES / f"{name}.toml").scenario["links"]
+def _link(topology: Topology, end: str) -> Mapping[str, Any]:
+    links: list[Mapping[str, Any]] = topology.scenario["links"]
     return {**links[0][end], "name": links[0]["name"]}
 
 

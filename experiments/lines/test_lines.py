@@ -146,6 +146,7 @@ def test_what_bounds_the_shipped_lines():
     # 9400 bytes a millisecond
     assert max(rate for _, rate in SHIPPED.shipped("lte", "in", 1)["rates"]) <= 75.2e6
     assert len(SHIPPED.shipped("5g", "out", 1)["rates"]) > 100
+    assert set(SHIPPED.shipped("5g", "out", 1)["traces"]) == {"5g-up.csv", "5g-down.csv"}
 
 
 def test_a_still_line_is_measured_and_its_truth_is_the_ledgers():

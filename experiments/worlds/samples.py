@@ -30,15 +30,17 @@ LATE = "50us"
 
 
 def scenario(point: Mapping[str, Any], setup: Mapping[str, Any], world: str) -> str | dict[str, Any]:
-    """A scenario's text; of a drawn one that, the name of the topology if it is one, and the transfer."""
+    """A scenario's text; of a drawn one that, the name of the topology if it is one, the traces, and the transfer."""
     if point["grid"] == "unlike":
         return unlike.scenario(point)
     if point["grid"] != "drawn":
         return _flows(point, setup)
     of = case(point["case"])
     text = (TOPOLOGIES / f"{of.topology}.toml").read_text() if of.topology else of.text
-    about = {"text": text, "topology": of.topology, "paths": list(of.paths), "control": of.control}
-    return {**about, "bytes": of.bytes, "seed": point["seed"]}
+    about: dict[str, Any] = {"text": text, "topology": of.topology, "paths": list(of.paths), "control": of.control}
+    about |= {"bytes": of.bytes, "seed": point["seed"]}
+    traces = topology(about).traces()
+    return about | ({"traces": traces} if traces else {})
 
 
 def _flows(point: Mapping[str, Any], setup: Mapping[str, Any]) -> str:
@@ -102,8 +104,9 @@ def _simulated(about: Mapping[str, Any], seed: int) -> dict[str, Any]:
 
 
 def digest(about: Mapping[str, Any]) -> str:
-    """By which a scenario is known, whatever ran it."""
-    return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
+    """By which a scenario is known, whatever ran it; the traces are in its text by their names."""
+    named = {key: value for key, value in about.items() if key != "traces"}
+    return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def topology(about: Mapping[str, Any], seed: int | None = None, more: Sequence[str] = ()) -> Topology:

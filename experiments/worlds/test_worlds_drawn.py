@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import math
 import re
 from collections import Counter
@@ -54,6 +55,16 @@ def test_two_hundred_scenarios_of_every_class_and_controller_are_what_the_simula
         assert set(about["paths"]) <= {path["name"] for path in topology.scenario["paths"]}
     # the same for ever: what is stored of the kernel is found again by it
     assert DRAWN.case(29).bytes == DRAWN.case(29).bytes
+
+
+def test_a_scenario_has_the_bytes_of_its_traces(tmp_path, monkeypatch):
+    point = next(one for one in POINTS if DRAWN.case(one["case"]).kind == "trace")
+    before = SAMPLES.scenario(point, PLAN.setup, "sim")
+    [(name, digest)] = before["traces"].items()
+    assert digest == hashlib.sha256((SAMPLES.TOPOLOGIES / name).read_bytes()).hexdigest()
+    (tmp_path / name).write_bytes((SAMPLES.TOPOLOGIES / name).read_bytes() + b"100000,1\n")
+    monkeypatch.setattr(SAMPLES, "TOPOLOGIES", tmp_path)
+    assert SAMPLES.scenario(point, PLAN.setup, "sim")["traces"] != before["traces"]
 
 
 def test_what_is_stored_of_the_kernel_is_of_these_scenarios():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import TypeVar, cast
 
 from pathcast.errors import PathcastError
@@ -33,7 +34,7 @@ def interruptible(
         except BaseException as error:
             result.append((None, error))
 
-    worker = threading.Thread(target=run, daemon=True)
+    worker = threading.Thread(target=copy_context().run, args=(run,), daemon=True)
     worker.start()
     try:
         while worker.is_alive():

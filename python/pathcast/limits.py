@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 # some hours of work
 EVENTS = 100_000_000_000
-_events = EVENTS
+_events = ContextVar("events", default=EVENTS)
 
 
 def events() -> int:
     """The limit where nobody gives one."""
-    return _events
+    return _events.get()
 
 
 @contextmanager
 def limited(most: int | None) -> Iterator[None]:
-    """It is another during the block, in all threads; None: as it is."""
-    global _events
-    before = _events
-    _events = before if most is None else most
+    """It is another during the block, in this thread and those that are given a copy of its context; None: as it is."""
+    before = _events.set(_events.get() if most is None else most)
     try:
         yield
     finally:
-        _events = before
+        _events.reset(before)

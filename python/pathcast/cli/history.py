@@ -40,7 +40,8 @@ To = Annotated[str | None, typer.Option("--target", help="Of this HOST or networ
 World = Annotated[
     str | None,
     typer.Option(
-        help="Of this world: host, emu, sim, or all (default: host; all with --line or --target).", show_default=False
+        help="Of this world: host, emu, sim, or all (default: host; all with --line or --target, and of events).",
+        show_default=False,
     ),
 ]
 
@@ -68,7 +69,8 @@ def list_(
     if line is not None and what in ("paths", "forecasts", "events"):
         raise usage(f"--line goes with measurements, transfers and usage, not with {what}")
     if world is None:
-        world = "host" if line is None and to is None else _ALL
+        # what happened to this host, it was doing what it would
+        world = "host" if line is None and to is None and what != "events" else _ALL
     if world not in (*_WORLDS, _ALL):
         raise usage(f"--world `{world}`: allowed are {', '.join(_WORLDS)} and {_ALL}")
     newer_than_s, line = _seconds(since), _line_id(line)
@@ -115,8 +117,8 @@ def _rows(
         return browser.transfers_of(newer_than_s, limit, line, to, world)
     if what == "forecasts":
         return browser.forecasts_of(newer_than_s, limit, to, world)
-    if what == "events":  # of this host, whatever it did then
-        return browser.events(newer_than_s, limit)
+    if what == "events":
+        return browser.events(newer_than_s, limit, world)
     since_us = 0 if newer_than_s is None else browser.at.utc_us - round(newer_than_s * 1e6)
     hours = browser.usage(None if line is None else [line], since_us)
     return [hour for hour in hours if _in(world, hour.line_id)][-limit:]
@@ -138,7 +140,7 @@ def _worlds(browser: Browser, what: str) -> dict[str, int]:
         return Counter(world_of(of.key.line_id) for of in browser.paths() if of.last is not None)
     if what == "usage":
         return Counter(world_of(hour.line_id) for hour in browser.usage())
-    return {} if what == "events" else browser.worlds(what[:-1])
+    return browser.worlds(what[:-1])
 
 
 @app.command()

@@ -101,6 +101,8 @@ def run(
     pairs = [_pair("--only", item) for item in only or ()]
     sets = [_pair("--set", item) for item in set or ()]
     experiment, world = _chosen(name, world, experiments, sets)
+    if limit_events is not None and world != "sim":
+        raise usage(f"--limit-events {limit_events}: it goes with --world sim, whose events it counts")
     if cluster is not None:
         from pathcast.lab import cluster as dask
 

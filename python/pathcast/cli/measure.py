@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from pathcast.worlds.measurement import Request
 
 BOTH = "both"
+# where nothing else is given
+_METHOD, _SSH = "ride", "ssh"
 # of the document: /2 is the record of `pathcast.worlds.measurement`
 VERSION = 2
 
@@ -37,7 +39,7 @@ def measure(
     direction: Annotated[str, typer.Option(help="out (towards HOST), in (from it), or both.")] = BOTH,
     method: Annotated[
         str, typer.Option(help="ride, replay, pathtester, pathtester-old or slops; see docs/measure.md.")
-    ] = "ride",
+    ] = _METHOD,
     budget: Annotated[
         str | None,
         typer.Option(
@@ -80,7 +82,7 @@ def measure(
         int | None, typer.Option(min=0, help="Seed of the trains' random gaps.", show_default=False)
     ] = None,
     key_file: KeyFile = None,
-    ssh: Annotated[str, typer.Option(help="The command that reaches an ssh://USER@HOST, with its options.")] = "ssh",
+    ssh: Annotated[str, typer.Option(help="The command that reaches an ssh://USER@HOST, with its options.")] = _SSH,
     remote_command: Annotated[
         str | None,
         typer.Option(
@@ -128,9 +130,10 @@ def measure(
     if every_s is not None and every_s < 1:
         raise usage(f"--repeat {repeat}: at least 1s")
     if host is not None and host.startswith("stamp://"):
-        given = (paths, budget, repeat, topology, set, limit_events)
+        given = (paths, budget, repeat, topology, set, limit_events, seed, remote_command)
         if (
             any(option is not None for option in given)
+            or (method, ssh) != (_METHOD, _SSH)
             or direction != BOTH
             or at_once
             or light
@@ -167,6 +170,9 @@ def _far(
     recorder: Recorder | None,
 ) -> Iterator[Target]:
     if host is None or not host.startswith("ssh://"):
+        if ssh != _SSH or remote_command is not None:
+            option = "--ssh" if ssh != _SSH else "--remote-command"
+            raise usage(f"{option} goes with ssh://USER@HOST" + ("" if host is None else f", not with `{host}`"))
         yield target(host, world, topology, set, key_file, limit_events, recorder)
         return
     if world != "host" or key_file is not None or limit_events is not None:

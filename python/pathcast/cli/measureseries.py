@@ -48,7 +48,7 @@ class Series:
     def run(self, count: int | None) -> PathcastError | None:
         """Until so many rounds are done or it is interrupted. The last round's error, if it has one; raises at the
         beginning what no later round would mend."""
-        begun = time.monotonic()
+        begun, clock = time.monotonic(), time.monotonic
         with ExitStack() as stack:
             network: Any = None
             while True:
@@ -56,6 +56,8 @@ class Series:
                 try:
                     if network is None:
                         network = stack.enter_context(self.make())
+                        if not network.real_time:  # how fast the machine is changes nothing
+                            begun, clock = network.now(), network.now
                         self._before(network)
                     with self.listen() as progress:
                         found = measured(network, self.only, self.request, progress)
@@ -64,9 +66,10 @@ class Series:
                     if error.exit == Exit.INTERRUPTED or (self.bytes == 0 and error.exit not in _PASSES):
                         raise
                     self._away(error)
-                    # the session may be a dead one
-                    stack.close()
-                    network = None
+                    if network is None or network.real_time:
+                        # the session may be a dead one
+                        stack.close()
+                        network = None
                 else:
                     error = found.untrustworthy
                     self._show(network.world, found)
@@ -74,7 +77,7 @@ class Series:
                 if self.rounds == count:
                     return error
                 # the next beginning is not moved by how long this round took, unless that was longer
-                behind = time.monotonic() - begun
+                behind = clock() - begun
                 pause = (int(behind / self.every_s) + 1) * self.every_s - behind
                 (time.sleep if network is None else network.wait)(pause)
 

@@ -48,7 +48,18 @@ def _measure() -> dict[str, Any]:
     from pathcast.cli.measure import VERSION
     from pathcast.worlds.measurement import Measurement
 
-    return _result("measure", VERSION, Measurement, {"target": "what was named", "world": "host, emu or sim"})
+    made = _result("measure", VERSION, Measurement, {"target": "what was named", "world": "host, emu or sim"})
+    about = {name: made.pop(name) for name in ("type", "required", "properties", "description")}
+    time = {"type": "number", "description": "with --jsonl: when it was printed, since 1970", "unit": "s"}
+    about["properties"]["time_s"] = time
+    head = {name: about["properties"][name] for name in ("schema", "target")}
+    gap = {
+        "type": "object",
+        "description": "with --repeat --jsonl: a round that could not be",
+        "required": ["time_s", *head, "error"],
+        "properties": {"time_s": time, **head, "error": _error()["properties"]["error"]},
+    }
+    return {**made, "anyOf": [about, gap]}
 
 
 def _plan() -> dict[str, Any]:

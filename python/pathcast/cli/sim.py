@@ -117,9 +117,11 @@ def _once(scenario: Any, limits: Any, trace: Path | None, every: int, plot: Path
 def _stopped(what: str, stopped: str, limits: Any) -> None:
     """Says which limit ended a run, and ends the command with 3."""
     if stopped == "event-limit":
-        limit, raise_it = f"{limits.events} events", f"--limit-events {10 * limits.events}"
+        limit, raise_it = f"{limits.events} events", f"--limit-events {min(10 * limits.events, 2**64 - 1)}"
     else:
-        limit, raise_it = f"{limits.time_ns / 1e9:g} s of simulated time", f"--limit-time {limits.time_ns / 1e8:g}s"
+        limit = f"{limits.time_ns / 1e9:.9f}".rstrip("0").rstrip(".") + " s of simulated time"
+        # ten times as much, in whole seconds: the largest that can be written has some more than 1.8e10
+        raise_it = f"--limit-time {min(-(-limits.time_ns // 10**8), 2**64 // 10**9)}s"
     print(f"pathcast: {what} at its limit of {limit}; the results are those up to then", file=sys.stderr)
     print(f"hint: raise the limit with {raise_it}", file=sys.stderr)
     raise typer.Exit(Exit.UNTRUSTWORTHY)

@@ -479,6 +479,7 @@ def test_a_block_that_nothing_fills_is_refused(lab):
         (["run", "small", "--only", "seed"], 2, "--only `seed` is not KEY=VALUE"),
         (["run", "small", "--only", "sed=1"], 2, "no key `sed`; allowed: grid, "),
         (["run", "small", "--world", "emu", "--cluster", "tcp://a:1"], 2, "--cluster"),
+        (["run", "small", "--world", "emu", "--limit-events", "9"], 2, "--limit-events 9: it goes with --world sim"),
         (["run", "small", "--jobs", "2", "--cluster", "tcp://a:1"], 2, "--jobs"),
         (["run", "small", "--cluster", "scheduler"], 2, "tcp://scheduler:8786"),
         (["run", "small", "--jobs", "0"], 2, "--jobs"),

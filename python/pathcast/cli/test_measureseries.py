@@ -9,6 +9,8 @@ import pytest
 
 from pathcast.cli import measureseries
 from pathcast.cli.measureseries import Series
+from pathcast.cli.schema import SCHEMAS
+from pathcast.cli.testing import wrong
 from pathcast.errors import Exit, PathcastError
 from pathcast.worlds.measurement import Measurement, Request
 from pathcast.worlds.verbs import Verbs
@@ -68,6 +70,9 @@ def test_it_outlives_a_far_end_that_is_away_and_opens_a_session_anew(run, capsys
     assert ["error" in line for line in lines] == [False, True, True, False, False]
     assert {line["schema"] for line in lines} == {"pathcast.measure/2"}
     assert all("time_s" in line for line in lines)
+    schema = SCHEMAS["measure"]()
+    assert [wrong(line, schema) for line in lines] == [[]] * 5
+    assert wrong({**lines[1], "error": {"code": "no-answer"}}, schema)
     assert said.err.count("it is tried again every 30 s") == 2
     assert "3 KB in all" in said.err
 
@@ -108,3 +113,36 @@ def test_an_hour_away_is_a_gap(run, capsys):
 def test_an_interruption_ends_it(run):
     with pytest.raises(PathcastError, match="interrupted"):
         run(FarEnd([True, False], PathcastError("interrupted", "interrupted", None, Exit.INTERRUPTED)), 3)
+
+
+class Simulated(FarEnd):
+    """A round takes 1.5 s of the network's own time; `there`: what each takes of the machine's [s], None: it fails."""
+
+    world, real_time = "sim", False
+
+    def __init__(self, there, clock):
+        super().__init__(there)
+        self.at, self.clock = 100.0, clock
+
+    def now(self):
+        return self.at
+
+    def measure(self, paths, request, progress):
+        took = self.there.pop(0)
+        self.at += 1.5
+        if took is None:
+            raise AWAY
+        self.clock[0] += took
+        return Measurement((), 1000, 1.5, "ride")
+
+    def wait(self, time_s):
+        super().wait(time_s)
+        self.at += time_s
+
+
+def test_simulated_rounds_begin_at_their_times_however_fast_the_machine_is(run, monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(measureseries.time, "monotonic", lambda: clock[0])
+    network = Simulated([0.1, 70.0, None, 29.0], clock)
+    run(network, 4)
+    assert network.waited == [28.5, 28.5, 28.5]

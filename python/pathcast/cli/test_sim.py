@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from pathlib import Path
 
 import pytest
+import typer
 
+from pathcast import _native
 from pathcast.cli import runner
+from pathcast.cli.sim import _stopped
+from pathcast.simulation.run import Limits
 
 SHARED = Path(__file__).parents[3] / "topologies" / "shared-bottleneck.toml"
 
@@ -131,6 +136,7 @@ def test_json_is_the_report_and_the_same_every_time(sim, mixed):
     [
         (["--limit-events", "200"], "event-limit", ("200 events", "--limit-events 2000")),
         (["--limit-time", "500ms"], "time-limit", ("0.5 s", "--limit-time 5s")),
+        (["--limit-time", "1010ms"], "time-limit", ("1.01 s", "--limit-time 11s")),
     ],
 )
 def test_a_limit_gives_results_and_3(sim, arguments, stopped, words):
@@ -142,6 +148,19 @@ def test_a_limit_gives_results_and_3(sim, arguments, stopped, words):
     assert status == 3
     assert "bulk" in out
     assert all(word in err for word in words)
+
+
+def test_the_limit_that_is_named_can_be_given(capsys):
+    most = 2**64 - 1
+    for limits in (Limits(), Limits(most, most)):
+        for stopped in ("time-limit", "event-limit"):
+            with pytest.raises(typer.Exit):
+                _stopped("the run was stopped", stopped, limits)
+        said = capsys.readouterr().err
+        option, value = re.findall(r"(--limit-time) (\S+)", said)[0]
+        assert (option, _native.parse_duration(value) >= limits.time_ns - 10**9) == ("--limit-time", True)
+        assert int(re.findall(r"--limit-events (\d+)", said)[0]) == min(10 * limits.events, most)
+        assert "e+" not in said
 
 
 def test_a_limit_beyond_the_end_is_none(sim):

@@ -221,7 +221,9 @@ def test_schemas_have_units_and_are_those_of_what_is_printed(pathcast):
     assert status == 0
     found = json.loads(out)
     printed = {"schema", "target", "world", *Measurement((), 0, 0.0, "ride").document()}
-    assert set(found["properties"]) == printed
+    whole, gap = found["anyOf"]
+    assert (set(whole["required"]), set(whole["properties"])) == (printed, printed | {"time_s"})
+    assert set(gap["required"]) == {"time_s", "schema", "target", "error"}
     direction = found["$defs"]["Direction"]["properties"]
     assert direction["available_bps"] == {"$ref": "#/$defs/Value", "unit": "bit/s"}
     assert direction["bytes"]["unit"] == "byte"

@@ -127,7 +127,7 @@ class Browser(Reader):
             return self._by_age(self._forecasts(plain, wanted, limit))
 
     def worlds(self, table: str) -> dict[str, int]:
-        """How many measurements (`measurement`), transfers or forecasts of this host there are in each world."""
+        """How many measurements (`measurement`), transfers, forecasts or events of this host are in each world."""
         if not self.store.exists:
             return {}
         number = "COUNT(DISTINCT act)" if table == "measurement" else "COUNT(*)"

@@ -113,13 +113,21 @@ class Reader:
             found = self._forecasts(plain, _over_these("forecast", ids) & self._newer("forecast", newer_than_s), limit)
         return self._by_age(found)
 
-    def events(self, newer_than_s: float | None = None, limit: int = 200, kind: str | None = None) -> list[Event]:
-        """The newest events of this host. kind: of this one only."""
+    def events(
+        self,
+        newer_than_s: float | None = None,
+        limit: int = 200,
+        kind: str | None = None,
+        world: str | None = None,
+    ) -> list[Event]:
+        """The newest events of this host. kind, world: of this one only."""
         if not self.store.exists:
             return []
         wanted = self._here("event") & self._newer("event", newer_than_s)
         if kind is not None:
             wanted &= where("event.kind = :kind", kind=kind)
+        if world is not None:
+            wanted &= where("event.world = :world", world=world)
         with self.store.asking() as plain:
             return self._events(plain, wanted, limit)
 

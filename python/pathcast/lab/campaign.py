@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -29,6 +30,8 @@ SCHEMA = "pathcast.lab-sample/1"
 # columns that are ours
 _OWN = ("key", "error", "tries")
 _METADATA = b"pathcast"
+# of the field of a column of JSON text
+_JSON = {b"pathcast": b"json"}
 # names of results: a quick run does not take the place of a whole one
 _WHOLE, _QUICK = "results", "quick"
 
@@ -104,9 +107,11 @@ class Campaign:
         jobs: processes, None: one a processor, in `emu` one. cluster: address of a Dask scheduler.
         """
         todo = self.todo()
+        # no part of the key: an update of the system would throw away days of real time
+        kernel = {"kernel": platform.release()} if self.world == "emu" else {}
         with closing(self._outcomes(todo, jobs, cluster)) as outcomes:
             for key, outcome in outcomes:
-                self._lines.add({"schema": SCHEMA, "key": key, "code": self.experiment.code, **outcome})
+                self._lines.add({"schema": SCHEMA, "key": key, "code": self.experiment.code, **kernel, **outcome})
                 if done is not None:
                     done()
         return len(todo)
@@ -123,6 +128,12 @@ class Campaign:
             rows.append({**sample.point, **values, "error": error, "tries": line.get("tries", 1), "key": sample.key})
         return Results(rows, self.experiment.plan, self.world, self.quick)
 
+    def kernels(self) -> list[str]:
+        """In `emu` the releases of the kernels that finished samples are of; `unknown`: older ones do not have it."""
+        lines = (self._lines.stored[sample.key] for sample in self.samples)
+        done = {line.get("kernel", "unknown") for line in lines if line["error"] is None}
+        return sorted(done) if self.world == "emu" else []
+
     def write(self, results: Results, document: dict[str, Any]) -> Path:
         """Writes `run.json`, and with all of its metadata `results.parquet`, of a quick run `quick.parquet`: that."""
         about = {
@@ -133,6 +144,7 @@ class Campaign:
             "plan": self.experiment.plan.text,
             "set": dict(self.experiment.sets),
             "lists": self.experiment.lists(),
+            **({"kernels": self.kernels()} if self.world == "emu" else {}),
         }
         run = self.directory.run({**about, "result": document})
         table = _table(results.rows).replace_schema_metadata({_METADATA: run.read_bytes()})
@@ -228,12 +240,36 @@ def load(path: Path, plan: Plan) -> tuple[Results, dict[str, Any]]:
     lists, named = run.get("lists", {}), plan.named
     setup = over(plan.setup, tuple(run.get("set", {}).items()))
     plan = replace(plan, setup=setup, named=lambda name: lists[name] if name in lists else named(name))
-    return Results(table.to_pylist(), plan, run["world"], run["quick"]), run
+    return Results(_rows(table), plan, run["world"], run["quick"]), run
 
 
 def _table(rows: Any) -> Any:
-    """Every row has every column; what a point or a failed sample does not have is null."""
+    """Every row has every column; what a point or a failed sample does not have is null.
+
+    A column with mappings is of JSON text, and its field says so: Arrow's would all have the keys of any.
+    """
     import pyarrow as pa
 
-    names = dict.fromkeys(name for row in rows for name in row)
-    return pa.table({name: [row.get(name) for row in rows] for name in names})
+    fields, columns = [], []
+    for name in dict.fromkeys(name for row in rows for name in row):
+        values = [row.get(name) for row in rows]
+        mapped = any(map(_mapped, values))
+        if mapped:
+            values = [None if value is None else json.dumps(value) for value in values]
+        columns.append(column := pa.array(values))
+        fields.append(pa.field(name, column.type, metadata=_JSON if mapped else None))
+    return pa.table(columns, pa.schema(fields))
+
+
+def _mapped(value: Any) -> bool:
+    return isinstance(value, dict) or (isinstance(value, list | tuple) and any(map(_mapped, value)))
+
+
+def _rows(table: Any) -> list[dict[str, Any]]:
+    """What `_table` was made of."""
+    rows: list[dict[str, Any]] = table.to_pylist()
+    for field in table.schema:
+        if field.metadata and _JSON.items() <= field.metadata.items():
+            for row in rows:
+                row[field.name] = None if row[field.name] is None else json.loads(row[field.name])
+    return rows

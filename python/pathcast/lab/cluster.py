@@ -43,6 +43,8 @@ def connected(address: str, experiment: Experiment) -> Iterator[None]:
         for name, version in found.items():
             if version != experiment.code:
                 what = "another version of the code" if isinstance(version, str) else f"no {experiment.directory}"
-                hint = "install the same pathcast there, and put the same experiments in the same place"
+                hint = (
+                    "install the same pathcast there, put the same experiments in the same place, restart the workers"
+                )
                 raise PathcastError("cluster", f"the worker at {name} has {what}", hint)
         yield

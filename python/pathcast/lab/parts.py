@@ -16,7 +16,7 @@ _FEW = 3
 def cells(results: Results, grid: str) -> dict[tuple[Any, ...], list[Mapping[str, Any]]]:
     """The finished samples of a grid of the results' world by the values of its keys but `seed`, in the plan's order.
 
-    A cell that was planned and has none is there too.
+    A cell that was planned and has none is there too; one that is planned no more is not.
     """
     found: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     names: list[str] = []
@@ -26,7 +26,9 @@ def cells(results: Results, grid: str) -> dict[tuple[Any, ...], list[Mapping[str
             found.setdefault(tuple(point[name] for name in names), [])
     for row in results.rows:
         if row["grid"] == grid and row["error"] is None:
-            found[tuple(row[name] for name in names)].append(row)
+            cell = found.get(tuple(row.get(name) for name in names))
+            if cell is not None:
+                cell.append(row)
     return found
 
 

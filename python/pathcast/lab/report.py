@@ -158,10 +158,11 @@ def _blocks(
         name: (markdown(*short(of, results.plan.reconstruction, statements=name != "brief")), below(of))
         for name, of in ((None, every), ("brief", every), ("counted", counted))
     }
+    kernels = ", ".join(run.get("kernels", ()))
     about = (
         f"{document['samples']} samples in world `{results.world}`{' (a part of the plan)' if results.quick else ''}, "
         f"{document['failed']} failed; pathcast {run['versions'].get('pathcast', 'of a checkout')}, "
-        f"code `{run['code']}`.\n"
+        f"code `{run['code']}`{f', kernel {kernels}' if kernels else ''}.\n"
     )
     found: dict[tuple[str, str | None], str] = {
         ("run", None): about,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,8 @@ from pathcast.errors import usage
 
 def over(setup: Mapping[str, Any], sets: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """A setup with other values; a key names one by dots, and a value is read as what stands there: text, a
-    number, true or false. Raises PathcastError (exit 2) for a key that is not there, and a value of another type.
+    finite number, true or false. Raises PathcastError (exit 2) for a key that is not there, a value of another type,
+    and a date or time, which are changed in the plan.
     """
     found = dict(setup)
     for key, text in sets:
@@ -28,12 +30,17 @@ def over(setup: Mapping[str, Any], sets: Sequence[tuple[str, str]]) -> dict[str,
 
 
 def _read(key: str, text: str, old: Any) -> Any:
+    kinds = {bool: "true or false", int: "a whole number", float: "a finite number", str: "text"}
+    if type(old) not in kinds:
+        raise usage(f"--set {key}={text}: the plan has a date or time, {old}; it can be changed in plan.toml only")
     words = {"true": True, "false": False}
     try:
-        return words[text] if isinstance(old, bool) else type(old)(text)
+        found = words[text] if isinstance(old, bool) else type(old)(text)
+        if not isinstance(found, float) or math.isfinite(found):
+            return found
     except (KeyError, ValueError):
-        kind = {bool: "true or false", int: "a whole number", float: "a number"}[type(old)]
-        raise usage(f"--set {key}={text}: {kind} is wanted, as {old}") from None
+        pass
+    raise usage(f"--set {key}={text}: {kinds[type(old)]} is wanted, as {old}")
 
 
 def _unknown(key: str, text: str, table: Mapping[str, Any]) -> Exception:

@@ -242,6 +242,29 @@ def test_parquet_has_the_results_and_all_metadata(toy, run, tmp_path):
     assert json.loads((tmp_path / "out" / "run.json").read_text())["result"] == json.loads(json.dumps(found))
 
 
+def test_mappings_are_the_same_when_they_are_read_again(toy, run, tmp_path):
+    more = """{"by": {"ab"[seed % 2]: [seed, {}]}, "none": {}, "each": [{"x": 1}, {"y": 2}][: seed - 1],
+        "numbers": {1: (2, 3)}, "time"""
+    (toy / "samples.py").write_text(SAMPLES.replace('{"time', more))
+    rows = run(jobs=1)[1].rows
+    assert [row["by"] for row in rows[:2]] == [{"b": [1, {}]}, {"a": [2, {}]}]
+    assert [rows[0][name] for name in ("none", "each", "numbers")] == [{}, [], {"1": [2, 3]}]
+    (toy / "plan.toml").write_text(PLAN.replace("it is", "it was"))
+    loaded, _ = load(tmp_path / "out" / "results.parquet", Experiment(toy).plan)
+    assert loaded.rows == [dict(row) for row in rows]
+
+
+def test_nested_columns_of_earlier_files_are_read_as_they_were(toy, run, tmp_path):
+    import pyarrow.parquet as pq
+
+    run()
+    path = tmp_path / "out" / "results.parquet"
+    table = pq.read_table(path)
+    nested = [{"a": 1, "b": None}] * table.num_rows
+    pq.write_table(table.append_column("by", [nested]), path)
+    assert [row["by"] for row in load(path, Experiment(toy).plan)[0].rows] == nested
+
+
 LISTED = """
 LISTS = {"controls": lambda setup: ["quick", "slow"] if setup["factor"] == 10 else ["slow"]}
 """
@@ -320,6 +343,23 @@ def test_in_the_emulator_samples_run_one_by_one_and_late_ones_are_repeated(toy, 
     found, results = run("emu", jobs=None)
     assert (found["failed"], results.rows[0]["tries"]) == (0, 3)
     assert computed(toy) == ["slow 2 emu"] * 3
+
+
+def test_in_the_emulator_results_say_which_kernels_they_are_of(toy, run, tmp_path, monkeypatch):
+    (toy / "samples.py").write_text(SAMPLES)
+    for release, seed in (("6.1.0", "1"), ("6.12.0", "2")):
+        monkeypatch.setattr("platform.release", lambda release=release: release)
+        run("emu", only=[("control", "slow"), ("seed", seed)])
+    found, _ = run("emu", only=[("control", "slow"), ("seed", "1"), ("seed", "2")])
+    about = load(tmp_path / "out" / "quick.parquet", Experiment(toy).plan)[1]
+    assert (found["computed"], about["kernels"]) == (0, ["6.1.0", "6.12.0"])
+    # what was computed before lines had it
+    lines = tmp_path / "out" / "samples.jsonl"
+    lines.write_text(lines.read_text().replace('"kernel":"6.1.0",', ""))
+    run("emu", only=[("control", "slow"), ("seed", "1"), ("seed", "2")])
+    assert load(tmp_path / "out" / "quick.parquet", Experiment(toy).plan)[1]["kernels"] == ["6.12.0", "unknown"]
+    run("sim", out="sim")
+    assert "kernels" not in load(tmp_path / "sim" / "results.parquet", Experiment(toy).plan)[1]
 
 
 def test_a_sample_that_takes_turns_itself_is_given_none(toy, run):
@@ -425,6 +465,13 @@ def test_a_worker_with_other_code_computes_nothing(toy):
     key, outcome = worker.compute(str(toy), "another", "sim", "k", {"about": ["slow", 1], "factor": 1})
     assert (key, outcome["error"]["code"]) == ("k", "code")
     assert computed(toy) == []
+
+
+def test_a_worker_that_stays_up_says_which_code_it_has_imported(toy):
+    before = worker.code(str(toy))
+    (toy / "samples.py").write_text(SAMPLES.replace("2 if", "3 if") + "# changed\n")
+    assert worker.code(str(toy)) == before  # what it would compute with is the old one
+    assert Experiment(toy).code != before
 
 
 def test_results_remember_what_was_asked_of_them_once():

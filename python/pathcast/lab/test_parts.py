@@ -40,6 +40,13 @@ def test_cells_are_those_of_the_plan_and_hold_what_finished():
     assert cells(Results(rows, PLAN, "sim", False), "third") == {}
 
 
+def test_rows_of_cells_that_are_planned_no_more_are_passed_over():
+    rows = [row("cubic", 0.1, 1), row("lia", 0.2, 1), row("lia", 0.1, 1)]
+    rows += [{"grid": "main", "control": "lia", "seed": 1, "error": None}]
+    found = cells(Results(rows, PLAN, "sim", False), "main")
+    assert [len(of) for of in found.values()] == [0, 1, 0, 0]
+
+
 @pytest.mark.parametrize(
     ("least", "most", "holds"),
     [(0.7, 1.3, True), (0.7, math.inf, True), (0.9, 1.3, None), (1.3, 1.5, False), (0.5, 0.7, False), (0.7, 1.1, None)],

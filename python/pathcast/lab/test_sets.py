@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import pytest
 
 from pathcast.errors import PathcastError
 from pathcast.lab.sets import over
 
-SETUP = {"file": "a.jsonl", "count": 3, "share": 0.5, "all": True, "list": [1], "inner": {"rate": "5Mbit"}}
+SETUP = {
+    "begin": date(2026, 1, 1),
+    "file": "a.jsonl",
+    "count": 3,
+    "share": 0.5,
+    "all": True,
+    "list": [1],
+    "inner": {"rate": "5Mbit"},
+}
 
 
 def test_values_are_read_as_what_stands_there():
@@ -21,13 +31,15 @@ def test_values_are_read_as_what_stands_there():
 @pytest.mark.parametrize(
     ("key", "value", "words"),
     [
-        ("files", "x", "--set files=x: .* there are: file, count"),
-        ("inner", "x", "there are: file"),
-        ("list", "x", "there are: file"),
+        ("files", "x", "--set files=x: .* there are: begin, file, count"),
+        ("inner", "x", "there are: begin, file"),
+        ("list", "x", "there are: begin, file"),
         ("inner.speed", "x", "there are: rate"),
-        ("file.name", "x", "there are: file"),
+        ("file.name", "x", "there are: begin, file"),
         ("count", "4.5", "--set count=4.5: a whole number is wanted, as 3"),
-        ("share", "half", "a number is wanted"),
+        ("share", "half", "a finite number is wanted, as 0.5"),
+        *(("share", value, f"--set share={value}: a finite number is wanted") for value in ("nan", "-inf", "1e999")),
+        ("begin", "2026-01-02", "the plan has a date or time, 2026-01-01"),
         ("all", "yes", "true or false is wanted"),
     ],
 )

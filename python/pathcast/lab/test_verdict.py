@@ -28,6 +28,11 @@ def test_an_unsure_or_missing_part_is_undecided():
     assert (found.holds, found.reason, found.details) == (None, "not certain: b may be. not run: c", ())
 
 
+def test_nothing_that_was_asked_is_undecided():
+    found = Verdict().finding("0 of 0")
+    assert (found.holds, found.reason) == (None, "none of its parts is there")
+
+
 def test_of_many_parts_a_few_are_told_and_all_are_listed():
     verdict = Verdict()
     for n in range(5):

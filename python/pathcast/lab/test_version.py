@@ -25,3 +25,8 @@ def test_files_are_known_by_names_and_bytes_wherever_they_are(tmp_path):
     assert known == version.files([elsewhere / "b.py", elsewhere / "a.py"])
     (elsewhere / "b.py").write_text("b.Py")
     assert known != version.files(elsewhere.iterdir())
+
+
+def test_a_package_is_all_of_its_files_and_a_module_its_own():
+    assert {path.name for path in version.packages(["pathcast.plan.terms"])} == {"terms.py"}
+    assert {"terms.py", "hours.py", "__init__.py"} <= {path.name for path in version.packages(["pathcast.plan"])}

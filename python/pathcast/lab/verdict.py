@@ -8,9 +8,10 @@ _TOLD = 3
 
 
 class Verdict:
-    """False if a part is missed, else undecided if a part is, or was not run, else true."""
+    """False if a part is missed, else undecided if a part is, or was not run, or there is none, else true."""
 
     def __init__(self) -> None:
+        self.asked = 0
         # figures, one a line
         self.details: list[str] = []
         self.missed: list[str] = []
@@ -19,6 +20,7 @@ class Verdict:
 
     def needs(self, met: bool | None, otherwise: str) -> bool | None:
         """A part; `otherwise`: what is so, or may be, if it is not met. Returns `met`."""
+        self.asked += 1
         if met is None:
             self.unsure.append(otherwise)
         elif not met:
@@ -27,11 +29,12 @@ class Verdict:
 
     def finding(self, ours: str, why: str = "") -> Finding:
         """ours: the result in few words; why: of what is missed."""
-        holds = False if self.missed else None if self.unsure or self.missing else True
+        holds = False if self.missed else None if self.unsure or self.missing or not self.asked else True
         reasons = [few(self.missed)] if self.missed else []
         if holds is None:
             reasons = [f"not certain: {few(self.unsure)}"] if self.unsure else []
             reasons += [f"not run: {', '.join(self.missing)}"] if self.missing else []
+            reasons = reasons or ["none of its parts is there"]
         notes = [why] if self.missed and why else []
         if len(self.missed) > _TOLD:
             notes.append(f"missed: {'; '.join(self.missed)}")

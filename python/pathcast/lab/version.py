@@ -43,8 +43,12 @@ def imported(path: Path) -> set[Path]:
 
 
 def packages(names: Iterable[str]) -> set[Path]:
-    """The Python of packages, tests apart."""
-    found = (path for name in names for path in Path(import_module(name).__file__ or "").parent.glob("*.py"))
+    """The Python of packages, tests apart, and of single modules."""
+    found: set[Path] = set()
+    for name in names:
+        module = import_module(name)
+        file = Path(module.__file__ or "")
+        found |= set(file.parent.glob("*.py")) if hasattr(module, "__path__") else {file}
     return {path for path in found if not path.name.startswith(("test_", "conftest", "testing"))}
 
 

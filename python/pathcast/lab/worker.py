@@ -16,14 +16,14 @@ from pathcast.limits import limited
 from pathcast.worlds.late import again
 
 
-@functools.lru_cache(maxsize=4)
+@functools.cache
 def _experiment(directory: str) -> Experiment:
     return Experiment(Path(directory))
 
 
 def code(directory: str) -> str:
-    """The version of the code that samples would be computed with here."""
-    return Experiment(Path(directory)).code
+    """The version of the code that samples are computed with here: as it was when this process imported it."""
+    return _experiment(directory).code
 
 
 def compute(
@@ -42,7 +42,7 @@ def compute(
         turns = world == "emu" and not getattr(samples, "OWN_TURNS", False)
         with limited(events):
             values, tries = again(sample) if turns else (sample(), 1)
-        json.dumps(values, allow_nan=False)
+        values = json.loads(json.dumps(values, allow_nan=False))  # as whoever reads it later sees it
     except Exception as failure:
         if not isinstance(failure, PathcastError):
             failure = PathcastError("internal", f"{type(failure).__name__}: {failure}")

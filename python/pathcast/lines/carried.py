@@ -114,7 +114,7 @@ def look(lines: Mapping[str, Line], at: float | None = None) -> dict[str, str]:
 
 def key(line: Line) -> str:
     """What its bytes are booked under."""
-    return line.id or line.name
+    return line.known_by
 
 
 def correct(line: Line, bytes: int, at: datetime, own: int = 0) -> None:

@@ -92,6 +92,11 @@ class Line:
     prefer: int | None = None
     id: str | None = None
 
+    @property
+    def known_by(self) -> str:
+        """What its bytes are booked under."""
+        return self.id or self.name
+
     def has(self, local: str, device: str | None) -> bool:
         """Whether a local address, or what has it, is this line's."""
         if self.addresses:
@@ -173,7 +178,8 @@ def lines(document: Mapping[str, Any], source: str, place: Callable[..., str] = 
             if common := _common(line, other):
                 key, same = common
                 told = f"`{same}` is line `{other.name}` already"
-                raise _refused(f"{source}{place(name, key)}", told, "a line has addresses, or a device, of its own")
+                words = "a line has addresses, or a device, and an id of its own; without `id` its name is that"
+                raise _refused(f"{source}{place(name, key)}", told, words)
         found[name] = line
     return found
 
@@ -188,6 +194,8 @@ def _common(line: Line, other: Line) -> tuple[str, str] | None:
         return "from", min(shared)
     if line.dev is not None and line.dev == other.dev and not (line.addresses and other.addresses):
         return "dev", line.dev
+    if line.known_by == other.known_by:  # one would be booked the other's counters
+        return "id", line.known_by
     return None
 
 

@@ -8,6 +8,7 @@ import os
 import tempfile
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,8 @@ def _nothing(_: Line) -> contextlib.AbstractContextManager[object]:
 
 
 def add(path: Path, name: str, values: Mapping[str, Any], around: Around = _nothing) -> Line:
-    """Adds a line. Raises PathcastError (exit 2) where there is one of that name, or a value is wrong."""
+    """Adds a line. An id that another line has, or a name without one, gives way to the name, or that with a number.
+    Raises PathcastError (exit 2) where there is one of that name, or a value is wrong."""
 
     def put(lines: Any) -> None:
         if name in lines:
@@ -36,9 +38,18 @@ def add(path: Path, name: str, values: Mapping[str, Any], around: Around = _noth
         table = tomlkit.table()
         for key, value in values.items():
             table[key] = value
+        # a line that moved to another device keeps the id that it had from the first
+        taken = {other.get("id") or known for known, other in lines.items()}
+        if values.get("id", name) in taken:
+            table["id"] = next(id for id in _variants(name) if id not in taken)
         lines[name] = table
 
     return _changed(path, put, name, around)[name]
+
+
+def _variants(name: str) -> Iterator[str]:
+    yield name
+    yield from (f"{name}-{number}" for number in count(2))
 
 
 def change(

@@ -13,6 +13,7 @@ import os
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ def _leaves(one: here.Address) -> bool:
 
 def _commands(one: here.Address, gateway: str | None, ahead: int) -> list[list[str]]:
     version = f"-{ipaddress.ip_address(one.local).version}"
-    table = str(_free(version) + ahead)
+    table = str(_free(version, ahead))
     network = ipaddress.ip_network(f"{one.local}/{one.prefix}", strict=False)
     via = gateway or _gateway(version, one)
     # a link without a gateway: everybody is at its other end
@@ -79,13 +80,14 @@ def _gateway(version: str, one: here.Address) -> str | None:
     return "GATEWAY"
 
 
-def _free(version: str) -> int:
-    """The first table and priority of ours that nobody uses."""
+def _free(version: str, ahead: int) -> int:
+    """The first table and priority of ours that nobody uses, after as many such ones as are `ahead`."""
     rules = here.ip(version, "rule", "show")
     used = {str(rule.get(key)) for rule in rules for key in ("table", "priority")}
     with suppress(PathcastError):  # setting routes says it
         used |= {word for made in _read() for word in made["command"] if word.isdigit()}
-    return next(number for number in range(FIRST, FIRST + 1000) if str(number) not in used)
+    free = (number for number in range(FIRST, FIRST + 1000) if str(number) not in used)
+    return next(islice(free, ahead, None))
 
 
 def shown(commands: Sequence[Sequence[str]]) -> list[str]:

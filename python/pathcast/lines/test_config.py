@@ -57,6 +57,7 @@ def test_a_line_is_read_whole():
         ("[line.dsl]", "[lines.dsl]", ":11", "`lines` is not known"),
         ('dev = "ppp0"', 'from = "10.77.2.2"', ":12", "is line `cable` already"),
         ('dev = "ppp0"', "prefer = 1", ":11", "neither `from` nor `dev`"),
+        ('dev = "ppp0"', 'dev = "ppp0"\nid = "cable"', ":13", "`cable` is line `cable` already"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_place(old, new, where, told):
@@ -102,6 +103,19 @@ def test_a_change_that_would_be_wrong_leaves_the_file(tmp_path):
     with pytest.raises(PathcastError, match="there is no line `dsl`; there are: cable"):
         edit.remove(file, "dsl")
     assert file.read_text() == before
+
+
+def test_a_line_that_is_added_has_an_id_of_its_own(tmp_path, monkeypatch):
+    """One that moved to another device keeps its id, by which its bytes are booked."""
+    monkeypatch.setenv("PATHCAST_RUN_DIR", str(tmp_path / "run"))
+    file = tmp_path / "pathcast.toml"
+    assert edit.add(file, "a", {"dev": "eth0", "id": "eth0"}).id == "eth0"
+    edit.change(file, "a", {"dev": "eth1"})
+    assert edit.add(file, "b", {"dev": "eth0", "id": "eth0"}).id == "b"
+    # a name that is another's id
+    assert edit.add(file, "eth0", {"dev": "eth2"}).id == "eth0-2"
+    assert edit.add(file, "c", {"dev": "eth3"}).id is None
+    assert [line.known_by for line in config.read(file).values()] == ["eth0", "b", "eth0-2", "c"]
 
 
 def test_what_is_no_text_is_said_by_changes_as_by_reading(tmp_path):

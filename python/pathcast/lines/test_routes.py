@@ -129,3 +129,13 @@ def test_a_line_whose_routes_are_refused_stays_as_it_was(host):
     assert (config.file().read_text(), host) == (before, made)
     assert run([*SET_THIRD, *GATEWAY]) == Exit.OK
     assert config.load()["third"].prefer == 2
+
+
+def test_every_address_has_a_table_that_nobody_uses(file, monkeypatch):
+    rules = [{"table": "7701", "priority": 7701}, {"table": "main", "priority": 7703}]
+    monkeypatch.setattr(here, "ip", lambda *words: rules if words[1:] == ("rule", "show") else [])
+    own = [here.Address("eth1", f"10.0.0.{number}", 24) for number in (1, 2, 3)]
+    monkeypatch.setattr(here, "addresses", lambda: own)
+    monkeypatch.setattr(routes, "_leaves", lambda one: False)
+    made = routes.lacking(Line("cable", dev="eth1"), "10.0.0.254")
+    assert [words[-1] for words in made if words[1] == "rule"] == ["7700", "7702", "7704"]

@@ -54,6 +54,12 @@ class Topology:
             paths.append({"name": path["name"], **rates, "rtt_s": rtt_s})
         return {"about": first, "paths": paths}
 
+    def traces(self) -> dict[str, str]:
+        """The SHA-256 of every trace that its links name, by the name of the file."""
+        ends = (link[end] for link in self.scenario["links"] for end in ("ab", "ba"))
+        found = (end["trace"] for end in ends if "trace" in end)
+        return {Path(trace["file"]).name: trace["sha256"] for trace in found}
+
     def start(self, name: str | None = None) -> daemon.Daemon:
         """Builds the network in a process of its own, which ends with this one, or is detached."""
         name = check_id(name or self.scenario["name"])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed, wait
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
 from contextlib import ExitStack
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -96,7 +97,7 @@ class Lanes:
     def __enter__(self) -> Lanes:
         with ExitStack() as stack:
             self._pool = stack.enter_context(ThreadPoolExecutor(self._count))
-            entered = [self._pool.submit(stack.enter_context, self._make()) for _ in range(self._count)]
+            entered = [self._submit(stack.enter_context, self._make()) for _ in range(self._count)]
             wait(entered)  # before any is undone because another failed
             self._worlds = [f.result() for f in entered]
             self._stack = stack.pop_all()
@@ -114,7 +115,7 @@ class Lanes:
 
     def run(self, jobs: Iterable[Callable[[Any], T]], done: Callable[[T], None] | None = None) -> list[T]:
         """Results in the order of the jobs; `done` hears of each as it ends, in the calling thread."""
-        futures = [self._pool.submit(self._on_a_lane, job) for job in jobs]
+        futures = [self._submit(self._on_a_lane, job) for job in jobs]
         try:
             for future in as_completed(futures):
                 result = future.result()
@@ -127,6 +128,10 @@ class Lanes:
                 world.cancel()
             raise
         return [f.result() for f in futures]
+
+    def _submit(self, function: Callable[[Any], T], argument: Any) -> Future[T]:
+        """With the caller's limits (`pathcast.limits`)."""
+        return self._pool.submit(copy_context().run, function, argument)
 
     def _on_a_lane(self, job: Callable[[Any], T]) -> T:
         with self._lock:
