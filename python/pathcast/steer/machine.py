@@ -43,11 +43,12 @@ ALL = (1 << 64) - 1
 
 @dataclass
 class Ticket:
-    """A request, and what it is answered with in time. before: what the plan had of its flows."""
+    """A request, and what it is answered with in time. before, after: what the plan had of its flows, and then had."""
 
     begin: Callable[[float], None] = lambda now: None
     flows: tuple[Flow, ...] = ()
     before: dict[Flow, Entry | None] = field(default_factory=dict)
+    after: dict[Flow, Entry] = field(default_factory=dict)
     waits: set[int] = field(default_factory=set)
     result: Any = None
     error: PathcastError | None = None
@@ -95,7 +96,8 @@ class Machine:
                     told = f"switch `{away[0]}` is not connected; path `{flows[flow]}` needs it"
                     raise PathcastError("switch", told, "see `pathcast steer status`")
             ticket.before = {flow: self.plan.flows.get(flow) for flow in flows}
-            self.plan.flows.update({flow: (name, owner) for flow, name in flows.items()})
+            ticket.after = {flow: (name, owner) for flow, name in flows.items()}
+            self.plan.flows.update(ticket.after)
             self.plan.allow(flows)
 
         ticket.begin = begin
@@ -103,6 +105,16 @@ class Machine:
         self._changed = True
         self._converge(now)
         return ticket
+
+    def withdraw(self, ticket: Ticket, now: float) -> None:
+        """Nobody waits for the answer to a `begin` any more: it is not carried out, or it is undone."""
+        waiting = len(self._queue)
+        self._queue = deque(one for one in self._queue if one is not ticket)
+        if len(self._queue) == waiting and ticket.error is None:
+            ticket.error = PathcastError("gone", "nobody waits for the answer any more")
+            self._revert(ticket)
+        self._changed = True
+        self._converge(now)
 
     def end(self, flows: Iterable[Flow], now: float) -> Ticket:
         """Flows that have ended; unknown ones are passed over."""
@@ -502,6 +514,8 @@ class Machine:
 
     def _revert(self, ticket: Ticket) -> None:
         for flow, old in ticket.before.items():
+            if self.plan.flows.get(flow) is not ticket.after.get(flow):
+                continue  # it has ended since, or another request has moved it
             if old is None:
                 self.plan.flows.pop(flow, None)
             else:

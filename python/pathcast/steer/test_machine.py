@@ -631,6 +631,30 @@ def test_counters_while_a_link_fails_are_told(net):
     assert (found[40001], len(found[40002])) == ([], 2)
 
 
+def test_a_request_that_nobody_waits_for_is_undone(net):
+    before = tables(net)
+    net.switches[3].mute = True
+    first = net.machine.begin({ONE: "path3"}, None, net.now)
+    second = net.machine.begin({TWO: "path2"}, None, net.now)
+    net.settle(1.0)
+    for one in (first, second):
+        net.machine.withdraw(one, net.now)
+    net.settle(6.0)
+    assert net.machine.plan.flows == {}
+    net.switches[3].mute = False
+    net.connect(3)
+    net.settle(3.0)
+    assert tables(net) == before
+    # be it in force already, but not what came after it
+    late = net.machine.begin({ONE: "path2", TWO: "path2"}, None, net.now)
+    net.settle()
+    begin(net, {TWO: "path3"})
+    net.machine.withdraw(late, net.now)
+    net.settle(3.0)
+    assert {flow: name for flow, (name, _) in net.machine.plan.flows.items()} == {TWO: "path3"}
+    assert begin(net, {ONE: "path3"}) == {ONE: "path3"}
+
+
 def test_what_is_kept_is_read_again(net, tmp_path):
     from pathcast.steer.kept import load, store
 
