@@ -33,6 +33,7 @@ pub struct Worker {
     crosses: HashMap<String, (LinkId, CrossId)>,
     names: Vec<String>,
     unroutable: u64,
+    removed: u64,
     reads: u64,
     urgent: bool,
     awake: Awake,
@@ -75,6 +76,7 @@ impl Worker {
             crosses: cross_ids,
             names,
             unroutable: 0,
+            removed: 0,
             reads: 0,
             urgent: false,
             awake: Awake::new(),
@@ -108,9 +110,14 @@ impl Worker {
             if !wait(&mut polled, wake) {
                 continue;
             }
-            for (device, slot) in polled[..bell_at].iter().enumerate() {
+            for (device, slot) in polled[..bell_at].iter_mut().enumerate() {
                 if slot.revents & libc::POLLIN != 0 {
                     self.read(device);
+                }
+                if slot.revents & (libc::POLLERR | libc::POLLHUP | libc::POLLNVAL) != 0 {
+                    // a removed device would be ready for ever
+                    slot.fd = -1;
+                    self.removed += 1;
                 }
             }
             if polled[bell_at].revents & libc::POLLIN != 0 && !self.obey(inbox, bell) {
@@ -280,6 +287,7 @@ impl Worker {
             reads: self.reads,
             writes: self.release.writes,
             write_failures: self.release.failures,
+            devices_removed: self.removed,
             unroutable: self.unroutable,
         }
     }

@@ -139,6 +139,27 @@ fn a_link_changes_while_it_runs() {
     }
 }
 
+/// A removed device is ready for ever: a thread that looked each time would have no other.
+#[test]
+fn a_device_that_somebody_removes_costs_nothing() {
+    let Some(n) = network(&one_link("rate = \"10Mbit\"")) else { return };
+    let client = n.describe().client;
+    let device = n.ledger(false).unwrap().devices.iter().find(|d| d.host == "client").unwrap().name.clone();
+    let done = std::process::Command::new("ip").args(["-n", &client, "link", "delete", &device]).status().unwrap();
+    assert!(done.success());
+    let look = || n.ledger(false).unwrap().groups.swap_remove(0);
+    let start = Instant::now();
+    while look().devices_removed == 0 {
+        assert!(start.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let before = look().cpu_s;
+    std::thread::sleep(Duration::from_secs(1));
+    let after = look();
+    assert!(after.cpu_s - before < 0.1, "{before} s, then {} s", after.cpu_s);
+    assert_eq!(after.devices_removed, 1);
+}
+
 #[test]
 fn the_scenarios_time_begins_anew() {
     let rest = "rate = \"100Mbit\"\n[[traffic]]\nkind = \"constant\"\nlink = \"wan\"\ndirection = \"ab\"\n\
