@@ -57,9 +57,9 @@ impl Group {
         EmuError::Thread { links: self.links.clone(), why: "it no longer answers".into() }
     }
 
-    /// Changes a link from now on.
-    pub fn set(&self, link: LinkId, params: Params) -> Result<(), EmuError> {
-        self.send(Order::Set(link, params))
+    /// Changes a link from now on; `later` is as in [`Order::Set`].
+    pub fn set(&self, link: LinkId, params: Params, later: Vec<Params>) -> Result<(), EmuError> {
+        self.send(Order::Set { link, params, later })
     }
 
     /// Begins the scenario's time anew; what is on its way stays on its way, and counters go on.

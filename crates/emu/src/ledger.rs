@@ -26,6 +26,8 @@ pub struct GroupLedger {
     pub writes: u64,
     /// Frames that a device refused.
     pub write_failures: u64,
+    /// Devices that somebody has removed: nothing comes by them any more.
+    pub devices_removed: u64,
     /// Packets of address pairs that are no path, multicast included.
     pub unroutable: u64,
 }

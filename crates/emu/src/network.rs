@@ -157,14 +157,20 @@ impl Network {
         self.catch_up();
         let index = amendment.link();
         let new = amendment.over(&self.scenario.links[index]).map_err(boxed)?;
+        amendment.over_later(&new, &mut self.scenario.changes).map_err(boxed)?;
         for (direction, params) in &new {
             if let Some((group, id)) = self.layout.find(index, *direction) {
-                self.groups[group].set(id, params.clone()).map_err(boxed)?;
+                let later = self.scenario.changes.iter().filter_map(|change| match &change.what {
+                    Changed::Link { link, direction: of, params, .. } if (*link, of) == (index, direction) => {
+                        Some(params)
+                    }
+                    _ => None,
+                });
+                self.groups[group].set(id, params.clone(), later.cloned().collect()).map_err(boxed)?;
             }
             *self.params(index, *direction) = params.clone();
         }
-        let end = direction.map_or_else(String::new, |direction| format!(".{}", direction.name()));
-        self.asked.extend(changes.iter().map(|(key, value)| (format!("link.{link}.{key}{end}"), value.clone())));
+        self.asked.extend_from_slice(amendment.sets());
         Ok(new)
     }
 
@@ -191,7 +197,7 @@ impl Network {
         let age = clock().saturating_sub(self.start);
         let due = self.scenario.changes.iter().take_while(|c| c.at <= age).count();
         for change in self.scenario.changes.drain(..due).collect::<Vec<_>>() {
-            if let Changed::Link { link, direction, params } = change.what {
+            if let Changed::Link { link, direction, params, .. } = change.what {
                 *self.params(link, direction) = params;
             }
         }
@@ -301,7 +307,7 @@ fn plan_changes(scenario: &Scenario, group: &GroupLayout) -> Vec<(Nanos, LinkId,
         Some(LinkId(at as u32))
     };
     let of_change = |change: &pathcast_scenario::Change| match &change.what {
-        Changed::Link { link, direction, params } => {
+        Changed::Link { link, direction, params, .. } => {
             Some((change.at, of_group(*link, *direction)?, Change::Params(params.clone())))
         }
         Changed::Traffic { traffic, cross } => {

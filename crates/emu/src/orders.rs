@@ -56,7 +56,14 @@ pub enum Change {
 #[allow(clippy::large_enum_variant)] // the large one is the usual one
 pub enum Order {
     /// Change a link from now on.
-    Set(LinkId, Params),
+    Set {
+        /// Which.
+        link: LinkId,
+        /// What it has now.
+        params: Params,
+        /// What it comes to with each of the scenario's own changes of it that are still to come, in their order.
+        later: Vec<Params>,
+    },
     /// Begin the scenario's time anew.
     Restart(Restart),
     /// Report; `reset` starts the release errors afresh.

@@ -136,7 +136,7 @@ impl Packet {
         };
         let (addresses, protocol, l4) = match ip.first().map_or(0, |first| first >> 4) {
             // the first fragment too, or a packet would be two flows
-            4 if word(4) & 0x3fff != 0 => (12..20, ip[9], None),
+            4 if word(4) & 0x3fff != 0 => (12..20, *ip.get(9).unwrap_or(&0), None),
             4 => (12..20, *ip.get(9).unwrap_or(&0), Some(usize::from(ip[0] & 15) * 4)),
             6 => (8..40, *ip.get(6).unwrap_or(&0), Some(40)),
             _ => (0..0, 0, None),
@@ -214,7 +214,9 @@ fn heads(frame: &[u8], below: usize) -> Option<(usize, usize, usize)> {
     let ip = &frame[VNET + below..];
     let tcp = usize::from(ip.get(l4 + 12)? >> 4) * 4;
     let headers = l4 + tcp;
-    let plausible = l4 >= 20 && tcp >= 20 && headers < ip.len() && headers + gso_size <= 65535;
+    // of IPv4, whose header's own length the checksum goes by
+    let fits = ip[0] >> 4 != 4 || usize::from(ip[0] & 15) * 4 <= l4;
+    let plausible = fits && l4 >= 20 && tcp >= 20 && headers < ip.len() && headers + gso_size <= 65535;
     plausible.then_some((headers, l4, gso_size))
 }
 
@@ -317,6 +319,8 @@ fn rewrite(head: &mut [u8], start: usize, l4: usize, first: u16, is_end: bool, g
         tcp[13] &= !CWR;
         vnet[1] &= !GSO_ECN;
     }
+    // the whole one's may be more than a part has, which the kernel refuses
+    vnet[2..4].copy_from_slice(&((start - VNET + l4 + tcp.len()) as u16).to_ne_bytes());
     tcp[16..18].copy_from_slice(&pseudo.to_be_bytes()); // the rest of the sum is left to the device, as it was
     vnet[0] = NEEDS_CSUM;
 }
@@ -377,6 +381,7 @@ mod tests {
         f[4..6].copy_from_slice(&gso.to_ne_bytes());
         f[6..8].copy_from_slice(&(l4 as u16).to_ne_bytes());
         f[8..10].copy_from_slice(&16u16.to_ne_bytes());
+        f[2..4].copy_from_slice(&((l4 + tcp) as u16).to_ne_bytes());
         let ip = &mut f[VNET..];
         let length = l4 + tcp + payload;
         if v6 {
@@ -489,7 +494,29 @@ mod tests {
                 assert_eq!(fragment(1), fragment(2));
             }
         }
-        Packet::new([0x45; VNET + 3].into(), VNET + 3, Layer::Ip).flow();
+        // whatever is cut short
+        for bytes in VNET + 1..VNET + 60 {
+            for first in [0x45, 0x65] {
+                let packet = Packet::new(vec![first; bytes].into(), bytes, Layer::Ip);
+                assert!(u64::from(packet.flow()) < FLOWS);
+            }
+        }
+    }
+
+    /// The kernel refuses a frame that is shorter than the header that it is told of.
+    #[test]
+    fn a_part_has_no_more_header_than_bytes() {
+        for framed in [false, true] {
+            let mut whole = frame(false, 3000, 1448);
+            whole[2..4].copy_from_slice(&1540u16.to_ne_bytes());
+            let (whole, layer) = if framed { (on_ethernet(&whole), Layer::Ethernet) } else { (whole, Layer::Ip) };
+            let packet = Packet::new(whole.clone(), whole.len(), layer);
+            assert_eq!(packet.segments(), 3);
+            for (first, last) in [(0, 0), (0, 1), (2, 2)] {
+                let out = written(&Packet::segment(&packet, first).0, &Packet::segment(&packet, last).0);
+                assert!(usize::from(u16::from_ne_bytes([out[2], out[3]])) <= out.len() - VNET, "{first} to {last}");
+            }
+        }
     }
 
     #[test]
@@ -498,6 +525,9 @@ mod tests {
         short[VNET + 20 + 12] = 2 << 4; // a TCP header of 8 bytes
         let n = short.len();
         assert_eq!(Packet::new(short, n, Layer::Ip).segments(), 1);
+        let mut long = frame(false, 3000, 1448);
+        long[VNET] = 0x4f; // an IP header of 60 bytes in front of a TCP header at 20
+        assert_eq!(Packet::new(long, n, Layer::Ip).segments(), 1);
         assert!(pair(&[0; 4]).is_none() && pair(&[0; 60]).is_none());
     }
 
@@ -516,8 +546,10 @@ mod tests {
     /// The same frame of a TAP device.
     fn on_ethernet(frame: &[u8]) -> Box<[u8]> {
         let mut found = frame[..VNET].to_vec();
-        let l4 = u16::from_ne_bytes([frame[6], frame[7]]) + 14;
-        found[6..8].copy_from_slice(&l4.to_ne_bytes());
+        for at in [2, 6] {
+            let length = u16::from_ne_bytes([frame[at], frame[at + 1]]) + 14;
+            found[at..at + 2].copy_from_slice(&length.to_ne_bytes());
+        }
         found.extend([2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x08, 0x00]);
         found.extend(&frame[VNET..]);
         found.into()

@@ -5,7 +5,7 @@ use std::os::fd::RawFd;
 use std::sync::mpsc::Receiver;
 
 use pathcast_base::Nanos;
-use pathcast_link::{CrossId, LinkId, LinkLedger, Mesh, Outcome, RouteId, Tag, Wire};
+use pathcast_link::{CrossId, LinkId, LinkLedger, Mesh, Outcome, Params, RouteId, Tag, Wire};
 
 use crate::histogram::Histogram;
 use crate::ledger::GroupLedger;
@@ -33,6 +33,7 @@ pub struct Worker {
     crosses: HashMap<String, (LinkId, CrossId)>,
     names: Vec<String>,
     unroutable: u64,
+    removed: u64,
     reads: u64,
     urgent: bool,
     awake: Awake,
@@ -75,6 +76,7 @@ impl Worker {
             crosses: cross_ids,
             names,
             unroutable: 0,
+            removed: 0,
             reads: 0,
             urgent: false,
             awake: Awake::new(),
@@ -108,9 +110,14 @@ impl Worker {
             if !wait(&mut polled, wake) {
                 continue;
             }
-            for (device, slot) in polled[..bell_at].iter().enumerate() {
+            for (device, slot) in polled[..bell_at].iter_mut().enumerate() {
                 if slot.revents & libc::POLLIN != 0 {
                     self.read(device);
+                }
+                if slot.revents & (libc::POLLERR | libc::POLLHUP | libc::POLLNVAL) != 0 {
+                    // a removed device would be ready for ever
+                    slot.fd = -1;
+                    self.removed += 1;
                 }
             }
             if polled[bell_at].revents & libc::POLLIN != 0 && !self.obey(inbox, bell) {
@@ -219,10 +226,7 @@ impl Worker {
             self.step(now);
             match order {
                 Order::Stop => return false,
-                Order::Set(link, params) => {
-                    self.mesh.link_mut(link).set(now, params);
-                    self.refresh_chunks();
-                }
+                Order::Set { link, params, later } => self.set(now, link, params, later),
                 Order::Restart(restart) => self.restart(now, restart),
                 Order::Ledger { reset, reply } => {
                     let ledger = self.ledger(now);
@@ -234,6 +238,23 @@ impl Worker {
             }
         }
         true
+    }
+
+    /// `later`: what the changes of the link that are still to come bring, as in [`Order::Set`].
+    fn set(&mut self, now: Nanos, link: LinkId, params: Params, mut later: Vec<Params>) {
+        let coming = self.next_change.iter_mut().chain(self.changes.as_mut_slice());
+        let of_link = coming.filter_map(|(_, of, change)| match change {
+            Change::Params(params) if *of == link => Some(params),
+            _ => None,
+        });
+        let mut of_link: Vec<&mut Params> = of_link.collect();
+        while let Some(to) = of_link.pop() {
+            let Some(new) = later.pop() else { break };
+            *to = new;
+        }
+        // what is left has come meanwhile
+        self.mesh.link_mut(link).set(now, later.pop().unwrap_or(params));
+        self.refresh_chunks();
     }
 
     /// Cross traffic draws from the beginning of its streams again; losses go on in theirs.
@@ -280,6 +301,7 @@ impl Worker {
             reads: self.reads,
             writes: self.release.writes,
             write_failures: self.release.failures,
+            devices_removed: self.removed,
             unroutable: self.unroutable,
         }
     }

@@ -140,6 +140,49 @@ fn a_link_changes_while_it_runs() {
 }
 
 #[test]
+fn what_was_set_outlasts_the_scenarios_changes_that_do_not_name_it() {
+    let rest = "rate = \"10Mbit\"\n[[change]]\nat = \"2s\"\nlink = \"wan\"\nrate = \"5Mbit\"\n\
+                [[change]]\nat = \"3s\"\nlink = \"wan\"\ndelay = \"1ms\"\n";
+    let Some(mut n) = network(&one_link(rest)) else { return };
+    let set = |n: &mut Network, key: &str, value: &str| n.set("wan", None, &[(key.into(), value.into())]).unwrap();
+    set(&mut n, "loss", "1");
+    set(&mut n, "rate", "{ ab = \"7Mbit\" }");
+    let look = |n: &Network| {
+        let ledger = n.ledger(false).unwrap();
+        ledger.groups[0].links.iter().map(|l| (l.params.rate.unwrap().0, l.params.delay)).collect::<Vec<_>>()
+    };
+    assert_eq!(look(&n), [(7_000_000, Nanos::ZERO), (10_000_000, Nanos::ZERO)]);
+    let start = Instant::now();
+    while look(&n)[0].1 == Nanos::ZERO {
+        assert!(start.elapsed() < Duration::from_secs(60), "{:?}", look(&n));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(look(&n), [(5_000_000, Nanos::millis(1)); 2]);
+    assert!(n.ledger(false).unwrap().groups[0].links.iter().all(|l| l.params.loss == 1.0));
+}
+
+/// A removed device is ready for ever: a thread that looked each time would have no other.
+#[test]
+fn a_device_that_somebody_removes_costs_nothing() {
+    let Some(n) = network(&one_link("rate = \"10Mbit\"")) else { return };
+    let client = n.describe().client;
+    let device = n.ledger(false).unwrap().devices.iter().find(|d| d.host == "client").unwrap().name.clone();
+    let done = std::process::Command::new("ip").args(["-n", &client, "link", "delete", &device]).status().unwrap();
+    assert!(done.success());
+    let look = || n.ledger(false).unwrap().groups.swap_remove(0);
+    let start = Instant::now();
+    while look().devices_removed == 0 {
+        assert!(start.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let before = look().cpu_s;
+    std::thread::sleep(Duration::from_secs(1));
+    let after = look();
+    assert!(after.cpu_s - before < 0.1, "{before} s, then {} s", after.cpu_s);
+    assert_eq!(after.devices_removed, 1);
+}
+
+#[test]
 fn the_scenarios_time_begins_anew() {
     let rest = "rate = \"100Mbit\"\n[[traffic]]\nkind = \"constant\"\nlink = \"wan\"\ndirection = \"ab\"\n\
                 rate = \"12Mbit\"\nstop = \"500ms\"\n[[change]]\nat = \"1ms\"\nlink = \"wan\"\nloss = 0.5";

@@ -252,14 +252,13 @@ impl Line {
 
     fn early_drop(&mut self, red: &crate::Red, now: u64) -> Option<bool> {
         let typical = 1500 + self.overhead;
-        let typical = match (self.rate, &self.tokens) {
-            (Some(rate), _) => rate.time_for(typical),
-            (None, Some(tokens)) => tokens.time_for(typical),
-            (None, None) => match &self.special {
-                Some(special) => Nanos(special.typical(typical)),
-                None => return None, // infinitely fast: there is no queue
-            },
-        };
+        // of what limits the link the slowest; without any it is infinitely fast, and there is no queue
+        let limits = [
+            self.rate.map(|rate| rate.time_for(typical)),
+            self.tokens.as_ref().map(|tokens| tokens.time_for(typical)),
+            self.special.as_ref().map(|special| Nanos(special.typical(typical))),
+        ];
+        let typical = limits.into_iter().flatten().max()?;
         let idle_since = (self.busy_until <= now).then_some(self.busy_until);
         self.early.drops(red, now, self.packets(), idle_since, typical.0)
     }
@@ -329,5 +328,39 @@ pub(crate) fn unserved(whole: Option<u64>, until: u64, now: u64) -> u64 {
         None => until.saturating_sub(now),
         Some(all) if until > now => all,
         Some(_) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pathcast_base::Bytes;
+
+    use super::*;
+    use crate::{Aggregation, Bucket, Red};
+
+    /// RED's average of 16 packets when one comes after 50 ms of rest.
+    fn rested(change: impl Fn(&mut Params)) -> f64 {
+        let red = Red { min: 5.0, max: 15.0, limit: 60, probability: 0.1, weight: 0.002, ecn: false };
+        let mut params = Params { queue: Queue::Red(red), ..Params::default() };
+        change(&mut params);
+        let mut line = Line::new(&params, Stream::new(1, "test/red"));
+        *line.early.average() = 16.0;
+        let _ = line.admit(50_000_000, 1500, (true, false), &mut Counters::default());
+        *line.early.average()
+    }
+
+    #[test]
+    fn red_ages_with_what_limits_the_link() {
+        let rate = rested(|params| params.rate = Some(Rate(10_000_000)));
+        let tokens = Bucket { rate: Rate(10_000_000), burst: Bytes(15_000) };
+        let gathers = Aggregation { every: Nanos::micros(1200), bytes: Bytes(1500) };
+        let fast = Some(Rate(1_000_000_000));
+        for limited in [
+            rested(|params| (params.rate, params.bucket) = (fast, Some(tokens))),
+            rested(|params| params.bucket = Some(tokens)),
+            rested(|params| (params.rate, params.aggregation) = (fast, Some(gathers))),
+        ] {
+            assert!((limited / rate - 1.0).abs() < 0.05, "{limited} and {rate}");
+        }
     }
 }

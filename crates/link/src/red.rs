@@ -68,6 +68,11 @@ impl Early {
         drop.then_some(forced)
     }
 
+    #[cfg(test)]
+    pub(crate) fn average(&mut self) -> &mut f64 {
+        &mut self.average
+    }
+
     /// A full queue dropped a packet.
     pub(crate) fn overflowed(&mut self) {
         self.count = 0;

@@ -14,6 +14,8 @@ use pathcast_base::{Nanos, Rate};
 use serde::{Deserialize, Serialize};
 
 const MS: u64 = 1_000_000;
+/// A time that does not come [ns], far enough from the end of the clock to reckon with: 292 years.
+const NEVER: u64 = 1 << 63;
 /// What an opportunity lets pass.
 const OPPORTUNITY: u64 = 1500;
 /// A step of an idle link over so many entries is a search.
@@ -174,6 +176,8 @@ pub(crate) struct Player {
     unit: u64,
     /// Mean rate, scaled [bit/s].
     mean: f64,
+    /// What a period of rates brings: bits times 1e9, or as much as a number holds.
+    whole: u64,
     /// Size, rate and line time of the last packet: most in a row are alike, and a division is dear.
     memo: (u64, u64, u64),
 }
@@ -184,14 +188,22 @@ impl Player {
         let period = trace.schedule.period.max(1);
         let shift = trace.offset.0 % period + (period - zero % period);
         let unit = ((OPPORTUNITY as f64 * trace.scale).round() as u64).max(1);
-        Player {
+        let mut player = Player {
             schedule: trace.schedule.clone(),
             scale: trace.scale,
             shift,
             unit,
             mean: trace.mean(),
+            whole: 0,
             memo: (0, 0, 0),
+        };
+        if let Kind::Rates(all) = &trace.schedule.kind {
+            let ends = all.iter().skip(1).map(|(at, _)| *at).chain([period]);
+            let brings =
+                |((at, rate), end): (&(u64, u64), u64)| u128::from(player.scaled(*rate)) * u128::from(end - at);
+            player.whole = u64::try_from(all.iter().zip(ends).map(brings).sum::<u128>()).unwrap_or(u64::MAX);
         }
+        player
     }
 
     /// Whether both say the same at every time.
@@ -307,6 +319,9 @@ impl Player {
     fn send(&mut self, position: &mut Position, from: u64, bytes: u64) -> u64 {
         let Kind::Rates(all) = &self.schedule.kind else { unreachable!("the caller looked") };
         let mut at = from.saturating_add(self.shift);
+        if at >= NEVER {
+            return NEVER;
+        }
         let end = |position: &Position| {
             let end = all.get(position.index as usize + 1).map_or(self.schedule.period, |next| next.0);
             position.base + end
@@ -334,6 +349,14 @@ impl Player {
             position.index += 1;
             if position.index as usize == all.len() {
                 (position.index, position.base) = (0, position.base + self.schedule.period);
+                // a slow one may take many periods, each of which brings the same
+                let periods = (work - 1) / self.whole;
+                if periods > 0 {
+                    let time =
+                        periods.checked_mul(self.schedule.period).filter(|time| *time < NEVER.saturating_sub(at));
+                    let Some(time) = time else { return NEVER };
+                    (position.base, at, work) = (position.base + time, at + time, work - periods * self.whole);
+                }
             }
         }
     }
@@ -346,8 +369,10 @@ impl Player {
         Some((Rate(self.scaled(all[index].1)), end.saturating_sub(self.shift)))
     }
 
+    /// No rate but zero becomes zero: a packet would wait for ever where all are small.
     fn scaled(&self, rate: u64) -> u64 {
-        if self.scale == 1.0 { rate } else { (rate as f64 * self.scale).round() as u64 }
+        let scaled = || ((rate as f64 * self.scale).round() as u64).max(u64::from(rate > 0));
+        if self.scale == 1.0 { rate } else { scaled() }
     }
 
     /// Goes to the period in which `at` lies.

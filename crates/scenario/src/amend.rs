@@ -7,7 +7,8 @@ use pathcast_base::{Exit, Fault};
 use pathcast_link::{ParamError, Params};
 
 use crate::error::ScenarioError;
-use crate::model::{Direction, Link, Scenario};
+use crate::model::{Change, Changed, Direction, Link, Scenario};
+use crate::tree::Node;
 
 /// Keys of a link that may change while it runs.
 pub const LINK_KEYS: [&str; 11] =
@@ -37,6 +38,18 @@ pub enum AmendError {
         /// What is wrong.
         source: ParamError,
     },
+    /// Values per direction, and none for the one that changes.
+    #[error(
+        "`{key}` is `{value}`, which says nothing of direction {direction}; allowed: one value, or one for `{direction}`"
+    )]
+    Elsewhere {
+        /// The key.
+        key: String,
+        /// Its value.
+        value: String,
+        /// The direction that changes.
+        direction: &'static str,
+    },
     /// What waits cannot move between kinds of queues.
     #[error("link {link}: `queue` cannot become one of another kind; allowed: {allowed}")]
     OtherQueue {
@@ -53,7 +66,7 @@ impl Fault for AmendError {
             AmendError::Unknown { .. } => "unknown",
             AmendError::Scenario(error) => error.code(),
             AmendError::Together { source, .. } => source.code(),
-            AmendError::OtherQueue { .. } => "refused",
+            AmendError::Elsewhere { .. } | AmendError::OtherQueue { .. } => "refused",
         }
     }
     fn hint(&self) -> Option<String> {
@@ -68,8 +81,10 @@ impl Fault for AmendError {
 #[derive(Clone, Debug)]
 pub struct Amendment {
     link: usize,
-    keys: Vec<String>,
+    /// Each with the directions of its values.
+    keys: Vec<(String, Vec<Direction>)>,
     directions: Vec<Direction>,
+    sets: Vec<(String, String)>,
     wanted: Scenario,
 }
 
@@ -95,14 +110,44 @@ impl Amendment {
         if let Some((key, _)) = changes.iter().find(|(key, _)| !LINK_KEYS.contains(&key.as_str())) {
             return Err(AmendError::Unknown { key: "link key", value: key.clone(), allowed: LINK_KEYS.join(", ") });
         }
-        let mut sets = sets.to_vec();
-        sets.extend(changes.iter().map(|(key, value)| (format!("link.{link}.{key}"), value.clone())));
+        let mut new = Vec::new();
+        let mut keys = Vec::new();
+        for (key, value) in changes {
+            let dotted = format!("link.{link}.{key}");
+            let parts = Node::parts_of_set(value);
+            let mut named = Vec::new();
+            for of in Direction::BOTH.into_iter().filter(|of| direction.is_none_or(|only| only == *of)) {
+                let part = parts.as_ref().map(|parts| parts.iter().find(|(end, _)| end == of.name()));
+                match (part, direction) {
+                    (Some(Some((_, part))), _) => new.push((format!("{dotted}.{}", of.name()), part.clone())),
+                    (None, Some(_)) => new.push((format!("{dotted}.{}", of.name()), value.clone())),
+                    (None, None) => {} // one for both, below
+                    (Some(None), Some(only)) => {
+                        let (key, value, direction) = (key.clone(), value.clone(), only.name());
+                        return Err(AmendError::Elsewhere { key, value, direction });
+                    }
+                    (Some(None), None) => continue,
+                }
+                named.push(of);
+            }
+            if parts.is_none() && direction.is_none() {
+                new.push((dotted, value.clone()));
+            }
+            keys.push((key.clone(), named));
+        }
+        let sets: Vec<_> = sets.iter().chain(&new).cloned().collect();
         Ok(Amendment {
             link: index,
-            keys: changes.iter().map(|(key, _)| key.clone()).collect(),
+            keys,
             directions: direction.map_or(Direction::BOTH.into(), |direction| vec![direction]),
+            sets: new,
             wanted: Scenario::parse_in(text, &sets, base)?,
         })
+    }
+
+    /// The change in the form of `sets`, for a network that is made anew.
+    pub fn sets(&self) -> &[(String, String)] {
+        &self.sets
     }
 
     /// Index of the link.
@@ -115,7 +160,7 @@ impl Amendment {
         &self.wanted
     }
 
-    /// The link's new parameters by direction: the changed keys over what it has `now`.
+    /// The link's new parameters by direction: the changed keys over what it has `now`, in the directions that have values.
     ///
     /// # Errors
     /// Values that make no link with the others, or another kind of queue that what waits cannot move to.
@@ -123,7 +168,7 @@ impl Amendment {
         let new = |direction: &Direction| {
             let mut params = now.params(*direction).clone();
             let old = params.queue.clone();
-            for key in &self.keys {
+            for key in self.of(*direction) {
                 copy(key, self.wanted.links[self.link].params(*direction), &mut params);
             }
             let link = || now.name.clone();
@@ -133,7 +178,37 @@ impl Amendment {
             params.check().map_err(|source| AmendError::Together { link: link(), source })?;
             Ok((*direction, params))
         };
-        self.directions.iter().map(new).collect()
+        self.directions.iter().filter(|direction| self.of(**direction).next().is_some()).map(new).collect()
+    }
+
+    /// Lays the change over those that the scenario itself makes `later`, which hold whole parameters: what they do not name
+    /// stays as it is by now. `new`: of [`Amendment::over`].
+    ///
+    /// # Errors
+    /// Values that make no link together with those of a later change; nothing is changed then.
+    pub fn over_later(&self, new: &[(Direction, Params)], later: &mut [Change]) -> Result<(), AmendError> {
+        let mut laid = later.to_vec();
+        for (direction, new) in new {
+            let mut keys: Vec<&str> = self.of(*direction).collect();
+            for change in &mut laid {
+                let Changed::Link { link, direction: of, params, keys: named } = &mut change.what else { continue };
+                if (*link, *of) != (self.link, *direction) {
+                    continue;
+                }
+                keys.retain(|key| !named.iter().any(|named| named == key));
+                keys.iter().for_each(|key| copy(key, new, params));
+                let link = || self.wanted.links[self.link].name.clone();
+                params.check().map_err(|source| AmendError::Together { link: link(), source })?;
+            }
+        }
+        later.clone_from_slice(&laid);
+        Ok(())
+    }
+
+    /// The keys with a value for a direction.
+    fn of(&self, direction: Direction) -> impl Iterator<Item = &str> {
+        let keys = self.keys.iter().filter(move |(_, directions)| directions.contains(&direction));
+        keys.map(|(key, _)| key.as_str())
     }
 }
 
@@ -188,6 +263,60 @@ mod tests {
         let back = read(Some(Direction::Ba), &[("rate", "{ ab = \"1Mbit\", ba = \"3Mbit\" }"), ("loss", "")]).unwrap();
         let [(Direction::Ba, params)] = &back.over(&link()).unwrap()[..] else { panic!("one direction") };
         assert_eq!((params.rate, params.loss), (Some(Rate(3_000_000)), 0.0.into()), "an empty value is the default");
+    }
+
+    #[test]
+    fn a_value_of_one_direction_leaves_the_other_as_it_is() {
+        for (direction, value) in [(None, "{ ab = \"1Mbit\" }"), (Some(Direction::Ab), "1Mbit")] {
+            let one = read(direction, &[("rate", value), ("delay", "{ ab = \"7ms\" }")]).unwrap();
+            let [(Direction::Ab, params)] = &one.over(&link()).unwrap()[..] else { panic!("one direction") };
+            assert_eq!((params.rate, params.delay), (Some(Rate(1_000_000)), Nanos::millis(7)));
+            // and so it is for a network that is made anew
+            let again = Scenario::parse(TEXT, one.sets()).unwrap().links.remove(0);
+            assert_eq!((again.ab.rate, again.ba.rate), (Some(Rate(1_000_000)), Some(Rate(5_000_000))));
+            assert_eq!((again.ab.delay, again.ba.delay), (Nanos::millis(7), Nanos::millis(10)));
+        }
+        let each = read(None, &[("rate", "{ ab = \"1Mbit\" }"), ("loss", "{ ba = 0.2 }")]).unwrap();
+        let [(_, ab), (_, ba)] = &each.over(&link()).unwrap()[..] else { panic!("both") };
+        assert_eq!((ab.rate, ab.loss), (Some(Rate(1_000_000)), 0.0.into()));
+        assert_eq!((ba.rate, ba.loss), (Some(Rate(5_000_000)), 0.2.into()));
+        let error = read(Some(Direction::Ba), &[("rate", "{ ab = \"1Mbit\" }")]).unwrap_err();
+        assert_eq!((error.code(), error.exit()), ("refused", Exit::Usage));
+        assert!(error.to_string().contains("of direction ba; allowed: one value, or one for `ba`"), "{error}");
+        // a default where there was none
+        let none = read(Some(Direction::Ba), &[("jitter", ""), ("rate", "")]).unwrap();
+        assert_eq!(none.over(&link()).unwrap()[0].1.rate, None);
+        assert!(read(None, &[("rate", "{ ab = \"1Mbit\", x = 2 }")]).unwrap_err().to_string().contains("unknown key"));
+    }
+
+    #[test]
+    fn what_a_later_change_does_not_name_stays() {
+        let text = format!(
+            "{TEXT}[[change]]\nat = \"1s\"\nlink = \"wan\"\nrate = {{ ab = \"2Mbit\" }}\ndelay = {{ ba = \"3ms\" }}\n\
+             [[change]]\nat = \"2s\"\nlink = \"wan\"\nloss = 0.3\ndirection = \"ab\"\n"
+        );
+        let read = |changes: &[(&str, &str)]| {
+            let changes: Vec<_> = changes.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
+            Amendment::read(&text, &[], None, "wan", None, &changes).unwrap()
+        };
+        let scenario = Scenario::parse(&text, &[]).unwrap();
+        let mut changes = scenario.changes.clone();
+        let one = read(&[("rate", "9Mbit"), ("loss", "0.1"), ("delay", "{ ba = \"1ms\" }"), ("overhead", "200B")]);
+        one.over_later(&one.over(&scenario.links[0]).unwrap(), &mut changes).unwrap();
+        let then = changes.iter().map(|change| match &change.what {
+            Changed::Link { params, .. } => (params.rate.unwrap().0, params.loss, params.delay, params.overhead.0),
+            Changed::Traffic { .. } => panic!("links change"),
+        });
+        let (then, ten): (Vec<_>, _) = (then.collect(), Nanos::millis(10));
+        assert_eq!(then[0], (2_000_000, 0.1.into(), ten, 200), "its own rate");
+        assert_eq!(then[1], (9_000_000, 0.1.into(), Nanos::millis(3), 200), "its own delay");
+        assert_eq!(then[2], (2_000_000, 0.3.into(), ten, 200), "that of the change before, and its own loss");
+        // what fits the text and the link of now, but not the one of then
+        let before = changes.clone();
+        let bucket = read(&[("bucket", "{ rate = \"1Mbit\", burst = \"1600B\" }")]);
+        let error = bucket.over_later(&bucket.over(&scenario.links[0]).unwrap(), &mut changes).unwrap_err();
+        assert!(error.to_string().starts_with("link wan: `bucket.burst` is 1600B"), "{error}");
+        assert_eq!(changes, before);
     }
 
     #[test]

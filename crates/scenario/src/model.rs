@@ -300,6 +300,9 @@ pub enum Changed {
         direction: Direction,
         /// Its parameters from then on.
         params: Params,
+        /// The keys that the change itself names.
+        #[serde(default)]
+        keys: Vec<String>,
     },
     /// Virtual traffic.
     Traffic {

@@ -110,7 +110,12 @@ fn insert(table: &mut Node, steps: &[&str], new: Option<Node>, place: &Place) ->
     if table.get(key).is_none_or(|_| rest == ["ab"] || rest == ["ba"]) {
         table.put(key, inner);
     }
-    insert(table.get_mut(key).expect("just put there"), rest, new, place)
+    insert(table.get_mut(key).expect("just put there"), rest, new, place)?;
+    // `link.x.rate.ab=` where the other direction has none either
+    if (rest == ["ab"] || rest == ["ba"]) && table.get(key).is_some_and(Node::is_empty) {
+        table.remove(key);
+    }
+    Ok(())
 }
 
 /// What `--set` calls the tables of a list.

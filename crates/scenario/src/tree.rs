@@ -69,6 +69,23 @@ impl Node {
         Ok(Node { value, place: place.clone() })
     }
 
+    /// The values that the value of a `--set` has for `ab` and `ba`, each as it is written there; none where it is one for both.
+    pub fn parts_of_set(text: &str) -> Option<Vec<(String, String)>> {
+        let text = text.trim();
+        let value = DeValue::parse(text).ok().filter(|_| text.starts_with('{'))?;
+        let DeValue::Table(table) = value.get_ref() else { return None };
+        let part = |(key, value): (&Spanned<std::borrow::Cow<'_, str>>, &Spanned<DeValue<'_>>)| {
+            let key = key.get_ref().to_string();
+            ["ab", "ba"].contains(&key.as_str()).then(|| Some((key, text.get(value.span())?.to_owned())))?
+        };
+        table.iter().map(part).collect::<Option<Vec<_>>>().filter(|parts| !parts.is_empty())
+    }
+
+    /// Whether it is a table of nothing.
+    pub fn is_empty(&self) -> bool {
+        matches!(&self.value, Value::Table(entries) if entries.is_empty())
+    }
+
     pub fn entry(&self, key: &str) -> Option<&Entry> {
         match &self.value {
             Value::Table(entries) => entries.iter().find(|entry| entry.key == key),

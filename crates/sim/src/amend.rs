@@ -52,6 +52,8 @@ impl World {
         let amendment = Amendment::read(&source.text, &source.sets, base, link, direction, changes).map_err(boxed)?;
         self.catch_up();
         let new = amendment.over(&self.scenario().links[amendment.link()]).map_err(boxed)?;
+        let seen = self.source.as_ref().map_or(0, |source| source.seen);
+        amendment.over_later(&new, &mut self.sim.scenario.changes[seen..]).map_err(boxed)?;
         for (direction, params) in &new {
             self.set(amendment.link(), *direction, params.clone());
         }
@@ -64,7 +66,7 @@ impl World {
         let (now, scenario) = (self.sim.now, &mut self.sim.scenario);
         let due = scenario.changes.iter().take_while(|change| change.at.0 <= now).count();
         for change in &scenario.changes[source.seen..due] {
-            if let Changed::Link { link, direction, params } = &change.what {
+            if let Changed::Link { link, direction, params, .. } = &change.what {
                 let link = &mut scenario.links[*link];
                 *(if *direction == Direction::Ab { &mut link.ab } else { &mut link.ba }) = params.clone();
             }
@@ -109,9 +111,9 @@ mod tests {
 
         world.wait(Nanos::secs(100));
         let new = world.amend("wan", Some(Direction::Ab), &pair("rate", "100Mbit")).unwrap();
-        // the scenario's change is whole: it was drawn up before anybody changed the rate
         assert_eq!((new.len(), new[0].1.delay, new[0].1.rate), (1, Nanos::millis(40), Some(Rate(100_000_000))));
-        assert_eq!(world.scenario().links[0].ba.delay, Nanos::millis(40));
+        let back = &world.scenario().links[0].ba;
+        assert_eq!((back.delay, back.rate), (Nanos::millis(40), Some(Rate(2_000_000))), "what it does not name stays");
         assert!(seconds(&mut world) < before);
         world.check().unwrap();
     }

@@ -275,7 +275,7 @@ impl<O: Observer> Sim<O> {
 
     fn change(&mut self, index: usize) {
         match &self.scenario.changes[index].what {
-            Changed::Link { link, direction, params } => {
+            Changed::Link { link, direction, params, .. } => {
                 self.network.set(self.now, wire(*link, *direction), params.clone());
             }
             Changed::Traffic { traffic, cross } => self.network.set_cross(self.now, *traffic, cross),

@@ -100,6 +100,17 @@ def _bind(made: socket.socket, address: Any, target: str) -> None:
         raise PathcastError("listen", f"cannot listen at {target}: {error.strerror or error}") from None
 
 
+def _answer(future: Future[Any], result: Any = None, error: BaseException | None = None) -> bool:
+    """Gives a request its answer; False where nobody waits for it any more."""
+    if not future.set_running_or_notify_cancel():
+        return False
+    if error is not None:
+        future.set_exception(error)
+    else:
+        future.set_result(result)
+    return True
+
+
 class _Connection:
     """A switch's socket and its session."""
 
@@ -142,7 +153,7 @@ class Controller:
 
     def begin(self, plan: Mapping[Flow, str], owner: Owner | None = None) -> dict[Flow, str]:
         """As `client.Client.begin` has it; without an owner the flows stay."""
-        found = self._ask(lambda now: self.machine.begin(plan, owner, now))
+        found = self._ask(lambda now: self.machine.begin(plan, owner, now), withdraws=True)
         return dict(zip(plan, found["paths"], strict=True))
 
     def end(self, flows: Iterable[Flow]) -> int:
@@ -191,7 +202,11 @@ class Controller:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _ask(self, call: Callable[[float], Ticket | None], patience_s: float = _ANSWER_S) -> Any:
+    def _ask(
+        self, call: Callable[[float], Ticket | None], patience_s: float | None = None, withdraws: bool = False
+    ) -> Any:
+        """withdraws: what is asked for is undone when its answer comes too late."""
+        patience_s = _ANSWER_S if patience_s is None else patience_s
         future: Future[Any] = Future()
         with self._lock:
             if self._over:
@@ -201,6 +216,9 @@ class Controller:
         try:
             return future.result(patience_s)
         except TimeoutError:
+            if withdraws and not future.cancel():
+                return future.result()  # it has come by now
+            self._wake()
             raise PathcastError("gone", f"the controller has not answered within {patience_s:.0f} s") from None
 
     def _wake(self) -> None:
@@ -219,7 +237,10 @@ class Controller:
             with self._lock:
                 self._over, calls = True, self._calls
             for future in [one for _, one in (*self._futures.values(), *calls)]:
-                future.set_exception(PathcastError("gone", self._why))
+                _answer(future, error=PathcastError("gone", self._why))
+            # switches see at once that nobody is there, whoever closes the rest
+            for one in (self._listener, *(one.socket for one in self._connections.values())):
+                one.close()
 
     def _loop(self) -> None:
         while not self._over:
@@ -274,16 +295,29 @@ class Controller:
     def _take_calls(self) -> None:
         with self._lock:
             calls, self._calls = self._calls, []
+        for key, (ticket, future) in list(self._futures.items()):
+            if future.cancelled():
+                del self._futures[key]
+                self.machine.withdraw(ticket, time.monotonic())
         for call, future in calls:
-            try:
-                ticket = call(time.monotonic())
-            except Exception as error:  # a request that cannot be read must not end the controller
-                future.set_exception(error)
+            if future.cancelled():
                 continue
-            if ticket is None or ticket.result is not None:
-                future.set_result(None if ticket is None else ticket.result)
+            try:
+                asked = call(time.monotonic())
+            except Exception as error:  # a request that cannot be read must not end the controller
+                _answer(future, error=error)
+                continue
+            if asked is None:
+                _answer(future)
+            elif asked.result is not None:
+                self._settle(asked, future)
             else:
-                self._futures[id(ticket)] = (ticket, future)
+                self._futures[id(asked)] = (asked, future)
+
+    def _settle(self, ticket: Ticket, future: Future[Any]) -> None:
+        """Answers a request; undoes it where nobody waits for it any more."""
+        if not _answer(future, ticket.result, ticket.error):
+            self.machine.withdraw(ticket, time.monotonic())
 
     def _finish(self) -> None:
         """Sends what is queued, closes what is over, writes down what has changed, answers."""
@@ -297,10 +331,8 @@ class Controller:
             self._keep()
         for ticket in self.machine.settled:
             _, future = self._futures.pop(id(ticket), (None, None))
-            if future is not None and ticket.error is not None:
-                future.set_exception(ticket.error)
-            elif future is not None:
-                future.set_result(ticket.result)
+            if future is not None:
+                self._settle(ticket, future)
         self.machine.settled.clear()
 
     def _flush(self, session: Session) -> None:

@@ -40,7 +40,9 @@ class Discovery:
     changed_at: float = 0.0
 
     def __post_init__(self) -> None:
-        self._links = {a: _Link(b, "kept") for a, b in self.kept.items()}
+        # a link of before whose end is told to lead elsewhere is no more
+        kept = {a: b for a, b in self.kept.items() if a not in self.told and b not in self.told}
+        self._links = {a: _Link(b, "kept") for a, b in kept.items()}
         self._links.update({a: _Link(b, "told") for a, b in self.told.items()})
         self._hosts = {**self.kept_hosts, **self.told_hosts}
         self._up: dict[Port, float] = {}
@@ -65,16 +67,19 @@ class Discovery:
 
     def only(self, switch: int, numbers: set[int], now: float) -> None:
         """These are the ports of a switch; what was believed behind others is not there."""
-        for port in {*self._links, *self._hosts.values()}:
+        for port in {*self._up, *self._links, *self._hosts.values()}:
             if port.switch == switch and port.port not in numbers:
                 self.port(port, False, now)
 
-    def probes(self, ready: set[int], only: Port | None = None) -> Iterator[Port]:
-        """The ports that a probe shall leave by now, of switches that are `ready`, or one of them; counts them."""
+    def probes(self, ready: set[int], only: Port | None = None, counted: bool = False) -> Iterator[Port]:
+        """The ports that a probe shall leave by now, of switches that are `ready`, or one of them.
+
+        counted: it is missed where it is not heard before the next one that counts; an answer takes some time.
+        """
         for port in sorted(self._up):
             if port.switch in ready and only in (None, port):
                 link = self._links.get(port)
-                if link is not None and link.how != "told" and link.far.switch in ready:
+                if counted and link is not None and link.how != "told" and link.far.switch in ready:
                     link.missed += 1
                 yield port
 

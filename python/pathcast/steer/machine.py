@@ -43,11 +43,12 @@ ALL = (1 << 64) - 1
 
 @dataclass
 class Ticket:
-    """A request, and what it is answered with in time. before: what the plan had of its flows."""
+    """A request, and what it is answered with in time. before, after: what the plan had of its flows, and then had."""
 
     begin: Callable[[float], None] = lambda now: None
     flows: tuple[Flow, ...] = ()
     before: dict[Flow, Entry | None] = field(default_factory=dict)
+    after: dict[Flow, Entry] = field(default_factory=dict)
     waits: set[int] = field(default_factory=set)
     result: Any = None
     error: PathcastError | None = None
@@ -75,7 +76,7 @@ class Machine:
         self._queue: deque[Ticket] = deque()
         self._ticket: Ticket | None = None
         self._asking: list[Ticket] = []
-        self._probe_at, self._audit_at = now, now + AUDIT_S
+        self._probe_at, self._count_at, self._audit_at = now, now, now + AUDIT_S
         self._named_at = -1.0
         # whether what is wanted or there may have changed since it was last compared
         self._changed = True
@@ -95,7 +96,8 @@ class Machine:
                     told = f"switch `{away[0]}` is not connected; path `{flows[flow]}` needs it"
                     raise PathcastError("switch", told, "see `pathcast steer status`")
             ticket.before = {flow: self.plan.flows.get(flow) for flow in flows}
-            self.plan.flows.update({flow: (name, owner) for flow, name in flows.items()})
+            ticket.after = {flow: (name, owner) for flow, name in flows.items()}
+            self.plan.flows.update(ticket.after)
             self.plan.allow(flows)
 
         ticket.begin = begin
@@ -103,6 +105,16 @@ class Machine:
         self._changed = True
         self._converge(now)
         return ticket
+
+    def withdraw(self, ticket: Ticket, now: float) -> None:
+        """Nobody waits for the answer to a `begin` any more: it is not carried out, or it is undone."""
+        waiting = len(self._queue)
+        self._queue = deque(one for one in self._queue if one is not ticket)
+        if len(self._queue) == waiting and ticket.error is None:
+            ticket.error = PathcastError("gone", "nobody waits for the answer any more")
+            self._revert(ticket)
+        self._changed = True
+        self._converge(now)
 
     def end(self, flows: Iterable[Flow], now: float) -> Ticket:
         """Flows that have ended; unknown ones are passed over."""
@@ -230,7 +242,11 @@ class Machine:
             self.lost(session, "", now)
         if now >= self._probe_at:
             self._probe_at = now + PROBE_S
-            self._probe()
+            # however often others make a probe come sooner
+            counted = now >= self._count_at
+            if counted:
+                self._count_at = now + PROBE_S
+            self._probe(counted=counted)
             self._changed = True  # a link that was not heard again may be taken for dead
             self.end_dead(now)
         if now >= self._audit_at:
@@ -319,6 +335,7 @@ class Machine:
         if told.what == of.PORTS:
             ports = [port for part in told.parts for port in part.ports()]
             self.switches.call(switch, ports)
+            switch.ports.clear()
             for port in ports:
                 self._port(switch, port, port.up, now)
             self.discovery.only(switch.id, {port.number for port in ports}, now)
@@ -372,7 +389,9 @@ class Machine:
     def _packet(self, switch: Switch, packet: of.PacketIn, now: float) -> None:
         came = Port(switch.id, packet.in_port)
         left = frames.sender(packet.data, self._key)
-        if left is not None:
+        if left is not None and left.switch == came.switch:
+            self.note(f"what leaves by the port {self.switches.port(left)} comes back by {self.switches.port(came)}")
+        elif left is not None:
             told, changed = self.discovery.told.get(left), self.discovery.heard(left, came, now)
             self._changed |= changed
             if changed and told not in (None, came):
@@ -495,17 +514,21 @@ class Machine:
 
     def _revert(self, ticket: Ticket) -> None:
         for flow, old in ticket.before.items():
+            if self.plan.flows.get(flow) is not ticket.after.get(flow):
+                continue  # it has ended since, or another request has moved it
             if old is None:
                 self.plan.flows.pop(flow, None)
             else:
                 self.plan.flows[flow] = old
 
-    def _probe(self, only: Port | None = None) -> None:
+    def _probe(self, only: Port | None = None, counted: bool = False) -> None:
         """Sends LLDP out of every port, or of one."""
-        for port in self.discovery.probes({one.id for one in self.switches.ready()}, only):
+        for port in self.discovery.probes({one.id for one in self.switches.ready()}, only, counted):
             switch = self.switches.by_id[port.switch]
-            frame = frames.lldp(port, switch.ports[port.port].address, self._key, 120)
-            self.switches.send(switch, of.PacketOut(port.port, frame))
+            about = switch.ports.get(port.port)
+            # one that was forgotten may say what entries it has before it says what ports
+            if about is not None:
+                self.switches.send(switch, of.PacketOut(port.port, frames.lldp(port, about.address, self._key, 120)))
 
     def _name_paths(self, now: float, hasty: bool = False) -> None:
         if self._named_at < self.discovery.changed_at and (hasty or now - self.discovery.changed_at >= SETTLED_S):

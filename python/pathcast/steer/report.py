@@ -124,11 +124,13 @@ def _flow(machine: Machine, one: Flow, carried: dict[tuple[int, Flow, int], entr
 def _by_switch(
     machine: Machine, one: Flow, carried: dict[tuple[int, Flow, int], entries.Stats]
 ) -> list[dict[str, Any]]:
-    """What the entries of a flow have counted along its path, in both directions."""
-    if one not in machine.plan.chosen:
+    """What the entries of a flow have counted along its path, in both directions; nothing of a path that is down."""
+    name, network = machine.plan.chosen.get(one), machine.discovery.network()
+    # a link may have failed since the path was chosen
+    if name is None or not network.stands(machine.plan.paths[name], one):
         return []
     found: dict[int, dict[str, Any]] = {}
-    for rule in machine.plan.rules(one, machine.discovery.network()):
+    for rule in machine.plan.rules(one, network):
         at = found.setdefault(rule.switch, {"switch": machine.switches.name(rule.switch)})
         stats, way = carried.get((rule.switch, rule.flow, rule.in_port)), "out" if rule.flow == one else "in"
         at[f"{way}_packets"] = stats.packets if stats else 0

@@ -252,6 +252,13 @@ def test_a_new_controller_takes_over_what_the_last_one_left(net):
     assert all(body[17] in (entries.DELETE_STRICT,) for body in sent)  # what is wanted was there, and stayed
 
 
+def test_a_link_that_is_told_to_lead_elsewhere_than_before_a_restart_does_so():
+    kept = Kept(link=((Port(1, 2), Port(2, 3)), (Port(1, 3), Port(2, 2)), (Port(1, 4), Port(3, 1))))
+    links = [{"ends": ["s1:2", "s2:2"]}]
+    net = fabric(Config.of({**TOLD.document(), "link": links}), kept)
+    assert net.machine.discovery.network().links == WIRES
+
+
 def test_without_what_it_knew_entries_of_ours_are_removed_once_the_network_is_known(net):
     begin(net, {ONE: "path3"})
     left = tables(net)
@@ -285,6 +292,65 @@ def test_a_switch_that_does_not_answer_is_sent_away_and_its_request_undone(net):
     assert "it answered no barrier for 5 s" in str(ticket.error)
     assert tables(net) == before
     assert path_of(net, ONE) == "path1"
+
+
+def test_many_switches_that_come_together_miss_no_link():
+    """Each one that comes has all of them probed, and no probe is heard before the last one has come."""
+    ring = [(Port(n, 1), Port(n % 9 + 1, 2)) for n in range(1, 10)]
+    wires = {a: b for one, two in ring for a, b in ((one, two), (two, one))}
+    machine = Machine(Config(), MARK, b"k" * 16, Kept(link=tuple(tuple(sorted(ends)) for ends in ring)))
+    net = Fabric(machine, [FakeSwitch(n, (1, 2)) for n in range(1, 10)], wires)
+    net.dead = set(wires)
+    net.connect()
+    net.settle(0.1)
+    assert len(machine.switches.ready()) == 9
+    assert machine.discovery.network().links == wires
+    net.dead = set()
+    net.settle(3.0)
+    assert {link["known"] for link in machine.state()["links"]} == {"heard"}
+    net.dead = set(wires)
+    net.settle(10.0)
+    assert machine.discovery.network().links == {}
+
+
+@pytest.mark.parametrize("forgotten", [False, True])
+def test_a_switch_that_comes_back_with_fewer_ports_has_no_others(forgotten):
+    ports = {1: (1, 2), 2: (1, 2, 3)}
+    net = Fabric(Machine(Config(), MARK, b"k" * 16), [FakeSwitch(n, some) for n, some in ports.items()], {})
+    net.connect()
+    net.settle(1.0)
+    net.disconnect(2)
+    if forgotten:
+        assert net.machine.switches.forget()
+    del net.switches[2].ports[3]
+    net.connect(2)
+    net.settle(3.0)
+    assert net.machine.discovery.edges() == {Port(1, 1), Port(1, 2), Port(2, 1), Port(2, 2)}
+    [about] = [one["ports"] for one in net.machine.state()["switches"] if one["id"] == 2]
+    assert [port["port"] for port in about] == [1, 2]
+
+
+def test_a_forgotten_switch_may_say_its_entries_before_its_ports():
+    net = Fabric(Machine(Config(), MARK, b"k" * 16), [FakeSwitch(1, (1, 2))], {})
+    net.connect()
+    net.settle(1.0)
+    net.disconnect(1)
+    assert net.machine.switches.forget()
+    late, say = [], net.switches[1].say
+
+    def entries_first(message, xid=0):
+        if isinstance(message, of.Answer) and message.what == of.PORTS:
+            late.append((message, xid))
+        else:
+            say(message, xid)
+
+    net.switches[1].say = entries_first
+    net.connect(1)
+    net.settle()
+    assert late
+    say(*late.pop())
+    net.settle(3.0)
+    assert net.machine.discovery.edges() == {Port(1, 1), Port(1, 2)}
 
 
 def test_a_silent_switch_is_away_after_some_seconds(net):
@@ -388,6 +454,19 @@ def test_forged_lldp_makes_no_link(net):
     net.switches[1].say(of.PacketIn(1, 0, lldp(END, bytes(6), b"x" * 16, 120)))
     net.settle(1.0)
     assert net.machine.state()["links"] == before
+
+
+@pytest.mark.parametrize(("left", "told"), [(3, "s1:3 comes back by s1:1"), (1, "s1:1 comes back by s1:1")])
+def test_what_comes_back_to_its_own_switch_is_no_link(net, left, told):
+    """A cable between two ports of a switch, a host that reflects."""
+    begin(net, {ONE: "path3"})
+    before = net.machine.state()["links"]
+    net.switches[1].say(of.PacketIn(1, 0, frames.lldp(Port(1, left), bytes(6), b"k" * 16, 120)))
+    net.settle(3.0)
+    state = net.machine.state()
+    assert state["links"] == before
+    assert state["notes"] == [f"what leaves by the port {told}"]
+    assert path_of(net, ONE) == "path3"
 
 
 def test_wires_other_than_told_are_noted_and_believed():
@@ -541,6 +620,39 @@ def test_counters_are_those_of_the_switches(net):
     assert [link["ends"] for link in found["path3"]["links"]] == [["s1:4", "s3:1"], ["s3:2", "s2:4"]]
     assert found["path3"]["links"][0]["there"] == {"bytes": 3, "packets": 1, "dropped": 5, "errors": 7}
     assert {one["sent_packets"] for one in ticket.result["flows"]} == {3}
+
+
+def test_counters_while_a_link_fails_are_told(net):
+    begin(net, {ONE: "path3", TWO: "path2"})
+    ticket = net.machine.count(net.now)
+    net.switches[3].status(1, False)
+    net.settle()
+    found = {one["local_port"]: one["switches"] for one in ticket.result["flows"]}
+    assert (found[40001], len(found[40002])) == ([], 2)
+
+
+def test_a_request_that_nobody_waits_for_is_undone(net):
+    before = tables(net)
+    net.switches[3].mute = True
+    first = net.machine.begin({ONE: "path3"}, None, net.now)
+    second = net.machine.begin({TWO: "path2"}, None, net.now)
+    net.settle(1.0)
+    for one in (first, second):
+        net.machine.withdraw(one, net.now)
+    net.settle(6.0)
+    assert net.machine.plan.flows == {}
+    net.switches[3].mute = False
+    net.connect(3)
+    net.settle(3.0)
+    assert tables(net) == before
+    # be it in force already, but not what came after it
+    late = net.machine.begin({ONE: "path2", TWO: "path2"}, None, net.now)
+    net.settle()
+    begin(net, {TWO: "path3"})
+    net.machine.withdraw(late, net.now)
+    net.settle(3.0)
+    assert {flow: name for flow, (name, _) in net.machine.plan.flows.items()} == {TWO: "path3"}
+    assert begin(net, {ONE: "path3"}) == {ONE: "path3"}
 
 
 def test_what_is_kept_is_read_again(net, tmp_path):

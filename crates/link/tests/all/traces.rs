@@ -267,6 +267,21 @@ fn scale_is_of_rates_and_of_opportunities() {
 }
 
 #[test]
+fn the_slowest_rates_bring_a_packet_through_at_last() {
+    let due = |all: &[(u64, u64)]| {
+        let mut link = Link::new(params(Trace { scale: 0.01, ..rates(all) }, 1000), 1, "l");
+        (0..2).for_each(|i| link.offer(Nanos(0), 1500, i).unwrap());
+        link.upcoming().map(|(due, _)| due.0 / MS).collect::<Vec<_>>()
+    };
+    // a bit a second, every other second or millisecond
+    assert_eq!(due(&[(0, 40), (1000, 0)]), [23_999_000, 47_999_000]);
+    assert_eq!(due(&[(0, 40), (1, 0)]), [23_999_999, 47_999_999]);
+    assert_eq!(due(&[(0, 40)]), [12_000_000, 24_000_000]);
+    // a millisecond of it in 1000 hours: not within the clock's years
+    assert!(due(&[(0, 40), (1, 0), (1_800_000_000, 0)]).iter().all(|ms| *ms > 1 << 43));
+}
+
+#[test]
 fn the_mean_rate_goes_through_and_overhead_takes_its_part() {
     let trace = opportunities(&[0, 0, 3, 7, 10]);
     assert_eq!(trace.mean(), 5.0 * 12_000.0 / 0.01);

@@ -114,7 +114,8 @@ fn change_link(
             if let Err(allowed) = old.may_become(&params.queue) {
                 return Err(other_queue(spot, values.is_split("queue").then_some(direction), allowed));
             }
-            let what = Changed::Link { link, direction, params: params.clone() };
+            let keys = OF_LINKS.into_iter().filter(|key| values.names(key, direction)).map(str::to_owned).collect();
+            let what = Changed::Link { link, direction, params: params.clone(), keys };
             changes.push(Change { at: raw.at, what });
         }
     }

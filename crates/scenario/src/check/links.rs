@@ -123,22 +123,34 @@ impl Values<'_> {
         Ok(true)
     }
 
+    /// Whether a key has a value per direction.
     pub fn is_split(&self, key: &str) -> bool {
-        fn split<T>(each: &Option<Each<T>>) -> bool {
-            matches!(each, Some(Each::Split(_)))
+        self.form(key).0
+    }
+
+    /// Whether there is a value of a key for `direction`.
+    pub fn names(&self, key: &str, direction: Direction) -> bool {
+        let (_, [ab, ba]) = self.form(key);
+        if direction == Direction::Ab { ab } else { ba }
+    }
+
+    fn form(&self, key: &str) -> (bool, [bool; 2]) {
+        fn form<T>(each: &Option<Each<T>>) -> (bool, [bool; 2]) {
+            let names = |direction| each.as_ref().is_some_and(|each| each.get(direction).is_some());
+            (matches!(each, Some(Each::Split(_))), Direction::BOTH.map(names))
         }
         match key {
-            "rate" => split(self.rate),
-            "aggregation" => split(self.aggregation),
-            "delay" => split(self.delay),
-            "queue" => split(self.queue),
-            "policer" => split(self.policer),
-            "loss" => split(self.loss),
-            "overhead" => split(self.overhead),
-            "jitter" => split(self.jitter),
-            "reorder" => split(self.reorder),
-            "bucket" => split(self.bucket),
-            _ => split(self.chunk),
+            "rate" => form(self.rate),
+            "aggregation" => form(self.aggregation),
+            "delay" => form(self.delay),
+            "queue" => form(self.queue),
+            "policer" => form(self.policer),
+            "loss" => form(self.loss),
+            "overhead" => form(self.overhead),
+            "jitter" => form(self.jitter),
+            "reorder" => form(self.reorder),
+            "bucket" => form(self.bucket),
+            _ => form(self.chunk),
         }
     }
 }

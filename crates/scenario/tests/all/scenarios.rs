@@ -256,7 +256,7 @@ delay = "8ms"
 "#;
     let s = good(&text);
     let link = |i: usize| match &s.changes[i].what {
-        Changed::Link { link: 0, direction, params } => (s.changes[i].at.0 / 1_000_000_000, *direction, params),
+        Changed::Link { link: 0, direction, params, .. } => (s.changes[i].at.0 / 1_000_000_000, *direction, params),
         other => panic!("{other:?}"),
     };
     let base = s.links[0].ab.clone();
