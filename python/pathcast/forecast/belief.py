@@ -37,6 +37,8 @@ _MANAGED, _MANAGED_DROPS, _DROPS, _BOTH, _FAIR = 0.06, 0.2, 0.03, 0.6, 0.02
 _DEEP_RTT_S, _DEEP_S = 0.6, 7.3
 # lines that are faster than those of which the depth is known have queues that drain in less time [bit/s]
 _KNOWN_RATE_BPS = 20e6
+# of a depth, or a burst, that was measured: deviation of its logarithm, at most
+_DEPTHS = 1.0
 # draws of a depth that is above a bound
 _TRIES = 50
 # a capacity or a load whose interval is not known [share of the value]
@@ -206,7 +208,7 @@ class PathBelief:
         if not variation.cv.value:
             return ()
         step_s = max((variation.scale_s.value or _VARIES_S) / 5, 2 * self.horizon_s / _CHANGES)
-        deviation = min(math.sqrt(math.log1p(variation.cv.value**2)), 1.0)
+        deviation = math.sqrt(math.log1p(variation.cv.value**2))
         stays = math.exp(-2 * step_s / (variation.scale_s.value or _VARIES_S))
         state, found = random.gauss(0, 1), []
         for step in range(math.ceil(2 * self.horizon_s / step_s) + 1):
@@ -229,7 +231,7 @@ class PathBelief:
         """What a policer lets through at once [byte]."""
         found = self.forward.policer.burst_bytes
         if found.value is not None:
-            return max(_log_normal(found, random), 2 * _PACKET_BYTES)
+            return max(_log_normal(found, random, _DEPTHS), 2 * _PACKET_BYTES)
         seconds = math.exp(random.uniform(*(math.log(end) for end in _BURSTS_S)))
         return max(seconds * rate_bps / 8, _BURST_PACKETS * _PACKET_BYTES)
 
@@ -262,7 +264,7 @@ class PathBelief:
     def _depth(self, rate_bps: float, random: random.Random) -> float:
         depth = self.forward.queue.depth_bytes
         if depth.value is not None:
-            return max(_log_normal(depth, random), 2 * _PACKET_BYTES)
+            return max(_log_normal(depth, random, _DEPTHS), 2 * _PACKET_BYTES)
         drains_s = _DRAINS_S if self.rtt_s < _DEEP_RTT_S else _DEEP_S
         drains_s /= math.sqrt(max(1.0, rate_bps / _KNOWN_RATE_BPS))
         least = max(self._held(), 2 * _PACKET_BYTES)
@@ -379,8 +381,8 @@ def _normal(of: Value, random: random.Random) -> float:
     return random.gauss(of.value, _deviation(of.low, of.high, _UNKNOWN_WIDTH * abs(of.value)))
 
 
-def _log_normal(of: Value, random: random.Random) -> float:
-    """Above zero, with the value as its median."""
+def _log_normal(of: Value, random: random.Random, most: float = math.inf) -> float:
+    """Above zero, with the value as its median; most: deviation of the logarithm."""
     assert of.value is not None
     low, high = (math.log(end) if end is not None and end > 0 else None for end in (of.low, of.high))
-    return of.value * math.exp(random.gauss(0, min(_deviation(low, high, _UNKNOWN_WIDTH), 1.0)))
+    return of.value * math.exp(random.gauss(0, min(_deviation(low, high, _UNKNOWN_WIDTH), most)))

@@ -141,6 +141,16 @@ def test_a_rate_that_varies_is_the_less_certain_the_shorter_the_job():
     assert 1.1 < spread(0.3, 500.0) < 1.25
 
 
+def test_a_capacity_is_drawn_as_widely_as_it_is_known_and_a_queue_no_wider_than_queues_are():
+    wide = math.exp(1.645 * 1.3)
+    far = Value(10e6, 10e6 / wide, 10e6 * wide)
+    lines = drawn(path(out=direction(10e6, capacity_bps=far)), 2000)
+    assert sum(line.rate_bps < far.low for line in lines) / 2000 == pytest.approx(0.05, abs=0.015)
+    depth = Value(60_000, 60_000 / wide, 60_000 * wide)
+    lines = drawn(path(out=direction(10e6, queue=Queue(depth_bytes=depth, managed=Value(0.0)))), 2000)
+    assert sum(line.queue_bytes < depth.low for line in lines) / 2000 < 0.03
+
+
 def test_losses_of_a_line_whose_rate_falls_by_itself_are_not_taken_for_the_wires():
     lost = Loss(180, 10_000, Value(0.018))
     none = Loss(180, 10_000, Value(0.018, 0.0, 0.9))
