@@ -49,8 +49,9 @@ _GUESS = 5.0
 _BEHIND, _BEHIND_SOME = 5.0, (2.0, 50.0)
 # how long a rate that varies by itself stays about the same, where that was not seen [s]
 _VARIES_S = 10.0
-# and so many times it changes while the job goes on, at most
-_CHANGES = 100
+# and so many times it changes while the job goes on, at most; where only looks tell that it does, no less quickly at
+# first, and then so often over all that is left
+_CHANGES, _LATER = 100, 50
 # a rate that varies so much by itself drops packets that seem to be lost at random
 _VARIES = 0.1
 # of all that was lost, so much was lost while the queue had room
@@ -88,6 +89,10 @@ class Line:
     # how the rate goes on from there: from when on [s] which
     rates: tuple[tuple[float, float], ...] = ()
     back_loss: float = 0.0
+
+    def mean_bps(self, from_s: float, to_s: float) -> float:
+        """Its rate in the mean of that time."""
+        return _mean_bps(self.rates, from_s, to_s) if self.rates else self.rate_bps
 
 
 @dataclass(frozen=True)
@@ -207,17 +212,31 @@ class PathBelief:
         variation = self.forward.rate_variation
         if not variation.cv.value:
             return ()
-        step_s = max((variation.scale_s.value or _VARIES_S) / 5, 2 * self.horizon_s / _CHANGES)
+        looked = variation.scale_s.value is None and variation.cv.low is None
+        scale_s = variation.scale_s.value or _VARIES_S
         deviation = math.sqrt(math.log1p(variation.cv.value**2))
-        stays = math.exp(-2 * step_s / (variation.scale_s.value or _VARIES_S))
-        state, found = random.gauss(0, 1), []
-        for step in range(math.ceil(2 * self.horizon_s / step_s) + 1):
-            found.append((step * step_s, mean_bps * math.exp(deviation * state - deviation**2 / 2)))
+        at_s, state, found = 0.0, random.gauss(0, 1), []
+        for step_s in self._steps(scale_s, looked):
+            # the mean of a long step varies less
+            wide = deviation * math.sqrt(min(1.0, scale_s / step_s)) if looked else deviation
+            found.append((at_s, mean_bps * math.exp(wide * state - wide**2 / 2)))
+            stays = math.exp(-2 * step_s / scale_s)
             state = stays * state + math.sqrt(1 - stays**2) * random.gauss(0, 1)
-        if variation.scale_s.value is None and variation.cv.low is None:
-            times = mean_bps / fmean(bps for at, bps in found if at <= self.horizon_s)
+            at_s += step_s
+        if looked:
+            times = mean_bps / _mean_bps(found, 0.0, self.horizon_s)
             found = [(at, bps * times) for at, bps in found]
         return tuple(found)
+
+    def _steps(self, scale_s: float, looked: bool) -> list[float]:
+        """How long each rate lasts [s], over twice the job's time."""
+        most_s = 2 * self.horizon_s
+        short_s = scale_s / 5
+        if looked and most_s > _CHANGES * short_s:
+            # the part of a long job that is simulated meets changes as they are
+            return [short_s] * _CHANGES + [(most_s - _CHANGES * short_s) / _LATER] * _LATER
+        step_s = max(short_s, most_s / _CHANGES)
+        return [step_s] * (math.ceil(most_s / step_s) + 1)
 
     def _behind(self, random: random.Random) -> float:
         """How many times as fast the line of a policer is."""
@@ -374,6 +393,14 @@ def _gathers(of: Direction) -> float:
 def _deviation(low: float | None, high: float | None, unknown: float) -> float:
     """Of the normal distribution with this 90 % interval."""
     return unknown if low is None or high is None else max(high - low, 0.0) / (2 * _TO_END)
+
+
+def _mean_bps(rates: Sequence[tuple[float, float]], from_s: float, to_s: float) -> float:
+    """Of a rate that changes, in the mean of a time; `rates`: from when on which, the first from the beginning."""
+    ends = [*(at for at, _ in rates[1:]), math.inf]
+    to_s = max(to_s, from_s + 1e-9)
+    moved = [bps * max(0.0, min(end, to_s) - max(at, from_s)) for (at, bps), end in zip(rates, ends, strict=True)]
+    return math.fsum(moved) / (to_s - from_s)
 
 
 def _normal(of: Value, random: random.Random) -> float:
