@@ -147,6 +147,15 @@ def test_a_line_whose_rate_varies_has_what_it_gave_look_by_look():
     assert policed.measured.paths[0].directions["out"].capacity_bps == bucket.capacity_bps
 
 
+def test_a_radio_line_that_was_nearly_gone_by_the_first_look_takes_acknowledgements_later():
+    gone = direction(1e6)
+    before = replace(path("one", out=gone), directions={"out": gone, "in": direction(0.1e6)})
+    [later] = watch(Radio(19e6, 21e6), measured(before), "out", 10**8).measured.paths
+    assert later.directions["in"].capacity_bps.value == pytest.approx(later.directions["out"].capacity_bps.value / 10)
+    [steady] = watch(Radio(1e6, 1e6), measured(before), "out", 10**8).measured.paths
+    assert steady.directions["in"] == before.directions["in"]
+
+
 def test_a_line_of_which_looks_see_different_rates_varies():
     def look(capacity, left, why=None):
         return direction(capacity, left, capacity_bps=Value(capacity, why=why))

@@ -219,7 +219,16 @@ def _varied(
     # without bounds and scale: see `PathBelief`
     variation = RateVariation(Value(own.rate_variation.cv.value or cv))
     own = replace(own, capacity_bps=capacity, available_bps=capacity, rate_variation=variation)
-    return replace(path, directions={**path.directions, direction: own})
+    directions = {**path.directions, direction: own}
+    then, other = _readings(looks[:1]), {"out": "in", "in": "out"}[direction]
+    back = path.directions.get(other)
+    if then and back is not None and back.capacity_bps.value:
+        # what comes back was seen by the first look alone, and is as much better or worse since
+        times, left = mean / then[0], back.available_bps
+        rate = back.capacity_bps.value * times
+        left = replace(left, value=left.value and left.value * times)
+        directions[other] = replace(back, capacity_bps=Value(rate, rate / wide, rate * wide), available_bps=left)
+    return replace(path, directions=directions)
 
 
 def _of(seen: Measurement, name: str, direction: str) -> Direction | None:
