@@ -13,7 +13,7 @@ from statistics import fmean
 
 from pathcast.forecast.load import drawn_load
 from pathcast.forecast.losses import Counted, drawn
-from pathcast.worlds.measurement import Direction, Loss, PathMeasured, Policer, Value
+from pathcast.worlds.measurement import Direction, Loss, PathMeasured, Policer, RateVariation, Value
 
 # of a normal distribution from its median to an end of its 90 % interval, in standard deviations
 _TO_END = 1.6449
@@ -52,6 +52,15 @@ _VARIES_S = 10.0
 # and so many times it changes while the job goes on, at most; where only looks tell that it does, no less quickly at
 # first, and then so often over all that is left
 _CHANGES, _LATER = 100, 50
+# what a radio line gives in the time ahead, over what is expected: deviation of the logarithm, a + b cv of looks, and
+# so much for every e-fold of that time from the one to the other [s] (every other one of 23 drives over four operators)
+_AHEAD, _AHEAD_CV, _AHEAD_LONG, _LONG_S = 0.3, 0.7, 0.18, (10.0, 100.0)
+# that was of so many looks; the mean of fewer is off by so much more, which is how far apart single ones are there
+_LOOKS, _ONE_LOOK = 5, 0.7
+# of a line that perhaps is one: its cv is exponential with this mean
+_PERHAPS_CV = 0.25
+# what is less probable than this, an end of a 90 % interval does not show
+_END = 0.05
 # a rate that varies so much by itself drops packets that seem to be lost at random
 _VARIES = 0.1
 # of all that was lost, so much was lost while the queue had room
@@ -184,6 +193,20 @@ class PathBelief:
 
     def draw(self, random: random.Random) -> Line:
         """One line of those that it may be."""
+        varies = _probability(self.forward.rate_variation.cv)
+        return (self._varying(random) if varies and random.random() < varies else self)._line(random)
+
+    def _varying(self, random: random.Random) -> PathBelief:
+        """The same as one whose rate varies by itself, though its looks hardly differ: what was taken for others'
+        traffic was that, too."""
+        cv, looks = random.expovariate(1 / _PERHAPS_CV), max(1, len(self.loads))
+        rate, wide = math.sqrt(self.capacity_bps * self.available_bps), ahead(0.0, self.horizon_s, looks)
+        capacity = Value(rate, rate / wide, rate * wide)
+        variation = RateVariation(Value(cv))
+        forward = replace(self.forward, capacity_bps=capacity, available_bps=capacity, rate_variation=variation)
+        return replace(self, forward=forward, loads=(0.0,) * looks)
+
+    def _line(self, random: random.Random) -> Line:
         rate = _log_normal(self.forward.capacity_bps, random)
         rates = self._rates(rate, random)
         policer = (rate, self._burst(rate, random)) if _policed(self.forward) else None
@@ -347,6 +370,28 @@ def _passed(of: Direction) -> Value | None:
     if of.capacity_bps.value is not None or not left or (of.loss.share or 0.0) < _MUCH or wires(of.loss):
         return None
     return Value(_MOST_OF * left, left / 3, 1.1 * left)
+
+
+def ahead(cv: float, ahead_s: float, looks: int) -> float:
+    """The end of the 90 % interval of what a line whose rate varies gives in the time ahead, over what is expected by
+    so many looks that differ so much."""
+    few = _ONE_LOOK * math.sqrt(max(0.0, 1 / looks - 1 / _LOOKS))
+    long = _AHEAD_LONG * math.log(min(max(ahead_s, _LONG_S[0]), _LONG_S[1]) / _LONG_S[0])
+    return math.exp(_TO_END * math.hypot(_AHEAD + _AHEAD_CV * cv + long, few))
+
+
+def perhaps(probability: float) -> Value:
+    """The cv of a rate that varies by itself with this probability: 0, else exponential."""
+    if probability <= _END:
+        return Value(None, why="not-seen")
+    return Value(None, 0.0, _PERHAPS_CV * math.log(probability / _END), "ambiguous")
+
+
+def _probability(cv: Value) -> float:
+    """The other way round."""
+    if cv.value is not None or cv.high is None:
+        return 0.0
+    return min(_END * math.exp(cv.high / _PERHAPS_CV), 1.0)
 
 
 def wires(loss: Loss) -> bool:

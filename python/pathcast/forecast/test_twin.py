@@ -11,7 +11,7 @@ from statistics import fmean, median
 import pytest
 
 from pathcast.forecast.answer import chosen, option, quantile
-from pathcast.forecast.belief import PathBelief
+from pathcast.forecast.belief import PathBelief, perhaps
 from pathcast.forecast.controls import Controls
 from pathcast.forecast.field import field_of
 from pathcast.forecast.outcome import outcome
@@ -149,6 +149,20 @@ def test_a_capacity_is_drawn_as_widely_as_it_is_known_and_a_queue_no_wider_than_
     depth = Value(60_000, 60_000 / wide, 60_000 * wide)
     lines = drawn(path(out=direction(10e6, queue=Queue(depth_bytes=depth, managed=Value(0.0)))), 2000)
     assert sum(line.queue_bytes < depth.low for line in lines) / 2000 < 0.03
+
+
+def test_a_rate_that_perhaps_varies_does_so_in_as_many_draws():
+    def of(probability, loads=(0.0, 0.0)):
+        varies = RateVariation(perhaps(probability))
+        return drawn(path(out=direction(rate_variation=varies)), 1000, loads, horizon_s=20.0)
+
+    for probability in (0.1, 0.5, 0.9, 1.0):
+        lines = of(probability)
+        assert sum(bool(line.rates) for line in lines) / 1000 == pytest.approx(probability, abs=0.05)
+        assert all(abs(line.rate_bps / 20e6 - 1) < 0.05 for line in lines if not line.rates)
+    assert not any(line.rates for line in of(0.02))
+    few, many = (sorted(line.mean_bps(0.0, 20.0) for line in of(1.0, (0.0,) * looks)) for looks in (2, 5))
+    assert few[950] / few[50] > 1.2 * many[950] / many[50] > 2
 
 
 def test_a_rate_that_only_looks_tell_of_keeps_to_what_is_expected_however_long_it_takes():
