@@ -13,7 +13,7 @@ from statistics import fmean
 
 from pathcast.forecast.load import drawn_load
 from pathcast.forecast.losses import Counted, drawn
-from pathcast.worlds.measurement import Direction, Loss, PathMeasured, Policer, Value
+from pathcast.worlds.measurement import Direction, Loss, PathMeasured, Policer, RateVariation, Value
 
 # of a normal distribution from its median to an end of its 90 % interval, in standard deviations
 _TO_END = 1.6449
@@ -37,6 +37,8 @@ _MANAGED, _MANAGED_DROPS, _DROPS, _BOTH, _FAIR = 0.06, 0.2, 0.03, 0.6, 0.02
 _DEEP_RTT_S, _DEEP_S = 0.6, 7.3
 # lines that are faster than those of which the depth is known have queues that drain in less time [bit/s]
 _KNOWN_RATE_BPS = 20e6
+# of a depth, or a burst, that was measured: deviation of its logarithm, at most
+_DEPTHS = 1.0
 # draws of a depth that is above a bound
 _TRIES = 50
 # a capacity or a load whose interval is not known [share of the value]
@@ -47,8 +49,18 @@ _GUESS = 5.0
 _BEHIND, _BEHIND_SOME = 5.0, (2.0, 50.0)
 # how long a rate that varies by itself stays about the same, where that was not seen [s]
 _VARIES_S = 10.0
-# and so many times it changes while the job goes on, at most
-_CHANGES = 100
+# and so many times it changes while the job goes on, at most; where only looks tell that it does, no less quickly at
+# first, and then so often over all that is left
+_CHANGES, _LATER = 100, 50
+# what a radio line gives in the time ahead, over what is expected: deviation of the logarithm, a + b cv of looks, and
+# so much for every e-fold of that time from the one to the other [s] (every other one of 23 drives over four operators)
+_AHEAD, _AHEAD_CV, _AHEAD_LONG, _LONG_S = 0.3, 0.7, 0.18, (10.0, 100.0)
+# that was of so many looks; the mean of fewer is off by so much more, which is how far apart single ones are there
+_LOOKS, _ONE_LOOK = 5, 0.7
+# of a line that perhaps is one: its cv is exponential with this mean
+_PERHAPS_CV = 0.25
+# what is less probable than this, an end of a 90 % interval does not show
+_END = 0.05
 # a rate that varies so much by itself drops packets that seem to be lost at random
 _VARIES = 0.1
 # of all that was lost, so much was lost while the queue had room
@@ -86,6 +98,10 @@ class Line:
     # how the rate goes on from there: from when on [s] which
     rates: tuple[tuple[float, float], ...] = ()
     back_loss: float = 0.0
+
+    def mean_bps(self, from_s: float, to_s: float) -> float:
+        """Its rate in the mean of that time."""
+        return _mean_bps(self.rates, from_s, to_s) if self.rates else self.rate_bps
 
 
 @dataclass(frozen=True)
@@ -177,6 +193,20 @@ class PathBelief:
 
     def draw(self, random: random.Random) -> Line:
         """One line of those that it may be."""
+        varies = _probability(self.forward.rate_variation.cv)
+        return (self._varying(random) if varies and random.random() < varies else self)._line(random)
+
+    def _varying(self, random: random.Random) -> PathBelief:
+        """The same as one whose rate varies by itself, though its looks hardly differ: what was taken for others'
+        traffic was that, too."""
+        cv, looks = random.expovariate(1 / _PERHAPS_CV), max(1, len(self.loads))
+        rate, wide = math.sqrt(self.capacity_bps * self.available_bps), ahead(0.0, self.horizon_s, looks)
+        capacity = Value(rate, rate / wide, rate * wide)
+        variation = RateVariation(Value(cv))
+        forward = replace(self.forward, capacity_bps=capacity, available_bps=capacity, rate_variation=variation)
+        return replace(self, forward=forward, loads=(0.0,) * looks)
+
+    def _line(self, random: random.Random) -> Line:
         rate = _log_normal(self.forward.capacity_bps, random)
         rates = self._rates(rate, random)
         policer = (rate, self._burst(rate, random)) if _policed(self.forward) else None
@@ -205,17 +235,31 @@ class PathBelief:
         variation = self.forward.rate_variation
         if not variation.cv.value:
             return ()
-        step_s = max((variation.scale_s.value or _VARIES_S) / 5, 2 * self.horizon_s / _CHANGES)
-        deviation = min(math.sqrt(math.log1p(variation.cv.value**2)), 1.0)
-        stays = math.exp(-2 * step_s / (variation.scale_s.value or _VARIES_S))
-        state, found = random.gauss(0, 1), []
-        for step in range(math.ceil(2 * self.horizon_s / step_s) + 1):
-            found.append((step * step_s, mean_bps * math.exp(deviation * state - deviation**2 / 2)))
+        looked = variation.scale_s.value is None and variation.cv.low is None
+        scale_s = variation.scale_s.value or _VARIES_S
+        deviation = math.sqrt(math.log1p(variation.cv.value**2))
+        at_s, state, found = 0.0, random.gauss(0, 1), []
+        for step_s in self._steps(scale_s, looked):
+            # the mean of a long step varies less
+            wide = deviation * math.sqrt(min(1.0, scale_s / step_s)) if looked else deviation
+            found.append((at_s, mean_bps * math.exp(wide * state - wide**2 / 2)))
+            stays = math.exp(-2 * step_s / scale_s)
             state = stays * state + math.sqrt(1 - stays**2) * random.gauss(0, 1)
-        if variation.scale_s.value is None and variation.cv.low is None:
-            times = mean_bps / fmean(bps for at, bps in found if at <= self.horizon_s)
+            at_s += step_s
+        if looked:
+            times = mean_bps / _mean_bps(found, 0.0, self.horizon_s)
             found = [(at, bps * times) for at, bps in found]
         return tuple(found)
+
+    def _steps(self, scale_s: float, looked: bool) -> list[float]:
+        """How long each rate lasts [s], over twice the job's time."""
+        most_s = 2 * self.horizon_s
+        short_s = scale_s / 5
+        if looked and most_s > _CHANGES * short_s:
+            # the part of a long job that is simulated meets changes as they are
+            return [short_s] * _CHANGES + [(most_s - _CHANGES * short_s) / _LATER] * _LATER
+        step_s = max(short_s, most_s / _CHANGES)
+        return [step_s] * (math.ceil(most_s / step_s) + 1)
 
     def _behind(self, random: random.Random) -> float:
         """How many times as fast the line of a policer is."""
@@ -229,7 +273,7 @@ class PathBelief:
         """What a policer lets through at once [byte]."""
         found = self.forward.policer.burst_bytes
         if found.value is not None:
-            return max(_log_normal(found, random), 2 * _PACKET_BYTES)
+            return max(_log_normal(found, random, _DEPTHS), 2 * _PACKET_BYTES)
         seconds = math.exp(random.uniform(*(math.log(end) for end in _BURSTS_S)))
         return max(seconds * rate_bps / 8, _BURST_PACKETS * _PACKET_BYTES)
 
@@ -262,7 +306,7 @@ class PathBelief:
     def _depth(self, rate_bps: float, random: random.Random) -> float:
         depth = self.forward.queue.depth_bytes
         if depth.value is not None:
-            return max(_log_normal(depth, random), 2 * _PACKET_BYTES)
+            return max(_log_normal(depth, random, _DEPTHS), 2 * _PACKET_BYTES)
         drains_s = _DRAINS_S if self.rtt_s < _DEEP_RTT_S else _DEEP_S
         drains_s /= math.sqrt(max(1.0, rate_bps / _KNOWN_RATE_BPS))
         least = max(self._held(), 2 * _PACKET_BYTES)
@@ -328,6 +372,28 @@ def _passed(of: Direction) -> Value | None:
     return Value(_MOST_OF * left, left / 3, 1.1 * left)
 
 
+def ahead(cv: float, ahead_s: float, looks: int) -> float:
+    """The end of the 90 % interval of what a line whose rate varies gives in the time ahead, over what is expected by
+    so many looks that differ so much."""
+    few = _ONE_LOOK * math.sqrt(max(0.0, 1 / looks - 1 / _LOOKS))
+    long = _AHEAD_LONG * math.log(min(max(ahead_s, _LONG_S[0]), _LONG_S[1]) / _LONG_S[0])
+    return math.exp(_TO_END * math.hypot(_AHEAD + _AHEAD_CV * cv + long, few))
+
+
+def perhaps(probability: float) -> Value:
+    """The cv of a rate that varies by itself with this probability: 0, else exponential."""
+    if probability <= _END:
+        return Value(None, why="not-seen")
+    return Value(None, 0.0, _PERHAPS_CV * math.log(probability / _END), "ambiguous")
+
+
+def _probability(cv: Value) -> float:
+    """The other way round."""
+    if cv.value is not None or cv.high is None:
+        return 0.0
+    return min(_END * math.exp(cv.high / _PERHAPS_CV), 1.0)
+
+
 def wires(loss: Loss) -> bool:
     """Whether most of what was lost is the wire's."""
     return bool(loss.lost) and (loss.random.value or 0.0) >= _WIRE * (loss.share or 0.0)
@@ -374,13 +440,21 @@ def _deviation(low: float | None, high: float | None, unknown: float) -> float:
     return unknown if low is None or high is None else max(high - low, 0.0) / (2 * _TO_END)
 
 
+def _mean_bps(rates: Sequence[tuple[float, float]], from_s: float, to_s: float) -> float:
+    """Of a rate that changes, in the mean of a time; `rates`: from when on which, the first from the beginning."""
+    ends = [*(at for at, _ in rates[1:]), math.inf]
+    to_s = max(to_s, from_s + 1e-9)
+    moved = [bps * max(0.0, min(end, to_s) - max(at, from_s)) for (at, bps), end in zip(rates, ends, strict=True)]
+    return math.fsum(moved) / (to_s - from_s)
+
+
 def _normal(of: Value, random: random.Random) -> float:
     assert of.value is not None
     return random.gauss(of.value, _deviation(of.low, of.high, _UNKNOWN_WIDTH * abs(of.value)))
 
 
-def _log_normal(of: Value, random: random.Random) -> float:
-    """Above zero, with the value as its median."""
+def _log_normal(of: Value, random: random.Random, most: float = math.inf) -> float:
+    """Above zero, with the value as its median; most: deviation of the logarithm."""
     assert of.value is not None
     low, high = (math.log(end) if end is not None and end > 0 else None for end in (of.low, of.high))
-    return of.value * math.exp(random.gauss(0, min(_deviation(low, high, _UNKNOWN_WIDTH), 1.0)))
+    return of.value * math.exp(random.gauss(0, min(_deviation(low, high, _UNKNOWN_WIDTH), most)))

@@ -13,7 +13,7 @@ from pathcast.worlds.measurement import Loss, Value
 # before anything was counted: a share of lines has none; of the others it lies between, each decade as probable
 _LOSSLESS, _RANGE, _STEPS = 0.6, (1e-6, 0.5), 91
 # losses of a measurement that are none of the wire, though they look so
-_MISTAKEN = 0.2
+_MISTAKEN = 0.05
 # where a queue may have dropped what was lost: how probable it is that it did
 _QUEUES = 0.3
 # of a normal distribution from its median to an end of its 90 % interval, in standard deviations
@@ -87,8 +87,9 @@ def _count(ratio: float) -> float:
 
 def pooled(losses: Sequence[Loss]) -> Loss:
     """Of several measurements of a line as if they were one; those that lost packets and do not say whose they were
-    count only where no other does."""
-    told = [one for one in losses if one.random.value is not None or not one.lost]
+    count only where no other does, nor then those that do not say whose they would have been."""
+    unknown = any(one.lost and one.random.value is None for one in losses)
+    told = [one for one in losses if one.random.value is not None or not (one.lost or unknown)]
     if not told:
         return Loss(sum(one.lost for one in losses), sum(one.packets for one in losses))
     if len(told) == 1:

@@ -9,7 +9,7 @@ from pathcast.errors import Exit, PathcastError
 from pathcast.forecast import fresh
 from pathcast.forecast.forecast import Job
 from pathcast.forecast.past import Past
-from pathcast.forecast.watch import Watched, varies
+from pathcast.forecast.watch import Watched, doubted, varies
 from pathcast.units import span
 from pathcast.worlds.gone import gone
 from pathcast.worlds.measurement import EFFORTS, Away, Measurement, Request
@@ -104,7 +104,7 @@ def held(
     for path in found.measured.paths:
         looks = fresh.looks(past, path, job.direction, until_s)
         varied = varies(path, job.direction, looks, job.size_bytes)
-        paths.append(path if varied is None else varied[0])
+        paths.append(doubted(path, job.direction, looks) if varied is None else varied[0])
         if varied is not None:
             loads[path.name] = varied[1]
     age_s = fresh.age_s(past, found.measured.paths)

@@ -7,7 +7,7 @@ once its slow start was over. (Wormhole, NSDI 2026, skips steady states of a sim
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -20,6 +20,8 @@ _BATCHES = 8
 # one whose halves' rates are so far apart (logarithm) has not settled, and may go on so; where it grew its second half
 # counts
 _UNSETTLED = 0.4
+# what lines that vary give until the end hangs on when that is
+_ROUNDS = 3
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,14 @@ class Outcome:
         return replace(self, duration_s=self.duration_s * factor, rest_s=self.rest_s * factor)
 
 
-def outcome(transfer: Transfer, paths: Sequence[str], size_bytes: int) -> Outcome:
-    """Of a transfer of the job's bytes, or of its first ones, with samples."""
+def outcome(
+    transfer: Transfer,
+    paths: Sequence[str],
+    size_bytes: int,
+    mean_bps: Callable[[float, float], float] | None = None,
+) -> Outcome:
+    """Of a transfer of the job's bytes, or of its first ones, with samples. mean_bps: what its lines give in the mean
+    of a time since it began [s]; None: always the same."""
     carried = transfer.bytes_by_path(paths)
     resent = sum(subflow.bytes_retransmitted for subflow in transfer.subflows)
     left = size_bytes - transfer.bytes
@@ -65,13 +73,18 @@ def outcome(transfer: Transfer, paths: Sequence[str], size_bytes: int) -> Outcom
         rest_s = transfer.elapsed_s * (more - 1)
         return Outcome(transfer.elapsed_s * more, whole, resent * more, transfer.bytes, 1.0, rest_s)
     error = _error([(one.at_s, one.bytes) for one in steady])
-    half, settled = len(steady) // 2, True
-    trend = math.log(_rate(steady[half:]) / _rate(steady[: half + 1])) if half else 0.0
+    half, settled = len(steady) // 2 if len(steady) > 2 else 0, True
+    lines_bps = mean_bps or (lambda from_s, to_s: 1.0)
+    # what the lines do themselves does not go on
+    trend = math.log(_over(steady[half:], lines_bps) / _over(steady[: half + 1], lines_bps)) if half else 0.0
     if abs(trend) > _UNSETTLED:
         error, settled = min(abs(trend), 1.0), False
         if trend > 0:
             steady = steady[half:]
     first, last, rate = steady[0], steady[-1], _rate(steady)
+    for _ in range(_ROUNDS):
+        ends_s = transfer.elapsed_s + left / rate
+        rate = _over(steady, lines_bps) * lines_bps(transfer.elapsed_s, ends_s)
     added = dict.fromkeys(paths, 0)
     for subflow, before, after in zip(transfer.subflows, first.subflows, last.subflows, strict=False):
         if subflow.path in added:
@@ -90,6 +103,11 @@ def outcome(transfer: Transfer, paths: Sequence[str], size_bytes: int) -> Outcom
 def _rate(steady: Sequence[Progress]) -> float:
     """In byte/s; never nothing."""
     return max(1, steady[-1].bytes - steady[0].bytes) / max(1e-9, steady[-1].at_s - steady[0].at_s)
+
+
+def _over(steady: Sequence[Progress], lines_bps: Callable[[float, float], float]) -> float:
+    """The rate over what the lines gave meanwhile."""
+    return _rate(steady) / max(1e-9, lines_bps(steady[0].at_s, steady[-1].at_s))
 
 
 def _error(steady: Sequence[tuple[float, int]]) -> float:

@@ -147,6 +147,43 @@ def test_a_line_whose_rate_varies_has_what_it_gave_look_by_look():
     assert policed.measured.paths[0].directions["out"].capacity_bps == bucket.capacity_bps
 
 
+def test_a_radio_line_that_was_nearly_gone_by_the_first_look_takes_acknowledgements_later():
+    gone = direction(1e6)
+    before = replace(path("one", out=gone), directions={"out": gone, "in": direction(0.1e6)})
+    [later] = watch(Radio(19e6, 21e6), measured(before), "out", 10**8).measured.paths
+    assert later.directions["in"].capacity_bps.value == pytest.approx(later.directions["out"].capacity_bps.value / 10)
+    [steady] = watch(Radio(1e6, 1e6), measured(before), "out", 10**8).measured.paths
+    assert steady.directions["in"] == before.directions["in"]
+
+
+class Unsure(Radio):
+    """The same, of which every look is as unsure as a tenth."""
+
+    def measure(self, paths, request):
+        looked = super().measure(paths, request)
+        return replace(looked, elapsed_s=1.0, paths=tuple(unsure(one) for one in looked.paths))
+
+
+def unsure(of):
+    out = of.directions["out"]
+    capacity = replace(out.capacity_bps, low=0.9 * out.capacity_bps.value, high=1.1 * out.capacity_bps.value)
+    return replace(of, directions={"out": replace(out, capacity_bps=capacity)})
+
+
+def test_a_line_of_which_few_looks_agree_only_about_may_vary_nevertheless():
+    def lines(world, first):
+        seen = watch(world, measured(unsure(path("one", out=direction(first)))), "out", 125_000_000)
+        [of] = seen.measured.paths
+        belief = replace(PathBelief.of(of, loads=seen.loads["one"]), horizon_s=20.0)
+        return sorted(belief.draw(random.Random(seed)).mean_bps(0.0, 20.0) for seed in range(400))
+
+    found = lines(Unsure(52e6), 50e6)
+    assert found[379] / found[20] > 1.5
+    assert found[200] == pytest.approx(51e6, rel=0.1)
+    wired = lines(Unsure(50.05e6), 50e6)
+    assert wired[379] / wired[20] == pytest.approx(1.21, rel=0.03), "no wider than it was measured"
+
+
 def test_a_line_of_which_looks_see_different_rates_varies():
     def look(capacity, left, why=None):
         return direction(capacity, left, capacity_bps=Value(capacity, why=why))

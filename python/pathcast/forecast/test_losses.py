@@ -41,6 +41,9 @@ def test_looks_together_say_more_than_one():
     nobody = Loss(500, 1_000, Value(None, 0.0, 0.6, "ambiguous"))
     assert pooled([one, nobody]) == pooled([one]), "whose losses those are nobody knows"
     assert pooled([nobody]).random.value is None
+    nothing = Loss(0, 9_000, Value(None, 0.0, 0.6, "ambiguous"))
+    assert pooled([one, nothing]).packets == 10_000
+    assert pooled([one, nothing, nobody]) == pooled([one]), "had it lost something nobody would know whose that was"
     unsure = pooled([one, Loss(3, 1_000, share_of(1_000, 3, unsure=True))])
     assert unsure.random.low == 0.0
 
@@ -57,6 +60,12 @@ def test_what_was_lost_is_believed_and_what_was_not_is_not_ruled_out():
     assert 0.3 < sum(one == 0 for one in none) / 600 < 0.8
     assert max(none) < 4e-3
     assert sum(one > 1e-4 for one in none) > 15, "one of ten thousand is what 3000 do not show"
+
+
+def test_a_loss_that_no_queue_can_have_dropped_is_more_probably_the_wires_than_a_mistake():
+    assert sum(one == 0 for one in shares(Counted(10_000, 1))) < 300
+    assert sum(one == 0 for one in shares(Counted(10_000, 2))) < 100
+    assert sum(one == 0 for one in shares(Counted(10_000, 1, unsure=True))) > 270
 
 
 def test_what_a_queue_may_have_dropped_is_perhaps_none_of_the_wires():

@@ -13,7 +13,7 @@ import pytest
 
 from pathcast import _native
 from pathcast.forecast.answer import chosen, option, quantile
-from pathcast.forecast.belief import PathBelief
+from pathcast.forecast.belief import PathBelief, perhaps
 from pathcast.forecast.controls import Controls
 from pathcast.forecast.field import field_of
 from pathcast.forecast.outcome import outcome
@@ -141,6 +141,77 @@ def test_a_rate_that_varies_is_the_less_certain_the_shorter_the_job():
     assert spread(0.0, 10.0) < 1.05
     assert spread(0.3, 10.0) > 1.5
     assert 1.1 < spread(0.3, 500.0) < 1.25
+
+
+def test_a_capacity_is_drawn_as_widely_as_it_is_known_and_a_queue_no_wider_than_queues_are():
+    wide = math.exp(1.645 * 1.3)
+    far = Value(10e6, 10e6 / wide, 10e6 * wide)
+    lines = drawn(path(out=direction(10e6, capacity_bps=far)), 2000)
+    assert sum(line.rate_bps < far.low for line in lines) / 2000 == pytest.approx(0.05, abs=0.015)
+    depth = Value(60_000, 60_000 / wide, 60_000 * wide)
+    lines = drawn(path(out=direction(10e6, queue=Queue(depth_bytes=depth, managed=Value(0.0)))), 2000)
+    assert sum(line.queue_bytes < depth.low for line in lines) / 2000 < 0.03
+
+
+def test_a_rate_that_perhaps_varies_does_so_in_as_many_draws():
+    def of(probability, loads=(0.0, 0.0)):
+        varies = RateVariation(perhaps(probability))
+        return drawn(path(out=direction(rate_variation=varies)), 1000, loads, horizon_s=20.0)
+
+    for probability in (0.1, 0.5, 0.9, 1.0):
+        lines = of(probability)
+        assert sum(bool(line.rates) for line in lines) / 1000 == pytest.approx(probability, abs=0.05)
+        assert all(abs(line.rate_bps / 20e6 - 1) < 0.05 for line in lines if not line.rates)
+    assert not any(line.rates for line in of(0.02))
+    few, many = (sorted(line.mean_bps(0.0, 20.0) for line in of(1.0, (0.0,) * looks)) for looks in (2, 5))
+    assert few[950] / few[50] > 1.2 * many[950] / many[50] > 2
+
+
+def test_a_rate_that_only_looks_tell_of_keeps_to_what_is_expected_however_long_it_takes():
+    for horizon_s in (3.0, 300.0, 32_000.0):
+        lines = drawn(path(out=direction(rate_variation=RateVariation(Value(0.7)))), 20, horizon_s=horizon_s)
+        for line in lines:
+            assert line.mean_bps(0.0, horizon_s) == pytest.approx(20e6, rel=0.02)
+            assert len(line.rates) <= 152
+            # of what is simulated of a long job there are many
+            assert sum(at < 100.0 for at, _ in line.rates) >= min(50, horizon_s / 2)
+
+
+def test_the_rest_of_a_long_job_is_as_fast_as_its_line_and_not_as_its_beginning():
+    """What the line gives is what arrives: 1 of 200 GB."""
+    size, part, mean_bps = 200e9, 1e9, 50e6
+    out = direction(mean_bps, rate_variation=RateVariation(Value(0.7)))
+
+    def took_s(line):
+        def arrived(at_s):
+            return line.mean_bps(0.0, at_s) * at_s / 8
+
+        low, high = 0.0, 10 * part * 8 / mean_bps
+        while high - low > 1e-3:
+            middle = (low + high) / 2
+            low, high = (middle, high) if arrived(middle) < part else (low, middle)
+        samples = [
+            {"at_s": at, "bytes": round(arrived(at)), "subflows": [{"bytes_acked": 0, "cwnd_packets": 1, "srtt_s": 0}]}
+            for at in (high * k / 60 for k in range(1, 60))
+        ]
+        flow = subflow("one", round(part))
+        made = report(flow, bytes=round(part), elapsed_s=high, throughput_bps=part * 8 / high, samples=samples)
+        return outcome(Transfer.read(["one"], made), ["one"], round(size), line.mean_bps)
+
+    found = [took_s(line) for line in drawn(path(out=out), 200, horizon_s=size * 8 / mean_bps)]
+    assert median(one.duration_s for one in found) == pytest.approx(size * 8 / mean_bps, rel=0.03)
+    assert all(one.rest_s == 0.0 for one in found), "whose halves differ as the line does has settled"
+
+
+def test_a_part_over_a_line_that_varies_tells_how_long_the_whole_takes():
+    slow = PathBelief.of(path(out=direction(2e6, rate_variation=RateVariation(Value(0.7)))))
+    beliefs, choices = [replace(slow, horizon_s=32.0)], [Choice(("one",), "cubic")]
+    [whole, part] = (
+        [one.duration_s for [one] in simulate(beliefs, range(12), choices, 8_000_000, lambda _, most=most: most)]
+        for most in (8_000_000, 3_000_000)
+    )
+    off = [abs(math.log(one / other)) for one, other in zip(part, whole, strict=True)]
+    assert median(off) < 0.1
 
 
 def test_losses_of_a_line_whose_rate_falls_by_itself_are_not_taken_for_the_wires():

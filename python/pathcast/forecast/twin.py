@@ -90,10 +90,18 @@ def simulate(
             draw = random.Random(f"model {seeds[at]}")
             off, rest = math.exp(draw.gauss(0, _MODEL)), draw.gauss(0, 1)
             found[at] = [
-                outcome(one, choice.paths, size_bytes).off(rest).times(off) if isinstance(one, Transfer) else None
+                outcome(one, choice.paths, size_bytes, _together(names, networks[at], choice)).off(rest).times(off)
+                if isinstance(one, Transfer)
+                else None
                 for one, choice in zip(each, choices, strict=True)
             ]
     return found
+
+
+def _together(names: Sequence[str], lines: Sequence[Line], choice: Choice) -> Callable[[float, float], float]:
+    """What the lines of a choice give in the mean of a time since the job began."""
+    own = [line for name, line in zip(names, lines, strict=True) if name in choice.paths]
+    return lambda from_s, to_s: math.fsum(one.mean_bps(WARM_UP_S + from_s, WARM_UP_S + to_s) for one in own)
 
 
 def _every_s(left_bps: Mapping[str, float], choice: Choice, part_bytes: int) -> float:

@@ -10,7 +10,7 @@ from datetime import datetime
 from statistics import fmean, median, stdev
 
 from pathcast.errors import Exit, PathcastError
-from pathcast.forecast.belief import polices, wires
+from pathcast.forecast.belief import ahead, perhaps, polices, wires
 from pathcast.forecast.losses import pooled
 from pathcast.worlds.gone import DIED, gone
 from pathcast.worlds.measurement import Direction, Measurement, PathMeasured, Queue, RateVariation, Request, Value
@@ -29,13 +29,11 @@ _STEADY = 1.2
 _APART = 1.15
 # nor where what two of them are sure of is so far apart
 _DISJOINT = 1.005
-# what a radio line gives in the time ahead, over what is expected: deviation of the logarithm, a + b cv of looks, and
-# so much for every e-fold of that time from the one to the other [s]; the last look counts so much more than the
-# others, less where that time is longer than this [s] (every other one of 23 drives over four operators)
-_AHEAD, _AHEAD_CV, _AHEAD_LONG, _LONG_S = 0.3, 0.7, 0.18, (10.0, 100.0)
+# where looks' readings differ by so much it is as likely as not that it varies, and the surer the more they do
+_DOUBT, _STEEP = 0.02, 4
+# of radio the last look counts so much more than the others, less where the time ahead is longer than this [s] (every
+# other one of 23 drives over four operators)
 _LAST, _LAST_S = 0.6, 10.0
-# that was of so many looks; the mean of fewer is off by so much more, which is how far apart single ones are there
-_LOOKS, _ONE_LOOK = 5, 0.7
 # a policer has dropped more than this share of a long measurement
 _LOST = 0.2
 # of every path what others took of its rate, look by look, 0 to 1
@@ -119,6 +117,8 @@ def watch(
         looks = [of for one in seen if (of := _of(one, name, direction)) is not None]
         if (varied := varies(found[name], direction, looks, size_bytes)) is not None:
             found[name], loads[name] = varied
+        else:
+            found[name] = doubted(found[name], direction, looks)
     merged = replace(measured, paths=tuple(found[path.name] for path in measured.paths))
     return Watched(merged, loads, sent, passed)
 
@@ -193,6 +193,20 @@ def varying(looks: Sequence[Direction]) -> list[float]:
     return found if len(found) > 1 else []
 
 
+def doubted(path: PathMeasured, direction: str, looks: Sequence[Direction]) -> PathMeasured:
+    """With how probably its rate varies by itself, though no two looks contradict each other, and nobody polices."""
+    own, seen = path.directions[direction], _readings(looks)
+    apart = max(seen) / min(seen) - 1 if seen else 0.0
+    policed = own.policer.rate_bps.value is not None
+    if policed or own.rate_variation.cv.value is not None or not apart:
+        return path
+    cv = perhaps(1 / (1 + (_DOUBT / apart) ** _STEEP))
+    if cv.high is None:
+        return path
+    own = replace(own, rate_variation=RateVariation(cv))
+    return replace(path, directions={**path.directions, direction: own})
+
+
 def _both(look: Direction) -> float | None:
     left, capacity = look.available_bps.sure, look.capacity_bps.value
     return math.sqrt(left * capacity) if left and capacity else left
@@ -221,15 +235,22 @@ def _varied(
     mean = mean ** (1 - last) * rates[-1] ** last
     # others' traffic may hide how much the line itself varies
     cv = max(stdev(of) / fmean(of) for of in (rates, _readings(looks)) if len(of) > 1)
-    few = _ONE_LOOK * math.sqrt(max(0.0, 1 / len(rates) - 1 / _LOOKS))
-    long = _AHEAD_LONG * math.log(min(max(ahead_s, _LONG_S[0]), _LONG_S[1]) / _LONG_S[0])
-    wide = math.exp(1.6449 * math.hypot(_AHEAD + _AHEAD_CV * cv + long, few))
+    wide = ahead(cv, ahead_s, len(rates))
     capacity = Value(mean, mean / wide, mean * wide)
     own = path.directions[direction]
     # without bounds and scale: see `PathBelief`
     variation = RateVariation(Value(own.rate_variation.cv.value or cv))
     own = replace(own, capacity_bps=capacity, available_bps=capacity, rate_variation=variation)
-    return replace(path, directions={**path.directions, direction: own})
+    directions = {**path.directions, direction: own}
+    then, other = _readings(looks[:1]), {"out": "in", "in": "out"}[direction]
+    back = path.directions.get(other)
+    if then and back is not None and back.capacity_bps.value:
+        # what comes back was seen by the first look alone, and is as much better or worse since
+        times, left = mean / then[0], back.available_bps
+        rate = back.capacity_bps.value * times
+        left = replace(left, value=left.value and left.value * times)
+        directions[other] = replace(back, capacity_bps=Value(rate, rate / wide, rate * wide), available_bps=left)
+    return replace(path, directions=directions)
 
 
 def _of(seen: Measurement, name: str, direction: str) -> Direction | None:
