@@ -118,7 +118,7 @@ def _rows(
     if what == "forecasts":
         return browser.forecasts_of(newer_than_s, limit, to, world)
     if what == "events":
-        return browser.events(newer_than_s, limit, world)
+        return browser.events(newer_than_s, limit, world=world)
     since_us = 0 if newer_than_s is None else browser.at.utc_us - round(newer_than_s * 1e6)
     hours = browser.usage(None if line is None else [line], since_us)
     return [hour for hour in hours if _in(world, hour.line_id)][-limit:]
