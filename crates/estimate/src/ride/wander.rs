@@ -9,7 +9,7 @@
 //! on a line so busy it would grow under the first probes of the ride, which leave without a report. Radio that sends at fixed
 //! moments alone looks the same. And where trains are stretched (`stretch.rs`) delays do wander, whoever is there.
 
-use super::super::stat::{deviation, median, quantile, student90};
+use super::super::stat::{median, median90, quantile};
 use super::super::{Seen, TrainSeen, series};
 use super::balance::CROSS;
 use super::{PACKET, Ride};
@@ -196,8 +196,7 @@ impl Ride {
             return None;
         }
         let rates: Vec<f64> = self.trains.range(..self.first).filter_map(|(_, train)| whole(train)).collect();
-        let (middle, spread) = (median(&rates)?, deviation(&rates)?);
-        Some((middle, student90(rates.len() - 1) * spread / (rates.len() as f64).sqrt()))
+        median90(&rates)
     }
 }
 
