@@ -178,17 +178,17 @@ impl Ride {
         let step = PACKET / rate;
         let start = self.follow.max(now.as_secs_f64());
         let time = self.train_time();
-        let left = self.left();
+        let left = self.left() as f64;
         let last = if self.overlaps() { 0.0 } else { self.lag.as_secs_f64() * LAST_REPORT };
         let end = self.deadline().as_secs_f64() - last;
-        if (left as f64) < TRAIN_SENSE || start + TRAIN_SENSE * step > end {
+        if left < TRAIN_SENSE || start + TRAIN_SENSE * step > end {
             if self.extend() {
                 return self.ride(now);
             }
             self.phase = Phase::Drain;
             return self.drain(now);
         }
-        let mut even = (time / step).min((end - start) / step).max(TRAIN_SENSE);
+        let mut even = (time / step).min((end - start) / step).max(TRAIN_SENSE).min(left);
         // until a report comes the queue drifts by the error of A
         let drift = (more * self.lag.as_secs_f64()).min(BACKLOG_MOST * PACKET);
         let missing = (self.target + drift).min(ROOM_SHARE * self.limit) - self.backlog(start);
@@ -196,7 +196,8 @@ impl Ride {
         let mut gap = step;
         if missing > 0.0 {
             let each = PACKET * (1.0 - HURRY * (self.a / self.c).min(1.0));
-            gaps.resize((missing / each) as usize, HURRY * PACKET / self.c);
+            // whoever reports may claim that any number is missing
+            gaps.resize((missing / each).min(left) as usize, HURRY * PACKET / self.c);
             even = even.min((end - start - gaps.iter().sum::<f64>()) / step).max(TRAIN_SENSE);
         } else {
             // no slower than half, so that an error in the prediction does not leave the queue empty for long

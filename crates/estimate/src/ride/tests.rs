@@ -1,5 +1,6 @@
 //! The ride beside a fluid, and its parts in closed form.
 
+use super::super::FASTEST;
 use super::super::testing::{Fluid, Gathering, train};
 use super::*;
 
@@ -329,5 +330,43 @@ fn few_trains_through_grants_do_not_tell_the_capacity_as_exactly_as_their_gaps_l
         let found = ride.capacity();
         let holds = found.value_bps.is_none() || (found.low_bps..=found.high_bps).contains(&capacity);
         assert!(holds || found.why_not.is_some(), "{capacity}: {found:?}");
+    }
+}
+
+/// Reports of a far end that lies: packets come closer than through any line, or claim to be one of a huge batch.
+#[test]
+fn whatever_is_reported_no_train_is_longer_than_the_budget_has_bytes() {
+    for (apart, of) in
+        [([1, 1, 1, 200, 200], 1), ([1, 1, 1, 1, 1], 1), ([0, 1, 0, 1, 0], 1), ([1, 1, 1, 200, 200], u32::MAX)]
+    {
+        let mut ride = Ride::new(budget(1000, Nanos::secs(3)), 1);
+        let mut now = Nanos::secs(1);
+        let mut sent: Vec<(Nanos, Plan)> = Vec::new();
+        for _ in 0..20_000 {
+            match ride.next(now) {
+                Step::Send(plan) => {
+                    assert!(plan.gaps.capacity() <= 2 * 1_000_000 / usize::from(LARGE), "{}", plan.gaps.capacity());
+                    sent.push((plan.at.max(now) + plan.duration() + Nanos::millis(250), plan));
+                }
+                Step::Wait(until) if sent.first().is_some_and(|(at, _)| *at <= until) => {
+                    let (at, plan) = sent.remove(0);
+                    now = now.max(at);
+                    let left: Vec<u64> = (0..=plan.gaps.len())
+                        .map(|k| plan.at.0 + plan.gaps[..k].iter().map(|g| g.0).sum::<u64>())
+                        .collect();
+                    let mut came = left[0] + 1_000_000;
+                    let marks = (0..left.len()).map(|k| {
+                        came += apart[k % 5];
+                        Some(came)
+                    });
+                    let mut seen = train(plan.id, plan.size, &left, &marks.collect::<Vec<_>>());
+                    seen.packets.iter_mut().for_each(|p| p.batch = crate::Batch { index: of - 1, of });
+                    ride.observe(now, &seen);
+                }
+                Step::Wait(until) => now = now.max(until),
+                Step::Beside(_) | Step::Done => break,
+            }
+        }
+        assert!(ride.capacity().value_bps.is_none_or(|c| c <= FASTEST), "{apart:?}: {:?}", ride.capacity());
     }
 }

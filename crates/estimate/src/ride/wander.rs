@@ -10,7 +10,7 @@
 //! moments alone looks the same. And where trains are stretched (`stretch.rs`) delays do wander, whoever is there.
 
 use super::super::stat::{median, median90, quantile};
-use super::super::{Seen, TrainSeen, series};
+use super::super::{FASTEST, Seen, TrainSeen, series};
 use super::balance::CROSS;
 use super::{PACKET, Ride};
 
@@ -78,7 +78,9 @@ fn together<'a>(trains: impl Iterator<Item = &'a TrainSeen>, c: f64, load: f64) 
 pub(super) fn whole(train: &TrainSeen) -> Option<f64> {
     let rest = train.packets.get(1..).filter(|rest| rest.len() > 2 && rest.iter().all(|p| p.received.is_some()))?;
     let (first, last) = (rest.first()?.received?, rest.last()?.received?);
-    (last > first).then(|| (rest.len() - 1) as f64 * PACKET * 1e9 / (last.0 - first.0) as f64)
+    (last > first)
+        .then(|| (rest.len() - 1) as f64 * PACKET * 1e9 / (last.0 - first.0) as f64)
+        .filter(|&rate| rate <= FASTEST)
 }
 
 /// Whether small packets met a queue that drained: each waited less than the one before, by as much as an idle line's queue loses.
