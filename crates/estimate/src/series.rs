@@ -287,8 +287,11 @@ pub fn segments<'a>(trains: impl Iterator<Item = &'a TrainSeen> + Clone, capacit
     segments
 }
 
-/// Fewer packets in a row prove no rate [packets].
+/// Fewer packets in a row prove no rate [packets]; nor do they in less than so many times what stamps may be late, so
+/// that it is known to this share.
 const PROOF: f64 = 24.0;
+const PROOF_BLURS: f64 = 50.0;
+pub(super) const CARRIED: f64 = 1.0 / PROOF_BLURS;
 
 /// Packets that come with less than this share of a packet's time between them were handed over at once, behind one that was late.
 const AT_ONCE: f64 = 0.25;
@@ -309,7 +312,7 @@ pub fn carried(segments: &[Segment], capacity: f64, blur: f64, host: f64) -> Opt
         let (due, gap) = (s.bits / capacity, s.time + s.wait - s.before);
         late = if gap < AT_ONCE * due { late + due - gap } else { 0.0 };
         latest = latest.max(late);
-        let known = bits >= PROOF * f64::from(super::LARGE) * 8.0 && time > 50.0 * (blur + NOTHING);
+        let known = bits >= PROOF * f64::from(super::LARGE) * 8.0 && time > PROOF_BLURS * (blur + NOTHING);
         if known && grown >= 0.0 {
             most = Some(most.unwrap_or(0.0).max(bits / (time + grown + latest)));
         }

@@ -352,12 +352,11 @@ impl Ride {
             return Estimate::of(value, low, value + half, estimate.bytes.0);
         }
         match estimate.value_bps {
-            Some(value) if value < self.proven => Estimate::of(
-                self.proven,
-                self.proven,
-                estimate.high_bps.max(ABOVE_CAPACITY * self.proven),
-                estimate.bytes.0,
-            ),
+            Some(value) if value < self.proven => {
+                let least = self.proven * (1.0 - series::CARRIED);
+                let most = estimate.high_bps.max(ABOVE_CAPACITY * self.proven);
+                Estimate { why_not: estimate.why_not, ..Estimate::of(self.proven, least, most, estimate.bytes.0) }
+            }
             _ => estimate,
         }
     }

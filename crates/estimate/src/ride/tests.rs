@@ -370,3 +370,21 @@ fn whatever_is_reported_no_train_is_longer_than_the_budget_has_bytes() {
         assert!(ride.capacity().value_bps.is_none_or(|c| c <= FASTEST), "{apart:?}: {:?}", ride.capacity());
     }
 }
+
+/// What the ride was seen to carry does not settle what trains left open.
+#[test]
+fn a_doubtful_capacity_stays_doubtful_though_more_was_carried() {
+    let mut ride = learnt(4e6 / 1.02, 2_800_000, 50);
+    assert!((ride.proven / 4e6 - 1.0).abs() < 1e-6);
+    let came: Vec<_> = (0..5).map(|k| Some(10_000_000 + 2_856_000 * k)).collect();
+    for id in 0..2 {
+        assert!(matches!(ride.capacity.next(Nanos::secs(id)), Step::Send(_)));
+        ride.capacity.observe(Nanos::secs(id), &train(id, LARGE, &[0; 5], &came));
+    }
+    let found = ride.capacity();
+    assert_eq!(found.why_not, Some(WhyNot::TooFew), "of two trains");
+    assert!(
+        (found.value_bps.unwrap() / 4e6 - 1.0).abs() < 1e-6 && (found.low_bps / 4e6 - 0.98).abs() < 1e-3,
+        "{found:?}"
+    );
+}
