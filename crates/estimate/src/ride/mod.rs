@@ -619,9 +619,13 @@ impl Ride {
         self.noise = self.noise(&segments);
         let from = train.packets[0].sent.as_secs_f64();
         let (mut time, mut open) = (0.0, 0.0);
+        // where C was shown to be more, or may be, a queue that is missing though it was aimed at says so, too: at the
+        // rate C nobody is apart from the one before
+        let varies = self.proven > 0.0 || self.wander > 0.0 || self.every > 0.0;
+        let missed = |s: &Segment| varies && s.wait <= s.unsure && self.target > s.unsure * self.c;
         for segment in segments.iter().filter(|s| s.from >= from) {
             time += segment.time;
-            open += if segment.joined { 0.0 } else { segment.time };
+            open += if segment.joined && !missed(segment) { 0.0 } else { segment.time };
         }
         self.limit = losses.room.map_or(f64::INFINITY, |room| room * self.c);
         if self.limit.is_finite() {
@@ -633,8 +637,7 @@ impl Ride {
             return;
         }
         if open > IDLE_BOOSTS * time {
-            // where C was shown to be more, or may be, it is sought in fewer steps
-            let varies = self.proven > 0.0 || self.wander > 0.0 || self.every > 0.0;
+            // there it is sought in fewer steps
             let (step, most) =
                 if varies { (self.boost.max(BOOST_STEP), VARIES_MOST) } else { (BOOST_STEP, BOOST_MOST) };
             self.boost = (self.boost + step).min(most);

@@ -1,7 +1,7 @@
 //! The ride beside a fluid, and its parts in closed form.
 
 use super::super::FASTEST;
-use super::super::testing::{Fluid, Gathering, train};
+use super::super::testing::{self, Fluid, Gathering, train};
 use super::*;
 
 fn budget(kb: u64, time: Nanos) -> Budget {
@@ -368,6 +368,25 @@ fn whatever_is_reported_no_train_is_longer_than_the_budget_has_bytes() {
             }
         }
         assert!(ride.capacity().value_bps.is_none_or(|c| c <= FASTEST), "{apart:?}: {:?}", ride.capacity());
+    }
+}
+
+/// A radio link that is twice as fast from the ride on: at the rate that the trains showed no probe waits, nor is it
+/// apart from the one before.
+#[test]
+fn a_line_that_gathers_and_got_faster_is_found_out() {
+    for (slow, fast, every) in [(100e6, 200e6, 2.5e-3), (4e6, 8e6, 4e-3)] {
+        let mut ride = Ride::sparing(budget(20_000, Nanos::secs(30)), 1);
+        let mut link = Gathering::new(slow, every, 0.015, None);
+        let carry = |plan: &Plan| {
+            if plan.size == SMALL_SIZE {
+                link.capacity = fast;
+            }
+            link.carry(plan)
+        };
+        let (estimate, _) = testing::run(carry, Nanos::millis(15), &mut ride);
+        assert!((estimate.value_bps.unwrap() / fast - 1.0).abs() < 0.05, "{fast}: {estimate:?}");
+        assert!((estimate.low_bps..=estimate.high_bps).contains(&fast), "{fast}: {estimate:?}");
     }
 }
 
