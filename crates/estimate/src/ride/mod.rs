@@ -196,8 +196,9 @@ pub struct Ride {
     base: Base,
     /// A wait up to this may be none [s].
     noise: f64,
-    /// By how much delays wander without a queue [s].
+    /// By how much delays wander without a queue, as far as the queue is held longer for it, and in all [s].
     wander: f64,
+    late: f64,
     /// From one opportunity of a link that lets packets gather to the next, else none [s].
     every: f64,
     /// How long it was not known that the link does so, and what came at once was taken for its rate [ns].
@@ -254,6 +255,7 @@ impl Ride {
             base: Base { floor: Floor { at: 0, delay: 0.0, skew: 0.0 }, drift: 0.0, late: 0.0 },
             noise: 0.0,
             wander: 0.0,
+            late: 0.0,
             every: 0.0,
             misled: Nanos::ZERO,
             target: 0.0,
@@ -472,7 +474,7 @@ impl Ride {
         let balance = Balance::of(segments, losses, self.c, self.blur())?;
         // an opportunity's last packet waited for it: what the stamps say is late by that packet's time at most
         let late = if self.every > 0.0 { PACKET / self.c } else { balance.late }.max(WANDERED * self.wander);
-        Some(Balance { late, ..balance })
+        Some(Balance { late: if self.is_lost() { late.max(self.late) } else { late }, ..balance })
     }
 
     /// Whether what arrived of the ride shows that neither C nor A can be as large as they look.
@@ -751,7 +753,8 @@ impl Method for Ride {
             return found;
         }
         let policed = || self.passing().policed;
-        let why_not = if self.is_short() { Some(WhyNot::TooShort) } else { policed().then_some(WhyNot::Ambiguous) };
+        let unsure = || self.is_lost() || policed();
+        let why_not = if self.is_short() { Some(WhyNot::TooShort) } else { unsure().then_some(WhyNot::Ambiguous) };
         Estimate { why_not, ..found }
     }
 

@@ -48,7 +48,7 @@ fn discipline(c: f64, slope: f64, first: f64, least: f64) -> Discipline {
 impl Ride {
     /// C again, where the receiver gathers packets or delays wander: from whole trains, now that A is known.
     pub(super) fn refine(&mut self) {
-        self.wander = self.wanders();
+        (self.wander, self.late) = self.wanders();
         if let (true, Some((c, _))) = (self.wander > 0.0, self.wandering_capacity()) {
             self.c = c.max(self.proven);
         }
