@@ -162,6 +162,8 @@ pub struct Ride {
     leaves: Option<[(Nanos, u64); 2]>,
     /// It is not extended beyond so long in all [s].
     longest: f64,
+    /// So long its own packets may wait for each other [s].
+    queue: f64,
     /// Whether it is part of a session, which takes time besides.
     session: bool,
     capacity: MiniTrains,
@@ -231,6 +233,7 @@ impl Ride {
             most: None,
             leaves: None,
             longest: EXTEND_LONGEST,
+            queue: f64::INFINITY,
             session: false,
             capacity: MiniTrains::new(share, trains, seed),
             stream: Stream::new(seed, "estimate/ride"),
@@ -286,6 +289,13 @@ impl Ride {
     /// The same, but where that leaves the estimate rough it goes on for no longer than this in all.
     pub fn extended_to(self, longest: Nanos) -> Self {
         Ride { longest: longest.as_secs_f64(), ..self }
+    }
+
+    /// The same, but of its own packets no more are to wait than leave in this time, or than a train has at least.
+    pub fn limited(mut self, queue: Nanos) -> Self {
+        self.queue = queue.as_secs_f64();
+        self.capacity = self.capacity.limited(self.queue);
+        self
     }
 
     /// The same as part of a session: what is estimated is the mean over all of that.
@@ -651,6 +661,7 @@ impl Ride {
             self.raised = self.next_id;
             self.target =
                 (self.target * BACKLOG_RAISE).min(least.max(BACKLOG_MOST * PACKET)).min(self.limit * ROOM_SHARE);
+            self.target = self.target.min(self.most());
         }
     }
 }

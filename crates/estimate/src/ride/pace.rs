@@ -2,6 +2,7 @@
 
 use pathcast_base::Nanos;
 
+use super::super::capacity::TRAIN as TRAIN_SHORTEST;
 use super::super::gather;
 use super::super::{LARGE, Plan, Step};
 use super::balance::{CROSS, ENDS};
@@ -80,7 +81,7 @@ impl Ride {
         self.lag = self.capacity.lag();
         self.first = self.next_id;
         self.counted = if self.is_far() { 1 } else { self.first };
-        self.target = self.floor().max(BACKLOG_FIRST * PACKET);
+        self.target = self.floor().max(BACKLOG_FIRST * PACKET).min(self.most());
         if self.is_far() {
             self.a = PRIOR * self.c;
             self.phase = Phase::Ride;
@@ -131,7 +132,13 @@ impl Ride {
 
     /// Bits that hide how a host at high rates gathers packets, and by how much their delays scatter.
     pub(super) fn floor(&self) -> f64 {
-        (GATHERED.max(HIDES * self.noise.max(self.wander)).max(HELD * self.every) * self.c).max(BACKLOG_LEAST * PACKET)
+        let least = GATHERED.max(HIDES * self.noise.max(self.wander)).max(HELD * self.every) * self.c;
+        least.max(BACKLOG_LEAST * PACKET).min(self.most())
+    }
+
+    /// Bits of its own that may wait; see [`Ride::limited`].
+    pub(super) fn most(&self) -> f64 {
+        (self.queue * self.c).max(TRAIN_SHORTEST as f64 * PACKET)
     }
 
     /// After so much covered time A is roughly known [s].
@@ -191,7 +198,7 @@ impl Ride {
         let mut even = (time / step).min((end - start) / step).max(TRAIN_SENSE).min(left);
         // until a report comes the queue drifts by the error of A
         let drift = (more * self.lag.as_secs_f64()).min(BACKLOG_MOST * PACKET);
-        let missing = (self.target + drift).min(ROOM_SHARE * self.limit) - self.backlog(start);
+        let missing = (self.target + drift).min(ROOM_SHARE * self.limit).min(self.most()) - self.backlog(start);
         let mut gaps: Vec<f64> = Vec::new();
         let mut gap = step;
         if missing > 0.0 {

@@ -407,3 +407,25 @@ fn a_doubtful_capacity_stays_doubtful_though_more_was_carried() {
         "{found:?}"
     );
 }
+
+/// No more waits than that and a train of five, which is the shortest, and the one that has just come.
+#[test]
+fn a_bound_on_the_queue_binds_the_ride() {
+    for (capacity, every, bound) in [(1e6, 0.0, 20), (1e6, 0.0, 5), (5e6, 4e-3, 10), (100e6, 0.0, 5), (1e6, 0.0, 500)] {
+        let queue = Nanos::millis(bound);
+        let mut ride = Ride::sparing(budget(20_000, Nanos::secs(30)), 1).limited(queue);
+        let mut link = Gathering::new(capacity, every, 0.02, None);
+        let mut most = 0.0f64;
+        let carry = |plan: &Plan| {
+            let seen = link.carry(plan);
+            let waits = |p: &crate::Seen| p.delay().unwrap_or(0) as f64 / 1e9 - 1e3 - 0.02;
+            most = seen.packets.iter().map(waits).fold(most, f64::max);
+            seen
+        };
+        let (estimate, _) = testing::run(carry, Nanos::millis(20), &mut ride);
+        let allowed = queue.as_secs_f64() + 6.0 * PACKET / capacity + every;
+        assert!(most <= allowed + 1e-6, "{capacity} {bound}: {most} {allowed}");
+        let value = estimate.value_bps.unwrap();
+        assert!((value / capacity - 1.0).abs() < 0.15, "{capacity} {bound}: {estimate:?}");
+    }
+}
