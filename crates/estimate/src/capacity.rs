@@ -55,6 +55,8 @@ pub fn train_length(capacity: f64) -> usize {
 pub struct MiniTrains {
     budget: Budget,
     trains: usize,
+    /// See [`MiniTrains::limited`].
+    queue: f64,
     stream: Stream,
     filter: Filter,
     gather: Gather,
@@ -83,6 +85,7 @@ impl MiniTrains {
         MiniTrains {
             budget,
             trains,
+            queue: f64::INFINITY,
             stream: Stream::new(seed, "estimate/capacity"),
             filter: Filter::default(),
             gather: Gather::default(),
@@ -99,6 +102,11 @@ impl MiniTrains {
             bytes: 0,
             next_id: 0,
         }
+    }
+
+    /// The same, but no train has more packets than leave in so long [s], as far as that is known, or the shortest has.
+    pub(super) fn limited(self, queue: f64) -> Self {
+        MiniTrains { queue, ..self }
     }
 
     /// Another budget and number of trains from now on.
@@ -169,7 +177,9 @@ impl MiniTrains {
             None => capacity.map_or(TRAIN << self.sent.min(DOUBLED[usize::from(self.lost == 0)]), train_length),
         };
         // what is left is for three trains at least
-        let count = count.min(left / LEAST.saturating_sub(self.sent).max(1)).max(TRAIN);
+        let count = count.min(left / LEAST.saturating_sub(self.sent).max(1));
+        let most = capacity.map_or(usize::MAX, |c| (self.queue * c / (f64::from(LARGE) * 8.0)) as usize);
+        let count = count.min(most).max(TRAIN);
         let gap = capacity.map_or(0.0, |c| count as f64 * f64::from(LARGE) * 8.0 / c);
         let at = now.max(self.free_at);
         // half again its own time on the line, with a random part so that no period of the cross traffic is met in step

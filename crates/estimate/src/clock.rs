@@ -71,13 +71,15 @@ impl Floor {
     }
 }
 
-/// The best line under points (departure, delay) [ns], in the order of departure. None without two departures; with the
+/// The best line under points (departure, delay) [ns], in any order. None without two departures; with the
 /// mean exactly on a corner of the hull the segment before it.
 pub fn floor(points: &[(u64, i64)]) -> Option<Floor> {
+    let mut points = points.to_vec();
+    points.sort_by_key(|p| p.0);
     let origin = points.first()?.0;
     let mean = points.iter().map(|&(t, _)| (t - origin) as f64).sum::<f64>() / points.len() as f64;
     let mut hull: Vec<(i128, i128)> = Vec::new();
-    for &(sent, delay) in points {
+    for &(sent, delay) in &points {
         let p = (i128::from(sent - origin), i128::from(delay));
         if let Some(last) = hull.last_mut().filter(|last| last.0 == p.0) {
             if p.1 >= last.1 {
@@ -143,6 +145,13 @@ mod tests {
         assert_eq!(floor(&[(5, 1), (5, 0)]), None);
         let line = floor(&[(0, 10), (100, 20)]).unwrap();
         assert_eq!((line.skew, line.delay_at(200)), (0.1, 30.0));
+    }
+
+    #[test]
+    fn departures_need_not_be_in_order() {
+        let line = floor(&[(5_000_000, 50), (1_000_000, 10), (2_000_000, 20)]).unwrap();
+        assert_eq!((line.at, line.delay), (1_000_000, 10.0));
+        assert!((line.skew - 1e-5).abs() < 1e-12);
     }
 
     proptest! {

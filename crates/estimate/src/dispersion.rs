@@ -3,7 +3,7 @@
 
 use super::series::NOTHING;
 use super::stat::median;
-use super::{LARGE, TrainSeen, stretch};
+use super::{FASTEST, LARGE, TrainSeen, stretch};
 
 /// One train's gap at one position.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +22,14 @@ struct Gap {
     to: usize,
     /// Of which train.
     train: usize,
+}
+
+impl Gap {
+    /// What it says of C [bit/s]; none where its stamps contradict each other, or any line.
+    fn rate(&self) -> Option<f64> {
+        let rate = self.bytes * 8e9 / self.dispersion as f64;
+        Some(rate).filter(|rate| self.dispersion > 0 && (0.0..=FASTEST).contains(rate))
+    }
 }
 
 /// A packet whose stamp is right.
@@ -143,7 +151,7 @@ impl Filter {
     /// Each train's gaps [s/bit].
     fn gaps(&self, positions: &[Vec<Gap>]) -> Vec<Vec<f64>> {
         let mut trains = vec![Vec::new(); self.trains];
-        for gap in positions.iter().flatten().filter(|gap| gap.whole && gap.dispersion > 0 && gap.bytes > 0.0) {
+        for gap in positions.iter().flatten().filter(|gap| gap.whole && gap.bytes > 0.0 && gap.rate().is_some()) {
             trains[gap.train].push(gap.dispersion as f64 / (gap.bytes * 8e9));
         }
         trains
@@ -170,9 +178,9 @@ impl Filter {
         let best: Vec<(usize, &Gap)> =
             positions.iter().enumerate().filter_map(|(k, gaps)| Some((k, least(gaps)?))).collect();
         let any = best.iter().any(|(_, gap)| gap.whole);
-        let usable = best.into_iter().filter(|(_, gap)| (gap.whole || !any) && gap.dispersion > 0);
-        let rate = |(from, gap): (usize, &Gap)| (gap.bytes * 8e9 / gap.dispersion as f64, self.undisturbed(from, gap));
-        let rates: Vec<(f64, bool)> = usable.map(rate).collect();
+        let usable = best.into_iter().filter(|(_, gap)| gap.whole || !any);
+        let rate = |(from, gap): (usize, &Gap)| Some((gap.rate()?, self.undisturbed(from, gap)));
+        let rates: Vec<(f64, bool)> = usable.filter_map(rate).collect();
         let any = rates.iter().any(|&(_, settled)| settled);
         rates.into_iter().filter(|&(_, settled)| settled || !any).map(|(rate, _)| rate).collect()
     }

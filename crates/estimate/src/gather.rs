@@ -8,7 +8,7 @@ use pathcast_base::Nanos;
 
 use super::dispersion::whole_batches;
 use super::stat::{median, quantile, student90};
-use super::{Batch, LARGE, Seen, TrainSeen};
+use super::{Batch, FASTEST, LARGE, Seen, TrainSeen};
 
 /// Of two packets that are closer than this share of their train's mean gap the second came with the first.
 const TOGETHER: f64 = 1.0 / 8.0;
@@ -216,7 +216,7 @@ fn slope(train: &TrainSeen) -> Option<Slope> {
     let bits: u64 =
         usable[first + 1..=last].iter().filter(|p| p.received.is_some()).map(|p| u64::from(p.size) * 8).sum();
     let time = usable[last].received?.saturating_sub(usable[first].received?).as_secs_f64();
-    (time > 0.0).then(|| Slope { packets: last - first, bits: bits as f64, time })
+    (time > 0.0 && bits as f64 <= FASTEST * time).then(|| Slope { packets: last - first, bits: bits as f64, time })
 }
 
 #[cfg(test)]

@@ -50,6 +50,9 @@ use pathcast_base::{Bytes, Nanos};
 /// IP bytes of a probe that is to be large, and passes tunnels unfragmented: the paper's 1400 octets.
 pub const LARGE: u16 = 1400;
 
+/// No line is faster [bit/s]: stamps that say so are wrong.
+pub(crate) const FASTEST: f64 = 1e12;
+
 /// What became of one packet of a train.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {

@@ -19,6 +19,11 @@ use super::{Budget, Estimate, LARGE, Method, Plan, Step, TrainSeen, WhyNot};
 /// A may be so much above C in the fit, so that noise around A = C averages to C and not below.
 const ABOVE: f64 = 1.1;
 
+/// Trains leave at so many times C where less than this share of it is used, else so far from A to C.
+const FULL: f64 = 0.1;
+const AT_FULL: (f64, f64) = (0.95, 1.07);
+const BETWEEN: (f64, f64) = (0.35, 0.85);
+
 /// A of one train [bit/s]; none if too few packets came, or the host held the train up. `capacity` in bit/s.
 pub fn fit(train: &TrainSeen, capacity: f64) -> Option<f64> {
     let first_loss = train.packets.iter().position(crate::Seen::lost);
@@ -74,6 +79,9 @@ pub struct Replay {
     answered: usize,
     c: Option<f64>,
     free_at: Nanos,
+    /// Its time, and until when no train may last longer.
+    time: Nanos,
+    until: Option<Nanos>,
 }
 
 impl Replay {
@@ -90,6 +98,8 @@ impl Replay {
             answered: 0,
             c: None,
             free_at: Nanos::ZERO,
+            time: budget.time,
+            until: None,
         }
     }
 
@@ -101,6 +111,7 @@ impl Replay {
 
 impl Method for Replay {
     fn next(&mut self, now: Nanos) -> Step {
+        let until = *self.until.get_or_insert(now + self.time);
         let c = match self.c {
             Some(c) => c,
             None => match self.capacity.next(now) {
@@ -120,18 +131,21 @@ impl Method for Replay {
             Answer::Took(None) | Answer::Idle => {}
         }
         let length = self.length.max(if c >= 5e7 { train_length(c).max(100) } else { 0 });
-        let done = self.answered >= self.trains;
+        let a = mean(&self.measured).unwrap_or(c / 2.0).clamp(0.0, c);
+        let full = c - a < FULL * c;
+        let slowest = if full { AT_FULL.0 * c } else { a + BETWEEN.0 * (c - a) };
+        let lasts = Nanos::from_secs_f64(f64::from(LARGE) * 8.0 * length as f64 / slowest);
+        let done = self.answered >= self.trains || now.max(self.free_at) + lasts > until;
         if done || !self.turns.affords(now, length as u64 * u64::from(LARGE)) {
             return Step::Done;
         }
         if now < self.free_at {
             return Step::Wait(self.free_at);
         }
-        let a = mean(&self.measured).unwrap_or(c / 2.0).clamp(0.0, c);
-        let rate = if c - a < 0.1 * c {
-            self.stream.between(0.95, 1.07) * c
+        let rate = if full {
+            self.stream.between(AT_FULL.0, AT_FULL.1) * c
         } else {
-            a + self.stream.between(0.35, 0.85) * (c - a)
+            a + self.stream.between(BETWEEN.0, BETWEEN.1) * (c - a)
         };
         let gap = f64::from(LARGE) * 8.0 / rate;
         let pause = gap * length as f64 * self.stream.between(1.3, 1.7);
@@ -251,6 +265,18 @@ mod tests {
         let sent: Vec<u64> = (0..10).map(|i| i * 100_000 + u64::from(i > 5) * 4_000_000).collect();
         let received: Vec<_> = sent.iter().map(|&t| Some(t + 1000)).collect();
         assert_eq!(fit(&train(0, 1400, &sent, &received), 5e6), None);
+    }
+
+    /// At 30 kbit/s the capacity takes most of the time.
+    #[test]
+    fn the_time_is_for_all_of_it() {
+        for (c, time) in [(30e3, 20), (30e3, 30), (100e3, 12), (5e6, 2)] {
+            let budget = Budget { bytes: Bytes(2_000_000), time: Nanos::secs(time) };
+            let (_, end) = Fluid::new(c, 0.3 * c, 0.02).run(&mut Replay::new(budget, 200, 20, 1));
+            // it begins at 1 s, and waits for the last report
+            let took = end.as_secs_f64() - 1.0;
+            assert!(took < 1.1 * time as f64, "{c} {time}: {took}");
+        }
     }
 
     #[test]

@@ -138,8 +138,9 @@ impl Base {
 /// From packets whose stamps are their own: the smallest delay; and with the clocks' skew where packets met an idle path early
 /// and late.
 pub fn base<'a>(trains: impl Iterator<Item = &'a TrainSeen>) -> Option<Base> {
-    let points: Vec<(u64, i64)> =
+    let mut points: Vec<(u64, i64)> =
         trains.flat_map(|train| &train.packets).filter_map(|p| Some((p.sent.0, p.own_delay()?))).collect();
+    points.sort_by_key(|p| p.0);
     let &(at, delay) = points.iter().min_by_key(|p| p.1)?;
     let level = Floor { at, delay: delay as f64, skew: 0.0 };
     let skewed = clock::floor(&points).filter(|floor| floor.skew.abs() < SKEW);
@@ -286,8 +287,11 @@ pub fn segments<'a>(trains: impl Iterator<Item = &'a TrainSeen> + Clone, capacit
     segments
 }
 
-/// Fewer packets in a row prove no rate [packets].
+/// Fewer packets in a row prove no rate [packets]; nor do they in less than so many times what stamps may be late, so
+/// that it is known to this share.
 const PROOF: f64 = 24.0;
+const PROOF_BLURS: f64 = 50.0;
+pub(super) const CARRIED: f64 = 1.0 / PROOF_BLURS;
 
 /// Packets that come with less than this share of a packet's time between them were handed over at once, behind one that was late.
 const AT_ONCE: f64 = 0.25;
@@ -308,7 +312,7 @@ pub fn carried(segments: &[Segment], capacity: f64, blur: f64, host: f64) -> Opt
         let (due, gap) = (s.bits / capacity, s.time + s.wait - s.before);
         late = if gap < AT_ONCE * due { late + due - gap } else { 0.0 };
         latest = latest.max(late);
-        let known = bits >= PROOF * f64::from(super::LARGE) * 8.0 && time > 50.0 * (blur + NOTHING);
+        let known = bits >= PROOF * f64::from(super::LARGE) * 8.0 && time > PROOF_BLURS * (blur + NOTHING);
         if known && grown >= 0.0 {
             most = Some(most.unwrap_or(0.0).max(bits / (time + grown + latest)));
         }
@@ -483,6 +487,26 @@ mod tests {
         once[99] = skewed(0)[99];
         let once = base([&train(0, 1000, &sent, &once)].into_iter()).unwrap();
         assert_eq!((once.floor.skew, once.floor.delay, once.drift), (0.0, 1e6, SKEW));
+    }
+
+    /// Reports may come in any order, and flows are told one after the other.
+    #[test]
+    fn the_base_is_the_same_for_trains_in_any_order() {
+        let trains: Vec<TrainSeen> = (0..100)
+            .map(|k| {
+                let sent: Vec<u64> = (0..10).map(|i| k * 100 * MS + i * MS).collect();
+                let came: Vec<_> = sent.iter().map(|&t| Some(t + MS + t / 20_000 + k % 7 * MS / 9)).collect();
+                train(k, 1000, &sent, &came)
+            })
+            .collect();
+        let right = base(trains.iter()).unwrap();
+        assert!((right.floor.skew - 50e-6).abs() < 1e-8 && right.drift == 0.0, "{right:?}");
+        let mut stream = pathcast_base::Stream::new(1, "order");
+        for _ in 0..20 {
+            let mut order: Vec<(u64, &TrainSeen)> = trains.iter().map(|train| (stream.bits(), train)).collect();
+            order.sort_unstable_by_key(|(place, _)| *place);
+            assert_eq!(base(order.iter().map(|(_, train)| *train)), Some(right));
+        }
     }
 
     #[test]

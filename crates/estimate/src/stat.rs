@@ -1,5 +1,7 @@
 //! Order statistics and lines, as the estimators need them. Empty input gives none.
 
+use std::f64::consts::FRAC_PI_2;
+
 /// The `p` quantile, `0 <= p <= 1`, linear between order statistics (Hyndman and Fan's type 7).
 pub fn quantile(values: &[f64], p: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
@@ -33,6 +35,15 @@ pub fn line(points: &[(f64, f64)]) -> Option<(f64, f64)> {
     let sxx: f64 = points.iter().map(|p| (p.0 - mx) * (p.0 - mx)).sum();
     let sxy: f64 = points.iter().map(|p| (p.0 - mx) * (p.1 - my)).sum();
     (sxx > 0.0).then(|| (my - sxy / sxx * mx, sxy / sxx))
+}
+
+/// The median, and half of its 90 % interval where the values are normal; none below two values.
+pub fn median90(values: &[f64]) -> Option<(f64, f64)> {
+    // its standard deviation over the mean's, of normal values
+    const WORSE: [f64; 8] = [1.0, 1.160, 1.092, 1.198, 1.135, 1.214, 1.160, 1.223];
+    let (middle, spread, n) = (median(values)?, deviation(values)?, values.len());
+    let worse = WORSE.get(n - 2).copied().unwrap_or(FRAC_PI_2.sqrt());
+    Some((middle, worse * student90(n - 1) * spread / (n as f64).sqrt()))
 }
 
 /// Student's t, 95 % one-sided (90 % two-sided), for so many degrees of freedom (at least 1).

@@ -120,7 +120,11 @@ impl Gathering {
 ///
 /// # Panics
 /// If it does not end.
-fn run(mut carry: impl FnMut(&Plan) -> TrainSeen, delay: Nanos, method: &mut dyn Method) -> (Estimate, Nanos) {
+pub(crate) fn run(
+    mut carry: impl FnMut(&Plan) -> TrainSeen,
+    delay: Nanos,
+    method: &mut dyn Method,
+) -> (Estimate, Nanos) {
     let mut now = Nanos::secs(1);
     let mut reports: Vec<(Nanos, TrainSeen)> = Vec::new();
     for _ in 0..200_000 {

@@ -61,12 +61,21 @@ impl MeasureMethod {
         let rest = Budget { bytes: Bytes(budget.bytes.0 - third.bytes.0), time: Nanos(budget.time.0 - third.time.0) };
         let behind = |main| Parts::Behind { clusters: Clusters::new(third), main };
         let main = match method {
-            MethodName::Ride if sparing && thorough.is_some() => {
-                let ride = Ride::sparing(Budget { time: whole.time, ..budget }, seed);
-                Parts::Ride(Box::new(ride.leaving(BEHIND, AT_LEAST).extended_to(budget.time).of_session()))
+            MethodName::Ride => {
+                let ride = match (sparing, thorough.is_some()) {
+                    (true, true) => {
+                        let ride = Ride::sparing(Budget { time: whole.time, ..budget }, seed);
+                        ride.leaving(BEHIND, AT_LEAST).extended_to(budget.time)
+                    }
+                    (true, false) => Ride::sparing(budget, seed),
+                    (false, _) => Ride::new(budget, seed),
+                };
+                let ride = match effort {
+                    Effort::Thorough { queue } => ride.limited(queue),
+                    Effort::Light | Effort::Usual => ride,
+                };
+                Parts::Ride(Box::new(ride.of_session()))
             }
-            MethodName::Ride if sparing => Parts::Ride(Box::new(Ride::sparing(budget, seed).of_session())),
-            MethodName::Ride => Parts::Ride(Box::new(Ride::new(budget, seed).of_session())),
             MethodName::Replay => Parts::Replay(Box::new(Replay::new(budget, REPLAY.0, REPLAY.1, seed))),
             MethodName::PathTester => behind(Box::new(PathTester::new(rest))),
             MethodName::PathTesterOld(iunit) => behind(Box::new(OldPathTester::new(rest, iunit.last()))),
@@ -215,7 +224,7 @@ impl Method for MeasureMethod {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pathcast_estimate::testing::Fluid;
+    use pathcast_estimate::testing::{Fluid, Gathering, OFFSET};
 
     #[test]
     fn every_method_gives_both_rates_of_a_fluid() {
@@ -227,5 +236,36 @@ mod tests {
             assert!((capacity / 5e6 - 1.0).abs() < 0.01, "{name}: {capacity}");
             assert!(estimate.low_bps <= 5.05e6 && estimate.high_bps >= 4.95e6, "{name}: {estimate:?}");
         }
+    }
+
+    /// What `--queue` allows binds the part before the overload, too: up to a train of five packets.
+    #[test]
+    fn a_bound_on_the_queue_binds_all_of_a_thorough_measurement() {
+        let queue = Nanos::millis(20);
+        let budget = Budget { bytes: Bytes(20_000_000), time: Nanos::secs(10) };
+        let mut method = MeasureMethod::new(MethodName::Ride, Effort::Thorough { queue }, budget, true, 1);
+        let mut link = Gathering::new(1e6, 0.0, 0.02, None);
+        let (mut now, mut reports, mut most) = (Nanos::secs(1), Vec::<(Nanos, TrainSeen)>::new(), 0);
+        while !method.thorough.as_ref().is_some_and(Thorough::has_begun) {
+            match method.next(now) {
+                Step::Send(plan) if !method.thorough.as_ref().is_some_and(Thorough::has_begun) => {
+                    let seen = link.carry(&Plan { at: plan.at.max(now), ..plan });
+                    most = seen.packets.iter().filter_map(|p| p.delay()).fold(most, i64::max);
+                    let at = seen.packets.iter().filter_map(|p| p.received).max().unwrap_or_default();
+                    reports.push((Nanos(at.0 - OFFSET) + Nanos::millis(20), seen));
+                }
+                Step::Wait(until) => match reports.first().filter(|(at, _)| *at <= until) {
+                    Some(_) => {
+                        let (at, seen) = reports.remove(0);
+                        now = now.max(at);
+                        method.observe(now, &seen);
+                    }
+                    None => now = now.max(until),
+                },
+                _ => break,
+            }
+        }
+        let waited = most as f64 / 1e9 - OFFSET as f64 / 1e9 - 0.02;
+        assert!((0.02..=0.02 + 5.0 * 0.0112).contains(&waited), "{waited}");
     }
 }

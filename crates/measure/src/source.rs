@@ -84,6 +84,13 @@ struct Packet {
     told: bool,
 }
 
+impl Packet {
+    /// When it left; if nobody said so, when it was due, but not before the one in front, which left at `front`.
+    fn sent(&self, front: Nanos) -> Nanos {
+        if self.departure == Departure::Planned { self.at.max(front) } else { self.at }
+    }
+}
+
 /// What a packet takes while it is on its way, with its head and its gap at whoever sends it, and what a method keeps of it [byte].
 const FLYING: usize = size_of::<Packet>() + size_of::<Nanos>() + PROBE;
 const SEEN: usize = size_of::<Seen>() + size_of::<Nanos>();
@@ -453,12 +460,13 @@ impl Source {
         self.seen += flight.packets.len();
         self.hold();
         let mut packets = Vec::with_capacity(flight.packets.len());
-        let mut newest = Nanos::ZERO;
+        let (mut newest, mut front) = (Nanos::ZERO, Nanos::ZERO);
         for packet in &flight.packets {
             if packet.departure == Departure::Never {
                 continue;
             }
-            let sent = packet.at;
+            let sent = packet.sent(front);
+            front = sent;
             let (received, batch) = match Fate::from(packet.fate) {
                 Fate::Came(arrival) => (Some(arrival.at), arrival.batch),
                 Fate::Lost | Fate::Missed => (None, crate::machine::Batch::SINGLE),

@@ -162,6 +162,8 @@ pub struct Ride {
     leaves: Option<[(Nanos, u64); 2]>,
     /// It is not extended beyond so long in all [s].
     longest: f64,
+    /// So long its own packets may wait for each other [s].
+    queue: f64,
     /// Whether it is part of a session, which takes time besides.
     session: bool,
     capacity: MiniTrains,
@@ -196,8 +198,9 @@ pub struct Ride {
     base: Base,
     /// A wait up to this may be none [s].
     noise: f64,
-    /// By how much delays wander without a queue [s].
+    /// By how much delays wander without a queue, as far as the queue is held longer for it, and in all [s].
     wander: f64,
+    late: f64,
     /// From one opportunity of a link that lets packets gather to the next, else none [s].
     every: f64,
     /// How long it was not known that the link does so, and what came at once was taken for its rate [ns].
@@ -230,6 +233,7 @@ impl Ride {
             most: None,
             leaves: None,
             longest: EXTEND_LONGEST,
+            queue: f64::INFINITY,
             session: false,
             capacity: MiniTrains::new(share, trains, seed),
             stream: Stream::new(seed, "estimate/ride"),
@@ -254,6 +258,7 @@ impl Ride {
             base: Base { floor: Floor { at: 0, delay: 0.0, skew: 0.0 }, drift: 0.0, late: 0.0 },
             noise: 0.0,
             wander: 0.0,
+            late: 0.0,
             every: 0.0,
             misled: Nanos::ZERO,
             target: 0.0,
@@ -284,6 +289,13 @@ impl Ride {
     /// The same, but where that leaves the estimate rough it goes on for no longer than this in all.
     pub fn extended_to(self, longest: Nanos) -> Self {
         Ride { longest: longest.as_secs_f64(), ..self }
+    }
+
+    /// The same, but of its own packets no more are to wait than leave in this time, or than a train has at least.
+    pub fn limited(mut self, queue: Nanos) -> Self {
+        self.queue = queue.as_secs_f64();
+        self.capacity = self.capacity.limited(self.queue);
+        self
     }
 
     /// The same as part of a session: what is estimated is the mean over all of that.
@@ -352,12 +364,11 @@ impl Ride {
             return Estimate::of(value, low, value + half, estimate.bytes.0);
         }
         match estimate.value_bps {
-            Some(value) if value < self.proven => Estimate::of(
-                self.proven,
-                self.proven,
-                estimate.high_bps.max(ABOVE_CAPACITY * self.proven),
-                estimate.bytes.0,
-            ),
+            Some(value) if value < self.proven => {
+                let least = self.proven * (1.0 - series::CARRIED);
+                let most = estimate.high_bps.max(ABOVE_CAPACITY * self.proven);
+                Estimate { why_not: estimate.why_not, ..Estimate::of(self.proven, least, most, estimate.bytes.0) }
+            }
             _ => estimate,
         }
     }
@@ -473,7 +484,7 @@ impl Ride {
         let balance = Balance::of(segments, losses, self.c, self.blur())?;
         // an opportunity's last packet waited for it: what the stamps say is late by that packet's time at most
         let late = if self.every > 0.0 { PACKET / self.c } else { balance.late }.max(WANDERED * self.wander);
-        Some(Balance { late, ..balance })
+        Some(Balance { late: if self.is_lost() { late.max(self.late) } else { late }, ..balance })
     }
 
     /// Whether what arrived of the ride shows that neither C nor A can be as large as they look.
@@ -620,9 +631,13 @@ impl Ride {
         self.noise = self.noise(&segments);
         let from = train.packets[0].sent.as_secs_f64();
         let (mut time, mut open) = (0.0, 0.0);
+        // where C was shown to be more, or may be, a queue that is missing though it was aimed at says so, too: at the
+        // rate C nobody is apart from the one before
+        let varies = self.proven > 0.0 || self.wander > 0.0 || self.every > 0.0;
+        let missed = |s: &Segment| varies && s.wait <= s.unsure && self.target > s.unsure * self.c;
         for segment in segments.iter().filter(|s| s.from >= from) {
             time += segment.time;
-            open += if segment.joined { 0.0 } else { segment.time };
+            open += if segment.joined && !missed(segment) { 0.0 } else { segment.time };
         }
         self.limit = losses.room.map_or(f64::INFINITY, |room| room * self.c);
         if self.limit.is_finite() {
@@ -634,8 +649,7 @@ impl Ride {
             return;
         }
         if open > IDLE_BOOSTS * time {
-            // where C was shown to be more, or may be, it is sought in fewer steps
-            let varies = self.proven > 0.0 || self.wander > 0.0 || self.every > 0.0;
+            // there it is sought in fewer steps
             let (step, most) =
                 if varies { (self.boost.max(BOOST_STEP), VARIES_MOST) } else { (BOOST_STEP, BOOST_MOST) };
             self.boost = (self.boost + step).min(most);
@@ -647,6 +661,7 @@ impl Ride {
             self.raised = self.next_id;
             self.target =
                 (self.target * BACKLOG_RAISE).min(least.max(BACKLOG_MOST * PACKET)).min(self.limit * ROOM_SHARE);
+            self.target = self.target.min(self.most());
         }
     }
 }
@@ -749,7 +764,8 @@ impl Method for Ride {
             return found;
         }
         let policed = || self.passing().policed;
-        let why_not = if self.is_short() { Some(WhyNot::TooShort) } else { policed().then_some(WhyNot::Ambiguous) };
+        let unsure = || self.is_lost() || policed();
+        let why_not = if self.is_short() { Some(WhyNot::TooShort) } else { unsure().then_some(WhyNot::Ambiguous) };
         Estimate { why_not, ..found }
     }
 

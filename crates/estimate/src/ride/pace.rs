@@ -2,6 +2,7 @@
 
 use pathcast_base::Nanos;
 
+use super::super::capacity::TRAIN as TRAIN_SHORTEST;
 use super::super::gather;
 use super::super::{LARGE, Plan, Step};
 use super::balance::{CROSS, ENDS};
@@ -80,7 +81,7 @@ impl Ride {
         self.lag = self.capacity.lag();
         self.first = self.next_id;
         self.counted = if self.is_far() { 1 } else { self.first };
-        self.target = self.floor().max(BACKLOG_FIRST * PACKET);
+        self.target = self.floor().max(BACKLOG_FIRST * PACKET).min(self.most());
         if self.is_far() {
             self.a = PRIOR * self.c;
             self.phase = Phase::Ride;
@@ -131,7 +132,13 @@ impl Ride {
 
     /// Bits that hide how a host at high rates gathers packets, and by how much their delays scatter.
     pub(super) fn floor(&self) -> f64 {
-        (GATHERED.max(HIDES * self.noise.max(self.wander)).max(HELD * self.every) * self.c).max(BACKLOG_LEAST * PACKET)
+        let least = GATHERED.max(HIDES * self.noise.max(self.wander)).max(HELD * self.every) * self.c;
+        least.max(BACKLOG_LEAST * PACKET).min(self.most())
+    }
+
+    /// Bits of its own that may wait; see [`Ride::limited`].
+    pub(super) fn most(&self) -> f64 {
+        (self.queue * self.c).max(TRAIN_SHORTEST as f64 * PACKET)
     }
 
     /// After so much covered time A is roughly known [s].
@@ -178,25 +185,26 @@ impl Ride {
         let step = PACKET / rate;
         let start = self.follow.max(now.as_secs_f64());
         let time = self.train_time();
-        let left = self.left();
+        let left = self.left() as f64;
         let last = if self.overlaps() { 0.0 } else { self.lag.as_secs_f64() * LAST_REPORT };
         let end = self.deadline().as_secs_f64() - last;
-        if (left as f64) < TRAIN_SENSE || start + TRAIN_SENSE * step > end {
+        if left < TRAIN_SENSE || start + TRAIN_SENSE * step > end {
             if self.extend() {
                 return self.ride(now);
             }
             self.phase = Phase::Drain;
             return self.drain(now);
         }
-        let mut even = (time / step).min((end - start) / step).max(TRAIN_SENSE);
+        let mut even = (time / step).min((end - start) / step).max(TRAIN_SENSE).min(left);
         // until a report comes the queue drifts by the error of A
         let drift = (more * self.lag.as_secs_f64()).min(BACKLOG_MOST * PACKET);
-        let missing = (self.target + drift).min(ROOM_SHARE * self.limit) - self.backlog(start);
+        let missing = (self.target + drift).min(ROOM_SHARE * self.limit).min(self.most()) - self.backlog(start);
         let mut gaps: Vec<f64> = Vec::new();
         let mut gap = step;
         if missing > 0.0 {
             let each = PACKET * (1.0 - HURRY * (self.a / self.c).min(1.0));
-            gaps.resize((missing / each) as usize, HURRY * PACKET / self.c);
+            // whoever reports may claim that any number is missing
+            gaps.resize((missing / each).min(left) as usize, HURRY * PACKET / self.c);
             even = even.min((end - start - gaps.iter().sum::<f64>()) / step).max(TRAIN_SENSE);
         } else {
             // no slower than half, so that an error in the prediction does not leave the queue empty for long

@@ -2,7 +2,7 @@
 
 use super::super::dispersion::whole_batches;
 use super::super::stat::{median, quantile};
-use super::super::{Discipline, Estimate, LARGE, Seen, TrainSeen, WhyNot, series};
+use super::super::{Discipline, Estimate, FASTEST, LARGE, Seen, TrainSeen, WhyNot, series};
 use super::grains::{Turns, is_fast};
 use super::{PACKET, Ride, SMALL_SIZE};
 
@@ -48,7 +48,7 @@ fn discipline(c: f64, slope: f64, first: f64, least: f64) -> Discipline {
 impl Ride {
     /// C again, where the receiver gathers packets or delays wander: from whole trains, now that A is known.
     pub(super) fn refine(&mut self) {
-        self.wander = self.wanders();
+        (self.wander, self.late) = self.wanders();
         if let (true, Some((c, _))) = (self.wander > 0.0, self.wandering_capacity()) {
             self.c = c.max(self.proven);
         }
@@ -58,27 +58,29 @@ impl Ride {
         let trains = self.trains.range(..self.first);
         let whole: Vec<f64> = trains.filter_map(|(_, train)| self.whole(train)).collect();
         if let Some(c) = median(&whole).filter(|_| whole.len() > 2) {
-            self.c = c;
+            self.c = c.max(self.proven);
         }
     }
 
     /// What a whole train, sent at u and received at r, says of C when A is known: r = u C / (u + C - A).
     pub(super) fn whole(&self, train: &TrainSeen) -> Option<f64> {
         let usable = &train.packets[..whole_batches(train)];
-        let own: Vec<&Seen> = usable.iter().filter(|p| p.own_delay().is_some()).collect();
-        let (first, last) = (own.first()?, own.last()?);
-        let spoilt = train.packets.windows(2).any(|w| w[1].sent.0 - w[0].sent.0 > REFINED_PAUSE);
+        let own = |p: &Seen| p.own_delay().is_some();
+        let (from, to) = (usable.iter().position(own)?, usable.iter().rposition(own)?);
+        let (first, last) = (&usable[from], &usable[to]);
+        let spoilt = train.packets.windows(2).any(|w| w[1].sent.saturating_sub(w[0].sent).0 > REFINED_PAUSE);
         let lost = train.packets.iter().any(|p| p.received.is_none());
-        let count = train.packets.iter().filter(|p| p.sent > first.sent && p.sent <= last.sent).count();
+        // not by their stamps, which may all be the same
+        let count = to - from;
         let bits = count as f64 * PACKET;
         // packets may have overtaken each other
         let received = last.received?.0.checked_sub(first.received?.0)?;
-        let sent = last.sent.0 - first.sent.0;
+        let sent = last.sent.saturating_sub(first.sent).0;
         if spoilt || lost || count < REFINED_PACKETS || received == 0 {
             return None;
         }
         let (u, r) = (bits * 1e9 / sent.max(1) as f64, bits * 1e9 / received as f64);
-        Some(if u > REFINED_FASTER * r { r * (u - self.a) / (u - r) } else { r })
+        Some(if u > REFINED_FASTER * r { r * (u - self.a) / (u - r) } else { r }).filter(|&c| 0.0 < c && c <= FASTEST)
     }
 
     pub(super) fn discipline(&self) -> Option<Discipline> {
@@ -166,7 +168,8 @@ mod tests {
     use pathcast_base::{Bytes, Nanos};
 
     use super::super::super::Budget;
-    use super::super::super::testing::train;
+    use super::super::super::Plan;
+    use super::super::super::testing::{OFFSET, run, train};
     use super::*;
 
     /// Packets of 1400 bytes that left and came so far apart [ns], where 30 Mbit/s are free; `odd`: one that left later or was lost.
@@ -189,6 +192,56 @@ mod tests {
         assert!(whole(31, 100_000, 200_000, 200_000, false).is_some(), "300 us apart");
         assert!(whole(31, 100_000, 200_000, 200_001, false).is_none(), "held up");
         assert!(whole(31, 100_000, 200_000, 0, true).is_none() && whole(31, 100_000, 0, 0, false).is_none());
+    }
+
+    #[test]
+    fn packets_that_left_at_one_time_count_and_so_do_those_whose_stamps_are_out_of_order() {
+        // all of a train by one stamp, as an idle host's kernel or a simulator gives it
+        assert!((whole(31, 0, 200_000, 0, false).unwrap() / 56e6 - 1.0).abs() < 1e-5);
+        let mut ride = Ride::new(Budget { bytes: Bytes(1_000_000), time: Nanos::secs(3) }, 1);
+        (ride.a, ride.c) = (30e6, 56e6);
+        let came: Vec<_> = (0..31).map(|k| Some(9_000_000 + k * 200_000)).collect();
+        let mut sent = [2_000_000; 31];
+        (sent[0], sent[1]) = (2_200_000, 1_900_000);
+        assert!(ride.whole(&train(0, 1400, &sent, &came)).is_some());
+    }
+
+    /// A receiver that hands over eight at a time behind 400 Mbit/s, and 800 once the ride has begun.
+    #[test]
+    fn what_was_carried_is_not_forgotten_for_what_trains_said() {
+        let mut ride = Ride::sparing(Budget { bytes: Bytes(20_000_000), time: Nanos::secs(30) }, 1);
+        let (mut rate, mut free) = (400e6, 0.0f64);
+        let carry = |plan: &Plan| {
+            if plan.size == SMALL_SIZE {
+                rate = 800e6;
+            }
+            let mut at = plan.at.0;
+            let mut sent = vec![at];
+            for gap in &plan.gaps {
+                at += gap.0.max(1000);
+                sent.push(at);
+            }
+            let bits = f64::from(plan.size) * 8.0;
+            let leaves: Vec<f64> = sent
+                .iter()
+                .map(|&at| {
+                    free = free.max(at as f64 / 1e9) + bits / rate;
+                    free
+                })
+                .collect();
+            let handed = |k: usize| leaves[(k / 8 * 8 + 7).min(leaves.len() - 1)];
+            let came: Vec<_> = (0..sent.len()).map(|k| Some(((handed(k) + 0.005) * 1e9) as u64 + OFFSET)).collect();
+            let mut seen = train(plan.id, plan.size, &sent, &came);
+            let count = seen.packets.len();
+            for (k, packet) in seen.packets.iter_mut().enumerate() {
+                let of = (count - k / 8 * 8).min(8) as u32;
+                packet.batch = crate::Batch { index: (k % 8) as u32, of };
+            }
+            seen
+        };
+        let (estimate, _) = run(carry, Nanos::millis(5), &mut ride);
+        assert!(ride.proven > 600e6 && ride.c >= ride.proven, "{} {}", ride.c, ride.proven);
+        assert!(estimate.value_bps.unwrap() > 600e6, "{estimate:?}");
     }
 
     /// A ride over 5 Mbit/s that found `c`: trains whose packets come L/c apart, and 12 small packets that waited so long [s].

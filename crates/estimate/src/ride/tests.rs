@@ -1,6 +1,7 @@
 //! The ride beside a fluid, and its parts in closed form.
 
-use super::super::testing::{Fluid, Gathering, train};
+use super::super::FASTEST;
+use super::super::testing::{self, Fluid, Gathering, train};
 use super::*;
 
 fn budget(kb: u64, time: Nanos) -> Budget {
@@ -329,5 +330,102 @@ fn few_trains_through_grants_do_not_tell_the_capacity_as_exactly_as_their_gaps_l
         let found = ride.capacity();
         let holds = found.value_bps.is_none() || (found.low_bps..=found.high_bps).contains(&capacity);
         assert!(holds || found.why_not.is_some(), "{capacity}: {found:?}");
+    }
+}
+
+/// Reports of a far end that lies: packets come closer than through any line, or claim to be one of a huge batch.
+#[test]
+fn whatever_is_reported_no_train_is_longer_than_the_budget_has_bytes() {
+    for (apart, of) in
+        [([1, 1, 1, 200, 200], 1), ([1, 1, 1, 1, 1], 1), ([0, 1, 0, 1, 0], 1), ([1, 1, 1, 200, 200], u32::MAX)]
+    {
+        let mut ride = Ride::new(budget(1000, Nanos::secs(3)), 1);
+        let mut now = Nanos::secs(1);
+        let mut sent: Vec<(Nanos, Plan)> = Vec::new();
+        for _ in 0..20_000 {
+            match ride.next(now) {
+                Step::Send(plan) => {
+                    assert!(plan.gaps.capacity() <= 2 * 1_000_000 / usize::from(LARGE), "{}", plan.gaps.capacity());
+                    sent.push((plan.at.max(now) + plan.duration() + Nanos::millis(250), plan));
+                }
+                Step::Wait(until) if sent.first().is_some_and(|(at, _)| *at <= until) => {
+                    let (at, plan) = sent.remove(0);
+                    now = now.max(at);
+                    let left: Vec<u64> = (0..=plan.gaps.len())
+                        .map(|k| plan.at.0 + plan.gaps[..k].iter().map(|g| g.0).sum::<u64>())
+                        .collect();
+                    let mut came = left[0] + 1_000_000;
+                    let marks = (0..left.len()).map(|k| {
+                        came += apart[k % 5];
+                        Some(came)
+                    });
+                    let mut seen = train(plan.id, plan.size, &left, &marks.collect::<Vec<_>>());
+                    seen.packets.iter_mut().for_each(|p| p.batch = crate::Batch { index: of - 1, of });
+                    ride.observe(now, &seen);
+                }
+                Step::Wait(until) => now = now.max(until),
+                Step::Beside(_) | Step::Done => break,
+            }
+        }
+        assert!(ride.capacity().value_bps.is_none_or(|c| c <= FASTEST), "{apart:?}: {:?}", ride.capacity());
+    }
+}
+
+/// A radio link that is twice as fast from the ride on: at the rate that the trains showed no probe waits, nor is it
+/// apart from the one before.
+#[test]
+fn a_line_that_gathers_and_got_faster_is_found_out() {
+    for (slow, fast, every) in [(100e6, 200e6, 2.5e-3), (4e6, 8e6, 4e-3)] {
+        let mut ride = Ride::sparing(budget(20_000, Nanos::secs(30)), 1);
+        let mut link = Gathering::new(slow, every, 0.015, None);
+        let carry = |plan: &Plan| {
+            if plan.size == SMALL_SIZE {
+                link.capacity = fast;
+            }
+            link.carry(plan)
+        };
+        let (estimate, _) = testing::run(carry, Nanos::millis(15), &mut ride);
+        assert!((estimate.value_bps.unwrap() / fast - 1.0).abs() < 0.05, "{fast}: {estimate:?}");
+        assert!((estimate.low_bps..=estimate.high_bps).contains(&fast), "{fast}: {estimate:?}");
+    }
+}
+
+/// What the ride was seen to carry does not settle what trains left open.
+#[test]
+fn a_doubtful_capacity_stays_doubtful_though_more_was_carried() {
+    let mut ride = learnt(4e6 / 1.02, 2_800_000, 50);
+    assert!((ride.proven / 4e6 - 1.0).abs() < 1e-6);
+    let came: Vec<_> = (0..5).map(|k| Some(10_000_000 + 2_856_000 * k)).collect();
+    for id in 0..2 {
+        assert!(matches!(ride.capacity.next(Nanos::secs(id)), Step::Send(_)));
+        ride.capacity.observe(Nanos::secs(id), &train(id, LARGE, &[0; 5], &came));
+    }
+    let found = ride.capacity();
+    assert_eq!(found.why_not, Some(WhyNot::TooFew), "of two trains");
+    assert!(
+        (found.value_bps.unwrap() / 4e6 - 1.0).abs() < 1e-6 && (found.low_bps / 4e6 - 0.98).abs() < 1e-3,
+        "{found:?}"
+    );
+}
+
+/// No more waits than that and a train of five, which is the shortest, and the one that has just come.
+#[test]
+fn a_bound_on_the_queue_binds_the_ride() {
+    for (capacity, every, bound) in [(1e6, 0.0, 20), (1e6, 0.0, 5), (5e6, 4e-3, 10), (100e6, 0.0, 5), (1e6, 0.0, 500)] {
+        let queue = Nanos::millis(bound);
+        let mut ride = Ride::sparing(budget(20_000, Nanos::secs(30)), 1).limited(queue);
+        let mut link = Gathering::new(capacity, every, 0.02, None);
+        let mut most = 0.0f64;
+        let carry = |plan: &Plan| {
+            let seen = link.carry(plan);
+            let waits = |p: &crate::Seen| p.delay().unwrap_or(0) as f64 / 1e9 - 1e3 - 0.02;
+            most = seen.packets.iter().map(waits).fold(most, f64::max);
+            seen
+        };
+        let (estimate, _) = testing::run(carry, Nanos::millis(20), &mut ride);
+        let allowed = queue.as_secs_f64() + 6.0 * PACKET / capacity + every;
+        assert!(most <= allowed + 1e-6, "{capacity} {bound}: {most} {allowed}");
+        let value = estimate.value_bps.unwrap();
+        assert!((value / capacity - 1.0).abs() < 0.15, "{capacity} {bound}: {estimate:?}");
     }
 }

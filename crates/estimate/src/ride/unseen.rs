@@ -163,7 +163,8 @@ impl Ride {
         let busy = met.iter().filter(|&&busy| busy).count();
         // who is late without a queue has met nobody, and one flow's share of a line is not what others leave
         let far = self.is_far();
-        let stands = if far { self.stands() >= STANDING || self.is_exact() } else { self.wander == 0.0 };
+        let stands =
+            if far { self.stands() >= STANDING || (self.wander == 0.0 && self.is_exact()) } else { self.wander == 0.0 };
         if !stands || self.discipline() == Some(Discipline::Fair) {
             return weigh(0, 0, 0.0, 1.0);
         }
@@ -180,9 +181,9 @@ impl Ride {
 
 impl Ride {
     /// Whether packets never come closer than C allows, so that all that wait have met somebody.
-    fn is_exact(&self) -> bool {
+    pub(super) fn is_exact(&self) -> bool {
         let before = self.trains.range(..=self.first).map(|(_, train)| train);
-        self.wander == 0.0 && series::scatter(before, self.c) <= EXACT * PACKET / self.c
+        series::scatter(before, self.c) <= EXACT * PACKET / self.c
     }
 
     /// How long small probes waited [s].

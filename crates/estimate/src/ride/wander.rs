@@ -9,8 +9,8 @@
 //! on a line so busy it would grow under the first probes of the ride, which leave without a report. Radio that sends at fixed
 //! moments alone looks the same. And where trains are stretched (`stretch.rs`) delays do wander, whoever is there.
 
-use super::super::stat::{deviation, median, quantile, student90};
-use super::super::{Seen, TrainSeen, series};
+use super::super::stat::{median, median90, quantile};
+use super::super::{FASTEST, Seen, TrainSeen, series};
 use super::balance::CROSS;
 use super::{PACKET, Ride};
 
@@ -78,7 +78,9 @@ fn together<'a>(trains: impl Iterator<Item = &'a TrainSeen>, c: f64, load: f64) 
 pub(super) fn whole(train: &TrainSeen) -> Option<f64> {
     let rest = train.packets.get(1..).filter(|rest| rest.len() > 2 && rest.iter().all(|p| p.received.is_some()))?;
     let (first, last) = (rest.first()?.received?, rest.last()?.received?);
-    (last > first).then(|| (rest.len() - 1) as f64 * PACKET * 1e9 / (last.0 - first.0) as f64)
+    (last > first)
+        .then(|| (rest.len() - 1) as f64 * PACKET * 1e9 / (last.0 - first.0) as f64)
+        .filter(|&rate| rate <= FASTEST)
 }
 
 /// Whether small packets met a queue that drained: each waited less than the one before, by as much as an idle line's queue loses.
@@ -130,10 +132,12 @@ impl Ride {
         self.every == 0.0 && quantile(&self.alone(), 1.0).is_some_and(|most| most > shown)
     }
 
-    /// By how much delays wander without a queue [s]; zero: no more than stamps do, or it cannot be told from a queue.
-    pub(super) fn wanders(&self) -> f64 {
+    /// By how much delays wander without a queue [s]: what the ride holds in the queue for it, and what they may in
+    /// truth, where that would be too much beside others. Zero: no more than stamps do, or it cannot be told from a
+    /// queue.
+    pub(super) fn wanders(&self) -> (f64, f64) {
         if self.small.as_ref().is_none_or(drains) {
-            return 0.0;
+            return (0.0, 0.0);
         }
         let alone = self.alone();
         let least = series::NOTHING + self.blur() + LATE_LEAST * PACKET / self.c;
@@ -143,19 +147,27 @@ impl Ride {
         let packets = || self.trains.range(..=self.first).flat_map(|(_, train)| &train.packets);
         let lost = packets().filter(|p| p.lost()).count();
         if alone.len() < ALONE || load < SOME || lost as f64 > LOST.0 + LOST.1 * packets().count() as f64 {
-            return 0.0;
+            return (0.0, 0.0);
         }
         let (most, usual) = (quantile(&alone, 1.0).unwrap_or(0.0), median(&alone).unwrap_or(0.0));
         let even = load < LATE || most < UNEVEN * usual;
         let grows = self.under_ride().is_some_and(|(load, _)| load > STEEP);
-        let wanders = (even && !grows && self.is_together(load))
-            || (load >= LATE && usual <= MOST_BESIDE && self.stays(load, alone.len()));
+        let stays = load >= LATE && self.stays(load, alone.len());
+        let wanders = (even && !grows && self.is_together(load)) || (usual <= MOST_BESIDE && stays);
         if wanders && MORE * most <= MOST {
-            return MORE * most;
+            return (MORE * most, MORE * most);
         }
         // whoever came late where trains are stretched may have met nobody
-        let stretched = usual <= MOST_BESIDE && self.capacity.stretched().is_some();
-        if stretched { MORE * most.min(MOST_STRETCHED) } else { 0.0 }
+        let stretched = self.capacity.stretched().is_some();
+        let hold = if stretched && usual <= MOST_BESIDE { MORE * most.min(MOST_STRETCHED) } else { 0.0 };
+        // nor whoever is late for longer than the line is busy, where others come closer than C allows
+        let late = stretched || (stays && !self.is_exact());
+        (hold, if late { MORE * most } else { 0.0 })
+    }
+
+    /// Whether delays wander by more than the ride may hold in the queue: who waits is not told from who is late then.
+    pub(super) fn is_lost(&self) -> bool {
+        self.late > self.wander
     }
 
     /// Whether nobody came between the packets of the trains before the ride, and of its first where a report came before the next.
@@ -196,8 +208,7 @@ impl Ride {
             return None;
         }
         let rates: Vec<f64> = self.trains.range(..self.first).filter_map(|(_, train)| whole(train)).collect();
-        let (middle, spread) = (median(&rates)?, deviation(&rates)?);
-        Some((middle, student90(rates.len() - 1) * spread / (rates.len() as f64).sqrt()))
+        median90(&rates)
     }
 }
 

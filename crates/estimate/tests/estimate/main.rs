@@ -13,7 +13,7 @@ use pathcast_estimate::replay::Replay;
 use pathcast_estimate::ride::Ride;
 use pathcast_estimate::slops::Slops;
 use pathcast_estimate::{Budget, Discipline, Estimate, Method, Step, TrainSeen, WhyNot};
-use pathcast_link::{Cross, Fair, Queue};
+use pathcast_link::{Cross, Fair, Jitter, Queue};
 use tcp::Tcp;
 use world::{Outcome, Path, run};
 
@@ -69,6 +69,19 @@ fn random_cross_traffic_two_links_and_a_short_queue() {
     two.hops.push(Path::one(Rate(5 * MBIT), 50, constant(3 * MBIT)).hops[0].clone());
     assert!(worst(&two, budget(1000, 3000), 5) < 0.07);
     assert!(worst(&Path::one(Rate(5 * MBIT), 8, constant(3 * MBIT)), budget(1000, 3000), 5) < 0.08);
+}
+
+/// A way that wanders by more than the ride may hold in the queue beside others.
+#[test]
+fn delays_that_wander_far_beside_traffic_are_said_or_in_the_interval() {
+    let mut path = Path::one(Rate(8 * MBIT), 50, poisson(3 * MBIT));
+    path.hops[0].params.jitter = Some(Jitter { amplitude: Nanos::millis(15), step: Nanos::millis(20) });
+    let good = |seed: &u64| {
+        let Outcome { estimate, truth, .. } = run(&path, *seed, &mut Ride::sparing(budget(20_000, 30_000), *seed));
+        estimate.why_not.is_some() || (estimate.low_bps..=estimate.high_bps).contains(&truth)
+    };
+    let good = (1..=40).filter(good).count();
+    assert!(good >= 34, "{good} of 40");
 }
 
 #[test]

@@ -175,3 +175,17 @@ fn a_host_that_is_behind_is_given_no_more_to_send() {
     (0..second.count()).for_each(|k| source.left(late, second.seq + k as u64, Some(late)));
     assert!(!source.is_behind(late + BEHIND * 2));
 }
+
+/// A host that was held up before it sent the first of three, and told of that one alone.
+#[test]
+fn who_is_not_known_to_have_left_did_not_overtake_the_one_in_front() {
+    let packet = |ms, departure| Packet { at: Nanos::millis(ms), departure, told: true, fate: Packed::LOST };
+    let mut front = Nanos::ZERO;
+    let sent = [(5, Departure::Left), (1, Departure::Planned), (7, Departure::Planned), (6, Departure::Left)].map(
+        |(at, how)| {
+            front = packet(at, how).sent(front);
+            front
+        },
+    );
+    assert_eq!(sent, [5, 5, 7, 6].map(Nanos::millis));
+}
