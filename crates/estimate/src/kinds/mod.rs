@@ -181,7 +181,8 @@ impl Thorough {
         let available = or_half(available, c);
         let before = self.before.iter().map(|train| (train, None, false, 0.0));
         let trains = probing.seen().map(|(train, phase, sparse, rate)| (train, Some(phase), sparse, rate));
-        judge(&Trail::of(before.chain(trains), c, quiet(c)), c, available, known);
+        let trail = Trail { again: probing.again(), ..Trail::of(before.chain(trains), c, quiet(c)) };
+        judge(&trail, c, available, known);
         self.foretell(available.1, known);
     }
 }

@@ -35,6 +35,8 @@ pub struct Point {
 pub struct Trail {
     /// See [`Point`].
     pub points: Vec<Point>,
+    /// When the push began again, if it did [s].
+    pub again: f64,
     /// So long a probe that met nobody may seem to have waited: hosts that are late [s].
     pub late: f64,
 }
@@ -163,7 +165,7 @@ impl Trail {
             p.grows = large.growth(p.left, around);
         }
         look_back(&mut points, c, quiet);
-        Trail { points, late }
+        Trail { points, again: 0.0, late }
     }
 
     /// Large probes of a phase.
