@@ -16,6 +16,8 @@ const PACKET: f64 = LARGE as f64 * 8.0;
 /// A queue of fewer packets says nothing of whose it is, nor one of so many times what hosts are late.
 const SOME: f64 = 3.0;
 const SOME_LATE: f64 = 3.0;
+/// Where more than this share of the large ones was overtaken nothing is said.
+const OVERTOOK: f64 = 0.02;
 /// Sparse probes count while the large ones wait at least this share of the longest wait.
 const WAITING: f64 = 0.4;
 /// Half-way between waiting with the others and not at all; how fast the probability turns there; probes that are enough.
@@ -28,6 +30,9 @@ const STOOD: f64 = 0.1;
 /// How probable it is that every flow has a queue of its own; none: hardly any pair stood in a queue.
 pub fn fair(trail: &Trail, c: f64) -> Option<f64> {
     let pairs = trail.beside();
+    if trail.overtook() > OVERTOOK {
+        return None;
+    }
     let longest = pairs.iter().filter_map(|pair| pair.1).fold(0.0, f64::max);
     let some = (SOME * PACKET / c).max(SOME_LATE * trail.late);
     let stood: Vec<(f64, f64)> =
@@ -262,6 +267,21 @@ mod tests {
         assert_eq!(fair(&both(burst, |_| 5e-5), 100e6), None);
         let late = Trail { late: 0.4e-3, ..both(|_| Some(1e-3), |_| 5e-5) };
         assert_eq!(fair(&late, 100e6), None);
+    }
+
+    #[test]
+    fn large_ones_that_come_late_are_no_longer_queue() {
+        let late = |every: usize, guessed: bool| {
+            let mut trail = both(|_| Some(2e-3), |_| 2e-3);
+            for p in trail.points.iter_mut().filter(|p| !p.sparse).step_by(every) {
+                (p.wait, p.guessed) = (p.wait + 20e-3, guessed);
+            }
+            fair(&trail, 100e6)
+        };
+        // too many overtook others; some did; of those without a stamp of their own nobody knows
+        assert_eq!(late(20, false), None);
+        assert!(late(100, false).is_some_and(|p| p < 0.1), "{:?}", late(100, false));
+        assert!(late(20, true).is_some());
     }
 
     /// Also where flows have queues of their own, of which others' may take room.
