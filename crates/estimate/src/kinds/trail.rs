@@ -212,6 +212,18 @@ impl Trail {
         self.points.iter().filter(move |p| p.phase == Some(phase) && p.sparse)
     }
 
+    /// What sparse probes of a phase that came waited [s], without those that waited for what was sent before, and when
+    /// each left.
+    pub fn alone(&self, phase: Phase) -> Vec<(f64, f64)> {
+        let counts = |p: &&Point| !p.lost && p.wait.is_finite() && p.ahead == 0.0;
+        self.sparse(phase).filter(counts).map(|p| (p.left, p.wait)).collect()
+    }
+
+    /// The same without the times.
+    pub fn idle(&self, phase: Phase) -> Vec<f64> {
+        self.alone(phase).into_iter().map(|wait| wait.1).collect()
+    }
+
     /// For each sparse probe of the loaded phases that came: its wait, and what it waits in one queue for all at least [s]: until the
     /// large probe before it has left the queue. None: that had left it already, and the queue may have been empty.
     /// Behind a large one that others overtook there is no pair: it was late elsewhere.
