@@ -85,9 +85,10 @@ impl Overload {
         let arriving: f64 = over.iter().map(Part::arriving).sum();
         let came: usize = over.iter().map(|part| part.came).sum();
         let whole = all.seconds();
-        (came >= FEW && time > 0.0 && arriving > 0.0 && whole > 0.0).then(|| Overload {
-            share: time / whole,
-            behind: if gives_way { (all.span.1 - last) / whole } else { 0.0 },
+        (came >= FEW && arriving > 0.0 && whole > 0.0).then(|| Overload {
+            share: (arriving / whole).min(1.0),
+            // what still stands in the queue then is no time of theirs
+            behind: if gives_way { (all.span.1 - last - (arriving - time)).max(0.0) / whole } else { 0.0 },
             passed: over.iter().map(|part| part.bits).sum::<f64>() / arriving / (1.0 - lost.clamp(0.0, 0.5)),
         })
     }
