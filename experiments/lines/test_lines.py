@@ -210,6 +210,33 @@ def _wide(kind, beside, seed, effort):
     return fresh.run(point, 0, 2e9, False, "sim")
 
 
+def _thorough(line, more="", seed=1):
+    text = LINES.one_path(line, seed) + more
+    about = {"text": text, "case": line.columns(), "rates": [(0.0, line.rate_bps)], "again": False, "link": "line"}
+    about |= {"direction": "out", "settle_s": 1.0, "seed": seed, "effort": "thorough", "next_s": None}
+    return SAMPLES.sample(about, "sim")
+
+
+def _plain_line(rate, packets, **more):
+    line = LINES.draw("1", False, False, "idle", policed=False)
+    line = replace(line, queue="drop-tail", shape="plain", rate_bps=rate, rates=((0.0, rate),), packets=packets)
+    line = replace(line, rtt_s=0.02, loss=0.0, jitter_s=None, gathered_s=None, step_s=None, direction="out")
+    return replace(line, **more)
+
+
+def test_packets_that_a_host_hands_over_together_all_came():
+    row = _thorough(_plain_line(100e6, 833), '\n[host.server]\nreceive_batch = "1ms"\n')
+    assert row["load_now_low"] <= 0.0 <= row["load_now_high"], row
+    assert row["available"] == pytest.approx(100e6, rel=0.03)
+    assert row["depth"] == pytest.approx(0.1, rel=0.1)
+
+
+def test_what_a_wire_loses_fills_no_queue():
+    row = _thorough(_plain_line(50e6, 1875, cross="constant", load=0.5, shape="loss", loss=0.01))
+    assert row["available"] == pytest.approx(row["available_truth_bps"], rel=0.03)
+    assert row["depth"] == pytest.approx(0.45, rel=0.05)
+
+
 def test_a_pair_is_sampled():
     point = {"grid": "pairs", "effort": "thorough", "shared": True, "fair": False, "managed": False, "cross": "idle"}
     about = min((SAMPLES.scenario({**point, "seed": seed}, {}, "sim") for seed in range(1, 60)), key=_plain)

@@ -89,6 +89,9 @@ impl InTurn for Clusters {
 
     fn took(&mut self, answer: Option<&TrainSeen>) {
         if let Some([a, b]) = answer.map(|train| &train.packets[..])
+            // in a batch only the last one's stamp is right
+            && a.own_delay().is_some()
+            && b.own_delay().is_some()
             && let (Some(first), Some(second)) = (a.received, b.received)
             && second > first
         {
@@ -161,6 +164,22 @@ mod tests {
             let (estimate, _) = Fluid::new(5e6, 0.0, 0.01).run(&mut Clusters::new(budget));
             assert_eq!(estimate.bytes, Bytes(sent), "of {bytes}");
         }
+    }
+
+    #[test]
+    fn pairs_that_a_host_handed_over_together_say_nothing() {
+        let mut method = Clusters::new(Budget { bytes: Bytes(200_000), time: Nanos::secs(10) });
+        let mut pair = super::super::testing::train(0, 1400, &[0, 0], &[Some(1_000_000), Some(1_300_000)]);
+        for (index, p) in pair.packets.iter_mut().enumerate() {
+            p.batch = super::super::Batch { index: index as u32, of: 2 };
+        }
+        method.turns.send(Nanos::ZERO, 2, 0.0, 1400, Nanos::secs(1));
+        method.turns.observe(Nanos::millis(2), &pair);
+        method.took(Some(&pair));
+        assert_eq!((method.pairs.len(), method.result().why_not), (0, Some(WhyNot::TooFew)));
+        pair.packets.iter_mut().for_each(|p| p.batch = super::super::Batch::SINGLE);
+        method.took(Some(&pair));
+        assert_eq!(method.pairs.len(), 1);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use pathcast_base::Nanos;
 
 use super::stat::median;
 use super::turns::{InTurn, Turns, rates};
-use super::{Budget, Estimate, LARGE, Step, TrainSeen, WhyNot};
+use super::{Budget, Estimate, LARGE, Seen, Step, TrainSeen, WhyNot};
 
 const K: usize = 100;
 const N: usize = 12;
@@ -26,6 +26,8 @@ const PCT: (f64, f64) = (1.1 * 0.55, 0.9 * 0.55);
 const PDT: (f64, f64) = (1.1 * 0.4, 0.9 * 0.4);
 /// This share of streams decides a fleet.
 const DECIDES: f64 = 0.6;
+/// A stream that leaves at less than this share of its rate says nothing of it.
+const SENT: f64 = 0.9;
 /// The search ends at this share of the ADR, or when both grey borders are within the second (at most 12 Mbit/s).
 const RESOLUTION: (f64, f64) = (0.02, 0.05);
 
@@ -73,21 +75,18 @@ pub fn trend(delays: &[f64], least: f64) -> Trend {
 }
 
 /// One packet of each burst of three or more shares a right stamp; context switches of the sender split a stream, of which
-/// the longest part counts. Delays [s].
-fn usable(train: &TrainSeen, period: f64) -> Vec<f64> {
+/// the longest part counts. Delays [s], and the rate at which it left [bit/s]; none of a packet.
+fn usable(train: &TrainSeen, period: f64) -> (Vec<f64>, Option<f64>) {
     let limit = (2.0 * period).max(period + 1e-3);
-    let (mut parts, mut last) = (vec![Vec::new()], None);
-    for packet in &train.packets {
-        let sent = packet.sent.as_secs_f64();
-        if last.is_some_and(|last: f64| sent - last > limit) {
-            parts.push(Vec::new());
-        }
-        last = Some(sent);
-        if let (Some(delay), Some(part)) = (packet.own_delay(), parts.last_mut()) {
-            part.push(delay as f64 / 1e9);
-        }
-    }
-    parts.into_iter().max_by_key(Vec::len).unwrap_or_default()
+    let stays = |a: &Seen, b: &Seen| b.sent.saturating_sub(a.sent).as_secs_f64() <= limit;
+    let delays = |part: &[Seen]| -> Vec<f64> {
+        part.iter().filter_map(Seen::own_delay).map(|delay| delay as f64 / 1e9).collect()
+    };
+    let parts = train.packets.chunk_by(stays).map(|part| (delays(part), part));
+    let Some((delays, part)) = parts.max_by_key(|part| part.0.len()) else { return (Vec::new(), None) };
+    let time = part[part.len() - 1].sent.saturating_sub(part[0].sent).as_secs_f64();
+    let bits: f64 = part[1..].iter().map(|p| f64::from(p.size) * 8.0).sum();
+    (delays, (time > 0.0).then(|| bits / time))
 }
 
 /// See the [module](self).
@@ -105,9 +104,13 @@ pub struct Slops {
     /// Of this fleet.
     trends: Vec<Trend>,
     lossy: usize,
+    /// Of those that left at less than the rate: at which [bit/s].
+    slow: Vec<f64>,
     free_at: Nanos,
     fleets: usize,
     ended: bool,
+    /// The host sends no faster than `max`.
+    too_slow: bool,
 }
 
 impl Slops {
@@ -124,9 +127,11 @@ impl Slops {
             grey: None,
             trends: Vec::new(),
             lossy: 0,
+            slow: Vec::new(),
             free_at: Nanos::ZERO,
             fleets: 0,
             ended: false,
+            too_slow: false,
         }
     }
 
@@ -143,18 +148,32 @@ impl Slops {
         if lost > LOSSES.0 || self.lossy * 2 >= N {
             return self.decide(Trend::Rises);
         }
-        let delays = usable(train, self.period);
+        let (delays, sent) = usable(train, self.period);
         let least = SKEW * self.period * (delays.len() as f64).sqrt();
-        self.trends.push(if delays.len() < LEAST { Trend::Unclear } else { trend(&delays, least) });
+        let slow = sent.filter(|&sent| sent < SENT * self.rate && delays.len() >= LEAST);
+        self.slow.extend(slow);
+        let says = delays.len() >= LEAST && slow.is_none();
+        self.trends.push(if says { trend(&delays, least) } else { Trend::Unclear });
         if self.trends.len() == N {
+            if self.slow.len() as f64 >= DECIDES * N as f64 {
+                return self.give_up();
+            }
             let share = |trend: Trend| self.trends.iter().filter(|&&t| t == trend).count() as f64 / N as f64;
             let fleet = [Trend::Rises, Trend::Flat].into_iter().find(|&t| share(t) >= DECIDES);
             self.decide(fleet.unwrap_or(Trend::Unclear));
         }
     }
 
+    /// No faster stream will leave than those of this fleet: what is above them is not known.
+    fn give_up(&mut self) {
+        let sent = median(&self.slow).unwrap_or(self.rate);
+        self.max = Some(self.max.map_or(sent, |max| max.min(sent)).max(self.min));
+        (self.ended, self.too_slow) = (true, true);
+        self.fleets += 1;
+    }
+
     fn decide(&mut self, fleet: Trend) {
-        (self.trends, self.lossy) = (Vec::new(), 0);
+        (self.trends, self.lossy, self.slow) = (Vec::new(), 0, Vec::new());
         self.fleets += 1;
         match fleet {
             Trend::Rises => self.max = Some(self.rate),
@@ -237,7 +256,10 @@ impl InTurn for Slops {
         let half = RESOLUTION.0 * adr / 2.0;
         let (low, high) = (self.min.min(middle - half), high.max(middle + half));
         let mut estimate = Estimate::of(middle, low, high, self.turns.bytes());
-        estimate.why_not = (!self.ended).then_some(WhyNot::TooFew);
+        estimate.why_not = match (self.too_slow, self.ended) {
+            (true, _) => Some(WhyNot::HostTooSlow),
+            (false, ended) => (!ended).then_some(WhyNot::TooFew),
+        };
         estimate
     }
 }
@@ -275,7 +297,28 @@ mod tests {
         let sent: Vec<u64> = (0..50).map(|k| k * 100_000 + u64::from(k >= 10) * 5_000_000).collect();
         let received: Vec<_> = sent.iter().map(|&t| Some(t + 7)).collect();
         let seen = super::super::testing::train(0, 200, &sent, &received);
-        assert_eq!(usable(&seen, 1e-4).len(), 40);
+        assert_eq!(usable(&seen, 1e-4).0.len(), 40);
+    }
+
+    /// A host that sends a packet in 160 us, whatever it is told: at 70 Mbit/s, which pass without a queue.
+    #[test]
+    fn a_host_that_is_too_slow_ends_the_search_where_it_can_send_no_faster() {
+        let sent: Vec<u64> = (0..100).map(|k| k * 160_000).collect();
+        let came: Vec<_> = sent.iter().map(|&at| Some(at + 7)).collect();
+        let stream = super::super::testing::train(0, 1400, &sent, &came);
+        let mut slops = Slops::new(Budget { bytes: Bytes(1), time: Nanos::secs(1) });
+        (slops.adr, slops.rate, slops.period, slops.min) = (Some(70e6), 70e6, 160e-6, 0.0);
+        for _ in 0..N {
+            slops.stream(Some(&stream));
+        }
+        assert_eq!((slops.min, slops.rate, slops.ended), (70e6, 140e6, false));
+        slops.period = 80e-6;
+        for _ in 0..N {
+            slops.stream(Some(&stream));
+        }
+        let found = slops.result();
+        assert!(slops.ended && slops.min == 70e6 && found.why_not == Some(WhyNot::HostTooSlow), "{found:?}");
+        assert!((found.value_bps.unwrap() / 70e6 - 1.0).abs() < 0.01, "{found:?}");
     }
 
     /// A stream that loses more than 15 of 100, or the sixth that loses more than 3, ends its fleet as one that rises; a stream without

@@ -48,6 +48,8 @@ const STANDS: f64 = 1.0;
 const FILLS: (f64, f64) = (1.4, 0.7);
 const TAKES: (f64, f64) = (1.8, 0.5);
 const FALLS: f64 = 2.0;
+/// Who fills the line takes more than this share of it, beside the probes too.
+const LITTLE: f64 = 0.15;
 
 /// In a queue for every flow: TCP keeps the line busy, whoever needs no more than his share does not. The share of the time that is
 /// neither, and how fast it turns there.
@@ -62,13 +64,6 @@ const WANDERS: f64 = 0.36;
 const ALL: f64 = 0.07;
 const ALL_SAYS: (f64, f64) = (1.5, -2.0);
 
-/// What sparse probes of a phase wait while nobody but them probes: when they left, and how long [s], without those that waited for
-/// what was sent before.
-fn waits(trail: &Trail, phase: Phase) -> Vec<(f64, f64)> {
-    let counts = |p: &&Point| !p.lost && p.wait.is_finite() && p.ahead == 0.0;
-    trail.sparse(phase).filter(counts).map(|p| (p.left, p.wait)).collect()
-}
-
 /// What a packet that came alone may be late besides [s].
 fn lone(c: f64) -> f64 {
     LONE.0.min(LONE.1 * PACKET / c)
@@ -80,7 +75,7 @@ fn long(trail: &Trail, c: f64) -> f64 {
 
 /// The share of the time in which the line is busy while nobody but the sparse flow probes.
 pub fn busy(trail: &Trail, phase: Phase, c: f64) -> Option<f64> {
-    let waits: Vec<f64> = waits(trail, phase).into_iter().map(|wait| wait.1).collect();
+    let waits: Vec<f64> = trail.alone(phase).into_iter().map(|wait| wait.1).collect();
     // where trains are not late either, what all of them wait is others' packets
     let usual = quantile(&waits, LONE.2)?.min(lone(c)).min(WAKES * trail.late);
     let busy = waits.iter().filter(|&wait| wait - usual > long(trail, c)).count() as f64;
@@ -94,7 +89,7 @@ fn seen(trail: &Trail, c: f64) -> f64 {
 
 /// What always stands in the queue while nobody but the sparse flow probes [s].
 fn standing(trail: &Trail, phase: Phase) -> f64 {
-    let waits = waits(trail, phase);
+    let waits = trail.alone(phase);
     let block = |wait: &(f64, f64)| ((wait.0 - waits[0].0) / BLOCK.0) as u64;
     let blocks = waits.chunk_by(|one, other| block(one) == block(other)).filter(|of| of.len() >= BLOCK.1);
     let least: Vec<f64> = blocks.map(|of| of.iter().map(|wait| wait.1).fold(f64::INFINITY, f64::min)).collect();
@@ -104,14 +99,27 @@ fn standing(trail: &Trail, phase: Phase) -> f64 {
 /// So many packets, and this long [s], always stand in a queue that TCP keeps from running empty.
 const STANDS_ALWAYS: (f64, f64) = (3.0, 6e-3);
 
-/// Whether the queue was never seen to run empty while nobody but the sparse flow probed.
-pub fn stands(trail: &Trail, c: f64) -> bool {
-    let long = STANDS_ALWAYS.1.max(STANDS_ALWAYS.0 * PACKET / c);
-    [Phase::Listen, Phase::Pause].into_iter().all(|phase| standing(trail, phase) > long)
+/// Whether the queue was never seen to run empty in a phase in which nobody but the sparse flow probed.
+fn stood(trail: &Trail, phase: Phase, c: f64) -> bool {
+    standing(trail, phase) > STANDS_ALWAYS.1.max(STANDS_ALWAYS.0 * PACKET / c)
 }
 
-/// Whether waits wander slowly.
-fn wanders(waits: &[(f64, f64)]) -> bool {
+/// Nor in the other one.
+pub fn stands(trail: &Trail, c: f64) -> bool {
+    [Phase::Listen, Phase::Pause].into_iter().all(|phase| stood(trail, phase, c))
+}
+
+/// Or not even in one: what waits wander or scatter by may be the way's.
+fn stood_ever(trail: &Trail, c: f64) -> bool {
+    [Phase::Listen, Phase::Pause].into_iter().any(|phase| stood(trail, phase, c))
+}
+
+/// Whether waits wander slowly while nobody but the sparse flow probes: by others' queue, or by themselves.
+pub fn wanders(trail: &Trail) -> bool {
+    is_alike(&trail.alone(Phase::Listen))
+}
+
+fn is_alike(waits: &[(f64, f64)]) -> bool {
     let Some(deviation) = deviation(&waits.iter().map(|wait| wait.1).collect::<Vec<f64>>()) else { return false };
     let steps = waits.windows(2).map(|w| (w[1].1 - w[0].1).powi(2)).sum::<f64>() / (waits.len() - 1) as f64;
     steps < WANDERS * 2.0 * deviation.powi(2)
@@ -138,7 +146,9 @@ fn under(trail: &Trail, phase: Phase, c: f64) -> Option<f64> {
 pub fn elastic(trail: &Trail, c: f64, a: f64, fair: bool) -> Value {
     let Some(busy) = busy(trail, Phase::Listen, c) else { return Value::none(WhyNot::TooFew) };
     let load = (1.0 - a / c).max(0.0);
-    if load.max(busy) < NOBODY || (load < NOBODY && hosts(trail, c, busy)) {
+    // who gives way in one queue for all fills it
+    let nobody = || hosts(trail, c, busy) || (!fair && !stood_ever(trail, c));
+    if load.max(busy) < NOBODY || (load < NOBODY && nobody()) {
         return Value::none(WhyNot::Absent);
     }
     Value::bare(logistic(if fair { apart(trail, c, load, busy) } else { together(trail, c, load, busy) }))
@@ -151,7 +161,7 @@ fn hosts(trail: &Trail, c: f64, busy: f64) -> bool {
 
 /// ln of the odds in a queue for every flow.
 fn apart(trail: &Trail, c: f64, load: f64, busy: f64) -> f64 {
-    if wanders(&waits(trail, Phase::Listen)) {
+    if wanders(trail) {
         return if load < ALL { ALL_SAYS.0 } else { ALL_SAYS.1 };
     }
     // a wait behind one packet is as long as any up to its time
@@ -171,11 +181,10 @@ fn together(trail: &Trail, c: f64, load: f64, busy: f64) -> f64 {
     };
     let stands = (standing(trail, Phase::Listen) * c / PACKET).clamp(STANDING.0, STANDING.1).log10();
     let after = self::busy(trail, Phase::Pause, c).unwrap_or(busy);
-    gives
-        + STANDS * stands
-        + FILLS.0 * (busy - FILLS.1)
-        + TAKES.0 * (load - TAKES.1)
-        + FALLS * (busy - after).clamp(-0.3, 0.6)
+    // a delay that wanders looks like a queue
+    let queued = STANDS * stands + FILLS.0 * (busy - FILLS.1);
+    let queued = if load < LITTLE && wanders(trail) && !stood_ever(trail, c) { queued.min(0.0) } else { queued };
+    gives + queued + TAKES.0 * (load - TAKES.1) + FALLS * (busy - after).clamp(-0.3, 0.6)
 }
 
 /// Where TCP fills the line already, others are this many flows, between these.
@@ -263,8 +272,8 @@ const HIDDEN: (f64, f64) = (0.08, 0.6);
 /// What others send now, and whether it gives way.
 pub fn find(trail: &Trail, c: f64, a: (f64, f64, f64), fair: bool) -> Cross {
     let mut found = Cross { load_bps: self::load(c, a), elastic: elastic(trail, c, a.1, fair), ..Cross::default() };
-    let listened = waits(trail, Phase::Listen);
-    if fair && c - a.1 < ALL * c && !wanders(&listened) {
+    let listened = trail.alone(Phase::Listen);
+    if fair && c - a.1 < ALL * c && !is_alike(&listened) {
         // steady traffic in a queue of its own is no part of what was taken for the capacity; it shows in how busy the line is
         let n = listened.len() as f64;
         let taken = |busy: f64| c * busy / (1.0 - busy);
@@ -339,9 +348,39 @@ mod tests {
 
     #[test]
     fn what_wanders_is_like_the_next() {
-        assert!(wanders(&listening(|k| 1e-3 * (k as f64 / 10.0).sin())));
-        assert!(!wanders(&listening(|k| 1e-3 * (k * 7919 % 13) as f64)));
-        assert!(!wanders(&listening(|_| 0.0)));
+        assert!(is_alike(&listening(|k| 1e-3 * (k as f64 / 10.0).sin())));
+        assert!(!is_alike(&listening(|k| 1e-3 * (k * 7919 % 13) as f64)));
+        assert!(!is_alike(&listening(|_| 0.0)));
+    }
+
+    /// Up to 10 ms, in 50 ms from one knot to the next.
+    #[test]
+    fn a_delay_that_wanders_on_an_idle_line_gives_way_to_nobody() {
+        for seed in 0..10 {
+            let mut noise = pathcast_base::Stream::new(seed, "knots");
+            let knots: Vec<f64> = (0..100).map(|_| noise.between(0.0, 10e-3)).collect();
+            let wait = |at: f64| {
+                let (k, share) = ((at / 50e-3) as usize, (at / 50e-3).fract());
+                knots[k] + (knots[k + 1] - knots[k]) * share
+            };
+            let probes = |phase, from: f64| {
+                let at = move |k| from + f64::from(k) * 2.5e-3;
+                (0..280)
+                    .map(move |k| Point {
+                        phase: Some(phase),
+                        sparse: true,
+                        left: at(k),
+                        wait: wait(at(k)),
+                        ..Point::default()
+                    })
+                    .collect::<Vec<_>>()
+            };
+            let points = [probes(Phase::Listen, 0.0), probes(Phase::Pause, 3.0)].concat();
+            let trail = Trail { points, ..Trail::default() };
+            let of = |a: f64| elastic(&trail, 20e6, a, false);
+            assert_eq!(of(20e6).why, Some(WhyNot::Absent));
+            assert!(of(0.94 * 20e6).value.unwrap() < 0.4, "{:?}", of(0.94 * 20e6));
+        }
     }
 
     /// What a host that wakes late makes of an idle line: packets `late` [s] on average, in the order in which they left.

@@ -16,6 +16,14 @@ const PASSED: f64 = 20.0;
 const ABSURD: f64 = 0.6;
 const ABSURD_PACKETS: f64 = 60.0;
 const ABSURD_CAME: f64 = 8.0;
+/// Of so many packets the wire loses no more than it lost before of those that hardly waited, so many at least: no
+/// managed queue drops where waits are so short [s], nor who waits for one packet only. But for so many losses and so
+/// many standard deviations; and no larger a share than what a policer drops.
+const WIRE_PACKETS: f64 = 60.0;
+const BRIEF: (f64, f64) = (4e-3, 1.1);
+const WIRE_SEEN: usize = 50;
+const WIRE_LOST: f64 = 0.5;
+const WIRE_MORE: f64 = 2.0;
 /// A host that sends less than this share of what it is told is too slow for it.
 const SHORT: f64 = 0.93;
 
@@ -24,11 +32,16 @@ const SHORT: f64 = 0.93;
 pub(super) struct Heard {
     /// The smallest delay of a large packet [ns].
     floor: Option<i64>,
+    /// A wait up to this one is short [s].
+    short: f64,
+    /// Large packets of the measurement before: their delay, or where they were lost that of the nearest one [ns];
+    /// whether they were.
+    before: Vec<(i64, bool)>,
     /// The last wait, and when its packet left.
     pub wait: Option<(f64, f64)>,
     /// The longest under overload.
     pub longest: f64,
-    /// Under overload: when the first loss left, and how many there were.
+    /// Under overload: when the first loss left that may be no wire's, and how many there were since.
     pub first_loss: Option<f64>,
     pub losses: usize,
     /// Since then: large packets sent and received; when the first and the last of these arrived, by the other clock; waits at losses.
@@ -44,6 +57,8 @@ impl Default for Heard {
     fn default() -> Heard {
         Heard {
             floor: None,
+            short: BRIEF.0,
+            before: Vec::new(),
             wait: None,
             longest: 0.0,
             first_loss: None,
@@ -58,11 +73,27 @@ impl Default for Heard {
 }
 
 impl Heard {
+    /// On a line of this capacity [bit/s].
+    pub fn new(c: f64) -> Heard {
+        Heard { short: BRIEF.0.max(BRIEF.1 * PACKET / c), ..Heard::default() }
+    }
+
     /// Large packets of any train show how short their delay can be.
     pub fn lower(&mut self, train: &TrainSeen) {
         let large = train.packets.iter().filter(|p| p.size == LARGE);
         let least = large.filter_map(Seen::own_delay).min();
         self.floor = self.floor.into_iter().chain(least).min();
+    }
+
+    /// A train of the measurement before: it shows what the wire loses.
+    pub fn before(&mut self, train: &TrainSeen) {
+        self.lower(train);
+        let large: Vec<&Seen> = train.packets.iter().filter(|p| p.size == LARGE && !p.missed).collect();
+        let came: Vec<(usize, i64)> = (0..large.len()).filter_map(|k| Some((k, large[k].own_delay()?))).collect();
+        for (k, p) in large.into_iter().enumerate() {
+            let near = came.iter().min_by_key(|(other, _)| other.abs_diff(k));
+            self.before.extend(near.map(|near| (near.1, p.lost())));
+        }
     }
 
     /// Of a train's packets that came: when each left, and how long it waited.
@@ -74,6 +105,12 @@ impl Heard {
 
     /// A train of more than what is free, with its waits.
     pub fn overload(&mut self, train: &TrainSeen, waits: &[(f64, f64)]) {
+        if self.sent >= WIRE_PACKETS && self.is_the_wires() {
+            // what was lost first was no overflow
+            (self.first_loss, self.losses, self.sent, self.came) = (None, 0, 0.0, 0.0);
+            self.span = Heard::default().span;
+            self.lost_at.clear();
+        }
         self.longest = waits.iter().map(|w| w.1).fold(self.longest, f64::max);
         if let [first, .., last] = train.packets.as_slice() {
             let time = last.sent.saturating_sub(first.sent).as_secs_f64();
@@ -87,12 +124,26 @@ impl Heard {
             self.lost_at.extend(near.map(|w| w.1).or(self.wait.map(|w| w.0)));
         }
         if self.first_loss.is_some() {
-            self.sent += train.packets.len() as f64;
-            self.came += waits.len() as f64;
+            // what a busy host had no room for counts as neither
+            self.sent += train.packets.iter().filter(|p| !p.missed).count() as f64;
+            self.came += train.packets.iter().filter(|p| p.received.is_some()).count() as f64;
             for at in train.packets.iter().filter_map(|p| p.received) {
                 self.span = (self.span.0.min(at.as_secs_f64()), self.span.1.max(at.as_secs_f64()));
             }
         }
+    }
+
+    /// Whether what was lost since the first loss is no more than the wire lost before.
+    fn is_the_wires(&self) -> bool {
+        let floor = self.floor.unwrap_or_default();
+        let short = |delay: i64| (delay - floor) as f64 <= self.short * 1e9;
+        let before: Vec<bool> = self.before.iter().filter(|p| short(p.0)).map(|p| p.1).collect();
+        if before.len() < WIRE_SEEN {
+            return false;
+        }
+        let lost = before.iter().filter(|&&lost| lost).count() as f64;
+        let mean = self.sent * ((lost + WIRE_LOST) / before.len() as f64).min(POLICED);
+        self.sent - self.came <= mean + WIRE_MORE * mean.sqrt()
     }
 
     /// By how many times as much more is to be planned for it to leave at this rate [bit/s]: a busy host sends less than it is told.
@@ -104,7 +155,8 @@ impl Heard {
 
     /// Forgets the overload.
     pub fn begin_again(&mut self) {
-        *self = Heard { floor: self.floor, wait: self.wait, ..Heard::default() };
+        let before = std::mem::take(&mut self.before);
+        *self = Heard { floor: self.floor, short: self.short, before, wait: self.wait, ..Heard::default() };
     }
 
     /// What came through since the first loss [bit/s].
@@ -168,6 +220,39 @@ mod tests {
         assert!(policed.is_policed(10e6) && !queued.is_policed(10e6));
     }
 
+    /// A receiver that hands over five packets at once, each batch at its last one's stamp: 100 Mbit/s, one packet
+    /// lost.
+    #[test]
+    fn of_a_batch_every_packet_came() {
+        let takes = (PACKET * 10.0) as u64;
+        let mut heard = Heard::default();
+        for id in 0..10 {
+            let sent: Vec<u64> = (0..10).map(|k| (10 * id + k) * takes).collect();
+            let came = |k: usize| (id > 0 || k > 0).then_some(MS + sent[k / 5 * 5 + 4]);
+            let came: Vec<Option<u64>> = (0..10).map(came).collect();
+            let mut train = train(id, LARGE, &sent, &came);
+            for (k, p) in train.packets.iter_mut().enumerate() {
+                p.batch = crate::Batch { index: k as u32 % 5, of: 5 };
+            }
+            let waits = heard.waits(&train);
+            heard.overload(&train, &waits);
+        }
+        assert!(heard.share().unwrap() >= 0.9 && !heard.is_lossy(), "{:?}", heard.share());
+        assert_eq!(heard.refutes(), None);
+        let passes = heard.passes().unwrap();
+        assert!((passes / 100e6 - 1.0).abs() < 0.06, "{passes}");
+    }
+
+    #[test]
+    fn what_a_host_had_no_room_for_was_neither_sent_nor_lost() {
+        let mut heard = heard(0);
+        let mut missed = train(9, LARGE, &[0; 10], &[None; 10]);
+        missed.packets.iter_mut().for_each(|p| p.missed = true);
+        let (before, lossy) = (heard.share(), heard.is_lossy());
+        heard.overload(&missed, &[]);
+        assert_eq!((heard.share(), heard.is_lossy()), (before, lossy));
+    }
+
     #[test]
     fn a_host_that_is_too_slow_is_told_more() {
         let mut heard = heard(0);
@@ -178,6 +263,37 @@ mod tests {
         let train = train(0, LARGE, &[0, MS, 2 * MS], &[None, None, None]);
         heard.overload(&train, &[]);
         assert!((heard.falls_short(1.5 * left) - 1.5).abs() < 1e-9);
+    }
+
+    /// A wire that loses one of a hundred, all the time: until the queue overflows its losses say nothing, nor without
+    /// one.
+    #[test]
+    fn what_the_wire_loses_is_no_overflow() {
+        let trains = |wire: usize, overflows: u64| {
+            let mut heard = Heard::default();
+            let one = |id: u64| {
+                let sent: Vec<u64> = (0..20).map(|k| (20 * id + k) * MS).collect();
+                let full = |k: usize| id >= overflows && k.is_multiple_of(4);
+                let lost = |k: usize| (20 * id as usize + k) % wire == 7 || full(k);
+                let came: Vec<_> =
+                    (0..20).map(|k| (!lost(k)).then(|| sent[k] + (5 + id.min(overflows)) * MS)).collect();
+                train(id, LARGE, &sent, &came)
+            };
+            (0..40).for_each(|id| heard.before(&one(id)));
+            for id in 0..60 {
+                let train = one(id);
+                let waits = heard.waits(&train);
+                heard.overload(&train, &waits);
+            }
+            heard
+        };
+        let wire = trains(100, 1000);
+        assert!(wire.losses < 3 && !wire.is_lossy(), "{wire:?}");
+        let full = trains(100, 30);
+        let first = full.first_loss.unwrap();
+        assert!((0.5..0.62).contains(&first) && full.losses > 140, "{first} {}", full.losses);
+        // one that was lost long before
+        assert_eq!(trains(100_000, 30).first_loss, Some(0.6));
     }
 
     #[test]

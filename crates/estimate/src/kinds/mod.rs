@@ -181,7 +181,8 @@ impl Thorough {
         let available = or_half(available, c);
         let before = self.before.iter().map(|train| (train, None, false, 0.0));
         let trains = probing.seen().map(|(train, phase, sparse, rate)| (train, Some(phase), sparse, rate));
-        judge(&Trail::of(before.chain(trains), c, quiet(c)), c, available, known);
+        let trail = Trail { again: probing.again(), ..Trail::of(before.chain(trains), c, quiet(c)) };
+        judge(&trail, c, available, known);
         self.foretell(available.1, known);
     }
 }
@@ -240,12 +241,18 @@ fn judge(trail: &Trail, c: f64, a: (f64, f64, f64), known: &mut Knowledge) {
         _ => Value::bare(fair * (1.0 - policed)),
     };
     known.queue.managed = Value::bare(managed);
+    known.cross = cross::find(trail, c, a, fair > 0.5);
+    let gives_way = known.cross.elastic.value.is_some_and(|p| p > 0.5);
+    let idle = match (gives_way, others) {
+        (false, false) => queue::Idle::Ways,
+        (false, true) if cross::wanders(trail) => queue::Idle::Either,
+        _ => queue::Idle::Others,
+    };
     known.queue.depth_s = match policed > 0.5 {
         true => Value::none(WhyNot::NotSeen),
-        false => queue::depth(trail, ceiling, (fair > 0.5, managed > 0.5), c, wire),
+        false => queue::depth(trail, ceiling, (fair > 0.5, managed > 0.5), c, wire, idle),
     };
-    known.cross = cross::find(trail, c, a, fair > 0.5);
-    if fair < 0.5 && known.cross.elastic.value.is_some_and(|p| p > 0.5) && cross::stands(trail, c) {
+    if fair < 0.5 && gives_way && cross::stands(trail, c) {
         // TCP never let it run empty: the delay without a queue is not known
         let depth = known.queue.depth_s;
         known.queue.depth_s = Value { high: f64::INFINITY, why: depth.why.or(Some(WhyNot::Ambiguous)), ..depth };

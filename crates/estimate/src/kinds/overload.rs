@@ -18,22 +18,30 @@ pub struct Overload {
     passed: f64,
 }
 
-/// Bits and packets that came, first and last departure [s].
+/// Bits and packets that came, first and last departure, and those arrivals [s].
 #[derive(Clone, Copy)]
 struct Part {
     bits: f64,
     came: usize,
     span: (f64, f64),
+    arrived: (f64, f64),
+}
+
+/// From nothing to nothing.
+const NEVER: (f64, f64) = (f64::INFINITY, f64::NEG_INFINITY);
+
+fn within((first, last): (f64, f64), at: f64) -> (f64, f64) {
+    (first.min(at), last.max(at))
 }
 
 impl Part {
-    const NONE: Part = Part { bits: 0.0, came: 0, span: (f64::INFINITY, f64::NEG_INFINITY) };
+    const NONE: Part = Part { bits: 0.0, came: 0, span: NEVER, arrived: NEVER };
 
     fn add(&mut self, train: &TrainSeen) {
         for p in &train.packets {
-            let left = p.sent.as_secs_f64();
-            self.span = (self.span.0.min(left), self.span.1.max(left));
-            if p.received.is_some() {
+            self.span = within(self.span, p.sent.as_secs_f64());
+            if let Some(at) = p.received {
+                self.arrived = within(self.arrived, at.as_secs_f64());
                 self.bits += f64::from(p.size) * 8.0;
                 self.came += 1;
             }
@@ -43,11 +51,17 @@ impl Part {
     fn seconds(&self) -> f64 {
         (self.span.1 - self.span.0).max(0.0)
     }
+
+    /// How long they came, which is longer where a queue grows meanwhile [s].
+    fn arriving(&self) -> f64 {
+        (self.arrived.1 - self.arrived.0).max(0.0)
+    }
 }
 
 impl Overload {
-    /// Of all trains, each with its phase, none before the thorough part. `since`: from when on a push takes from others [s]; if it
-    /// does from the beginning on (negative infinity) the hold does, too. `lost`: by the wire [share].
+    /// Of all trains, each with its phase, none before the thorough part. `since`: from when on what overloads takes
+    /// from others [s], which it never does (infinity) where no queue overflows; if it does from the beginning on
+    /// (negative infinity) the hold does, too. `lost`: by the wire [share].
     pub fn of<'a>(
         trains: impl Iterator<Item = (&'a TrainSeen, Option<Phase>)>,
         since: f64,
@@ -60,7 +74,7 @@ impl Overload {
             all.add(train);
             let kind = match phase {
                 Some(Phase::Push) if left >= since => 0,
-                Some(Phase::Blast) => 1,
+                Some(Phase::Blast) if left >= since => 1,
                 Some(Phase::Hold) if since == f64::NEG_INFINITY => 2,
                 _ => continue,
             };
@@ -68,12 +82,14 @@ impl Overload {
             last = last.max(over[kind].span.1);
         }
         let time: f64 = over.iter().map(Part::seconds).sum();
+        let arriving: f64 = over.iter().map(Part::arriving).sum();
         let came: usize = over.iter().map(|part| part.came).sum();
         let whole = all.seconds();
-        (came >= FEW && time > 0.0 && whole > 0.0).then(|| Overload {
-            share: time / whole,
-            behind: if gives_way { (all.span.1 - last) / whole } else { 0.0 },
-            passed: over.iter().map(|part| part.bits).sum::<f64>() / time / (1.0 - lost.clamp(0.0, 0.5)),
+        (came >= FEW && arriving > 0.0 && whole > 0.0).then(|| Overload {
+            share: (arriving / whole).min(1.0),
+            // what still stands in the queue then is no time of theirs
+            behind: if gives_way { (all.span.1 - last - (arriving - time)).max(0.0) / whole } else { 0.0 },
+            passed: over.iter().map(|part| part.bits).sum::<f64>() / arriving / (1.0 - lost.clamp(0.0, 0.5)),
         })
     }
 
@@ -134,6 +150,26 @@ mod tests {
         let elastic = over(f64::NEG_INFINITY, true, 0.0).unwrap();
         assert!((elastic.value.unwrap() - (0.4 * 2e6 + 0.1 * 6e6 + 0.5 * 4e6)).abs() < 0.03e6, "{elastic:?}");
         assert!(elastic.low < 0.9 * 1.5e6 + 0.6e6 && elastic.high > 0.4 * 2.5e6 + 0.6 * 6e6, "{elastic:?}");
+    }
+
+    /// 20 Mbit/s for a second, of which 10 Mbit/s pass, at the end a second later.
+    #[test]
+    fn what_a_queue_still_holds_has_not_passed() {
+        let ns = |s: f64| (s * 1e9) as u64;
+        let gap = f64::from(LARGE) * 8.0 / 20e6;
+        let sent: Vec<f64> = (0..=(1.0 / gap) as u32).map(|k| 4.0 + f64::from(k) * gap).collect();
+        let came: Vec<_> = sent.iter().map(|at| Some(ns(at + (at - 4.0) + 0.02))).collect();
+        let push = train(1, LARGE, &sent.iter().map(|&at| ns(at)).collect::<Vec<u64>>(), &came);
+        let lone = |id, at: f64| train(id, LARGE, &[ns(at)], &[Some(ns(at + 0.01))]);
+        let (first, last) = (lone(0, 0.0), lone(2, 10.0));
+        let of = |phase, since| {
+            let trains = [(&first, None), (&push, Some(phase)), (&last, Some(Phase::Count))];
+            Overload::of(trains.into_iter(), since, true, 0.0)
+        };
+        let passed = of(Phase::Push, f64::NEG_INFINITY).unwrap().passed;
+        assert!((passed / 10e6 - 1.0).abs() < 0.01, "{passed}");
+        assert_eq!(of(Phase::Blast, f64::INFINITY), None, "nothing overflowed");
+        assert!(of(Phase::Blast, 4.0).is_some());
     }
 
     #[test]

@@ -101,14 +101,18 @@ fn depth(trail: &Trail, waits: &[f64], full: bool, short: f64) -> Value {
     let lost: Vec<f64> = trail.points.iter().filter(|p| p.lost && p.wait.is_finite()).map(|p| p.wait).collect();
     let at = |share| quantile(&lost, share).unwrap_or(0.0);
     let (low, high) = (at(0.25), at(0.9));
+    // delays may wander by as much without a queue
+    let alone = |p: &&Point| !p.lost && p.ahead == 0.0 && p.wait.is_finite();
+    let alone: Vec<f64> = trail.points.iter().filter(alone).map(|p| p.wait).collect();
+    let wanders = quantile(&alone, LONGEST).filter(|_| alone.len() as f64 >= ENOUGH).unwrap_or(0.0);
     // who drops packets that waited for nobody has no queue
     if full && lost.len() >= OVERFLOWS && low > 0.0 && low >= ALIKE * high {
         let [once, twice] = [1.0, 2.0].map(|times| waits.partition_point(|&wait| wait <= times * short) as f64);
         let emptied = once >= ENOUGH && once >= OFTEN * twice;
         let why = (!emptied).then_some(WhyNot::Ambiguous);
-        return Value { why, ..Value::of(at(0.75), ROUGH.0 * low, ROUGH.1 * high.max(held)) };
+        return Value { why, ..Value::of(at(0.75), (ROUGH.0 * low - wanders).max(0.0), ROUGH.1 * high.max(held)) };
     }
-    Value::at_least(held, WhyNot::NotSeen)
+    Value::at_least((held - wanders).max(0.0), WhyNot::NotSeen)
 }
 
 fn of(trail: &Trail, waits: &[f64], overflows: bool, short: f64) -> (Value, Option<f64>) {
@@ -176,9 +180,9 @@ fn counted(of: &Counted, leaks: f64) -> Value {
 mod tests {
     use super::*;
 
-    /// A point in a millisecond, every tenth of which found a longer wait.
+    /// A point in a millisecond, behind those that wait.
     fn trail(wait: impl Fn(usize) -> f64, lost: impl Fn(usize) -> bool) -> Trail {
-        let point = |k| Point { lost: lost(k), wait: wait(k), ..Point::default() };
+        let point = |k| Point { lost: lost(k), wait: wait(k), ahead: (wait(k) / 1e-3).ceil(), ..Point::default() };
         Trail { points: (0..2000).map(point).collect(), ..Trail::default() }
     }
 
@@ -264,6 +268,19 @@ mod tests {
         let early = found(&trail(rises, |k| k % 100 >= 42 && k % 3 == 0), SHORT).depth_s;
         assert_eq!(early.value, None, "a managed one");
         assert_eq!(found(&trail(|_| 0.0, |k| k % 4 == 0), SHORT).depth_s.value, None, "who polices");
+    }
+
+    /// A queue of 2 ms, whose delay wanders by up to 10 ms.
+    #[test]
+    fn what_delays_wander_by_is_no_depth() {
+        let late = |k: usize| 5e-3 * (1.0 + (k as f64 / 40.0).sin());
+        let queued = |k: usize| (k % 100) as f64 * 2e-5;
+        let mut wanders = trail(|k| queued(k) + late(k), |k| k % 100 >= 97);
+        for (k, p) in wanders.points.iter_mut().enumerate() {
+            p.ahead = if k % 100 < 20 { 0.0 } else { 1.0 };
+        }
+        let found = found(&wanders, SHORT).depth_s;
+        assert!(found.low <= 2e-3, "{found:?}");
     }
 
     /// TCP's windows may keep more in it than any probe meets.

@@ -214,7 +214,7 @@ impl Probing {
             a: given.available.clamp(0.02 * given.capacity, given.capacity),
             rate: 0.0,
             lag: given.lag.as_secs_f64(),
-            heard: Heard::default(),
+            heard: Heard::new(given.capacity.max(1e4)),
             pushed: at,
             push_bytes: 0,
             escalated: at,
@@ -249,9 +249,14 @@ impl Probing {
             .map(|seen| seen.0)
     }
 
-    /// When a packet was lost first under overload [s]; infinite where none was.
+    /// When a packet was lost first under overload that may be no wire's [s]; infinite where none was.
     pub fn overflowed(&self) -> f64 {
         self.heard.first_loss.unwrap_or(f64::INFINITY)
+    }
+
+    /// When the push began again because the capacity was none [s]; 0: it did not.
+    pub fn again(&self) -> f64 {
+        self.again
     }
 
     /// Sent [IP byte].
@@ -479,8 +484,7 @@ impl Probing {
         self.trains.insert(train.id, train.clone());
         let left = train.packets.first().map_or(0.0, |p| p.sent.as_secs_f64());
         let Some(&Sent { phase, beside, rate }) = self.sent.get(&train.id) else {
-            // of the measurement before: the floor
-            self.heard.lower(train);
+            self.heard.before(train);
             return;
         };
         self.waits_for.remove(&train.id);

@@ -16,6 +16,8 @@ const PACKET: f64 = LARGE as f64 * 8.0;
 /// A queue of fewer packets says nothing of whose it is, nor one of so many times what hosts are late.
 const SOME: f64 = 3.0;
 const SOME_LATE: f64 = 3.0;
+/// Where more than this share of the large ones was overtaken nothing is said.
+const OVERTOOK: f64 = 0.02;
 /// Sparse probes count while the large ones wait at least this share of the longest wait.
 const WAITING: f64 = 0.4;
 /// Half-way between waiting with the others and not at all; how fast the probability turns there; probes that are enough.
@@ -28,6 +30,9 @@ const STOOD: f64 = 0.1;
 /// How probable it is that every flow has a queue of its own; none: hardly any pair stood in a queue.
 pub fn fair(trail: &Trail, c: f64) -> Option<f64> {
     let pairs = trail.beside();
+    if trail.overtook() > OVERTOOK {
+        return None;
+    }
     let longest = pairs.iter().filter_map(|pair| pair.1).fold(0.0, f64::max);
     let some = (SOME * PACKET / c).max(SOME_LATE * trail.late);
     let stood: Vec<(f64, f64)> =
@@ -153,6 +158,10 @@ const NEARLY: f64 = 0.9;
 const SMALL_LOST: f64 = 0.1;
 /// Queues that count packets, for each that counts bytes, before anything was seen.
 const COUNT_PACKETS: f64 = 3.0;
+/// Delays that wander are waits of no queue: the first quantile of them stands for those of lost probes, whose waits
+/// are one of the same, and above this share of the depth that is not to be trusted.
+const WANDERS: (f64, f64) = (0.9, 0.3);
+const ENOUGH_IDLE: usize = 8;
 /// A flow of CUBIC stands at so much of the length at which it loses, on average.
 const SAWTOOTH: f64 = 0.87;
 /// From this probability on it is taken for certain.
@@ -174,10 +183,41 @@ fn counts_packets(trail: &Trail, ceiling: f64) -> f64 {
     logistic(ln + COUNT_PACKETS.ln())
 }
 
+/// Whose waits those are that probes have while nobody else probes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Idle {
+    /// The way's own: nobody else sends.
+    Ways,
+    /// The way's own or others' queue.
+    Either,
+    /// Others' queue.
+    Others,
+}
+
 /// The wait of a flow that fills the queue [s] with an interval: where it overflows; where it is managed what it stands at. What
 /// never overflowed is longer. A queue that counts packets has no room for more of them because some are small: its wait is that
-/// behind full-sized ones. `c`: the capacity [bit/s]; `wire`: the share that the wire loses.
-pub fn depth(trail: &Trail, ceiling: f64, (fair, managed): (bool, bool), c: f64, wire: f64) -> Value {
+/// behind full-sized ones. `c`: the capacity [bit/s]; `wire`: the share that the wire loses. What delays wander by
+/// without a queue is none of it.
+pub fn depth(trail: &Trail, ceiling: f64, (fair, managed): (bool, bool), c: f64, wire: f64, idle: Idle) -> Value {
+    // what only one of them saw was others' queue
+    let phases = [Phase::Listen, Phase::Pause].map(|phase| trail.idle(phase));
+    let seen = || phases.iter().filter(|waits| waits.len() >= ENOUGH_IDLE);
+    let least = |share| seen().filter_map(|waits| quantile(waits, share)).reduce(f64::min);
+    let wanders = |share| least(share).filter(|_| idle != Idle::Others).unwrap_or(0.0);
+    let (most, usual) = (wanders(WANDERS.0), wanders(0.5));
+    let by_way = |found: Value, off: f64| {
+        let less = |value: f64, off: f64| (value - off).max(0.0);
+        let value = if idle == Idle::Ways { found.value.map(|value| less(value, off)) } else { found.value };
+        let doubtful = value.is_some_and(|value| most > WANDERS.1 * value);
+        let why = found.why.or(doubtful.then_some(WhyNot::Ambiguous));
+        Value { value, low: less(found.low, most), why, ..found }
+    };
+    let found = of_waits(trail, ceiling, (fair, managed), c, wire);
+    by_way(found, if managed { usual } else { most })
+}
+
+/// The same where all that probes wait is the queue's.
+fn of_waits(trail: &Trail, ceiling: f64, (fair, managed): (bool, bool), c: f64, wire: f64) -> Value {
     if !managed {
         let near: Vec<&Point> = trail.loaded().filter(|p| p.wait >= ROOM * ceiling).collect();
         let lost = near.iter().filter(|p| p.lost).count() as f64;
@@ -264,6 +304,21 @@ mod tests {
         assert_eq!(fair(&late, 100e6), None);
     }
 
+    #[test]
+    fn large_ones_that_come_late_are_no_longer_queue() {
+        let late = |every: usize, guessed: bool| {
+            let mut trail = both(|_| Some(2e-3), |_| 2e-3);
+            for p in trail.points.iter_mut().filter(|p| !p.sparse).step_by(every) {
+                (p.wait, p.guessed) = (p.wait + 20e-3, guessed);
+            }
+            fair(&trail, 100e6)
+        };
+        // too many overtook others; some did; of those without a stamp of their own nobody knows
+        assert_eq!(late(20, false), None);
+        assert!(late(100, false).is_some_and(|p| p < 0.1), "{:?}", late(100, false));
+        assert!(late(20, true).is_some());
+    }
+
     /// Also where flows have queues of their own, of which others' may take room.
     #[test]
     fn what_drops_while_the_queue_grows_is_managed() {
@@ -314,6 +369,38 @@ mod tests {
         };
         let (host, aqm) = (hold(|k| k % 1500 < 25), hold(|k| k % 60 == 7));
         assert!(host < 0.5 && aqm > 0.7, "{host} {aqm}");
+    }
+
+    /// A line of 20 Mbit/s whose queue of 20 ms overflows for half of 2 s, and whose delay wanders by up to 10 ms in 50
+    /// ms.
+    #[test]
+    fn what_delays_wander_by_is_no_depth() {
+        let mut doubtful = 0;
+        for seed in 0..20 {
+            let mut noise = pathcast_base::Stream::new(seed, "knots");
+            let knots: Vec<f64> = (0..200).map(|_| noise.between(0.0, 10e-3)).collect();
+            let late = |at: f64| {
+                let (k, share) = ((at / 50e-3) as usize, (at / 50e-3).fract());
+                knots[k] + (knots[k + 1] - knots[k]) * share
+            };
+            let push = filled(|full, k| full == 1.0 && k % 4 == 0).points.into_iter().map(|p| {
+                let wait = p.wait / 15.0 + late(p.left);
+                Point { wait, packets: wait * 20e6 / OTHERS, ..p }
+            });
+            let pause = (0..300).map(|k| {
+                let left = 3.0 + f64::from(k) * 2e-3;
+                Point { phase: Some(Phase::Pause), sparse: true, left, wait: late(left), ..Point::default() }
+            });
+            let trail = Trail { points: push.chain(pause).collect(), ..Trail::default() };
+            let of = |idle| depth(&trail, ceiling(&trail, |p| p.wait), (false, false), 20e6, 0.0, idle);
+            let found = of(Idle::Ways);
+            assert!(found.low <= 20e-3 && 20e-3 <= found.high, "{found:?}");
+            assert!((found.value.unwrap() / 20e-3 - 1.0).abs() < 0.2, "{found:?}");
+            doubtful += usize::from(found.why == Some(WhyNot::Ambiguous));
+            assert!(of(Idle::Either).low <= 20e-3, "{:?}", of(Idle::Either));
+            assert!(of(Idle::Others).value.unwrap() > 25e-3, "{:?}", of(Idle::Others));
+        }
+        assert!(doubtful > 15, "{doubtful}");
     }
 
     #[test]

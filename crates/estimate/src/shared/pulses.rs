@@ -119,7 +119,8 @@ impl Method for Pulses {
 
     fn observe(&mut self, _now: Nanos, train: &TrainSeen) {
         let start = self.start.unwrap_or_default();
-        for packet in &train.packets {
+        // what the receiving host had no room for says nothing of the path
+        for packet in train.packets.iter().filter(|packet| !packet.missed) {
             let since = packet.sent.saturating_sub(start).as_secs_f64();
             let bin = (since / self.slot * PARTS as f64) as usize;
             let Some((sent, lost, delays)) = self.sums.get_mut(bin) else { continue };
@@ -155,4 +156,20 @@ fn mean_share() -> f64 {
 /// What it costs to fill `rate` [bit/s] so.
 pub fn budget(rate: f64, time: Nanos) -> Budget {
     Budget { bytes: Bytes((mean_share() * rate * time.as_secs_f64() / 8.0) as u64), time }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::train;
+
+    #[test]
+    fn what_a_host_had_no_room_for_is_not_lost_on_the_path() {
+        let mut pulses = Pulses::new(budget(10e6, Nanos::secs(6)), 1, true);
+        pulses.next(Nanos::ZERO);
+        let mut seen = train(0, LARGE, &[0; 4], &[Some(5_000), Some(7_000), None, None]);
+        seen.packets[3].missed = true;
+        pulses.observe(Nanos::ZERO, &seen);
+        assert_eq!(pulses.response().unwrap().bins[0], Bin { sent: 3, lost: 1, delay_us: 6 });
+    }
 }
