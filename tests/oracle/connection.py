@@ -12,6 +12,7 @@ from oracle.tcp import (
     RECOVERED,
     RESTART,
     SEND,
+    SILENT,
     TIMEOUT,
     TX_START,
     UNDO,
@@ -82,7 +83,7 @@ class Connection:
             own.grow(e)
             self.deliver(flow)
         elif e.kind in (LOSS, TIMEOUT):
-            flow.cwnd, flow.count = flow.w, 0.0
+            flow.cwnd, flow.count, flow.undone = flow.w, 0.0, False
             self.meet(flow)
             flow.prior = flow.cwnd
             flow.prior_ssthresh = max(flow.ssthresh, whole(flow.w / 2) + whole(flow.w / 4))
@@ -92,12 +93,15 @@ class Connection:
                 flow.cwnd = 1.0
                 self.meet(flow)
         elif e.kind == RECOVERED:
-            flow.cwnd = flow.ssthresh
+            if not flow.undone:
+                flow.cwnd = flow.ssthresh
             own.event(RECOVERED)
             self.meet(flow)
         elif e.kind == UNDO:
             flow.cwnd = own.undo()
-            flow.ssthresh = flow.prior_ssthresh
+            flow.ssthresh, flow.undone = flow.prior_ssthresh, True
+        elif e.kind == SILENT:
+            flow.cwnd, flow.count = 1.0, 0.0
         elif e.kind == IDLE:
             own.event(IDLE)
             packets = flow.w

@@ -95,6 +95,7 @@ class Maker:
         self.windows: list[tuple[float, float]] = []  # and the first word that it publishes
         self.paths: dict[int, Path] = {}
         self.shared = path(rng) if rng.random() < 0.5 else None
+        self.rare = rng.spawn(1)[0]  # what was drawn before is drawn as before
 
     def emit(self, number: int, kind: int, acked: int = 0, rtt: int = 0, owd: int = 0, limited: bool = True) -> None:
         p = self.paths[number]
@@ -181,19 +182,25 @@ class Maker:
 
     def leave_recovery(self, number: int) -> None:
         p = self.paths[number]
+        undone = self.rng.random() < 0.1
+        if self.rare.random() < 0.05:
+            self.silence(number, tcp.SILENT)
+            return
         p.state = tcp.OPEN
-        self.emit(number, tcp.UNDO if self.rng.random() < 0.1 else tcp.RECOVERED)
+        self.emit(number, tcp.UNDO if undone else tcp.RECOVERED)
+        if undone and self.rare.random() < 0.5:  # Linux says that this recovery is over too
+            self.emit(number, tcp.RECOVERED)
         p.in_flight = min(p.in_flight, max(int(self.window(number)), 1))
         self.fill(number)
 
-    def silence(self, number: int) -> None:
-        """Nothing comes back until the retransmission timer strikes."""
+    def silence(self, number: int, kind: int = tcp.TIMEOUT) -> None:
+        """Nothing comes back until the retransmission timer strikes; within a recovery no hook tells it."""
         p = self.paths[number]
         self.now += p.rto
         p.lost += p.in_flight
-        self.emit(number, tcp.TIMEOUT)
+        self.emit(number, kind)
         p.state, p.recover, p.in_flight = tcp.IN_LOSS, p.nxt, 1
-        if self.rng.random() < 0.15:
+        if kind == tcp.TIMEOUT and self.rng.random() < 0.15:
             self.emit(number, tcp.UNDO)
             p.state = tcp.OPEN
             self.fill(number)
@@ -287,6 +294,12 @@ class PacketMaker(Maker):
         p.in_flight += packets
         wire.send_at = self.now + (packets * p.mss * 1e6 / flow.pace if flow.pace else 1.0)
 
+    def silence(self, number: int, kind: int = tcp.TIMEOUT) -> None:
+        super().silence(number, kind)
+        wire = self.wires[number]
+        outstanding = sum(packets for _, packets, *_ in wire.acks)
+        wire.acks = deque([(self.now + self.paths[number].srtt, max(outstanding, 1), 0, 0)])
+
     def acknowledge(self, number: int) -> None:
         rng, p, wire = self.rng, self.paths[number], self.wires[number]
         _, packets, rtt, gone = wire.acks.popleft()
@@ -318,8 +331,6 @@ class PacketMaker(Maker):
             p.state, p.recover = tcp.RECOVERY, p.nxt
         elif rng.random() < 0.0005:
             self.silence(number)
-            outstanding = sum(packets for _, packets, *_ in wire.acks)
-            wire.acks = deque([(self.now + p.srtt, max(outstanding, 1), 0, 0)])
         elif rng.random() < 0.002:
             p.lazy = int(rng.integers(2, 30))
         elif rng.random() < 0.001:

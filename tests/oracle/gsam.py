@@ -2,13 +2,14 @@
 
 SS: slow start. ST begins when srtt >= RTT_min + max(RTT_min / 2^theta, floor), after `samples` RTT samples; then
 ssthresh = 2 cwnd if there was none. ST: cwnd += acked / st_div (acked / cwnd with st_div 0), up to ssthresh. CA: LIA.
-After a timeout or an idle time: SS, without ST where ssthresh is known unless `st_after_rto`.
+After a timeout or an idle time: SS, without ST where ssthresh is known unless `st_after_rto`. The same where the window
+is below ssthresh again and no event told why; a reduction that is undone bars nothing.
 """
 
 import math
 
 from oracle.lia import Lia
-from oracle.tcp import IDLE, TIMEOUT, Event, whole
+from oracle.tcp import IDLE, IN_LOSS, TIMEOUT, Event, whole
 
 SS, ST, CA = range(3)
 
@@ -31,8 +32,17 @@ class Gsam(Lia):
         """Whether ST may begin, whatever the RTT."""
         return not self.barred and self.samples >= self.p["samples"]
 
+    def look(self) -> None:
+        f, lost = self.flow, self.flow.state == IN_LOSS
+        if f.slow and (self.phase == CA or (lost and not self.p["st_after_rto"])):
+            self.phase = SS
+            self.barred = not self.p["st_after_rto"] and (lost or not math.isinf(f.ssthresh))
+        elif not lost and math.isinf(f.ssthresh):
+            self.barred = False
+
     def grow(self, e: Event) -> None:
         f = self.flow
+        self.look()
         if not f.limited:
             return
         if self.phase != CA and not f.slow:

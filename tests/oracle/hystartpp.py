@@ -3,25 +3,26 @@
 A round ends when the data sent up to its start is acked. SS: after N_RTT_SAMPLE samples, if currentRoundMinRTT >=
 lastRoundMinRTT + clamp(lastRoundMinRTT / 8, 4 ms, 16 ms): cssBaselineMinRtt = currentRoundMinRTT, CSS begins.
 CSS: growth / 4; SS again if the round's RTT falls below the baseline; after CSS_ROUNDS rounds ssthresh = cwnd.
-An ACK counts for at most L packets. Only in the first slow start.
+An ACK counts for at most L packets. Only in the first slow start, which no reduction has ended that still stands; that of
+a timeout counts once Loss is over, and until then slow start is plain.
 """
 
 import math
 
 from oracle.lia import Lia
-from oracle.tcp import RECOVERED, TIMEOUT, Event, whole
+from oracle.tcp import IN_LOSS, Event, whole
 
 
 class HyStartPP(Lia):
     css = False
-    first = True  # still in the first slow start
+    ended = False  # the first slow start
     samples = rounds = 0
     counted = 0.0  # packets acked in CSS towards the next of window
     last = current = baseline = math.inf
 
     def init(self) -> None:
         self.start()
-        self.end = self.flow.nxt
+        self.end, self.first = self.flow.nxt, self.flow.ssthresh
 
     def ack(self, e: Event) -> None:
         if self.flow.una > self.end:
@@ -46,13 +47,17 @@ class HyStartPP(Lia):
         f = self.flow
         if not f.limited:
             return
-        self.first = self.first and f.slow
-        if not self.first:
+        if f.state == IN_LOSS or f.ssthresh < self.first:
+            super().grow(e)
+            return
+        self.ended = self.ended or not f.slow
+        if self.ended:
             super().grow(e)
             return
         self.judge()
         if self.css and self.rounds >= self.p["rounds"]:
             f.cwnd = f.ssthresh = max(f.w, 2.0)
+            self.ended = True
             self.avoid(e.acked)
             return
         counted = min(e.acked, self.p["limit"])
@@ -64,7 +69,3 @@ class HyStartPP(Lia):
             left = f.slow_start(counted)
             if left > 0:
                 self.avoid(left)
-
-    def event(self, kind: int) -> None:
-        if kind in (TIMEOUT, RECOVERED):  # a reduction that is undone changes nothing
-            self.first = False

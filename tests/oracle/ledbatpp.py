@@ -6,15 +6,15 @@ Each RTT: q < TARGET: W += GAIN; q > TARGET: W += max(GAIN - W (q / TARGET - 1),
 Slowdown: 2 RTT after the first slow start ends ssthresh = W, W = 2 for 2 RTT, slow start to ssthresh; the next 9
 times the duration of this one later.
 Ours: base is the smallest RTT of the last one to two halves of base_window; an RTT has passed when the data sent at
-its start is acked; a loss is TCP's halving; a first window below IW stays; a window that q lowered is no slow start;
-a loss ends the first slow start, or a hold, and the next slowdown comes 2 RTT later; q does not end the slow start
-after a slowdown.
+its start is acked; a loss is TCP's halving, in a hold of the window before it; a first window below IW stays; a window
+that q lowered is no slow start; a loss ends the first slow start, unless it is undone, or a hold, and the next slowdown
+comes 2 RTT later; q does not end the slow start after a slowdown.
 """
 
 import math
 from collections import deque
 
-from oracle.tcp import RECOVERED, TIMEOUT, Control, Event
+from oracle.tcp import RECOVERED, TIMEOUT, Control, Event, whole
 
 FIRST, AVOID, HOLD, RAMP = range(4)
 
@@ -56,6 +56,8 @@ class LedbatPP(Control):
         q = min(self.rtts) - base if self.rtts else 0.0
         gain = 1 / (min(self.p["gain_most"], math.ceil(2 * target / base)) if self.rtts else self.p["gain_most"])
         passed, self.passed = self.passed, False
+        if math.isinf(f.ssthresh):
+            self.phase = FIRST
         if self.phase == FIRST and (self.ties.above(q, 0.75 * target, 0) or not f.slow):
             f.ssthresh = min(f.ssthresh, max(f.cwnd, 2.0))
             self.plan()
@@ -83,6 +85,9 @@ class LedbatPP(Control):
                 total = max(total + change, 2.0)
             f.cwnd, self.credit = self.split(total)
             f.ssthresh = min(f.ssthresh, f.cwnd)
+
+    def ssthresh(self) -> float:
+        return max(whole(self.flow.ssthresh / 2), 2.0) if self.phase == HOLD else super().ssthresh()
 
     def event(self, kind: int) -> None:
         if kind in (TIMEOUT, RECOVERED) and self.phase in (FIRST, HOLD):

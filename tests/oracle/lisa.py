@@ -7,7 +7,7 @@ Ours: old gives at its next growth, not after slow start, not below 3; what othe
 """
 
 from oracle.lia import Lia
-from oracle.tcp import Event, whole
+from oracle.tcp import IN_LOSS, Event, whole
 
 
 class Lisa(Lia):
@@ -42,6 +42,8 @@ class Lisa(Lia):
             # what this ACK acknowledges was in flight too
             if f.cwnd < before and f.in_flight + e.acked > f.w:
                 self.ignore = f.in_flight + e.acked - f.w
+        if f.state == IN_LOSS:
+            self.ignore = 0.0
         skipped = min(self.ignore, e.acked)
         self.ignore -= skipped
         if e.acked > skipped:

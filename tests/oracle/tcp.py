@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-JOIN, ACK, GROW, LOSS, RECOVERED, TIMEOUT, UNDO, TX_START, IDLE, SEND, LEAVE = range(11)
+JOIN, ACK, GROW, LOSS, RECOVERED, TIMEOUT, UNDO, TX_START, IDLE, SEND, LEAVE, SILENT = range(12)
 OPEN, DISORDER, CWR, RECOVERY, IN_LOSS = range(5)
 RESTART = 10.0  # packets, RFC 5681 section 4.1 with the first window of RFC 6928
 
@@ -102,6 +102,7 @@ class Flow:
         self.burst = 0
         self.post: tuple[int, float] | None = None
         self.prior = self.prior_ssthresh = 0.0
+        self.undone = False
         self.mail = 0.0
         self.slot = 0
         self.mss = mss

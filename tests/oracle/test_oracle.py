@@ -86,7 +86,7 @@ def test_a_sequence_is_the_same_each_time():
 
 def test_sequences_have_every_kind_of_event():
     kinds = {event.kind for index in range(100) for event in sequence("lia", index, 1, {})[0].events}
-    assert kinds == set(range(11))
+    assert kinds == set(range(12))
 
 
 @pytest.mark.parametrize("control", ["imtcp", "imtcp_bg"])

@@ -4,7 +4,7 @@
 //!
 //! | column | |
 //! |---|---|
-//! | 0 kind | 0 join, 1 ack, 2 ack and then grow, 3 loss, 4 recovered, 5 timeout, 6 undo, 7 first packet after silence, 8 idle, 9 send, 10 leave |
+//! | 0 kind | 0 join, 1 ack, 2 ack and then grow, 3 loss, 4 recovered, 5 timeout, 6 undo, 7 first packet after silence, 8 idle, 9 send, 10 leave, 11 a timeout that no hook tells |
 //! | 1 subflow | 0..15, the sequence's own number; a number may join again after it has left |
 //! | 2 advance | us since the event before, of whatever subflow |
 //! | 3 acked | packets; join: the first window; idle: RTOs of silence, each of which halves the window |
@@ -13,8 +13,8 @@
 //!
 //! The answer has a row of [`ANSWERS`] little-endian u64 for each event: cwnd, ssthresh, pace, burst, word 0, word 1 of its
 //! subflow after it. The driver does what TCP does around the hooks: a loss sets ssthresh and leaves cwnd until `recovered`
-//! sets it to ssthresh; a timeout leaves a window of one packet; counted ACKs start anew at both; an undo gives back the
-//! ssthresh of before, or 3/4 of the window of then if that is larger.
+//! sets it to ssthresh, unless it was undone; a timeout leaves a window of one packet; counted ACKs start anew at both; an
+//! undo gives back the ssthresh of before, or 3/4 of the window of then if that is larger.
 
 use crate::connection::Connection;
 use crate::flow::{Ack, Event, Flow, State};
@@ -75,6 +75,8 @@ struct Subflow {
     flow: Flow,
     instance: Instance,
     prior_ssthresh: u32,
+    /// Whether the last reduction was.
+    undone: bool,
 }
 
 impl Driver<'_> {
@@ -88,6 +90,7 @@ impl Driver<'_> {
                 flow: Flow::new(n(13), n(3).max(1)),
                 instance: Instance::new(self.params),
                 prior_ssthresh: 0,
+                undone: false,
             };
             see(&mut subflow.flow, self.now_us, &row)?;
             let Subflow { flow, instance, .. } = &mut subflow;
@@ -98,7 +101,7 @@ impl Driver<'_> {
             self.connection.meet(flow, false);
             return Ok(after(&slot.insert(subflow).flow));
         }
-        let Subflow { flow, instance, prior_ssthresh } =
+        let Subflow { flow, instance, prior_ssthresh, undone } =
             slot.as_mut().ok_or_else(|| format!("subflow {number} has not joined"))?;
         see(flow, self.now_us, &row)?;
         let ack = match n(5) {
@@ -120,6 +123,7 @@ impl Driver<'_> {
                 flow.prior_cwnd = flow.cwnd;
                 flow.ssthresh = ssthresh;
                 flow.cwnd_cnt = 0;
+                *undone = false;
                 if kind == 5 {
                     instance.event(flow, Event::Timeout);
                     flow.cwnd = 1;
@@ -127,13 +131,16 @@ impl Driver<'_> {
                 }
             }
             4 => {
-                flow.cwnd = flow.ssthresh;
+                if !*undone {
+                    flow.cwnd = flow.ssthresh;
+                }
                 instance.event(flow, Event::Recovered);
                 self.connection.meet(flow, false);
             }
             6 => {
                 flow.cwnd = instance.undo(flow);
                 flow.ssthresh = *prior_ssthresh;
+                *undone = true;
             }
             7 => instance.event(flow, Event::TxStart),
             8 => {
@@ -150,6 +157,7 @@ impl Driver<'_> {
                 *slot = None;
                 return Ok(last);
             }
+            11 => (flow.cwnd, flow.cwnd_cnt) = (1, 0),
             _ => return Err(format!("no kind {kind}")),
         }
         Ok(after(flow))

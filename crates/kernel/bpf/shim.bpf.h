@@ -137,6 +137,8 @@ SEC("struct_ops") void BPF_PROG(cc_event, struct sock *sk, enum tcp_ca_event eve
 	if (event == CA_EVENT_CWND_RESTART)
 		m->f.now_us = flow_max64(m->f.now_us, bpf_ktime_get_ns() / 1000);
 	RECORDED(m, CALL_EVENT, event, 0, call_event(&m->f, event, &m->s));
+	if (event == CA_EVENT_LOSS) /* TCP sets it after this call, and no other comes where the path is dead */
+		m->f.cwnd = m->f.in_flight + 1;
 	if (event == CA_EVENT_COMPLETE_CWR || event == CA_EVENT_LOSS)
 		meet(m, 0);
 	if (lowered && lowered < m->f.cwnd) {

@@ -73,6 +73,8 @@ pub(crate) type Range = (u64, u64);
 pub(crate) struct Blocks {
     pub range: [Range; 4],
     pub len: u8,
+    /// When the ACK was sent [us], where the timestamps tell it.
+    pub sent_us: u32,
 }
 
 impl Blocks {

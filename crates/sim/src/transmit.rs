@@ -5,7 +5,7 @@ use pathcast_scenario::{Join, Scheduler};
 
 use crate::conn::ANY;
 use crate::observe::Observer;
-use crate::packet::{AGAIN, CWR, DUPLICATE, ECE, ECT, Kind, LAST, NONE, Packet};
+use crate::packet::{AGAIN, Blocks, CWR, DUPLICATE, ECE, ECT, Kind, LAST, NONE, Packet};
 use crate::sim::{Alarm, Sim};
 use crate::tcp::{Answer, BUFFER, Config, Expired, MAX_RETRIES, Sender};
 
@@ -92,9 +92,13 @@ impl<O: Observer> Sim<O> {
         };
         let mut bytes = self.config.header[conn.kind];
         let mut extra = NONE;
-        if let Some(blocks) = receiver.acknowledge(duplicate).filter(|_| self.config.sack) {
+        let told = receiver.acknowledge(duplicate).filter(|_| self.config.sack);
+        if let Some(blocks) = &told {
             bytes += self.config.sack_header + 8 * u32::from(blocks.len);
-            extra = self.blocks.put(blocks);
+        }
+        if told.is_some() || self.config.usec_timestamps {
+            let sent_us = (self.now / 1000) as u32;
+            extra = self.blocks.put(Blocks { sent_us, ..told.unwrap_or_default() });
         }
         let packet = Packet {
             seq: receiver.nxt,
@@ -142,7 +146,7 @@ impl<O: Observer> Sim<O> {
         let conn = &mut self.conns[index as usize];
         let sender = &mut self.senders[packet.flow as usize];
         let group = if conn.multipath { Some(&mut conn.group) } else { None };
-        sender.acknowledge(self.now, &packet, blocks.as_slice(), &self.config, group);
+        sender.acknowledge(self.now, &packet, &blocks, &self.config, group);
         if O::ON {
             self.observer.acked(Nanos(self.now), packet.flow, sender);
         }

@@ -6,7 +6,8 @@
  * more gently and ends at ssthresh; subflows act independently of each other in SS and ST.
  * RECONSTRUCTION (ours, the paper's text was not at hand): the threshold RTT_min + max(RTT_min / 8, 4 ms), the growth of
  * 1/8 of the acked packets in ST, ssthresh = 2 cwnd at the start of ST if it is still infinite, at least 4 samples,
- * no return from ST to SS, and plain SS after a timeout or an idle time, where ssthresh is known.
+ * no return from ST to SS, and plain SS after a timeout or an idle time, where ssthresh is known; so it is where the window
+ * fell without a hook (flow.h), but not once the reduction is undone.
  * Why 1/8: the queue must show before it overflows. With W packets in flight over a path of C packets/s and a queue of B,
  * the last safe doubling starts at W = B with a mean queue of B / 4; the smoothed RTT shows about half of that rise. */
 #ifndef GSAM_H
@@ -49,8 +50,19 @@ FLOW_FN u64 gsam_threshold(const struct gsam_state *s, const struct gsam_params 
 {
 	return (u64)s->rtt_min_us + flow_max(s->rtt_min_us >> (p->theta_shift & 31), p->theta_floor_us);
 }
+/* what no hook told: a window that is below ssthresh again, a reduction that is undone */
+FLOW_FN void gsam_look(const struct flow *f, struct gsam_state *s, const struct gsam_params *p)
+{
+	if (flow_slow(f) && (s->phase == GSAM_CA || (f->state == FLOW_LOSS && !p->st_after_rto))) {
+		s->phase = GSAM_SS;
+		s->st_off = !p->st_after_rto && (f->state == FLOW_LOSS || f->ssthresh < FLOW_INFINITE);
+	} else if (f->state != FLOW_LOSS && f->ssthresh >= FLOW_INFINITE) {
+		s->st_off = 0;
+	}
+}
 FLOW_FN void gsam_step(struct flow *f, u32 acked, struct gsam_state *s, const struct gsam_params *p)
 {
+	gsam_look(f, s, p);
 	if (!flow_limited(f))
 		return;
 	if (s->phase != GSAM_CA && !flow_slow(f))

@@ -6,11 +6,12 @@
  *       cssBaselineMinRtt = currentRoundMinRTT, conservative slow start (CSS) begins
  *   CSS: growth divided by 4; back to SS if the round's RTT falls below the baseline; after 5 rounds ssthresh = cwnd
  *   an ACK counts for at most L = 8 packets
- * Only in the first slow start, as the RFC advises. Certain, from memory of the RFC. */
+ * Only in the first slow start, as the RFC advises: as long as no reduction stands. A timeout's, which TCP may still undo,
+ * is none before Loss is over; until then slow start is plain. Certain, from memory of the RFC. */
 #ifndef HYSTARTPP_H
 #define HYSTARTPP_H
 #include "lia.h"
-#define hystartpp_hooks (FLOW_INIT | FLOW_ACK | FLOW_GROW | FLOW_EVENT)
+#define hystartpp_hooks (FLOW_INIT | FLOW_ACK | FLOW_GROW)
 #define hystartpp_KERNEL "pc_hystart"
 #define hystartpp_PAPER "RFC 9406: HyStart++: Modified Slow Start for TCP, section 4.2"
 #define hystartpp_BASIS "certain"
@@ -30,6 +31,7 @@ struct hystartpp_state {
 	u32 phase, samples;            /* samples of this round */
 	u32 current_us, last_us;       /* smallest RTT of this round and of the last; 0: none */
 	u32 baseline_us, rounds, cnt, need; /* rounds: ended since CSS began */
+	u32 first, pad;                /* ssthresh of the first slow start */
 };
 
 FLOW_FN void hystartpp_init(struct flow *f, struct hystartpp_state *s, const struct hystartpp_params *p)
@@ -37,6 +39,7 @@ FLOW_FN void hystartpp_init(struct flow *f, struct hystartpp_state *s, const str
 	flow_start(f, p->initial_ssthresh_bytes);
 	s->round_end = f->nxt;
 	s->phase = flow_slow(f) ? HYSTART_SS : HYSTART_DONE;
+	s->first = f->ssthresh;
 }
 FLOW_FN void hystartpp_ack(struct flow *f, const struct flow_ack *a, struct hystartpp_state *s,
 			   const struct hystartpp_params *p)
@@ -63,6 +66,10 @@ FLOW_FN void hystartpp_grow(struct flow *f, const struct flow_ack *a, struct hys
 	u32 acked = a->acked;
 	if (!flow_limited(f))
 		return;
+	if (f->state == FLOW_LOSS || f->ssthresh < s->first) {
+		lia_step(f, acked, &s->need);
+		return;
+	}
 	if (s->phase != HYSTART_DONE && !flow_slow(f))
 		s->phase = HYSTART_DONE;
 	if (s->phase == HYSTART_SS && s->samples >= p->samples && s->last_us) {
@@ -93,12 +100,5 @@ FLOW_FN void hystartpp_grow(struct flow *f, const struct flow_ack *a, struct hys
 			return;
 	}
 	lia_avoid(f, acked, &s->need);
-}
-FLOW_FN void hystartpp_event(struct flow *f, u32 event, struct hystartpp_state *s, const struct hystartpp_params *p)
-{
-	(void)f;
-	(void)p;
-	if (event == FLOW_TIMEOUT || event == FLOW_RECOVERED)
-		s->phase = HYSTART_DONE;
 }
 #endif

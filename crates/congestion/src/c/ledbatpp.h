@@ -7,11 +7,12 @@
  *   slowdown: 2 RTT after the first slow start ends ssthresh = W, W = 2 for 2 RTT, slow start to ssthresh; the next one
  *   9 times the duration of this one later
  * Certain for -01. OURS: base is the smallest RTT of the last one to two halves of base_window_s (the draft: ten minutes);
- * an RTT has passed when data sent at its start is acked; loss is TCP's halving. */
+ * an RTT has passed when data sent at its start is acked; loss is TCP's halving, within a slowdown's hold of the window
+ * before it; a reduction that is undone has not ended the first slow start. */
 #ifndef LEDBATPP_H
 #define LEDBATPP_H
 #include "flow.h"
-#define ledbatpp_hooks (FLOW_INIT | FLOW_ACK | FLOW_GROW | FLOW_EVENT)
+#define ledbatpp_hooks (FLOW_INIT | FLOW_ACK | FLOW_GROW | FLOW_SSTHRESH | FLOW_EVENT)
 #define ledbatpp_KERNEL "pc_ledbat"
 #define ledbatpp_PAPER "Balasubramanian, Ertugay, Havey: LEDBAT++, draft-irtf-iccrg-ledbat-plus-plus-01"
 #define ledbatpp_BASIS "certain for version 01 of the draft, except for how the base delay ages"
@@ -91,6 +92,8 @@ FLOW_FN void ledbatpp_grow(struct flow *f, const struct flow_ack *a, struct ledb
 	u32 q = ledbatpp_queue(s), divisor = ledbatpp_divisor(s, p), ended = s->ended;
 	u64 target = flow_max(p->target_us, 1), rtt = f->srtt_us;
 	s->ended = 0;
+	if (f->ssthresh >= FLOW_INFINITE)
+		s->phase = LEDBAT_FIRST;
 	if (s->phase == LEDBAT_FIRST && ((u64)q * 4 > target * 3 || !flow_slow(f))) {
 		f->ssthresh = flow_min(f->ssthresh, flow_max(f->cwnd, 2));
 		s->phase = LEDBAT_AVOID;
@@ -132,6 +135,11 @@ FLOW_FN void ledbatpp_grow(struct flow *f, const struct flow_ack *a, struct ledb
 		s->frac = (u32)w & 0xffff;
 		f->ssthresh = flow_min(f->ssthresh, f->cwnd);
 	}
+}
+FLOW_FN u32 ledbatpp_ssthresh(struct flow *f, struct ledbatpp_state *s, const struct ledbatpp_params *p)
+{
+	(void)p;
+	return s->phase == LEDBAT_HOLD ? flow_max(f->ssthresh >> 1, 2) : flow_half(f);
 }
 FLOW_FN void ledbatpp_event(struct flow *f, u32 event, struct ledbatpp_state *s, const struct ledbatpp_params *p)
 {

@@ -66,6 +66,8 @@ FLOW_FN void lisa_grow(struct flow *f, const struct flow_ack *a, struct lisa_sta
 		if ((u64)f->in_flight + acked > f->cwnd)
 			s->ignore = f->in_flight + acked - f->cwnd;
 	}
+	if (f->state == FLOW_LOSS) /* what was in flight is lost */
+		s->ignore = 0;
 	if (s->ignore) {
 		u32 skip = flow_min(acked, s->ignore);
 		s->ignore -= skip;

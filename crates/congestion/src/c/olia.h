@@ -37,12 +37,12 @@ FLOW_FN void olia_ack(struct flow *f, const struct flow_ack *a, struct olia_stat
 	(void)p;
 	olia_publish(f, s);
 }
-/* l_p x_p^2, to compare paths with: l < 2^32, x < 2^16 */
+/* l_p x_p^2, to compare paths with: l in 16 bytes < 2^32, x < 2^16 */
 FLOW_FN u64 olia_quality(struct flow *f, u32 i, u64 ratio)
 {
 	u64 l = flow_forget(f, i == f->self ? f->word[0] : f->group.peer[i].word[0]);
 	u64 x = flow_forget(f, flow_min64(ratio >> 2, 65535));
-	return flow_forget(f, flow_min64(l, 0xffffffff)) * x * x;
+	return flow_forget(f, flow_min64(l >> 4, 0xffffffff)) * x * x;
 }
 FLOW_FN void olia_avoid(struct flow *f, u32 acked, struct olia_state *s)
 {

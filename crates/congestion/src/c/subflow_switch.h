@@ -38,6 +38,7 @@ FLOW_FN void subflow_switch_grow(struct flow *f, const struct flow_ack *a, struc
 {
 	u32 acked = a->acked;
 	s->many = f->group.n > p->subflows;
+	gsam_look(f, &s->gsam, &p->gsam);
 	if (!s->many && s->gsam.phase == GSAM_SS && flow_slow(f) && flow_limited(f)) {
 		acked = flow_slow_start(f, acked);
 		if (!acked)

@@ -1,7 +1,7 @@
 //! Background transports against their papers: Nice, TCP-LP, LEDBAT++.
 
 use crate::world::{MS, World, close};
-use pathcast_congestion::{Ack, INFINITE, State};
+use pathcast_congestion::{Ack, Event, INFINITE, State};
 
 #[test]
 fn nice_reaches_one_48th_and_comes_back() {
@@ -290,4 +290,32 @@ fn ledbatpp_slows_down_every_so_many_durations() {
     // from one to the next: its duration, and 9 times or once the same as a pause
     let share = f64::from(nine[1] - nine[0]) / f64::from(one[1] - one[0]);
     assert!(close(share, 5.0, 0.2), "{nine:?} {one:?}");
+}
+
+#[test]
+fn ledbatpp_halves_the_window_before_a_slowdown_that_loses() {
+    let mut w = World::new("ledbatpp", &[("initial_ssthresh_bytes", 100 * 1448)], &[(100, 100 * MS)]);
+    w.flow_mut(0).cwnd = 100;
+    w.round(0);
+    let before = w.flow(0).cwnd;
+    for _ in 0..4 {
+        if w.flow(0).cwnd == 2 {
+            break;
+        }
+        w.round(0);
+    }
+    assert_eq!(w.flow(0).cwnd, 2, "the hold");
+    let half = w.flow(0).ssthresh / 2;
+    assert!((before / 2..=before / 2 + 2).contains(&half), "{before} {half}");
+    assert_eq!(w.ssthresh(0), half);
+}
+
+#[test]
+fn ledbatpp_is_in_its_first_slow_start_until_a_loss_that_stands() {
+    let mut w = World::new("ledbatpp", &[], &[(10, 100 * MS)]);
+    w.event(0, Event::Recovered); // of a reduction that TCP has taken back
+    w.round(0);
+    w.set_rtt(0, 160 * MS);
+    w.acked(0, 4); // the least of four
+    assert!(w.flow(0).ssthresh < 10, "the queue ends it: {}", w.flow(0).ssthresh);
 }

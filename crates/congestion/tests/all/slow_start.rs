@@ -1,7 +1,7 @@
 //! Slow starts against their papers and drafts: GSAM, the switch by subflows, LISA, HyStart++ (RFC 9406), CSS.
 
 use crate::world::{MS, World, close};
-use pathcast_congestion::{Ack, INFINITE};
+use pathcast_congestion::{Ack, Event, INFINITE, State};
 
 #[test]
 fn gsam_enters_its_smooth_transition_at_the_threshold() {
@@ -54,6 +54,97 @@ fn gsam_uses_plain_slow_start_after_a_timeout() {
         w.acked(0, 8);
         assert_eq!(w.flow(0).cwnd, expected);
     }
+}
+
+/// A timeout that no hook told: one packet, and where it was half of before.
+fn falls(w: &mut World, i: usize) {
+    let ssthresh = w.ssthresh(i);
+    let flow = w.flow_mut(i);
+    (flow.cwnd, flow.ssthresh, flow.cwnd_cnt) = (1, ssthresh, 0);
+    flow.set_state(State::Loss);
+}
+
+#[test]
+fn slow_start_comes_back_where_no_hook_told_of_the_timeout() {
+    for control in ["gsam", "subflow_switch"] {
+        for n in [2, 3] {
+            let mut w = World::new(control, &[("initial_ssthresh_bytes", 100 * 1448)], &vec![(100, 100 * MS); n]);
+            w.round(0); // in congestion avoidance
+            falls(&mut w, 0);
+            for _ in 0..7 {
+                w.round(0);
+            }
+            assert!(w.flow(0).cwnd >= 50, "{control}, {n} subflows: {}", w.flow(0).cwnd);
+        }
+        // in slow start, with a high RTT: no transition
+        let mut w = World::new(control, &[], &[(100, 100 * MS); 3]);
+        w.round(0);
+        falls(&mut w, 0);
+        w.set_rtt(0, 200 * MS);
+        w.round(0);
+        w.round(0);
+        assert_eq!(w.flow(0).cwnd, 4, "{control}");
+    }
+}
+
+#[test]
+fn a_reduction_that_is_undone_leaves_slow_start_as_it_was() {
+    // the timeout was for nothing: the transition may still come
+    let mut w = World::new("gsam", &[], &[(10, 160 * MS)]);
+    w.round(0);
+    w.timeout(0);
+    w.acked(0, 1);
+    undone(&mut w, 20);
+    w.set_rtt(0, 200 * MS);
+    w.acked(0, 1);
+    assert_eq!(w.flow(0).ssthresh, 40);
+
+    for timeout in [false, true] {
+        let mut w = World::new("hystartpp", &[], &[(10, 100 * MS)]);
+        w.round(0);
+        w.round(0);
+        if timeout {
+            w.timeout(0);
+            w.acked(0, 1);
+        } else {
+            w.flow_mut(0).ssthresh = w.ssthresh(0);
+        }
+        undone(&mut w, 40);
+        w.event(0, Event::Recovered); // Linux says that it is over, undone or not
+        w.round(0);
+        w.set_rtt(0, 140 * MS);
+        w.round(0);
+        w.round(0);
+        // 320 without
+        assert!(w.flow(0).cwnd < 250, "timeout {timeout}: conservative, {}", w.flow(0).cwnd);
+        for _ in 0..6 {
+            w.round(0);
+        }
+        assert!(w.flow(0).ssthresh < INFINITE, "timeout {timeout}");
+    }
+}
+
+/// TCP takes a reduction back.
+fn undone(w: &mut World, cwnd: u32) {
+    let flow = w.flow_mut(0);
+    (flow.cwnd, flow.ssthresh) = (cwnd, INFINITE);
+    flow.set_state(State::Open);
+}
+
+#[test]
+fn hystartpp_keeps_the_threshold_of_a_timeout() {
+    let mut w = World::new("hystartpp", &[], &[(10, 100 * MS)]);
+    for rtt in [100, 100, 140] {
+        w.set_rtt(0, rtt * MS);
+        w.round(0);
+    }
+    w.flow_mut(0).cwnd = 100;
+    falls(&mut w, 0);
+    for _ in 0..6 {
+        w.round(0);
+    }
+    assert_eq!(w.flow(0).ssthresh, 50);
+    assert!(w.flow(0).cwnd >= 32, "{}", w.flow(0).cwnd);
 }
 
 #[test]
@@ -127,6 +218,19 @@ fn lisa_ignores_acks_of_what_is_too_much_in_flight() {
     assert_eq!(w.flow(0).cwnd, 30);
     w.grow(0, Ack::new(2, 0));
     assert_eq!(w.flow(0).cwnd, 31);
+}
+
+#[test]
+fn lisa_ignores_nothing_after_a_timeout() {
+    let mut w = World::new("lisa", &[], &[(40, 50 * MS)]);
+    w.join(10, 50 * MS);
+    w.flow_mut(0).in_flight = 39;
+    w.grow(0, Ack::new(1, 0));
+    w.timeout(0);
+    for _ in 0..4 {
+        w.round(0);
+    }
+    assert_eq!(w.flow(0).cwnd, 15, "slow start to half of 30");
 }
 
 #[test]

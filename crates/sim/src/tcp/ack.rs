@@ -6,7 +6,7 @@ use pathcast_congestion::{Ack, Connection, State};
 use super::board::{END, EVER, LOST, RETRANS};
 use super::config::Config;
 use super::sender::Sender;
-use crate::packet::{DUPLICATE, ECE, Packet, Range};
+use crate::packet::{Blocks, DUPLICATE, ECE, Packet, Range};
 
 /// What one ACK told.
 #[derive(Clone, Copy, Debug, Default)]
@@ -53,7 +53,7 @@ impl Sender {
         &mut self,
         now: u64,
         ack: &Packet,
-        blocks: &[Range],
+        blocks: &Blocks,
         config: &Config,
         mut group: Option<&mut Connection>,
     ) {
@@ -74,8 +74,8 @@ impl Sender {
             lost_before: self.all_lost,
             ..AckSummary::default()
         };
-        if !blocks.is_empty() && config.sack {
-            self.take_blocks(now, ack.seq, blocks, config, &mut summary);
+        if blocks.len > 0 && config.sack {
+            self.take_blocks(now, ack.seq, blocks.as_slice(), config, &mut summary);
             summary.told = summary.delivered > 0;
         }
         if summary.moved {
@@ -99,7 +99,7 @@ impl Sender {
         self.refresh(now, config);
         let mut ack = Ack::new(summary.acked, rtt_us);
         if config.usec_timestamps {
-            ack = ack.with_one_way_delay((summary.echo / 1000) as u32);
+            ack = ack.with_one_way_delay(blocks.sent_us.wrapping_sub((summary.echo / 1000) as u32));
         }
         self.control.ack(&mut self.flow, &ack);
         if self.all_delivered > self.starved_until {

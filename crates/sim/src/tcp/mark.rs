@@ -35,7 +35,7 @@ mod tests {
     use pathcast_scenario::Tcp;
 
     use super::*;
-    use crate::packet::{ECE, Kind, NONE, Packet};
+    use crate::packet::{Blocks, ECE, Kind, NONE, Packet};
 
     const MS: u64 = 1_000_000;
 
@@ -61,21 +61,21 @@ mod tests {
             sender.out()
         };
         assert_eq!(fill(&mut sender, 0), 20);
-        sender.acknowledge(100 * MS, &ack(1, ECE, 1), &[], &config, None);
+        sender.acknowledge(100 * MS, &ack(1, ECE, 1), &Blocks::default(), &config, None);
         assert_eq!((sender.state, sender.flow.ssthresh, sender.answers_mark), (State::Cwr, 10, true));
         sender.answers_mark = false;
         let mut out = vec![fill(&mut sender, 100 * MS)];
         for seq in 2..=20 {
-            sender.acknowledge(100 * MS + seq, &ack(seq, ECE, 1), &[], &config, None);
+            sender.acknowledge(100 * MS + seq, &ack(seq, ECE, 1), &Blocks::default(), &config, None);
             assert_eq!((sender.state, sender.flow.ssthresh), (State::Cwr, 10), "{seq}");
             out.push(fill(&mut sender, 100 * MS + seq));
         }
         assert_eq!(out, [20, 19, 19, 18, 18, 17, 17, 16, 16, 15, 15, 14, 14, 13, 13, 12, 12, 11, 10, 10]);
         assert!(!sender.answers_mark, "CWR is told once a reduction");
-        sender.acknowledge(200 * MS, &ack(21, 0, 100 * MS), &[], &config, None);
+        sender.acknowledge(200 * MS, &ack(21, 0, 100 * MS), &Blocks::default(), &config, None);
         assert_eq!((sender.state, sender.flow.cwnd), (State::Open, 10));
         assert_eq!((sender.stats.recoveries, sender.stats.retransmits), (0, 0));
-        sender.acknowledge(201 * MS, &ack(22, ECE, 100 * MS), &[], &config, None);
+        sender.acknowledge(201 * MS, &ack(22, ECE, 100 * MS), &Blocks::default(), &config, None);
         assert_eq!((sender.state, sender.flow.ssthresh), (State::Cwr, 5), "another window, another reduction");
     }
 }

@@ -155,7 +155,7 @@ impl Receiver {
 
     /// Puts a run in front of the blocks, in place of those that it covers.
     fn tell(&mut self, run: Range) {
-        let mut told = Blocks { range: [run, (0, 0), (0, 0), (0, 0)], len: 1 };
+        let mut told = Blocks { range: [run, (0, 0), (0, 0), (0, 0)], len: 1, sent_us: 0 };
         for &range in self.recent.as_slice() {
             if !(run.0 <= range.0 && range.1 <= run.1) && (told.len as usize) < told.range.len() {
                 told.range[told.len as usize] = range;

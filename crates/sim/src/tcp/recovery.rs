@@ -311,9 +311,6 @@ impl Sender {
             self.flow.ssthresh += u32::from(config.ns3 && 2 * self.flow.ssthresh + 1 == flight);
             self.refresh(now, config);
             self.control.event(&mut self.flow, Event::Timeout);
-            if let (true, Some(group)) = (self.grouped, group) {
-                group.meet(&mut self.flow, false);
-            }
         }
         self.reduction.active = false;
         if config.reduce_flight {
@@ -321,6 +318,10 @@ impl Sender {
         }
         self.flow.cwnd = self.in_flight() + 1;
         self.flow.cwnd_cnt = 0;
+        // where the path is dead nothing else tells the siblings
+        if let (true, true, Some(group)) = (reduces, self.grouped, group) {
+            group.meet(&mut self.flow, false);
+        }
         self.state = State::Loss;
         self.high_seq = self.nxt;
     }
@@ -342,7 +343,7 @@ mod tests {
 
     use super::super::timer::Expired;
     use super::*;
-    use crate::packet::{Kind, NONE, Packet, Range};
+    use crate::packet::{Blocks, Kind, NONE, Packet, Range};
 
     const MS: u64 = 1_000_000;
 
@@ -379,7 +380,9 @@ mod tests {
             kind: Kind::Ack,
             flags,
         };
-        sender.acknowledge(now, &packet, blocks, config, None);
+        let mut told = Blocks { len: blocks.len() as u8, ..Blocks::default() };
+        told.range[..blocks.len()].copy_from_slice(blocks);
+        sender.acknowledge(now, &packet, &told, config, None);
     }
 
     /// The timeout runs from when the first missing segment was sent again, else the repetition of it that time finds lost
@@ -390,6 +393,25 @@ mod tests {
             let (sender, config, began) = recovering(rtt);
             assert_eq!(sender.deadline(), began + sender.rtt.rto(&config), "RTT {rtt} ms");
         }
+    }
+
+    /// Where a path is dead no other report follows.
+    #[test]
+    fn siblings_hear_of_the_window_that_a_timeout_leaves() {
+        let config = Config::new(&Tcp { preset: Preset::Linux, ..Tcp::default() });
+        let mut group = Connection::new();
+        let mut subflows = [0, 1].map(|_| {
+            let mut sender = Sender::new(&Params::new(controller("lia").unwrap()));
+            sender.establish(0, 0, 0, &config, Some(&mut group));
+            sender.rtt.sample(100_000, 0, 0, &config);
+            sender
+        });
+        for dsn in 0..10 {
+            subflows[0].send_new(1, dsn, 1448, &config);
+        }
+        subflows[0].enter_loss(300 * MS, &config, Some(&mut group));
+        group.meet(&mut subflows[1].flow, false);
+        assert_eq!(subflows[1].flow.group.peer[0].cwnd, 1);
     }
 
     /// A timeout within a recovery is not belied by what was sent once before it (RFC 5682, section 3.1, step 1); one that

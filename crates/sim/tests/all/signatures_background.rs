@@ -67,6 +67,22 @@ fn lp_falls_to_one_packet_inside_its_inference_phase() {
     );
 }
 
+/// One-way delays, where the timestamps tell them, see the same queue as round-trip times.
+#[test]
+fn lp_alone_uses_the_line_by_either_delay() {
+    let [coarse, fine] = ["usec_timestamps = false", "usec_timestamps = true"].map(|tcp| {
+        let report = Text::new(1, "60s")
+            .path("p", "rate = \"10Mbit\"; delay = \"20ms\"; queue = \"33 packets\"")
+            .flow("lp", &["p"], "lp", "")
+            .table("[tcp]", tcp)
+            .run();
+        let goodput = report.flows[0].goodput_bps / 1e6;
+        shows(&format!("lp alone, {tcp} [Mbit/s]"), format!("{goodput:.2}"));
+        goodput
+    });
+    assert!(coarse > 7.0 && fine > 0.9 * coarse, "{coarse} {fine}");
+}
+
 /// Without SACK a repair ends with an ACK of packets that waited behind the hole. How long they did is no delay of the path.
 #[test]
 fn losses_do_not_make_lp_and_nice_blind_to_queues() {
