@@ -184,7 +184,6 @@ def test_the_truth_of_a_direction_is_that_of_its_own_time():
         # others who share a fast link before the line come between no two packets of a train
         ("codel", "bbr3", 9605),
         ("drop-tail", "bbr3", 9618),
-        ("codel", "cubic", 9608),
         # reports take long, and the queue was short
         ("red", "cubic", 9617),
     ],
@@ -192,6 +191,15 @@ def test_the_truth_of_a_direction_is_that_of_its_own_time():
 def test_beside_tcp_the_interval_holds_what_was_left(kind, beside, seed):
     row = _wide(kind, beside, seed, "usual")
     assert EXPERIMENT.module("honest").verdict(row, "available") == "right", row
+
+
+def test_beside_tcp_behind_a_managed_queue_nearly_nine_of_ten_intervals_hold():
+    """8 of 64 did not when this was written."""
+    rows = [_wide("codel", "cubic", seed, "usual") for seed in range(9620, 9690)]
+    verdicts = [EXPERIMENT.module("honest").verdict(row, "available") for row in rows]
+    judged = [verdict for verdict in verdicts if verdict != "told"]
+    assert len(judged) >= 50
+    assert judged.count("wrong") <= 0.15 * len(judged), verdicts
 
 
 @pytest.mark.parametrize(("beside", "seed"), [("cubic", 9610), ("bbr3", 9620), ("cubic", 9612), ("cubic", 9632)])

@@ -3,8 +3,8 @@
 A round ends when the data sent up to its start is acked. SS: after N_RTT_SAMPLE samples, if currentRoundMinRTT >=
 lastRoundMinRTT + clamp(lastRoundMinRTT / 8, 4 ms, 16 ms): cssBaselineMinRtt = currentRoundMinRTT, CSS begins.
 CSS: growth / 4; SS again if the round's RTT falls below the baseline; after CSS_ROUNDS rounds ssthresh = cwnd.
-An ACK counts for at most L packets. Only in the first slow start, which no reduction has ended that still stands; that of
-a timeout counts once Loss is over, and until then slow start is plain.
+An ACK counts for at most L packets. Only in the first slow start, which no reduction has ended that still stands; a
+timeout's counts once Loss is over, and until then slow start is plain.
 """
 
 import math

@@ -116,9 +116,10 @@ static __always_inline void one_way_delay(struct sock *sk, struct mem *m)
 			return;
 		m->peer_tick_us = val - m->tick_val > passed / 10 ? 1 : 1000;
 	}
-	if (m->peer_tick_us != 1)
+	if (m->peer_tick_us != 1 || !m->a.rtt_us)
 		return;
-	m->a.owd_us = val - echo;
+	/* the stamp that is echoed is of the oldest packet, which may have waited for the newest */
+	m->a.owd_us = val - ((u32)tp->tcp_mstamp - m->a.rtt_us);
 	m->a.flags = FLOW_ACK_OWD;
 }
 #endif

@@ -75,7 +75,10 @@ impl Recorder {
             let flow = &call.before;
             let id = flow.group.peer[flow.slot as usize].id;
             let reported = reports.entry(id).or_default();
-            reported.insert([flow.cwnd, flow.ssthresh, flow.srtt_us, flow.in_flight]);
+            // a timeout tells the window that it leaves
+            let timeout = call.hook == EVENT && call.event == Event::Timeout as u32;
+            let cwnd = if timeout { flow.in_flight + 1 } else { flow.cwnd };
+            reported.insert([cwnd, flow.ssthresh, flow.srtt_us, flow.in_flight]);
             if let (INIT, Some([cwnd, _, ssthresh, ..])) = (call.hook, call.after.window) {
                 reported.insert([cwnd, ssthresh, flow.srtt_us, flow.in_flight]);
             }

@@ -49,13 +49,16 @@ def test_a_fast_line_of_a_queue_of_five_packets_is_chosen():
 
 @pytest.mark.parametrize("loss", [0.08, 0.12, 0.2])
 def test_a_wire_that_loses_much_takes_long(loss):
-    """Most draws within a factor of two of how long it takes under most seeds."""
-    size = 300_000
-    with Sim(lines(f'rate = "20Mbit"\ndelay = "10ms"\nqueue = "100 packets"\nloss = {loss}')) as world:
-        answer = ask(world, Job(size, CUBIC))
-        # nine of these may have half of the median, and some do not end
-        wanted = [Future(("path1",), size, "cubic", seed=n) for n in range(199)]
-        sent = world.futures(wanted, keep_errors=True)
-    truth = median(one.elapsed_s if isinstance(one, Transfer) else math.inf for one in sent)
-    durations = sorted(answer.forecast.chosen.durations_s())
-    assert truth / 2 < median(durations) < truth * 2
+    """Most draws within a factor of two of how long it takes under most seeds, over most of some alike lines."""
+    size, ratios = 300_000, []
+    for rate in range(17, 24):
+        with Sim(lines(f'rate = "{rate}Mbit"\ndelay = "10ms"\nqueue = "100 packets"\nloss = {loss}')) as world:
+            answer = ask(world, Job(size, CUBIC))
+            # many of these may take twice the median, and some do not end
+            wanted = [Future(("path1",), size, "cubic", seed=n) for n in range(99)]
+            sent = world.futures(wanted, keep_errors=True)
+        truth = median(one.elapsed_s if isinstance(one, Transfer) else math.inf for one in sent)
+        durations = sorted(answer.forecast.chosen.durations_s())
+        ratios.append(median(durations) / truth)
+    assert sum(1 / 2 < ratio < 2 for ratio in ratios) >= 5, ratios
+    assert 1 / 1.5 < median(ratios) < 1.5, ratios

@@ -98,8 +98,9 @@ impl Sender {
         let rtt_us = self.measure(now, &summary, config);
         self.refresh(now, config);
         let mut ack = Ack::new(summary.acked, rtt_us);
-        if config.usec_timestamps {
-            ack = ack.with_one_way_delay(blocks.sent_us.wrapping_sub((summary.echo / 1000) as u32));
+        if config.usec_timestamps && rtt_us > 0 {
+            // of the newest packet: the stamp that is echoed is of the oldest, which may have waited for it
+            ack = ack.with_one_way_delay(blocks.sent_us.wrapping_sub((now / 1000) as u32 - rtt_us));
         }
         self.control.ack(&mut self.flow, &ack);
         if self.all_delivered > self.starved_until {
