@@ -95,7 +95,7 @@ class Line:
     elastic_flows: int
     policer: tuple[float, float] | None = None
     row: float = 1.0
-    # how the rate goes on from there: from when on [s] which
+    # how the rate goes on from there: from when on which [s since the job began]
     rates: tuple[tuple[float, float], ...] = ()
     back_loss: float = 0.0
 

@@ -46,6 +46,8 @@ def test_looks_together_say_more_than_one():
     assert pooled([one, nothing, nobody]) == pooled([one]), "had it lost something nobody would know whose that was"
     unsure = pooled([one, Loss(3, 1_000, share_of(1_000, 3, unsure=True))])
     assert unsure.random.low == 0.0
+    hardly = pooled([one, one, Loss(1, 1_000, share_of(1_000, 1, unsure=True))])
+    assert hardly.random.low > one.random.low, "one loss more that may be a queue's makes others no less sure"
 
 
 def shares(counted, varies=False, carried=(0, 0)):
@@ -65,6 +67,8 @@ def test_what_was_lost_is_believed_and_what_was_not_is_not_ruled_out():
 def test_a_loss_that_no_queue_can_have_dropped_is_more_probably_the_wires_than_a_mistake():
     assert sum(one == 0 for one in shares(Counted(10_000, 1))) < 300
     assert sum(one == 0 for one in shares(Counted(10_000, 2))) < 100
+    assert median(shares(Counted(8_000, 1))) > 3e-5
+    assert sum(one == 0 for one in shares(Counted(10_000, 1))) < 220
     assert sum(one == 0 for one in shares(Counted(10_000, 1, unsure=True))) > 270
 
 

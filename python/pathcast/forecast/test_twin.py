@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import random
 import threading
+import tomllib
 from dataclasses import replace
 from itertools import count
-from statistics import fmean, median
+from statistics import fmean, median, stdev
 
 import pytest
 
@@ -18,7 +19,7 @@ from pathcast.forecast.controls import Controls
 from pathcast.forecast.field import field_of
 from pathcast.forecast.outcome import outcome
 from pathcast.forecast.race import Runner, race
-from pathcast.forecast.twin import Choice, simulate
+from pathcast.forecast.twin import WARM_UP_S, Choice, simulate, text
 from pathcast.worlds.measurement import (
     Clock,
     Cross,
@@ -232,6 +233,41 @@ def test_a_rate_that_varies_does_so_while_the_job_goes_on():
     found = [one.duration_s for [one] in simulate([PathBelief.of(varied)], range(8), [Choice(("one",), "cubic")], SIZE)]
     assert min(found) < steady.duration_s < max(found)
     assert max(found) > 1.3 * min(found)
+
+
+def test_a_rate_that_varies_quickly_does_so_in_a_short_job_too():
+    quick = path(out=direction(rate_variation=RateVariation(Value(0.5), Value(0.02))))
+    belief = replace(PathBelief.of(quick), horizon_s=0.4)
+    rates = [belief.draw(random.Random(seed)).rates for seed in range(20)]
+    for of in rates:
+        changes = tomllib.loads(text(["one"], [0], [0], [of]))["change"]
+        within = [at for one in changes if WARM_UP_S < (at := int(one["at"][:-2]) / 1e9) < WARM_UP_S + 0.4]
+        assert len(within) > 10
+    found = simulate([belief], range(100), [Choice(("one",), "cubic")], 1_000_000)
+    spread = stdev(math.log(one.duration_s) for [one] in found if one)
+    assert spread < 0.6 * math.sqrt(math.log1p(0.5**2)), "as wide as one rate that stays"
+
+
+def test_the_rest_of_a_job_goes_over_the_shared_line_whichever_path_is_taken(monkeypatch):
+    varied, part, given = RateVariation(Value(0.7)), 200_000, []
+    slow, fast = (path(name, out=direction(rate, rate_variation=varied)) for name, rate in (("a", 2e6), ("b", 20e6)))
+
+    def seen(transfer, paths, size_bytes, mean_bps):
+        given.append(mean_bps)
+        return outcome(transfer, paths, size_bytes, mean_bps)
+
+    monkeypatch.setattr("pathcast.forecast.twin.outcome", seen)
+    choices = [Choice(("a",), "cubic"), Choice(("b",), "cubic"), Choice(("b", "a"), "lia")]
+    for probability in (0.0, 1.0):
+        shared = (("b", probability),)
+        beliefs = [replace(PathBelief.of(slow), shared=shared), PathBelief.of(fast)]
+        a, b = (belief.draw(random.Random(f"{belief.name} 1")).mean_bps for belief in beliefs)
+        given.clear()
+        simulate(beliefs, [1], choices, 10 * part, lambda _: part)
+        for times in ((0.0, 1.0), (2.0, 40.0)):
+            own, other = a(*times), b(*times)
+            wanted = [own, own, own] if probability else [own, other, own + other]
+            assert [mean_bps(*times) for mean_bps in given] == pytest.approx(wanted)
 
 
 def test_where_much_was_lost_a_transfer_has_most_of_what_came_through():

@@ -90,7 +90,9 @@ def simulate(
             draw = random.Random(f"model {seeds[at]}")
             off, rest = math.exp(draw.gauss(0, _MODEL)), draw.gauss(0, 1)
             found[at] = [
-                outcome(one, choice.paths, size_bytes, _together(names, networks[at], choice)).off(rest).times(off)
+                outcome(one, choice.paths, size_bytes, _together(names, networks[at], shapes[at][1], choice))
+                .off(rest)
+                .times(off)
                 if isinstance(one, Transfer)
                 else None
                 for one, choice in zip(each, choices, strict=True)
@@ -98,10 +100,13 @@ def simulate(
     return found
 
 
-def _together(names: Sequence[str], lines: Sequence[Line], choice: Choice) -> Callable[[float, float], float]:
-    """What the lines of a choice give in the mean of a time since the job began."""
-    own = [line for name, line in zip(names, lines, strict=True) if name in choice.paths]
-    return lambda from_s, to_s: math.fsum(one.mean_bps(WARM_UP_S + from_s, WARM_UP_S + to_s) for one in own)
+def _together(
+    names: Sequence[str], lines: Sequence[Line], first: Sequence[int], choice: Choice
+) -> Callable[[float, float], float]:
+    """What the lines of a choice give in the mean of a time since the job began; a shared one is that of its first
+    path, and counts once."""
+    taken = {of for name, of in zip(names, first, strict=True) if name in choice.paths}
+    return lambda from_s, to_s: math.fsum(lines[of].mean_bps(from_s, to_s) for of in taken)
 
 
 def _every_s(left_bps: Mapping[str, float], choice: Choice, part_bytes: int) -> float:
@@ -130,7 +135,7 @@ def text(
     rates: Sequence[Sequence[tuple[float, float]]] | None = None,
 ) -> str:
     """The network of so many paths, each bottleneck with its own cross traffic and so many greedy connections; `rates`:
-    from when on which, of those that vary. `sets` gives it its other numbers."""
+    from when on which, since the job began, of those that vary. `sets` gives it its other numbers."""
     parts = ['name = "twin"\n']
     for at, (name, greedy) in enumerate(zip(names, elastic, strict=True)):
         own, line = first.count(first[at]) == 1, bottleneck(names, first, at)
@@ -149,7 +154,9 @@ def text(
             flows = f'flows = {greedy}\nstagger = "{_STAGGER}"\n' if greedy > 1 else ""
             parts.append(f'[[traffic]]\nname = "{name}-greedy"\nkind = "tcp"\npath = "{name}"\n{flows}')
         if rates and first[at] == at:
-            parts += [_change(line, from_s, rate_bps) for from_s, rate_bps in rates[at][1:] if from_s <= _LATEST_S]
+            # until the job begins the first one holds
+            later = [(WARM_UP_S + from_s, rate_bps) for from_s, rate_bps in rates[at][1:]]
+            parts += [_change(line, from_s, rate_bps) for from_s, rate_bps in later if from_s <= _LATEST_S]
     return "".join(parts)
 
 
