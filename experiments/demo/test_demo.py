@@ -9,6 +9,7 @@ import pytest
 from pathcast.errors import PathcastError
 from pathcast.lab.experiment import Experiment, Results
 from pathcast.lab.paper import run as demo
+from pathcast.predict import fraction_within
 
 EXPERIMENT = Experiment(Path(__file__).parent)
 PLAN, SAMPLES = EXPERIMENT.plan, EXPERIMENT.module("samples")
@@ -83,6 +84,16 @@ def test_one_round_is_enough_where_every_round_decides():
     assert judged(one(subflow_bytes=[1, 99]))["both-paths"] is False
     # what is left out counts nowhere
     assert set(judged(one(fallback="no MP_CAPABLE", subflow_bytes=[1, 99], left_out="it fell back")).values()) == {True}
+
+
+def test_the_claims_share_within_a_tenth_is_the_tables():
+    """A prediction of 0.905 of the truth is off by a tenth of the truth at most, and by more of the prediction."""
+
+    def low(one):
+        return {"predicted_bps": {**one["predicted_bps"], "multi": 0.905 * one["actual_bps"]}}
+
+    assert fraction_within([0.905e8], [1e8]) == 0
+    assert judged(lambda round: low(round) if round["unseen"] else {})["within"] is False
 
 
 def test_fewer_seeds_and_none_are_undecided():

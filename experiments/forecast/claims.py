@@ -81,7 +81,8 @@ def chosen(frame: pd.DataFrame, forecaster: str) -> pd.DataFrame:
             told_of = [row for row in of if row["forecaster"] == forecaster and pd.notna(row["value_bps"])]
             taken = max(told_of, key=lambda row: row["value_bps"], default=None)
         best = max(row["truth_bps"] for row in twins)
-        regret = 1 - taken["truth_bps"] / best if taken else 1.0
+        # where no choice ended none was better
+        regret = (1 - taken["truth_bps"] / best if taken else 1.0) if best else 0.0
         rows.append({"effort": effort, "told": told, "pair": pair, "sources": every["sources"], "regret": regret})
     return pd.DataFrame(rows)
 
@@ -91,14 +92,58 @@ def by_source(frame: pd.DataFrame, column: str, of: Callable[[pd.Series], float]
     return frame.explode("sources").groupby("sources")[column].agg(of)
 
 
+# of values and whole weights, both of shape (draws, n): by draw; NaN where nothing has a weight
+Weighted = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+def mean(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """See Weighted."""
+    with np.errstate(invalid="ignore"):
+        return np.where(weights > 0, values * weights, 0.0).sum(axis=1) / weights.sum(axis=1)
+
+
+def median(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Of each value as often as it weighs."""
+    order = np.argsort(values, axis=1)
+    upto = np.take_along_axis(weights, order, 1).cumsum(axis=1)
+    every = upto[:, -1:]
+    ends = [(upto > middle).argmax(axis=1)[:, None] for middle in ((every - 1) // 2, every // 2)]
+    low, high = (np.take_along_axis(values, np.take_along_axis(order, end, 1), 1)[:, 0] for end in ends)
+    return np.where(every[:, 0] > 0, (low + high) / 2, np.nan)
+
+
+def over_sources(frame: pd.DataFrame, column: str, of: Weighted, draws: int = 2000) -> Interval:
+    """What `by_source` has of a source's runs, in the mean or median over sources.
+
+    Sources are drawn with replacement, and a pair counts as often as both of its sources were drawn together: the
+    product (the bootstrap for dyadic data of Davezies et al., Annals of Statistics 2021). Sources as such are not
+    independent rows, since each pair is in two of them. Raises Undecided for fewer than two sources.
+    """
+    rows = list(zip(frame["sources"], frame[column].astype(float), strict=True))
+    names = {name: n for n, name in enumerate(sorted({name for sources, _ in rows for name in sources}))}
+    if len(names) < 2:
+        raise Undecided("fewer than two sources have results")
+    drawn = np.random.default_rng(1).multinomial(len(names), np.full(len(names), 1 / len(names)), draws)
+    # the first is what was found
+    drawn = np.vstack([np.ones_like(drawn[:1]), drawn])
+    each, weights = np.empty(drawn.shape), drawn.copy()
+    for name, n in names.items():
+        own = [(value, [names[one] for one in sources if one != name]) for sources, value in rows if name in sources]
+        beside = np.stack([drawn[:, others].prod(axis=1) for _, others in own], axis=1)
+        each[:, n] = of(np.tile([value for value, _ in own], (len(drawn), 1)), beside)
+        weights[:, n] *= beside.any(axis=1)
+    found = of(each, weights)
+    return Interval.of_draws(float(found[0]), found[1:][~np.isnan(found[1:])], len(names))
+
+
 def median_off(frame: pd.DataFrame) -> Interval:
     """Errors without a value are infinite, and sort last."""
-    return Interval.bootstrap(by_source(frame, "off", np.median), np.median)
+    return over_sources(frame, "off", median)
 
 
 def share(frame: pd.DataFrame, so: pd.Series) -> Interval:
     """In the mean over sources."""
-    return Interval.bootstrap(by_source(frame.assign(so=so.astype(float)), "so", np.mean), np.mean)
+    return over_sources(frame.assign(so=so.astype(float)), "so", mean)
 
 
 def _here(results: Results, claim: Claim, forecaster: str = "twin") -> pd.DataFrame:
@@ -152,7 +197,7 @@ def width(results: Results, claim: Claim) -> Finding:
     floor = _here(results, claim, "floor").set_index(keys)["width"]
     frame = _here(results, claim).set_index(keys)
     frame = frame.assign(ratio=frame["width"] / floor).reset_index().dropna(subset=["ratio"])
-    found = Interval.bootstrap(by_source(frame, "ratio", np.median), np.median)
+    found = over_sources(frame, "ratio", median)
     return _finding(found, found.at_most(claim.threshold["most"]), found.told(form=".2f"), frame)
 
 
@@ -167,7 +212,7 @@ def _regrets(results: Results, claim: Claim, forecaster: str) -> pd.DataFrame:
 def regret(results: Results, claim: Claim) -> Finding:
     """Of the product's own choice."""
     frame = _regrets(results, claim, "twin")
-    found = Interval.bootstrap(by_source(frame, "regret", np.mean), np.mean)
+    found = over_sources(frame, "regret", mean)
     return _finding(found, found.at_most(claim.threshold["most"]), found.percent(sign=False), frame)
 
 
@@ -175,7 +220,7 @@ def regret_both(results: Results, claim: Claim) -> Finding:
     """Pair by pair."""
     own, every = (_regrets(results, claim, of) for of in ("twin", "all"))
     frame = own.assign(regret=own["regret"] - every["regret"])
-    found = Interval.bootstrap(by_source(frame, "regret", np.mean), np.mean)
+    found = over_sources(frame, "regret", mean)
     return _finding(found, found.at_most(claim.threshold["most"]), found.percent(), frame)
 
 

@@ -124,25 +124,47 @@ class _Meter(threading.Thread):
     def __init__(self, net: Emu) -> None:
         super().__init__(daemon=True)
         self.net, self.over, self.at, self.carried = net, threading.Event(), [], []
+        self.failed: Exception | None = None
 
     def run(self) -> None:
-        while not self.over.wait(_EVERY_S):
-            ledger = self.net.ledger()
-            links = {link["name"]: link["counters"] for group in ledger["groups"] for link in group["links"]}
-            self.at.append(time.monotonic())
-            self.carried.append(links["bottleneck/ab"]["carried"]["bytes"])
+        try:
+            while not self.over.wait(_EVERY_S):
+                self._read()
+            self._read()  # so that the last reading is after all that is asked for
+        except Exception as error:  # raised where the `with` ends: a thread's own goes nowhere
+            self.failed = error
+
+    def _read(self) -> None:
+        ledger = self.net.ledger()
+        links = {link["name"]: link["counters"] for group in ledger["groups"] for link in group["links"]}
+        self.at.append(time.monotonic())
+        self.carried.append(links["bottleneck/ab"]["carried"]["bytes"])
+
+    def by(self, times: Any) -> Any:
+        """IP bytes by these times of the monotonic clock, between readings in proportion; both of shape (n,).
+
+        Raises PathcastError `meter` for a time after the last reading.
+        """
+        import numpy as np
+
+        if not self.at or self.at[-1] < times[-1]:
+            last = f"{times[-1] - self.at[-1]:.1f} s before the end" if self.at else "never"
+            raise PathcastError("meter", f"the bottleneck was last read {last}")
+        return np.interp(times, self.at, np.array(self.carried, dtype=float))
 
     def __enter__(self) -> _Meter:
         self.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         self.over.set()
         self.join()
+        if self.failed is not None and kind is None:
+            raise self.failed
 
 
 def run(about: Mapping[str, Any]) -> dict[str, Any]:
-    """The sample's columns. Raises PathcastError: `late`, `missing` (a program), `flow`, `page`, or the server's."""
+    """Columns. Raises PathcastError: `late`, `missing` (a program), `flow`, `page`, `meter`, the server's."""
     import numpy as np
 
     for name in _PROGRAMS:
@@ -167,7 +189,7 @@ def run(about: Mapping[str, Any]) -> dict[str, Any]:
     if told["failed"]:
         raise PathcastError("page", f"a page was not fetched: {told['failed']}")
     at = np.arange(0, about["pages_s"] + 1)
-    total = np.interp(at, np.array(meter.at) - zero, np.array(meter.carried, dtype=float))
+    total = meter.by(zero + at)
     values = summary(about, [tuple(page) for page in told["pages"]], at, total, np.array([own.carried(t) for t in at]))
     return values | {"retransmits": own.retransmits}
 

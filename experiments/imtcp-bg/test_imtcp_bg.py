@@ -470,6 +470,38 @@ def test_the_reader_fetches_pages_at_their_times_and_says_which_did_not_come():
     assert "50000 of 60000" in found["failed"] or "IncompleteRead" in found["failed"]
 
 
+class _Net:
+    """A network whose bottleneck carries 100 bytes between readings, and whose ledger fails after so many."""
+
+    def __init__(self, readings):
+        self.left, self.bytes = readings, 0
+
+    def ledger(self):
+        self.left, self.bytes = self.left - 1, self.bytes + 100
+        if self.left < 0:
+            raise PathcastError("net", "the network is gone")
+        link = {"name": "bottleneck/ab", "counters": {"carried": {"bytes": self.bytes}}}
+        return {"groups": [{"links": [link]}]}
+
+
+def test_a_meter_that_died_is_no_quiet_bottleneck(monkeypatch):
+    monkeypatch.setattr(EMULATED, "_EVERY_S", 0.001)
+    with pytest.raises(PathcastError, match="the network is gone"), EMULATED._Meter(_Net(3)) as meter:
+        meter.join(60)
+    # what failed first is told
+    meter = EMULATED._Meter(_Net(3)).__enter__()
+    meter.join(60)
+    assert meter.__exit__(PathcastError) is None
+    begun = time.monotonic()
+    with EMULATED._Meter(_Net(10**9)) as meter:
+        time.sleep(0.05)
+        asked = time.monotonic()
+    assert meter.at[-1] >= asked
+    assert meter.by([begun, asked])[1] > 0
+    with pytest.raises(PathcastError, match=r"the bottleneck was last read 5\.. s before the end"):
+        meter.by([begun, meter.at[-1] + 5.02])
+
+
 @pytest.fixture
 def real(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("PATHCAST_RUN_DIR", str(tmp_path_factory.mktemp("run")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING
 
-from pathcast.lab.experiment import Finding, Results
+from pathcast.lab.experiment import Finding, Results, Undecided
 from pathcast.lab.interval import Interval
 from pathcast.lab.plan import Claim
 from pathcast.lab.verdict import Verdict
@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 
 
 def _of(results: Results, grid: str) -> DataFrame:
-    return results.frame[results.frame["grid"] == grid]
+    frame = results.frame
+    # where no sample finished there are no columns either
+    rows = frame if frame.empty else frame[frame["grid"] == grid]
+    if rows.empty:
+        raise Undecided("none of its runs is there")
+    return rows
 
 
 def never_slower(results: Results, claim: Claim) -> Finding:

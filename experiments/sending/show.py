@@ -14,21 +14,24 @@ if TYPE_CHECKING:
 # columns by whose value cells are grouped, and where the groups end
 KINDS = {
     "times": (1, 5, 15, 50.1),
-    "bdps": (10, 30, 100, 1e9),
+    "bdps": (0, 10, 30, 100, 1e9),
     "loss": (0, 1e-9, 1e-3, 1),
     "queue_bdp": (0.25, 0.5, 1, 4.1),
 }
 
 
 def _two(results: Results) -> DataFrame:
-    """The cells of two lines."""
-    return results.frame[results.frame["grid"] == "cells"]
+    """The cells of two lines; where no sample finished there are no columns either."""
+    frame = results.frame
+    return frame if frame.empty else frame[frame["grid"] == "cells"]
 
 
 def kinds(results: Results) -> Table:
     """Cells whose median over both is below 0.95 of the better path alone, by pathcast's rule and by the kernel's."""
     header = ("cells with", "how many", "slower", "slower by the kernel alone", "median ratio", "of the sum")
     rows, found = _two(results), []
+    if rows.empty:
+        return header, found
     groups = [(control, of) for control, of in rows.groupby("control")]
     for column, ends in KINDS.items():
         for low, high in pairwise(ends):
@@ -43,8 +46,10 @@ def kinds(results: Results) -> Table:
 def slowest(results: Results) -> Table:
     """The ten cells with the least ratio."""
     header = ("case", "controller", "MB", "times", "BDPs", "loss", "queue", "ratio", "bound", "kernel alone")
-    found = []
-    for _, row in _two(results).sort_values("ratio").head(10).iterrows():
+    rows, found = _two(results), []
+    if rows.empty:
+        return header, found
+    for _, row in rows.sort_values("ratio").head(10).iterrows():
         numbers = (f"{row['times']:.1f}", f"{row['bdps']:.0f}", f"{row['loss']:.5f}", f"{row['queue_bdp']:.2f}")
         ratios = (f"{row[column]:.2f}" for column in ("ratio", "bound", "plain_ratio"))
         found.append((str(row["case"]), row["control"], f"{row['bytes'] / 1e6:.1f}", *numbers, *ratios))
@@ -57,7 +62,7 @@ def ratios(results: Results) -> Figure:
 
     figure, axes = plt.subplots(figsize=(7, 3.5))
     for column, name in (("plain_ratio", "the kernel's scheduler alone"), ("ratio", "pathcast's rule")):
-        values = sorted(_two(results)[column])
+        values = sorted(_two(results).get(column, ()))
         axes.plot([(n + 1) / len(values) for n in range(len(values))], values, label=name)
     axes.axhline(1, color="grey", linewidth=0.5)
     axes.set(xlabel="share of cells", ylabel="both paths over the better alone", ylim=(0, 2.1), xlim=(0, 1))

@@ -96,6 +96,27 @@ def test_what_is_close_is_not_certain():
 
 def test_tables_and_figures_are_drawn():
     show, of = EXPERIMENT.module("show"), results()
-    assert len(show.kinds(of)[1]) == 3 + 4 * 3
+    groups = show.kinds(of)[1]
+    assert len(groups) == 3 + 3 * 3 + 4
     assert len(show.slowest(of)[1]) == 10
+    assert show.ratios(of).axes
+
+
+def test_each_grouping_has_all_cells():
+    show = EXPERIMENT.module("show")
+    # a fast line's transfer of the least time is of few products
+    of = results(lambda row: {"bdps": (2.0, 20.0, 50.0, 200.0)[row["case"] % 4]})
+    groups = show.kinds(of)[1]
+    kinds = ["control" if name in ("cubic", "lia", "bbr3") else name.split()[0] for name, *_ in groups]
+    every = {kind: sum(int(row[1]) for row, of in zip(groups, kinds, strict=True) if of == kind) for kind in kinds}
+    assert every == dict.fromkeys(("control", *show.KINDS), 2000)
+
+
+def test_where_no_sample_finished_nothing_is_decided_and_tables_are_empty():
+    show = EXPERIMENT.module("show")
+    failed = [{**point, "error": "late", "key": "k", "tries": 3} for point in PLAN.points("sim")]
+    of = Results(failed, PLAN, "sim", False)
+    found = EXPERIMENT.findings(of)
+    assert {(one["holds"], one["reason"]) for one in found} == {(None, "none of its runs is there")}
+    assert [make(of)[1] for make in show.TABLES.values()] == [[], []]
     assert show.ratios(of).axes

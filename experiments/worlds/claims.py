@@ -14,7 +14,7 @@ from pathcast.lab.plan import Claim
 from pathcast.lab.verdict import Verdict
 
 from . import unlike
-from .pairs import pairs
+from .pairs import lacking, pairs
 
 GRIDS = ("single", "shallow", "pair", "multipath", "short")
 
@@ -46,6 +46,7 @@ def near(results: Results, claim: Claim) -> Finding:
     ratios = [one.ratio for one in found]
     share = Interval.share((abs(ratio - 1) <= within for ratio in ratios), ratios)
     verdict = Verdict()
+    verdict.missing += lacking(results, multipath)
     told = share.told(100, ".0f", " %")
     verdict.needs(share.at_least(claim.threshold["share"]), f"{told} of {len(found)} scenarios")
     off = sorted((one for one in found if abs(one.ratio - 1) > within), key=lambda one: -abs(np.log(one.ratio)))
@@ -60,6 +61,7 @@ def spread(results: Results, claim: Claim) -> Finding:
         both = [one.spreads for one in pairs(results) if one.of.multipath == multipath]
         ratio = Interval.bootstrap([of for of in both if of is not None], _over)
         told.append(f"{name} {ratio.told(form='.2f')}")
+        verdict.missing += lacking(results, multipath)
         verdict.needs(ratio.within(1 / claim.threshold, claim.threshold), told[-1])
     return verdict.finding(", ".join(told))
 

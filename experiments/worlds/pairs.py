@@ -59,13 +59,24 @@ def pairs(results: Results) -> list[Pair]:
     return results.once(_pairs)
 
 
-def _pairs(results: Results) -> list[Pair]:
+def lacking(results: Results, multipath: bool) -> list[str]:
+    """What a claim about a transport lacks, in words: simulated transfers without the kernel's part. Those that were
+    not simulated are told by the lab."""
+    every = [other is None for row, other in results.once(_sides) if case(row["case"]).multipath == multipath]
+    of = f"{sum(every)} of {len(every)} {'Multipath TCP' if multipath else 'TCP'} transfers in the kernel"
+    return [of] if any(every) else []
+
+
+def _sides(results: Results) -> list[tuple[Mapping[str, Any], Mapping[str, Any] | None]]:
+    """Each finished transfer, and what has the kernel's part of it."""
     stored = kernel() if results.world == "sim" else {}
+    rows = [row for row in results.rows if row["grid"] == "drawn" and row["error"] is None]
+    return [(row, row if row.get("emu_bps") else stored.get(row["digest"])) for row in rows]
+
+
+def _pairs(results: Results) -> list[Pair]:
     found: dict[int, list[tuple[list[float], float, float, float]]] = {}
-    for row in results.rows:
-        if row["grid"] != "drawn" or row["error"] is not None:
-            continue
-        other: Mapping[str, Any] | None = row if row.get("emu_bps") else stored.get(row["digest"])
+    for row, other in results.once(_sides):
         if other is not None:
             of_kernel = [float(other[f"emu_{key}"][0]) for key in ("bps", "again")]
             found.setdefault(row["case"], []).append(
