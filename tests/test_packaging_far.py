@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 
+import pytest
 from conftest import ROOT
 
 # what the init systems bring along, as far as the scripts use it
@@ -23,7 +24,7 @@ procd_set_param() { case $1 in command) procd_append_param "$@" ;; *) echo "$*" 
 procd_append_param() { shift; for word; do echo "word $word"; done; }
 """
 OPENRC = r"""
-checkpath() { echo "checkpath $*"; }
+checkpath() { echo "checkpath $*"; for place; do :; done; case $1 in --directory) mkdir "$place" ;; esac; }
 """
 
 
@@ -53,15 +54,20 @@ def test_procd(far, tmp_path):
     assert refused(words)
 
 
-def test_openrc(far, tmp_path):
+@pytest.mark.parametrize("there", [True, False])
+def test_openrc(far, tmp_path, there):
     script, config = (ROOT / "packaging" / "openrc" / f"pathcast-far.{end}" for end in ("initd", "confd"))
     keys = tmp_path / "a b" / "keys"
-    keys.parent.mkdir()
+    if there:
+        keys.parent.mkdir(mode=0o755)
     given = config.read_text().replace("#key_file=/etc/pathcast/keys", f"key_file='{keys}'").replace("#far", "far")
     # OpenRC evaluates the words, too
     text = f"{OPENRC}{given}\n. {script}\ncommand={far}\nstart_pre >&2\neval printf '%s\\\\n' $command $command_args"
     done = subprocess.run(["sh", "-eu", "-c", text], capture_output=True, text=True, check=True)
     assert keys.stat().st_mode & 0o777 == 0o600
+    # one that is there, such as /etc, stays as it is
+    made = [line for line in done.stderr.splitlines() if line.startswith("checkpath --directory")]
+    assert made == ([] if there else [f"checkpath --directory --mode 0755 {keys.parent}"])
     words = done.stdout.splitlines()
     assert words[:3] == [far, "--key-file", str(keys)]
     assert {"--log", "--limit"} <= set(words)

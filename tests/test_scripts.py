@@ -15,7 +15,11 @@ from conftest import ROOT
 CARGO = """
 case "$* $CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER" in
   *--no-run*) ;;
-  test*" wait") echo 'test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out' ;;
+  test*) [ -z "$SILENT" ] || exit 0 ;;
+esac
+case "$* $CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER" in
+  *--no-run*) ;;
+  test*" kernel" | test*" wait") echo 'test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out' ;;
   test*" compute")
         echo 'test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out'
         echo 'SKIPPED: a thing: this kernel has none'
@@ -27,6 +31,10 @@ esac
 """
 RUFF = '[ "$1" = check ] && [ -n "$FAIL_RUFF" ] && { echo "x.py:1: it is odd"; exit 1; }; exit 0'
 PYTHON = """
+[ -z "$SILENT" ] || exit 0
+case "$*" in
+  *"not privileged"*) [ -z "$KILL_SHELL" ] || kill -9 $PPID ;;
+esac
 case "$*" in
   *"not privileged"*) [ -n "$FAIL_PYTEST" ] || { echo '10 passed, 2 skipped in 3.10s'; exit; }
                       echo 'FAILED tests/test_x.py::test_y - assert 1 == 2'
@@ -46,9 +54,10 @@ def run(tmp_path):
         (bin / tool).write_text(f"#!/bin/sh\n{text}")
         (bin / tool).chmod(0o755)
 
-    def run(*arguments, script="test", **fail):
+    def run(*arguments, script="test", before=(), **fail):
         env = {**os.environ, "PATH": f"{bin}:{os.environ['PATH']}", **fail}
-        done = subprocess.run([ROOT / "scripts" / script, bin, *arguments], capture_output=True, text=True, env=env)
+        command = [*before, ROOT / "scripts" / script, bin, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, env=env)
         return done.returncode, done.stdout, done.stderr
 
     return run
@@ -79,6 +88,40 @@ def test_every_failure_stands_at_the_end(run):
         "pytest -m 'privileged'",
         "ruff check python tests benches experiments examples",
     ]
+
+
+def test_tools_that_tell_of_no_test_are_not_green(run):
+    status, out, _ = run(SILENT="1")
+    assert status == 1
+    failed = out.splitlines()[-1].removeprefix("FAILED: ").split("; ")
+    tests = [f"cargo test: {kind}" for kind in ("compute", "kernel", "wait")]
+    assert sorted(failed) == [*tests, "pytest -m 'not privileged'", "pytest -m 'privileged'"]
+    assert "0 passed, 0 failed, 0 skipped" in out
+
+
+def test_a_step_that_is_killed_is_not_green(run):
+    status, out, _ = run("python", "lint", KILL_SHELL="1")
+    assert status == 1
+    failed = out.splitlines()[-1].removeprefix("FAILED: ").split("; ")
+    steps = ("what computes: status 137", "python not privileged logical", "lint")
+    assert failed == [f"not run to its end: {step}" for step in steps]
+
+
+# in a mount namespace of its own
+FULL = """
+mount -t tmpfs -o size=64k tmpfs "$TMPDIR" && cd "$TMPDIR" || exit 9
+[ -z "$FULL" ] || dd if=/dev/zero of=fill bs=4k 2>/dev/null
+exec "$@"
+"""
+
+
+@pytest.mark.privileged
+@pytest.mark.parametrize(("full", "status"), [("1", 1), ("", 0)])
+def test_a_full_disc_is_not_green(run, tmp_path, full, status):
+    (tmp_path / "full").mkdir()
+    wrapped = ("unshare", "--mount", "--propagation", "private", "sh", "-c", FULL, "full")
+    given = {"TMPDIR": str(tmp_path / "full"), "FULL": full, "FAIL_PYTEST": full}
+    assert run("python", before=wrapped, **given)[0] == status
 
 
 def named(program):

@@ -100,7 +100,9 @@ def add(
     options += ["--key-file", str(key_file.absolute())] if key_file is not None else []
     flags = {"--cheap": cheap, "--background": background, "--hurry": hurry}
     options += [flag for flag, given in flags.items() if given]
-    job = jobs.Job(name, times, until, tuple(options), tuple(command), os.getcwd(), retries, time.time())
+    called = os.environ.get("SUDO_UID", "") if os.geteuid() == 0 and key_file is not None else ""
+    caller = int(called) if called.isdecimal() else None
+    job = jobs.Job(name, times, until, tuple(options), tuple(command), os.getcwd(), retries, time.time(), caller)
     file = jobs.add(job)
     try:
         made, how = _place(job, units)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from datetime import datetime
 from zoneinfo import ZoneInfo
@@ -12,6 +13,7 @@ import pytest
 from pathcast import zone
 from pathcast.cli import job as job_module
 from pathcast.errors import Exit
+from pathcast.runtime.keys import write_key
 from pathcast.service import jobrun, jobs
 from pathcast.service.jobrun import alone as jobs_alone
 
@@ -132,6 +134,64 @@ def test_whose_the_program_is_by_the_clock(pathcast, units, monkeypatch, caller,
     assert options == (["--user", user] if user else [])
 
 
+# in place of `pathcast`: reads the key as `run` does
+READS = """
+import json, sys
+from pathlib import Path
+from pathcast.runtime.keys import read_key
+words = sys.argv[1:]
+key = read_key(Path(words[words.index("--key-file") + 1]))
+Path("read").write_text(key.id)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has files of others")
+@pytest.mark.parametrize("now", [None, "0", "4712"])
+def test_the_key_of_who_called_sudo_is_read_by_the_clock_too(pathcast, units, tmp_path, monkeypatch, now):
+    key = tmp_path / "far.key"
+    write_key(key, "office")
+    os.chown(key, 4711, 4711)
+    words = (
+        "job",
+        "add",
+        "nightly",
+        "--at",
+        "22:00",
+        "--to",
+        "far",
+        "--key-file",
+        key,
+        "--retries",
+        "0",
+        "--units",
+        units,
+    )
+    words += ("--", "true")
+    assert pathcast(*words)[0] == Exit.REFUSED
+    monkeypatch.setenv("SUDO_UID", "4711")
+    monkeypatch.setenv("SUDO_USER", "nobody")
+    monkeypatch.chdir(tmp_path)
+    assert pathcast(*words)[0] == Exit.OK
+    assert jobs.load("nightly").caller == 4711
+    for name in ("SUDO_UID", "SUDO_USER"):
+        monkeypatch.delenv(name)
+    if now is not None:
+        monkeypatch.setenv("SUDO_UID", now)
+    (tmp_path / "reads.py").write_text(READS)
+    monkeypatch.setattr(job_module, "_program", lambda: [sys.executable, str(tmp_path / "reads.py")])
+    assert pathcast("job", "run", "nightly")[0] == Exit.OK
+    assert (tmp_path / "read").read_text() == "office"
+    # of nobody else
+    os.chown(key, 4713, 4713)
+    assert pathcast("job", "run", "nightly")[0] != Exit.OK
+
+
+def test_without_a_key_and_without_sudo_a_job_has_no_caller(pathcast, units, monkeypatch):
+    monkeypatch.setenv("SUDO_UID", "4711")
+    assert pathcast(*ADD, "--units", units, "--", "true")[0] == Exit.OK
+    assert jobs.load("nightly").caller is None
+
+
 @pytest.mark.parametrize(
     ("wrong", "names"),
     [
@@ -190,6 +250,7 @@ def test_a_file_that_does_not_say_when_it_was_added_is_of_long_ago(units):
         *("", "{", "[]", "null", "\x00", WHOLE[:60], WHOLE.replace("job/1", "job/2"), WHOLE.replace('"at"', '"on"')),
         *(WHOLE.replace("22:00", "25:00"), WHOLE.replace('["22:00"]', '"22:00"'), WHOLE.replace("null", '"soon"')),
         *(WHOLE.replace(": 1}", ': 1, "added_s": "x"}'), WHOLE.replace(": 1}", ': 1, "added_s": 1e12}')),
+        *(WHOLE.replace(": 1}", f': 1, "caller": {of}}}') for of in ('"ann"', "-1", "true")),
         *(WHOLE.replace('"broken"', '"other"'), WHOLE.replace('["true"]', "[1]"), WHOLE.replace(": 1}", ': "1"}')),
     ],
 )

@@ -9,9 +9,11 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
+import sys
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -118,11 +120,24 @@ def file() -> Path:
 
 
 def load() -> dict[str, Line]:
-    """The lines by name; of a user without a file of their own those of the whole host."""
+    """The lines by name; of a user without a file of their own those of the whole host. A file that may not be looked
+    at is none, and it is said, once. Raises PathcastError (exit 2) for one that is wrong."""
     for path in _files():
-        if os.path.exists(path):  # unlike Path's own, it takes what may not be looked at for not there
-            return read(path)
+        try:
+            path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            _unseen(path, str(error.strerror))
+            continue
+        return read(path)
     return {}
+
+
+@cache
+def _unseen(path: Path, reason: str) -> None:
+    """Its directory may be there for keys alone, so that it is no error; but if it has caps, they are not kept."""
+    print(f"pathcast: cannot look at `{path}` ({reason}): its lines and caps, if any, are not known", file=sys.stderr)
 
 
 def stamp() -> object:

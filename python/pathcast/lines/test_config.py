@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -131,8 +134,29 @@ def test_the_file_is_the_one_that_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("PATHCAST_CONFIG", str(tmp_path / "c.toml"))
     assert config.file() == tmp_path / "c.toml"
     assert config.load() == {}
-    monkeypatch.setenv("PATHCAST_CONFIG", "/proc/1/fd/x/c.toml")  # of nobody's but root's
-    assert config.load() == {}
+
+
+def test_a_file_that_may_not_be_looked_at_is_none_and_that_is_said_once(tmp_path, monkeypatch, capsys):
+    (tmp_path / "etc").mkdir()
+    file = tmp_path / "etc/pathcast.toml"
+    file.write_text(WHOLE)
+    monkeypatch.delenv("PATHCAST_CONFIG", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "own"))
+    monkeypatch.setattr(config, "SYSTEM", file)
+    assert list(config.load()) == ["cable", "dsl"]
+    assert capsys.readouterr().err == ""
+    stat = Path.stat
+
+    def denied(path, **options):  # root may look everywhere
+        if path == file:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return stat(path, **options)
+
+    monkeypatch.setattr(Path, "stat", denied)
+    assert config.load() == config.load() == {}
+    told = f"pathcast: cannot look at `{file}` (Permission denied): its lines and caps, if any, are not known\n"
+    assert capsys.readouterr().err == told
+    assert not (tmp_path / "own").exists()
 
 
 def test_two_who_change_the_file_at_once_lose_nothing(tmp_path):

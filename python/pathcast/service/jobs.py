@@ -46,7 +46,8 @@ _KEPT = 1000
 @dataclass(frozen=True)
 class Job:
     """at: times of day. options: of `pathcast run --paths auto`, but for the deadline. by: as `--by` has it. added_s:
-    when it was added, UTC [s since 1970]; older files do not have it."""
+    when it was added, UTC [s since 1970]. caller: the user id of who called sudo for it, whose key file its runs trust
+    as `job add` did. Older files have neither."""
 
     name: str
     at: tuple[str, ...]
@@ -56,6 +57,7 @@ class Job:
     directory: str
     retries: int = 10
     added_s: float | None = None
+    caller: int | None = None
 
     @property
     def added(self) -> datetime | None:
@@ -129,7 +131,7 @@ def _job(name: str, document: object) -> Job:
     """Raises ValueError for what `add` would not have written."""
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise ValueError(f"it is no {SCHEMA}")
-    values = {"added_s": None, **{key: of for key, of in document.items() if key != "schema"}}
+    values = {"added_s": None, "caller": None, **{key: of for key, of in document.items() if key != "schema"}}
     if wrong := set(values) ^ set(Job.__dataclass_fields__):
         raise ValueError(f"missing or unknown: {', '.join(sorted(wrong))}")
     for key in ("at", "options", "command"):
@@ -144,6 +146,9 @@ def _job(name: str, document: object) -> Job:
     added_s = values["added_s"]
     if added_s is not None and not (_is_number(added_s) and added_s < _LATEST_S):
         raise ValueError(f"`added_s` is {json.dumps(added_s)}; allowed are seconds since 1970")
+    caller = values["caller"]
+    if caller is not None and not (type(caller) is int and 0 <= caller < 2**32 - 1):
+        raise ValueError(f"`caller` is {json.dumps(caller)}; allowed is a user's number")
     if not values["at"] or not all(_AT.fullmatch(at) for at in values["at"]):
         raise ValueError(f"`at` is {json.dumps(values['at'])}; allowed are times of day")
     if values["by"] is not None:

@@ -344,6 +344,9 @@ def test_units_are_what_systemd_takes(job, tmp_path, monkeypatch):
     assert 'ExecStart="/usr/bin/env" job run nightly --due' in service
     assert r'Environment="PATHCAST_HISTORY=postgresql://u@h/a \"b\"%%20"' in service
     assert "OnCalendar=*-*-* 22:00:00\n" in timer
+    # the clock may be read, which `ProtectClock=` forbids, but not set
+    assert "CapabilityBoundingSet=~CAP_SYS_TIME CAP_WAKE_ALARM\n" in service
+    assert "ProtectClock=" not in service
     if shutil.which("systemd-analyze"):
         done = subprocess.run(
             ["systemd-analyze", "verify", *map(str, made)],

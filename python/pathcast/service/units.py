@@ -46,7 +46,8 @@ RestartSec=10
 TimeoutStopSec=60
 Nice=5
 # what pathcast needs of the system; the program itself runs as its user
-ProtectClock=yes
+# not ProtectClock=, which forbids to read the clock's state, too
+CapabilityBoundingSet=~CAP_SYS_TIME CAP_WAKE_ALARM
 ProtectHostname=yes
 ProtectKernelLogs=yes
 ProtectKernelModules=yes
