@@ -117,9 +117,9 @@ impl Joins {
         self.token = token;
     }
 
-    /// Further subflows are to begin as backups.
-    pub fn begin_as_backup(&mut self) {
-        self.backup = true;
+    /// Whether further subflows are to begin as backups.
+    pub fn begin_as_backup(&mut self, backup: bool) {
+        self.backup = backup;
     }
 
     /// Makes a subflow a backup, or takes that back.
