@@ -72,7 +72,7 @@ pub(crate) fn run(
     let (session, far_end_mptcp) = client.next_transfer(bytes, options)?;
     let port = client.server().port();
     let mut order = paths.to_vec();
-    let mut silent = Vec::new();
+    let (mut silent, mut gone) = (Vec::new(), Vec::new());
     let mut flow = loop {
         // a dead line must not keep a connection from the others; when none answers the first has all the time
         let spare = protocol == Protocol::Mptcp && paths.len() > 1 && silent.len() < paths.len();
@@ -88,7 +88,18 @@ pub(crate) fn run(
                 silent.push(format!("{} was silent at the beginning: {}", order[0].name, e.reason()));
                 order.rotate_left(1);
             }
+            // the address of a line that is down may be gone: its others are no less alive
+            Err(e @ NetError::LocalAddress(_)) if spare => {
+                silent.push(format!("{} was left out at the beginning: {e}", order[0].name));
+                gone.push(order[0].local);
+                order.rotate_left(1);
+            }
             Err(e) => return Err(e),
+        }
+        if silent.len() == paths.len()
+            && let Some(at) = order.iter().position(|path| !gone.contains(&path.local))
+        {
+            order.rotate_left(at); // one whose address is gone answers no sooner with more time
         }
     };
     flow.notes.append(&mut silent);
