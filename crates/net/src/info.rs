@@ -7,8 +7,9 @@ use std::os::fd::AsRawFd;
 
 use socket2::Socket;
 
-/// State of struct tcp_info.
+/// States of struct tcp_info.
 pub(crate) const TCP_ESTABLISHED: u8 = 1;
+pub(crate) const TCP_CLOSE: u8 = 7;
 const TCP_TIMESTAMP: i32 = 24;
 const SOL_MPTCP: i32 = 284;
 const MPTCP_INFO: i32 = 1;

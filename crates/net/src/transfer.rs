@@ -379,6 +379,9 @@ impl Flow {
         let acked = match info {
             Some(info) if !info.fallback => {
                 self.subflows.update(at_s, &info.subflows, &self.places);
+                if let Some(joins) = self.joins.as_mut().filter(|_| info.bytes_acked.is_some()) {
+                    joins.compare(&info.subflows, &self.places);
+                }
                 info.bytes_acked.unwrap_or(self.sent.saturating_sub(info.unacked))
             }
             _ => {
