@@ -63,6 +63,29 @@ impl fmt::Display for Forward {
     }
 }
 
+/// Where clients say that a translator has led them. By which address they came is their word alone, so that of each
+/// address here, and of all, no more than a few are kept.
+#[derive(Default)]
+pub(crate) struct Translators(Vec<(SocketAddr, SocketAddr)>);
+
+impl Translators {
+    const OF_ONE: usize = 4;
+    const OF_ALL: usize = 32;
+
+    /// Is it to be said that a translator has led a client from `outer` to `inner`?
+    pub fn take(&mut self, outer: SocketAddr, inner: SocketAddr) -> bool {
+        if self.0.contains(&(outer, inner)) {
+            return true;
+        }
+        let of_one = self.0.iter().filter(|known| known.1.ip() == inner.ip()).count();
+        let room = of_one < Translators::OF_ONE && self.0.len() < Translators::OF_ALL;
+        if room {
+            self.0.push((outer, inner));
+        }
+        room
+    }
+}
+
 /// What is to be said where a client has come to `outer`, and a translator has led it to `inner`.
 pub(crate) fn translated(outer: SocketAddr, inner: SocketAddr, stamp_port: u16) -> String {
     let stamp = if stamp_port == 0 { String::new() } else { format!(", and UDP {stamp_port} to that port") };
@@ -89,6 +112,29 @@ mod tests {
         let listening: Vec<_> = listening.iter().map(|text| text.parse().unwrap()).collect();
         let announced: Vec<_> = announced.iter().map(|text| text.parse().unwrap()).collect();
         Forward::find(&own, &listening, &announced, stamp_port)
+    }
+
+    #[test]
+    fn clients_have_a_few_translators_said_whatever_they_claim() {
+        let (mut translators, warnings) = (Translators::default(), crate::Warnings::default());
+        let mut said = 0;
+        for inner in ["192.168.1.7:5275", "[2001:db8::7]:5275"].map(|text| text.parse::<SocketAddr>().unwrap()) {
+            for port in 0..1000 {
+                let outer = SocketAddr::new([203, 0, 113, 5].into(), port);
+                if translators.take(outer, inner) {
+                    warnings.add(&translated(outer, inner, 0));
+                }
+                said += warnings.due().len();
+            }
+            // what is true comes again and again
+            assert!(translators.take(SocketAddr::new([203, 0, 113, 5].into(), 0), inner));
+        }
+        assert_eq!((said, warnings.all().len()), (8, 8));
+        let many = (0..1000u16).filter(|&n| {
+            let inner = SocketAddr::new(std::net::Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 1, n).into(), 5275);
+            translators.take(SocketAddr::new([203, 0, 113, 6].into(), 1), inner)
+        });
+        assert_eq!(many.count(), Translators::OF_ALL - 8);
     }
 
     #[test]

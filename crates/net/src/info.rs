@@ -7,8 +7,9 @@ use std::os::fd::AsRawFd;
 
 use socket2::Socket;
 
-/// State of struct tcp_info.
+/// States of struct tcp_info.
 pub(crate) const TCP_ESTABLISHED: u8 = 1;
+pub(crate) const TCP_CLOSE: u8 = 7;
 const TCP_TIMESTAMP: i32 = 24;
 const SOL_MPTCP: i32 = 284;
 const MPTCP_INFO: i32 = 1;
@@ -71,6 +72,8 @@ pub(crate) struct MptcpInfo {
     pub bytes_acked: Option<u64>,
     /// Given to subflows, each byte counted once; absent as that [byte].
     pub bytes_sent: Option<u64>,
+    /// Given to the socket and not acknowledged at the level of the connection [byte].
+    pub unacked: u64,
     pub subflows: Vec<SubflowInfo>,
 }
 
@@ -180,8 +183,19 @@ pub(crate) fn mptcp(socket: &Socket) -> io::Result<Option<MptcpInfo>> {
         fallback: u32_at(info, 8) & 1 != 0,
         bytes_acked: has_bytes_acked.then(|| u64_at(info, 72)),
         bytes_sent: has_bytes_acked.then(|| u64_at(info, 56)),
+        unacked: unacked(info),
         subflows: (0..subflows).filter_map(subflow).collect(),
     }))
+}
+
+/// Of struct mptcp_info: what was written beyond what is acknowledged (`mptcpi_write_seq`, `mptcpi_snd_una`).
+fn unacked(info: &[u8]) -> u64 {
+    u64_at(info, 16).wrapping_sub(u64_at(info, 24))
+}
+
+/// Does this kernel tell of every subflow of an MPTCP socket? Also of one that is not connected yet.
+pub(crate) fn tells_subflows(socket: &Socket) -> bool {
+    mptcp(socket).is_ok_and(|info| info.is_some_and(|info| info.bytes_acked.is_some()))
 }
 
 /// Before Linux 6.5 there is no MPTCP_FULL_INFO: the connection without its subflows.
@@ -189,7 +203,14 @@ fn connection_only(socket: &Socket) -> Option<MptcpInfo> {
     let mut info = [0; MPTCP_INFO_BYTES];
     getsockopt(socket, SOL_MPTCP, MPTCP_INFO, &mut info).ok()?;
     let fallback = u32_at(&info, 8) & 1 != 0;
-    Some(MptcpInfo { token: u32_at(&info, 12), fallback, bytes_acked: None, bytes_sent: None, subflows: Vec::new() })
+    Some(MptcpInfo {
+        token: u32_at(&info, 12),
+        fallback,
+        bytes_acked: None,
+        bytes_sent: None,
+        unacked: unacked(&info),
+        subflows: Vec::new(),
+    })
 }
 
 /// A struct sockaddr of either family; an IPv4 address in IPv6 clothing is undressed.

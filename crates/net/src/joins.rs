@@ -12,6 +12,7 @@ use pathcast_session::address::is_one_host;
 
 use crate::error::NetError;
 use crate::events::{Event, EventKind, reset_reason};
+use crate::info::{SubflowInfo, TCP_CLOSE};
 use crate::maker::SocketMaker;
 use crate::path_manager::{Commands, Events};
 use crate::places::Places;
@@ -84,6 +85,8 @@ pub(crate) struct Joins {
     established: bool,
     /// Events were lost, perhaps that of our connection's being established.
     lost: bool,
+    /// Events were lost since the subflows were looked at, perhaps that of the end of one.
+    unheard: bool,
     /// Further subflows begin as backups, until it is known what they are to be given.
     backup: bool,
     /// One for every path; that of the first is never asked for.
@@ -109,7 +112,7 @@ impl Joins {
                 pause: PAUSE,
             })
             .collect();
-        Ok(Joins { commands, events, token: 0, established: false, lost: false, backup: false, joins })
+        Ok(Joins { commands, events, token: 0, established: false, lost: false, unheard: false, backup: false, joins })
     }
 
     /// The connection's token is known now.
@@ -117,9 +120,9 @@ impl Joins {
         self.token = token;
     }
 
-    /// Further subflows are to begin as backups.
-    pub fn begin_as_backup(&mut self) {
-        self.backup = true;
+    /// Whether further subflows are to begin as backups.
+    pub fn begin_as_backup(&mut self, backup: bool) {
+        self.backup = backup;
     }
 
     /// Makes a subflow a backup, or takes that back.
@@ -168,6 +171,7 @@ impl Joins {
         let mut changed = false;
         let (events, lost) = self.events.take();
         self.lost |= lost;
+        self.unheard |= lost;
         for event in events {
             if event.token != self.token || self.token == 0 {
                 continue; // another connection on this host
@@ -209,6 +213,23 @@ impl Joins {
                 // a port that was in use lingers
                 places.end(join.path);
                 join.ask(&mut self.commands, self.token, self.backup, places);
+            }
+        }
+    }
+
+    /// Where events were lost: what was asked for and is not among these has ended, and is asked for again.
+    pub fn compare(&mut self, there: &[SubflowInfo], places: &Places) {
+        if !std::mem::take(&mut self.unheard) {
+            return;
+        }
+        let open: Vec<Option<usize>> = there
+            .iter()
+            .filter(|one| one.tcp.state != TCP_CLOSE)
+            .map(|one| places.find(one.local, one.remote.ip()))
+            .collect();
+        for join in self.joins.iter_mut().skip(1) {
+            if join.state == State::Asked && join.failed.is_none() && !open.contains(&Some(join.path)) {
+                join.fail("it ended; why was lost".into());
             }
         }
     }
@@ -299,7 +320,11 @@ pub(crate) fn check_paths(paths: &[PathAddr], apart: bool) -> Result<(), NetErro
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::info::{TCP_ESTABLISHED, TcpInfo};
+    use crate::maker::HostSockets;
 
     fn path(l: u8, r: u8) -> PathAddr {
         PathAddr::new(format!("{l}-{r}"), [10, 0, 0, l].into(), [10, 9, 0, r].into())
@@ -309,6 +334,31 @@ mod tests {
     fn an_address_has_one_id() {
         let paths = [path(1, 1), path(2, 1), path(1, 2), path(3, 1)];
         assert_eq!(paths.each_ref().map(|p| address_id(&paths, p.local)), [0, 2, 0, 3]);
+    }
+
+    #[test]
+    fn a_subflow_whose_end_was_lost_is_asked_for_again() {
+        let (paths, maker) = ([path(1, 1), path(2, 1), path(3, 1)], Arc::new(HostSockets));
+        let Ok(mut joins) = Joins::new(&*maker, &paths) else {
+            println!("SKIPPED: a_subflow_whose_end_was_lost_is_asked_for_again: needs MPTCP and CAP_NET_ADMIN");
+            return;
+        };
+        let places = Places::new(&paths, 5270, maker, None);
+        joins.joins.iter_mut().skip(1).for_each(|join| join.state = State::Asked);
+        let tcp = TcpInfo { state: TCP_ESTABLISHED, ..TcpInfo::default() };
+        let there = [1, 2].map(|l| SubflowInfo {
+            id: 0,
+            local: ([10, 0, 0, l], 7).into(),
+            remote: ([10, 9, 0, 1], 5270).into(),
+            tcp,
+        });
+        let failed = |joins: &Joins| joins.joins.iter().map(|join| join.failed.is_some()).collect::<Vec<_>>();
+        joins.compare(&there, &places);
+        assert_eq!(failed(&joins), [false; 3], "its event may be on its way");
+        joins.unheard = true;
+        joins.compare(&there, &places);
+        assert_eq!(failed(&joins), [false, false, true]);
+        assert!(joins.why_missing(2).contains("it ended"));
     }
 
     #[test]

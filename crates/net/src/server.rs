@@ -14,7 +14,7 @@ use pathcast_session::{Admission, Announcement, Counters, Entropy, Key, KeyRing,
 use socket2::Socket;
 
 use crate::error::NetError;
-use crate::forward::Forward;
+use crate::forward::{Forward, Translators};
 use crate::interfaces::InterfaceAddress;
 use crate::maker::{Family, SocketMaker};
 use crate::path_manager;
@@ -85,6 +85,7 @@ struct Shared {
     maker: Arc<dyn SocketMaker>,
     mptcp: bool,
     stamp_port: u16,
+    translators: Mutex<Translators>,
     on_event: Option<EventCallback>,
 }
 
@@ -140,6 +141,7 @@ impl Server {
             maker,
             mptcp,
             stamp_port: config.stamp_port,
+            translators: Mutex::default(),
             on_event: config.on_event,
         });
         warnings.into_iter().for_each(|w| shared.tell(&ServerEvent::Warning(w)));
@@ -214,6 +216,9 @@ impl Shared {
     }
     fn open(&self) -> MutexGuard<'_, HashMap<u64, Arc<Socket>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    fn translators(&self) -> MutexGuard<'_, Translators> {
+        self.translators.lock().unwrap_or_else(PoisonError::into_inner)
     }
     fn now(&self) -> Nanos {
         Nanos(self.started.elapsed().as_nanos() as u64)

@@ -1,7 +1,7 @@
 //! What the subflows of one connection may be given, by the rule of `pathcast_session::steer`: it is told to the kernel by backup
 //! flags (RFC 8684, section 3.3.8), and what no subflow has use for yet is held back in this program.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,8 @@ use crate::places::Places;
 
 /// Between two looks.
 pub(crate) const TICK: Duration = Duration::from_millis(10);
+/// Looks in a row at which the kernel may refuse what it is told: it may lack memory for a moment.
+const REFUSALS: u32 = 10;
 /// Send buffer that is asked for; the kernel doubles it [byte].
 const ROOM: usize = 4 << 20;
 
@@ -29,6 +31,28 @@ struct Line {
     closed: Option<(Instant, Held)>,
 }
 
+/// Where subflows are told what they are.
+pub(crate) trait Backups {
+    /// As [`Joins::begin_as_backup`].
+    fn begin_as_backup(&mut self, backup: bool);
+    /// As [`Joins::set_backup`].
+    fn set_backup(&mut self, local: SocketAddr, remote: SocketAddr, backup: bool) -> io::Result<()>;
+    /// As [`Joins::leave`].
+    fn leave(&mut self, local: SocketAddr, remote: SocketAddr, why: &str, places: &Places) -> io::Result<()>;
+}
+
+impl Backups for Joins {
+    fn begin_as_backup(&mut self, backup: bool) {
+        self.begin_as_backup(backup);
+    }
+    fn set_backup(&mut self, local: SocketAddr, remote: SocketAddr, backup: bool) -> io::Result<()> {
+        self.set_backup(local, remote, backup)
+    }
+    fn leave(&mut self, local: SocketAddr, remote: SocketAddr, why: &str, places: &Places) -> io::Result<()> {
+        self.leave(local, remote, why, places)
+    }
+}
+
 /// The rule, on its way.
 pub(crate) struct Steering {
     rule: Steer,
@@ -39,14 +63,16 @@ pub(crate) struct Steering {
     room: u64,
     coupled: bool,
     lines: Vec<Line>,
-    /// The kernel refuses.
+    /// Looks in a row at which the kernel refused something.
+    refusals: u32,
+    /// It refuses for good: it is told nothing more.
     refused: Option<String>,
 }
 
 impl Steering {
     /// Of a connection that is not made yet.
-    pub fn new(socket: &Socket, joins: &mut Joins) -> Steering {
-        joins.begin_as_backup();
+    pub fn new(socket: &Socket, joins: &mut impl Backups) -> Steering {
+        joins.begin_as_backup(true);
         // neither is needed for the rest to work; an older kernel may refuse the first
         let _ = socket.set_tcp_notsent_lowat(UNSENT);
         let _ = socket.set_send_buffer_size(ROOM);
@@ -55,7 +81,7 @@ impl Steering {
         let coupled = info::control(socket).is_ok_and(|name| is_coupled(&name));
         let (rule, began) = (Steer::default(), Instant::now());
         let may_give = rule.ahead();
-        Steering { rule, began, next: began, may_give, room, coupled, lines: Vec::new(), refused: None }
+        Steering { rule, began, next: began, may_give, room, coupled, lines: Vec::new(), refusals: 0, refused: None }
     }
 
     pub fn is_due(&self, now: Instant) -> bool {
@@ -68,12 +94,20 @@ impl Steering {
     }
 
     /// Looks at the connection, of which `sent` bytes were given to the kernel and `left` were not.
-    pub fn look(&mut self, now: Instant, info: &MptcpInfo, sent: u64, left: u64, joins: &mut Joins, places: &Places) {
+    pub fn look(
+        &mut self,
+        now: Instant,
+        info: &MptcpInfo,
+        sent: u64,
+        left: u64,
+        joins: &mut impl Backups,
+        places: &Places,
+    ) {
         self.next = now + TICK;
         let open = |one: &&SubflowInfo| one.tcp.state == info::TCP_ESTABLISHED;
         let subflows: Vec<&SubflowInfo> = info.subflows.iter().filter(open).collect();
         let seen: Vec<SubflowSeen> = subflows.iter().map(|one| see(one)).collect();
-        // an older kernel does not say: the second may be what waits, of which there is little
+        // both are told wherever there is a steering (`info::tells_subflows`)
         let (acked, taken) = (info.bytes_acked.unwrap_or(sent), info.bytes_sent.map_or(sent, |taken| taken.min(sent)));
         let (waits, open) = (sent - taken, taken.saturating_sub(acked));
         let task = Task { left: left + waits, waits, open, room: self.room, coupled: self.coupled };
@@ -83,13 +117,39 @@ impl Steering {
         let free = seen.iter().zip(&verdicts).filter(|(_, verdict)| **verdict == Verdict::Free);
         let unsent: u64 = free.map(|(one, _)| one.unsent).sum();
         self.may_give = taken + self.rule.ahead().saturating_sub(unsent);
+        if self.refused.is_some() {
+            let known = self.lines.len();
+            for one in &subflows {
+                self.line_of(now, one);
+            }
+            return self.let_go(now, known, joins);
+        }
+        let mut refused = None;
         for (one, verdict) in subflows.iter().zip(verdicts) {
-            if self.refused.is_none()
-                && let Err(error) = self.apply(now, one, verdict, joins, places)
+            if let Err(error) = self.apply(now, one, verdict, joins, places)
                 && !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidInput)
             {
                 // those two say that the kernel has no such subflow, yet or any more (`mptcp_pm_mp_prio_send_ack`)
-                self.refused = Some(error.to_string());
+                refused = Some(error);
+            }
+        }
+        self.refusals = refused.as_ref().map_or(0, |_| self.refusals + 1);
+        if let Some(error) = refused.filter(|_| self.refusals >= REFUSALS) {
+            // the kernel chooses from now on, among subflows of which none is a backup
+            self.refused = Some(error.to_string());
+            joins.begin_as_backup(false);
+            self.let_go(now, 0, joins);
+        }
+    }
+
+    /// Of the lines from number `from` on none is to stay a backup: each is tried once.
+    fn let_go(&mut self, now: Instant, from: usize, joins: &mut impl Backups) {
+        for line in self.lines[from..].iter_mut().filter(|line| line.closed.is_none()) {
+            if let Some((since, _)) = line.held
+                && joins.set_backup(line.local, line.remote, false).is_ok()
+            {
+                line.held = None;
+                line.was_held += now.duration_since(since);
             }
         }
     }
@@ -99,16 +159,11 @@ impl Steering {
         now: Instant,
         one: &SubflowInfo,
         verdict: Verdict,
-        joins: &mut Joins,
+        joins: &mut impl Backups,
         places: &Places,
-    ) -> std::io::Result<()> {
+    ) -> io::Result<()> {
         let (local, remote) = (one.local, one.remote);
-        let at = self.lines.iter().position(|l| (l.local, l.remote) == (local, remote)).unwrap_or_else(|| {
-            let held = (!self.lines.is_empty()).then_some((now, Held::Late)); // later ones begin as backups
-            self.lines.push(Line { local, remote, held, was_held: Duration::ZERO, closed: None });
-            self.lines.len() - 1
-        });
-        let line = &mut self.lines[at];
+        let line = self.line_of(now, one);
         match (verdict, line.held) {
             (Verdict::Close(why), _) if line.closed.is_none() => {
                 joins.leave(local, remote, told(why), places)?;
@@ -127,6 +182,16 @@ impl Steering {
             _ => {}
         }
         Ok(())
+    }
+
+    fn line_of(&mut self, now: Instant, one: &SubflowInfo) -> &mut Line {
+        let (local, remote) = (one.local, one.remote);
+        let at = self.lines.iter().position(|l| (l.local, l.remote) == (local, remote)).unwrap_or_else(|| {
+            let held = (!self.lines.is_empty()).then_some((now, Held::Late)); // later ones begin as backups
+            self.lines.push(Line { local, remote, held, was_held: Duration::ZERO, closed: None });
+            self.lines.len() - 1
+        });
+        &mut self.lines[at]
     }
 
     /// What the report says of it: which subflows were backups most of the time, or closed, and why.
@@ -184,5 +249,103 @@ fn told(why: Held) -> &'static str {
         Held::Room => "what waited for it would have filled the buffers",
         Held::Silent => "it did not answer",
         Held::Coupled => "the best path loses packets at random, and this controller takes of it what it gives another",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use pathcast_base::{PathAddr, Protocol};
+
+    use super::*;
+    use crate::info::TcpInfo;
+    use crate::maker::{Family, HostSockets, SocketMaker};
+
+    /// A kernel that has no memory for the first so many commands.
+    struct Kernel {
+        refuses: usize,
+        begin_as_backup: bool,
+        told: Vec<(SocketAddr, bool)>,
+    }
+
+    impl Kernel {
+        fn answer(&mut self) -> io::Result<()> {
+            if self.refuses == 0 {
+                return Ok(());
+            }
+            self.refuses -= 1;
+            Err(io::Error::from_raw_os_error(libc::ENOBUFS))
+        }
+    }
+
+    impl Backups for Kernel {
+        fn begin_as_backup(&mut self, backup: bool) {
+            self.begin_as_backup = backup;
+        }
+        fn set_backup(&mut self, local: SocketAddr, _: SocketAddr, backup: bool) -> io::Result<()> {
+            self.told.push((local, backup));
+            self.answer()
+        }
+        fn leave(&mut self, _: SocketAddr, _: SocketAddr, _: &str, _: &Places) -> io::Result<()> {
+            self.answer()
+        }
+    }
+
+    fn subflow(n: u8, look: u64) -> SubflowInfo {
+        let tcp = TcpInfo {
+            state: info::TCP_ESTABLISHED,
+            mss: 1448,
+            cwnd: 100,
+            rtt_us: 20_000,
+            min_rtt_us: Some(20_000),
+            unsent: 1 << 20,
+            bytes_acked: look * 72_400,
+            ..TcpInfo::default()
+        };
+        let at = |net: u8, port| SocketAddr::new([10, 0, net, n].into(), port);
+        SubflowInfo { id: n.into(), local: at(0, 7), remote: at(1, 5270), tcp }
+    }
+
+    /// What a kernel has heard of the second of two equal subflows after so many looks, and the notes.
+    fn steered(kernel: &mut Kernel, looks: u64) -> Vec<String> {
+        let paths = [1, 2].map(|n| PathAddr::new(format!("p{n}"), [10, 0, 0, n].into(), [10, 0, 1, n].into()));
+        let places = Places::new(&paths, 5270, Arc::new(HostSockets), None);
+        let socket = HostSockets.tcp(Family::V4, Protocol::Tcp).unwrap();
+        let mut steering = Steering::new(&socket, kernel);
+        assert!(kernel.begin_as_backup);
+        let mut now = steering.began;
+        for look in 1..=looks {
+            now += TICK;
+            let info = MptcpInfo {
+                token: 1,
+                fallback: false,
+                bytes_acked: Some(look * 144_800),
+                bytes_sent: Some(look * 144_800),
+                unacked: 0,
+                subflows: vec![subflow(1, look), subflow(2, look)],
+            };
+            steering.look(now, &info, look * 144_800, 1 << 40, kernel, &places);
+        }
+        steering.notes(now, &places)
+    }
+
+    #[test]
+    fn what_the_kernel_refuses_once_is_told_again() {
+        let second = subflow(2, 0).local;
+        let mut kernel = Kernel { refuses: 1, begin_as_backup: false, told: Vec::new() };
+        let notes = steered(&mut kernel, 100);
+        assert_eq!((&kernel.told[..2], notes.len()), (&[(second, false); 2][..], 0), "{notes:?}");
+        assert!(kernel.begin_as_backup);
+    }
+
+    #[test]
+    fn where_the_kernel_refuses_for_good_none_stays_a_backup() {
+        let second = subflow(2, 0).local;
+        let mut kernel = Kernel { refuses: REFUSALS as usize, begin_as_backup: false, told: Vec::new() };
+        let notes = steered(&mut kernel, 100);
+        assert_eq!(kernel.told, [(second, false); REFUSALS as usize + 1]);
+        assert!(!kernel.begin_as_backup);
+        assert!(notes.len() == 1 && notes[0].contains("is the kernel's choice"), "{notes:?}");
     }
 }

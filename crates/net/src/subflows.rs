@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use pathcast_base::{PathAddr, SubflowReport};
 
-use crate::info::SubflowInfo;
+use crate::info::{SubflowInfo, TCP_CLOSE};
 use crate::places::Places;
 
 /// A subflow counts as dead when for so long nothing came back on it although data is out [ms] …
@@ -12,9 +12,8 @@ const SILENT_MS: u32 = 2_000;
 /// … and its retransmission timer has expired so often in a row.
 const SILENT_TIMEOUTS: u8 = 2;
 
-/// States of struct tcp_info.
+/// State of struct tcp_info.
 const TCP_SYN_SENT: u8 = 2;
-const TCP_CLOSE: u8 = 7;
 
 struct Track {
     /// The kernel's number of the subflow in its connection.

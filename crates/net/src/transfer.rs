@@ -72,7 +72,7 @@ pub(crate) fn run(
     let (session, far_end_mptcp) = client.next_transfer(bytes, options)?;
     let port = client.server().port();
     let mut order = paths.to_vec();
-    let mut silent = Vec::new();
+    let (mut silent, mut gone) = (Vec::new(), Vec::new());
     let mut flow = loop {
         // a dead line must not keep a connection from the others; when none answers the first has all the time
         let spare = protocol == Protocol::Mptcp && paths.len() > 1 && silent.len() < paths.len();
@@ -88,7 +88,18 @@ pub(crate) fn run(
                 silent.push(format!("{} was silent at the beginning: {}", order[0].name, e.reason()));
                 order.rotate_left(1);
             }
+            // the address of a line that is down may be gone: its others are no less alive
+            Err(e @ NetError::LocalAddress(_)) if spare => {
+                silent.push(format!("{} was left out at the beginning: {e}", order[0].name));
+                gone.push(order[0].local);
+                order.rotate_left(1);
+            }
             Err(e) => return Err(e),
+        }
+        if silent.len() == paths.len()
+            && let Some(at) = order.iter().position(|path| !gone.contains(&path.local))
+        {
+            order.rotate_left(at); // one whose address is gone answers no sooner with more time
         }
     };
     flow.notes.append(&mut silent);
@@ -135,6 +146,9 @@ struct Flow {
     bytes: u64,
     /// Bytes on the stream before the payload.
     preface: u64,
+    /// Bytes of the stream that were given to the socket …
+    sent: u64,
+    /// … and those that were acknowledged.
     acked: u64,
     last_progress: Instant,
     /// After the socket: the network is told of the end when that is closed.
@@ -167,7 +181,14 @@ impl Flow {
         }
         // the last segment must not wait for an acknowledgement (Nagle)
         socket.set_tcp_nodelay(true).map_err(NetError::system("setting TCP_NODELAY"))?;
-        let steered = !options.plain && paths.len() > 1;
+        let mut steered = !options.plain && paths.len() > 1;
+        if steered && joins.is_some() && !info::tells_subflows(&socket) {
+            // the rule has nothing to go by, and what it holds back would stay a backup
+            steered = false;
+            notes.push(
+                "which subflows are backups is the kernel's choice: Linux before 6.5 tells nothing of each".into(),
+            );
+        }
         let steering = joins.as_mut().filter(|_| steered).map(|joins| Steering::new(&socket, joins));
         places.begin(0)?;
         if let Some(joins) = &mut joins {
@@ -201,6 +222,7 @@ impl Flow {
             fallback,
             bytes: 0,
             preface: 0,
+            sent: 0,
             acked: 0,
             last_progress: connected,
             places,
@@ -217,7 +239,6 @@ impl Flow {
         let patience = options.patience.unwrap_or(if options.until.is_some() { Duration::MAX } else { STALL });
         let every = options.every.unwrap_or(TICK);
         let attach = session.attach().to_vec();
-        let mut sent = 0;
         let mut next_sample = Instant::now();
         let mut buffer = [0; 4096];
         loop {
@@ -244,10 +265,10 @@ impl Flow {
                 return Ok(End::Stopped);
             }
             let end = self.preface + self.bytes;
-            self.steer(now, sent)?;
+            self.steer(now)?;
             // not a chunk beyond it: all that is written goes to the subflow that is tried
             let until_next = self.steering.as_ref().map_or(end, |steering| steering.may_give().min(end));
-            let more = sent < until_next;
+            let more = self.sent < until_next;
             let events = if more { libc::POLLIN | libc::POLLOUT } else { libc::POLLIN };
             let mut fds = vec![poll::want(self.socket.as_fd(), events)];
             fds.extend(self.joins.as_ref().map(|j| poll::want(j.events().as_fd(), libc::POLLIN)));
@@ -261,47 +282,57 @@ impl Flow {
                 next_sample = Instant::now(); // so that the times of joining are exact
             }
             if more && ready & libc::POLLOUT != 0 {
-                match send(&self.socket, &attach, sent, until_next) {
-                    Ok(n) => sent += n,
+                match send(&self.socket, &attach, self.sent, until_next) {
+                    Ok(n) => self.sent += n,
                     Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
                     // the far end's reason may be waiting to be read
                     Err(e) => {
                         let receipt = self.read(&mut session, &mut buffer, server)?.ok_or_else(|| self.broken(e))?;
-                        return self.received(receipt, sent, server, options);
+                        return self.received(receipt, server, options);
                     }
                 }
             }
             if ready & !libc::POLLOUT != 0
                 && let Some(receipt) = self.read(&mut session, &mut buffer, server)?
             {
-                return self.received(receipt, sent, server, options);
+                return self.received(receipt, server, options);
             }
         }
     }
 
     /// Looks at what the subflows may be given, when it is time.
-    fn steer(&mut self, now: Instant, sent: u64) -> Result<(), NetError> {
+    fn steer(&mut self, now: Instant) -> Result<(), NetError> {
         let (Some(steering), Some(joins)) = (&mut self.steering, &mut self.joins) else { return Ok(()) };
-        if self.fallback || !steering.is_due(now) {
+        if !steering.is_due(now) {
             return Ok(());
         }
-        if let Some(info) = info::mptcp(&self.socket).map_err(NetError::system("reading the socket's statistics"))? {
-            let left = self.preface + self.bytes - sent;
-            steering.look(now, &info, sent, left, joins, &self.places);
+        match info::mptcp(&self.socket).map_err(NetError::system("reading the socket's statistics"))? {
+            Some(info) if !info.fallback => {
+                let left = self.preface + self.bytes - self.sent;
+                steering.look(now, &info, self.sent, left, joins, &self.places);
+            }
+            _ => self.fall_back(now),
         }
         Ok(())
     }
 
-    /// The far end says that it has all; `sent` bytes have been given to the socket, of which plain TCP knows what has come.
+    /// It is TCP from now on. Nothing is there to be steered, and nothing would ever be let go again.
+    fn fall_back(&mut self, now: Instant) {
+        self.fallback = true;
+        if let Some(steering) = self.steering.take() {
+            self.notes.extend(steering.notes(now, &self.places));
+        }
+    }
+
+    /// The far end says that it has all; plain TCP knows what has come of the bytes that were given to the socket.
     fn received(
         &mut self,
         receipt: Receipt,
-        sent: u64,
         server: SocketAddr,
         options: &mut TransferOptions<'_>,
     ) -> Result<End, NetError> {
         self.sample(self.finished)?;
-        let came = if self.protocol == Protocol::Tcp { sent.min(self.acked) } else { sent };
+        let came = if self.protocol == Protocol::Tcp { self.sent.min(self.acked) } else { self.sent };
         if came < self.preface + self.bytes {
             let error = SessionError::Miscounted { got: receipt.bytes, want: came.saturating_sub(self.preface) };
             return Err(NetError::session(server, error));
@@ -348,10 +379,15 @@ impl Flow {
         let acked = match info {
             Some(info) if !info.fallback => {
                 self.subflows.update(at_s, &info.subflows, &self.places);
-                info.bytes_acked.unwrap_or_else(|| info.subflows.iter().map(|s| s.tcp.bytes_acked).sum())
+                if let Some(joins) = self.joins.as_mut().filter(|_| info.bytes_acked.is_some()) {
+                    joins.compare(&info.subflows, &self.places);
+                }
+                info.bytes_acked.unwrap_or(self.sent.saturating_sub(info.unacked))
             }
             _ => {
-                self.fallback = self.protocol == Protocol::Mptcp;
+                if self.protocol == Protocol::Mptcp {
+                    self.fall_back(now);
+                }
                 let tcp = info::tcp(&self.socket).map_err(NetError::system("reading TCP_INFO"))?;
                 // an ended socket has no addresses any more, but its last values are known
                 if let Some((local, remote)) = ends(&self.socket) {

@@ -119,6 +119,24 @@ fn a_connection_begins_over_the_line_that_lives_and_takes_the_other_back() {
 }
 
 #[test]
+fn a_connection_begins_over_another_line_where_the_firsts_address_is_gone() {
+    let net = network!("a_connection_begins_over_another_line_where_the_firsts_address_is_gone");
+    let server = serve(&net);
+    let client = client(&net.client(), &server, "10.7.3.1");
+    assert!(net.ip("c", "addr del 10.7.1.1/24 dev c1"));
+    let report = client.mptcp_transfer(&lines(), 1_000_000, &mut plain()).unwrap();
+    let told = "p1 was left out at the beginning: 10.7.1.1 is not an address of this host";
+    assert!(report.notes.iter().any(|n| n == told), "{report:#?}");
+    assert!(over(&report, "p2").bytes_acked >= 1_000_000, "{report:#?}");
+    // where that of every line is, it is the caller's mistake
+    assert!(net.ip("c", "addr add 10.7.9.1/24 dev c2") && net.ip("c", "addr del 10.7.2.1/24 dev c2"));
+    assert!(net.ip("c", "route replace default via 10.7.2.254 dev c2 onlink src 10.7.9.1"));
+    assert!(net.ip("r", "route add 10.7.9.0/24 dev r2"));
+    let error = client.mptcp_transfer(&lines(), 1_000_000, &mut plain()).unwrap_err();
+    assert_eq!((error.exit(), error.code()), (Exit::Usage, "not-local"), "{error}");
+}
+
+#[test]
 fn a_subflow_that_could_not_be_made_is_asked_for_again() {
     let net = network!("a_subflow_that_could_not_be_made_is_asked_for_again");
     net.shape("10mbit", "10mbit");

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -148,11 +149,18 @@ def _warn(server: _native.Server, over: threading.Event) -> None:
         for at, line in server.log():
             said.append(f"{datetime.fromtimestamp(at).astimezone():%Y-%m-%d %H:%M:%S %Z} {line}")
         for line in said:
-            # not through Python's own buffer, whose lock would hold up the end where nobody reads
-            os.write(2, f"{line}\n".encode())
+            _write(f"{line}\n".encode())
         if ended:
             return
         ended = over.wait(1)
+
+
+def _write(line: bytes) -> None:
+    """On standard error; not through Python's own buffer, whose lock would hold up the end where nobody reads. What
+    cannot be written now, as on a full disc, is lost, and what comes later is not."""
+    with suppress(OSError):
+        while line:
+            line = line[os.write(2, line) :]
 
 
 def _check_address(option: str, text: str) -> None:

@@ -32,20 +32,35 @@ _NOTHING: dict[str, Any] = {
 }
 
 
+# a run waits so long for who only asks whether the job runs [s], and looks so often
+_ASKED_S = 1.0
+_AGAIN_S = 0.01
+
+
 @contextlib.contextmanager
-def alone(name: str) -> Iterator[int]:
-    """One run of a job at a time, its descriptor: whoever inherits it is part of the run, also after a kill of ours."""
+def alone(name: str, wait_s: float = 0.0) -> Iterator[int]:
+    """One run of a job at a time, its descriptor: whoever inherits it is part of the run, also after a kill of ours.
+    Raises PathcastError `busy` where another one has it for longer than `wait_s`."""
+    until = time.monotonic() + wait_s
     folder = state_directory() / "jobs"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     handle = os.open(folder / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise PathcastError("busy", f"the job `{name}` is running already", f"pathcast job status {name}") from None
+        while not _locked(handle):
+            if time.monotonic() >= until:
+                raise PathcastError("busy", f"the job `{name}` is running already", f"pathcast job status {name}")
+            time.sleep(_AGAIN_S)
         yield handle
     finally:
         os.close(handle)
+
+
+def _locked(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def running(name: str) -> bool:
@@ -68,7 +83,7 @@ def execute(
     """Runs it to its end: what is noted of it. program: how pathcast is called. by: the deadline, ISO 8601."""
     began_s, began = time.time(), time.monotonic()  # the clock may be set meanwhile
     tidy(say)  # what a killed run has left holds the lock
-    with alone(job.name) as handle:
+    with alone(job.name, _ASKED_S) as handle:
         # what was broken off has used a part of the bounds; the next time has all of them again
         bounds = jobs.left(job, zone.clock(began_s))
         if bounds is None:

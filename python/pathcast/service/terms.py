@@ -162,7 +162,8 @@ def _others_bps(line: Line, found: carried.Account, now: datetime, own: int) -> 
 
 
 def passing(lines: Mapping[str, Line]) -> Callable[[], dict[str, int]]:
-    """What the devices of lines carry from now on, both ways, whoever sends it; not of lines that share a device."""
+    """What the devices of lines carry from now on, both ways, whoever sends it [byte]; it never falls. Not of lines
+    that share a device, nor of those whose device was never seen."""
     found = here.addresses()
     devices: dict[str, str] = {}
     for name, line in lines.items():
@@ -170,12 +171,26 @@ def passing(lines: Mapping[str, Line]) -> Callable[[], dict[str, int]]:
             devices[name] = device
     alone = {name: dev for name, dev in devices.items() if list(devices.values()).count(dev) == 1}
 
-    def count() -> dict[str, int]:
-        counted = counters.read()
-        return {name: sum(counted[device]) for name, device in alone.items() if device in counted}
+    last: dict[str, tuple[int, int]] = {}
+    passed: dict[str, int] = {}
 
-    before = count()
-    return lambda: {name: max(0, now - before[name]) for name, now in count().items() if name in before}
+    def look() -> dict[str, int]:
+        counted = counters.read()
+        if not counted:
+            return dict(passed)
+        first = not last
+        for name, device in alone.items():
+            seen, before = counted.get(device, (0, 0)), last.get(name, (0, 0))
+            # a device that was made anew, as one that was dialled again, began at 0; so did one that came later
+            anew = any(now < then for now, then in zip(seen, before, strict=True))
+            more = 0 if first else sum(seen) if anew else sum(seen) - sum(before)
+            last[name] = seen
+            if device in counted:
+                passed[name] = passed.get(name, 0) + more
+        return dict(passed)
+
+    look()
+    return look
 
 
 def own_bytes(line: Line, since: date, begun_s: float = 0.0) -> int | None:

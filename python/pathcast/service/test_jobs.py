@@ -438,3 +438,18 @@ def test_what_is_broken_in_what_was_noted_is_left_out(job, noted):
     assert jobs.begun("nightly").timestamp() == 1.0
     for words in (["list"], ["status", "nightly"], ["log", "nightly"]):
         assert runner.run(["job", *words]) == 0
+
+
+def test_who_asks_whether_it_runs_does_not_keep_it_from_its_start(job, tmp_path):
+    code = """
+import sys, time
+from pathcast.service.jobrun import alone
+with alone("nightly"):
+    print(flush=True)
+    time.sleep(0.05)
+"""
+    asking = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    assert asking.stdout.readline() == b"\n"
+    done, _, _ = run(job, tmp_path, 0)
+    assert done["status"] == 0
+    assert asking.wait() == 0

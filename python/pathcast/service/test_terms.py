@@ -249,3 +249,33 @@ def test_what_a_job_carried_before_the_providers_word_is_in_it(file):
     assert changes.look({"cable": 4 * GB})["cable"].allowances[0].bytes == 6 * GB
     edit.change(file, "cable", {"cap": "20GB/month"})
     assert changes.look({"cable": 7 * GB})["cable"].allowances[0].bytes == pytest.approx(13 * GB, rel=1e-3)
+
+
+def test_what_devices_carry_never_falls_though_their_counters_begin_anew(monkeypatch):
+    reads = iter(
+        [
+            {"wwan0": (90 * GB, 10 * GB), "eth0": (5, 5)},
+            {"wwan0": (94 * GB, 11 * GB), "eth0": (6, 5)},
+            # dialled anew: it sends more than ever and has received less; then it is away, and comes back
+            {"wwan0": (GB // 2, GB // 2), "eth0": (6, 9)},
+            {"eth0": (6, 9)},
+            {},
+            {"wwan0": (2 * GB, 2 * GB), "eth0": (6, 9), "ppp0": (3, 4)},
+        ]
+    )
+    monkeypatch.setattr(counters, "read", lambda: next(reads))
+    monkeypatch.setattr(here, "addresses", list)
+    lines = {name: Line(name, dev=dev) for name, dev in (("lte", "wwan0"), ("dsl", "eth0"), ("new", "ppp0"))}
+    look = module.passing(lines)
+    assert look() == {"lte": 5 * GB, "dsl": 1}
+    assert look() == {"lte": 6 * GB, "dsl": 5}
+    assert look() == look() == {"lte": 6 * GB, "dsl": 5}
+    assert look() == {"lte": 10 * GB, "dsl": 5, "new": 7}
+
+
+def test_where_counters_could_not_be_read_at_first_they_count_from_then_on(monkeypatch):
+    reads = iter([{}, {"eth0": (7 * GB, 0)}, {"eth0": (8 * GB, 1)}])
+    monkeypatch.setattr(counters, "read", lambda: next(reads))
+    monkeypatch.setattr(here, "addresses", list)
+    look = module.passing({"dsl": Line("dsl", dev="eth0")})
+    assert (look(), look()) == ({"dsl": 0}, {"dsl": GB + 1})

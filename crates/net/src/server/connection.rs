@@ -124,7 +124,9 @@ fn talk(shared: &Shared, socket: &Socket, connection: &mut Connection) -> io::Re
             }
             if let Some(theirs) = connection.take_told() {
                 let inner = look::seen(socket, 0).local;
-                if let (Some(outer), Some(inner)) = (theirs.peer, inner.filter(|_| theirs.peer != inner)) {
+                if let (Some(outer), Some(inner)) = (theirs.peer, inner.filter(|_| theirs.peer != inner))
+                    && shared.translators().take(outer, inner)
+                {
                     shared.tell(&ServerEvent::Warning(forward::translated(outer, inner, shared.stamp_port)));
                 }
             }

@@ -63,3 +63,36 @@ pub fn without_net_admin<T: Send>(work: impl FnOnce() -> T + Send) -> T {
         thread.join().unwrap()
     })
 }
+
+/// Runs `work` on a thread for which the kernel is as before Linux 6.5: it does not know MPTCP_FULL_INFO.
+pub fn without_subflow_statistics<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    const SOL_MPTCP: u32 = 284;
+    const MPTCP_FULL_INFO: u32 = 4;
+    // of struct seccomp_data: the system call's number, and the low halves of its arguments
+    let argument = |n: u32| if cfg!(target_endian = "little") { 16 + 8 * n } else { 20 + 8 * n };
+    let load = |k| libc::sock_filter { code: (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16, jt: 0, jf: 0, k };
+    let unless = |k, jf| libc::sock_filter { code: (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16, jt: 0, jf, k };
+    let end = |k| libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k };
+    let mut filter = [
+        load(0),
+        unless(libc::SYS_getsockopt as u32, 5),
+        load(argument(1)),
+        unless(SOL_MPTCP, 3),
+        load(argument(2)),
+        unless(MPTCP_FULL_INFO, 1),
+        end(libc::SECCOMP_RET_ERRNO | libc::EOPNOTSUPP as u32),
+        end(libc::SECCOMP_RET_ALLOW),
+    ];
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+            // SAFETY: of this thread alone, with a filter that outlives the call
+            unsafe {
+                assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+                assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program), 0);
+            }
+            work()
+        });
+        thread.join().unwrap()
+    })
+}

@@ -99,6 +99,23 @@ impl Net {
         assert!(done.status.success(), "tc {arguments}: {}", String::from_utf8_lossy(&done.stderr));
     }
 
+    /// Loads packet filter rules in the namespace of `c`, `r` or `s`; false where they cannot be had.
+    pub fn nft(&self, host: &str, rules: &str) -> bool {
+        let namespace = format!("{}{host}", self.id);
+        let output = Command::new("ip").args(["netns", "exec", &namespace, "nft", rules]).output();
+        output.is_ok_and(|o| o.status.success())
+    }
+
+    /// What a device of `c`, `r` or `s` has sent [byte].
+    pub fn sent(&self, host: &str, device: &str) -> u64 {
+        let mut text = String::new();
+        Namespace(format!("{}{host}", self.id))
+            .run(&mut || text = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap())
+            .unwrap();
+        let row = text.lines().find_map(|line| line.trim_start().strip_prefix(&format!("{device}:"))).unwrap();
+        row.split_whitespace().nth(8).unwrap().parse().unwrap()
+    }
+
     fn build(&self) -> bool {
         let r = &self.id;
         let hosts = ["r", "s"].iter().all(|h| ip(&format!("netns add {r}{h}")))
