@@ -34,7 +34,10 @@ while True:
         except OSError:
             pass
     else:
-        while c.recv(1 << 16):
+        try:
+            while c.recv(1 << 16):
+                pass
+        except OSError: # of one that only asked whether somebody is there
             pass
     c.close()
 """

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
 
 from pathcast.errors import PathcastError
+from pathcast.processes import start_time
 from pathcast.runtime import daemon
 
 pytestmark = pytest.mark.privileged
 
 
 def kill(pid):
+    """It has ended as whoever starts next sees it: its environment is gone before it is."""
     os.kill(pid, signal.SIGKILL)
+    end = time.monotonic() + 60
+    while start_time(pid) is not None:
+        assert time.monotonic() < end, pid
+        time.sleep(0.01)
 
 
 def left(names):
