@@ -338,6 +338,7 @@ def test_a_deadline_is_a_time_of_day_or_from_the_beginning_on(job):
 
 def test_units_are_what_systemd_takes(job, tmp_path, monkeypatch):
     monkeypatch.setenv("PATHCAST_HISTORY", 'postgresql://u@h/a "b"%20')
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
     made = units.put(job, "/usr/bin/env", tmp_path / "units")
     assert [path.name for path in made] == ["pathcast-job-nightly.service", "pathcast-job-nightly.timer"]
     service, timer = (path.read_text() for path in made)
@@ -346,7 +347,7 @@ def test_units_are_what_systemd_takes(job, tmp_path, monkeypatch):
     assert "OnCalendar=*-*-* 22:00:00\n" in timer
     # the clock may be read, which `ProtectClock=` forbids, but not set
     assert "CapabilityBoundingSet=~CAP_SYS_TIME CAP_WAKE_ALARM\n" in service
-    assert "ProtectClock=" not in service
+    assert "\nProtectClock=" not in service
     if shutil.which("systemd-analyze"):
         done = subprocess.run(
             ["systemd-analyze", "verify", *map(str, made)],
@@ -358,6 +359,14 @@ def test_units_are_what_systemd_takes(job, tmp_path, monkeypatch):
         assert mine == [], done.stderr
     assert len(units.take("nightly", tmp_path / "units")) == 2
     assert units.take("nightly", tmp_path / "units") == []
+
+
+def test_a_users_own_manager_is_asked_for_no_walls_that_it_cannot_build(job, tmp_path, monkeypatch):
+    for uid, walls in ((0, True), (1000, False)):
+        monkeypatch.setattr(os, "geteuid", lambda uid=uid: uid)
+        service, _ = (path.read_text() for path in units.put(job, "/usr/bin/env", tmp_path / str(uid)))
+        assert ("CapabilityBoundingSet=" in service, "ProtectKernelLogs=" in service) == (walls, walls)
+        assert "LockPersonality=yes\n" in service
 
 
 def test_a_line_that_was_cut_takes_no_other_with_it(job):

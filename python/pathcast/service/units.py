@@ -27,6 +27,17 @@ def directory() -> Path:
     return (Path(home) if home else Path.home() / ".config") / "systemd/user"
 
 
+# of the host's own manager: a user's may not give up capabilities, and would not start what asks for it
+_WALLS = """\
+# what pathcast needs of the system; the program itself runs as its user
+# not ProtectClock=, which forbids to read the clock's state, too
+CapabilityBoundingSet=~CAP_SYS_TIME CAP_WAKE_ALARM
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+"""
+
+
 def texts(job: Job, program: str, environment: Mapping[str, str]) -> dict[str, str]:
     """By file name. program: pathcast, by its whole path."""
     stem = f"pathcast-job-{job.name}"
@@ -45,13 +56,7 @@ Restart=on-abnormal
 RestartSec=10
 TimeoutStopSec=60
 Nice=5
-# what pathcast needs of the system; the program itself runs as its user
-# not ProtectClock=, which forbids to read the clock's state, too
-CapabilityBoundingSet=~CAP_SYS_TIME CAP_WAKE_ALARM
-ProtectHostname=yes
-ProtectKernelLogs=yes
-ProtectKernelModules=yes
-LockPersonality=yes
+{_WALLS if os.geteuid() == 0 else ""}LockPersonality=yes
 """
     calendar = "".join(f"OnCalendar=*-*-* {at}:00\n" for at in job.at)
     timer = f"""# made by pathcast job add; pathcast job remove {job.name} takes it away
