@@ -308,9 +308,9 @@ def test_limits_of_the_far_end(pathcast, serve, key):
 
 def test_who_waits_for_others_is_told_so_and_waiting_is_no_measuring(pathcast, start, far_end):
     where, key, _ = far_end
-    others = start("measure", where, "--key-file", key, "--time", "3s", "--budget", "1GB")
+    others = start("measure", where, "--key-file", key, "--time", "8s", "--budget", "1GB")
     assert others.stderr.readline().startswith("cost: ")
-    time.sleep(1)
+    time.sleep(2)
     begun = time.monotonic()
     done = pathcast("measure", where, "--key-file", key, "--light", "--json")
     took_s = time.monotonic() - begun

@@ -106,6 +106,11 @@ fn cgroup(path: &str) -> Option<PathBuf> {
     mount.map(|m| PathBuf::from(format!("{m}{path}"))).filter(|d| d.exists())
 }
 
+/// Who is in a cgroup of ours.
+fn members(path: &str) -> String {
+    fs::read_to_string(cgroup(path).expect("it is there").join("cgroup.procs")).unwrap()
+}
+
 #[test]
 fn exit_statuses_are_those_of_the_program() {
     let Some(world) = World::new("exit status") else { return };
@@ -330,6 +335,8 @@ fn what_a_steered_program_has_started_ends_with_its_killed_supervisor() {
             assert!(found.iter().all(|&pid| !alive(pid)), "{options}");
         }
         until("end of the children", || found.iter().all(|&pid| !alive(pid)).then_some(()));
+        // the socket maker is the last of them, and ends itself
+        until("empty cgroup", || members(&supervisor.1).is_empty().then_some(()));
         assert_eq!(end(&supervisor.1).unwrap(), 0, "{options}");
         assert!(remove(&supervisor.1).unwrap(), "{options}");
     }

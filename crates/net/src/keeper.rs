@@ -162,7 +162,7 @@ impl Keeper {
         let (mut local, remote) = (connection.local, connection.remote);
         let mut why = String::new();
         for _ in 0..PORTS {
-            match free_port(&*self.maker, local.ip()) {
+            match free_port(&*self.maker, local.ip(), &[]) {
                 Ok(port) => local.set_port(port),
                 Err(e) => return self.fail(token, path, &e.to_string()),
             }

@@ -104,7 +104,8 @@ impl Places {
         let Some(fabric) = self.fabric.clone() else { return Ok(()) };
         let path = &self.paths[i];
         if self.ports[i].is_none() {
-            self.ports[i] = Some(free_port(&*self.maker, path.local).map_err(|e| match e.raw_os_error() {
+            let ours: Vec<u16> = self.ports.iter().flatten().copied().collect();
+            self.ports[i] = Some(free_port(&*self.maker, path.local, &ours).map_err(|e| match e.raw_os_error() {
                 Some(libc::EADDRNOTAVAIL) => NetError::LocalAddress(path.local),
                 _ => NetError::System { what: "choosing a port", source: e },
             })?);
@@ -139,12 +140,20 @@ impl Drop for Places {
     }
 }
 
-/// A port that nobody has now. It is not kept: whoever takes it finds out whether it still is free.
-pub(crate) fn free_port(maker: &dyn SocketMaker, local: IpAddr) -> io::Result<u16> {
-    let socket = maker.tcp(Family::of(local), Protocol::Tcp)?;
-    bind(&socket, SocketAddr::new(local, 0))?;
-    let bound = socket.local_addr()?.as_socket();
-    bound.map(|bound| bound.port()).ok_or_else(|| io::Error::other("a TCP socket has no port"))
+/// A port that nobody has now, and none of `others`, which may be free still. It is not kept: whoever takes it finds out
+/// whether it still is free.
+pub(crate) fn free_port(maker: &dyn SocketMaker, local: IpAddr, others: &[u16]) -> io::Result<u16> {
+    let mut held = Vec::new(); // or the same one might be found again
+    loop {
+        let socket = maker.tcp(Family::of(local), Protocol::Tcp)?;
+        bind(&socket, SocketAddr::new(local, 0))?;
+        let bound = socket.local_addr()?.as_socket().map(|bound| bound.port());
+        let port = bound.ok_or_else(|| io::Error::other("a TCP socket has no port"))?;
+        if !others.contains(&port) {
+            return Ok(port);
+        }
+        held.push(socket);
+    }
 }
 
 #[cfg(test)]
