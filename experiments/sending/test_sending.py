@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from pathcast.errors import PathcastError
 from pathcast.lab.experiment import Experiment, Results
 from pathcast.worlds.topology import Topology
 
@@ -120,3 +123,9 @@ def test_where_no_sample_finished_nothing_is_decided_and_tables_are_empty():
     assert {(one["holds"], one["reason"]) for one in found} == {(None, "none of its runs is there")}
     assert [make(of)[1] for make in show.TABLES.values()] == [[], []]
     assert show.ratios(of).axes
+
+
+def test_a_line_alone_that_does_not_end_in_an_hour_is_a_slow_one_and_no_failed_cell():
+    assert SAMPLES._alone(PathcastError("stalled", "not ended after 3600 s"), 450_000_000) == 1e6
+    with pytest.raises(PathcastError, match="no such path"):
+        SAMPLES._alone(PathcastError("usage", "no such path"), 450_000_000)
