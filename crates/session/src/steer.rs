@@ -9,8 +9,9 @@
 //!
 //! What is doubtful is taken so that it speaks against the subflow: of it the rate that it has delivered, of the others what
 //! their windows let go, doubling each round trip as long as they grow. One that holds what the others could have sent again
-//! and be done while they stand idle is to be closed, at the end and where what it holds has filled the buffers. A line that
-//! is known to be much slower than the others can bring little and hold up much: wider margins are asked of it. Numbers are those of struct tcp_info; nothing is known of the lines but
+//! and be done while they stand idle is to be closed, at the end and where what it holds has filled the buffers, unless it
+//! would be missed for longer in what is left. A line that is known to be much slower than the others can bring little and
+//! hold up much: wider margins are asked of it. Numbers are those of struct tcp_info; nothing is known of the lines but
 //! these, and that the first subflow goes over the best path.
 
 use pathcast_base::Nanos;
@@ -130,6 +131,9 @@ struct Track {
     heard: u64,
     quiet: Nanos,
     held: bool,
+    /// When it was seen first, and what it had acknowledged then.
+    born: Nanos,
+    before: u64,
 }
 
 /// The rule, and what it remembers of the subflows.
@@ -158,6 +162,8 @@ struct Line {
     random: bool,
     /// What it delivered when it last did [byte/s].
     delivers: u64,
+    /// What it delivered in the mean so far [byte/s].
+    mean: u64,
     met: bool,
     /// It has not answered for longer than a round trip.
     quiet: bool,
@@ -166,6 +172,10 @@ struct Line {
 
 fn time(bytes: u64, rate: u64) -> u64 {
     (u128::from(bytes) * SECOND / u128::from(rate.max(1))).min(u128::from(u64::MAX / 8)) as u64
+}
+
+fn per_second(bytes: u64, took: Nanos) -> u64 {
+    (u128::from(bytes) * SECOND / u128::from(took.0.max(1))) as u64
 }
 
 fn bytes(rate: u64, time: u64) -> u64 {
@@ -239,6 +249,12 @@ impl Line {
         }
         // which it has done already if its window is of a few packets
         (time(holds, self.least) + self.seen.srtt.0 / 2).min(anew)
+    }
+
+    /// How much longer others of this rate take without it for what is left, if it goes on as it did until now [ns].
+    fn worth(&self, left: u64, rate: u64) -> u64 {
+        // from several timeouts in a row few come back
+        if self.seen.timeouts > 1 { 0 } else { time(left, rate) - time(left, rate + self.mean) }
     }
 
     /// Given to it and not acknowledged [byte].
@@ -416,6 +432,8 @@ impl Steer {
                 heard: seen.acked,
                 quiet: now,
                 held: true,
+                born: now,
+                before: seen.acked,
             });
             self.tracks.len() - 1
         });
@@ -427,13 +445,13 @@ impl Steer {
         let (took, came) = (now.saturating_sub(track.since).0, seen.acked.saturating_sub(track.acked));
         if seen.out == 0 {
             // all that it had came back meanwhile: it delivers as much at least
-            let delivers = (u128::from(came) * SECOND / u128::from(took.max(1))) as u64;
+            let delivers = per_second(came, Nanos(took));
             if seen.again == 0 || track.delivers == 0 {
                 track.delivers = track.delivers.max(delivers);
             }
             (track.acked, track.since) = (seen.acked, now);
         } else if took >= seen.srtt.0.max(LOOK) {
-            let delivers = (u128::from(came) * SECOND / u128::from(took)) as u64;
+            let delivers = per_second(came, Nanos(took));
             // one that had less to send than it could does not show what it can
             let limited = seen.unsent == 0 && delivers < track.delivers;
             if came > 0 && !limited {
@@ -464,6 +482,7 @@ impl Steer {
             full: track.full,
             random,
             delivers: track.delivers,
+            mean: per_second(seen.acked.saturating_sub(track.before), now.saturating_sub(track.born)),
             met: track.met,
             quiet,
             held: track.held,
@@ -516,7 +535,7 @@ fn hopeless(line: &Line, free: &[Line], task: Task) -> bool {
     let out: u64 = free.iter().map(|line| line.seen.out).sum();
     let first = if holds <= PIECE && task.left == 0 { holds } else { task.open };
     let again = time(out + first, rate) + 2 * srtt;
-    holds > 0 && idle && line.rest() > again + again / 2
+    holds > 0 && idle && line.rest() > again + again / 2 + line.worth(task.left, rate)
 }
 
 /// Whether a controller of this name, here or in the kernel, shares one increase among subflows, or LIA's does for it.

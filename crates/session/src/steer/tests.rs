@@ -228,6 +228,23 @@ fn a_line_that_all_others_stand_still_for_is_closed() {
     assert_eq!(steer.look(at, task(8_000_000), &[idle, slow])[1], Verdict::Close(Held::Room));
 }
 
+/// A close is for good: what the line would have carried of the rest is lost with it.
+#[test]
+fn a_line_that_is_missed_for_longer_than_it_is_waited_for_stays() {
+    let (fast, other) = (line(0, 6_250_000, 40, 0), line(1, 3_000_000, 100, 0));
+    let (steer, _) = settled(&[fast, other], task(500_000_000));
+    let idle = SubflowSeen { out: 0, ..fast };
+    // its window has collapsed: 2.9 s until it has delivered what it holds, 1.4 s until the other has sent all again
+    let small = SubflowSeen { window: 20_000, out: 0, unsent: 4_000_000, acked: 29_970_000, ..other };
+    let verdict = |left, timeouts| {
+        let task = Task { open: 8_000_000, ..task(left) };
+        steer.clone().look(Nanos(10_000 * MS), task, &[idle, SubflowSeen { timeouts, ..small }])[1]
+    };
+    assert_eq!(verdict(10_000_000, 0), Verdict::Close(Held::Room));
+    assert!(matches!(verdict(500_000_000, 0), Verdict::Hold(_)));
+    assert_eq!(verdict(500_000_000, 2), Verdict::Close(Held::Room), "it may be dead");
+}
+
 /// All is given out, and the fast line repairs a hole: nothing more of it is acknowledged meanwhile.
 #[test]
 fn at_the_end_the_best_line_is_still_the_fastest_not_the_shortest() {
