@@ -16,12 +16,24 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pathcast_launch::{Launch, LaunchError, Outcome};
 use socket2::{Domain, Protocol, Socket, Type};
 
 pub const SERVER: &str = "10.8.9.1";
+
+/// Waits until `found` gives something.
+pub fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(value) = found() {
+            return value;
+        }
+        assert!(start.elapsed() < Duration::from_secs(120), "no {what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
 
 /// A directory and namespaces of this test, removed at its end.
 pub struct World {
