@@ -179,6 +179,8 @@ impl Drop for World {
 
 /// Reads what comes on a port until the end, answers, and closes.
 pub struct Sink {
+    /// Reads nothing before it is true.
+    pub reads: Arc<AtomicBool>,
     pub port: u16,
     pub connections: Arc<AtomicU64>,
     /// Connections that spoke Multipath TCP to us.
@@ -198,18 +200,18 @@ fn over_mptcp(socket: &Socket) -> bool {
 impl Sink {
     /// In the server's namespace; `answer` bytes go back.
     pub fn start(world: &World, answer: usize) -> Sink {
-        Sink::make(world, answer, Duration::ZERO)
+        Sink::make(world, answer, true)
     }
 
-    /// It has little room, and reads so late.
-    pub fn slow(world: &World, late: Duration) -> Sink {
-        Sink::make(world, 0, late)
+    /// It has little room, and does not read yet.
+    pub fn full(world: &World) -> Sink {
+        Sink::make(world, 0, false)
     }
 
-    fn make(world: &World, answer: usize, late: Duration) -> Sink {
+    fn make(world: &World, answer: usize, reads: bool) -> Sink {
         let make = move || {
             let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::MPTCP)).unwrap();
-            if !late.is_zero() {
+            if !reads {
                 socket.set_recv_buffer_size(1 << 14).unwrap();
             }
             socket.bind(&"0.0.0.0:0".parse::<SocketAddr>().unwrap().into()).unwrap();
@@ -219,8 +221,9 @@ impl Sink {
         let socket = world.inside("s", make).join().unwrap();
         let port = socket.local_addr().unwrap().as_socket().unwrap().port();
         let [connections, mptcp, bytes] = [(); 3].map(|()| Arc::new(AtomicU64::new(0)));
-        let ended = Arc::new(AtomicBool::new(false));
+        let [reads, ended] = [reads, false].map(|is| Arc::new(AtomicBool::new(is)));
         let sink = Sink {
+            reads: reads.clone(),
             port,
             connections: connections.clone(),
             mptcp: mptcp.clone(),
@@ -239,9 +242,11 @@ impl Sink {
                 if over_mptcp(&peer) {
                     mptcp.fetch_add(1, Ordering::SeqCst);
                 }
-                let bytes = bytes.clone();
+                let (bytes, reads, ended) = (bytes.clone(), reads.clone(), ended.clone());
                 thread::spawn(move || {
-                    thread::sleep(late);
+                    while !reads.load(Ordering::SeqCst) && !ended.load(Ordering::SeqCst) {
+                        thread::sleep(Duration::from_millis(5));
+                    }
                     let mut buffer = vec![0; 1 << 16];
                     while let Ok(n @ 1..) = peer.read(&mut buffer) {
                         bytes.fetch_add(n as u64, Ordering::SeqCst);
