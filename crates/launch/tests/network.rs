@@ -200,7 +200,9 @@ fn both_ends_of_a_connection_and_ipv6() {
         let report = world.run(launch).unwrap().report;
         assert_eq!(world.output("ends"), format!("5000 {control}\n"));
         assert_eq!((report.connections, report.uncontrolled), (2, 0), "{report:?}");
-        assert_eq!((report.bytes_sent, report.bytes_received), (5000, 5000), "{report:?}");
+        // a FIN that has not been counted is taken off, as above
+        assert_eq!(report.bytes_sent, 5000, "{report:?}");
+        assert!((5000 - u64::from(mptcp)..=5000).contains(&report.bytes_received), "{report:?}");
         assert_eq!(report.mptcp_connections, if mptcp { 2 } else { 0 });
         assert!(
             report.paths.iter().all(|p| p.local.to_string() == "::1" && p.remote == p.local && p.control == control)
@@ -224,7 +226,7 @@ fn well_known_programs() {
     );
     let programs = [
         ("python3", vec!["python3", "-c", &upload], format!("262 {control}\n"), 200_000),
-        ("curl", vec!["sh", "-c", &curl], "curl ".into(), 0),
+        ("curl", vec!["sh", "-c", &curl], "curl ".into(), 100_000),
     ];
     for (name, command, expected, bytes) in programs {
         if Command::new(name).arg("--version").output().is_err() {
