@@ -221,7 +221,7 @@ fn well_known_programs() {
         port = sink.port
     );
     let curl = format!(
-        "head -c 100000 /dev/zero | curl -s -m 10 -H Expect: -T - telnet://{SERVER}:{}; curl --version | head -1",
+        "head -c 100000 /dev/zero | curl -s -m 60 -H Expect: -T - telnet://{SERVER}:{}; curl --version | head -1",
         sink.port
     );
     let programs = [

@@ -67,6 +67,7 @@ impl World {
         let name = format!("pclaunch{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let directory = std::env::temp_dir().join(&name);
         let world = World { name, directory };
+        world.remove(); // what a killed test of the same number has left
         for host in ["c", "s"] {
             if let Err(why) = ip(&format!("netns add {}{host}", world.name)) {
                 assert_eq!(host, "c", "{why}");
@@ -96,6 +97,15 @@ impl World {
             ip(&format!("-n {c} rule add from 10.8.{n}.1 table {n}"))?;
         }
         Ok(())
+    }
+
+    fn remove(&self) {
+        for host in ["c", "s"].map(|host| format!("{}{host}", self.name)) {
+            if Path::new("/run/netns").join(&host).exists() {
+                let _ = ip(&format!("netns del {host}"));
+            }
+        }
+        let _ = fs::remove_dir_all(&self.directory);
     }
 
     /// A shaped path 1 and 2 from the client.
@@ -170,10 +180,7 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        for host in ["c", "s"] {
-            let _ = ip(&format!("netns del {}{host}", self.name));
-        }
-        let _ = fs::remove_dir_all(&self.directory);
+        self.remove();
     }
 }
 
