@@ -8,13 +8,16 @@ use std::io::{self, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::ending;
 use crate::error::LaunchError;
 
 const PREFIX: &str = "pathcast-";
+/// How long a process that is just ending may still be in the list.
+const LEAVING: Duration = Duration::from_millis(50);
 
 /// Where the hierarchy can be reached.
 struct Hierarchy {
@@ -91,6 +94,8 @@ pub(crate) fn path_of(id: &str) -> String {
 /// The cgroup of a run. Dropped, it is removed, and what still runs in it goes back to where the run began.
 pub(crate) struct Cgroup {
     directory: PathBuf,
+    /// All in it were killed.
+    killed: AtomicBool,
     _hierarchy: Hierarchy,
 }
 
@@ -104,7 +109,7 @@ impl Cgroup {
         for hierarchy in Hierarchy::each() {
             let made = hierarchy.and_then(|h| {
                 let directory = h.root.join(path.trim_start_matches('/'));
-                fs::create_dir(&directory).map(|()| Cgroup { directory, _hierarchy: h })
+                fs::create_dir(&directory).map(|()| Cgroup { directory, killed: AtomicBool::new(false), _hierarchy: h })
             });
             match made {
                 Ok(cgroup) => return Ok(cgroup),
@@ -139,9 +144,18 @@ impl Cgroup {
         OpenOptions::new().write(true).open(path).map_err(LaunchError::system("opening the cgroup"))
     }
 
-    /// Processes that are in it.
-    pub fn members(&self) -> usize {
-        ending::members(&self.directory).len()
+    /// Processes that are left in it, more than `own` of ours: those that are just ending have a moment to leave it, those
+    /// that were killed as long as the kernel may take.
+    pub fn left_behind(&self, own: usize) -> usize {
+        let begun = Instant::now();
+        let patience = if self.killed.load(Ordering::SeqCst) { ending::PATIENCE } else { LEAVING };
+        loop {
+            let left = ending::members(&self.directory).len();
+            if left <= own || begun.elapsed() >= patience {
+                return left;
+            }
+            sleep(Duration::from_millis(10));
+        }
     }
 
     /// The file that kills all of them, where the kernel has it.
@@ -156,6 +170,7 @@ impl Cgroup {
 
     /// Kills all of them.
     pub fn kill(&self) {
+        self.killed.store(true, Ordering::SeqCst);
         ending::kill(&self.directory);
     }
 
@@ -222,18 +237,17 @@ fn at<T>(cgroup: &str, work: impl Fn(&Path) -> io::Result<T>) -> Result<Option<T
 /// Moves the processes of a cgroup, and of those below it, to its parent, and removes it.
 fn empty_and_remove(directory: &Path) -> io::Result<()> {
     let parent = directory.parent().ok_or(io::ErrorKind::NotFound)?.join("cgroup.procs");
-    let mut result = Ok(());
-    for _ in 0..50 {
+    let begun = Instant::now();
+    loop {
         evacuate(directory, &parent)?;
         match fs::remove_dir(directory) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
             // a process that is just ending, or was just born
-            Err(e) if e.raw_os_error() == Some(libc::EBUSY) => result = Err(e),
+            Err(e) if e.raw_os_error() == Some(libc::EBUSY) && begun.elapsed() < ending::PATIENCE => {}
             other => return other,
         }
         sleep(Duration::from_millis(10));
     }
-    result
 }
 
 fn evacuate(directory: &Path, to: &Path) -> io::Result<()> {
@@ -289,6 +303,58 @@ mod tests {
                 println!("SKIPPED: a private mount of the cgroup hierarchy: {e}");
             }
         }
+    }
+
+    /// On a busy machine the kernel takes its time with those that are killed.
+    #[test]
+    fn who_is_killed_is_not_left_behind() {
+        let directory = std::env::temp_dir().join(format!("pclaunch-killed-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let list = directory.join("cgroup.procs");
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        fs::write(&list, format!("{}\n", child.id())).unwrap();
+        let hierarchy = Hierarchy { root: directory.clone(), _private: None };
+        let cgroup = Cgroup { directory: directory.clone(), killed: AtomicBool::new(false), _hierarchy: hierarchy };
+        assert_eq!((cgroup.left_behind(0), cgroup.left_behind(1)), (1, 1));
+        cgroup.kill();
+        assert!(!child.wait().unwrap().success());
+        let leaves = std::thread::spawn(move || {
+            sleep(4 * LEAVING);
+            fs::write(list, "").unwrap();
+        });
+        assert_eq!(cgroup.left_behind(0), 0);
+        leaves.join().unwrap();
+        drop(cgroup);
+        fs::remove_dir_all(&directory).unwrap();
+    }
+
+    /// As one is whose process has much memory to give back. A mount in its place is in the way in the same manner.
+    #[test]
+    fn one_that_is_busy_for_long_is_removed() {
+        let directory = std::env::temp_dir().join(format!("pclaunch-busy-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let path = std::ffi::CString::new(directory.as_os_str().as_encoded_bytes()).unwrap();
+        let apart = move || {
+            let (none, type_) = (std::ptr::null(), c"tmpfs".as_ptr());
+            // SAFETY: strings with a final zero and plain numbers; of this thread, and those that it makes, alone
+            let mounted = unsafe {
+                libc::unshare(libc::CLONE_NEWNS) == 0
+                    && libc::mount(type_, c"/".as_ptr(), none, libc::MS_REC | libc::MS_PRIVATE, none.cast()) == 0
+                    && libc::mount(type_, path.as_ptr(), type_, 0, none.cast()) == 0
+            };
+            if !mounted {
+                return println!("SKIPPED: a busy cgroup: needs root for a mount namespace");
+            }
+            std::thread::scope(|scope| {
+                let removal = scope.spawn(|| empty_and_remove(&directory));
+                sleep(Duration::from_millis(800));
+                // SAFETY: a string with a final zero
+                assert_eq!(unsafe { libc::umount2(path.as_ptr(), 0) }, 0);
+                removal.join().unwrap().unwrap();
+            });
+            assert!(!directory.exists());
+        };
+        std::thread::spawn(apart).join().unwrap();
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// How long programs may take to end by SIGTERM before they are killed.
 pub(crate) const GRACE: Duration = Duration::from_secs(1);
 /// How long the kernel may take to end what is killed.
-const PATIENCE: Duration = Duration::from_secs(2);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(10);
 
 /// The file that kills all of a cgroup, and of those below it, by a `1`.

@@ -294,7 +294,7 @@ impl Launch {
             report.fill(&sums, open, place.program.faults());
         }
         let own = usize::from(maker.is_some());
-        let mut background = place.map_or(0, |p| p.left_behind(own));
+        let mut background = place.map_or(0, |p| p.cgroup.left_behind(own));
         let ended = place.filter(|_| self.steered && background > own).is_some_and(|p| p.cgroup.end());
         if let Some(maker) = maker {
             // one that has ended says that nobody is left, though the cgroup may still list those that are just ending
@@ -343,17 +343,6 @@ impl Place {
         let cgroup = Cgroup::create(&cgroup::path_of(&launch.id))?;
         let program = Program::attach(launch.control.as_deref().unwrap_or_default(), &cgroup.open()?)?;
         Ok(Place { cgroup: Arc::new(cgroup), program: Arc::new(program) })
-    }
-
-    /// Processes in the cgroup; those that are just ending have a moment to leave it to `own` of ours.
-    fn left_behind(&self, own: usize) -> usize {
-        for _ in 0..5 {
-            if self.cgroup.members() <= own {
-                break;
-            }
-            sleep(Duration::from_millis(10));
-        }
-        self.cgroup.members()
     }
 
     /// Waits while bytes that the program has written before its end are still being acknowledged: when the last of them

@@ -124,6 +124,7 @@ impl Live {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::AtomicBool;
+    use std::sync::mpsc;
     use std::thread;
     use std::time::Duration;
 
@@ -132,14 +133,17 @@ mod tests {
     /// The program may be under way, and have told of itself, before its number is known.
     #[test]
     fn whoever_wants_its_end_while_it_is_being_started_waits_for_that() {
-        let (live, started) = (Live::default(), AtomicBool::new(false));
+        let (live, started) = (&Live::default(), &AtomicBool::new(false));
         thread::scope(|scope| {
             let mut ends = None;
+            let (wants, wanted) = mpsc::channel();
             let spawn = || {
-                ends = Some(scope.spawn(|| {
+                ends = Some(scope.spawn(move || {
+                    wants.send(()).unwrap();
                     live.end();
                     started.load(Ordering::SeqCst)
                 }));
+                wanted.recv().unwrap();
                 thread::sleep(Duration::from_millis(50));
                 started.store(true, Ordering::SeqCst);
                 Ok::<_, ()>(7)

@@ -44,7 +44,7 @@ fn connections_come_about_over_the_line_that_lives() {
         let count = says.len() as u64;
         assert_eq!(sink.counts(), (count, count, count * BYTES), "{what}");
         // a second attempt of the kernel's would come after 1 s, the end of its patience after minutes
-        assert!(took < Duration::from_secs(30), "{what}: {took:?}");
+        assert!(took < Duration::from_secs(100), "{what}: {took:?}");
         let named = notes.iter().any(|note| note.contains("the line of 10.8.1.1 did not answer"));
         assert_eq!(named, dead == 1, "{notes:?}"); // the route is over the first
         println!("line {dead} dead: {what} took {took:.2?}");

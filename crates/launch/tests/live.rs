@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use common::{SERVER, Sink, World};
 use pathcast_launch::{Launch, Live, PathUse, Stay};
 
-const BYTES: u64 = 40_000_000;
+const BYTES: u64 = 60_000_000;
 /// Of each subflow [byte/s]: the program is not done before it is let go.
 const PACE: u32 = 1_000_000;
 
@@ -31,6 +31,19 @@ fn wait_for(live: &Live, what: &str, is: impl Fn(&[PathUse]) -> bool) -> Vec<Pat
 
 fn sent(paths: &[PathUse], line: IpAddr) -> u64 {
     paths.iter().filter(|p| p.local == line).map(|p| p.bytes_sent).sum()
+}
+
+/// A line that is dropped sends what it has taken already; after that it sends nothing, while the other one goes on.
+fn wait_until_silent(live: &Live, dropped: IpAddr, other: IpAddr) {
+    let begun = Instant::now();
+    loop {
+        let before = wait_for(live, "its end", |_| true);
+        let after = wait_for(live, "going on", |paths| sent(paths, other) > sent(&before, other) + u64::from(PACE));
+        if sent(&after, dropped) == sent(&before, dropped) {
+            return;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "it goes on: {before:?} {after:?}");
+    }
 }
 
 #[test]
@@ -61,9 +74,7 @@ fn an_endpoint_of_the_users_is_a_backup_while_its_line_is_dropped() {
     let without = live.clone();
     assert_eq!(world.inside("c", move || without.allow(&[one]).unwrap()).join().unwrap().backups, [two]);
     assert!(world.ip("mptcp endpoint show").lines().any(|l| l.starts_with("10.8.2.1") && l.contains("backup")));
-    let before = wait_for(&live, "its end", |_| true);
-    let after = wait_for(&live, "going on", |paths| sent(paths, one) > sent(&before, one) + 2_000_000);
-    assert!(sent(&after, two) <= sent(&before, two) + 500_000, "{before:?} {after:?}");
+    wait_until_silent(&live, two, one);
     assert!(live.order("reno", None).unwrap());
     assert_eq!(run.join().unwrap().unwrap().unwrap().status, 0);
     let left = world.ip("mptcp endpoint show");
@@ -132,7 +143,8 @@ fn lines_controller_and_pace_change_while_it_runs() {
     // the route is over the first line, the program's connection is not
     let paths = wait_for(&live, "the second line", |paths| sent(paths, two) > 100_000);
     assert_eq!(sent(&paths, one), 0, "{paths:?}");
-    let (begun, before) = (Instant::now(), sent(&paths, two));
+    let begun = Instant::now(); // before the counters are read: who is delayed in between finds less time, not more bytes
+    let before = sent(&live.seen().unwrap().0, two);
     let paths = wait_for(&live, "more", |paths| sent(paths, two) > before + u64::from(PACE));
     let most = f64::from(PACE) * 1.5 * begun.elapsed().as_secs_f64();
     assert!(((sent(&paths, two) - before) as f64) < most + 300_000.0, "{paths:?} in {:?}", begun.elapsed());
@@ -151,9 +163,7 @@ fn lines_controller_and_pace_change_while_it_runs() {
     let without = live.clone();
     world.inside("c", move || without.allow(&[one]).unwrap()).join().unwrap();
     assert!(!world.ip("mptcp endpoint show").contains("10.8.2.1"));
-    let before = wait_for(&live, "its end", |_| true);
-    let after = wait_for(&live, "going on", |paths| sent(paths, one) > sent(&before, one) + 200_000);
-    assert!(sent(&after, two) <= sent(&before, two) + 100_000, "{before:?} {after:?}");
+    wait_until_silent(&live, two, one);
 
     assert!(live.order(other, None).unwrap());
     let outcome = run.join().unwrap().unwrap().unwrap();

@@ -16,12 +16,24 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pathcast_launch::{Launch, LaunchError, Outcome};
 use socket2::{Domain, Protocol, Socket, Type};
 
 pub const SERVER: &str = "10.8.9.1";
+
+/// Waits until `found` gives something.
+pub fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(value) = found() {
+            return value;
+        }
+        assert!(start.elapsed() < Duration::from_secs(120), "no {what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
 
 /// A directory and namespaces of this test, removed at its end.
 pub struct World {
@@ -55,6 +67,7 @@ impl World {
         let name = format!("pclaunch{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let directory = std::env::temp_dir().join(&name);
         let world = World { name, directory };
+        world.remove(); // what a killed test of the same number has left
         for host in ["c", "s"] {
             if let Err(why) = ip(&format!("netns add {}{host}", world.name)) {
                 assert_eq!(host, "c", "{why}");
@@ -84,6 +97,15 @@ impl World {
             ip(&format!("-n {c} rule add from 10.8.{n}.1 table {n}"))?;
         }
         Ok(())
+    }
+
+    fn remove(&self) {
+        for host in ["c", "s"].map(|host| format!("{}{host}", self.name)) {
+            if Path::new("/run/netns").join(&host).exists() {
+                let _ = ip(&format!("netns del {host}"));
+            }
+        }
+        let _ = fs::remove_dir_all(&self.directory);
     }
 
     /// A shaped path 1 and 2 from the client.
@@ -158,15 +180,14 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        for host in ["c", "s"] {
-            let _ = ip(&format!("netns del {}{host}", self.name));
-        }
-        let _ = fs::remove_dir_all(&self.directory);
+        self.remove();
     }
 }
 
 /// Reads what comes on a port until the end, answers, and closes.
 pub struct Sink {
+    /// Reads nothing before it is true.
+    pub reads: Arc<AtomicBool>,
     pub port: u16,
     pub connections: Arc<AtomicU64>,
     /// Connections that spoke Multipath TCP to us.
@@ -186,18 +207,18 @@ fn over_mptcp(socket: &Socket) -> bool {
 impl Sink {
     /// In the server's namespace; `answer` bytes go back.
     pub fn start(world: &World, answer: usize) -> Sink {
-        Sink::make(world, answer, Duration::ZERO)
+        Sink::make(world, answer, true)
     }
 
-    /// It has little room, and reads so late.
-    pub fn slow(world: &World, late: Duration) -> Sink {
-        Sink::make(world, 0, late)
+    /// It has little room, and does not read yet.
+    pub fn full(world: &World) -> Sink {
+        Sink::make(world, 0, false)
     }
 
-    fn make(world: &World, answer: usize, late: Duration) -> Sink {
+    fn make(world: &World, answer: usize, reads: bool) -> Sink {
         let make = move || {
             let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::MPTCP)).unwrap();
-            if !late.is_zero() {
+            if !reads {
                 socket.set_recv_buffer_size(1 << 14).unwrap();
             }
             socket.bind(&"0.0.0.0:0".parse::<SocketAddr>().unwrap().into()).unwrap();
@@ -207,8 +228,9 @@ impl Sink {
         let socket = world.inside("s", make).join().unwrap();
         let port = socket.local_addr().unwrap().as_socket().unwrap().port();
         let [connections, mptcp, bytes] = [(); 3].map(|()| Arc::new(AtomicU64::new(0)));
-        let ended = Arc::new(AtomicBool::new(false));
+        let [reads, ended] = [reads, false].map(|is| Arc::new(AtomicBool::new(is)));
         let sink = Sink {
+            reads: reads.clone(),
             port,
             connections: connections.clone(),
             mptcp: mptcp.clone(),
@@ -227,9 +249,11 @@ impl Sink {
                 if over_mptcp(&peer) {
                     mptcp.fetch_add(1, Ordering::SeqCst);
                 }
-                let bytes = bytes.clone();
+                let (bytes, reads, ended) = (bytes.clone(), reads.clone(), ended.clone());
                 thread::spawn(move || {
-                    thread::sleep(late);
+                    while !reads.load(Ordering::SeqCst) && !ended.load(Ordering::SeqCst) {
+                        thread::sleep(Duration::from_millis(5));
+                    }
                     let mut buffer = vec![0; 1 << 16];
                     while let Ok(n @ 1..) = peer.read(&mut buffer) {
                         bytes.fetch_add(n as u64, Ordering::SeqCst);

@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,37 @@ static int protocol(int fd)
 	return value;
 }
 
+static int subflows; /* of each connection, before it sends much */
+
+/* Sends a byte, and waits until so many subflows are established. */
+static int joined(int fd)
+{
+	enum { LEVEL = 284, TCP_INFOS = 2 }; /* SOL_MPTCP, MPTCP_TCPINFO */
+	struct {
+		unsigned own, number, kernels, ours; /* struct mptcp_subflow_data */
+		struct tcp_info flows[8];
+	} info;
+
+	if (write(fd, "", 1) != 1)
+		return -1;
+	for (int i = 0; i < 6000; i++) {
+		socklen_t size = sizeof info;
+		int established = 0;
+
+		memset(&info, 0, sizeof info);
+		info.own = offsetof(typeof(info), flows);
+		info.ours = sizeof info.flows[0];
+		if (getsockopt(fd, LEVEL, TCP_INFOS, &info, &size))
+			return errno == EOPNOTSUPP ? 0 : -1; /* before Linux 5.16 */
+		for (unsigned n = 0; n < info.number && n < 8; n++)
+			established += info.flows[n].tcpi_state == TCP_ESTABLISHED;
+		if (established >= subflows)
+			return 0;
+		usleep(10000);
+	}
+	return -1;
+}
+
 /* Connects, sends so many bytes and waits for the other end to close; prints protocol and controller. */
 static int transfer(const char *who, const char *host, int port, long bytes)
 {
@@ -51,6 +83,13 @@ static int transfer(const char *who, const char *host, int port, long bytes)
 	if (!waits && (!(fcntl(fd, F_GETFL) & O_NONBLOCK) || poll(&ready, 1, 30000) != 1 || fcntl(fd, F_SETFL, 0)))
 		return 3;
 	getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, control, &size);
+	if (subflows) {
+		if (joined(fd)) {
+			printf("%s has not joined %s\n", who, strerror(errno));
+			return 1;
+		}
+		bytes--;
+	}
 	while (bytes > 0) {
 		ssize_t n = write(fd, buffer, bytes < (long)sizeof buffer ? bytes : (long)sizeof buffer);
 		if (n <= 0)
@@ -66,23 +105,44 @@ static int transfer(const char *who, const char *host, int port, long bytes)
 	return bytes != 0;
 }
 
-/* So many short connections, one after the other. */
-static int many(const char *host, int port, long connections)
-{
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(port) };
-	char buffer[100] = "";
-	int good = 0;
+struct share {
+	const char *host;
+	int port;
+	long connections;
+	int good;
+};
 
-	inet_pton(AF_INET, host, &to.sin_addr);
-	while (connections-- > 0) {
+/* So many short connections, one after the other. */
+static void *several(void *of)
+{
+	struct share *share = of;
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(share->port) };
+	char buffer[100] = "";
+
+	inet_pton(AF_INET, share->host, &to.sin_addr);
+	for (long n = share->connections; n > 0; n--) {
 		int fd = tcp(0);
 		if (!connect(fd, (void *)&to, sizeof to) && write(fd, buffer, sizeof buffer) == sizeof buffer) {
 			shutdown(fd, SHUT_WR);
-			good += read(fd, buffer, sizeof buffer) == 1;
+			if (read(fd, buffer, sizeof buffer) == 1)
+				__sync_fetch_and_add(&share->good, 1);
 		}
 		close(fd);
 	}
-	printf("good %d\n", good);
+	return 0;
+}
+
+/* By four at once, since each mostly waits for the other end. */
+static int many(const char *host, int port, long connections)
+{
+	struct share share = { host, port, connections / 4, 0 };
+	pthread_t threads[4];
+
+	for (int i = 0; i < 4; i++)
+		pthread_create(&threads[i], 0, several, &share);
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], 0);
+	printf("good %d\n", share.good);
 	return 0;
 }
 
@@ -163,6 +223,7 @@ int main(int n, char **a)
 	int port = n > 3 ? atoi(a[3]) : 0;
 	long bytes = n > 4 ? atol(a[4]) : 0;
 
+	subflows = n > 5 ? atoi(a[5]) : 0;
 	if (!strcmp(what, "transfer"))
 		return transfer("self", host, port, bytes);
 	if (!strcmp(what, "poll")) /* without blocking in connect() */
@@ -174,7 +235,7 @@ int main(int n, char **a)
 		if (!(child = fork()))
 			_exit(transfer("child", host, port, bytes));
 		waitpid(child, &status, 0);
-		execl("/proc/self/exe", "client", "transfer", host, a[3], a[4], (char *)0);
+		execl("/proc/self/exe", "client", "transfer", host, a[3], a[4], a[5], (char *)0);
 		return bad;
 	}
 	if (!strcmp(what, "sandbox")) {
