@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import signal
+from pathlib import Path
 
 import pytest
 
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGALRM)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A file without the name of the mark that is asked for has no such test: it is not loaded, nor what it needs."""
+    mark = config.option.markexpr
+    unmarked = (
+        mark.isidentifier() and collection_path.suffix == ".py" and mark.encode() not in collection_path.read_bytes()
+    )
+    return True if unmarked else None
 
 
 @pytest.fixture(autouse=True)

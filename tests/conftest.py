@@ -206,10 +206,16 @@ class Done(subprocess.CompletedProcess):
 @pytest.fixture(scope="session")
 def pathcast():
     """Runs the command to its end: begun anew where it has an environment, a directory or a user of its own, else in a
-    copy of one that has begun already."""
+    copy of one that has begun already, in the network namespace `inside`."""
     copied = Forked()
 
-    def run(*arguments: object, prefix: tuple[str, ...] = (), cwd: Path | None = None, env: dict | None = None) -> Done:
+    def run(
+        *arguments: object,
+        prefix: tuple[str, ...] = (),
+        cwd: Path | None = None,
+        env: dict | None = None,
+        inside: str | None = None,
+    ) -> Done:
         command = [*prefix, str(COMMAND), *map(str, arguments)]
         environment = {**os.environ, "COLUMNS": "200", **(env or {})}
         if prefix or cwd or env:
@@ -219,7 +225,7 @@ def pathcast():
             )
             found = begun.returncode, begun.stdout, begun.stderr
         else:
-            found = copied.run(command, environment, PATIENCE_S)
+            found = copied.run(command, environment, PATIENCE_S, inside)
         done = Done(command, *found)
         assert "Traceback" not in done.stderr
         return done
@@ -357,7 +363,9 @@ def office(pathcast, site, name, start, tmp_path, wait_for):
     topology = tmp_path / "topology.toml"
     topology.write_text(LINES)
     assert pathcast("net", "up", topology, "--name", name).returncode == 0
-    server = start("net", "exec", name, "server", "--", COMMAND, "serve", "--open", "--json")
+    hosts = json.loads(Path(site.path, f"net-{name}.json").read_text())["about"]["hosts"]
+    enter = {host: ("ip", "netns", "exec", namespace) for host, namespace in hosts.items()}
+    server = start("serve", "--open", "--json", command=(*enter["server"], str(COMMAND)))
     assert server.stdout.readline()
 
     class Office:
@@ -365,10 +373,14 @@ def office(pathcast, site, name, start, tmp_path, wait_for):
 
         def __call__(self, *arguments, command=COMMAND):
             """Runs the command at that end."""
-            return pathcast("net", "exec", name, "client", "--", command, *arguments)
+            if command == COMMAND:
+                return pathcast(*arguments, inside=hosts["client"])
+            words = [*enter["client"], command, *map(str, arguments)]
+            done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE_S, stdin=subprocess.DEVNULL)
+            return Done(words, done.returncode, done.stdout, done.stderr)
 
         def begin(self, *arguments):
-            return start("net", "exec", name, "client", "--", COMMAND, *arguments)
+            return start(*arguments, command=(*enter["client"], str(COMMAND)))
 
         def silent(self, line, loss=1):
             """The line swallows packets, and nobody says so."""

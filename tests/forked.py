@@ -1,8 +1,10 @@
 """Runs the command in a copy of an interpreter that has loaded it already: a process as any, without the time in which
-it starts. Standard output and error, exit status, signals, environment and the interpreter's end are its own."""
+it starts. Standard output and error, exit status, signals, environment and the interpreter's end are its own, and a
+network namespace where it is to be in one."""
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import json
 import os
@@ -18,6 +20,9 @@ from pathlib import Path
 # what most commands need, and nothing that starts threads
 LOADED = ("pathcast._native", "pydantic", "rich.table", "rich.progress", "sqlalchemy")
 FDS = 3
+# of <sched.h> and <sys/mount.h>
+CLONE_NEWNS, CLONE_NEWNET = 0x00020000, 0x40000000
+MS_REC, MS_SLAVE, MNT_DETACH = 0x4000, 1 << 19, 2
 
 
 class Forked:
@@ -38,11 +43,14 @@ class Forked:
         theirs.close()
         self._socket, self._asking = ours, threading.Lock()
 
-    def run(self, command: list[str], environment: dict[str, str], timeout_s: float) -> tuple[int, str, str]:
-        """Status, standard output and standard error of `command`, which is run to its end."""
+    def run(
+        self, command: list[str], environment: dict[str, str], timeout_s: float, inside: str | None = None
+    ) -> tuple[int, str, str]:
+        """Status, standard output and standard error of `command`, run to its end in the network namespace `inside`."""
         (out, out_theirs), (err, err_theirs) = os.pipe(), os.pipe()
         ours, theirs = socket.socketpair()
-        asked = json.dumps({"command": command, "environment": environment, "cwd": os.getcwd()}).encode()
+        of = {"command": command, "environment": environment, "cwd": os.getcwd(), "inside": inside}
+        asked = json.dumps(of).encode()
         with self._asking:  # several threads may ask at once
             socket.send_fds(self._socket, [len(asked).to_bytes(4, "big")], [out_theirs, err_theirs, theirs.fileno()])
             self._socket.sendall(asked)
@@ -85,6 +93,23 @@ def _exactly(sock: socket.socket, count: int) -> bytes:
     return read
 
 
+def enter(name: str) -> None:
+    """Into a network namespace, with the /sys that tells of it: as `ip netns exec`."""
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def call(function: str, *arguments: object) -> None:
+        if getattr(libc, function)(*arguments) != 0:
+            raise OSError(ctypes.get_errno(), f"{function}: {os.strerror(ctypes.get_errno())}")
+
+    with open(f"/run/netns/{name}") as namespace:
+        call("setns", namespace.fileno(), CLONE_NEWNET)
+    only_read = os.statvfs("/sys").f_flag & os.ST_RDONLY
+    call("unshare", CLONE_NEWNS)
+    call("mount", b"none", b"/", None, ctypes.c_ulong(MS_SLAVE | MS_REC), None)
+    libc.umount2(b"/sys", MNT_DETACH)  # where there is one
+    call("mount", name.encode(), b"/sys", b"sysfs", ctypes.c_ulong(only_read), None)
+
+
 def serve(asking: socket.socket) -> list[str] | None:
     """In the copies: the words after the command's name. Here: None, when nobody asks any more."""
     running: dict[int, tuple[int, socket.socket]] = {}
@@ -111,6 +136,8 @@ def serve(asking: socket.socket) -> list[str] | None:
                 os.dup2(err, 2)
                 for number in fds:
                     os.close(number)
+                if asked["inside"]:
+                    enter(asked["inside"])
                 os.chdir(asked["cwd"])
                 os.environ.clear()
                 os.environ.update(asked["environment"])
