@@ -11,11 +11,11 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use common::netns::{Net, sweep};
-use common::{client, config, over, path, plain};
+use common::{acked, client, config, looking, over, path, plain, slow_until_joined};
 use pathcast_base::{Fault, Nanos, PathAddr};
 use pathcast_measure::machine::{Action, Event, Machine};
 use pathcast_net::udp::{DriveOptions, drive};
-use pathcast_net::{Fabric, FlowEnds, Server, TransferOptions, Transport};
+use pathcast_net::{Fabric, FlowEnds, Progress, Server, TransferOptions, Transport};
 
 /// Policy routing in place of switches: what comes from a flow's port leaves by the device of its path.
 struct Rules {
@@ -91,12 +91,16 @@ fn pair() -> [PathAddr; 2] {
     ["p1", "p2"].map(|name| path(name, "10.7.1.1", "10.7.3.1"))
 }
 
+fn shape(net: &Net, rate: &str) {
+    for device in ["c1", "c2"] {
+        net.tc("c", &format!("qdisc replace dev {device} root tbf rate {rate} burst 20kb limit 200kb"));
+    }
+}
+
 fn network(name: &str) -> Option<(Arc<Net>, Server)> {
     sweep();
     let net = Net::new(name)?;
-    for device in ["c1", "c2"] {
-        net.tc("c", &format!("qdisc replace dev {device} root tbf rate 40mbit burst 20kb limit 200kb"));
-    }
+    shape(&net, "40mbit");
     let server = Server::start(net.server(), config(&["0.0.0.0:5270"])).unwrap();
     Some((Arc::new(net), server))
 }
@@ -122,8 +126,16 @@ fn subflows_of_one_pair_take_the_paths_that_the_fabric_was_told() {
     let before = ["c1", "c2"].map(|device| sent_by(&net, device));
     // `plain: false`: backups, too, are told apart by their ports
     for steered in [false, true] {
-        let mut options = TransferOptions { plain: !steered, ..through(&rules) };
-        let report = client.mptcp_transfer(&both, 10_000_000, &mut options).unwrap();
+        shape(&net, "40mbit");
+        let mut joined = false;
+        let mut quick = |p: &Progress<'_>| {
+            if !joined && ["p1", "p2"].iter().all(|name| acked(p, name) > 3_000_000) {
+                shape(&net, "1gbit"); // there is enough until then, and no more to wait for
+                joined = true;
+            }
+        };
+        let mut options = TransferOptions { plain: !steered, on_sample: Some(&mut quick), ..through(&rules) };
+        let report = client.mptcp_transfer(&both, 40_000_000, &mut options).unwrap();
         for name in ["p1", "p2"] {
             let flow = over(&report, name);
             assert!(flow.joined_s.is_some() && flow.bytes_acked > 2_000_000, "{report:#?}");
@@ -183,7 +195,9 @@ fn a_fabric_that_says_no_and_a_port_that_is_taken() {
     assert_eq!((error.code(), rules.count()), ("switch", (0, 0)), "{error}");
 
     let rules = Arc::new(Rules { robbed: "p2", ..Rules::new(&net) });
-    let report = client.mptcp_transfer(&pair(), 4_000_000, &mut through(&rules)).unwrap();
+    let mut slow = slow_until_joined(&["p2"]);
+    let mut options = TransferOptions { fabric: Some(rules.clone()), ..looking(&mut slow) };
+    let report = client.mptcp_transfer(&pair(), 10_000_000, &mut options).unwrap();
     let taken = rules.robber.lock().unwrap().as_ref().unwrap().local_addr().unwrap().port();
     let flow = over(&report, "p2");
     assert!(flow.joined_s.is_some() && flow.local_port != taken, "{report:#?}");

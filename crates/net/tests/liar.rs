@@ -13,7 +13,7 @@ use pathcast_base::{Fault, Nanos};
 use pathcast_net::{Client, HostSockets, Limits};
 use pathcast_session::{Announcement, Entropy, KeyRing, Service};
 
-/// Serves for some seconds, and reads no payload.
+/// Serves for a minute, and reads no payload.
 fn liar() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap();
@@ -23,7 +23,7 @@ fn liar() -> SocketAddr {
         let mut service = Service::new(KeyRing::new([key()]), Limits::default(), announcement);
         let mut open = Vec::new();
         let mut buffer = [0; 4096];
-        let until = Instant::now() + Duration::from_secs(20);
+        let until = Instant::now() + Duration::from_secs(60);
         while Instant::now() < until {
             if let Ok((stream, from)) = listener.accept() {
                 stream.set_read_timeout(Some(Duration::from_millis(10))).unwrap();

@@ -5,13 +5,14 @@ mod common;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use common::{client, config, key, over, path, plain};
+use common::{client, config, key, looking, over, path, plain, slow_until_joined, until};
 use pathcast_base::{Exit, Fault, Nanos};
 use pathcast_net::{
-    Client, HostSockets, Key, Limits, NetError, PathManagerKind, Protocol, Server, SocketMaker, TransferOptions, paths,
+    Client, HostSockets, Key, Limits, NetError, PathManagerKind, Progress, Protocol, Server, SocketMaker,
+    TransferOptions, paths,
 };
 use pathcast_session::Quota;
 
@@ -60,7 +61,8 @@ fn mptcp_over_two_loopback_addresses() {
     }
     let client = client(&host(), &server, "127.0.0.1");
     let two = [path("a", "127.0.0.1", "127.0.0.1"), path("b", "127.0.0.2", "127.0.0.1")];
-    let report = client.mptcp_transfer(&two, 100_000_000, &mut plain()).unwrap();
+    let mut slow = slow_until_joined(&["b"]);
+    let report = client.mptcp_transfer(&two, 100_000_000, &mut looking(&mut slow)).unwrap();
     assert!(!report.fallback, "{report:#?}");
     if report.path_manager == Some(PathManagerKind::Kernel) {
         // SAFETY: no arguments
@@ -136,6 +138,8 @@ fn garbage_and_stalled_clients_disturb_nobody() {
     let client = client(&host(), &server, "127.0.0.1");
     let mut garbage = TcpStream::connect(at).unwrap();
     garbage.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    // else the others may drive it out before it is read
+    assert!(until(|| server.counters().refused_garbage == 1), "{:?}", server.counters());
     let mut mute: Vec<TcpStream> = (0..30).map(|_| TcpStream::connect(at).unwrap()).collect();
     let started = Instant::now();
     let lo = path("lo", "127.0.0.1", "127.0.0.1");
@@ -143,10 +147,10 @@ fn garbage_and_stalled_clients_disturb_nobody() {
         assert_eq!(client.tcp_transfer(&lo, 1_000_000, &mut plain()).unwrap().bytes, 1_000_000);
     }
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
-    garbage.set_read_timeout(Some(Duration::from_secs(3))).unwrap();
+    garbage.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     assert!(!matches!(garbage.read(&mut [0; 64]), Ok(n) if n > 0), "not a word to who does not speak the protocol");
     for stream in &mut mute {
-        stream.set_read_timeout(Some(Duration::from_secs(3))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         assert!(matches!(stream.read(&mut [0; 64]), Ok(0)), "closed by the deadline, or to make room");
     }
     let counters = server.counters();
@@ -165,15 +169,20 @@ fn limits_are_told_and_kept() {
     let refused = |error: NetError| assert_eq!(error.exit(), Exit::Refused, "{error}");
     refused(Client::connect(host(), server.local_addrs()[0], key()).err().unwrap());
     refused(client.tcp_transfer(&lo, 200_000_000_001, &mut plain()).unwrap_err());
-    let cancel = AtomicBool::new(false);
+    let (cancel, moved) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         let long = scope.spawn(|| {
-            client.tcp_transfer(&lo, 200_000_000_000, &mut TransferOptions { cancel: Some(&cancel), ..plain() })
+            let mut show = |p: &Progress<'_>| moved.store(p.bytes_acked, Ordering::Relaxed);
+            let mut options = TransferOptions { on_sample: Some(&mut show), cancel: Some(&cancel), ..plain() };
+            client.tcp_transfer(&lo, 200_000_000_000, &mut options)
         });
-        std::thread::sleep(Duration::from_millis(200));
-        refused(client.tcp_transfer(&lo, 50_000_000, &mut plain()).unwrap_err());
-        cancel.store(true, Ordering::Relaxed);
+        // more than waits for a far end that has not admitted it yet
+        let begun = until(|| moved.load(Ordering::Relaxed) > 50_000_000);
+        let second = client.tcp_transfer(&lo, 50_000_000, &mut plain());
         let raised = Instant::now();
+        cancel.store(true, Ordering::Relaxed); // before anything fails here, which would wait for all of it
+        assert!(begun, "the first one does not begin");
+        refused(second.unwrap_err());
         assert_eq!(long.join().unwrap().unwrap_err().exit(), Exit::Interrupted);
         assert!(raised.elapsed() < Duration::from_secs(5), "{:?}", raised.elapsed());
     });
@@ -185,7 +194,7 @@ fn progress_is_shown_and_the_flag_is_heard() {
     let client = client(&host(), &server, "127.0.0.1");
     let cancel = AtomicBool::new(false);
     let mut seen = Vec::new();
-    let mut show = |p: &pathcast_net::Progress<'_>| {
+    let mut show = |p: &Progress<'_>| {
         seen.push((p.elapsed_s, p.bytes_acked, p.subflows.len()));
         if seen.len() == 3 {
             cancel.store(true, Ordering::Relaxed);
@@ -205,7 +214,7 @@ fn a_transfer_begins_and_stops_at_its_times() {
     let client = client(&host(), &server, "127.0.0.1");
     let lo = path("lo", "127.0.0.1", "127.0.0.1");
     let mut seen = Vec::new();
-    let mut show = |p: &pathcast_net::Progress<'_>| seen.push((p.elapsed_s, p.bytes_acked));
+    let mut show = |p: &Progress<'_>| seen.push((p.elapsed_s, p.bytes_acked));
     let now = Instant::now();
     let mut options = TransferOptions {
         on_sample: Some(&mut show),
@@ -220,11 +229,7 @@ fn a_transfer_begins_and_stops_at_its_times() {
     assert!(report.elapsed_s > 0.0 && report.waited_s + report.elapsed_s >= 1.29, "{report:?}");
     assert!(seen.len() > 2 && seen.is_sorted(), "{seen:?}");
     assert_eq!(seen.last(), Some(&(report.elapsed_s, report.bytes)), "the last sample is of the stop");
-    let done = Instant::now() + Duration::from_secs(5);
-    while server.counters().broken == 0 && Instant::now() < done {
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    assert_eq!(server.counters().broken, 1, "the far end has noticed");
+    assert!(until(|| server.counters().broken == 1), "the far end has noticed");
     let whole = TransferOptions { until: Some(Instant::now() + Duration::from_secs(20)), ..plain() };
     let report = client.tcp_transfer(&lo, 1000, &mut { whole }).unwrap();
     assert_eq!((report.stopped, report.bytes), (false, 1000), "what ends before its time is whole");

@@ -6,10 +6,11 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use common::netns::{Net, sweep};
-use common::{client, config, key, over, path, plain};
+use common::{acked, client, config, key, looking, over, path, plain, slow_until_joined, tried, until};
 use pathcast_base::{Exit, Fault};
 use pathcast_net::{
     Client, Family, NetError, PathManagerKind, PathManagerLimits, Progress, Protocol, Server, ServerConfig,
@@ -43,17 +44,29 @@ fn both_subflows_carry_data() {
         (path("p1", "fd07:1::1", "fd07:3::1"), path("p2", "fd07:2::1", "fd07:4::1")),
     ] {
         let mut cubic = TransferOptions { control: Some("cubic"), ..plain() };
-        let report = client.mptcp_transfer(&[a.clone(), b.clone()], 10_000_000, &mut cubic).unwrap();
-        assert_eq!((report.fallback, report.path_manager), (false, Some(PathManagerKind::Userspace)), "{report:#?}");
-        assert_eq!((report.subflows.len(), report.control.as_str()), (2, "cubic"));
-        for (name, path) in [("p1", &a), ("p2", &b)] {
-            let flow = over(&report, name);
-            assert_eq!((flow.local, flow.remote, flow.remote_port), (path.local, path.remote, 5270));
-            assert!(flow.alive && flow.note.is_none() && flow.bytes_acked > 2_000_000, "{report:#?}");
-        }
-        let one = client.tcp_transfer(&a, 2_000_000, &mut cubic).unwrap();
-        println!("{:.1} Mbit/s over one, {:.1} over both", one.throughput_bps / 1e6, report.throughput_bps / 1e6);
-        assert!(report.throughput_bps > 1.4 * one.throughput_bps && one.throughput_bps < 40e6);
+        tried(|| {
+            let report = client.mptcp_transfer(&[a.clone(), b.clone()], 10_000_000, &mut cubic).unwrap();
+            assert_eq!(
+                (report.fallback, report.path_manager),
+                (false, Some(PathManagerKind::Userspace)),
+                "{report:#?}"
+            );
+            assert_eq!((report.subflows.len(), report.control.as_str()), (2, "cubic"));
+            for (name, path) in [("p1", &a), ("p2", &b)] {
+                let flow = over(&report, name);
+                assert_eq!((flow.local, flow.remote, flow.remote_port), (path.local, path.remote, 5270));
+                assert!(flow.alive && flow.note.is_none(), "{report:#?}");
+            }
+            let one = client.tcp_transfer(&a, 2_000_000, &mut cubic).unwrap();
+            println!("{:.1} Mbit/s over one, {:.1} over both", one.throughput_bps / 1e6, report.throughput_bps / 1e6);
+            assert!(one.throughput_bps < 40e6, "{one:#?}");
+            // a second subflow that is some tenths of a second late spoils both
+            let both = ["p1", "p2"].iter().all(|name| over(&report, name).bytes_acked > 2_000_000);
+            if both && report.throughput_bps > 1.4 * one.throughput_bps {
+                return Ok(());
+            }
+            Err(format!("{report:#?} {one:#?}"))
+        });
     }
     assert_eq!(net.client().mptcp_sysctl("path_manager").unwrap(), before, "the setting is put back");
 }
@@ -70,7 +83,8 @@ fn two_lines_to_one_address_and_one_line_to_two() {
         path("c", "10.7.1.1", "10.7.4.1"),
         path("d", "10.7.2.1", "10.7.4.1"),
     ];
-    let report = client.mptcp_transfer(&all, 10_000_000, &mut plain()).unwrap();
+    let mut slow = slow_until_joined(&["a", "b", "c", "d"]);
+    let report = client.mptcp_transfer(&all, 10_000_000, &mut looking(&mut slow)).unwrap();
     for p in &all {
         assert!(over(&report, &p.name).alive, "{report:#?}");
     }
@@ -159,21 +173,26 @@ fn dies(name: &str, victim: u32) {
     let both = [path("p1", "10.7.1.1", "10.7.3.1"), path("p2", "10.7.2.1", "10.7.4.1")];
     let mut killed: Option<Instant> = None;
     let (mut last, mut gap, mut moved) = (0, 0f64, 0f64);
-    let mut kill = |p: &pathcast_net::Progress<'_>| {
-        if killed.is_none() && p.bytes_acked > 4_000_000 {
+    let (dead, living) = if victim == 1 { ("p1", "p2") } else { ("p2", "p1") };
+    let mut known = false;
+    let mut kill = |p: &Progress<'_>| {
+        if killed.is_none() && ["p1", "p2"].iter().all(|name| acked(p, name) > 1_000_000) {
             net.kill(victim);
             killed = Some(Instant::now());
+        }
+        if killed.is_some() && !known && p.subflows.iter().any(|s| s.path.as_deref() == Some(dead) && !s.alive) {
+            net.shape("1gbit", "1gbit"); // there is enough until then, and no more to wait for
+            known = true;
         }
         if p.bytes_acked > last {
             (last, gap, moved) = (p.bytes_acked, gap.max(p.elapsed_s - moved), p.elapsed_s);
         }
     };
     let mut options = TransferOptions { on_sample: Some(&mut kill), ..plain() };
-    let report = client.mptcp_transfer(&both, 14_000_000, &mut options).unwrap();
+    let report = client.mptcp_transfer(&both, 30_000_000, &mut options).unwrap();
     let took = killed.expect("the path was killed").elapsed();
     println!("path {victim} dead: ended {took:.1?} later, longest standstill {gap:.1} s");
     assert!(took < Duration::from_secs(60), "{report:#?}");
-    let (dead, living) = if victim == 1 { ("p1", "p2") } else { ("p2", "p1") };
     assert!(over(&report, living).alive, "{report:#?}");
     let note = over(&report, dead).note.clone().unwrap_or_default();
     assert!(!over(&report, dead).alive && note.contains("nothing acknowledged"), "{report:#?}");
@@ -196,22 +215,26 @@ fn a_path_that_comes_back_is_used_again() {
     let server = serve(&net, &["0.0.0.0:5270"]);
     let client = client(&net.client(), &server, "10.7.3.1");
     let both = [path("p1", "10.7.1.1", "10.7.3.1"), path("p2", "10.7.2.1", "10.7.4.1")];
-    let (mut killed, mut healed, mut before) = (None, None, 0);
-    let mut outage = |p: &pathcast_net::Progress<'_>| {
-        if killed.is_none() && p.bytes_acked > 2_000_000 {
+    let (mut killed, mut healed, mut before, mut used) = (None, None, 0, false);
+    let mut outage = |p: &Progress<'_>| {
+        if killed.is_none() && p.bytes_acked > 2_000_000 && acked(p, "p2") > 0 {
             net.kill(2);
             killed = Some(Instant::now());
         }
         if healed.is_none() && killed.is_some_and(|k| k.elapsed() > Duration::from_secs(1)) {
             net.heal(2);
             healed = Some(Instant::now());
-            before = p.subflows.iter().find(|s| s.path.as_deref() == Some("p2")).unwrap().bytes_acked;
+            before = acked(p, "p2");
+        }
+        if healed.is_some() && !used && acked(p, "p2") > before + 1_000_000 {
+            net.shape("1gbit", "1gbit"); // there is enough until then, and no more to wait for
+            used = true;
         }
     };
     let mut options = TransferOptions { on_sample: Some(&mut outage), plain: false, ..plain() };
-    let report = client.mptcp_transfer(&both, 20_000_000, &mut options).unwrap();
+    let report = client.mptcp_transfer(&both, 40_000_000, &mut options).unwrap();
     // at the very end the rule may close it
-    assert!(over(&report, "p2").bytes_acked > before + 1_000_000, "{before} {report:#?}");
+    assert!(healed.is_some() && over(&report, "p2").bytes_acked > before + 1_000_000, "{before} {report:#?}");
 }
 
 #[test]
@@ -222,7 +245,7 @@ fn all_paths_dead_is_a_stall() {
     let client = client(&net.client(), &server, "10.7.3.1");
     let both = [path("p1", "10.7.1.1", "10.7.3.1"), path("p2", "10.7.2.1", "10.7.4.1")];
     let mut killed = false;
-    let mut kill = |p: &pathcast_net::Progress<'_>| {
+    let mut kill = |p: &Progress<'_>| {
         if !killed && p.bytes_acked > 1_000_000 {
             (1..3).for_each(|n| net.kill(n));
             killed = true;
@@ -242,17 +265,18 @@ fn a_stalled_client_disturbs_nobody() {
     let server = serve(&net, &["0.0.0.0:5270"]);
     let stalled = client(&net.client(), &server, "10.7.4.1");
     let lively = client(&net.client(), &server, "10.7.3.1");
-    let cancel = std::sync::atomic::AtomicBool::new(false);
+    let (cancel, begun) = (AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let stuck = scope.spawn(|| {
-            let mut options = TransferOptions { cancel: Some(&cancel), ..plain() };
+            let mut show = |p: &Progress<'_>| begun.store(p.bytes_acked > 0, Ordering::Relaxed);
+            let mut options = TransferOptions { on_sample: Some(&mut show), cancel: Some(&cancel), ..plain() };
             stalled.tcp_transfer(&path("p2", "10.7.2.1", "10.7.4.1"), 100_000_000, &mut options)
         });
-        std::thread::sleep(Duration::from_millis(300));
+        assert!(until(|| begun.load(Ordering::Relaxed)));
         net.kill(2);
         let report = lively.tcp_transfer(&path("p1", "10.7.1.1", "10.7.3.1"), 5_000_000, &mut plain()).unwrap();
         assert!(report.elapsed_s < 20.0, "{report:#?}");
-        cancel.store(true, std::sync::atomic::Ordering::Relaxed);
+        cancel.store(true, Ordering::Relaxed);
         assert!(matches!(stuck.join().unwrap(), Err(NetError::Interrupted)));
     });
 }
@@ -279,7 +303,11 @@ fn the_kernels_path_manager_does_when_ours_may_not() {
     assert!(net.ip("c", "mptcp endpoint add 10.7.2.1 dev c2 subflow"));
     let both = [path("p1", "10.7.1.1", "10.7.3.1"), path("p2", "10.7.2.1", "10.7.3.1")];
     let client = client(&net.client(), &server, "10.7.3.1");
-    let report = common::without_net_admin(|| client.mptcp_transfer(&both, 4_000_000, &mut plain())).unwrap();
+    let report = common::without_net_admin(|| {
+        let mut slow = slow_until_joined(&["p2"]);
+        client.mptcp_transfer(&both, 10_000_000, &mut looking(&mut slow))
+    });
+    let report = report.unwrap();
     assert_eq!(report.path_manager, Some(PathManagerKind::Kernel), "{report:#?}");
     assert!(report.notes[0].contains("CAP_NET_ADMIN") && over(&report, "p2").alive, "{report:#?}");
 }
@@ -334,13 +362,14 @@ fn further_subflows_are_asked_for_also_where_events_were_lost() {
     let deaf: Arc<dyn SocketMaker> = Arc::new(Deaf(net.client()));
     let client = client(&deaf, &server, "10.7.3.1");
     let mut begun = false;
-    let mut once = |_: &Progress<'_>| {
+    let mut slow = slow_until_joined(&["p2"]);
+    let mut once = |p: &Progress<'_>| {
         if !std::mem::replace(&mut begun, true) {
             noise(&net, 30);
         }
+        slow(p);
     };
-    let mut options = TransferOptions { on_sample: Some(&mut once), ..plain() };
-    let report = client.mptcp_transfer(&both, 10_000_000, &mut options).unwrap();
+    let report = client.mptcp_transfer(&both, 10_000_000, &mut looking(&mut once)).unwrap();
     for name in ["p1", "p2"] {
         assert!(over(&report, name).bytes_acked > 100_000, "{report:#?}");
     }

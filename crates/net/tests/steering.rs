@@ -59,10 +59,7 @@ fn payload_goes_nowhere_before_the_key_is_proved_there() {
 
 #[test]
 fn an_address_is_proved_once() {
-    let mut config = config(&["127.0.0.1:0", "127.0.0.2:0"]);
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    config.listen.iter_mut().for_each(|address| address.set_port(port));
-    let server = Server::start(host(), config).unwrap();
+    let server = Server::start(host(), config(&["127.0.0.1:0", "127.0.0.2:0"])).unwrap();
     let client = client(&host(), &server, "127.0.0.1");
     for remote in ["127.0.0.1", "127.0.0.2", "127.0.0.2", "127.0.0.2"] {
         let lo = path("lo", "127.0.0.1", remote);

@@ -3,8 +3,12 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
-use pathcast_net::{Client, Key, Limits, PathAddr, Server, ServerConfig, SocketMaker, TransferOptions, TransferReport};
+use pathcast_net::{
+    Client, Key, Limits, PathAddr, Progress, Server, ServerConfig, SocketMaker, TransferOptions, TransferReport,
+};
 
 pub mod netns;
 
@@ -33,6 +37,29 @@ pub fn client(maker: &Arc<dyn SocketMaker>, server: &Server, ip: &str) -> Client
     Client::connect(maker.clone(), to, key()).unwrap()
 }
 
+/// Waits until it is so, for at most half a minute; false if it never was.
+pub fn until(so: impl Fn() -> bool) -> bool {
+    let begun = Instant::now();
+    while !so() {
+        if begun.elapsed() > Duration::from_secs(30) {
+            return false;
+        }
+        sleep(Duration::from_millis(1));
+    }
+    true
+}
+
+/// Tries again until it is good, for at most a minute: a busy machine keeps one try waiting, but not each.
+pub fn tried<T>(mut once: impl FnMut() -> Result<T, String>) -> T {
+    let begun = Instant::now();
+    loop {
+        match once() {
+            Ok(good) => return good,
+            Err(bad) => assert!(begun.elapsed() < Duration::from_secs(60), "{bad}"),
+        }
+    }
+}
+
 /// By the kernel's scheduler alone: with the steering, a subflow that ends is a decision that hangs on rates measured here.
 pub fn plain<'a>() -> TransferOptions<'a> {
     TransferOptions { plain: true, ..TransferOptions::default() }
@@ -41,6 +68,28 @@ pub fn plain<'a>() -> TransferOptions<'a> {
 /// The subflow over the path called `name`.
 pub fn over<'a>(report: &'a TransferReport, name: &str) -> &'a pathcast_net::SubflowReport {
     report.subflows.iter().find(|s| s.path.as_deref() == Some(name)).unwrap_or_else(|| panic!("no {name}: {report:#?}"))
+}
+
+/// What the subflow over the path called `name` has carried until now [byte].
+pub fn acked(progress: &Progress<'_>, name: &str) -> u64 {
+    progress.subflows.iter().find(|s| s.path.as_deref() == Some(name)).map_or(0, |s| s.bytes_acked)
+}
+
+/// A transfer that goes slowly until the paths called `names` have subflows: on a busy machine their joins may come later than
+/// its end.
+pub fn slow_until_joined<'a>(names: &'a [&str]) -> impl FnMut(&Progress<'_>) + 'a {
+    |progress| {
+        let joined =
+            |name: &&str| progress.subflows.iter().any(|s| s.path.as_deref() == Some(name) && s.joined_s.is_some());
+        if !names.iter().all(joined) && progress.elapsed_s < 30.0 {
+            sleep(Duration::from_millis(100)); // in which nothing is written
+        }
+    }
+}
+
+/// Looked at so often that there is little time to write between two looks.
+pub fn looking(on_sample: &mut dyn FnMut(&Progress<'_>)) -> TransferOptions<'_> {
+    TransferOptions { on_sample: Some(on_sample), every: Some(Duration::from_millis(1)), ..plain() }
 }
 
 /// Runs `work` on a thread that has given up CAP_NET_ADMIN.

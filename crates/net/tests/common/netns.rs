@@ -72,6 +72,7 @@ impl Net {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let id = format!("{PREFIX}{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let net = Net { id };
+        net.remove(); // what another process of this number has left
         if !ip(&format!("netns add {}c", net.id)) {
             println!("SKIPPED: {test}: network namespaces cannot be made here");
             return None;
@@ -85,6 +86,14 @@ impl Net {
     }
     pub fn server(&self) -> Arc<dyn SocketMaker> {
         Arc::new(Namespace(format!("{}s", self.id)))
+    }
+
+    fn remove(&self) {
+        for host in ["c", "r", "s"].map(|host| format!("{}{host}", self.id)) {
+            if std::path::Path::new("/run/netns").join(&host).exists() {
+                ip(&format!("netns del {host}"));
+            }
+        }
     }
 
     /// `ip` in the namespace of `c`, `r` or `s`.
@@ -191,9 +200,7 @@ impl Net {
 
 impl Drop for Net {
     fn drop(&mut self) {
-        for host in ["c", "r", "s"] {
-            ip(&format!("netns del {}{host}", self.id));
-        }
+        self.remove();
     }
 }
 

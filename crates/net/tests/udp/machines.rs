@@ -31,13 +31,13 @@ pub struct Script {
 }
 
 impl Script {
-    /// Waits for all of its packets and `replies` others, for at most five seconds.
+    /// Waits for all of its packets and `replies` others, for at most half a minute.
     pub fn new(trains: Vec<Train>, replies: usize) -> Script {
         let enough = (trains.iter().map(Train::count).sum(), replies);
         Script {
             trains,
             enough,
-            time: Nanos::secs(5),
+            time: Nanos::secs(30),
             polite: true,
             started: Nanos::ZERO,
             seen: Vec::new(),
@@ -133,7 +133,7 @@ impl Machine for Script {
 }
 
 /// Answers what begins with `echo` by a packet like it, with the stamp of its arrival after the first twelve bytes; what
-/// begins with `train` by ten packets 1 ms apart, of which it drops the rest when it gets `stop`.
+/// begins with `train` by ten packets 1 ms apart, with `slow` by ten 100 ms apart; it drops their rest when it gets `stop`.
 #[derive(Default)]
 pub struct Echo {
     pub seen: Vec<(FarAddress, u8, Batch)>,
@@ -158,8 +158,9 @@ impl FarMachine for Echo {
                     let payload = [&packet[..12], &at.0.to_be_bytes()].concat();
                     let reply = Reply { path, seq, size, dscp, ecn, payload };
                     self.wants.push(FarAction::Reply { session: SESSION, to: from, reply });
-                } else if packet.starts_with(b"train") {
-                    let train = Train::even(1, 100, now, 10, Nanos::millis(1), size).marked(dscp);
+                } else if packet.starts_with(b"train") || packet.starts_with(b"slow") {
+                    let gap = Nanos::millis(if packet.starts_with(b"slow") { 100 } else { 1 });
+                    let train = Train::even(1, 100, now, 10, gap, size).marked(dscp);
                     self.wants.push(FarAction::SendTrain { session: SESSION, to: from, train });
                     self.wants.push(FarAction::WakeAt(now));
                 } else if packet.starts_with(b"stop") {

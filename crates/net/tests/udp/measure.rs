@@ -14,6 +14,7 @@ use pathcast_session::{Entropy, Key, KeyRing};
 use serde_json::Value;
 
 use super::common::netns::{Net, sweep};
+use super::common::{tried, until};
 use super::{common, host, path};
 
 type Server = FarServer<FarEnd<FarAddress>>;
@@ -29,9 +30,9 @@ fn serve(maker: &dyn SocketMaker, listen: &[&str]) -> Server {
     FarServer::start(maker, FarOptions { listen, clock, urgent: false }, far).unwrap()
 }
 
-/// Measures for at most ten seconds; with the wrong key it would wait for longer.
+/// Measures for at most half a minute; with the wrong key it would wait for longer.
 fn measure(maker: &dyn SocketMaker, paths: &[PathAddr], port: u16, key: Key, seed: u8) -> (Value, Driven) {
-    limited(maker, paths, port, key, seed, Duration::from_secs(10))
+    limited(maker, paths, port, key, seed, Duration::from_secs(30))
 }
 
 fn limited(
@@ -78,24 +79,24 @@ fn check(result: &Value, paths: usize) {
 
 #[test]
 fn both_directions_on_loopback_and_many_clients() {
-    let server = serve(&*host(), &["127.0.0.1:0", "[::1]:0"]);
-    let port = server.local_addrs()[0].port();
-    std::thread::scope(|scope| {
-        for (seed, address) in [(1, "127.0.0.1"), (3, "::1")] {
-            scope.spawn(move || {
-                let (result, driven) = measure(&*host(), &[path(address, address)], port, common::key(), seed);
-                assert_eq!(driven.tally.unsent, 0, "{:?}", driven.tally);
-                check(&result, 1);
-            });
-        }
+    tried(|| {
+        let server = serve(&*host(), &["127.0.0.1:0", "[::1]:0"]);
+        let port = server.local_addrs()[0].port();
+        std::thread::scope(|scope| {
+            for (seed, address) in [(1, "127.0.0.1"), (3, "::1")] {
+                scope.spawn(move || {
+                    let (result, driven) = measure(&*host(), &[path(address, address)], port, common::key(), seed);
+                    assert_eq!(driven.tally.unsent, 0, "{:?}", driven.tally);
+                    check(&result, 1);
+                });
+            }
+        });
+        assert!(until(|| server.with(FarEnd::sessions) == 0), "the goodbye is on its way");
+        let counters = server.with(FarEnd::counters);
+        assert_eq!((counters.opened, counters.ended, counters.malformed), (2, 2, 0), "{counters:?}");
+        // a goodbye that is not answered in 150 ms is said again, of a session that has ended then
+        if counters.bad_tag == 0 { Ok(()) } else { Err(format!("{counters:?}")) }
     });
-    for _ in 0..100 {
-        if server.with(|far| far.sessions()) > 0 {
-            std::thread::sleep(Duration::from_millis(10)); // the goodbye is on its way
-        }
-    }
-    let counters = server.with(FarEnd::counters);
-    assert_eq!((counters.opened, counters.ended, counters.malformed, counters.bad_tag), (2, 2, 0, 0), "{counters:?}");
 }
 
 #[test]
@@ -106,7 +107,7 @@ fn without_the_key_there_is_no_answer() {
     let (result, driven) = limited(&*host(), &paths, port, key, 5, Duration::from_millis(500));
     assert!(driven.tally.sent > 0 && driven.tally.received == 0, "{:?}", driven.tally);
     assert!(result["paths"][0]["directions"]["out"]["delay_s"]["minimum"]["value"].is_null(), "{result:#}");
-    assert!(server.with(|far| far.counters().bad_tag) > 0);
+    assert!(until(|| server.with(|far| far.counters().bad_tag) > 0));
     assert_eq!(server.tally().sent, 0);
 }
 

@@ -1,6 +1,7 @@
 //! STAMP between our sender and our reflector.
 
-use std::net::UdpSocket;
+use std::io::ErrorKind;
+use std::net::{ToSocketAddrs, UdpSocket};
 use std::time::{Duration, Instant};
 
 use pathcast_base::{Fault, Nanos, Stream};
@@ -9,6 +10,7 @@ use pathcast_measure::stamp::{
 };
 use pathcast_net::udp::{StampReflector, stamp_measure};
 
+use super::common::until;
 use super::{at, host, plain};
 
 fn start(listen: &str, options: ReflectorOptions) -> StampReflector {
@@ -26,17 +28,35 @@ fn measure(address: &str, reflector: &StampReflector, sender: SenderOptions) -> 
 
 /// Answers and what had none; an answer is counted after it has left.
 fn count(reflector: &StampReflector, answered: u64, ignored: u64) {
-    for _ in 0..200 {
-        if (reflector.answered(), reflector.ignored()) == (answered, ignored) {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    panic!("{} answers, {} without one", reflector.answered(), reflector.ignored());
+    let counted = || (reflector.answered(), reflector.ignored());
+    assert!(until(|| counted() == (answered, ignored)), "answers, and packets without one: {:?}", counted());
+}
+
+/// Somebody who waits long for an answer.
+fn somebody(local: impl ToSocketAddrs) -> UdpSocket {
+    let socket = UdpSocket::bind(local).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    socket
+}
+
+/// Nothing is there to be read. To be asked when what might have been answered is counted, and the answer would be there.
+fn has_nothing(socket: &UdpSocket) -> bool {
+    socket.set_nonblocking(true).unwrap();
+    let nothing = socket.recv(&mut [0; 2000]).is_err_and(|e| e.kind() == ErrorKind::WouldBlock);
+    socket.set_nonblocking(false).unwrap();
+    nothing
 }
 
 fn sender(mode: Mode) -> SenderOptions {
-    SenderOptions { count: 20, interval: Nanos::millis(2), dscp: 34, ssid: 77, mode, ..SenderOptions::default() }
+    SenderOptions {
+        count: 20,
+        interval: Nanos::millis(2),
+        dscp: 34,
+        ssid: 77,
+        mode,
+        wait: Nanos::secs(30),
+        ..SenderOptions::default()
+    }
 }
 
 #[test]
@@ -65,27 +85,27 @@ fn nobody_answers_the_wrong_key_or_rubbish() {
         let report = measure("127.0.0.1", &reflector, quick(mode));
         assert_eq!((report.sent, report.received, report.lost), (20, 0, 20), "{report:?}");
     }
-    let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let stranger = somebody("127.0.0.1:0");
     stranger.connect(reflector.local_addrs()[0]).unwrap();
     let mut stream = Stream::new(7, "rubbish");
-    for _ in 0..500 {
+    for sent in 1..=500 {
         let bytes: Vec<u8> = (0..stream.bits() % 300).map(|_| stream.bits() as u8).collect();
         stranger.send(&bytes).unwrap();
-        std::thread::sleep(Duration::from_micros(50)); // a buffer without privilege holds some hundred
+        if sent % 50 == 0 {
+            count(&reflector, 0, 40 + sent); // a buffer without privilege holds some hundred
+        }
     }
     let right = measure("127.0.0.1", &reflector, sender(Mode::Authenticated(StampKey::new(b"right"))));
     assert_eq!(right.received, 20);
-    stranger.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
-    assert!(stranger.recv(&mut [0; 1500]).is_err());
     count(&reflector, 20, 540);
+    assert!(has_nothing(&stranger));
 }
 
 #[test]
 fn an_answer_is_never_larger_than_what_it_answers() {
     let reflector = reflect("127.0.0.1:0", Mode::Open);
-    let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let stranger = somebody("127.0.0.1:0");
     stranger.connect(reflector.local_addrs()[0]).unwrap();
-    stranger.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
     let mut buffer = [0; 2000];
     for length in [0, 14, 43] {
         stranger.send(&vec![0; length]).unwrap();
@@ -95,6 +115,7 @@ fn an_answer_is_never_larger_than_what_it_answers() {
         assert_eq!(stranger.recv(&mut buffer).unwrap(), length);
     }
     count(&reflector, 4, 3);
+    assert!(has_nothing(&stranger));
 }
 
 #[test]
@@ -104,10 +125,7 @@ fn more_than_the_limit_has_no_answer_and_wrong_arguments_are_errors() {
     let quick = SenderOptions { wait: Nanos::millis(50), interval: Nanos::micros(100), ..sender(Mode::Open) };
     let began = Instant::now();
     let report = measure("127.0.0.1", &reflector, quick);
-    while reflector.answered() + reflector.ignored() < 20 {
-        assert!(began.elapsed() < Duration::from_secs(10), "{} answered", reflector.answered());
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    assert!(until(|| reflector.answered() + reflector.ignored() == 20), "{} answered", reflector.answered());
     // the first, and one more for each whole second that the 20 packets took
     let most = 1 + began.elapsed().as_secs();
     assert!((1..=most).contains(&reflector.answered()), "{} answered of {most}", reflector.answered());
@@ -124,8 +142,7 @@ fn a_reflection_is_not_reflected_and_no_packet_goes_round() {
     let key = Mode::Authenticated(StampKey::new(b"shared"));
     for mode in [Mode::Open, key] {
         let (here, there) = (reflect("127.0.0.1:0", mode.clone()), reflect("127.0.0.2:0", mode.clone()));
-        let forger = UdpSocket::bind("127.0.0.1:0").unwrap();
-        forger.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+        let forger = somebody("127.0.0.1:0");
         let error = ErrorEstimate::new(false, Format::Ntp, Nanos(1));
         let test = TestPacket { sequence: 1, timestamp: 2, error, ssid: 3 }.write(&mode);
         forger.send_to(&test, here.local_addrs()[0]).unwrap();
@@ -133,19 +150,19 @@ fn a_reflection_is_not_reflected_and_no_packet_goes_round() {
         let length = forger.recv(&mut answer).unwrap();
         for reflector in [&here, &there] {
             forger.send_to(&answer[..length], reflector.local_addrs()[0]).unwrap();
-            assert!(forger.recv(&mut [0; 2000]).is_err(), "{mode:?}: reflected again");
         }
         count(&here, 1, 1);
         count(&there, 0, 1);
+        assert!(has_nothing(&forger), "{mode:?}: reflected again");
     }
 }
 
 #[test]
 fn a_packet_from_a_reflectors_own_port_has_no_answer() {
     let reflector = reflect("127.0.0.1:0", Mode::Open);
-    let forger = UdpSocket::bind(("127.0.0.2", reflector.local_addrs()[0].port())).unwrap();
-    forger.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    // an address that no other test has ports of
+    let forger = somebody(("127.0.0.5", reflector.local_addrs()[0].port()));
     forger.send_to(&[0; 44], reflector.local_addrs()[0]).unwrap();
-    assert!(forger.recv(&mut [0; 2000]).is_err());
     count(&reflector, 0, 1);
+    assert!(has_nothing(&forger));
 }

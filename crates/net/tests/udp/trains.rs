@@ -8,15 +8,18 @@ use pathcast_measure::machine::{Action, Event, Machine, Progress, Train};
 use pathcast_net::NetError;
 use pathcast_net::udp::{DriveOptions, drive};
 
+use super::common::tried;
 use super::machines::{Echo, Script, Seen};
-use super::{answer, echoes, host, path, plain, port, run, serve};
+use super::{answer, echoes, host, introduce, path, plain, port, run, serve};
 
 #[test]
 fn a_paced_train_is_never_early_and_each_packet_is_told_once() {
     let server = serve(&*host(), &["127.0.0.1:0"], Echo::default());
+    let paths = [path("127.0.0.1", "127.0.0.1")];
+    introduce(&*host(), &paths, port(&server));
     let gap = Nanos::micros(300);
     let mut script = Script::new(vec![echoes(0, 50, gap, 400)], 50);
-    let driven = run(&*host(), &[path("127.0.0.1", "127.0.0.1")], port(&server), &mut script);
+    let driven = run(&*host(), &paths, port(&server), &mut script);
     assert_eq!(driven.result, b"enough", "{:?}", script.seen);
     let sent = script.sent(0);
     assert_eq!(sent.iter().map(|s| s.0).collect::<Vec<_>>(), (0..50).collect::<Vec<_>>());
@@ -98,9 +101,10 @@ fn what_cannot_be_sent_is_told_once_and_the_rest_is_still_stamped() {
 
 #[test]
 fn a_closed_port_is_an_error_of_the_tally_and_of_nothing_else() {
+    // nobody gets its port, and it takes nothing from us: it is connected to itself
     let closed = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = closed.local_addr().unwrap().port();
-    drop(closed);
+    closed.connect(("127.0.0.1", port)).unwrap();
     let mut script = Script::new(vec![echoes(0, 30, Nanos::micros(500), 100)], 0);
     let driven = run(&*host(), &[path("127.0.0.1", "127.0.0.1")], port, &mut script);
     assert_eq!(script.sent(0).len() + script.unsent(0).len(), 30);
@@ -239,8 +243,15 @@ impl Machine for Busy {
 #[test]
 fn a_timer_does_not_overtake_what_came_before_it() {
     let server = serve(&*host(), &["127.0.0.1:0"], Echo::default());
-    let mut busy = Busy::default();
-    drive(&*host(), &[path("127.0.0.1", "127.0.0.1")], port(&server), &mut busy, plain()).unwrap();
-    // an answer that comes late on a busy machine has its place behind the timer
-    assert!(busy.told.is_sorted_by_key(|told| told.1), "{:?}", busy.told);
+    tried(|| {
+        let mut busy = Busy::default();
+        drive(&*host(), &[path("127.0.0.1", "127.0.0.1")], port(&server), &mut busy, plain()).unwrap();
+        let answer = busy.told.iter().find(|told| told.0 == "answer").unwrap().1;
+        // one that came after it, from a busy machine, may be told in its place or before
+        if answer > busy.wake {
+            return Err(format!("it never came in time: {:?}", busy.told));
+        }
+        assert!(busy.told.is_sorted_by_key(|told| told.1), "{:?}", busy.told);
+        Ok(())
+    });
 }
