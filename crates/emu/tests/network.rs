@@ -47,10 +47,17 @@ fn transfer(network: &Network, path: usize, bytes: usize) -> f64 {
 #[test]
 fn tcp_fills_the_link_and_nothing_is_lost_outside_the_model() {
     let Some(n) = network(&one_link("rate = \"50Mbit\"\ndelay = \"10ms\"\nqueue = \"400 packets\"")) else { return };
-    let seconds = transfer(&n, 0, 10_000_000);
     let best = 10_000_000.0 * 8.0 * 1500.0 / 1448.0 / 50e6;
-    // no faster than the line; how much slower depends on what else this machine does
-    assert!(seconds > best && seconds < best + 10.0, "{seconds} s against {best} s at line rate");
+    // never faster than the line; how much slower depends on what else this machine does, so once is enough
+    let start = Instant::now();
+    loop {
+        let seconds = transfer(&n, 0, 10_000_000);
+        assert!(seconds > best, "{seconds} s against {best} s at line rate");
+        if seconds < best + 10.0 {
+            break;
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "{seconds} s against {best} s at line rate");
+    }
     let ledger = n.ledger(false).unwrap();
     conserved(&ledger);
     let ab = &ledger.groups[0].links.iter().find(|l| l.name == "wan/ab").unwrap();
@@ -87,8 +94,11 @@ fn a_link_changes_while_it_runs() {
     let new = n.set("wan", None, &[("rate".into(), "100Mbit".into())]).unwrap();
     assert_eq!(new.len(), 2);
     assert_eq!(new[0].1.delay, pathcast_base::Nanos::millis(5));
-    let fast = transfer(&n, 0, 1_000_000);
-    assert!(fast < slow, "{fast} after {slow}");
+    // at the old rate never, whatever else this machine does
+    let start = Instant::now();
+    while transfer(&n, 0, 1_000_000) >= 0.8 {
+        assert!(start.elapsed() < Duration::from_secs(60));
+    }
     n.set("wan", Some(Direction::Ba), &[("delay".into(), "50ms".into())]).unwrap();
     assert!(transfer(&n, 0, 1000) > 0.11);
 
@@ -110,15 +120,24 @@ fn a_link_changes_while_it_runs() {
 fn what_was_set_outlasts_the_scenarios_changes_that_do_not_name_it() {
     let rest = "rate = \"10Mbit\"\n[[change]]\nat = \"2s\"\nlink = \"wan\"\nrate = \"5Mbit\"\n\
                 [[change]]\nat = \"3s\"\nlink = \"wan\"\ndelay = \"1ms\"\n";
-    let Some(mut n) = network(&one_link(rest)) else { return };
     let set = |n: &mut Network, key: &str, value: &str| n.set("wan", None, &[(key.into(), value.into())]).unwrap();
-    set(&mut n, "loss", "1");
-    set(&mut n, "rate", "{ ab = \"7Mbit\" }");
     let look = |n: &Network| {
         let ledger = n.ledger(false).unwrap();
         ledger.groups[0].links.iter().map(|l| (l.params.rate.unwrap().0, l.params.delay)).collect::<Vec<_>>()
     };
-    assert_eq!(look(&n), [(7_000_000, Nanos::ZERO), (10_000_000, Nanos::ZERO)]);
+    let start = Instant::now();
+    let n = loop {
+        let Some(mut n) = network(&one_link(rest)) else { return };
+        set(&mut n, "loss", "1");
+        set(&mut n, "rate", "{ ab = \"7Mbit\" }");
+        let seen = look(&n);
+        // before the first change, which a busy machine may miss
+        if n.ledger(false).unwrap().groups[0].since_start_s < 2.0 {
+            assert_eq!(seen, [(7_000_000, Nanos::ZERO), (10_000_000, Nanos::ZERO)]);
+            break n;
+        }
+        assert!(start.elapsed() < Duration::from_secs(60));
+    };
     let start = Instant::now();
     while look(&n)[0].1 == Nanos::ZERO {
         assert!(start.elapsed() < Duration::from_secs(60), "{:?}", look(&n));
@@ -158,24 +177,32 @@ fn the_scenarios_time_begins_anew() {
         let link = n.ledger(false).unwrap().groups[0].links.iter().find(|l| l.name == "wan/ab").unwrap().clone();
         (link.params.loss == 0.5, link.counters.cross.offered.packets)
     };
-    std::thread::sleep(Duration::from_millis(1500));
-    // a packet a millisecond until the stop
-    assert_eq!(look(&n), (true, 500));
+    // a packet a millisecond until the stop, and none after it
+    let come = |n: &Network, packets: u64| {
+        let start = Instant::now();
+        while look(n) != (true, packets) {
+            assert!(start.elapsed() < Duration::from_secs(60), "{:?}, not {packets}", look(n));
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(look(n), (true, packets));
+    };
+    come(&n, 500);
     n.set("wan", Some(Direction::Ab), &[("rate".into(), "200Mbit".into())]).unwrap();
-    n.restart(Nanos::secs(3)).unwrap();
+    // longer than this test takes
+    let far = Nanos::secs(3600);
+    n.restart(far).unwrap();
     assert_eq!(look(&n), (false, 500), "before its zero nothing of it has happened");
     let now = n.restart(Nanos::ZERO).unwrap();
-    let lead = Nanos::secs(3);
-    let later = n.restart(lead).unwrap();
-    assert!(later > now + lead);
+    let later = n.restart(far).unwrap();
+    assert!(later > now + far);
     let (loss, before) = look(&n);
     assert!(!loss && (500..=1000).contains(&before), "{before}: what came between the two");
-    // it came again from its beginning, and to its end
-    let start = Instant::now();
-    while look(&n) != (true, before + 500) {
-        assert!(start.elapsed() < Duration::from_secs(60), "{:?} after {before}", look(&n));
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    // it comes again from its beginning, and to its end
+    let (lead, start) = (Nanos::secs(1), Instant::now());
+    n.restart(lead).unwrap();
+    come(&n, before + 500);
+    assert!(start.elapsed() >= Duration::from_millis(1499), "{:?}", start.elapsed());
     let rate = n.ledger(false).unwrap().groups[0].links[0].params.rate.unwrap();
     assert_eq!(rate, "200Mbit".parse().unwrap(), "what was set holds from the beginning");
 }
@@ -251,7 +278,7 @@ fn queues_that_decide_late_carry_real_transfers_and_mark_them() {
         }
         // a slow start that ends early may leave too short a queue for PIE to mark: then once more
         for tries in 1.. {
-            assert!(transfer(&n, 0, 4_000_000) > 1.6);
+            assert!(transfer(&n, 0, 2_000_000) > 0.8);
             let ledger = n.ledger(false).unwrap();
             conserved(&ledger);
             let c = ledger.groups[0].links.iter().find(|l| l.name == "wan/ab").unwrap().counters;
