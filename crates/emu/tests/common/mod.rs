@@ -91,7 +91,7 @@ fn burst_once(n: &Network) -> Vec<(u8, f64)> {
             assert_eq!(dropped, 30 - arrivals.len() as u64);
             break;
         }
-        assert!(sent.elapsed() < Duration::from_secs(60), "{arrivals:?}, {dropped} dropped");
+        assert!(sent.elapsed() < Duration::from_secs(60), "{arrivals:?} of {:?}", n.ledger(false).unwrap());
     }
     assert!(arrivals.windows(2).all(|two| two[0].0 < two[1].0), "{arrivals:?}");
     arrivals
