@@ -23,6 +23,7 @@ case "$* $CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER" in
   test*" compute")
         echo 'test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out'
         echo 'SKIPPED: a thing: this kernel has none'
+        echo "seed $PROPTEST_RNG_SEED"
         [ -z "$FAIL_CARGO" ] && exit
         printf 'failures:\\n\\n---- odd stdout ----\\nwrong by 3\\n\\nfailures:\\n    odd\\n\\n'
         echo 'test result: FAILED. 7 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out'
@@ -46,8 +47,9 @@ esac
 
 
 @pytest.fixture
-def run(tmp_path):
+def run(tmp_path, monkeypatch):
     """A script with tools that only say that they did, or fail where they are told to: status and output."""
+    monkeypatch.delenv("PROPTEST_RNG_SEED", raising=False)  # of the run that these tests are part of
     bin = tmp_path / "bin"
     bin.mkdir()
     for tool, text in (("cargo", CARGO), ("ruff", RUFF), ("mypy", "exit 0"), ("python", PYTHON)):
@@ -88,6 +90,14 @@ def test_every_failure_stands_at_the_end(run):
         "pytest -m 'privileged'",
         "ruff check python tests benches experiments examples",
     ]
+
+
+def test_property_tests_draw_the_same_each_time_and_in_a_soak_by_its_runs(run, tmp_path):
+    assert [run("rust")[1].count("\nseed 1\n"), run("rust", PROPTEST_RNG_SEED="7")[1].count("\nseed 7\n")] == [1, 1]
+    options = ("--steps", "rust", "--log", tmp_path / "soak.csv", "--out", tmp_path)
+    assert run("--runs", "2", *options, script="soak")[0] == 0
+    logs = sorted(tmp_path.glob("*-[12].log"))
+    assert [f"\nseed {n}\n" in log.read_text() for n, log in enumerate(logs, 1)] == [True, True]
 
 
 def test_tools_that_tell_of_no_test_are_not_green(run):

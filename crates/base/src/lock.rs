@@ -182,13 +182,14 @@ mod tests {
         let mut holder = Command::new("flock")
             .args(["--exclusive", "--no-fork"])
             .arg(&path)
-            .args(["sh", "-c", "echo held; exec cat"])
+            .arg("cat")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut said = [0; 5];
-        io::Read::read_exact(holder.stdout.as_mut().unwrap(), &mut said).unwrap();
+        // once it answers it holds the lock, and is called cat
+        io::Write::write_all(holder.stdin.as_mut().unwrap(), b"held\n").unwrap();
+        io::Read::read_exact(holder.stdout.as_mut().unwrap(), &mut [0; 5]).unwrap();
         let start = Instant::now();
         let error = Lock::alone(&path, Duration::from_millis(200)).unwrap_err();
         assert!(start.elapsed() >= Duration::from_millis(200));
@@ -196,7 +197,7 @@ mod tests {
         assert!(error.to_string().contains(&format!("process {} (cat, of user ", holder.id())), "{error}");
         // one that ends meanwhile is waited for
         drop(holder.stdin.take());
-        Lock::alone(&path, Duration::from_secs(20)).unwrap();
+        Lock::alone(&path, Duration::from_secs(60)).unwrap();
         holder.wait().unwrap();
     }
 

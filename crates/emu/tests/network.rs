@@ -1,7 +1,7 @@
 //! Privileged: emulated networks with the real kernel's TCP and UDP in them.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use pathcast_base::Nanos;
@@ -10,7 +10,7 @@ use pathcast_scenario::Direction;
 
 mod common;
 
-use common::{conserved, network, one_link};
+use common::{burst, conserved, network, one_link};
 
 /// Seconds from connect() until the server has read `bytes` and the client has its answer.
 fn transfer(network: &Network, path: usize, bytes: usize) -> f64 {
@@ -47,10 +47,17 @@ fn transfer(network: &Network, path: usize, bytes: usize) -> f64 {
 #[test]
 fn tcp_fills_the_link_and_nothing_is_lost_outside_the_model() {
     let Some(n) = network(&one_link("rate = \"50Mbit\"\ndelay = \"10ms\"\nqueue = \"400 packets\"")) else { return };
-    let seconds = transfer(&n, 0, 10_000_000);
     let best = 10_000_000.0 * 8.0 * 1500.0 / 1448.0 / 50e6;
-    // no faster than the line; how much slower depends on what else this machine does
-    assert!(seconds > best && seconds < best + 10.0, "{seconds} s against {best} s at line rate");
+    // never faster than the line; how much slower depends on what else this machine does, so once is enough
+    let start = Instant::now();
+    loop {
+        let seconds = transfer(&n, 0, 10_000_000);
+        assert!(seconds > best, "{seconds} s against {best} s at line rate");
+        if seconds < best + 10.0 {
+            break;
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "{seconds} s against {best} s at line rate");
+    }
     let ledger = n.ledger(false).unwrap();
     conserved(&ledger);
     let ab = &ledger.groups[0].links.iter().find(|l| l.name == "wan/ab").unwrap();
@@ -62,42 +69,9 @@ fn datagrams_are_delayed_dropped_and_in_order() {
     for ip in [4, 6] {
         let text = one_link("rate = \"8Mbit\"\ndelay = \"20ms\"\nqueue = \"9 packets\"") + &format!("ip = {ip}\n");
         let Some(n) = network(&text) else { return };
-        let d = n.describe();
-        let (local, remote) = (d.paths[0].local[0], d.paths[0].remote);
-        let server = inside(&d.server, || UdpSocket::bind(SocketAddr::new(remote, 0)).unwrap()).unwrap();
-        let client = inside(&d.client, || UdpSocket::bind(SocketAddr::new(local, 0)).unwrap()).unwrap();
-        server.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
-        client.connect(server.local_addr().unwrap()).unwrap();
-        let headers = if ip == 4 { 28 } else { 48 };
-        let sent = Instant::now();
-        for i in 0..30u8 {
-            client.send(&vec![i; 1000 - headers]).unwrap(); // 1 ms each at 8 Mbit/s; ten fit
-        }
-        let sending_ms = sent.elapsed().as_millis() as usize;
-        let mut arrivals = Vec::new();
-        let mut buffer = [0; 2000];
-        // until all are accounted for: the thread that carries them may not have run for longer than a wait
-        let dropped = |n: &Network| {
-            let ledger = n.ledger(false).unwrap();
-            ledger.groups[0].links.iter().find(|l| l.name == "wan/ab").unwrap().counters.dropped.queue.packets as usize
-        };
-        loop {
-            if let Ok(bytes) = server.recv(&mut buffer) {
-                assert_eq!(bytes, 1000 - headers);
-                arrivals.push((buffer[0], sent.elapsed().as_secs_f64()));
-            } else if arrivals.len() + dropped(&n) >= 30 {
-                break;
-            }
-            assert!(sent.elapsed() < Duration::from_secs(60), "{arrivals:?}, {} dropped", dropped(&n));
-        }
-        assert!(arrivals.len() >= 10 && arrivals.len() <= 12 + sending_ms, "{arrivals:?} sent in {sending_ms} ms");
-        assert!(arrivals.windows(2).all(|w| w[0].0 < w[1].0), "{arrivals:?}");
+        let arrivals = burst(&n);
         assert!(arrivals[0].1 > 0.0205 && arrivals[9].1 > 0.0295, "{arrivals:?}");
-        let ledger = n.ledger(false).unwrap();
-        conserved(&ledger);
-        let ab = &ledger.groups[0].links.iter().find(|l| l.name == "wan/ab").unwrap().counters;
-        assert_eq!(ab.offered.packets, 30);
-        assert_eq!(ab.dropped.queue.packets, 30 - arrivals.len() as u64);
+        conserved(&n.ledger(false).unwrap());
     }
 }
 
@@ -120,8 +94,11 @@ fn a_link_changes_while_it_runs() {
     let new = n.set("wan", None, &[("rate".into(), "100Mbit".into())]).unwrap();
     assert_eq!(new.len(), 2);
     assert_eq!(new[0].1.delay, pathcast_base::Nanos::millis(5));
-    let fast = transfer(&n, 0, 1_000_000);
-    assert!(fast < slow, "{fast} after {slow}");
+    // at the old rate never, whatever else this machine does
+    let start = Instant::now();
+    while transfer(&n, 0, 1_000_000) >= 0.8 {
+        assert!(start.elapsed() < Duration::from_secs(60));
+    }
     n.set("wan", Some(Direction::Ba), &[("delay".into(), "50ms".into())]).unwrap();
     assert!(transfer(&n, 0, 1000) > 0.11);
 
@@ -143,15 +120,24 @@ fn a_link_changes_while_it_runs() {
 fn what_was_set_outlasts_the_scenarios_changes_that_do_not_name_it() {
     let rest = "rate = \"10Mbit\"\n[[change]]\nat = \"2s\"\nlink = \"wan\"\nrate = \"5Mbit\"\n\
                 [[change]]\nat = \"3s\"\nlink = \"wan\"\ndelay = \"1ms\"\n";
-    let Some(mut n) = network(&one_link(rest)) else { return };
     let set = |n: &mut Network, key: &str, value: &str| n.set("wan", None, &[(key.into(), value.into())]).unwrap();
-    set(&mut n, "loss", "1");
-    set(&mut n, "rate", "{ ab = \"7Mbit\" }");
     let look = |n: &Network| {
         let ledger = n.ledger(false).unwrap();
         ledger.groups[0].links.iter().map(|l| (l.params.rate.unwrap().0, l.params.delay)).collect::<Vec<_>>()
     };
-    assert_eq!(look(&n), [(7_000_000, Nanos::ZERO), (10_000_000, Nanos::ZERO)]);
+    let start = Instant::now();
+    let n = loop {
+        let Some(mut n) = network(&one_link(rest)) else { return };
+        set(&mut n, "loss", "1");
+        set(&mut n, "rate", "{ ab = \"7Mbit\" }");
+        let seen = look(&n);
+        // before the first change, which a busy machine may miss
+        if n.ledger(false).unwrap().groups[0].since_start_s < 2.0 {
+            assert_eq!(seen, [(7_000_000, Nanos::ZERO), (10_000_000, Nanos::ZERO)]);
+            break n;
+        }
+        assert!(start.elapsed() < Duration::from_secs(60));
+    };
     let start = Instant::now();
     while look(&n)[0].1 == Nanos::ZERO {
         assert!(start.elapsed() < Duration::from_secs(60), "{:?}", look(&n));
@@ -191,24 +177,32 @@ fn the_scenarios_time_begins_anew() {
         let link = n.ledger(false).unwrap().groups[0].links.iter().find(|l| l.name == "wan/ab").unwrap().clone();
         (link.params.loss == 0.5, link.counters.cross.offered.packets)
     };
-    std::thread::sleep(Duration::from_millis(1500));
-    // a packet a millisecond until the stop
-    assert_eq!(look(&n), (true, 500));
+    // a packet a millisecond until the stop, and none after it
+    let come = |n: &Network, packets: u64| {
+        let start = Instant::now();
+        while look(n) != (true, packets) {
+            assert!(start.elapsed() < Duration::from_secs(60), "{:?}, not {packets}", look(n));
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(look(n), (true, packets));
+    };
+    come(&n, 500);
     n.set("wan", Some(Direction::Ab), &[("rate".into(), "200Mbit".into())]).unwrap();
-    n.restart(Nanos::secs(3)).unwrap();
+    // longer than this test takes
+    let far = Nanos::secs(3600);
+    n.restart(far).unwrap();
     assert_eq!(look(&n), (false, 500), "before its zero nothing of it has happened");
     let now = n.restart(Nanos::ZERO).unwrap();
-    let lead = Nanos::secs(3);
-    let later = n.restart(lead).unwrap();
-    assert!(later > now + lead);
+    let later = n.restart(far).unwrap();
+    assert!(later > now + far);
     let (loss, before) = look(&n);
     assert!(!loss && (500..=1000).contains(&before), "{before}: what came between the two");
-    // it came again from its beginning, and to its end
-    let start = Instant::now();
-    while look(&n) != (true, before + 500) {
-        assert!(start.elapsed() < Duration::from_secs(60), "{:?} after {before}", look(&n));
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    // it comes again from its beginning, and to its end
+    let (lead, start) = (Nanos::secs(1), Instant::now());
+    n.restart(lead).unwrap();
+    come(&n, before + 500);
+    assert!(start.elapsed() >= Duration::from_millis(1499), "{:?}", start.elapsed());
     let rate = n.ledger(false).unwrap().groups[0].links[0].params.rate.unwrap();
     assert_eq!(rate, "200Mbit".parse().unwrap(), "what was set holds from the beginning");
 }
@@ -284,7 +278,7 @@ fn queues_that_decide_late_carry_real_transfers_and_mark_them() {
         }
         // a slow start that ends early may leave too short a queue for PIE to mark: then once more
         for tries in 1.. {
-            assert!(transfer(&n, 0, 4_000_000) > 1.6);
+            assert!(transfer(&n, 0, 2_000_000) > 0.8);
             let ledger = n.ledger(false).unwrap();
             conserved(&ledger);
             let c = ledger.groups[0].links.iter().find(|l| l.name == "wan/ab").unwrap().counters;
