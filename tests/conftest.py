@@ -152,13 +152,14 @@ def calm(do: Callable[[], Found], spoilt: Callable[[Found], object]) -> Found:
 
 
 def asked(run: Callable[..., Done], *arguments: object) -> Done:
-    """A command's answer, once what it measured can be trusted (exit 3, or no rate out: what runs beside it)."""
+    """A command's answer, once what it measured can be trusted (exit 3, or no rate: what runs beside it)."""
 
     def untold(answer: Done) -> bool:
         if answer.returncode or "--json" not in arguments or not answer.json["schema"].startswith("pathcast.measure/"):
             return answer.returncode == 3
-        ways = [path["directions"]["out"] for path in answer.json["paths"] if path["down"] is None]
-        return any(way["available_bps"]["value"] is None for way in ways)
+        wanted = ("out",) if answer.json["effort"] == "light" else ("out", "in")
+        ways = [way for path in answer.json["paths"] if path["down"] is None for way in path["directions"].items()]
+        return any(of["available_bps"]["value"] is None for way, of in ways if way in wanted)
 
     return calm(lambda: run(*arguments), untold)
 
