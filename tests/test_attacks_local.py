@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import COMMAND, NOBODY
+from conftest import COMMAND, NOBODY, PATIENCE_S
 
 pytestmark = pytest.mark.privileged
 
@@ -53,7 +53,7 @@ def test_nor_under_a_controller_that_is_held(start, site, planted, wait_for, mon
     process = start("control", "load", "reno")
     assert "until this command ends" in process.stdout.readline(), process.stderr.read()
     process.terminate()
-    process.wait(20)
+    process.wait(PATIENCE_S)
     assert said() == ""
     assert wait_for(site.empty)
 

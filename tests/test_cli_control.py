@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from conftest import PATIENCE_S
 
 from pathcast.control import kernel
 
@@ -55,7 +56,7 @@ def test_a_held_one_lives_as_long_as_its_command(loaded, pathcast, site, wait_fo
     changed = pathcast("control", "set", "lp", "delta=150", "--json").json
     assert changed["parameters"]["delta"] == 150
     process.send_signal(signal.SIGINT)
-    assert process.wait(20) == 130
+    assert process.wait(PATIENCE_S) == 130
     assert wait_for(lambda: kernel_name not in registered())
     assert wait_for(site.empty)
     assert controllers(pathcast, "lp")["loaded"] is False
@@ -84,7 +85,7 @@ def test_a_killed_holder_leaves_a_record_that_the_next_start_removes(loaded, pat
 def test_unloaded_by_another(loaded, pathcast, site, wait_for):
     process, about = loaded("ledbatpp")
     assert pathcast("control", "unload", "ledbatpp").stdout == f"{about['kernel_name']} is unloaded\n"
-    assert process.wait(20) == 1
+    assert process.wait(PATIENCE_S) == 1
     assert "unloaded by somebody else" in process.stderr.read()
     assert wait_for(site.empty)
 
@@ -151,14 +152,13 @@ def test_refused_with_what_is_allowed(pathcast, site, arguments, words):
     assert site.empty()
 
 
-def test_without_rights_what_is_missing_is_named(pathcast, nobody, site):
+def test_without_rights_what_is_missing_is_named(pathcast, nobody, open_site):
     if not nobody:
         pytest.skip("not root: cannot become a user without rights")
-    env = {"PATHCAST_RUN_DIR": "/tmp/pc-nobody-control"}
     for arguments in (["load", "nice"], ["load", "nice", "--pin"]):
-        done = pathcast("control", *arguments, "--json", prefix=nobody, env=env)
+        done = pathcast("control", *arguments, "--json", prefix=nobody)
         assert done.returncode == 5
         assert done.error["hint"]
-    listed = pathcast("control", "list", "--json", prefix=nobody, env=env)
+    listed = pathcast("control", "list", "--json", prefix=nobody)
     assert listed.returncode == 0
     assert all(c["loaded"] is False for c in listed.json["controllers"])

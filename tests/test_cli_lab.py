@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -91,7 +92,8 @@ def test_a_run_that_was_ended_is_continued(start, pathcast, slow, tmp_path, numb
     if number == signal.SIGKILL:  # the workers are idle for some minutes before they end, with our pipes
         process.wait(timeout=PATIENCE_S)
         for worker in workers:
-            os.kill(worker, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it may have seen that nobody asks any more
+                os.kill(worker, signal.SIGKILL)
     _, err = process.communicate(timeout=PATIENCE_S)
     (slow / "go").touch()
     if number == signal.SIGINT:

@@ -20,9 +20,11 @@ SECRET = "5e" * 32
 
 @pytest.fixture
 def port():
+    """A port at which nobody listens yet, and which the system gives to nobody else meanwhile: it stays bound."""
     with socket.socket() as s:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # so that `serve` may listen beside it
         s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+        yield s.getsockname()[1]
 
 
 @pytest.fixture
@@ -144,9 +146,7 @@ def test_options_that_cannot_be_meant_are_2_and_show_no_secret(pathcast, key_fil
 
 
 def test_a_port_in_use_is_1(pathcast, port):
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", port))
-        s.listen()
+    with socket.create_server(("127.0.0.1", port)):
         done = pathcast("serve", "--bind", "127.0.0.1", "--port", port, "--json")
     assert done.returncode == 1
     assert done.error["code"] == "cannot-listen"
@@ -305,7 +305,7 @@ def test_it_can_be_asked_while_it_stops():
     server = _native.Server(
         None, json.dumps({"bind": ["127.0.0.1"], "port": 0, "keys": [], "addresses": [], "limits": []})
     )
-    failures, over = [], threading.Event()
+    failures, begun, over = [], threading.Event(), threading.Event()
 
     def ask() -> None:
         while not over.is_set():
@@ -313,9 +313,11 @@ def test_it_can_be_asked_while_it_stops():
                 server.warnings()
             except Exception as failure:
                 failures.append(failure)
+            begun.set()
 
     thread = threading.Thread(target=ask)
     thread.start()
+    assert begun.wait(PATIENCE_S)
     server.stop()
     over.set()
     thread.join()

@@ -8,28 +8,12 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from conftest import eventually
+from conftest import asked, eventually
 from test_cli_run import SEND, SINK
 
 pytestmark = pytest.mark.privileged
 
 FAR = "10.77.101.1"
-CALM_S = 60  # a machine that is too busy to measure anything is waited for as long
-
-
-def asked(office, verb, *options):
-    """The command's answer, once what it measured can be trusted (exit 3, or no rate out: what runs beside it)."""
-    begun = time.monotonic()
-    while _untold(answer := office(verb, FAR, "--json", *options)) and time.monotonic() - begun < CALM_S:
-        pass
-    return answer
-
-
-def _untold(answer):
-    if answer.returncode == 0 and answer.json["schema"].startswith("pathcast.measure/"):
-        ways = [path["directions"]["out"] for path in answer.json["paths"] if path["down"] is None]
-        return any(way["available_bps"]["value"] is None for way in ways)
-    return answer.returncode == 3
 
 
 @pytest.mark.parametrize("dead", [1, 2])
@@ -44,7 +28,7 @@ def test_a_line_that_swallows_packets_is_named_and_the_other_answers(office, dea
         "learn": learn,
     }
     with ThreadPoolExecutor() as pool:  # they mostly wait
-        done = {verb: pool.submit(asked, office, verb, *rest) for verb, rest in commands.items()}
+        done = {verb: pool.submit(asked, office, verb, FAR, "--json", *rest) for verb, rest in commands.items()}
     done = {verb: of.result() for verb, of in done.items()}
     assert {verb: of.returncode for verb, of in done.items()} == dict.fromkeys(commands, 0), done
 
@@ -107,7 +91,7 @@ def test_repeated_rounds_outlive_an_unplugged_line_and_take_it_back(office, tmp_
 def test_a_command_says_which_line_is_unplugged(office):
     office.unplug(1)
     assert f"not usable: 10.77.1.2 to {FAR}: p1 is down" in office("paths", FAR).stdout
-    measured = office("measure", FAR, "--light")
+    measured = asked(office, "measure", FAR, "--light")
     assert measured.returncode == 0
     assert "the line of 10.77.1.2 is down: p1 is down" in measured.stderr
 
@@ -118,8 +102,8 @@ def test_a_run_whose_last_line_dies_says_what_it_waits_for_and_goes_on(office, n
     monkeypatch.setenv("PATHCAST_CONFIG", str(lines))
     assert office("mptcp", "endpoint", "flush", command="ip").returncode == 0  # the network's own, a user's to the run
     sink = start("net", "exec", name, "server", "--", sys.executable, "-c", SINK, 262, "receive")
-    send = (sys.executable, "-c", SEND, FAR, int(sink.stdout.readline()), 12_000_000)
-    plan = ("--paths", "auto", "--size", "12MB", "--max", "cable=1kB", "--by", "10m", "--report", report)
+    send = (sys.executable, "-c", SEND, FAR, int(sink.stdout.readline()), 30_000_000)
+    plan = ("--paths", "auto", "--size", "30MB", "--max", "cable=1kB", "--by", "10m", "--report", report)
     running = office.begin("run", *plan, "--", *send)
     counters = lambda: office("-s", "-j", "link", "show", "dev", "p1", command="ip").stdout  # noqa: E731
     assert eventually(lambda: json.loads(counters())[0]["stats64"]["tx"]["bytes"] > 2_000_000)
@@ -153,9 +137,10 @@ def test_a_run_whose_only_line_is_dead_as_it_begins_says_so_soon_and_goes_on(
     sink = start("net", "exec", name, "server", "--", sys.executable, "-c", SINK, 262, "receive")
     send = (sys.executable, "-c", SEND, FAR, int(sink.stdout.readline()), 6_000_000)
     office.silent(1)
-    begun = time.monotonic()
     plan = ("--paths", "auto", "--max", "cable=1kB", "--report", report)
     running = office.begin("run", *plan, "--", *send)
+    assert any("over dsl with" in line for line in running.stderr)
+    begun = time.monotonic()  # the program is begun
     assert any("nothing gets through" in (told := line) for line in running.stderr)
     assert time.monotonic() - begun < 15
     # it may be the far end as well as the line

@@ -50,7 +50,7 @@ def to_another_thread(pid: int, number: int) -> None:
     threads = [int(t) for t in os.listdir(f"/proc/{pid}/task") if int(t) != pid and not blocks(t)]
     assert threads, "it has none"
     libc = ctypes.CDLL(None, use_errno=True)
-    assert libc.tgkill(pid, random.choice(threads), number) == 0, os.strerror(ctypes.get_errno())
+    assert libc.tgkill(pid, random.Random(number).choice(sorted(threads)), number) == 0, os.strerror(ctypes.get_errno())
 
 
 @pytest.fixture

@@ -117,7 +117,7 @@ def test_a_path_that_is_down_or_not_there_is_said(world, sink, tmp_path):
     sent = world.transfer(BOTH, MB, plain=True)
     assert [one.note and "is down" in one.note for one in sent.subflows] == [None, True]
     told, done = run(world, tmp_path / "report")
-    assert (done.stdout, [one["subflows"] for one in told]) == ("6000000\n", [1, 0])
+    assert (done.stdout, [one["subflows"] for one in told]) == ("20000000\n", [1, 0])
     assert "a subflow over path2 failed: path `path2` is down" in done.stderr
     port("up")
     world.tcp_probe("path2", MB)
@@ -144,11 +144,11 @@ while True:
         n += len(data)
     c.sendall(b"%d" % n); c.close()
 """
-# any program: it knows of no path
+# any program: it knows of no path; sends for so long that a second subflow joins also where all is busy
 SEND = """
 import socket
 s = socket.create_connection(("10.77.1.1", 7001))
-s.sendall(bytes(6_000_000)); s.shutdown(socket.SHUT_WR)
+s.sendall(bytes(20_000_000)); s.shutdown(socket.SHUT_WR)
 print(s.recv(99).decode())
 """
 
@@ -171,7 +171,7 @@ def started(world, report, *asked, program):
 
 
 def run(world, report, *asked):
-    """One that sends 6 MB to the sink: what became of its subflows, its status, and what it wrote."""
+    """One that sends 20 MB to the sink: what became of its subflows, its status, and what it wrote."""
     process = started(world, report, *asked, program=SEND)
     out, err = process.communicate()
     done = subprocess.CompletedProcess(process.args, process.returncode, out, err)
@@ -186,7 +186,7 @@ def run(world, report, *asked):
 def test_any_program_gets_a_subflow_over_every_path(world, sink, tmp_path, asked, share):
     before = carried(world)
     told, done = run(world, tmp_path / "report", *asked)
-    assert (done.returncode, done.stdout) == (0, "6000000\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "20000000\n"), done.stderr
     names = asked[1].split(",") if asked else BOTH
     assert told == [{"path": name, "subflows": 1, "failed": None} for name in names]
     after = carried(world)

@@ -31,7 +31,7 @@ class Screen:
         self.text, self._seen = "", 0
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
-            os.environ.update(PS1=PROMPT, TERM="dumb", HISTFILE="")
+            os.environ.update(PS1=PROMPT, TERM="dumb", HISTFILE="", LC_ALL="C")  # "Stopped"
             os.execvp(command[0], [str(word) for word in command])
         self.resize(24, 200)
 
@@ -244,7 +244,7 @@ def test_stopped_and_continued(shell, wait_for):
     shell.see(PROMPT)
     shell.type("bg\n")
     shell.see(PROMPT)
-    wait_for(lambda: shell.jobs() == "T")  # as it reads
+    assert wait_for(lambda: shell.jobs() == "T")  # as it reads
     shell.type("jobs\n")
     shell.see("Stopped")  # bash has heard of it, too: it continues none that it thinks is running
     shell.see(PROMPT)

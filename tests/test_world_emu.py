@@ -8,7 +8,7 @@ import subprocess
 import threading
 
 import pytest
-from conftest import ROOT, SMALL
+from conftest import ROOT, SMALL, calm
 
 from pathcast.errors import Exit, PathcastError
 from pathcast.worlds.emu import Emu, Topology
@@ -18,6 +18,8 @@ pytestmark = pytest.mark.privileged
 
 BOTH = ["path1", "path2"]
 MB = 1_000_000
+# for some seconds: also the last of the subflows joins while there are bytes for it, where all is busy
+LONG = 16 * MB
 
 
 @pytest.fixture(scope="module")
@@ -75,15 +77,15 @@ def carried(world):
 
 def test_a_transfer_over_both_paths_uses_both(world):
     seen = []
-    transfer = world.transfer(BOTH, 4 * MB, progress=seen.append, plain=True)  # steered, one may end early
-    check(transfer, 4 * MB, BOTH)
+    transfer = world.transfer(BOTH, LONG, progress=seen.append, plain=True)  # steered, one may end early
+    check(transfer, LONG, BOTH)
     assert transfer.protocol == "mptcp"
     assert transfer.path_manager == "userspace"
-    assert min(transfer.bytes_by_path(BOTH)) > 0.02 * 4 * MB
+    assert min(transfer.bytes_by_path(BOTH)) > 0.02 * LONG
     assert [s.path for s in transfer.subflows] == BOTH
     assert all(s.alive and s.joined_s is not None for s in transfer.subflows)
     assert seen == sorted(seen)
-    assert max(seen) <= 4 * MB
+    assert max(seen) <= LONG
 
 
 @pytest.mark.parametrize("first", [["path1"], ["path2"], ["path2", "path1"]])
@@ -192,8 +194,8 @@ def test_cancel_ends_a_transfer_and_refuses_further_ones(own):
 def test_ipv6(own):
     world = own(re.sub(r'(name = "path\d")', r"\1\nip = 6", SMALL))
     assert all(":" in p.remote for p in world.paths)
-    transfer = world.transfer(BOTH, 2 * MB, plain=True)
-    check(transfer, 2 * MB, BOTH)
+    transfer = world.transfer(BOTH, LONG, plain=True)
+    check(transfer, LONG, BOTH)
     assert min(transfer.bytes_by_path(BOTH)) > 0
     check(world.tcp_probe("path2", 64_000), 64_000, ["path2"])
 
@@ -202,8 +204,8 @@ def test_two_lines_at_home_and_one_address_at_the_far_end(own):
     world = own((ROOT / "topologies" / "two-wan.toml").read_text())
     assert len({p.remote for p in world.paths}) == 1
     assert len({p.local[0] for p in world.paths}) == 2
-    transfer = world.transfer(BOTH, 4 * MB, plain=True)
-    check(transfer, 4 * MB, BOTH)
+    transfer = world.transfer(BOTH, LONG, plain=True)
+    check(transfer, LONG, BOTH)
     assert min(transfer.bytes_by_path(BOTH)) > 0
     for path in BOTH:
         probe = world.tcp_probe(path, 64_000)
@@ -213,8 +215,8 @@ def test_two_lines_at_home_and_one_address_at_the_far_end(own):
 def test_three_paths(own):
     world = own((ROOT / "topologies" / "three-path.toml").read_text())
     every = ["path1", "path2", "path3"]
-    transfer = world.transfer(every, 8 * MB, plain=True)
-    check(transfer, 8 * MB, every)
+    transfer = world.transfer(every, LONG, plain=True)
+    check(transfer, LONG, every)
     assert min(transfer.bytes_by_path(every)) > 0
     two = world.transfer(["path3", "path1"], 2 * MB)
     assert {s.path for s in two.subflows} == {"path1", "path3"}
@@ -225,8 +227,8 @@ def test_a_path_named_again_gets_a_further_address(own):
     world = own(SMALL.replace('name = "small"', 'name = "small"\nend = "60s"') + flow)
     assert [len(p.local) for p in world.paths] == [2, 2]
     four = ["path1", "path2", "path1", "path2"]
-    transfer = world.transfer(four, 4 * MB, plain=True)
-    check(transfer, 4 * MB, four)
+    transfer = world.transfer(four, LONG, plain=True)
+    check(transfer, LONG, four)
     assert sorted(s.path for s in transfer.subflows) == sorted(four)
     assert len({s.local for s in transfer.subflows}) == 4
     assert all(s.bytes_sent > 0 for s in transfer.subflows)
@@ -331,8 +333,14 @@ def test_a_measurement_outlives_a_translator_that_soon_forgets(own):
     inside = ["ip", "netns", "exec", world._net.record.about["hosts"]["client"]]
     subprocess.run([*inside, "nft", "-f", "-"], input=TRANSLATOR, text=True, check=True)
     subprocess.run([*inside, "sh", "-c", FORGETS], check=True)
-    found = world.measure(BOTH, Request(directions=("out",), time_s=2.0, seed=1))
-    for path in found.paths:
+    wish = Request(directions=("out",), time_s=2.0, seed=1)
+
+    def untold(found):
+        """A busy machine keeps it from saying how fast a path is."""
+        ways = [of for path in found.paths if path.down is None for of in path.directions.values()]
+        return any(of.capacity_bps.value is None for of in ways)
+
+    for path in calm(lambda: world.measure(BOTH, wish), untold).paths:
         assert path.down is None
         for of in path.directions.values():
             assert of.capacity_bps.value == pytest.approx(40e6, rel=0.2)

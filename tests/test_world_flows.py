@@ -6,6 +6,7 @@ import threading
 import time
 
 import pytest
+from conftest import PATIENCE_S, calm
 
 from pathcast.errors import Exit, PathcastError
 from pathcast.worlds.emu import Emu, Topology
@@ -40,6 +41,8 @@ name = "pages"
 paths = ["path2"]
 web = {}
 """
+# what is told of a flow may say that it was so early: by what lies between two looks at the clock
+EARLY_S, LATE_S = 1e-3, 0.3
 
 
 @pytest.fixture(scope="module")
@@ -53,19 +56,29 @@ def counters(world):
     return {link["name"]: link["counters"] for link in links}
 
 
+def punctual(*times):
+    """Whether the machine was in time for all; pairs of when something was and when it was planned."""
+    return all(-EARLY_S < was - plan < LATE_S for was, plan in times)
+
+
 def test_flows_share_a_link_between_their_times(world):
-    result = world.flows(["first", "second", "short"])
+    def in_time(result):
+        first, second, short = result.flows
+        starts = (first.started_s, 0), (second.started_s, 0.5), (short.started_s, 1)
+        return punctual(*starts, (first.stopped_s, 3), (second.stopped_s, 2.5))
+
+    def shared(result):
+        first, second, _ = result.flows
+        # the payload's share of a full packet is 0.965
+        return first.goodput(1, 2.4) + second.goodput(1, 2.4) == pytest.approx(9.6e6, rel=0.1)
+
+    result = calm(lambda: world.flows(["first", "second", "short"]), lambda run: not (in_time(run) and shared(run)))
     first, second, short = result.flows
     assert result.world == "emu"
-    # loads of this machine may make them late
-    assert first.started_s == pytest.approx(0, abs=0.3)
-    assert second.started_s == pytest.approx(0.5, abs=0.3)
-    assert first.stopped_s == pytest.approx(3, abs=0.3)
-    assert second.stopped_s == pytest.approx(2.5, abs=0.3)
+    assert in_time(result), result.flows
+    assert shared(result), result.flows
     assert (first.finished_s, second.completion_s) == (None, None)
     assert (first.protocol, first.kernel_control, second.kernel_control) == ("tcp", "reno", "cubic")
-    # the payload's share of a full packet is 0.965
-    assert first.goodput(1, 2.4) + second.goodput(1, 2.4) == pytest.approx(9.6e6, rel=0.1)
     assert min(first.bytes_acked, second.bytes_acked) > 100_000
     assert first.samples[-1].bytes_acked == first.bytes_acked
     assert [s.bytes_acked for s in first.samples] == sorted(s.bytes_acked for s in first.samples)
@@ -76,7 +89,6 @@ def test_flows_share_a_link_between_their_times(world):
     assert subflow.rtt_s > 0.02
     assert (short.bytes_acked, short.stopped_s, short.error) == (200_000, None, None)
     assert short.finished_s == pytest.approx(short.started_s + short.completion_s)
-    assert short.started_s == pytest.approx(1, abs=0.3)
     assert 0.03 <= short.connect_s < short.completion_s
     carried = result.link("wan1")
     assert carried.bytes >= first.bytes_acked + second.bytes_acked
@@ -118,9 +130,13 @@ def test_refusals(world):
 
 
 def test_the_kernel_may_have_another_name_for_a_controller(world):
-    [first] = world.flows(["first"], until=0.5, controls={"reno": "cubic"}).flows
+    def in_time(result):
+        return punctual((result.flows[0].stopped_s, 0.5))
+
+    result = calm(lambda: world.flows(["first"], until=0.5, controls={"reno": "cubic"}), lambda run: not in_time(run))
+    [first] = result.flows
     assert (first.control, first.kernel_control) == ("reno", "cubic")
-    assert first.stopped_s == pytest.approx(0.5, abs=0.3)
+    assert in_time(result), first
 
 
 def test_changes_come_again_with_every_run():
@@ -145,10 +161,13 @@ def test_a_flow_whose_way_is_dead_has_an_error_and_the_others_go_on():
 def test_many_flows_at_once():
     flows = "".join(f'[[flow]]\nname = "f{n}"\npaths = ["path{1 + n % 2}"]\ncontrol = "reno"\n' for n in range(16))
     with Emu(Topology.parse(LINKS + flows)) as world:
-        result = world.flows()
-        assert [flow.error for flow in result.flows] == [None] * 16
-        total = sum(flow.goodput(1, 2.9) for flow in result.flows)
-        assert total == pytest.approx(2 * 9.6e6, rel=0.15)
+
+        def full(result):
+            assert [flow.error for flow in result.flows] == [None] * 16
+            return sum(flow.goodput(1, 2.9) for flow in result.flows) == pytest.approx(2 * 9.6e6, rel=0.15)
+
+        result = calm(world.flows, lambda run: not full(run))
+        assert full(result), [flow.goodput(1, 2.9) for flow in result.flows]
 
 
 def test_cancel_ends_a_run():
@@ -156,9 +175,9 @@ def test_cancel_ends_a_run():
         threading.Timer(1.0, world.cancel).start()
         began = time.monotonic()
         with pytest.raises(PathcastError) as error:
-            world.flows(["first", "second"], until=60)
+            world.flows(["first", "second"], until=600)
         assert error.value.exit == Exit.INTERRUPTED
-        assert time.monotonic() - began < 20
+        assert time.monotonic() - began < PATIENCE_S
 
 
 def test_the_simulator_gives_the_same_document(world):
