@@ -231,6 +231,21 @@ def test_every_command_has_a_page(pathcast, tmp_path):
         assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_the_pages_tell_every_exit_status(pathcast, tmp_path):
+    from pathcast.cli.man import EXITS
+    from pathcast.errors import Exit
+
+    assert pathcast("man", tmp_path)[0] == 0
+    status = lambda page: (tmp_path / page).read_text().partition("\n.SH EXIT STATUS\n")[2]  # noqa: E731
+    told = [of for of, _ in EXITS]
+    assert {str(int(of)) for of in Exit} <= {*told}
+    assert r"\fB128 + n\fR" in status("pathcast.1")
+    assert "SIGTERM" in status("pathcast.1")
+    for page in ("pathcast-run.1", "pathcast-net-exec.1", "pathcast-job-run.1"):
+        assert all(of in status(page) for of in ("126", "127", "128 + n", "the program's own")), page
+    assert status("pathcast-measure.1") == ""
+
+
 def test_schemas_have_units_and_are_those_of_what_is_printed(pathcast):
     assert pathcast("schema")[1].split() == sorted(SCHEMAS)
     status, out, _ = pathcast("schema", "measure")
