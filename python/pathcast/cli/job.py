@@ -147,6 +147,8 @@ def list_(json: Json = False) -> None:
         _say(f"{error.message}; {error.hint}")
     if not found and not damaged:
         print("there is no job yet; try: pathcast job add nightly --at 22:00 -- rsync …")
+        if (theirs := jobs.of_root()) is not None:
+            print(theirs)
         return
     table = Table("job", "at", "by", "next", "state", "last", "command")
     for of in found:

@@ -166,7 +166,23 @@ def _job(name: str, document: object) -> Job:
 
 def _unknown(name: str) -> PathcastError:
     known = ", ".join(file.stem for file in _files()) or "none yet"
-    return usage(f"there is no job `{name}`; there are: {known}", "pathcast job add makes one")
+    hint = "pathcast job add makes one"
+    return usage(f"there is no job `{name}`; there are: {known}", "; ".join(filter(None, (hint, of_root()))))
+
+
+def of_root() -> str | None:
+    """A sentence for another user where root has jobs, or may have: of those nothing is shown."""
+    theirs = config.SYSTEM.parent / "jobs"
+    if os.geteuid() == 0 or folder() == theirs:
+        return None
+    try:
+        if not any(name.endswith(".json") for name in os.listdir(theirs)):
+            return None
+    except PermissionError:
+        pass  # there is something, which only root may see
+    except OSError:
+        return None
+    return "jobs are their user's: `sudo pathcast job list` shows root's"
 
 
 def _files() -> list[Path]:
