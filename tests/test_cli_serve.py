@@ -284,6 +284,29 @@ def test_measurements_and_who_is_refused_are_logged_on_request(pathcast, far_end
     assert "measurement of `site` from 127.0.0.1 denied: paths=1" in said
 
 
+def test_who_is_refused_after_the_key_file_has_changed_is_logged_with_that(pathcast, far_end, key_file, tmp_path, port):
+    """Its keys were read when it started."""
+    server, _ = far_end("--key-file", key_file, "--port", port, "--log")
+    other = tmp_path / "other"
+    assert pathcast("serve", "--new-key", other).returncode == 0
+
+    def refused(times):
+        for _ in range(times):
+            assert pathcast("paths", f"127.0.0.1:{port}", "--key-file", other).returncode != 0
+        lines = []
+        while sum("wrong key" in line for line in lines) < times:
+            lines.append(server.stderr.readline())
+            assert lines[-1], lines
+        return "".join(lines)
+
+    assert "has changed" not in refused(1)
+    key_file.write_text(key_file.read_text() + "new" + other.read_text())
+    said = refused(2)
+    server.terminate()
+    said += server.stderr.read()
+    assert said.count(f"{key_file} has changed since the start") == 1
+
+
 def test_clients_are_logged_on_request(far_end, key_file, port):
     from pathcast.worlds.host import Host
 

@@ -81,7 +81,7 @@ class Prepared:
 def prepare(asked: Asked, control: str | None, sets: bool, into: Recorder | None) -> Prepared:
     """Refuses what makes no sense (exit 2), and where no line may be used now (4), before anything runs or is sent.
     Prints what will be done."""
-    from pathcast.lines import config, here
+    from pathcast.lines import carried, config, here
     from pathcast.plan.course import Course
     from pathcast.plan.renewed import completed
     from pathcast.runtime.state import tidy
@@ -122,6 +122,8 @@ def prepare(asked: Asked, control: str | None, sets: bool, into: Recorder | None
     forecast = None if asked.to is None else _forecast(asked, wish, most, limit, lines, into)
     if limit is not None:
         wish = _until(wish, limit.left_s(None))
+    if (apart := carried.apart({name: known[name] for name in lines})) is not None:
+        _say(apart)
     now, away = zone.local(), []
     changes = Changes({name: known[name] for name in lines}, _say)
     if forecast is None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from pathcast import zone
+from pathcast.cli import quantity
 from pathcast.errors import usage
 
 _ALLOWED = "a time of day (06:00), a date and time (2027-03-01T06:00), or from now on (8h)"
@@ -47,13 +48,11 @@ class Deadline:
 def deadline(text: str, now: datetime | None = None, late: bool = False) -> Deadline:
     """Parses `06:00` (the next one), ISO 8601 (the machine's time unless it says more), `8h`; refuses what is past,
     but where it may be late."""
-    from pathcast import _native
-
     began = (time.time(), time.monotonic())
     now = zone.local(None if now is None else now.timestamp())
     word = text.strip()
     if word[:1].isdigit() and word[-1:].isalpha() and "T" not in word[:-1].upper():
-        after_s = _native.parse_duration(word) / 1e9
+        after_s = quantity.duration_s("--by", word)
         if after_s <= 0:
             raise usage(f"--by {text}: that is now; give a time to come")
         return Deadline(None, after_s, began)

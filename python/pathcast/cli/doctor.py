@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pathcast.cli import quantity
 from pathcast.cli.output import Json, as_file, print_json, show
 from pathcast.errors import usage
 
@@ -86,7 +87,6 @@ def doctor(
 def _between(host: str, key_file: Path | None, paths: str | None, patience: str | None, json: bool) -> None:
     from dataclasses import asdict
 
-    from pathcast import _native
     from pathcast.cli.target import names
     from pathcast.errors import Exit
     from pathcast.service import between
@@ -97,7 +97,7 @@ def _between(host: str, key_file: Path | None, paths: str | None, patience: str 
         hint = f"`pathcast measure {host}` asks a STAMP reflector" if host.startswith("stamp://") else None
         raise usage(f"--host `{host}`: write HOST or HOST:PORT of a `pathcast serve`", hint)
     wanted = None if paths is None else names("--paths", paths)
-    patience_s = between.PATIENCE_S if patience is None else _native.parse_duration(patience) / 1e9
+    patience_s = between.PATIENCE_S if patience is None else quantity.duration_s("--patience", patience)
     if not PATIENCES[0] <= patience_s <= PATIENCES[1]:
         raise usage(f"--patience `{patience}`: allowed are 200ms to 60s")
     if not json and sys.stderr.isatty():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pathcast.cli import quantity
 from pathcast.cli.closest import closest
 from pathcast.cli.output import Json, as_directory, print_json, printable
 from pathcast.cli.progress import busy
@@ -73,7 +74,7 @@ def list_(
         world = "host" if line is None and to is None and what != "events" else _ALL
     if world not in (*_WORLDS, _ALL):
         raise usage(f"--world `{world}`: allowed are {', '.join(_WORLDS)} and {_ALL}")
-    newer_than_s, line = _seconds(since), _line_id(line)
+    newer_than_s, line = _seconds("--since", since), _line_id(line)
     with busy(_READING, quiet=json):
         journal, browser = _open(history)
         rows = _rows(browser, what, newer_than_s, limit, line, to, None if world == _ALL else world)
@@ -186,7 +187,7 @@ def plot(
     if out.suffix not in (".svg", ".png", ".pdf"):
         raise usage(f"--out `{out}`: allowed are files that end with .svg, .png or .pdf")
     need("matplotlib")
-    newer_than_s, line = _seconds(since), _line_id(line)
+    newer_than_s, line = _seconds("--since", since), _line_id(line)
     with busy("drawing", quiet=json):
         _, browser = _open(history)
         points = browser.series(newer_than_s, line, to)
@@ -219,7 +220,7 @@ def export(
     """Write every table into files, which `import` and other programs read."""
     from pathcast.history import exchange
 
-    newer_than_s = _seconds(since)
+    newer_than_s = _seconds("--since", since)
     journal, browser = _open(history)
     if not journal.store.exists:
         raise PathcastError("nothing", f"there is no history `{journal.place.shown}` yet")
@@ -280,9 +281,10 @@ def prune(
         told = f"--world `{world}`: allowed are {' and '.join(NETWORKS)}"
         raise usage(told if larger is None else "--larger is for all worlds together, not for --world")
     if world is None:
-        wanted = keep.Keep.parse(older or os.environ.get(keep.AGE), larger or os.environ.get(keep.SIZE))
+        called = ("--older" if older else keep.AGE, "--larger" if larger else keep.SIZE)
+        wanted = keep.Keep.parse(older or os.environ.get(keep.AGE), larger or os.environ.get(keep.SIZE), called)
     else:
-        older_s = _seconds(older) or 0.0
+        older_s = _seconds("--older", older) or 0.0
     journal, browser = _open(history)
     if not journal.store.exists:
         raise PathcastError("nothing", f"there is no history `{journal.place.shown}` yet")
@@ -391,10 +393,8 @@ def _line_id(line: str | None) -> str | None:
     return next((id for id, name in _names().items() if name == line), line)
 
 
-def _seconds(since: str | None) -> float | None:
-    from pathcast import _native
-
-    return None if since is None else _native.parse_duration(since) / 1e9
+def _seconds(option: str, text: str | None) -> float | None:
+    return None if text is None else quantity.duration_s(option, text)
 
 
 def _counts(rows: dict[str, int]) -> str:

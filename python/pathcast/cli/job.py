@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -68,6 +69,7 @@ def add(
     One that is broken off is started again: rsync and rclone go on where they were.
     """
     from pathcast.cli.closest import no_option
+    from pathcast.history.place import ENVIRONMENT
     from pathcast.lines import config
     from pathcast.runtime.keys import read_key
     from pathcast.service import jobs
@@ -103,6 +105,7 @@ def add(
     called = os.environ.get("SUDO_UID", "") if os.geteuid() == 0 and key_file is not None else ""
     caller = int(called) if called.isdecimal() else None
     job = jobs.Job(name, times, until, tuple(options), tuple(command), os.getcwd(), retries, time.time(), caller)
+    job = replace(job, history=os.environ.get(ENVIRONMENT))
     file = jobs.add(job)
     try:
         made, how = _place(job, units)
@@ -144,6 +147,8 @@ def list_(json: Json = False) -> None:
         _say(f"{error.message}; {error.hint}")
     if not found and not damaged:
         print("there is no job yet; try: pathcast job add nightly --at 22:00 -- rsync …")
+        if (theirs := jobs.of_root()) is not None:
+            print(theirs)
         return
     table = Table("job", "at", "by", "next", "state", "last", "command")
     for of in found:

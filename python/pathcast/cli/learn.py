@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pathcast.cli import quantity
 from pathcast.cli.historyoptions import HistoryUrl, NoHistory, recorder
 from pathcast.cli.limits import LimitEvents
 from pathcast.cli.output import Json, console, print_json
@@ -56,20 +57,19 @@ def learn(
     json: Json = False,
 ) -> None:
     """Measure rounds of probes and transfers, and learn to predict the transfers from the probes."""
-    from pathcast import _native
     from pathcast.forecast.learn import LearnOptions
     from pathcast.forecast.learn import learn as run
     from pathcast.forecast.model import default_file
 
     far = target(host, world, topology, set, key_file, limit_events, recorder(history, no_history, "learn"))
     options = LearnOptions(
-        bytes=_native.parse_bytes(size),
+        bytes=quantity.size("--size", size),
         rounds=rounds,
-        probe_bytes=None if probe is None else _native.parse_bytes(probe),
+        probe_bytes=None if probe is None else quantity.size("--probe", probe),
         paths=None if paths is None else names("--paths", paths),
         choices=tuple(names("--choice", c) for c in choice or []),
         control=control,
-        pause_s=_native.parse_duration(pause) / 1e9,
+        pause_s=quantity.duration_s("--pause", pause),
         set=far.set,
     )
     need("numpy", "sklearn")

@@ -128,12 +128,14 @@ def remove(name: Name, json: Json = False) -> None:
 @app.command("list")
 def list_(json: Json = False) -> None:
     """Show the lines, what each carried, and whether its packets leave by it."""
-    from pathcast.lines import config
+    from pathcast.lines import carried, config
 
     lines = config.load()
     about = _about(lines)
+    apart = carried.apart(lines)
     if json:
-        print_json("line-list", {"file": str(config.file()), "lines": about})
+        notes = [] if apart is None else [apart]
+        print_json("line-list", {"file": str(config.file()), "lines": about, "notes": notes})
         return
     if not lines:
         print("no line has a name yet; try: pathcast line add cable --from ADDRESS")
@@ -158,6 +160,8 @@ def list_(json: Json = False) -> None:
     show(table)
     for of in about:
         _routing(of["name"], of["routes_missing"])
+    if apart is not None:
+        print(f"note: {apart}", file=sys.stderr)
 
 
 def _values(

@@ -19,6 +19,15 @@ EXITS = (
     ("4", "refused by policy"),
     ("5", "a kernel feature, a package or a privilege is missing"),
     ("130", "interrupted"),
+    ("128 + n", "ended by signal n: 129 by SIGHUP, 143 by SIGTERM"),
+)
+# of those that end as the program does that they start
+_PROGRAMS = ("pathcast-run", "pathcast-net-exec", "pathcast-job-run")
+_PROGRAM_EXITS = (
+    ("any", "the program's own, as soon as it runs; before that those of pathcast(1)"),
+    ("126", "the program is there and cannot be started"),
+    ("127", "there is no such program"),
+    ("128 + n", "signal n ended the program, or pathcast"),
 )
 
 
@@ -81,11 +90,12 @@ def page(names: tuple[str, ...], command: Any, version: str) -> str:
                 f"\\fB{name}-{verb}\\fR(1)",
                 _text(_plain(of.help or of.short_help or "").partition("\n")[0]),
             ]
-    if len(names) == 1:
+    exits = EXITS if len(names) == 1 else _PROGRAM_EXITS if name in _PROGRAMS else ()
+    if exits:
         lines.append(".SH EXIT STATUS")
-        for status, means in EXITS:
+        for status, means in exits:
             lines += [".TP", f"\\fB{status}\\fR", means]
-    else:
+    if len(names) > 1:
         lines += [".SH SEE ALSO", ", ".join(f"\\fB{'-'.join(names[:n])}\\fR(1)" for n in range(1, len(names)))]
     return "\n".join(line for line in lines if line) + "\n"
 

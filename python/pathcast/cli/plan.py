@@ -99,12 +99,14 @@ def planned(
     from dataclasses import asdict, replace
 
     from pathcast.cli.progress import busy
+    from pathcast.lines import carried, config
     from pathcast.plan.plan import plan as plan_of
     from pathcast.plan.words import sentence
 
     forecast, ways, lines, now = measured_ways(far, wish, direction, most, only, request, limit, fresh, quiet)
     with busy("planning", quiet):
         made = plan_of(ways, lines, replace(wish, deadline_s=forecast["deadline_s"]))
+    apart = carried.apart({name: line for name, line in config.load().items() if name in lines})
     document = {
         "world": far.world,
         "target": far.name,
@@ -114,7 +116,7 @@ def planned(
         "sentence": sentence(made, _clock_of(made, now)),
         **asdict(made),
         "down": forecast["down"],
-        "notes": forecast["notes"],
+        "notes": [*forecast["notes"], *filter(None, (apart,))],
         "forecast": {name: of for name, of in forecast.items() if name not in ("measured", "loads")},
     }
     return document, made

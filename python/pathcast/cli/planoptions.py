@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pathcast.cli import quantity
 from pathcast.errors import PathcastError, usage
 
 if TYPE_CHECKING:
@@ -129,9 +130,7 @@ def rate(text: str | None) -> float | None:
 
 def bytes_of(text: str) -> int:
     """Of --size."""
-    from pathcast import _native
-
-    found: int = _native.parse_bytes(text)
+    found = quantity.size("--size", text)
     if found < 1:
         raise usage(f"--size {text}: a transfer has at least one byte")
     return found

@@ -21,6 +21,9 @@ from pathcast.errors import usage
 if TYPE_CHECKING:
     from pathcast import _native
 
+# how the log says that a key is not among those that were read
+_UNKNOWN = "wrong key or unknown key id"
+
 
 def serve(
     key_file: Annotated[
@@ -95,6 +98,7 @@ def serve(
         for text in given or []:
             _check_address(option, text)
     piped = key_file is not None and str(key_file) == "-"
+    changed = None if piped or key_file is None else _Changed(key_file)  # before it is read
     if piped:
         keys = parse_keys(sys.stdin.readline(), "standard input")
     else:
@@ -127,7 +131,7 @@ def serve(
         print(f"serving {whom}, until this command ends (Ctrl-C)", file=sys.stderr)
         sys.stdout.flush()
     over = threading.Event()
-    warner = threading.Thread(target=_warn, args=(server, over), daemon=True)
+    warner = threading.Thread(target=_warn, args=(server, over, changed), daemon=True)
     try:
         warner.start()
         while piped and sys.stdin.read(4096):
@@ -141,13 +145,36 @@ def serve(
             warner.join(1)  # longer where nobody reads what is said
 
 
-def _warn(server: _native.Server, over: threading.Event) -> None:
+class _Changed:
+    """Whether a key file is another one than when this was made."""
+
+    def __init__(self, file: Path) -> None:
+        self._file, self._seen = file, self._stamp(file)
+
+    def told(self) -> str | None:
+        """A sentence; once for every change."""
+        if (now := self._stamp(self._file)) == self._seen:
+            return None
+        self._seen = now
+        return f"{self._file} has changed since the start: its keys as they were then are served until a restart"
+
+    @staticmethod
+    def _stamp(file: Path) -> object:
+        from pathcast.lines.config import stamp_of
+
+        return stamp_of(file)
+
+
+def _warn(server: _native.Server, over: threading.Event, changed: _Changed | None = None) -> None:
     """Says what the far end warns of, and what it logs, until it is over."""
     ended = False
     while True:
         said = [f"note: {warning}" for warning in server.warnings()]
         for at, line in server.log():
-            said.append(f"{datetime.fromtimestamp(at).astimezone():%Y-%m-%d %H:%M:%S %Z} {line}")
+            when = f"{datetime.fromtimestamp(at).astimezone():%Y-%m-%d %H:%M:%S %Z}"
+            said.append(f"{when} {line}")
+            if changed is not None and _UNKNOWN in line and (told := changed.told()) is not None:
+                said.append(f"{when} {told}")
         for line in said:
             _write(f"{line}\n".encode())
         if ended:

@@ -8,7 +8,7 @@ from pathcast import zone
 from pathcast.cli.auto import prepare
 from pathcast.cli.planoptions import Asked
 from pathcast.errors import Exit, PathcastError
-from pathcast.lines import here
+from pathcast.lines import carried, config, here
 
 pytestmark = pytest.mark.usefixtures("own_directories")
 
@@ -90,3 +90,44 @@ def test_a_run_whose_own_bounds_are_reached_is_done_for_good(lines, hours, final
     assert (document["ended"], document["final"]) == (True, final)
     assert ("leave nothing to any line" in document["sentence"]) == final
     assert document["left"]["max_bytes"] == {"dsl": 0, "cable": 0 if final else 60_000_000}
+
+
+@pytest.fixture
+def of_root(lines, tmp_path, monkeypatch):
+    """The same lines are root's, and this user has none of his own."""
+    lines.write_text(lines.read_text() + 'cap = "1GB/month"\n')
+    monkeypatch.setattr(config, "SYSTEM", lines)
+    monkeypatch.delenv("PATHCAST_CONFIG")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "own"))
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    return tmp_path / "STATE_DIR/lines.json"
+
+
+COUNT = "what root's jobs have used of a cap may be missing"
+
+
+def test_whose_the_count_of_a_cap_is_stands_beside_lines_of_root(of_root, capsys, pathcast, monkeypatch):
+    status, listed, _ = pathcast("line", "list", "--json")
+    assert status == Exit.OK
+    [note] = listed["notes"]
+    assert COUNT in note
+    assert str(of_root) in note
+    assert f"note: {note}\n" in pathcast("line", "list")[2]
+    prepare(bounded(), None, False, None)
+    assert f"pathcast: {note}\n" in capsys.readouterr().err
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    assert pathcast("line", "list", "--json")[1]["notes"] == []
+
+
+def test_who_counts_where_root_does_or_has_lines_of_his_own_hears_nothing(of_root, lines, monkeypatch):
+    monkeypatch.setenv("PATHCAST_STATE_DIR", "/var/lib/pathcast")
+    assert carried.apart(config.load()) is None
+    monkeypatch.setenv("PATHCAST_STATE_DIR", str(of_root.parent))
+    assert carried.apart(config.load()) is not None
+    own = config.file()
+    own.parent.mkdir(parents=True)
+    own.write_text(lines.read_text())
+    assert carried.apart(config.load()) is None
+    own.unlink()
+    lines.write_text(lines.read_text().replace('cap = "1GB/month"\n', ""))
+    assert carried.apart(config.load()) is None  # nothing is bounded by it

@@ -314,3 +314,45 @@ def test_names_that_are_none(pathcast, units, verb):
     status, _, err = pathcast("job", verb, "../x")
     assert status == Exit.USAGE
     assert "../x" in err
+
+
+OF_ROOT = "jobs are their user's: `sudo pathcast job list` shows root's"
+
+
+def may_not(of):
+    """root may look everywhere."""
+    import errno
+
+    def denied(path, *rest, **options):
+        if str(path) == str(of):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return real(path, *rest, **options)
+
+    real = os.listdir
+    return denied
+
+
+@pytest.mark.parametrize("readable", [True, False])
+def test_who_looks_for_a_job_of_root_is_told_whose_jobs_are(pathcast, tmp_path, monkeypatch, readable):
+    from pathcast.lines import config
+
+    monkeypatch.setattr(config, "SYSTEM", tmp_path / "etc/pathcast.toml")
+    monkeypatch.delenv("PATHCAST_CONFIG", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "own"))
+    monkeypatch.setenv("PATHCAST_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+
+    def told():
+        hint = pathcast("job", "log", "nightly", "--json")[1]["error"]["hint"]
+        return OF_ROOT in pathcast("job", "list")[1], OF_ROOT in hint
+
+    assert told() == (False, False)
+    jobs = tmp_path / "etc/jobs"
+    jobs.mkdir(parents=True)
+    assert told() == (False, False)
+    (jobs / "nightly.json").touch()
+    if not readable:
+        monkeypatch.setattr(os, "listdir", may_not(jobs))
+    assert told() == (True, True)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert OF_ROOT not in pathcast("job", "log", "weekly", "--json")[1]["error"]["hint"]

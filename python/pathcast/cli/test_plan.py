@@ -15,6 +15,7 @@ from pathcast.cli.schema import SCHEMAS
 from pathcast.errors import Exit
 from pathcast.forecast.effort import Effort
 from pathcast.forecast.watch import light_bytes
+from pathcast.lines import config
 from pathcast.units import size
 from pathcast.worlds.testing import two_paths
 
@@ -52,6 +53,16 @@ def test_cap_price_and_deadline(pathcast, sim):
     schema = SCHEMAS["plan"]()
     assert set(document) == set(schema["properties"])
     assert document["forecast"]["options"]
+
+
+def test_a_plan_says_whose_count_a_cap_of_root_goes_by(pathcast, sim, tmp_path, monkeypatch):
+    monkeypatch.setattr(config, "SYSTEM", tmp_path / "lines.toml")
+    monkeypatch.delenv("PATHCAST_CONFIG")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "own"))
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    status, document, err = pathcast("plan", *sim, "--size", "2GB", "--json")
+    assert status == Exit.OK, err
+    assert [str(tmp_path / "lines.json") in note for note in document["notes"] if "root's jobs" in note] == [True]
 
 
 def test_for_people(pathcast, sim):

@@ -108,6 +108,22 @@ def test_a_controller_that_neither_kernel_nor_pathcast_has(pathcast):
         (["serve", "--port", "70000"], "--port `70000`: it must be less than or equal to 65535"),
         (["predict", "h", "--size", "1GB", "--control", ""], "commas between, for example cubic,lia"),
         (["man", "/proc/no/such"], "cannot write to `/proc/no"),
+        (["plan", "--size", "5q"], "--size `5q` is not a size"),
+        (["plan", "--size", "1MB", "--by", "5q"], "--by `5q` is not a duration"),
+        (["run", "--paths", "auto", "--size", "5q", "--", "true"], "--size `5q` is not a size"),
+        (["job", "add", "x", "--at", "22:00", "--size", "5q", "--", "true"], "--size `5q` is not a size"),
+        (["learn", "h", "--size", "5q"], "--size `5q` is not a size"),
+        (["learn", "h", "--size", "1MB", "--probe", "5q"], "--probe `5q` is not a size"),
+        (["learn", "h", "--size", "1MB", "--pause", "5q"], "--pause `5q` is not a duration"),
+        (["watch", "h", "--every", "5q"], "--every `5q` is not a duration"),
+        (["history", "list", "--since", "5q"], "--since `5q` is not a duration"),
+        (["history", "plot", "--since", "5q"], "--since `5q` is not a duration"),
+        (["history", "prune", "--older", "5q"], "--older `5q` is not a duration"),
+        (["history", "prune", "--older", "5q", "--world", "sim"], "--older `5q` is not a duration"),
+        (["history", "prune", "--older", "1h"], "--older `1h`: a history holds one day at least"),
+        (["history", "prune", "--larger", "5q"], "--larger `5q` is not a size"),
+        (["history", "prune", "--larger", "5B"], "--larger `5B`: a history may have 1 MB at least"),
+        (["doctor", "--host", "h", "--patience", "5q"], "--patience `5q` is not a duration"),
     ],
 )
 def test_refusals_name_the_value(pathcast, arguments, told):
@@ -213,6 +229,21 @@ def test_every_command_has_a_page(pathcast, tmp_path):
     if shutil.which("groff"):
         done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", *tmp_path.iterdir()], capture_output=True, text=True)
         assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_pages_tell_every_exit_status(pathcast, tmp_path):
+    from pathcast.cli.man import EXITS
+    from pathcast.errors import Exit
+
+    assert pathcast("man", tmp_path)[0] == 0
+    status = lambda page: (tmp_path / page).read_text().partition("\n.SH EXIT STATUS\n")[2]  # noqa: E731
+    told = [of for of, _ in EXITS]
+    assert {str(int(of)) for of in Exit} <= {*told}
+    assert r"\fB128 + n\fR" in status("pathcast.1")
+    assert "SIGTERM" in status("pathcast.1")
+    for page in ("pathcast-run.1", "pathcast-net-exec.1", "pathcast-job-run.1"):
+        assert all(of in status(page) for of in ("126", "127", "128 + n", "the program's own")), page
+    assert status("pathcast-measure.1") == ""
 
 
 def test_schemas_have_units_and_are_those_of_what_is_printed(pathcast):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pathcast.cli import quantity
 from pathcast.cli.historyoptions import HistoryUrl, NoHistory, recorder
 from pathcast.cli.measureseries import now
 from pathcast.cli.output import print_line
@@ -89,7 +90,6 @@ def watch(
 
     `pathcast watch report` writes a page of some weeks.
     """
-    from pathcast import _native
     from pathcast.history import clock
     from pathcast.history.store import Store
     from pathcast.lines import config
@@ -100,9 +100,9 @@ def watch(
     from pathcast.watch.allowance import DAY_S
     from pathcast.watch.expression import parse
 
-    every_s, most = _native.parse_duration(every) / 1e9, _bytes(max)
+    every_s, most = quantity.duration_s("--every", every), _bytes(max)
     if not 10 <= every_s <= 86_400:
-        raise usage(f"--every {every}: allowed are 10s to 24h")
+        raise usage(f"--every `{every}`: allowed are 10s to 24h")
     alerts = [parse(text) for text in alert or []]
     tellers = _tellers(alert_run, alert_post, alert_mail)
     if tellers and not alerts:

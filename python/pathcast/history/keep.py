@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -38,19 +39,26 @@ class Keep:
         return cls.parse(os.environ.get(AGE), os.environ.get(SIZE))
 
     @classmethod
-    def parse(cls, age: str | None, size: str | None) -> Keep:
-        """From quantities; None: the default."""
+    def parse(cls, age: str | None, size: str | None, called: tuple[str, str] = (AGE, SIZE)) -> Keep:
+        """From quantities; None: the default. called: what a refusal calls them."""
         from pathcast import _native
 
         found = cls(
-            cls.age_s if age is None else _native.parse_duration(age) / 1e9,
-            cls.bytes if size is None else _native.parse_bytes(size),
+            cls.age_s if age is None else _parsed(called[0], age, _native.parse_duration) / 1e9,
+            cls.bytes if size is None else _parsed(called[1], size, _native.parse_bytes),
         )
         if found.age_s < _DAY_S:
-            raise usage(f"a history of {age}: it holds one day at least")
+            raise usage(f"{called[0]} `{age}`: a history holds one day at least")
         if found.bytes < 1_000_000:
-            raise usage(f"a history of {size}: it may have 1 MB at least")
+            raise usage(f"{called[1]} `{size}`: a history may have 1 MB at least")
         return found
+
+
+def _parsed(called: str, text: str, parse: Callable[[str], int]) -> int:
+    try:
+        return parse(text)
+    except PathcastError as error:
+        raise usage(f"{called} {error.message}", error.hint) from None
 
 
 @dataclass(frozen=True)

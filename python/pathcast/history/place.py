@@ -15,6 +15,7 @@ from pathcast.errors import PathcastError, usage
 ENVIRONMENT = "PATHCAST_HISTORY"
 STATE = "PATHCAST_STATE_DIR"
 OFF = "off"
+ROOT_STATE = Path("/var/lib/pathcast")
 FORMS = "a FILE, sqlite:///FILE, or postgresql://[USER@]HOST[:PORT]/DATABASE"
 _POSTGRES = ("postgresql", "postgres")
 
@@ -119,7 +120,7 @@ def state_directory() -> Path:
     if chosen := os.environ.get(STATE):
         return Path(chosen)
     if os.geteuid() == 0:
-        return Path("/var/lib/pathcast")
+        return ROOT_STATE
     if chosen := os.environ.get("XDG_STATE_HOME"):
         return Path(chosen) / "pathcast"
     try:

@@ -154,6 +154,22 @@ class Reader:
         ages = [(clock.age_s(Moment(row.at_us, row.boot_us, row.boot), self.at) or 0.0, row) for row in rows]
         return [(max(0.0, age_s - row.elapsed_s), int(row.bytes)) for age_s, row in ages]
 
+    def rounds(self, command: str, target: str, newer_than_s: float, limit: int) -> list[tuple[str, float]]:
+        """The newest tries of a command to measure to a target, also in vain: when, UTC, and how long ago [s]."""
+        if not self.store.exists:
+            return []
+        found: list[tuple[str, float]] = []
+        with self.store.asking() as plain:
+            for table, more in (("measurement", Where()), ("event", where("event.kind = 'failed'"))):
+                wanted = self._here(table) & self._newer(table, newer_than_s) & more
+                wanted &= where(f"{table}.command = :command AND {table}.target = :target", command=command)
+                text = (
+                    f"SELECT DISTINCT at_us, boot_us, boot FROM {table} WHERE {wanted} ORDER BY at_us DESC LIMIT :limit"
+                )
+                rows = plain.rows(text, limit=limit, target=target, **wanted.values)
+                found += [(at, age_s) for at, age_s in map(self._when, rows) if age_s is not None]
+        return sorted(found, key=lambda of: of[1])[:limit]
+
     def usage(self, line_ids: Iterable[str] | None = None, since_us: int = 0, begun_us: int = 0) -> list[Hour]:
         """What lines of this host carried, hour by hour and by who has counted it, the oldest first. begun_us: of what
         began then or later."""

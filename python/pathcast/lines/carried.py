@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from pathcast.errors import PathcastError
-from pathcast.history.place import state_directory
-from pathcast.lines import counters, here
+from pathcast.history.place import ROOT_STATE, state_directory
+from pathcast.lines import config, counters, here
 from pathcast.lines.config import Cap, Line
 from pathcast.zone import zone
 
@@ -110,6 +110,16 @@ def look(lines: Mapping[str, Line], at: float | None = None) -> dict[str, str]:
             if device in counted and (of := _counters(device, counted[device])):
                 _book(books.setdefault(key(lines[name]), {}), of, now)
     return {name: device for name, device in devices.items() if device in there and device not in counted}
+
+
+def apart(lines: Mapping[str, Line]) -> str | None:
+    """A sentence where these lines are root's and have a cap, and this user counts alone what of it is used."""
+    if os.geteuid() == 0 or state_directory() == ROOT_STATE or config.source() != config.SYSTEM:
+        return None
+    if all(line.cap is None for line in lines.values()):
+        return None
+    told = f"the lines are those of {config.SYSTEM}, but what they carried is this user's own count ({file()})"
+    return f"{told}: what root's jobs have used of a cap may be missing; `sudo pathcast line list` has it"
 
 
 def key(line: Line) -> str:

@@ -120,8 +120,15 @@ def file() -> Path:
 
 
 def load() -> dict[str, Line]:
-    """The lines by name; of a user without a file of their own those of the whole host. A file that may not be looked
-    at is none, and it is said, once. Raises PathcastError (exit 2) for one that is wrong."""
+    """The lines by name; of a user without a file of their own those of the whole host. Raises PathcastError (exit 2)
+    for a file that is wrong."""
+    path = source()
+    return {} if path is None else read(path)
+
+
+def source() -> Path | None:
+    """The file that the lines are read from; None: there is none. One that may not be looked at is none, and it is
+    said, once."""
     for path in _files():
         try:
             path.stat()
@@ -130,8 +137,8 @@ def load() -> dict[str, Line]:
         except OSError as error:
             _unseen(path, str(error.strerror))
             continue
-        return read(path)
-    return {}
+        return path
+    return None
 
 
 @cache

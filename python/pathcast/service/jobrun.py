@@ -16,6 +16,7 @@ from typing import Any
 
 from pathcast import zone
 from pathcast.errors import Exit, PathcastError
+from pathcast.history.place import ENVIRONMENT as HISTORY
 from pathcast.history.place import state_directory
 from pathcast.plan.again import Attempt, wait_s
 from pathcast.runtime.state import tidy
@@ -172,10 +173,12 @@ def _attempt(job: Job, program: Sequence[str], given: Sequence[str], lock: int) 
         words = [*program, "run", "--paths", "auto", *options, "--", *job.command]
         # by the clock nobody calls sudo
         called = {} if job.caller is None or os.geteuid() != 0 else {"SUDO_UID": str(job.caller)}
+        # what this run was told otherwise comes first
+        kept = {} if job.history is None else {HISTORY: job.history}
         process = subprocess.Popen(
             words,
             cwd=job.directory,
-            env={**os.environ, **called},
+            env={**kept, **os.environ, **called},
             pass_fds=(file.fileno(), lock),
             stdin=subprocess.DEVNULL,
         )

@@ -47,7 +47,7 @@ _KEPT = 1000
 class Job:
     """at: times of day. options: of `pathcast run --paths auto`, but for the deadline. by: as `--by` has it. added_s:
     when it was added, UTC [s since 1970]. caller: the user id of who called sudo for it, whose key file its runs trust
-    as `job add` did. Older files have neither."""
+    as `job add` did. history: PATHCAST_HISTORY as it was then; it may hold a password. Older files lack them."""
 
     name: str
     at: tuple[str, ...]
@@ -58,6 +58,7 @@ class Job:
     retries: int = 10
     added_s: float | None = None
     caller: int | None = None
+    history: str | None = None
 
     @property
     def added(self) -> datetime | None:
@@ -131,7 +132,8 @@ def _job(name: str, document: object) -> Job:
     """Raises ValueError for what `add` would not have written."""
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise ValueError(f"it is no {SCHEMA}")
-    values = {"added_s": None, "caller": None, **{key: of for key, of in document.items() if key != "schema"}}
+    newer = dict.fromkeys(("added_s", "caller", "history"))
+    values: dict[str, Any] = {**newer, **{key: of for key, of in document.items() if key != "schema"}}
     if wrong := set(values) ^ set(Job.__dataclass_fields__):
         raise ValueError(f"missing or unknown: {', '.join(sorted(wrong))}")
     for key in ("at", "options", "command"):
@@ -149,6 +151,9 @@ def _job(name: str, document: object) -> Job:
     caller = values["caller"]
     if caller is not None and not (type(caller) is int and 0 <= caller < 2**32 - 1):
         raise ValueError(f"`caller` is {json.dumps(caller)}; allowed is a user's number")
+    history = values["history"]
+    if history is not None and not (isinstance(history, str) and "\0" not in history):
+        raise ValueError(f"`history` is {json.dumps(history)}; allowed is what PATHCAST_HISTORY may be")
     if not values["at"] or not all(_AT.fullmatch(at) for at in values["at"]):
         raise ValueError(f"`at` is {json.dumps(values['at'])}; allowed are times of day")
     if values["by"] is not None:
@@ -161,7 +166,23 @@ def _job(name: str, document: object) -> Job:
 
 def _unknown(name: str) -> PathcastError:
     known = ", ".join(file.stem for file in _files()) or "none yet"
-    return usage(f"there is no job `{name}`; there are: {known}", "pathcast job add makes one")
+    hint = "pathcast job add makes one"
+    return usage(f"there is no job `{name}`; there are: {known}", "; ".join(filter(None, (hint, of_root()))))
+
+
+def of_root() -> str | None:
+    """A sentence for another user where root has jobs, or may have: of those nothing is shown."""
+    theirs = config.SYSTEM.parent / "jobs"
+    if os.geteuid() == 0 or folder() == theirs:
+        return None
+    try:
+        if not any(name.endswith(".json") for name in os.listdir(theirs)):
+            return None
+    except PermissionError:
+        pass  # there is something, which only root may see
+    except OSError:
+        return None
+    return "jobs are their user's: `sudo pathcast job list` shows root's"
 
 
 def _files() -> list[Path]:

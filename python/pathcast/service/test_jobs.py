@@ -337,13 +337,13 @@ def test_a_deadline_is_a_time_of_day_or_from_the_beginning_on(job):
 
 
 def test_units_are_what_systemd_takes(job, tmp_path, monkeypatch):
-    monkeypatch.setenv("PATHCAST_HISTORY", 'postgresql://u@h/a "b"%20')
+    monkeypatch.setenv("PATHCAST_RUN_DIR", '/run/a "b"%20')
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     made = units.put(job, "/usr/bin/env", tmp_path / "units")
     assert [path.name for path in made] == ["pathcast-job-nightly.service", "pathcast-job-nightly.timer"]
     service, timer = (path.read_text() for path in made)
     assert 'ExecStart="/usr/bin/env" job run nightly --due' in service
-    assert r'Environment="PATHCAST_HISTORY=postgresql://u@h/a \"b\"%%20"' in service
+    assert r'Environment="PATHCAST_RUN_DIR=/run/a \"b\"%%20"' in service
     assert "OnCalendar=*-*-* 22:00:00\n" in timer
     # the clock may be read, which `ProtectClock=` forbids, but not set
     assert "CapabilityBoundingSet=~CAP_SYS_TIME CAP_WAKE_ALARM\n" in service
@@ -359,6 +359,47 @@ def test_units_are_what_systemd_takes(job, tmp_path, monkeypatch):
         assert mine == [], done.stderr
     assert len(units.take("nightly", tmp_path / "units")) == 2
     assert units.take("nightly", tmp_path / "units") == []
+
+
+SECRET = "postgresql://u:s3cret@db/pathcast"
+
+
+@pytest.mark.parametrize("uid", [0, 1000])
+def test_a_password_of_the_history_stands_in_the_job_file_only(tmp_path, monkeypatch, uid):
+    """Who may read a unit, or asks systemd for its environment, is anybody of the host."""
+    monkeypatch.setenv("PATHCAST_CONFIG", str(tmp_path / "pathcast.toml"))
+    monkeypatch.setenv("PATHCAST_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("PATHCAST_HISTORY", SECRET)
+    monkeypatch.setattr(os, "geteuid", lambda: uid)
+    monkeypatch.delenv("SUDO_USER", raising=False)
+    into = tmp_path / "units"
+    assert runner.run(["job", "add", "nightly", "--at", "22:00", "--units", str(into), "--", "true"]) == 0
+    assert [path.name for path in sorted(into.iterdir()) if "s3cret" in path.read_text()] == []
+    assert jobs.load("nightly").history == SECRET
+    assert (jobs.folder() / "nightly.json").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(("own", "meant"), [(None, SECRET), ("off", "off")])
+def test_a_run_keeps_its_history_where_it_was_kept_when_it_was_added(job, tmp_path, monkeypatch, own, meant):
+    """But for who says otherwise for this run; an older unit does."""
+    monkeypatch.delenv("PATHCAST_HISTORY")
+    if own is not None:
+        monkeypatch.setenv("PATHCAST_HISTORY", own)
+    kept = "import os\nopen('kept', 'w').write(os.environ['PATHCAST_HISTORY'])\n"
+    (tmp_path / "program.py").write_text(kept + PROGRAM)
+    run(job.__class__(**{**vars(job), "history": SECRET}), tmp_path, 0)
+    assert (tmp_path / "kept").read_text() == meant
+
+
+def test_a_job_of_before_its_history_was_kept_is_read(job):
+    path = jobs.add(job)
+    document = json.loads(path.read_text())
+    document.pop("history", None)
+    path.write_text(json.dumps(document))
+    assert jobs.load("nightly") == job
+    path.write_text(json.dumps({**document, "history": 7}))
+    with pytest.raises(PathcastError, match="`history` is 7"):
+        jobs.load("nightly")
 
 
 def test_a_users_own_manager_is_asked_for_no_walls_that_it_cannot_build(job, tmp_path, monkeypatch):

@@ -10,8 +10,9 @@ from pathlib import Path
 from pathcast.errors import PathcastError
 from pathcast.service.jobs import Job
 
-# what a job must find as it was when it was added
-KEPT = ("PATHCAST_CONFIG", "PATHCAST_STATE_DIR", "PATHCAST_HISTORY", "PATHCAST_RUN_DIR")
+# what a job must find as it was when it was added; not PATHCAST_HISTORY, whose password all could read here: the job's
+# own file has it
+KEPT = ("PATHCAST_CONFIG", "PATHCAST_STATE_DIR", "PATHCAST_RUN_DIR")
 
 
 def here() -> bool:

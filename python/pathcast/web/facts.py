@@ -5,7 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import inf
 from pathlib import Path
+from statistics import median
 from typing import Any, TypeVar
 
 from pathcast import zone
@@ -30,6 +33,8 @@ WORLD = "host"
 _WEEK_S = 7 * 86_400.0
 # what answered this long ago at most is up: three rounds of a watch as it is without options [s]
 _UP_S = 900.0
+# of a watch so many rounds tell how far they are apart, and so many that did not come that it has ended
+_ROUNDS, _MISSED = 8, 3
 # so many events are shown, so many failures are looked through for lines of now, and for reasons of gaps
 _EVENTS, _FAILED, _REASONS = 200, 1_000, 20_000
 # a plot's data is this old at most, so that many viewers cost as much as one [s]
@@ -165,15 +170,18 @@ class Facts:
         return {"rows": rows, "cut": len(found) > len(rows)}
 
     def firing(self) -> list[dict[str, Any]]:
-        """Alerts that are not over."""
+        """Alerts that are not over. last: when that was last known, where their watch measures no more; else None."""
         from pathcast.history.alerts import last_told
 
+        browser = self.browser()
         newest: dict[tuple[str, str, str], dict[str, Any]] = {}
-        for event in last_told(self.browser()):
+        for event in last_told(browser):
             if isinstance(event.about, dict):
                 key = (str(event.target), str(event.about.get("path")), str(event.about.get("alert")))
-                newest.setdefault(key, {"at": event.at, "text": event.text, "state": event.about.get("state")})
-        return [of for of in newest.values() if of["state"] == "firing"]
+                told = {"at": event.at, "text": event.text, "target": event.target}
+                newest.setdefault(key, {**told, "age_s": event.age_s, "state": event.about.get("state")})
+        found = [of for of in newest.values() if of["state"] == "firing"]
+        return [{**of, "last": _last(browser, of)} for of in found]
 
     def caps(self) -> list[dict[str, Any]]:
         """What each named line carried of its cap."""
@@ -234,6 +242,17 @@ class Facts:
         found = look()
         self._kept[key] = (time.monotonic(), found)
         return found
+
+
+def _last(browser: Browser, alert: Mapping[str, Any]) -> str | None:
+    """When the watch of an alert was last seen, where that is longer ago than three of its own rounds; else None."""
+    rounds = browser.rounds("watch", str(alert["target"]), _WEEK_S, _ROUNDS)
+    apart_s = median(later - sooner for (_, sooner), (_, later) in pairwise(rounds)) if len(rounds) > 1 else 0.0
+    # what it told is a sign of it, too
+    at, age_s = min(
+        [*rounds, (str(alert["at"]), inf if alert["age_s"] is None else alert["age_s"])], key=lambda of: of[1]
+    )
+    return None if age_s <= max(_UP_S, _MISSED * apart_s) else at
 
 
 def _run(about: Mapping[str, Any]) -> dict[str, Any]:
@@ -347,9 +366,6 @@ QUANTITIES = (
 
 
 def _gap_s(xs: list[float], width_s: float) -> float:
-    from itertools import pairwise
-    from statistics import median
-
     apart = [later - sooner for sooner, later in pairwise(xs)]
     return 3 * max(width_s, median(apart) if apart else 0.0)
 

@@ -229,6 +229,28 @@ def test_an_alert_lasts_whatever_has_happened_since(tmp_path):
     assert Facts(place).firing() == []
 
 
+@pytest.mark.parametrize(
+    ("ages_s", "fires"),
+    [
+        ([1200.0, 900.0, 600.0, 300.0], True),
+        ([2400.0, 2100.0, 1800.0, 1500.0], False),
+        ([14_400.0, 10_800.0, 7200.0, 3600.0], True),  # one that looks every hour
+        ([28_800.0, 25_200.0, 21_600.0, 18_000.0], False),
+        ([], False),
+    ],
+)
+@pytest.mark.parametrize("round", [of_path(1), fails])
+def test_an_alert_of_a_watch_that_has_ended_does_not_fire_now(tmp_path, ages_s, fires, round):
+    about = {"target": "far.example.org", "path": "cable", "alert": "cable.down", "state": "firing"}
+    told = (5 * 86_400.0, lambda act: act.event("alert", "cable: down", testing.KEY1, about=about))
+    file = acts_of(tmp_path / "history.db", told, *[(age_s, round) for age_s in ages_s])
+    [one] = Facts(places.parse(str(file))).firing()
+    assert (one["last"] is None) == fires
+    page = client(file).get("/").text
+    assert "cable: down" in page
+    assert ('aria-label="Alerts"' in page, "last known at" in page) == (fires, not fires)
+
+
 def test_a_watch_that_reaches_nobody_is_told_at_once(tmp_path):
     from pathcast.cli.target import Target
     from pathcast.forecast.record import Recorder
