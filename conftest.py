@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# the machine's own zone, as most tests expect it: they set another where they mean one
+os.environ.pop("TZ", None)
+time.tzset()
+
+# a busy machine is no failure, and one commit has one result. Other examples than these: --hypothesis-profile=other
+settings.register_profile("other", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("pathcast", settings.get_profile("other"), derandomize=True)
+settings.load_profile("pathcast")
 
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGALRM)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import socket
 
 import pytest
 
@@ -40,10 +39,7 @@ def far_end():
     """HOST:PORT of a far end on loopback."""
     from pathcast import _native
 
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    config = {"bind": ["127.0.0.1"], "port": port, "keys": [{"id": OPEN_ID, "secret": OPEN_SECRET}], "addresses": []}
+    config = {"bind": ["127.0.0.1"], "port": 0, "keys": [{"id": OPEN_ID, "secret": OPEN_SECRET}], "addresses": []}
     server = _native.Server(None, json.dumps(config))
-    yield f"127.0.0.1:{port}"
+    yield json.loads(server.describe())["listening"][0]
     server.stop()

@@ -255,12 +255,14 @@ def test_a_clock_that_stepped_is_said(monkeypatch):
 
 
 def test_over_loopback(pathcast, far_end):
-    status, document, _ = pathcast("predict", far_end, "--size", "100MB", "--light", "--control", "cubic", "--json")
-    # nothing like a line is there: it may find none
-    if status == Exit.UNTRUSTWORTHY:
+    asked = ("predict", far_end, "--size", "100MB", "--light", "--control", "cubic", "--json")
+    status, document, _ = pathcast(*asked)
+    give_up_at = time.monotonic() + 60
+    # nothing like a line is there: on a busy machine it may find none
+    while status == Exit.UNTRUSTWORTHY and time.monotonic() < give_up_at:
         assert "nothing can be forecast" in document["error"]["message"]
-        return
-    assert status == Exit.OK
+        status, document, _ = pathcast(*asked)
+    assert status == Exit.OK, document
     check(document, 100_000_000, {("path1",)})
 
 

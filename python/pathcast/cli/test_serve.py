@@ -45,5 +45,5 @@ def test_a_write_that_fails_costs_its_line_alone_and_a_short_one_goes_on(monkeyp
     monkeypatch.setattr(os, "write", write)
     thread = threading.Thread(target=serve._warn, args=(Server(), Over()))
     thread.start()
-    thread.join(10)
+    thread.join(60)
     assert bytes(written) == b"note: second\nnote: third\n"

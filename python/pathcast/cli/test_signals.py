@@ -11,6 +11,7 @@ import time
 
 import pytest
 
+from pathcast.cli import signals as signals_module
 from pathcast.cli.signals import NUMBERS, Signals, Terminated
 
 ENDS = (KeyboardInterrupt, Terminated)
@@ -100,7 +101,8 @@ def test_one_before_the_command_is_raised_where_that_begins():
             raise AssertionError("it began")
 
 
-def test_what_comes_right_after_the_first_does_not_disturb_the_clearing_up():
+def test_what_comes_right_after_the_first_does_not_disturb_the_clearing_up(monkeypatch):
+    monkeypatch.setattr(signals_module, "_IMPATIENT_S", 60.0)
     steps = []
 
     def command():

@@ -6,10 +6,11 @@ import json
 import os
 import pty
 import re
+import select
 import shutil
 import subprocess
 import sys
-import time
+import threading
 from pathlib import Path
 
 import pytest
@@ -295,18 +296,33 @@ def test_what_is_not_as_the_schema_says_is_found():
 
 
 def test_what_takes_longer_is_shown_on_a_terminal_and_nowhere_else(monkeypatch):
-    def shown(terminal, quiet, seconds):
+    def until(reader, word):
+        text = ""
+        while word not in text:
+            assert select.select([reader], [], [], 60)[0], text
+            text += os.read(reader, 1 << 16).decode()
+        return text
+
+    def shown(terminal, quiet, soon_s, wanted):
+        monkeypatch.setattr(progress, "_SOON_S", soon_s)
         reader, writer = pty.openpty() if terminal else os.pipe()
         with open(writer, "w") as file:
             monkeypatch.setattr(sys, "stderr", file)
+            text = ""
             with progress.busy("reading", quiet):
-                time.sleep(seconds)
+                if wanted:
+                    text = until(reader, "reading …")
+                else:
+                    for thread in threading.enumerate():
+                        # one that should not be there would show it now
+                        if isinstance(thread, threading.Timer) and not soon_s:
+                            thread.join(60)
             file.write("|")
             file.flush()
-            text = os.read(reader, 1 << 16).decode()
+            text += until(reader, "|")
         os.close(reader)
         return text
 
-    monkeypatch.setattr(progress, "_SOON_S", 0.1)
-    assert "reading …" in shown(True, False, 0.4)
-    assert [shown(*of) for of in ((False, False, 0.3), (True, True, 0.3), (True, False, 0.0))] == ["|"] * 3
+    assert "reading …" in shown(True, False, 0.0, True)
+    short, quiet, none = (True, False, 60.0), (True, True, 0.0), (False, False, 0.0)
+    assert [shown(*of, False) for of in (none, quiet, short)] == ["|"] * 3

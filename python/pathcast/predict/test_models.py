@@ -16,8 +16,8 @@ from pathcast.predict.search import GRID, candidates
     [
         CdfMatching(),
         # one class but for their columns and scale, so each once; a short search is a search
-        SingleProbeSVR(scale="linear", n_iter=4),
-        MultiProbeSVR(n_iter=4),
+        SingleProbeSVR(scale="linear", n_iter=4, cv=2, repeats=1),
+        MultiProbeSVR(n_iter=4, cv=2, repeats=1),
     ]
 )
 def test_scikit_learn_checks(estimator, check):

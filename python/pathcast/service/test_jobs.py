@@ -17,7 +17,7 @@ import pytest
 from pathcast import zone
 from pathcast.cli import runner
 from pathcast.errors import PathcastError
-from pathcast.service import jobs, units
+from pathcast.service import jobrun, jobs, units
 from pathcast.service.jobrun import alone, execute, running
 
 # takes the options of `run`, fails as often as the file says, and reports
@@ -135,9 +135,16 @@ def bounds(tmp_path):
     return [(one[one.index("--max") + 1], float(one[one.index("--budget") + 1])) for one in seen]
 
 
+def at_half_past_ten():
+    """Half an hour after the job's time."""
+    return datetime(2026, 11, 23, 22, 30, tzinfo=zone.zone()).timestamp()
+
+
 @pytest.mark.parametrize("told", ["report,ran", "ran", "ran,killed", "kept,killed"])
 def test_no_bound_begins_anew_when_it_is_started_again(bounded, tmp_path, monkeypatch, told):
     monkeypatch.setenv("LEFT", told)
+    # by the clock of day another night might begin meanwhile
+    monkeypatch.setattr(clock, "time", at_half_past_ten)
     done, waits, _ = run(bounded, tmp_path, 0)
     first = [("cable=50MB", 4.0), ("cable=30000000B", 2.5), ("cable=10000000B", 1.0)]
     assert bounds(tmp_path)[:3] == first
@@ -161,7 +168,7 @@ def test_no_bound_begins_anew_after_a_kill_of_job_run(bounded, tmp_path, monkeyp
     (tmp_path / "left").write_text("0")
     program = [sys.executable, str(tmp_path / "program.py")]
     begin = lambda: execute(bounded, program, None, lambda: None, lambda _: None, kill)  # noqa: E731
-    at_s = datetime(2026, 11, 23, 22, 30, tzinfo=zone.zone()).timestamp()
+    at_s = at_half_past_ten()
     for passed_s, expected in ((0, "cable=50MB"), (600, "cable=30000000B"), (86_400, "cable=50MB")):
         monkeypatch.setattr(clock, "time", lambda of=at_s + passed_s: of)
         with pytest.raises(Killed):
@@ -490,16 +497,26 @@ def test_what_is_broken_in_what_was_noted_is_left_out(job, noted):
         assert runner.run(["job", *words]) == 0
 
 
-def test_who_asks_whether_it_runs_does_not_keep_it_from_its_start(job, tmp_path):
+def test_who_asks_whether_it_runs_does_not_keep_it_from_its_start(job, tmp_path, monkeypatch):
     code = """
-import sys, time
+import sys
 from pathcast.service.jobrun import alone
 with alone("nightly"):
     print(flush=True)
-    time.sleep(0.05)
+    sys.stdin.read()
 """
-    asking = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    asking = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert asking.stdout.readline() == b"\n"
+    looks, locked = [], jobrun._locked
+
+    def looked(handle):
+        looks.append(locked(handle))
+        asking.stdin.close()  # it has asked, and ends
+        return looks[-1]
+
+    monkeypatch.setattr(jobrun, "_locked", looked)
+    monkeypatch.setattr(jobrun, "_ASKED_S", 60.0)
     done, _, _ = run(job, tmp_path, 0)
     assert done["status"] == 0
-    assert asking.wait() == 0
+    assert not looks[0]
+    assert asking.wait(60) == 0

@@ -11,6 +11,7 @@ from pathcast import machine
 from pathcast.errors import Exit, PathcastError
 from pathcast.steer.config import Config
 from pathcast.steer.controller import Controller, cookie, listener
+from pathcast.steer.machine import SETTLED_S
 from pathcast.steer.rules import Flow, ours
 from pathcast.steer.testing import ip
 
@@ -72,6 +73,19 @@ def stands(controller):
     state = controller.state()
     links = [link["stands"] for link in state["links"]]
     return len(links) == 4 and all(links) and all(s["connected"] for s in state["switches"])
+
+
+def settled(controller):
+    """It is sure of what there is."""
+    return time.monotonic() - controller.machine.discovery.changed_at >= SETTLED_S
+
+
+def swept(controller):
+    """It has removed what is spare."""
+    until(lambda: settled(controller))
+    controller.end([])  # before it answers it looks for what is spare
+    until(lambda: not controller.machine.tables._gone)  # packets may be on their way over the rest
+    controller.end([])
 
 
 @pytest.fixture
@@ -175,7 +189,7 @@ def test_flows_outlive_the_controller_and_the_next_one_takes_them_over(bed, cont
     assert program(bed.client, PING, 100, 40004, 5004).stdout.read() == "0\n"
     with Controller(Config.of(bed.told(links=True)), file=tmp_path / "kept") as again:
         until(lambda: stands(again))
-        time.sleep(1.5)  # until it is sure of what is not wanted
+        swept(again)
         assert bed.entries() == before
         again.begin({gone: "path1"})
     assert bed.entries() == {"s1": ["priority=7,udp,tp_src=9 actions=drop"], "s2": [], "s3": []}
@@ -212,9 +226,13 @@ def test_two_controllers_of_one_network_leave_each_other_their_entries(bed, cont
             assert other.begin({flows[1]: "path1"}) == {flows[1]: "path1"}
             assert any("another controller of pathcast's" in note for note in other.state()["notes"])
             assert controller.state()["flows"][0]["path"] == "path2"
-            time.sleep(1.5)  # what was begun in vain is gone
-            marks = [entry.split(",")[0] for entry in bed.entries()["s1"] if "priority=103" in entry]
-            assert sorted(marks.count(mark) for mark in set(marks)) == [2, 2]
+
+            def counts():
+                marks = [entry.split(",")[0] for entry in bed.entries()["s1"] if "priority=103" in entry]
+                return sorted(marks.count(mark) for mark in set(marks))
+
+            swept(other)
+            until(lambda: counts() == [2, 2])  # what was begun in vain is gone
         assert len({entry.split(",")[0] for entry in bed.entries()["s1"]}) == 1
     finally:
         bed.connect()
@@ -225,7 +243,7 @@ def test_what_nobody_told_is_found(bed, program):
     with Controller(Config(listen=bed.told()["listen"])) as controller:
         bed.connect()
         until(lambda: stands(controller))
-        time.sleep(1)  # until it is sure that hosts are no switches
+        until(lambda: settled(controller))  # hosts are no switches
         program(bed.server, ECHO, 5005)
         for host in (bed.client, bed.server):
             # what waits for an answer is given up after 3 s, which a busy machine may take

@@ -187,8 +187,13 @@ def test_scenarios_at_once_are_their_reports_one_by_one():
 
 def test_an_interrupt_ends_them_all():
     wanted = [Draw((("seed", str(n)),), (Future(BOTH, 50_000_000_000),)) for n in range(20)]
-    threading.Timer(0.3, signal.raise_signal, (signal.SIGINT,)).start()
+
+    def interrupted():
+        threading.Timer(0.3, signal.raise_signal, (signal.SIGINT,)).start()
+        draws(TOPOLOGY, wanted)
+
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        draws(TOPOLOGY, wanted)
-    assert time.monotonic() - began < 5
+        interrupted()
+    # to their end they would take many minutes
+    assert time.monotonic() - began < 30

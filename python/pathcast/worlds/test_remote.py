@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -30,9 +33,26 @@ LISTENING = ["7", "[]", "[7]", '["x:y"]', '["x:99999"]', '["x:-1"]', '{"0": "x:1
 
 @pytest.mark.parametrize("document", ["[]", "7", "[" * 9000, *(f'{{"listening": {one}}}' for one in LISTENING)])
 def test_what_is_no_far_ends_document_is_not_believed(tmp_path, monkeypatch, document):
-    monkeypatch.setattr(remote, "PATIENCE_S", 1.5)
-    with pytest.raises(PathcastError, match="no far end on `ssh://there` after 2 s"):
+    came, read = bytearray(), os.read
+
+    def noted(descriptor, most):
+        came.extend(more := read(descriptor, most))
+        return more
+
+    monkeypatch.setattr(os, "read", noted)
+    # the patience ends when all of it was read, however long its start takes
+    monkeypatch.setattr(remote, "time", SimpleNamespace(monotonic=lambda: 1e3 * came.endswith(document.encode())))
+    with pytest.raises(PathcastError, match="no far end on `ssh://there` after 60 s"):
         said(tmp_path, document)
+    assert came.endswith(document.encode())
+
+
+def test_one_that_says_nothing_is_waited_for_and_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(remote, "PATIENCE_S", 0.6)
+    began = time.monotonic()
+    with pytest.raises(PathcastError, match="no far end on `ssh://there` after 1 s"):
+        said(tmp_path, "")
+    assert time.monotonic() - began >= 0.6
 
 
 def test_nor_is_what_has_no_end(tmp_path):
