@@ -73,6 +73,31 @@ fn pin_and_remove(root: &Path) {
 }
 
 #[test]
+fn a_directory_that_another_has_removed_meanwhile_is_made_again() {
+    let what = "a directory of pins that others leave";
+    if !able(what) {
+        return;
+    }
+    let (directory, kernel) = (name(), name());
+    let root = pin_root(&directory).unwrap();
+    if !root.starts_with("/run/pathcast/bpf") {
+        return println!(
+            "SKIPPED: {what}: a bpffs is mounted, of which none is removed; mend: unmount {}",
+            root.display()
+        );
+    }
+    // what whoever unloads the last one in it does, and where nobody else has pins that takes the bpffs away too
+    let (first, second) = (root.join(&kernel), root.join(name()));
+    drop(Loaded::load(&kernel, &defaults("reno"), Some(&first)).unwrap());
+    remove(&first).unwrap();
+    assert!(!root.exists(), "nothing is left");
+    let name = second.file_name().unwrap().to_str().unwrap();
+    drop(Loaded::load(name, &defaults("reno"), Some(&second)).unwrap());
+    remove(&second).unwrap();
+    assert!(!root.exists(), "nothing is left");
+}
+
+#[test]
 fn a_pinned_controller_outlives_its_loader() {
     let what = "pinned controllers";
     if !able(what) {
