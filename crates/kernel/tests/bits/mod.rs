@@ -141,7 +141,8 @@ impl Call {
 
 /// The object of a controller's test build, which each process makes once.
 fn compiled(controller: &'static str) -> Arc<Vec<u8>> {
-    static OBJECTS: Mutex<BTreeMap<&str, Arc<OnceLock<Arc<Vec<u8>>>>>> = Mutex::new(BTreeMap::new());
+    type Once = Arc<OnceLock<Arc<Vec<u8>>>>;
+    static OBJECTS: Mutex<BTreeMap<&str, Once>> = Mutex::new(BTreeMap::new());
     let object = OBJECTS.lock().unwrap().entry(controller).or_default().clone();
     object.get_or_init(|| Arc::new(compile(controller))).clone()
 }
