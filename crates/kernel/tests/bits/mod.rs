@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -151,16 +152,25 @@ fn compile(controller: &str) -> Vec<u8> {
     let of = |folder: &str| format!("{folder}/{controller}.bpf.c");
     let source = Some(of(concat!(env!("CARGO_MANIFEST_DIR"), "/bpf"))).filter(|source| Path::new(source).exists());
     let source = source.unwrap_or_else(|| of(env!("OUT_DIR"))); // of PATHCAST_CONTROLLERS
-    let object = format!("{}/{controller}{}.bpf.o", env!("CARGO_TARGET_TMPDIR"), std::process::id());
-    let output = Command::new(env!("PATHCAST_CLANG"))
-        .args(env!("PATHCAST_CLANG_FLAGS").split('\t'))
-        .args(["-DSHIM_TEST", "-c", &source, "-o", &object])
-        .output()
-        .expect("it has built this crate");
+    // what the compiler reads, and which it is; a second or two for each, if no test has made the same before
+    let mut made_of = DefaultHasher::new();
+    (clang(&["-DSHIM_TEST", "-E", &source]), clang(&["--version"]), env!("PATHCAST_CLANG_FLAGS")).hash(&mut made_of);
+    let object = format!("{}/{controller}-{:016x}.bpf.o", env!("CARGO_TARGET_TMPDIR"), made_of.finish());
+    if let Ok(bytes) = fs::read(&object) {
+        return bytes;
+    }
+    let own = format!("{object}.{}", std::process::id());
+    clang(&["-DSHIM_TEST", "-c", &source, "-o", &own]);
+    fs::rename(&own, &object).unwrap();
+    fs::read(&object).unwrap()
+}
+
+fn clang(arguments: &[&str]) -> Vec<u8> {
+    let flags = env!("PATHCAST_CLANG_FLAGS").split('\t');
+    let output = Command::new(env!("PATHCAST_CLANG")).args(flags).args(arguments).output();
+    let output = output.expect("it has built this crate");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let bytes = fs::read(&object).unwrap();
-    fs::remove_file(&object).unwrap();
-    bytes
+    output.stdout
 }
 
 /// The test build of a controller, loaded.
