@@ -41,9 +41,13 @@ pub struct Pinned {
 /// Missing: the privilege, or a kernel with bpffs. Runtime: the directory cannot be made.
 pub fn pin_root(name: &str) -> Result<PathBuf, KernelError> {
     ready()?;
-    let mount = match mounted() {
-        Some(mount) => mount,
-        None => mount_ours()?,
+    let of_others = mounted().filter(|mount| mount != Path::new(OURS));
+    let (mount, _lock) = match of_others {
+        Some(mount) => (mount, None),
+        None => {
+            let lock = lock_ours()?; // another process may be about to mount it, or to take it away
+            (mounted().map_or_else(mount_ours, Ok)?, Some(lock))
+        }
     };
     let root = mount.join(name);
     match DirBuilder::new().mode(0o700).create(&root) {
@@ -97,13 +101,16 @@ pub fn pin_root_if_any(name: &str) -> Option<PathBuf> {
 /// Usage: there is no such directory. Runtime: a pin cannot be removed.
 pub fn remove(path: &Path) -> Result<(), KernelError> {
     let root = path.parent().unwrap_or(Path::new("/"));
-    {
+    let last = {
         let _lock = Lock::of(root)?;
         clear(path)?;
-    }
-    if root.starts_with(OURS) {
+        // while nobody makes a directory in it
+        root.starts_with(OURS) && fs::remove_dir(root).is_ok()
+    };
+    if last {
         // the last one out of the last directory
-        if fs::remove_dir(root).is_ok() && no_directories(Path::new(OURS)) {
+        let _lock = lock_ours()?;
+        if no_directories(Path::new(OURS)) {
             let ours = CString::new(OURS).expect("no zeros in it");
             // SAFETY: a valid C string
             unsafe { libc::umount2(ours.as_ptr(), 0) };
@@ -169,7 +176,7 @@ impl Pin {
             let why = format!("the last part must be `{name}`, the name of the controller");
             return Err(KernelError::PinPath { path: path.into(), why });
         }
-        let lock = Lock::of(parent)?;
+        let lock = Lock::of_lasting(parent)?;
         if path.is_dir() {
             if path.join(LINK).exists() && Link::open(path.join(LINK)).is_ok() {
                 return Err(KernelError::InUse { name: name.into() });
@@ -202,7 +209,7 @@ impl Drop for Pin {
 }
 
 /// Keeps other processes from a directory of pins while this one changes it.
-struct Lock(#[expect(dead_code, reason = "closed, it gives the lock up")] File);
+struct Lock(File); // closed, it gives the lock up
 
 impl Lock {
     fn of(root: &Path) -> Result<Lock, KernelError> {
@@ -210,6 +217,38 @@ impl Lock {
         lock::take(&file, root, Hold::Alone, PATIENCE)?;
         Ok(Lock(file))
     }
+
+    /// Of a directory that is still there: who removes the last pin in it removes it too, also after [`pin_root`] has made it.
+    fn of_lasting(root: &Path) -> Result<Lock, KernelError> {
+        loop {
+            if let (Some(OURS), Some(name)) = (root.parent().and_then(Path::to_str), root.file_name())
+                && !root.exists()
+                && pin_root(&name.to_string_lossy())? != root
+            {
+                return Lock::of(root); // another bpffs has been mounted, and this is the refusal
+            }
+            let lock = Lock::of(root);
+            let same = |lock: &Lock| {
+                let number = |m: fs::Metadata| (m.dev(), m.ino());
+                fs::metadata(root).ok().map(number) == lock.0.metadata().ok().map(number)
+            };
+            if root.parent() != Some(Path::new(OURS)) || lock.as_ref().is_ok_and(same) {
+                return lock;
+            }
+            match lock {
+                Err(error) if root.exists() => return Err(error),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Of the place of our own bpffs.
+fn lock_ours() -> Result<Lock, KernelError> {
+    let above = Path::new(OURS).parent().expect("it is no root");
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(above);
+    made.map_err(|e| KernelError::refused(at("making", above), e))?;
+    Lock::of(above)
 }
 
 fn at(what: &str, path: &Path) -> String {

@@ -9,11 +9,11 @@ use std::io::{BufRead, BufReader};
 use std::net::IpAddr;
 use std::process::{Command, Stdio};
 use std::thread::{self, sleep};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kernel_log::KernelLog;
 use live::{
-    Bulk, TWO, able, able_multipath, defaults, multipath, name, network, protocols, scenario, set, until,
+    Bulk, NEW, TWO, able, able_multipath, defaults, multipath, name, network, protocols, scenario, set, until,
     until_released,
 };
 use pathcast_base::{Exit, Fault};
@@ -52,19 +52,21 @@ fn a_pinned_controller_outlives_a_killed_loader_with_its_flows() {
     assert!(said.into_iter().any(|line| line.ends_with("pinned")), "the loader has pinned it");
     let protocol = if multipath() { Protocol::MPTCP } else { Protocol::TCP };
     let bulk = Bulk::start(&network, protocol, &kernel);
-    sleep(Duration::from_millis(500));
+    bulk.goes_on(100_000);
     loader.kill().unwrap();
     loader.wait().unwrap();
     let opened = Loaded::open(&pin_root("pathcast-test").unwrap().join(&kernel)).unwrap();
     let acked = || opened.flows().unwrap().iter().map(|flow| flow.bytes_acked).sum::<u64>();
     let before = acked();
-    sleep(Duration::from_millis(700));
+    bulk.goes_on(NEW);
+    until("its flows are shown, and go on", || acked() > before + 50_000);
     assert!(registered().contains(&kernel));
-    assert!(acked() > before + 50_000, "its flows are shown, and go on: {before}, {}", acked());
     let second = Bulk::start(&network, protocol, &kernel);
-    sleep(Duration::from_millis(300));
+    for bulk in [&bulk, &second] {
+        bulk.goes_on(NEW);
+    }
     for bulk in [bulk, second] {
-        assert!(bulk.stop() > 50_000);
+        bulk.stop();
     }
     until_released(&opened);
     opened.unload().unwrap();
@@ -83,14 +85,18 @@ fn the_name_of_an_unloaded_controller_is_free_while_flows_still_use_it() {
     let kernel = name();
     let first = Loaded::load(&kernel, &defaults("imtcp_bg"), None).unwrap();
     let old = Bulk::start(&network, Protocol::TCP, &kernel);
-    sleep(Duration::from_millis(300));
+    old.goes_on(100_000);
     first.unload().unwrap();
     // flows of the first one live on under it, beside flows of the second
     let second = Loaded::load(&kernel, &defaults("ledbatpp"), None).unwrap();
     let new = Bulk::start(&network, Protocol::TCP, &kernel);
-    sleep(Duration::from_millis(700));
+    for bulk in [&old, &new] {
+        bulk.goes_on(NEW);
+    }
     assert_eq!((second.counts().unwrap().opened, second.flows().unwrap().len()), (1, 1), "the new flow only");
-    assert!(old.stop() > 50_000 && new.stop() > 50_000);
+    for bulk in [old, new] {
+        bulk.stop();
+    }
     until_released(&second);
     assert_eq!(second.counts().unwrap().closed, 1);
     second.unload().unwrap();
@@ -105,42 +111,49 @@ fn a_path_that_dies_leaves_the_transfer_to_the_other() {
         return;
     }
     let log = KernelLog::open();
-    for control in ["lia", "imtcp_bg"] {
-        let Some(mut network) = network(what, &name(), &scenario(&TWO, "50 packets")) else { return };
-        let loaded = Loaded::load(&name(), &defaults(control), None).unwrap();
-        let bulk = Bulk::start(&network, Protocol::MPTCP, loaded.name());
-        sleep(Duration::from_millis(1000));
-        let flows = loaded.flows().unwrap();
-        assert_eq!(flows.len(), 2, "{flows:?}");
-        // nothing gets through the second path any more, and nobody is told
-        network.set("l1", None, &[("loss".into(), "1".into())]).unwrap();
-        let first: IpAddr = network.describe().paths[0].remote;
-        let acked = || {
-            let flows = loaded.flows().unwrap();
-            flows.iter().find(|flow| flow.remote.ip() == first).map_or(0, |flow| flow.bytes_acked)
-        };
-        sleep(Duration::from_millis(2500)); // until what was under way there has timed out and goes the other way
-        let before = acked();
-        sleep(Duration::from_millis(1500));
-        let moved = acked() - before;
-        println!("{control}: {moved} bytes in 1.5 s over the path that is left");
-        assert!(moved > 200_000, "{control}: {moved}");
-        // its address goes: the subflow is closed; when its FIN is given up the slot is free, and the rest goes on
-        let (server, client) = (network.describe().server, network.describe().client);
-        inside(&client, || fs::write("/proc/sys/net/ipv4/tcp_orphan_retries", "1")).unwrap().unwrap();
-        let done = Command::new("ip").args(["-n", &server, "mptcp", "endpoint", "flush"]).status().unwrap();
-        assert!(done.success());
-        until("the end of the dead subflow", || loaded.flows().unwrap().len() == 1);
-        let before = acked();
-        sleep(Duration::from_millis(500));
-        let flows = loaded.flows().unwrap();
-        assert!(acked() > before, "{control}");
-        assert_eq!((flows.len(), flows[0].subflows), (1, 1), "its slot is free: {flows:?}");
-        bulk.stop();
-        set(&mut network, 2, "loss", "0");
-        until_released(&loaded);
-    }
+    thread::scope(|scope| {
+        for control in ["lia", "imtcp_bg"] {
+            scope.spawn(move || second_path_dies(what, control));
+        }
+    });
     log.quiet();
+}
+
+fn second_path_dies(what: &str, control: &str) {
+    let Some(mut network) = network(what, &name(), &scenario(&TWO, "50 packets")) else { return };
+    let loaded = Loaded::load(&name(), &defaults(control), None).unwrap();
+    let bulk = Bulk::start(&network, Protocol::MPTCP, loaded.name());
+    until("data over both paths", || {
+        let flows = loaded.flows().unwrap();
+        flows.len() == 2 && flows.iter().all(|flow| flow.bytes_acked > 100_000)
+    });
+    let flows = loaded.flows().unwrap();
+    assert_eq!(flows.len(), 2, "{flows:?}");
+    // nothing gets through the second path any more, and nobody is told
+    network.set("l1", None, &[("loss".into(), "1".into())]).unwrap();
+    let first: IpAddr = network.describe().paths[0].remote;
+    let acked = || {
+        let flows = loaded.flows().unwrap();
+        flows.iter().find(|flow| flow.remote.ip() == first).map_or(0, |flow| flow.bytes_acked)
+    };
+    let (start, before) = (Instant::now(), acked());
+    bulk.goes_on(NEW); // what was under way there has timed out, and came the other way
+    until("acks over the path that is left", || acked() > before + 200_000);
+    println!("{control}: {} bytes in {:?} over the path that is left", acked() - before, start.elapsed());
+    // its address goes: the subflow is closed; when its FIN is given up the slot is free, and the rest goes on
+    let (server, client) = (network.describe().server, network.describe().client);
+    inside(&client, || fs::write("/proc/sys/net/ipv4/tcp_orphan_retries", "1")).unwrap().unwrap();
+    let done = Command::new("ip").args(["-n", &server, "mptcp", "endpoint", "flush"]).status().unwrap();
+    assert!(done.success());
+    until("the end of the dead subflow", || loaded.flows().unwrap().len() == 1);
+    let before = acked();
+    bulk.goes_on(NEW);
+    until("acks over it after that", || acked() > before);
+    let flows = loaded.flows().unwrap();
+    assert_eq!((flows.len(), flows[0].subflows), (1, 1), "its slot is free: {flows:?}");
+    bulk.stop();
+    set(&mut network, 2, "loss", "0");
+    until_released(&loaded);
 }
 
 #[test]
@@ -154,9 +167,15 @@ fn the_children_of_a_listener_are_under_its_controller() {
     for &protocol in protocols() {
         let loaded = Loaded::load(&name(), &defaults("lia"), None).unwrap();
         let bulks: Vec<_> = (0..3).map(|_| Bulk::of(&network, protocol, Direction::Ba, loaded.name())).collect();
-        sleep(Duration::from_millis(1500));
-        let flows = loaded.flows().unwrap();
         let each = if protocol == Protocol::TCP { 1 } else { 2 };
+        until("all subflows, in the rows of all", || {
+            let flows = loaded.flows().unwrap();
+            flows.len() == 3 * each && flows.iter().all(|flow| flow.subflows as usize == each)
+        });
+        for bulk in &bulks {
+            bulk.goes_on(NEW);
+        }
+        let flows = loaded.flows().unwrap();
         assert_eq!(flows.len(), 3 * each, "{flows:?}");
         assert_eq!(loaded.connections(), if protocol == Protocol::TCP { 0 } else { 3 });
         assert!(flows.iter().all(|flow| flow.subflows as usize == each), "{flows:?}");
@@ -189,11 +208,13 @@ fn flows_without_memory_run_as_reno() {
         for control in ["nice", "lia"] {
             let loaded = Loaded::load(&name(), &defaults(control), None).unwrap();
             let bulk = Bulk::start(&network, protocol, loaded.name());
-            sleep(Duration::from_millis(1200));
-            assert!(bulk.stop() > 300_000);
+            let each = if protocol == Protocol::TCP { 1 } else { 2 };
+            until("flows without a state", || loaded.counts().unwrap().unstored >= each);
+            bulk.goes_on(NEW);
+            bulk.stop();
             let counts = loaded.counts().unwrap();
             println!("{control} {protocol:?}: {counts:?}");
-            assert!(counts.unstored > 0 && counts.opened == 0, "{counts:?}");
+            assert_eq!((counts.unstored, counts.opened), (each, 0), "{counts:?}");
             assert_eq!((loaded.connections(), loaded.flows().unwrap().len()), (0, 0));
         }
     }

@@ -124,6 +124,7 @@ fn ten_thousand_connections_leave_nothing_behind() {
         Err(error) => return skip(what, &error),
     };
     let (log, before) = (KernelLog::open(), sockets(namespace.name()));
+    let mut unloaded = Vec::new();
     for (n, (control, protocol, batches)) in [
         ("imtcp_bg", Protocol::TCP, 40),
         ("lisa", Protocol::MPTCP, 60),
@@ -150,6 +151,10 @@ fn ten_thousand_connections_leave_nothing_behind() {
         assert_eq!(counts.opened, 2 * 50 * batches as u64, "both ends");
         assert_eq!((counts.unstored, counts.ungrouped, counts.unlisted), (0, 0, 0));
         loaded.unload().unwrap();
+        unloaded.push((name, parts));
+    }
+    // the kernel frees late, and all of them at once
+    for (name, parts) in unloaded {
         until("the end of its programs, maps and link", || parts.alive() == (0, 0, 0));
         until("the end of the registration", || !registered().contains(&name));
     }

@@ -7,11 +7,11 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::AsRawFd;
 use std::process::{Command, Stdio};
-use std::thread::sleep;
+use std::thread::{self, sleep};
 use std::time::Duration;
 
 use live::{
-    Bulk, TWO, able, able_multipath, defaults, multipath, name, network, protocols, scenario, skip, socket, until,
+    Bulk, NEW, TWO, able, able_multipath, defaults, multipath, name, network, protocols, scenario, skip, socket, until,
     until_released,
 };
 use pathcast_base::{Exit, Fault};
@@ -26,51 +26,59 @@ fn flows_are_shown_and_their_bytes_are_counted() {
     if !able(what) {
         return;
     }
+    thread::scope(|scope| {
+        for control in ["lia", "imtcp_bg", "gsam"] {
+            scope.spawn(move || shown_and_counted(what, control));
+        }
+    });
+}
+
+fn shown_and_counted(what: &str, control: &str) {
     let Some(network) = network(what, &name(), &scenario(&TWO, "50 packets")) else { return };
     let d = network.describe();
     let addresses: Vec<_> = d.paths.iter().map(|path| (path.local[0], path.remote)).collect();
     for &protocol in protocols() {
-        for control in ["lia", "imtcp_bg", "gsam"] {
-            let loaded = Loaded::load(&name(), &defaults(control), None).unwrap();
-            let bulk = Bulk::start(&network, protocol, loaded.name());
-            sleep(Duration::from_millis(2500));
+        let loaded = Loaded::load(&name(), &defaults(control), None).unwrap();
+        let bulk = Bulk::start(&network, protocol, loaded.name());
+        let live = if protocol == Protocol::TCP { 1 } else { 2 };
+        let coupled = if control == "imtcp_bg" { 1 } else { live as u32 };
+        bulk.goes_on(3 * NEW);
+        until("flows that carry, and know of each other", || {
             let flows = loaded.flows().unwrap();
-            let live = flows.len();
-            assert_eq!(live, if protocol == Protocol::TCP { 1 } else { 2 }, "{flows:?}");
-            for flow in &flows {
-                let FlowView { local, remote, cwnd, srtt_us, bytes_acked, token, subflow, mss, .. } = flow;
-                // which pair a further subflow has is for the path manager to say
-                let ends =
-                    addresses.iter().any(|(l, _)| *l == local.ip()) && addresses.iter().any(|(_, r)| *r == remote.ip());
-                assert!(ends && (live > 1 || addresses.contains(&(local.ip(), remote.ip()))), "{flow:?}");
-                assert!(
-                    *cwnd > 0 && *srtt_us > 15_000 && *bytes_acked > 10_000 && (1300..1461).contains(mss),
-                    "{flow:?}"
-                );
-                assert_eq!((token.is_some(), *subflow > 0), (live > 1, live > 1), "{flow:?}");
-                assert_eq!(flow.state.len(), controller(control).unwrap().state_bytes);
-                assert!(flow.available_bps.is_none() || control == "imtcp_bg", "{flow:?}");
-                let coupled = if control == "imtcp_bg" { 1 } else { live as u32 };
-                assert_eq!(flow.subflows, coupled, "{flow:?}");
-            }
-            assert!(flows.windows(2).all(|f| f[0].token == f[1].token && f[0].subflow != f[1].subflow), "{flows:?}");
-            assert_eq!(loaded.connections(), usize::from(live > 1 && control != "imtcp_bg"));
-            println!(
-                "{control} {protocol:?}: {:?}",
-                flows.iter().map(|f| (f.cwnd, f.phase, f.available_bps)).collect::<Vec<_>>()
-            );
-            let bytes = bulk.stop();
-            until_released(&loaded);
-            let counts = loaded.counts().unwrap();
-            assert_eq!((counts.opened, counts.unstored, counts.ungrouped, counts.unlisted), (live as u64, 0, 0, 0));
-            let paths = loaded.paths().unwrap();
-            let acked: u64 = paths.iter().map(|path| path.bytes_acked).sum();
-            assert_eq!((paths.len(), acked), (live, counts.bytes_acked), "{paths:?}");
-            // MPTCP may send over the second path again what it has over the first
-            assert!(acked >= bytes && acked <= bytes + bytes / 5 + 4, "{acked} acked of {bytes}");
-            assert!(counts.bytes_sent + 4 >= counts.bytes_acked, "{counts:?}");
-            loaded.unload().unwrap();
+            flows.len() == live && flows.iter().all(|flow| flow.bytes_acked > 10_000 && flow.subflows == coupled)
+        });
+        let flows = loaded.flows().unwrap();
+        assert_eq!(flows.len(), live, "{flows:?}");
+        for flow in &flows {
+            let FlowView { local, remote, cwnd, srtt_us, bytes_acked, token, subflow, mss, .. } = flow;
+            // which pair a further subflow has is for the path manager to say
+            let ends =
+                addresses.iter().any(|(l, _)| *l == local.ip()) && addresses.iter().any(|(_, r)| *r == remote.ip());
+            assert!(ends && (live > 1 || addresses.contains(&(local.ip(), remote.ip()))), "{flow:?}");
+            assert!(*cwnd > 0 && *srtt_us > 15_000 && *bytes_acked > 10_000 && (1300..1461).contains(mss), "{flow:?}");
+            assert_eq!((token.is_some(), *subflow > 0), (live > 1, live > 1), "{flow:?}");
+            assert_eq!(flow.state.len(), controller(control).unwrap().state_bytes);
+            assert!(flow.available_bps.is_none() || control == "imtcp_bg", "{flow:?}");
+            assert_eq!(flow.subflows, coupled, "{flow:?}");
         }
+        assert!(flows.windows(2).all(|f| f[0].token == f[1].token && f[0].subflow != f[1].subflow), "{flows:?}");
+        assert_eq!(loaded.connections(), usize::from(live > 1 && control != "imtcp_bg"));
+        println!(
+            "{control} {protocol:?}: {:?}",
+            flows.iter().map(|f| (f.cwnd, f.phase, f.available_bps)).collect::<Vec<_>>()
+        );
+        let bytes = bulk.stop();
+        until_released(&loaded);
+        let counts = loaded.counts().unwrap();
+        assert_eq!((counts.opened, counts.unstored, counts.ungrouped, counts.unlisted), (live as u64, 0, 0, 0));
+        let paths = loaded.paths().unwrap();
+        let acked: u64 = paths.iter().map(|path| path.bytes_acked).sum();
+        assert_eq!((paths.len(), acked), (live, counts.bytes_acked), "{paths:?}");
+        // MPTCP may send over the second path again what it has over the first
+        let again = if live > 1 { bytes / 5 + NEW } else { 0 };
+        assert!(acked >= bytes && acked <= bytes + again + 4, "{acked} acked of {bytes}");
+        assert!(counts.bytes_sent + 4 >= counts.bytes_acked, "{counts:?}");
+        loaded.unload().unwrap();
     }
 }
 
@@ -83,6 +91,7 @@ fn parameters_change_while_flows_live() {
     let Some(network) = network(what, &name(), &scenario(&TWO[..1], "200 packets")) else { return };
     let mut params = defaults("ledbatpp");
     params.set("target_us", 30_000).unwrap();
+    params.set("slowdown", 0).unwrap(); // it would make the window small by itself
     let loaded = Loaded::load(&name(), &params, None).unwrap();
     assert_eq!(loaded.params().unwrap().values(), params.values());
     for (key, value) in [("target", 1), ("target_us", 999), ("target_us", 1 << 40)] {
@@ -90,14 +99,14 @@ fn parameters_change_while_flows_live() {
     }
     assert_eq!(loaded.params().unwrap().values(), params.values(), "a refused change changes nothing");
     let bulk = Bulk::start(&network, Protocol::TCP, loaded.name());
-    sleep(Duration::from_millis(1500));
-    let before = loaded.flows().unwrap()[0].cwnd;
+    let cwnd = || loaded.flows().unwrap().first().map_or(0, |flow| flow.cwnd);
+    // a path of 34 packets, and 50 in its queue at a target of 30 ms
+    until("a window for the large target", || cwnd() > 70);
+    let before = cwnd();
     loaded.set(&[("target_us", 1000), ("slowdown", 0)]).unwrap();
     assert_eq!(loaded.params().unwrap().value("target_us").unwrap(), 1000);
-    sleep(Duration::from_millis(2500));
-    let after = loaded.flows().unwrap()[0].cwnd;
-    println!("target 30 ms: {before} packets; 1 ms: {after}");
-    assert!(after < before, "a smaller target makes a smaller window: {before}, {after}");
+    until("a smaller target makes a smaller window", || cwnd() < 40);
+    println!("target 30 ms: {before} packets; 1 ms: {}", cwnd());
     bulk.stop();
 }
 
@@ -113,11 +122,11 @@ fn a_controller_that_is_unloaded_serves_its_flows_to_the_end() {
         let loaded = Loaded::load(&name(), &defaults(control), None).unwrap();
         let kernel = loaded.name().to_owned();
         let bulk = Bulk::start(&network, protocol, &kernel);
-        sleep(Duration::from_millis(300));
+        bulk.goes_on(100_000);
         loaded.unload().unwrap();
         until("the end of the registration", || !registered().contains(&kernel));
-        sleep(Duration::from_millis(500));
-        assert!(bulk.stop() > 100_000);
+        bulk.goes_on(NEW);
+        bulk.stop();
     }
 }
 
@@ -146,12 +155,12 @@ fn a_controller_whose_loader_is_killed_serves_its_flows_to_the_end() {
         .unwrap();
     until("the controller", || registered().contains(&kernel));
     let bulk = Bulk::start(&network, Protocol::TCP, &kernel);
-    sleep(Duration::from_millis(300));
+    bulk.goes_on(100_000);
     loader.kill().unwrap();
     loader.wait().unwrap();
     until("the end of the registration", || !registered().contains(&kernel));
-    sleep(Duration::from_millis(500));
-    assert!(bulk.stop() > 100_000);
+    bulk.goes_on(NEW);
+    bulk.stop();
 }
 
 #[test]
@@ -234,11 +243,18 @@ fn full_maps_stop_nobody() {
     let Some(network) = network(what, &name(), &scenario(&TWO, "50 packets")) else { return };
     let loaded = Request::new(&name(), &defaults("lia")).entries(1).load().unwrap();
     let bulks: Vec<_> = (0..3).map(|_| Bulk::start(&network, Protocol::MPTCP, loaded.name())).collect();
-    sleep(Duration::from_millis(1500));
+    // of three connections with two subflows each
+    until("subflows without room", || {
+        let counts = loaded.counts().unwrap();
+        counts.ungrouped >= 3 && counts.unlisted >= 3
+    });
     println!("{:?}", loaded.counts().unwrap());
     assert!(loaded.connections() <= 1 && loaded.flows().unwrap().len() <= 1);
+    for bulk in &bulks {
+        bulk.goes_on(NEW);
+    }
     for bulk in bulks {
-        assert!(bulk.stop() > 100_000);
+        bulk.stop();
     }
     until_released(&loaded);
     let counts = loaded.counts().unwrap();

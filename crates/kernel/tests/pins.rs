@@ -5,12 +5,13 @@ mod live;
 use std::ffi::CString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use live::{able, defaults, name, until};
 use pathcast_base::{Exit, Fault};
 use pathcast_kernel::{Loaded, pin_root, pinned, registered, remove};
 
-/// A bpffs of the test's own.
+/// A bpffs that the calling thread alone sees from now on: others would take it for the machine's.
 struct Mount(PathBuf);
 
 impl Mount {
@@ -18,9 +19,14 @@ impl Mount {
         let at = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name());
         fs::create_dir_all(&at).unwrap();
         let target = CString::new(at.to_str().unwrap()).unwrap();
-        // SAFETY: valid C strings
-        let failed = unsafe { libc::mount(c"bpf".as_ptr(), target.as_ptr(), c"bpf".as_ptr(), 0, std::ptr::null()) };
-        if failed != 0 {
+        let (none, private) = (std::ptr::null(), libc::MS_REC | libc::MS_PRIVATE);
+        // SAFETY: valid C strings; mounts and the working directory become this thread's own
+        let failed = unsafe {
+            libc::unshare(libc::CLONE_NEWNS) != 0
+                || libc::mount(c"none".as_ptr(), c"/".as_ptr(), none, private, none.cast()) != 0
+                || libc::mount(c"bpf".as_ptr(), target.as_ptr(), c"bpf".as_ptr(), 0, none.cast()) != 0
+        };
+        if failed {
             let error = std::io::Error::last_os_error();
             assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied, "{error}");
             return None;
@@ -67,11 +73,42 @@ fn pin_and_remove(root: &Path) {
 }
 
 #[test]
+fn a_directory_that_another_has_removed_meanwhile_is_made_again() {
+    let what = "a directory of pins that others leave";
+    if !able(what) {
+        return;
+    }
+    let (directory, kernel) = (name(), name());
+    let root = pin_root(&directory).unwrap();
+    if !root.starts_with("/run/pathcast/bpf") {
+        return println!(
+            "SKIPPED: {what}: a bpffs is mounted, of which none is removed; mend: unmount {}",
+            root.display()
+        );
+    }
+    // what whoever unloads the last one in it does, and where nobody else has pins that takes the bpffs away too
+    let (first, second) = (root.join(&kernel), root.join(name()));
+    drop(Loaded::load(&kernel, &defaults("reno"), Some(&first)).unwrap());
+    remove(&first).unwrap();
+    assert!(!root.exists(), "nothing is left");
+    let name = second.file_name().unwrap().to_str().unwrap();
+    drop(Loaded::load(name, &defaults("reno"), Some(&second)).unwrap());
+    remove(&second).unwrap();
+    assert!(!root.exists(), "nothing is left");
+}
+
+#[test]
 fn a_pinned_controller_outlives_its_loader() {
     let what = "pinned controllers";
     if !able(what) {
         return;
     }
+    thread::scope(|scope| scope.spawn(|| pins_of_ones_own(what)).join().unwrap());
+    // where pathcast itself pins
+    pin_and_remove(&pin_root("pathcast-test").unwrap());
+}
+
+fn pins_of_ones_own(what: &str) {
     let Some(mount) = Mount::new() else {
         return println!("SKIPPED: {what}: a bpffs cannot be mounted here; mend: run as root");
     };
@@ -88,6 +125,4 @@ fn a_pinned_controller_outlives_its_loader() {
     remove(&at).unwrap();
     assert_eq!(pinned(&mount.0).unwrap(), []);
     assert_eq!(remove(&at).unwrap_err().exit(), Exit::Usage);
-    // where pathcast itself pins
-    pin_and_remove(&pin_root("pathcast-test").unwrap());
 }

@@ -1,8 +1,12 @@
 //! The test build of a controller's object (`bpf/record.h`), the calls that it makes or records, and their native replay.
 #![allow(dead_code)] // every test binary uses its part
 
+use std::collections::BTreeMap;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::process::Command;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, ProgramInput, RingBuffer};
 use pathcast_congestion::{Ack, Event, Flow, Info, Instance, Params};
@@ -105,8 +109,13 @@ pub struct Call {
 }
 
 impl Call {
+    /// The hook of a call that lies in a ring.
+    pub fn hook(bytes: &[u8]) -> u32 {
+        u32_at(bytes, 8)
+    }
+
     fn read(bytes: &[u8], state_bytes: usize) -> Call {
-        let hook = u32_at(bytes, 8);
+        let hook = Call::hook(bytes);
         let (before, rest) = bytes[24..].split_at(FLOW);
         let (ack, rest) = rest.split_at(ACK_BYTES);
         let field = |n: usize| u32_at(rest, 4 * n);
@@ -131,6 +140,39 @@ impl Call {
     }
 }
 
+/// The object of a controller's test build, which each process makes once.
+fn compiled(controller: &'static str) -> Arc<Vec<u8>> {
+    type Once = Arc<OnceLock<Arc<Vec<u8>>>>;
+    static OBJECTS: Mutex<BTreeMap<&str, Once>> = Mutex::new(BTreeMap::new());
+    let object = OBJECTS.lock().unwrap().entry(controller).or_default().clone();
+    object.get_or_init(|| Arc::new(compile(controller))).clone()
+}
+
+fn compile(controller: &str) -> Vec<u8> {
+    let of = |folder: &str| format!("{folder}/{controller}.bpf.c");
+    let source = Some(of(concat!(env!("CARGO_MANIFEST_DIR"), "/bpf"))).filter(|source| Path::new(source).exists());
+    let source = source.unwrap_or_else(|| of(env!("OUT_DIR"))); // of PATHCAST_CONTROLLERS
+    // what the compiler reads, and which it is; a second or two for each, if no test has made the same before
+    let mut made_of = DefaultHasher::new();
+    (clang(&["-DSHIM_TEST", "-E", &source]), clang(&["--version"]), env!("PATHCAST_CLANG_FLAGS")).hash(&mut made_of);
+    let object = format!("{}/{controller}-{:016x}.bpf.o", env!("CARGO_TARGET_TMPDIR"), made_of.finish());
+    if let Ok(bytes) = fs::read(&object) {
+        return bytes;
+    }
+    let own = format!("{object}.{}", std::process::id());
+    clang(&["-DSHIM_TEST", "-c", &source, "-o", &own]);
+    fs::rename(&own, &object).unwrap();
+    fs::read(&object).unwrap()
+}
+
+fn clang(arguments: &[&str]) -> Vec<u8> {
+    let flags = env!("PATHCAST_CLANG_FLAGS").split('\t');
+    let output = Command::new(env!("PATHCAST_CLANG")).args(flags).args(arguments).output();
+    let output = output.expect("it has built this crate");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
 /// The test build of a controller, loaded.
 pub struct TestBuild {
     pub object: Object,
@@ -140,21 +182,10 @@ pub struct TestBuild {
 }
 
 impl TestBuild {
-    /// Compiles and loads it, to be registered as `name`.
+    /// Compiles it if that is not yet done, and loads it, to be registered as `name`.
     pub fn load(params: &Params, name: &str) -> TestBuild {
         let info = params.info();
-        let of = |folder: &str| format!("{folder}/{}.bpf.c", info.name);
-        let source = Some(of(concat!(env!("CARGO_MANIFEST_DIR"), "/bpf"))).filter(|source| Path::new(source).exists());
-        let source = source.unwrap_or_else(|| of(env!("OUT_DIR"))); // of PATHCAST_CONTROLLERS
-        let object = format!("{}/{name}.bpf.o", env!("CARGO_TARGET_TMPDIR"));
-        let output = Command::new(env!("PATHCAST_CLANG"))
-            .args(env!("PATHCAST_CLANG_FLAGS").split('\t'))
-            .args(["-DSHIM_TEST", "-c", &source, "-o", &object])
-            .output()
-            .expect("it has built this crate");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let mut open = ObjectBuilder::default().open_file(&object).unwrap();
-        std::fs::remove_file(&object).unwrap();
+        let mut open = ObjectBuilder::default().open_memory(&compiled(info.name)).unwrap();
         for mut map in open.maps_mut().filter(|map| map.map_type() == MapType::StructOps) {
             let ops = map.initial_value_mut().expect("the object has it");
             if let Some(at) = ops.windows(PLACEHOLDER.len()).position(|bytes| bytes == PLACEHOLDER) {
@@ -184,18 +215,22 @@ impl TestBuild {
         maps.find(|map| map.map_type() == MapType::StructOps).expect("a controller").attach_struct_ops().unwrap()
     }
 
-    /// A ring of the calls of live flows; `sink` is given each when the ring is consumed.
-    pub fn ring(&self, mut sink: impl FnMut(Call) + 'static) -> RingBuffer<'static> {
+    /// A ring of the calls of live flows; `sink` is given the bytes of each when the ring is consumed.
+    pub fn ring(&self, mut sink: impl FnMut(&[u8]) + 'static) -> RingBuffer<'static> {
         let map = self.object.maps().find(|map| map.name() == "calls").expect("the test build has it");
         let mut builder = libbpf_rs::RingBufferBuilder::new();
-        let state_bytes = self.info.state_bytes;
         builder
             .add(&map, move |bytes| {
-                sink(Call::read(bytes, state_bytes));
+                sink(bytes);
                 0
             })
             .unwrap();
         builder.build().unwrap()
+    }
+
+    /// The call of which a ring gave the bytes.
+    pub fn call(&self, bytes: &[u8]) -> Call {
+        Call::read(bytes, self.info.state_bytes)
     }
 
     /// The number that `counts` has at a place, counted in numbers.

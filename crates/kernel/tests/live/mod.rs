@@ -4,7 +4,7 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
@@ -140,7 +140,7 @@ pub fn connect(network: &Network, protocol: Protocol, up: Direction, control: &s
     .unwrap();
     let far = listener.accept().unwrap().0;
     let (sends, reads) = if active { (near, far) } else { (far, near) };
-    sends.set_send_buffer_size(256 << 10).unwrap();
+    sends.set_send_buffer_size(256 << 10).unwrap(); // of which the kernel makes twice as much
     // room for all that the sender may have out: Linux 6.18 takes nothing more into a buffer that is full of what came early
     // over one subflow, not even the missing piece of the other, and such a connection stands still
     reads.set_recv_buffer_size(4 << 20).unwrap();
@@ -149,19 +149,28 @@ pub fn connect(network: &Network, protocol: Protocol, up: Direction, control: &s
 }
 
 /// Reads to the end; the bytes that came.
-pub fn swallow(mut stream: TcpStream) -> u64 {
-    let (mut buffer, mut read) = (vec![0; 1 << 18], 0);
+pub fn swallow(stream: TcpStream) -> u64 {
+    count(stream, &AtomicU64::new(0))
+}
+
+/// The same; `read` is what has come so far.
+fn count(mut stream: TcpStream, read: &AtomicU64) -> u64 {
+    let mut buffer = vec![0; 1 << 18];
     loop {
         match stream.read(&mut buffer).unwrap() {
-            0 => return read,
-            n => read += n as u64,
-        }
+            0 => return read.load(Ordering::SeqCst),
+            n => read.fetch_add(n as u64, Ordering::SeqCst),
+        };
     }
 }
+
+/// More bytes than a [`Bulk`] can have written and not yet brought to the other end's reader.
+pub const NEW: u64 = 700_000;
 
 /// A host that sends without pause until it is stopped, to one that reads all.
 pub struct Bulk {
     running: Arc<AtomicBool>,
+    read: Arc<AtomicU64>,
     writer: JoinHandle<u64>,
     reader: JoinHandle<u64>,
     _listener: Socket,
@@ -186,8 +195,15 @@ impl Bulk {
             }
             sent
         });
-        let reader = thread::spawn(|| swallow(reads.into()));
-        Bulk { running, writer, reader, _listener: listener }
+        let read = Arc::new(AtomicU64::new(0));
+        let so_far = read.clone();
+        let reader = thread::spawn(move || count(reads.into(), &so_far));
+        Bulk { running, read, writer, reader, _listener: listener }
+    }
+    /// Waits until so many more bytes were read; from [`NEW`] on, the last of them were written since.
+    pub fn goes_on(&self, bytes: u64) {
+        let before = self.read.load(Ordering::SeqCst);
+        until("further bytes at the other end", || self.read.load(Ordering::SeqCst) >= before + bytes);
     }
     /// Stops it; the bytes that were written, which are those that arrived.
     pub fn stop(self) -> u64 {
