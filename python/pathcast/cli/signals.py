@@ -6,7 +6,8 @@ pause, a read, the wait for a child. So every signal also wakes a thread, throug
 thread again until its handler has run.
 
 What a handler raises within a destructor, or within a callback of a weak reference as the import of a module has them,
-Python only reports, and goes on; then the signal is sent once more.
+Python only reports, and goes on; then the signal is sent once more. So it is where C code, such as the import of an
+extension, has dropped it without a word: for a second nobody is on the way out.
 
 Before the command has begun a signal is noted, to be raised where it can be told. What comes within a second after one
 that was raised is passed over, so that what was made is removed; what comes later, or after the command, ends the
@@ -23,6 +24,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _AGAIN_S = 0.05
@@ -110,9 +112,28 @@ class Signals:
         while (number := os.read(self._reader, 1)) != _END:
             while number[0] in self._before:
                 time.sleep(_AGAIN_S)
-                if self._noted is not None or self._raised_at is not None:
+                if self._noted is not None or (self._raised_at is not None and not self._is_lost()):
                     break
                 signal.pthread_kill(self._main, number[0])
+
+    def _is_lost(self) -> bool:
+        """What was raised has not left the command, and nothing handles it; then it is as if it had not been raised."""
+        unseen_s = 0.0
+        while unseen_s < _IMPATIENT_S:
+            if self._stage != _WITHIN or self._raised_at is None:
+                return False
+            unseen_s = 0.0 if self._is_handled() else unseen_s + _AGAIN_S
+            time.sleep(_AGAIN_S)
+        self._raised_at = None
+        return True
+
+    def _is_handled(self) -> bool:
+        """The main thread is in an `except`, a `finally` or an `__exit__` that it has led to."""
+        found: Any = sys._current_exceptions().get(self._main)
+        error = found[1] if isinstance(found, tuple) else found  # a tuple before Python 3.12
+        while error is not None and not isinstance(error, KeyboardInterrupt | Terminated):
+            error = error.__context__
+        return error is not None
 
 
 def hand_over() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+from contextlib import ExitStack
 
 import pytest
 
@@ -79,6 +81,48 @@ def test_a_signal_within_a_destructor_is_raised_behind_it(number, capfd):
         command()
     assert number == (end.value.number if end.type is Terminated else signal.SIGINT)
     assert capfd.readouterr().err == ""
+
+
+class Key:
+    """Gets a signal where it is compared, by C code that drops what is raised."""
+
+    def __init__(self, number):
+        self.number = number
+
+    def __getattr__(self, name):
+        os.kill(os.getpid(), self.number)
+        time.sleep(60)
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_signal_that_c_code_has_dropped_is_raised_behind_it(number):
+    def command():
+        before = ctypes.pythonapi.PyObject_HasAttrString(ctypes.py_object(Key(number)), b"name")
+        assert before == 0  # it is lost here
+        signal.pause()
+
+    with Signals() as signals, pytest.raises(ENDS) as end, signals.raising():
+        command()
+    assert number == (end.value.number if end.type is Terminated else signal.SIGINT)
+
+
+def test_what_clears_up_for_long_is_not_taken_for_lost(monkeypatch):
+    monkeypatch.setattr(signals_module, "_IMPATIENT_S", 0.2)
+    cleared = []
+
+    def command():
+        with ExitStack() as stack:
+            stack.callback(lambda: cleared.append(time.sleep(1)))
+            try:
+                os.kill(os.getpid(), signal.SIGTERM)
+                signal.pause()
+            finally:
+                time.sleep(1)
+                cleared.append("finally")
+
+    with Signals() as signals, pytest.raises(Terminated), signals.raising():
+        command()
+    assert cleared == ["finally", None]
 
 
 def test_another_exception_within_a_destructor_is_told_as_ever():
