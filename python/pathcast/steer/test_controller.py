@@ -243,14 +243,20 @@ def test_what_nobody_told_is_found(bed, program):
     with Controller(Config(listen=bed.told()["listen"])) as controller:
         bed.connect()
         until(lambda: stands(controller))
-        until(lambda: settled(controller))  # hosts are no switches
+        swept(controller)  # hosts are no switches; what another test's controller left may carry the first packets
         program(bed.server, ECHO, 5005)
         for host in (bed.client, bed.server):
             # what waits for an answer is given up after 3 s, which a busy machine may take
             ip("-n", host, "ntable", "change", "name", "arp_cache", "dev", "eth", "mcast_probes", "30")
             ip("-n", host, "neighbour", "flush", "dev", "eth")
-        lost = program(bed.client, PING, 10, 40006, 5005).stdout.read()
-        assert lost == "0\n", json.dumps(controller.state())
+
+        def lost(count):
+            return program(bed.client, PING, count, 40006, 5005).stdout.read()
+
+        # Open vSwitch drops by what it decided for another test's packets until a moment after it has said that the
+        # entries are there
+        until(lambda: lost(1) == "0\n")
+        assert lost(10) == "0\n", json.dumps(controller.state())
         until(lambda: len(controller.state()["paths"]) == 3)
         state = controller.state()
         assert {one["known"] for one in state["links"]} == {"heard"}
