@@ -10,8 +10,8 @@ use common::netns::{Deaf, Net, noise, sweep};
 use common::{acked, client, config, key, looking, over, path, plain, slow_until_joined, tried, until};
 use pathcast_base::{Exit, Fault};
 use pathcast_net::{
-    Client, NetError, PathManagerKind, PathManagerLimits, Progress, Server, ServerConfig,
-    SocketMaker, TransferOptions, limits, paths, set_limits,
+    Client, NetError, PathManagerKind, PathManagerLimits, Progress, Server, ServerConfig, SocketMaker, TransferOptions,
+    limits, paths, set_limits,
 };
 
 macro_rules! network {
