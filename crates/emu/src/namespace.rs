@@ -6,8 +6,14 @@ use std::os::fd::AsRawFd;
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::error::EmuError;
+
+/// The kernel's work queue is not kept waiting for so long.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// include/uapi/linux/ipv6_route.h
+const RTF_LOCAL: u32 = 1 << 31;
 
 /// A named network namespace that this value owns: dropped, it is removed.
 pub struct Namespace {
@@ -129,6 +135,38 @@ impl Namespace {
         })
         .map_err(|e| failed(&self.name, e))?
     }
+
+    /// Returns when packets to each IPv6 address that was added come in: the kernel makes that route a moment after the address
+    /// (`addrconf_dad_work`), and drops what comes before.
+    pub fn settle(&self) -> Result<(), EmuError> {
+        let failed = |why: String| EmuError::Setup { what: format!("IPv6 in {}", self.name), why };
+        let begun = Instant::now();
+        loop {
+            let read = |name: &str| fs::read_to_string(format!("/proc/thread-self/net/{name}")).unwrap_or_default();
+            let missing = inside(&self.name, || unreached(&read("if_inet6"), &read("ipv6_route")))
+                .map_err(|e| failed(e.to_string()))?;
+            let Some(address) = missing else { return Ok(()) };
+            if begun.elapsed() > PATIENCE {
+                return Err(failed(format!("packets to {address} do not come in")));
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// The first address that was added (`nodad`), in 32 hexadecimal digits, without a local route.
+fn unreached(addresses: &str, routes: &str) -> Option<String> {
+    let is_local = |line: &str, address: &str| {
+        let mut words = line.split_whitespace();
+        words.next() == Some(address)
+            && words.nth(7).and_then(|flags| u32::from_str_radix(flags, 16).ok()).is_some_and(|f| f & RTF_LOCAL != 0)
+    };
+    let is_added = |line: &&str| {
+        let flags = line.split_whitespace().nth(4).and_then(|flags| u32::from_str_radix(flags, 16).ok());
+        flags.is_some_and(|flags| flags & libc::IFA_F_NODAD != 0)
+    };
+    let mut added = addresses.lines().filter(is_added).filter_map(|line| line.split_whitespace().next());
+    added.find(|address| !routes.lines().any(|line| is_local(line, address))).map(str::to_owned)
 }
 
 impl Drop for Namespace {
@@ -140,6 +178,17 @@ impl Drop for Namespace {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_is_reached_by_a_local_route() {
+        let [one, two] = ["fd070001000000000000000000000001", "fd070002000000000000000000000001"];
+        let address = |of, flags| format!("{of} 02 40 00 {flags}       p1\n");
+        let route = |of, flags| format!("{of} 80 {:032} 00 {:032} 00000000 00000001 00000000 {flags}       p1\n", 0, 0);
+        let both = address(one, "82") + &address(two, "82");
+        assert_eq!(unreached(&both, &(route(one, "80200001") + &route(two, "00000001"))).as_deref(), Some(two));
+        assert_eq!(unreached(&both, &(route(two, "80200001") + &route(one, "80200001"))), None);
+        assert_eq!(unreached(&address(one, "c0"), ""), None, "the kernel's own, whose duplicates are looked for");
+    }
 
     #[test]
     fn what_is_removed_has_a_name_and_not_a_path() {

@@ -270,6 +270,7 @@ fn build(
         for (version, commands) in ["-4", "-6"].into_iter().zip(layout.commands(scenario, host)) {
             ip(namespace.name(), version, &commands)?;
         }
+        namespace.settle()?;
         if mptcp {
             ip(namespace.name(), "-0", &layout.mptcp_commands(scenario, host))?;
         }

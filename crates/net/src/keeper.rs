@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::diag::{self, Found};
 use crate::events::{Event, EventKind};
 use crate::maker::SocketMaker;
 use crate::path_manager::{Commands, Events};
@@ -84,8 +85,12 @@ impl Keeper {
     /// The system's.
     pub fn look(&mut self, deadline: Instant, ours: impl Fn(SocketAddr, SocketAddr) -> bool) -> io::Result<()> {
         readable(self.events.as_fd(), deadline)?;
-        for event in self.events.take().0 {
+        let (events, lost) = self.events.take();
+        for event in events {
             self.happened(&event, &ours);
+        }
+        if lost {
+            self.compare()?;
         }
         let now = Instant::now();
         let due = |c: &Connection| (0..c.again.len()).filter(|&i| c.again[i].is_some_and(|at| at <= now)).collect();
@@ -138,6 +143,35 @@ impl Keeper {
             (EventKind::Closed, _) => self.closed(event.token),
             _ => {}
         }
+    }
+
+    /// Where events were lost: connections that were to begin are asked for, and subflows that are not there any more have ended.
+    fn compare(&mut self) -> io::Result<()> {
+        let begun: Vec<_> = self.begun.keys().copied().collect();
+        for ends in begun {
+            if let Some(Found { established: true, token: Some(token) }) = diag::find(&*self.maker, ends.0, ends.1)? {
+                self.begun.remove(&ends);
+                self.established(token, ends, true);
+            }
+        }
+        let tokens: Vec<u32> = self.connections.keys().copied().collect();
+        for token in tokens {
+            let Connection { remote, told, .. } = &self.connections[&token];
+            let (remote, told) = (*remote, told.clone());
+            let mut lives = false;
+            for (path, local) in told.into_iter().enumerate().filter_map(|(path, local)| Some((path, local?))) {
+                if diag::find(&*self.maker, local, remote)?.is_some() {
+                    lives = true;
+                } else {
+                    self.forget(token, path);
+                    self.fail(token, path, "it ended; why was lost");
+                }
+            }
+            if !lives {
+                self.closed(token);
+            }
+        }
+        Ok(())
     }
 
     fn established(&mut self, token: u32, (local, remote): (SocketAddr, SocketAddr), told: bool) {

@@ -7,6 +7,7 @@
 mod client;
 mod connect;
 mod control;
+mod diag;
 mod error;
 mod events;
 mod forward;

@@ -82,6 +82,14 @@ pub trait SocketMaker: Send + Sync {
         within(self, || make_netlink(libc::NETLINK_ROUTE))
     }
 
+    /// A netlink socket that answers about sockets (NETLINK_SOCK_DIAG), not bound.
+    ///
+    /// # Errors
+    /// The system's.
+    fn netlink_diag(&self) -> io::Result<OwnedFd> {
+        within(self, || make_netlink(libc::NETLINK_SOCK_DIAG))
+    }
+
     /// The addresses of this stack.
     ///
     /// # Errors

@@ -248,7 +248,9 @@ fn told(why: Held) -> &'static str {
         Held::Piece => "its pace was far above what it delivered, so it got a piece at a time",
         Held::Room => "what waited for it would have filled the buffers",
         Held::Silent => "it did not answer",
-        Held::Coupled => "the best path loses packets at random, and this controller takes of it what it gives another",
+        Held::Coupled => {
+            "packet losses keep the best path's window small, and this controller takes of it what it gives another"
+        }
     }
 }
 

@@ -4,18 +4,19 @@
 mod common;
 
 use std::io::ErrorKind;
+use std::mem::MaybeUninit;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::netns::{Net, sweep};
+use common::netns::{Deaf, Net, noise, sweep};
 use common::{acked, client, config, looking, over, path, plain, slow_until_joined};
-use pathcast_base::{Fault, Nanos, PathAddr};
+use pathcast_base::{Fault, Nanos, PathAddr, Protocol};
 use pathcast_measure::machine::{Action, Event, Machine};
 use pathcast_net::udp::{DriveOptions, drive};
-use pathcast_net::{Fabric, FlowEnds, Progress, Server, TransferOptions, Transport};
+use pathcast_net::{Fabric, Family, FlowEnds, Keeper, Progress, Server, SocketMaker, TransferOptions, Transport};
 
 /// Policy routing in place of switches: what comes from a flow's port leaves by the device of its path.
 struct Rules {
@@ -242,4 +243,58 @@ fn two_flows_of_one_pair_are_never_given_the_same_port() {
     }
     let [begun, same] = [&ports.begun, &ports.same].map(|n| n.load(Ordering::Relaxed));
     assert!(begun > 200 && same == 0, "{same} of {begun}");
+}
+
+/// The keeper hears neither that a connection stands nor that it has ended.
+#[test]
+fn a_programs_connection_has_its_subflows_also_where_events_were_lost() {
+    let Some((net, _server)) = network("also_where_events_were_lost") else { return };
+    let (rules, maker) = (Arc::new(Rules::new(&net)), net.client());
+    let deaf: Arc<dyn SocketMaker> = Arc::new(Deaf(maker.clone()));
+    let mut keeper = Keeper::new(deaf, rules.clone(), &["p1", "p2"].map(str::to_owned)).unwrap();
+    let listening = net.server().tcp(Family::V4, Protocol::Mptcp).unwrap();
+    let remote = SocketAddr::from(([10, 7, 3, 1], 5271));
+    listening.bind(&remote.into()).unwrap();
+    listening.listen(1).unwrap();
+    maker.set_mptcp_sysctl("pm_type", "1").unwrap(); // the one in user space
+    let socket = maker.tcp(Family::V4, Protocol::Mptcp).unwrap();
+    socket.bind(&SocketAddr::from(([10, 7, 1, 1], 0)).into()).unwrap();
+    let local = socket.local_addr().unwrap().as_socket().unwrap();
+    keeper.begins(local, remote);
+    socket.connect(&remote.into()).unwrap();
+    let accepted = listening.accept().unwrap().0;
+    // a subflow may join when data has come
+    for (from, to) in [(&socket, &accepted), (&accepted, &socket)] {
+        from.send(&[1]).unwrap();
+        to.recv(&mut [MaybeUninit::uninit()]).unwrap();
+    }
+
+    let mut look = || {
+        noise(&net, 30);
+        keeper.look(Instant::now(), |_, _| false).unwrap();
+        (keeper.kept()[0].subflows, rules.count())
+    };
+    let asked = || rules.told.lock().unwrap().iter().find(|(_, path)| path == "p2").map(|(flow, _)| flow.local.port());
+    wait_for(|| look() == (1, (2, 0)) && asked().is_some_and(|port| stands(&net, port)));
+    drop((socket, accepted));
+    wait_for(|| look() == (1, (2, 2)));
+}
+
+/// Whether the client has an established connection from this port.
+fn stands(net: &Net, port: u16) -> bool {
+    let mut table = String::new();
+    let read = || std::fs::read_to_string("/proc/thread-self/net/tcp").unwrap();
+    net.client().run(&mut || table = read()).unwrap();
+    let of = |line: &str| {
+        let mut words = line.split_whitespace().skip(1);
+        Some(words.next()?.ends_with(&format!(":{port:04X}")) && words.nth(1)? == "01")
+    };
+    table.lines().any(|line| of(line) == Some(true))
+}
+
+fn wait_for(mut so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !so() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "in vain");
+    }
 }

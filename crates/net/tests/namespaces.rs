@@ -2,21 +2,17 @@
 
 mod common;
 
-use std::io;
-use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use common::netns::{Net, sweep};
+use common::netns::{Deaf, Net, noise, sweep};
 use common::{acked, client, config, key, looking, over, path, plain, slow_until_joined, tried, until};
 use pathcast_base::{Exit, Fault};
 use pathcast_net::{
-    Client, Family, NetError, PathManagerKind, PathManagerLimits, Progress, Protocol, Server, ServerConfig,
-    SocketMaker, TransferOptions, limits, paths, set_limits,
+    Client, NetError, PathManagerKind, PathManagerLimits, Progress, Server, ServerConfig, SocketMaker, TransferOptions,
+    limits, paths, set_limits,
 };
-use socket2::Socket;
 
 macro_rules! network {
     ($name:literal) => {{
@@ -310,47 +306,6 @@ fn the_kernels_path_manager_does_when_ours_may_not() {
     let report = report.unwrap();
     assert_eq!(report.path_manager, Some(PathManagerKind::Kernel), "{report:#?}");
     assert!(report.notes[0].contains("CAP_NET_ADMIN") && over(&report, "p2").alive, "{report:#?}");
-}
-
-/// MPTCP connections of another program at the client, on its loopback: each is several events.
-fn noise(net: &Net, count: usize) {
-    let maker = net.client();
-    let make = || maker.tcp(Family::V4, Protocol::Mptcp).unwrap();
-    let listener = make();
-    listener.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
-    listener.listen(16).unwrap();
-    for _ in 0..count {
-        let socket = make();
-        socket.connect(&listener.local_addr().unwrap()).unwrap();
-        drop((listener.accept().unwrap(), socket));
-    }
-}
-
-/// A client whose netlink sockets have hardly any room, and miss each event that says that a connection is established.
-struct Deaf(Arc<dyn SocketMaker>);
-
-impl SocketMaker for Deaf {
-    fn run(&self, work: &mut (dyn FnMut() + Send)) -> io::Result<()> {
-        self.0.run(work)
-    }
-    fn netlink_generic(&self) -> io::Result<OwnedFd> {
-        let socket = Socket::from(self.0.netlink_generic()?);
-        socket.set_recv_buffer_size(1)?;
-        let step = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
-        let mut steps = [
-            step(libc::BPF_LD | libc::BPF_B | libc::BPF_ABS, 0, 0, 16), // the command, after the netlink header
-            step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, 2), // MPTCP_EVENT_ESTABLISHED
-            step(libc::BPF_RET | libc::BPF_K, 0, 0, 0),
-            step(libc::BPF_RET | libc::BPF_K, 0, 0, u32::MAX),
-        ];
-        let filter = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
-        let (name, size) = (libc::SO_ATTACH_FILTER, size_of_val(&filter) as libc::socklen_t);
-        // SAFETY: a filter that lives through the call, and its size
-        let done =
-            unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, name, (&raw const filter).cast(), size) };
-        assert_eq!(done, 0, "{}", io::Error::last_os_error());
-        Ok(socket.into())
-    }
 }
 
 #[test]

@@ -16,7 +16,10 @@
 
 use pathcast_base::Nanos;
 
-const SECOND: u128 = 1_000_000_000;
+use line::{Line, bytes, done, per_second, rate, time};
+
+mod line;
+
 /// Least that the kernel gives at once [byte].
 const PIECE: u64 = 65_428;
 /// A rate that grows by less than a quarter in three round trips has come to its end (the rule of BBR's start).
@@ -25,19 +28,12 @@ const ROUNDS: u64 = 3;
 const AHEAD: u64 = 20_000_000;
 /// A window that queues are the end of meets one every so many round trips.
 const SAWTOOTH: u64 = 30;
-/// A line that nothing is known of is taken to be slower than the others by no more than this.
-const UNPROVEN: u64 = 50;
-/// But of what it is given first the buffers must bear more: that it is slower by so much, though not below [byte/s].
-const FARTHEST: u64 = 200;
-const SLOWEST: u64 = 62_500;
 /// One whose pace promises so many times what it delivers gets a piece at a time: the kernel would give it as much more than the others.
 const HASTY: u64 = 8;
 /// One that delivers so many times less than the others brings little: its margins are wider.
 const FAR: u64 = 8;
 /// Of a rise in what a line delivers that has lost packets a part is believed: a hole that is filled is acknowledged at once.
 const BELIEVED: u64 = 4;
-/// Least time until TCP sends again what was not answered [ns]; it doubles each time.
-const RTO: u64 = 200_000_000;
 /// What is written and not taken by a subflow, at most (TCP_NOTSENT_LOWAT) [byte].
 pub const UNSENT: u32 = 64 << 10;
 /// Least that may wait [byte].
@@ -107,7 +103,8 @@ pub enum Held {
     Room,
     /// Its timeouts follow one another.
     Silent,
-    /// The best path loses packets at random, and a coupled controller takes of it what it gives any other, idle or not.
+    /// The best path's window is that of random losses, or is still to grow, and a coupled controller takes of it what it gives any
+    /// other, idle or not.
     Coupled,
 }
 
@@ -125,6 +122,13 @@ struct Track {
     since: Nanos,
     /// When packets last waited for it in a queue.
     queued: Nanos,
+    /// What it had sent again at the last look [packet].
+    again: u64,
+    /// Losses long after the last queue, since that one, and when the last of them was.
+    apart: u32,
+    lost: Nanos,
+    /// The most that it delivered while packets waited [byte/s].
+    top: u64,
     /// Its queue has grown, or packets were lost: what it delivers is what its line carries.
     met: bool,
     /// What it had acknowledged at the last look, and since when it is no more while something is out.
@@ -148,153 +152,6 @@ pub struct Steer {
     trial: Option<u64>,
 }
 
-/// What follows from a subflow's numbers.
-#[derive(Clone, Copy)]
-struct Line {
-    seen: SubflowSeen,
-    rate: u64,
-    /// The rate that speaks against it.
-    least: u64,
-    /// It has delivered something.
-    proven: bool,
-    full: bool,
-    /// It loses packets of which none waits in a queue.
-    random: bool,
-    /// What it delivered when it last did [byte/s].
-    delivers: u64,
-    /// What it delivered in the mean so far [byte/s].
-    mean: u64,
-    met: bool,
-    /// It has not answered for longer than a round trip.
-    quiet: bool,
-    held: bool,
-}
-
-fn time(bytes: u64, rate: u64) -> u64 {
-    (u128::from(bytes) * SECOND / u128::from(rate.max(1))).min(u128::from(u64::MAX / 8)) as u64
-}
-
-fn per_second(bytes: u64, took: Nanos) -> u64 {
-    (u128::from(bytes) * SECOND / u128::from(took.0.max(1))) as u64
-}
-
-fn bytes(rate: u64, time: u64) -> u64 {
-    (u128::from(rate) * u128::from(time) / SECOND).min(u128::from(u64::MAX / 8)) as u64
-}
-
-impl Line {
-    /// Until something given now, behind `more` bytes, is acknowledged, while these others send [ns].
-    fn delay(&self, more: u64, others: &[Line]) -> u64 {
-        let given = self.seen.unsent + more;
-        let took = if self.proven { time(given, self.least) } else { done(others, UNPROVEN.saturating_mul(given)) };
-        // a loss costs another round trip
-        took + 2 * self.seen.srtt.0
-    }
-
-    /// What its window takes at once [byte], if it has nothing to send and shows no sign of being full.
-    fn trial(&self) -> Option<u64> {
-        let seen = &self.seen;
-        let clear = seen.unsent == 0 && seen.again == 0 && seen.srtt.0 <= seen.min_rtt.0 + seen.min_rtt.0 / 4;
-        let fits =
-            if self.proven { seen.window.saturating_sub(seen.out) } else { seen.window * u64::from(seen.out == 0) };
-        // less is not worth the word to the far end
-        (clear && fits >= seen.window / 2).then_some(fits.min(PIECE))
-    }
-
-    /// Whether so much can wait there while these others send, even if nothing is known of it.
-    fn is_bearable(&self, given: u64, others: &[Line], task: Task) -> bool {
-        let rate: u64 = others.iter().map(|line| line.rate).sum();
-        let least = if self.proven { self.least } else { SLOWEST.max(rate / FARTHEST) };
-        // a rate that still grows says little of what they send meanwhile
-        others.iter().all(|line| line.full) && bytes(rate, time(given, least)) <= room(self, others, task)
-    }
-
-    /// Until so much, which its window takes at once, is acknowledged, while these others send [ns].
-    fn tried(&self, bytes: u64, others: &[Line]) -> u64 {
-        // a window has doubled at most since all of it came back unqueued
-        let shown = if self.proven { time(bytes, self.least.max(self.rate / 2)) } else { u64::MAX };
-        shown.min(self.delay(bytes, others).saturating_sub(2 * self.seen.srtt.0)) + 2 * self.seen.srtt.0
-    }
-
-    /// What one whose pace may promise too much is given at a time [byte].
-    fn piece(&self) -> u64 {
-        PIECE.max(bytes(self.least, LOOK))
-    }
-
-    /// How long the others then send on before it, if nothing is lost [ns].
-    fn wait(&self) -> u64 {
-        let given = self.seen.unsent + PIECE;
-        if self.proven && (self.full || self.met) {
-            return time(given, self.least) + self.seen.srtt.0;
-        }
-        let (mut window, mut rest, mut rounds) = (self.seen.window.max(1), given, 1);
-        while rest > window && rounds < 20 {
-            (rest, window, rounds) = (rest - window, window * 2, rounds + 1);
-        }
-        rounds * self.seen.srtt.0
-    }
-
-    /// It is known to be much slower than these others.
-    fn is_far(&self, others: &[Line]) -> bool {
-        self.met && self.least.saturating_mul(FAR) < others.iter().map(|line| line.rate).sum::<u64>()
-    }
-
-    /// Until it has delivered what it holds [ns].
-    fn rest(&self) -> u64 {
-        let holds = self.holds();
-        // a timer wakes it, and then it begins anew: at half of what it had delivered, say
-        let anew = time(holds, self.delivers / 2) + (RTO << self.seen.timeouts.min(8));
-        if self.quiet || self.seen.timeouts > 0 {
-            return anew;
-        }
-        // which it has done already if its window is of a few packets
-        (time(holds, self.least) + self.seen.srtt.0 / 2).min(anew)
-    }
-
-    /// How much longer others of this rate take without it for what is left, if it goes on as it did until now [ns].
-    fn worth(&self, left: u64, rate: u64) -> u64 {
-        // from several timeouts in a row few come back
-        if self.seen.timeouts > 1 { 0 } else { time(left, rate) - time(left, rate + self.mean) }
-    }
-
-    /// Given to it and not acknowledged [byte].
-    fn holds(&self) -> u64 {
-        self.seen.unsent + self.seen.out
-    }
-
-    /// What it is given is soon acknowledged.
-    fn answers(&self) -> bool {
-        self.proven && !self.quiet && !self.is_silent()
-    }
-
-    fn is_silent(&self) -> bool {
-        self.seen.timeouts > 0 || self.seen.srtt.0 == 0
-    }
-}
-
-/// What a subflow's window lets go [byte/s].
-fn rate(seen: &SubflowSeen) -> u64 {
-    let window = (u128::from(seen.window) * SECOND / u128::from(seen.srtt.0.max(1))) as u64;
-    if seen.pace > 0 { window.min(seen.pace) } else { window }.max(1)
-}
-
-/// Until these have sent and heard of `left` bytes beside what they hold [ns].
-fn done(lines: &[Line], left: u64) -> u64 {
-    let rate: u64 = lines.iter().map(|line| line.rate).sum();
-    let held: u64 = lines.iter().map(|line| line.seen.unsent).sum();
-    let srtt = lines.iter().map(|line| line.seen.srtt.0).min().unwrap_or(0);
-    let steady = time(left.saturating_add(held), rate);
-    if lines.iter().all(|line| line.full) {
-        return steady + srtt;
-    }
-    let mut window: u64 = lines.iter().map(|line| line.seen.window).sum::<u64>().max(1);
-    let (mut rest, mut rounds) = (left.saturating_add(held), 0);
-    while rest > window {
-        (rest, window, rounds) = (rest - window, window.saturating_mul(2), rounds + 1);
-    }
-    steady.min(rounds * srtt) + srtt
-}
-
 impl Steer {
     /// A connection's subflows as they stand at `now`, the first one first: what is to be done with each, in their order. One
     /// at least is free.
@@ -308,7 +165,7 @@ impl Steer {
         let mut order: Vec<usize> = (0..lines.len()).filter(|&i| i != best).collect();
         order.sort_by_key(|&i| (lines[i].delay(PIECE, &free), i));
         for &i in &order {
-            if task.coupled && best == 0 && lines[best].random {
+            if task.coupled && best == 0 && lines[best].is_slowed(&lines[i], task.left) {
                 verdicts[i] = Verdict::Close(Held::Coupled);
                 continue;
             }
@@ -428,6 +285,10 @@ impl Steer {
                 acked: seen.acked,
                 since: now,
                 queued: now,
+                again: seen.again,
+                apart: 0,
+                lost: now,
+                top: 0,
                 met: false,
                 heard: seen.acked,
                 quiet: now,
@@ -463,6 +324,8 @@ impl Steer {
         }
         if seen.srtt.0 > seen.min_rtt.0 + seen.min_rtt.0 / 4 {
             track.queued = now;
+            track.apart = 0;
+            track.top = track.top.max(track.delivers);
             track.met = true;
         }
         track.met |= seen.again > 0;
@@ -471,7 +334,11 @@ impl Steer {
         }
         let waits = seen.srtt.0 + AHEAD;
         let quiet = now.saturating_sub(track.quiet).0 > waits + waits / 2;
-        let random = seen.again > 0 && now.0 > track.queued.0 + SAWTOOTH * seen.srtt.0;
+        let clear = now.0 > track.queued.0 + SAWTOOTH * seen.srtt.0;
+        if seen.again > track.again && clear && (track.apart == 0 || now.0 > track.lost.0 + 4 * seen.srtt.0) {
+            (track.apart, track.lost) = (track.apart + 1, now);
+        }
+        track.again = seen.again;
         // one that is silent promises nothing
         let least = if seen.timeouts > 0 { 1 } else { track.delivers.min(rate).max(1) };
         Line {
@@ -480,7 +347,9 @@ impl Steer {
             least,
             proven: track.delivers > 0,
             full: track.full,
-            random,
+            random: track.apart > 1,
+            grows: seen.again > 0 && clear,
+            top: track.top,
             delivers: track.delivers,
             mean: per_second(seen.acked.saturating_sub(track.before), now.saturating_sub(track.born)),
             met: track.met,

@@ -111,7 +111,7 @@ def ask(
         measured: Measurement = world.measure(paths, request, progress)
         if progress is not None:
             progress("looking how the load varies", 0, 0)
-        return watch(world, measured, job.direction, job.size_bytes, time_s=within_s)
+        return watch(world, measured, job.direction, job.size_bytes, time_s=within_s, progress=progress)
 
     def once() -> tuple[list[Watched], Any]:
         with world.judged() as verdict:

@@ -58,6 +58,18 @@ def test_where_time_is_short_it_is_looked_for_no_longer():
     assert watch(Watching(*[15e6] * 99), lacking, "out", 10**9, time_s=3.0).elapsed_s <= 4.0
 
 
+def test_whoever_waits_in_the_far_ends_queue_for_a_look_is_told():
+    class Busy(Watching):
+        def measure(self, paths, request, progress):
+            progress("queue", 1, 1)
+            progress("ride", 3, 4)
+            return super().measure(paths, request)
+
+    told = []
+    watch(Busy(15e6), measured(path("one")), "out", 10**9, progress=lambda *phase: told.append(phase))
+    assert told[:3] == [("queue", 1, 1), ("looking how the load varies", 0, 0), ("queue", 1, 1)]
+
+
 def test_a_far_end_that_goes_meanwhile_is_an_error_and_a_line_that_dies_is_down():
     of = measured(path("one"), path("two"))
     gone = Watching(15e6, dead=("one", "two"))

@@ -4,9 +4,10 @@ and one look of a second or two says little of it."""
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from statistics import fmean, median, stdev
 
 from pathcast.errors import Exit, PathcastError
@@ -59,11 +60,14 @@ def watch(
     size_bytes: int,
     seed: int | None = None,
     time_s: float | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
 ) -> Watched:
     """Looks at what was measured, all paths at once, for as long as its effort (or `time_s`) allows and the job would
     take (or one look longer), or until as many bytes were sent as by the measurement, or a quarter of the job's. Of a
     light one first again at the paths of which it found nothing, and no more in all than 116 kB a path, or 2 % of the
-    job. A far end that gives up meanwhile ends it; one that goes is an error (exit 1), a line that dies is down."""
+    job. A far end that gives up meanwhile ends it; one that goes is an error (exit 1), a line that dies is down.
+    progress: hears where a look waits in the far end's queue."""
+    ask = world.measure if progress is None else partial(world.measure, progress=_waiting(progress))
     longest_s, patient_s = (_TIMES_S[measured.effort], _TIMES_S["thorough"]) if time_s is None else (time_s, 0.0)
     time_s = min(longest_s, size_bytes * 8 / max(1.0, _available_bps(measured, direction)))
     light = measured.effort == "light"
@@ -80,7 +84,7 @@ def watch(
     if lacking and not light:
         patient = replace(request, effort="thorough", time_s=_PATIENT_S, bytes=_PATIENT_BYTES, seed=seed, at_once=False)
         try:
-            look = world.measure(lacking, patient)
+            look = ask(lacking, patient)
             seen.append(look)
             sent, passed = sent + look.probe_bytes, passed + look.elapsed_s
             for path in look.paths:
@@ -95,7 +99,7 @@ def watch(
         if sent + (_LIGHT_LOOK * len(names) if light else 1) > most:
             break
         try:
-            look = world.measure(names, replace(request, seed=None if seed is None else seed + len(seen)))
+            look = ask(names, replace(request, seed=None if seed is None else seed + len(seen)))
         except PathcastError as error:
             died = _broken(world, up, error, answered)
             found = {name: replace(of, down=DIED) if name in died else of for name, of in found.items()}
@@ -121,6 +125,15 @@ def watch(
             found[name] = doubted(found[name], direction, looks)
     merged = replace(measured, paths=tuple(found[path.name] for path in measured.paths))
     return Watched(merged, loads, sent, passed)
+
+
+def _waiting(progress: Callable[[str, int, int], None]) -> Callable[[str, int, int], None]:
+    """The queue's phase as it is; of the others that it is looked."""
+
+    def hear(phase: str, done: int, of: int) -> None:
+        progress(*(phase, done, of) if phase == "queue" else ("looking how the load varies", 0, 0))
+
+    return hear
 
 
 def _broken(world: World, names: Sequence[str], error: PathcastError, answered: datetime) -> Collection[str]:

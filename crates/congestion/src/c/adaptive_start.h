@@ -232,7 +232,7 @@ FLOW_FN void adaptive_start_grow(struct flow *f, const struct flow_ack *a, struc
 	s->pace_Bps = flow_forget(f, adaptive_start_pace(f, s, p, needy));
 	if (f->mail && s->phase != ADAPTIVE_AVOID && f->cwnd > mean) {
 		f->cwnd -= (u32)flow_min64(f->mail, f->cwnd - mean);
-		f->cwnd = flow_max(f->cwnd, 2);
+		f->cwnd = flow_min(flow_max(f->cwnd, 2), f->cwnd_max);
 		if (s->phase == ADAPTIVE_START)
 			s->phase = ADAPTIVE_HOLD; /* who asks has seen that all is full */
 	}

@@ -630,7 +630,7 @@ FLOW_FN void gleaner_grow(struct flow *f, const struct flow_ack *a, struct glean
 	w = gleaner_pace(f, s, p) * flow_min(s->line.base_us + 2 * gleaner_threshold(f, s, p), 1u << 26) / 1000000;
 	f->cwnd = flow_min((u32)flow_min64(flow_div(w + w / 4, f->mss) + 6, 1u << 29), f->cwnd_max);
 	if (s->phase == GLEANER_YIELD && gleaner_left(f, s, p) <= gleaner_slowest(f, s, p) && !s->trial_us)
-		f->cwnd = GLEANER_SHUT;
+		f->cwnd = flow_min(GLEANER_SHUT, f->cwnd_max);
 	f->ssthresh = f->cwnd;
 	f->cwnd_cnt = 0;
 }

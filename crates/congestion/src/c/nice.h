@@ -91,7 +91,7 @@ FLOW_FN void nice_slow(struct flow *f, const struct flow_ack *a, struct nice_sta
 	s->ended = 0;
 	if (s->seen >= flow_min(f->cwnd, 8) && rtt > s->min_us && rtt - s->min_us > p->least_us &&
 	    (u64)f->cwnd * (rtt - s->min_us) > (u64)p->gamma * rtt) { /* < 2^62 */
-		f->cwnd = flow_max((u32)flow_div((u64)f->cwnd * s->min_us, rtt), 2);
+		f->cwnd = flow_min(flow_max((u32)flow_div((u64)f->cwnd * s->min_us, rtt), 2), f->cwnd_max);
 		f->ssthresh = f->cwnd;
 		f->cwnd_cnt = 0;
 		s->round_end = f->nxt;
@@ -130,7 +130,7 @@ FLOW_FN void nice_grow(struct flow *f, const struct flow_ack *a, struct nice_sta
 	}
 	queued = s->done_us ? (u64)f->cwnd * (s->done_us - s->min_us) : 0; /* < 2^62 */
 	if (s->pairs.score && f->cwnd == 1) {
-		f->cwnd = 2;
+		f->cwnd = flow_min(2, f->cwnd_max);
 	} else if (s->done_us && queued > (u64)p->beta * s->done_us) {
 		f->cwnd = flow_max(f->cwnd - 1, 1);
 		f->ssthresh = flow_min(f->ssthresh, f->cwnd);

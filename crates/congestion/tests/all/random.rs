@@ -33,6 +33,11 @@ fn steps() -> impl Strategy<Value = Vec<(usize, u64, Step)>> {
     prop::collection::vec((0usize..3, gap, step), 1..300)
 }
 
+/// A window's most: none, or small as that of a route may be (`ip route … cwnd lock`).
+fn most() -> impl Strategy<Value = u32> {
+    prop_oneof![2 => Just(1u32 << 30), 1 => 1u32..8, 1 => 1u32..1000]
+}
+
 struct Subflow {
     flow: Flow,
     instance: Instance,
@@ -112,7 +117,7 @@ fn play(params: &Params, cwnd: u32, cwnd_max: u32, script: &[(usize, u64, Step)]
             Step::Leave => {}
         }
         let name = instance.info().name;
-        assert!(flow.cwnd >= 1 && flow.cwnd <= cwnd_max.max(cwnd), "{name}: cwnd {} after {step:?}", flow.cwnd);
+        assert!(flow.cwnd >= 1 && flow.cwnd <= cwnd_max, "{name}: cwnd {} after {step:?}", flow.cwnd);
         assert!((1..=INFINITE).contains(&flow.ssthresh), "{name}: ssthresh {} after {step:?}", flow.ssthresh);
         assert!(flow.cwnd_cnt < 1 << 30, "{name}: cwnd_cnt {} after {step:?}", flow.cwnd_cnt);
         assert!(flow.burst < 1 << 20, "{name}: burst {}", flow.burst);
@@ -124,7 +129,7 @@ fn play(params: &Params, cwnd: u32, cwnd_max: u32, script: &[(usize, u64, Step)]
 proptest! {
     #[test]
     fn nothing_breaks_with_default_parameters(
-        script in steps(), cwnd in 1u32..200, cwnd_max in prop_oneof![Just(1u32 << 30), 1u32..1000],
+        script in steps(), cwnd in 1u32..200, cwnd_max in most(),
     ) {
         for info in controllers() {
             let params = Params::new(info);
@@ -134,7 +139,7 @@ proptest! {
 
     #[test]
     fn nothing_breaks_with_any_allowed_parameters(
-        script in steps(), draws in prop::collection::vec((0u32..4, any::<u32>()), 24),
+        script in steps(), cwnd_max in most(), draws in prop::collection::vec((0u32..4, any::<u32>()), 24),
     ) {
         for info in controllers() {
             let mut params = Params::new(info);
@@ -148,7 +153,7 @@ proptest! {
                 };
                 params.set(param.name, value.into()).unwrap();
             }
-            play(&params, 10, 1 << 30, &script);
+            play(&params, 10, cwnd_max, &script);
         }
     }
 }

@@ -8,13 +8,15 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
-use pathcast_net::SocketMaker;
+use pathcast_net::{Family, Protocol, SocketMaker};
+use socket2::Socket;
 
 const PREFIX: &str = "pcn";
 
@@ -212,5 +214,46 @@ pub fn sweep() {
         if pid.parse::<u32>().is_ok() && !std::path::Path::new("/proc").join(pid).exists() {
             ip(&format!("netns del {name}"));
         }
+    }
+}
+
+/// MPTCP connections of another program at the client, on its loopback: each is several events.
+pub fn noise(net: &Net, count: usize) {
+    let maker = net.client();
+    let make = || maker.tcp(Family::V4, Protocol::Mptcp).unwrap();
+    let listener = make();
+    listener.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    listener.listen(16).unwrap();
+    for _ in 0..count {
+        let socket = make();
+        socket.connect(&listener.local_addr().unwrap()).unwrap();
+        drop((listener.accept().unwrap(), socket));
+    }
+}
+
+/// A client whose netlink sockets have hardly any room, and miss each event that says that a connection is established.
+pub struct Deaf(pub Arc<dyn SocketMaker>);
+
+impl SocketMaker for Deaf {
+    fn run(&self, work: &mut (dyn FnMut() + Send)) -> io::Result<()> {
+        self.0.run(work)
+    }
+    fn netlink_generic(&self) -> io::Result<OwnedFd> {
+        let socket = Socket::from(self.0.netlink_generic()?);
+        socket.set_recv_buffer_size(1)?;
+        let step = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
+        let mut steps = [
+            step(libc::BPF_LD | libc::BPF_B | libc::BPF_ABS, 0, 0, 16), // the command, after the netlink header
+            step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, 2), // MPTCP_EVENT_ESTABLISHED
+            step(libc::BPF_RET | libc::BPF_K, 0, 0, 0),
+            step(libc::BPF_RET | libc::BPF_K, 0, 0, u32::MAX),
+        ];
+        let filter = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
+        let (name, size) = (libc::SO_ATTACH_FILTER, size_of_val(&filter) as libc::socklen_t);
+        // SAFETY: a filter that lives through the call, and its size
+        let done =
+            unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, name, (&raw const filter).cast(), size) };
+        assert_eq!(done, 0, "{}", io::Error::last_os_error());
+        Ok(socket.into())
     }
 }

@@ -116,16 +116,58 @@ fn a_silent_line_is_held_and_another_takes_its_place() {
     assert_eq!(Steer::default().look(Nanos(0), task(1), &[]), []);
 }
 
+/// The same for ten seconds, of which the first may lose a packet every half a second, and the second has lost some.
+fn coupled(best: SubflowSeen, other: SubflowSeen, loses: bool, left: u64) -> Verdict {
+    let (mut steer, mut verdict) = (Steer::default(), Verdict::Free);
+    for n in 0..1000u64 {
+        let acked = |one: &SubflowSeen| one.window * n * 10 * MS / one.srtt.0;
+        let again = best.again + if loses { n / 50 } else { 0 };
+        let seen = [SubflowSeen { acked: acked(&best), again, ..best }, SubflowSeen { acked: acked(&other), ..other }];
+        verdict = steer.look(Nanos(n * 10 * MS), Task { coupled: true, ..task(left) }, &seen)[1];
+    }
+    verdict
+}
+
 #[test]
 fn a_coupled_controller_over_random_loss_keeps_to_the_best() {
-    let lossy = SubflowSeen { again: 20, ..line(0, 1_000_000, 50, 0) };
-    let coupled = Task { coupled: true, ..task(50_000_000) };
-    let lines = [lossy, line(1, 800_000, 50, 0)];
-    assert_eq!(settled(&lines, coupled).1[1], Verdict::Close(Held::Coupled));
-    assert_eq!(settled(&lines, task(50_000_000)).1[1], Verdict::Free);
-    let queued = SubflowSeen { min_rtt: Nanos(30 * MS), ..lossy };
-    assert_eq!(settled(&[queued, lines[1]], coupled).1[1], Verdict::Free);
+    let [best, other] = [line(0, 1_000_000, 50, 0), line(1, 800_000, 50, 0)].map(|one| SubflowSeen { again: 3, ..one });
+    // too little is left to grow in
+    assert_eq!(coupled(best, other, true, 2_000_000), Verdict::Close(Held::Coupled));
+    assert_eq!(coupled(best, other, false, 2_000_000), Verdict::Free);
+    // what the other carries is not known yet
+    assert_eq!(coupled(best, SubflowSeen { again: 0, ..other }, true, 50_000_000), Verdict::Free);
+    // its window over its squared round trip is the larger one, and sets the increase of both
+    assert_eq!(coupled(best, SubflowSeen { again: 3, ..line(1, 800_000, 35, 0) }, true, 50_000_000), Verdict::Free);
+    // packets wait: its losses are those of a queue
+    let queued = SubflowSeen { min_rtt: Nanos(30 * MS), ..best };
+    assert_eq!(coupled(queued, other, true, 50_000_000), Verdict::Free);
     assert!(is_coupled("pc_lia") && is_coupled("olia") && is_coupled("pc_adapt_2") && !is_coupled("pc_bbr3"));
+}
+
+/// A queue of a few packets: the start overshot it, and the window grows by a packet in a round trip.
+#[test]
+fn a_coupled_controller_lets_the_best_grow_where_that_is_worth_more_than_the_other() {
+    let best = SubflowSeen { again: 30, ..line(0, 10_000_000, 10, 0) };
+    let other = |rate| SubflowSeen { again: 3, ..line(1, rate, 40, 0) };
+    // it grows by 14.5 MB/s in a second, of which the other takes 1 - (10 / 11)^2: in the mean of the 20 s of 200 MB 25 MB/s
+    assert_eq!(coupled(best, other(1_000_000), false, 200_000_000), Verdict::Close(Held::Coupled));
+    assert_ne!(coupled(best, other(1_000_000), false, 5_000_000), Verdict::Close(Held::Coupled));
+}
+
+/// Until a second ago packets waited while it delivered this: it grows no farther.
+#[test]
+fn a_line_that_was_full_has_little_to_grow() {
+    let mut lines = [
+        SubflowSeen { again: 30, ..line(0, 10_000_000, 10, 0) },
+        SubflowSeen { again: 3, ..line(1, 1_000_000, 40, 0) },
+    ];
+    let (mut steer, mut verdict) = (Steer::default(), Verdict::Free);
+    for n in 0..1000u64 {
+        lines[0].min_rtt = Nanos(if n < 900 { 7 } else { 10 } * MS);
+        let seen = lines.map(|one| SubflowSeen { acked: one.window * n * 10 * MS / one.srtt.0, ..one });
+        verdict = steer.look(Nanos(n * 10 * MS), Task { coupled: true, ..task(200_000_000) }, &seen)[1];
+    }
+    assert_ne!(verdict, Verdict::Close(Held::Coupled));
 }
 
 /// A young line whose pace is that of its start: what it was given would wait for it long after the others are done.
