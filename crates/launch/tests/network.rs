@@ -4,6 +4,8 @@ mod common;
 
 use std::process::Command;
 use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
 
 use common::{SERVER, Sink, World, until};
 use pathcast_base::{Exit, Fault};
@@ -264,7 +266,13 @@ fn what_waits_above_the_subflows_is_waited_for() {
         ..world.launch("last", &["python3", "-c", &script])
     };
     let reads = sink.reads.clone();
-    let ended = move |_| reads.store(true, Ordering::SeqCst);
+    // later: or all is acknowledged on a busy machine before it is waited for
+    let ended = move |_| {
+        thread::spawn(move || {
+            thread::sleep(Duration::from_secs(1));
+            reads.store(true, Ordering::SeqCst);
+        });
+    };
     let run = world.inside("c", move || launch.run_unless(|| false, ended));
     let report = run.join().unwrap().unwrap().unwrap().report;
     assert!(report.mptcp_connections == 1 && report.bytes_sent >= 150_000, "{report:?}");
