@@ -156,9 +156,10 @@ impl Keeper {
         }
         let tokens: Vec<u32> = self.connections.keys().copied().collect();
         for token in tokens {
-            let Connection { remote, told, .. } = &self.connections[&token];
+            let Connection { local, remote, told, .. } = &self.connections[&token];
             let (remote, told) = (*remote, told.clone());
-            let mut lives = false;
+            // also where the fabric has refused the first one
+            let mut lives = diag::find(&*self.maker, *local, remote)?.is_some();
             for (path, local) in told.into_iter().enumerate().filter_map(|(path, local)| Some((path, local?))) {
                 if diag::find(&*self.maker, local, remote)?.is_some() {
                     lives = true;

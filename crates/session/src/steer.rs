@@ -11,7 +11,8 @@
 //! their windows let go, doubling each round trip as long as they grow. One that holds what the others could have sent again
 //! and be done while they stand idle is to be closed, at the end and where what it holds has filled the buffers, unless it
 //! would be missed for longer in what is left. A line that is known to be much slower than the others can bring little and
-//! hold up much: wider margins are asked of it. Numbers are those of struct tcp_info; nothing is known of the lines but
+//! hold up much: wider margins are asked of it. Under a coupled controller one is closed also where it costs the best one more
+//! than it brings. Numbers are those of struct tcp_info; nothing is known of the lines but
 //! these, and that the first subflow goes over the best path.
 
 use pathcast_base::Nanos;
