@@ -18,8 +18,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib import import_module
+from importlib.machinery import FileFinder, ModuleSpec, SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pathcast.errors import Exit, PathcastError, usage
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Value = TypeVar("Value")
+# what the modules of all experiments are under
+_ALL = "pathcast_experiments_"
 # header, rows
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 
@@ -87,6 +90,25 @@ class Results:
         other = {a: b, b: a}
         rows = [{**row, column: other.get(row[column], row[column])} if column in row else row for row in self.rows]
         return Results(rows, self.plan, self.world, self.quick)
+
+
+class _AsWritten(SourceFileLoader):
+    """Python's own cache takes a file of the same second and size for the same: samples would not be what they are named by."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
+
+
+class _Finder:
+    """Of the modules of experiments, on `sys.meta_path`."""
+
+    @staticmethod
+    def find_spec(fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        if not fullname.startswith(_ALL) or path is None:
+            return None
+        finders = (FileFinder(one, (_AsWritten, [".py"])) for one in path)
+        return next((spec for finder in finders if (spec := finder.find_spec(fullname))), None)
 
 
 class Experiment:
@@ -153,8 +175,10 @@ class Experiment:
     @functools.cached_property
     def _package(self) -> str:
         """The folder as a package in one of all folders beside it, of which its modules may import too."""
-        above = "pathcast_experiments_" + "".join(c if c.isalnum() else "_" for c in str(self.directory.parent))
+        above = _ALL + "".join(c if c.isalnum() else "_" for c in str(self.directory.parent))
         own = f"{above}.{self.name.replace('-', '_')}"
+        if _Finder not in sys.meta_path:
+            sys.meta_path.insert(0, cast(Any, _Finder))
         for name, path in ((above, self.directory.parent), (own, self.directory)):
             if name not in sys.modules:
                 sys.modules[name] = package = ModuleType(name)

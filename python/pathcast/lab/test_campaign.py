@@ -106,6 +106,17 @@ def test_keys_hold_scenario_world_and_code_but_no_claims(toy, run):
     assert results.rows[0]["time_s"] == 40
 
 
+def test_what_is_changed_within_a_second_and_is_as_long_is_run_as_it_is_now(toy, run, monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path / "bytecode"))
+    found = []
+    for value in "34":
+        (toy / "more.py").write_text(MORE.replace("2 if", f"{value} if"))
+        os.utime(toy / "more.py", (1, 1))
+        found.append(max(row["time_s"] for row in run()[1].rows))
+    assert found == [90, 120]
+
+
 def test_a_run_that_was_broken_off_goes_on(toy, run, tmp_path):
     experiment = Experiment(toy)
 
