@@ -93,7 +93,7 @@ class Results:
 
 
 class _AsWritten(SourceFileLoader):
-    """Python's own cache takes a file of the same second and size for the same: samples would not be what they are named by."""
+    """Python's own cache takes a file of the same second and size for the same: what ran would not be what is named."""
 
     def get_code(self, fullname: str) -> CodeType:
         path = self.get_filename(fullname)
