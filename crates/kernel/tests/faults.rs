@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use kernel_log::KernelLog;
 use live::{
-    Bulk, NEW, TWO, able, able_multipath, defaults, multipath, name, network, protocols, scenario, set, until,
+    Bulk, NEW, TWO, able, able_multipath, counted, defaults, multipath, name, network, protocols, scenario, set, until,
     until_released,
 };
 use pathcast_base::{Exit, Fault};
@@ -176,7 +176,7 @@ fn the_children_of_a_listener_are_under_its_controller() {
             bulk.goes_on(NEW);
         }
         let flows = loaded.flows().unwrap();
-        assert_eq!(flows.len(), 3 * each, "{flows:?}");
+        assert_eq!(flows.len(), 3 * each, "{}; {flows:?}", counted(&network));
         assert_eq!(loaded.connections(), if protocol == Protocol::TCP { 0 } else { 3 });
         assert!(flows.iter().all(|flow| flow.subflows as usize == each), "{flows:?}");
         let servers: Vec<IpAddr> = network.describe().paths.iter().map(|path| path.remote).collect();

@@ -148,6 +148,22 @@ pub fn connect(network: &Network, protocol: Protocol, up: Direction, control: &s
     (sends, reads, listener)
 }
 
+/// What both hosts have counted of Multipath TCP, for a failure.
+pub fn counted(network: &Network) -> String {
+    let d = network.describe();
+    let read = |host: &str| {
+        inside(host, || std::fs::read_to_string("/proc/thread-self/net/netstat")).unwrap().unwrap_or_default()
+    };
+    let told = |host: &str| {
+        let text = read(host);
+        let mut lines = text.lines().filter_map(|line| line.strip_prefix("MPTcpExt: "));
+        let (names, values) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+        let both = names.split(' ').zip(values.split(' ')).filter(|(_, value)| *value != "0");
+        both.map(|(name, value)| format!("{name} {value}")).collect::<Vec<_>>().join(", ")
+    };
+    format!("client: {}; server: {}", told(&d.client), told(&d.server))
+}
+
 /// Reads to the end; the bytes that came.
 pub fn swallow(stream: TcpStream) -> u64 {
     count(stream, &AtomicU64::new(0))
