@@ -86,7 +86,10 @@ class Journal:
     def send(self) -> tuple[int, int]:
         """Adds what the spool holds: how many acts, and how many the database does not take. Raises PathcastError."""
         with self._lock:
-            return self.spool.send(self._add_all)
+            try:
+                return self.spool.send(self._add_all)
+            except OSError as error:
+                raise told(error, str(self.spool.directory)) from None
 
     def _send(self) -> None:
         """Adds what waits, as far as there is time. Raises PathcastError where the database is away."""
