@@ -315,7 +315,7 @@ def _journal(history: str | None) -> Journal:
     place = find(history)
     if place is None:
         raise usage(f"no history is kept: {ENVIRONMENT}={OFF}", "--history names one")
-    return Journal(place)
+    return Journal(place, patient=True)
 
 
 def _open(history: str | None, new: bool = False) -> tuple[Journal, Browser]:

@@ -29,9 +29,10 @@ _LOOK_US = 3_600_000_000
 class Journal:
     """One history to add to, from any thread. trouble: what kept the last act out of the database."""
 
-    def __init__(self, place: Place, now: Callable[[], Moment] = clock.now) -> None:
+    def __init__(self, place: Place, now: Callable[[], Moment] = clock.now, patient: bool = False) -> None:
+        """patient: as of `Store`."""
         self.place, self.now = place, now
-        self.store, self.spool = Store(place), Spool(place.spool)
+        self.store, self.spool = Store(place, patient=patient), Spool(place.spool)
         self.trouble: PathcastError | None = None
         self._lock = Lock()
         self._not_before = 0.0
