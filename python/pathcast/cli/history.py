@@ -81,9 +81,8 @@ def list_(
         elsewhere = {} if world == _ALL else {name: n for name, n in _worlds(browser, what).items() if name != world}
         if not rows:
             _check(browser, line, to)
-    waiting = len(journal.spool)
     if json:
-        about = {"history": journal.place.shown, "what": what, "waiting": waiting, "lines": _names()}
+        about = {"history": journal.place.shown, "what": what, "waiting": len(journal.spool), "lines": _names()}
         about |= {"world": world, "elsewhere": elsewhere}
         print_json("history.list", {**about, "rows": [_brief(row) for row in rows]})
         return
@@ -94,9 +93,6 @@ def list_(
         print(f"nothing of that is in {journal.place.shown}", file=sys.stderr)
     for name, number in elsewhere.items():
         print(f"note: {number} more in world {name}: --world {name} shows them", file=sys.stderr)
-    if waiting:
-        wait = "waits" if waiting == 1 else "wait"
-        print(f"note: {waiting} more {wait} in {journal.place.spool} for the database", file=sys.stderr)
 
 
 def _rows(
@@ -319,7 +315,7 @@ def _journal(history: str | None) -> Journal:
     place = find(history)
     if place is None:
         raise usage(f"no history is kept: {ENVIRONMENT}={OFF}", "--history names one")
-    return Journal(place)
+    return Journal(place, patient=True)
 
 
 def _open(history: str | None, new: bool = False) -> tuple[Journal, Browser]:
@@ -331,13 +327,31 @@ def _open(history: str | None, new: bool = False) -> tuple[Journal, Browser]:
 
     journal = _journal(history)
     if len(journal.spool):
-        _, refused = journal.send()
-        if refused:
-            told = f"{refused} acts in {journal.place.spool} are not what a history takes; they lie there as *.refused"
-            print(f"pathcast: {told}", file=sys.stderr)
+        _send(journal)
     if not new:
         _there(journal.place)
     return journal, Browser(journal.store)
+
+
+def _send(journal: Journal) -> None:
+    """Takes what waited into the database; where that cannot be written to and can be read, it waits on.
+
+    Raises PathcastError where it cannot be read.
+    """
+    refused, why = 0, ""
+    try:
+        _, refused = journal.send()
+    except PathcastError as error:
+        why = f": {error.message}"
+        if journal.store.exists:
+            with journal.store.asking():
+                pass
+    if refused:
+        told = f"{refused} acts in {journal.place.spool} are not what a history takes; they lie there as *.refused"
+        print(f"pathcast: {told}", file=sys.stderr)
+    if waiting := len(journal.spool):
+        wait = "waits" if waiting == 1 else "wait"
+        print(f"note: {waiting} more {wait} in {journal.place.spool} for the database{why}", file=sys.stderr)
 
 
 def shown_place(history: str | None) -> Place | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
@@ -26,13 +26,16 @@ if TYPE_CHECKING:
 
 # what it costs to have tried in vain is worth knowing; wrong words of the user are not
 _NOTED = (Exit.RUNTIME, Exit.UNTRUSTWORTHY)
+# who measures for ever is asked for no older ones
+_NEWEST = 100
 
 
 @dataclass
 class Recorder:
-    """Keeps acts of one command. A history that cannot be kept is said once, and never is the command's failure.
+    """Keeps acts of one command. A history that cannot be kept is said once until it can be again, and never is the
+    command's failure.
 
-    measured: the keys of the measurements so far. keys: of the paths of the last world, by their names.
+    measured: the keys of the newest measurements. keys: of the paths of the last world, by their names.
     """
 
     place: Place
@@ -43,6 +46,8 @@ class Recorder:
     measured: list[str] = field(default_factory=list)
     keys: Mapping[str, PathKey] = field(default_factory=dict)
     _said: set[str] = field(default_factory=set)
+    # of what was said what passes with the next act that is stored
+    _passing: set[str] = field(default_factory=set)
     _saying: Lock = field(default_factory=Lock)
 
     @cached_property
@@ -60,11 +65,15 @@ class Recorder:
         try:
             if not soon:
                 self.journal.put_by(act)
-            elif not self.journal.add(act) and (why := self.journal.trouble):
+            elif self.journal.add(act):
+                self._passed()
+            elif why := self.journal.trouble:
                 hint = f" ({why.hint})" if why.hint and why.code != "history-away" else ""
-                self._once(f"{why.message}{hint}; what comes is kept in {self.place.spool} and sent when it can be")
+                there = f"what comes is kept in {self.place.spool} and sent when it can be"
+                self._once(f"{why.message}{hint}; {there}", passes=True)
         except PathcastError as error:
-            self._once(f"not recorded: {error.message}")
+            # what is no row now is none later
+            self._once(f"not recorded: {error.message}", passes=error.code != "history-rows")
         except Exception as error:  # whatever it is, what was measured is still to be shown
             self._once(f"not recorded: {type(error).__name__}: {error}")
 
@@ -122,11 +131,21 @@ class Recorder:
         if "journal" in self.__dict__:
             self.journal.close()
 
-    def _once(self, text: str) -> None:
-        with self._saying:
+    def _once(self, text: str, passes: bool = False) -> None:
+        """passes: it is said again where it comes again after an act that was stored."""
+        with self._saying, suppress(OSError):
+            if passes:
+                self._passing.add(text)
             if text not in self._said:
                 self._said.add(text)
                 self.say(text)
+
+    def _passed(self) -> None:
+        with self._saying, suppress(OSError):
+            if self._passing:
+                self._said -= self._passing
+                self._passing.clear()
+                self.say(f"recorded again in {self.place.shown}")
 
 
 class Recorded:
@@ -241,7 +260,7 @@ class Recorded:
                 # without its line it would be told of every one
                 if (key := self.keys.get(name)) is not None:
                     act.event("failed", why, key, about={"code": "away", "paths": [name]})
-            self._recorder.measured.append(act.id)
+            self._recorder.measured = [*self._recorder.measured[1 - _NEWEST :], act.id]
 
         self._keep(act, fill)
         return found

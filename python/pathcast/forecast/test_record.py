@@ -191,6 +191,53 @@ def test_a_history_that_cannot_be_kept_is_said_once_and_does_no_harm(tmp_path, s
     assert line.startswith("not recorded: cannot keep a history in")
 
 
+def test_each_time_that_a_history_is_away_is_said(recorder, said, monkeypatch):
+    add = recorder.journal.add
+
+    def away(act):
+        recorder.journal.trouble = PathcastError("history-away", "it is away")
+        recorder.journal.put_by(act)
+        return False
+
+    def nowhere(act):
+        raise PathcastError("history-full", "no space is left")
+
+    for outage, words in ((away, "it is away; "), (nowhere, "not recorded: no space is left"), (away, "it is away; ")):
+        said.clear()
+        for doing in (outage, outage, add, add):
+            monkeypatch.setattr(recorder.journal, "add", doing)
+            act = recorder.act("sim")
+            act.event("test", "once")
+            recorder.keep(act)
+        assert len(said) == 2
+        assert said[0].startswith(words)
+        assert said[1] == f"recorded again in {recorder.place.shown}"
+
+
+def test_what_no_history_takes_is_said_once_whatever_is_stored_meanwhile(recorder, said):
+    for about in (float("nan"), 1, float("nan"), 1):
+        act = recorder.act("sim")
+        act.event("test", "once", about=about)
+        recorder.keep(act)
+    [line] = said
+    assert "cannot hold this" in line
+
+
+def test_who_measures_for_ever_does_not_grow(recorder):
+    class Quick:
+        paths, world = (), "sim"
+
+        def measure(self, *_):
+            return Measurement((), 0, 1.0, "ride", "light")
+
+    kept = []
+    recorder.keep = kept.append
+    world = Recorded(Quick(), recorder, lambda of: {})
+    for _ in range(200):
+        world.measure()
+    assert recorder.measured == [act.id for act in kept[-100:]]
+
+
 def test_other_numbers_make_another_network():
     with Sim(TOPOLOGY) as sim:
         first = pathkeys.of_network("sim", "small", "a")(sim)

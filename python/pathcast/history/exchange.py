@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,9 +12,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from pathcast.errors import need, usage
+from pathcast.errors import Exit, PathcastError, need, usage
 from pathcast.history import clock, versions
-from pathcast.history.faults import told
 from pathcast.history.store import Store, insert_many
 
 if TYPE_CHECKING:
@@ -42,12 +42,13 @@ def export(store: Store, directory: Path, format: str, since_us: int | None = No
         raise usage(f"--format `{format}`: allowed are {', '.join(FORMATS)}")
     if format == "parquet":
         need("pyarrow")
-    try:
+    with _into(directory):
         directory.mkdir(parents=True, exist_ok=True)
         if any(directory.iterdir()):
             raise usage(f"`{directory}` is not empty", "name a new directory")
         counts = dict.fromkeys((table.name for table in ORDER), 0)
-        with store.reading() as connection:
+        # what fails within is the directory's, and the history would take it for its own
+        with store.reading() as connection, _into(directory):
             if connection.dialect.name == "postgresql":
                 connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             for table in ORDER:
@@ -59,9 +60,18 @@ def export(store: Store, directory: Path, format: str, since_us: int | None = No
         about = {"schema": SCHEMA, "version": versions.HEAD, "format": format, "rows": counts}
         # the last: without it the directory is no history
         (directory / MANIFEST).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise told(error, str(directory)) from None
     return counts
+
+
+@contextmanager
+def _into(directory: Path) -> Iterator[None]:
+    """Where it cannot be written to that is said."""
+    try:
+        yield
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        message, hint = f"cannot write to `{directory}`: {error.strerror or error}", "make room there" if full else None
+        raise PathcastError("export", message, hint, Exit.RUNTIME if full else Exit.USAGE) from None
 
 
 def import_(store: Store, directory: Path) -> dict[str, int]:

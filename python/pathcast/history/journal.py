@@ -29,9 +29,10 @@ _LOOK_US = 3_600_000_000
 class Journal:
     """One history to add to, from any thread. trouble: what kept the last act out of the database."""
 
-    def __init__(self, place: Place, now: Callable[[], Moment] = clock.now) -> None:
+    def __init__(self, place: Place, now: Callable[[], Moment] = clock.now, patient: bool = False) -> None:
+        """patient: as of `Store`."""
         self.place, self.now = place, now
-        self.store, self.spool = Store(place), Spool(place.spool)
+        self.store, self.spool = Store(place, patient=patient), Spool(place.spool)
         self.trouble: PathcastError | None = None
         self._lock = Lock()
         self._not_before = 0.0
@@ -86,7 +87,10 @@ class Journal:
     def send(self) -> tuple[int, int]:
         """Adds what the spool holds: how many acts, and how many the database does not take. Raises PathcastError."""
         with self._lock:
-            return self.spool.send(self._add_all)
+            try:
+                return self.spool.send(self._add_all)
+            except OSError as error:
+                raise told(error, str(self.spool.directory)) from None
 
     def _send(self) -> None:
         """Adds what waits, as far as there is time. Raises PathcastError where the database is away."""

@@ -29,6 +29,8 @@ Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 # how long another writer is waited for, and how long for a server [s]
 PATIENCE_S = 10
 _CONNECT_S = 5
+# how long a server may take for one statement, where nobody waits who could interrupt it [s]
+_STATEMENT_S = 20
 # how long who only reads waits for a writer [s]
 _GLANCE_S = 2
 # of an open file: its index of the log, and a page of the log [byte]
@@ -42,9 +44,10 @@ _LOCK = 0x7061_7468_6361_7374
 class Store:
     """One database. What `add` has returned from is on the disc. Raises PathcastError as faults.py tells them."""
 
-    def __init__(self, place: Place, read_only: bool = False) -> None:
-        """read_only: nothing is made, changed or brought to our version; who writes is waited for a moment only."""
-        self.place, self.read_only = place, read_only
+    def __init__(self, place: Place, read_only: bool = False, patient: bool = False) -> None:
+        """read_only: nothing is made, changed or brought to our version; who writes is waited for a moment only.
+        patient: a server may take its time for an answer."""
+        self.place, self.read_only, self.patient = place, read_only, patient
         self._ready = False
         self._asked = threading.local()
 
@@ -208,12 +211,25 @@ class Store:
             options: dict[str, Any] = {
                 "connect_timeout": _CONNECT_S,
                 "tcp_user_timeout": PATIENCE_S * 1000,
+                "keepalives_idle": PATIENCE_S,
+                "keepalives_interval": 5,
+                "keepalives_count": 3,
                 "application_name": "pathcast",
                 "options": f"-c search_path={SCHEMA} -c lock_timeout={PATIENCE_S}s -c timezone=UTC",
             }
             if self.read_only:
-                options["options"] += " -c default_transaction_read_only=on -c statement_timeout=20s"
-            return create_engine(url, connect_args=options, json_serializer=as_json, pool_size=1, pool_pre_ping=True)
+                options["options"] += " -c default_transaction_read_only=on"
+            if not self.patient:
+                options["options"] += f" -c statement_timeout={_STATEMENT_S}s"
+            engine = create_engine(url, connect_args=options, json_serializer=as_json, pool_size=1, pool_pre_ping=True)
+            if not self.patient:
+                from pathcast.history.impatient import Impatient
+
+                @event.listens_for(engine, "do_connect")
+                def _(_: object, __: object, given: Any, named: Any) -> Any:
+                    return Impatient.connect(*given, **named)
+
+            return engine
         if self.read_only:
             return _reading(file)
         _make(self.place)

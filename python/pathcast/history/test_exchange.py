@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from dataclasses import replace
 
 import pytest
 
 from pathcast.errors import Exit, PathcastError
+from pathcast.history import exchange
 from pathcast.history import place as places
 from pathcast.history.exchange import FORMATS, export, import_
 from pathcast.history.store import Store
@@ -174,5 +177,18 @@ def test_nothing_is_written_over(filled, tmp_path):
         export(filled.store, tmp_path, "csv")
     with pytest.raises(PathcastError, match="xml"):
         export(filled.store, tmp_path / "out", "xml")
-    with pytest.raises(PathcastError, match="cannot keep"):
+    with pytest.raises(PathcastError, match="cannot write to"):
         export(filled.store, tmp_path / "mine/out", "csv")
+
+
+@pytest.mark.parametrize(("number", "exit"), [(errno.ENOSPC, Exit.RUNTIME), (errno.EROFS, Exit.USAGE)])
+def test_a_directory_that_takes_nothing_is_named_and_not_the_history(filled, tmp_path, monkeypatch, number, exit):
+    def fails(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(exchange, "_line", fails)
+    with pytest.raises(PathcastError) as error:
+        export(filled.store, tmp_path / "out", "jsonl")
+    assert error.value.message == f"cannot write to `{tmp_path}/out`: {os.strerror(number)}"
+    assert "prune" not in (error.value.hint or "")
+    assert error.value.exit == exit

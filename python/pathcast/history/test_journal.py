@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from pathcast.errors import PathcastError
+from pathcast.history import impatient, spool, store
 from pathcast.history import place as places
-from pathcast.history import spool, store
 from pathcast.history.journal import Journal
 from pathcast.history.read import Reader
 from pathcast.history.testing import KEY1, Clock, forecast_of, measure, origin, transfer
@@ -167,6 +167,46 @@ def test_a_server_that_is_away_loses_nothing(postgres, empty_database, monkeypat
     assert len(Reader(later.store, clock(), "host-1").measurements(KEY1)) == 5
     journal.close()
     later.close()
+
+
+def test_a_server_that_falls_silent_is_not_waited_for_for_ever(postgres, empty_database, monkeypatch):
+    """Its kernel still acknowledges what comes, as that of a server does whose disc hangs."""
+    journal = Journal(places.parse(postgres.database("silent", empty_database)))
+    insert, stopped = Journal._insert, []
+
+    def silent(self, plain, rows):
+        [[pid]] = plain.rows("SELECT pg_backend_pid()")
+        os.kill(pid, signal.SIGSTOP)
+        stopped.append(pid)
+        patch.setattr(impatient, "SILENCE_S", 0.3)
+        insert(self, plain, rows)
+
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(Journal, "_insert", silent)
+            acts = [measure(journal)]
+    finally:
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+    assert len(stopped) == 1
+    assert "answers nothing" in journal.trouble.message
+    assert journal.trouble.code == "history-away"
+    assert len(journal.spool) == 1
+    monkeypatch.setattr(journal, "_not_before", 0.0)
+    acts.append(measure(journal))
+    assert journal.trouble is None
+    assert len(journal.spool) == 0
+    assert {of.id for of in Reader(journal.store, host="host-1").measurements(KEY1)} == set(acts)
+    journal.close()
+
+
+def test_a_server_gives_a_statement_as_long_as_who_asks_has(postgres, empty_database):
+    place = places.parse(postgres.database("slow", empty_database))
+    for patient, limit in ((False, "20s"), (True, "0")):
+        journal = Journal(place, patient=patient)
+        with journal.store.asking() as plain:
+            assert plain.rows("SHOW statement_timeout") == [(limit,)]
+        journal.close()
 
 
 def test_a_server_that_never_answers_is_not_waited_for_again_and_again(tmp_path, monkeypatch):
