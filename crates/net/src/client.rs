@@ -244,7 +244,9 @@ impl Client {
                 Some(Err(_)) => (race, tried) = (None, true), // the line itself may yet answer
                 Some(Ok((pair, mut control))) => match control.open(pair.to) {
                     Ok(()) => return Ok(Some(Link { server: pair.to, control })),
-                    Err(error) if error.is_answer() => return Err(error),
+                    Err(error) if error.is_answer() && lost => return Err(error),
+                    // it may be this very session that has the last place
+                    Err(error) if error.is_answer() => (race, tried) = (None, true),
                     Err(error) => under_way.lost(pair, error),
                 },
             }

@@ -1,5 +1,6 @@
 //! What the kernel tells about MPTCP connections (include/uapi/linux/mptcp.h, enum mptcp_event_type).
 
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use crate::netlink;
@@ -18,6 +19,18 @@ pub(crate) struct Event {
     /// The connection was accepted, not begun, at this end.
     pub serves: bool,
 }
+
+impl Event {
+    /// Why a subflow ended, where that was told.
+    pub fn why(&self) -> Option<String> {
+        let reset = self.reset.filter(|&code| code != 0).map(|code| reset_reason(code).to_owned());
+        reset.or_else(|| Some(io::Error::from_raw_os_error(self.error?).to_string()))
+    }
+}
+
+/// A subflow's end without a reason: a server over its limit lets the handshake end, then closes without giving one.
+pub(crate) const UNEXPLAINED: &str =
+    "closed by the far end; perhaps it allows too few subflows (`ip mptcp limits set subflows 8`)";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventKind {

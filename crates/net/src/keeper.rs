@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::diag::{self, Found};
-use crate::events::{Event, EventKind};
+use crate::events::{Event, EventKind, UNEXPLAINED};
 use crate::maker::SocketMaker;
 use crate::path_manager::{Commands, Events};
 use crate::places::{Fabric, FlowEnds, Transport, free_port};
@@ -41,8 +41,16 @@ struct Connection {
     remote: SocketAddr,
     /// By path: what the fabric was told of.
     told: Vec<Option<SocketAddr>>,
-    /// By path: when it is asked for again.
-    again: Vec<Option<Instant>>,
+    /// By path: what is to be done where its subflow has ended.
+    again: Vec<Option<Again>>,
+}
+
+/// A path is asked for again, unless its connection has ended meanwhile.
+#[derive(Clone)]
+struct Again {
+    at: Instant,
+    /// Why the subflow ended, to be told then: it may have ended with its connection.
+    why: Option<String>,
 }
 
 /// The path manager of the connections of a run.
@@ -93,10 +101,11 @@ impl Keeper {
             self.compare()?;
         }
         let now = Instant::now();
-        let due = |c: &Connection| (0..c.again.len()).filter(|&i| c.again[i].is_some_and(|at| at <= now)).collect();
+        let is_due = |again: &Option<Again>| again.as_ref().is_some_and(|again| again.at <= now);
+        let due = |c: &Connection| (0..c.again.len()).filter(|&i| is_due(&c.again[i])).collect();
         let again: Vec<(u32, Vec<usize>)> = self.connections.iter().map(|(token, c)| (*token, due(c))).collect();
         for (token, paths) in again {
-            paths.into_iter().for_each(|path| self.ask(token, path));
+            paths.into_iter().for_each(|path| self.ask_again(token, path));
         }
         let fabric = &self.fabric;
         self.begun.retain(|&(local, remote), look| {
@@ -135,8 +144,9 @@ impl Keeper {
             (EventKind::SubflowClosed, Some((local, _))) => {
                 if let Some(path) = self.path_of(event.token, local) {
                     self.forget(event.token, path);
-                    if let Some(error) = event.error.map(io::Error::from_raw_os_error) {
-                        self.fail(event.token, path, &error.to_string());
+                    match event.why() {
+                        Some(why) => self.fail(event.token, path, &why),
+                        None => self.ended(event.token, path, UNEXPLAINED),
                     }
                 }
             }
@@ -160,16 +170,21 @@ impl Keeper {
             let (remote, told) = (*remote, told.clone());
             // also where the fabric has refused the first one
             let mut lives = diag::find(&*self.maker, *local, remote)?.is_some();
+            let mut missing = Vec::new();
             for (path, local) in told.into_iter().enumerate().filter_map(|(path, local)| Some((path, local?))) {
                 if diag::find(&*self.maker, local, remote)?.is_some() {
                     lives = true;
                 } else {
-                    self.forget(token, path);
-                    self.fail(token, path, "it ended; why was lost");
+                    missing.push(path);
                 }
             }
             if !lives {
                 self.closed(token);
+                continue;
+            }
+            for path in missing {
+                self.forget(token, path);
+                self.ended(token, path, "it ended; why was lost");
             }
         }
         Ok(())
@@ -191,9 +206,19 @@ impl Keeper {
         (1..paths).for_each(|path| self.ask(token, path));
     }
 
-    fn ask(&mut self, token: u32, path: usize) {
+    fn ask_again(&mut self, token: u32, path: usize) {
         let Some(connection) = self.connections.get_mut(&token) else { return };
-        connection.again[path] = None;
+        if let Some(why) = connection.again[path].take().and_then(|again| again.why) {
+            self.kept[path].failed = Some(why);
+        }
+        // a connection's first subflow is the program's
+        if path > 0 {
+            self.ask(token, path);
+        }
+    }
+
+    fn ask(&mut self, token: u32, path: usize) {
+        let Some(connection) = self.connections.get(&token) else { return };
         let (mut local, remote) = (connection.local, connection.remote);
         let mut why = String::new();
         for _ in 0..PORTS {
@@ -227,8 +252,17 @@ impl Keeper {
 
     fn fail(&mut self, token: u32, path: usize, why: &str) {
         self.kept[path].failed = Some(why.to_owned());
+        self.pause(token, path, None);
+    }
+
+    /// Perhaps because its connection did, which is heard soon.
+    fn ended(&mut self, token: u32, path: usize, why: &str) {
+        self.pause(token, path, Some(why.to_owned()));
+    }
+
+    fn pause(&mut self, token: u32, path: usize, why: Option<String>) {
         if let Some(connection) = self.connections.get_mut(&token) {
-            connection.again[path] = (path > 0).then(|| Instant::now() + PAUSE);
+            connection.again[path] = Some(Again { at: Instant::now() + PAUSE, why });
         }
     }
 

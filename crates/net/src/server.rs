@@ -15,13 +15,15 @@ use socket2::Socket;
 
 use crate::error::NetError;
 use crate::forward::{Forward, Translators};
-use crate::interfaces::InterfaceAddress;
 use crate::maker::{Family, SocketMaker};
 use crate::path_manager;
 use crate::payload;
 use crate::poll;
 
+mod announced;
 mod connection;
+
+use announced::Announced;
 
 /// How soon a listener notices that the server is to stop.
 const TICK: Duration = Duration::from_millis(100);
@@ -84,6 +86,7 @@ struct Shared {
     /// Asked what it would agree upon when somebody looks.
     maker: Arc<dyn SocketMaker>,
     mptcp: bool,
+    announced: Announced,
     stamp_port: u16,
     translators: Mutex<Translators>,
     on_event: Option<EventCallback>,
@@ -124,7 +127,8 @@ impl Server {
         let own = maker.interfaces().map_err(NetError::system("listing the addresses of this host"))?;
         let forward = Forward::find(&own, &local, &config.announce, config.stamp_port);
         warnings.extend(forward.as_ref().map(Forward::to_string));
-        let addresses = announced(&own, &config, &local);
+        let announced = Announced::new(config.announce.clone(), &local);
+        let addresses = announced.among(&own);
         let most_threads = most_threads(&config);
         let mut service = Service::new(KeyRing::new(config.keys), config.limits, Announcement { addresses, mptcp });
         if let Some(admission) = config.admission {
@@ -140,6 +144,7 @@ impl Server {
             room: connection::room(maker.sysctl("ipv4/tcp_rmem").ok().as_deref()),
             maker,
             mptcp,
+            announced,
             stamp_port: config.stamp_port,
             translators: Mutex::default(),
             on_event: config.on_event,
@@ -262,6 +267,12 @@ impl Shared {
     fn welcome(self: Arc<Self>, socket: Socket, from: IpAddr) -> io::Result<()> {
         socket.set_nonblocking(true)?;
         socket.set_tcp_nodelay(true)?;
+        // where they cannot be had, those that were there are as good as any
+        if self.announced.is_due()
+            && let Ok(own) = self.maker.interfaces()
+        {
+            self.service().announce(self.announced.among(&own));
+        }
         let entropy = Entropy { nonce: payload::random()?, session: payload::random()? };
         let (connection, evicted) = self.service().accept(self.now(), from, entropy);
         for other in evicted.into_iter().filter_map(|id| self.open().remove(&id)) {
@@ -324,20 +335,4 @@ fn listen(maker: &dyn SocketMaker, address: SocketAddr) -> Result<(Socket, Optio
     socket.listen(128).map_err(failed)?;
     socket.set_nonblocking(true).map_err(failed)?;
     Ok((socket, missing))
-}
-
-fn announced(own: &[InterfaceAddress], config: &ServerConfig, local: &[SocketAddr]) -> Vec<IpAddr> {
-    if !config.announce.is_empty() {
-        return config.announce.clone();
-    }
-    let mut addresses = Vec::new();
-    for listening in local.iter().map(|a| a.ip()) {
-        if !listening.is_unspecified() {
-            addresses.push(listening);
-            continue;
-        }
-        let same = own.iter().filter(|i| i.address.is_ipv4() == listening.is_ipv4() && i.usable(false));
-        addresses.extend(same.map(|i| i.address));
-    }
-    addresses
 }

@@ -25,6 +25,18 @@ struct Track {
     report: SubflowReport,
 }
 
+impl Track {
+    fn is_between(&self, local: SocketAddr, remote: SocketAddr) -> bool {
+        let SubflowReport { local: near, local_port, remote: far, remote_port, .. } = self.report;
+        (near, local_port, far, remote_port) == (local.ip(), local.port(), remote.ip(), remote.port())
+    }
+
+    /// TCP's one flow has no number, also where it was a subflow before a fallback.
+    fn is(&self, info: &SubflowInfo) -> bool {
+        if info.id == 0 { self.is_between(info.local, info.remote) } else { self.id == info.id }
+    }
+}
+
 /// The subflows of one connection.
 #[derive(Default)]
 pub(crate) struct Subflows {
@@ -39,7 +51,7 @@ impl Subflows {
             track.report.alive = false;
         }
         for info in seen.iter().filter(|i| i.tcp.state != TCP_SYN_SENT) {
-            let index = self.tracks.iter().position(|t| t.id == info.id).unwrap_or_else(|| {
+            let index = self.tracks.iter().position(|t| t.is(info)).unwrap_or_else(|| {
                 let path = places.find(info.local, info.remote.ip());
                 let named = path.map(|path| &places.paths()[path]);
                 let report = SubflowReport { joined_s: Some(at_s), ..empty(named, info.local, info.remote) };
@@ -52,9 +64,7 @@ impl Subflows {
 
     /// The subflow between these ends is gone, and why. False when it was never seen.
     pub fn closed(&mut self, local: SocketAddr, remote: SocketAddr, why: &str) -> bool {
-        let ends = (local.ip(), local.port(), remote.ip(), remote.port());
-        let of = |r: &SubflowReport| (r.local, r.local_port, r.remote, r.remote_port);
-        let Some(track) = self.tracks.iter_mut().find(|t| of(&t.report) == ends) else { return false };
+        let Some(track) = self.tracks.iter_mut().find(|t| t.is_between(local, remote)) else { return false };
         track.report.alive = false;
         track.closed = Some(why.into());
         true
@@ -159,6 +169,17 @@ mod tests {
         assert_eq!((reports[0].note.as_deref(), reports[1].note.as_deref()), (Some("timeout"), None));
         assert_eq!((reports[1].joined_s, reports[2].joined_s), (Some(0.2), None));
         assert_eq!(reports[2].note.as_deref(), Some("path 2 refused"));
+    }
+
+    #[test]
+    fn after_a_fallback_the_first_subflow_is_the_one_that_it_was() {
+        let paths = [PathAddr::new("p", [10, 0, 1, 1].into(), [10, 0, 9, 1].into())];
+        let (mut s, places) = (Subflows::default(), places(&paths));
+        s.update(0.1, &[info(1, "10.0.1.1:1000", 1, 10)], &places);
+        s.update(0.2, &[info(0, "10.0.1.1:1000", 1, 20)], &places);
+        let reports = s.reports(&places, |_| unreachable!());
+        assert_eq!(reports.len(), 1);
+        assert_eq!((reports[0].bytes_sent, reports[0].alive, reports[0].joined_s), (20, true, Some(0.1)));
     }
 
     #[test]

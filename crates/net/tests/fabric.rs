@@ -16,7 +16,11 @@ use common::{acked, client, config, looking, over, path, plain, slow_until_joine
 use pathcast_base::{Fault, Nanos, PathAddr, Protocol};
 use pathcast_measure::machine::{Action, Event, Machine};
 use pathcast_net::udp::{DriveOptions, drive};
-use pathcast_net::{Fabric, Family, FlowEnds, Keeper, Progress, Server, SocketMaker, TransferOptions, Transport};
+use pathcast_net::{
+    Fabric, Family, FlowEnds, Keeper, PathManagerLimits, Progress, Server, SocketMaker, TransferOptions, Transport,
+    set_limits,
+};
+use socket2::Socket;
 
 /// Policy routing in place of switches: what comes from a flow's port leaves by the device of its path.
 struct Rules {
@@ -245,13 +249,9 @@ fn two_flows_of_one_pair_are_never_given_the_same_port() {
     assert!(begun > 200 && same == 0, "{same} of {begun}");
 }
 
-/// The keeper hears neither that a connection stands nor that it has ended.
-#[test]
-fn a_programs_connection_has_its_subflows_also_where_events_were_lost() {
-    let Some((net, _server)) = network("also_where_events_were_lost") else { return };
-    let (rules, maker) = (Arc::new(Rules::new(&net)), net.client());
-    let deaf: Arc<dyn SocketMaker> = Arc::new(Deaf(maker.clone()));
-    let mut keeper = Keeper::new(deaf, rules.clone(), &["p1", "p2"].map(str::to_owned)).unwrap();
+/// A program's connection, of which the keeper is told before it begins: both its ends, and the listener, that joins come to.
+fn program(net: &Net, keeper: &mut Keeper) -> [Socket; 3] {
+    let maker = net.client();
     let listening = net.server().tcp(Family::V4, Protocol::Mptcp).unwrap();
     let remote = SocketAddr::from(([10, 7, 3, 1], 5271));
     listening.bind(&remote.into()).unwrap();
@@ -259,8 +259,7 @@ fn a_programs_connection_has_its_subflows_also_where_events_were_lost() {
     maker.set_mptcp_sysctl("pm_type", "1").unwrap(); // the one in user space
     let socket = maker.tcp(Family::V4, Protocol::Mptcp).unwrap();
     socket.bind(&SocketAddr::from(([10, 7, 1, 1], 0)).into()).unwrap();
-    let local = socket.local_addr().unwrap().as_socket().unwrap();
-    keeper.begins(local, remote);
+    keeper.begins(socket.local_addr().unwrap().as_socket().unwrap(), remote);
     socket.connect(&remote.into()).unwrap();
     let accepted = listening.accept().unwrap().0;
     // a subflow may join when data has come
@@ -268,7 +267,20 @@ fn a_programs_connection_has_its_subflows_also_where_events_were_lost() {
         from.send(&[1]).unwrap();
         to.recv(&mut [MaybeUninit::uninit()]).unwrap();
     }
+    [socket, accepted, listening]
+}
 
+fn keeper(maker: Arc<dyn SocketMaker>, rules: &Arc<Rules>) -> Keeper {
+    Keeper::new(maker, rules.clone(), &["p1", "p2"].map(str::to_owned)).unwrap()
+}
+
+/// The keeper hears neither that a connection stands nor that it has ended.
+#[test]
+fn a_programs_connection_has_its_subflows_also_where_events_were_lost() {
+    let Some((net, _server)) = network("also_where_events_were_lost") else { return };
+    let rules = Arc::new(Rules::new(&net));
+    let mut keeper = keeper(Arc::new(Deaf(net.client())), &rules);
+    let sockets = program(&net, &mut keeper);
     let mut look = || {
         noise(&net, 30);
         keeper.look(Instant::now(), |_, _| false).unwrap();
@@ -276,8 +288,26 @@ fn a_programs_connection_has_its_subflows_also_where_events_were_lost() {
     };
     let asked = || rules.told.lock().unwrap().iter().find(|(_, path)| path == "p2").map(|(flow, _)| flow.local.port());
     wait_for(|| look() == (1, (2, 0)) && asked().is_some_and(|port| stands(&net, port)));
-    drop((socket, accepted));
+    noise(&net, 30);
+    drop(sockets);
     wait_for(|| look() == (1, (2, 2)));
+    assert!(keeper.kept().iter().all(|path| path.failed.is_none()), "it has ended: {:?}", keeper.kept());
+}
+
+#[test]
+fn a_subflow_that_a_programs_far_end_closes_is_told_and_asked_for_again() {
+    let Some((net, _server)) = network("a_subflow_that_a_programs_far_end_closes") else { return };
+    set_limits(&*net.server(), PathManagerLimits { subflows: 0, add_addr_accepted: 0 }).unwrap();
+    let rules = Arc::new(Rules::new(&net));
+    let mut keeper = keeper(net.client(), &rules);
+    let _sockets = program(&net, &mut keeper);
+    let asked = || rules.told.lock().unwrap().iter().filter(|(_, path)| path == "p2").count();
+    wait_for(|| {
+        keeper.look(Instant::now() + Duration::from_millis(20), |_, _| false).unwrap();
+        asked() > 1
+    });
+    let failed = keeper.kept()[1].failed.clone().unwrap_or_default();
+    assert!(failed.contains("limits set subflows 8"), "{:?}", keeper.kept());
 }
 
 /// Whether the client has an established connection from this port.

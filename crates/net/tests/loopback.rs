@@ -3,7 +3,7 @@
 mod common;
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -245,6 +245,57 @@ fn a_lost_session_is_opened_again() {
     assert_eq!(client.tcp_transfer(&lo, 1000, &mut plain()).unwrap_err().exit(), Exit::Runtime);
     let _again = Server::start(host(), config(&[&SocketAddr::to_string(&at)])).unwrap();
     assert_eq!(client.tcp_transfer(&lo, 1000, &mut plain()).unwrap().bytes, 1000);
+}
+
+/// A relay before a far end with room for one session holds back what comes over the first connection.
+#[test]
+fn a_slow_answer_of_the_own_session_is_waited_for_where_there_is_no_room_for_another() {
+    let mut config = config(&["127.0.0.1:0"]);
+    config.limits.sessions = Quota { per_source: 1, ..Quota::SESSIONS };
+    let server = Server::start(host(), config).unwrap();
+    let held = Arc::new(AtomicBool::new(false));
+    let relay = relay(server.local_addrs()[0], held.clone());
+    let client = Client::connect(host(), relay, key()).unwrap();
+    held.store(true, Ordering::Relaxed);
+    std::thread::scope(|scope| {
+        let lo = path("lo", "127.0.0.1", "127.0.0.1");
+        let transfer = scope.spawn(move || client.tcp_transfer(&lo, 1000, &mut plain()));
+        let denied = until(|| server.counters().refused_limit > 0);
+        held.store(false, Ordering::Relaxed);
+        assert!(denied, "{:?}", server.counters());
+        assert_eq!(transfer.join().unwrap().unwrap().bytes, 1000);
+    });
+    assert_eq!(server.counters().sessions, 1);
+}
+
+/// Passes on what comes to the address that it returns; of the first connection not while `held`.
+fn relay(to: SocketAddr, held: Arc<AtomicBool>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for (near, n) in listener.incoming().zip(0..) {
+            let (mut near, mut far) = (near.unwrap(), TcpStream::connect(to).unwrap());
+            let (mut back, mut forth) = (far.try_clone().unwrap(), near.try_clone().unwrap());
+            let held = held.clone();
+            std::thread::spawn(move || {
+                let mut buffer = [0; 4096];
+                while let Ok(heard @ 1..) = near.read(&mut buffer) {
+                    while n == 0 && held.load(Ordering::Relaxed) {
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                    if far.write_all(&buffer[..heard]).is_err() {
+                        break;
+                    }
+                }
+                let _ = far.shutdown(Shutdown::Write);
+            });
+            std::thread::spawn(move || {
+                let _ = std::io::copy(&mut back, &mut forth);
+                let _ = forth.shutdown(Shutdown::Write);
+            });
+        }
+    });
+    at
 }
 
 #[test]

@@ -106,6 +106,20 @@ fn the_far_end_is_surveyed() {
 }
 
 #[test]
+fn addresses_that_come_and_go_are_told_to_who_comes_later() {
+    let net = network!("addresses_that_come_and_go_are_told_to_who_comes_later");
+    let server = serve(&net, &["0.0.0.0:5270"]);
+    let told = || {
+        let addresses = client(&net.client(), &server, "10.7.3.1").server_addresses();
+        assert!(until(|| server.sessions() == 0), "one at a time, however many it takes");
+        addresses.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(told(), ["10.7.3.1", "10.7.4.1"]);
+    assert!(net.ip("s", "addr del 10.7.4.1/24 dev s2") && net.ip("s", "addr add 10.7.4.9/24 dev s2"));
+    assert!(until(|| told() == ["10.7.3.1", "10.7.4.9"]), "{:?}", told());
+}
+
+#[test]
 fn falling_back_is_told() {
     let net = network!("falling_back_is_told");
     net.server().set_mptcp_sysctl("enabled", "0").unwrap();

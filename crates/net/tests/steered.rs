@@ -42,6 +42,8 @@ fn a_connection_that_falls_back_after_its_handshake_goes_on() {
     let client = client(&net.client(), &server, "10.7.3.1");
     let report = client.mptcp_transfer(&lines(), 20_000_000, &mut steered()).unwrap();
     assert!(report.fallback && report.bytes == 20_000_000, "{report:#?}");
+    let first: Vec<_> = report.subflows.iter().filter(|s| s.path.as_deref() == Some("p1")).collect();
+    assert!(first.len() == 1 && first[0].alive && first[0].bytes_acked >= 20_000_000, "{report:#?}");
 }
 
 #[test]

@@ -170,6 +170,11 @@ impl Service {
         Service { admission, ..self }
     }
 
+    /// Tells those who come from now on that it can be reached at these addresses, the best first.
+    pub fn announce(&mut self, addresses: Vec<IpAddr>) {
+        self.announcement.addresses = addresses;
+    }
+
     /// A connection has come in from `from`. With it come the numbers of connections that must be closed to make room:
     /// of those that have proved nothing yet or have nothing more to say the oldest of the source that has most of them, so
     /// that one noisy source displaces only itself.
