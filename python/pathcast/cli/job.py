@@ -18,6 +18,7 @@ from pathcast.cli import planoptions
 from pathcast.cli.output import Json, print_json, show
 from pathcast.cli.paths import KeyFile
 from pathcast.errors import PathcastError, usage
+from pathcast.say import say
 from pathcast.units import size as written
 from pathcast.units import span
 
@@ -122,11 +123,11 @@ def add(
     for path in (file, *made):
         print(f"written: {path}")
     if not by_itself and units is None and not here():
-        _say(f"there is no systemd here: `pathcast job daemon` has to run, or `pathcast job run {name}` begins it")
+        say(f"there is no systemd here: `pathcast job daemon` has to run, or `pathcast job run {name}` begins it")
     if not lines:
-        _say("no line has a name yet, and it needs one: pathcast line add NAME --from ADDRESS")
+        say("no line has a name yet, and it needs one: pathcast line add NAME --from ADDRESS")
     if _there(command[0]) is None:
-        _say(f"there is no program `{command[0]}` now")
+        say(f"there is no program `{command[0]}` now")
 
 
 @app.command("list")
@@ -144,7 +145,7 @@ def list_(json: Json = False) -> None:
         print_json("job-list", {"jobs": found, "damaged": [error.message for error in damaged]})
         return
     for error in damaged:
-        _say(f"{error.message}; {error.hint}")
+        say(f"{error.message}; {error.hint}")
     if not found and not damaged:
         print("there is no job yet; try: pathcast job add nightly --at 22:00 -- rsync …")
         if (theirs := jobs.of_root()) is not None:
@@ -256,12 +257,12 @@ def run(
 
     job = jobs.load(name)
     if due and not _is_due(job):
-        _say(f"{name}: its time is over or was before it was added, or it has begun already")
+        say(f"{name}: its time is over or was before it was added, or it has begun already")
         return
     limit = None if job.by is None else deadline(job.by)
     by = None if limit is None else limit.written()
-    document = execute(job, _program(), by, lambda: None if limit is None else limit.left_s(None), _say)
-    _say(f"{name}: {_outcome(document)}")
+    document = execute(job, _program(), by, lambda: None if limit is None else limit.left_s(None), say)
+    say(f"{name}: {_outcome(document)}")
     raise typer.Exit(document["status"])
 
 
@@ -282,12 +283,12 @@ def daemon(
     try:
         print("ready", flush=True)
         while True:
-            tidy(_say)
+            tidy(say)
             started = {name: one for name, one in started.items() if one.poll() is None}
-            for job in jobs.every(lambda error: _say(error.message)):
+            for job in jobs.every(lambda error: say(error.message)):
                 # one that was just begun has no lock yet
                 if _is_due(job) and job.name not in started and not running(job.name):
-                    _say(f"{job.name} begins")
+                    say(f"{job.name} begins")
                     words = [*_program(), "job", "run", job.name, "--due"]
                     started[job.name] = subprocess.Popen(words, stdin=subprocess.DEVNULL)
             time.sleep(every)
@@ -401,7 +402,3 @@ def _outcome(last: dict[str, Any] | None) -> str:
     if last["attempts"] > 1:
         told += f", at the {last['attempts']}. attempt"
     return told + {True: ", in time", False: ", too late", None: ""}[last["in_time"] if last["status"] == 0 else None]
-
-
-def _say(text: str) -> None:
-    print(f"pathcast: {text}", file=sys.stderr, flush=True)

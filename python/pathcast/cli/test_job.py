@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import time
 from datetime import datetime
+from types import SimpleNamespace
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -308,6 +310,19 @@ def test_the_daemon_begins_a_job_once_though_its_run_takes_long_to_begin(pathcas
     assert begun[1].ended == 143
 
 
+def test_a_log_on_a_full_disc_leaves_a_run_its_status(pathcast, units, tmp_path, monkeypatch):
+    def full(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    assert pathcast("job", "add", "nightly", "--at", "22:00", "--units", units, "--", "true")[0] == Exit.OK
+    (tmp_path / "done.py").touch()
+    monkeypatch.setattr(job_module, "_program", lambda: [sys.executable, str(tmp_path / "done.py")])
+    with monkeypatch.context() as there:
+        there.setattr(sys, "stderr", SimpleNamespace(write=full, flush=lambda: None))
+        assert pathcast("job", "run", "nightly")[0] == Exit.OK
+    assert jobs.runs("nightly")[-1]["event"] == "ended"
+
+
 @pytest.mark.parametrize("verb", ["status", "log", "remove", "run"])
 def test_names_that_are_none(pathcast, units, verb):
     assert pathcast("job", verb, "weekly")[0] == Exit.USAGE
@@ -321,7 +336,6 @@ OF_ROOT = "jobs are their user's: `sudo pathcast job list` shows root's"
 
 def may_not(of):
     """root may look everywhere."""
-    import errno
 
     def denied(path, *rest, **options):
         if str(path) == str(of):

@@ -15,7 +15,6 @@ import json
 import math
 import os
 import socket
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from pathcast.errors import PathcastError
 from pathcast.history.place import ROOT_STATE, state_directory
 from pathcast.lines import config, counters, here
 from pathcast.lines.config import Cap, Line
+from pathcast.say import say
 from pathcast.zone import zone
 
 # days that are kept
@@ -279,7 +279,7 @@ def _open(write: bool = True) -> Iterator[dict[str, Any]]:
             aside = path.with_suffix(".broken")
             os.replace(path, aside)
             lost = "lines that are missing count from now on: `pathcast line set NAME --used` corrects it"
-            print(f"pathcast: `{path}` was broken, and is now `{aside}`; {lost}", file=sys.stderr)
+            say(f"`{path}` was broken, and is now `{aside}`; {lost}")
         yield books
         temporary = path.with_suffix(".new")
         try:

@@ -8,7 +8,6 @@ import itertools
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from pathcast.history.place import ENVIRONMENT as HISTORY
 from pathcast.history.place import state_directory
 from pathcast.plan.again import Attempt, wait_s
 from pathcast.runtime.state import tidy
+from pathcast.say import say
 from pathcast.service import jobs
 from pathcast.service.jobs import RAN, Job, note, status_of
 
@@ -232,7 +232,7 @@ def ran(
         try:
             note(name, document)
         except (PathcastError, OSError) as error:
-            print(f"pathcast: the end of the job `{name}` is not noted: {error}", file=sys.stderr)
+            say(f"the end of the job `{name}` is not noted: {error}")
 
     return tell
 
