@@ -1,4 +1,4 @@
-"""Words that nobody can write."""
+"""Words that nobody can write, and those that come again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from pathcast.say import say
+from pathcast.say import Once, say
 
 
 class Refusing:
@@ -32,3 +32,13 @@ def test_they_end_nothing(monkeypatch, capsys, number):
     say("dsl is down")
     say("dsl is down", "22:00")
     assert capsys.readouterr() == ("", "pathcast: dsl is down\n22:00 dsl is down\n")
+
+
+def test_what_is_found_at_every_look_is_told_once_until_it_has_passed():
+    told = []
+    once = Once(told.append)
+    for found in (["a"], ["a", "b", "b"], ["b"], [], ["b"]):
+        for one in found:
+            once(one)
+        once.looked()
+    assert told == ["a", "b", "b"]

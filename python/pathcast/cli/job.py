@@ -18,11 +18,13 @@ from pathcast.cli import planoptions
 from pathcast.cli.output import Json, print_json, show
 from pathcast.cli.paths import KeyFile
 from pathcast.errors import PathcastError, usage
-from pathcast.say import say
+from pathcast.say import Once, say
 from pathcast.units import size as written
 from pathcast.units import span
 
 if TYPE_CHECKING:
+    from subprocess import Popen
+
     from pathcast.service.jobs import Job
 
 _MINUTES = "%Y-%m-%d %H:%M"
@@ -271,26 +273,18 @@ def daemon(
     every: Annotated[float, typer.Option(hidden=True, help="Seconds between two looks.")] = 15.0,
 ) -> None:
     """Run the jobs at their times, where there is no systemd. It goes on until it is ended."""
-    import subprocess
-
-    from pathcast.runtime.state import Record, tidy
-    from pathcast.service import jobs
-    from pathcast.service.jobrun import running
+    from pathcast.runtime.state import Record
 
     record = Record.of_this_process("jobs", "daemon", {}, {})
     record.claim()
-    started: dict[str, subprocess.Popen[bytes]] = {}
+    started: dict[str, Popen[bytes]] = {}
+    once = Once()
     try:
         print("ready", flush=True)
         while True:
-            tidy(say)
             started = {name: one for name, one in started.items() if one.poll() is None}
-            for job in jobs.every(lambda error: say(error.message)):
-                # one that was just begun has no lock yet
-                if _is_due(job) and job.name not in started and not running(job.name):
-                    say(f"{job.name} begins")
-                    words = [*_program(), "job", "run", job.name, "--due"]
-                    started[job.name] = subprocess.Popen(words, stdin=subprocess.DEVNULL)
+            _begin_due(started, once)
+            once.looked()
             time.sleep(every)
     finally:
         for one in started.values():
@@ -298,6 +292,31 @@ def daemon(
         for one in started.values():
             one.wait()
         record.forget()
+
+
+def _begin_due(started: dict[str, Popen[bytes]], once: Once) -> None:
+    """Adds the runs of jobs that are to begin now to those that go on. What keeps one from it, until the next look,
+    ends no other."""
+    from subprocess import DEVNULL, Popen
+
+    from pathcast.runtime.state import tidy
+    from pathcast.service import jobs
+    from pathcast.service.jobrun import running
+
+    tidy(once)
+    try:
+        found = jobs.every(lambda error: once(error.message))
+    except OSError as error:
+        once(f"the jobs cannot be read now: {error}")
+        return
+    for job in found:
+        try:
+            # one that was just begun has no lock yet
+            if _is_due(job) and job.name not in started and not running(job.name):
+                started[job.name] = Popen([*_program(), "job", "run", job.name, "--due"], stdin=DEVNULL)
+                say(f"{job.name} begins")
+        except (PathcastError, OSError) as error:
+            once(f"{job.name} cannot be begun now: {error}")
 
 
 def _is_due(job: Job) -> bool:

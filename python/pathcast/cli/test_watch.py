@@ -9,7 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from pathcast.cli.watch import _End
+from pathcast.cli import watch
+from pathcast.cli.watch import _Clock, _End
+from pathcast.runtime import state
 
 
 def refusing(number):
@@ -30,3 +32,12 @@ def test_an_alert_on_a_full_disc_ends_no_watch_and_a_reader_that_has_gone_does(m
     monkeypatch.setattr(sys, "stdout", refusing(errno.EPIPE))
     with pytest.raises(BrokenPipeError):
         end.keep({"text": "cable is down"})
+
+
+def test_what_a_killed_run_has_left_for_good_is_said_once(monkeypatch, capsys):
+    monkeypatch.setattr(watch, "_TIDY_S", 0.0)
+    monkeypatch.setattr(state, "clean", lambda: [f"{state.KEPT}: run 7: Operation not permitted"])
+    clock = _Clock([])
+    for _ in range(3):
+        clock.wait(0.0)
+    assert capsys.readouterr().err.count("run 7") == 1

@@ -19,7 +19,7 @@ from pathcast.cli.standing import Standing
 from pathcast.cli.target import Target, target
 from pathcast.cli.watchreport import WithReport, first
 from pathcast.errors import PathcastError, usage
-from pathcast.say import say
+from pathcast.say import Once, say
 from pathcast.units import seconds, size, span
 
 if TYPE_CHECKING:
@@ -202,6 +202,7 @@ class _Clock:
 
     def __init__(self, tellers: list[Teller]) -> None:
         self._tellers, self._tidied_s = tellers, -_TIDY_S
+        self._left = Once(_say)
 
     def now(self) -> Moment:
         from pathcast.history import clock
@@ -217,7 +218,8 @@ class _Clock:
             from pathcast.runtime.state import tidy
 
             self._tidied_s = time.monotonic()
-            tidy(_say)
+            tidy(self._left)
+            self._left.looked()
 
 
 class _End:
