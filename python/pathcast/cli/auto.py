@@ -13,6 +13,7 @@ from pathcast.cli import planoptions
 from pathcast.cli.output import brief
 from pathcast.cli.planoptions import AUTO, Asked
 from pathcast.errors import Exit, PathcastError, need, usage
+from pathcast.say import say
 
 if TYPE_CHECKING:
     from pathcast.cli.deadline import Deadline
@@ -99,7 +100,7 @@ def prepare(asked: Asked, control: str | None, sets: bool, into: Recorder | None
     if asked.key_file is not None and asked.to is None:
         raise usage("--key-file goes with --to HOST")
     need("scipy")
-    tidy(_say)  # what a killed run has left would count against caps unseen
+    tidy(say)  # what a killed run has left would count against caps unseen
     known = config.load()
     if not known:
         raise usage("--paths auto: no line has a name yet", "pathcast line add NAME --from ADDRESS names one")
@@ -110,7 +111,7 @@ def prepare(asked: Asked, control: str | None, sets: bool, into: Recorder | None
     for sentence in brief(
         (f"{name} is down: it has no address now" for name in down), "`pathcast line list` shows them"
     ):
-        _say(sentence)
+        say(sentence)
     lines = {name: of for name, of in lines.items() if of}
     if not lines:
         raise PathcastError(  # one may have it again in a moment
@@ -123,9 +124,9 @@ def prepare(asked: Asked, control: str | None, sets: bool, into: Recorder | None
     if limit is not None:
         wish = _until(wish, limit.left_s(None))
     if (apart := carried.apart({name: known[name] for name in lines})) is not None:
-        _say(apart)
+        say(apart)
     now, away = zone.local(), []
-    changes = Changes({name: known[name] for name in lines}, _say)
+    changes = Changes({name: known[name] for name in lines}, say)
     if forecast is None:
         ways, of = _guessed(list(lines), known, wish), terms(lines, known, most, now)
     else:  # a line that did not answer may come back, and one that is full may get more
@@ -144,7 +145,7 @@ def prepare(asked: Asked, control: str | None, sets: bool, into: Recorder | None
         lines,
         controls,
         wish.max_rate_bps,
-        _say,
+        say,
         tell_s,
         counted,
         dated=dated,
@@ -157,7 +158,7 @@ def prepare(asked: Asked, control: str | None, sets: bool, into: Recorder | None
         raise PathcastError(
             "no-line", "no line may be used now", "`pathcast line list` shows hours and caps", Exit.REFUSED
         )
-    _say(f"over {' and '.join(auto.step.lines)} with {auto.step.control}")
+    say(f"over {' and '.join(auto.step.lines)} with {auto.step.control}")
     addresses = [address for of_line in lines.values() for address in of_line]
     seen = forecast[0] if forecast else None
     return Prepared(auto, auto.step.control, addresses, lines, seen, wish, sized, limit, not down)
@@ -167,7 +168,7 @@ def _until(wish: Wish, left_s: float) -> Wish:
     """With its deadline; until here it may have passed, which keeps no program from its start."""
     if left_s > 0:
         return replace(wish, deadline_s=left_s)
-    _say("the deadline is past: it goes as fast as it may")
+    say("the deadline is past: it goes as fast as it may")
     return wish.late()
 
 
@@ -181,7 +182,7 @@ def _forecast(
 
     left_s = math.inf if limit is None else limit.left_s(None)
     if left_s < _FORECAST_S:
-        _say("no forecast (the deadline is too near for one): it goes by what the transfer shows")
+        say("no forecast (the deadline is too near for one): it goes by what the transfer shows")
         return None
     far = target(asked.to, "host", None, None, asked.key_file, None, into)
     near = left_s < _NEAR_S
@@ -191,7 +192,7 @@ def _forecast(
 
     def tell(text: str) -> None:
         if " is down: " not in text or text.partition(" is down: ")[0] in lines:  # else it is told already, or no line
-            _say(text)
+            say(text)
 
     try:
         document, ways, of, _ = measured_ways(far, job, "out", most, None, request, limit, within_s=within_s, tell=tell)
@@ -199,11 +200,11 @@ def _forecast(
         late = limit is not None and limit.left_s(None) <= 0  # a busy machine takes long
         if error.exit == Exit.INTERRUPTED or (error.exit == Exit.USAGE and not late):
             raise
-        _say(f"no forecast ({error.message}): it goes by what the transfer shows")
+        say(f"no forecast ({error.message}): it goes by what the transfer shows")
         return None
     here = [way for way in ways if set(way.lines) <= set(lines)]
     if not here:
-        _say("no forecast (it knows no path over these lines): it goes by what the transfer shows")
+        say("no forecast (it knows no path over these lines): it goes by what the transfer shows")
         return None
     return document, here, {name: line for name, line in of.items() if name in lines}
 
@@ -217,7 +218,3 @@ def _guessed(names: list[str], known: Mapping[str, Any], wish: Wish) -> list[Way
     if wish.hurry:
         controls[False] = full
     return guessed(order, controls, {})
-
-
-def _say(text: str) -> None:
-    print(f"pathcast: {text}", file=sys.stderr)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pathcast.errors import PathcastError, usage
+from pathcast.say import say
 
 if TYPE_CHECKING:
     from pathcast.forecast.record import Recorder
@@ -40,7 +40,7 @@ def place(history: str | None, no_history: bool) -> Place | None:
     except PathcastError as error:
         if history is not None or ENVIRONMENT in os.environ:
             raise
-        print(f"pathcast: not recorded: {error.message}", file=sys.stderr)
+        say(f"not recorded: {error.message}")
         return None
 
 
@@ -54,7 +54,7 @@ def recorder(
     from pathcast.errors import Exit
     from pathcast.forecast.record import Recorder
 
-    made = Recorder(found, command, None, circumstances or {})
+    made = Recorder(found, command, None, circumstances or {}, say)
     if found.given:
         try:
             with made.journal.store.asking():

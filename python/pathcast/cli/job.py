@@ -18,10 +18,13 @@ from pathcast.cli import planoptions
 from pathcast.cli.output import Json, print_json, show
 from pathcast.cli.paths import KeyFile
 from pathcast.errors import PathcastError, usage
+from pathcast.say import Once, say
 from pathcast.units import size as written
 from pathcast.units import span
 
 if TYPE_CHECKING:
+    from subprocess import Popen
+
     from pathcast.service.jobs import Job
 
 _MINUTES = "%Y-%m-%d %H:%M"
@@ -122,11 +125,11 @@ def add(
     for path in (file, *made):
         print(f"written: {path}")
     if not by_itself and units is None and not here():
-        _say(f"there is no systemd here: `pathcast job daemon` has to run, or `pathcast job run {name}` begins it")
+        say(f"there is no systemd here: `pathcast job daemon` has to run, or `pathcast job run {name}` begins it")
     if not lines:
-        _say("no line has a name yet, and it needs one: pathcast line add NAME --from ADDRESS")
+        say("no line has a name yet, and it needs one: pathcast line add NAME --from ADDRESS")
     if _there(command[0]) is None:
-        _say(f"there is no program `{command[0]}` now")
+        say(f"there is no program `{command[0]}` now")
 
 
 @app.command("list")
@@ -144,7 +147,7 @@ def list_(json: Json = False) -> None:
         print_json("job-list", {"jobs": found, "damaged": [error.message for error in damaged]})
         return
     for error in damaged:
-        _say(f"{error.message}; {error.hint}")
+        say(f"{error.message}; {error.hint}")
     if not found and not damaged:
         print("there is no job yet; try: pathcast job add nightly --at 22:00 -- rsync …")
         if (theirs := jobs.of_root()) is not None:
@@ -256,12 +259,12 @@ def run(
 
     job = jobs.load(name)
     if due and not _is_due(job):
-        _say(f"{name}: its time is over or was before it was added, or it has begun already")
+        say(f"{name}: its time is over or was before it was added, or it has begun already")
         return
     limit = None if job.by is None else deadline(job.by)
     by = None if limit is None else limit.written()
-    document = execute(job, _program(), by, lambda: None if limit is None else limit.left_s(None), _say)
-    _say(f"{name}: {_outcome(document)}")
+    document = execute(job, _program(), by, lambda: None if limit is None else limit.left_s(None), say)
+    say(f"{name}: {_outcome(document)}")
     raise typer.Exit(document["status"])
 
 
@@ -270,26 +273,18 @@ def daemon(
     every: Annotated[float, typer.Option(hidden=True, help="Seconds between two looks.")] = 15.0,
 ) -> None:
     """Run the jobs at their times, where there is no systemd. It goes on until it is ended."""
-    import subprocess
-
-    from pathcast.runtime.state import Record, tidy
-    from pathcast.service import jobs
-    from pathcast.service.jobrun import running
+    from pathcast.runtime.state import Record
 
     record = Record.of_this_process("jobs", "daemon", {}, {})
     record.claim()
-    started: dict[str, subprocess.Popen[bytes]] = {}
+    started: dict[str, Popen[bytes]] = {}
+    once = Once()
     try:
         print("ready", flush=True)
         while True:
-            tidy(_say)
             started = {name: one for name, one in started.items() if one.poll() is None}
-            for job in jobs.every(lambda error: _say(error.message)):
-                # one that was just begun has no lock yet
-                if _is_due(job) and job.name not in started and not running(job.name):
-                    _say(f"{job.name} begins")
-                    words = [*_program(), "job", "run", job.name, "--due"]
-                    started[job.name] = subprocess.Popen(words, stdin=subprocess.DEVNULL)
+            _begin_due(started, once)
+            once.looked()
             time.sleep(every)
     finally:
         for one in started.values():
@@ -297,6 +292,31 @@ def daemon(
         for one in started.values():
             one.wait()
         record.forget()
+
+
+def _begin_due(started: dict[str, Popen[bytes]], once: Once) -> None:
+    """Adds the runs of jobs that are to begin now to those that go on. What keeps one from it, until the next look,
+    ends no other."""
+    from subprocess import DEVNULL, Popen
+
+    from pathcast.runtime.state import tidy
+    from pathcast.service import jobs
+    from pathcast.service.jobrun import running
+
+    tidy(once)
+    try:
+        found = jobs.every(lambda error: once(error.message))
+    except OSError as error:
+        once(f"the jobs cannot be read now: {error}")
+        return
+    for job in found:
+        try:
+            # one that was just begun has no lock yet
+            if _is_due(job) and job.name not in started and not running(job.name):
+                started[job.name] = Popen([*_program(), "job", "run", job.name, "--due"], stdin=DEVNULL)
+                say(f"{job.name} begins")
+        except (PathcastError, OSError) as error:
+            once(f"{job.name} cannot be begun now: {error}")
 
 
 def _is_due(job: Job) -> bool:
@@ -401,7 +421,3 @@ def _outcome(last: dict[str, Any] | None) -> str:
     if last["attempts"] > 1:
         told += f", at the {last['attempts']}. attempt"
     return told + {True: ", in time", False: ", too late", None: ""}[last["in_time"] if last["status"] == 0 else None]
-
-
-def _say(text: str) -> None:
-    print(f"pathcast: {text}", file=sys.stderr, flush=True)

@@ -7,7 +7,6 @@ import ipaddress
 import json
 import os
 import stat
-import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Annotated, Any
@@ -19,6 +18,7 @@ from pathcast.cli.historyoptions import HistoryUrl, NoHistory, recorder
 from pathcast.cli.paths import KeyFile
 from pathcast.cli.planoptions import AUTO, Asked
 from pathcast.errors import PathcastError, usage
+from pathcast.say import say
 from pathcast.units import bits, size, span
 
 _BACKGROUND = "gleaner"
@@ -128,14 +128,14 @@ def run(
         _booked()
     if prepared is not None:
         document["auto"] = prepared.document(document)
-    with suppress(OSError):  # whatever becomes of our words, the status is the program's
-        if file is not None and (problem := _written(document, file)):
-            print(f"pathcast: cannot write the report to `{report}`: {problem}", file=sys.stderr)
-        for line in summary(document):
-            print(f"pathcast: {line}", file=sys.stderr)
-        if into is not None:
-            from pathcast.forecast.foreign import ran
+    if file is not None and (problem := _written(document, file)):
+        say(f"cannot write the report to `{report}`: {problem}")
+    for line in summary(document):
+        say(line)
+    if into is not None:
+        from pathcast.forecast.foreign import ran
 
+        with suppress(OSError):  # whatever becomes of it, the status is the program's
             into.attempt(lambda: ran(into, document, job))
             into.close()
     raise typer.Exit(status)
@@ -143,11 +143,9 @@ def run(
 
 def _booked() -> None:
     """What the lines have carried, while their devices are there; a fault of it is not the program's."""
-    from subprocess import SubprocessError
-
     from pathcast.lines import carried, config
 
-    with suppress(OSError, PathcastError, SubprocessError):
+    with suppress(OSError, PathcastError):
         carried.look(config.load())
 
 
@@ -192,7 +190,7 @@ def _addresses(paths: str) -> list[str]:
             )
         own = here.of_line(lines[text], here.addresses())
         if not own:
-            print(f"pathcast: {text} is down: it has no address now", file=sys.stderr)
+            say(f"{text} is down: it has no address now")
         found += [one.local for one in own]
     if not found:
         raise usage(f"--paths {paths}: none of them has an address now")

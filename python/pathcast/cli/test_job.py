@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import time
 from datetime import datetime
+from types import SimpleNamespace
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -308,6 +310,82 @@ def test_the_daemon_begins_a_job_once_though_its_run_takes_long_to_begin(pathcas
     assert begun[1].ended == 143
 
 
+def test_what_keeps_the_daemon_from_a_job_ends_no_other_and_is_said_once(pathcast, units, monkeypatch):
+    at = f"{zone.clock():%H:%M}"
+    for name in ("first", "second"):
+        assert pathcast("job", "add", name, "--at", at, "--units", units, "--", "true")[0] == Exit.OK
+    broken = jobs.folder() / "broken.json"
+    broken.write_text("{")
+    begun, looks, ended = [], [], []
+
+    class Begun:
+        """At the first two looks the system lacks a process for one of the jobs."""
+
+        def __init__(self, words, **more):
+            if words[-2] == "first" and len(looks) < 2:
+                raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+            begun.append((len(looks), words[-2]))
+
+        def poll(self):
+            return None
+
+        def terminate(self):
+            ended.append(len(looks))
+
+        def wait(self):
+            return None
+
+    def look(seconds):
+        looks.append(seconds)
+        if len(looks) == 3:
+            broken.unlink()
+        if len(looks) == 4:
+            broken.write_text("{")
+        if len(looks) == 5:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("subprocess.Popen", Begun)
+    monkeypatch.setattr("time.sleep", look)
+    status, _, err = pathcast("job", "daemon")
+    assert (status, begun, ended) == (Exit.INTERRUPTED, [(0, "second"), (2, "first")], [5, 5])
+    assert err.count("first cannot be begun now: [Errno 11] Resource temporarily unavailable") == 1
+    assert err.count("second begins") == err.count("first begins") == 1
+    assert err.count(str(broken)) == 2  # it had passed between
+
+
+def test_a_daemon_that_cannot_look_goes_on(pathcast, units, monkeypatch):
+    found, looks = [], []
+
+    def every(damaged):
+        if not found:
+            found.append(None)
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return []
+
+    def look(seconds):
+        looks.append(seconds)
+        if len(looks) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(jobs, "every", every)
+    monkeypatch.setattr("time.sleep", look)
+    status, _, err = pathcast("job", "daemon")
+    assert (status, len(looks), "Too many open files" in err) == (Exit.INTERRUPTED, 2, True)
+
+
+def test_a_log_on_a_full_disc_leaves_a_run_its_status(pathcast, units, tmp_path, monkeypatch):
+    def full(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    assert pathcast("job", "add", "nightly", "--at", "22:00", "--units", units, "--", "true")[0] == Exit.OK
+    (tmp_path / "done.py").touch()
+    monkeypatch.setattr(job_module, "_program", lambda: [sys.executable, str(tmp_path / "done.py")])
+    with monkeypatch.context() as there:
+        there.setattr(sys, "stderr", SimpleNamespace(write=full, flush=lambda: None))
+        assert pathcast("job", "run", "nightly")[0] == Exit.OK
+    assert jobs.runs("nightly")[-1]["event"] == "ended"
+
+
 @pytest.mark.parametrize("verb", ["status", "log", "remove", "run"])
 def test_names_that_are_none(pathcast, units, verb):
     assert pathcast("job", verb, "weekly")[0] == Exit.USAGE
@@ -321,7 +399,6 @@ OF_ROOT = "jobs are their user's: `sudo pathcast job list` shows root's"
 
 def may_not(of):
     """root may look everywhere."""
-    import errno
 
     def denied(path, *rest, **options):
         if str(path) == str(of):

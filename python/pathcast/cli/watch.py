@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
@@ -20,6 +19,7 @@ from pathcast.cli.standing import Standing
 from pathcast.cli.target import Target, target
 from pathcast.cli.watchreport import WithReport, first
 from pathcast.errors import PathcastError, usage
+from pathcast.say import Once, say
 from pathcast.units import seconds, size, span
 
 if TYPE_CHECKING:
@@ -202,6 +202,7 @@ class _Clock:
 
     def __init__(self, tellers: list[Teller]) -> None:
         self._tellers, self._tidied_s = tellers, -_TIDY_S
+        self._left = Once(_say)
 
     def now(self) -> Moment:
         from pathcast.history import clock
@@ -217,7 +218,8 @@ class _Clock:
             from pathcast.runtime.state import tidy
 
             self._tidied_s = time.monotonic()
-            tidy(_say)
+            tidy(self._left)
+            self._left.looked()
 
 
 class _End:
@@ -267,10 +269,15 @@ class _End:
             act = self.recorder.act("host")
             act.event("alert", document["text"], self.recorder.keys.get(document["path"]), about=document)
             self.recorder.keep(act)
-        if self._jsonl:
-            print_line("alert", document)
-        else:
-            print(f"{now()} {document['text']}", flush=True)
+        try:
+            if self._jsonl:
+                print_line("alert", document)
+            else:
+                print(f"{now()} {document['text']}", flush=True)
+        except BrokenPipeError:  # who has gone needs no more
+            raise
+        except OSError as error:
+            _say(f"cannot be printed ({error.strerror}): {document['text']}")
 
 
 def _bytes(text: str) -> int:
@@ -302,4 +309,4 @@ def _light_bytes() -> int:
 
 
 def _say(text: str) -> None:
-    print(f"{now()} {text}", file=sys.stderr, flush=True)
+    say(text, now())

@@ -10,12 +10,10 @@ machine's zone, so that a cap is the same for every command.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import math
 import os
 import socket
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -27,6 +25,8 @@ from pathcast.errors import PathcastError
 from pathcast.history.place import ROOT_STATE, state_directory
 from pathcast.lines import config, counters, here
 from pathcast.lines.config import Cap, Line
+from pathcast.runtime.state import await_lock
+from pathcast.say import say
 from pathcast.zone import zone
 
 # days that are kept
@@ -35,6 +35,8 @@ KEPT = 400
 _APART = timedelta(days=2)
 # counters that were read within this time have all [s]
 _FRESH_S = 60.0
+# who may only read the books cannot open their lock, and so not hold it; a group that writes them can
+_LOCK_MODE = 0o622
 
 
 @dataclass(frozen=True)
@@ -266,28 +268,43 @@ def _begin(day: date, tz: tzinfo | None) -> float:
 @contextlib.contextmanager
 def _open(write: bool = True) -> Iterator[dict[str, Any]]:
     """The books, alone; written back at the end. What is none of ours in them begins anew, the old file beside it.
-    Raises PathcastError where it cannot be read."""
+    Raises PathcastError where it cannot be read, or is held by another process (`busy`)."""
     path = file()
     if not write:  # it is replaced whole, so who reads needs no lock, nor the right to make one
         yield _read(path)[0]
         return
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
-    with open(path.with_suffix(".lock"), "a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with _alone(path.with_suffix(".lock")):
         books, broken = _read(path)
         if broken:
             aside = path.with_suffix(".broken")
             os.replace(path, aside)
             lost = "lines that are missing count from now on: `pathcast line set NAME --used` corrects it"
-            print(f"pathcast: `{path}` was broken, and is now `{aside}`; {lost}", file=sys.stderr)
+            say(f"`{path}` was broken, and is now `{aside}`; {lost}")
         yield books
         temporary = path.with_suffix(".new")
         try:
-            temporary.write_text(json.dumps(books))
+            with open(temporary, "w") as new:
+                new.write(json.dumps(books))
+                new.flush()
+                os.fsync(new.fileno())  # an empty file after a power cut would have every cap begin anew
             os.replace(temporary, path)
         except OSError:
             temporary.unlink(missing_ok=True)
             raise
+
+
+@contextlib.contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    fd = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, _LOCK_MODE)
+    try:
+        if (mode := os.fstat(fd).st_mode & 0o777) & ~_LOCK_MODE:
+            with contextlib.suppress(PermissionError):  # its owner will
+                os.fchmod(fd, mode & _LOCK_MODE)
+        await_lock(fd, lock)
+        yield
+    finally:
+        os.close(fd)
 
 
 def _read(path: Path) -> tuple[dict[str, Any], bool]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
-import sys
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import Any
 
 from pathcast.errors import PathcastError, usage
 from pathcast.files import read_file
+from pathcast.say import say
 
 ENVIRONMENT = "PATHCAST_CONFIG"
 SYSTEM = Path("/etc/pathcast/pathcast.toml")
@@ -144,7 +144,7 @@ def source() -> Path | None:
 @cache
 def _unseen(path: Path, reason: str) -> None:
     """Its directory may be there for keys alone, so that it is no error; but if it has caps, they are not kept."""
-    print(f"pathcast: cannot look at `{path}` ({reason}): its lines and caps, if any, are not known", file=sys.stderr)
+    say(f"cannot look at `{path}` ({reason}): its lines and caps, if any, are not known")
 
 
 def stamp() -> object:

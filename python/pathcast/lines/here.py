@@ -11,6 +11,9 @@ from typing import Any
 from pathcast.errors import PathcastError, missing
 from pathcast.lines.config import Line
 
+# for what `ip` tells [s]
+_PATIENCE_S = 10.0
+
 
 @dataclass(frozen=True)
 class Address:
@@ -25,9 +28,11 @@ def ip(*arguments: str) -> Any:
     """What `ip -j ARGUMENTS` says. Raises PathcastError."""
     words = ["ip", "-j", *arguments]
     try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=10)
+        done = subprocess.run(words, capture_output=True, text=True, timeout=_PATIENCE_S)
     except FileNotFoundError:
         raise missing("the program `ip` is missing", "install the Debian package iproute2") from None
+    except subprocess.TimeoutExpired:
+        raise PathcastError("ip", f"`{' '.join(words)}` has not answered within {_PATIENCE_S:.0f} s") from None
     if done.returncode:
         raise PathcastError("ip", f"`{' '.join(words)}`: {done.stderr.strip()}")
     return json.loads(done.stdout or "[]")

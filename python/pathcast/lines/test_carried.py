@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import socket
 import time
 from datetime import UTC, date, datetime
@@ -15,6 +17,7 @@ from pathcast.cli.runner import run
 from pathcast.errors import PathcastError
 from pathcast.lines import carried, counters, here
 from pathcast.lines.config import Cap, Line
+from pathcast.runtime import state
 
 GB = 10**9
 # of /proc/net/dev
@@ -307,3 +310,48 @@ def test_a_cap_without_counters_says_what_it_counts(device, tmp_path, monkeypatc
     device(CABLE, at(1), 0)
     assert run(["line", "list"]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_books_that_somebody_holds_are_not_waited_for_without_an_end(device, monkeypatch):
+    device(CABLE, at(1), 0)
+    monkeypatch.setattr(state, "LOCK_PATIENCE_S", 0.1)
+    lock = carried.file().with_suffix(".lock")
+    with open(lock) as held:
+        fcntl.flock(held, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        with pytest.raises(PathcastError, match=rf"lines.lock is locked by process {os.getpid()} \(") as busy:
+            device(CABLE, at(2), GB)
+        assert busy.value.code == "busy"
+    device(CABLE, at(2), GB)
+    assert carried.account(CABLE, at(2)).bytes == GB
+
+
+@pytest.mark.parametrize(
+    ("umask", "before", "after"),
+    [(0o022, None, 0o600), (0o022, 0o644, 0o600), (0o002, None, 0o620), (0o002, 0o664, 0o620)],
+    ids=["own", "own-of-old", "shared", "shared-of-old"],
+)
+def test_only_who_may_write_the_books_can_hold_their_lock(device, umask, before, after):
+    """With a umask of 002 a group shares them."""
+    lock = carried.file().with_suffix(".lock")
+    if before is not None:
+        lock.parent.mkdir()
+        lock.touch()
+        lock.chmod(before)
+    mask = os.umask(umask)
+    try:
+        device(CABLE, at(1), 0)
+    finally:
+        os.umask(mask)
+    assert lock.stat().st_mode & 0o777 == after
+    assert carried.file().stat().st_mode & 0o444 == 0o444
+
+
+def test_books_are_on_the_disc_before_they_replace_the_old_ones(device, monkeypatch):
+    """Else a power cut leaves an empty file, and every cap begins anew."""
+    device(CABLE, at(1), 0)
+    done = []
+    replace, fsync = os.replace, os.fsync
+    monkeypatch.setattr(os, "fsync", lambda fd: (done.append(os.readlink(f"/proc/self/fd/{fd}")), fsync(fd)))
+    monkeypatch.setattr(os, "replace", lambda of, to: (done.append("replaced"), replace(of, to)))
+    device(CABLE, at(2), GB)
+    assert done == [str(carried.file().with_suffix(".new")), "replaced"]

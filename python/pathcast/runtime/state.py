@@ -121,15 +121,20 @@ def locked(name: str) -> Iterator[None]:
         raise _unwritable(error) from None
     try:
         os.fchmod(fd, 0o600)  # one of an earlier version could be opened, and so be held, by anybody
-        deadline = time.monotonic() + LOCK_PATIENCE_S
-        while not _try(fd):
-            if time.monotonic() > deadline:
-                told = f"{path} is locked by {holder(fd)}, for {LOCK_PATIENCE_S:.0f} s by now"
-                raise PathcastError("busy", told, "wait for its end, or end it, if it hangs")
-            time.sleep(_POLL_S)
+        await_lock(fd, path)
         yield
     finally:
         os.close(fd)
+
+
+def await_lock(fd: int, path: Path) -> None:
+    """Locks an open file. Raises PathcastError (`busy`) that says who has it, where it does not come free."""
+    deadline = time.monotonic() + LOCK_PATIENCE_S
+    while not _try(fd):
+        if time.monotonic() > deadline:
+            told = f"{path} is locked by {holder(fd)}, for {LOCK_PATIENCE_S:.0f} s by now"
+            raise PathcastError("busy", told, "wait for its end, or end it, if it hangs")
+        time.sleep(_POLL_S)
 
 
 def _try(fd: int) -> bool:

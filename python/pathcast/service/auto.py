@@ -62,6 +62,7 @@ class Auto:
         # hears of what is left of the job's own bounds, as a kill may be the next
         self.keep: Callable[[Mapping[str, Any]], object] | None = None
         self.pace = self._pace(max(1, len(self.first)))
+        self._allowed = set(self.step.lines)
         self._ordered = (self.step.control, self.pace)
         self._began_s = self._told_s = 0.0
         self._shown_s = -math.inf
@@ -117,10 +118,13 @@ class Auto:
         while not end.wait(LOOK_S):
             try:
                 self.look(running, self._clock())
-            except PathcastError as error:
-                if error.message != said:
-                    said = error.message
-                    self._say(said)
+            except Exception as error:  # whatever it is: without looks no bound holds
+                known = isinstance(error, PathcastError)
+                told = str(error) if known else f"a look at the run failed: {type(error).__name__}: {error}"
+                if told != said:
+                    said = told
+                    with contextlib.suppress(Exception):  # nor does what cannot be said end them
+                        self._say(said)
 
     def look(self, running: Running, now_s: float) -> None:
         """Looks once, and carries out what is to change."""
@@ -132,42 +136,54 @@ class Auto:
             return
         if abs(step_s := self._wall() - now_s - self._off_s) >= STEP_S:
             self._off_s += step_s
-            self._say(f"the clock was set {'forward' if step_s > 0 else 'back'} by {span(abs(step_s))}")
             self._course.stepped(step_s, self._dated)
             self._stepped()
+            self._say(f"the clock was set {'forward' if step_s > 0 else 'back'} by {span(abs(step_s))}")
         passed = self._seen(seen["paths"])
         try:
             self._course.renewed(self._changed(passed.wire))
         except PathcastError as error:  # it goes on by what it knows
             self._say(f"{error.message}: the lines' terms stay as they were")
-        before, self.step = self.step, self._course.look(now_s - self._began_s, passed)
+        self.step = self._course.look(now_s - self._began_s, passed)
         self._carried = passed.job
-        self._note(now_s - self._began_s, self.step)
+        try:
+            notes = self._carry_out(running, seen["open"], now_s)
+        finally:
+            self._note(now_s - self._began_s, self.step)
+        for note in notes:
+            self._say(note)
         if now_s - self._shown_s >= SHOW_S or self.step.said:
             self._shown_s = now_s
             running.tell(self.shown())
             if self.keep is not None:
                 self.keep(self._course.left({}, ahead=True))
+        if self._ended_s is None and now_s - self._told_s >= self._tell_s:
+            self._told_s = now_s
+            self._say(self.progress())
+
+    def _carry_out(self, running: Running, connections: int, now_s: float) -> list[str]:
+        """What the step changes, before anybody is told of it; what people are to know of that. What fails is tried
+        again at the next look."""
         if not self.step.lines:
             self._ended_s = now_s
             running.end()
-            running.order(before.control, CRAWL)
-            return
-        if set(self.step.lines) != set(before.lines):
+            running.order(self._ordered[0], CRAWL)
+            return []
+        notes = []
+        if (lines := set(self.step.lines)) != self._allowed:
             backups, shared = running.allow(self._of(self.step.lines))
+            self._allowed = lines
             for address in backups:
                 line = self._line.get(address, address)
-                self._say(f"{line}'s MPTCP endpoint is not pathcast's: it is a backup meanwhile")
+                notes.append(f"{line}'s MPTCP endpoint is not pathcast's: it is a backup meanwhile")
             for address in shared:
                 line = self._line.get(address, address)
-                self._say(f"another run uses {line}'s MPTCP endpoint: until it ends this one may go over {line} too")
-        orders = self.step.control, self._pace(max(1, seen["open"]))
+                notes.append(f"another run uses {line}'s MPTCP endpoint: until it ends this one may go over {line} too")
+        orders = self.step.control, self._pace(max(1, connections))
         if orders != self._ordered:
             running.order(*orders)
             self._ordered = orders
-        if now_s - self._told_s >= self._tell_s:
-            self._told_s = now_s
-            self._say(self.progress())
+        return notes
 
     def shown(self) -> dict[str, Any]:
         """How far it is, for other programs; times are UTC [s since 1970]. done: 0 to 1, None without a size."""

@@ -8,7 +8,6 @@ import itertools
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from pathcast.history.place import ENVIRONMENT as HISTORY
 from pathcast.history.place import state_directory
 from pathcast.plan.again import Attempt, wait_s
 from pathcast.runtime.state import tidy
+from pathcast.say import say
 from pathcast.service import jobs
 from pathcast.service.jobs import RAN, Job, note, status_of
 
@@ -94,7 +94,8 @@ def execute(
         reports: list[dict[str, Any]] = []
         while True:
             with _broken_off(job.name, by, began):
-                attempt, report = _attempt(job, program, _bounded(_options(job, by, left_s()), bounds), handle)
+                given = _bounded(_options(job, by, left_s()), bounds)
+                attempt, report = _attempt(job, program, given, handle, say)
             tidy(say)  # of a run that was killed
             attempts.append(attempt)
             reports.append(report)
@@ -164,24 +165,18 @@ def _bounded(options: Sequence[str], left: Mapping[str, Any] | None) -> list[str
     return words
 
 
-def _attempt(job: Job, program: Sequence[str], given: Sequence[str], lock: int) -> tuple[Attempt, dict[str, Any]]:
+def _attempt(
+    job: Job, program: Sequence[str], given: Sequence[str], lock: int, say: Callable[[str], object]
+) -> tuple[Attempt, dict[str, Any]]:
     """A run under the plan with these options."""
     begun = time.monotonic()
-    with tempfile.TemporaryFile("w+") as file:
-        report = f"/dev/fd/{file.fileno()}"
-        options = [*given, "--report", report, "--job", job.name]
-        words = [*program, "run", "--paths", "auto", *options, "--", *job.command]
-        # by the clock nobody calls sudo
-        called = {} if job.caller is None or os.geteuid() != 0 else {"SUDO_UID": str(job.caller)}
-        # what this run was told otherwise comes first
-        kept = {} if job.history is None else {HISTORY: job.history}
-        process = subprocess.Popen(
-            words,
-            cwd=job.directory,
-            env={**kept, **os.environ, **called},
-            pass_fds=(file.fileno(), lock),
-            stdin=subprocess.DEVNULL,
-        )
+    with contextlib.ExitStack() as stack:
+        try:
+            file = stack.enter_context(tempfile.TemporaryFile("w+"))
+            process = _begin(job, program, given, file.fileno(), lock)
+        except OSError as error:  # its directory may be mounted later
+            say(f"{job.name}: cannot start in `{job.directory}`: {error}")
+            return Attempt(Exit.RUNTIME, time.monotonic() - begun), {}
         try:
             status = process.wait()
         except BaseException:
@@ -202,6 +197,22 @@ def _attempt(job: Job, program: Sequence[str], given: Sequence[str], lock: int) 
     if not document and status == Exit.USAGE:
         status = 126  # our own words: they do not come right by trying again
     return Attempt(status, time.monotonic() - begun, barred, final), document
+
+
+def _begin(job: Job, program: Sequence[str], given: Sequence[str], report: int, lock: int) -> subprocess.Popen[bytes]:
+    options = [*given, "--report", f"/dev/fd/{report}", "--job", job.name]
+    words = [*program, "run", "--paths", "auto", *options, "--", *job.command]
+    # by the clock nobody calls sudo
+    called = {} if job.caller is None or os.geteuid() != 0 else {"SUDO_UID": str(job.caller)}
+    # what this run was told otherwise comes first
+    kept = {} if job.history is None else {HISTORY: job.history}
+    return subprocess.Popen(
+        words,
+        cwd=job.directory,
+        env={**kept, **os.environ, **called},
+        pass_fds=(report, lock),
+        stdin=subprocess.DEVNULL,
+    )
 
 
 def ran(
@@ -232,7 +243,7 @@ def ran(
         try:
             note(name, document)
         except (PathcastError, OSError) as error:
-            print(f"pathcast: the end of the job `{name}` is not noted: {error}", file=sys.stderr)
+            say(f"the end of the job `{name}` is not noted: {error}")
 
     return tell
 

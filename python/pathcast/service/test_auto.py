@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import subprocess
+
+import pytest
+
 from pathcast.errors import PathcastError
 from pathcast.plan.course import Course
 from pathcast.plan.renewed import guessed
@@ -287,3 +292,86 @@ def test_what_is_left_of_its_bounds_is_told_while_it_runs():
     assert made.document(paths)["left"] == made.left(paths)
     left = made.left(paths)["max_bytes"]["cable"]
     assert 79 * MB > left > made.left(paths, ahead=True)["max_bytes"]["cable"]
+
+
+class Looks:
+    """The event that ends a watch: after so many looks."""
+
+    def __init__(self, most):
+        self.left = most
+
+    def wait(self, seconds):
+        self.left -= 1
+        return self.left < 0
+
+
+def watched(made, running, now, sent):
+    """Looks every second, each with what the lines' addresses have sent by then."""
+    seen, looks = running.seen, iter(sent)
+
+    def next_seen():
+        now[0] += 1.0
+        running.sent |= dict.fromkeys(("192.0.2.1", "192.0.2.2"), next(looks))
+        return seen()
+
+    running.seen = next_seen
+    made._watch(running, Looks(len(sent)))
+
+
+def steered(terms, say, counted=dict):
+    now = [0.0]
+    course = Course(guessed(["dsl", "cable"], {False: "lia"}, {}), terms, Wish(1), sized=False)
+    clock = lambda: now[0]  # noqa: E731
+    return Auto(course, ADDRESSES, ("lia",), None, say, 1e9, counted, clock, wall=clock), now
+
+
+@pytest.mark.parametrize(
+    ("bounded", "done"), [(["cable"], ("allow", ["192.0.2.1"])), (["dsl", "cable"], ("end",))], ids=["drop", "end"]
+)
+def test_words_that_cannot_be_written_keep_no_bound_from_being_kept(bounded, done):
+    def full(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    terms = {name: LineTerms(name, most_bytes=10 * MB if name in bounded else None) for name in ADDRESSES}
+    made, now = steered(terms, full)
+    running = Running()
+    watched(made, running, now, [0, 9 * MB, 9 * MB])
+    assert running.told[0] == done
+
+
+def test_a_look_that_fails_is_said_once_and_the_next_one_finds_what_is_to_be_done():
+    said, looks = [], []
+
+    def counted():
+        looks.append(None)
+        if len(looks) < 3:
+            raise subprocess.TimeoutExpired(["ip"], 10)
+        return {}
+
+    made, now = steered(
+        {"dsl": LineTerms("dsl"), "cable": LineTerms("cable", most_bytes=10 * MB)}, said.append, counted
+    )
+    running = Running()
+    watched(made, running, now, [0, 5 * MB, 9 * MB, 10 * MB])
+    assert running.told == [("allow", ["192.0.2.1"])]
+    assert "a look at the run failed: TimeoutExpired: " in said[0]
+    assert [one.split(":")[0] for one in said[1:]] == ["cable is dropped"]
+
+
+def test_what_the_kernel_refuses_is_tried_again():
+    said, failures = [], [PathcastError("netlink", "no endpoint can be removed now")]
+    made, now = steered({"dsl": LineTerms("dsl"), "cable": LineTerms("cable", most_bytes=10 * MB)}, said.append)
+    running = Running()
+    allow = running.allow
+
+    def refused(addresses):
+        if failures:
+            raise failures.pop()
+        return allow(addresses)
+
+    running.allow = refused
+    watched(made, running, now, [0, 9 * MB, 9 * MB])
+    assert running.told == [("allow", ["192.0.2.1"])]
+    assert "cable is dropped" in said[0]
+    assert said[1:] == ["no endpoint can be removed now"]
+    assert "cable is dropped" in made.steps[-1]["why"][0]
