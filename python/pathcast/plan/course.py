@@ -84,7 +84,8 @@ class Course:
     ) -> None:
         # a cheap line is tried before a dear one, though nobody knows yet whether it is enough
         needed_bps = None if wish.deadline_s is None else wish.size_bytes * 8 / wish.deadline_s
-        self._beliefs = Renewed(ways, needed_bps and _ENOUGH * needed_bps, wish.deadline_s or math.inf)
+        enough_bps, deadline_s = needed_bps and _ENOUGH * needed_bps, wish.deadline_s or math.inf
+        self._beliefs = Renewed(ways, enough_bps, deadline_s, wish.max_rate_bps)
         self._guesses, self._blind = any(way.guess for way in ways), False
         self._terms, self._wish, self._sized = dict(lines), wish, sized
         self._at_s = self._planned_s = self._changed_s = 0.0

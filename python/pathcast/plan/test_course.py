@@ -276,6 +276,23 @@ def test_beliefs_move_from_the_forecast_to_what_is_seen():
     assert [one.rate.low for one in Renewed(WAYS).now()] == pytest.approx([one.rate.low for one in WAYS])
 
 
+@pytest.mark.parametrize(("bounded_bps", "seconds"), [(None, 1800.0), (6e6, 1800.0), (2e6, 3600.0)])
+def test_a_line_that_is_slower_than_forecast_is_believed_to_be_as_fast_as_it_is(bounded_bps, seconds):
+    wish = Wish(900 * MB, max_rate_bps=bounded_bps)
+    paced = lambda *_: min(4e6, bounded_bps or 4e6)  # noqa: E731
+    steps, *_ = run(Course(WAYS[:1], {"dsl": LineTerms("dsl")}, wish), 900 * MB, 900, paced)
+    assert steps[-1][1].end_s[0] == pytest.approx(seconds, rel=0.05)
+
+
+def test_a_run_that_is_held_back_does_not_take_its_lines_for_slow():
+    # all of it goes over one line, of which the bound leaves a part unused
+    beliefs = Renewed(WAYS, max_rate_bps=4e6)
+    for carried in ({"cable": 0.1e6}, {"cable": 0.49e6}):
+        for _ in range(900):
+            beliefs.look(WAYS[2], 1.0, carried)
+    assert [one.rate.value for one in beliefs.now()] == pytest.approx([one.rate.value for one in WAYS], rel=0.1)
+
+
 @pytest.mark.parametrize(("by_s", "dated", "background"), [(0, True, True), (3600, True, False), (3600, False, True)])
 def test_a_deadline_by_the_clock_comes_sooner_where_that_is_set_forward(by_s, dated, background):
     wish = Wish(300 * MB, 3700.0, background=True, hurry=True)
