@@ -110,7 +110,7 @@ class Course:
         self._way: Way | None = None
         self._end_s: tuple[float | None, float | None, float | None] = (None, None, None)
         self._late = False
-        self._reaction_s = REACTION_S
+        self._reaction_s, self._passed_s = REACTION_S, 0.0
         self._said: list[str] = []
         # one that may not be used was not asked
         self._dead |= {name: 0.0 for name in away if self._bound(name) is None}
@@ -125,6 +125,7 @@ class Course:
         passed_s = now_s - self._at_s
         if passed_s <= 0:
             return self._step()
+        self._passed_s = passed_s
         moved = {name: seen.job.get(name, 0) - self._seen.job.get(name, 0) for name in self._terms}
         self._rates = {name: bytes * 8 / passed_s for name, bytes in moved.items()}
         for name, bytes in moved.items():
@@ -328,10 +329,32 @@ class Course:
 
     def _bound(self, name: str) -> str | None:
         """Why a line may not be used now."""
-        line, margin = self._terms[name], self._margin(name)
-        if not line.open(self._at_s, self._at_s + self._before(name)):
-            later = any(begin_s > self._at_s for begin_s, _ in line.hours or ())
+        if name not in self._opened():
+            later = any(begin_s > self._at_s for begin_s, _ in self._terms[name].hours or ())
             return "its hours are yet to come" if later and not self._used_s.get(name) else "its hours are over"
+        return self._full(name)
+
+    def _opened(self) -> set[str]:
+        """By their hours. Where the hours of lines follow each other and no other is left, the one is used until the
+        last look before its end, and the next from then on: without either the program would end."""
+        now_s, next_s = self._at_s, self._at_s + self._passed_s
+        found = {name for name in self._terms if self._holds(name, now_s)}
+        if not all(self._full(name) for name in found):
+            return found
+        others = [name for name in self._terms if name not in found and not self._full(name)]
+        for name in others:
+            for end_s in (end_s for begin_s, end_s in self._terms[name].hours or () if begin_s <= now_s < end_s):
+                if after := {other for other in others if self._holds(other, end_s)}:
+                    found |= {name} if next_s <= end_s else after
+        return found
+
+    def _holds(self, name: str, at_s: float) -> bool:
+        """Whether it may be used from then on for long enough."""
+        return self._terms[name].open(at_s, at_s + self._before(name))
+
+    def _full(self, name: str) -> str | None:
+        """Which bound but its hours leaves nothing to a line now."""
+        line, margin = self._terms[name], self._margin(name)
         if any(p.begin_s <= self._at_s < p.end_s and self._left(name, p) <= margin for p in line.allowances):
             return "its cap is reached"
         return self._spent_of(name)

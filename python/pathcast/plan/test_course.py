@@ -372,6 +372,43 @@ def test_hours_that_are_over_do_not_begin_again_for_their_last_seconds():
     assert after == [("dsl",)] * len(after)
 
 
+def handed_over(terms, every_s, until_s=100.0):
+    """What is in use look by look, where the course is told of a MB a second."""
+    lines = {"dsl": LineTerms("dsl", hours=((0.0, 60.0),)), "cable": LineTerms("cable", **terms)}
+    course, at_s, job, used = Course(WAYS, lines, Wish(900 * MB)), 0.0, dict.fromkeys(LINES, 0), []
+    step = course.first()
+    while step.lines and at_s < until_s:
+        at_s += every_s
+        for name in step.lines:
+            job[name] += int(MB * every_s)
+        step = course.look(at_s, Seen(dict(job), {}))
+        used.append((at_s, step.lines))
+    return used
+
+
+@pytest.mark.parametrize("every_s", [1.0, 0.7, 2.5, 7.0])
+def test_hours_that_follow_each_other_hand_over_without_an_end(every_s):
+    used = handed_over({"hours": ((60.0, 1e5),)}, every_s)
+    assert used[-1][0] >= 100.0
+    assert {lines for at, lines in used if at < 60.0 - every_s} == {("dsl",)}
+    assert {lines for at, lines in used if at >= 60.0} == {("cable",)}
+    # from the last look before: over each of them at most so long outside of its hours
+    early = next(at for at, lines in used if "cable" in lines)
+    assert 60.0 - every_s <= early < 60.0 + every_s
+
+
+@pytest.mark.parametrize("terms", [{"hours": ((90.0, 1e5),)}, {"hours": ((60.0, 1e5),), "most_bytes": 1000}])
+def test_hours_after_which_nothing_follows_end_as_ever(terms):
+    used = handed_over(terms, 1.0)
+    assert used[-1] == (58.0, ())
+
+
+def test_hours_that_follow_others_are_not_begun_before_where_something_else_is_left():
+    lines = {"dsl": LineTerms("dsl"), "cable": LineTerms("cable", hours=((60.0, 1e5),))}
+    steps, *_ = run(Course(WAYS, lines, Wish(900 * MB)), 900 * MB, 70)
+    assert {step.lines for at, step in steps if at < 60.0} == {("dsl",)}
+
+
 def cap(left, end_s=1e6):
     return (Allowance(0.0, end_s, left),)
 
