@@ -102,7 +102,8 @@ class Course:
         # what is left alone of the bounds of a line that is at one, and how long before the end of its hours: while
         # that bound holds it does not come back for less being left alone [byte, s]
         self._held: dict[str, tuple[int, float]] = {}
-        self._began: dict[tuple[str, float], int] = {}
+        # what had passed when a period began, of everybody and of others
+        self._began: dict[tuple[str, float], tuple[int, int]] = {}
         # when it was told the terms: what begins then had begun before, nobody knows when
         self._from_s = dict.fromkeys(lines, 0.0)
         # what was paid until a price changed, and for how many bytes of the line
@@ -254,14 +255,22 @@ class Course:
         for name, line in self._terms.items():
             for period in line.allowances:
                 if period.begin_s <= self._at_s:
-                    before = self._used(name) if period.begin_s > 0 else 0
+                    before = (self._used(name), self._beside(name)) if period.begin_s > 0 else (0, 0)
                     self._began.setdefault((name, period.begin_s), before)
 
     def _used(self, name: str) -> int:
         return max(self._seen.wire.get(name, 0), self._seen.counted.get(name, 0))
 
+    def _beside(self, name: str) -> int:
+        """What others sent, as far as that is known."""
+        return self._used(name) - self._seen.wire.get(name, 0)
+
     def _left(self, name: str, period: Allowance) -> int:
-        return period.bytes - (self._used(name) - self._began.get((name, period.begin_s), 0))
+        used, beside = self._began.get((name, period.begin_s), (0, 0))
+        # what others were to send is left out of the period already: as it comes it takes nothing more
+        foreseen = int(period.others_bps / 8 * max(self._at_s - period.begin_s, 0.0))
+        came = min(foreseen, max(self._beside(name) - beside, 0))
+        return period.bytes + came - (self._used(name) - used)
 
     def _spent(self, wire: Mapping[str, int] | None = None) -> float:
         return sum(self._cost(name, self._seen.wire if wire is None else wire) for name in self._terms)

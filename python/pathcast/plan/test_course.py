@@ -145,6 +145,21 @@ def test_what_others_send_counts_for_the_cap():
     assert step.lines == ("dsl",)
 
 
+@pytest.mark.parametrize(("others", "begin_s", "until_s"), [(1, 0, 104), (1, 40, 144), (2, 0, 74), (0, 0, 104)])
+def test_what_others_send_as_was_foreseen_is_not_taken_off_a_cap_twice(others, begin_s, until_s):
+    """500 MB for 240 s, of which others are to send 1 MB a second; the job sends 2.5 MB."""
+    foreseen = (Allowance(begin_s, begin_s + 240.0, 260 * MB, others_bps=8e6),)
+    course, at_s = Course(WAYS, {**LINES, "cable": LineTerms("cable", allowances=foreseen)}, Wish(10**6 * MB)), 0.0
+    step = course.first()
+    while "cable" in step.lines and at_s < 200:
+        at_s += 1.0
+        job = {"dsl": int(at_s * MB), "cable": int(at_s * 2.5 * MB)}
+        step = course.look(at_s, Seen(job, job, {"cable": int(at_s * (2.5 + others) * MB)}))
+    assert step.said == ("cable is dropped: its cap is reached",)
+    # and a few seconds before that
+    assert until_s - 5 <= at_s < until_s
+
+
 def test_a_cap_that_begins_anew_takes_the_line_back():
     periods = (Allowance(0, 60, 10 * MB), Allowance(60, 1e6, 500 * MB))
     lines = {**LINES, "cable": replace(LINES["cable"], allowances=periods)}
