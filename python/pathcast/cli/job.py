@@ -324,7 +324,9 @@ def _is_due(job: Job) -> bool:
     from pathcast.plan.again import is_due
     from pathcast.service import jobs
 
-    return is_due(job.times, zone.clock(), jobs.begun(job.name), job.until, job.added)
+    return is_due(
+        job.times, datetime.fromtimestamp(time.time(), zone.zone()), jobs.begun(job.name), job.until, job.added
+    )
 
 
 def _there(program: str) -> str | None:

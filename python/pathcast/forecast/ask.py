@@ -139,9 +139,14 @@ def _keys(past: Past, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _with_earlier(seen: Watched, past: Past, job: Job) -> dict[str, tuple[float, ...]]:
-    """Looks of the time before, too: of a long job as many hours as it will take, else of the last minutes."""
+    """Looks of the time before, too: of a long job as many hours as it will take, else of the last minutes. Not of a
+    line whose looks tell that it varies: what others took is in its capacity."""
     horizon_s = horizon(seen.measured, job)
-    return {
-        name: (*fresh.loads(past, name, job.direction, horizon_s, seen.measured.path(name)), *of)
-        for name, of in seen.loads.items()
-    }
+
+    def earlier(name: str) -> tuple[float, ...]:
+        path = seen.measured.path(name)
+        if path.directions[job.direction].rate_variation.looked:
+            return ()
+        return fresh.loads(past, name, job.direction, horizon_s, path)
+
+    return {name: (*earlier(name), *of) for name, of in seen.loads.items()}

@@ -235,7 +235,7 @@ class PathBelief:
         variation = self.forward.rate_variation
         if not variation.cv.value:
             return ()
-        looked = variation.scale_s.value is None and variation.cv.low is None
+        looked = variation.looked
         scale_s = variation.scale_s.value or _VARIES_S
         deviation = math.sqrt(math.log1p(variation.cv.value**2))
         at_s, state, found = 0.0, random.gauss(0, 1), []

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pathcast import codec
 from pathcast.history.identity import PathKey
+from pathcast.history.link import held_back
 from pathcast.worlds.measurement import PathMeasured
 from pathcast.worlds.results import Transfer
 
@@ -147,6 +148,8 @@ def _carried(row: Sent, names: Mapping[PathKey, str], direction: str) -> Carried
     over = _named(row.keys, names)
     if row.age_s is None or row.direction != direction or row.valid is False or row.elapsed_s <= 0 or over is None:
         return None
+    if row.kind == "run" and held_back(row.report):
+        return None  # how long it took says nothing of its lines
     packets = resent = 0
     if row.kind == "transfer":
         with suppress(ValueError):  # of another version: how long it took is known all the same

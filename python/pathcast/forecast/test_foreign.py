@@ -109,6 +109,31 @@ def test_a_run_counts_for_what_is_forecast_with_the_key_later(recorder, monkeypa
     assert (carried.paths, carried.control, carried.duration_s) == ({"cable"}, "lia", 8.0)
 
 
+DSL, BOTH = ({"at_s": 0.0, "lines": lines, "control": "lia"} for lines in (["dsl"], ["dsl", "cable"]))
+
+
+@pytest.mark.parametrize(
+    ("auto", "teaches"),
+    [
+        ({"max_rate_bps": None, "steps": [DSL, {**DSL, "at_s": 3.0}], "waits": []}, True),
+        ({"max_rate_bps": 5e6, "steps": [DSL], "waits": []}, False),
+        ({"max_rate_bps": None, "steps": [DSL, BOTH], "waits": []}, False),
+        ({"max_rate_bps": None, "steps": [DSL, {**DSL, "control": "cubic"}], "waits": []}, False),
+        ({"max_rate_bps": None, "steps": [DSL], "waits": [{"since_s": 1.0, "until_s": 3.0}]}, False),
+    ],
+)
+def test_a_run_that_its_plan_held_back_or_changed_teaches_nothing(recorder, monkeypatch, auto, teaches):
+    monkeypatch.setattr(foreign, "_SHORT_S", 0.0)
+    line = foreign._lines(("127.0.0.1",))["127.0.0.1"]
+    keys = {"dsl": PathKey(line, "key:far", "127.0.0.1", "127.0.0.2")}
+    recorder.forecast("host", forecast_of(3_000_000, ("dsl",), "lia", 3e6), keys)
+    foreign.ran(recorder, report(auto=auto) | {"elapsed_s": 0.0, "acked_s": 8.0})
+    past = recorder.past(keys)
+    assert (len(past.carried), len(past.judged)) == (teaches, teaches)
+    # it is in the history all the same
+    assert len(Browser(recorder.journal.store).transfers_of(None, 10)) == 1
+
+
 STAMP = {
     "remote": "127.0.0.1",
     "port": 862,

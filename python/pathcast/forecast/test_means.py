@@ -6,6 +6,7 @@ import pytest
 
 from pathcast.errors import Exit
 from pathcast.forecast import fresh
+from pathcast.forecast.ask import _with_earlier as with_earlier
 from pathcast.forecast.ask import ask
 from pathcast.forecast.controls import Controls
 from pathcast.forecast.effort import Effort
@@ -15,7 +16,7 @@ from pathcast.forecast.past import Carried, Earlier, Judged, Past
 from pathcast.forecast.test_twin import direction, path
 from pathcast.forecast.testing import refused
 from pathcast.forecast.watch import Watched
-from pathcast.worlds.measurement import Measurement, Request
+from pathcast.worlds.measurement import Measurement, RateVariation, Request, Value
 from pathcast.worlds.results import Path
 from pathcast.worlds.verbs import Verbs
 
@@ -93,6 +94,21 @@ def test_what_was_changed_a_moment_ago_does_not_vary():
     for rates in ((8e6, 8e6, 8e6, 20e6, 20e6), (8e6, 8.01e6, 20e6, 20e6), (8e6,)):
         rate = looked(*rates).measured.paths[0].directions["out"].capacity_bps
         assert rate.high < 1.1 * rate.low
+
+
+@pytest.mark.parametrize(
+    ("variation", "loads"),
+    [
+        (RateVariation(Value(0.4)), (0.0, 0.0, 0.0)),  # only looks tell: what others take is in its capacity
+        (RateVariation(Value(0.4, 0.3, 0.5), Value(5.0)), (0.5, 0.0, 0.0, 0.0)),
+        (RateVariation(), (0.5, 0.0, 0.0, 0.0)),
+    ],
+)
+def test_what_others_took_of_a_line_that_varies_is_not_taken_off_twice(variation, loads):
+    now = path("dsl", out=direction(20e6, rate_variation=variation))
+    seen = Watched(Measurement((now,), 100_000, 1.0, "ride", "usual"), {"dsl": (0.0, 0.0, 0.0)})
+    before = Earlier(30.0, path("dsl", out=direction(20e6, 10e6)), "usual", "m1")
+    assert with_earlier(seen, past(dsl=before), JOB)["dsl"] == pytest.approx(loads)
 
 
 def test_losses_of_a_line_that_varied_count_once():

@@ -34,7 +34,7 @@ def link(
     """The transfer's row with its forecast: the newest of the hour before that has an option of these very paths, of
     this controller where both name one, for this size within 10 %."""
     over = [row["path"] for row in rows.get("transfer_path", ()) if row["transfer_id"] == transfer["id"]]
-    if transfer.get("forecast_id") or not over or _held_back(transfer):
+    if transfer.get("forecast_id") or not over or held_back(transfer.get("report")):
         return transfer
     same = _same(plain, over, rows.get("path", ()))
     first = [id for id, of in same.items() if of == over[0]]
@@ -64,10 +64,14 @@ def _same(plain: Plain, over: Sequence[str], rows: Sequence[Mapping[str, Any]]) 
     return found
 
 
-def _held_back(transfer: Mapping[str, Any]) -> bool:
-    """Whether its user has let it go no faster than at some rate, which no forecast knows of."""
-    auto = (transfer.get("report") or {}).get("auto")
-    return isinstance(auto, dict) and auto.get("max_rate_bps") is not None
+def held_back(report: Mapping[str, Any] | None) -> bool:
+    """Whether no forecast can be of a run: it was to go no faster than at some rate, its plan changed lines or
+    controllers, or it waited."""
+    auto = (report or {}).get("auto")
+    if not isinstance(auto, dict):
+        return False
+    ways = {(frozenset(step["lines"]), step["control"]) for step in auto.get("steps") or ()}
+    return auto.get("max_rate_bps") is not None or len(ways) > 1 or bool(auto.get("waits"))
 
 
 def option_of(

@@ -69,15 +69,20 @@ def is_due(
     """Whether it is to begin now: its time has come since it was added, it has not begun since, and its deadline is not
     past.
 
-    until: the deadline, a time of day or from its time on; None: a quarter of an hour. added: None: long ago.
+    now: with its zone; begun and added are by the clock there. until: the deadline, a time of day or from its time on;
+    None: a quarter of an hour. added: None: long ago.
     """
-    due = last_due(at, now)
-    if added is not None and due + _NEAR <= added < now + timedelta(days=1):  # else by a clock that was wrong
+    clock = now.replace(tzinfo=None)
+    due = last_due(at, clock)
+    if added is not None and due + _NEAR <= added < clock + timedelta(days=1):  # else by a clock that was wrong
         return False
     # what has begun in a day from now did so by a clock that was wrong
-    if begun is not None and due <= begun < now + timedelta(days=1):
+    if begun is not None and due <= begun < clock + timedelta(days=1):
         return False
     if isinstance(until, time):
         end = datetime.combine(due.date(), until)
-        return now < (end if end > due else end + timedelta(days=1))
-    return now - due < (_ALLOWED if until is None else until)
+        return clock < (end if end > due else end + timedelta(days=1))
+    # the clock may have been changed since; a time that it leaped over counts from where it would have been, so that
+    # it has passed when the clock leaps, and no timer is too late for it
+    passed_s = now.timestamp() - due.replace(tzinfo=now.tzinfo).timestamp()
+    return passed_s < (_ALLOWED if until is None else until).total_seconds()

@@ -84,7 +84,8 @@ class Course:
     ) -> None:
         # a cheap line is tried before a dear one, though nobody knows yet whether it is enough
         needed_bps = None if wish.deadline_s is None else wish.size_bytes * 8 / wish.deadline_s
-        self._beliefs = Renewed(ways, needed_bps and _ENOUGH * needed_bps, wish.deadline_s or math.inf)
+        enough_bps, deadline_s = needed_bps and _ENOUGH * needed_bps, wish.deadline_s or math.inf
+        self._beliefs = Renewed(ways, enough_bps, deadline_s, wish.max_rate_bps)
         self._guesses, self._blind = any(way.guess for way in ways), False
         self._terms, self._wish, self._sized = dict(lines), wish, sized
         self._at_s = self._planned_s = self._changed_s = 0.0
@@ -101,7 +102,8 @@ class Course:
         # what is left alone of the bounds of a line that is at one, and how long before the end of its hours: while
         # that bound holds it does not come back for less being left alone [byte, s]
         self._held: dict[str, tuple[int, float]] = {}
-        self._began: dict[tuple[str, float], int] = {}
+        # what had passed when a period began, of everybody and of others
+        self._began: dict[tuple[str, float], tuple[int, int]] = {}
         # when it was told the terms: what begins then had begun before, nobody knows when
         self._from_s = dict.fromkeys(lines, 0.0)
         # what was paid until a price changed, and for how many bytes of the line
@@ -109,7 +111,7 @@ class Course:
         self._way: Way | None = None
         self._end_s: tuple[float | None, float | None, float | None] = (None, None, None)
         self._late = False
-        self._reaction_s = REACTION_S
+        self._reaction_s, self._passed_s = REACTION_S, 0.0
         self._said: list[str] = []
         # one that may not be used was not asked
         self._dead |= {name: 0.0 for name in away if self._bound(name) is None}
@@ -124,6 +126,7 @@ class Course:
         passed_s = now_s - self._at_s
         if passed_s <= 0:
             return self._step()
+        self._passed_s = passed_s
         moved = {name: seen.job.get(name, 0) - self._seen.job.get(name, 0) for name in self._terms}
         self._rates = {name: bytes * 8 / passed_s for name, bytes in moved.items()}
         for name, bytes in moved.items():
@@ -252,14 +255,22 @@ class Course:
         for name, line in self._terms.items():
             for period in line.allowances:
                 if period.begin_s <= self._at_s:
-                    before = self._used(name) if period.begin_s > 0 else 0
+                    before = (self._used(name), self._beside(name)) if period.begin_s > 0 else (0, 0)
                     self._began.setdefault((name, period.begin_s), before)
 
     def _used(self, name: str) -> int:
         return max(self._seen.wire.get(name, 0), self._seen.counted.get(name, 0))
 
+    def _beside(self, name: str) -> int:
+        """What others sent, as far as that is known."""
+        return self._used(name) - self._seen.wire.get(name, 0)
+
     def _left(self, name: str, period: Allowance) -> int:
-        return period.bytes - (self._used(name) - self._began.get((name, period.begin_s), 0))
+        used, beside = self._began.get((name, period.begin_s), (0, 0))
+        # what others were to send is left out of the period already: as it comes it takes nothing more
+        foreseen = int(period.others_bps / 8 * max(self._at_s - period.begin_s, 0.0))
+        came = min(foreseen, max(self._beside(name) - beside, 0))
+        return period.bytes + came - (self._used(name) - used)
 
     def _spent(self, wire: Mapping[str, int] | None = None) -> float:
         return sum(self._cost(name, self._seen.wire if wire is None else wire) for name in self._terms)
@@ -318,19 +329,41 @@ class Course:
         """What is left alone of the bounds that hold now stays so until they do no more."""
         self._held = {name: (self._margin(name), self._before(name)) for name in bounds}
 
-    def _unlike(self, way: Way) -> tuple[bool, bool, float]:
+    def _unlike(self, way: Way) -> tuple[Any, ...]:
         """The least of the way that goes on most like the one that was in use."""
         before = self._way
         if before is None:
-            return (True, True, -way.rate.value)
-        return (not set(way.lines) <= set(before.lines), way.background != before.background, -way.rate.value)
+            return (True, True, *self._dear(way))
+        return (not set(way.lines) <= set(before.lines), way.background != before.background, *self._dear(way))
 
     def _bound(self, name: str) -> str | None:
         """Why a line may not be used now."""
-        line, margin = self._terms[name], self._margin(name)
-        if not line.open(self._at_s, self._at_s + self._before(name)):
-            later = any(begin_s > self._at_s for begin_s, _ in line.hours or ())
+        if name not in self._opened():
+            later = any(begin_s > self._at_s for begin_s, _ in self._terms[name].hours or ())
             return "its hours are yet to come" if later and not self._used_s.get(name) else "its hours are over"
+        return self._full(name)
+
+    def _opened(self) -> set[str]:
+        """By their hours. Where the hours of lines follow each other and no other is left, the one is used until the
+        last look before its end, and the next from then on: without either the program would end."""
+        now_s, next_s = self._at_s, self._at_s + self._passed_s
+        found = {name for name in self._terms if self._holds(name, now_s)}
+        if not all(self._full(name) for name in found):
+            return found
+        others = [name for name in self._terms if name not in found and not self._full(name)]
+        for name in others:
+            for end_s in (end_s for begin_s, end_s in self._terms[name].hours or () if begin_s <= now_s < end_s):
+                if after := {other for other in others if self._holds(other, end_s)}:
+                    found |= {name} if next_s <= end_s else after
+        return found
+
+    def _holds(self, name: str, at_s: float) -> bool:
+        """Whether it may be used from then on for long enough."""
+        return self._terms[name].open(at_s, at_s + self._before(name))
+
+    def _full(self, name: str) -> str | None:
+        """Which bound but its hours leaves nothing to a line now."""
+        line, margin = self._terms[name], self._margin(name)
         if any(p.begin_s <= self._at_s < p.end_s and self._left(name, p) <= margin for p in line.allowances):
             return "its cap is reached"
         return self._spent_of(name)
@@ -466,18 +499,14 @@ class Course:
     def _chosen(self, ways: Sequence[Way], made: Schedule, bounds: Mapping[str, str]) -> Way | None:
         usable = [way for way in ways if self._wish.takes(way) and not set(way.lines) & set(bounds)]
         if not self._sized:  # as many lines as there are, the cheapest where that is asked for
-            return min(usable, key=self._unsized, default=None)
+            return min(usable, key=self._dear, default=None)
         first = next((p for p in made.phases if p.begin_s < REACTION_S), None)
-        if first is not None:
-            return next(
-                (way for way in usable if (way.lines, way.control) == (first.lines, first.control)),
-                None,
-            ) or min(usable, key=lambda way: (self._hurries(way), -way.rate.value), default=None)
-        if made.phases:
-            return None  # later
-        return min(usable, key=lambda way: (self._hurries(way), -way.rate.value), default=None)
+        if first is None and made.phases and self._way is None:
+            return None  # later: what runs is not broken off for that
+        same = [way for way in usable if first and (way.lines, way.control) == (first.lines, first.control)]
+        return same[0] if same else min(usable, key=self._dear, default=None)
 
-    def _unsized(self, way: Way) -> tuple[float, bool, float]:
+    def _dear(self, way: Way) -> tuple[float, bool, float]:
         dear = max(self._terms[name].price for name in way.lines) if self._wish.cheap else 0.0
         return dear, self._hurries(way), -way.rate.value
 

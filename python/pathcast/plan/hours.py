@@ -44,7 +44,8 @@ def allowances(
     found = []
     for number, (begin_s, end_s) in enumerate(pairwise(times)):
         whole = cap_bytes if number else left_bytes
-        found.append(Allowance(begin_s, end_s, max(0, int(whole - others_bps / 8 * (end_s - begin_s)))))
+        bytes = max(0, int(whole - others_bps / 8 * (end_s - begin_s)))
+        found.append(Allowance(begin_s, end_s, bytes, others_bps))
     return tuple(found)
 
 

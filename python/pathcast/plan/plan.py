@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pathcast.plan.changes import Change, changes
-from pathcast.plan.program import Schedule, carried, schedule
+from pathcast.plan.program import Schedule, carried, joined, schedule
 from pathcast.plan.terms import HIGH, LOW, LineTerms, Way, Wish
 
 # planned is with rates that are exceeded in nine of ten cases; so probable a job fits, and does not
@@ -73,7 +73,8 @@ def plan(ways: Sequence[Way], lines: Mapping[str, LineTerms], wish: Wish) -> Pla
     fits = "yes" if likely >= KEPT else "no" if likely <= MISSED else "perhaps"
     took = Span(*(_duration_s(ways, lines, wish, level) for level in (0.5, HIGH, LOW)))
     parts = tuple(_part(line, careful) for line in lines.values() if any(line.name in way.lines for way in ways))
-    stages = tuple(Stage(p.begin_s, p.end_s, list(p.lines), p.control, p.background, p.bytes) for p in careful.phases)
+    phases = joined(careful.phases)
+    stages = tuple(Stage(p.begin_s, p.end_s, list(p.lines), p.control, p.background, p.bytes) for p in phases)
     return Plan(
         wish.size_bytes,
         wish.deadline_s,

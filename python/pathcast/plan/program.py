@@ -38,7 +38,8 @@ class Phase:
 
 @dataclass(frozen=True)
 class Schedule:
-    """carried: part of the job, 0 to 1; end_s: when the last of it is through; money: what it costs."""
+    """phases: each within a stretch, see `joined`; carried: part of the job, 0 to 1; end_s: when the last of it is
+    through; money: what it costs."""
 
     phases: tuple[Phase, ...]
     carried: float
@@ -230,7 +231,7 @@ def _scheduled(program: _Program) -> Schedule:
             now_s = until_s
     spent = sum(program.lines[n].price * b for p in phases for n, b in zip(p.lines, p.line_bytes, strict=True))
     whole = sum(program.found)
-    return Schedule(_joined(phases), min(whole, 1.0), max((p.end_s for p in phases), default=0.0), spent)
+    return Schedule(tuple(phases), min(whole, 1.0), max((p.end_s for p in phases), default=0.0), spent)
 
 
 def _first(way: Way, money: float, wish: Wish) -> tuple[Any, ...]:
@@ -250,7 +251,7 @@ def _within_caps(program: _Program) -> None:
             program.found = [x * bound / used if of > 0 else x for of, x in zip(row, program.found, strict=True)]
 
 
-def _joined(phases: list[Phase]) -> tuple[Phase, ...]:
+def joined(phases: Sequence[Phase]) -> tuple[Phase, ...]:
     """Those that go on as they were are one."""
     made: list[Phase] = []
     for phase in phases:

@@ -1,9 +1,10 @@
 """What is believed of the ways while a job runs: their forecasts, renewed by what the job itself shows, line by line.
 
-A line is judged by the ratio of what it carried to what the way that was in use had promised for it; other ways are
-taken to be faster or slower by the same. The forecast counts like `PRIOR_S` seconds of looking, and what was seen is
-forgotten over `MEMORY_S`, since lines change. Of ways that are guesses only what was seen counts: a line is known when
-it was looked at for `KNOWN_S` beyond its slow start, and one that is not is taken to be like those that are.
+A line is judged by the ratio of what it carried to what the forecast of the way that was in use had promised for it;
+other ways are taken to be faster or slower by the same. A run that is as fast as its user allows shows no line slower.
+The forecast counts like `PRIOR_S` seconds of looking, and what was seen is forgotten over `MEMORY_S`, since lines
+change. Of ways that are guesses only what was seen counts: a line is known when it was looked at for `KNOWN_S` beyond
+its slow start, and one that is not is taken to be like those that are.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ PRIOR_S, MEMORY_S = 20.0, 300.0
 RAMP_S, KNOWN_S, RAMP_SHARE, KNOWN_SHARE = 1.0, 2.0, 0.05, 0.1
 # of a line of which nothing is known; and how wide an interval that nobody has seen is [share of the rate]
 _UNKNOWN_BPS, _WIDE = 1e6, 0.5
+# of the rate that the user allows: what comes so near is held back by that, and not by the lines
+_HELD = 0.9
 _NORMAL = 1.645
 
 
@@ -62,24 +65,35 @@ class _Line:
 @dataclass
 class Renewed:
     """Of ways with a forecast; a way that nobody has forecast is the sum of its lines (`guessed`). enough_bps: what a
-    line of which nothing is known is taken to carry; deadline_s: until then guesses have to be known."""
+    line of which nothing is known is taken to carry; deadline_s: until then guesses have to be known. max_rate_bps: the
+    job is never faster."""
 
     ways: Sequence[Way]
     enough_bps: float | None = None
     deadline_s: float = math.inf
+    max_rate_bps: float | None = None
     _lines: dict[str, _Line] = field(default_factory=dict)
 
     def look(self, way: Way, passed_s: float, carried_bytes: Mapping[str, float]) -> None:
         """So many bytes of the job passed over the way's lines in that time, while nothing but the network and the
         program held them up."""
-        whole = sum(way.loads)
+        # against its forecast, which the ratio is of: what is believed has moved with the ratio already
+        way = next((one for one in self.ways if _same(one, way)), way)
+        whole, held = sum(way.loads), self._held_back(way, passed_s, carried_bytes)
         for name, load in zip(way.lines, way.loads, strict=True):
             promised, carried_bps = way.rate.value * load / whole, carried_bytes.get(name, 0.0) * 8 / passed_s
+            carried_bps = max(carried_bps, promised) if held else carried_bps
             line = self._lines.setdefault(name, _Line())
             if way.guess and line.ramp_s < min(RAMP_S, RAMP_SHARE * self.deadline_s):
                 line.ramp_s += passed_s if carried_bps else 0.0
                 continue
             line.look(passed_s, promised, carried_bps)
+
+    def _held_back(self, way: Way, passed_s: float, carried_bytes: Mapping[str, float]) -> bool:
+        """Whether it was as fast as it may be: the lines may be as fast as was forecast. Of a guess nothing was."""
+        if way.guess or self.max_rate_bps is None:
+            return False
+        return sum(carried_bytes.get(name, 0.0) for name in way.lines) * 8 >= _HELD * self.max_rate_bps * passed_s
 
     def known(self, way: Way) -> bool:
         """Whether it is more than a guess."""
@@ -121,6 +135,11 @@ class Renewed:
             low += share * ((1 - seen) * prior.low + seen * prior.value * max(line.ratio - error, 0.0))
             high += share * ((1 - seen) * prior.high + seen * prior.value * (line.ratio + error))
         return replace(way, rate=Rate(value, min(low, value), max(high, value)))
+
+
+def _same(one: Way, other: Way) -> bool:
+    """Apart from how fast it is."""
+    return (one.lines, one.control, one.background) == (other.lines, other.control, other.background)
 
 
 def completed(ways: Sequence[Way], names: Sequence[str], controls: Mapping[bool, str]) -> list[Way]:

@@ -36,11 +36,13 @@ class Rate:
 
 @dataclass(frozen=True)
 class Allowance:
-    """What may yet pass over a line between two times [byte]."""
+    """What may yet pass over a line between two times [byte], without what others are to send until its end
+    (`others_bps`)."""
 
     begin_s: float
     end_s: float
     bytes: int
+    others_bps: float = 0.0
 
 
 @dataclass(frozen=True)

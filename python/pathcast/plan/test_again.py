@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 
-from pathcast.plan.again import FIRST_S, MOST_S, Attempt, is_due, last_due, next_due, wait_s
+from pathcast.plan import again
+from pathcast.plan.again import FIRST_S, MOST_S, Attempt, last_due, next_due, wait_s
 
 AT = (time(22), time(2, 30))
 HOUR = 3600.0
@@ -14,6 +16,10 @@ HOUR = 3600.0
 
 def day(of, hour, minute=0):
     return datetime(2026, 11, of, hour, minute)
+
+
+def is_due(at, now, *more):
+    return again.is_due(at, now.replace(tzinfo=UTC), *more)
 
 
 def test_times_of_day():
@@ -46,6 +52,30 @@ def test_a_time_before_it_was_added_is_not_its_own():
     assert is_due(at, day(23, 22, 1), None, until, day(23, 22, 1))  # a moment ago
     assert is_due(at, day(23, 23), None, until, day(23, 21))
     assert is_due(at, day(23, 23), None, until, day(23, 23) + timedelta(days=365))  # by a clock that was wrong
+
+
+@pytest.mark.parametrize(
+    ("at", "until", "utc", "due"),
+    [
+        # the clock goes forward at 01:00 UTC, from 02:00 to 03:00
+        (time(2, 30), None, (2027, 3, 28, 0, 59, 59), False),
+        (time(2, 30), None, (2027, 3, 28, 1, 0, 5), True),
+        (time(2, 30), None, (2027, 3, 28, 1, 44, 59), True),
+        (time(2, 30), None, (2027, 3, 28, 1, 45), False),
+        (time(1, 59), None, (2027, 3, 28, 1, 13, 59), True),
+        (time(1, 59), None, (2027, 3, 28, 1, 14), False),
+        (time(22), timedelta(hours=8), (2027, 3, 28, 4, 59, 59), True),
+        (time(22), timedelta(hours=8), (2027, 3, 28, 5), False),
+        # and back at 01:00 UTC, from 03:00 to 02:00
+        (time(22), timedelta(hours=8), (2026, 10, 25, 3, 59, 59), True),
+        (time(22), timedelta(hours=8), (2026, 10, 25, 4), False),
+        (time(2, 30), None, (2026, 10, 25, 0, 44, 59), True),
+        (time(2, 30), None, (2026, 10, 25, 1, 30), False),
+    ],
+)
+def test_in_a_night_in_which_the_clock_is_changed_an_hour_is_an_hour(at, until, utc, due):
+    now = datetime(*utc, tzinfo=UTC).astimezone(ZoneInfo("Europe/Berlin"))
+    assert again.is_due([at], now, None, until) == due
 
 
 @pytest.mark.parametrize(

@@ -145,6 +145,21 @@ def test_what_others_send_counts_for_the_cap():
     assert step.lines == ("dsl",)
 
 
+@pytest.mark.parametrize(("others", "begin_s", "until_s"), [(1, 0, 104), (1, 40, 144), (2, 0, 74), (0, 0, 104)])
+def test_what_others_send_as_was_foreseen_is_not_taken_off_a_cap_twice(others, begin_s, until_s):
+    """500 MB for 240 s, of which others are to send 1 MB a second; the job sends 2.5 MB."""
+    foreseen = (Allowance(begin_s, begin_s + 240.0, 260 * MB, others_bps=8e6),)
+    course, at_s = Course(WAYS, {**LINES, "cable": LineTerms("cable", allowances=foreseen)}, Wish(10**6 * MB)), 0.0
+    step = course.first()
+    while "cable" in step.lines and at_s < 200:
+        at_s += 1.0
+        job = {"dsl": int(at_s * MB), "cable": int(at_s * 2.5 * MB)}
+        step = course.look(at_s, Seen(job, job, {"cable": int(at_s * (2.5 + others) * MB)}))
+    assert step.said == ("cable is dropped: its cap is reached",)
+    # and a few seconds before that
+    assert until_s - 5 <= at_s < until_s
+
+
 def test_a_cap_that_begins_anew_takes_the_line_back():
     periods = (Allowance(0, 60, 10 * MB), Allowance(60, 1e6, 500 * MB))
     lines = {**LINES, "cable": replace(LINES["cable"], allowances=periods)}
@@ -162,6 +177,30 @@ def test_hours_end_and_where_no_line_is_left_the_program_has_to_end():
     assert 44 <= at_s <= 50
     assert "cable is dropped: its hours are over" in [one for _, one in told]
     assert "no line may be used now" in told[-1][1]
+
+
+LATER = {"dsl": LineTerms("dsl", hours=((0.0, 60.0), (1000.0, 9e4))), "cable": LINES["cable"]}
+
+
+def test_a_program_that_runs_does_not_end_where_cheaper_hours_are_yet_to_come():
+    """120 MB: 60 go over dsl in its first minute, the rest would do so in its next hours."""
+    steps, job, told, at_s = run(Course(WAYS, LATER, Wish(120 * MB, 2000.0, cheap=True)), 120 * MB, 2000)
+    assert all(step.lines for _, step in steps), told
+    assert (sum(job.values()) >= 120 * MB, at_s < 100) == (True, True)
+    # one that has not begun waits for them
+    first = Course(WAYS, {**LATER, "dsl": LineTerms("dsl", hours=((1000.0, 9e4),))}, Wish(60 * MB, 2000.0, cheap=True))
+    assert first.first().lines == ()
+
+
+def test_of_what_may_be_used_until_cheaper_hours_it_goes_over_the_cheapest():
+    lines = {**LATER, "fibre": LineTerms("fibre", price=10.0 / MB)}
+    ways = [*WAYS, replace(WAYS[1], lines=("fibre",), rate=Rate(1e9, 1e9, 1e9))]
+    course, used = Course(ways, lines, Wish(120 * MB, 2000.0, cheap=True)), {}
+    for at_s in range(1, 90):
+        used[at_s] = course.look(
+            float(at_s), Seen({"dsl": min(at_s, 57) * MB, "cable": max(at_s - 57, 0) * MB}, {})
+        ).lines
+    assert set(used.values()) == {("dsl",), ("cable",)}
 
 
 def test_a_line_that_carries_nothing_is_gone_without_and_tried_again():
@@ -276,6 +315,23 @@ def test_beliefs_move_from_the_forecast_to_what_is_seen():
     assert [one.rate.low for one in Renewed(WAYS).now()] == pytest.approx([one.rate.low for one in WAYS])
 
 
+@pytest.mark.parametrize(("bounded_bps", "seconds"), [(None, 1800.0), (6e6, 1800.0), (2e6, 3600.0)])
+def test_a_line_that_is_slower_than_forecast_is_believed_to_be_as_fast_as_it_is(bounded_bps, seconds):
+    wish = Wish(900 * MB, max_rate_bps=bounded_bps)
+    paced = lambda *_: min(4e6, bounded_bps or 4e6)  # noqa: E731
+    steps, *_ = run(Course(WAYS[:1], {"dsl": LineTerms("dsl")}, wish), 900 * MB, 900, paced)
+    assert steps[-1][1].end_s[0] == pytest.approx(seconds, rel=0.05)
+
+
+def test_a_run_that_is_held_back_does_not_take_its_lines_for_slow():
+    # all of it goes over one line, of which the bound leaves a part unused
+    beliefs = Renewed(WAYS, max_rate_bps=4e6)
+    for carried in ({"cable": 0.1e6}, {"cable": 0.49e6}):
+        for _ in range(900):
+            beliefs.look(WAYS[2], 1.0, carried)
+    assert [one.rate.value for one in beliefs.now()] == pytest.approx([one.rate.value for one in WAYS], rel=0.1)
+
+
 @pytest.mark.parametrize(("by_s", "dated", "background"), [(0, True, True), (3600, True, False), (3600, False, True)])
 def test_a_deadline_by_the_clock_comes_sooner_where_that_is_set_forward(by_s, dated, background):
     wish = Wish(300 * MB, 3700.0, background=True, hurry=True)
@@ -353,6 +409,43 @@ def test_hours_that_are_over_do_not_begin_again_for_their_last_seconds():
         looked.append((at_s, course.look(at_s, Seen({"dsl": job, "cable": job}, {})).lines))
     after = [lines for at, lines in looked if at >= 38.0]
     assert after == [("dsl",)] * len(after)
+
+
+def handed_over(terms, every_s, until_s=100.0):
+    """What is in use look by look, where the course is told of a MB a second."""
+    lines = {"dsl": LineTerms("dsl", hours=((0.0, 60.0),)), "cable": LineTerms("cable", **terms)}
+    course, at_s, job, used = Course(WAYS, lines, Wish(900 * MB)), 0.0, dict.fromkeys(LINES, 0), []
+    step = course.first()
+    while step.lines and at_s < until_s:
+        at_s += every_s
+        for name in step.lines:
+            job[name] += int(MB * every_s)
+        step = course.look(at_s, Seen(dict(job), {}))
+        used.append((at_s, step.lines))
+    return used
+
+
+@pytest.mark.parametrize("every_s", [1.0, 0.7, 2.5, 7.0])
+def test_hours_that_follow_each_other_hand_over_without_an_end(every_s):
+    used = handed_over({"hours": ((60.0, 1e5),)}, every_s)
+    assert used[-1][0] >= 100.0
+    assert {lines for at, lines in used if at < 60.0 - every_s} == {("dsl",)}
+    assert {lines for at, lines in used if at >= 60.0} == {("cable",)}
+    # from the last look before: over each of them at most so long outside of its hours
+    early = next(at for at, lines in used if "cable" in lines)
+    assert 60.0 - every_s <= early < 60.0 + every_s
+
+
+@pytest.mark.parametrize("terms", [{"hours": ((90.0, 1e5),)}, {"hours": ((60.0, 1e5),), "most_bytes": 1000}])
+def test_hours_after_which_nothing_follows_end_as_ever(terms):
+    used = handed_over(terms, 1.0)
+    assert used[-1] == (58.0, ())
+
+
+def test_hours_that_follow_others_are_not_begun_before_where_something_else_is_left():
+    lines = {"dsl": LineTerms("dsl"), "cable": LineTerms("cable", hours=((60.0, 1e5),))}
+    steps, *_ = run(Course(WAYS, lines, Wish(900 * MB)), 900 * MB, 70)
+    assert {step.lines for at, step in steps if at < 60.0} == {("dsl",)}
 
 
 def cap(left, end_s=1e6):

@@ -74,6 +74,17 @@ def test_a_cap_gives_again_after_its_reset():
     assert made.duration_s.value == pytest.approx(10 * HOUR + 3e9 * 8 / 16e6, rel=1e-5)
 
 
+def test_what_is_left_of_a_cap_where_the_plan_goes_on_over_its_reset():
+    """7.2 GB in the first hour, and what is left of the job after it, in one stage."""
+    periods = (Allowance(0, HOUR, 8 * GB), Allowance(HOUR, 1e9, 100 * GB))
+    made = plan([CABLE], terms(cable={"allowances": periods}), Wish(20 * GB))
+    assert [stage.bytes for stage in made.stages] == [pytest.approx(20 * GB, rel=1e-6)]
+    assert made.parts[0].left_bytes == pytest.approx(0.8 * GB, rel=1e-4)
+    periods = (Allowance(0, HOUR, 8 * GB), Allowance(HOUR, 1e9, 13 * GB))
+    made = plan([CABLE], terms(cable={"allowances": periods}), Wish(20 * GB))
+    assert made.parts[0].left_bytes == pytest.approx(0.2 * GB, rel=1e-4)
+
+
 def test_what_would_have_to_change():
     lines = terms(cable={"most_bytes": GB}, dsl={"allowances": (Allowance(0, 1e9, 30 * GB),)})
     made = plan(WAYS, lines, Wish(50 * GB, 8 * HOUR, budget=0.4))

@@ -159,6 +159,11 @@ class RateVariation:
     cv: Value = _NOT_LOOKED_FOR
     scale_s: Value = _NOT_LOOKED_FOR
 
+    @property
+    def looked(self) -> bool:
+        """Whether only looks tell that it does: the capacity is what they found to be had."""
+        return self.cv.value is not None and self.cv.low is None and self.scale_s.value is None
+
 
 @dataclass(frozen=True)
 class Direction:
