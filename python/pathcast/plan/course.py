@@ -329,12 +329,12 @@ class Course:
         """What is left alone of the bounds that hold now stays so until they do no more."""
         self._held = {name: (self._margin(name), self._before(name)) for name in bounds}
 
-    def _unlike(self, way: Way) -> tuple[Any, ...]:
+    def _unlike(self, way: Way) -> tuple[bool, bool, float]:
         """The least of the way that goes on most like the one that was in use."""
         before = self._way
         if before is None:
-            return (True, True, *self._dear(way))
-        return (not set(way.lines) <= set(before.lines), way.background != before.background, *self._dear(way))
+            return (True, True, -way.rate.value)
+        return (not set(way.lines) <= set(before.lines), way.background != before.background, -way.rate.value)
 
     def _bound(self, name: str) -> str | None:
         """Why a line may not be used now."""
@@ -499,14 +499,18 @@ class Course:
     def _chosen(self, ways: Sequence[Way], made: Schedule, bounds: Mapping[str, str]) -> Way | None:
         usable = [way for way in ways if self._wish.takes(way) and not set(way.lines) & set(bounds)]
         if not self._sized:  # as many lines as there are, the cheapest where that is asked for
-            return min(usable, key=self._dear, default=None)
+            return min(usable, key=self._unsized, default=None)
         first = next((p for p in made.phases if p.begin_s < REACTION_S), None)
-        if first is None and made.phases and self._way is None:
-            return None  # later: what runs is not broken off for that
-        same = [way for way in usable if first and (way.lines, way.control) == (first.lines, first.control)]
-        return same[0] if same else min(usable, key=self._dear, default=None)
+        if first is not None:
+            return next(
+                (way for way in usable if (way.lines, way.control) == (first.lines, first.control)),
+                None,
+            ) or min(usable, key=lambda way: (self._hurries(way), -way.rate.value), default=None)
+        if made.phases:
+            return None  # later
+        return min(usable, key=lambda way: (self._hurries(way), -way.rate.value), default=None)
 
-    def _dear(self, way: Way) -> tuple[float, bool, float]:
+    def _unsized(self, way: Way) -> tuple[float, bool, float]:
         dear = max(self._terms[name].price for name in way.lines) if self._wish.cheap else 0.0
         return dear, self._hurries(way), -way.rate.value
 

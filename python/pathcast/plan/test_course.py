@@ -179,30 +179,6 @@ def test_hours_end_and_where_no_line_is_left_the_program_has_to_end():
     assert "no line may be used now" in told[-1][1]
 
 
-LATER = {"dsl": LineTerms("dsl", hours=((0.0, 60.0), (1000.0, 9e4))), "cable": LINES["cable"]}
-
-
-def test_a_program_that_runs_does_not_end_where_cheaper_hours_are_yet_to_come():
-    """120 MB: 60 go over dsl in its first minute, the rest would do so in its next hours."""
-    steps, job, told, at_s = run(Course(WAYS, LATER, Wish(120 * MB, 2000.0, cheap=True)), 120 * MB, 2000)
-    assert all(step.lines for _, step in steps), told
-    assert (sum(job.values()) >= 120 * MB, at_s < 100) == (True, True)
-    # one that has not begun waits for them
-    first = Course(WAYS, {**LATER, "dsl": LineTerms("dsl", hours=((1000.0, 9e4),))}, Wish(60 * MB, 2000.0, cheap=True))
-    assert first.first().lines == ()
-
-
-def test_of_what_may_be_used_until_cheaper_hours_it_goes_over_the_cheapest():
-    lines = {**LATER, "fibre": LineTerms("fibre", price=10.0 / MB)}
-    ways = [*WAYS, replace(WAYS[1], lines=("fibre",), rate=Rate(1e9, 1e9, 1e9))]
-    course, used = Course(ways, lines, Wish(120 * MB, 2000.0, cheap=True)), {}
-    for at_s in range(1, 90):
-        used[at_s] = course.look(
-            float(at_s), Seen({"dsl": min(at_s, 57) * MB, "cable": max(at_s - 57, 0) * MB}, {})
-        ).lines
-    assert set(used.values()) == {("dsl",), ("cable",)}
-
-
 def test_a_line_that_carries_nothing_is_gone_without_and_tried_again():
     dead = lambda name, at_s, step: 0 if name == "cable" and 20 < at_s < 60 else {"dsl": 8e6, "cable": 16e6}[name]  # noqa: E731
     steps, _, told, _ = run(Course(WAYS, LINES, Wish(400 * MB)), 400 * MB, 1000, dead)
