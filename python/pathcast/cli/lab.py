@@ -139,9 +139,9 @@ def run(
         print_json("lab", found)
     else:
         _told(found)
-        if quick:
+        if found["quick"]:
             whole = _command("run", name, world, out, experiments, set)
-            print(f"this judges the quick subset only, and many claims not at all; the whole run decides: {whole}")
+            print(f"this judges a part of the plan only, maybe some claims not at all; the whole run decides: {whole}")
         print(f"results: {written}; the page: {_command('report', name, world, out, experiments)}")
     _ended(found, status(found, results))
 
@@ -198,7 +198,7 @@ def report(
     _told(found)
     for name, (header, *rows) in tables.items():
         print(f"{name}\n\n{pages.markdown(header, rows)}")
-    print(f"the page{' (quick subset)' if results.quick else ''}: {page}")
+    print(f"the page{' (a part of the plan)' if results.quick else ''}: {page}")
     for path in written:
         print(f"renewed: {path}")
 

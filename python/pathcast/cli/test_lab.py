@@ -210,7 +210,7 @@ def test_a_quick_run_leaves_the_whole_runs_results_and_report_takes_the_last(lab
     assert (status, "small-sim/quick.parquet" in told) == (0, True)
     assert (out / "results.parquet").read_bytes() == whole
     status, told, _ = lab("report", "small")
-    assert (status, "(quick subset)" in told) == (0, True)
+    assert (status, "(a part of the plan)" in told) == (0, True)
     assert '<body>\n<p class="warning"><strong>A quick run: ' in page.read_text()
     assert "2 of 6 samples" in page.read_text()
     # what the README says is of the whole
@@ -220,6 +220,18 @@ def test_a_quick_run_leaves_the_whole_runs_results_and_report_takes_the_last(lab
     assert lab("run", "small", "--jobs", 1)[0] == 0
     assert lab("report", "small")[0] == 0
     assert "A quick run" not in page.read_text()
+
+
+def test_what_only_was_chosen_is_told_as_a_part_of_the_plan(lab):
+    (lab.folder / "plan.toml").write_text(PLAN.replace("seed =", "case =", 1).replace("seed = 1", ""))
+    (lab.folder / "samples.py").write_text(SAMPLES.replace("BAD", "99").replace('"seed"', '"case"'))
+    notice = "this judges a part of the plan only"
+    status, told, _ = lab("run", "small", "--only", "case=1", "--only", "case=2", "--jobs", 1)
+    assert (status, notice in told, "lab run small --world sim\n" in told) == (0, True, True)
+    chosen = ("run", "small", "--only", "case=1", "--only", "case=2", "--jobs", 1, "--json")
+    assert json.loads(lab(*chosen)[1])["claims"][0]["ours"] == "3 and 1.5 s; 4 of 6 samples"
+    status, told, _ = lab("run", "small", "--jobs", 1)
+    assert (status, notice in told, "of 6 samples" in told) == (0, False, False)
 
 
 def test_set_is_for_a_key_of_the_setup_and_its_results_are_not_the_plans(lab):

@@ -22,6 +22,7 @@ class Coverage:
     seeds: set[Any] = field(default_factory=set)
     lacking: set[Any] = field(default_factory=set)
     # of the whole plan, where this is a part of it
+    whole_samples: int = 0
     whole_seeds: int = 0
 
     def add(self, point: Point, there: bool) -> None:
@@ -40,8 +41,9 @@ class Coverage:
             holds = False if found.holds is False else None
             reason = found.reason if holds is False or found.holds is None else lacks
             found = replace(found, ours=f"{found.ours}; {lacks}", holds=holds, reason=reason)
-        if len(self.seeds) < self.whole_seeds:
-            found = replace(found, ours=f"{found.ours}; {len(self.seeds)} of {self.whole_seeds} seeds")
+        parts = (len(self.seeds), self.whole_seeds, "seeds"), (self.planned, self.whole_samples, "samples")
+        if told := ", ".join(f"{part} of {whole} {what}" for part, whole, what in parts if part < whole):
+            found = replace(found, ours=f"{found.ours}; {told}")
         return found
 
 
@@ -67,6 +69,9 @@ def covered(results: Results, claims: Iterable[Claim]) -> dict[str, Coverage]:
             if claim.about(own):
                 found[claim.id].add(own, key(own) in there)
     if results.quick:
+        for point in results.plan.points(results.world):
+            for claim in of_grid[point["grid"]]:
+                found[claim.id].whole_samples += claim.about(point)
         for claim in every:
             found[claim.id].whole_seeds = len(results.plan.seeds(results.world, claim))
     return found

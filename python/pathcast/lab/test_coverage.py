@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pathcast.lab.coverage import covered
@@ -89,10 +91,20 @@ def test_only_the_claims_own_seeds_count():
     assert found[0] == "2; 2 of 3 seeds complete, 1 of 5 samples missing"
 
 
-def test_a_part_of_the_plan_says_how_many_seeds_it_has_and_may_hold():
-    assert told(results(quick=True), "reno") == ("2; 2 of 3 seeds", True, None)
+def test_a_part_of_the_plan_says_how_much_it_has_and_may_hold():
+    assert told(results(quick=True), "reno") == ("2; 2 of 3 seeds, 2 of 3 samples", True, None)
     of = results(quick=True, change=lost("late: by 2 ms", control="reno", seed=2))
-    assert told(of, "reno")[:2] == ("2; 1 of 2 seeds complete, 1 of 2 samples missing; 2 of 3 seeds", None)
+    assert told(of, "reno")[:2] == (
+        "2; 1 of 2 seeds complete, 1 of 2 samples missing; 2 of 3 seeds, 2 of 3 samples",
+        None,
+    )
+    chosen = results(quick=True, change=lost("gone", control="lia"))
+    assert told(chosen, "all")[0] == "2; 2 of 9 seeds, 2 of 14 samples"
+    assert told(replace(results(), quick=True), "all") == ("2", True, None)
+    # of every seed, but not of every controller
+    of = replace(results(change=lost("gone", grid="main", control="lia")), quick=True)
+    assert told(of, "seeds")[0] == "2; 2 of 3 seeds, 2 of 5 samples"
+    assert told(of, "all")[0] == "2; 11 of 14 samples"
 
 
 def test_without_any_sample_and_of_grids_that_are_gone_nothing_is_counted():

@@ -14,6 +14,7 @@ import itertools
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -28,6 +29,8 @@ from pathcast.simulation.run import Limits, code, simulate
 SCHEMA = "pathcast.sim-sample/1"
 # more is a slip of the fingers: a simulation takes at least some milliseconds
 MOST = 1_000_000
+# of the whole numbers of TOML and of a column
+LARGEST = (1 << 63) - 1
 _TIMES = ("cpu_s", "wall_s")
 
 
@@ -89,6 +92,8 @@ def _seeds(text: str) -> tuple[str, ...]:
             raise usage(f"--seeds `{text}`: write 1..20, or 1,5,9") from None
         if first < 0 or last < first or last - first >= MOST:
             raise usage(f"--seeds `{text}`: a range goes up, from 0 or more, over at most {MOST} seeds")
+        if last > LARGEST:
+            raise usage(f"--seeds `{text}`: seeds are at most {LARGEST}")
         found += range(first, last + 1)
     if len(set(found)) < len(found):
         raise usage(f"--seeds `{text}`: a seed comes twice")
@@ -259,8 +264,8 @@ def _table(grid: Grid, samples: Sequence[Sample], stored: dict[str, dict[str, An
 def _typed(values: Sequence[str]) -> list[Any]:
     """As whole numbers or numbers if all of them are, else as they were written."""
     for kind in (int, float):
-        try:
-            return [kind(value) for value in values]
-        except ValueError:
-            continue
+        with suppress(ValueError):
+            found = [kind(value) for value in values]
+            if kind is float or all(-LARGEST - 1 <= value <= LARGEST for value in found):
+                return found
     return list(values)

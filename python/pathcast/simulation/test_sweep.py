@@ -70,6 +70,7 @@ def test_commas_inside_of_values():
         ([], "-1..1", "--seeds"),
         ([], "1,1", "twice"),
         ([], "1..100000000000", "--seeds"),
+        ([], "1,9223372036854775808", "seeds are at most 9223372036854775807"),
         (["subflows=1,2"], "1..999999", "1999998 samples"),
     ],
 )
@@ -149,6 +150,14 @@ def test_a_failed_sample_is_kept_and_the_rest_goes_on(tmp_path):
     again = run(tmp_path, ["control=lia,nosuch,olia"])
     assert (again["computed"], len(again["failed"])) == (1, 1)
     assert [line["error"] is None for line in lines(tmp_path)].count(False) == 2
+
+
+def test_a_number_that_no_column_holds_loses_nothing(tmp_path):
+    document = run(tmp_path, ["seed=1,99999999999999999999"])
+    assert [one["set"] for one in document["failed"]] == [{"seed": "99999999999999999999"}]
+    assert [(row["set.seed"], row["error"] is None) for row in rows(tmp_path)] == [(1, True), (1e20, False)]
+    run(tmp_path, [], "0,9223372036854775807")
+    assert [row["set.seed"] for row in rows(tmp_path)] == [0, 9223372036854775807]
 
 
 def test_a_sample_that_breaks_is_kept_too_and_tried_again(tmp_path, monkeypatch):

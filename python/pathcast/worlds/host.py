@@ -142,14 +142,17 @@ class Host(Verbs):
 
     def _over(self, path: Path) -> list[Path]:
         """The paths that one of addresses is: itself, or those of the controller that steers it."""
-        names = [] if self._controlled is None else self._controlled.joining(path.local[0], path.remote)
-        found = []
+        ends = path.local[0], path.remote
+        names = [] if self._controlled is None else self._controlled.joining(*ends)
+        known = {way: label for label, way in self._ways.items()}
+        taken = {name for of in (self._names, self._labels) for pair, name in of.items() if pair != ends}
         for name in names:
-            label = name
-            while self._ways.setdefault(label, ((path.local[0], path.remote), name))[0] != (path.local[0], path.remote):
-                label = f"{path.name}-{name}"
-            found.append(Path(label, path.local, path.remote))
-        return found or [path]
+            if (ends, name) not in known:
+                stem = f"{path.name}-{name}"
+                labels = itertools.chain([name, stem], (f"{stem}-{n}" for n in itertools.count(2)))
+                label = next(one for one in labels if one not in taken and one not in self._ways)
+                self._ways[label], known[ends, name] = (ends, name), label
+        return [Path(known[ends, name], path.local, path.remote) for name in names] or [path]
 
     def way(self, name: str) -> str | None:
         """The ports of switches that a path leaves from, whatever it is called; None where nothing steers it."""
@@ -162,7 +165,7 @@ class Host(Verbs):
         return all(ends != (flow.local, flow.remote) for ends, _ in self._ways.values())
 
     def _free(self, wanted: str) -> str:
-        taken = set(self._names.values())
+        taken = {*self._names.values(), *self._ways}
         names = itertools.chain([wanted], (f"path{n}" for n in itertools.count(1)))
         return next(name for name in names if name not in taken)
 
@@ -170,8 +173,9 @@ class Host(Verbs):
         """The names of all pairs: several of one line are `cable`, `cable-2`, …"""
         labels: dict[tuple[str, str], str] = {}
         for ends, number in self._names.items():
-            line, count = self._line_of.get(ends[0]), 1
-            while (label := number if line is None else f"{line}-{count}" if count > 1 else line) in labels.values():
+            stem, count = self._line_of.get(ends[0], number), 1
+            taken = {*labels.values(), *(way for way, (pair, _) in self._ways.items() if pair != ends)}
+            while (label := f"{stem}-{count}" if count > 1 else stem) in taken:
                 count += 1
             labels[ends] = label
         return labels

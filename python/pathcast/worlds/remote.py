@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from pathcast.errors import PathcastError, usage
 
@@ -35,7 +35,7 @@ def far_end(url: str, ssh: str = "ssh", command: str | None = None) -> Iterator[
     """
     host, arguments = _destination(url, ssh)
     id, secret = "ssh", secrets.token_hex(32)
-    called = ["sh", "-c", EITHER, "sh"] if command is None else shlex.split(command)
+    called = ["sh", "-c", EITHER, "sh"] if command is None else _words("--remote-command", command, "sudo pathcast")
     serve = [*called, "serve", "--key-file", "-", "--port", "0", "--json"]
     try:
         process = subprocess.Popen([*arguments, shlex.join(serve)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -65,17 +65,32 @@ def far_end(url: str, ssh: str = "ssh", command: str | None = None) -> Iterator[
 
 
 def _destination(url: str, ssh: str) -> tuple[str, list[str]]:
+    refused = usage(f"`{url}` is not ssh://HOST, ssh://USER@HOST or ssh://USER@HOST:PORT")
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError:
         host, port = None, None
     if not host or host.startswith("-") or parts.path.strip("/") or parts.query or parts.fragment or parts.password:
-        raise usage(f"`{url}` is not ssh://HOST, ssh://USER@HOST or ssh://USER@HOST:PORT")
-    if not (words := shlex.split(ssh)):
-        raise usage("--ssh is empty", "for example --ssh 'ssh -i FILE'")
-    there = host if parts.username is None else f"{parts.username}@{host}"
-    return host, [*words, *(["-p", str(port)] if port else []), "--", there]
+        raise refused
+    # as it is written: a Host of ssh_config tells upper from lower case
+    written = parts.netloc.rpartition("@")[2]
+    host = written[1:].partition("]")[0] if written.startswith("[") else written.partition(":")[0]
+    there = host if parts.username is None else f"{unquote(parts.username)}@{host}"
+    if not there.isprintable():
+        raise refused
+    return host, [*_words("--ssh", ssh, "ssh -i FILE"), *(["-p", str(port)] if port else []), "--", there]
+
+
+def _words(option: str, command: str, example: str) -> list[str]:
+    """As a shell splits them. Raises PathcastError (exit 2) where there are none."""
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise usage(f"{option} `{command}`: {str(error).lower()}") from None
+    if not words:
+        raise usage(f"{option} is empty", f"for example {option} '{example}'")
+    return words
 
 
 def _started(process: subprocess.Popen[bytes], url: str) -> int:

@@ -158,6 +158,20 @@ def test_a_run_is_the_same_again_and_has_what_was_set(world):
     assert acked() == before
 
 
+@pytest.mark.parametrize("source", [None, "<text>", "", "elsewhere/lines"])
+def test_a_trace_is_found_from_another_directory(tmp_path, monkeypatch, source):
+    rate, text = "10Mbit", LINKS + FLOWS
+    (tmp_path / "rates.csv").write_text(f"0,{rate}\n1,{rate}\n")
+    text = text.replace(f'rate = "{rate}"', 'rate = { trace = "rates.csv" }')
+    (tmp_path / "lines.toml").write_text(text)
+    (tmp_path / "away").mkdir()
+    monkeypatch.chdir(tmp_path)
+    read = Topology.load("lines.toml") if source is None else Topology.parse(text, (), source, str(tmp_path))
+    monkeypatch.chdir("away")
+    with Sim(read) as world:
+        assert world.flows(["first"], 1.0).flows[0].bytes_acked > 0
+
+
 def test_goodput_between_samples():
     with Sim(topology()) as world:
         [flow] = world.flows(["first"], until=1.0).flows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -98,3 +99,55 @@ def test_where_there_is_neither_that_is_told(tmp_path):
     with pytest.raises(PathcastError, match="ended with status 127") as error:
         remote.far_end("ssh://there", str(ssh)).__enter__()
     assert "pathcast-far" in error.value.hint
+
+
+# what stands for ssh: it notes its words, and is a far end at once
+NOTES = """import json, sys
+json.dump(sys.argv[1:-1], open({file!r}, "w"))
+print('{{"listening": ["0.0.0.0:4711"]}}', flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize(
+    ("url", "words", "host"),
+    [
+        ("ssh://NAS", ["--", "NAS"], "NAS"),
+        ("ssh://me@Nas.Example:2222", ["-p", "2222", "--", "me@Nas.Example"], "Nas.Example"),
+        ("ssh://me%40home@NAS", ["--", "me@home@NAS"], "NAS"),
+        ("ssh://me@[2001:DB8::1]:22", ["-p", "22", "--", "me@2001:DB8::1"], "2001:DB8::1"),
+        ("ssh://[2001:db8::1]", ["--", "2001:db8::1"], "2001:db8::1"),
+    ],
+)
+def test_ssh_is_told_the_host_and_the_user_as_they_were_meant(tmp_path, url, words, host):
+    script, file = tmp_path / "ssh.py", tmp_path / "words"
+    script.write_text(NOTES.format(file=str(file)))
+    with remote.far_end(url, f"{sys.executable} {script}") as (where, _):
+        assert where == (f"[{host}]:4711" if ":" in host else f"{host}:4711")
+    assert json.loads(file.read_text()) == words
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"ssh": 'ssh -i "my key'}, '--ssh `ssh -i "my key`: no closing quotation'),
+        ({"ssh": "ssh \\"}, "--ssh `ssh \\`: no escaped character"),
+        ({"ssh": " "}, "--ssh is empty"),
+        ({"command": 'sudo "x'}, '--remote-command `sudo "x`: no closing quotation'),
+        ({"command": " "}, "--remote-command is empty"),
+    ],
+)
+def test_commands_that_are_no_words_are_refused(more, told):
+    with pytest.raises(PathcastError) as error:
+        remote.far_end("ssh://there", **{"ssh": "false", **more}).__enter__()
+    assert (error.value.exit, str(error.value)) == (2, told)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["ssh://", "ssh://-x", "ssh://a%00b@there", "ssh://me:secret@there", "ssh://there:x", "ssh://there/x", "ssh://@"],
+)
+def test_what_is_no_host_is_refused(url):
+    with pytest.raises(PathcastError, match=f"`{url}` is not ssh://HOST") as error:
+        remote.far_end(url, "false").__enter__()
+    assert error.value.exit == 2
