@@ -241,13 +241,11 @@ impl Forked {
         // SAFETY: as in `serve`
         unsafe {
             let valid = || libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_ID_VALID as _, &raw const call.id) == 0;
-            let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-            let socket = |domain| self.socket(call.pid, domain, kind, libc::IPPROTO_TCP);
+            let socket = |domain, kind| self.socket(call.pid, domain, kind | libc::SOCK_NONBLOCK, 0);
             let mut reply: libc::seccomp_notif_resp = zeroed();
             reply.id = call.id;
             if self.beginnings >= 0 {
-                let udp = |domain| self.socket(call.pid, domain, libc::SOCK_DGRAM, 0);
-                if let Some(ends) = settle(call.pid, &call.data.args, valid, udp) {
+                if let Some(ends) = settle(call.pid, &call.data.args, valid, socket) {
                     beginnings::tell(self.beginnings, call.id, ends);
                 }
                 reply.flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as _;
