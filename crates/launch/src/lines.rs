@@ -6,6 +6,8 @@ use std::mem::zeroed;
 use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::RawFd;
 
+use crate::task::take;
+
 /// How long the line of the route is alone [ms] (RFC 8305, section 5) …
 const ALONE_MS: i32 = 250;
 /// … and how long all together may take before the program goes on waiting by itself.
@@ -17,7 +19,6 @@ pub(crate) const MOST: usize = 9;
 const KNOWN: usize = 16;
 /// TCP_USER_TIMEOUT of a connection that only asks [ms]: by it the eBPF program knows that it is none of the program's.
 const ASKS: libc::c_int = 0x6173_6b73;
-const PIDFD_THREAD: libc::c_uint = libc::O_EXCL as libc::c_uint;
 
 /// An address with its length, as the kernel takes it.
 #[derive(Clone, Copy)]
@@ -438,23 +439,6 @@ pub(crate) unsafe fn settle(
     // SAFETY: ours
     unsafe { libc::close(fd) };
     found
-}
-
-/// The caller's descriptor, here too; negative when it cannot be had.
-fn take(task: u32, number: RawFd) -> RawFd {
-    // SAFETY: plain numbers
-    unsafe {
-        let mut process = libc::syscall(libc::SYS_pidfd_open, task, PIDFD_THREAD) as RawFd;
-        if process < 0 {
-            process = libc::syscall(libc::SYS_pidfd_open, task, 0) as RawFd; // before Linux 6.9: first threads only
-        }
-        if process < 0 {
-            return -1;
-        }
-        let fd = libc::syscall(libc::SYS_pidfd_getfd, process, number, 0) as RawFd;
-        libc::close(process);
-        fd
-    }
 }
 
 /// Is it a stream of TCP or Multipath TCP with no address of its own yet?
