@@ -270,7 +270,8 @@ impl Lines {
             return Verdict::Continue;
         }
         let mut polls = [libc::pollfd { fd: -2, events: libc::POLLOUT, revents: 0 }; MOST + 1];
-        if (0..self.count).filter(|&place| may(place)).count() > 1 {
+        let several = (0..self.count).filter(|&place| may(place)).count() > 1;
+        if several {
             for place in (0..self.count).filter(|&place| may(place)) {
                 polls[place].fd = ask(&self.own[place], &plain, &socket);
             }
@@ -298,8 +299,11 @@ impl Lines {
         }
         close_all(&mut polls);
         // an address may have gone with its line
-        let bound = (0..self.count).any(|place| may(place) && bind(fd, &self.own[place]));
-        if bound { Verdict::Continue } else { Verdict::Done(libc::ENETUNREACH) }
+        match (0..self.count).find(|&place| may(place) && bind(fd, &self.own[place])) {
+            Some(place) if several => self.found(to, place, Verdict::Continue),
+            Some(_) => Verdict::Continue,
+            None => Verdict::Done(libc::ENETUNREACH),
+        }
     }
 
     fn race(
@@ -339,11 +343,12 @@ impl Lines {
                 unsafe { libc::poll(polls.as_mut_ptr(), polls.len() as _, left) };
             } else if !alone {
                 close_all(&mut polls);
-                return match failed {
+                let verdict = match failed {
                     0 if at_once => Verdict::Done(libc::EINPROGRESS),
                     0 => Verdict::Continue, // the kernel goes on waiting for the same connection
                     error => Verdict::Done(error),
                 };
+                return self.found(to, MOST, verdict); // or all others would wait for each that tries again
             }
             for place in (0..=MOST).rev() {
                 if polls[place].fd < 0 || polls[place].revents == 0 {
@@ -384,8 +389,13 @@ impl Lines {
     }
 
     fn found(&mut self, to: &Address, from: usize, verdict: Verdict) -> Verdict {
-        self.known[self.next] = Known { to: to.octets(), from, until: now_ms() + HOLDS_MS };
-        self.next = (self.next + 1) % KNOWN;
+        let found = Known { to: to.octets(), from, until: now_ms() + HOLDS_MS };
+        if let Some(known) = self.known.iter_mut().find(|k| k.to == found.to) {
+            *known = found;
+        } else {
+            self.known[self.next] = found;
+            self.next = (self.next + 1) % KNOWN;
+        }
         verdict
     }
 }
@@ -538,7 +548,11 @@ fn close_all(polls: &mut [libc::pollfd; MOST + 1]) {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+    use std::net::{SocketAddr, TcpStream};
     use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+    use socket2::{Domain, Socket, Type};
 
     use super::*;
 
@@ -615,6 +629,42 @@ mod tests {
             // SAFETY: a valid address
             assert_eq!(unsafe { libc::bind(fd.as_raw_fd(), any.as_ptr(), any.length) }, 0);
             assert_eq!(lines(&["127.0.0.1", "127.0.0.3"], allowed).begin(fd.as_raw_fd(), &to, make), verdict);
+        }
+    }
+
+    #[test]
+    fn a_silent_host_is_asked_once_for_a_while() {
+        // it has room for one connection only
+        let listener = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        listener.bind(&"127.0.0.9:0".parse::<SocketAddr>().unwrap().into()).unwrap();
+        listener.listen(0).unwrap();
+        let at = listener.local_addr().unwrap().as_socket().unwrap();
+        let _fills = TcpStream::connect(at).unwrap();
+        let to = Address::of(at.ip()).at(at.port());
+        for allowed in [u64::MAX, 0b011] {
+            let mut lines = lines(&["127.0.0.2", "127.0.0.3", "127.0.0.4"], allowed);
+            let asked = Cell::new(0);
+            let counted = |domain, kind| {
+                asked.set(asked.get() + 1);
+                make(domain, kind)
+            };
+            assert_eq!(lines.begin(stream().as_raw_fd(), &to, counted), Verdict::Continue);
+            let before = asked.get();
+            assert!(before > 1);
+            lines.known.iter_mut().filter(|k| k.to == to.octets()).for_each(|k| k.until = u64::MAX);
+            assert_eq!(lines.begin(stream().as_raw_fd(), &to, counted), Verdict::Continue);
+            assert_eq!(asked.get(), before, "{allowed}");
+        }
+    }
+
+    #[test]
+    fn the_last_that_was_found_of_a_host_holds() {
+        let to = Address::of("198.51.100.1".parse().unwrap());
+        let mut lines = lines(&["127.0.0.2", "127.0.0.3"], 0b11);
+        for from in [MOST, 1, 0] {
+            lines.found(&to, from, Verdict::Continue);
+            let known: Vec<_> = lines.known.iter().filter(|k| k.to == to.octets()).map(|k| k.from).collect();
+            assert_eq!(known, [from]);
         }
     }
 
